@@ -1,0 +1,58 @@
+# chasqui_folder(NAME LINKS other…): one folder of src/ as a static library chasqui_NAME from its *.cpp, and, beside
+# it, the test program test_NAME from its *_test.cpp. main.cpp is left to the executable.
+set(CHASQUI_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+    -Woverloaded-virtual)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND CHASQUI_WARNINGS -Wno-restrict)   # false alarms on std::string operator+ (GCC PR 105651)
+endif()
+if(CHASQUI_WERROR)
+  list(APPEND CHASQUI_WARNINGS -Werror)
+endif()
+
+set(CHASQUI_SANITIZE_FLAGS "")
+if(CHASQUI_SANITIZE)
+  set(CHASQUI_SANITIZE_FLAGS -fsanitize=${CHASQUI_SANITIZE} -fno-omit-frame-pointer -g)
+  if(CHASQUI_SANITIZE MATCHES "thread")
+    # g++ cannot model the fences of Asio's fenced_block; Asio without them is what TSan sees right.
+    list(APPEND CHASQUI_SANITIZE_FLAGS -DBOOST_ASIO_DISABLE_FENCED_BLOCK -Wno-tsan)
+  endif()
+  add_link_options(-fsanitize=${CHASQUI_SANITIZE})
+endif()
+
+function(chasqui_folder name)
+  cmake_parse_arguments(arg "" "" "LINKS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$|/main\\.cpp$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+
+  set(links "")
+  foreach(link IN LISTS arg_LINKS)
+    if(TARGET chasqui_${link})
+      list(APPEND links chasqui_${link})
+    else()
+      list(APPEND links ${link})
+    endif()
+  endforeach()
+
+  if(sources)
+    add_library(chasqui_${name} STATIC ${sources})
+    set(scope PUBLIC)
+    target_compile_options(chasqui_${name} PRIVATE ${CHASQUI_WARNINGS} PUBLIC ${CHASQUI_SANITIZE_FLAGS})
+  else()
+    add_library(chasqui_${name} INTERFACE)   # headers only
+    set(scope INTERFACE)
+  endif()
+  target_compile_features(chasqui_${name} ${scope} cxx_std_20)
+  target_include_directories(chasqui_${name} ${scope} ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(chasqui_${name} ${scope} ${links})
+
+  if(CHASQUI_TESTS AND tests)
+    add_executable(test_${name} ${tests})
+    target_compile_options(test_${name} PRIVATE ${CHASQUI_WARNINGS})
+    target_link_libraries(test_${name} PRIVATE chasqui_${name} GTest::gtest GTest::gtest_main)
+    target_compile_definitions(test_${name} PRIVATE
+      CHASQUI_SOURCE_DIR="${PROJECT_SOURCE_DIR}" CHASQUI_BINARY_DIR="${PROJECT_BINARY_DIR}")
+    add_test(NAME unit.${name} COMMAND test_${name})
+  endif()
+endfunction()
