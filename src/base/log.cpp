@@ -1,0 +1,137 @@
+#include "base/log.h"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+
+#include <unistd.h>
+
+#include "base/json_writer.h"
+
+namespace chasqui {
+namespace {
+
+// Constant after configure_log(), which runs before other threads start.
+LogLevel g_level = LogLevel::info;
+LogFormat g_format = LogFormat::text;
+
+constexpr std::array<std::string_view, 5> kLevelNames = {"debug", "info", "warning", "error", "off"};
+
+std::string_view level_name(LogLevel level) { return kLevelNames[static_cast<std::size_t>(level)]; }
+
+void append_json_value(std::string& out, const LogField& field) {
+  std::visit(
+      [&out](auto value) {
+        if constexpr (std::is_same_v<decltype(value), std::string_view>) {
+          append_json_string(out, value);
+        } else if constexpr (std::is_same_v<decltype(value), bool>) {
+          out += value ? "true" : "false";
+        } else {
+          append_json_number(out, value);
+        }
+      },
+      field.value);
+}
+
+bool needs_quotes(std::string_view text) {
+  if (text.empty()) return true;
+  for (const unsigned char c : text) {
+    if (c <= ' ' || c == '"' || c == '=' || c == '\\' || c >= 0x7f) return true;
+  }
+  return false;
+}
+
+void append_text_value(std::string& out, const LogField& field) {
+  const auto* text = std::get_if<std::string_view>(&field.value);
+  if (text != nullptr && !needs_quotes(*text)) {
+    out += *text;
+  } else {
+    append_json_value(out, field);
+  }
+}
+
+void append_time(std::string& out) {
+  const auto now = std::chrono::system_clock::now();
+  const auto since_epoch = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count();
+  const std::time_t whole = static_cast<std::time_t>(since_epoch / 1000);
+  std::tm parts{};
+  ::gmtime_r(&whole, &parts);
+  char text[40];
+  const std::size_t n = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(text + n, sizeof text - n, ".%03dZ", static_cast<int>(since_epoch % 1000));
+  out += text;
+}
+
+void write_whole(std::string_view line) {
+  while (!line.empty()) {
+    const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;  // a closed standard error must not stop the server
+    line.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+void log_line(LogLevel level, std::string_view message, LogFields fields) {
+  if (!log_enabled(level)) return;
+  const std::string body = format_log_line(g_format, level, message, fields);
+  std::string line;
+  line.reserve(body.size() + 40);
+  if (g_format == LogFormat::json) {
+    line += "{\"time\":\"";
+    append_time(line);
+    line += "\",";
+    line.append(body, 1);
+  } else {
+    append_time(line);
+    line += ' ';
+    line += body;
+  }
+  line += '\n';
+  write_whole(line);
+}
+
+}  // namespace
+
+void configure_log(LogLevel level, LogFormat format) {
+  g_level = level;
+  g_format = format;
+}
+
+bool log_enabled(LogLevel level) { return level >= g_level && g_level != LogLevel::off; }
+
+std::string format_log_line(LogFormat format, LogLevel level, std::string_view message, LogFields fields) {
+  std::string out;
+  if (format == LogFormat::json) {
+    out += "{\"level\":";
+    append_json_string(out, level_name(level));
+    out += ",\"message\":";
+    append_json_string(out, message);
+    for (const LogField& field : fields) {
+      out += ',';
+      append_json_string(out, field.key);
+      out += ':';
+      append_json_value(out, field);
+    }
+    out += '}';
+    return out;
+  }
+  out += static_cast<char>(level_name(level)[0] - 'a' + 'A');
+  out += ' ';
+  out += message;
+  for (const LogField& field : fields) {
+    out += ' ';
+    out += field.key;
+    out += '=';
+    append_text_value(out, field);
+  }
+  return out;
+}
+
+void log_debug(std::string_view message, LogFields fields) { log_line(LogLevel::debug, message, fields); }
+void log_info(std::string_view message, LogFields fields) { log_line(LogLevel::info, message, fields); }
+void log_warning(std::string_view message, LogFields fields) { log_line(LogLevel::warning, message, fields); }
+void log_error(std::string_view message, LogFields fields) { log_line(LogLevel::error, message, fields); }
+
+}  // namespace chasqui

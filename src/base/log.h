@@ -1,0 +1,45 @@
+// Structured log lines: a short fixed message and named fields, as text
+// (`2026-11-21T12:00:01.123Z I message key=value`) or as one JSON object a line. Any thread; a line is written whole.
+// Never put prompts, answers or keys into a field.
+// Control characters and invalid UTF-8 in values are escaped, so that a client cannot forge lines.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace chasqui {
+
+enum class LogLevel { debug, info, warning, error, off };
+enum class LogFormat { text, json };
+
+struct LogField {
+  std::string_view key;
+  std::variant<std::string_view, std::int64_t, double, bool> value;
+
+  LogField(std::string_view k, std::string_view v) : key(k), value(v) {}
+  LogField(std::string_view k, const char* v) : key(k), value(std::string_view(v)) {}
+  LogField(std::string_view k, const std::string& v) : key(k), value(std::string_view(v)) {}
+  LogField(std::string_view k, bool v) : key(k), value(v) {}
+  LogField(std::string_view k, double v) : key(k), value(v) {}
+  template <std::integral Integer>
+  LogField(std::string_view k, Integer v) : key(k), value(static_cast<std::int64_t>(v)) {}
+};
+using LogFields = std::initializer_list<LogField>;
+
+// Call once, before other threads start. Without it: info, text, standard error.
+void configure_log(LogLevel level, LogFormat format);
+bool log_enabled(LogLevel level);
+
+void log_debug(std::string_view message, LogFields fields = {});
+void log_info(std::string_view message, LogFields fields = {});
+void log_warning(std::string_view message, LogFields fields = {});
+void log_error(std::string_view message, LogFields fields = {});
+
+// The line without its time stamp, exactly as it is written; for tests.
+std::string format_log_line(LogFormat format, LogLevel level, std::string_view message, LogFields fields);
+
+}  // namespace chasqui

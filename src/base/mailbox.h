@@ -1,0 +1,92 @@
+// The only way for threads to meet: a bounded queue with many producers and one consumer, and the only mutex of the
+// project (with base/wakeup.h for consumers that sleep in an event loop instead of in wait()).
+//   producers  push() / push_all(), any thread, never block on the consumer
+//   consumer   drain(), one thread; swaps the whole content out, so the lock is held for a few instructions
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace chasqui {
+
+enum class Wait { no, yes };
+
+template <class T>
+class Mailbox {
+ public:
+  // `on_push` runs after each push, outside the lock, on the producer's thread; it must not block.
+  explicit Mailbox(std::size_t capacity, std::function<void()> on_push = {})
+      : capacity_(capacity), on_push_(std::move(on_push)) {}
+
+  // False when the mailbox is full or closed; the item is then untouched.
+  bool push(T&& item) {
+    {
+      std::lock_guard lock(mutex_);
+      if (closed_ || items_.size() >= capacity_) return false;
+      items_.push_back(std::move(item));
+    }
+    notify();
+    return true;
+  }
+
+  // Appends all items, beyond the capacity if need be, and empties `items`: for producers that bound themselves (a
+  // worker that cuts its sequences when over_capacity()). One notification for all of them.
+  void push_all(std::vector<T>& items) {
+    if (items.empty()) return;
+    {
+      std::lock_guard lock(mutex_);
+      if (items_.empty()) {
+        items_.swap(items);
+      } else {
+        items_.insert(items_.end(), std::make_move_iterator(items.begin()), std::make_move_iterator(items.end()));
+      }
+    }
+    items.clear();
+    notify();
+  }
+
+  // Moves everything into `out` (which is cleared first). Wait::yes sleeps until there is something, or close().
+  void drain(std::vector<T>& out, Wait wait = Wait::no) {
+    out.clear();
+    std::unique_lock lock(mutex_);
+    if (wait == Wait::yes) ready_.wait(lock, [this] { return closed_ || !items_.empty(); });
+    out.swap(items_);
+  }
+
+  // Wakes the consumer for good; what is inside can still be drained, nothing more comes in by push().
+  void close() {
+    {
+      std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    notify();
+  }
+
+  std::size_t size() const {
+    std::lock_guard lock(mutex_);
+    return items_.size();
+  }
+  std::size_t capacity() const { return capacity_; }
+  bool over_capacity() const { return size() > capacity_; }
+
+ private:
+  void notify() {
+    ready_.notify_one();
+    if (on_push_) on_push_();
+  }
+
+  const std::size_t capacity_;
+  const std::function<void()> on_push_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable ready_;
+  // Protected by mutex_.
+  std::vector<T> items_;
+  bool closed_ = false;
+};
+
+}  // namespace chasqui
