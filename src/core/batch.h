@@ -1,0 +1,77 @@
+// One step's work and its outcome. A Batch goes from the scheduler to the runner, a BatchResult back. Worker thread
+// only. Both are reused from step to step, so that a steady decode allocates nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "core/request.h"
+#include "core/types.h"
+
+namespace chasqui {
+
+struct Row {
+  Token token = 0;
+  TokenCount position = 0;
+  SlotId slot;
+  bool output = false;  // its logits are wanted
+};
+
+// The rows of one sequence, contiguous in Batch::rows.
+struct BatchPart {
+  const Request* request = nullptr;  // lives at least until commit()
+  SlotId slot;
+  std::int32_t first_row = 0;
+  std::int32_t rows = 0;
+  bool samples = false;  // the last row is an output row and a token is to be sampled from it
+};
+
+// All rows of one llama_decode call. Decode rows and prefill chunks go as separate batches, because with one KV
+// stream per sequence a mixed batch is split into more passes over the weights than the two.
+struct Batch {
+  enum class Kind { decode, prefill };
+
+  Kind kind = Kind::decode;
+  std::vector<SlotId> trims;     // slots that the model must empty before it computes the rows
+  std::vector<Row> rows;         // ascending slots; positions of a slot ascending
+  std::vector<BatchPart> parts;  // in the order of rows
+
+  bool empty() const { return rows.empty(); }
+  void clear() {
+    trims.clear();
+    rows.clear();
+    parts.clear();
+  }
+};
+
+enum class DecodeStatus {
+  ok,
+  aborted,  // cut through the abort callback; the model holds what it held before
+  no_room,  // no cells: a bug in our ledger, see conservation
+  failed,   // the backend gave up on this batch
+};
+
+// What was sampled for one part.
+struct Sample {
+  RequestId request;
+  Token token = 0;
+  std::string text;  // may be empty while a character or a possible stop string is held back
+  bool end_of_generation = false;
+  bool stopped = false;  // a stop string matched; text ends before it
+  std::string stop_string;
+};
+
+struct BatchResult {
+  DecodeStatus status = DecodeStatus::ok;
+  std::vector<Sample> samples;  // one per part with `samples`, in the order of parts
+  TimePoint finished{};
+  Duration compute{};  // llama_decode alone
+
+  void clear() {
+    status = DecodeStatus::ok;
+    samples.clear();
+  }
+};
+
+}  // namespace chasqui

@@ -1,0 +1,49 @@
+// What a sequence says, in order: any number of text events, then exactly one terminal event (one-terminal).
+// Written by a worker, read by the loop. Plain values that are moved, never shared.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "core/types.h"
+
+namespace chasqui {
+
+enum class FinishReason {
+  stop,       // an end-of-generation token or a stop string
+  length,     // max_tokens, or the context is full
+  cancelled,  // the client left or asked
+  deadline,   // its time is up; what was generated so far has been sent
+  error,      // Event::error says what
+};
+std::string_view name(FinishReason reason);
+
+// Times are durations so that they can be shown without knowing the clock.
+struct Usage {
+  TokenCount prompt = 0;      // tokens of the prompt
+  TokenCount cached = 0;      // … of which were not computed again
+  TokenCount completion = 0;  // tokens generated, the end-of-generation token included
+  Duration queue{};           // arrival → first step
+  Duration prefill{};         // first step → first token
+  Duration decode{};          // first token → last token
+};
+
+struct Event {
+  enum class Kind { text, finished };
+
+  RequestId request;
+  Kind kind = Kind::text;
+  // text: complete UTF-8 characters, possibly of several tokens; may be empty in a finished event.
+  std::string text;
+  TokenCount tokens = 0;  // how many tokens this event stands for
+
+  // finished only
+  FinishReason reason = FinishReason::stop;
+  std::string stop_string;  // the stop string that ended it, if one did
+  Usage usage;
+  Error error;  // with FinishReason::error
+};
+
+}  // namespace chasqui

@@ -1,0 +1,37 @@
+// Ids and units that every folder shares. Strong types where two could be mixed up in one call. Pure values.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+
+namespace chasqui {
+
+using Token = std::int32_t;       // an id of the model's vocabulary
+using TokenCount = std::int32_t;  // tokens, cells and positions are all counted in this
+
+// Made by the server, never taken from a client; unique in the process.
+struct RequestId {
+  std::uint64_t value = 0;
+  auto operator<=>(const RequestId&) const = default;
+};
+
+// One llama_seq_id of a context: 0 … slots-1.
+struct SlotId {
+  std::int32_t value = -1;
+  auto operator<=>(const SlotId&) const = default;
+  bool valid() const { return value >= 0; }
+};
+
+// Who waits for the answer, most urgent first.
+enum class ServiceClass : std::uint8_t { interactive, standard, background };
+
+}  // namespace chasqui
+
+template <>
+struct std::hash<chasqui::RequestId> {
+  std::size_t operator()(chasqui::RequestId id) const noexcept {
+    // Ids are consecutive; spread them, since open-addressing tables rely on the high bits too.
+    return static_cast<std::size_t>(id.value * 0x9E3779B97F4A7C15ull);
+  }
+};
