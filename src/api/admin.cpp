@@ -1,0 +1,153 @@
+#include "api/admin.h"
+
+#include "api/answer.h"
+#include "api/generation_fields.h"
+#include "base/json_writer.h"
+
+namespace chasqui {
+namespace {
+
+void write_sampling(JsonWriter& json, const SamplingParams& sampling) {
+  json.begin_object();
+  json.field("temperature", static_cast<double>(sampling.temperature));
+  json.field("top_k", sampling.top_k);
+  json.field("top_p", static_cast<double>(sampling.top_p));
+  json.field("min_p", static_cast<double>(sampling.min_p));
+  json.field("repeat_last_n", sampling.repeat_last_n);
+  json.field("repeat_penalty", static_cast<double>(sampling.repeat_penalty));
+  json.field("frequency_penalty", static_cast<double>(sampling.frequency_penalty));
+  json.field("presence_penalty", static_cast<double>(sampling.presence_penalty));
+  json.end_object();
+}
+
+void write_limits(JsonWriter& json, const Service& service) {
+  const net::HttpLimits& http = service.config.http;
+  json.begin_object();
+  json.field("request_line_bytes", http.request_line_bytes);
+  json.field("header_bytes", http.header_bytes);
+  json.field("header_count", http.header_count);
+  json.field("body_bytes", http.body_bytes);
+  json.field("header_seconds", to_seconds(http.header_time));
+  json.field("body_seconds", to_seconds(http.body_time));
+  json.field("keep_alive_seconds", to_seconds(http.keep_alive_time));
+  json.field("connections", http.connections_max());
+  json.field("unread_bytes", service.config.unread_max);
+  json.field("stop", service.limits.stops_max);
+  json.field("logit_bias", service.limits.logit_bias_max);
+  json.field("context_tokens", service.limits.context);
+  json.end_object();
+}
+
+std::string props_body(const Service& service) {
+  const ModelInfo& info = service.model.info;
+  const ModelShape& shape = service.engine.shape();
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("default_generation_settings");
+  json.begin_object();
+  json.key("params");
+  write_sampling(json, default_sampling(info));
+  json.field("n_ctx", shape.cells_per_slot);
+  json.end_object();
+  json.field("total_slots", shape.slots);
+  json.field("model_alias", service.config.model_name);
+  json.field("model_path", info.path);
+  json.field("model_ftype", info.format);
+  json.key("modalities");
+  json.begin_object();
+  json.field("vision", false);
+  json.field("audio", false);
+  json.end_object();
+  json.field("chat_template", service.model.chat_template->source());
+  json.field("bos_token", info.bos_text);
+  json.field("eos_token", info.eos_text);
+  json.field("build_info", "chasqui-" + service.config.version);
+  json.field("is_sleeping", false);
+  json.key("kv");
+  json.begin_object();
+  json.field("layout", shape.unified ? "unified" : "stream");
+  json.field("cells", shape.cells);
+  json.field("cells_per_slot", shape.cells_per_slot);
+  json.field("trims_anywhere", info.trims_anywhere());
+  json.end_object();
+  json.key("limits");
+  write_limits(json, service);
+  json.end_object();
+  return out;
+}
+
+std::string models_body(const Service& service) {
+  const ModelInfo& info = service.model.info;
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("object", "list");
+  json.key("data");
+  json.begin_array();
+  json.begin_object();
+  json.field("id", service.config.model_name);
+  json.field("object", "model");
+  json.field("created", service.clock.unix_seconds());
+  json.field("owned_by", "chasqui");
+  json.key("meta");
+  json.begin_object();
+  json.field("vocab_type", info.vocabulary_type);
+  json.field("n_vocab", info.vocabulary);
+  json.field("n_ctx", service.engine.shape().cells_per_slot);
+  json.field("n_ctx_train", info.context_trained);
+  json.field("n_embd", info.embedding_length);
+  json.field("n_params", info.parameters);
+  json.field("size", info.size_bytes);
+  json.field("ftype", info.format);
+  json.end_object();
+  json.end_object();
+  json.end_array();
+  json.end_object();
+  return out;
+}
+
+bool worker_moves(const Service& service) { return service.engine.alive(service.clock.now()); }
+
+}  // namespace
+
+net::Awaitable<void> handle_health(Service& service, net::HttpExchange& exchange) {
+  if (!worker_moves(service)) {
+    Error error{ErrorCode::unavailable, "the worker has not finished a step for a long time", ""};
+    co_await respond_error(exchange, std::move(error));
+    co_return;
+  }
+  std::string body = R"({"status":"ok"})";
+  co_await respond_json(exchange, std::move(body));
+}
+
+net::Awaitable<void> handle_ready(Service& service, net::HttpExchange& exchange) {
+  if (service.engine.draining()) {
+    Error error{ErrorCode::unavailable, "the server is shutting down", ""};
+    co_await respond_error(exchange, std::move(error));
+    co_return;
+  }
+  if (!worker_moves(service)) {
+    co_await handle_health(service, exchange);
+    co_return;
+  }
+  std::string body = R"({"status":"ready"})";
+  co_await respond_json(exchange, std::move(body));
+}
+
+net::Awaitable<void> handle_metrics(Service& service, net::HttpExchange& exchange) {
+  net::HttpResponse response(200, "text/plain; version=0.0.4; charset=utf-8", service.metrics.render());
+  co_await exchange.respond(std::move(response));
+}
+
+net::Awaitable<void> handle_models(Service& service, net::HttpExchange& exchange) {
+  std::string body = models_body(service);
+  co_await respond_json(exchange, std::move(body));
+}
+
+net::Awaitable<void> handle_props(Service& service, net::HttpExchange& exchange) {
+  std::string body = props_body(service);
+  co_await respond_json(exchange, std::move(body));
+}
+
+}  // namespace chasqui

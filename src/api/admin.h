@@ -1,0 +1,18 @@
+// What people and machines ask about the server itself: GET /health, /ready, /metrics, /v1/models, /props. Nothing
+// here waits for the worker: answers come from constants and atomics. Loop thread.
+#pragma once
+
+#include "api/service.h"
+#include "net/exchange.h"
+
+namespace chasqui {
+
+// 200 while the loop (which answers this) and the worker move; 503 when a step hangs.
+net::Awaitable<void> handle_health(Service& service, net::HttpExchange& exchange);
+// 200 when new work is welcome; 503 while draining or hanging. For load balancers.
+net::Awaitable<void> handle_ready(Service& service, net::HttpExchange& exchange);
+net::Awaitable<void> handle_metrics(Service& service, net::HttpExchange& exchange);
+net::Awaitable<void> handle_models(Service& service, net::HttpExchange& exchange);
+net::Awaitable<void> handle_props(Service& service, net::HttpExchange& exchange);
+
+}  // namespace chasqui

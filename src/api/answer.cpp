@@ -1,0 +1,118 @@
+#include "api/answer.h"
+
+#include "api/errors.h"
+#include "net/sse.h"
+
+namespace chasqui {
+namespace {
+
+// What a client is told to wait when the queue is full. A queue of short requests moves within a second.
+constexpr std::string_view kRetryAfterSeconds = "1";
+
+net::HttpResponse error_response(const Error& error) {
+  const ErrorRow row = error_row(error.code);
+  net::HttpResponse response(row.status, "application/json", error_body(error));
+  if (row.retry) response.headers.add("Retry-After", kRetryAfterSeconds);
+  return response;
+}
+
+// Turns events into frames; true when the last one was among them.
+bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out) {
+  bool finished = false;
+  for (const Event& event : events) {
+    if (event.kind == Event::Kind::text) {
+      writer.text(event, out);
+    } else if (const auto failure = failure_of(event)) {
+      net::append_sse_data_line(out, error_body(*failure));
+      finished = true;
+    } else {
+      writer.end(event, out);
+      finished = true;
+    }
+  }
+  return finished;
+}
+
+net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange, Generation& generation,
+                                   AnswerWriter& writer) {
+  net::HttpHeaders headers = net::sse_headers();
+  bool open = co_await exchange.start_stream(200, std::move(headers));
+  std::vector<Event> events;
+  std::string out;
+  bool finished = false;
+  while (open && !finished) {
+    const TimePoint ping_at = service.clock.now() + service.config.ping_every;
+    const bool woken = co_await generation.wait_until(ping_at);
+    if (exchange.client_gone() || generation.slow()) co_return;  // the connection closes, the request is cancelled
+    out.clear();
+    if (woken) {
+      generation.take(events);
+      finished = write_events(writer, events, out);
+    } else {
+      net::append_sse_comment(out, "ping");
+    }
+    if (!finished) open = co_await exchange.write_chunk(out);
+  }
+  if (finished) co_await exchange.finish_stream(out);
+}
+
+net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& generation, AnswerWriter& writer) {
+  std::vector<Event> events;
+  std::string text;
+  for (;;) {
+    co_await generation.wait_until(kNever);
+    if (exchange.client_gone()) co_return;
+    generation.take(events);
+    for (Event& event : events) {
+      text += event.text;
+      if (event.kind != Event::Kind::finished) continue;
+      if (const auto failure = failure_of(event)) {
+        Error error = *failure;
+        co_await respond_error(exchange, std::move(error));
+      } else {
+        std::string body = writer.whole(text, event);
+        co_await respond_json(exchange, std::move(body));
+      }
+      co_return;
+    }
+  }
+}
+
+}  // namespace
+
+net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer) {
+  auto started = Generation::start(service.streams, answer.request);
+  if (!started) {
+    Error error = started.error();
+    co_await respond_error(exchange, std::move(error));
+    co_return;
+  }
+  Generation& generation = **started;
+  exchange.on_client_gone([&generation] { generation.interrupt(); });
+  if (answer.stream) {
+    co_await stream_answer(service, exchange, generation, *answer.writer);
+  } else {
+    co_await collect_answer(exchange, generation, *answer.writer);
+  }
+  exchange.on_client_gone({});
+}
+
+net::Awaitable<void> respond_error(net::HttpExchange& exchange, Error error) {
+  net::HttpResponse response = error_response(error);
+  co_await exchange.respond(std::move(response));
+}
+
+net::Awaitable<void> respond_json(net::HttpExchange& exchange, std::string body) {
+  net::HttpResponse response(200, "application/json", std::move(body));
+  co_await exchange.respond(std::move(response));
+}
+
+std::optional<Error> failure_of(const Event& finished) {
+  if (finished.reason == FinishReason::error) return finished.error;
+  if (finished.reason == FinishReason::cancelled) {
+    return Error{ErrorCode::unavailable, "the request was cancelled because the server is shutting down", ""};
+  }
+  return std::nullopt;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,42 @@
+// From a valid request to a delivered answer, the same for every protocol: submit, stream or collect, ping while
+// silent, notice that the client left. What a protocol says is in its AnswerWriter. Loop thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "api/service.h"
+#include "core/event.h"
+#include "net/exchange.h"
+
+namespace chasqui {
+
+// How one protocol puts one answer into words. Made for each request; `out` is appended to.
+class AnswerWriter {
+ public:
+  virtual ~AnswerWriter() = default;
+
+  // Server-sent events: text() for each text event, then end() once. Errors inside a stream are shared: see answer.cpp.
+  virtual void text(const Event& event, std::string& out) = 0;
+  virtual void end(const Event& event, std::string& out) = 0;
+  // The whole answer as one JSON body, for a request that does not stream.
+  virtual std::string whole(const std::string& text, const Event& finished) = 0;
+};
+
+struct Answer {
+  RequestPtr request;
+  bool stream = false;
+  std::unique_ptr<AnswerWriter> writer;
+};
+
+net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer);
+
+// Responds with the error's status and body, and Retry-After where trying again makes sense.
+net::Awaitable<void> respond_error(net::HttpExchange& exchange, Error error);
+net::Awaitable<void> respond_json(net::HttpExchange& exchange, std::string body);
+
+// What became of an event that ends a request without an answer: errors, and cancels that the client did not ask for.
+// Nothing when the event is an ordinary end.
+std::optional<Error> failure_of(const Event& finished);
+
+}  // namespace chasqui

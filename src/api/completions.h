@@ -1,0 +1,23 @@
+// The generating routes of this version: POST /v1/chat/completions and /v1/completions in OpenAI's shape, and
+// POST /generate, whose stream is `data: {"text":…}`. Each reads its body in the offload pool, then hands over to
+// deliver_answer(). Loop thread, except the prepare_* functions, which run on any thread and only read `service`.
+#pragma once
+
+#include <string>
+
+#include "api/answer.h"
+#include "api/service.h"
+#include "net/exchange.h"
+
+namespace chasqui {
+
+Result<Answer> prepare_chat(const Service& service, const std::string& body);
+Result<Answer> prepare_completion(const Service& service, const std::string& body);
+Result<Answer> prepare_generate(const Service& service, const std::string& body);
+
+using PrepareAnswer = Result<Answer> (*)(const Service&, const std::string&);
+
+// The handler of all three.
+net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exchange, PrepareAnswer prepare);
+
+}  // namespace chasqui

@@ -1,0 +1,25 @@
+// The one table that turns an ErrorCode into what clients see: HTTP status, error type, body, and when to retry.
+// Shape: {"error":{"code":400,"message":"…","type":"invalid_request_error","param":"max_tokens"}}. Pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace chasqui {
+
+struct ErrorRow {
+  int status;
+  std::string_view type;  // OpenAI's and llama-server's words
+  bool retry;             // trying again, here or elsewhere, may help
+};
+
+ErrorRow error_row(ErrorCode code);
+
+// The JSON body for `error`.
+std::string error_body(const Error& error);
+// The same for faults that the HTTP layer finds before any handler runs (404, 405, 408, 413, 431 …).
+std::string error_body(int status, std::string_view message);
+
+}  // namespace chasqui

@@ -1,0 +1,54 @@
+// Reads a JSON object from a client field by field, and remembers the first mistake. null counts as absent, unknown
+// fields are ignored (clients of every dialect send extra ones), wrong types never fall back to a default.
+// Any thread; lives as long as one request is being read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <boost/json.hpp>
+
+#include "base/error.h"
+
+namespace chasqui {
+
+// Limits for text that a client sent as JSON. Depth 64: more than any schema needs, less than any stack.
+Result<boost::json::object> parse_json_object(std::string_view body);
+
+class Fields {
+ public:
+  // `path` is put before names in messages: Fields(object, "messages[2]") complains about `messages[2].content`.
+  explicit Fields(const boost::json::object& object, std::string path = {}) : object_(object), path_(std::move(path)) {}
+
+  std::optional<bool> boolean(std::string_view name);
+  // Whole numbers, also when written 3.0; refuses fractions and what does not fit.
+  std::optional<std::int64_t> integer(std::string_view name);
+  std::optional<double> number(std::string_view name);
+  // The view lives as long as the object.
+  std::optional<std::string_view> string(std::string_view name);
+  const boost::json::array* array(std::string_view name);
+  const boost::json::object* object(std::string_view name);
+  // Null when absent.
+  const boost::json::value* any(std::string_view name) const;
+
+  // Notes a mistake in `name`, unless there was one before. `allowed` completes "NAME must be …".
+  void refuse(std::string_view name, std::string_view allowed);
+  // The same with a mistake that was found inside a field.
+  void refuse(Error error) {
+    if (!error_) error_ = std::move(error);
+  }
+
+  bool ok() const { return !error_; }
+  // REQUIRES: !ok()
+  const Error& error() const { return *error_; }
+  std::string path_of(std::string_view name) const;
+
+ private:
+  const boost::json::object& object_;
+  const std::string path_;
+  std::optional<Error> error_;
+};
+
+}  // namespace chasqui

@@ -1,0 +1,72 @@
+// The loop's end of a running request. StreamHub takes what the engine has produced, once per wake-up, and hands each
+// event to the Generation it belongs to; a Generation is awaited by one handler and cancels its request when it is
+// destroyed before the end. Loop thread only.
+//
+// bounded: a handler whose client does not read stops taking events; past `unread_max` bytes the request is cancelled,
+// its text is dropped, and the handler sees slow() (worker-never-waits).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "core/request.h"
+#include "engine/engine.h"
+#include "net/event_signal.h"
+
+namespace chasqui {
+
+class Generation;
+
+class StreamHub {
+ public:
+  StreamHub(Engine& engine, net::EventLoop& loop, std::size_t unread_max)
+      : engine_(engine), loop_(loop), unread_max_(unread_max) {}
+
+  // Called for every wake-up of the engine.
+  void deliver();
+
+ private:
+  friend class Generation;
+
+  Engine& engine_;
+  net::EventLoop& loop_;
+  const std::size_t unread_max_;
+  std::unordered_map<RequestId, Generation*> open_;
+  std::vector<Event> events_;
+};
+
+class Generation {
+ public:
+  // Submits the request. Errors are the engine's: overloaded, unavailable.
+  static Result<std::unique_ptr<Generation>> start(StreamHub& hub, RequestPtr request);
+  ~Generation();
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  // True when there is something to take() or interrupt() was called; false when `deadline` came first.
+  net::Awaitable<bool> wait_until(TimePoint deadline);
+  // Replaces the content of `events` by what has come since the last call.
+  void take(std::vector<Event>& events);
+  // Makes a wait return, for a client that has gone.
+  void interrupt() { signal_.notify(); }
+
+  bool slow() const { return slow_; }
+
+ private:
+  friend class StreamHub;
+  Generation(StreamHub& hub, RequestId id) : hub_(hub), id_(id), signal_(hub.loop_) {}
+
+  void receive(Event event);
+
+  StreamHub& hub_;
+  const RequestId id_;
+  net::EventSignal signal_;
+  std::vector<Event> events_;
+  std::size_t unread_ = 0;  // bytes that events_ stands for
+  bool finished_ = false;
+  bool slow_ = false;
+};
+
+}  // namespace chasqui

@@ -1,0 +1,32 @@
+// The JSON that OpenAI's chat and text completion routes answer with, including llama-server's additions (`timings`).
+// Pure writers, one object for each answer; loop thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "api/answer.h"
+#include "base/json_writer.h"
+
+namespace chasqui {
+
+// What all chunks of one answer have in common.
+struct AnswerHead {
+  std::string id;  // "chatcmpl-…"
+  std::string model;
+  std::string fingerprint;
+  std::int64_t created = 0;    // seconds since 1970
+  bool include_usage = false;  // stream_options.include_usage
+};
+
+// "stop" or "length"; a deadline cuts an answer short, which OpenAI's clients know as "length".
+std::string_view openai_finish_reason(FinishReason reason);
+
+void write_usage(JsonWriter& json, const Usage& usage);
+void write_timings(JsonWriter& json, const Usage& usage);
+
+std::unique_ptr<AnswerWriter> make_chat_writer(AnswerHead head);
+std::unique_ptr<AnswerWriter> make_completion_writer(AnswerHead head);
+
+}  // namespace chasqui

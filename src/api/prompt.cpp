@@ -1,0 +1,177 @@
+#include "api/prompt.h"
+
+#include "api/generation_fields.h"
+
+namespace chasqui {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kMessagesMax = 4096;
+
+std::string item(std::string_view array, std::size_t index) {
+  return std::string(array) + '[' + std::to_string(index) + ']';
+}
+
+bool known_role(std::string_view role) {
+  return role == "system" || role == "developer" || role == "user" || role == "assistant" || role == "tool";
+}
+
+// A string, or an array of {"type":"text","text":…} parts, which are joined.
+std::optional<Error> read_content(const json::value& value, const std::string& path, std::string& out) {
+  if (value.is_string()) {
+    out = value.get_string();
+    return std::nullopt;
+  }
+  if (!value.is_array()) {
+    return invalid_field(path + ".content", path + ".content must be a string or an array of text parts");
+  }
+  std::size_t index = 0;
+  for (const json::value& part : value.get_array()) {
+    const std::string part_path = item(path + ".content", index++);
+    if (!part.is_object()) return invalid_field(part_path, part_path + " must be an object");
+    Fields fields(part.get_object(), part_path);
+    const auto type = fields.string("type");
+    const auto text = fields.string("text");
+    if (type != "text") fields.refuse("type", "\"text\"; this model takes no other content");
+    if (!text) fields.refuse("text", "a string");
+    if (!fields.ok()) return fields.error();
+    out += *text;
+  }
+  return std::nullopt;
+}
+
+// Tool arguments come as JSON text from OpenAI's clients, and as an object from some others.
+std::string arguments_text(const json::value* value) {
+  if (value == nullptr) return "{}";
+  return value->is_string() ? std::string(value->get_string()) : json::serialize(*value);
+}
+
+std::optional<Error> read_tool_calls(const json::array& calls, const std::string& path, ChatMessage& message) {
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const std::string call_path = item(path + ".tool_calls", i);
+    if (!calls[i].is_object()) return invalid_field(call_path, call_path + " must be an object");
+    Fields call(calls[i].get_object(), call_path);
+    ToolCall& out = message.tool_calls.emplace_back();
+    out.id = call.string("id").value_or("");
+    const json::object* function = call.object("function");
+    if (function == nullptr) call.refuse("function", "an object with name and arguments");
+    if (!call.ok()) return call.error();
+    Fields inner(*function, call_path + ".function");
+    const auto name = inner.string("name");
+    if (!name) inner.refuse("name", "a string");
+    if (!inner.ok()) return inner.error();
+    out.name = *name;
+    out.arguments = arguments_text(inner.any("arguments"));
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> read_message(const json::value& value, std::size_t index, ChatMessage& message) {
+  const std::string path = item("messages", index);
+  if (!value.is_object()) return invalid_field(path, path + " must be an object with role and content");
+  Fields fields(value.get_object(), path);
+  const auto role = fields.string("role");
+  if (!role || !known_role(*role)) fields.refuse("role", "one of system, developer, user, assistant, tool");
+  message.name = fields.string("name").value_or("");
+  message.tool_call_id = fields.string("tool_call_id").value_or("");
+  message.reasoning = fields.string("reasoning_content").value_or("");
+  const json::array* calls = fields.array("tool_calls");
+  const json::value* content = fields.any("content");
+  if (content == nullptr && (role != "assistant" || calls == nullptr)) {
+    fields.refuse("content", "a string or an array of text parts");
+  }
+  if (!fields.ok()) return fields.error();
+  // Templates know "system" only; OpenAI's newer name means the same.
+  message.role = *role == "developer" ? "system" : std::string(*role);
+  if (content != nullptr) {
+    if (auto error = read_content(*content, path, message.content)) return error;
+  }
+  return calls != nullptr ? read_tool_calls(*calls, path, message) : std::nullopt;
+}
+
+std::optional<Error> read_tool(const json::value& value, std::size_t index, Tool& tool) {
+  const std::string path = item("tools", index);
+  if (!value.is_object()) return invalid_field(path, path + " must be an object");
+  Fields fields(value.get_object(), path);
+  const auto type = fields.string("type");
+  if (type && *type != "function") fields.refuse("type", "\"function\"");
+  const json::object* function = fields.object("function");
+  if (function == nullptr) fields.refuse("function", "an object with name, description and parameters");
+  if (!fields.ok()) return fields.error();
+  Fields inner(*function, path + ".function");
+  const auto name = inner.string("name");
+  if (!name || name->empty()) inner.refuse("name", "a string");
+  tool.description = inner.string("description").value_or("");
+  const json::object* parameters = inner.object("parameters");
+  if (!inner.ok()) return inner.error();
+  tool.name = *name;
+  tool.parameters = parameters != nullptr ? json::serialize(*parameters) : R"({"type":"object","properties":{}})";
+  return std::nullopt;
+}
+
+}  // namespace
+
+RequestDraft new_draft(const Service& service) {
+  RequestDraft draft;
+  draft.sampling = default_sampling(service.model.info);
+  return draft;
+}
+
+Chat read_chat(Fields& fields) {
+  Chat chat;
+  const json::array* messages = fields.array("messages");
+  if (messages == nullptr || messages->empty() || messages->size() > kMessagesMax) {
+    fields.refuse("messages", "an array of 1 to " + std::to_string(kMessagesMax) + " messages");
+    return chat;
+  }
+  for (std::size_t i = 0; i < messages->size() && fields.ok(); ++i) {
+    if (auto error = read_message((*messages)[i], i, chat.messages.emplace_back())) fields.refuse(std::move(*error));
+  }
+  if (const json::array* tools = fields.array("tools")) {
+    for (std::size_t i = 0; i < tools->size() && fields.ok(); ++i) {
+      if (auto error = read_tool((*tools)[i], i, chat.tools.emplace_back())) fields.refuse(std::move(*error));
+    }
+  }
+  if (fields.string("tool_choice") == "none") chat.tools.clear();
+  chat.continue_final_message = fields.boolean("continue_final_message").value_or(false);
+  chat.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(!chat.continue_final_message);
+  if (chat.continue_final_message && fields.ok() && chat.messages.back().role != "assistant") {
+    fields.refuse("continue_final_message", "false unless the last message is an assistant's");
+  }
+  return chat;
+}
+
+Result<RequestPtr> request_from_chat(const Service& service, const Chat& chat, RequestDraft draft) {
+  auto text = service.model.chat_template->render(chat);
+  if (!text) return text.error();
+  draft.prompt = service.model.tokenizer->tokenize(*text, AddSpecial::yes, ParseSpecial::yes);
+  return make_request(service.engine.next_id(), std::move(draft), service.limits, service.clock.now());
+}
+
+Result<RequestPtr> request_from_prompt(const Service& service, const json::value& prompt, RequestDraft draft) {
+  const char* const kAllowed = "prompt must be a string or an array of token ids";
+  const json::value* single = &prompt;
+  // Clients wrap one prompt into an array; several at once are a batch.
+  if (prompt.is_array() && prompt.get_array().size() == 1 && !prompt.get_array()[0].is_number()) {
+    single = &prompt.get_array()[0];
+  }
+  if (single->is_string()) {
+    draft.prompt =
+        service.model.tokenizer->tokenize(std::string_view(single->get_string()), AddSpecial::yes, ParseSpecial::yes);
+  } else if (single->is_array()) {
+    for (const json::value& token : single->get_array()) {
+      if (!token.is_int64() || token.get_int64() < 0 || token.get_int64() >= service.limits.vocabulary) {
+        return invalid_field("prompt", std::string(kAllowed) + " between 0 and " +
+                                           std::to_string(service.limits.vocabulary - 1) +
+                                           "; batches of prompts are not supported");
+      }
+      draft.prompt.push_back(static_cast<Token>(token.get_int64()));
+    }
+  } else {
+    return invalid_field("prompt", kAllowed);
+  }
+  return make_request(service.engine.next_id(), std::move(draft), service.limits, service.clock.now());
+}
+
+}  // namespace chasqui

@@ -1,0 +1,108 @@
+#include "api/routes.h"
+
+#include "api/admin.h"
+#include "api/completions.h"
+#include "api/errors.h"
+#include "api/text_tools.h"
+
+namespace chasqui {
+namespace {
+
+using net::HttpMethod;
+
+enum class Access { open, key };
+
+using Handler = net::Awaitable<void> (*)(Service&, net::HttpExchange&);
+
+net::Awaitable<void> chat(Service& service, net::HttpExchange& exchange) {
+  return handle_generation(service, exchange, &prepare_chat);
+}
+net::Awaitable<void> completion(Service& service, net::HttpExchange& exchange) {
+  return handle_generation(service, exchange, &prepare_completion);
+}
+net::Awaitable<void> generate(Service& service, net::HttpExchange& exchange) {
+  return handle_generation(service, exchange, &prepare_generate);
+}
+net::Awaitable<void> tokenize(Service& service, net::HttpExchange& exchange) {
+  return handle_text_tool(service, exchange, &tokenize_answer);
+}
+net::Awaitable<void> detokenize_route(Service& service, net::HttpExchange& exchange) {
+  return handle_text_tool(service, exchange, &detokenize_answer);
+}
+net::Awaitable<void> apply_template(Service& service, net::HttpExchange& exchange) {
+  return handle_text_tool(service, exchange, &apply_template_answer);
+}
+
+struct Route {
+  HttpMethod method;
+  const char* path;
+  Access access;
+  Handler handler;
+};
+
+const Route kRoutes[] = {
+    {HttpMethod::get, "/health", Access::open, &handle_health},
+    {HttpMethod::get, "/v1/health", Access::open, &handle_health},
+    {HttpMethod::get, "/ready", Access::open, &handle_ready},
+    {HttpMethod::get, "/metrics", Access::key, &handle_metrics},
+    {HttpMethod::get, "/props", Access::key, &handle_props},
+    {HttpMethod::get, "/models", Access::key, &handle_models},
+    {HttpMethod::get, "/v1/models", Access::key, &handle_models},
+    {HttpMethod::post, "/v1/chat/completions", Access::key, &chat},
+    {HttpMethod::post, "/chat/completions", Access::key, &chat},
+    {HttpMethod::post, "/v1/completions", Access::key, &completion},
+    {HttpMethod::post, "/generate", Access::key, &generate},
+    {HttpMethod::post, "/tokenize", Access::key, &tokenize},
+    {HttpMethod::post, "/detokenize", Access::key, &detokenize_route},
+    {HttpMethod::post, "/apply-template", Access::key, &apply_template},
+};
+
+// `Authorization: Bearer KEY`, or `X-Api-Key: KEY`; both are sent by one SDK or the other.
+std::string_view presented_key(const net::HttpRequest& request) {
+  constexpr std::string_view kBearer = "Bearer ";
+  if (const auto header = request.header("Authorization"); header && header->starts_with(kBearer)) {
+    return header->substr(kBearer.size());
+  }
+  return request.header("X-Api-Key").value_or(std::string_view());
+}
+
+bool is_open(const net::HttpRequest& request) {
+  for (const Route& route : kRoutes) {
+    if (route.access == Access::open && request.path == route.path) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+net::HttpResponse http_error(int status, std::string_view message) {
+  return net::HttpResponse(status, "application/json", error_body(status, message));
+}
+
+void add_routes(net::Router& router, Service& service) {
+  for (const Route& route : kRoutes) {
+    // Not a coroutine itself: it starts the named one.
+    router.add(route.method, route.path,
+               [&service, handler = route.handler](net::HttpExchange& exchange) { return handler(service, exchange); });
+  }
+  if (!service.config.api_keys.empty()) {
+    router.set_gate([&service](const net::HttpRequest& request) -> std::optional<net::HttpResponse> {
+      if (is_open(request) || key_matches(service.config.api_keys, presented_key(request))) return std::nullopt;
+      return http_error(401, "Invalid API Key");
+    });
+  }
+}
+
+bool key_matches(const std::vector<std::string>& keys, std::string_view presented) {
+  bool found = false;
+  for (const std::string& key : keys) {
+    unsigned difference = key.size() == presented.size() ? 0 : 1;
+    for (std::size_t i = 0; i < key.size() && i < presented.size(); ++i) {
+      difference |= static_cast<unsigned char>(key[i]) ^ static_cast<unsigned char>(presented[i]);
+    }
+    found |= difference == 0;
+  }
+  return found;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,41 @@
+// What every handler shares. Made by app/serve, outlives the loop and the offload pool; all members are either const
+// or used on the loop, except where Engine and Tokenizer say "any thread".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/generation.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "core/request.h"
+#include "engine/engine.h"
+#include "model/loaded_model.h"
+#include "net/event_loop.h"
+#include "net/http_limits.h"
+#include "net/offload.h"
+
+namespace chasqui {
+
+struct ServiceConfig {
+  std::string model_name;               // what clients see as `model`
+  std::vector<std::string> api_keys;    // empty: no authentication
+  Duration ping_every = seconds(5);     // silence after which a stream gets a comment
+  std::size_t unread_max = 256 * 1024;  // bytes that may wait for a client that does not read
+  net::HttpLimits http;                 // shown in /props
+  std::string version;
+};
+
+struct Service {
+  const ServiceConfig& config;
+  const LoadedModel& model;
+  const RequestLimits& limits;
+  const MetricsPage& metrics;
+  const Clock& clock;
+  net::EventLoop& loop;
+  net::OffloadPool& offload;
+  Engine& engine;
+  StreamHub& streams;
+};
+
+}  // namespace chasqui

@@ -1,0 +1,20 @@
+// POST /tokenize, /detokenize and /apply-template: what the model's vocabulary and template make of a text. The
+// functions are pure and run in the offload pool; each takes the request's body and gives the answer's.
+#pragma once
+
+#include <string>
+
+#include "api/service.h"
+#include "net/exchange.h"
+
+namespace chasqui {
+
+Result<std::string> tokenize_answer(const Service& service, const std::string& body);
+Result<std::string> detokenize_answer(const Service& service, const std::string& body);
+Result<std::string> apply_template_answer(const Service& service, const std::string& body);
+
+using TextTool = Result<std::string> (*)(const Service&, const std::string&);
+
+net::Awaitable<void> handle_text_tool(Service& service, net::HttpExchange& exchange, TextTool tool);
+
+}  // namespace chasqui

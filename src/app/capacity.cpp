@@ -1,0 +1,33 @@
+#include "app/capacity.h"
+
+#include <algorithm>
+
+namespace chasqui {
+namespace {
+
+constexpr std::int32_t kSlotsDefault = 16;
+// A slot of a model with a huge trained context is still only this long unless -c asks for more.
+constexpr TokenCount kCellsPerSlotDefault = 4096;
+// What the KV cache may take when nobody said how large it should be.
+constexpr std::uint64_t kKvBytesDefault = 2ull << 30;
+
+}  // namespace
+
+ModelConfig with_capacity(ModelConfig config, const ModelInfo& info) {
+  const TokenCount trained = info.context_trained > 0 ? info.context_trained : kCellsPerSlotDefault;
+  const TokenCount per_slot = std::min(trained, kCellsPerSlotDefault);
+  if (config.slots == 0) {
+    config.slots = kSlotsDefault;
+    const std::uint64_t slot_bytes =
+        std::max<std::uint64_t>(1, info.kv_bytes_per_cell) * static_cast<unsigned>(per_slot);
+    while (config.cells == 0 && config.slots > 1 &&
+           slot_bytes * static_cast<unsigned>(config.slots) > kKvBytesDefault) {
+      config.slots /= 2;
+    }
+  }
+  if (config.cells == 0) config.cells = config.slots * per_slot;
+  config.rows_max = std::max(config.rows_max, config.slots);
+  return config;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,285 @@
+#include "app/config.h"
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+namespace chasqui {
+namespace {
+
+// llama-server's short flags of several letters, which CLI11 would read as bundles of one-letter flags.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kLongNames = {{
+    {"-np", "--parallel"},
+    {"-ub", "--ubatch-size"},
+    {"-tb", "--threads-batch"},
+    {"-ngl", "--gpu-layers"},
+    {"-fa", "--flash-attn"},
+    {"-ctk", "--cache-type-k"},
+    {"-ctv", "--cache-type-v"},
+    {"-kvu", "--kv-unified"},
+    {"-to", "--timeout"},
+    {"-lv", "--log-level"},
+    {"--n-predict", "--predict"},
+    {"--n-gpu-layers", "--gpu-layers"},
+}};
+
+std::vector<std::string> with_long_names(int argc, const char* const* argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  for (std::string& argument : arguments) {
+    for (const auto& [old_name, new_name] : kLongNames) {
+      if (argument == old_name) argument = new_name;
+    }
+  }
+  return arguments;
+}
+
+const std::map<std::string, EngineKind> kEngines = {{"llama", EngineKind::llama}, {"sim", EngineKind::sim}};
+const std::map<std::string, FlashAttention> kFlashAttention = {
+    {"auto", FlashAttention::automatic}, {"on", FlashAttention::on}, {"off", FlashAttention::off}};
+const std::map<std::string, KvType> kKvTypes = {{"f16", KvType::f16}, {"q8_0", KvType::q8_0}};
+const std::map<std::string, Wakeup::Kind> kWakeups = {
+    {"eventfd", Wakeup::Kind::eventfd}, {"pipe", Wakeup::Kind::pipe}, {"polling", Wakeup::Kind::polling}};
+const std::map<std::string, LogLevel> kLogLevels = {{"debug", LogLevel::debug},
+                                                    {"info", LogLevel::info},
+                                                    {"warning", LogLevel::warning},
+                                                    {"error", LogLevel::error},
+                                                    {"off", LogLevel::off}};
+const std::map<std::string, LogFormat> kLogFormats = {{"text", LogFormat::text}, {"json", LogFormat::json}};
+
+// An option with one of a few words as its value.
+template <class Value>
+CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value, const std::map<std::string, Value>& words,
+                        const std::string& help) {
+  std::string allowed;
+  for (const auto& [word, unused] : words) allowed += (allowed.empty() ? "" : "|") + word;
+  return app
+      .add_option_function<std::string>(
+          name, [&value, &words](const std::string& word) { value = words.at(word); }, help)
+      ->check(CLI::IsMember(words))
+      ->type_name(allowed);
+}
+
+// Seconds, stored as a Duration.
+CLI::Option* add_seconds(CLI::App& app, const std::string& name, Duration& value, const std::string& help) {
+  return app
+      .add_option_function<double>(
+          name, [&value](double s) { value = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s)); },
+          help)
+      ->check(CLI::Range(0.0, 86400.0))
+      ->type_name("SECONDS");
+}
+
+void add_model_options(CLI::App& app, ServeConfig& config) {
+  const std::string group = "Model";
+  app.add_option("-m,--model", config.model_path, "GGUF file to serve; without it the built-in demo model")
+      ->envname("LLAMA_ARG_MODEL")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("-a,--alias", config.alias, "name that clients see as the model")
+      ->envname("LLAMA_ARG_ALIAS")
+      ->type_name("NAME")
+      ->group(group);
+  add_choice(app, "--engine", config.engine, kEngines, "llama computes; sim answers in word salad without a model")
+      ->envname("CHASQUI_ENGINE")
+      ->default_str("llama")
+      ->group(group);
+  app.add_option("--gpu-layers", config.gpu_layers, "(-ngl) layers to keep on the GPU; -1: all that fit")
+      ->envname("LLAMA_ARG_N_GPU_LAYERS")
+      ->check(CLI::Range(-1, 100000))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--chat-template-file", config.chat_template_file, "Jinja template instead of the model's own")
+      ->envname("LLAMA_ARG_CHAT_TEMPLATE_FILE")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_flag("!--no-mmap", config.use_mmap, "read the file instead of mapping it")
+      ->envname("LLAMA_ARG_NO_MMAP")
+      ->group(group);
+  app.add_flag("--mlock", config.use_mlock, "keep the weights from being swapped out")
+      ->envname("LLAMA_ARG_MLOCK")
+      ->group(group);
+}
+
+void add_context_options(CLI::App& app, ServeConfig& config) {
+  const std::string group = "Context and speed";
+  ModelConfig& model = config.model;
+  app.add_option("-c,--ctx-size", model.cells, "KV cells of all slots together; 0: chosen from the model")
+      ->envname("LLAMA_ARG_CTX_SIZE")
+      ->check(CLI::Range(0, 1 << 28))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--parallel", model.slots, "(-np) sequences at once, 1 to 256; 0: chosen from the model")
+      ->envname("LLAMA_ARG_N_PARALLEL")
+      ->check(CLI::Range(0, 256))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("-b,--batch-size", model.rows_max, "rows of one batch")
+      ->envname("LLAMA_ARG_BATCH")
+      ->check(CLI::Range(1, 1 << 16))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--ubatch-size", model.rows_max, "(-ub) the same: a batch is computed in one piece")
+      ->envname("LLAMA_ARG_UBATCH")
+      ->check(CLI::Range(1, 1 << 16))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("-t,--threads", model.threads, "compute threads for one row; 0: one per core")
+      ->envname("LLAMA_ARG_THREADS")
+      ->check(CLI::Range(0, 512))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--threads-batch", model.threads_batch, "(-tb) compute threads for more rows; 0: as --threads")
+      ->envname("LLAMA_ARG_THREADS_BATCH")
+      ->check(CLI::Range(0, 512))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--poll", model.polling, "how long idle compute threads spin, 0 to 100")
+      ->envname("LLAMA_ARG_POLL")
+      ->check(CLI::Range(0, 100))
+      ->type_name("N")
+      ->group(group);
+  add_choice(app, "--flash-attn", model.flash_attention, kFlashAttention, "(-fa) flash attention")
+      ->envname("LLAMA_ARG_FLASH_ATTN")
+      ->default_str("auto")
+      ->group(group);
+  add_choice(app, "--cache-type-k", model.kv_keys, kKvTypes, "(-ctk) format of the keys in the KV cache")
+      ->envname("LLAMA_ARG_CACHE_TYPE_K")
+      ->default_str("f16")
+      ->group(group);
+  add_choice(app, "--cache-type-v", model.kv_values, kKvTypes, "(-ctv) format of the values in the KV cache")
+      ->envname("LLAMA_ARG_CACHE_TYPE_V")
+      ->default_str("f16")
+      ->group(group);
+  app.add_flag("--kv-unified", model.unified, "(-kvu) one pool of cells for all slots instead of a stream each")
+      ->envname("LLAMA_ARG_KV_UNIFIED")
+      ->group(group);
+  app.add_flag("!--no-warmup", model.warm_up, "do not compute once before the first request")
+      ->envname("LLAMA_ARG_NO_WARMUP")
+      ->group(group);
+}
+
+void add_door_options(CLI::App& app, ServeConfig& config, std::vector<std::string>& keys, std::string& key_file) {
+  const std::string group = "Doors";
+  app.add_option("--host", config.host, "address to listen on, or a path ending in .sock")
+      ->envname("LLAMA_ARG_HOST")
+      ->type_name("ADDRESS")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--port", config.port, "port to listen on; 0: any free one, see the printed address")
+      ->envname("LLAMA_ARG_PORT")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("PORT")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--unix-socket", config.unix_socket, "speak HTTP on this Unix socket as well")
+      ->envname("CHASQUI_UNIX_SOCKET")
+      ->type_name("PATH")
+      ->group(group);
+  app.add_option("--api-key", keys, "key that clients must send; several with commas")
+      ->envname("LLAMA_API_KEY")
+      ->delimiter(',')
+      ->type_name("KEY")
+      ->group(group);
+  app.add_option("--api-key-file", key_file, "file with one key on each line")
+      ->envname("LLAMA_ARG_API_KEY_FILE")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_flag("--no-auth", config.no_auth, "allow a public address without a key")
+      ->envname("CHASQUI_NO_AUTH")
+      ->group(group);
+}
+
+void add_limit_options(CLI::App& app, ServeConfig& config) {
+  const std::string group = "Limits";
+  app.add_option("-n,--predict", config.predict, "tokens of an answer when a request does not say; -1: no limit")
+      ->envname("LLAMA_ARG_N_PREDICT")
+      ->check(CLI::Range(-1, 1 << 30))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--queue-requests", config.waiting_max, "requests that may wait for a slot")
+      ->envname("CHASQUI_QUEUE_REQUESTS")
+      ->check(CLI::Range(0, 100000))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
+  add_seconds(app, "--timeout", config.request_timeout, "(-to) time for a whole request; 0: none")
+      ->envname("CHASQUI_TIMEOUT")
+      ->default_str("0")
+      ->group(group);
+  add_seconds(app, "--drain-time", config.drain_time, "how long running requests may go on after SIGTERM")
+      ->envname("CHASQUI_DRAIN_TIME")
+      ->default_str("30")
+      ->group(group);
+}
+
+void add_log_options(CLI::App& app, ServeConfig& config) {
+  const std::string group = "Operation";
+  add_choice(app, "--log-level", config.log_level, kLogLevels, "(-lv) least important lines to log")
+      ->envname("CHASQUI_LOG_LEVEL")
+      ->default_str("info")
+      ->group(group);
+  add_choice(app, "--log-format", config.log_format, kLogFormats, "format of log lines on standard error")
+      ->envname("CHASQUI_LOG_FORMAT")
+      ->default_str("text")
+      ->group(group);
+  add_choice(app, "--wakeup", config.wakeup, kWakeups, "how the worker wakes the loop; the best one by default")
+      ->envname("CHASQUI_WAKEUP")
+      ->default_str("eventfd")
+      ->group(group);
+}
+
+// One key on each line; blank lines and # comments are skipped. False when the file cannot be read.
+bool read_key_file(const std::string& path, std::vector<std::string>& keys) {
+  std::ifstream file(path);
+  if (!file) return false;
+  for (std::string line; std::getline(file, line);) {
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    if (!line.empty() && line.front() != '#') keys.push_back(line);
+  }
+  return true;
+}
+
+}  // namespace
+
+CommandLine read_command_line(int argc, const char* const* argv) {
+  CLI::App app{"Chasqui serves GGUF language models to many clients at once.", "chasqui"};
+  app.set_version_flag("--version", std::string("chasqui ") + CHASQUI_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+
+  ServeConfig config;
+  config.model.slots = 0;
+  std::string key_file;
+  CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP; with no options the built-in demo model");
+  CLI::App* version = app.add_subcommand("version", "Print the version");
+  add_model_options(*serve, config);
+  add_context_options(*serve, config);
+  add_door_options(*serve, config, config.api_keys, key_file);
+  add_limit_options(*serve, config);
+  add_log_options(*serve, config);
+
+  std::vector<std::string> arguments = with_long_names(argc, argv);
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return {std::nullopt, code == 0 ? 0 : 2};
+  }
+  if (version->parsed()) {
+    std::printf("chasqui %s\n", CHASQUI_VERSION);
+    return {std::nullopt, 0};
+  }
+  if (!key_file.empty() && !read_key_file(key_file, config.api_keys)) {
+    std::fprintf(stderr, "--api-key-file: cannot read %s\n", key_file.c_str());
+    return {std::nullopt, 2};
+  }
+  if (config.host.ends_with(".sock") && config.unix_socket.empty()) config.unix_socket = std::exchange(config.host, "");
+  return {config, 0};
+}
+
+}  // namespace chasqui
