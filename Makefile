@@ -1,0 +1,71 @@
+# The verbs of the project, over the presets of CMakePresets.json. `make help` lists them.
+JOBS ?= $(shell nproc 2> /dev/null || echo 2)
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+CPP_FILES = find src tests bench tools -name node_modules -prune -o \( -name '*.h' -o -name '*.cpp' \) -print
+UNIT_TESTS = ctest -R '^unit' --output-on-failure --no-tests=error --test-dir
+E2E_INSTALLED = tests/e2e/node_modules/.package-lock.json
+
+.DEFAULT_GOAL := build
+# Each verb is a sequence of steps, and ninja uses all cores by itself.
+.NOTPARALLEL:
+.PHONY: help setup build run test unit e2e asan tsan tidy lint fmt models clean
+
+help:             ## this list
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup:            ## install what the build needs and this machine lacks (Debian 12)
+	@tools/setup.sh
+
+build: build/build.ninja  ## build/bin/chasqui and the unit tests
+	cmake --build build
+
+run: setup build/build.ninja  ## set up, build and serve: make run [MODEL=file.gguf] [ARGS="--port 9000"]
+	cmake --build build --target chasqui
+	build/bin/chasqui serve $(if $(MODEL),-m '$(MODEL)') $(ARGS)
+
+test: setup tidy unit e2e  ## everything that a change must pass
+
+unit: build       ## unit tests
+	$(UNIT_TESTS) build
+
+e2e: build $(E2E_INSTALLED)  ## end-to-end tests: the real binary and real sockets
+	cd tests/e2e && node --test --test-reporter=spec
+
+asan: build/asan/build.ninja  ## unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	cmake --build build/asan
+	$(UNIT_TESTS) build/asan
+
+# ThreadSanitizer of g++ 12 needs its shadow addresses free, which many random bits of mmap do not leave.
+tsan: build/tsan/build.ninja  ## unit tests under ThreadSanitizer
+	cmake --build build/tsan
+	$$(setarch -R true 2> /dev/null && echo setarch -R) $(UNIT_TESTS) build/tsan
+
+tidy:             ## the rules of the house: layers, header owners, sizes, banned words
+	@tools/tidy.py --self-test
+	@tools/tidy.py
+
+lint: build/build.ninja  ## clang-tidy, and the coroutine expressions that g++ 12 miscompiles
+	@tools/setup.sh --checks
+	find src -name '*.cpp' -print0 | xargs -0 -n 1 -P $(JOBS) clang-tidy-14 -p build --quiet
+	grep -lr --include='*.cpp' co_await src | xargs -r -n 1 -P $(JOBS) tools/coawait_lint.py -p build
+
+fmt:              ## format the C++ sources
+	@tools/setup.sh --checks
+	$(CPP_FILES) | xargs -r clang-format-14 -i
+
+models: build/build.ninja  ## random-weight models of real shapes, into build/models
+	cmake --build build --target models
+
+clean:            ## remove the build folders (the built libllama stays in the cache)
+	rm -rf build
+
+# Once per folder: afterwards ninja re-runs CMake by itself when a CMake file or the list of sources changes.
+build/build.ninja:
+	cmake --preset release
+
+build/%/build.ninja:
+	cmake --preset $*
+
+$(E2E_INSTALLED): tests/e2e/package-lock.json
+	cd tests/e2e && npm ci --ignore-scripts --no-audit --no-fund
+	@mkdir -p $(@D) && touch $@
