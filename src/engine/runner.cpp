@@ -1,0 +1,50 @@
+#include "engine/runner.h"
+
+namespace chasqui {
+
+void Runner::run(const Batch& batch, BatchResult& result) {
+  result.clear();
+  for (const SlotId slot : batch.trims) model_.trim(slot, 0);
+  const TimePoint started = clock_.now();
+  result.status = model_.decode(batch);
+  result.compute = clock_.now() - started;
+  if (result.status == DecodeStatus::ok) {
+    for (const BatchPart& part : batch.parts) {
+      if (part.samples) sample(part, result.samples.emplace_back());
+    }
+  }
+  result.finished = clock_.now();
+}
+
+void Runner::sample(const BatchPart& part, Sample& out) {
+  Voice& speaker = voice(*part.request);
+  out.request = part.request->id;
+  out.token = speaker.sampler.sample(model_.logits(part.first_row + part.rows - 1), scratch_);
+  speaker.sampler.accept(out.token);
+  out.end_of_generation = tokenizer_.is_end_of_generation(out.token);
+  if (out.end_of_generation && !part.request->special_pieces) return;
+  if (const std::string* stop = speaker.text.push(out.token, out.text)) {
+    out.stopped = true;
+    out.stop_string = *stop;
+  }
+}
+
+std::string Runner::close(RequestId id) {
+  std::string held;
+  const auto found = voices_.find(id);
+  if (found == voices_.end()) return held;
+  found->second.text.flush(held);
+  voices_.erase(found);
+  return held;
+}
+
+Runner::Voice& Runner::voice(const Request& request) {
+  const auto found = voices_.find(request.id);
+  if (found != voices_.end()) return found->second;
+  Voice fresh{Sampler(request.sampling, tokenizer_.vocabulary(), tokenizer_.end_of_generation_tokens()),
+              TextAssembler(tokenizer_, request.stop, request.special_pieces)};
+  fresh.sampler.accept(request.prompt);
+  return voices_.emplace(request.id, std::move(fresh)).first->second;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,49 @@
+// Computes a batch: empties the released slots, decodes, samples every row that asks for it, turns tokens into text
+// and looks for stop strings. Keeps the sampler and the text assembler of each sequence that has been sampled.
+// Owned by one Worker; worker thread only. Decides nothing and changes no sequence.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "base/clock.h"
+#include "core/batch.h"
+#include "model/model.h"
+#include "model/sampler.h"
+#include "model/text_assembler.h"
+#include "model/tokenizer.h"
+
+namespace chasqui {
+
+class Runner {
+ public:
+  // All three outlive the runner.
+  Runner(Model& model, const Tokenizer& tokenizer, const Clock& clock)
+      : model_(model), tokenizer_(tokenizer), clock_(clock) {}
+
+  void run(const Batch& batch, BatchResult& result);
+
+  // Forgets a sequence and gives back the text that was held for a character or a stop string that did not come.
+  std::string close(RequestId id);
+
+  std::size_t open_sequences() const { return voices_.size(); }
+
+ private:
+  // What one sequence speaks with.
+  struct Voice {
+    Sampler sampler;
+    TextAssembler text;
+  };
+
+  Voice& voice(const Request& request);
+  void sample(const BatchPart& part, Sample& out);
+
+  Model& model_;
+  const Tokenizer& tokenizer_;
+  const Clock& clock_;
+  std::unordered_map<RequestId, Voice> voices_;
+  SamplerScratch scratch_;
+};
+
+}  // namespace chasqui

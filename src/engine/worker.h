@@ -1,0 +1,79 @@
+// One thread with one model context and everything that belongs to it: scheduler, ledger, runner. Commands come in
+// through a bounded inbox, events go out in one push and one signal per step; the worker never waits for a client
+// (worker-never-waits). Owned by the Engine.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mailbox.h"
+#include "core/event.h"
+#include "engine/engine_metrics.h"
+#include "engine/runner.h"
+#include "sched/scheduler.h"
+
+namespace chasqui {
+
+struct SubmitCommand {
+  RequestPtr request;
+};
+struct CancelCommand {
+  RequestId id;
+};
+// Cancel what is inside and end the thread. Nothing may be posted after it.
+struct StopCommand {};
+using Command = std::variant<SubmitCommand, CancelCommand, StopCommand>;
+
+class Worker {
+ public:
+  struct Parts {
+    std::unique_ptr<Model> model;
+    std::shared_ptr<const Tokenizer> tokenizer;
+    SchedulerConfig scheduler;
+    std::size_t inbox_max = 0;
+  };
+
+  // `clock`, `outbox` and `metrics` outlive the worker. Starts the thread.
+  Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, EngineMetrics& metrics);
+  // Waits for the thread. REQUIRES: a StopCommand was posted.
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Any thread. False when the inbox is full, which its size rules out for one submit and one cancel per request.
+  bool post(Command command) { return inbox_.push(std::move(command)); }
+
+  // Any thread: when the worker last finished a step or went to sleep with nothing to do; kNever while it sleeps.
+  TimePoint last_progress() const;
+
+ private:
+  void run();
+  void take_in(Wait wait);
+  void deliver();
+  void count_step();
+
+  const Clock& clock_;
+  Mailbox<Event>& outbox_;
+  EngineMetrics& metrics_;
+  Mailbox<Command> inbox_;
+  std::atomic<TimePoint::rep> last_progress_;
+
+  // Worker thread only.
+  const std::unique_ptr<Model> model_;
+  const std::shared_ptr<const Tokenizer> tokenizer_;
+  Scheduler scheduler_;
+  Runner runner_;
+  Batch batch_;
+  BatchResult result_;
+  std::vector<Command> commands_;
+  std::vector<Event> events_;
+  bool stopped_ = false;
+
+  std::thread thread_;  // last: everything above exists before it starts
+};
+
+}  // namespace chasqui
