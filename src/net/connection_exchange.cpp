@@ -1,0 +1,144 @@
+#include "net/connection_exchange.h"
+
+#include <charconv>
+#include <utility>
+
+namespace chasqui::net {
+
+ConnectionExchange::ConnectionExchange(HttpConnection& connection) : connection_(connection) {
+  HttpShared& shared = connection_.shared();
+  ++shared.exchanges;
+  shared.loop.metrics().exchanges_running.add(1);
+}
+
+ConnectionExchange::~ConnectionExchange() {
+  HttpShared& shared = connection_.shared();
+  --shared.exchanges;
+  shared.body_bytes -= accounted_;
+  shared.loop.metrics().exchanges_running.add(-1);
+  shared.loop.metrics().body_bytes.add(-static_cast<std::int64_t>(accounted_));
+}
+
+void ConnectionExchange::account_body() {
+  HttpShared& shared = connection_.shared();
+  const std::size_t grown = request_.body.size() - accounted_;
+  accounted_ += grown;
+  shared.body_bytes += grown;
+  shared.loop.metrics().body_bytes.add(static_cast<std::int64_t>(grown));
+  if (shared.body_bytes <= shared.limits.bodies_bytes || grown == 0) return;
+  refuse(shared.router.error(503, "The server holds too many large requests; try again later."));
+}
+
+void ConnectionExchange::take_route(Router::Route route) {
+  handler_ = route.handler;
+  refusal_ = std::move(route.refusal);
+  set_params(std::move(route.params));
+}
+
+void ConnectionExchange::add_response_header(std::string_view name, std::string_view value) {
+  CHECK(!response_started());
+  extra_.add(name, value);
+}
+
+bool ConnectionExchange::client_gone() {
+  connection_.watch();
+  return connection_.gone();
+}
+
+void ConnectionExchange::on_client_gone(std::function<void()> callback) {
+  if (connection_.gone()) {
+    if (callback) callback();
+    return;
+  }
+  connection_.set_gone_callback(std::move(callback));
+  connection_.watch();
+}
+
+std::string ConnectionExchange::head(int status, const HttpHeaders& headers) {
+  HttpShared& shared = connection_.shared();
+  shared.loop.metrics().count_response(status);
+  if (shared.draining || !request_.keep_alive) close_after_ = true;
+  silent_ = request_.method == HttpMethod::head || !status_has_body(status);
+
+  std::string out;
+  out.reserve(512);
+  append_status_line(out, status);
+  for (std::size_t i = 0; i < shared.default_headers.size(); ++i) {
+    const auto [name, value] = shared.default_headers[i];
+    if (!headers.has(name)) append_header(out, name, value);
+  }
+  append_headers(out, headers);
+  append_headers(out, extra_);
+  append_header(out, "Date", shared.date());
+  return out;
+}
+
+Awaitable<bool> ConnectionExchange::respond(HttpResponse response) {
+  CHECK(!response_started());
+  stage_ = Stage::done;
+  std::string out = head(response.status, response.headers);
+  if (status_has_body(response.status)) append_header(out, "Content-Length", std::to_string(response.body.size()));
+  append_connection(out);
+  SendBuffers buffers{out, silent_ ? std::string_view() : std::string_view(response.body)};
+  const bool sent = co_await connection_.send(buffers);
+  co_return sent;
+}
+
+void ConnectionExchange::append_connection(std::string& out) const {
+  if (close_after_) {
+    append_header(out, "Connection", "close");
+  } else if (request_.version_minor == 0) {
+    append_header(out, "Connection", "keep-alive");
+  }
+  out += "\r\n";
+}
+
+Awaitable<bool> ConnectionExchange::start_stream(int status, HttpHeaders headers) {
+  CHECK(!response_started());
+  stage_ = Stage::streaming;
+  connection_.watch();
+  std::string out = head(status, headers);
+  if (status_has_body(status)) {
+    chunked_ = request_.version_minor == 1;
+    if (chunked_) append_header(out, "Transfer-Encoding", "chunked");
+    // In HTTP/1.0 the end of the connection is the end of the body.
+    if (!chunked_ && !silent_) close_after_ = true;
+  }
+  append_connection(out);
+  SendBuffers buffers{out};
+  const bool sent = co_await connection_.send(buffers);
+  co_return sent;
+}
+
+// The chunk's size in hexadecimal and a line end, in a buffer of the exchange.
+std::string_view ConnectionExchange::size_line(std::size_t size) {
+  char* const begin = size_line_.data();
+  char* end = std::to_chars(begin, begin + size_line_.size(), size, 16).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  return {begin, static_cast<std::size_t>(end - begin)};
+}
+
+Awaitable<bool> ConnectionExchange::write_chunk(std::string_view data) {
+  CHECK(stage_ == Stage::streaming);
+  if (connection_.gone()) co_return false;
+  if (data.empty() || silent_) co_return true;
+  const std::string_view before = chunked_ ? size_line(data.size()) : std::string_view();
+  SendBuffers buffers{before, data, chunked_ ? "\r\n" : ""};
+  const bool sent = co_await connection_.send(buffers);
+  co_return sent;
+}
+
+Awaitable<bool> ConnectionExchange::finish_stream(std::string_view data) {
+  CHECK(stage_ == Stage::streaming);
+  stage_ = Stage::done;
+  if (connection_.gone()) co_return false;
+  if (silent_ || (!chunked_ && data.empty())) co_return true;
+  const bool last_chunk = chunked_ && !data.empty();
+  const std::string_view before = last_chunk ? size_line(data.size()) : std::string_view();
+  SendBuffers buffers{before, data, last_chunk ? "\r\n" : "", chunked_ ? "0\r\n\r\n" : ""};
+  const bool sent = co_await connection_.send(buffers);
+  co_return sent;
+}
+
+}  // namespace chasqui::net

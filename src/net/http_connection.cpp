@@ -1,0 +1,324 @@
+#include "net/http_connection.h"
+
+#include <algorithm>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "net/connection_exchange.h"
+
+namespace chasqui::net {
+namespace {
+
+constexpr Duration kLookAgain = seconds(1);
+// As much is moved before the rest of the loop gets its turn.
+constexpr std::size_t kBurstBytes = 1024 * 1024;
+
+}  // namespace
+
+struct HttpConnection::Presence {
+  Presence(HttpShared& owner, HttpConnection* connection) : shared(owner) {
+    shared.connections.push_front(connection);
+    place = shared.connections.begin();
+    shared.loop.metrics().connections_accepted.add();
+    shared.loop.metrics().connections_open.add(1);
+  }
+  ~Presence() {
+    shared.connections.erase(place);
+    shared.loop.metrics().connections_open.add(-1);
+    shared.connection_ended();
+  }
+
+  HttpShared& shared;
+  std::list<HttpConnection*>::iterator place;
+};
+
+HttpConnection::HttpConnection(std::shared_ptr<HttpShared> shared, StreamSocket socket)
+    : shared_(std::move(shared)), socket_(std::move(socket)), timer_(shared_->loop.executor()) {
+  SystemError ignored;
+  socket_.non_blocking(true, ignored);
+  configure_stream(socket_, shared_->limits.write_time, shared_->limits.unsent_bytes);
+}
+
+Awaitable<void> HttpConnection::run(std::shared_ptr<HttpConnection> self) {
+  const Presence presence(*self->shared_, self.get());
+  co_await self->serve();
+  self->close_socket();
+}
+
+Awaitable<void> HttpConnection::serve() {
+  bool again = true;
+  while (again) {
+    if (ahead_.empty()) {
+      const bool arrived = co_await wait_for_request();
+      if (!arrived) co_return;
+    }
+    again = co_await exchange_once();
+  }
+}
+
+Awaitable<bool> HttpConnection::wait_for_request() {
+  if (shared_->draining || gone_) co_return false;
+  std::string().swap(ahead_);
+  set_deadline(Phase::idle, shared_->limits.keep_alive_time);
+  waiting_idle_ = true;
+  const auto outcome = co_await socket_.async_wait(StreamSocket::wait_read, kAwait);
+  waiting_idle_ = false;
+  shared_->loop.turn_begins();
+  clear_deadline();
+  co_return !std::get<0>(outcome) && !gone_;
+}
+
+Awaitable<bool> HttpConnection::exchange_once() {
+  ConnectionExchange exchange(*this);
+  bool arrived = false;
+  {
+    HttpParser parser(shared_->limits, exchange.incoming());
+    arrived = co_await read_request(exchange, parser);
+  }
+  clear_deadline();
+  if (!arrived) co_return false;
+  co_await answer(exchange);
+  watching_ = false;
+  look_again_ = kNever;
+  if (gone_) co_return false;
+  if (exchange.can_continue()) co_return true;
+  if (exchange.complete()) co_await linger();
+  co_return false;
+}
+
+Awaitable<void> HttpConnection::answer(ConnectionExchange& exchange) {
+  if (exchange.refused()) {
+    HttpResponse refusal = exchange.take_refusal();
+    co_await exchange.respond(std::move(refusal));
+    co_return;
+  }
+  const bool returned = co_await shared_->loop.guard(exchange.handler()(exchange), "handler");
+  on_gone_ = nullptr;  // it may point into the handler's frame, which is gone
+  if (gone_ || exchange.response_started()) co_return;
+  HttpResponse failure = shared_->router.error(500, returned ? "The server gave no answer." : "The server failed.");
+  co_await exchange.respond(std::move(failure));
+}
+
+// Reads until the request is complete or refused; false when the connection ended before.
+Awaitable<bool> HttpConnection::read_request(ConnectionExchange& exchange, HttpParser& parser) {
+  if (!peer_) peer_ = std::make_shared<const HttpPeer>(describe_peer(socket_));
+  exchange.incoming().peer = peer_;
+  const std::string ahead = std::exchange(ahead_, std::string());
+  feed(exchange, parser, ahead);
+  bool continued = false;
+  while (!exchange.refused() && parser.state() != HttpParser::State::complete) {
+    const bool in_body = parser.state() == HttpParser::State::body;
+    if (in_body && !continued && parser.expects_continue() && exchange.request().body.empty()) {
+      continued = true;
+      SendBuffers go_on{"HTTP/1.1 100 Continue\r\n\r\n"};
+      const bool sent = co_await send(go_on);
+      if (!sent) co_return false;
+    }
+    const bool open = co_await read_more(exchange, parser);
+    if (!open) co_return false;
+  }
+  co_return true;
+}
+
+// One read, or one wait for it.
+Awaitable<bool> HttpConnection::read_more(ConnectionExchange& exchange, HttpParser& parser) {
+  SystemError error;
+  const std::size_t n = socket_.read_some(asio::buffer(shared_->scratch), error);
+  if (!error) {
+    shared_->loop.metrics().bytes_in.add(n);
+    feed(exchange, parser, std::string_view(shared_->scratch.data(), n));
+    burst_ += n;
+    if (burst_ > kBurstBytes) co_await yield();
+    co_return true;
+  }
+  if (error != asio::error::would_block) co_return false;
+
+  const bool in_body = parser.state() == HttpParser::State::body;
+  const Phase phase = in_body ? Phase::body : Phase::header;
+  if (parser.untouched()) {
+    set_deadline(Phase::idle, shared_->limits.keep_alive_time);
+  } else if (deadline_ == kNever || phase_ != phase) {
+    set_deadline(phase, in_body ? shared_->limits.body_time : shared_->limits.header_time);
+  }
+  const auto outcome = co_await socket_.async_wait(StreamSocket::wait_read, kAwait);
+  shared_->loop.turn_begins();
+  if (timed_out_ && !gone_) {
+    exchange.close_after();
+    exchange.refuse(shared_->router.error(408, in_body ? "The body took too long." : "The headers took too long."));
+    co_return true;
+  }
+  co_return !std::get<0>(outcome) && !gone_;
+}
+
+// What is left after the request belongs to the next one.
+void HttpConnection::feed(ConnectionExchange& exchange, HttpParser& parser, std::string_view bytes) {
+  bool going = true;
+  while (going && !exchange.refused()) {
+    bytes.remove_prefix(parser.feed(bytes));
+    switch (parser.state()) {
+      case HttpParser::State::head_done:
+        exchange.take_route(shared_->router.route(exchange.request()));
+        parser.accept_body();
+        // Refused with the body on its way: nobody will read it.
+        if (exchange.refused() && parser.state() != HttpParser::State::complete) exchange.close_after();
+        going = parser.state() == HttpParser::State::body;
+        break;
+      case HttpParser::State::refused:
+        shared_->loop.metrics().requests_refused.add();
+        exchange.close_after();
+        exchange.refuse(shared_->router.error(parser.refusal().status, parser.refusal().message));
+        break;
+      case HttpParser::State::head:
+      case HttpParser::State::body:
+      case HttpParser::State::complete: going = false; break;
+    }
+  }
+  exchange.account_body();
+  if (parser.state() == HttpParser::State::complete) ahead_.append(bytes);
+}
+
+Awaitable<bool> HttpConnection::send(SendBuffers buffers) {
+  unsent_ = buffers.unsent();
+  while (unsent_ > 0 && !gone_) {
+    SystemError error;
+    const std::size_t n = socket_.write_some(buffers, error);
+    if (!error) {
+      buffers.consume(n);
+      unsent_ = buffers.unsent();
+      shared_->loop.metrics().bytes_out.add(n);
+      burst_ += n;
+      if (burst_ > kBurstBytes) co_await yield();
+      continue;
+    }
+    if (error != asio::error::would_block) {
+      mark_gone();
+      break;
+    }
+    set_deadline(Phase::write, shared_->limits.write_time);
+    const auto outcome = co_await socket_.async_wait(StreamSocket::wait_write, kAwait);
+    shared_->loop.turn_begins();
+    clear_deadline();
+    if (std::get<0>(outcome)) mark_gone();
+  }
+  unsent_ = 0;
+  co_return !gone_;
+}
+
+// A client that is still sending would, on close(), get a reset, and lose the answer that says why. So: announce the
+// end, and swallow what comes for a while.
+Awaitable<void> HttpConnection::linger() {
+  SystemError error;
+  socket_.shutdown(StreamSocket::shutdown_send, error);
+  set_deadline(Phase::linger, shared_->limits.linger_time);
+  while (!gone_ && !error) {
+    const std::size_t n = socket_.read_some(asio::buffer(shared_->scratch), error);
+    if (!error) {
+      burst_ += n;
+      if (burst_ > kBurstBytes) co_await yield();
+    } else if (error == asio::error::would_block) {
+      const auto outcome = co_await socket_.async_wait(StreamSocket::wait_read, kAwait);
+      error = std::get<0>(outcome);
+    }
+  }
+}
+
+Awaitable<void> HttpConnection::yield() {
+  burst_ = 0;
+  co_await asio::post(shared_->loop.executor(), kAwait);
+  shared_->loop.turn_begins();
+}
+
+void HttpConnection::close() { mark_gone(); }
+
+void HttpConnection::close_when_idle() {
+  if (waiting_idle_) mark_gone();
+}
+
+void HttpConnection::close_socket() {
+  SystemError ignored;
+  socket_.close(ignored);
+  timer_.cancel();
+}
+
+void HttpConnection::mark_gone() {
+  if (gone_) return;
+  gone_ = true;
+  close_socket();
+  if (watching_) shared_->loop.metrics().clients_gone.add();
+  if (const auto callback = std::exchange(on_gone_, nullptr)) callback();
+}
+
+void HttpConnection::watch() {
+  watching_ = true;
+  if (watch_armed_ || gone_) return;
+  watch_armed_ = true;
+  const auto on_readable = [self = shared_from_this()](SystemError error) { self->watch_readable(error); };
+  socket_.async_wait(StreamSocket::wait_read, on_readable);
+}
+
+void HttpConnection::watch_readable(SystemError error) {
+  watch_armed_ = false;
+  if (!watching_ || gone_ || error == asio::error::operation_aborted) return;
+  shared_->loop.turn_begins();
+  const std::size_t pipelined = shared_->limits.pipelined_bytes;
+  const std::size_t room = pipelined - std::min(ahead_.size(), pipelined);
+  if (room == 0 && !error) {
+    // The rest stays in the kernel and stops the client; behind it, only the timer can see it leave.
+    if (closed_behind_bytes(socket_)) return mark_gone();
+    look_again_ = shared_->loop.now() + kLookAgain;
+    return arm_timer();
+  }
+  auto& scratch = shared_->scratch;
+  std::size_t n = 0;
+  if (!error) n = socket_.read_some(asio::buffer(scratch.data(), std::min(room, scratch.size())), error);
+  if (error && error != asio::error::would_block) return mark_gone();
+  shared_->loop.metrics().bytes_in.add(n);
+  ahead_.append(scratch.data(), n);
+  watch();
+}
+
+void HttpConnection::set_deadline(Phase phase, Duration limit) {
+  phase_ = phase;
+  timed_out_ = false;
+  deadline_ = shared_->loop.now() + limit;
+  arm_timer();
+}
+
+void HttpConnection::arm_timer() {
+  const TimePoint next = std::min(deadline_, look_again_);
+  if (next >= armed_ || gone_) return;
+  armed_ = next;
+  timer_.expires_at(next);
+  // Weak: a connection that ended must not wait for its timer.
+  timer_.async_wait([weak = weak_from_this()](SystemError error) {
+    const auto self = weak.lock();
+    if (self && !error) self->on_timer();
+  });
+}
+
+void HttpConnection::on_timer() {
+  armed_ = kNever;
+  shared_->loop.turn_begins();
+  const TimePoint now = shared_->loop.now();
+  if (now >= look_again_) {
+    look_again_ = kNever;
+    if (watching_ && !watch_armed_) watch_readable(SystemError());
+  }
+  if (now < deadline_) return arm_timer();
+  clear_deadline();
+  timed_out_ = true;
+  NetMetrics& metrics = shared_->loop.metrics();
+  SystemError ignored;
+  switch (phase_) {
+    case Phase::idle: metrics.timeouts_idle.add(); return mark_gone();
+    case Phase::header: metrics.timeouts_header.add(); break;
+    case Phase::body: metrics.timeouts_body.add(); break;
+    case Phase::write: metrics.timeouts_write.add(); return mark_gone();
+    case Phase::linger: return mark_gone();
+  }
+  // Ends the wait for more; the coroutine answers 408.
+  socket_.cancel(ignored);
+}
+
+}  // namespace chasqui::net

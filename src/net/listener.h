@@ -1,0 +1,62 @@
+// A listening socket, TCP or Unix. Owned by whoever accepts; loop thread only. Closing (or destroying) it ends a
+// pending accept and removes the Unix socket's file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "net/event_loop.h"
+#include "net/socket.h"
+
+namespace chasqui::net {
+
+// Where to listen: a path, or a host and port. Constructors keep the two apart.
+struct ListenAddress {
+  static ListenAddress tcp(std::string host, std::uint16_t port);  // literal IPv4 or IPv6, or "localhost"; 0: any port
+  static ListenAddress unix_socket(std::string path, mode_t mode = 0600);
+
+  std::string host;
+  std::uint16_t port = 0;
+  std::string path;  // not empty: a Unix socket
+  mode_t mode = 0600;
+
+  bool is_unix() const { return !path.empty(); }
+  // Only this machine can reach it.
+  bool is_loopback() const;
+};
+
+// What was bound.
+struct BoundAddress {
+  std::string text;  // "127.0.0.1:8080", "[::1]:8080", "unix:/run/chasqui.sock"
+  std::uint16_t port = 0;
+};
+
+class Listener {
+ public:
+  static Result<Listener> open(EventLoop& loop, const ListenAddress& address);
+  Listener(Listener&& other) noexcept;
+  Listener& operator=(Listener&&) = delete;
+  ~Listener();
+
+  const BoundAddress& bound() const { return bound_; }
+  bool is_unix() const { return !unlink_path_.empty(); }
+
+  // The next connection; nothing when the listener was closed. Waits a little and tries again when the process is out
+  // of descriptors or the connection broke before it was taken.
+  Awaitable<std::optional<StreamSocket>> accept();
+  void close();
+
+ private:
+  using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol, Executor>;
+  Listener(EventLoop& loop, Acceptor acceptor, BoundAddress bound, std::string unlink_path);
+
+  EventLoop& loop_;
+  Acceptor acceptor_;
+  BoundAddress bound_;
+  std::string unlink_path_;
+};
+
+}  // namespace chasqui::net

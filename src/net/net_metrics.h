@@ -1,0 +1,30 @@
+// Everything that net counts. Owned by the application, one for the process, written on the loop, read by the page.
+#pragma once
+
+#include <array>
+
+#include "base/metrics.h"
+
+namespace chasqui::net {
+
+struct NetMetrics {
+  Gauge connections_open;
+  Gauge exchanges_running;
+  Gauge body_bytes;  // request bodies in memory
+  Counter connections_accepted;
+  Counter accept_failures;
+  Counter accept_pauses;  // the connection cap was reached
+  std::array<Counter, 5> responses;  // by class: 1xx … 5xx
+  Counter requests_refused;  // the head or body broke a rule or a limit
+  Counter timeouts_header, timeouts_body, timeouts_write, timeouts_idle;
+  Counter clients_gone;  // left before their answer was complete
+  Counter bytes_in, bytes_out;
+  Counter loop_stalls;
+  Counter lost_exceptions;  // left a coroutine; each is a bug
+
+  void count_response(int status);
+  // Adds chasqui_http_… and chasqui_loop_… to the page.
+  void add_to(MetricsPage& page) const;
+};
+
+}  // namespace chasqui::net

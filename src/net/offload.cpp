@@ -1,0 +1,107 @@
+#include "net/offload.h"
+
+#include <pthread.h>
+
+#include "base/log.h"
+#include "base/mailbox.h"
+
+namespace chasqui::net {
+
+Error detail::offload_exception(std::exception_ptr exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception& e) {
+    log_error("exception left an offloaded job", {{"what", e.what()}});
+  } catch (...) {
+    log_error("exception left an offloaded job", {{"what", "not a std::exception"}});
+  }
+  return Error{ErrorCode::internal, "The server failed while it worked on this request.", {}};
+}
+
+// The loop hands a thread one job at a time, so its mailbox needs one place.
+struct OffloadPool::Thread {
+  Thread(OffloadPool& owner, std::size_t number) : pool(owner), index(number) {}
+
+  static void* enter(void* self) {
+    static_cast<Thread*>(self)->work();
+    return nullptr;
+  }
+
+  void work() {
+    std::vector<std::shared_ptr<OffloadJob>> jobs;
+    for (;;) {
+      inbox.drain(jobs, Wait::yes);
+      if (jobs.empty()) return;  // closed
+      for (auto& job : jobs) {
+        job->execute();
+        // The job moves along, so that its last owner lets go of it on the loop.
+        pool.loop_.post([owner = &pool, number = index, done = std::move(job)] { owner->job_done(number, done); });
+      }
+    }
+  }
+
+  OffloadPool& pool;
+  const std::size_t index;
+  Mailbox<std::shared_ptr<OffloadJob>> inbox{1};
+  pthread_t handle{};
+  bool busy = false;  // loop thread only
+};
+
+OffloadPool::OffloadPool(EventLoop& loop, OffloadOptions options) : loop_(loop), options_(std::move(options)) {
+  CHECK(options_.threads > 0);
+  pthread_attr_t attributes;
+  CHECK(::pthread_attr_init(&attributes) == 0);
+  CHECK(::pthread_attr_setstacksize(&attributes, options_.stack_bytes) == 0, "offload stack size");
+  for (std::size_t i = 0; i < options_.threads; ++i) {
+    threads_.push_back(std::make_unique<Thread>(*this, i));
+    Thread& thread = *threads_.back();
+    CHECK(::pthread_create(&thread.handle, &attributes, &Thread::enter, &thread) == 0, "offload thread");
+#ifdef __linux__
+    ::pthread_setname_np(thread.handle, (options_.name.substr(0, 12) + "-" + std::to_string(i % 100)).c_str());
+#endif
+  }
+  ::pthread_attr_destroy(&attributes);
+}
+
+OffloadPool::~OffloadPool() {
+  for (const auto& thread : threads_) thread->inbox.close();
+  for (const auto& thread : threads_) ::pthread_join(thread->handle, nullptr);
+}
+
+bool OffloadPool::submit(std::shared_ptr<OffloadJob> job) {
+  if (waiting_.size() >= options_.queue_jobs) {
+    refused_.add();
+    return false;
+  }
+  jobs_.add();
+  waiting_.push_back(std::move(job));
+  hand_out();
+  return true;
+}
+
+void OffloadPool::hand_out() {
+  for (const auto& thread : threads_) {
+    // A job that only we still know was given up by its coroutine.
+    while (!waiting_.empty() && waiting_.front().use_count() == 1) waiting_.pop_front();
+    if (waiting_.empty()) break;
+    if (thread->busy) continue;
+    thread->busy = true;
+    thread->inbox.push(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  queued_.set(static_cast<std::int64_t>(waiting_.size()));
+}
+
+void OffloadPool::job_done(std::size_t thread, const std::shared_ptr<OffloadJob>& job) {
+  threads_[thread]->busy = false;
+  job->finish();
+  hand_out();
+}
+
+void OffloadPool::add_to(MetricsPage& page) const {
+  page.add("chasqui_offload_jobs_total", "Jobs given to the offload threads.", jobs_);
+  page.add("chasqui_offload_refused_total", "Jobs refused because the queue was full.", refused_);
+  page.add("chasqui_offload_queue_jobs", "Jobs that wait for an offload thread.", queued_);
+}
+
+}  // namespace chasqui::net

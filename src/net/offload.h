@@ -1,0 +1,133 @@
+// A few threads for work that would hold the loop up. run() is called on the loop, executes a function on a thread of
+// the pool, and resumes the caller on the loop. Owned by the application; must be destroyed before the loop and after
+// the loop has stopped.
+//
+//   auto work = [text = std::move(text)] { return parse(text); };     // named: see net/awaitable.h
+//   Result<Tree> tree = co_await offload.run(std::move(work));
+//
+// The function must be callable on any thread and own what it uses: the caller may be gone when it runs. It returns T
+// or Result<T>; run() gives Result<T> either way. Exceptions become Error internal. A full queue is Error overloaded.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/metrics.h"
+#include "net/event_loop.h"
+#include "net/event_signal.h"
+
+namespace chasqui::net {
+
+struct OffloadOptions {
+  std::size_t threads = 2;
+  std::size_t queue_jobs = 256;                // waiting, not running
+  std::size_t stack_bytes = 64 * 1024 * 1024;  // virtual; for recursive code such as std::regex
+  std::string name = "offload";                // of the threads, at most 12 characters
+};
+
+namespace detail {
+
+template <class T>
+struct OffloadResult {
+  using Type = Result<T>;
+};
+template <class T>
+struct OffloadResult<Result<T>> {
+  using Type = Result<T>;
+};
+
+Error offload_exception(std::exception_ptr exception);
+
+}  // namespace detail
+
+// One job; shared by the waiting coroutine and the pool, so that either may end first. Destroyed on the loop.
+class OffloadJob {
+ public:
+  explicit OffloadJob(EventLoop& loop) : finished_(loop) {}
+  virtual ~OffloadJob() = default;
+  virtual void execute() noexcept = 0;
+
+  Awaitable<bool> wait() { return finished_.wait(); }
+  void finish() { finished_.notify(); }
+
+ private:
+  EventSignal finished_;
+};
+
+class OffloadPool {
+ public:
+  OffloadPool(EventLoop& loop, OffloadOptions options = {});
+  // Waits for the jobs that run; drops those that wait.
+  ~OffloadPool();
+  OffloadPool(const OffloadPool&) = delete;
+  OffloadPool& operator=(const OffloadPool&) = delete;
+
+  template <class F>
+  using ResultOf = typename detail::OffloadResult<std::invoke_result_t<F&>>::Type;
+
+  template <class F>
+  Awaitable<ResultOf<F>> run(F function);
+
+  void add_to(MetricsPage& page) const;
+  std::size_t waiting() const { return waiting_.size(); }
+
+ private:
+  struct Thread;
+
+  template <class F>
+  class Job final : public OffloadJob {
+   public:
+    Job(EventLoop& loop, F function) : OffloadJob(loop), function_(std::move(function)) {}
+
+    void execute() noexcept override {
+      try {
+        if constexpr (std::is_void_v<std::invoke_result_t<F&>>) {
+          function_();
+          result.emplace();
+        } else {
+          result.emplace(function_());
+        }
+      } catch (...) {
+        result.emplace(detail::offload_exception(std::current_exception()));
+      }
+    }
+
+    std::optional<ResultOf<F>> result;
+
+   private:
+    F function_;
+  };
+
+  // False when the queue is full.
+  bool submit(std::shared_ptr<OffloadJob> job);
+  void hand_out();
+  void job_done(std::size_t thread, const std::shared_ptr<OffloadJob>& job);
+
+  EventLoop& loop_;
+  const OffloadOptions options_;
+  std::deque<std::shared_ptr<OffloadJob>> waiting_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+  Counter jobs_;
+  Counter refused_;
+  Gauge queued_;
+};
+
+template <class F>
+Awaitable<OffloadPool::ResultOf<F>> OffloadPool::run(F function) {
+  auto job = std::make_shared<Job<F>>(loop_, std::move(function));
+  if (!submit(job)) {
+    co_return Error{ErrorCode::overloaded, "The server has too much work waiting; try again later.", {}};
+  }
+  co_await job->wait();
+  co_return std::move(*job->result);
+}
+
+}  // namespace chasqui::net

@@ -1,0 +1,62 @@
+// Finds the handler for a method and a path. Built at start, then constant; loop thread.
+//
+// Patterns: "/v1/models", "/v1/models/{model}" (one segment), "/files/{rest...}" (all that is left, slashes included,
+// last segment only). Segments are compared after percent-decoding, so an escaped slash stays inside its segment. A
+// literal segment wins over {name}, and that over {name...}. HEAD is answered by the GET handler.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "net/awaitable.h"
+#include "net/exchange.h"
+
+namespace chasqui::net {
+
+// Bind a named function or member; never a lambda that is itself a capturing coroutine.
+using HttpHandler = std::function<Awaitable<void>(HttpExchange&)>;
+// Gives every error of net the shape that the API's errors have.
+using ErrorResponse = std::function<HttpResponse(int status, std::string_view message)>;
+// Looks at a request when its head is complete and before its body is read; a response refuses it.
+using HttpGate = std::function<std::optional<HttpResponse>(const HttpRequest&)>;
+
+class Router {
+ public:
+  explicit Router(ErrorResponse error);
+  ~Router();
+
+  // REQUIRES: this method and pattern are not there yet.
+  void add(HttpMethod method, std::string_view pattern, HttpHandler handler);
+  // For OPTIONS requests that have no route of their own (CORS preflights, `OPTIONS *`), on any path.
+  void set_options_handler(HttpHandler handler) { options_handler_ = std::move(handler); }
+  // For authentication before 32 MiB are read. Runs only for requests that have a route.
+  void set_gate(HttpGate gate) { gate_ = std::move(gate); }
+
+  // Where a request goes, judged by its head alone.
+  struct Route {
+    const HttpHandler* handler = nullptr;   // belongs to the router; null when refused
+    std::optional<HttpResponse> refusal;    // 404, 405 or what the gate said
+    std::vector<std::pair<std::string, std::string>> params;  // for HttpExchange::set_params
+  };
+  Route route(const HttpRequest& request) const;
+
+  HttpResponse error(int status, std::string_view message) const { return error_(status, message); }
+
+ private:
+  struct Node;
+
+  HttpResponse method_refusal(const Node& node) const;
+
+  ErrorResponse error_;
+  HttpHandler options_handler_;
+  HttpGate gate_;
+  std::unique_ptr<Node> root_;
+};
+
+}  // namespace chasqui::net
