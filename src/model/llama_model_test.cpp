@@ -1,0 +1,234 @@
+#include "model/llama_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "model/llama_tokenizer.h"
+#include "model/test_weights.h"
+
+namespace chasqui {
+namespace {
+
+constexpr std::string_view kText =
+    "The runner waits at the relay station until the message comes, then carries it to the next one.";
+
+std::unique_ptr<LlamaModel> make(ModelConfig config = {}) {
+  if (config.cells == 0) config.cells = 512 * config.slots;
+  config.threads = 1;  // tests run beside each other
+  auto model = LlamaModel::make(test_weights(), config);
+  EXPECT_TRUE(model) << model.error().message;
+  return std::move(*model);
+}
+
+std::vector<Token> tokens(std::string_view text = kText) {
+  return LlamaTokenizer(test_weights()).tokenize(text, AddSpecial::yes, ParseSpecial::no);
+}
+
+void add_rows(Batch& batch, std::int32_t slot, TokenCount position, std::span<const Token> tokens) {
+  for (Token token : tokens) batch.rows.push_back({token, position++, SlotId{slot}, false});
+  batch.rows.back().output = true;
+}
+
+std::vector<float> copy(std::span<const float> row) { return {row.begin(), row.end()}; }
+
+Token best(std::span<const float> row) { return static_cast<Token>(std::ranges::max_element(row) - row.begin()); }
+
+// Logits after the last token.
+std::vector<float> run(Model& model, std::int32_t slot, TokenCount position, std::span<const Token> tokens) {
+  Batch batch;
+  add_rows(batch, slot, position, tokens);
+  EXPECT_EQ(model.decode(batch), DecodeStatus::ok);
+  return copy(model.logits(static_cast<std::int32_t>(batch.rows.size()) - 1));
+}
+
+// Root mean square of the difference, relative to the deviation of the logits themselves.
+double difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double square = 0, own = 0, mean = 0;
+  for (float x : a) mean += x / static_cast<double>(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    square += std::pow(a[i] - b[i], 2);
+    own += std::pow(a[i] - mean, 2);
+  }
+  return std::sqrt(square / own);
+}
+constexpr double kClose = 0.02;
+
+std::vector<Token> greedy(Model& model, std::int32_t slot, TokenCount position, std::vector<float> logits, int count) {
+  std::vector<Token> said;
+  for (int i = 0; i < count; ++i) {
+    said.push_back(best(logits));
+    logits = run(model, slot, position++, std::span(&said.back(), 1));
+  }
+  return said;
+}
+
+TEST(LlamaModel, ShapeSaysWhatLibllamaMade) {
+  auto model = make({.slots = 3, .cells = 1000, .rows_max = 64});
+  EXPECT_EQ(model->shape().cells_per_slot, 512);  // 333 rounded up to whole blocks of 256
+  EXPECT_EQ(model->shape().cells, 3 * 512);
+  EXPECT_EQ(model->shape().rows_max, 64);
+  EXPECT_EQ(model->shape().outputs_max, 3);
+  auto unified = make({.slots = 3, .cells = 1000, .unified = true, .rows_max = 64});
+  EXPECT_EQ(unified->shape().cells, 1024);
+  EXPECT_EQ(unified->shape().cells_per_slot, 1024);
+}
+
+TEST(LlamaModel, PrefillEqualsOneByOne) {
+  auto model = make({.slots = 2});
+  const std::vector<Token> prompt = tokens();
+  const auto length = static_cast<TokenCount>(prompt.size());
+  const std::vector<float> at_once = run(*model, 0, 0, prompt);
+  std::vector<float> singly;
+  for (TokenCount i = 0; i < length; ++i) singly = run(*model, 1, i, std::span(prompt).subspan(i, 1));
+  EXPECT_LT(difference(at_once, singly), kClose);
+  EXPECT_EQ(greedy(*model, 0, length, at_once, 12), greedy(*model, 1, length, singly, 12));
+}
+
+TEST(LlamaModel, TrimmingForgets) {
+  auto model = make({.slots = 2});
+  const std::vector<Token> prompt = tokens();
+  const auto length = static_cast<TokenCount>(prompt.size());
+  const std::vector<float> first = run(*model, 1, 0, prompt);
+  greedy(*model, 1, length, first, 5);
+  model->trim(SlotId{1}, length / 2);
+  EXPECT_LT(difference(first, run(*model, 1, length / 2, std::span(prompt).subspan(length / 2))), kClose);
+  model->trim(SlotId{1}, 0);
+  EXPECT_LT(difference(first, run(*model, 1, 0, prompt)), kClose);
+}
+
+TEST(LlamaModel, SlotsDoNotMix) {
+  for (bool unified : {false, true}) {
+    auto model = make({.slots = 3, .unified = unified});
+    const std::vector<Token> one = tokens("The first of two texts.");
+    const std::vector<Token> two = tokens("Something else, and longer than the other text was.");
+    const std::vector<float> alone_one = run(*model, 0, 0, one);
+    const std::vector<float> alone_two = run(*model, 1, 0, two);
+    model->trim(SlotId{0}, 0);
+    model->trim(SlotId{1}, 0);
+
+    Batch batch;
+    add_rows(batch, 0, 0, one);
+    add_rows(batch, 1, 0, two);
+    ASSERT_EQ(model->decode(batch), DecodeStatus::ok);
+    EXPECT_LT(difference(alone_one, copy(model->logits(static_cast<std::int32_t>(one.size()) - 1))), kClose);
+    const auto last = static_cast<std::int32_t>(batch.rows.size()) - 1;
+    EXPECT_LT(difference(alone_two, copy(model->logits(last))), kClose);
+  }
+}
+
+TEST(LlamaModel, LayoutsAgree) {
+  auto streams = make({.slots = 2});
+  auto unified = make({.slots = 2, .unified = true});
+  const std::vector<Token> prompt = tokens();
+  EXPECT_LT(difference(run(*streams, 1, 0, prompt), run(*unified, 1, 0, prompt)), kClose);
+}
+
+TEST(LlamaModel, OtherKvTypesWork) {
+  auto plain = make({.slots = 1});
+  auto small =
+      make({.slots = 1, .flash_attention = FlashAttention::on, .kv_keys = KvType::q8_0, .kv_values = KvType::q8_0});
+  const std::vector<Token> prompt = tokens();
+  EXPECT_LT(difference(run(*plain, 0, 0, prompt), run(*small, 0, 0, prompt)), 0.1);
+}
+
+TEST(LlamaModel, TwoThreadsComputeTheSameAsOne) {
+  const std::vector<Token> prompt = tokens("Two threads.");
+  auto one = make({.slots = 1});
+  EXPECT_EQ(one->threads(), 1);
+  auto two = LlamaModel::make(test_weights(), {.slots = 1, .cells = 256, .threads = 2, .warm_up = false});
+  ASSERT_TRUE(two) << two.error().message;
+  EXPECT_LT(difference(run(*one, 0, 0, prompt), run(**two, 0, 0, prompt)), kClose);
+  EXPECT_EQ((*two)->threads(), 2);
+}
+
+TEST(LlamaModel, NoRoomChangesNothing) {
+  auto model = make({.slots = 2, .cells = 512, .rows_max = 512});
+  const std::vector<Token> prompt = tokens();
+  const auto length = static_cast<TokenCount>(prompt.size());
+  const std::vector<float> expected = run(*model, 0, 0, prompt);
+  greedy(*model, 0, length, expected, 1);
+  model->trim(SlotId{0}, length);
+  const std::vector<Token> too_much(300, prompt.front());
+  Batch batch;
+  add_rows(batch, 0, length, too_much);
+  EXPECT_EQ(model->decode(batch), DecodeStatus::no_room);
+  model->trim(SlotId{0}, length - 1);
+  EXPECT_LT(difference(expected, run(*model, 0, length - 1, std::span(prompt).last(1))), kClose);
+}
+
+TEST(LlamaModel, AbortedDecodesChangeNothing) {
+  auto model = make({.slots = 2, .rows_max = 512});
+  const std::vector<Token> prompt = tokens();
+  const auto length = static_cast<TokenCount>(prompt.size());
+  run(*model, 0, 0, prompt);
+  run(*model, 1, 0, prompt);
+  // Unequal parts of two streams take two passes; the abort comes at any time before, between, within or after them.
+  Batch batch;
+  add_rows(batch, 0, length, std::vector<Token>(60, prompt.front()));
+  add_rows(batch, 1, length, std::vector<Token>(180, prompt.back()));
+  const auto undo = [&] {
+    model->trim(SlotId{0}, length);
+    model->trim(SlotId{1}, length);
+  };
+  const RealClock clock;
+  const TimePoint begin = clock.now();
+  ASSERT_EQ(model->decode(batch), DecodeStatus::ok);
+  const Duration whole = clock.now() - begin;
+  undo();
+  constexpr int kTimes = 16;
+  int aborted = 0;
+  for (int i = 0; i < kTimes; ++i) {
+    std::thread other([&, end = clock.now() + whole * i / kTimes] {
+      while (clock.now() < end) std::this_thread::yield();
+      model->request_abort();
+    });
+    const DecodeStatus status = model->decode(batch);
+    other.join();
+    model->clear_abort();
+    aborted += status == DecodeStatus::aborted ? 1 : 0;
+    if (status == DecodeStatus::ok) undo();
+    ASSERT_TRUE(status == DecodeStatus::ok || status == DecodeStatus::aborted);
+  }
+  EXPECT_GT(aborted, 0);
+  // libllama refuses positions that do not continue a slot, so this shows where both slots stand.
+  const std::vector<float> zero = run(*model, 0, length, std::span(prompt).first(1));
+  EXPECT_LT(difference(zero, run(*model, 1, length, std::span(prompt).first(1))), kClose);
+}
+
+TEST(LlamaModel, PositionsThatDoNotContinueFail) {
+  auto model = make({.slots = 1});
+  const std::vector<Token> prompt = tokens();
+  run(*model, 0, 0, prompt);
+  Batch batch;
+  add_rows(batch, 0, static_cast<TokenCount>(prompt.size()) + 5, prompt);
+  EXPECT_EQ(model->decode(batch), DecodeStatus::failed);
+  run(*model, 0, static_cast<TokenCount>(prompt.size()), prompt);
+}
+
+TEST(LlamaModel, RefusesConfigurationsThatCannotWork) {
+  const auto field = [](ModelConfig config) {
+    auto model = LlamaModel::make(test_weights(), config);
+    return model ? std::string("none") : model.error().field;
+  };
+  EXPECT_EQ(field({.slots = 0, .cells = 512}), "slots");
+  EXPECT_EQ(field({.slots = 257, .cells = 512}), "slots");
+  EXPECT_EQ(field({.slots = 8, .cells = 512, .rows_max = 4}), "rows_max");
+  EXPECT_EQ(field({.slots = 1, .cells = -1}), "cells");
+  EXPECT_EQ(field({.slots = 1, .cells = 512, .polling = 101}), "polling");
+}
+
+TEST(LlamaModelDeathTest, CatchesOurMistakes) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto model = make({.slots = 2, .rows_max = 16});
+  const std::vector<Token> prompt = tokens();
+  run(*model, 0, 0, std::span(prompt).first(4));
+  EXPECT_DEATH(model->logits(0), "output row");
+  EXPECT_DEATH(model->trim(SlotId{2}, 0), "slot");
+  EXPECT_DEATH(model->decode(Batch()), "empty");
+}
+
+}  // namespace
+}  // namespace chasqui

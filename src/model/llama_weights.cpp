@@ -1,0 +1,230 @@
+#include "model/llama_weights.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include <llama.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+#include "base/log.h"
+#include "model/llama_runtime.h"
+
+namespace chasqui {
+namespace {
+
+constexpr std::size_t kHeaderBytes = 24;  // magic, version, numbers of tensors and of keys
+
+struct FileCloser {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, FileCloser>;
+
+Error bad_model(const std::string& name, const std::string& why) {
+  return invalid_field("model", "Cannot load the model " + name + ": " + why);
+}
+
+std::string system_message() { return std::strerror(errno); }
+
+// What can be said better before libllama sees the file than after.
+Result<void> check_file(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return bad_model(path, system_message() + ".");
+  if (S_ISDIR(status.st_mode)) return bad_model(path, "it is a folder; name the .gguf file in it.");
+  if (!S_ISREG(status.st_mode)) return bad_model(path, "it is not a regular file.");
+  if (static_cast<std::size_t>(status.st_size) < kHeaderBytes) return bad_model(path, "it is too short to be a model.");
+  const File file(std::fopen(path.c_str(), "rb"));
+  if (!file) return bad_model(path, system_message() + ".");
+  char magic[4];
+  if (std::fread(magic, 1, sizeof magic, file.get()) != sizeof magic) return bad_model(path, system_message() + ".");
+  if (std::memcmp(magic, "GGUF", sizeof magic) != 0) return bad_model(path, "it is not a GGUF file.");
+  return {};
+}
+
+// Passes progress on and remembers whether the caller stopped the loading.
+struct Loading {
+  const WeightsOptions& options;
+  bool stopped = false;
+
+  static bool on_progress(float done, void* self) {
+    auto& loading = *static_cast<Loading*>(self);
+    const auto& hook = loading.options.progress;
+    loading.stopped = hook && !hook(static_cast<double>(done));
+    return !loading.stopped;
+  }
+
+  Error failed(const std::string& name) const {
+    if (stopped) return bad_model(name, "loading was stopped.");
+    const std::string reason = take_llama_error();
+    return bad_model(name, reason.empty() ? "libllama refused it." : reason + ".");
+  }
+};
+
+llama_model_params model_params(Loading& loading) {
+  const WeightsOptions& options = loading.options;
+  llama_model_params params = llama_model_default_params();
+  params.n_gpu_layers = options.gpu_layers;
+  if (options.mmap) {
+    params.load_mode = options.mlock ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MMAP;
+  } else {
+    params.load_mode = options.mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE;
+  }
+  params.progress_callback = Loading::on_progress;
+  params.progress_callback_user_data = &loading;
+  return params;
+}
+
+// A file that has no name, so that nothing is left behind whatever happens.
+File anonymous_file() {
+#ifdef __linux__
+  const int fd = ::memfd_create("chasqui-model", MFD_CLOEXEC);
+  if (fd >= 0) return File(::fdopen(fd, "w+b"));
+#endif
+  return File(std::tmpfile());
+}
+
+std::string meta(const llama_model* model, const char* key) {
+  char buffer[1024];
+  const int length = llama_model_meta_val_str(model, key, buffer, sizeof buffer);
+  return length < 0 ? std::string() : std::string(buffer);
+}
+
+std::string meta(const llama_model* model, llama_model_meta_key key) {
+  return meta(model, llama_model_meta_key_str(key));
+}
+
+std::optional<float> meta_float(const llama_model* model, llama_model_meta_key key) {
+  const std::string text = meta(model, key);
+  char* end = nullptr;
+  const float value = std::strtof(text.c_str(), &end);
+  return text.empty() || *end != '\0' ? std::nullopt : std::optional(value);
+}
+
+std::optional<std::int32_t> meta_int(const llama_model* model, llama_model_meta_key key) {
+  const std::optional<float> value = meta_float(model, key);
+  return value ? std::optional(static_cast<std::int32_t>(*value)) : std::nullopt;
+}
+
+const char* vocabulary_type(const llama_vocab* vocab) {
+  switch (llama_vocab_type(vocab)) {
+    case LLAMA_VOCAB_TYPE_NONE: return "none";
+    case LLAMA_VOCAB_TYPE_SPM: return "SPM";
+    case LLAMA_VOCAB_TYPE_BPE: return "BPE";
+    case LLAMA_VOCAB_TYPE_WPM: return "WPM";
+    case LLAMA_VOCAB_TYPE_UGM: return "UGM";
+    case LLAMA_VOCAB_TYPE_RWKV: return "RWKV";
+    case LLAMA_VOCAB_TYPE_PLAMO2: return "PLaMo2";
+    default: return "other";
+  }
+}
+
+void describe_vocabulary(const llama_vocab* vocab, ModelInfo& info) {
+  info.vocabulary_type = vocabulary_type(vocab);
+  info.vocabulary = llama_vocab_n_tokens(vocab);
+  info.bos = llama_vocab_bos(vocab);
+  info.eos = llama_vocab_eos(vocab);
+  if (info.bos >= 0) info.bos_text = llama_vocab_get_text(vocab, info.bos);
+  if (info.eos >= 0) info.eos_text = llama_vocab_get_text(vocab, info.eos);
+  info.adds_bos = llama_vocab_get_add_bos(vocab);
+}
+
+RecommendedSampling recommended_sampling(const llama_model* model) {
+  RecommendedSampling sampling;
+  sampling.temperature = meta_float(model, LLAMA_MODEL_META_KEY_SAMPLING_TEMP);
+  sampling.top_k = meta_int(model, LLAMA_MODEL_META_KEY_SAMPLING_TOP_K);
+  sampling.top_p = meta_float(model, LLAMA_MODEL_META_KEY_SAMPLING_TOP_P);
+  sampling.min_p = meta_float(model, LLAMA_MODEL_META_KEY_SAMPLING_MIN_P);
+  sampling.repeat_last_n = meta_int(model, LLAMA_MODEL_META_KEY_SAMPLING_PENALTY_LAST_N);
+  sampling.repeat_penalty = meta_float(model, LLAMA_MODEL_META_KEY_SAMPLING_PENALTY_REPEAT);
+  return sampling;
+}
+
+// 494033024 is "494 M", 1100048384 is "1.1 B".
+std::string count_in_words(std::uint64_t count) {
+  const bool billions = count >= 1'000'000'000;
+  const double shown = static_cast<double>(count) / (billions ? 1e9 : 1e6);
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, shown < 10 ? "%.1f %c" : "%.0f %c", shown, billions ? 'B' : 'M');
+  return buffer;
+}
+
+ModelInfo describe(const llama_model* model, std::string path, std::string name) {
+  ModelInfo info;
+  info.path = std::move(path);
+  info.name = meta(model, "general.name");
+  if (info.name.empty()) info.name = std::move(name);
+  info.architecture = meta(model, "general.architecture");
+  info.format = llama_ftype_name(llama_model_ftype(model));
+  info.parameters = llama_model_n_params(model);
+  info.description = info.architecture + ", " + count_in_words(info.parameters) + " parameters, " + info.format;
+  info.size_bytes = llama_model_size(model);
+  info.context_trained = llama_model_n_ctx_train(model);
+  info.embedding_length = llama_model_n_embd(model);
+  info.layers = llama_model_n_layer(model);
+  // Head size times KV heads, twice (keys and values), two bytes each; models with other head sizes are close enough
+  // for the choice of a default.
+  if (const auto heads = llama_model_n_head(model); heads > 0) {
+    info.kv_bytes_per_cell = static_cast<std::uint64_t>(info.layers) * static_cast<unsigned>(info.embedding_length) *
+                             static_cast<unsigned>(llama_model_n_head_kv(model)) / static_cast<unsigned>(heads) * 4;
+  }
+  describe_vocabulary(llama_model_get_vocab(model), info);
+  if (const char* source = llama_model_chat_template(model, nullptr)) info.chat_template = source;
+  info.recurrent = llama_model_is_recurrent(model);
+  info.hybrid = llama_model_is_hybrid(model);
+  info.sliding_window = llama_model_n_swa(model);
+  info.encoder = llama_model_has_encoder(model);
+  info.sampling = recommended_sampling(model);
+  return info;
+}
+
+}  // namespace
+
+Result<WeightsPtr> LlamaWeights::from_file(const std::string& path, const WeightsOptions& options) {
+  if (auto started = start_llama_runtime(); !started) return started.error();
+  if (auto checked = check_file(path); !checked) return checked.error();
+  take_llama_error();
+  Loading loading{options};
+  llama_model* model = llama_model_load_from_file(path.c_str(), model_params(loading));
+  if (model == nullptr) return loading.failed(path);
+  return adopt(model, path, std::filesystem::path(path).stem().string());
+}
+
+Result<WeightsPtr> LlamaWeights::from_memory(std::span<const std::byte> gguf, std::string name,
+                                             const WeightsOptions& options) {
+  if (auto started = start_llama_runtime(); !started) return started.error();
+  const File file = anonymous_file();
+  if (!file) return bad_model(name, "no anonymous file: " + system_message() + ".");
+  const bool written =
+      std::fwrite(gguf.data(), 1, gguf.size(), file.get()) == gguf.size() && std::fflush(file.get()) == 0;
+  if (!written) return bad_model(name, "no room for a copy of it: " + system_message() + ".");
+  std::rewind(file.get());
+  take_llama_error();
+  Loading loading{options};
+  llama_model* model = llama_model_load_from_file_ptr(file.get(), model_params(loading));
+  if (model == nullptr) return loading.failed(name);
+  return adopt(model, {}, std::move(name));
+}
+
+Result<WeightsPtr> LlamaWeights::adopt(llama_model* model, std::string path, std::string name) {
+  ModelInfo info = describe(model, std::move(path), name);
+  WeightsPtr weights(new LlamaWeights(model, std::move(info)));
+  if (weights->info().encoder || !llama_model_has_decoder(model)) {
+    return bad_model(name, "models with an encoder do not generate text here.");
+  }
+  if (llama_model_is_diffusion(model)) return bad_model(name, "diffusion models do not generate token by token.");
+  if (weights->info().vocabulary == 0) return bad_model(name, "it has no vocabulary.");
+  return weights;
+}
+
+LlamaWeights::~LlamaWeights() { llama_model_free(model_); }
+
+const llama_vocab* LlamaWeights::vocab() const { return llama_model_get_vocab(model_); }
+
+}  // namespace chasqui

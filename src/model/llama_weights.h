@@ -1,0 +1,57 @@
+// The weights and the vocabulary of one GGUF model: loaded once, then constant and shared by every context, tokenizer
+// and chat template made from it. Any thread after loading. Loading blocks for seconds: at start, never on the loop.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+#include "model/model_info.h"
+
+struct llama_model;
+struct llama_vocab;
+
+namespace chasqui {
+
+struct WeightsOptions {
+  std::int32_t gpu_layers = -1;  // layers to put on a GPU, if there is one; -1: all
+  bool mmap = true;              // map the file instead of reading it; shared between processes
+  bool mlock = false;            // and keep it from being paged out
+  // Called with 0 … 1 on the loading thread; false stops loading.
+  std::function<bool(double)> progress;
+};
+
+class LlamaWeights {
+ public:
+  // Errors are `invalid_request` when the file is at fault (missing, not GGUF, cut short, unknown architecture), with
+  // a message that names it. The first of several split files stands for all.
+  static Result<std::shared_ptr<const LlamaWeights>> from_file(const std::string& path,
+                                                               const WeightsOptions& options = {});
+
+  // A model that is in memory already, such as the one inside the binary. The bytes are copied into an anonymous file.
+  static Result<std::shared_ptr<const LlamaWeights>> from_memory(std::span<const std::byte> gguf, std::string name,
+                                                                 const WeightsOptions& options = {});
+
+  ~LlamaWeights();
+  LlamaWeights(const LlamaWeights&) = delete;
+  LlamaWeights& operator=(const LlamaWeights&) = delete;
+
+  const ModelInfo& info() const { return info_; }
+
+  // For the other files that wrap libllama. Its functions take a mutable model and do not change it.
+  llama_model* model() const { return model_; }
+  const llama_vocab* vocab() const;
+
+ private:
+  LlamaWeights(llama_model* model, ModelInfo info) : model_(model), info_(std::move(info)) {}
+  static Result<std::shared_ptr<const LlamaWeights>> adopt(llama_model* model, std::string path, std::string name);
+
+  llama_model* const model_;
+  const ModelInfo info_;
+};
+using WeightsPtr = std::shared_ptr<const LlamaWeights>;
+
+}  // namespace chasqui

@@ -1,0 +1,58 @@
+#include "model/loaded_model.h"
+
+#include "model/llama_chat_template.h"
+#include "model/llama_model.h"
+#include "model/llama_tokenizer.h"
+
+namespace chasqui {
+namespace {
+
+Result<LoadedModel> load_parts(Result<WeightsPtr> weights, const LoadOptions& options) {
+  if (!weights) return weights.error();
+  auto chat_template = LlamaChatTemplate::make(*weights, options.chat_template);
+  if (!chat_template) return chat_template.error();
+  LoadedModel loaded;
+  loaded.info = (*weights)->info();
+  loaded.info.chat_template = (*chat_template)->source();
+  loaded.tokenizer = std::make_shared<LlamaTokenizer>(*weights);
+  loaded.chat_template = std::move(*chat_template);
+  loaded.make = [weights = *weights](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
+    auto model = LlamaModel::make(weights, config);
+    if (!model) return model.error();
+    return std::unique_ptr<Model>(std::move(*model));
+  };
+  return loaded;
+}
+
+}  // namespace
+
+Result<LoadedModel> load_llama(const std::string& path, const LoadOptions& options) {
+  return load_parts(LlamaWeights::from_file(path, options.weights), options);
+}
+
+Result<LoadedModel> load_llama(std::span<const std::byte> gguf, const std::string& name, const LoadOptions& options) {
+  return load_parts(LlamaWeights::from_memory(gguf, name, options.weights), options);
+}
+
+LoadedModel load_sim(const SimOptions& options) {
+  auto tokenizer = std::make_shared<SimTokenizer>();
+  LoadedModel loaded;
+  loaded.info.name = "sim";
+  loaded.info.description = "simulated, without weights";
+  loaded.info.architecture = "sim";
+  loaded.info.format = "none";
+  loaded.info.context_trained = options.context;
+  loaded.info.vocabulary_type = "sim";
+  loaded.info.vocabulary = tokenizer->vocabulary();
+  loaded.info.eos = SimTokenizer::kImEnd;
+  loaded.info.eos_text = tokenizer->special_piece(SimTokenizer::kImEnd);
+  loaded.tokenizer = tokenizer;
+  loaded.chat_template = std::make_shared<SimChatTemplate>();
+  loaded.info.chat_template = loaded.chat_template->source();
+  loaded.make = [tokenizer, options](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
+    return std::unique_ptr<Model>(std::make_unique<SimModel>(tokenizer, config, options));
+  };
+  return loaded;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,35 @@
+// What one context is made of. The same for every kind of model, so that the flags of the server fill one struct.
+#pragma once
+
+#include <cstdint>
+
+#include "core/types.h"
+
+namespace chasqui {
+
+enum class FlashAttention { automatic, on, off };
+enum class KvType { f16, q8_0 };  // q8_0 halves the memory of a cell and needs flash attention
+
+struct ModelConfig {
+  std::int32_t slots = 8;          // 1 … 256
+  TokenCount cells = 0;            // of all slots together; 0: slots times what the model was trained with
+  bool unified = false;            // one pool of cells instead of one stream per slot
+  std::int32_t rows_max = 512;     // rows of one batch; at least `slots`
+  std::int32_t outputs_max = 0;    // … of which have logits; each costs memory for a vocabulary of floats; 0: `slots`
+  std::int32_t threads = 0;        // compute threads for a batch of one row; 0: default_threads()
+  std::int32_t threads_batch = 0;  // … for larger ones; 0: as `threads`
+  bool adapt_threads = true;       // use fewer while that is faster, see model/thread_choice.h
+  // How long idle compute threads spin before they sleep: 0 (not at all) … 100. Spinning is fast on free cores and
+  // ruinous on shared ones.
+  std::int32_t polling = 50;
+  FlashAttention flash_attention = FlashAttention::automatic;
+  KvType kv_keys = KvType::f16;
+  KvType kv_values = KvType::f16;
+  bool warm_up = true;  // decode once at construction, so that the first request does not pay for page faults
+};
+
+// Cores that compute threads should use: the ones that this process may run on, without hyper-threads' second halves
+// where the system tells them apart.
+std::int32_t default_threads();
+
+}  // namespace chasqui

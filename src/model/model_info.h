@@ -1,0 +1,60 @@
+// What is known about a model once it is loaded: shown at start and by the APIs, and asked by everyone who sets
+// limits. A plain value, made by the loader, constant afterwards.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/types.h"
+
+namespace chasqui {
+
+// Sampling settings that the model's author put into the file; a server may use them as its defaults.
+struct RecommendedSampling {
+  std::optional<float> temperature;
+  std::optional<std::int32_t> top_k;
+  std::optional<float> top_p;
+  std::optional<float> min_p;
+  std::optional<std::int32_t> repeat_last_n;
+  std::optional<float> repeat_penalty;
+
+  bool empty() const { return !temperature && !top_k && !top_p && !min_p && !repeat_last_n && !repeat_penalty; }
+};
+
+struct ModelInfo {
+  std::string path;          // empty when the model came from memory or is simulated
+  std::string name;          // general.name of the file, else the file's name without .gguf
+  std::string description;   // all of it in one phrase: "qwen2, 494 M parameters, Q4_0"
+  std::string architecture;  // "llama", "qwen2", "sim" …
+  std::string format;        // of most tensors: "Q4_0", "F16" …
+
+  std::uint64_t parameters = 0;
+  std::uint64_t size_bytes = 0;  // of all tensors
+  TokenCount context_trained = 0;
+  std::int32_t embedding_length = 0;
+  std::int32_t layers = 0;
+  std::uint64_t kv_bytes_per_cell = 0;  // keys and values of all layers, as f16
+
+  std::string vocabulary_type;  // "SPM", "BPE", "WPM", "UGM", "RWKV", "none" …
+  TokenCount vocabulary = 0;
+  Token bos = -1;  // -1: the model has none
+  Token eos = -1;
+  std::string bos_text;
+  std::string eos_text;
+  bool adds_bos = false;  // AddSpecial::yes puts bos first
+
+  std::string chat_template;  // source; empty when the file has none
+
+  bool recurrent = false;         // memory is a state, not a list of positions
+  bool hybrid = false;            // some layers are recurrent
+  TokenCount sliding_window = 0;  // 0: every layer sees everything
+  bool encoder = false;           // needs an encoder pass, which Chasqui does not do
+
+  RecommendedSampling sampling;
+
+  // Prefixes of a sequence can be kept, whatever their length.
+  bool trims_anywhere() const { return !recurrent && !hybrid; }
+};
+
+}  // namespace chasqui

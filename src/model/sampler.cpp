@@ -1,0 +1,199 @@
+#include "model/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+
+namespace chasqui {
+namespace {
+
+constexpr float kBanned = -std::numeric_limits<float>::infinity();
+
+bool penalties_on(const SamplingParams& p) {
+  return p.repeat_last_n != 0 &&
+         (p.repeat_penalty != 1.0f || p.frequency_penalty != 0.0f || p.presence_penalty != 0.0f);
+}
+
+float most_likely_logit(const std::vector<Candidate>& candidates) {
+  return std::ranges::max_element(candidates, {}, &Candidate::logit)->logit;
+}
+
+// Sets probability to exp(logit / temperature) relative to the largest logit, so nothing overflows, whatever the
+// logits and the temperature are. Returns the sum.
+double weigh(std::vector<Candidate>& candidates, double top, double temperature) {
+  double sum = 0;
+  for (Candidate& c : candidates) sum += c.probability = std::exp((c.logit - top) / temperature);
+  return sum;
+}
+
+double mass_of(std::span<const float> logits, double top) {
+  double sum = 0;
+  for (float logit : logits) {
+    if (logit > kBanned) sum += std::exp(std::min(logit - top, 0.0));
+  }
+  return sum;
+}
+
+// How many of the most likely candidates it takes until their weights add up to `mass`. Halves the range in which the
+// answer lies, so that a whole vocabulary is never sorted. Reorders.
+std::size_t count_for_mass(std::span<Candidate> candidates, double mass) {
+  constexpr std::size_t kSorted = 256;
+  std::size_t begin = 0;  // everything before is taken and counted
+  std::size_t end = candidates.size();
+  while (end - begin > kSorted) {
+    const std::size_t middle = begin + (end - begin) / 2;
+    const auto at = [&](std::size_t i) { return candidates.begin() + static_cast<std::ptrdiff_t>(i); };
+    std::nth_element(at(begin), at(middle), at(end), more_likely);
+    double half = 0;
+    for (std::size_t i = begin; i < middle; ++i) half += candidates[i].probability;
+    if (half >= mass) {
+      end = middle;
+    } else {
+      mass -= half;
+      begin = middle;
+    }
+  }
+  std::ranges::sort(candidates.subspan(begin, end - begin), more_likely);
+  for (; begin < end && mass > 0; ++begin) mass -= candidates[begin].probability;
+  return begin;
+}
+
+void keep_most_likely(std::vector<Candidate>& candidates, std::size_t count) {
+  if (count >= candidates.size()) return;
+  const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(count);
+  std::nth_element(candidates.begin(), end, candidates.end(), more_likely);
+  candidates.erase(end, candidates.end());
+}
+
+// 53 random bits in [0, 1), the same with every standard library (std::generate_canonical is not).
+double uniform(std::mt19937& generator) {
+  const std::uint64_t high = generator() >> 5;
+  const std::uint64_t low = generator() >> 6;
+  return static_cast<double>(high << 26 | low) * 0x1p-53;
+}
+
+}  // namespace
+
+Sampler::Sampler(const SamplingParams& params, TokenCount vocabulary, std::span<const Token> end_of_generation)
+    : params_(params),
+      vocabulary_(vocabulary),
+      bias_(params.logit_bias),
+      penalties_(penalties_on(params)),
+      generator_(params.seed.value_or(std::mt19937::default_seed)) {
+  if (params.ignore_eos) {
+    for (Token token : end_of_generation) bias_.push_back({token, kBanned});
+  }
+  for (const LogitBias& b : bias_) CHECK(b.token >= 0 && b.token < vocabulary);
+}
+
+void Sampler::accept(std::span<const Token> tokens) {
+  if (!penalties_) return;
+  // Only the end of a long prompt can still be in the window after it.
+  if (params_.repeat_last_n > 0 && tokens.size() > static_cast<std::size_t>(params_.repeat_last_n)) {
+    tokens = tokens.last(static_cast<std::size_t>(params_.repeat_last_n));
+  }
+  for (Token token : tokens) remember(token);
+}
+
+void Sampler::remember(Token token) {
+  ++counts_[token];
+  if (params_.repeat_last_n < 0) return;
+  if (window_.size() < static_cast<std::size_t>(params_.repeat_last_n)) {
+    window_.push_back(token);
+    return;
+  }
+  const auto forgotten = counts_.find(std::exchange(window_[oldest_], token));
+  if (--forgotten->second == 0) counts_.erase(forgotten);
+  oldest_ = (oldest_ + 1) % window_.size();
+}
+
+void Sampler::adjust(std::span<float> logits) const {
+  for (const LogitBias& b : bias_) logits[static_cast<std::size_t>(b.token)] += b.bias;
+  if (!penalties_) return;
+  for (const auto& [token, count] : counts_) {
+    float& logit = logits[static_cast<std::size_t>(token)];
+    // Dividing a negative logit would make the token more likely.
+    logit = logit <= 0 ? logit * params_.repeat_penalty : logit / params_.repeat_penalty;
+    logit -= static_cast<float>(count) * params_.frequency_penalty + params_.presence_penalty;
+  }
+}
+
+// Leaves the candidates that may be drawn, with their probabilities, in no particular order. Both top-p and min-p
+// keep a beginning of the sorted candidates, so the shorter one counts, and min-p, which needs no sorting, goes first;
+// top-p still means its share of everything that was there before min-p.
+void Sampler::build(std::span<float> logits, std::vector<Candidate>& candidates) const {
+  if (params_.top_k > 0 && params_.top_k < vocabulary_) {
+    gather_top_k(logits, static_cast<std::size_t>(params_.top_k), candidates);
+  } else {
+    const Token top = largest(logits);
+    const bool early = top >= 0 && params_.min_p > 0.0f && params_.min_keep <= 1;
+    gather_at_least(logits, early ? min_p_bound(logits[static_cast<std::size_t>(top)]) : kBanned, candidates);
+  }
+  if (candidates.empty()) {
+    candidates.push_back({fallback(), 0.0f, 1.0});
+    return;
+  }
+  const float top = most_likely_logit(candidates);
+  if (params_.top_p < 1.0f) {
+    const bool whole = params_.top_k <= 0 || params_.top_k >= vocabulary_;
+    const double seen = weigh(candidates, top, 1.0);
+    const double all = whole ? mass_of(logits, top) : seen;
+    const std::size_t count = count_for_mass(candidates, all * static_cast<double>(params_.top_p));
+    keep_most_likely(candidates, std::max(count, keep_min()));
+  }
+  if (params_.min_p > 0.0f) {
+    const float bound = min_p_bound(top);
+    const auto count = std::ranges::count_if(candidates, [&](const Candidate& c) { return c.logit >= bound; });
+    keep_most_likely(candidates, std::max(static_cast<std::size_t>(count), keep_min()));
+  }
+  const double sum = weigh(candidates, top, params_.temperature);
+  for (Candidate& c : candidates) c.probability /= sum;
+}
+
+// The least logit of a candidate that is min_p times as likely as the most likely one.
+float Sampler::min_p_bound(float top) const {
+  return std::min(top, std::numeric_limits<float>::max()) + std::log(params_.min_p);
+}
+
+Token Sampler::fallback() const {
+  for (Token token = 0; token < vocabulary_; ++token) {
+    const auto bans = [token](const LogitBias& b) { return b.token == token && b.bias == kBanned; };
+    if (std::ranges::none_of(bias_, bans)) return token;
+  }
+  return 0;
+}
+
+Token Sampler::sample(std::span<float> logits, SamplerScratch& scratch) {
+  DCHECK(static_cast<TokenCount>(logits.size()) == vocabulary_);
+  adjust(logits);
+  if (greedy()) {
+    const Token token = largest(logits);
+    return token >= 0 ? token : fallback();
+  }
+  build(logits, scratch.candidates);
+  double left = uniform(generator_);
+  for (const Candidate& c : scratch.candidates) {
+    left -= c.probability;
+    if (left < 0) return c.token;
+  }
+  // Rounding may leave a rest; the most likely candidate takes it.
+  return std::ranges::min_element(scratch.candidates, more_likely)->token;
+}
+
+std::span<const Candidate> Sampler::distribution(std::span<float> logits, SamplerScratch& scratch) const {
+  adjust(logits);
+  std::vector<Candidate>& candidates = scratch.candidates;
+  if (greedy()) {
+    const Token token = largest(logits);
+    candidates.assign(1, {token >= 0 ? token : fallback(), 0.0f, 1.0});
+    if (token >= 0) candidates.front().logit = logits[static_cast<std::size_t>(token)];
+  } else {
+    build(logits, candidates);
+    std::ranges::sort(candidates, more_likely);
+  }
+  return candidates;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,176 @@
+#include "model/sim_model.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "base/error.h"
+
+namespace chasqui {
+namespace {
+
+constexpr float kChosen = 100.0f;  // far enough above the rest for any temperature and penalty
+constexpr float kRunnerUp = 50.0f;
+constexpr std::size_t kNoEndAfterControl = 16;  // tokens; covers "assistant\n" and a few words
+
+// The finaliser of splitmix64: every input bit reaches every output bit.
+std::uint64_t mix(std::uint64_t x) {
+  x ^= x >> 30;
+  x *= 0xBF58476D1CE4E5B9ull;
+  x ^= x >> 27;
+  x *= 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+bool begins_with(std::span<const Token> tokens, std::span<const Token> beginning) {
+  return tokens.size() >= beginning.size() && std::ranges::equal(tokens.first(beginning.size()), beginning);
+}
+
+// Index of the last `wanted` in tokens[0 … end), or tokens.size() when there is none.
+std::size_t find_last(std::span<const Token> tokens, std::size_t end, Token wanted) {
+  while (end > 0) {
+    if (tokens[--end] == wanted) return end;
+  }
+  return tokens.size();
+}
+
+}  // namespace
+
+SimModel::SimModel(std::shared_ptr<const SimTokenizer> tokenizer, const ModelConfig& config, SimOptions options)
+    : tokenizer_(std::move(tokenizer)), options_(std::move(options)) {
+  CHECK(config.slots >= 1 && config.rows_max >= config.slots && options_.answer_tokens >= 1);
+  shape_.vocabulary = tokenizer_->vocabulary();
+  shape_.slots = config.slots;
+  shape_.cells = config.cells > 0 ? config.cells : options_.context * config.slots;
+  shape_.cells_per_slot = config.unified ? shape_.cells : shape_.cells / config.slots;
+  shape_.rows_max = config.rows_max;
+  shape_.outputs_max = std::clamp(config.outputs_max, config.slots, config.rows_max);
+  shape_.unified = config.unified;
+  assistant_ = tokenizer_->tokenize("assistant\n", AddSpecial::no, ParseSpecial::no);
+  user_says_ = tokenizer_->tokenize("user\nsay:", AddSpecial::no, ParseSpecial::no);
+  slots_.resize(static_cast<std::size_t>(shape_.slots));
+}
+
+SimModel::Slot& SimModel::slot_of(SlotId id) {
+  CHECK(id.value >= 0 && id.value < shape_.slots);
+  return slots_[static_cast<std::size_t>(id.value)];
+}
+
+DecodeStatus SimModel::decode(const Batch& batch) {
+  check(batch);
+  ++decodes_;
+  const auto rows = static_cast<Duration::rep>(batch.rows.size());
+  const Duration row_cost = batch.kind == Batch::Kind::decode ? options_.decode_row : options_.prefill_row;
+  if (options_.spend) options_.spend(options_.step + rows * row_cost);
+  if (decodes_ == fail_at_) return fail_status_;
+  if (!fits(batch)) return DecodeStatus::no_room;
+
+  const auto width = static_cast<std::size_t>(shape_.vocabulary);
+  logits_.resize(std::max(logits_.size(), batch.rows.size() * width));
+  output_.assign(batch.rows.size(), 0);
+  for (std::size_t i = 0; i < batch.rows.size(); ++i) {
+    const Row& row = batch.rows[i];
+    Slot& slot = slot_of(row.slot);
+    append(slot, row.token);
+    if (!row.output) continue;
+    output_[i] = 1;
+    write_logits(slot, std::span(logits_).subspan(i * width, width));
+  }
+  return DecodeStatus::ok;
+}
+
+// What libllama asks of a batch, and what makes it fast: dense and ascending.
+void SimModel::check(const Batch& batch) {
+  CHECK(!batch.empty() && batch.rows.size() <= static_cast<std::size_t>(shape_.rows_max));
+  const Row* before = nullptr;
+  TokenCount expected = 0;
+  for (const Row& row : batch.rows) {
+    CHECK(before == nullptr || before->slot <= row.slot, "slots must ascend");
+    const bool first_of_slot = before == nullptr || before->slot != row.slot;
+    expected = first_of_slot ? static_cast<TokenCount>(slot_of(row.slot).tokens.size()) : expected + 1;
+    CHECK(row.position == expected, "positions must continue what the slot holds");
+    CHECK(row.token >= 0 && row.token < shape_.vocabulary);
+    before = &row;
+  }
+  const auto outputs = std::ranges::count_if(batch.rows, &Row::output);
+  CHECK(outputs <= shape_.outputs_max, "more output rows than the model has room for");
+}
+
+bool SimModel::fits(const Batch& batch) {
+  if (cells_used_ + static_cast<TokenCount>(batch.rows.size()) > shape_.cells) return false;
+  return std::ranges::all_of(batch.rows, [this](const Row& row) { return row.position < shape_.cells_per_slot; });
+}
+
+void SimModel::append(Slot& slot, Token token) {
+  const std::uint64_t before = slot.hashes.empty() ? mix(options_.seed) : slot.hashes.back();
+  slot.tokens.push_back(token);
+  slot.hashes.push_back(mix(before + static_cast<std::uint64_t>(token) * 0x9E3779B97F4A7C15ull + 1));
+  ++cells_used_;
+}
+
+std::span<float> SimModel::logits(std::int32_t row) {
+  const auto index = static_cast<std::size_t>(row);
+  CHECK(row >= 0 && index < output_.size() && output_[index] != 0, "not an output row of the last decode");
+  const auto width = static_cast<std::size_t>(shape_.vocabulary);
+  return std::span(logits_).subspan(index * width, width);
+}
+
+void SimModel::trim(SlotId id, TokenCount keep) {
+  Slot& slot = slot_of(id);
+  const auto size = static_cast<TokenCount>(slot.tokens.size());
+  CHECK(keep >= 0 && keep <= size, "a trim cannot keep more than there is");
+  cells_used_ -= size - keep;
+  slot.tokens.resize(static_cast<std::size_t>(keep));
+  slot.hashes.resize(static_cast<std::size_t>(keep));
+}
+
+void SimModel::fail_decode(std::uint64_t calls, DecodeStatus status) {
+  fail_at_ = decodes_ + calls;
+  fail_status_ = status;
+}
+
+void SimModel::write_logits(const Slot& slot, std::span<float> row) const {
+  std::ranges::fill(row, 0.0f);
+  const Token runner_up = word(slot);
+  Token chosen = echo(slot);
+  if (chosen < 0) chosen = ends(slot) ? SimTokenizer::kImEnd : runner_up;
+  row[static_cast<std::size_t>(runner_up)] = kRunnerUp;
+  row[static_cast<std::size_t>(chosen)] = kChosen;
+}
+
+// Words, now and then a full stop, and an é in two tokens, so that half characters occur.
+Token SimModel::word(const Slot& slot) const {
+  if (slot.tokens.back() == 0xC3) return 0xA9;
+  const std::uint64_t hash = slot.hashes.back();
+  if (hash % 13 == 0) return '.';
+  if (hash % 61 == 0) return 0xC3;
+  const auto words = static_cast<std::uint64_t>(shape_.vocabulary - SimTokenizer::kFirstWord);
+  return SimTokenizer::kFirstWord + static_cast<Token>((hash >> 8) % words);
+}
+
+bool SimModel::ends(const Slot& slot) const {
+  if (slot.tokens.back() == 0xC3) return false;
+  const std::size_t near = std::min(slot.tokens.size(), kNoEndAfterControl);
+  const auto control = [](Token t) { return t >= SimTokenizer::kImStart && t < SimTokenizer::kFirstWord; };
+  if (std::ranges::any_of(std::span(slot.tokens).last(near), control)) return false;
+  return mix(slot.hashes.back()) % static_cast<std::uint64_t>(options_.answer_tokens) == 0;
+}
+
+// The next token of the answer to "say: TEXT"; -1 when the history does not end in one.
+Token SimModel::echo(const Slot& slot) const {
+  const std::span<const Token> all = slot.tokens;
+  const std::size_t answer = find_last(all, all.size(), SimTokenizer::kImStart);
+  if (answer == all.size() || !begins_with(all.subspan(answer + 1), assistant_)) return -1;
+  const std::size_t end = find_last(all, answer, SimTokenizer::kImEnd);
+  if (end == all.size()) return -1;
+  const std::size_t turn = find_last(all, end, SimTokenizer::kImStart);
+  if (turn == all.size() || !begins_with(all.subspan(turn + 1), user_says_)) return -1;
+
+  const std::size_t text_begin = turn + 1 + user_says_.size();
+  std::string text = detokenize(*tokenizer_, all.subspan(text_begin, end - text_begin));
+  if (text.starts_with(' ')) text.erase(0, 1);
+  const std::vector<Token> reply = tokenizer_->tokenize(text, AddSpecial::no, ParseSpecial::no);
+  const std::size_t said = all.size() - (answer + 1 + assistant_.size());
+  return said < reply.size() ? reply[said] : SimTokenizer::kImEnd;
+}
+
+}  // namespace chasqui

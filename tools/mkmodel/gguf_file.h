@@ -1,0 +1,20 @@
+// Writes one model of a Shape as a GGUF file: the keys, the vocabulary copied from a vocab-only file of llama.cpp, a
+// ChatML template, and random tensors streamed to disk. Throws std::runtime_error with a sentence when it cannot.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "shapes.h"
+
+namespace mkmodel {
+
+struct Written {
+  std::uint64_t bytes = 0;
+  std::uint64_t parameters = 0;
+};
+
+// The file appears under its name only when it is complete.
+Written write_model(const Shape& shape, const std::string& vocabularies, const std::string& path, std::uint64_t seed);
+
+}  // namespace mkmodel

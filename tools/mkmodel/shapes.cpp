@@ -1,0 +1,204 @@
+#include "shapes.h"
+
+#include <cmath>
+
+namespace mkmodel {
+namespace {
+
+constexpr auto kF32 = GGML_TYPE_F32;
+using Fill = TensorPlan::Fill;
+
+// Of the elements of the embedding table. Small beside what the layers add, so that a model with tied embeddings does
+// not answer every token with itself.
+constexpr float kEmbeddingDeviation = 0.05f;
+
+Shape with_weights(Shape shape, std::string name, ggml_type weights) {
+  shape.name = std::move(name);
+  shape.weights = weights;
+  return shape;
+}
+
+Shape small_llama() {
+  return {.name = "random-24m-f16",
+          .about = "small Llama, 24 M parameters, F16",
+          .architecture = "llama",
+          .vocabulary = "llama-spm",
+          .tokens = 32000,
+          .width = 288,
+          .layers = 6,
+          .heads = 6,
+          .kv_heads = 6,
+          .feed_forward = 768,
+          .context = 2048};
+}
+
+Shape half_billion() {
+  return {.name = "random-0.5b-q4_0",
+          .about = "Qwen2 0.5B",
+          .architecture = "qwen2",
+          .vocabulary = "qwen2",
+          .tokens = 151936,
+          .width = 896,
+          .layers = 24,
+          .heads = 14,
+          .kv_heads = 2,
+          .feed_forward = 4864,
+          .context = 32768,
+          .weights = GGML_TYPE_Q4_0,
+          .embeddings = GGML_TYPE_Q8_0,
+          .tied = true};
+}
+
+Shape one_billion() {
+  return {.name = "random-1.1b-q4_0",
+          .about = "TinyLlama 1.1B",
+          .architecture = "llama",
+          .vocabulary = "llama-spm",
+          .tokens = 32000,
+          .width = 2048,
+          .layers = 22,
+          .heads = 32,
+          .kv_heads = 4,
+          .feed_forward = 5632,
+          .context = 2048,
+          .weights = GGML_TYPE_Q4_0,
+          .embeddings = GGML_TYPE_Q8_0};
+}
+
+Shape draft() {
+  return {.name = "random-draft",
+          .about = "very small, with the vocabulary of random-0.5b",
+          .architecture = "qwen2",
+          .vocabulary = "qwen2",
+          .tokens = 151936,
+          .width = 128,
+          .layers = 2,
+          .heads = 2,
+          .kv_heads = 1,
+          .feed_forward = 384,
+          .context = 32768,
+          .weights = GGML_TYPE_Q8_0,
+          .embeddings = GGML_TYPE_Q8_0,
+          .tied = true};
+}
+
+Shape sliding_window() {
+  return {.name = "random-swa",
+          .about = "Gemma 2, every second layer with a window of 256",
+          .architecture = "gemma2",
+          .vocabulary = "llama-spm",
+          .tokens = 32000,
+          .width = 256,
+          .layers = 4,
+          .heads = 4,
+          .kv_heads = 2,
+          .feed_forward = 768,
+          .window = 256,
+          .context = 8192,
+          .tied = true};
+}
+
+Shape recurrent() {
+  return {.name = "random-recurrent",
+          .about = "Mamba: a state instead of a KV cache",
+          .architecture = "mamba",
+          .vocabulary = "llama-spm",
+          .tokens = 32000,
+          .width = 256,
+          .layers = 4,
+          .context = 1048576,
+          .tied = true};
+}
+
+class Plan {
+ public:
+  void matrix(const std::string& name, std::int64_t in, std::int64_t out, ggml_type type) {
+    // Keeps the variance of what passes through.
+    tensors.push_back({name, {in, out}, type, Fill::random, 1.0f / std::sqrt(static_cast<float>(in))});
+  }
+  void embedding(const std::string& name, const Shape& shape) {
+    tensors.push_back({name, {shape.width, shape.tokens}, shape.embeddings, Fill::random, kEmbeddingDeviation});
+  }
+  void vector(const std::string& name, std::int64_t length, float value) {
+    tensors.push_back({name, {length}, kF32, Fill::constant, value});
+  }
+
+  std::vector<TensorPlan> tensors;
+};
+
+void plan_attention_layer(Plan& plan, const Shape& s, const std::string& layer) {
+  const std::int64_t kv = s.width / s.heads * s.kv_heads;
+  plan.vector(layer + "attn_norm.weight", s.width, 1);
+  plan.matrix(layer + "attn_q.weight", s.width, s.width, s.weights);
+  plan.matrix(layer + "attn_k.weight", s.width, kv, s.weights);
+  plan.matrix(layer + "attn_v.weight", s.width, kv, s.weights);
+  if (s.architecture == "qwen2") {
+    plan.vector(layer + "attn_q.bias", s.width, 0);
+    plan.vector(layer + "attn_k.bias", kv, 0);
+    plan.vector(layer + "attn_v.bias", kv, 0);
+  }
+  plan.matrix(layer + "attn_output.weight", s.width, s.width, s.weights);
+  if (s.architecture == "gemma2") {
+    plan.vector(layer + "post_attention_norm.weight", s.width, 1);
+    plan.vector(layer + "post_ffw_norm.weight", s.width, 1);
+  }
+  plan.vector(layer + "ffn_norm.weight", s.width, 1);
+  plan.matrix(layer + "ffn_gate.weight", s.width, s.feed_forward, s.weights);
+  plan.matrix(layer + "ffn_up.weight", s.width, s.feed_forward, s.weights);
+  plan.matrix(layer + "ffn_down.weight", s.feed_forward, s.width, s.weights);
+}
+
+// Initial values as Mamba's authors choose them: states that decay at 1 … 16 times a step of about 0.01.
+void plan_state_layer(Plan& plan, const Shape& s, const std::string& layer) {
+  const std::int64_t inner = 2 * s.width;
+  const std::int64_t rank = s.width / 16;
+  plan.vector(layer + "attn_norm.weight", s.width, 1);
+  plan.matrix(layer + "ssm_in.weight", s.width, 2 * inner, s.weights);
+  plan.matrix(layer + "ssm_conv1d.weight", 4, inner, kF32);
+  plan.vector(layer + "ssm_conv1d.bias", inner, 0);
+  plan.matrix(layer + "ssm_x.weight", inner, rank + 2 * 16, s.weights);
+  plan.matrix(layer + "ssm_dt.weight", rank, inner, kF32);
+  plan.vector(layer + "ssm_dt.bias", inner, -4.6f);
+  plan.tensors.push_back({layer + "ssm_a", {16, inner}, kF32, Fill::state_decay, 0});
+  plan.vector(layer + "ssm_d", inner, 1);
+  plan.matrix(layer + "ssm_out.weight", inner, s.width, s.weights);
+}
+
+}  // namespace
+
+const std::vector<Shape>& shapes() {
+  static const std::vector<Shape> all{small_llama(),
+                                      half_billion(),
+                                      with_weights(half_billion(), "random-0.5b-q8_0", GGML_TYPE_Q8_0),
+                                      one_billion(),
+                                      with_weights(one_billion(), "random-1.1b-q8_0", GGML_TYPE_Q8_0),
+                                      draft(),
+                                      sliding_window(),
+                                      recurrent()};
+  return all;
+}
+
+const Shape* find_shape(const std::string& name) {
+  for (const Shape& shape : shapes()) {
+    if (shape.name == name) return &shape;
+  }
+  return nullptr;
+}
+
+std::vector<TensorPlan> plan_tensors(const Shape& shape) {
+  Plan plan;
+  plan.embedding("token_embd.weight", shape);
+  plan.vector("output_norm.weight", shape.width, 1);
+  if (!shape.tied) plan.embedding("output.weight", shape);
+  for (std::int64_t i = 0; i < shape.layers; ++i) {
+    const std::string layer = "blk." + std::to_string(i) + ".";
+    if (shape.architecture == "mamba") {
+      plan_state_layer(plan, shape, layer);
+    } else {
+      plan_attention_layer(plan, shape, layer);
+    }
+  }
+  return plan.tensors;
+}
+
+}  // namespace mkmodel

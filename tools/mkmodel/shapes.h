@@ -1,0 +1,47 @@
+// The models that mkmodel can make: real shapes and vocabularies, random weights. Speed, memory and every code path
+// are those of a real model of that shape; only what it says makes no sense. Pure values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ggml.h>
+
+namespace mkmodel {
+
+struct Shape {
+  std::string name;
+  std::string about;
+  std::string architecture;  // llama, qwen2, gemma2, mamba
+  std::string vocabulary;    // a models/ggml-vocab-*.gguf of llama.cpp
+  std::int64_t tokens = 0;   // in that vocabulary
+  std::int64_t width = 0;    // embedding length
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t feed_forward = 0;
+  std::int64_t window = 0;  // of a sliding-window architecture
+  std::uint32_t context = 0;
+  ggml_type weights = GGML_TYPE_F16;
+  ggml_type embeddings = GGML_TYPE_F16;
+  bool tied = false;  // the output layer is the embedding table
+};
+
+const std::vector<Shape>& shapes();
+const Shape* find_shape(const std::string& name);
+
+// A tensor to be written: its extents (contiguous first), and what its elements are like.
+struct TensorPlan {
+  enum class Fill { random, constant, state_decay };
+
+  std::string name;
+  std::vector<std::int64_t> extents;
+  ggml_type type = GGML_TYPE_F32;
+  Fill fill = Fill::random;
+  float value = 0;  // random: standard deviation; constant: the value
+};
+
+std::vector<TensorPlan> plan_tensors(const Shape& shape);
+
+}  // namespace mkmodel
