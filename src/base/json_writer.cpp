@@ -32,6 +32,22 @@ void append_chars(std::string& out, Number value) {
   out.append(text, end);
 }
 
+template <class Real>
+void append_real(std::string& out, Real value) {
+  if (!std::isfinite(value)) {
+    out += "null";
+  } else if (value == std::trunc(value) && std::fabs(value) < Real(1e15)) {
+    append_chars(out, static_cast<std::int64_t>(value));  // 1.0 is written 1, never 1e+00
+  } else {
+    append_chars(out, value);
+  }
+}
+
+// U+0080 … U+009F, which some terminals obey.
+bool is_c1_control(std::string_view text) {
+  return text.size() == 2 && text[0] == '\xC2' && static_cast<unsigned char>(text[1]) < 0xA0;
+}
+
 }  // namespace
 
 void append_json_escaped(std::string& out, std::string_view text) {
@@ -44,7 +60,14 @@ void append_json_escaped(std::string& out, std::string_view text) {
       continue;
     }
     if (c >= 0x80) {
-      if (const std::size_t n = utf8_character(text.substr(i)); n > 0) {
+      const std::size_t n = utf8_character(text.substr(i));
+      if (is_c1_control(text.substr(i, n))) {
+        out.append(text, plain, i - plain);
+        append_escape(out, static_cast<unsigned char>(text[i + 1]));
+        plain = i += n;
+        continue;
+      }
+      if (n > 0) {
         i += n;
         continue;
       }
@@ -69,14 +92,7 @@ void append_json_string(std::string& out, std::string_view text) {
 void append_json_number(std::string& out, std::int64_t value) { append_chars(out, value); }
 void append_json_number(std::string& out, std::uint64_t value) { append_chars(out, value); }
 
-void append_json_number(std::string& out, double value) {
-  if (!std::isfinite(value)) {
-    out += "null";
-  } else if (value == std::trunc(value) && std::fabs(value) < 1e15) {
-    append_chars(out, static_cast<std::int64_t>(value));  // 1.0 is written 1, never 1e+00
-  } else {
-    append_chars(out, value);
-  }
-}
+void append_json_number(std::string& out, double value) { append_real(out, value); }
+void append_json_number(std::string& out, float value) { append_real(out, value); }
 
 }  // namespace chasqui

@@ -20,6 +20,8 @@ void append_json_number(std::string& out, std::int64_t value);
 void append_json_number(std::string& out, std::uint64_t value);
 // Non-finite values, which JSON does not have, are written as null.
 void append_json_number(std::string& out, double value);
+// 0.8f is written 0.8.
+void append_json_number(std::string& out, float value);
 
 // Objects and arrays with the commas in the right places:
 //   JsonWriter w(out); w.begin_object(); w.key("id"); w.string(id); w.end_object();
@@ -54,7 +56,8 @@ class JsonWriter {
       append_json_number(out_, static_cast<std::uint64_t>(value));
     }
   }
-  void number(double value) {
+  template <std::floating_point Real>
+  void number(Real value) {
     separate();
     append_json_number(out_, value);
   }
@@ -69,7 +72,10 @@ class JsonWriter {
   void field(std::string_view name, const char* value) { key(name), string(value); }
   void field(std::string_view name, const std::string& value) { key(name), string(value); }
   void field(std::string_view name, bool value) { key(name), boolean(value); }
-  void field(std::string_view name, double value) { key(name), number(value); }
+  template <std::floating_point Real>
+  void field(std::string_view name, Real value) {
+    key(name), number(value);
+  }
   template <std::integral Integer>
   void field(std::string_view name, Integer value) {
     key(name), number(value);

@@ -33,8 +33,8 @@ class Mailbox {
     return true;
   }
 
-  // Appends all items, beyond the capacity if need be, and empties `items`: for producers that bound themselves (a
-  // worker that cuts its sequences when over_capacity()). One notification for all of them.
+  // Appends all items, beyond the capacity if need be, and empties `items`: for producers that bound themselves by
+  // asking over_capacity(). One notification for all of them.
   void push_all(std::vector<T>& items) {
     if (items.empty()) return;
     {

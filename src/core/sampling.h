@@ -15,7 +15,7 @@ struct LogitBias {
 };
 
 struct SamplingParams {
-  float temperature = 0.8f;   // ≤ 0: greedy, the most likely token
+  float temperature = 0.8f;   // 0: greedy, the most likely token
   std::int32_t top_k = 40;    // ≤ 0: the whole vocabulary
   float top_p = 0.95f;        // 1: off
   float min_p = 0.05f;        // 0: off

@@ -13,8 +13,9 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   return out;
 }
 
-// Events that may wait for the loop: a loop that is a few hundred steps behind is stuck, not busy.
-constexpr std::size_t kOutboxSteps = 256;
+// Events of each slot that may wait for the loop. Seconds of the fastest models and minutes of others: a loop that is
+// this far behind is stuck, not busy.
+constexpr std::size_t kOutboxEventsPerSlot = 4096;
 
 }  // namespace
 
@@ -23,7 +24,7 @@ Engine::Engine(const EngineConfig& config, std::unique_ptr<Model> model, std::sh
     : config_(config),
       shape_(model->shape()),
       in_flight_max_(static_cast<std::size_t>(shape_.slots) + config.waiting_max),
-      outbox_(static_cast<std::size_t>(shape_.slots) * kOutboxSteps, [&wakeup] { wakeup.signal(); }) {
+      outbox_(static_cast<std::size_t>(shape_.slots) * kOutboxEventsPerSlot, [&wakeup] { wakeup.signal(); }) {
   metrics_.kv_cells_total.set(shape_.cells);
   metrics_.kv_slots_total.set(shape_.slots);
   Worker::Parts parts;
@@ -37,11 +38,14 @@ Engine::Engine(const EngineConfig& config, std::unique_ptr<Model> model, std::sh
 
 Engine::~Engine() {
   drain();
-  CHECK(worker_->post(StopCommand{}));
   worker_.reset();
 }
 
 Result<void> Engine::submit(RequestPtr request) {
+  const auto cells = static_cast<std::int64_t>(request->prompt.size()) + request->max_tokens;
+  if (cells > shape_.cells_per_slot) {
+    return Error{ErrorCode::context_too_long, "the request was made for a larger context than this engine has", ""};
+  }
   if (draining()) return Error{ErrorCode::unavailable, "the server is shutting down; retry elsewhere or later", ""};
   if (in_flight_.fetch_add(1, std::memory_order_relaxed) >= in_flight_max_ ||
       !worker_->post(SubmitCommand{std::move(request)})) {

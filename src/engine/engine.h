@@ -39,7 +39,8 @@ class Engine {
 
   // Any thread.
   RequestId next_id() { return RequestId{next_id_.fetch_add(1, std::memory_order_relaxed)}; }
-  // overloaded when too many wait, unavailable while draining. Takes effect between two steps.
+  // overloaded when too many wait, unavailable while draining, context_too_long when it was made with other limits
+  // than shape() allows. Takes effect between two steps.
   Result<void> submit(RequestPtr request);
   // Harmless for requests that have ended. The finished event still comes.
   void cancel(RequestId id);

@@ -1,6 +1,6 @@
 #include "engine/worker.h"
 
-#include <type_traits>
+#include "base/log.h"
 
 namespace chasqui {
 
@@ -16,7 +16,12 @@ Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, EngineMe
       runner_(*model_, *tokenizer_, clock),
       thread_([this] { run(); }) {}
 
-Worker::~Worker() { thread_.join(); }
+Worker::~Worker() {
+  std::vector<Command> last;
+  last.emplace_back(StopCommand{});
+  inbox_.push_all(last);  // an inbox that is full of cancels must not keep us from stopping
+  thread_.join();
+}
 
 TimePoint Worker::last_progress() const { return TimePoint(Duration(last_progress_.load(std::memory_order_relaxed))); }
 
@@ -40,6 +45,10 @@ void Worker::take_in(Wait wait) {
   }
   inbox_.drain(commands_, wait);
   const TimePoint now = clock_.now();
+  if (outbox_.over_capacity()) {
+    log_error("nobody takes results: everything is cancelled", {{"events", outbox_.size()}});
+    scheduler_.cancel_all(now);
+  }
   last_progress_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   for (Command& command : commands_) {
     if (auto* submit = std::get_if<SubmitCommand>(&command)) {
@@ -71,6 +80,9 @@ void Worker::count_step() {
   const auto rows = static_cast<std::uint64_t>(batch_.rows.size());
   if (result_.status != DecodeStatus::ok) {
     metrics_.decode_failures.add();
+    // no_room would be a bug of the ledger, which has promised these cells.
+    const bool ledger = result_.status == DecodeStatus::no_room;
+    log_error("a batch failed", {{"rows", rows}, {"reason", ledger ? "no room in the KV cache" : "the model gave up"}});
   } else if (batch_.kind == Batch::Kind::decode) {
     metrics_.decode_steps.add();
     metrics_.decode_rows.observe(static_cast<double>(rows));

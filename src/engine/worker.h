@@ -24,7 +24,7 @@ struct SubmitCommand {
 struct CancelCommand {
   RequestId id;
 };
-// Cancel what is inside and end the thread. Nothing may be posted after it.
+// Cancel what is inside and end the thread. Only ~Worker posts it, so it is the last.
 struct StopCommand {};
 using Command = std::variant<SubmitCommand, CancelCommand, StopCommand>;
 
@@ -39,7 +39,7 @@ class Worker {
 
   // `clock`, `outbox` and `metrics` outlive the worker. Starts the thread.
   Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, EngineMetrics& metrics);
-  // Waits for the thread. REQUIRES: a StopCommand was posted.
+  // Cancels what is inside and waits for the thread, at most one step.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;

@@ -1,0 +1,168 @@
+// Bodies of the generating routes, from JSON to a valid request or to an error that names the field. The simulated
+// model stands behind them; no request is ever submitted.
+#include "api/completions.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "api/errors.h"
+#include "api/routes.h"
+
+namespace chasqui {
+namespace {
+
+class PrepareTest : public ::testing::Test {
+ protected:
+  static std::unique_ptr<Model> context(const LoadedModel& model) {
+    ModelConfig config;
+    config.slots = 2;
+    config.cells = 512;
+    config.rows_max = 64;
+    return std::move(*model.make(config));
+  }
+
+  PrepareTest() {
+    limits_.vocabulary = engine_.shape().vocabulary;
+    limits_.context = engine_.shape().cells_per_slot;
+  }
+
+  RealClock clock_;
+  Wakeup wakeup_;
+  net::NetMetrics net_metrics_;
+  net::EventLoop loop_{net_metrics_};
+  net::OffloadPool offload_{loop_};
+  LoadedModel model_ = load_sim();
+  Engine engine_{EngineConfig{}, context(model_), model_.tokenizer, clock_, wakeup_};
+  StreamHub streams_{engine_, loop_, 1024};
+  ServiceConfig config_{.model_name = "sim", .api_keys = {}, .http = {}, .version = "1"};
+  RequestLimits limits_;
+  MetricsPage metrics_;
+  Service service_{config_, model_, limits_, metrics_, clock_, loop_, offload_, engine_, streams_};
+};
+
+TEST_F(PrepareTest, AChatBecomesARequest) {
+  const auto answer = prepare_chat(service_, R"({"messages":[{"role":"system","content":"Be brief."},
+      {"role":"user","content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]}],
+      "stream":true,"temperature":0,"top_k":5,"max_tokens":7,"seed":11,"stop":["a","b"],"priority":"background",
+      "logit_bias":{"3":-100},"timeout_ms":1000})");
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_TRUE(answer->stream);
+  const Request& request = *answer->request;
+  EXPECT_EQ(request.sampling.temperature, 0);
+  EXPECT_EQ(request.sampling.top_k, 5);
+  EXPECT_EQ(request.sampling.seed, 11u);
+  EXPECT_EQ(request.max_tokens, 7);
+  EXPECT_EQ(request.stop, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(request.service_class, ServiceClass::background);
+  ASSERT_EQ(request.sampling.logit_bias.size(), 1u);
+  EXPECT_EQ(request.sampling.logit_bias[0].token, 3);
+  EXPECT_EQ(request.deadline - request.arrival, milliseconds(1000));
+  EXPECT_EQ(detokenize(*model_.tokenizer, request.prompt),
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n");
+}
+
+TEST_F(PrepareTest, EveryMistakeNamesItsField) {
+  struct Case {
+    const char* fields;  // added to a valid chat
+    const char* field;
+  };
+  const Case cases[] = {
+      {R"("messages":[])", "messages"},
+      {R"("messages":"hi")", "messages"},
+      {R"("messages":[3])", "messages[0]"},
+      {R"("messages":[{"role":"boss","content":"x"}])", "messages[0].role"},
+      {R"("messages":[{"content":"x"}])", "messages[0].role"},
+      {R"("messages":[{"role":"user"}])", "messages[0].content"},
+      {R"("messages":[{"role":"user","content":3}])", "messages[0].content"},
+      {R"("messages":[{"role":"user","content":[{"type":"image_url"}]}])", "messages[0].content[0].type"},
+      {R"("temperature":-1)", "temperature"},
+      {R"("temperature":"hot")", "temperature"},
+      {R"("top_p":1.5)", "top_p"},
+      {R"("top_k":99999999999)", "top_k"},
+      {R"("max_tokens":-2)", "max_tokens"},
+      {R"("max_tokens":1.5)", "max_tokens"},
+      {R"("max_completion_tokens":99999999999)", "max_tokens"},
+      {R"("stop":[""])", "stop"},
+      {R"("stop":[1])", "stop"},
+      {R"("stop":{})", "stop"},
+      {R"("logit_bias":{"x":1})", "logit_bias"},
+      {R"("logit_bias":[[99999,1]])", "logit_bias"},
+      {R"("logit_bias":[1])", "logit_bias"},
+      {R"("n":2)", "n"},
+      {R"("logprobs":true)", "logprobs"},
+      {R"("response_format":{"type":"json_object"})", "response_format.type"},
+      {R"("stream":"yes")", "stream"},
+      {R"("stream_options":{"include_usage":1})", "stream_options.include_usage"},
+      {R"("priority":"urgent")", "priority"},
+      {R"("service_tier":"gold")", "service_tier"},
+      {R"("timeout_ms":0)", "timeout_ms"},
+      {R"("tools":[{"type":"browser"}])", "tools[0].type"},
+      {R"("tools":[{"type":"function"}])", "tools[0].function"},
+      {R"("continue_final_message":true)", "continue_final_message"},
+  };
+  for (const Case& c : cases) {
+    // The last of two equal keys wins, so `messages` can be replaced too.
+    const std::string body = R"({"messages":[{"role":"user","content":"x"}],)" + std::string(c.fields) + "}";
+    const auto answer = prepare_chat(service_, body);
+    ASSERT_FALSE(answer) << body;
+    EXPECT_EQ(answer.error().field, c.field) << body << " → " << answer.error().message;
+    EXPECT_EQ(error_row(answer.error().code).status, 400);
+    EXPECT_FALSE(answer.error().message.empty());
+  }
+}
+
+TEST_F(PrepareTest, WhatAClientLeavesOutOrSwitchesOffIsNoMistake) {
+  const auto answer = prepare_chat(service_, R"({"messages":[{"role":"user","content":"x"}],"logprobs":false,
+      "n":1,"tools":[],"response_format":{"type":"text"},"stop":null,"user":"u","metadata":{},"model":"gpt-x"})");
+  EXPECT_TRUE(answer) << answer.error().message;
+}
+
+TEST_F(PrepareTest, APromptLongerThanTheContextSaysBothLengths) {
+  std::string prompt;
+  for (int i = 0; i < 2000; ++i) prompt += "word ";
+  const auto answer = prepare_completion(service_, R"({"prompt":")" + prompt + R"("})");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::context_too_long);
+  EXPECT_NE(answer.error().message.find(std::to_string(limits_.context)), std::string::npos);
+}
+
+TEST_F(PrepareTest, ACompletionTakesTextOrTokens) {
+  const auto text = prepare_completion(service_, R"({"prompt":"abc"})");
+  ASSERT_TRUE(text);
+  const auto wrapped = prepare_completion(service_, R"({"prompt":["abc"]})");
+  ASSERT_TRUE(wrapped);
+  EXPECT_EQ(text->request->prompt, wrapped->request->prompt);
+  const auto tokens = prepare_completion(service_, R"({"prompt":[1,2,3]})");
+  ASSERT_TRUE(tokens);
+  EXPECT_EQ(tokens->request->prompt, (std::vector<Token>{1, 2, 3}));
+  for (const char* bad : {R"({"prompt":3})", R"({"prompt":[-1]})", R"({"prompt":[1,999999]})",
+                          R"({"prompt":["a","b"]})", R"({"prompt":[]})", R"({"prompt":""})", R"({})"}) {
+    const auto answer = prepare_completion(service_, bad);
+    ASSERT_FALSE(answer) << bad;
+    EXPECT_EQ(answer.error().field, "prompt") << bad;
+  }
+}
+
+TEST_F(PrepareTest, GenerateIsGreedyAndStreamsUnlessToldOtherwise) {
+  const auto answer = prepare_generate(service_, R"({"prompt":"abc","rep_penalty":1.5})");
+  ASSERT_TRUE(answer);
+  EXPECT_TRUE(answer->stream);
+  EXPECT_EQ(answer->request->sampling.temperature, 0);
+  EXPECT_EQ(answer->request->max_tokens, 64);
+  EXPECT_FLOAT_EQ(answer->request->sampling.repeat_penalty, 1.5f);
+}
+
+TEST(KeyMatches, OnlyAnEqualKeyMatches) {
+  const std::vector<std::string> keys = {"alpha", "beta"};
+  EXPECT_TRUE(key_matches(keys, "alpha"));
+  EXPECT_TRUE(key_matches(keys, "beta"));
+  EXPECT_FALSE(key_matches(keys, "alph"));
+  EXPECT_FALSE(key_matches(keys, "alphaa"));
+  EXPECT_FALSE(key_matches(keys, "gamma"));
+  EXPECT_FALSE(key_matches(keys, ""));
+  EXPECT_FALSE(key_matches({}, ""));
+}
+
+}  // namespace
+}  // namespace chasqui

@@ -1,0 +1,120 @@
+#include "base/metrics.h"
+
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace chasqui {
+namespace {
+
+TEST(MetricsPage, WritesCountersAndGaugesAsPrometheusText) {
+  Counter tokens;
+  Gauge running;
+  MetricsPage page;
+  page.add("chasqui_tokens_total", "Tokens generated.", tokens);
+  page.add("chasqui_requests_running", "Requests that hold a slot.", running);
+  page.add_computed("chasqui_uptime_seconds", "Since the start.", [] { return 1.5; });
+  tokens.add();
+  tokens.add(41);
+  running.set(5);
+  running.add(-2);
+  EXPECT_EQ(page.render(),
+            "# HELP chasqui_tokens_total Tokens generated.\n"
+            "# TYPE chasqui_tokens_total counter\n"
+            "chasqui_tokens_total 42\n"
+            "# HELP chasqui_requests_running Requests that hold a slot.\n"
+            "# TYPE chasqui_requests_running gauge\n"
+            "chasqui_requests_running 3\n"
+            "# HELP chasqui_uptime_seconds Since the start.\n"
+            "# TYPE chasqui_uptime_seconds gauge\n"
+            "chasqui_uptime_seconds 1.5\n");
+}
+
+TEST(MetricsPage, SaysHelpAndTypeOnceForAllLabelsOfAName) {
+  Counter stop, length;
+  length.add(2);
+  MetricsPage page;
+  page.add("finished_total", "Ends.", stop, "reason=\"stop\"");
+  page.add("finished_total", "Ends.", length, "reason=\"length\"");
+  EXPECT_EQ(page.render(),
+            "# HELP finished_total Ends.\n# TYPE finished_total counter\n"
+            "finished_total{reason=\"stop\"} 0\nfinished_total{reason=\"length\"} 2\n");
+}
+
+TEST(MetricsPage, HistogramBucketsAreCumulativeAndEndWithInfinity) {
+  Histogram h({0.1, 1, 10});
+  for (const double value : {0.05, 0.1, 0.5, 5.0, 10.0, 11.0}) h.observe(value);
+  MetricsPage page;
+  page.add("step_seconds", "Steps.", h, "kind=\"decode\"");
+  EXPECT_EQ(page.render(),
+            "# HELP step_seconds Steps.\n# TYPE step_seconds histogram\n"
+            "step_seconds_bucket{kind=\"decode\",le=\"0.1\"} 2\n"
+            "step_seconds_bucket{kind=\"decode\",le=\"1\"} 3\n"
+            "step_seconds_bucket{kind=\"decode\",le=\"10\"} 5\n"
+            "step_seconds_bucket{kind=\"decode\",le=\"+Inf\"} 6\n"
+            "step_seconds_sum{kind=\"decode\"} 26.65\n"
+            "step_seconds_count{kind=\"decode\"} 6\n");
+}
+
+TEST(MetricsPage, WritesNonFiniteValuesInPrometheusWords) {
+  double value = std::nan("");
+  MetricsPage page;
+  page.add_computed("x", "X.", [&value] { return value; });
+  EXPECT_NE(page.render().find("\nx NaN\n"), std::string::npos) << page.render();
+  value = std::numeric_limits<double>::infinity();
+  EXPECT_NE(page.render().find("\nx +Inf\n"), std::string::npos) << page.render();
+  value = -value;
+  EXPECT_NE(page.render().find("\nx -Inf\n"), std::string::npos) << page.render();
+}
+
+TEST(Histogram, CountsAndSumsWhatItWasTold) {
+  Histogram h(Histogram::powers_of_two(4));
+  EXPECT_EQ(h.bounds(), (std::vector<double>{1, 2, 4}));
+  for (const double value : {1.0, 2.0, 3.0, 100.0}) h.observe(value);
+  EXPECT_EQ(h.bucket(0), 1u);
+  EXPECT_EQ(h.bucket(1), 1u);
+  EXPECT_EQ(h.bucket(2), 1u);
+  EXPECT_EQ(h.bucket(3), 1u);
+  EXPECT_EQ(h.count(), 4u);
+  EXPECT_EQ(h.sum(), 106.0);
+}
+
+TEST(Histogram, PowersOfTwoStopAtTheLastThatFits) {
+  EXPECT_EQ(Histogram::powers_of_two(5).back(), 4.0);
+  EXPECT_EQ(Histogram::powers_of_two(1), std::vector<double>{1});
+}
+
+TEST(HistogramDeathTest, RefusesBoundsThatDoNotAscend) { EXPECT_DEATH(Histogram({1, 0.5}), "check failed"); }
+
+TEST(Metrics, WritersOfManyThreadsAddUp) {
+  constexpr int kThreads = 4, kWrites = 5000;
+  Counter counter;
+  Gauge gauge;
+  Histogram histogram({1, 2});
+  MetricsPage page;
+  page.add("c", "C.", counter);
+  page.add("h", "H.", histogram);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kWrites; ++i) {
+        counter.add();
+        gauge.add(i % 2 == 0 ? 1 : -1);
+        histogram.observe(i % 3);
+      }
+    });
+  }
+  for (int i = 0; i < 50; ++i) EXPECT_FALSE(page.render().empty());  // the loop reads while workers write
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(counter.value(), static_cast<std::uint64_t>(kThreads * kWrites));
+  EXPECT_EQ(gauge.value(), 0);
+  EXPECT_EQ(histogram.count(), static_cast<std::uint64_t>(kThreads * kWrites));
+  // 0, 1, 2 in turn: 1667 zeros, 1667 ones, 1666 twos a thread.
+  EXPECT_EQ(histogram.bucket(1), static_cast<std::uint64_t>(kThreads * 1666));
+  EXPECT_EQ(histogram.sum(), kThreads * (1667.0 + 2 * 1666));
+}
+
+}  // namespace
+}  // namespace chasqui

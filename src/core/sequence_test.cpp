@@ -1,0 +1,145 @@
+#include "core/sequence.h"
+
+#include <gtest/gtest.h>
+
+#include "core/fake_requests.h"
+
+namespace chasqui {
+namespace {
+
+using State = Sequence::State;
+
+constexpr TimePoint at(int ms) { return TimePoint{milliseconds(ms)}; }
+
+Sequence started(TokenCount prompt, std::int64_t max_tokens) {
+  Sequence sequence(test_request(1, prompt, max_tokens));
+  sequence.start(SlotId{2}, at(10));
+  return sequence;
+}
+
+TEST(Sequence, GoesThroughItsStatesInOrder) {
+  Sequence sequence(test_request(7, 10, 3));
+  EXPECT_EQ(sequence.id(), RequestId{7});
+  EXPECT_EQ(sequence.state(), State::waiting);
+  EXPECT_FALSE(sequence.slot().valid());
+
+  sequence.start(SlotId{2}, at(10));
+  EXPECT_EQ(sequence.state(), State::prefilling);
+  EXPECT_EQ(sequence.slot(), SlotId{2});
+  EXPECT_EQ(sequence.prompt_left(), 10);
+
+  sequence.computed_rows(6);
+  EXPECT_EQ(sequence.state(), State::prefilling);
+  EXPECT_EQ(sequence.prompt_left(), 4);
+  sequence.computed_rows(4);
+  EXPECT_EQ(sequence.state(), State::decoding);
+  EXPECT_EQ(sequence.prompt_left(), 0);
+
+  sequence.add_token(55, at(20));
+  EXPECT_EQ(sequence.last_token(), 55);
+  EXPECT_EQ(sequence.generated(), 1);
+  EXPECT_EQ(sequence.computed(), 10) << "the newest token is not in the model yet";
+  sequence.computed_rows(1);
+  sequence.add_token(56, at(30));
+  EXPECT_FALSE(sequence.at_limit());
+  sequence.computed_rows(1);
+  sequence.add_token(57, at(40));
+  EXPECT_TRUE(sequence.at_limit());
+  sequence.finish();
+  EXPECT_EQ(sequence.state(), State::finished);
+}
+
+TEST(Sequence, CanFinishFromAnyState) {
+  Sequence waiting(test_request(1, 10, 3));
+  waiting.finish();
+  EXPECT_EQ(waiting.state(), State::finished);
+  Sequence prefilling = started(10, 3);
+  prefilling.computed_rows(5);
+  prefilling.finish();
+  EXPECT_EQ(prefilling.state(), State::finished);
+}
+
+// The cells that it was promised are exactly those that it has used when its last token is sampled.
+TEST(Sequence, NeedsACellForEachTokenButTheLast) {
+  for (const TokenCount max_tokens : {1, 2, 5}) {
+    Sequence sequence = started(10, max_tokens);
+    sequence.computed_rows(10);
+    while (true) {
+      sequence.add_token(1, at(20));
+      if (sequence.at_limit()) break;
+      sequence.computed_rows(1);
+    }
+    EXPECT_EQ(sequence.computed(), sequence.cells_max()) << max_tokens;
+  }
+  EXPECT_EQ(started(10, 0).cells_max(), 10);
+  EXPECT_TRUE(started(10, 0).at_limit());
+  EXPECT_LT(started(10, -1).cells_max(), test_limits().context);
+}
+
+TEST(SequenceDeathTest, RefusesWhatItsStateDoesNotAllow) {
+  Sequence waiting(test_request(1, 10, 3));
+  EXPECT_DEATH(waiting.computed_rows(1), "check failed");
+  EXPECT_DEATH(waiting.add_token(1, at(0)), "check failed");
+
+  Sequence prefilling = started(10, 3);
+  EXPECT_DEATH(prefilling.start(SlotId{3}, at(11)), "check failed");
+  prefilling.computed_rows(9);
+  EXPECT_DEATH(prefilling.add_token(1, at(20)), "check failed") << "no token before the last row of the prompt";
+  EXPECT_DEATH(prefilling.computed_rows(2), "check failed") << "no rows beyond what is known";
+
+  prefilling.computed_rows(1);
+  EXPECT_DEATH(prefilling.computed_rows(1), "check failed") << "no decode row without a token to put in";
+
+  prefilling.finish();
+  EXPECT_DEATH(prefilling.finish(), "check failed");
+  EXPECT_DEATH(prefilling.computed_rows(1), "check failed");
+  EXPECT_DEATH(prefilling.add_token(1, at(30)), "check failed");
+}
+
+TEST(Usage, SplitsTheTimeIntoQueuePrefillAndDecode) {
+  RequestDraft draft;
+  draft.prompt = test_prompt(10);
+  Sequence sequence(test_request(1, std::move(draft), test_limits(), at(100)));
+
+  Usage usage = sequence.usage(at(130));
+  EXPECT_EQ(usage.queue, milliseconds(30)) << "all its life in the queue";
+  EXPECT_EQ(usage.prefill, Duration::zero());
+  EXPECT_EQ(usage.decode, Duration::zero());
+  EXPECT_EQ(usage.prompt, 10);
+  EXPECT_EQ(usage.completion, 0);
+
+  sequence.start(SlotId{0}, at(140));
+  sequence.computed_rows(4);
+  usage = sequence.usage(at(160));
+  EXPECT_EQ(usage.queue, milliseconds(40));
+  EXPECT_EQ(usage.prefill, milliseconds(20)) << "ended while prefilling";
+  EXPECT_EQ(usage.decode, Duration::zero());
+
+  sequence.computed_rows(6);
+  sequence.add_token(1, at(200));
+  usage = sequence.usage(at(200));
+  EXPECT_EQ(usage.prefill, milliseconds(60));
+  EXPECT_EQ(usage.decode, Duration::zero());
+  EXPECT_EQ(usage.completion, 1);
+
+  sequence.computed_rows(1);
+  sequence.add_token(2, at(250));
+  sequence.finish();
+  usage = sequence.usage(at(250));
+  EXPECT_EQ(usage.queue, milliseconds(40));
+  EXPECT_EQ(usage.prefill, milliseconds(60));
+  EXPECT_EQ(usage.decode, milliseconds(50));
+  EXPECT_EQ(usage.completion, 2);
+  EXPECT_EQ(usage.cached, 0);
+}
+
+TEST(FinishReason, EveryNameIsDifferentSinceItIsAMetricLabel) {
+  EXPECT_EQ(name(FinishReason::stop), "stop");
+  EXPECT_EQ(name(FinishReason::length), "length");
+  EXPECT_EQ(name(FinishReason::cancelled), "cancelled");
+  EXPECT_EQ(name(FinishReason::deadline), "deadline");
+  EXPECT_EQ(name(FinishReason::error), "error");
+}
+
+}  // namespace
+}  // namespace chasqui

@@ -1,0 +1,123 @@
+// The engine under several threads at once, and its end: what sanitizers should see.
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/fake_client.h"
+
+namespace chasqui {
+namespace {
+
+void endless(RequestDraft& draft) { draft.sampling.ignore_eos = true; }
+
+TEST(EngineEnd, CancelsWhatStillRunsAndDoesNotHang) {
+  for (int round = 0; round < 20; ++round) {
+    FakeClient client;
+    for (int i = 0; i < 10; ++i) client.submit("a long story", -1, endless);
+    if (round % 2 == 0) client.wait();
+  }
+}
+
+TEST(EngineEnd, AnEngineThatNeverWorkedEndsAtOnce) {
+  for (int round = 0; round < 20; ++round) FakeClient client;
+}
+
+TEST(EngineEnd, WaitsForTheStepThatRuns) {
+  StepGate gate;
+  std::atomic<bool> ended{false};
+  ClientConfig config;
+  config.gate = &gate;
+  auto client = std::make_unique<FakeClient>(config);
+  client->submit("a long story", -1, endless);
+  gate.wait_inside(1);
+  std::thread ending([&] {
+    client.reset();
+    ended = true;
+  });
+  EXPECT_FALSE(ended) << "the worker is still inside its step";
+  gate.open();
+  ending.join();
+  EXPECT_TRUE(ended);
+}
+
+TEST(EngineEnd, AnInboxFullOfCancelsDoesNotKeepItFromEnding) {
+  StepGate gate;
+  ClientConfig config;
+  config.engine.waiting_max = 0;
+  config.gate = &gate;
+  auto client = std::make_unique<FakeClient>(config);
+  const RequestPtr request = client->submit("a long story", -1, endless);
+  gate.wait_inside(1);
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 100; ++i) client->engine.cancel(request->id);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("a cancel was lost"), std::string::npos);
+  gate.open();
+  client.reset();
+}
+
+TEST(EngineThreads, ManySubmittersAndCancellersGetEachRequestExactlyOneEnd) {
+  constexpr int kThreads = 4, kRequests = 60;
+  ClientConfig config;
+  config.slots = 8;
+  config.context = 64;
+  FakeClient client(config);
+  std::atomic<int> accepted{0}, submitting{kThreads};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRequests; ++i) {
+        const RequestPtr request = client.make("thread " + std::to_string(t), 1 + i % 20, endless);
+        if (client.engine.submit(request).has_value()) ++accepted;
+        if (i % 3 == 0) client.engine.cancel(request->id);
+        if (i % 7 == 0) client.engine.cancel(RequestId{request->id.value / 2});
+      }
+      --submitting;
+      client.wakeup.signal();  // the reader must look once more when the last one is through
+    });
+  }
+  EXPECT_TRUE(client.read_until([&] { return submitting == 0 && client.engine.in_flight() == 0; }));
+  for (std::thread& thread : threads) thread.join();
+
+  const EngineMetrics& metrics = client.engine.metrics();
+  std::uint64_t ended = 0;
+  for (const Counter& counter : metrics.requests_finished) ended += counter.value();
+  EXPECT_EQ(accepted, kThreads * kRequests);
+  EXPECT_EQ(ended, static_cast<std::uint64_t>(accepted));
+  EXPECT_EQ(metrics.kv_cells_used.value(), 0);
+}
+
+TEST(EngineThreads, MetricsCanBeReadWhileItWorks) {
+  FakeClient client;
+  MetricsPage page;
+  client.engine.metrics().add_to(page);
+  for (int i = 0; i < 8; ++i) client.submit("story", 100, endless);
+  EXPECT_TRUE(client.read_until([&] {
+    EXPECT_NE(page.render().find("chasqui_generation_tokens_total"), std::string::npos);
+    return client.engine.in_flight() == 0;
+  }));
+  EXPECT_NE(page.render().find("chasqui_requests_finished_total{reason=\"length\"} 8\n"), std::string::npos);
+  EXPECT_NE(page.render().find("chasqui_generation_tokens_total 800\n"), std::string::npos);
+}
+
+TEST(EngineAlive, IsFalseOnlyWhileOneStepTakesTooLong) {
+  StepGate gate;
+  StepClock clock;
+  ClientConfig config;
+  config.gate = &gate;
+  config.clock = &clock;
+  config.engine.stuck_after = seconds(30);
+  FakeClient client(config);
+  EXPECT_TRUE(client.engine.alive(clock.now()));
+  client.submit("story", 1);
+  gate.wait_inside(1);
+  EXPECT_TRUE(client.engine.alive(clock.now() + seconds(29)));
+  EXPECT_FALSE(client.engine.alive(clock.now() + seconds(30)));
+  gate.open();
+  client.read_to_end();
+  EXPECT_TRUE(client.engine.alive(clock.now() + seconds(29)));
+}
+
+}  // namespace
+}  // namespace chasqui
