@@ -9,14 +9,14 @@ namespace {
 
 void write_sampling(JsonWriter& json, const SamplingParams& sampling) {
   json.begin_object();
-  json.field("temperature", static_cast<double>(sampling.temperature));
+  json.field("temperature", sampling.temperature);
   json.field("top_k", sampling.top_k);
-  json.field("top_p", static_cast<double>(sampling.top_p));
-  json.field("min_p", static_cast<double>(sampling.min_p));
+  json.field("top_p", sampling.top_p);
+  json.field("min_p", sampling.min_p);
   json.field("repeat_last_n", sampling.repeat_last_n);
-  json.field("repeat_penalty", static_cast<double>(sampling.repeat_penalty));
-  json.field("frequency_penalty", static_cast<double>(sampling.frequency_penalty));
-  json.field("presence_penalty", static_cast<double>(sampling.presence_penalty));
+  json.field("repeat_penalty", sampling.repeat_penalty);
+  json.field("frequency_penalty", sampling.frequency_penalty);
+  json.field("presence_penalty", sampling.presence_penalty);
   json.end_object();
 }
 

@@ -124,8 +124,8 @@ Result<Answer> prepare_generate(const Service& service, const std::string& body)
 }
 
 net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exchange, PrepareAnswer prepare) {
-  // The body is copied: the client may leave, and the exchange end, while the pool still reads it.
-  auto work = [&service, prepare, body = exchange.request().body] { return prepare(service, body); };
+  // The job owns the body: the client may leave, and the exchange end, while the pool still reads it.
+  auto work = [&service, prepare, body = exchange.take_body()] { return prepare(service, body); };
   Result<Answer> answer = co_await service.offload.run(std::move(work));
   if (exchange.client_gone()) co_return;
   if (!answer) {

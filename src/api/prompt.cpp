@@ -42,9 +42,14 @@ std::optional<Error> read_content(const json::value& value, const std::string& p
 }
 
 // Tool arguments come as JSON text from OpenAI's clients, and as an object from some others.
-std::string arguments_text(const json::value* value) {
+std::string arguments_text(Fields& function) {
+  const json::value* value = function.any("arguments");
   if (value == nullptr) return "{}";
-  return value->is_string() ? std::string(value->get_string()) : json::serialize(*value);
+  if (!value->is_string()) return json::serialize(*value);
+  json::error_code failed;
+  json::parse(value->get_string(), failed);
+  if (failed) function.refuse("arguments", "JSON text");
+  return std::string(value->get_string());
 }
 
 std::optional<Error> read_tool_calls(const json::array& calls, const std::string& path, ChatMessage& message) {
@@ -60,9 +65,9 @@ std::optional<Error> read_tool_calls(const json::array& calls, const std::string
     Fields inner(*function, call_path + ".function");
     const auto name = inner.string("name");
     if (!name) inner.refuse("name", "a string");
+    out.arguments = arguments_text(inner);
     if (!inner.ok()) return inner.error();
     out.name = *name;
-    out.arguments = arguments_text(inner.any("arguments"));
   }
   return std::nullopt;
 }

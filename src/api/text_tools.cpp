@@ -95,7 +95,7 @@ Result<std::string> apply_template_answer(const Service& service, const std::str
 }
 
 net::Awaitable<void> handle_text_tool(Service& service, net::HttpExchange& exchange, TextTool tool) {
-  auto work = [&service, tool, body = exchange.request().body] { return tool(service, body); };
+  auto work = [&service, tool, body = exchange.take_body()] { return tool(service, body); };
   Result<std::string> answer = co_await service.offload.run(std::move(work));
   if (answer) {
     co_await respond_json(exchange, std::move(*answer));

@@ -10,6 +10,9 @@ constexpr std::int32_t kSlotsDefault = 16;
 constexpr TokenCount kCellsPerSlotDefault = 4096;
 // What the KV cache may take when nobody said how large it should be.
 constexpr std::uint64_t kKvBytesDefault = 2ull << 30;
+// A step of a smaller model is over before a second compute thread has woken up; and where another process holds one
+// of the cores, the first waits for the second in every layer.
+constexpr std::uint64_t kOneThreadBytes = 16ull << 20;
 
 }  // namespace
 
@@ -26,6 +29,7 @@ ModelConfig with_capacity(ModelConfig config, const ModelInfo& info) {
     }
   }
   if (config.cells == 0) config.cells = config.slots * per_slot;
+  if (config.threads == 0 && info.size_bytes < kOneThreadBytes) config.threads = 1;
   config.rows_max = std::max(config.rows_max, config.slots);
   return config;
 }

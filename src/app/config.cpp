@@ -1,5 +1,6 @@
 #include "app/config.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
@@ -127,7 +128,8 @@ void add_context_options(CLI::App& app, ServeConfig& config) {
       ->check(CLI::Range(1, 1 << 16))
       ->type_name("N")
       ->group(group);
-  app.add_option("-t,--threads", model.threads, "compute threads for one row; 0: one per core")
+  app.add_option("-t,--threads", model.threads,
+                 "compute threads for one row; 0: one for each core, one alone for tiny models")
       ->envname("LLAMA_ARG_THREADS")
       ->check(CLI::Range(0, 512))
       ->type_name("N")
@@ -276,6 +278,12 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   }
   if (!key_file.empty() && !read_key_file(key_file, config.api_keys)) {
     std::fprintf(stderr, "--api-key-file: cannot read %s\n", key_file.c_str());
+    return {std::nullopt, 2};
+  }
+  // `--api-key "$UNSET"` must not open the door to everybody; neither must a file without keys.
+  const auto& keys = config.api_keys;
+  if (std::find(keys.begin(), keys.end(), "") != keys.end() || (!key_file.empty() && keys.empty())) {
+    std::fprintf(stderr, "--api-key: a key must not be empty\n");
     return {std::nullopt, 2};
   }
   if (config.host.ends_with(".sock") && config.unix_socket.empty()) config.unix_socket = std::exchange(config.host, "");

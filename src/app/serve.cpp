@@ -7,6 +7,8 @@
 #include <iterator>
 #include <thread>
 
+#include <sys/resource.h>
+
 #include "api/routes.h"
 #include "api/service.h"
 #include "app/capacity.h"
@@ -101,18 +103,19 @@ void greet(const std::string& url, const Service& service) {
   std::fflush(stdout);
 }
 
-// First signal: stop admitting and let running requests end. Second: stop now.
+// First signal: stop admitting and let running requests end. Second: close what is left now. Either way the loop goes
+// on until the last handler has returned, so that no coroutine outlives the engine that it uses.
 class Shutdown {
  public:
   Shutdown(net::EventLoop& loop, net::HttpServer& server, Engine& engine, Duration drain_time)
       : loop_(loop), server_(server), engine_(engine), drain_time_(drain_time) {}
 
   void begin() {
-    if (begun_) return loop_.stop();
+    const Duration time = begun_ ? Duration::zero() : drain_time_;
     begun_ = true;
-    log_info("draining", {{"requests", engine_.in_flight()}, {"seconds", to_seconds(drain_time_)}});
+    log_info("draining", {{"requests", engine_.in_flight()}, {"seconds", to_seconds(time)}});
     engine_.drain();
-    server_.drain(loop_.now() + drain_time_, [this] { loop_.stop(); });
+    server_.drain(loop_.now() + time, [this] { loop_.stop(); });
   }
 
  private:
@@ -122,6 +125,14 @@ class Shutdown {
   const Duration drain_time_;
   bool begun_ = false;
 };
+
+// Each connection is a descriptor; the soft limit of 1,024 is a relic of select().
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files could not be raised");
+}
 
 int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Model> context) {
   const RealClock clock;
@@ -163,10 +174,16 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
 
 int serve(const ServeConfig& config) {
   configure_log(config.log_level, config.log_format);
+  raise_descriptor_limit();
   if (auto safe = check_exposure(config); !safe) return fail(safe.error());
   auto model = load(config);
   if (!model) return fail(model.error());
-  auto context = model->make(with_capacity(config.model, model->info));
+  const ModelConfig capacity = with_capacity(config.model, model->info);
+  if (capacity.cells < 2 * capacity.slots) {
+    return fail(invalid_field("--ctx-size", "--ctx-size " + std::to_string(capacity.cells) + " is too little for " +
+                                                std::to_string(capacity.slots) + " slots: see --parallel"));
+  }
+  auto context = model->make(capacity);
   if (!context) return fail(context.error());
   return run(config, *model, std::move(*context));
 }
