@@ -1,0 +1,173 @@
+// Wrong requests: refused with the name of the field and what is allowed, and the server is unharmed.
+import assert from 'node:assert/strict';
+import * as test from 'node:test';
+
+import { answer, ask, post, refused, user } from './client.mjs';
+import { sim, start } from './server.mjs';
+
+const { describe, it } = test;
+const chat = '/v1/chat/completions';
+
+// Fields of every route that generates: [what is wrong, fields, the field that is named, what the message says].
+const generation = [
+  ['temperature is a string', { temperature: '1' }, 'temperature', /a number/],
+  ['temperature is negative', { temperature: -0.1 }, 'temperature', /between 0 and 100/],
+  ['temperature is huge', { temperature: 1e9 }, 'temperature', /between 0 and 100/],
+  ['temperature is an array', { temperature: [1] }, 'temperature', /a number/],
+  ['top_k is a fraction', { top_k: 1.5 }, 'top_k', /a whole number/],
+  ['top_k is out of range', { top_k: -2 }, 'top_k', /between -1 and/],
+  ['top_k is beyond 32 bits', { top_k: 2 ** 40 }, 'top_k', /31 bits/],
+  ['top_p is above one', { top_p: 2 }, 'top_p', /between 0 and 1/],
+  ['top_p is true', { top_p: true }, 'top_p', /a number/],
+  ['min_p is negative', { min_p: -1 }, 'min_p', /between 0 and 1/],
+  ['min_p is an object', { min_p: {} }, 'min_p', /a number/],
+  ['repeat_penalty is zero', { repeat_penalty: 0 }, 'repeat_penalty', /between 0.01 and 100/],
+  ['repeat_last_n is out of range', { repeat_last_n: -2 }, 'repeat_last_n', /between -1 and/],
+  ['frequency_penalty is out of range', { frequency_penalty: 1000 }, 'frequency_penalty', /between -100 and 100/],
+  ['presence_penalty is a string', { presence_penalty: 'much' }, 'presence_penalty', /a number/],
+  ['seed is a string', { seed: 'lucky' }, 'seed', /a whole number/],
+  ['seed is a fraction', { seed: 0.5 }, 'seed', /a whole number/],
+  ['max_tokens is -2', { max_tokens: -2 }, 'max_tokens', /between -1 .* and \d+/],
+  ['max_tokens is huge', { max_tokens: 2 ** 40 }, 'max_tokens', /between -1 .* and \d+/],
+  ['max_tokens is beyond 64 bits', { max_tokens: 1e30 }, 'max_tokens', /a whole number/],
+  ['max_tokens is a fraction', { max_tokens: 1.5 }, 'max_tokens', /a whole number/],
+  ['max_tokens is a string', { max_tokens: '10' }, 'max_tokens', /a whole number/],
+  ['max_completion_tokens is a string', { max_completion_tokens: '10' }, 'max_completion_tokens', /a whole number/],
+  ['stop has 17 entries', { stop: Array(17).fill('x') }, 'stop', /at most 16/],
+  ['stop is empty', { stop: '' }, 'stop', /not be empty/],
+  ['stop holds an empty string', { stop: ['x', ''] }, 'stop', /not be empty/],
+  ['stop is too long', { stop: 'x'.repeat(1025) }, 'stop', /at most 1024 bytes/],
+  ['stop is a number', { stop: 1 }, 'stop', /a string or an array of strings/],
+  ['stop holds a number', { stop: ['x', 1] }, 'stop', /a string or an array of strings/],
+  ['logit_bias is a string', { logit_bias: 'x' }, 'logit_bias', /token id/],
+  ['logit_bias names no token', { logit_bias: { the: 1 } }, 'logit_bias', /token id/],
+  ['logit_bias has a token out of range', { logit_bias: { 999999999: 1 } }, 'logit_bias', /between 0 and \d+/],
+  ['logit_bias has a negative token', { logit_bias: { '-1': 1 } }, 'logit_bias', /between 0 and \d+/],
+  ['logit_bias has a string for a bias', { logit_bias: { 1: 'x' } }, 'logit_bias', /token id/],
+  ['logit_bias has a pair of three', { logit_bias: [[1, 2, 3]] }, 'logit_bias', /token id/],
+  ['logit_bias is too long', { logit_bias: Array(1025).fill([1, 1]) }, 'logit_bias', /at most 1024/],
+  ['ignore_eos is a number', { ignore_eos: 1 }, 'ignore_eos', /true or false/],
+  ['stream is a string', { stream: 'yes' }, 'stream', /true or false/],
+  ['timeout_ms is zero', { timeout_ms: 0 }, 'timeout_ms', /between 1 and/],
+  ['priority is unknown', { priority: 'royal' }, 'priority', /interactive, standard or background/],
+  ['service_tier is unknown', { service_tier: 'gold' }, 'service_tier', /auto, default, priority or flex/],
+];
+
+const openai = [
+  ['n is two', { n: 2 }, 'n', /must be 1/],
+  ['n is a string', { n: 'one' }, 'n', /a whole number/],
+  ['best_of is three', { best_of: 3 }, 'best_of', /must be 1/],
+  ['logprobs are asked for', { logprobs: true }, 'logprobs', /does not support/],
+  ['echo is asked for', { echo: true }, 'echo', /does not support/],
+  ['a grammar is given', { grammar: 'root ::= "x"' }, 'grammar', /does not support/],
+  ['JSON is asked for', { response_format: { type: 'json_object' } }, 'response_format.type', /"text"/],
+  ['response_format is a string', { response_format: 'text' }, 'response_format', /an object/],
+  ['stream_options is a string', { stream_options: 'usage' }, 'stream_options', /an object/],
+  ['include_usage is a string', { stream_options: { include_usage: 'yes' } }, 'stream_options.include_usage',
+    /true or false/],
+];
+
+const conversations = [
+  ['messages are missing', {}, 'messages', /an array of 1 to \d+ messages/],
+  ['messages are null', { messages: null }, 'messages', /an array of 1 to \d+ messages/],
+  ['messages are empty', { messages: [] }, 'messages', /an array of 1 to \d+ messages/],
+  ['messages are a string', { messages: 'hi' }, 'messages', /an array/],
+  ['messages are too many', { messages: Array(4097).fill(user('x')[0]) }, 'messages', /1 to 4096/],
+  ['a message is a string', { messages: ['hi'] }, 'messages[0]', /an object with role and content/],
+  ['a role is unknown', { messages: [{ role: 'king', content: 'x' }] }, 'messages[0].role', /one of system, .*user/],
+  ['a role is a number', { messages: [{ role: 1, content: 'x' }] }, 'messages[0].role', /string|one of/],
+  ['a role is missing', { messages: [...user('x'), { content: 'x' }] }, 'messages[1].role', /one of system/],
+  ['a content is missing', { messages: [{ role: 'user' }] }, 'messages[0].content', /a string or an array/],
+  ['a content is null', { messages: [{ role: 'user', content: null }] }, 'messages[0].content', /a string or an array/],
+  ['a content is a number', { messages: user(7) }, 'messages[0].content', /a string or an array/],
+  ['a part is a string', { messages: user(['x']) }, 'messages[0].content[0]', /an object/],
+  ['a part is an image', { messages: user([{ type: 'image_url', image_url: {} }]) }, 'messages[0].content[0].type',
+    /"text"/],
+  ['a part has no text', { messages: user([{ type: 'text' }]) }, 'messages[0].content[0].text', /a string/],
+  ['a tool has no function', { messages: user('x'), tools: [{ type: 'function' }] }, 'tools[0].function', /an object/],
+  ['a tool has no name', { messages: user('x'), tools: [{ type: 'function', function: {} }] }, 'tools[0].function.name',
+    /a string/],
+  ['a user is to be continued', { messages: user('x'), continue_final_message: true }, 'continue_final_message',
+    /assistant/],
+];
+
+const prompts = [
+  ['prompt is missing', {}, 'prompt', /a string or an array of token ids/],
+  ['prompt is a number', { prompt: 5 }, 'prompt', /a string or an array of token ids/],
+  ['prompt is empty', { prompt: '' }, 'prompt', /at least one token/],
+  ['prompt is no tokens', { prompt: [] }, 'prompt', /at least one token/],
+  ['prompt has a token out of range', { prompt: [1, 999999] }, 'prompt', /between 0 and \d+/],
+  ['prompt has a negative token', { prompt: [1, -1] }, 'prompt', /between 0 and \d+/],
+  ['prompt has a fraction of a token', { prompt: [1, 1.5] }, 'prompt', /token ids/],
+  ['prompt is a batch', { prompt: ['one', 'two'] }, 'prompt', /batches of prompts are not supported/],
+];
+
+const tools = [
+  ['/tokenize', {}, 'content', /a string/],
+  ['/tokenize', { content: 5 }, 'content', /a string/],
+  ['/tokenize', { content: 'x', add_special: 'yes' }, 'add_special', /true or false/],
+  ['/tokenize', { content: 'x', with_pieces: 1 }, 'with_pieces', /true or false/],
+  ['/detokenize', {}, 'tokens', /an array of token ids/],
+  ['/detokenize', { tokens: 'x' }, 'tokens', /an array/],
+  ['/detokenize', { tokens: [1, -1] }, 'tokens', /between 0 and \d+/],
+  ['/detokenize', { tokens: [2 ** 40] }, 'tokens', /between 0 and \d+/],
+  ['/detokenize', { tokens: ['1'] }, 'tokens', /between 0 and \d+/],
+  ['/apply-template', {}, 'messages', /an array of 1 to/],
+  ['/apply-template', { messages: [{ role: 'x', content: '' }] }, 'messages[0].role', /one of/],
+  ['/generate', {}, 'prompt', /a string/],
+  ['/generate', { prompt: [1] }, 'prompt', /a string/],
+  ['/generate', { prompt: 'x', rep_penalty: 'x' }, 'rep_penalty', /a number/],
+];
+
+describe('a wrong field', async () => {
+  const server = await start(test, sim);
+  const rows = [
+    ...generation.flatMap(([what, fields, ...rest]) => [
+      [chat, what, { messages: user('say: x'), ...fields }, ...rest],
+      ['/v1/completions', what, { prompt: 'x', ...fields }, ...rest],
+      ['/generate', what, { prompt: 'x', ...fields }, ...rest],
+    ]),
+    ...openai.flatMap(([what, fields, ...rest]) => [
+      [chat, what, { messages: user('say: x'), ...fields }, ...rest],
+      ['/v1/completions', what, { prompt: 'x', ...fields }, ...rest],
+    ]),
+    ...conversations.map((row) => [chat, ...row]),
+    ...prompts.map((row) => ['/v1/completions', ...row]),
+    ...tools.map(([path, fields, ...rest]) => [path, JSON.stringify(fields), fields, ...rest]),
+  ];
+
+  for (const path of new Set(rows.map(([path]) => path))) {
+    const mine = rows.filter((row) => row[0] === path);
+    it(`is refused by ${path} with its name and what is allowed (${mine.length} ways)`, async () => {
+      for (const [, what, body, param, message] of mine) {
+        const error = await refused(await post(server, path, body), 400).catch((cause) => {
+          throw new Error(`${what}: ${cause.message}`, { cause });
+        });
+        assert.equal(error.param, param, `${what}: ${error.message}`);
+        assert.match(error.message, message, what);
+        assert.equal(error.type, 'invalid_request_error', what);
+        // Unharmed: the next one is answered.
+        assert.equal((await ask(server, '/tokenize', { content: 'a' })).tokens.length, 1);
+      }
+      assert.equal((await answer(server, 'say: unharmed')).text, 'unharmed');
+    });
+  }
+
+  it('of a prompt that is too long has a type of its own', async () => {
+    for (const [path, body] of [
+      [chat, { messages: user('x'.repeat(5000)) }],
+      ['/v1/completions', { prompt: 'x'.repeat(5000) }],
+      ['/v1/completions', { prompt: Array(4096).fill(300) }],
+      ['/generate', { prompt: 'x'.repeat(5000) }],
+    ]) {
+      const error = await refused(await post(server, path, body), 400);
+      assert.equal(error.type, 'exceed_context_size_error');
+      assert.match(error.message, /\d+ tokens.*holds 4096/);
+    }
+  });
+
+  it('that nobody knows, or that is null, does not matter', async () => {
+    const fields = { temperature: null, stop: null, logit_bias: null, tools: null, novelty: { of: ['tomorrow'] } };
+    assert.equal((await answer(server, 'say: fine', fields)).text, 'fine');
+  });
+});

@@ -1,0 +1,138 @@
+// OpenAI's own client, unmodified.
+import assert from 'node:assert/strict';
+import * as test from 'node:test';
+
+import OpenAI from 'openai';
+
+import { endless, streamChat } from './client.mjs';
+import { demo, sim, start } from './server.mjs';
+
+const { describe, it } = test;
+const messages = [{ role: 'user', content: 'What is Chasqui?' }];
+const clientOf = (server, options = {}) => new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'unused', ...options });
+
+describe('the openai client', async () => {
+  const server = await start(test, demo);
+  const client = clientOf(server, { maxRetries: 0 });
+  const model = 'chasqui-demo';
+
+  it('lists the model', async () => {
+    const all = [];
+    for await (const one of client.models.list()) all.push(one);
+    assert.equal(all.length, 1);
+    assert.equal(all[0].id, model);
+    assert.equal(all[0].object, 'model');
+  });
+
+  it('chats, streamed and whole', async () => {
+    const whole = await client.chat.completions.create({ model, messages, temperature: 0 });
+    assert.match(whole.choices[0].message.content, /server|language models?/i);
+    assert.equal(whole.choices[0].finish_reason, 'stop');
+    const stream = await client.chat.completions.create(
+      { model, messages, temperature: 0, stream: true, stream_options: { include_usage: true } });
+    let text = '';
+    let usage;
+    for await (const chunk of stream) {
+      text += chunk.choices[0]?.delta?.content ?? '';
+      usage = chunk.usage ?? usage;
+    }
+    assert.equal(text, whole.choices[0].message.content);
+    assert.deepEqual(usage, whole.usage);
+  });
+
+  it('gathers a stream with its own runner', async () => {
+    const runner = client.chat.completions.stream({ model, messages, temperature: 0, max_tokens: 10 });
+    const pieces = [];
+    runner.on('content', (delta) => pieces.push(delta));
+    const final = await runner.finalChatCompletion();
+    assert.equal(final.choices[0].message.content, pieces.join(''));
+    assert.equal(final.choices[0].finish_reason, 'length');
+  });
+
+  it('completes text', async () => {
+    const body = await client.completions.create({ model, prompt: 'Once upon a time', max_tokens: 8, temperature: 0 });
+    assert.ok(body.choices[0].text.length > 0);
+    const stream = await client.completions.create(
+      { model, prompt: 'Once upon a time', max_tokens: 8, temperature: 0, stream: true });
+    let text = '';
+    for await (const chunk of stream) text += chunk.choices[0]?.text ?? '';
+    assert.equal(text, body.choices[0].text);
+  });
+
+  it('sends the fields that it knows, and they are accepted', async () => {
+    const body = await client.chat.completions.create({
+      model, messages, max_completion_tokens: 4, n: 1, user: 'somebody', metadata: {}, store: false, seed: 1,
+      top_p: 0.9, frequency_penalty: 0.1, presence_penalty: 0.1, response_format: { type: 'text' },
+      service_tier: 'auto', parallel_tool_calls: false, logprobs: false, stop: null, logit_bias: {},
+    });
+    assert.equal(body.usage.completion_tokens, 4);
+  });
+
+  it('takes the name of the wrong field out of the error', async () => {
+    await assert.rejects(client.chat.completions.create({ model, messages, temperature: -1 }), (error) => {
+      assert.ok(error instanceof OpenAI.BadRequestError);
+      assert.equal(error.status, 400);
+      assert.equal(error.param, 'temperature');
+      assert.equal(error.type, 'invalid_request_error');
+      assert.match(error.message, /temperature must be a number between 0 and/);
+      return true;
+    });
+    await assert.rejects(client.embeddings.create({ model, input: 'x' }), OpenAI.NotFoundError);
+  });
+
+  it('aborts a stream, and the cells come back', async () => {
+    const stream = await client.chat.completions.create({ model, messages, stream: true, ...endless });
+    for await (const chunk of stream) {
+      if (chunk.choices[0]?.delta?.content) break; // leaving the loop aborts the request
+    }
+    await server.idle();
+
+    const controller = new AbortController();
+    const whole = client.chat.completions.create({ model, messages, ...endless }, { signal: controller.signal });
+    await server.until((metrics) => metrics.value('chasqui_kv_cells_used') > 0);
+    controller.abort();
+    await assert.rejects(whole, OpenAI.APIUserAbortError);
+    await server.idle();
+    assert.equal((await server.metrics()).value('chasqui_requests_finished_total', { reason: 'cancelled' }), 2);
+  });
+});
+
+describe('the openai client and a key', async () => {
+  const server = await start(test, [...sim, '--api-key', 'first-key,second-key']);
+  server.key = 'first-key';
+
+  it('is refused with a wrong one, and served with a right one', async () => {
+    const wrong = clientOf(server, { apiKey: 'wrong', maxRetries: 0 });
+    await assert.rejects(wrong.models.list(), (error) => {
+      assert.ok(error instanceof OpenAI.AuthenticationError);
+      assert.equal(error.type, 'authentication_error');
+      return true;
+    });
+    for (const apiKey of ['first-key', 'second-key']) {
+      const body = await clientOf(server, { apiKey }).chat.completions.create(
+        { model: 'any', messages: [{ role: 'user', content: 'say: welcome' }] });
+      assert.equal(body.choices[0].message.content, 'welcome');
+    }
+  });
+});
+
+describe('the openai client and a full queue', async () => {
+  const server = await start(test, [...sim, '-np', '1', '-c', '500000', '--queue-requests', '0']);
+
+  it('tries again after 503, and gets its answer', async () => {
+    const running = await streamChat(server, 'go on', endless);
+    await running.nextText();
+    const statuses = [];
+    const watched = async (...request) => {
+      const response = await fetch(...request);
+      statuses.push(response.status);
+      if (response.status === 503) running.leave();
+      return response;
+    };
+    const client = clientOf(server, { fetch: watched });
+    const body = await client.chat.completions.create(
+      { model: 'any', messages: [{ role: 'user', content: 'say: at last' }] });
+    assert.equal(body.choices[0].message.content, 'at last');
+    assert.deepEqual(statuses, [503, 200]);
+  });
+});

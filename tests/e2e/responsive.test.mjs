@@ -1,0 +1,70 @@
+// What is quick stays quick while the model computes.
+import assert from 'node:assert/strict';
+import * as test from 'node:test';
+
+import { answer, ask, endless, pieceOf, post, streamChat } from './client.mjs';
+import { demo, sim, start } from './server.mjs';
+
+const { describe, it } = test;
+
+for (const [name, flags] of [
+  ['demo', [...demo, '-np', '4', '-c', '5120']],
+  ['simulated', [...sim, '-np', '4', '-c', '400000', '-b', '512']],
+]) {
+  describe(`while the ${name} model reads a long prompt`, async () => {
+    const server = await start(test, flags);
+    const { limits } = await (await server.fetch('/props')).json();
+    const length = Math.min(limits.context_tokens - 200, 60_000);
+    const prompt = new Array(length).fill(300);
+
+    it('/health, /ready, /metrics and /props answer before it does', async () => {
+      let finished = false;
+      const long = ask(server, '/v1/completions', { prompt, max_tokens: 190, ignore_eos: true });
+      long.then(() => (finished = true));
+      await server.until((metrics) => metrics.value('chasqui_requests_running') === 1);
+      for (const path of ['/health', '/ready', '/metrics', '/props', '/v1/models']) {
+        const response = await server.fetch(path);
+        await response.text();
+        assert.equal(response.status, 200, path);
+        assert.ok(!finished, `${path} answered after the prompt`);
+      }
+      assert.equal((await long).usage.prompt_tokens, length);
+    });
+
+    it('a running stream goes on, and the prompt is read between its tokens', async () => {
+      const running = await streamChat(server, 'go on', endless);
+      await running.nextText();
+      const long = ask(server, '/v1/completions', { prompt, max_tokens: 1 });
+      const samples = [];
+      await server.until((metrics) => {
+        if (metrics.value('chasqui_requests_running') === 2) samples.push(metrics);
+        return samples.length > 0 && metrics.value('chasqui_requests_running') === 1;
+      }, 'the prompt is read');
+      // Only the stream has made decode steps in the time between the samples, and only the prompt had others.
+      const [first, last] = [samples[0], samples.at(-1)];
+      assert.ok(last.steps('prefill') - first.steps('prefill') >= 3, 'the prompt was read in pieces');
+      assert.ok(last.steps('decode') - first.steps('decode') >= 3, 'the stream stood still while the prompt was read');
+      await long;
+      for (let i = 0; i < 5; ++i) await running.nextText();
+      running.leave();
+      await server.idle();
+    });
+  });
+}
+
+describe('while a huge body is read and turned into tokens', async () => {
+  const server = await start(test, [...sim, '-np', '2', '-c', '4000']);
+
+  it('streams go on', async () => {
+    const stream = await streamChat(server, 'the neighbour', { ignore_eos: true, max_tokens: 1500 });
+    let pieces = 0;
+    const all = stream.collect((chunk) => (pieces += pieceOf(chunk) ? 1 : 0));
+    const content = 'word '.repeat(1_000_000);
+    const response = await post(server, '/v1/chat/completions', { messages: [{ role: 'user', content }] });
+    const { error } = await response.json();
+    assert.equal(error.type, 'exceed_context_size_error');
+    await all;
+    assert.ok(pieces > 500);
+    assert.equal((await answer(server, 'say: fine')).text, 'fine');
+  });
+});

@@ -1,0 +1,170 @@
+// The command line: what starts, what does not, and what it says then.
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import * as test from 'node:test';
+
+import { answer } from './client.mjs';
+import { run, sim, start } from './server.mjs';
+
+const { describe, it } = test;
+const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-'));
+test.after(() => rmSync(folder, { recursive: true }));
+const file = (name, content) => {
+  writeFileSync(path.join(folder, name), content);
+  return path.join(folder, name);
+};
+
+describe('the command line', async () => {
+  it('explains itself', async () => {
+    for (const args of [['--help'], ['serve', '--help']]) {
+      const { code, stdout } = await run(args);
+      assert.equal(code, 0);
+      assert.match(stdout, args.length === 1 ? /serve/ : /--ctx-size[^]*LLAMA_ARG_CTX_SIZE/);
+      assert.ok(stdout.split('\n').every((line) => line.length <= 200));
+    }
+  });
+
+  it('says its version', async () => {
+    for (const args of [['--version'], ['version']]) {
+      const { code, stdout } = await run(args);
+      assert.equal(code, 0);
+      assert.match(stdout, /^chasqui \d+\.\d+\.\d+\n$/);
+    }
+  });
+
+  for (const [what, args, message] of [
+    ['no subcommand', [], /subcommand/],
+    ['an unknown subcommand', ['fly'], /fly|subcommand|expected/i],
+    ['an unknown flag', ['serve', '--turbo'], /--turbo/],
+    ['a flag without its value', ['serve', '--port'], /--port/],
+    ['a port that is no number', ['serve', '--port', 'http'], /--port.*http|http.*--port/],
+    ['a port out of range', ['serve', '--port', '70000'], /--port.*65535/],
+    ['too many slots', ['serve', '-np', '1000'], /--parallel.*256/],
+    ['a negative context', ['serve', '-c', '-5'], /--ctx-size/],
+    ['an unknown engine', ['serve', '--engine', 'steam'], /--engine.*sim/],
+    ['an unknown way to wake', ['serve', '--wakeup', 'bugle'], /--wakeup.*eventfd/],
+    ['a key file that is not there', ['serve', '--api-key-file', '/nowhere/keys'], /\/nowhere\/keys/],
+    ['an empty key', ['serve', '--port', '0', '--api-key', ''], /--api-key/],
+    ['a key file without keys', ['serve', '--port', '0', '--api-key-file', file('keys', '# none yet\n\n')],
+      /--api-key/],
+  ]) {
+    it(`refuses ${what} with exit code 2`, async () => {
+      const { code, stdout, stderr } = await run(args);
+      assert.equal(code, 2, stdout + stderr);
+      assert.match(stderr, message);
+      assert.equal(stdout, '');
+    });
+  }
+
+  it('takes what llama-server takes, by variables as well, and flags win', async (t) => {
+    const environment =
+      { LLAMA_ARG_N_PARALLEL: '5', LLAMA_ARG_CTX_SIZE: '5000', LLAMA_ARG_PORT: '0', LLAMA_ARG_ALIAS: 'mine' };
+    const props = async (flags, variables = environment) => {
+      const server = await start(t, flags, variables);
+      assert.ok(![8080, 1].includes(server.port), 'port 0 is neither the default nor that of the losing variable');
+      return (await server.fetch('/props')).json();
+    };
+    const shown = ({ total_slots, kv, model_alias }) => [total_slots, kv.cells, model_alias];
+    assert.deepEqual(shown(await props(sim)), [5, 5000, 'mine']);
+    const fromFlags = await props([...sim, '--port', '0', '-np', '2', '--ctx-size', '3000', '-a', 'yours'],
+      { ...environment, LLAMA_ARG_PORT: '1' });
+    assert.deepEqual(shown(fromFlags), [2, 3000, 'yours']);
+  });
+});
+
+describe('a start', async () => {
+  it('greets with the address, the model and a request to try', async (t) => {
+    const server = await start(t, []);
+    assert.match(server.stdout[0], /^listening on http:\/\/127\.0\.0\.1:\d+$/);
+    assert.match(server.stdout[1], /^serving chasqui-demo \(.+\), 16 slots of \d+ tokens$/);
+    // All the flags at their defaults, threads too.
+    assert.ok((await answer(server, 'What is Chasqui?', { max_tokens: 2 })).text.length > 0);
+  });
+
+  it('on an address that strangers reach needs a key', async (t) => {
+    for (const host of ['0.0.0.0', '::', '192.0.2.1']) {
+      const { code, stderr } = await run(['serve', ...sim, '--port', '0', '--host', host]);
+      assert.equal(code, 1);
+      assert.match(stderr, /--api-key/);
+      assert.match(stderr, /--no-auth/);
+    }
+    for (const flags of [['--api-key', 'secret'], ['--no-auth']]) {
+      const server = await start(t, [...sim, '--port', '0', '--host', '0.0.0.0', ...flags]);
+      if (flags.length === 2) server.key = 'secret';
+      assert.equal((await server.fetch('/health')).status, 200);
+    }
+  });
+
+  it('of more slots than the context has room for fails, and says which flags', async () => {
+    for (const engine of [[], sim]) {
+      const { code, stderr } = await run(['serve', ...engine, '--port', '0', '-c', '8', '-np', '16']);
+      assert.equal(code, 1, stderr);
+      assert.match(stderr, /--ctx-size.*--parallel/);
+    }
+  });
+
+  it('on a taken port fails, and says which', async (t) => {
+    const server = await start(t, sim);
+    const { code, stderr } = await run(['serve', ...sim, '--port', String(server.port)]);
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`127\\.0\\.0\\.1:${server.port}.*in use`, 'i'));
+  });
+
+  it('on a socket path where another server answers fails, and leaves that one alone', async (t) => {
+    const socket = path.join(folder, 'taken.sock');
+    const server = await start(t, [...sim, '--port', '0', '--unix-socket', socket]);
+    const { code, stderr } = await run(['serve', ...sim, '--host', socket]);
+    assert.equal(code, 1);
+    assert.match(stderr, /another server/);
+    assert.equal((await server.fetch('/health')).status, 200);
+  });
+
+  it('on a socket path that a killed server left behind takes it over', async (t) => {
+    const socket = path.join(folder, 'left.sock');
+    const killed = await start(t, [...sim, '--host', socket]);
+    killed.signal('SIGKILL');
+    assert.deepEqual(await killed.ended, { code: null, signal: 'SIGKILL' });
+    assert.ok(existsSync(socket));
+    const next = await start(t, [...sim, '--port', '0', '--unix-socket', socket]);
+    assert.deepEqual(next.addresses.at(-1), `unix:${socket}`);
+  });
+
+  it('never removes a file that is no socket', async () => {
+    const plain = file('plain.sock', 'precious');
+    const { code, stderr } = await run(['serve', ...sim, '--host', plain]);
+    assert.equal(code, 1);
+    assert.match(stderr, /no socket/);
+    assert.equal(readFileSync(plain, 'utf8'), 'precious');
+  });
+
+  for (const [what, name, content] of [
+    ['that is not there', '/nowhere/model.gguf', null],
+    ['that is text', 'text.gguf', 'this is no model\n'.repeat(100)],
+    ['that is empty', 'empty.gguf', ''],
+    ['that is cut off', 'cut.gguf', Buffer.from('GGUF\u0003\u0000\u0000\u0000\u0001\u0000\u0000\u0000', 'latin1')],
+    ['that is a folder', os.tmpdir(), null],
+  ]) {
+    it(`with a model ${what} fails with a message that names it`, async () => {
+      const model = content === null ? name : file(name, content);
+      const { code, stdout, stderr } = await run(['serve', '--port', '0', '-m', model]);
+      assert.equal(code, 1, stderr);
+      assert.ok(stderr.includes(model), stderr);
+      assert.doesNotMatch(stdout, /listening/);
+    });
+  }
+
+  it('with a chat template that is not there fails with a message that names it', async () => {
+    const { code, stderr } = await run(['serve', '--port', '0', '--chat-template-file', '/nowhere/template']);
+    assert.equal(code, 1);
+    assert.match(stderr, /\/nowhere\/template/);
+  });
+
+  it('logs to standard error, as JSON when asked', async (t) => {
+    const server = await start(t, [...sim, '--log-format', 'json']);
+    await server.stop();
+    const lines = server.stderr.trim().split('\n').map((line) => JSON.parse(line));
+    assert.ok(lines.some((line) => JSON.stringify(line).includes('draining')));
+  });
+});

@@ -1,0 +1,136 @@
+// SIGTERM: what runs may finish, nothing new begins, and the exit code is 0.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import net from 'node:net';
+import * as test from 'node:test';
+
+import { answer, endless, post, streamChat, user } from './client.mjs';
+import { connect, parse, request } from './raw.mjs';
+import { demo, sim, start } from './server.mjs';
+
+const { describe, it } = test;
+
+// Resolves when nobody accepts connections any more.
+async function doorClosed(server) {
+  for (;;) {
+    const socket = net.connect(server.port, '127.0.0.1');
+    try {
+      await once(socket, 'connect');
+      socket.destroy();
+    } catch (error) {
+      if (error.code === 'ECONNREFUSED') return;
+      assert.equal(error.code, 'ECONNRESET'); // it waited to be accepted when the door closed
+    }
+  }
+}
+
+const wellEnded = { code: 0, signal: null };
+
+describe('a server that is told to stop', async () => {
+  it('ends at once when it is idle, whatever connections are open', async (t) => {
+    const server = await start(t, demo);
+    await answer(server, 'Hello', { max_tokens: 2 }); // leaves an idle connection
+    const silent = await connect(server);
+    silent.resume();
+    server.signal('SIGTERM');
+    assert.deepEqual(await server.ended, wellEnded);
+  });
+
+  it('does so for SIGINT, too', async (t) => {
+    const server = await start(t, sim);
+    server.signal('SIGINT');
+    assert.deepEqual(await server.ended, wellEnded);
+  });
+
+  it('lets streams, whole answers and the queue finish, and refuses new connections', async (t) => {
+    const server = await start(t, [...sim, '-np', '2', '-c', '40000']);
+    const fields = { ignore_eos: true, max_tokens: 4000 };
+    const stream = await streamChat(server, 'the stream', fields);
+    await stream.nextText();
+    const whole = answer(server, 'the whole', fields);
+    await server.until((metrics) => metrics.value('chasqui_requests_running') === 2);
+    const queued = answer(server, 'say: it was worth the wait');
+    await server.until((metrics) => metrics.value('chasqui_requests_waiting') === 1);
+    server.signal('SIGTERM');
+    await doorClosed(server);
+    await stream.collect();
+    assert.equal(stream.finish, 'length');
+    assert.equal((await whole).usage.completion_tokens, 4000);
+    assert.equal((await queued).text, 'it was worth the wait');
+    assert.deepEqual(await server.ended, wellEnded);
+  });
+
+  it('refuses a request that is still being sent with 503', async (t) => {
+    const server = await start(t, [...sim, '-np', '2', '-c', '200000']);
+    const stream = await streamChat(server, 'the stream', endless);
+    await stream.nextText();
+    const late = await connect(server);
+    const body = JSON.stringify({ messages: user('late') });
+    const bytes = request('POST', '/v1/chat/completions', { 'Content-Length': body.length }, body);
+    late.write(bytes.slice(0, -5));
+    await server.until((metrics) => metrics.value('chasqui_http_exchanges_running') === 3, 'the late one has begun');
+    server.signal('SIGTERM');
+    await doorClosed(server);
+    const parts = [];
+    late.on('data', (part) => parts.push(part));
+    late.write(bytes.slice(-5));
+    await once(late, 'end');
+    const response = parse(Buffer.concat(parts).toString());
+    assert.equal(response.status, 503);
+    assert.match(JSON.parse(response.body).error.message, /shutting down/);
+    stream.leave();
+    assert.deepEqual(await server.ended, wellEnded);
+  });
+
+  it('cuts what is not done in the drain time', async (t) => {
+    const server = await start(t, [...sim, '-np', '2', '-c', '2000000', '--drain-time', '0.05']);
+    const stream = await streamChat(server, 'go on', endless);
+    await stream.nextText();
+    server.signal('SIGTERM');
+    await assert.rejects(stream.collect());
+    assert.deepEqual(await server.ended, wellEnded);
+    assert.match(server.stderr, /did not finish in time/);
+  });
+
+  it('with no drain time cuts everything', async (t) => {
+    const server = await start(t, [...sim, '-np', '2', '-c', '2000000', '--drain-time', '0']);
+    const stream = await streamChat(server, 'go on', endless);
+    await stream.nextText();
+    const whole = assert.rejects(post(server, '/v1/chat/completions', { messages: user('x'), ...endless }));
+    await server.until((metrics) => metrics.value('chasqui_requests_running') === 2);
+    server.signal('SIGTERM');
+    await assert.rejects(stream.collect());
+    await whole;
+    assert.deepEqual(await server.ended, wellEnded);
+  });
+
+  it('twice ends without waiting', async (t) => {
+    const server = await start(t, [...sim, '-np', '2', '-c', '2000000']);
+    const stream = await streamChat(server, 'go on', endless);
+    await stream.nextText();
+    server.signal('SIGTERM');
+    await doorClosed(server);
+    server.signal('SIGTERM');
+    await assert.rejects(stream.collect());
+    assert.deepEqual(await server.ended, wellEnded);
+  });
+
+  it('while a large body is turned into tokens answers it first', async (t) => {
+    const server = await start(t, sim);
+    const large = post(server, '/v1/chat/completions', { messages: user('word '.repeat(2_000_000)) });
+    await server.until((metrics) => metrics.value('chasqui_http_body_bytes') > 10_000_000);
+    server.signal('SIGTERM');
+    assert.equal((await large).status, 400, 'too long for the context');
+    assert.deepEqual(await server.ended, wellEnded);
+  });
+
+  it('in the middle of a long prompt ends as well', async (t) => {
+    const server = await start(t, [...demo, '--drain-time', '0']);
+    const prompt = Array(1900).fill(300);
+    const long = assert.rejects(post(server, '/v1/completions', { prompt, ...endless }));
+    await server.until((metrics) => metrics.value('chasqui_requests_running') === 1);
+    server.signal('SIGTERM');
+    await long;
+    assert.deepEqual(await server.ended, wellEnded);
+  });
+});
