@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "net/exchange.h"
 #include "net/http_connection.h"
@@ -20,6 +21,7 @@ class ConnectionExchange final : public HttpExchange {
   ConnectionExchange& operator=(const ConnectionExchange&) = delete;
 
   const HttpRequest& request() const override { return request_; }
+  std::string take_body() override { return std::exchange(request_.body, {}); }
   void add_response_header(std::string_view name, std::string_view value) override;
   Awaitable<bool> respond(HttpResponse response) override;
   Awaitable<bool> start_stream(int status, HttpHeaders headers) override;

@@ -27,6 +27,8 @@ class HttpExchange {
   virtual ~HttpExchange() = default;
 
   virtual const HttpRequest& request() const = 0;
+  // Moves the body out of request(), for work that goes on elsewhere: copying a large one would hold the loop.
+  virtual std::string take_body() = 0;
 
   // Value of `{name}` in the route's pattern, decoded. REQUIRES: the pattern has it.
   const std::string& param(std::string_view name) const;
