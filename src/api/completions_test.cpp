@@ -127,6 +127,14 @@ TEST_F(PrepareTest, APromptLongerThanTheContextSaysBothLengths) {
   EXPECT_NE(answer.error().message.find(std::to_string(limits_.context)), std::string::npos);
 }
 
+TEST_F(PrepareTest, APromptThatCannotFitIsRefusedUnread) {
+  const std::size_t bytes = model_.tokenizer->piece_bytes_max() * static_cast<std::size_t>(limits_.context) + 1;
+  const auto answer = prepare_generate(service_, R"({"prompt":")" + std::string(bytes, 'x') + R"("})");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::context_too_long);
+  EXPECT_NE(answer.error().message.find(std::to_string(bytes)), std::string::npos);
+}
+
 TEST_F(PrepareTest, ACompletionTakesTextOrTokens) {
   const auto text = prepare_completion(service_, R"({"prompt":"abc"})");
   ASSERT_TRUE(text);

@@ -115,6 +115,20 @@ std::optional<Error> read_tool(const json::value& value, std::size_t index, Tool
   return std::nullopt;
 }
 
+// Refuses a text that cannot fit before the tokenizer has to read all of it.
+Result<std::vector<Token>> tokenize_prompt(const Service& service, std::string_view text) {
+  const Tokenizer& tokenizer = *service.model.tokenizer;
+  const std::size_t bytes_max = tokenizer.piece_bytes_max() * static_cast<std::size_t>(service.limits.context);
+  if (bytes_max > 0 && text.size() > bytes_max) {
+    return Error{ErrorCode::context_too_long,
+                 "the prompt has " + std::to_string(text.size()) + " bytes; the context of a slot holds " +
+                     std::to_string(service.limits.context) + " tokens, which is at most " + std::to_string(bytes_max) +
+                     " bytes",
+                 "prompt"};
+  }
+  return tokenizer.tokenize(text, AddSpecial::yes, ParseSpecial::yes);
+}
+
 }  // namespace
 
 RequestDraft new_draft(const Service& service) {
@@ -150,7 +164,9 @@ Chat read_chat(Fields& fields) {
 Result<RequestPtr> request_from_chat(const Service& service, const Chat& chat, RequestDraft draft) {
   auto text = service.model.chat_template->render(chat);
   if (!text) return text.error();
-  draft.prompt = service.model.tokenizer->tokenize(*text, AddSpecial::yes, ParseSpecial::yes);
+  auto tokens = tokenize_prompt(service, *text);
+  if (!tokens) return tokens.error();
+  draft.prompt = std::move(*tokens);
   return make_request(service.engine.next_id(), std::move(draft), service.limits, service.clock.now());
 }
 
@@ -162,8 +178,9 @@ Result<RequestPtr> request_from_prompt(const Service& service, const json::value
     single = &prompt.get_array()[0];
   }
   if (single->is_string()) {
-    draft.prompt =
-        service.model.tokenizer->tokenize(std::string_view(single->get_string()), AddSpecial::yes, ParseSpecial::yes);
+    auto tokens = tokenize_prompt(service, std::string_view(single->get_string()));
+    if (!tokens) return tokens.error();
+    draft.prompt = std::move(*tokens);
   } else if (single->is_array()) {
     for (const json::value& token : single->get_array()) {
       if (!token.is_int64() || token.get_int64() < 0 || token.get_int64() >= service.limits.vocabulary) {

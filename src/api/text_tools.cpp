@@ -9,6 +9,9 @@
 namespace chasqui {
 namespace {
 
+// Longer texts than any context holds are no use to a client, and a thread of the pool to us.
+constexpr std::size_t kContentBytesMax = 1024 * 1024;
+
 // A piece that is not UTF-8 by itself is shown as its bytes, as llama-server does.
 void write_piece(JsonWriter& json, std::string_view piece) {
   if (is_valid_utf8(piece)) return json.string(piece);
@@ -24,7 +27,9 @@ Result<std::string> tokenize_answer(const Service& service, const std::string& b
   if (!object) return object.error();
   Fields fields(*object);
   const auto content = fields.string("content");
-  if (!content) fields.refuse("content", "a string");
+  if (!content || content->size() > kContentBytesMax) {
+    fields.refuse("content", "a string of at most " + std::to_string(kContentBytesMax) + " bytes");
+  }
   const bool add = fields.boolean("add_special").value_or(false);
   const bool parse = fields.boolean("parse_special").value_or(true);
   const bool with_pieces = fields.boolean("with_pieces").value_or(false);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/llama_weights.h"
+#include "model/special_cutter.h"
 #include "model/tokenizer.h"
 
 namespace chasqui {
@@ -21,6 +22,7 @@ class LlamaTokenizer final : public Tokenizer {
   std::string_view piece(Token token) const override;
   std::string_view special_piece(Token token) const override;
   TokenCount vocabulary() const override { return static_cast<TokenCount>(pieces_.size()); }
+  std::size_t piece_bytes_max() const override { return piece_bytes_max_; }
   bool is_end_of_generation(Token token) const override { return pieces_[static_cast<std::size_t>(token)].ends; }
   std::span<const Token> end_of_generation_tokens() const override { return end_of_generation_; }
 
@@ -32,10 +34,15 @@ class LlamaTokenizer final : public Tokenizer {
     bool ends = false;    // generation
   };
 
+  bool append_tokens(std::string_view text, AddSpecial add, ParseSpecial parse, std::vector<Token>& out) const;
+
   const WeightsPtr weights_;
   // Constant after construction.
   std::string text_;
   std::vector<Piece> pieces_;
+  std::size_t piece_bytes_max_ = 0;
+  SpecialCutter parsed_cutter_;   // for ParseSpecial::yes
+  SpecialCutter literal_cutter_;  // for ParseSpecial::no, which still knows user-defined tokens
   std::vector<Token> end_of_generation_;
 };
 

@@ -44,6 +44,35 @@ TEST(LlamaTokenizer, ControlTokensAreTextOnlyOnRequest) {
   EXPECT_NE(detokenize(tokenizer, plain).find(text), std::string::npos);
 }
 
+TEST(LlamaTokenizer, ATextThatIsTokenizedInPiecesGivesTheTokensOfItsParts) {
+  const LlamaTokenizer tokenizer(test_weights());
+  const std::string end = test_weights()->info().eos_text;
+  const std::string part = end + "Some words,\n 12 more " + end + "end ";
+  const std::vector<Token> once = tokenizer.tokenize(part, AddSpecial::no, ParseSpecial::yes);
+  constexpr std::size_t kTimes = 2000;
+  std::string text;
+  std::vector<Token> expected;
+  for (std::size_t i = 0; i < kTimes; ++i) {
+    text += part;
+    expected.insert(expected.end(), once.begin(), once.end());
+  }
+  EXPECT_EQ(tokenizer.tokenize(text, AddSpecial::no, ParseSpecial::yes), expected);
+  const std::vector<Token> whole = tokenizer.tokenize(part, AddSpecial::yes, ParseSpecial::yes);
+  const std::vector<Token> pieces = tokenizer.tokenize(text, AddSpecial::yes, ParseSpecial::yes);
+  EXPECT_EQ(pieces.size() - expected.size(), whole.size() - once.size());
+  EXPECT_EQ(pieces.front(), whole.front());
+  EXPECT_EQ(pieces.back(), whole.back());
+}
+
+TEST(LlamaTokenizer, NoPieceIsLongerThanItSays) {
+  const LlamaTokenizer tokenizer(test_weights());
+  std::size_t longest = 0;
+  for (Token token = 0; token < tokenizer.vocabulary(); ++token) {
+    longest = std::max(longest, tokenizer.special_piece(token).size());
+  }
+  EXPECT_EQ(tokenizer.piece_bytes_max(), longest);
+}
+
 TEST(LlamaTokenizer, KnowsItsEndTokens) {
   const LlamaTokenizer tokenizer(test_weights());
   EXPECT_EQ(tokenizer.vocabulary(), test_weights()->info().vocabulary);

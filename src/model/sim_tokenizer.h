@@ -2,6 +2,7 @@
 // English words, each with the space before it. Any bytes survive tokenize() and detokenize(). Const and thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <unordered_map>
@@ -27,6 +28,7 @@ class SimTokenizer final : public Tokenizer {
   std::string_view piece(Token token) const override;
   std::string_view special_piece(Token token) const override;
   TokenCount vocabulary() const override { return static_cast<TokenCount>(pieces_.size()); }
+  std::size_t piece_bytes_max() const override { return std::max(word_bytes_max_, pieces_[kEndOfText].size()); }
   bool is_end_of_generation(Token token) const override { return token == kImEnd || token == kEndOfText; }
   std::span<const Token> end_of_generation_tokens() const override { return kEndTokens; }
 

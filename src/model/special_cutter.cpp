@@ -1,0 +1,55 @@
+#include "model/special_cutter.h"
+
+#include <algorithm>
+
+namespace chasqui {
+
+void SpecialCutter::add(std::string_view special, bool cuts) {
+  if (special.empty()) return;
+  specials_.emplace(special);
+  if (cuts) cuts_.emplace(special);
+  lengths_.insert(special.size());
+  starts_[static_cast<unsigned char>(special.front())] = true;
+}
+
+std::size_t SpecialCutter::next_cut(std::string_view text) const {
+  std::size_t seen = 0;
+  std::size_t i = 0;
+  while (i < text.size()) {
+    const std::size_t length = special_at(text.substr(i));
+    if (length == 0) {
+      ++i;
+      continue;
+    }
+    if (seen >= kSpecialsPerPiece && cuts_.contains(std::string(text.substr(i, length))) && !overlapped(text, i)) {
+      return i;
+    }
+    ++seen;
+    i += length;
+  }
+  return text.size();
+}
+
+std::size_t SpecialCutter::special_at(std::string_view text) const {
+  if (!starts_[static_cast<unsigned char>(text.front())]) return 0;
+  std::string candidate;
+  for (const std::size_t length : lengths_) {
+    if (length > text.size()) continue;
+    candidate = text.substr(0, length);
+    if (specials_.contains(candidate)) return length;
+  }
+  return 0;
+}
+
+// Whether a special token that starts earlier reaches over `position`: libllama takes the longest ones first, and
+// would not see the border that we see.
+bool SpecialCutter::overlapped(std::string_view text, std::size_t position) const {
+  const std::size_t longest = lengths_.empty() ? 0 : *lengths_.begin();
+  const std::size_t first = position - std::min(position, longest);
+  for (std::size_t i = first; i < position; ++i) {
+    if (i + special_at(text.substr(i)) > position) return true;
+  }
+  return false;
+}
+
+}  // namespace chasqui

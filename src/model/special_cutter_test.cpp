@@ -1,0 +1,54 @@
+#include "model/special_cutter.h"
+
+#include <gtest/gtest.h>
+
+namespace chasqui {
+namespace {
+
+std::string repeated(std::string_view text, std::size_t times) {
+  std::string out;
+  while (times-- > 0) out += text;
+  return out;
+}
+
+TEST(SpecialCutter, ATextWithFewSpecialTokensIsOnePiece) {
+  SpecialCutter cutter;
+  EXPECT_EQ(cutter.next_cut("anything"), 8u);
+  cutter.add("<s>", true);
+  EXPECT_EQ(cutter.next_cut(""), 0u);
+  EXPECT_EQ(cutter.next_cut("a<s>b<s>"), 8u);
+}
+
+TEST(SpecialCutter, PiecesBeginWithASpecialTokenAndHoldAtMostTheirNumber) {
+  SpecialCutter cutter;
+  cutter.add("<s>", true);
+  const std::string text = repeated("ab<s>c", 1000);
+  std::string_view rest = text;
+  std::size_t pieces = 0;
+  while (!rest.empty()) {
+    const std::size_t cut = cutter.next_cut(rest);
+    ASSERT_GT(cut, 0u);
+    EXPECT_LE(cut, SpecialCutter::kSpecialsPerPiece * 6 + 6);
+    rest.remove_prefix(cut);
+    ++pieces;
+    EXPECT_TRUE(rest.empty() || rest.starts_with("<s>"));
+  }
+  EXPECT_GE(pieces, 1000 / SpecialCutter::kSpecialsPerPiece);
+}
+
+TEST(SpecialCutter, DoesNotCutInsideALongerTokenOrBeforeOneThatStrips) {
+  SpecialCutter cutter;
+  cutter.add("<s>", true);
+  cutter.add("x<s>y", true);
+  // Every <s> is the middle of a longer token: the cut is before the x.
+  const std::string text = repeated("x<s>y", 400);
+  EXPECT_EQ(cutter.next_cut(text), 5 * SpecialCutter::kSpecialsPerPiece);
+
+  SpecialCutter stripping;
+  stripping.add("<s>", false);
+  const std::string all = repeated(" <s>", 400);
+  EXPECT_EQ(stripping.next_cut(all), all.size());
+}
+
+}  // namespace
+}  // namespace chasqui
