@@ -57,9 +57,14 @@ Result<LoadedModel> load(const ServeConfig& config) {
 }
 
 // A server that strangers can reach without a key is a mistake more often than a wish.
-Result<void> check_exposure(const ServeConfig& config) {
-  if (!config.api_keys.empty() || config.no_auth || config.host.empty()) return {};
-  if (net::ListenAddress::tcp(config.host, config.port).is_loopback()) return {};
+Result<void> check_address(const ServeConfig& config) {
+  if (config.host.empty()) return {};
+  const auto address = net::ListenAddress::tcp(config.host, config.port);
+  if (!address.is_valid()) {
+    return invalid_field("--host", "--host " + config.host +
+                                       " must be an IPv4 or IPv6 address, localhost, or a path ending in .sock");
+  }
+  if (!config.api_keys.empty() || config.no_auth || address.is_loopback()) return {};
   return invalid_field("--host", "--host " + config.host +
                                      " can be reached from other machines: set --api-key, or --no-auth if everybody "
                                      "who can reach it may use it");
@@ -175,7 +180,7 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
 int serve(const ServeConfig& config) {
   configure_log(config.log_level, config.log_format);
   raise_descriptor_limit();
-  if (auto safe = check_exposure(config); !safe) return fail(safe.error());
+  if (auto good = check_address(config); !good) return fail(good.error());
   auto model = load(config);
   if (!model) return fail(model.error());
   const ModelConfig capacity = with_capacity(config.model, model->info);

@@ -152,6 +152,8 @@ ListenAddress ListenAddress::unix_socket(std::string path, mode_t mode) {
   return address;
 }
 
+bool ListenAddress::is_valid() const { return is_unix() || ip_address(host, port).has_value(); }
+
 bool ListenAddress::is_loopback() const {
   if (is_unix() || host == "localhost" || host == "::1") return true;
   in_addr v4{};

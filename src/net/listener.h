@@ -24,6 +24,8 @@ struct ListenAddress {
   mode_t mode = 0600;
 
   bool is_unix() const { return !path.empty(); }
+  // A path, or a host that can be bound without asking a name server.
+  bool is_valid() const;
   // Only this machine can reach it.
   bool is_loopback() const;
 };

@@ -97,6 +97,14 @@ describe('a start', async () => {
     }
   });
 
+  it('on what is no address fails, and says what is', async () => {
+    for (const host of ['256.1.1.1', 'nohost.invalid']) {
+      const { code, stderr } = await run(['serve', ...sim, '--port', '0', '--host', host]);
+      assert.equal(code, 1);
+      assert.match(stderr, /--host .* must be an IPv4 or IPv6 address/);
+    }
+  });
+
   it('of more slots than the context has room for fails, and says which flags', async () => {
     for (const engine of [[], sim]) {
       const { code, stderr } = await run(['serve', ...engine, '--port', '0', '-c', '8', '-np', '16']);
