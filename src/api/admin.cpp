@@ -30,6 +30,7 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.field("header_seconds", to_seconds(http.header_time));
   json.field("body_seconds", to_seconds(http.body_time));
   json.field("keep_alive_seconds", to_seconds(http.keep_alive_time));
+  json.field("write_seconds", to_seconds(http.write_time));
   json.field("connections", http.connections_max());
   json.field("unread_bytes", service.config.unread_max);
   json.field("stop", service.limits.stops_max);

@@ -13,7 +13,7 @@ namespace chasqui {
 namespace {
 
 // llama-server's short flags of several letters, which CLI11 would read as bundles of one-letter flags.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kLongNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kLongNames = {{
     {"-np", "--parallel"},
     {"-ub", "--ubatch-size"},
     {"-tb", "--threads-batch"},
@@ -23,7 +23,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kLongNam
     {"-ctv", "--cache-type-v"},
     {"-kvu", "--kv-unified"},
     {"-to", "--timeout"},
-    {"-lv", "--log-level"},
     {"--n-predict", "--predict"},
     {"--n-gpu-layers", "--gpu-layers"},
 }};
@@ -60,7 +59,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value, co
   return app
       .add_option_function<std::string>(
           name, [&value, &words](const std::string& word) { value = words.at(word); }, help)
-      ->check(CLI::IsMember(words))
+      ->check(CLI::IsMember(words).description(""))
       ->type_name(allowed);
 }
 
@@ -208,9 +207,13 @@ void add_limit_options(CLI::App& app, ServeConfig& config) {
       ->type_name("N")
       ->capture_default_str()
       ->group(group);
-  add_seconds(app, "--timeout", config.request_timeout, "(-to) time for a whole request; 0: none")
-      ->envname("CHASQUI_TIMEOUT")
+  add_seconds(app, "--request-timeout", config.request_timeout, "time for a whole request; 0: none")
+      ->envname("CHASQUI_REQUEST_TIMEOUT")
       ->default_str("0")
+      ->group(group);
+  add_seconds(app, "--timeout", config.write_timeout, "(-to) how long a client may take no byte of its answer")
+      ->envname("LLAMA_ARG_TIMEOUT")
+      ->default_str("30")
       ->group(group);
   add_seconds(app, "--drain-time", config.drain_time, "how long running requests may go on after SIGTERM")
       ->envname("CHASQUI_DRAIN_TIME")
@@ -220,7 +223,7 @@ void add_limit_options(CLI::App& app, ServeConfig& config) {
 
 void add_log_options(CLI::App& app, ServeConfig& config) {
   const std::string group = "Operation";
-  add_choice(app, "--log-level", config.log_level, kLogLevels, "(-lv) least important lines to log")
+  add_choice(app, "--log-level", config.log_level, kLogLevels, "least important lines to log")
       ->envname("CHASQUI_LOG_LEVEL")
       ->default_str("info")
       ->group(group);

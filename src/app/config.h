@@ -36,6 +36,7 @@ struct ServeConfig {
 
   std::size_t waiting_max = 512;
   Duration request_timeout{};  // zero: none
+  Duration write_timeout = seconds(30);
   Duration drain_time = seconds(30);
   Wakeup::Kind wakeup = Wakeup::Kind::eventfd;
 

@@ -61,8 +61,8 @@ Result<void> check_address(const ServeConfig& config) {
   if (config.host.empty()) return {};
   const auto address = net::ListenAddress::tcp(config.host, config.port);
   if (!address.is_valid()) {
-    return invalid_field("--host", "--host " + config.host +
-                                       " must be an IPv4 or IPv6 address, localhost, or a path ending in .sock");
+    return invalid_field(
+        "--host", "--host " + config.host + " must be an IPv4 or IPv6 address, localhost, or a path ending in .sock");
   }
   if (!config.api_keys.empty() || config.no_auth || address.is_loopback()) return {};
   return invalid_field("--host", "--host " + config.host +
@@ -153,6 +153,7 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
   service_config.model_name = config.alias.empty() ? model.info.name : config.alias;
   service_config.api_keys = config.api_keys;
   service_config.version = CHASQUI_VERSION;
+  service_config.http.write_time = config.write_timeout;
   StreamHub streams(engine, loop, service_config.unread_max);
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
   net::OffloadPool offload(loop);

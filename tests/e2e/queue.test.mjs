@@ -85,8 +85,8 @@ describe('a deadline', async () => {
     await server.idle();
   });
 
-  it('of all requests comes from the flag --timeout', async (t) => {
-    const short = await start(t, [...sim, '-np', '1', '-c', '500000', '--timeout', '0.1']);
+  it('of all requests comes from the flag --request-timeout', async (t) => {
+    const short = await start(t, [...sim, '-np', '1', '-c', '500000', '--request-timeout', '0.1']);
     const body = await answer(short, 'go on', endless);
     assert.ok(body.usage.completion_tokens < 100_000);
   });
