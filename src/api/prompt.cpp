@@ -171,7 +171,7 @@ Result<RequestPtr> request_from_chat(const Service& service, const Chat& chat, R
 }
 
 Result<RequestPtr> request_from_prompt(const Service& service, const json::value& prompt, RequestDraft draft) {
-  const char* const kAllowed = "prompt must be a string or an array of token ids";
+  constexpr const char* kAllowed = "prompt must be a string or an array of token ids";
   const json::value* single = &prompt;
   // Clients wrap one prompt into an array; several at once are a batch.
   if (prompt.is_array() && prompt.get_array().size() == 1 && !prompt.get_array()[0].is_number()) {

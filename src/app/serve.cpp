@@ -16,10 +16,12 @@
 #include "net/wakeup_listener.h"
 
 // The bytes of models/demo/chasqui-demo.gguf; see models/demo/embed.S.
+// NOLINTBEGIN(readability-identifier-naming): the assembler's symbols
 extern "C" {
 extern const std::byte chasqui_demo_model[];
 extern const std::byte chasqui_demo_model_end[];
 }
+// NOLINTEND(readability-identifier-naming)
 
 namespace chasqui {
 namespace {
