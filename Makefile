@@ -38,7 +38,8 @@ asan: build/asan/build.ninja  ## unit tests under AddressSanitizer and Undefined
 # ThreadSanitizer of g++ 12 needs its shadow addresses free, which many random bits of mmap do not leave.
 tsan: build/tsan/build.ninja  ## unit tests under ThreadSanitizer
 	cmake --build build/tsan
-	$$(setarch -R true 2> /dev/null && echo setarch -R) $(UNIT_TESTS) build/tsan
+	TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp $$TSAN_OPTIONS" \
+		$$(setarch -R true 2> /dev/null && echo setarch -R) $(UNIT_TESTS) build/tsan
 
 tidy:             ## the rules of the house: layers, header owners, sizes, banned words
 	@tools/tidy.py --self-test
