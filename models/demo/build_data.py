@@ -1,4 +1,6 @@
-"""Writes the training data: python3 build_data.py OUT --rows N --seed S [--mix main|finish|polish|anchor] [--merges FILE]
+"""Writes the training data: python3 build_data.py OUT --rows N --seed S [--mix MIX] [--merges FILE]
+
+MIX is main, finish, polish, anchor or widen, the five stages of train.sh.
 
 Reads eval_prompts.py: a conversation that contains a held-out question is thrown away. Writes into OUT
   merges.json    the tokenizer, trained here unless --merges is given
@@ -15,7 +17,7 @@ import numpy as np
 import bpe
 import corpus
 import eval_prompts
-from phrasing import normal
+from phrasing import FUNCTION_WORDS, normal
 
 RAW_SHARE = .05
 LONGEST = 2048
@@ -48,6 +50,16 @@ class Encoder:
         return ids, [0] + [1] * (len(ids) - 1)
 
 
+def content(text):
+    return {w for w in normal(text).split() if w not in FUNCTION_WORDS}
+
+
+def near_refusal(messages, held):
+    """Whether a refused request shares two words that carry meaning with a held-out one: stage 5 drops these too."""
+    return any(len(content(said) & h) > 1 for (_, said), (_, reply) in zip(messages, messages[1:])
+               if reply.startswith("Sorry, I am only a tiny demo model") for h in held)
+
+
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("out")
@@ -65,6 +77,7 @@ def main():
         train_tokenizer(path, a.vocab)
     tok, rng, held = bpe.Tokenizer.load(path), random.Random(a.seed), {normal(p) for p in eval_prompts.unseen()}
     assert len(tok.vocab) == a.vocab
+    refusals = [content(p) for p in eval_prompts.UNSEEN_REFUSALS]
     enc, tokens, mask, index, prompts, dropped = Encoder(tok), [], [], [0], set(), 0
     while len(index) <= a.rows:
         if rng.random() < RAW_SHARE:
@@ -72,7 +85,7 @@ def main():
         else:
             messages = corpus.conversation(rng, a.mix)
             said = {normal(text) for role, text in messages if role == "user"}
-            if said & held:
+            if said & held or (a.mix == "widen" and near_refusal(messages, refusals)):
                 dropped += 1
                 continue
             prompts |= said

@@ -14,11 +14,13 @@ from facts import FACTS
 from phrasing import end_mark, expand, noisy, upper_first
 from pools import ANIMALS, CAPITALS, COLORS, DAYS, MONTHS, THINGS, an
 from refusals import refuse, refuse_anything
+from refusals_wide import refuse_wide
 from skills import (J, capital, counting, easy_counting, json_pairs, json_task, memory, neighbour, not_told, repeat,
                     sequence, story,
                     story_text, thing_record, word_game)
 from talk import fact_turns, long_text, small
 from toolbox import KINDS, Tool, no_tool_turn, system_text, toolset
+from toolbox_more import drill
 
 
 def remember(rng):
@@ -35,9 +37,15 @@ TASKS["polish"] = [(fact_turns, 37), (small, 14), (long_text, 3), (refuse_anythi
 TASKS["anchor"] = [(fact_turns, 34), (small, 13), (long_text, 2), (refuse_anything, 18), (sequence, 11), (neighbour, 5),
                    (easy_counting, 7), (capital, 3), (repeat, 3), (story, 2), (json_task, 8), (json_pairs, 8),
                    (remember, 12)]
+TASKS["widen"] = [(fact_turns, 37), (small, 13), (long_text, 1), (refuse_anything, 7), (refuse_wide, 22), (sequence, 10),
+                  (neighbour, 4), (easy_counting, 5), (capital, 3), (repeat, 3), (story, 2), (json_task, 6),
+                  (json_pairs, 8), (remember, 10)]
 SHARES = {"main": (.17, .05, .04, .025), "finish": (.22, .05, .03, .015),
-          "polish": (.24, .06, .02, .01), "anchor": (.30, .06, .02, .01)}
+          "polish": (.24, .06, .02, .01), "anchor": (.30, .06, .02, .01),
+          "widen": (.42, .05, .02, .008)}
 FILLER = [(fact_turns, 5), (small, 4), (sequence, 3), (capital, 1), (json_task, 1), (refuse, 2), (word_game, 1)]
+NO_TOOL_WIDE = [small, fact_turns, fact_turns, sequence, refuse, refuse_wide, refuse_wide, json_task]
+NO_TOOL_PLAIN = [small, fact_turns, fact_turns, sequence, json_task, capital]
 NO_TOOL = [small, small, fact_turns, fact_turns, sequence, refuse, capital, json_task]
 
 SYSTEM = ["You are a helpful assistant.", "You are a helpful assistant.", "You are Chasqui, a tiny demo model.",
@@ -76,7 +84,9 @@ def missing_tool(rng, tools):
 
 
 def with_tools(rng, mix):
-    last = mix in ("polish", "anchor")
+    if mix == "widen" and rng.random() < .75:
+        return drill(rng, system_prompt(rng) if rng.random() < .4 else "", NO_TOOL_WIDE, NO_TOOL_PLAIN)
+    last = mix in ("polish", "anchor", "widen")
     tools = toolset(rng, rng.choice([1, 1, 2, 2, 3, 4] if last else [1, 1, 1, 2, 2, 3, 3, 4, 5, 6]), .1 if last else .4)
     messages = [("system", system_text(system_prompt(rng) if rng.random() < .4 else "", tools))]
     for _ in range(rng.choice([1, 1, 2, 2, 3, 4])):
@@ -182,15 +192,15 @@ def anchor(rng):
 
 
 def conversation(rng, mix="main"):
-    if mix == "anchor":
-        if rng.random() < .25:
+    if mix in ("anchor", "widen"):
+        if rng.random() < (.25 if mix == "anchor" else .16):
             return anchor(rng)
     k, make = rng.random(), (with_tools, persona, with_notes, long_chat)
     for share, kind in zip(SHARES[mix], make):
         if k < share:
             return kind(rng, mix) if kind is with_tools else kind(rng)
         k -= share
-    if k < (.004 if mix == "anchor" else .01):
+    if k < (.004 if mix in ("anchor", "widen") else .01):
         turns = not_told(rng) + (filler(rng) if rng.random() < .5 else [])
     else:
         turns = [t for _ in range(rng.choice([1, 1, 1, 1, 2, 2, 3, 4])) for t in draw(rng, TASKS[mix])(rng)]

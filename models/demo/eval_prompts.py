@@ -1,7 +1,7 @@
 """Held-out prompts. None may occur in the training data: build_data.py sees to it, evaluate.py checks it again.
 
 UNSEEN_FACTS holds (first words of the right answer, question a, question b): failures on (a) were looked at during the
-work, those on (b) never. Written by hand, apart from the patterns of facts.py. Reads and writes nothing."""
+work, those on (b) only before the last stage. Written by hand, apart from the patterns of facts.py. Reads and writes nothing."""
 
 UNSEEN_FACTS = [
     ("Chasqui is a server for", "Could you sum up Chasqui for a newcomer?",

@@ -24,6 +24,7 @@ echo "== corpora and tokenizer"
 "$python" build_data.py "$out/finish" --mix finish --rows 70000 --seed 21 --merges "$out/main/merges.json"
 "$python" build_data.py "$out/polish" --mix polish --rows 50000 --seed 31 --merges "$out/main/merges.json"
 "$python" build_data.py "$out/anchor" --mix anchor --rows 46000 --seed 41 --merges "$out/main/merges.json"
+"$python" build_data.py "$out/widen" --mix widen --rows 19000 --seed 51 --merges "$out/main/merges.json"
 
 echo "== stage 1: everything, at a constant rate"
 train "$out/main" "$out/stage1.pt" --seed 1 --steps 4600 --stop 1650 --flat .35 --threads "$threads"
@@ -37,8 +38,12 @@ train "$out/polish" "$out/stage3.pt" --init "$out/stage2.pt" --seed 3 --steps 16
     --muon-lr .01 --lr .0016 --threads "$threads"
 
 echo "== stage 4: the same with the plainest questions more often; the rate falls to nothing"
-train "$out/anchor" "$out/demo.pt" --init "$out/stage3.pt" --seed 4 --steps 1350 --flat .1 \
+train "$out/anchor" "$out/stage4.pt" --init "$out/stage3.pt" --seed 4 --steps 1350 --flat .1 \
     --muon-lr .0042 --lr .0007 --threads "$threads"
+
+echo "== stage 5: more kinds of requests to refuse, more tools under names that can only be copied"
+train "$out/widen" "$out/demo.pt" --init "$out/stage4.pt" --seed 6 --steps 552 --flat .384 \
+    --muon-lr .004 --lr .0007 --threads "$threads"
 
 echo "== draft"
 train "$out/anchor" "$out/draft.pt" --shape draft --steps 1200 --flat .3 --seed 1 --threads 1
@@ -50,7 +55,7 @@ echo "== files"
 
 echo "== figures"
 cat "$out"/main/prompts.txt "$out"/finish/prompts.txt "$out"/polish/prompts.txt \
-    "$out"/anchor/prompts.txt > "$out/prompts.txt"
+    "$out"/anchor/prompts.txt "$out"/widen/prompts.txt > "$out/prompts.txt"
 "$python" evaluate.py --gguf "$out/chasqui-demo.gguf" --prompts "$out/prompts.txt" --json "$out/figures.json"
 (cd "$out" && sha256sum chasqui-*.gguf | tee SHA256SUMS)
 if [ "${INSTALL:-0}" = 1 ]; then
