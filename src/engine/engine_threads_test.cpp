@@ -101,6 +101,27 @@ TEST(EngineThreads, MetricsCanBeReadWhileItWorks) {
   EXPECT_NE(page.render().find("chasqui_generation_tokens_total 800\n"), std::string::npos);
 }
 
+TEST(EngineThreads, AReaderThatNeverComesGetsItsRequestsCancelledRatherThanAllTheMemory) {
+  ClientConfig config;
+  config.slots = 1;
+  config.context = 16384;
+  FakeClient client(config);
+  const RequestPtr request = client.submit("story", 16000, endless);
+  // Nothing is taken until the worker has given up by itself.
+  const Counter& cancelled =
+      client.engine.metrics().requests_finished[static_cast<std::size_t>(FinishReason::cancelled)];
+  const TimePoint hang = client.clock().now() + seconds(60);
+  while (cancelled.value() == 0 && client.clock().now() < hang) std::this_thread::yield();
+  EXPECT_EQ(cancelled.value(), 1u);
+
+  client.read_to_end(request);
+  EXPECT_EQ(client.of(request).last.reason, FinishReason::cancelled);
+  EXPECT_LT(client.of(request).tokens, 8000);
+  const RequestPtr next = client.submit("story", 5, endless);
+  client.read_to_end(next);
+  EXPECT_EQ(client.of(next).tokens, 5);
+}
+
 TEST(EngineAlive, IsFalseOnlyWhileOneStepTakesTooLong) {
   StepGate gate;
   StepClock clock;
