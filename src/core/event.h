@@ -1,4 +1,5 @@
-// What a sequence says, in order: any number of text events, then exactly one terminal event (one-terminal).
+// What a sequence says, in order: where it stands while it waits, any number of text events, then exactly one terminal
+// event (one-terminal).
 // Written by a worker, read by the loop. Plain values that are moved, never shared.
 #pragma once
 
@@ -31,13 +32,17 @@ struct Usage {
 };
 
 struct Event {
-  enum class Kind { text, finished };
+  enum class Kind { queued, text, finished };
 
   RequestId request;
   Kind kind = Kind::text;
   // text: complete UTF-8 characters, possibly of several tokens; may be empty in a finished event.
   std::string text;
   TokenCount tokens = 0;  // how many tokens this event stands for
+
+  // queued only; said about once a second while the request waits for a slot
+  std::int32_t position = 0;  // requests that go before it
+  Duration wait{};            // predicted time until its first step
 
   // finished only
   FinishReason reason = FinishReason::stop;

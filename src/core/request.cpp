@@ -121,6 +121,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->stop = std::move(draft.stop);
   request->arrival = now;
   request->service_class = draft.service_class;
+  request->tenant = draft.tenant;
   request->special_pieces = draft.special_pieces;
 
   const std::int64_t room = limits.context - static_cast<std::int64_t>(request->prompt.size());

@@ -23,6 +23,7 @@ struct RequestDraft {
   std::optional<std::int64_t> max_tokens;  // none or -1: until the context is full
   std::optional<std::int64_t> timeout_ms;  // from arrival to the last token; none: the server's default
   ServiceClass service_class = ServiceClass::standard;
+  Tenant tenant;
   bool special_pieces = false;  // render control tokens (<|im_end|> …) as text
 };
 
@@ -47,6 +48,7 @@ struct Request {
   TimePoint arrival{};
   TimePoint deadline = kNever;
   ServiceClass service_class = ServiceClass::standard;
+  Tenant tenant;
   bool special_pieces = false;
 };
 using RequestPtr = std::shared_ptr<const Request>;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string_view>
 
 namespace chasqui {
 
@@ -25,6 +27,17 @@ struct SlotId {
 
 // Who waits for the answer, most urgent first.
 enum class ServiceClass : std::uint8_t { interactive, standard, background };
+constexpr std::size_t kServiceClasses = 3;
+constexpr std::string_view name(ServiceClass service_class) {
+  constexpr std::string_view names[kServiceClasses] = {"interactive", "standard", "background"};
+  return names[static_cast<std::size_t>(service_class)];
+}
+
+// Whose work a request is: the identity behind an API key, and its share of the service under load.
+struct Tenant {
+  std::uint32_t id = 0;  // 0: everybody without a key of their own
+  double weight = 1;     // > 0; twice the weight is twice the service
+};
 
 }  // namespace chasqui
 

@@ -15,6 +15,7 @@
 #include "base/wakeup.h"
 #include "core/event.h"
 #include "engine/engine_metrics.h"
+#include "engine/load_board.h"
 #include "engine/worker.h"
 #include "model/model.h"
 #include "model/tokenizer.h"
@@ -55,6 +56,8 @@ class Engine {
   // One reader thread. Replaces the content of `events` by everything that happened since the last call.
   void take_events(std::vector<Event>& events);
 
+  // How busy the worker was after its last step. Any thread.
+  Load load() const { return load_.read(); }
   const ModelShape& shape() const { return shape_; }
   EngineMetrics& metrics() { return metrics_; }
 
@@ -64,6 +67,7 @@ class Engine {
   const std::size_t in_flight_max_;
 
   EngineMetrics metrics_;
+  LoadBoard load_;
   Mailbox<Event> outbox_;
   std::atomic<std::uint64_t> next_id_{1};
   std::atomic<std::size_t> in_flight_{0};

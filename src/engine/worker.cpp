@@ -4,9 +4,10 @@
 
 namespace chasqui {
 
-Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, EngineMetrics& metrics)
+Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoard& load, EngineMetrics& metrics)
     : clock_(clock),
       outbox_(outbox),
+      load_(load),
       metrics_(metrics),
       inbox_(parts.inbox_max),
       last_progress_(kNever.time_since_epoch().count()),
@@ -64,6 +65,7 @@ void Worker::take_in(Wait wait) {
 
 void Worker::deliver() {
   scheduler_.take_events(events_);
+  load_.write(scheduler_.load());
   metrics_.requests_running.set(static_cast<std::int64_t>(scheduler_.running()));
   metrics_.requests_waiting.set(static_cast<std::int64_t>(scheduler_.waiting()));
   metrics_.kv_cells_used.set(scheduler_.ledger().cells_used());

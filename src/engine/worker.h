@@ -13,6 +13,7 @@
 #include "base/mailbox.h"
 #include "core/event.h"
 #include "engine/engine_metrics.h"
+#include "engine/load_board.h"
 #include "engine/runner.h"
 #include "sched/scheduler.h"
 
@@ -37,8 +38,8 @@ class Worker {
     std::size_t inbox_max = 0;
   };
 
-  // `clock`, `outbox` and `metrics` outlive the worker. Starts the thread.
-  Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, EngineMetrics& metrics);
+  // `clock`, `outbox`, `load` and `metrics` outlive the worker. Starts the thread.
+  Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoard& load, EngineMetrics& metrics);
   // Cancels what is inside and waits for the thread, at most one step.
   ~Worker();
   Worker(const Worker&) = delete;
@@ -58,6 +59,7 @@ class Worker {
 
   const Clock& clock_;
   Mailbox<Event>& outbox_;
+  LoadBoard& load_;
   EngineMetrics& metrics_;
   Mailbox<Command> inbox_;
   std::atomic<TimePoint::rep> last_progress_;

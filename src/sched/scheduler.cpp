@@ -95,6 +95,13 @@ void Scheduler::take_events(std::vector<Event>& events) {
   events_.clear();
 }
 
+Load Scheduler::load() const {
+  Load load;
+  load.slots = ledger_.slots_total();
+  load.running = static_cast<std::int32_t>(running_.size());
+  return load;
+}
+
 bool Scheduler::consistent() const {
   if (!ledger_.conserved()) return false;
   if (ledger_.slots_used() != static_cast<std::int32_t>(running_.size())) return false;

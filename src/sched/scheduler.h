@@ -12,6 +12,7 @@
 #include "cache/kv_ledger.h"
 #include "core/batch.h"
 #include "core/event.h"
+#include "core/load.h"
 #include "core/sequence.h"
 #include "sched/prefill_budget.h"
 #include "sched/wait_queue.h"
@@ -47,6 +48,8 @@ class Scheduler {
   std::size_t waiting() const { return waiting_.size(); }
   std::size_t running() const { return running_.size(); }
   const KvLedger& ledger() const { return ledger_; }
+  // What admission has to know.
+  Load load() const;
   // All invariants that can be checked from here; for tests, the simulator and idle moments.
   bool consistent() const;
 

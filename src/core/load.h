@@ -1,0 +1,22 @@
+// How busy a worker is: what the scheduler knows that admission needs. A plain value, taken between two steps.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "core/types.h"
+
+namespace chasqui {
+
+struct Load {
+  std::int32_t slots = 0;
+  std::int32_t running = 0;                             // sequences that hold a slot
+  std::array<std::int32_t, kServiceClasses> waiting{};  // … that wait for one, by class
+  std::int64_t waiting_tokens = 0;                      // prompt tokens of all that wait
+  Duration slot_time{};  // how long a sequence holds its slot, a moving average; 0: not known yet
+  std::array<Duration, kServiceClasses>
+      wait{};  // predicted time to the first token of one more short request, by class
+};
+
+}  // namespace chasqui
