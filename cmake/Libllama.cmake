@@ -1,6 +1,6 @@
 # Provides the target chasqui::libllama (libllama + llama-common + ggml, static) from the pinned source.
 # The built libraries live outside the build tree, in ${CHASQUI_CACHE}/libllama/<key>, where the key is a hash of
-# version, compiler, build type and options: a clean checkout on the same machine does not compile them again.
+# version, compiler, options and recipe: a clean checkout on the same machine does not compile them again.
 include(${CMAKE_CURRENT_LIST_DIR}/CpuFeatures.cmake)
 
 set(CHASQUI_LLAMA_VERSION "0.5.0")
@@ -62,7 +62,12 @@ endfunction()
 
 function(chasqui_provide_libllama)
   chasqui_ggml_cpu_options(options)
-  file(SHA256 ${PROJECT_SOURCE_DIR}/third_party/libllama/CMakeLists.txt recipe)
+  set(recipe "")
+  file(GLOB recipe_files ${PROJECT_SOURCE_DIR}/third_party/libllama/*)
+  foreach(file IN LISTS recipe_files)
+    file(SHA256 ${file} hash)
+    string(APPEND recipe " ${hash}")
+  endforeach()
   string(SHA256 key "${CHASQUI_LLAMA_COMMIT} ${CHASQUI_LLAMA_SOURCE} ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${options} ${recipe}")
   string(SUBSTRING ${key} 0 12 key)
   string(TOLOWER "${CMAKE_CXX_COMPILER_ID}" compiler)

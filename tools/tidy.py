@@ -24,9 +24,11 @@ MAY_INCLUDE = {
     "sched": "cache core base",
     "model": "core base",
     "engine": "sched cache model core base",
+    "sim": "engine sched cache core base",
     "net": "base",
     "api": "net engine model core base",
-    "app": "base core cache sched model engine net api",
+    "bench": "net base",
+    "app": "base core cache sched model engine sim net api bench",
 }
 
 
@@ -44,19 +46,21 @@ TEST = r"src/\w+/\w+_test\.cpp"
 OWNED = [
     Rule("owner-llama", r'#\s*include\s*(<(llama|ggml|gguf)\b|"(?!llhttp)[^"/]+"|["<](common|nlohmann|llama|ggml)/)',
          r"src/model/\w+\.cpp", "libllama, llama-common and what comes with them are seen by src/model/*.cpp only"),
-    Rule("owner-coroutine", r"#\s*include\s*<coroutine>|\bco_(await|yield|return)\b", r"src/(net|api|app)/",
-         "coroutines live in net, api and app"),
+    Rule("owner-coroutine", r"#\s*include\s*<coroutine>|\bco_(await|yield|return)\b", r"src/(net|api|bench|app)/",
+         "coroutines live in net, api, bench and app"),
     Rule("owner-socket", r'#\s*include\s*["<](sys/(epoll|socket|un)\.h|netinet/|netdb\.h|arpa/|openssl/|llhttp)',
          r"src/net/", "sockets, TLS and HTTP parsing live in net"),
-    Rule("owner-json", r"#\s*include\s*<boost/json", r"src/(api/|app/config)", "JSON is parsed in api and app/config"),
-    Rule("owner-asio", r"#\s*include\s*<boost/asio", r"src/(net|api|app)/", "Asio is seen by net, api and app"),
+    Rule("owner-json", r"#\s*include\s*<boost/json", r"src/(api/|(bench|sim)/trace|app/config|app/bench_command)",
+         "JSON is parsed in api, bench/trace, sim/trace, app/config and app/bench_command"),
+    Rule("owner-asio", r"#\s*include\s*<boost/asio", r"src/(net|api|bench|app)/",
+         "Asio is seen by net, api, bench and app"),
     Rule("owner-mutex", r"#\s*include\s*<(mutex|shared_mutex|condition_variable|semaphore|latch|barrier)>|"
          r"\bstd::(\w*mutex|\w+_lock|lock_guard|condition_variable\w*)\b", r"src/base/mailbox\.h$",
          "threads meet in base/mailbox.h and nowhere else"),
     Rule("owner-thread", r"#\s*include\s*<(thread|pthread\.h|future)>|\bstd::(jthread|thread|async)\b",
          r"src/(engine/worker|net/offload|app/)|" + TEST, "threads are started by engine/worker, net/offload and app"),
-    Rule("owner-atomic", r"#\s*include\s*<atomic>|\bstd::atomic", r"src/(base|engine|net)/|src/model/llama_|" + TEST,
-         "atomics live in base, engine, net and model/llama_*"),
+    Rule("owner-atomic", r"#\s*include\s*<atomic>|\bstd::atomic", r"src/(base|engine|net)/|src/model/(llama|sim)_|" + TEST,
+         "atomics live in base, engine, net, model/llama_* and model/sim_*"),
     Rule("owner-clock", r"_clock::now\b|\bgettimeofday\b|\bclock_gettime\b|\btime\s*\(\s*(nullptr|NULL|0)\s*\)",
          r"src/base/(clock|log)\.cpp$", "time is an argument: take a TimePoint or a Clock (base/clock.h)"),
     Rule("owner-process", r"\b(getenv|setenv|sigaction)\s*\(|(?<![\w.>:])((std)?::)?(_?exit|quick_exit)\s*\(|"

@@ -1,8 +1,9 @@
-// Knows every slot and every cell of one context, so that llama_decode never has to say "no room". Cells are promised
-// when a slot is taken (a sequence then always can finish) and counted as used as positions are computed.
-// Owned by the Scheduler; worker thread only. Invariant (conservation): free + promised = total, used ≤ promised.
+// Knows every slot and every cell of one context, so that llama_decode never has to say "no room": a row is planned
+// only when its cell is reserved. Owned by the Scheduler; worker thread only.
+// Invariant (conservation): free + reserved = total, and used ≤ reserved for each slot.
 //
-// Two layouts: a stream of cells_per_slot cells for each slot, or one unified pool that all slots share.
+// Two layouts: a stream of cells_per_slot cells for each slot, or one unified pool that all slots share. In streams a
+// reservation never fails; in the pool it does when the cells are all reserved, and somebody has to go.
 #pragma once
 
 #include <optional>
@@ -23,19 +24,32 @@ class KvLedger {
 
   explicit KvLedger(const Layout& layout);
 
-  // Takes the lowest free slot, which keeps the active ids dense, and promises it `cells` cells. None when there is
-  // no slot or not enough cells. REQUIRES: cells ≤ cells_per_slot
+  // Takes the lowest free slot and reserves `cells` cells for it. None when there is no slot or not enough cells.
+  // REQUIRES: cells ≤ cells_per_slot
   std::optional<SlotId> take(TokenCount cells);
-  // `cells` more positions of the slot are in the model. REQUIRES: it was promised them.
+  // Makes the reservation of a taken slot at least `cells`; false, and nothing changes, when there are not enough.
+  // REQUIRES: cells ≤ cells_per_slot
+  bool reserve(SlotId slot, TokenCount cells);
+  // `cells` more positions of the slot are in the model. REQUIRES: they are reserved.
   void use(SlotId slot, TokenCount cells);
+  // What `from` has is now `to`'s. REQUIRES: `from` is taken, `to` is free.
+  void move(SlotId from, SlotId to);
   // Everything of the slot is free again.
   void release(SlotId slot);
+
+  bool has_free_slot() const { return slots_used_ < layout_.slots; }
+  // REQUIRES: has_free_slot()
+  SlotId lowest_free_slot() const;
+  // Cells that a new sequence could reserve at most.
+  TokenCount cells_free() const;
+  TokenCount reserved(SlotId slot) const { return slots_[static_cast<std::size_t>(slot.value)].reserved; }
 
   std::int32_t slots_total() const { return layout_.slots; }
   std::int32_t slots_used() const { return slots_used_; }
   TokenCount cells_total() const { return layout_.cells; }
   TokenCount cells_used() const { return cells_used_; }
-  TokenCount cells_promised() const { return cells_promised_; }
+  TokenCount cells_reserved() const { return cells_reserved_; }
+  bool unified() const { return layout_.unified; }
 
   // Recounts from the slots and compares: conservation.
   bool conserved() const;
@@ -43,7 +57,7 @@ class KvLedger {
  private:
   struct Slot {
     bool taken = false;
-    TokenCount promised = 0;
+    TokenCount reserved = 0;
     TokenCount used = 0;
   };
 
@@ -53,7 +67,7 @@ class KvLedger {
   std::vector<Slot> slots_;
   std::int32_t slots_used_ = 0;
   TokenCount cells_used_ = 0;
-  TokenCount cells_promised_ = 0;
+  TokenCount cells_reserved_ = 0;
 };
 
 }  // namespace chasqui

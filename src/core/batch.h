@@ -18,6 +18,12 @@ struct Row {
   bool output = false;  // its logits are wanted
 };
 
+// The content of a slot goes to another one, which is empty then.
+struct SlotMove {
+  SlotId from;
+  SlotId to;
+};
+
 // The rows of one sequence, contiguous in Batch::rows.
 struct BatchPart {
   const Request* request = nullptr;  // lives at least until commit()
@@ -28,18 +34,23 @@ struct BatchPart {
 };
 
 // All rows of one llama_decode call. Decode rows and prefill chunks go as separate batches, because with one KV
-// stream per sequence a mixed batch is split into more passes over the weights than the two.
+// stream per sequence a mixed batch is split into more passes over the weights than the two. A decode batch has one row
+// for each of its sequences; some may be rows of a prompt, where that keeps the slots adjacent.
 struct Batch {
   enum class Kind { decode, prefill };
 
   Kind kind = Kind::decode;
-  std::vector<SlotId> trims;     // slots that the model must empty before it computes the rows
+  std::vector<SlotId> trims;     // slots that the model must empty before anything else
+  std::vector<SlotMove> moves;   // then, in this order
   std::vector<Row> rows;         // ascending slots; positions of a slot ascending
   std::vector<BatchPart> parts;  // in the order of rows
+  Duration predicted{};          // what the step is expected to take; zero when nothing is known
 
   bool empty() const { return rows.empty(); }
   void clear() {
     trims.clear();
+    moves.clear();
+    predicted = {};
     rows.clear();
     parts.clear();
   }

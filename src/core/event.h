@@ -39,6 +39,8 @@ struct Event {
   // text: complete UTF-8 characters, possibly of several tokens; may be empty in a finished event.
   std::string text;
   TokenCount tokens = 0;  // how many tokens this event stands for
+  Duration since_last{};  // … and the time since the one before; zero for the first
+  ServiceClass service_class = ServiceClass::standard;
 
   // queued only; said about once a second while the request waits for a slot
   std::int32_t position = 0;  // requests that go before it

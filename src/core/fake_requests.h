@@ -35,11 +35,12 @@ inline RequestPtr test_request(std::uint64_t id, RequestDraft draft, const Reque
   return std::move(*request);
 }
 
-inline RequestPtr test_request(std::uint64_t id, TokenCount prompt, std::int64_t max_tokens) {
+inline RequestPtr test_request(std::uint64_t id, TokenCount prompt, std::int64_t max_tokens,
+                               const RequestLimits& limits = test_limits(), TimePoint now = {}) {
   RequestDraft draft;
   draft.prompt = test_prompt(prompt, id);
   draft.max_tokens = max_tokens;
-  return test_request(id, std::move(draft));
+  return test_request(id, std::move(draft), limits, now);
 }
 
 }  // namespace chasqui

@@ -52,10 +52,16 @@ std::vector<NumberCase> number_cases() {
       {"repeat_penalty", f(&P::repeat_penalty), {0.02, 1, 100}, {0, -1, 101, kNan, kInfinity}, "0.01 and 100"},
       {"frequency_penalty", f(&P::frequency_penalty), {-100, 0, 100}, {-101, 101, kNan, -kInfinity}, "-100 and 100"},
       {"presence_penalty", f(&P::presence_penalty), {-100, 0, 100}, {-101, 101, kNan, kInfinity}, "-100 and 100"},
-      {"max_tokens", [](RequestDraft& d, double v) { d.max_tokens = static_cast<std::int64_t>(v); },
-       {-1, 0, 1, 1 << 30}, {-2, 1e18, -1e18, (1 << 30) + 1.0}, "-1 (no limit) and 1073741824"},
-      {"timeout_ms", [](RequestDraft& d, double v) { d.timeout_ms = static_cast<std::int64_t>(v); },
-       {1, 60'000, 86'400'000}, {0, -1, 86'400'001, 1e18}, "1 and 86400000"},
+      {"max_tokens",
+       [](RequestDraft& d, double v) { d.max_tokens = static_cast<std::int64_t>(v); },
+       {-1, 0, 1, 1 << 30},
+       {-2, 1e18, -1e18, (1 << 30) + 1.0},
+       "-1 (no limit) and 1073741824"},
+      {"timeout_ms",
+       [](RequestDraft& d, double v) { d.timeout_ms = static_cast<std::int64_t>(v); },
+       {1, 60'000, 86'400'000},
+       {0, -1, 86'400'001, 1e18},
+       "1 and 86400000"},
   };
 }
 
@@ -118,7 +124,7 @@ TEST(MakeRequest, MaxTokensIsCutToWhatTheContextLeaves) {
     TokenCount given;
     bool limited;
   };
-  const Case cases[] = {{std::nullopt, 90, true}, {-1, 90, true}, {0, 0, false},      {1, 1, false},
+  const Case cases[] = {{std::nullopt, 90, true}, {-1, 90, true},  {0, 0, false},  {1, 1, false},
                         {89, 89, false},          {90, 90, false}, {91, 90, true}, {1 << 30, 90, true}};
   for (const Case& c : cases) {
     RequestDraft draft = draft_of(10);
@@ -181,8 +187,8 @@ TEST(MakeRequest, LogitBiasIsCountedAndItsTokensAndValuesAreChecked) {
   };
   EXPECT_TRUE(with_bias(std::vector<LogitBias>(1024, {5, 1.0f})).has_value());
   EXPECT_TRUE(with_bias({{0, -kInfinity}, {999, kInfinity}}).has_value()) << "a ban is a bias of -infinity";
-  for (const std::vector<LogitBias>& bias : {std::vector<LogitBias>(1025, {5, 1.0f}), {{-1, 1.0f}}, {{1000, 1.0f}},
-                                            {{1, 0.0f}, {2, kNan}}}) {
+  for (const std::vector<LogitBias>& bias :
+       {std::vector<LogitBias>(1025, {5, 1.0f}), {{-1, 1.0f}}, {{1000, 1.0f}}, {{1, 0.0f}, {2, kNan}}}) {
     const auto result = with_bias(bias);
     ASSERT_FALSE(result.has_value());
     EXPECT_EQ(result.error().field, "logit_bias");
@@ -195,6 +201,7 @@ TEST(MakeRequest, KeepsWhatItWasGivenAndAlwaysHasASeed) {
   draft.sampling.seed = 42;
   draft.stop = {"END"};
   draft.service_class = ServiceClass::background;
+  draft.tenant = {7, 2.5};
   draft.special_pieces = true;
   const auto request = *make(draft);
   EXPECT_EQ(request->id, RequestId{1});
@@ -202,6 +209,8 @@ TEST(MakeRequest, KeepsWhatItWasGivenAndAlwaysHasASeed) {
   EXPECT_EQ(request->sampling.seed, 42u);
   EXPECT_EQ(request->stop, draft.stop);
   EXPECT_EQ(request->service_class, ServiceClass::background);
+  EXPECT_EQ(request->tenant.id, 7u);
+  EXPECT_EQ(request->tenant.weight, 2.5);
   EXPECT_TRUE(request->special_pieces);
 
   const auto first = *make(draft_of(3)), second = *make(draft_of(3)), third = *make(draft_of(3));

@@ -1,19 +1,21 @@
 #include "core/sequence.h"
 
-#include <algorithm>
-
 namespace chasqui {
 
-TokenCount Sequence::cells_max() const { return prompt_tokens() + std::max<TokenCount>(request_->max_tokens - 1, 0); }
+Token Sequence::token(TokenCount position) const {
+  DCHECK(position >= 0 && position < length());
+  const TokenCount prompt = prompt_tokens();
+  return position < prompt ? request_->prompt[static_cast<std::size_t>(position)]
+                           : generated_[static_cast<std::size_t>(position - prompt)];
+}
 
 Usage Sequence::usage(TimePoint now) const {
   Usage usage;
   usage.prompt = prompt_tokens();
-  usage.completion = generated_;
-  const bool started = slot_.valid();
-  usage.queue = (started ? started_ : now) - request_->arrival;
-  if (started) usage.prefill = (generated_ > 0 ? first_token_ : now) - started_;
-  if (generated_ > 0) usage.decode = now - first_token_;
+  usage.completion = generated();
+  usage.queue = (started() ? started_ : now) - request_->arrival;
+  if (started()) usage.prefill = (generated() > 0 ? first_token_at_ : now) - started_;
+  if (generated() > 0) usage.decode = now - first_token_at_;
   return usage;
 }
 
@@ -21,21 +23,37 @@ void Sequence::start(SlotId slot, TimePoint now) {
   CHECK(state_ == State::waiting);
   state_ = State::prefilling;
   slot_ = slot;
+  if (started()) return;
   started_ = now;
+  last_token_at_ = now;
+}
+
+void Sequence::preempt() {
+  CHECK(holds_slot());
+  state_ = State::waiting;
+  slot_ = SlotId{};
+  computed_ = 0;
+  ++preemptions_;
+}
+
+void Sequence::move(SlotId slot) {
+  CHECK(holds_slot());
+  slot_ = slot;
 }
 
 void Sequence::computed_rows(TokenCount rows) {
-  CHECK(state_ == State::prefilling || state_ == State::decoding);
+  CHECK(holds_slot());
   computed_ += rows;
-  if (state_ == State::prefilling && prompt_left() == 0) state_ = State::decoding;
-  CHECK(computed_ <= prompt_tokens() + generated_);
+  CHECK(computed_ <= length());
+  if (generated() > 0 && left() <= 1) state_ = State::decoding;
 }
 
 void Sequence::add_token(Token token, TimePoint now) {
-  CHECK(state_ == State::decoding);
-  if (generated_ == 0) first_token_ = now;
-  ++generated_;
-  last_token_ = token;
+  CHECK(holds_slot() && left() == 0);
+  if (generated_.empty()) first_token_at_ = now;
+  last_token_at_ = now;
+  generated_.push_back(token);
+  state_ = State::decoding;
 }
 
 void Sequence::finish() {

@@ -1,12 +1,16 @@
 // A sequence: the mutable execution state of one request inside one worker. Owned by the Scheduler, which alone
 // changes it (one-writer); worker thread only.
 //
-//   waiting ──start()──▶ prefilling ──whole prompt computed──▶ decoding ──finish()──▶ finished
-//      └────────────────────────finish() from anywhere──────────────────────────────▶
+//   waiting ──start()──▶ prefilling ──all but the next input computed──▶ decoding ──finish()──▶ finished
+//      ▲                     │                                              │
+//      └──────preempt()──────┴──────────────────────────────────────────────┘      finish() from anywhere
 //
-// What the model holds of it are the positions 0 … computed-1 of its slot: first the prompt, then every generated
-// token but the last, which is the input of the next decode row.
+// Its tokens are the prompt and what was generated so far: `length` of them. The model holds the positions
+// 0 … computed-1 in the slot. A token is sampled from the row of the last token, so there is always one left to compute
+// until the end. A preempted sequence keeps its tokens, and computes them again from position 0 when it comes back.
 #pragma once
+
+#include <vector>
 
 #include "core/event.h"
 #include "core/request.h"
@@ -21,40 +25,51 @@ class Sequence {
   explicit Sequence(RequestPtr request) : request_(std::move(request)) {}
 
   const Request& request() const { return *request_; }
-  const RequestPtr& request_ptr() const { return request_; }
   RequestId id() const { return request_->id; }
   State state() const { return state_; }
+  bool decoding() const { return state_ == State::decoding; }
+  bool prefilling() const { return state_ == State::prefilling; }
   SlotId slot() const { return slot_; }
+  TokenCount length() const { return prompt_tokens() + generated(); }
   TokenCount computed() const { return computed_; }
-  TokenCount generated() const { return generated_; }
-  TokenCount prompt_left() const { return prompt_tokens() - computed_; }
-  // REQUIRES: decoding. The input of the next decode row.
-  Token last_token() const { return last_token_; }
-  // Cells that it can ever need: its prompt and all of its answer but the last token, which is never an input.
-  TokenCount cells_max() const;
+  TokenCount left() const { return length() - computed_; }
+  TokenCount generated() const { return static_cast<TokenCount>(generated_.size()); }
+  // REQUIRES: 0 ≤ position < length()
+  Token token(TokenCount position) const;
+  // When its last token was sampled; before the first, when it started.
+  TimePoint last_token_at() const { return last_token_at_; }
+  TimePoint started_at() const { return started_; }
+  bool started() const { return started_ != kNever; }
+  std::int32_t preemptions() const { return preemptions_; }
   Usage usage(TimePoint now) const;
 
   // REQUIRES: waiting.
   void start(SlotId slot, TimePoint now);
+  // Its slot goes to somebody else. REQUIRES: prefilling or decoding.
+  void preempt();
+  // It goes on in another slot. REQUIRES: prefilling or decoding.
+  void move(SlotId slot);
   // `rows` more positions are in the model. REQUIRES: prefilling or decoding.
   void computed_rows(TokenCount rows);
-  // A token was sampled. REQUIRES: the prompt is computed.
+  // A token was sampled. REQUIRES: everything is computed.
   void add_token(Token token, TimePoint now);
   // The answer is as long as it may be.
-  bool at_limit() const { return generated_ >= request_->max_tokens; }
+  bool at_limit() const { return generated() >= request_->max_tokens; }
   void finish();
 
  private:
   TokenCount prompt_tokens() const { return static_cast<TokenCount>(request_->prompt.size()); }
+  bool holds_slot() const { return state_ == State::prefilling || state_ == State::decoding; }
 
   const RequestPtr request_;
   State state_ = State::waiting;
   SlotId slot_;
   TokenCount computed_ = 0;
-  TokenCount generated_ = 0;
-  Token last_token_ = 0;
-  TimePoint started_{};
-  TimePoint first_token_{};
+  std::vector<Token> generated_;
+  std::int32_t preemptions_ = 0;
+  TimePoint started_ = kNever;
+  TimePoint first_token_at_{};
+  TimePoint last_token_at_{};
 };
 
 }  // namespace chasqui

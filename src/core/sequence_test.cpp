@@ -1,5 +1,7 @@
 #include "core/sequence.h"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "core/fake_requests.h"
@@ -26,18 +28,22 @@ TEST(Sequence, GoesThroughItsStatesInOrder) {
   sequence.start(SlotId{2}, at(10));
   EXPECT_EQ(sequence.state(), State::prefilling);
   EXPECT_EQ(sequence.slot(), SlotId{2});
-  EXPECT_EQ(sequence.prompt_left(), 10);
+  EXPECT_EQ(sequence.left(), 10);
 
   sequence.computed_rows(6);
   EXPECT_EQ(sequence.state(), State::prefilling);
-  EXPECT_EQ(sequence.prompt_left(), 4);
+  EXPECT_EQ(sequence.left(), 4);
   sequence.computed_rows(4);
-  EXPECT_EQ(sequence.state(), State::decoding);
-  EXPECT_EQ(sequence.prompt_left(), 0);
+  EXPECT_EQ(sequence.state(), State::prefilling) << "it decodes when it has said something";
+  EXPECT_EQ(sequence.left(), 0);
 
   sequence.add_token(55, at(20));
-  EXPECT_EQ(sequence.last_token(), 55);
+  EXPECT_EQ(sequence.state(), State::decoding);
+  EXPECT_EQ(sequence.token(10), 55);
   EXPECT_EQ(sequence.generated(), 1);
+  EXPECT_EQ(sequence.length(), 11);
+  EXPECT_EQ(sequence.left(), 1);
+  EXPECT_EQ(sequence.last_token_at(), at(20));
   EXPECT_EQ(sequence.computed(), 10) << "the newest token is not in the model yet";
   sequence.computed_rows(1);
   sequence.add_token(56, at(30));
@@ -59,7 +65,19 @@ TEST(Sequence, CanFinishFromAnyState) {
   EXPECT_EQ(prefilling.state(), State::finished);
 }
 
-// The cells that it was promised are exactly those that it has used when its last token is sampled.
+TEST(Sequence, ItsTokensAreThePromptAndThenWhatItSaid) {
+  Sequence sequence = started(3, 5);
+  const std::vector<Token> prompt = sequence.request().prompt;
+  sequence.computed_rows(3);
+  sequence.add_token(70, at(20));
+  sequence.computed_rows(1);
+  sequence.add_token(71, at(30));
+  ASSERT_EQ(sequence.length(), 5);
+  for (TokenCount i = 0; i < 3; ++i) EXPECT_EQ(sequence.token(i), prompt[static_cast<std::size_t>(i)]);
+  EXPECT_EQ(sequence.token(3), 70);
+  EXPECT_EQ(sequence.token(4), 71);
+}
+
 TEST(Sequence, NeedsACellForEachTokenButTheLast) {
   for (const TokenCount max_tokens : {1, 2, 5}) {
     Sequence sequence = started(10, max_tokens);
@@ -69,17 +87,77 @@ TEST(Sequence, NeedsACellForEachTokenButTheLast) {
       if (sequence.at_limit()) break;
       sequence.computed_rows(1);
     }
-    EXPECT_EQ(sequence.computed(), sequence.cells_max()) << max_tokens;
+    EXPECT_EQ(sequence.computed(), 10 + max_tokens - 1);
+    EXPECT_LT(sequence.computed(), test_limits().context);
   }
-  EXPECT_EQ(started(10, 0).cells_max(), 10);
   EXPECT_TRUE(started(10, 0).at_limit());
-  EXPECT_LT(started(10, -1).cells_max(), test_limits().context);
+}
+
+TEST(Sequence, APreemptedOneKeepsItsTokensAndComputesThemAgain) {
+  Sequence sequence = started(10, 5);
+  sequence.computed_rows(10);
+  sequence.add_token(70, at(20));
+  sequence.computed_rows(1);
+  sequence.add_token(71, at(30));
+
+  sequence.preempt();
+  EXPECT_EQ(sequence.state(), State::waiting);
+  EXPECT_FALSE(sequence.slot().valid());
+  EXPECT_EQ(sequence.preemptions(), 1);
+  EXPECT_EQ(sequence.computed(), 0);
+  EXPECT_EQ(sequence.generated(), 2);
+  EXPECT_EQ(sequence.left(), 12);
+
+  sequence.start(SlotId{0}, at(100));
+  EXPECT_EQ(sequence.state(), State::prefilling);
+  EXPECT_EQ(sequence.started_at(), at(10)) << "it started when it first started";
+  EXPECT_EQ(sequence.last_token_at(), at(30)) << "its stream has been waiting since then";
+  sequence.computed_rows(10);
+  EXPECT_EQ(sequence.state(), State::prefilling) << "what it said is still to be read";
+  sequence.computed_rows(1);
+  EXPECT_EQ(sequence.state(), State::decoding) << "the row of the last token is a decode row";
+  sequence.computed_rows(1);
+  sequence.add_token(72, at(110));
+  EXPECT_EQ(sequence.token(12), 72);
+  EXPECT_EQ(sequence.generated(), 3);
+}
+
+TEST(Sequence, MaySayItsNextTokenFromTheLastChunkOfItsSecondReading) {
+  Sequence sequence = started(10, 5);
+  sequence.computed_rows(10);
+  sequence.add_token(70, at(20));
+  sequence.preempt();
+  sequence.start(SlotId{0}, at(100));
+  sequence.computed_rows(11);
+  sequence.add_token(71, at(110));
+  EXPECT_EQ(sequence.state(), State::decoding);
+  EXPECT_EQ(sequence.left(), 1);
+}
+
+TEST(Sequence, AMoveChangesTheSlotOnly) {
+  Sequence sequence = started(10, 5);
+  sequence.computed_rows(4);
+  sequence.move(SlotId{1});
+  EXPECT_EQ(sequence.slot(), SlotId{1});
+  EXPECT_EQ(sequence.state(), State::prefilling);
+  EXPECT_EQ(sequence.computed(), 4);
+}
+
+TEST(Sequence, MayStartWhenTheClockStandsAtZero) {
+  Sequence sequence(test_request(1, 10, 3));
+  EXPECT_FALSE(sequence.started());
+  sequence.start(SlotId{0}, TimePoint{});
+  EXPECT_TRUE(sequence.started());
+  EXPECT_EQ(sequence.usage(at(50)).queue, Duration::zero());
+  EXPECT_EQ(sequence.usage(at(50)).prefill, milliseconds(50));
 }
 
 TEST(SequenceDeathTest, RefusesWhatItsStateDoesNotAllow) {
   Sequence waiting(test_request(1, 10, 3));
   EXPECT_DEATH(waiting.computed_rows(1), "check failed");
   EXPECT_DEATH(waiting.add_token(1, at(0)), "check failed");
+  EXPECT_DEATH(waiting.preempt(), "check failed");
+  EXPECT_DEATH(waiting.move(SlotId{0}), "check failed");
 
   Sequence prefilling = started(10, 3);
   EXPECT_DEATH(prefilling.start(SlotId{3}, at(11)), "check failed");
@@ -131,6 +209,21 @@ TEST(Usage, SplitsTheTimeIntoQueuePrefillAndDecode) {
   EXPECT_EQ(usage.decode, milliseconds(50));
   EXPECT_EQ(usage.completion, 2);
   EXPECT_EQ(usage.cached, 0);
+}
+
+TEST(Usage, CountsTheTimeThatAPreemptedOneSpendsWaitingAsDecode) {
+  Sequence sequence = started(10, 5);
+  sequence.computed_rows(10);
+  sequence.add_token(70, at(20));
+  sequence.preempt();
+  sequence.start(SlotId{0}, at(100));
+  sequence.computed_rows(11);
+  sequence.add_token(71, at(130));
+  const Usage usage = sequence.usage(at(130));
+  EXPECT_EQ(usage.queue, milliseconds(10));
+  EXPECT_EQ(usage.prefill, milliseconds(10));
+  EXPECT_EQ(usage.decode, milliseconds(110));
+  EXPECT_EQ(usage.completion, 2);
 }
 
 TEST(FinishReason, EveryNameIsDifferentSinceItIsAMetricLabel) {

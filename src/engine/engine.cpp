@@ -9,7 +9,9 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   SchedulerConfig out;
   out.kv = {shape.slots, shape.cells, shape.cells_per_slot, shape.unified};
   out.rows_max = shape.rows_max;
-  out.step_target = config.step_target;
+  out.dense_slots = shape.dense_slots;
+  out.targets = config.targets;
+  out.policy = config.policy;
   return out;
 }
 
@@ -57,7 +59,7 @@ Result<void> Engine::submit(RequestPtr request) {
 }
 
 void Engine::cancel(RequestId id) {
-  if (!worker_->post(CancelCommand{id})) log_warning("a cancel was lost: the inbox is full", {{"request", id.value}});
+  if (!worker_->cancel(id)) log_warning("a cancel was lost: the inbox is full", {{"request", id.value}});
 }
 
 bool Engine::alive(TimePoint now) const {

@@ -23,9 +23,10 @@
 namespace chasqui {
 
 struct EngineConfig {
-  std::size_t waiting_max = 512;             // requests that may wait for a slot
-  Duration step_target = milliseconds(100);  // what a prefill step may add to the wait of a running stream
-  Duration stuck_after = seconds(30);        // a step that takes longer means that the worker hangs
+  std::size_t waiting_max = 512;  // requests that may wait for a slot
+  SchedulerTargets targets;
+  Policy policy = Policy::chasqui;
+  Duration stuck_after = seconds(30);  // a step that takes longer means that the worker hangs
 };
 
 class Engine {

@@ -1,24 +1,39 @@
 #include "engine/engine_metrics.h"
 
 namespace chasqui {
+namespace {
+
+std::string class_label(std::size_t service_class) {
+  return "class=\"" + std::string(name(static_cast<ServiceClass>(service_class))) + '"';
+}
+
+}  // namespace
 
 void EngineMetrics::count_finished(const Event& event) {
   const Usage& usage = event.usage;
   requests_finished[static_cast<std::size_t>(event.reason)].add();
-  queue_seconds.observe(to_seconds(usage.queue));
+  waits[static_cast<std::size_t>(event.service_class)].queue_seconds.observe(to_seconds(usage.queue));
   request_seconds.observe(to_seconds(usage.queue + usage.prefill + usage.decode));
   if (usage.completion == 0) return;
   prefill_seconds.observe(to_seconds(usage.prefill));
-  time_to_first_token_seconds.observe(to_seconds(usage.queue + usage.prefill));
+  waits[static_cast<std::size_t>(event.service_class)].time_to_first_token_seconds.observe(
+      to_seconds(usage.queue + usage.prefill));
   if (usage.completion > 1) {
     time_per_output_token_seconds.observe(to_seconds(usage.decode) / (usage.completion - 1));
   }
 }
 
+void EngineMetrics::count_token(const Event& event) {
+  if (event.since_last == Duration::zero()) return;
+  waits[static_cast<std::size_t>(event.service_class)].inter_token_seconds.observe(to_seconds(event.since_last));
+}
+
 void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_requests_running", "Requests that hold a slot.", requests_running);
-  page.add("chasqui_requests_waiting", "Requests that wait for a slot.", requests_waiting);
-  page.add("chasqui_requests_refused_total", "Requests refused because the queue was full.", requests_refused);
+  for (std::size_t c = 0; c < kServiceClasses; ++c) {
+    page.add("chasqui_requests_waiting", "Requests that wait for a slot, by class.", requests_waiting[c],
+             class_label(c));
+  }
   for (std::size_t i = 0; i < std::size(requests_finished); ++i) {
     const std::string_view reason = name(static_cast<FinishReason>(i));
     page.add("chasqui_requests_finished_total", "Requests that ended, by reason.", requests_finished[i],
@@ -31,6 +46,13 @@ void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_steps_total", "Batches computed, by kind.", decode_steps, "kind=\"decode\"");
   page.add("chasqui_steps_total", "Batches computed, by kind.", prefill_steps, "kind=\"prefill\"");
   page.add("chasqui_decode_failures_total", "Batches that the model could not compute.", decode_failures);
+  page.add("chasqui_steps_aborted_total", "Steps cut short because their only client left.", aborted_steps);
+  page.add("chasqui_compute_threads", "Compute threads of the last step.", compute_threads);
+  page.add("chasqui_cut_decodes_total", "Steps begun again with fewer threads because something else held a core.",
+           cut_decodes);
+  page.add("chasqui_preemptions_total", "Requests that lost their slot for a while.", preemptions);
+  page.add("chasqui_slot_moves_total", "Requests that went to another slot to keep slots adjacent.", slot_moves);
+  page.add("chasqui_step_prediction_ratio", "Time of a step over what was predicted.", step_prediction_ratio);
   page.add("chasqui_step_rows", "Rows of a batch, by kind.", decode_rows, "kind=\"decode\"");
   page.add("chasqui_step_rows", "Rows of a batch, by kind.", prefill_rows, "kind=\"prefill\"");
   page.add("chasqui_step_seconds", "Time to compute a batch, by kind.", decode_step_seconds, "kind=\"decode\"");
@@ -38,9 +60,19 @@ void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_prompt_tokens_total", "Prompt tokens computed.", prompt_tokens);
   page.add("chasqui_generation_tokens_total", "Tokens generated.", generation_tokens);
   page.add("chasqui_slow_clients_total", "Requests cut because their client did not read.", slow_clients);
-  page.add("chasqui_request_queue_seconds", "Arrival to the first step.", queue_seconds);
   page.add("chasqui_request_prefill_seconds", "First step to the first token.", prefill_seconds);
-  page.add("chasqui_time_to_first_token_seconds", "Arrival to the first token.", time_to_first_token_seconds);
+  for (std::size_t c = 0; c < kServiceClasses; ++c) {
+    page.add("chasqui_request_queue_seconds", "Arrival to the first step, by class.", waits[c].queue_seconds,
+             class_label(c));
+  }
+  for (std::size_t c = 0; c < kServiceClasses; ++c) {
+    page.add("chasqui_time_to_first_token_seconds", "Arrival to the first token, by class.",
+             waits[c].time_to_first_token_seconds, class_label(c));
+  }
+  for (std::size_t c = 0; c < kServiceClasses; ++c) {
+    page.add("chasqui_inter_token_seconds", "Time between two tokens of a request, by class.",
+             waits[c].inter_token_seconds, class_label(c));
+  }
   page.add("chasqui_time_per_output_token_seconds", "Mean time between tokens of a request.",
            time_per_output_token_seconds);
   page.add("chasqui_request_seconds", "Arrival to the end.", request_seconds);

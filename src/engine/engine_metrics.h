@@ -11,7 +11,7 @@ struct EngineMetrics {
   EngineMetrics() = default;
 
   Gauge requests_running;
-  Gauge requests_waiting;
+  Gauge requests_waiting[kServiceClasses];
   Counter requests_refused;
   Counter requests_finished[5];  // indexed by FinishReason
 
@@ -23,6 +23,12 @@ struct EngineMetrics {
   Counter decode_steps;
   Counter prefill_steps;
   Counter decode_failures;
+  Counter aborted_steps;
+  Gauge compute_threads;
+  Counter cut_decodes;
+  Counter preemptions;
+  Counter slot_moves;
+  Histogram step_prediction_ratio{{0.25, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 4}};
   Histogram decode_rows{Histogram::powers_of_two(256)};
   Histogram prefill_rows{Histogram::powers_of_two(4096)};
   Histogram decode_step_seconds{Histogram::latency_seconds()};
@@ -32,13 +38,21 @@ struct EngineMetrics {
   Counter generation_tokens;
   Counter slow_clients;
 
-  Histogram queue_seconds{Histogram::latency_seconds()};
+  // What clients of each class wait for.
+  struct Waits {
+    Histogram queue_seconds{Histogram::latency_seconds()};
+    Histogram time_to_first_token_seconds{Histogram::latency_seconds()};
+    Histogram inter_token_seconds{Histogram::latency_seconds()};
+  };
+  Waits waits[kServiceClasses];  // indexed by ServiceClass
   Histogram prefill_seconds{Histogram::latency_seconds()};
-  Histogram time_to_first_token_seconds{Histogram::latency_seconds()};
   Histogram time_per_output_token_seconds{Histogram::latency_seconds()};
   Histogram request_seconds{Histogram::latency_seconds()};
 
   void count_finished(const Event& event);
+  void count_token(const Event& event);
+  // `counter` becomes `total`, a count that somebody else keeps. One writer.
+  static void follow(Counter& counter, std::uint64_t total) { counter.add(total - counter.value()); }
   void add_to(MetricsPage& page) const;
 };
 

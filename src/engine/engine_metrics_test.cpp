@@ -24,12 +24,14 @@ Event ended(FinishReason reason, TokenCount completion) {
 
 TEST(EngineMetrics, AnEndIsCountedByItsReasonAndTimed) {
   EngineMetrics metrics;
-  metrics.count_finished(ended(FinishReason::deadline, 4));
+  Event event = ended(FinishReason::deadline, 4);
+  event.service_class = ServiceClass::background;
+  metrics.count_finished(event);
   EXPECT_EQ(metrics.requests_finished[static_cast<int>(FinishReason::deadline)].value(), 1u);
   EXPECT_EQ(metrics.requests_finished[static_cast<int>(FinishReason::stop)].value(), 0u);
-  EXPECT_DOUBLE_EQ(metrics.queue_seconds.sum(), 0.1);
+  EXPECT_DOUBLE_EQ(metrics.waits[2].queue_seconds.sum(), 0.1);
   EXPECT_DOUBLE_EQ(metrics.prefill_seconds.sum(), 0.2);
-  EXPECT_DOUBLE_EQ(metrics.time_to_first_token_seconds.sum(), 0.3);
+  EXPECT_DOUBLE_EQ(metrics.waits[2].time_to_first_token_seconds.sum(), 0.3);
   EXPECT_DOUBLE_EQ(metrics.request_seconds.sum(), 0.6);
   EXPECT_DOUBLE_EQ(metrics.time_per_output_token_seconds.sum(), 0.1) << "four tokens have three gaps";
 }
@@ -37,13 +39,24 @@ TEST(EngineMetrics, AnEndIsCountedByItsReasonAndTimed) {
 TEST(EngineMetrics, WhoSaidNothingHasNoTimeToTheFirstToken) {
   EngineMetrics metrics;
   metrics.count_finished(ended(FinishReason::cancelled, 0));
-  EXPECT_EQ(metrics.time_to_first_token_seconds.count(), 0u);
+  EXPECT_EQ(metrics.waits[1].time_to_first_token_seconds.count(), 0u);
   EXPECT_EQ(metrics.prefill_seconds.count(), 0u);
   EXPECT_EQ(metrics.time_per_output_token_seconds.count(), 0u);
   EXPECT_EQ(metrics.request_seconds.count(), 1u);
   metrics.count_finished(ended(FinishReason::length, 1));
-  EXPECT_EQ(metrics.time_to_first_token_seconds.count(), 1u);
+  EXPECT_EQ(metrics.waits[1].time_to_first_token_seconds.count(), 1u);
   EXPECT_EQ(metrics.time_per_output_token_seconds.count(), 0u) << "one token has no gap";
+}
+
+TEST(EngineMetrics, TheTimeBetweenTokensCountsFromTheSecondTokenOn) {
+  EngineMetrics metrics;
+  Event event;
+  event.service_class = ServiceClass::interactive;
+  metrics.count_token(event);
+  event.since_last = milliseconds(50);
+  metrics.count_token(event);
+  EXPECT_EQ(metrics.waits[0].inter_token_seconds.count(), 1u);
+  EXPECT_DOUBLE_EQ(metrics.waits[0].inter_token_seconds.sum(), 0.05);
 }
 
 TEST(EngineMetrics, ThePageIsWellFormedPrometheusText) {

@@ -140,7 +140,7 @@ TEST(Engine, AHundredRequestsLeaveNoCellBehindAndTheMetricsAddUp) {
     ASSERT_EQ(metrics.kv_cells_used.value(), 0);
     ASSERT_EQ(metrics.kv_slots_used.value(), 0);
     ASSERT_EQ(metrics.requests_running.value(), 0);
-    ASSERT_EQ(metrics.requests_waiting.value(), 0);
+    ASSERT_EQ(metrics.requests_waiting[1].value(), 0);
   }
   EXPECT_EQ(metrics.prompt_tokens.value(), prompt_tokens);
   EXPECT_EQ(metrics.generation_tokens.value(), tokens);
@@ -148,7 +148,7 @@ TEST(Engine, AHundredRequestsLeaveNoCellBehindAndTheMetricsAddUp) {
                 metrics.requests_finished[static_cast<int>(FinishReason::stop)].value(),
             100u);
   EXPECT_EQ(metrics.request_seconds.count(), 100u);
-  EXPECT_EQ(metrics.time_to_first_token_seconds.count(), 90u) << "ten were asked for no token";
+  EXPECT_EQ(metrics.waits[1].time_to_first_token_seconds.count(), 90u) << "ten were asked for no token";
   EXPECT_EQ(metrics.requests_refused.value(), 0u);
 }
 

@@ -42,6 +42,40 @@ TEST(EngineEnd, WaitsForTheStepThatRuns) {
   EXPECT_TRUE(ended);
 }
 
+TEST(EngineLeaving, WhoeverIsAloneInAPrefillStepTakesItAlong) {
+  StepGate gate;
+  ClientConfig config;
+  config.gate = &gate;
+  FakeClient client(config);
+  const RequestPtr leaving = client.submit("a question that nobody waits for any more", -1, endless);
+  gate.wait_inside(1);
+  client.engine.cancel(leaving->id);
+  gate.open();
+  client.read_to_end(leaving);
+  EXPECT_EQ(client.of(leaving).last.reason, FinishReason::cancelled);
+  EXPECT_EQ(client.engine.metrics().aborted_steps.value(), 1u);
+  EXPECT_EQ(client.engine.metrics().prompt_tokens.value(), 0u);
+
+  const RequestPtr next = client.submit("the next question", 5);
+  client.read_to_end(next);
+  EXPECT_EQ(client.of(next).tokens, answer_alone(*next).tokens);
+  EXPECT_EQ(client.engine.metrics().aborted_steps.value(), 1u) << "the flag was cleared";
+}
+
+TEST(EngineLeaving, SomebodyElsesCancelCutsNoStep) {
+  StepGate gate;
+  ClientConfig config;
+  config.gate = &gate;
+  FakeClient client(config);
+  const RequestPtr first = client.submit("the first question", 5);
+  const RequestPtr second = client.submit("another one", 5);
+  gate.wait_inside(1);
+  client.engine.cancel(RequestId{first->id.value + second->id.value});
+  gate.open();
+  client.read_to_end();
+  EXPECT_EQ(client.engine.metrics().aborted_steps.value(), 0u);
+}
+
 TEST(EngineEnd, AnInboxFullOfCancelsDoesNotKeepItFromEnding) {
   StepGate gate;
   ClientConfig config;

@@ -5,6 +5,7 @@ namespace chasqui {
 void Runner::run(const Batch& batch, BatchResult& result) {
   result.clear();
   for (const SlotId slot : batch.trims) model_.trim(slot, 0);
+  for (const SlotMove& move : batch.moves) model_.move(move.from, move.to);
   const TimePoint started = clock_.now();
   result.status = model_.decode(batch);
   result.compute = clock_.now() - started;

@@ -1,8 +1,24 @@
 #include "engine/worker.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 
 namespace chasqui {
+namespace {
+
+// Prompt tokens that a batch computes; decode batches have some too.
+std::uint64_t prompt_rows(const Batch& batch) {
+  std::int64_t rows = 0;
+  for (const BatchPart& part : batch.parts) {
+    const auto prompt = static_cast<TokenCount>(part.request->prompt.size());
+    const TokenCount first = batch.rows[static_cast<std::size_t>(part.first_row)].position;
+    rows += std::clamp(prompt - first, 0, part.rows);
+  }
+  return static_cast<std::uint64_t>(rows);
+}
+
+}  // namespace
 
 Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoard& load, EngineMetrics& metrics)
     : clock_(clock),
@@ -21,7 +37,15 @@ Worker::~Worker() {
   std::vector<Command> last;
   last.emplace_back(StopCommand{});
   inbox_.push_all(last);  // an inbox that is full of cancels must not keep us from stopping
+  model_->request_abort();
   thread_.join();
+}
+
+bool Worker::cancel(RequestId id) {
+  const bool posted = post(CancelCommand{id});
+  // Should the step end meanwhile, the next one is cut in vain, and planned again.
+  if (reading_.load(std::memory_order_acquire) == id.value) model_->request_abort();
+  return posted;
 }
 
 TimePoint Worker::last_progress() const { return TimePoint(Duration(last_progress_.load(std::memory_order_relaxed))); }
@@ -31,7 +55,7 @@ void Worker::run() {
     take_in(scheduler_.idle() ? Wait::yes : Wait::no);  // submit, cancel, stop
     scheduler_.next_batch(clock_.now(), batch_);        // decides, reserves
     if (!batch_.empty()) {
-      runner_.run(batch_, result_);        // decode, sample, text, stop strings
+      compute();                           // decode, sample, text, stop strings
       scheduler_.commit(batch_, result_);  // the only writer of sequences
       count_step();
     }
@@ -63,14 +87,29 @@ void Worker::take_in(Wait wait) {
   }
 }
 
+void Worker::compute() {
+  const bool one_prompt = batch_.kind == Batch::Kind::prefill && batch_.parts.size() == 1;
+  model_->clear_abort();
+  reading_.store(one_prompt ? batch_.parts.front().request->id.value : 0, std::memory_order_release);
+  runner_.run(batch_, result_);
+  reading_.store(0, std::memory_order_release);
+}
+
 void Worker::deliver() {
   scheduler_.take_events(events_);
-  load_.write(scheduler_.load());
+  metrics_.follow(metrics_.preemptions, scheduler_.preemptions());
+  metrics_.follow(metrics_.slot_moves, scheduler_.moves());
+  const ComputeStats compute = model_->compute_stats();
+  metrics_.compute_threads.set(compute.threads);
+  metrics_.follow(metrics_.cut_decodes, compute.cuts);
   metrics_.requests_running.set(static_cast<std::int64_t>(scheduler_.running()));
-  metrics_.requests_waiting.set(static_cast<std::int64_t>(scheduler_.waiting()));
+  const Load load = scheduler_.load();
+  load_.write(load);
+  for (std::size_t c = 0; c < kServiceClasses; ++c) metrics_.requests_waiting[c].set(load.waiting[c]);
   metrics_.kv_cells_used.set(scheduler_.ledger().cells_used());
   metrics_.kv_slots_used.set(scheduler_.ledger().slots_used());
   for (Event& event : events_) {
+    if (event.kind == Event::Kind::text) metrics_.count_token(event);
     if (event.kind != Event::Kind::finished) continue;
     event.text = runner_.close(event.request);
     metrics_.count_finished(event);
@@ -80,9 +119,11 @@ void Worker::deliver() {
 
 void Worker::count_step() {
   const auto rows = static_cast<std::uint64_t>(batch_.rows.size());
-  if (result_.status != DecodeStatus::ok) {
+  if (result_.status == DecodeStatus::aborted) {
+    metrics_.aborted_steps.add();
+  } else if (result_.status != DecodeStatus::ok) {
     metrics_.decode_failures.add();
-    // no_room would be a bug of the ledger, which has promised these cells.
+    // no_room would be a bug of the ledger, which has reserved these cells.
     const bool ledger = result_.status == DecodeStatus::no_room;
     log_error("a batch failed", {{"rows", rows}, {"reason", ledger ? "no room in the KV cache" : "the model gave up"}});
   } else if (batch_.kind == Batch::Kind::decode) {
@@ -91,10 +132,13 @@ void Worker::count_step() {
     metrics_.decode_step_seconds.observe(to_seconds(result_.compute));
   } else {
     metrics_.prefill_steps.add();
-    metrics_.prompt_tokens.add(rows);
     metrics_.prefill_rows.observe(static_cast<double>(rows));
     metrics_.prefill_step_seconds.observe(to_seconds(result_.compute));
   }
+  if (result_.status == DecodeStatus::ok && batch_.predicted > Duration::zero()) {
+    metrics_.step_prediction_ratio.observe(to_seconds(result_.compute) / to_seconds(batch_.predicted));
+  }
+  if (result_.status == DecodeStatus::ok) metrics_.prompt_tokens.add(prompt_rows(batch_));
   metrics_.generation_tokens.add(result_.samples.size());
 }
 

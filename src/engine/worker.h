@@ -47,6 +47,8 @@ class Worker {
 
   // Any thread. False when the inbox is full, which its size rules out for one submit and one cancel per request.
   bool post(Command command) { return inbox_.push(std::move(command)); }
+  // The same for a cancel; when the running step reads nothing but this request's prompt, the step ends at once.
+  bool cancel(RequestId id);
 
   // Any thread: when the worker last finished a step or went to sleep with nothing to do; kNever while it sleeps.
   TimePoint last_progress() const;
@@ -54,6 +56,7 @@ class Worker {
  private:
   void run();
   void take_in(Wait wait);
+  void compute();
   void deliver();
   void count_step();
 
@@ -63,6 +66,7 @@ class Worker {
   EngineMetrics& metrics_;
   Mailbox<Command> inbox_;
   std::atomic<TimePoint::rep> last_progress_;
+  std::atomic<std::uint64_t> reading_{0};  // the request whose prompt is all that the running step computes; 0: none
 
   // Worker thread only.
   const std::unique_ptr<Model> model_;

@@ -50,7 +50,7 @@ TEST(Worker, EveryRequestInsideGetsItsEndWhenTheWorkerStops) {
   EXPECT_GE(signals, 20);
   EXPECT_EQ(metrics.kv_cells_used.value(), 0);
   EXPECT_EQ(metrics.requests_running.value(), 0);
-  EXPECT_EQ(metrics.requests_waiting.value(), 0);
+  EXPECT_EQ(metrics.requests_waiting[1].value(), 0);
 }
 
 }  // namespace

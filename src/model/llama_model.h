@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -23,7 +24,9 @@ namespace chasqui {
 class LlamaModel final : public Model {
  public:
   // What shape() says may differ from the configuration: libllama rounds contexts to multiples of 256 cells.
-  static Result<std::unique_ptr<LlamaModel>> make(WeightsPtr weights, const ModelConfig& config);
+  // `clock` outlives the model; without one it is the real one.
+  static Result<std::unique_ptr<LlamaModel>> make(WeightsPtr weights, const ModelConfig& config,
+                                                  const Clock* clock = nullptr);
 
   ~LlamaModel() override;
   LlamaModel(const LlamaModel&) = delete;
@@ -33,38 +36,54 @@ class LlamaModel final : public Model {
   DecodeStatus decode(const Batch& batch) override;
   std::span<float> logits(std::int32_t row) override;
   void trim(SlotId slot, TokenCount keep) override;
-
-  // Ends the running decode, and every later one, within milliseconds with DecodeStatus::aborted, until cleared.
-  // Without effect on models that cannot trim anywhere: their state could not be brought back.
-  void request_abort() { abort_.store(true, std::memory_order_relaxed); }
-  void clear_abort() { abort_.store(false, std::memory_order_relaxed); }
-
-  // Compute threads of the last decode; 0 when they do not vary (ModelConfig::adapt_threads).
-  std::int32_t threads() const { return threads_; }
+  void move(SlotId from, SlotId to) override;
+  void request_abort() override { abort_.store(true, std::memory_order_relaxed); }
+  void clear_abort() override { abort_.store(false, std::memory_order_relaxed); }
+  ComputeStats compute_stats() const override { return {threads_, cuts_}; }
 
   const LlamaWeights& weights() const { return *weights_; }
 
  private:
-  explicit LlamaModel(WeightsPtr weights);
+  // Numbers of threads have pools of their own, because the threads of a pool that have nothing to do spin too.
+  struct Pool {
+    std::int32_t threads = 0;
+    ggml_threadpool* pool = nullptr;
+  };
+
+  LlamaModel(WeightsPtr weights, const Clock& clock);
   Result<void> open(const ModelConfig& config);
+  void make_arrays();
   Result<void> warm_up();
+  Batch warm_up_batch(std::int32_t rows) const;
+  Duration measure_threads(const Batch& batch, Duration first, TimePoint end, std::string& text);
   llama_batch fill_arrays(const Batch& batch);
+  ThreadPlan plan(const Batch& batch);
   void use_threads(std::int32_t threads);
+  DecodeStatus decode_as(ThreadPlan plan, const Batch& batch);
+  int compute(const llama_batch& arrays, const ThreadPlan& plan, TimePoint start);
+  static bool should_end(void* model);
   DecodeStatus finish(int status, const Batch& batch);
   void roll_back(const Batch& batch);
 
   // Constant after make().
   const WeightsPtr weights_;
+  const Clock& clock_;
   ModelShape shape_;
   llama_context* context_ = nullptr;
-  ggml_threadpool* pool_ = nullptr;
-  RealClock clock_;
+  std::int32_t fixed_one_row_ = 1;    // compute threads where there is no choice
+  std::int32_t fixed_more_rows_ = 1;  // … for more than one row
+  std::uint32_t polling_ = 0;
 
   std::atomic<bool> abort_{false};
-  // With ModelConfig::adapt_threads: for batches of one row and for larger ones.
-  std::optional<ThreadChoice> one_row_;
-  std::optional<ThreadChoice> more_rows_;
-  std::int32_t threads_ = 0;  // of the last decode
+  // Of the running decode.
+  TimePoint deadline_ = kNever;
+  bool cut_ = false;                // it was ended at the deadline
+  std::atomic<bool> ended_{false};  // … or on request: what libllama says about it is no error
+
+  std::optional<ThreadChoice> choice_;  // with ModelConfig::adapt_threads
+  std::vector<Pool> pools_;             // those that were needed so far
+  std::int32_t threads_ = 0;            // of the last decode
+  std::uint64_t cuts_ = 0;
 
   // The llama_batch of the running decode, as wide as rows_max.
   std::vector<std::int32_t> tokens_;
@@ -73,6 +92,7 @@ class LlamaModel final : public Model {
   std::vector<std::int32_t> slot_counts_;
   std::vector<std::int32_t*> slot_pointers_;
   std::vector<std::int8_t> outputs_;
+  std::vector<std::uint8_t> moving_;  // the state of a slot on its way to another
 };
 
 }  // namespace chasqui

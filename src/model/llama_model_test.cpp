@@ -99,6 +99,21 @@ TEST(LlamaModel, TrimmingForgets) {
   EXPECT_LT(difference(first, run(*model, 1, 0, prompt)), kClose);
 }
 
+TEST(LlamaModel, AMovedSlotGoesOnElsewhereAndLeavesNothingBehind) {
+  for (const bool unified : {false, true}) {
+    auto model = make({.slots = 4, .unified = unified});
+    EXPECT_EQ(model->shape().dense_slots, !unified);
+    const std::vector<Token> prompt = tokens();
+    const auto length = static_cast<TokenCount>(prompt.size());
+    const std::vector<float> stays = run(*model, 0, 0, prompt);
+    const std::vector<float> moves = run(*model, 3, 0, prompt);
+    model->move(SlotId{3}, SlotId{1});
+    EXPECT_EQ(greedy(*model, 1, length, moves, 12), greedy(*model, 0, length, stays, 12));
+    // The slot that was left is empty, and may be used at once.
+    EXPECT_LT(difference(moves, run(*model, 3, 0, prompt)), kClose);
+  }
+}
+
 TEST(LlamaModel, SlotsDoNotMix) {
   for (bool unified : {false, true}) {
     auto model = make({.slots = 3, .unified = unified});
@@ -137,11 +152,95 @@ TEST(LlamaModel, OtherKvTypesWork) {
 TEST(LlamaModel, TwoThreadsComputeTheSameAsOne) {
   const std::vector<Token> prompt = tokens("Two threads.");
   auto one = make({.slots = 1});
-  EXPECT_EQ(one->threads(), 1);
+  EXPECT_EQ(one->compute_stats().threads, 1);
   auto two = LlamaModel::make(test_weights(), {.slots = 1, .cells = 256, .threads = 2, .warm_up = false});
   ASSERT_TRUE(two) << two.error().message;
   EXPECT_LT(difference(run(*one, 0, 0, prompt), run(**two, 0, 0, prompt)), kClose);
-  EXPECT_EQ((*two)->threads(), 2);
+  EXPECT_EQ((*two)->compute_stats().threads, 2);
+}
+
+// Each look at it takes as long as it is told to: so long is each operation of a decode.
+class SteppingClock final : public Clock {
+ public:
+  TimePoint now() const override { return now_ += step; }
+  std::int64_t unix_seconds() const override { return 0; }
+
+  Duration step = microseconds(1);
+
+ private:
+  mutable TimePoint now_{};
+};
+
+TEST(LlamaModel, ADecodeThatIsCutIsComputedAgain) {
+  for (const bool unified : {false, true}) {
+    auto expected = make({.slots = 2, .unified = unified});
+    SteppingClock clock;
+    const ModelConfig config{.slots = 2, .cells = 512, .unified = unified, .threads = 2, .warm_up = false};
+    auto made = LlamaModel::make(test_weights(), config, &clock);
+    ASSERT_TRUE(made) << made.error().message;
+    LlamaModel& model = **made;
+    const std::vector<Token> prompt = tokens();
+    const auto length = static_cast<TokenCount>(prompt.size());
+    for (const std::int32_t slot : {0, 1}) {
+      EXPECT_LT(difference(run(*expected, slot, 0, prompt), run(model, slot, 0, prompt)), kClose);
+    }
+    // Both slots in one batch, which the next operation ends: it is a second late.
+    Batch batch;
+    add_rows(batch, 0, length, prompt);
+    add_rows(batch, 1, length, prompt);
+    EXPECT_EQ(model.compute_stats().cuts, 0);
+    clock.step = seconds(1);
+    ASSERT_EQ(model.decode(batch), DecodeStatus::ok);
+    EXPECT_EQ(model.compute_stats().cuts, 1);
+    EXPECT_EQ(model.compute_stats().threads, 1);
+    ASSERT_EQ(expected->decode(batch), DecodeStatus::ok);
+    for (const std::int32_t row : {length - 1, 2 * length - 1}) {
+      EXPECT_LT(difference(copy(expected->logits(row)), copy(model.logits(row))), kClose);
+    }
+    EXPECT_LT(difference(run(*expected, 1, 2 * length, prompt), run(model, 1, 2 * length, prompt)), kClose);
+  }
+}
+
+TEST(LlamaModel, ARealAbortWinsOverACut) {
+  SteppingClock clock;
+  auto made = LlamaModel::make(test_weights(), {.slots = 1, .cells = 512, .threads = 2, .warm_up = false}, &clock);
+  ASSERT_TRUE(made) << made.error().message;
+  const std::vector<Token> prompt = tokens();
+  run(**made, 0, 0, prompt);
+  clock.step = seconds(1);
+  (*made)->request_abort();
+  Batch batch;
+  add_rows(batch, 0, static_cast<TokenCount>(prompt.size()), prompt);
+  EXPECT_EQ((*made)->decode(batch), DecodeStatus::aborted);
+  EXPECT_EQ((*made)->compute_stats().cuts, 0);
+  (*made)->clear_abort();
+  EXPECT_EQ((*made)->decode(batch), DecodeStatus::ok);
+}
+
+TEST(LlamaModel, FixedThreadsStayAsTheyAre) {
+  SteppingClock clock;
+  const ModelConfig config{
+      .slots = 1, .cells = 512, .threads = 1, .threads_batch = 2, .adapt_threads = false, .warm_up = false};
+  auto made = LlamaModel::make(test_weights(), config, &clock);
+  ASSERT_TRUE(made) << made.error().message;
+  const std::vector<Token> prompt = tokens();
+  run(**made, 0, 0, prompt);
+  EXPECT_EQ((*made)->compute_stats().threads, 2);
+  clock.step = seconds(1);
+  const auto length = static_cast<TokenCount>(prompt.size());
+  run(**made, 0, length, std::span(prompt).first(1));
+  EXPECT_EQ((*made)->compute_stats().threads, 1);
+  run(**made, 0, length + 1, prompt);
+  EXPECT_EQ((*made)->compute_stats().threads, 2);
+  EXPECT_EQ((*made)->compute_stats().cuts, 0);
+}
+
+TEST(LlamaModel, WarmUpLeavesNothingBehind) {
+  auto expected = make({.slots = 1});
+  auto warm = LlamaModel::make(test_weights(), {.slots = 1, .cells = 512, .threads = 2});
+  ASSERT_TRUE(warm) << warm.error().message;
+  const std::vector<Token> prompt = tokens();
+  EXPECT_LT(difference(run(*expected, 0, 0, prompt), run(**warm, 0, 0, prompt)), kClose);
 }
 
 TEST(LlamaModel, NoRoomChangesNothing) {

@@ -2,6 +2,7 @@
 // SimModel (no weights, programmable speed). Owned by one worker and used on its thread only.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -13,15 +14,22 @@ namespace chasqui {
 // Constant after construction.
 struct ModelShape {
   TokenCount vocabulary = 0;
-  std::int32_t slots = 0;        // sequences that can be in the context at once
-  TokenCount cells = 0;          // KV positions of the whole context
-  TokenCount cells_per_slot = 0; // a sequence can be this long (all of `cells` when unified)
-  std::int32_t rows_max = 0;     // rows of one Batch
-  std::int32_t outputs_max = 0;  // … of which can be output rows; at least `slots`
-  bool unified = false;          // one pool of cells, instead of one stream per slot
+  std::int32_t slots = 0;         // sequences that can be in the context at once
+  TokenCount cells = 0;           // KV positions of the whole context
+  TokenCount cells_per_slot = 0;  // a sequence can be this long (all of `cells` when unified)
+  std::int32_t rows_max = 0;      // rows of one Batch
+  std::int32_t outputs_max = 0;   // … of which can be output rows; at least `slots`
+  bool unified = false;           // one pool of cells, instead of one stream per slot
+  bool dense_slots = false;       // a batch is computed in one pass only when its slots are adjacent
   // False for recurrent and hybrid models, whose memory is a state: trim() then takes 0 or the whole length only, and
   // a decode that fails empties the slots of its batch.
   bool trims_anywhere = true;
+};
+
+// How the computing goes, for metrics.
+struct ComputeStats {
+  std::int32_t threads = 0;  // compute threads of the last decode; 0: nothing is known
+  std::uint64_t cuts = 0;    // decodes that were ended because the threads waited for each other, and computed again
 };
 
 class Model {
@@ -40,6 +48,16 @@ class Model {
 
   // Forgets the positions of `slot` from `keep` on; keep == 0 empties it.
   virtual void trim(SlotId slot, TokenCount keep) = 0;
+
+  // What `from` holds is in `to` afterwards, and `from` is empty. REQUIRES: `to` is empty.
+  virtual void move(SlotId from, SlotId to) = 0;
+
+  // Any thread: ends the running decode, and every later one, within milliseconds with DecodeStatus::aborted, until
+  // cleared. Without effect on models that cannot be brought back to where they were.
+  virtual void request_abort() = 0;
+  virtual void clear_abort() = 0;
+
+  virtual ComputeStats compute_stats() const { return {}; }
 };
 
 }  // namespace chasqui

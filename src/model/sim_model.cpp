@@ -62,6 +62,7 @@ DecodeStatus SimModel::decode(const Batch& batch) {
   const Duration row_cost = batch.kind == Batch::Kind::decode ? options_.decode_row : options_.prefill_row;
   if (options_.spend) options_.spend(options_.step + rows * row_cost);
   if (decodes_ == fail_at_) return fail_status_;
+  if (abort_.load(std::memory_order_relaxed)) return DecodeStatus::aborted;
   if (!fits(batch)) return DecodeStatus::no_room;
 
   const auto width = static_cast<std::size_t>(shape_.vocabulary);
@@ -121,6 +122,11 @@ void SimModel::trim(SlotId id, TokenCount keep) {
   cells_used_ -= size - keep;
   slot.tokens.resize(static_cast<std::size_t>(keep));
   slot.hashes.resize(static_cast<std::size_t>(keep));
+}
+
+void SimModel::move(SlotId from, SlotId to) {
+  CHECK(slot_of(to).tokens.empty(), "a move into a slot that holds something");
+  std::swap(slot_of(from), slot_of(to));
 }
 
 void SimModel::fail_decode(std::uint64_t calls, DecodeStatus status) {

@@ -8,6 +8,7 @@
 // message is "say: TEXT" is answered with TEXT.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -41,6 +42,10 @@ class SimModel final : public Model {
   DecodeStatus decode(const Batch& batch) override;
   std::span<float> logits(std::int32_t row) override;
   void trim(SlotId slot, TokenCount keep) override;
+  void move(SlotId from, SlotId to) override;
+  // The time of the step is spent all the same.
+  void request_abort() override { abort_.store(true, std::memory_order_relaxed); }
+  void clear_abort() override { abort_.store(false, std::memory_order_relaxed); }
 
   // The decode() that is the `calls`-th from now (1: the next one) returns `status` and changes nothing.
   void fail_decode(std::uint64_t calls, DecodeStatus status);
@@ -73,6 +78,7 @@ class SimModel final : public Model {
   std::vector<Token> assistant_;  // "assistant\n"
   std::vector<Token> user_says_;  // "user\nsay:"
 
+  std::atomic<bool> abort_{false};
   std::vector<Slot> slots_;
   TokenCount cells_used_ = 0;
   std::vector<float> logits_;         // a row of the vocabulary for each row of a batch

@@ -12,7 +12,29 @@ constexpr double kNewShare = 0.25;  // weight of the newest observation
 // One slow decode is not the end of the world: no observation counts for more than this many times the best cost.
 constexpr double kWorst = 8.0;
 // A trial that lost time is followed by this many times as much time without one, so trials cost 2 %.
-constexpr int kTrialPause = 50;
+constexpr double kTrialPause = 50;
+
+// A step that takes this many times what is expected is being strangled: it is cut, or, if it ended before that, it
+// was the last one with so many threads. The least seconds are what a busy but fair machine may take from any step.
+constexpr double kCutTimes = 3.0;
+constexpr double kCutLeast = 0.020;
+constexpr double kSlowTimes = 2.5;
+constexpr double kSlowLeast = 0.010;
+
+// A higher ceiling is kept when the step took at most so many times what the lower one takes, and its trial is cut at a
+// little more: whether more threads gain anything is for each load to find out.
+constexpr double kRaiseTimes = 1.25;
+constexpr double kRaiseLeast = 0.002;
+constexpr double kRaiseCutTimes = 1.5;
+constexpr double kRaiseCutLeast = 0.005;
+constexpr Duration kPauseLeast = milliseconds(250);
+constexpr Duration kPauseMost = seconds(8);
+// … but trials that fail take at most a twentieth of the time.
+constexpr double kRaisePause = 20;
+
+// Attention makes deep rows dearer than shallow ones. Every this many cells count as much as all the rest of a row,
+// which is more than they cost in models of any size: a deep step must not look strangled.
+constexpr double kDepth = 512;
 
 std::vector<std::int32_t> halvings(std::int32_t most) {
   std::vector<std::int32_t> numbers;
@@ -20,52 +42,201 @@ std::vector<std::int32_t> halvings(std::int32_t most) {
   return numbers;
 }
 
+Duration to_duration(double spent) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(spent));
+}
+
+double mean_position(const Batch& batch) {
+  double sum = 0;
+  for (const Row& row : batch.rows) sum += row.position;
+  return sum / static_cast<double>(std::max<std::size_t>(batch.rows.size(), 1));
+}
+
 }  // namespace
 
-ThreadChoice::ThreadChoice(std::int32_t most) : numbers_(halvings(most)) {
+ThreadChoice::ThreadChoice(std::int32_t one_row, std::int32_t more_rows)
+    : one_row_(halvings(one_row)),
+      more_rows_(halvings(more_rows)),
+      most_(std::max(one_row_.front(), more_rows_.front())),
+      ceiling_(most_) {
   for (auto& sizes : loads_) {
-    for (Load& load : sizes) load.costs.assign(numbers_.size(), 0.0);
+    for (std::size_t size = 0; size < kSizes; ++size) {
+      sizes[size].numbers = size == 0 ? one_row_ : more_rows_;
+      sizes[size].costs.assign(sizes[size].numbers.size(), 0.0);
+    }
   }
 }
 
-// The best number, or one of its neighbours when its trial is due.
-std::size_t ThreadChoice::pick(const Load& load, TimePoint now) const {
-  if (load.costs[load.best] == 0) return load.best;
-  if (load.best + 1 < numbers_.size() && now >= load.next_fewer) return load.best + 1;
-  if (load.best > 0 && now >= next_more_) return load.best - 1;
-  return load.best;
+ThreadChoice::Load& ThreadChoice::load_of(const Batch& batch) {
+  const std::size_t rows = std::max<std::size_t>(batch.rows.size(), 1);
+  const auto size = std::min<std::size_t>(std::bit_width(rows - 1), kSizes - 1);
+  rows_ = static_cast<double>(rows);
+  depth_ = mean_position(batch);
+  return loads_[batch.kind == Batch::Kind::decode ? 0 : 1][size];
 }
 
-std::int32_t ThreadChoice::choose(Batch::Kind kind, std::size_t rows, TimePoint now) {
-  rows_ = std::max<std::size_t>(rows, 1);
-  const auto size = std::min<std::size_t>(std::bit_width(rows_ - 1), kSizes - 1);
-  Load& load = loads_[kind == Batch::Kind::decode ? 0 : 1][size];
+ThreadPlan ThreadChoice::choose(const Batch& batch, TimePoint now) {
+  Load& load = load_of(batch);
   // What was best for the batch before is the first guess for one of a new kind.
-  if (load_ != nullptr && load.costs[load.best] == 0) load.best = load_->best;
+  if (load_ != nullptr && load.costs[load.best] == 0) {
+    const std::int32_t before = load_->numbers[load_->best];
+    load.best = 0;
+    if (before != load_->numbers.front()) {
+      while (load.numbers[load.best] > before) ++load.best;
+    }
+  }
   load_ = &load;
-  chosen_ = pick(load, now);
-  return numbers_[chosen_];
+  pick(now);
+  // A decode step is short. Others try a higher ceiling only where there is no such step for long.
+  if (trial_ == Trial::ceiling && batch.kind != Batch::Kind::decode && now < next_raise_ + pause_) {
+    trial_ = Trial::none;
+    ++chosen_;
+  }
+  return plan();
+}
+
+void ThreadChoice::forget(const Batch& batch) { std::ranges::fill(load_of(batch).costs, 0.0); }
+
+ThreadPlan ThreadChoice::choose_exactly(const Batch& batch, std::int32_t threads) {
+  load_ = &load_of(batch);
+  const auto found = std::ranges::find(load_->numbers, threads);
+  CHECK(found != load_->numbers.end(), "a number of threads that is no choice");
+  chosen_ = static_cast<std::size_t>(found - load_->numbers.begin());
+  trial_ = Trial::none;
+  return plan();
+}
+
+// The best number below the ceiling, or one of its neighbours when its trial is due.
+void ThreadChoice::pick(TimePoint now) {
+  const Load& load = *load_;
+  chosen_ = load.best;
+  trial_ = Trial::none;
+  while (load.numbers[chosen_] > ceiling_) ++chosen_;
+  if (load.costs[chosen_] == 0) return;
+  if (chosen_ > 0 && load.numbers[chosen_ - 1] > ceiling_ && now >= next_raise_) {
+    trial_ = Trial::ceiling;
+    --chosen_;
+  } else if (chosen_ != load.best) {
+    return;
+  } else if (chosen_ + 1 < load.numbers.size() && now >= load.next_fewer) {
+    trial_ = Trial::fewer;
+    ++chosen_;
+  } else if (chosen_ > 0 && load.numbers[chosen_ - 1] <= ceiling_ && now >= next_more_) {
+    trial_ = Trial::more;
+    --chosen_;
+  }
+}
+
+// Seconds for a row, rather too much than too little; 0: nothing is known.
+double ThreadChoice::expect(const Load& load, std::int32_t threads) const {
+  double least = 0;
+  for (std::size_t i = 0; i < load.costs.size(); ++i) {
+    if (load.costs[i] == 0) continue;
+    if (load.numbers[i] == threads) return load.costs[i];
+    // Fewer threads take longer, at most in proportion; more take no longer on free cores.
+    const double cost = load.costs[i] * std::max(1.0, static_cast<double>(load.numbers[i]) / threads);
+    least = least == 0 ? cost : std::min(least, cost);
+  }
+  return least;
+}
+
+// Seconds for the batch. What was never seen takes at most what a larger batch takes, or many small ones.
+double ThreadChoice::expect(std::int32_t threads) const {
+  const auto deeper = [this](const Load& load) { return std::max(1.0, (depth_ + kDepth) / (load.depth + kDepth)); };
+  if (const double cost = expect(*load_, threads); cost > 0) return cost * rows_ * deeper(*load_);
+  double least = 0;
+  for (const auto& sizes : loads_) {
+    for (std::size_t size = 0; size < kSizes; ++size) {
+      const double cost = expect(sizes[size], threads);
+      if (cost == 0) continue;
+      const double rows = std::max(rows_, static_cast<double>(std::size_t{1} << size));
+      const double all = cost * rows * deeper(sizes[size]);
+      least = least == 0 ? all : std::min(least, all);
+    }
+  }
+  return least;
+}
+
+ThreadPlan ThreadChoice::plan() {
+  const std::int32_t threads = load_->numbers[chosen_];
+  expected_ = expect(threads);
+  if (threads == 1 || expected_ == 0) return {threads, Duration::max()};
+  if (trial_ == Trial::ceiling) {
+    const double lower = expect(load_->numbers[chosen_ + 1]);
+    return {threads, to_duration(std::max(kRaiseCutTimes * lower, kRaiseCutLeast))};
+  }
+  return {threads, to_duration(std::max(kCutTimes * expected_, kCutLeast))};
 }
 
 void ThreadChoice::observe(Duration took, TimePoint now) {
   CHECK(load_ != nullptr, "observe() without choose()");
-  Load& load = *load_;
   const double spent = to_seconds(took);
+  const bool meet = load_->numbers[chosen_] > 1;
+  if (trial_ == Trial::ceiling) return finish_ceiling_trial(spent, false, now);
+  if (trial_ == Trial::none && meet && expected_ > 0 && spent > std::max(kSlowTimes * expected_, kSlowLeast)) {
+    return lower_ceiling(now);
+  }
+  learn(spent, now);
+}
+
+void ThreadChoice::learn(double spent, TimePoint now) {
+  Load& load = *load_;
   const double best = load.costs[load.best];
-  double cost = spent / static_cast<double>(rows_);
+  double cost = spent / rows_;
   if (best > 0) cost = std::min(cost, kWorst * best);
   double& smooth = load.costs[chosen_];
+  load.depth += (smooth > 0 ? kNewShare : 1.0) * (depth_ - load.depth);
   smooth = smooth > 0 ? smooth + kNewShare * (cost - smooth) : cost;
 
-  if (chosen_ != load.best) {
+  if (trial_ != Trial::none) {
     // Without a pause when it won: it may be the better choice from now on.
-    const double lost = std::max(spent - best * static_cast<double>(rows_), 0.0);
-    const auto pause = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(kTrialPause * lost));
-    (chosen_ > load.best ? load.next_fewer : next_more_) = now + pause;
+    const double lost = std::max(spent - best * rows_, 0.0);
+    (trial_ == Trial::fewer ? load.next_fewer : next_more_) = now + to_duration(kTrialPause * lost);
   }
   for (std::size_t i = 0; i < load.costs.size(); ++i) {
-    if (load.costs[i] > 0 && load.costs[i] < load.costs[load.best]) load.best = i;
+    if (load.costs[i] == 0) continue;
+    if (load.costs[load.best] == 0 || load.costs[i] < load.costs[load.best]) load.best = i;
   }
+}
+
+ThreadPlan ThreadChoice::cut(Duration spent, TimePoint now) {
+  CHECK(load_ != nullptr && load_->numbers[chosen_] > 1, "nothing to cut");
+  switch (trial_) {
+    case Trial::ceiling: finish_ceiling_trial(to_seconds(spent), true, now); break;
+    case Trial::more: learn(to_seconds(spent), now); break;
+    default: lower_ceiling(now);
+  }
+  trial_ = Trial::none;
+  ++chosen_;
+  while (load_->numbers[chosen_] > ceiling_) ++chosen_;
+  return plan();
+}
+
+void ThreadChoice::finish_ceiling_trial(double spent, bool cut, TimePoint now) {
+  const double lower = expect(load_->numbers[chosen_ + 1]);
+  if (cut || spent > std::max(kRaiseTimes * lower, kRaiseLeast)) {
+    pause_ = std::min(2 * pause_, kPauseMost);
+    next_raise_ = now + std::max(pause_, to_duration(kRaisePause * spent));
+    return;
+  }
+  ceiling_ = load_->numbers[chosen_];
+  next_raise_ = now;
+  if (ceiling_ == most_) calm_since_ = now;
+  // What was learned before may be out of date; this is not.
+  load_->costs[chosen_] = 0;
+  trial_ = Trial::none;
+  learn(spent, now);
+}
+
+void ThreadChoice::lower_ceiling(TimePoint now) {
+  const bool was_calm = ceiling_ == most_;
+  if (was_calm) {
+    // A calm that was shorter than the pause before it was none.
+    const bool again = now - calm_since_ < pause_;
+    pause_ = again ? std::min(2 * pause_, kPauseMost) : kPauseLeast;
+  }
+  ceiling_ = load_->numbers[chosen_ + 1];
+  next_raise_ = now + pause_;
 }
 
 }  // namespace chasqui

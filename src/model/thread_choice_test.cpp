@@ -1,5 +1,6 @@
 #include "model/thread_choice.h"
 
+#include <algorithm>
 #include <functional>
 
 #include <gtest/gtest.h>
@@ -10,24 +11,31 @@ namespace {
 using Cost = std::function<Duration(std::int32_t threads, int step)>;
 
 struct Outcome {
-  int right = 0;  // steps with the expected number of threads
+  int right = 0;  // steps that were computed with the expected number of threads, uncut
   int last_wrong = -1;
+  int cuts = 0;
   Duration spent{};
+  Duration longest{};  // step, with what was cut of it
 };
 
 class World {
  public:
-  explicit World(std::int32_t most) : choice_(most) {}
+  explicit World(std::int32_t most) : choice_(most, most) {}
+  World(std::int32_t one_row, std::int32_t more_rows) : choice_(one_row, more_rows) {}
 
-  Outcome run(int steps, std::int32_t expected, const Cost& cost, std::size_t rows = 4) {
+  Outcome run(int steps, std::int32_t expected, const Cost& cost, std::size_t rows = 4, TokenCount position = 0,
+              Batch::Kind kind = Batch::Kind::decode) {
+    Batch batch;
+    batch.kind = kind;
+    batch.rows.assign(rows, Row{0, position, SlotId{0}, false});
     Outcome outcome;
     for (int step = 0; step < steps; ++step) {
-      const std::int32_t threads = choice_.choose(Batch::Kind::decode, rows, clock_.now());
-      const Duration took = cost(threads, step);
-      clock_.advance(took);
-      choice_.observe(took, clock_.now());
-      outcome.spent += took;
-      if (threads == expected) {
+      const TimePoint start = clock_.now();
+      const int cuts = outcome.cuts;
+      const std::int32_t threads = compute(batch, cost, step, outcome.cuts);
+      outcome.spent += clock_.now() - start;
+      outcome.longest = std::max(outcome.longest, clock_.now() - start);
+      if (threads == expected && cuts == outcome.cuts) {
         ++outcome.right;
       } else {
         outcome.last_wrong = step;
@@ -36,7 +44,25 @@ class World {
     return outcome;
   }
 
+  void rest(Duration d) { clock_.advance(d); }
+  std::int32_t ceiling() const { return choice_.ceiling(); }
+
  private:
+  // As LlamaModel does it. The number of threads that finished the step.
+  std::int32_t compute(const Batch& batch, const Cost& cost, int step, int& cuts) {
+    ThreadPlan plan = choice_.choose(batch, clock_.now());
+    Duration took = cost(plan.threads, step);
+    while (took > plan.patience) {
+      ++cuts;
+      clock_.advance(plan.patience);
+      plan = choice_.cut(plan.patience, clock_.now());
+      took = cost(plan.threads, step);
+    }
+    clock_.advance(took);
+    choice_.observe(took, clock_.now());
+    return plan.threads;
+  }
+
   ManualClock clock_;
   ThreadChoice choice_;
 };
@@ -68,7 +94,8 @@ TEST(ThreadChoice, FollowsWhatChanges) {
   World world(2);
   world.run(500, 2, quiet);
   const Outcome busy = world.run(500, 1, shared);
-  EXPECT_GE(busy.right, 495);
+  EXPECT_GE(busy.right, 485);
+  EXPECT_LT(busy.spent, 500 * milliseconds(10) * 1.06);
   // Back after at most the pause that the last trial earned, and then for good.
   const Outcome again = world.run(8000, 2, quiet);
   EXPECT_GE(again.right, 4500);
@@ -96,6 +123,149 @@ TEST(ThreadChoice, BatchesOfOtherSizesAreAnotherMatter) {
   EXPECT_GE(world.run(10000, 2, quiet, 64).right, 5000);
   EXPECT_GE(world.run(200, 1, shared, 1).right, 195);
   EXPECT_GE(world.run(200, 1, shared, 512).right, 195);
+}
+
+TEST(ThreadChoice, CutsAStepThatIsStrangled) {
+  World world(2);
+  world.run(200, 2, quiet);
+  const auto strangled = [](std::int32_t threads, int) { return threads == 1 ? milliseconds(10) : seconds(5); };
+  const Outcome outcome = world.run(100, 1, strangled);
+  EXPECT_GE(outcome.cuts, 1);
+  EXPECT_LT(outcome.longest, milliseconds(50));
+  EXPECT_LT(outcome.spent, 100 * milliseconds(10) * 1.1);
+}
+
+TEST(ThreadChoice, ContentionOnOneLoadLowersAll) {
+  World world(2);
+  world.run(200, 2, quiet, 1);
+  world.run(200, 2, quiet, 32);
+  const Outcome first = world.run(2, 1, shared, 1);  // one of them may be the trial of one thread
+  EXPECT_EQ(first.cuts, 1);
+  EXPECT_EQ(world.ceiling(), 1);
+  // Loads that were fast with two threads, and loads that were never seen.
+  EXPECT_EQ(world.run(5, 1, shared, 32).right, 5);
+  EXPECT_EQ(world.run(5, 1, shared, 512, 0, Batch::Kind::prefill).right, 5);
+}
+
+TEST(ThreadChoice, ASlowStepIsAWarningToo) {
+  World world(2);
+  world.run(200, 2, quiet);
+  // Not slow enough to be cut, which takes three times and 20 ms.
+  world.run(1, 2, [](std::int32_t, int) { return milliseconds(15); });
+  EXPECT_EQ(world.ceiling(), 1);
+}
+
+// When trials of the ceiling happened while nothing got better, by what they cost.
+TEST(ThreadChoice, PausesDoubleWhileTrialsFail) {
+  World world(2);
+  world.run(200, 2, quiet);
+  const Outcome busy = world.run(6000, 1, shared);  // a minute
+  // The first, and then after 0.25 s, 0.5, 1, 2, 4 and every 8 s.
+  EXPECT_GE(busy.cuts, 10);
+  EXPECT_LE(busy.cuts, 14);
+  EXPECT_LT(busy.longest, milliseconds(40));
+}
+
+TEST(ThreadChoice, SuccessEndsContentionAndResetsThePause) {
+  World world(2);
+  world.run(200, 2, quiet);
+  world.run(3000, 1, shared);
+  const Outcome free = world.run(5000, 2, quiet);
+  EXPECT_EQ(world.ceiling(), 2);
+  EXPECT_LE(free.last_wrong, 5000);
+  EXPECT_GE(free.right, 3500);
+  // The calm was longer than the pause before it, so the next contention begins with the shortest one again.
+  EXPECT_EQ(world.run(1, 1, shared).cuts, 1);
+  EXPECT_EQ(world.run(20, 1, shared).cuts, 0);
+  world.rest(milliseconds(100));
+  EXPECT_EQ(world.run(1, 2, quiet).right, 1);
+  EXPECT_EQ(world.ceiling(), 2);
+}
+
+TEST(ThreadChoice, CalmsThatDoNotLastAreNone) {
+  World world(2);
+  world.run(200, 2, quiet);
+  // Something that runs every now and then: each time that all seems well, it is not.
+  int busy_steps = 0;
+  const auto flaps = [&](std::int32_t threads, int) {
+    if (threads == 1) return milliseconds(10);
+    return ++busy_steps % 3 == 0 ? milliseconds(400) : milliseconds(5);
+  };
+  const Outcome outcome = world.run(6000, 1, flaps);
+  EXPECT_LT(outcome.cuts, 25);
+}
+
+TEST(ThreadChoice, PromptsWaitForDecodesWithTheirTrials) {
+  World world(2);
+  const auto prefill = [](Cost cost) {
+    return [cost](std::int32_t threads, int step) { return 50 * cost(threads, step); };
+  };
+  world.run(100, 2, quiet);
+  world.run(20, 2, prefill(quiet), 512, 0, Batch::Kind::prefill);
+  EXPECT_EQ(world.run(2, 1, shared).cuts, 1);
+  world.rest(milliseconds(300));
+  // 0.5 s a step: due, but not for this one. Without any decode, later all the same.
+  EXPECT_EQ(world.run(1, 1, prefill(shared), 512, 0, Batch::Kind::prefill).right, 1);
+  EXPECT_EQ(world.run(1, 2, prefill(quiet), 512, 0, Batch::Kind::prefill).right, 1);
+}
+
+TEST(ThreadChoice, NeverMoreThanAllowed) {
+  World world(1, 4);
+  const auto check = [](std::int32_t most) {
+    return [most](std::int32_t threads, int) {
+      EXPECT_LE(threads, most);
+      EXPECT_GE(threads, 1);
+      return microseconds(8000 / threads);
+    };
+  };
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(world.run(20, 1, check(1), 1).right, 20);
+    world.run(20, 4, check(4), 8);
+    world.run(
+        1, 2, [](std::int32_t threads, int) { return threads > 2 ? seconds(3) : milliseconds(9); }, 8);
+    EXPECT_LE(world.ceiling(), 2);
+    world.rest(seconds(10));
+  }
+}
+
+TEST(ThreadChoice, HalvesUntilItFits) {
+  World world(8);
+  world.run(200, 8, quiet);
+  const auto two_free = [](std::int32_t threads, int) {
+    return threads > 2 ? milliseconds(900) : milliseconds(8 / threads);
+  };
+  const Outcome outcome = world.run(100, 2, two_free);
+  EXPECT_EQ(world.ceiling(), 2);
+  EXPECT_LT(outcome.longest, milliseconds(50));
+  EXPECT_GE(outcome.right, 95);
+  world.rest(seconds(60));
+  EXPECT_GE(world.run(100, 8, quiet).right, 90);
+}
+
+TEST(ThreadChoice, DeepRowsAreNotStrangled) {
+  World world(2);
+  const auto deep = [](std::int32_t threads, int) { return milliseconds(64) / threads; };
+  world.run(200, 2, quiet, 4, 100);
+  EXPECT_EQ(world.run(1, 2, deep, 4, 16000).cuts, 0);
+  EXPECT_EQ(world.ceiling(), 2);
+}
+
+TEST(ThreadChoice, WhatIsNewIsJudgedByWhatIsKnown) {
+  World world(2);
+  world.run(10, 2, quiet, 1);
+  // 64 rows take at most 64 times what one takes.
+  EXPECT_EQ(world
+                .run(
+                    1, 2, [](std::int32_t threads, int) { return milliseconds(500) / threads; }, 64)
+                .cuts,
+            0);
+  World other(2);
+  other.run(10, 2, quiet, 1);
+  EXPECT_EQ(other
+                .run(
+                    1, 1, [](std::int32_t threads, int) { return threads > 1 ? seconds(9) : seconds(1); }, 64)
+                .cuts,
+            1);
 }
 
 }  // namespace

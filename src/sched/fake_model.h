@@ -1,8 +1,8 @@
 // A model of nothing but its own contract, for tests of the scheduler: it keeps what each slot holds, answers with a
 // hash of it, and writes down every batch that breaks a rule of core/batch.h. One thread.
 //
-// A token is a hash of everything before it in its slot, so a wrong position, a forgotten trim or a mixed-up slot
-// changes the answer; fake_answer() computes what a request gets when it is alone.
+// A token is a hash of everything before it in its slot, so a wrong position, a forgotten trim, a move to the wrong
+// place or a mixed-up slot changes the answer; fake_answer() computes what a request gets when it is alone.
 #pragma once
 
 #include <map>
@@ -47,21 +47,22 @@ inline std::string fake_answer(std::vector<Token> history, TokenCount tokens, co
 
 class FakeModel {
  public:
-  FakeModel(const KvLedger::Layout& layout, TokenCount rows_max)
-      : layout_(layout), rows_max_(rows_max), slots_(static_cast<std::size_t>(layout.slots)) {}
+  FakeModel(const KvLedger::Layout& layout, TokenCount rows_max, bool dense_slots)
+      : layout_(layout),
+        rows_max_(rows_max),
+        dense_slots_(dense_slots),
+        slots_(static_cast<std::size_t>(layout.slots)) {}
 
   void script(RequestId id, FakeScript script) { scripts_[id] = script; }
   // Its finished event was seen: no row of it may come any more.
-  void ended(RequestId id) {
-    decoding_.erase(id);
-    ended_.insert(id);
-  }
+  void ended(RequestId id) { ended_.insert(id); }
 
-  // What `status` does: anything but ok changes nothing.
+  // What `status` does: with anything but ok no row is computed; trims and moves have happened in any case.
   void run(const Batch& batch, DecodeStatus status, BatchResult& result) {
     result.clear();
     result.status = status;
     for (const SlotId slot : batch.trims) trim(slot);
+    for (const SlotMove& move : batch.moves) this->move(move);
     check(batch);
     if (status != DecodeStatus::ok) return;
     for (const BatchPart& part : batch.parts) compute(batch, part, result);
@@ -69,10 +70,13 @@ class FakeModel {
 
   // What was wrong with the batches so far; empty when all is well.
   const std::vector<std::string>& faults() const { return faults_; }
-  // Requests that have a token and no end yet: they must be in every decode batch.
-  const std::set<RequestId>& decoding() const { return decoding_; }
-  TokenCount held(SlotId slot) const {
-    return static_cast<TokenCount>(slots_[static_cast<std::size_t>(slot.value)].history.size());
+  // Living requests of which all but the newest token is in a slot.
+  std::set<RequestId> decoding() const {
+    std::set<RequestId> ids;
+    for (const Slot& slot : slots_) {
+      if (!slot.history.empty() && !ended_.contains(slot.owner) && decodes(slot)) ids.insert(slot.owner);
+    }
+    return ids;
   }
   // What the slots hold of requests that have not ended: what a ledger must call used.
   TokenCount held_by_living() const {
@@ -82,113 +86,144 @@ class FakeModel {
     }
     return sum;
   }
+  RequestId owner(SlotId slot) const { return slots_[static_cast<std::size_t>(slot.value)].owner; }
+  // Slots that were trimmed although their request lives on.
+  std::uint64_t preempted() const { return preempted_; }
 
  private:
   struct Slot {
     RequestId owner;
+    TokenCount prompt = 0;
     std::vector<Token> history;
-  };
-  struct Answer {
-    TokenCount tokens = 0;
-    Token last = 0;
   };
 
   void expect(bool condition, const std::string& fault) {
     if (!condition) faults_.push_back(fault);
   }
 
+  bool exists(SlotId slot) const { return slot.value >= 0 && slot.value < layout_.slots; }
+  Slot& at(SlotId slot) { return slots_[static_cast<std::size_t>(slot.value)]; }
+  TokenCount held(SlotId slot) { return static_cast<TokenCount>(at(slot).history.size()); }
+  TokenCount said(RequestId id) const {
+    const auto found = answers_.find(id);
+    return found != answers_.end() ? static_cast<TokenCount>(found->second.size()) : 0;
+  }
+  bool decodes(const Slot& slot) const {
+    const TokenCount tokens = said(slot.owner);
+    return tokens > 0 && static_cast<TokenCount>(slot.history.size()) == slot.prompt + tokens - 1;
+  }
+
   void trim(SlotId slot) {
-    if (slot.value < 0 || slot.value >= layout_.slots) return expect(false, "trim of a slot that does not exist");
-    Slot& trimmed = slots_[static_cast<std::size_t>(slot.value)];
-    expect(!trimmed.history.empty(), "trim of an empty slot");
-    expect(ended_.contains(trimmed.owner), "trim of a slot whose request has not ended");
-    trimmed = Slot{};
+    if (!exists(slot)) return expect(false, "trim of a slot that does not exist");
+    expect(!at(slot).history.empty(), "trim of an empty slot");
+    if (!ended_.contains(at(slot).owner)) ++preempted_;
+    at(slot) = Slot{};
+  }
+
+  void move(const SlotMove& move) {
+    expect(dense_slots_, "a move where slots need not be adjacent");
+    if (!exists(move.from) || !exists(move.to)) return expect(false, "a move of a slot that does not exist");
+    expect(!at(move.from).history.empty(), "a move from an empty slot");
+    expect(!ended_.contains(at(move.from).owner), "a move of a request that has ended");
+    expect(at(move.to).history.empty(), "a move into a slot that is not empty");
+    expect(move.to < move.from, "a move away from the other slots");
+    at(move.to) = std::move(at(move.from));
+    at(move.from) = Slot{};
   }
 
   void check(const Batch& batch) {
     expect(!batch.rows.empty() && !batch.parts.empty(), "an empty batch was run");
     expect(static_cast<TokenCount>(batch.rows.size()) <= rows_max_, "more rows than rows_max");
     std::int32_t next_row = 0;
-    std::set<RequestId> ids;
     SlotId previous;
     for (const BatchPart& part : batch.parts) {
       expect(part.first_row == next_row && part.rows > 0, "parts do not follow each other");
       next_row += part.rows;
-      expect(previous < part.slot && part.slot.value < layout_.slots, "slots do not ascend");
+      if (!exists(part.slot)) return expect(false, "rows of a slot that does not exist");
+      expect(previous < part.slot, "slots do not ascend");
       previous = part.slot;
       expect(!ended_.contains(part.request->id), "rows of a request that has ended");
-      ids.insert(part.request->id);
       check_part(batch, part);
     }
     expect(next_row == static_cast<std::int32_t>(batch.rows.size()), "rows that belong to no part");
-    const bool decode = batch.kind == Batch::Kind::decode;
-    if (decode) expect(ids == decoding_, "a decode batch without exactly the decoding requests");
-    check_cells();
+    if (batch.kind == Batch::Kind::decode && !batch.parts.empty()) {
+      expect(decodes(at(batch.parts.back().slot)), "a decode batch ends with a row of a prompt, which fills no hole");
+    }
+    check_cells(batch);
   }
 
   void check_part(const Batch& batch, const BatchPart& part) {
     const Request& request = *part.request;
-    const Slot& slot = slots_[static_cast<std::size_t>(part.slot.value)];
-    const auto prompt = static_cast<TokenCount>(request.prompt.size());
+    std::vector<Token> tokens = request.prompt;
+    const std::vector<Token>& answer = answers_[request.id];
+    tokens.insert(tokens.end(), answer.begin(), answer.end());
+    const auto length = static_cast<TokenCount>(tokens.size());
     TokenCount position = held(part.slot);
-    expect(position == 0 || slot.owner == request.id, "a slot was reused without a trim");
-    if (batch.kind == Batch::Kind::decode) {
-      expect(part.rows == 1 && part.samples, "a decode part is one row that samples");
-      expect(position >= prompt, "a decode row before the end of the prompt");
-    } else {
-      expect(position + part.rows <= prompt, "a prefill chunk beyond the prompt");
-      const bool last_chunk = position + part.rows == prompt;
-      expect(part.samples == (last_chunk && request.max_tokens > 0), "the last chunk samples and no other");
+    expect(position == 0 || at(part.slot).owner == request.id, "a slot was reused without a trim");
+    for (const Slot& other : slots_) {
+      expect(&other == &at(part.slot) || other.history.empty() || other.owner != request.id,
+             "a request has rows in two slots");
     }
+    const bool decodes_now = position > 0 && decodes(at(part.slot));
+    if (batch.kind == Batch::Kind::decode) {
+      expect(part.rows == 1, "a decode part of more than one row");
+      expect(decodes_now || dense_slots_, "a row of a prompt among the decoding ones for no reason");
+    } else {
+      expect(!decodes_now, "a decoding request in a prefill batch");
+    }
+    if (position + part.rows > length) return expect(false, "rows beyond the last token");
+    expect(part.samples == (position + part.rows == length && length - request.max_tokens < prompt_of(request)),
+           "the row of the last token samples, and no other");
     for (std::int32_t i = 0; i < part.rows; ++i, ++position) {
       const Row& row = batch.rows[static_cast<std::size_t>(part.first_row + i)];
       expect(row.slot == part.slot, "a row of another slot in a part");
       expect(row.position == position, "a position that does not continue its slot");
       expect(row.output == (part.samples && i + 1 == part.rows), "output at the wrong row");
-      const Token token = position < prompt ? request.prompt[static_cast<std::size_t>(position)]
-                                            : answers_[request.id].last;
-      expect(row.token == token, "a row with the wrong token");
+      expect(row.token == tokens[static_cast<std::size_t>(position)], "a row with the wrong token");
     }
   }
 
-  void check_cells() {
-    TokenCount used = 0;
-    for (std::int32_t i = 0; i < layout_.slots; ++i) {
-      expect(held(SlotId{i}) <= layout_.cells_per_slot, "a slot holds too many cells");
-      used += held(SlotId{i});
+  static TokenCount prompt_of(const Request& request) { return static_cast<TokenCount>(request.prompt.size()); }
+
+  void check_cells(const Batch& batch) {
+    std::int64_t used = static_cast<std::int64_t>(batch.rows.size());
+    for (const Slot& slot : slots_) used += static_cast<std::int64_t>(slot.history.size());
+    expect(used <= layout_.cells, "more rows than the context has cells");
+    for (const BatchPart& part : batch.parts) {
+      expect(held(part.slot) + part.rows <= layout_.cells_per_slot, "more rows than the slot has cells");
     }
-    expect(used <= layout_.cells, "the context holds too many cells");
   }
 
   void compute(const Batch& batch, const BatchPart& part, BatchResult& result) {
-    Slot& slot = slots_[static_cast<std::size_t>(part.slot.value)];
+    Slot& slot = at(part.slot);
     slot.owner = part.request->id;
+    slot.prompt = prompt_of(*part.request);
     for (std::int32_t i = 0; i < part.rows; ++i) {
       slot.history.push_back(batch.rows[static_cast<std::size_t>(part.first_row + i)].token);
     }
     if (!part.samples) return;
-    Answer& answer = answers_[slot.owner];
-    answer.last = fake_next(slot.history);
-    ++answer.tokens;
-    decoding_.insert(slot.owner);
+    std::vector<Token>& answer = answers_[slot.owner];
+    answer.push_back(fake_next(slot.history));
+    const auto count = static_cast<TokenCount>(answer.size());
 
     const FakeScript script = scripts_[slot.owner];
     Sample& sample = result.samples.emplace_back();
     sample.request = slot.owner;
-    sample.token = answer.last;
-    sample.end_of_generation = answer.tokens == script.end_after;
-    sample.stopped = !sample.end_of_generation && answer.tokens == script.stop_after;
+    sample.token = answer.back();
+    sample.end_of_generation = count == script.end_after;
+    sample.stopped = !sample.end_of_generation && count == script.stop_after;
     if (sample.stopped) sample.stop_string = "STOP";
-    if (!sample.end_of_generation && !sample.stopped) sample.text = fake_text(answer.last);
+    if (!sample.end_of_generation && !sample.stopped) sample.text = fake_text(answer.back());
   }
 
   const KvLedger::Layout layout_;
   const TokenCount rows_max_;
+  const bool dense_slots_;
   std::vector<Slot> slots_;
   std::map<RequestId, FakeScript> scripts_;
-  std::map<RequestId, Answer> answers_;
-  std::set<RequestId> decoding_;
+  std::map<RequestId, std::vector<Token>> answers_;
   std::set<RequestId> ended_;
+  std::uint64_t preempted_ = 0;
   std::vector<std::string> faults_;
 };
 

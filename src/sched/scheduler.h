@@ -2,10 +2,12 @@
 // used on its thread; no clock, no threads, no libllama: time comes in as an argument, so the same object runs in the
 // simulator. next_batch() plans and reserves, commit() moves state, take_events() hands out what happened.
 //
-// Steps alternate while both kinds of work are there: a decode batch with one row for every running stream, then a
-// prefill batch as large as the running streams can stand. The tokens of the first leave before the second starts.
+//   who gets a slot, and loses it     scheduler.cpp, by urgency.h and tenant_counters.h
+//   which rows are in a step          step_plan.h, by step_time.h
+//   which cells there are             cache/kv_ledger.h
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -14,15 +16,21 @@
 #include "core/event.h"
 #include "core/load.h"
 #include "core/sequence.h"
-#include "sched/prefill_budget.h"
+#include "sched/step_plan.h"
+#include "sched/step_time.h"
+#include "sched/targets.h"
+#include "sched/tenant_counters.h"
+#include "sched/urgency.h"
 #include "sched/wait_queue.h"
 
 namespace chasqui {
 
 struct SchedulerConfig {
   KvLedger::Layout kv;
-  TokenCount rows_max = 0;                   // rows of one batch; at least one for each slot
-  Duration step_target = milliseconds(100);  // what a prefill step may add to the wait of a running stream
+  TokenCount rows_max = 0;   // rows of one batch
+  bool dense_slots = false;  // rows of adjacent slots are computed in one pass: keep them adjacent
+  SchedulerTargets targets;
+  Policy policy = Policy::chasqui;
 };
 
 class Scheduler {
@@ -47,6 +55,10 @@ class Scheduler {
 
   std::size_t waiting() const { return waiting_.size(); }
   std::size_t running() const { return running_.size(); }
+  // Sequences that lost their slot, so far.
+  std::uint64_t preemptions() const { return preemptions_; }
+  // Sequences that went to another slot, so far.
+  std::uint64_t moves() const { return moves_; }
   const KvLedger& ledger() const { return ledger_; }
   // What admission has to know.
   Load load() const;
@@ -54,27 +66,43 @@ class Scheduler {
   bool consistent() const;
 
  private:
-  using Running = std::vector<std::unique_ptr<Sequence>>;
+  using Turns = std::array<bool, kServiceClasses>;
 
+  Urgency urgency(TimePoint now) const;
   void expire(TimePoint now);
-  void start_waiting(TimePoint now);
-  void plan_decode(Batch& batch) const;
-  void plan_prefill(Batch& batch) const;
-  void add_prefill_part(const Sequence& sequence, TokenCount rows, Batch& batch) const;
+  void reserve_next_cells(TimePoint now);
+  void start_waiting(const Urgency& urgency, TimePoint now);
+  bool make_place(const Sequence& next, const Urgency& urgency);
+  TokenCount cells_needed(const Sequence& next, std::size_t others) const;
+  const Sequence* most_urgent(const Urgency& urgency, const Turns& turns) const;
+  Turns turns(const Urgency& urgency, TimePoint now) const;
+  const Sequence* next_to_start(const Urgency& urgency, TimePoint now);
+  void preempt(std::size_t place);
+  void close_holes(Batch& batch);
+  void insert_running(std::unique_ptr<Sequence> sequence);
+  void announce(const Urgency& urgency, TimePoint now);
   void commit_parts(const Batch& batch, const BatchResult& result);
   void commit_sample(Sequence& sequence, const Sample& sample, TimePoint now);
   void finish(Sequence& sequence, FinishReason reason, TimePoint now, const Error& error = {});
   void retire_finished();
   Sequence* find_running(RequestId id);
+  Duration wait_behind(std::int32_t others) const;
 
-  const TokenCount rows_max_;
+  const SchedulerConfig config_;
   KvLedger ledger_;
-  PrefillBudget prefill_budget_;
+  StepTime step_time_;
+  StepPlan plan_;
+  TenantCounters counters_;
   WaitQueue waiting_;
-  Running running_;              // ascending slots
+  RunningSequences running_;     // ascending slots
   std::vector<SlotId> to_trim_;  // released slots whose positions the model still holds
   std::vector<Event> events_;
-  bool prefilled_last_ = false;
+  std::vector<const Sequence*> line_;  // scratch of announce()
+  double slot_seconds_ = 0;            // how long a sequence holds its slot, moving average; 0: not known
+  std::array<TimePoint, kServiceClasses> last_start_{};
+  TimePoint announced_{};
+  std::uint64_t preemptions_ = 0;
+  std::uint64_t moves_ = 0;
 };
 
 }  // namespace chasqui

@@ -1,9 +1,11 @@
 // Random lives of thousands of requests on virtual time: bursts, cancels, deadlines, failing and aborted steps, all
-// classes, both KV layouts. Every promise of the scheduler is checked at every step, the same seed always gives the
-// same run, and a failure prints its seed. To run one seed: CHASQUI_SIM_SEED=17 test_sched --gtest_filter='*Environ*'
+// classes, tenants, targets, both KV layouts, slots that change and are lost. Every promise of the scheduler is checked
+// at every step, the same seed always gives the same run, and a failure prints its seed. To run one seed:
+// CHASQUI_SIM_SEED=17 test_sched --gtest_filter='*Environ*'
 #include <algorithm>
 #include <cstdlib>
 #include <random>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -12,6 +14,7 @@
 
 #include "base/clock.h"
 #include "core/fake_requests.h"
+#include "sched/fake_life.h"
 #include "sched/fake_model.h"
 #include "sched/scheduler.h"
 
@@ -20,36 +23,17 @@ namespace {
 
 constexpr TokenCount kContext = 96;
 constexpr std::size_t kWaitingMax = 48;
-
-// The same numbers with every standard library, which the distributions of <random> do not give.
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : generator_(seed) {}
-  std::int32_t below(std::int32_t n) { return static_cast<std::int32_t>(generator_() % static_cast<unsigned>(n)); }
-  std::int32_t between(std::int32_t low, std::int32_t high) { return low + below(high - low + 1); }
-  bool permille(std::int32_t n) { return below(1000) < n; }
-
- private:
-  std::mt19937_64 generator_;
-};
-
-// One request as the simulation knows it.
-struct Life {
-  RequestPtr request;
-  FakeScript script;
-  std::string answer;  // what it would say with nobody else there
-  std::size_t said = 0;
-  TokenCount tokens = 0;
-  bool has_rows = false;   // a row of it was computed
-  bool cancelled = false;  // we asked for its end
-  bool failed = false;     // its batch failed
-  bool ended = false;
-};
+constexpr std::int32_t kMovesPerStep = 4;
+// The longest that one row may make a step, see Simulation::compute_time().
+constexpr Duration kRowMax = milliseconds(4);
 
 class Simulation {
  public:
   Simulation(std::uint64_t seed, bool unified)
-      : dice_(seed), config_(make_config(unified)), scheduler_(config_), model_(config_.kv, config_.rows_max) {}
+      : dice_(seed),
+        config_(make_config(unified)),
+        scheduler_(config_),
+        model_(config_.kv, config_.rows_max, config_.dense_slots) {}
 
   void run(std::size_t requests) {
     while (lives_.size() < requests && healthy()) {
@@ -57,13 +41,17 @@ class Simulation {
       disturb();
       step();
     }
-    std::int64_t bound = 0;  // a row or a token each second step, at worst
+    std::int64_t bound = 0;  // a row a step, at worst, and what is preempted is read again
     for (const Life& life : lives_) {
-      if (!life.ended) bound += 2 * (static_cast<std::int64_t>(life.request->prompt.size()) + life.request->max_tokens);
+      if (!life.ended) bound += static_cast<std::int64_t>(life.request->prompt.size()) + life.request->max_tokens;
     }
+    const std::uint64_t preempted_before = scheduler_.preemptions();
+    const std::size_t living_before = living_;
     while (living_ > 0 && healthy()) {
       if (step() != DecodeStatus::aborted) --bound;
-      EXPECT_GE(bound, 0) << "progress: the rest takes longer than its work";
+      const auto again = static_cast<std::int64_t>(scheduler_.preemptions() - preempted_before);
+      EXPECT_GE(bound + kContext * again, 0) << "progress: the rest takes longer than its work";
+      EXPECT_LE(again, static_cast<std::int64_t>(8 * living_before)) << "progress: a slot is taken and given in vain";
     }
     if (healthy()) expect_nothing_left();
   }
@@ -71,6 +59,10 @@ class Simulation {
   // Of all events in their order.
   std::uint64_t hash() const { return hash_; }
   std::size_t ends(FinishReason reason) const { return ends_[static_cast<std::size_t>(reason)]; }
+  std::uint64_t preemptions() const { return scheduler_.preemptions(); }
+  std::uint64_t moves() const { return scheduler_.moves(); }
+  std::uint64_t filled_holes() const { return filled_holes_; }
+  std::uint64_t told_to_wait() const { return told_to_wait_; }
 
  private:
   SchedulerConfig make_config(bool unified) {
@@ -80,12 +72,20 @@ class Simulation {
     config.kv.cells = kContext * (unified ? dice_.between(1, config.kv.slots) : config.kv.slots);
     config.kv.unified = unified;
     config.rows_max = config.kv.slots + dice_.below(48);
-    config.step_target = milliseconds(dice_.between(0, 40));
+    config.dense_slots = !unified && dice_.permille(800);
+    for (ClassTarget& target : config.targets.of) {
+      target = {milliseconds(dice_.between(0, 3000)), milliseconds(dice_.between(0, 60))};
+    }
+    // Background often has less patience than requests live, or it would never be as urgent as others.
+    config.targets.prefill_step = milliseconds(dice_.between(0, 60));
+    config.policy = dice_.permille(100) ? Policy::fcfs : Policy::chasqui;
     return config;
   }
 
   static bool healthy() { return !testing::Test::HasFailure(); }
-  bool decoding() const { return !model_.decoding().empty(); }
+  const ClassTarget& target(const Life& life) const {
+    return config_.targets.of[static_cast<std::size_t>(life.request->service_class)];
+  }
 
   Life* life(RequestId id) {
     const bool known = id.value >= 1 && id.value <= lives_.size();
@@ -108,6 +108,8 @@ class Simulation {
     draft.max_tokens = limits[dice_.below(6)];
     if (dice_.permille(150)) draft.timeout_ms = dice_.between(1, 400);
     draft.service_class = static_cast<ServiceClass>(dice_.below(3));
+    draft.tenant.id = static_cast<std::uint32_t>(dice_.below(5));
+    draft.tenant.weight = 1 + draft.tenant.id;
     draft.sampling.seed = 1;
     RequestLimits request_limits = test_limits();
     request_limits.context = kContext;
@@ -147,8 +149,9 @@ class Simulation {
     SCOPED_TRACE("step " + std::to_string(steps_));
     const bool prefilled_last = batch_.kind == Batch::Kind::prefill && steps_ > 1;
     scheduler_.next_batch(clock_.now(), batch_);
+    planned_at_ = clock_.now();
     take_events();
-    check_plan(prefilled_last);
+    check_plan();
     if (batch_.empty()) {
       clock_.advance(milliseconds(1));
       return DecodeStatus::ok;
@@ -157,28 +160,48 @@ class Simulation {
                                 : dice_.permille(3)  ? DecodeStatus::no_room
                                 : dice_.permille(10) ? DecodeStatus::aborted
                                                      : DecodeStatus::ok;
+    decoding_before_ = decoding_with_slots();
     model_.run(batch_, status, result_);
-    result_.compute = microseconds(dice_.between(100, 3000)) * static_cast<int>(1 + batch_.rows.size() / 4);
+    if (status == DecodeStatus::ok) check_order(prefilled_last);
+    result_.compute = compute_time();
     clock_.advance(result_.compute);
     result_.finished = clock_.now();
-    note_rows(status);
     std::vector<RequestId> ids;
-    for (const BatchPart& part : batch_.parts) ids.push_back(part.request->id);
+    for (const BatchPart& part : batch_.parts) {
+      ids.push_back(part.request->id);
+      life(part.request->id)->failed = status == DecodeStatus::failed || status == DecodeStatus::no_room;
+    }
     scheduler_.commit(batch_, result_);
     take_events();
     if (status == DecodeStatus::failed || status == DecodeStatus::no_room) {
       for (const RequestId id : ids) EXPECT_TRUE(life(id)->ended) << "survived its failed batch: " << id.value;
     }
     check_state();
+    EXPECT_EQ(scheduler_.ledger().cells_used(), model_.held_by_living()) << "conservation";
+    EXPECT_GE(scheduler_.preemptions(), model_.preempted()) << "a slot was trimmed whose request lives on";
     return status;
   }
 
-  // What next_batch() owes: no slot idle while somebody waits, turns between decode and prefill.
-  void check_plan(bool prefilled_last) {
+  // Those whose slot the batch trims have lost it.
+  std::set<RequestId> decoding_with_slots() const {
+    std::set<RequestId> ids = model_.decoding();
+    for (const SlotId slot : batch_.trims) ids.erase(model_.owner(slot));
+    return ids;
+  }
+
+  Duration compute_time() {
+    const Duration row = microseconds(dice_.between(100, 3000));
+    return row * static_cast<int>(1 + batch_.rows.size() / 4);
+  }
+
+  // What next_batch() owes whoever waits: a slot, an end in time, a place among the adjacent.
+  void check_plan() {
     check_state();
     const KvLedger& ledger = scheduler_.ledger();
-    const bool room = ledger.slots_used() < config_.kv.slots &&
-                      (!config_.kv.unified || ledger.cells_promised() + kContext <= config_.kv.cells);
+    const std::int32_t running = ledger.slots_used();
+    const TokenCount cells_ahead = 4 * (config_.kv.slots + 1);
+    const bool room = running < config_.kv.slots &&
+                      (!config_.kv.unified || running == 0 || ledger.cells_free() >= kContext + cells_ahead);
     EXPECT_FALSE(room && scheduler_.waiting() > 0) << "a request waits beside a free slot";
     while (oldest_ < lives_.size() && lives_[oldest_].ended) ++oldest_;
     for (std::size_t i = oldest_; i < lives_.size(); ++i) {
@@ -186,35 +209,41 @@ class Simulation {
       EXPECT_FALSE(late) << "lives beyond its deadline: " << i + 1;
     }
     EXPECT_EQ(batch_.empty(), scheduler_.running() == 0) << "progress";
-    if (batch_.empty()) return;
-    const bool prefilling = scheduler_.running() > model_.decoding().size();
-    const bool decode = decoding() && (prefilled_last || !prefilling);
-    EXPECT_EQ(batch_.kind == Batch::Kind::decode, decode) << "decode and prefill take turns";
+    EXPECT_LE(batch_.moves.size(), static_cast<std::size_t>(kMovesPerStep));
+    if (!config_.dense_slots || batch_.moves.size() == kMovesPerStep) return;
+    for (const BatchPart& part : batch_.parts) EXPECT_LT(part.slot.value, running) << "a hole was left open";
+  }
+
+  // What a step owes those who decode: the most urgent class is in each decode step, nobody is left out for long after
+  // its target, and no second chunk goes before a stream that is late. Called when the model has run the batch.
+  void check_order(bool prefilled_last) {
+    if (batch_.kind == Batch::Kind::prefill) {
+      for (const RequestId id : decoding_before_) {
+        const Life& each = *life(id);
+        const Duration most = std::max(target(each).next_token, 4 * config_.kv.slots * kRowMax);
+        const bool late = planned_at_ - each.last_token > most;
+        EXPECT_FALSE(prefilled_last && late) << "one more chunk goes before the late stream " << id.value;
+      }
+      return;
+    }
+    ServiceClass best = ServiceClass::background;
+    for (const RequestId id : decoding_before_) best = std::min(best, life(id)->request->service_class);
+    for (const BatchPart& part : batch_.parts) filled_holes_ += decoding_before_.erase(part.request->id) == 0 ? 1 : 0;
+    for (const RequestId id : decoding_before_) {
+      Life& each = *life(id);
+      EXPECT_NE(each.request->service_class, best) << "the most urgent class was left out";
+      if (planned_at_ - each.last_token >= target(each).next_token) ++each.left_out;
+      EXPECT_LE(each.left_out, config_.kv.slots) << "progress: left out for too long: " << id.value;
+    }
+    for (const BatchPart& part : batch_.parts) life(part.request->id)->left_out = 0;
   }
 
   void check_state() {
     EXPECT_TRUE(scheduler_.consistent()) << "conservation";
     EXPECT_EQ(scheduler_.running() + scheduler_.waiting(), living_) << "one-terminal: somebody got lost";
     EXPECT_LE(scheduler_.running(), static_cast<std::size_t>(config_.kv.slots)) << "bounded";
-    EXPECT_LE(scheduler_.ledger().cells_promised(), config_.kv.cells) << "bounded";
-    EXPECT_EQ(scheduler_.ledger().cells_used(), model_.held_by_living()) << "conservation";
+    EXPECT_LE(scheduler_.ledger().cells_reserved(), config_.kv.cells) << "bounded";
     for (const std::string& fault : model_.faults()) ADD_FAILURE() << fault;
-  }
-
-  // First come, first served: nobody's prompt is begun while an older one of its class has no row yet.
-  void note_rows(DecodeStatus status) {
-    if (status == DecodeStatus::aborted) return;
-    for (const BatchPart& part : batch_.parts) {
-      life(part.request->id)->has_rows = true;
-      life(part.request->id)->failed = status != DecodeStatus::ok;
-    }
-    bool passed[3] = {false, false, false};  // an older one of the class has no row
-    for (std::size_t i = oldest_; i < lives_.size(); ++i) {
-      if (lives_[i].ended) continue;
-      bool& without = passed[static_cast<std::size_t>(lives_[i].request->service_class)];
-      EXPECT_FALSE(without && lives_[i].has_rows) << "starved by request " << i + 1;
-      without |= !lives_[i].has_rows;
-    }
   }
 
   void take_events() {
@@ -231,6 +260,12 @@ class Simulation {
     EXPECT_EQ(found->answer.compare(found->said, event.text.size(), event.text), 0) << "not the text it says alone";
     found->said += event.text.size();
     found->tokens += event.tokens;
+    if (event.tokens > 0) found->last_token = clock_.now();
+    if (event.kind == Event::Kind::queued) {
+      ++told_to_wait_;
+      EXPECT_TRUE(event.text.empty() && event.tokens == 0);
+      EXPECT_LT(static_cast<std::size_t>(event.position), scheduler_.waiting());
+    }
     if (event.kind == Event::Kind::finished) note_end(*found, event);
   }
 
@@ -259,6 +294,7 @@ class Simulation {
     const std::string line = std::to_string(event.request.value) + '|' + std::to_string(static_cast<int>(event.kind)) +
                              '|' + event.text + '|' + std::to_string(event.tokens) + '|' +
                              std::to_string(static_cast<int>(event.reason)) + '|' + event.stop_string + '|' +
+                             std::to_string(event.position) + '|' + std::to_string(event.wait.count()) + '|' +
                              std::to_string(clock_.now().time_since_epoch().count()) + '\n';
     for (const char c : line) hash_ = fake_hash(hash_, c);
   }
@@ -267,7 +303,7 @@ class Simulation {
     EXPECT_TRUE(scheduler_.idle());
     EXPECT_EQ(scheduler_.ledger().slots_used(), 0);
     EXPECT_EQ(scheduler_.ledger().cells_used(), 0);
-    EXPECT_EQ(scheduler_.ledger().cells_promised(), 0);
+    EXPECT_EQ(scheduler_.ledger().cells_reserved(), 0);
     step();
     EXPECT_TRUE(batch_.empty());
     for (const Life& life : lives_) EXPECT_TRUE(life.ended);
@@ -286,6 +322,10 @@ class Simulation {
   std::size_t living_ = 0;
   std::size_t oldest_ = 0;  // all before it have ended
   std::size_t ends_[5] = {};
+  std::set<RequestId> decoding_before_;  // the step that is being computed
+  TimePoint planned_at_{};
+  std::uint64_t filled_holes_ = 0;
+  std::uint64_t told_to_wait_ = 0;
   std::uint64_t steps_ = 0;
   std::uint64_t hash_ = 0;
   bool burst_ = true;
@@ -294,13 +334,15 @@ class Simulation {
 struct Outcome {
   std::uint64_t hash;
   std::size_t ends[5];
+  std::uint64_t preemptions, moves, filled_holes, told_to_wait;
 };
 
 Outcome simulate(std::uint64_t seed, bool unified, std::size_t requests = 2000) {
   SCOPED_TRACE("CHASQUI_SIM_SEED=" + std::to_string(seed) + (unified ? ", one pool" : ", streams"));
   Simulation simulation(seed, unified);
   simulation.run(requests);
-  Outcome outcome{simulation.hash(), {}};
+  Outcome outcome{simulation.hash(),        {}, simulation.preemptions(), simulation.moves(), simulation.filled_holes(),
+                  simulation.told_to_wait()};
   for (std::size_t i = 0; i < 5; ++i) outcome.ends[i] = simulation.ends(static_cast<FinishReason>(i));
   return outcome;
 }
@@ -315,6 +357,26 @@ TEST_P(SchedulerSimulation, KeepsEveryPromiseAtEveryStep) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SchedulerSimulation,
                          testing::Combine(testing::Values(1, 2, 3, 4, 5, 6, 7, 8), testing::Bool()));
+
+TEST(SchedulerSimulation, MeetsWhatItIsMeantToMeet) {
+  Outcome streams{}, pool{};
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    for (const bool unified : {false, true}) {
+      const Outcome outcome = simulate(seed, unified);
+      Outcome& sum = unified ? pool : streams;
+      sum.preemptions += outcome.preemptions;
+      sum.moves += outcome.moves;
+      sum.filled_holes += outcome.filled_holes;
+      sum.told_to_wait += outcome.told_to_wait;
+    }
+  }
+  EXPECT_GT(streams.preemptions, 50u);
+  EXPECT_GT(streams.moves, 20u);
+  EXPECT_GT(streams.filled_holes, 50u);
+  EXPECT_GT(streams.told_to_wait, 50u);
+  EXPECT_GT(pool.preemptions, 50u);
+  EXPECT_EQ(pool.moves + pool.filled_holes, 0u) << "in one pool slots need not be adjacent";
+}
 
 TEST(SchedulerSimulation, TheSameSeedIsTheSameRun) {
   EXPECT_EQ(simulate(42, false).hash, simulate(42, false).hash);

@@ -5,48 +5,37 @@
 namespace chasqui {
 
 void WaitQueue::push(std::unique_ptr<Sequence> sequence) {
-  const auto line = static_cast<std::size_t>(sequence->request().service_class);
-  lines_[line].push_back(std::move(sequence));
-}
-
-const Sequence* WaitQueue::front() const {
-  const Line* line = first_line();
-  return line != nullptr ? line->front().get() : nullptr;
-}
-
-std::unique_ptr<Sequence> WaitQueue::pop() {
-  return remove_first([](const Sequence&) { return true; });
+  ++counts_[static_cast<std::size_t>(sequence->request().service_class)];
+  tokens_ += sequence->left();
+  next_deadline_ = std::min(next_deadline_, sequence->request().deadline);
+  line_.push_back(std::move(sequence));
 }
 
 std::unique_ptr<Sequence> WaitQueue::remove(RequestId id) {
-  return remove_first([id](const Sequence& sequence) { return sequence.id() == id; });
-}
-
-std::unique_ptr<Sequence> WaitQueue::remove_expired(TimePoint now) {
-  return remove_first([now](const Sequence& sequence) { return sequence.request().deadline <= now; });
-}
-
-std::size_t WaitQueue::size() const {
-  std::size_t total = 0;
-  for (const Line& line : lines_) total += line.size();
-  return total;
-}
-
-template <class Predicate>
-std::unique_ptr<Sequence> WaitQueue::remove_first(Predicate matches) {
-  for (Line& line : lines_) {
-    const auto found = std::find_if(line.begin(), line.end(), [&](const auto& s) { return matches(*s); });
-    if (found == line.end()) continue;
-    std::unique_ptr<Sequence> sequence = std::move(*found);
-    line.erase(found);
-    return sequence;
+  for (std::size_t i = 0; i < line_.size(); ++i) {
+    if (line_[i]->id() == id) return remove_at(i);
   }
   return nullptr;
 }
 
-const WaitQueue::Line* WaitQueue::first_line() const {
-  const auto found = std::find_if(lines_.begin(), lines_.end(), [](const Line& line) { return !line.empty(); });
-  return found != lines_.end() ? &*found : nullptr;
+std::unique_ptr<Sequence> WaitQueue::remove_expired(TimePoint now) {
+  if (now < next_deadline_) return nullptr;
+  next_deadline_ = kNever;
+  for (std::size_t i = 0; i < line_.size(); ++i) {
+    const TimePoint deadline = line_[i]->request().deadline;
+    next_deadline_ = std::min(next_deadline_, deadline);
+    if (deadline <= now) return remove_at(i);  // the bound stays at or below the rest: it is at most `now`
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Sequence> WaitQueue::remove_at(std::size_t place) {
+  std::unique_ptr<Sequence> sequence = std::move(line_[place]);
+  line_[place] = std::move(line_.back());
+  line_.pop_back();
+  --counts_[static_cast<std::size_t>(sequence->request().service_class)];
+  tokens_ -= sequence->left();
+  return sequence;
 }
 
 }  // namespace chasqui

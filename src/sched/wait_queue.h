@@ -1,9 +1,10 @@
-// Sequences that have no slot yet: by class, first come first served within a class. Owned by the Scheduler; pure.
+// Sequences that have no slot: new ones, and preempted ones that will come back. Keeps counts; who goes next is the
+// Scheduler's question, since it changes with the load. Owned by the Scheduler; pure.
 #pragma once
 
 #include <array>
-#include <deque>
 #include <memory>
+#include <vector>
 
 #include "core/sequence.h"
 
@@ -11,27 +12,31 @@ namespace chasqui {
 
 class WaitQueue {
  public:
+  using Line = std::vector<std::unique_ptr<Sequence>>;
+
   void push(std::unique_ptr<Sequence> sequence);
-  // The next to get a slot; null when empty.
-  const Sequence* front() const;
-  // REQUIRES: !empty()
-  std::unique_ptr<Sequence> pop();
   // Takes a sequence out, wherever it stands; null when it is not here.
   std::unique_ptr<Sequence> remove(RequestId id);
   // Takes out one sequence whose deadline has passed; null when there is none.
   std::unique_ptr<Sequence> remove_expired(TimePoint now);
+  // REQUIRES: !empty()
+  std::unique_ptr<Sequence> pop() { return remove_at(line_.size() - 1); }
 
-  std::size_t size() const;
-  bool empty() const { return size() == 0; }
+  // In no order that means anything.
+  const Line& all() const { return line_; }
+  std::size_t size() const { return line_.size(); }
+  bool empty() const { return line_.empty(); }
+  std::int32_t of_class(ServiceClass service_class) const { return counts_[static_cast<std::size_t>(service_class)]; }
+  // Tokens to compute of all that wait.
+  std::int64_t tokens() const { return tokens_; }
 
  private:
-  using Line = std::deque<std::unique_ptr<Sequence>>;
+  std::unique_ptr<Sequence> remove_at(std::size_t place);
 
-  template <class Predicate>
-  std::unique_ptr<Sequence> remove_first(Predicate matches);
-  const Line* first_line() const;
-
-  std::array<Line, 3> lines_;  // indexed by ServiceClass, most urgent first
+  Line line_;
+  std::array<std::int32_t, kServiceClasses> counts_{};
+  std::int64_t tokens_ = 0;
+  TimePoint next_deadline_ = kNever;  // no deadline here is earlier
 };
 
 }  // namespace chasqui

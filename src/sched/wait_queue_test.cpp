@@ -1,5 +1,6 @@
 #include "sched/wait_queue.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -18,50 +19,61 @@ std::unique_ptr<Sequence> waiting(std::uint64_t id, ServiceClass service_class =
   return std::make_unique<Sequence>(test_request(id, std::move(draft)));
 }
 
-std::vector<std::uint64_t> pop_all(WaitQueue& queue) {
-  std::vector<std::uint64_t> order;
-  while (!queue.empty()) {
-    const RequestId front = queue.front()->id();
-    order.push_back(queue.pop()->id().value);
-    EXPECT_EQ(front.value, order.back());
-  }
-  return order;
+std::vector<std::uint64_t> ids(const WaitQueue& queue) {
+  std::vector<std::uint64_t> found;
+  for (const auto& sequence : queue.all()) found.push_back(sequence->id().value);
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 TEST(WaitQueue, IsEmptyAtFirst) {
   WaitQueue queue;
   EXPECT_TRUE(queue.empty());
   EXPECT_EQ(queue.size(), 0u);
-  EXPECT_EQ(queue.front(), nullptr);
+  EXPECT_EQ(queue.tokens(), 0);
   EXPECT_EQ(queue.remove(RequestId{1}), nullptr);
   EXPECT_EQ(queue.remove_expired(kNever - Duration(1)), nullptr);
 }
 
-TEST(WaitQueue, WithinAClassTheFirstComerIsFirst) {
+TEST(WaitQueue, RemovesFromAnywhereAndKeepsTheOthers) {
   WaitQueue queue;
-  for (const std::uint64_t id : {5, 3, 9, 1}) queue.push(waiting(id));
-  EXPECT_EQ(queue.size(), 4u);
-  EXPECT_EQ(pop_all(queue), (std::vector<std::uint64_t>{5, 3, 9, 1}));
-}
-
-TEST(WaitQueue, ServesTheMostUrgentClassFirst) {
-  WaitQueue queue;
-  queue.push(waiting(1, ServiceClass::background));
-  queue.push(waiting(2, ServiceClass::standard));
-  queue.push(waiting(3, ServiceClass::interactive));
-  queue.push(waiting(4, ServiceClass::background));
-  queue.push(waiting(5, ServiceClass::interactive));
-  EXPECT_EQ(pop_all(queue), (std::vector<std::uint64_t>{3, 5, 2, 1, 4}));
-}
-
-TEST(WaitQueue, RemovesFromAnywhereAndKeepsTheOrderOfTheOthers) {
-  WaitQueue queue;
-  for (const std::uint64_t id : {1, 2, 3}) queue.push(waiting(id));
-  queue.push(waiting(4, ServiceClass::background));
+  for (const std::uint64_t id : {1, 2, 3, 4}) queue.push(waiting(id));
   EXPECT_EQ(queue.remove(RequestId{2})->id(), RequestId{2});
   EXPECT_EQ(queue.remove(RequestId{2}), nullptr);
   EXPECT_EQ(queue.remove(RequestId{4})->id(), RequestId{4});
-  EXPECT_EQ(pop_all(queue), (std::vector<std::uint64_t>{1, 3}));
+  EXPECT_EQ(ids(queue), (std::vector<std::uint64_t>{1, 3}));
+  queue.pop();
+  queue.pop();
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(WaitQueue, CountsItsSequencesByClassAndTheirTokens) {
+  WaitQueue queue;
+  queue.push(waiting(1, ServiceClass::background));
+  queue.push(waiting(2, ServiceClass::interactive));
+  queue.push(waiting(3, ServiceClass::background));
+  EXPECT_EQ(queue.of_class(ServiceClass::background), 2);
+  EXPECT_EQ(queue.of_class(ServiceClass::standard), 0);
+  EXPECT_EQ(queue.of_class(ServiceClass::interactive), 1);
+  EXPECT_EQ(queue.tokens(), 9);
+  queue.remove(RequestId{3});
+  EXPECT_EQ(queue.of_class(ServiceClass::background), 1);
+  EXPECT_EQ(queue.tokens(), 6);
+  queue.pop();
+  queue.pop();
+  EXPECT_EQ(queue.tokens(), 0);
+  for (std::size_t c = 0; c < kServiceClasses; ++c) EXPECT_EQ(queue.of_class(static_cast<ServiceClass>(c)), 0);
+}
+
+TEST(WaitQueue, OfAPreemptedSequenceWhatItSaidIsToBeReadAgainToo) {
+  WaitQueue queue;
+  auto sequence = waiting(1);
+  sequence->start(SlotId{0}, TimePoint{});
+  sequence->computed_rows(3);
+  sequence->add_token(7, TimePoint{});
+  sequence->preempt();
+  queue.push(std::move(sequence));
+  EXPECT_EQ(queue.tokens(), 4);
 }
 
 TEST(WaitQueue, TakesOutExactlyThoseWhoseTimeIsUp) {
@@ -74,7 +86,20 @@ TEST(WaitQueue, TakesOutExactlyThoseWhoseTimeIsUp) {
   EXPECT_EQ(queue.remove_expired(TimePoint{milliseconds(9)}), nullptr);
   EXPECT_EQ(queue.remove_expired(TimePoint{milliseconds(10)})->id(), RequestId{2});
   EXPECT_EQ(queue.remove_expired(TimePoint{milliseconds(10)}), nullptr);
-  EXPECT_EQ(pop_all(queue), (std::vector<std::uint64_t>{1, 3}));
+  EXPECT_EQ(ids(queue), (std::vector<std::uint64_t>{1, 3}));
+}
+
+// The earliest deadline is remembered; it must not be forgotten when somebody else leaves, nor come back to life.
+TEST(WaitQueue, RemembersTheEarliestDeadlineWhoeverLeaves) {
+  WaitQueue queue;
+  queue.push(waiting(1, ServiceClass::standard, 10));
+  queue.push(waiting(2, ServiceClass::standard, 20));
+  queue.push(waiting(3, ServiceClass::standard, 20));
+  queue.remove(RequestId{1});
+  EXPECT_EQ(queue.remove_expired(TimePoint{milliseconds(19)}), nullptr);
+  EXPECT_NE(queue.remove_expired(TimePoint{milliseconds(20)}), nullptr);
+  EXPECT_NE(queue.remove_expired(TimePoint{milliseconds(20)}), nullptr);
+  EXPECT_TRUE(queue.empty());
 }
 
 }  // namespace

@@ -1,0 +1,260 @@
+// Who goes first: classes, age, tenants, and preemption for a slot.
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "sched/fake_worker.h"
+
+namespace chasqui {
+namespace {
+
+using Parts = FakeWorker::Parts;
+constexpr ServiceClass kInteractive = ServiceClass::interactive;
+constexpr ServiceClass kStandard = ServiceClass::standard;
+constexpr ServiceClass kBackground = ServiceClass::background;
+
+TEST(SchedulerClasses, UrgentClassesStartFirstAndWithinAClassTheFirstComer) {
+  FakeWorker worker(streams(1));
+  worker.add(1, {.service_class = kBackground});
+  worker.add(2, {.service_class = kStandard});
+  worker.add(3, {.service_class = kStandard});
+  worker.add(4, {.service_class = kInteractive});
+  worker.run_to_end();
+  EXPECT_EQ(worker.ending, (std::vector<std::uint64_t>{4, 2, 3, 1}));
+}
+
+TEST(SchedulerClasses, FirstComeFirstServedIsAPolicyToCompareWith) {
+  SchedulerConfig config = streams(1);
+  config.policy = Policy::fcfs;
+  FakeWorker worker(config);
+  worker.add(1, {.max_tokens = 30, .service_class = kBackground});
+  worker.add(2, {.service_class = kStandard});
+  worker.add(3, {.service_class = kInteractive, .tenant = 1});
+  worker.run_to_end();
+  EXPECT_EQ(worker.ending, (std::vector<std::uint64_t>{1, 2, 3}));
+  EXPECT_EQ(worker.scheduler.preemptions(), 0u);
+}
+
+TEST(SchedulerClasses, UrgentClassesAreReadFirst) {
+  FakeWorker worker(streams(2, 32));
+  worker.add(1, {.prompt = 90, .service_class = kStandard});
+  ASSERT_TRUE(worker.step());
+  worker.add(2, {.prompt = 32, .service_class = kInteractive});
+  ASSERT_TRUE(worker.step());
+  EXPECT_EQ(worker.parts, (Parts{{2, 32}}));
+}
+
+TEST(SchedulerClasses, WhileThereIsTimeTheFirstComerIsReadToItsEnd) {
+  FakeWorker worker(streams(2, 32));
+  worker.add(1, {.prompt = 90});
+  ASSERT_TRUE(worker.step());
+  worker.clock.advance(milliseconds(50));
+  worker.add(2, {.prompt = 10});
+  ASSERT_TRUE(worker.step());
+  EXPECT_EQ(worker.parts, (Parts{{1, 32}})) << "90 rows at 1 ms are no load";
+}
+
+TEST(SchedulerClasses, UnderLoadAShortPromptOvertakesALongOneThatIsBeingRead) {
+  FakeWorker worker(streams(2, 32, 2000));
+  worker.row_cost = milliseconds(4);
+  worker.add(1, {.prompt = 1500});
+  ASSERT_TRUE(worker.step());
+  ASSERT_TRUE(worker.step());
+  worker.clock.advance(milliseconds(200));
+  worker.add(2, {.prompt = 10});
+  for (int i = 0; i < 2 && worker.of(2).tokens == 0; ++i) ASSERT_TRUE(worker.step());
+  EXPECT_EQ(worker.of(2).tokens, 1);
+  worker.run_to_end();
+  EXPECT_EQ(worker.ending, (std::vector<std::uint64_t>{2, 1}));
+}
+
+TEST(SchedulerClasses, ALongPromptIsNotPassedByShortOnesForEver) {
+  FakeWorker worker(streams(2, 64, 1000));
+  worker.row_cost = milliseconds(4);
+  worker.add(1, {.prompt = 900, .max_tokens = 1});
+  std::uint64_t id = 1;
+  // Two slots, and always somebody short for the other one: more work than there is time for.
+  while (!worker.finished(1)) {
+    if (worker.scheduler.waiting() == 0) worker.add(++id, {.prompt = 60, .max_tokens = 1});
+    ASSERT_TRUE(worker.step());
+    ASSERT_LT(id, 500u);
+  }
+  EXPECT_GT(id, 20u) << "they did pass it";
+}
+
+TEST(SchedulerClasses, InteractiveTakesTheSlotOfBackgroundWhichGoesOnLaterWithTheSameText) {
+  FakeWorker worker(streams(1));
+  worker.add(1, {.max_tokens = 40, .service_class = kBackground});
+  while (worker.of(1).tokens < 10) ASSERT_TRUE(worker.step());
+  worker.add(2, {.max_tokens = 5, .service_class = kInteractive});
+  ASSERT_TRUE(worker.step());
+  EXPECT_TRUE(worker.has_part(2)) << "at once";
+  EXPECT_EQ(worker.scheduler.preemptions(), 1u);
+  EXPECT_EQ(worker.scheduler.waiting(), 1u);
+  worker.run_to_end();
+  EXPECT_EQ(worker.ending, (std::vector<std::uint64_t>{2, 1}));
+  EXPECT_EQ(worker.scheduler.preemptions(), 1u);
+  EXPECT_EQ(worker.of(1).tokens, 40) << "each token was said once";
+  EXPECT_EQ(worker.model.preempted(), 1u);
+}
+
+TEST(SchedulerClasses, APreemptedRequestCanBeCancelledAndMayRunOutOfTime) {
+  FakeWorker worker(streams(2));
+  worker.add(1, {.max_tokens = -1, .service_class = kBackground});
+  worker.add(2, {.max_tokens = -1, .service_class = kBackground, .timeout_ms = 40});
+  while (worker.of(2).tokens < 5) ASSERT_TRUE(worker.step());
+  worker.add(3, {.max_tokens = 60, .service_class = kInteractive});
+  worker.add(4, {.max_tokens = 60, .service_class = kInteractive});
+  ASSERT_TRUE(worker.step());
+  ASSERT_EQ(worker.scheduler.preemptions(), 2u);
+  worker.cancel(1);
+  EXPECT_EQ(worker.reason(1), FinishReason::cancelled);
+  worker.run_to_end();
+  EXPECT_EQ(worker.reason(2), FinishReason::deadline);
+  EXPECT_GE(worker.of(2).tokens, 5);
+}
+
+TEST(SchedulerClasses, OnlyTheNewestBackgroundRequestLosesItsSlotAndNoneThatIsMoreUrgent) {
+  FakeWorker worker(streams(3));
+  worker.add(1, {.max_tokens = 60, .service_class = kBackground});
+  worker.add(2, {.max_tokens = 60, .service_class = kStandard});
+  worker.add(3, {.max_tokens = 60, .service_class = kBackground});
+  while (worker.of(3).tokens < 3) ASSERT_TRUE(worker.step());
+  worker.add(4, {.max_tokens = 60, .service_class = kInteractive});
+  while (worker.of(4).tokens < 3) ASSERT_TRUE(worker.step());
+  EXPECT_TRUE(worker.has_part(1) && worker.has_part(2)) << "only the newest has gone";
+  worker.add(5, {.service_class = kInteractive});
+  worker.add(6, {.service_class = kInteractive});
+  ASSERT_TRUE(worker.step());
+  EXPECT_EQ(worker.scheduler.preemptions(), 2u) << "nobody else yields";
+  worker.run_to_end();
+}
+
+TEST(SchedulerClasses, BackgroundThatHasWaitedLongEnoughKeepsItsSlot) {
+  FakeWorker worker(streams(1));
+  worker.add(1, {.max_tokens = -1, .service_class = kBackground});
+  worker.clock.advance(seconds(250));  // patience twice: as urgent as anybody
+  ASSERT_TRUE(worker.step());
+  worker.add(2, {.service_class = kInteractive});
+  worker.run_to_end();
+  EXPECT_EQ(worker.ending, (std::vector<std::uint64_t>{1, 2}));
+}
+
+TEST(SchedulerClasses, ATenantWithTenTimesTheRequestsGetsTheSameSlots) {
+  FakeWorker worker(streams(1));
+  for (std::uint64_t id = 1; id <= 50; ++id) worker.add(id, {.tenant = 1});
+  for (std::uint64_t id = 51; id <= 55; ++id) worker.add(id, {.tenant = 2});
+  while (worker.ending.size() < 10) ASSERT_TRUE(worker.step());
+  const auto of_second = std::count_if(worker.ending.begin(), worker.ending.end(), [](auto id) { return id > 50; });
+  EXPECT_EQ(of_second, 5);
+  worker.run_to_end();
+}
+
+TEST(SchedulerClasses, SlotsThatAreFreeAtOnceAreSharedBetweenTenants) {
+  FakeWorker worker(streams(4));
+  for (std::uint64_t id = 1; id <= 8; ++id) worker.add(id, {.prompt = 8, .max_tokens = 20, .tenant = 1});
+  for (std::uint64_t id = 11; id <= 18; ++id) worker.add(id, {.prompt = 8, .max_tokens = 20, .tenant = 2});
+  ASSERT_TRUE(worker.step());
+  ASSERT_EQ(worker.parts.size(), 4u);
+  EXPECT_TRUE(worker.has_part(1) && worker.has_part(2) && worker.has_part(11) && worker.has_part(12));
+  worker.run_to_end();
+}
+
+TEST(SchedulerClasses, TheOldQueueOfAFlooderDoesNotGoBeforeALightTenant) {
+  FakeWorker worker(streams(1));
+  worker.row_cost = milliseconds(100);  // about 1.2 s for each request
+  for (std::uint64_t id = 1; id <= 60; ++id) worker.add(id, {.tenant = 1});
+  worker.run_until_finished(25);  // the rest has waited for longer than its patience
+  worker.add(101, {.tenant = 2});
+  worker.add(102, {.tenant = 2});
+  worker.ending.clear();
+  while (worker.ending.size() < 5) ASSERT_TRUE(worker.step());
+  EXPECT_TRUE(worker.finished(101) && worker.finished(102));
+  worker.run_to_end();
+}
+
+TEST(SchedulerClasses, AnInteractiveRequestGoesBeforeAnOldQueueOfALesserClass) {
+  FakeWorker worker(streams(1));
+  worker.row_cost = milliseconds(100);
+  for (std::uint64_t id = 1; id <= 60; ++id) worker.add(id, {.service_class = kStandard});
+  worker.run_until_finished(25);
+  for (std::uint64_t id = 101; id <= 110; ++id) {
+    worker.add(id, {.service_class = kInteractive});
+    worker.ending.clear();
+    while (!worker.finished(id)) ASSERT_TRUE(worker.step());
+    EXPECT_LE(worker.ending.size(), 3u) << "after the one that runs, and one whose turn it is";
+  }
+  worker.run_to_end();
+}
+
+TEST(SchedulerClasses, ALesserClassOutOfPatienceGetsATurnNowAndThen) {
+  for (const ServiceClass lesser : {kStandard, kBackground}) {
+    FakeWorker worker(streams(1));
+    worker.row_cost = milliseconds(100);  // about 1.2 s for each request
+    for (std::uint64_t id = 1; id <= 5; ++id) worker.add(id, {.service_class = lesser});
+    std::uint64_t id = 100;
+    const ClassTarget target = SchedulerTargets().of[static_cast<std::size_t>(lesser)];
+    std::vector<TimePoint> ends;
+    while (ends.size() < 3) {
+      while (worker.scheduler.waiting() < 6) worker.add(++id, {.service_class = kInteractive});
+      ASSERT_TRUE(worker.step());
+      const auto done = static_cast<std::size_t>(
+          std::count_if(worker.ending.begin(), worker.ending.end(), [](auto e) { return e < 100; }));
+      if (done > ends.size()) ends.push_back(worker.clock.now());
+      ASSERT_LT(id, 1000u) << "starved";
+    }
+    EXPECT_GE(ends[0] - TimePoint{}, 4 * target.first_token) << "not before its patience ends";
+    EXPECT_LE(ends[0] - TimePoint{}, 4 * target.first_token + seconds(4));
+    EXPECT_GE(ends[2] - ends[1], target.first_token - seconds(2)) << "one of them, then the others again";
+    EXPECT_LE(ends[2] - ends[1], target.first_token + seconds(4));
+    worker.run_to_end();
+  }
+}
+
+TEST(SchedulerClasses, ATurnIsForAFreeSlotAndDoesNotKeepInteractiveFromPreempting) {
+  FakeWorker worker(streams(1, 32, 2000));
+  worker.add(1, {.prompt = 50, .max_tokens = 1, .tenant = 1});
+  worker.add(2, {.service_class = kBackground, .tenant = 1});  // will run out of patience
+  worker.add(3, {.max_tokens = -1, .tenant = 3});
+  worker.run_until_finished(1);
+  ASSERT_TRUE(worker.step());
+  worker.clock.advance(seconds(60));
+  worker.add(4, {.max_tokens = 100, .service_class = kBackground, .tenant = 2});
+  worker.cancel(3);
+  ASSERT_TRUE(worker.step());
+  ASSERT_TRUE(worker.has_part(4)) << "its tenant has been served less";
+  worker.clock.advance(seconds(61));
+  worker.add(5, {.service_class = kInteractive, .tenant = 3});
+  ASSERT_TRUE(worker.step());
+  EXPECT_TRUE(worker.has_part(5)) << "the slot of 4 is not for 2, but it is for 5";
+  worker.run_to_end();
+}
+
+TEST(SchedulerClasses, WhatIsReadAgainAfterAPreemptionIsNotChargedAgain) {
+  FakeWorker worker(streams(1));
+  worker.add(1, {.prompt = 90, .max_tokens = 1, .service_class = kBackground, .tenant = 2});
+  worker.add(2, {.prompt = 60, .max_tokens = 5, .service_class = kBackground, .tenant = 1});
+  while (worker.of(2).tokens < 2) ASSERT_TRUE(worker.step());
+  worker.add(3, {.prompt = 5, .max_tokens = 1, .service_class = kBackground, .tenant = 2});
+  worker.add(4, {.prompt = 5, .max_tokens = 1, .service_class = kBackground, .tenant = 1});
+  worker.add(5, {.service_class = kInteractive, .tenant = 3});
+  worker.run_to_end();
+  EXPECT_EQ(worker.scheduler.preemptions(), 1u);
+  EXPECT_EQ(worker.ending, (std::vector<std::uint64_t>{1, 5, 2, 4, 3})) << "60 and 5 tokens are less than 90";
+}
+
+TEST(SchedulerClasses, ATenantThatWasAwayHasNoCredit) {
+  FakeWorker worker(streams(1));
+  for (std::uint64_t id = 1; id <= 20; ++id) worker.add(id, {.tenant = 1});
+  worker.run_until_finished(10);
+  for (std::uint64_t id = 101; id <= 110; ++id) worker.add(id, {.tenant = 2});
+  worker.ending.clear();
+  while (worker.ending.size() < 10) ASSERT_TRUE(worker.step());
+  const auto of_second = std::count_if(worker.ending.begin(), worker.ending.end(), [](auto id) { return id > 100; });
+  EXPECT_NEAR(static_cast<double>(of_second), 5, 1) << "turns from now on, not ten at once";
+  worker.run_to_end();
+}
+
+}  // namespace
+}  // namespace chasqui

@@ -1,0 +1,186 @@
+#include "sched/step_plan.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace chasqui {
+namespace {
+
+// Streams wait for a prompt at most this many decode steps, where that is more than their target: with less, prefill
+// would get so small a part of the time that long prompts never end.
+constexpr int kDecodeStepsPerToken = 4;
+// The smallest chunk worth a step of its own; below it a row costs much more.
+constexpr TokenCount kChunkMin = 16;
+// Before the first measurement: a guess that no model of today's sizes turns into a stall of seconds.
+constexpr TokenCount kChunkFirst = 64;
+// Late streams of lesser classes that join a decode step although it is full.
+constexpr TokenCount kOverdueRows = 4;
+
+bool by_slot(const Sequence* a, const Sequence* b) { return a->slot() < b->slot(); }
+
+}  // namespace
+
+void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times, TimePoint now,
+                    Batch& batch) {
+  survey(running);
+  size_ = {};
+  one_run_ = true;
+  if (decoding_.empty() && prefilling_.empty()) return;
+  std::sort(prefilling_.begin(), prefilling_.end(),
+            [&](const Sequence* a, const Sequence* b) { return urgency.rows_before(*a, *b); });
+  choose_decoding(times, now);
+  if (prefill_has_turn(times, now)) {
+    batch.kind = Batch::Kind::prefill;
+    plan_prefill(times, now, batch);
+  } else {
+    batch.kind = Batch::Kind::decode;
+    plan_decode(running, batch);
+  }
+  prefilled_last_ = batch.kind == Batch::Kind::prefill;
+  batch.predicted = times.predict(batch.kind, size_);
+}
+
+void StepPlan::survey(const RunningSequences& running) {
+  decoding_.clear();
+  prefilling_.clear();
+  for (const auto& sequence : running) {
+    if (sequence->decoding()) decoding_.push_back(sequence.get());
+    if (sequence->prefilling()) prefilling_.push_back(sequence.get());
+  }
+}
+
+// The most urgent class first; then those of lesser classes who are late; then the rest, while the step stays within
+// the target of the most urgent. Among equals whoever is due first, which makes them take turns.
+void StepPlan::choose_decoding(const StepTime& times, TimePoint now) {
+  decode_time_ = {};
+  decode_now_ = decoding_;
+  if (decoding_.empty()) return;
+  ServiceClass best = decoding_.front()->request().service_class;
+  ServiceClass worst = best;
+  for (const Sequence* sequence : decoding_) {
+    best = std::min(best, sequence->request().service_class);
+    worst = std::max(worst, sequence->request().service_class);
+  }
+  StepSize size;
+  const auto grown_by = [&size](const Sequence& sequence) {
+    return StepSize{size.rows + 1, size.context + sequence.computed()};
+  };
+  if (best == worst && static_cast<TokenCount>(decoding_.size()) <= rows_max_) {
+    for (const Sequence* sequence : decoding_) size = grown_by(*sequence);
+    decode_time_ = times.predict(Batch::Kind::decode, size);
+    return;
+  }
+
+  const auto rank = [&](const Sequence& sequence) {
+    return sequence.request().service_class == best ? 0 : overdue(sequence, now) ? 1 : 2;
+  };
+  const auto due = [this](const Sequence& s) { return s.last_token_at() + next_token_target(s); };
+  std::sort(decode_now_.begin(), decode_now_.end(), [&](const Sequence* a, const Sequence* b) {
+    return std::tuple(rank(*a), due(*a), a->generated(), a->id()) <
+           std::tuple(rank(*b), due(*b), b->generated(), b->id());
+  });
+  const Duration target = targets_.of[static_cast<std::size_t>(best)].next_token;
+  TokenCount overdue_rows = 0;
+  const auto fits = [&](const Sequence* sequence) {
+    const StepSize with = grown_by(*sequence);
+    const int of_rank = rank(*sequence);
+    if (with.rows > rows_max_ || (of_rank == 1 && ++overdue_rows > kOverdueRows)) return false;
+    if (of_rank == 2 && times.predict(Batch::Kind::decode, with) > target) return false;
+    size = with;
+    return true;
+  };
+  std::erase_if(decode_now_, [&](const Sequence* sequence) { return !fits(sequence); });
+  std::sort(decode_now_.begin(), decode_now_.end(), by_slot);
+  decode_time_ = times.predict(Batch::Kind::decode, size);
+}
+
+Duration StepPlan::next_token_target(const Sequence& sequence) const {
+  const Duration target = targets_.of[static_cast<std::size_t>(sequence.request().service_class)].next_token;
+  return std::max<Duration>(target, kDecodeStepsPerToken * decode_time_);
+}
+
+bool StepPlan::overdue(const Sequence& sequence, TimePoint now) const {
+  return now >= sequence.last_token_at() + next_token_target(sequence);
+}
+
+// How long the running streams can wait for their next decode step.
+Duration StepPlan::prefill_time(TimePoint now) const {
+  Duration time = targets_.prefill_step;
+  for (const Sequence* sequence : decoding_) {
+    time = std::min(time, sequence->last_token_at() + next_token_target(*sequence) - now - decode_time_);
+  }
+  return time;
+}
+
+bool StepPlan::guarded(const Sequence& first, TimePoint now) const {
+  if (first.request().service_class == ServiceClass::interactive) return false;
+  return std::any_of(decoding_.begin(), decoding_.end(), [&](const Sequence* sequence) {
+    return sequence->request().service_class == ServiceClass::interactive && overdue(*sequence, now);
+  });
+}
+
+bool StepPlan::prefill_has_turn(const StepTime& times, TimePoint now) const {
+  if (prefilling_.empty()) return false;
+  if (decoding_.empty()) return true;
+  const Sequence& first = *prefilling_.front();
+  if (!prefilled_last_) return !guarded(first, now);
+  const TokenCount least = std::min(first.left(), kChunkMin);
+  return times.rows_within(prefill_time(now), {}, first.computed(), least) == least;
+}
+
+void StepPlan::plan_decode(const RunningSequences& running, Batch& batch) {
+  auto next = decode_now_.begin();
+  SlotId previous;
+  for (const auto& sequence : running) {
+    if (next == decode_now_.end()) break;
+    const bool decodes = *next == sequence.get();
+    const bool fills_hole = dense_slots_ && sequence->prefilling() &&
+                            static_cast<TokenCount>(batch.rows.size() + (decode_now_.end() - next)) < rows_max_;
+    if (decodes) ++next;
+    if (!decodes && !fills_hole) continue;
+    one_run_ = one_run_ && (!dense_slots_ || batch.rows.empty() || sequence->slot().value == previous.value + 1);
+    previous = sequence->slot();
+    add_part(*sequence, 1, batch);
+  }
+}
+
+TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const {
+  const TokenCount most = std::min(sequence.left(), rows_max_);
+  const TokenCount least = std::min(most, kChunkMin);
+  if (!times.known(Batch::Kind::prefill)) return std::min(most, decoding_.empty() ? rows_max_ : kChunkFirst);
+  const TokenCount rows = std::max(times.rows_within(time, {}, sequence.computed(), most), least);
+  // A few rows that were left over would cost a step that is hardly shorter.
+  return most - rows <= rows / 8 ? most : rows;
+}
+
+void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) {
+  const Duration time = prefill_time(now);
+  const Sequence& first = *prefilling_.front();
+  chunks_.assign(1, {&first, chunk_of(first, times, time)});
+  StepSize size{chunks_.front().second, context_of(first.computed(), chunks_.front().second)};
+  // Company makes the rows of a short prompt cheaper, up to a point; beyond it everybody would wait for everybody.
+  for (std::size_t i = 1; i < prefilling_.size() && !times.saturated(size.rows) && size.rows < rows_max_; ++i) {
+    const Sequence& other = *prefilling_[i];
+    const TokenCount rows = std::min(other.left(), rows_max_ - size.rows);
+    const StepSize with{size.rows + rows, size.context + context_of(other.computed(), rows)};
+    if (times.known(Batch::Kind::prefill) && times.predict(Batch::Kind::prefill, with) > time) break;
+    chunks_.emplace_back(&other, rows);
+    size = with;
+  }
+  std::sort(chunks_.begin(), chunks_.end(), [](const Chunk& a, const Chunk& b) { return by_slot(a.first, b.first); });
+  for (const auto& [sequence, rows] : chunks_) add_part(*sequence, rows, batch);
+}
+
+void StepPlan::add_part(const Sequence& sequence, TokenCount rows, Batch& batch) {
+  const bool samples = rows == sequence.left() && !sequence.at_limit();
+  const auto first = static_cast<std::int32_t>(batch.rows.size());
+  for (TokenCount i = 0; i < rows; ++i) {
+    const TokenCount position = sequence.computed() + i;
+    batch.rows.push_back({sequence.token(position), position, sequence.slot(), samples && i + 1 == rows});
+  }
+  batch.parts.push_back({&sequence.request(), sequence.slot(), first, rows, samples});
+  size_.rows += rows;
+  size_.context += context_of(sequence.computed(), rows);
+}
+
+}  // namespace chasqui

@@ -1,0 +1,71 @@
+// Chooses the rows of one step: the decoding streams, or as much prompt as they can stand meanwhile. Knows how long
+// steps take (StepTime) and when each stream's next token is due. Owned by the Scheduler, which has reserved a slot and
+// cells for everything that can be planned here; pure.
+//
+//   - Streams of the most urgent class are in every decode step. Others join while the step stays within that class's
+//     target, the one that is due first before the others, and some in any case when their own target has passed.
+//   - A prefill step is as long as the stream that is due first can wait, less the decode step that it is waiting for.
+//     After each decode step prefill gets at least a small chunk (progress), unless an interactive stream is late and
+//     the prompt is of a lesser class (latency guard).
+//   - With a stream of cells for each slot libllama computes rows of adjacent slots in one pass, so a sequence that is
+//     still prefilling between decoding ones gives one row of its prompt to the decode step.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/batch.h"
+#include "core/sequence.h"
+#include "sched/step_time.h"
+#include "sched/targets.h"
+#include "sched/urgency.h"
+
+namespace chasqui {
+
+using RunningSequences = std::vector<std::unique_ptr<Sequence>>;  // ascending slots
+
+class StepPlan {
+ public:
+  StepPlan(const SchedulerTargets& targets, TokenCount rows_max, bool dense_slots)
+      : targets_(targets), rows_max_(rows_max), dense_slots_(dense_slots) {}
+
+  // Fills kind, rows, parts and predicted time of `batch`; nothing when nobody runs.
+  void plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times, TimePoint now,
+            Batch& batch);
+  // What `batch`, the last one planned, cost: for StepTime::observe.
+  StepSize size() const { return size_; }
+  // It was computed in one pass, so its time says what such a step takes.
+  bool one_run() const { return one_run_; }
+
+ private:
+  using Chunk = std::pair<const Sequence*, TokenCount>;
+
+  void survey(const RunningSequences& running);
+  void choose_decoding(const StepTime& times, TimePoint now);
+  bool overdue(const Sequence& sequence, TimePoint now) const;
+  Duration next_token_target(const Sequence& sequence) const;
+  Duration prefill_time(TimePoint now) const;
+  bool prefill_has_turn(const StepTime& times, TimePoint now) const;
+  bool guarded(const Sequence& first, TimePoint now) const;
+  void plan_decode(const RunningSequences& running, Batch& batch);
+  void plan_prefill(const StepTime& times, TimePoint now, Batch& batch);
+  TokenCount chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const;
+  void add_part(const Sequence& sequence, TokenCount rows, Batch& batch);
+
+  const SchedulerTargets targets_;
+  const TokenCount rows_max_;
+  const bool dense_slots_;
+
+  bool prefilled_last_ = false;
+  StepSize size_;
+  bool one_run_ = true;
+
+  // Of the step that is being planned.
+  std::vector<const Sequence*> decoding_;    // all, ascending slots
+  std::vector<const Sequence*> decode_now_;  // those who get a row, ascending slots
+  std::vector<const Sequence*> prefilling_;  // most urgent first
+  std::vector<Chunk> chunks_;
+  Duration decode_time_{};
+};
+
+}  // namespace chasqui

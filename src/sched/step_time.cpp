@@ -1,0 +1,93 @@
+#include "sched/step_time.h"
+
+#include <algorithm>
+
+namespace chasqui {
+namespace {
+
+// Weight of the newest step.
+constexpr double kNewest = 0.25;
+// A step that the system interrupted says little about the next one: it counts as at most so many times its prediction.
+constexpr double kSurprise = 3.0;
+// Cells that are taken to cost as much as one row until the first steps tell better; scales the two against each other.
+constexpr double kCellsPerRow = 1000;
+// Within this of the cheapest row, a batch is large enough.
+constexpr double kGoodEnough = 1.25;
+
+}  // namespace
+
+std::size_t StepTime::bucket_of(TokenCount rows) {
+  const auto at = std::lower_bound(kSizes.begin(), kSizes.end(), rows) - kSizes.begin();
+  return std::min(static_cast<std::size_t>(at), kBuckets - 1);
+}
+
+// The nearest size that was seen stands in for one that was not: the smaller one first, whose rows cost rather more.
+double StepTime::Cost::row_seconds(std::size_t bucket) const {
+  for (std::size_t i = bucket + 1; i-- > 0;) {
+    if (row[i] > 0) return row[i];
+  }
+  for (std::size_t i = bucket + 1; i < kBuckets; ++i) {
+    if (row[i] > 0) return row[i];
+  }
+  return 0;
+}
+
+double StepTime::Cost::best_row() const {
+  double best = 0;
+  for (const double each : row) {
+    if (each > 0 && (best == 0 || each < best)) best = each;
+  }
+  return best;
+}
+
+double StepTime::seconds_of(Batch::Kind kind, StepSize size) const {
+  const Cost& known = cost(kind);
+  return size.rows * known.row_seconds(bucket_of(size.rows)) + static_cast<double>(size.context) * known.cell;
+}
+
+Duration StepTime::predict(Batch::Kind kind, StepSize size) const {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds_of(kind, size)));
+}
+
+// One step of normalised least mean squares: the error is split between rows and cells by how much of each there was.
+void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
+  if (size.rows <= 0 || took <= Duration::zero()) return;
+  Cost& known = costs_[kind == Batch::Kind::decode ? 0 : 1];
+  double& row = known.row[bucket_of(size.rows)];
+  const double cells = static_cast<double>(size.context) / kCellsPerRow;
+  if (row == 0) {
+    const double rest = to_seconds(took) - static_cast<double>(size.context) * known.cell;
+    row = std::max(rest, 0.2 * to_seconds(took)) / size.rows;
+    return;
+  }
+  const double predicted = seconds_of(kind, size);
+  const double error = std::min(to_seconds(took), kSurprise * predicted) - predicted;
+  const double rows = size.rows;
+  const double step = kNewest * error / (rows * rows + cells * cells);
+  row = std::max(row + step * rows, 0.1 * row);
+  known.cell = std::max(known.cell + step * cells / kCellsPerRow, 0.0);
+}
+
+bool StepTime::saturated(TokenCount prompt_rows) const {
+  const Cost& known = cost(Batch::Kind::prefill);
+  const double row = known.row[bucket_of(prompt_rows)];
+  if (row == 0) return prompt_rows >= 64;  // not seen: large enough for most kernels
+  return row <= kGoodEnough * known.best_row();
+}
+
+TokenCount StepTime::rows_within(Duration budget, StepSize batch, TokenCount position, TokenCount most) const {
+  if (!known(Batch::Kind::prefill)) return 0;
+  const auto fits = [&](TokenCount rows) {
+    const StepSize size{batch.rows + rows, batch.context + context_of(position, rows)};
+    return seconds_of(Batch::Kind::prefill, size) <= to_seconds(budget);
+  };
+  if (most <= 0 || fits(most)) return std::max(most, 0);
+  // Not monotone: 64 rows can be faster than 48.
+  for (std::size_t i = bucket_of(most) + 1; i-- > 0;) {
+    const TokenCount rows = kSizes[i] - batch.rows;
+    if (rows > 0 && rows < most && fits(rows)) return rows;
+  }
+  return 0;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,64 @@
+// Predicts how long a step takes, from the steps before: time = rows x cost of a row + context x cost of a cell. A row
+// costs less in company, and not even evenly so (kernels like multiples of 4, 16 or 64 rows), so its cost is kept for
+// each size of batch; the cost of reading context is one number for each kind of batch. Both follow the newest steps.
+// Owned by the Scheduler; pure.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "base/clock.h"
+#include "core/batch.h"
+#include "core/types.h"
+
+namespace chasqui {
+
+// What a step costs depends on. One run: libllama computes rows of adjacent slots in one pass over the weights.
+struct StepSize {
+  TokenCount rows = 0;
+  std::int64_t context = 0;  // positions that the rows look back at, summed over the rows
+};
+
+class StepTime {
+ public:
+  // Sizes between which the cost of a row is taken to be the same; also the sizes that chunks are cut to.
+  static constexpr std::array<TokenCount, 28> kSizes = {1,   2,    3,    4,    5,    6,    7,    8,    12,  16,
+                                                        24,  32,   48,   64,   96,   128,  192,  256,  384, 512,
+                                                        768, 1024, 1536, 2048, 3072, 4096, 8192, 65536};
+
+  // Zero while nothing is known about this kind.
+  Duration predict(Batch::Kind kind, StepSize size) const;
+  void observe(Batch::Kind kind, StepSize size, Duration took);
+
+  bool known(Batch::Kind kind) const { return cost(kind).best_row() > 0; }
+  // Seconds for one prompt row in a batch of the best size; 0 when nothing is known.
+  double prompt_row_seconds() const { return cost(Batch::Kind::prefill).best_row(); }
+  // More rows would make each of them no cheaper to speak of.
+  bool saturated(TokenCount prompt_rows) const;
+  // The most rows that follow `position` in one slot and, on top of what `batch` has already, fit into `budget`; one of
+  // kSizes or `most`. 0 when not even the smallest does, or nothing is known.
+  TokenCount rows_within(Duration budget, StepSize batch, TokenCount position, TokenCount most) const;
+
+ private:
+  static constexpr std::size_t kBuckets = kSizes.size();
+
+  struct Cost {
+    std::array<double, kBuckets> row{};  // seconds; 0: not seen
+    double cell = 0;                     // seconds for a row to look back at one position
+    double row_seconds(std::size_t bucket) const;
+    double best_row() const;
+  };
+
+  static std::size_t bucket_of(TokenCount rows);
+  const Cost& cost(Batch::Kind kind) const { return costs_[kind == Batch::Kind::decode ? 0 : 1]; }
+  double seconds_of(Batch::Kind kind, StepSize size) const;
+
+  std::array<Cost, 2> costs_;
+};
+
+// Of `rows` rows from `position` on.
+constexpr std::int64_t context_of(TokenCount position, TokenCount rows) {
+  return static_cast<std::int64_t>(rows) * position + static_cast<std::int64_t>(rows) * (rows - 1) / 2;
+}
+
+}  // namespace chasqui

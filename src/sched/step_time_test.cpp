@@ -1,0 +1,149 @@
+#include "sched/step_time.h"
+
+#include <gtest/gtest.h>
+
+namespace chasqui {
+namespace {
+
+using Kind = Batch::Kind;
+
+// A machine whose steps take exactly this.
+struct Machine {
+  double row_us = 1000;
+  double cell_us = 0;
+  Duration time(StepSize size) const {
+    return microseconds(static_cast<std::int64_t>(size.rows * row_us + static_cast<double>(size.context) * cell_us));
+  }
+};
+
+void learn(StepTime& times, Kind kind, StepSize size, const Machine& machine, int steps = 30) {
+  for (int i = 0; i < steps; ++i) times.observe(kind, size, machine.time(size));
+}
+
+void expect_near(Duration actual, Duration expected, double share = 0.05) {
+  EXPECT_NEAR(to_seconds(actual), to_seconds(expected), share * to_seconds(expected));
+}
+
+TEST(StepTime, KnowsNothingAtFirst) {
+  const StepTime times;
+  EXPECT_FALSE(times.known(Kind::decode));
+  EXPECT_FALSE(times.known(Kind::prefill));
+  EXPECT_EQ(times.predict(Kind::decode, {4, 400}), Duration::zero());
+  EXPECT_EQ(times.prompt_row_seconds(), 0);
+  EXPECT_EQ(times.rows_within(seconds(10), {}, 0, 100), 0);
+}
+
+TEST(StepTime, OneStepIsEnoughForAFirstIdea) {
+  StepTime times;
+  times.observe(Kind::prefill, {64, 0}, milliseconds(64));
+  EXPECT_TRUE(times.known(Kind::prefill));
+  EXPECT_FALSE(times.known(Kind::decode)) << "the kinds are learned apart";
+  expect_near(times.predict(Kind::prefill, {64, 0}), milliseconds(64));
+  expect_near(times.predict(Kind::prefill, {128, 0}), milliseconds(128));
+}
+
+TEST(StepTime, LearnsWhatARowCostsForEachSize) {
+  StepTime times;
+  learn(times, Kind::decode, {1, 100}, {.row_us = 8000});
+  learn(times, Kind::decode, {8, 800}, {.row_us = 2000});
+  expect_near(times.predict(Kind::decode, {1, 100}), milliseconds(8));
+  expect_near(times.predict(Kind::decode, {8, 800}), milliseconds(16));
+  expect_near(times.predict(Kind::decode, {4, 400}), milliseconds(32), 0.1);  // the smaller neighbour stands in
+}
+
+TEST(StepTime, LearnsWhatContextCosts) {
+  StepTime times;
+  const Machine machine{.row_us = 500, .cell_us = 2};
+  for (int i = 0; i < 400; ++i) {
+    const StepSize size{4, 4 * (i % 8) * 500};
+    times.observe(Kind::decode, size, machine.time(size));
+  }
+  expect_near(times.predict(Kind::decode, {4, 4 * 250}), machine.time({4, 4 * 250}), 0.15);
+  expect_near(times.predict(Kind::decode, {4, 4 * 3500}), machine.time({4, 4 * 3500}), 0.15);
+}
+
+TEST(StepTime, FollowsAMachineThatBecomesSlower) {
+  StepTime times;
+  learn(times, Kind::decode, {4, 0}, {.row_us = 1000});
+  learn(times, Kind::decode, {4, 0}, {.row_us = 2500});
+  expect_near(times.predict(Kind::decode, {4, 0}), milliseconds(10));
+}
+
+TEST(StepTime, OneInterruptedStepCountsForLittle) {
+  StepTime times;
+  learn(times, Kind::decode, {4, 400}, {.row_us = 1000});
+  times.observe(Kind::decode, {4, 400}, seconds(10));
+  EXPECT_LE(times.predict(Kind::decode, {4, 400}), milliseconds(8));
+  EXPECT_GT(times.predict(Kind::decode, {4, 400}), milliseconds(4));
+}
+
+TEST(StepTime, AStepThatTookNoTimeSaysNothing) {
+  StepTime times;
+  times.observe(Kind::decode, {4, 400}, Duration::zero());
+  times.observe(Kind::decode, {0, 0}, milliseconds(1));
+  EXPECT_FALSE(times.known(Kind::decode));
+}
+
+TEST(StepTime, RowsWithinATimeAreAsManyAsFit) {
+  StepTime times;
+  learn(times, Kind::prefill, {64, 0}, {.row_us = 1000});
+  EXPECT_EQ(times.rows_within(milliseconds(100), {}, 0, 50), 50) << "all that there are";
+  EXPECT_EQ(times.rows_within(milliseconds(100), {}, 0, 1000), 96) << "the largest of kSizes";
+  EXPECT_EQ(times.rows_within(milliseconds(100), {32, 0}, 0, 1000), 64) << "beside 32 others";
+  EXPECT_EQ(times.rows_within(microseconds(900), {}, 0, 1000), 0);
+  EXPECT_EQ(times.rows_within(-milliseconds(1), {}, 0, 1000), 0) << "late already";
+  EXPECT_EQ(times.rows_within(milliseconds(100), {}, 0, 0), 0);
+}
+
+TEST(StepTime, DeepInAPromptFewerRowsFit) {
+  StepTime times;
+  const Machine machine{.row_us = 500, .cell_us = 1};
+  for (int i = 0; i < 400; ++i) {
+    const TokenCount position = (i % 8) * 300;
+    const StepSize size{64, context_of(position, 64)};
+    times.observe(Kind::prefill, size, machine.time(size));
+  }
+  const TokenCount early = times.rows_within(milliseconds(100), {}, 0, 4000);
+  const TokenCount late = times.rows_within(milliseconds(100), {}, 2000, 4000);
+  EXPECT_GT(early, late);
+  EXPECT_GT(late, 0);
+}
+
+// Kernels like multiples of 64: 64 rows take less time than 48.
+TEST(StepTime, MoreRowsMayTakeLessTime) {
+  StepTime times;
+  learn(times, Kind::prefill, {48, 0}, {.row_us = 2000});
+  learn(times, Kind::prefill, {64, 0}, {.row_us = 500});
+  EXPECT_LT(times.predict(Kind::prefill, {64, 0}), times.predict(Kind::prefill, {48, 0}));
+  EXPECT_EQ(times.rows_within(milliseconds(35), {}, 0, 1000), 64);
+}
+
+TEST(StepTime, ABatchIsSaturatedWhenMoreRowsWouldNotBeCheaper) {
+  StepTime times;
+  EXPECT_FALSE(times.saturated(16));
+  EXPECT_TRUE(times.saturated(64)) << "not seen: large enough for most kernels";
+  learn(times, Kind::prefill, {16, 0}, {.row_us = 2000});
+  learn(times, Kind::prefill, {64, 0}, {.row_us = 600});
+  learn(times, Kind::prefill, {256, 0}, {.row_us = 500});
+  EXPECT_FALSE(times.saturated(16));
+  EXPECT_TRUE(times.saturated(64)) << "close enough to the best";
+  EXPECT_TRUE(times.saturated(256));
+  expect_near(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(times.prompt_row_seconds())),
+              microseconds(500));
+}
+
+TEST(StepTime, ABatchMayBeLargerThanTheLargestSize) {
+  StepTime times;
+  learn(times, Kind::prefill, {100'000, 0}, {.row_us = 10});
+  expect_near(times.predict(Kind::prefill, {200'000, 0}), seconds(2));
+}
+
+TEST(StepTime, ContextIsWhatAllRowsLookBackAt) {
+  EXPECT_EQ(context_of(0, 1), 0);
+  EXPECT_EQ(context_of(100, 1), 100);
+  EXPECT_EQ(context_of(10, 3), 10 + 11 + 12);
+  EXPECT_EQ(context_of(100'000, 100'000), 100'000ll * 100'000 + 100'000ll * 99'999 / 2);
+}
+
+}  // namespace
+}  // namespace chasqui

@@ -1,0 +1,31 @@
+// What the scheduler promises each class, and the policy by which it tries. Plain values, constant after start.
+#pragma once
+
+#include <array>
+
+#include "base/clock.h"
+#include "core/types.h"
+
+namespace chasqui {
+
+struct ClassTarget {
+  Duration first_token;  // arrival → first token, while there is capacity
+  Duration next_token;   // token → token, while somebody else's prompt is being read
+};
+
+struct SchedulerTargets {
+  std::array<ClassTarget, kServiceClasses> of = {{
+      {milliseconds(1000), milliseconds(100)},
+      {milliseconds(5000), milliseconds(150)},
+      {milliseconds(30000), milliseconds(1000)},
+  }};
+  // A prefill step is not longer than this even when nobody is decoding: whoever comes during it waits for its end.
+  Duration prefill_step = milliseconds(400);
+};
+
+enum class Policy {
+  chasqui,  // classes, tenants, deadlines, work left
+  fcfs,     // who came first: what to compare with
+};
+
+}  // namespace chasqui
