@@ -36,6 +36,12 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.field("stop", service.limits.stops_max);
   json.field("logit_bias", service.limits.logit_bias_max);
   json.field("context_tokens", service.limits.context);
+  const AdmissionConfig& admission = service.admission.config();
+  json.field("queue_requests", admission.queue_requests);
+  json.field("queue_tokens", admission.queue_tokens);
+  json.field("queue_wait_seconds", to_seconds(admission.queue_wait));
+  json.field("tenant_requests", service.config.tenant_requests);
+  json.field("promises", admission.promises_max);
   json.end_object();
 }
 

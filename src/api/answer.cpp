@@ -1,36 +1,41 @@
 #include "api/answer.h"
 
+#include <array>
+#include <cstdio>
+
 #include "api/errors.h"
 #include "net/sse.h"
 
 namespace chasqui {
 namespace {
 
-// What a client is told to wait when the queue is full. A queue of short requests moves within a second.
-constexpr std::string_view kRetryAfterSeconds = "1";
+// Where nobody has computed anything better.
+constexpr Duration kRetryAfterUnknown = seconds(1);
 
 net::HttpResponse error_response(const Error& error) {
   const ErrorRow row = error_row(error.code);
   net::HttpResponse response(row.status, "application/json", error_body(error));
-  if (row.retry) response.headers.add("Retry-After", kRetryAfterSeconds);
+  if (!row.retry) return response;
+  const Duration wait = error.retry_after > Duration::zero() ? error.retry_after : kRetryAfterUnknown;
+  response.headers.add("Retry-After", std::to_string(std::chrono::ceil<seconds>(wait).count()));
+  response.headers.add("retry-after-ms", std::to_string(std::chrono::ceil<milliseconds>(wait).count()));
   return response;
 }
 
-// Turns events into frames; true when the last one was among them.
-bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out) {
-  bool finished = false;
-  for (const Event& event : events) {
-    if (event.kind == Event::Kind::text) {
-      writer.text(event, out);
-    } else if (const auto failure = failure_of(event)) {
-      net::append_sse_data_line(out, error_body(*failure));
-      finished = true;
-    } else {
-      writer.end(event, out);
-      finished = true;
-    }
-  }
-  return finished;
+// The wait is left out as long as nothing has ended that it could be predicted from.
+void write_queued(const Event& event, std::string& out) {
+  std::array<char, 64> text{};
+  const char* const format = event.wait > Duration::zero() ? "queued position=%d wait=%.1fs" : "queued position=%d";
+  const int size = std::snprintf(text.data(), text.size(), format, event.position, to_seconds(event.wait));
+  net::append_sse_comment(out, {text.data(), static_cast<std::size_t>(size)});
+}
+
+Result<std::unique_ptr<Generation>> submit(Service& service, const RequestPtr& request, Permit permit) {
+  const auto tokens = static_cast<TokenCount>(request->prompt.size());
+  auto weighed =
+      service.admission.weigh(permit, request->service_class, tokens, service.engine.load(), service.clock.now());
+  if (!weighed) return weighed.error();
+  return Generation::start(service.streams, request, std::move(permit));
 }
 
 net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange, Generation& generation,
@@ -80,8 +85,26 @@ net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& gen
 
 }  // namespace
 
-net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer) {
-  auto started = Generation::start(service.streams, answer.request);
+bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out) {
+  bool finished = false;
+  for (const Event& event : events) {
+    if (event.kind == Event::Kind::queued) {
+      write_queued(event, out);
+    } else if (event.kind == Event::Kind::text) {
+      writer.text(event, out);
+    } else if (const auto failure = failure_of(event)) {
+      net::append_sse_data_line(out, error_body(*failure));
+      finished = true;
+    } else {
+      writer.end(event, out);
+      finished = true;
+    }
+  }
+  return finished;
+}
+
+net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer, Permit permit) {
+  auto started = submit(service, answer.request, std::move(permit));
   if (!started) {
     Error error = started.error();
     co_await respond_error(exchange, std::move(error));

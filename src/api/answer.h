@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "api/service.h"
 #include "core/event.h"
@@ -29,9 +30,15 @@ struct Answer {
   std::unique_ptr<AnswerWriter> writer;
 };
 
-net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer);
+// Weighs the request for admission first, which may still refuse it.
+net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer, Permit permit);
 
-// Responds with the error's status and body, and Retry-After where trying again makes sense.
+// The frames of `events`; true when the last one of the answer was among them. Where a request stands while it waits
+// is a comment, `: queued position=3 wait=1.2s`, the same in every protocol.
+bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out);
+
+// Responds with the error's status and body, and where trying again makes sense with `Retry-After`, in whole seconds,
+// and `retry-after-ms`, which OpenAI's clients prefer.
 net::Awaitable<void> respond_error(net::HttpExchange& exchange, Error error);
 net::Awaitable<void> respond_json(net::HttpExchange& exchange, std::string body);
 

@@ -11,11 +11,11 @@
 
 namespace chasqui {
 
-Result<Answer> prepare_chat(const Service& service, const std::string& body);
-Result<Answer> prepare_completion(const Service& service, const std::string& body);
-Result<Answer> prepare_generate(const Service& service, const std::string& body);
+Result<Answer> prepare_chat(const Service& service, const Caller& caller, const std::string& body);
+Result<Answer> prepare_completion(const Service& service, const Caller& caller, const std::string& body);
+Result<Answer> prepare_generate(const Service& service, const Caller& caller, const std::string& body);
 
-using PrepareAnswer = Result<Answer> (*)(const Service&, const std::string&);
+using PrepareAnswer = Result<Answer> (*)(const Service&, const Caller&, const std::string&);
 
 // The handler of all three.
 net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exchange, PrepareAnswer prepare);

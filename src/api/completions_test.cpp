@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "api/errors.h"
-#include "api/routes.h"
 
 namespace chasqui {
 namespace {
@@ -35,14 +34,19 @@ class PrepareTest : public ::testing::Test {
   LoadedModel model_ = load_sim();
   Engine engine_{EngineConfig{}, context(model_), model_.tokenizer, clock_, wakeup_};
   StreamHub streams_{engine_, loop_, 1024};
-  ServiceConfig config_{.model_name = "sim", .api_keys = {}, .http = {}, .version = "1"};
+  ServiceConfig config_{.model_name = "sim", .http = {}, .version = "1"};
   RequestLimits limits_;
   MetricsPage metrics_;
-  Service service_{config_, model_, limits_, metrics_, clock_, loop_, offload_, engine_, streams_};
+  KeyRing keys_;
+  Admission admission_{AdmissionConfig{}};
+  FingerprintMaker fingerprints_;
+  Service service_{config_,  model_,  limits_, metrics_,   clock_,        loop_,
+                   offload_, engine_, keys_,   admission_, fingerprints_, streams_};
+  Caller caller_;
 };
 
 TEST_F(PrepareTest, AChatBecomesARequest) {
-  const auto answer = prepare_chat(service_, R"({"messages":[{"role":"system","content":"Be brief."},
+  const auto answer = prepare_chat(service_, caller_, R"({"messages":[{"role":"system","content":"Be brief."},
       {"role":"user","content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]}],
       "stream":true,"temperature":0,"top_k":5,"max_tokens":7,"seed":11,"stop":["a","b"],"priority":"background",
       "logit_bias":{"3":-100},"timeout_ms":1000})");
@@ -104,7 +108,7 @@ TEST_F(PrepareTest, EveryMistakeNamesItsField) {
   for (const Case& c : cases) {
     // The last of two equal keys wins, so `messages` can be replaced too.
     const std::string body = R"({"messages":[{"role":"user","content":"x"}],)" + std::string(c.fields) + "}";
-    const auto answer = prepare_chat(service_, body);
+    const auto answer = prepare_chat(service_, caller_, body);
     ASSERT_FALSE(answer) << body;
     EXPECT_EQ(answer.error().field, c.field) << body << " → " << answer.error().message;
     EXPECT_EQ(error_row(answer.error().code).status, 400);
@@ -113,7 +117,7 @@ TEST_F(PrepareTest, EveryMistakeNamesItsField) {
 }
 
 TEST_F(PrepareTest, WhatAClientLeavesOutOrSwitchesOffIsNoMistake) {
-  const auto answer = prepare_chat(service_, R"({"messages":[{"role":"user","content":"x"}],"logprobs":false,
+  const auto answer = prepare_chat(service_, caller_, R"({"messages":[{"role":"user","content":"x"}],"logprobs":false,
       "n":1,"tools":[],"response_format":{"type":"text"},"stop":null,"user":"u","metadata":{},"model":"gpt-x"})");
   EXPECT_TRUE(answer) << answer.error().message;
 }
@@ -121,7 +125,7 @@ TEST_F(PrepareTest, WhatAClientLeavesOutOrSwitchesOffIsNoMistake) {
 TEST_F(PrepareTest, APromptLongerThanTheContextSaysBothLengths) {
   std::string prompt;
   for (int i = 0; i < 2000; ++i) prompt += "word ";
-  const auto answer = prepare_completion(service_, R"({"prompt":")" + prompt + R"("})");
+  const auto answer = prepare_completion(service_, caller_, R"({"prompt":")" + prompt + R"("})");
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::context_too_long);
   EXPECT_NE(answer.error().message.find(std::to_string(limits_.context)), std::string::npos);
@@ -129,31 +133,31 @@ TEST_F(PrepareTest, APromptLongerThanTheContextSaysBothLengths) {
 
 TEST_F(PrepareTest, APromptThatCannotFitIsRefusedUnread) {
   const std::size_t bytes = model_.tokenizer->piece_bytes_max() * static_cast<std::size_t>(limits_.context) + 1;
-  const auto answer = prepare_generate(service_, R"({"prompt":")" + std::string(bytes, 'x') + R"("})");
+  const auto answer = prepare_generate(service_, caller_, R"({"prompt":")" + std::string(bytes, 'x') + R"("})");
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::context_too_long);
   EXPECT_NE(answer.error().message.find(std::to_string(bytes)), std::string::npos);
 }
 
 TEST_F(PrepareTest, ACompletionTakesTextOrTokens) {
-  const auto text = prepare_completion(service_, R"({"prompt":"abc"})");
+  const auto text = prepare_completion(service_, caller_, R"({"prompt":"abc"})");
   ASSERT_TRUE(text);
-  const auto wrapped = prepare_completion(service_, R"({"prompt":["abc"]})");
+  const auto wrapped = prepare_completion(service_, caller_, R"({"prompt":["abc"]})");
   ASSERT_TRUE(wrapped);
   EXPECT_EQ(text->request->prompt, wrapped->request->prompt);
-  const auto tokens = prepare_completion(service_, R"({"prompt":[1,2,3]})");
+  const auto tokens = prepare_completion(service_, caller_, R"({"prompt":[1,2,3]})");
   ASSERT_TRUE(tokens);
   EXPECT_EQ(tokens->request->prompt, (std::vector<Token>{1, 2, 3}));
   for (const char* bad : {R"({"prompt":3})", R"({"prompt":[-1]})", R"({"prompt":[1,999999]})",
                           R"({"prompt":["a","b"]})", R"({"prompt":[]})", R"({"prompt":""})", R"({})"}) {
-    const auto answer = prepare_completion(service_, bad);
+    const auto answer = prepare_completion(service_, caller_, bad);
     ASSERT_FALSE(answer) << bad;
     EXPECT_EQ(answer.error().field, "prompt") << bad;
   }
 }
 
 TEST_F(PrepareTest, GenerateIsGreedyAndStreamsUnlessToldOtherwise) {
-  const auto answer = prepare_generate(service_, R"({"prompt":"abc","rep_penalty":1.5})");
+  const auto answer = prepare_generate(service_, caller_, R"({"prompt":"abc","rep_penalty":1.5})");
   ASSERT_TRUE(answer);
   EXPECT_TRUE(answer->stream);
   EXPECT_EQ(answer->request->sampling.temperature, 0);
@@ -161,15 +165,28 @@ TEST_F(PrepareTest, GenerateIsGreedyAndStreamsUnlessToldOtherwise) {
   EXPECT_FLOAT_EQ(answer->request->sampling.repeat_penalty, 1.5f);
 }
 
-TEST(KeyMatches, OnlyAnEqualKeyMatches) {
-  const std::vector<std::string> keys = {"alpha", "beta"};
-  EXPECT_TRUE(key_matches(keys, "alpha"));
-  EXPECT_TRUE(key_matches(keys, "beta"));
-  EXPECT_FALSE(key_matches(keys, "alph"));
-  EXPECT_FALSE(key_matches(keys, "alphaa"));
-  EXPECT_FALSE(key_matches(keys, "gamma"));
-  EXPECT_FALSE(key_matches(keys, ""));
-  EXPECT_FALSE(key_matches({}, ""));
+TEST_F(PrepareTest, AKeySaysWhoAsksAndHowUrgentItMayBe) {
+  caller_.tenant = {7, 2.5};
+  const auto class_of = [this](const std::string& fields) {
+    const auto answer =
+        prepare_chat(service_, caller_, R"({"messages":[{"role":"user","content":"x"}])" + fields + "}");
+    EXPECT_TRUE(answer);
+    EXPECT_EQ(answer->request->tenant.id, 7u);
+    EXPECT_EQ(answer->request->tenant.weight, 2.5);
+    return answer->request->service_class;
+  };
+  EXPECT_EQ(class_of(""), ServiceClass::standard);
+  EXPECT_EQ(class_of(R"(,"priority":"interactive")"), ServiceClass::interactive);
+  EXPECT_EQ(class_of(R"(,"service_tier":"priority")"), ServiceClass::interactive);
+  EXPECT_EQ(class_of(R"(,"service_tier":"flex")"), ServiceClass::background);
+  EXPECT_EQ(class_of(R"(,"service_tier":"auto")"), ServiceClass::standard);
+  caller_.service_class = caller_.most_urgent = ServiceClass::background;
+  EXPECT_EQ(class_of(""), ServiceClass::background);
+  EXPECT_EQ(class_of(R"(,"service_tier":"default")"), ServiceClass::background);
+  EXPECT_EQ(class_of(R"(,"priority":"interactive")"), ServiceClass::background);
+  caller_.service_class = caller_.most_urgent = ServiceClass::interactive;
+  EXPECT_EQ(class_of(""), ServiceClass::interactive);
+  EXPECT_EQ(class_of(R"(,"priority":"background")"), ServiceClass::background);
 }
 
 }  // namespace

@@ -19,11 +19,11 @@ void StreamHub::deliver() {
   }
 }
 
-Result<std::unique_ptr<Generation>> Generation::start(StreamHub& hub, RequestPtr request) {
+Result<std::unique_ptr<Generation>> Generation::start(StreamHub& hub, RequestPtr request, Permit permit) {
   const RequestId id = request->id;
   if (auto submitted = hub.engine_.submit(std::move(request)); !submitted) return submitted.error();
   // No event can be missed in between: deliver() runs on this thread.
-  std::unique_ptr<Generation> generation(new Generation(hub, id));
+  std::unique_ptr<Generation> generation(new Generation(hub, id, std::move(permit)));
   hub.open_.emplace(id, generation.get());
   return generation;
 }
@@ -48,6 +48,7 @@ void Generation::take(std::vector<Event>& events) {
 void Generation::receive(Event event) {
   if (event.kind == Event::Kind::finished) {
     finished_ = true;
+    permit_.release();
   } else if (slow_) {
     return;
   }

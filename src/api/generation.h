@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/request.h"
+#include "engine/admission.h"
 #include "engine/engine.h"
 #include "net/event_signal.h"
 
@@ -39,8 +40,9 @@ class StreamHub {
 
 class Generation {
  public:
-  // Submits the request. Errors are the engine's: overloaded, unavailable.
-  static Result<std::unique_ptr<Generation>> start(StreamHub& hub, RequestPtr request);
+  // Submits the request. Errors are the engine's: overloaded, unavailable. The permit goes with the finished event,
+  // when the slot is free again, however slowly the client reads the rest.
+  static Result<std::unique_ptr<Generation>> start(StreamHub& hub, RequestPtr request, Permit permit);
   ~Generation();
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
@@ -56,12 +58,14 @@ class Generation {
 
  private:
   friend class StreamHub;
-  Generation(StreamHub& hub, RequestId id) : hub_(hub), id_(id), signal_(hub.loop_) {}
+  Generation(StreamHub& hub, RequestId id, Permit permit)
+      : hub_(hub), id_(id), permit_(std::move(permit)), signal_(hub.loop_) {}
 
   void receive(Event event);
 
   StreamHub& hub_;
   const RequestId id_;
+  Permit permit_;
   net::EventSignal signal_;
   std::vector<Event> events_;
   std::size_t unread_ = 0;  // bytes that events_ stands for

@@ -131,9 +131,11 @@ Result<std::vector<Token>> tokenize_prompt(const Service& service, std::string_v
 
 }  // namespace
 
-RequestDraft new_draft(const Service& service) {
+RequestDraft new_draft(const Service& service, const Caller& caller) {
   RequestDraft draft;
   draft.sampling = default_sampling(service.model.info);
+  draft.tenant = caller.tenant;
+  draft.service_class = caller.service_class;
   return draft;
 }
 

@@ -11,8 +11,8 @@
 
 namespace chasqui {
 
-// A draft with the server's defaults.
-RequestDraft new_draft(const Service& service);
+// A draft with the server's defaults, and the caller's.
+RequestDraft new_draft(const Service& service, const Caller& caller);
 
 // Reads `messages`, `tools` and the template's switches. Mistakes are left in `fields`.
 Chat read_chat(Fields& fields);

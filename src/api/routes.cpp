@@ -57,15 +57,6 @@ const Route kRoutes[] = {
     {HttpMethod::post, "/apply-template", Access::key, &apply_template},
 };
 
-// `Authorization: Bearer KEY`, or `X-Api-Key: KEY`; both are sent by one SDK or the other.
-std::string_view presented_key(const net::HttpRequest& request) {
-  constexpr std::string_view kBearer = "Bearer ";
-  if (const auto header = request.header("Authorization"); header && header->starts_with(kBearer)) {
-    return header->substr(kBearer.size());
-  }
-  return request.header("X-Api-Key").value_or(std::string_view());
-}
-
 bool is_open(const net::HttpRequest& request) {
   for (const Route& route : kRoutes) {
     if (route.access == Access::open && request.path == route.path) return true;
@@ -85,24 +76,12 @@ void add_routes(net::Router& router, Service& service) {
     router.add(route.method, route.path,
                [&service, handler = route.handler](net::HttpExchange& exchange) { return handler(service, exchange); });
   }
-  if (!service.config.api_keys.empty()) {
+  if (!service.keys.open()) {
     router.set_gate([&service](const net::HttpRequest& request) -> std::optional<net::HttpResponse> {
-      if (is_open(request) || key_matches(service.config.api_keys, presented_key(request))) return std::nullopt;
+      if (is_open(request) || service.keys.find(request)) return std::nullopt;
       return http_error(401, "Invalid API Key");
     });
   }
-}
-
-bool key_matches(const std::vector<std::string>& keys, std::string_view presented) {
-  bool found = false;
-  for (const std::string& key : keys) {
-    unsigned difference = key.size() == presented.size() ? 0 : 1;
-    for (std::size_t i = 0; i < key.size() && i < presented.size(); ++i) {
-      difference |= static_cast<unsigned char>(key[i]) ^ static_cast<unsigned char>(presented[i]);
-    }
-    found |= difference == 0;
-  }
-  return found;
 }
 
 }  // namespace chasqui

@@ -13,7 +13,4 @@ net::HttpResponse http_error(int status, std::string_view message);
 // `service` outlives the router.
 void add_routes(net::Router& router, Service& service);
 
-// True when `presented` is one of `keys`; takes the same time for every wrong key of one length.
-bool key_matches(const std::vector<std::string>& keys, std::string_view presented);
-
 }  // namespace chasqui

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "api/fingerprint.h"
 #include "api/generation.h"
+#include "api/key_ring.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "core/request.h"
+#include "engine/admission.h"
 #include "engine/engine.h"
 #include "model/loaded_model.h"
 #include "net/event_loop.h"
@@ -19,7 +21,8 @@ namespace chasqui {
 
 struct ServiceConfig {
   std::string model_name;               // what clients see as `model`
-  std::vector<std::string> api_keys;    // empty: no authentication
+  std::size_t tenant_requests = 64;     // in flight of one tenant, where its key says nothing; 0: no limit
+  std::size_t anonymous_requests = 0;   // in flight of everybody together when there are no keys; 0: no limit
   Duration ping_every = seconds(5);     // silence after which a stream gets a comment
   std::size_t unread_max = 256 * 1024;  // bytes that may wait for a client that does not read
   net::HttpLimits http;                 // shown in /props
@@ -35,6 +38,9 @@ struct Service {
   net::EventLoop& loop;
   net::OffloadPool& offload;
   Engine& engine;
+  const KeyRing& keys;
+  Admission& admission;
+  const FingerprintMaker& fingerprints;
   StreamHub& streams;
 };
 

@@ -8,6 +8,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/clock.h"
+
 namespace chasqui {
 
 // Closed list; the enumerator's name is also the metric label and the log field. api/errors.h maps each to an HTTP
@@ -33,6 +35,7 @@ struct Error {
   ErrorCode code = ErrorCode::internal;
   std::string message;  // a sentence for the client: what was wrong and what is allowed
   std::string field;    // the request field at fault, empty when there is none
+  Duration retry_after{};  // when trying again makes sense; zero: not known, or never
 };
 
 inline Error invalid_field(std::string field, std::string message) {

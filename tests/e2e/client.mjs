@@ -36,6 +36,15 @@ export function checkError(body, status) {
   return body.error;
 }
 
+// How long a refusal tells its client to wait, in milliseconds; both headers must say it.
+export function retryAfter(response) {
+  const ms = response.headers.get('retry-after-ms');
+  const whole = response.headers.get('retry-after');
+  assert.match(ms, /^[1-9]\d*$/);
+  assert.equal(whole, String(Math.ceil(Number(ms) / 1000)));
+  return Number(ms);
+}
+
 export async function answer(server, messages, fields = {}) {
   const list = typeof messages === 'string' ? user(messages) : messages;
   const body = await ask(server, '/v1/chat/completions', { temperature: 0, messages: list, ...fields });

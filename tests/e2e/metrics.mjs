@@ -38,6 +38,13 @@ class Metrics {
     return found[0].value;
   }
 
+  // Over all samples with this name and these labels.
+  sum(name, labels = {}) {
+    const found = this.all(name, labels);
+    assert.ok(found.length > 0, `${name} ${JSON.stringify(labels)} is not there`);
+    return found.reduce((sum, sample) => sum + sample.value, 0);
+  }
+
   all(name, labels = {}) {
     return this.samples.filter(
       (sample) => sample.name === name && Object.entries(labels).every(([key, value]) => sample.labels[key] === value));

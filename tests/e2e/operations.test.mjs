@@ -112,7 +112,7 @@ describe('the metrics', async () => {
     assert.equal(more('chasqui_prompt_tokens_total'), usage.prompt_tokens);
     assert.equal(more('chasqui_generation_tokens_total'), 8);
     assert.equal(more('chasqui_requests_finished_total', { reason: 'length' }), 1);
-    assert.equal(more('chasqui_time_to_first_token_seconds_count'), 1);
+    assert.equal(more('chasqui_time_to_first_token_seconds_count', { class: 'standard' }), 1);
     assert.equal(after.value('chasqui_kv_slots'), 3);
     const running = await streamChat(server, 'go on', endless);
     await running.nextText();

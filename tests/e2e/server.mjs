@@ -152,5 +152,5 @@ export class Server {
 
 export function isIdle(metrics) {
   const gauges = ['kv_slots_used', 'kv_cells_used', 'requests_running', 'requests_waiting', 'http_body_bytes'];
-  return gauges.every((name) => metrics.value(`chasqui_${name}`) === 0);
+  return gauges.every((name) => metrics.sum(`chasqui_${name}`) === 0);
 }

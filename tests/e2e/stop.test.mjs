@@ -50,7 +50,7 @@ describe('a server that is told to stop', async () => {
     const whole = answer(server, 'the whole', fields);
     await server.until((metrics) => metrics.value('chasqui_requests_running') === 2);
     const queued = answer(server, 'say: it was worth the wait');
-    await server.until((metrics) => metrics.value('chasqui_requests_waiting') === 1);
+    await server.until((metrics) => metrics.sum('chasqui_requests_waiting') === 1);
     server.signal('SIGTERM');
     await doorClosed(server);
     await stream.collect();

@@ -1,0 +1,44 @@
+#include "api/key_ring.h"
+
+namespace chasqui {
+
+void KeyRing::replace(const std::vector<KeyLine>& lines) {
+  std::map<std::string, std::uint32_t> ids;
+  std::vector<Key> keys;
+  keys.reserve(lines.size());
+  for (const KeyLine& line : lines) {
+    const auto [tenant, fresh] = ids.emplace(line.tenant, 0);
+    if (fresh) {
+      const auto known = ids_.find(line.tenant);
+      tenant->second = known != ids_.end() ? known->second : ++last_id_;
+    }
+    Key key{line.hash, {}};
+    key.caller.tenant = {tenant->second, line.weight.value_or(1)};
+    key.caller.in_flight = line.in_flight;
+    if (line.service_class) key.caller.service_class = key.caller.most_urgent = *line.service_class;
+    keys.push_back(key);
+  }
+  keys_ = std::move(keys);
+  ids_ = std::move(ids);
+}
+
+std::optional<Caller> KeyRing::find(std::string_view presented) const {
+  if (open()) return Caller{};
+  const net::Sha256 hash = net::sha256({presented});
+  const Key* found = nullptr;
+  for (const Key& key : keys_) {
+    if (net::equal_in_constant_time(key.hash, hash)) found = &key;
+  }
+  if (found == nullptr) return std::nullopt;
+  return found->caller;
+}
+
+std::optional<Caller> KeyRing::find(const net::HttpRequest& request) const {
+  constexpr std::string_view kBearer = "Bearer ";
+  if (const auto header = request.header("Authorization"); header && header->starts_with(kBearer)) {
+    return find(header->substr(kBearer.size()));
+  }
+  return find(request.header("X-Api-Key").value_or(std::string_view()));
+}
+
+}  // namespace chasqui

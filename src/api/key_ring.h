@@ -1,0 +1,51 @@
+// The keys in force: from the key that a client shows to who it is. Loop thread only; the app replaces the keys when
+// the key file is read again. Holds hashes, never keys.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/key_list.h"
+#include "core/types.h"
+#include "net/http_request.h"
+
+namespace chasqui {
+
+// Who a request comes from, and what that allows.
+struct Caller {
+  Tenant tenant;
+  ServiceClass service_class = ServiceClass::standard;   // of requests that do not say
+  ServiceClass most_urgent = ServiceClass::interactive;  // what a request asks for beyond this becomes this
+  std::optional<std::size_t> in_flight;                  // requests of the tenant at once; none: as the server's flag
+};
+
+class KeyRing {
+ public:
+  // Replaces all keys. A tenant that was there before keeps its id.
+  void replace(const std::vector<KeyLine>& lines);
+
+  // No keys: everybody comes in, as the tenant with id 0.
+  bool open() const { return keys_.empty(); }
+  // Nothing when the key is not among them. Takes the same time for every key of one length.
+  std::optional<Caller> find(std::string_view presented) const;
+  // By `Authorization: Bearer KEY`, or `X-Api-Key: KEY`; both are sent by one SDK or the other.
+  std::optional<Caller> find(const net::HttpRequest& request) const;
+
+  std::size_t keys() const { return keys_.size(); }
+  std::size_t tenants() const { return ids_.size(); }
+
+ private:
+  struct Key {
+    net::Sha256 hash;
+    Caller caller;
+  };
+
+  std::vector<Key> keys_;
+  std::map<std::string, std::uint32_t> ids_;  // by the tenant's name
+  std::uint32_t last_id_ = 0;
+};
+
+}  // namespace chasqui

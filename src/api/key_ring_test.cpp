@@ -1,0 +1,102 @@
+#include "api/key_ring.h"
+
+#include <gtest/gtest.h>
+
+#include "api/fingerprint.h"
+
+namespace chasqui {
+namespace {
+
+KeyRing ring_of(std::string_view text) {
+  KeyRing ring;
+  ring.replace(*parse_keys({}, "keys", text));
+  return ring;
+}
+
+TEST(KeyRing, FindsOnlyAnEqualKey) {
+  const KeyRing ring = ring_of("alpha\nbeta\n");
+  EXPECT_FALSE(ring.open());
+  EXPECT_TRUE(ring.find("alpha"));
+  EXPECT_TRUE(ring.find("beta"));
+  for (const char* wrong : {"alph", "alphaa", "Alpha", "gamma", ""}) EXPECT_FALSE(ring.find(wrong)) << wrong;
+}
+
+TEST(KeyRing, WithoutKeysEverybodyIsTheTenantWithoutAName) {
+  const KeyRing ring;
+  EXPECT_TRUE(ring.open());
+  const auto caller = ring.find("anything");
+  ASSERT_TRUE(caller);
+  EXPECT_EQ(caller->tenant.id, 0u);
+  EXPECT_EQ(caller->most_urgent, ServiceClass::interactive);
+}
+
+TEST(KeyRing, KnowsWhoseAKeyIs) {
+  const KeyRing ring = ring_of("one name=alice weight=2 in_flight=5\ntwo name=alice class=background\nthree\n");
+  const auto one = ring.find("one");
+  const auto two = ring.find("two");
+  const auto three = ring.find("three");
+  ASSERT_TRUE(one && two && three);
+  EXPECT_EQ(one->tenant.id, two->tenant.id);
+  EXPECT_NE(one->tenant.id, three->tenant.id);
+  EXPECT_NE(three->tenant.id, 0u);
+  EXPECT_EQ(two->tenant.weight, 2);
+  EXPECT_EQ(two->in_flight, 5u);
+  EXPECT_EQ(one->service_class, ServiceClass::standard);
+  EXPECT_EQ(one->most_urgent, ServiceClass::interactive);
+  EXPECT_EQ(two->service_class, ServiceClass::background);
+  EXPECT_EQ(two->most_urgent, ServiceClass::background);
+  EXPECT_EQ(ring.tenants(), 2u);
+}
+
+TEST(KeyRing, KeepsTheIdsOfTenantsWhenItsKeysAreReplaced) {
+  KeyRing ring = ring_of("a name=alice\nb name=bob\nc\n");
+  const auto alice = ring.find("a")->tenant.id;
+  const auto bob = ring.find("b")->tenant.id;
+  const auto nameless = ring.find("c")->tenant.id;
+  ring.replace(*parse_keys({}, "keys", "d name=dora\nc\na2 name=alice weight=3\n"));
+  EXPECT_FALSE(ring.find("a"));
+  EXPECT_FALSE(ring.find("b"));
+  EXPECT_EQ(ring.find("a2")->tenant.id, alice);
+  EXPECT_EQ(ring.find("a2")->tenant.weight, 3);
+  EXPECT_EQ(ring.find("c")->tenant.id, nameless);
+  EXPECT_NE(ring.find("d")->tenant.id, bob) << "an id is not used again";
+}
+
+TEST(KeyRing, ReadsBothHeaders) {
+  const KeyRing ring = ring_of("salt\n");
+  const auto with = [&ring](const char* name, const char* value) {
+    net::HttpRequest request;
+    request.headers.add(name, value);
+    return ring.find(request).has_value();
+  };
+  EXPECT_TRUE(with("Authorization", "Bearer salt"));
+  EXPECT_TRUE(with("X-Api-Key", "salt"));
+  EXPECT_FALSE(with("Authorization", "Basic salt"));
+  EXPECT_FALSE(with("Authorization", "Bearer "));
+  EXPECT_FALSE(ring.find(net::HttpRequest()));
+}
+
+TEST(Fingerprint, TellsTenantsRoutesAndBodiesApart) {
+  const FingerprintMaker maker;
+  const Fingerprint one = maker.of(1, "/generate", "body");
+  EXPECT_EQ(one, maker.of(1, "/generate", "body"));
+  EXPECT_NE(one, maker.of(2, "/generate", "body"));
+  EXPECT_NE(one, maker.of(1, "/v1/completions", "body"));
+  EXPECT_NE(one, maker.of(1, "/generate", "body2"));
+  EXPECT_NE(one, FingerprintMaker().of(1, "/generate", "body")) << "every process has a key of its own";
+}
+
+TEST(Fingerprint, ReadsBothEndsOfALongBody) {
+  const FingerprintMaker maker;
+  std::string body(1 << 20, 'x');
+  const Fingerprint before = maker.of(1, "/", body);
+  body.back() = 'y';
+  const Fingerprint end = maker.of(1, "/", body);
+  body.front() = 'y';
+  EXPECT_NE(before, end);
+  EXPECT_NE(end, maker.of(1, "/", body));
+  EXPECT_NE(maker.of(1, "/", std::string(100'000, 'x')), maker.of(1, "/", std::string(100'001, 'x')));
+}
+
+}  // namespace
+}  // namespace chasqui

@@ -1,0 +1,294 @@
+#include "engine/admission.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+namespace chasqui {
+namespace {
+
+// The official clients of OpenAI obey at most a minute and come back after seconds when they are told more. Whoever has
+// to wait longer is told this, comes back too early, and is told the rest.
+constexpr Duration kToldMax = seconds(60);
+constexpr Duration kToldMin = milliseconds(100);
+// How long a place is held after the client was due: one second for clients that round up, one for its way here, and
+// a part for clients that add some jitter.
+constexpr Duration kGrace = seconds(2);
+constexpr int kGracePart = 10;
+// What finishes takes its time at random, so n places are free after n gaps in half of all cases. Clients are told the
+// time by which it is nine of ten: this many square roots of n later.
+constexpr double kMargin = 1.3;
+// Equal requests within this time come from different clients; later, from one that did not wait.
+constexpr Duration kSameMoment = milliseconds(250);
+// How long a sequence holds its slot when none has ended yet.
+constexpr Duration kSlotTimeUnknown = seconds(1);
+// The next process is up, or another node has taken over.
+constexpr Duration kRetryAfterDrain = seconds(5);
+// The share of those that return is averaged over the promises that are open now and this many more.
+constexpr double kShareOver = 32;
+// Limits of what waits are stretched for those who were promised a place when there was less.
+constexpr double kKeptStretch = 1.5;
+
+Duration times(Duration one, double n) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double, Duration::period>(one) * n);
+}
+
+Duration told(Duration wait) { return std::clamp(wait, kToldMin, kToldMax); }
+
+std::int64_t waiting_of(const Load& load) {
+  std::int64_t sum = 0;
+  for (const std::int32_t waiting : load.waiting) sum += waiting;
+  return sum;
+}
+
+Duration slot_time_of(const Load& load) {
+  return load.slot_time > Duration::zero() ? load.slot_time : kSlotTimeUnknown;
+}
+
+std::string in_seconds(Duration wait) {
+  std::array<char, 32> text{};
+  const int size = std::snprintf(text.data(), text.size(), "%.1f s", to_seconds(wait));
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+std::string_view reason_of(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::draining: return "the server is shutting down; retry elsewhere, or here";
+    case Refusal::tenant_requests: return "this key's limit of requests at the same time is reached; retry";
+    case Refusal::queue_requests: return "too many requests are waiting; retry";
+    case Refusal::queue_tokens: return "the requests that are waiting have too many tokens to read; retry";
+    case Refusal::queue_wait: return "the wait would be too long; retry";
+  }
+  return "";
+}
+
+ErrorCode code_of(Refusal refusal) {
+  if (refusal == Refusal::draining) return ErrorCode::unavailable;
+  return refusal == Refusal::tenant_requests ? ErrorCode::quota_exceeded : ErrorCode::overloaded;
+}
+
+}  // namespace
+
+std::string_view name(Refusal refusal) {
+  constexpr std::array<std::string_view, kRefusals> kNames = {"draining", "tenant_requests", "queue_requests",
+                                                              "queue_tokens", "queue_wait"};
+  return kNames[static_cast<std::size_t>(refusal)];
+}
+
+Permit& Permit::operator=(Permit&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  admission_ = std::exchange(other.admission_, nullptr);
+  applicant_ = other.applicant_;
+  entered_ = other.entered_;
+  kept_ = other.kept_;
+  weighed_ = other.weighed_;
+  return *this;
+}
+
+void Permit::release() {
+  if (admission_ != nullptr) std::exchange(admission_, nullptr)->leave(*this);
+}
+
+Result<Permit> Admission::enter(const Applicant& applicant, const Load& load, TimePoint now) {
+  advance(now);
+  if (draining_) return refuse(Refusal::draining, kRetryAfterDrain);
+  const auto tenant = tenants_.find(applicant.tenant);
+  if (tenant != tenants_.end() && applicant.requests_max > 0 &&
+      tenant->second.entered.size() >= applicant.requests_max) {
+    return refuse_tenant(applicant, tenant->second, load, now);
+  }
+  const Promise* const promise = promises_.first(applicant.fingerprint);
+  const bool kept = promise != nullptr && promise->hold_from <= now;
+  const std::size_t free = places() - std::min(in_flight_, places());
+  if (free > (kept ? 0 : places_held())) {
+    if (promise != nullptr) claim(*promise);
+    return admit(applicant, now, kept);
+  }
+  return refuse(Refusal::queue_requests, turn_of(applicant, load, now));
+}
+
+// When a refused applicant shall come back: a promise it has already is not doubled.
+Duration Admission::turn_of(const Applicant& applicant, const Load& load, TimePoint now) {
+  const Promise* const first = promises_.first(applicant.fingerprint);
+  if (first != nullptr && first->due <= now) {
+    // It waited as told, and the places are late. It keeps its turn among those.
+    Promise again = *first;
+    if (!again.late) count_return(1);
+    promises_.remove(*first);
+    metrics_.promises_late.add();
+    again.late = true;
+    again.hold_from = now;
+    again.due = now + std::max(times(gap(load), 1 + kMargin), kToldMin);
+    again.expires = again.due + kGrace;
+    promises_.add(again);
+    promises_.advance(now);
+    return told(again.due - now);
+  }
+  const Promise* const last = promises_.last(applicant.fingerprint);
+  if (last != nullptr && now - last->made >= kSameMoment) return told(first->due - now);
+  const std::size_t free = places() - std::min(in_flight_, places());
+  const double before = share_that_returns_ * static_cast<double>(promises_.open());
+  return this->promise(applicant.fingerprint, {}, std::max(0.0, before - static_cast<double>(free)) + 1, load, now);
+}
+
+Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenCount prompt_tokens, const Load& load,
+                              TimePoint now) {
+  CHECK(permit.admission_ == this && !permit.weighed_, "a permit is weighed once");
+  advance(now);
+  forget_recent(load);
+  const std::int64_t waiting = waiting_of(load);
+  const bool starts_at_once =
+      load.running + waiting + static_cast<std::int64_t>(recent_.size()) < static_cast<std::int64_t>(config_.slots);
+  if (!starts_at_once) {
+    const double stretch = permit.kept_ ? kKeptStretch : 1;
+    std::int64_t tokens = load.waiting_tokens;
+    double before = permit.kept_ ? 0 : static_cast<double>(places_held());
+    for (const Recent& recent : recent_) {
+      tokens += recent.tokens;
+      before += recent.service_class <= service_class ? 1 : 0;
+    }
+    const double position = 1 + share_that_returns_ * static_cast<double>(promises_.open());
+    const auto tokens_max = static_cast<double>(config_.queue_tokens) * stretch;
+    const auto tokens_then = static_cast<double>(tokens + prompt_tokens);
+    if (config_.queue_tokens > 0 && tokens > 0 && tokens_then > tokens_max) {
+      const double part = std::min(1.0, (tokens_then - tokens_max) / static_cast<double>(tokens));
+      const Duration start = times(gap(load), part * static_cast<double>(waiting));
+      const Duration wait = promise(permit.applicant_.fingerprint, start, position, load, now);
+      return refuse(Refusal::queue_tokens, wait);
+    }
+    const Duration wait = load.wait[static_cast<std::size_t>(service_class)] + times(gap(load), before);
+    const Duration wait_max = times(config_.queue_wait, stretch);
+    if (config_.queue_wait > Duration::zero() && wait > wait_max) {
+      const Duration turn = promise(permit.applicant_.fingerprint, wait - wait_max, position, load, now);
+      return refuse(Refusal::queue_wait, turn);
+    }
+  }
+  permit.weighed_ = true;
+  ++weighed_;
+  recent_.push_back({service_class, prompt_tokens});
+  return {};
+}
+
+Duration Admission::gap(const Load& load) const { return slot_time_of(load) / std::max(1, config_.slots); }
+
+// Places in the queue are held, slots never: an idle slot serves whoever comes. Nor are more than half of all places,
+// so that new clients are served even if everybody else was promised something.
+std::size_t Admission::places_held() const {
+  const double expected = share_that_returns_ * static_cast<double>(promises_.held());
+  return std::min({static_cast<std::size_t>(std::ceil(expected)), config_.queue_requests, places() / 2});
+}
+
+void Admission::advance(TimePoint now) {
+  const PromiseBook::Expired expired = promises_.advance(now);
+  metrics_.promises_expired.add(expired.promises);
+  for (std::size_t i = 0; i < expired.never_came; ++i) count_return(0);
+}
+
+void Admission::claim(const Promise& promise) {
+  if (!promise.late) count_return(1);
+  promises_.remove(promise);
+  metrics_.promises_claimed.add();
+}
+
+void Admission::count_return(double came) {
+  share_that_returns_ += (came - share_that_returns_) / (kShareOver + static_cast<double>(promises_.open()));
+}
+
+// The worker has heard of all that it runs or lets wait; the others are the latest that were sent.
+void Admission::forget_recent(const Load& load) {
+  const auto known = static_cast<std::size_t>(load.running + waiting_of(load));
+  const std::size_t unknown = weighed_ - std::min(weighed_, known);
+  while (recent_.size() > unknown) recent_.pop_front();
+}
+
+Permit Admission::admit(const Applicant& applicant, TimePoint now, bool kept) {
+  ++in_flight_;
+  tenants_[applicant.tenant].entered.insert(now);
+  return Permit(*this, applicant, now, kept);
+}
+
+void Admission::leave(const Permit& permit) {
+  --in_flight_;
+  if (permit.weighed_) --weighed_;
+  const auto tenant = tenants_.find(permit.applicant_.tenant);
+  auto& entered = tenant->second.entered;
+  entered.erase(entered.find(permit.entered_));
+  if (entered.empty()) tenants_.erase(tenant);
+}
+
+// The tenant's oldest request ends first, and then one after the other.
+Error Admission::refuse_tenant(const Applicant& applicant, TenantState& tenant, const Load& load, TimePoint now) {
+  const auto standard = static_cast<std::size_t>(ServiceClass::standard);
+  const Duration life = slot_time_of(load) + load.wait[standard];
+  const Duration one_more = life / static_cast<Duration::rep>(tenant.entered.size());
+  const Duration first_end = *tenant.entered.begin() + life - now;
+  const TimePoint turn = std::max(now + (first_end > Duration::zero() ? first_end : one_more), tenant.told + one_more);
+  const Duration wait = told(turn - now);
+  tenant.told = now + wait;
+  Error error = refuse(Refusal::tenant_requests, wait);
+  error.message += " (the limit is " + std::to_string(applicant.requests_max) + ")";
+  return error;
+}
+
+Duration Admission::promise(Fingerprint fingerprint, Duration start, double position, const Load& load, TimePoint now) {
+  const Duration one_place = gap(load);
+  const Duration hold_in = start + times(one_place, position);
+  const Duration due_in = hold_in + times(one_place, kMargin * std::sqrt(position));
+  // Nobody is promised what is too far away; but somebody is always next.
+  if (hold_in > std::max(kToldMax, 2 * one_place) || promises_.full()) return kToldMax;
+  Promise promise;
+  promise.fingerprint = fingerprint;
+  promise.made = now;
+  promise.hold_from = now + hold_in;
+  promise.due = now + std::clamp(due_in, kToldMin, std::max(kToldMax, hold_in));
+  const Duration wait = promise.due - now;
+  promise.expires = promise.due + kGrace + wait / kGracePart;
+  promises_.add(promise);
+  metrics_.promises_made.add();
+  return told(wait);
+}
+
+Error Admission::refuse(Refusal refusal, Duration retry_after) {
+  metrics_.refused[static_cast<std::size_t>(refusal)].add();
+  Error error;
+  error.code = code_of(refusal);
+  error.message = std::string(reason_of(refusal)) + " in " + in_seconds(retry_after);
+  error.retry_after = retry_after;
+  return error;
+}
+
+void Admission::add_to(MetricsPage& page, const Counter& by_engine) const {
+  for (std::size_t i = 0; i < kRefusals; ++i) {
+    page.add("chasqui_requests_refused_total", "Requests refused before they reached the worker, by reason.",
+             metrics_.refused[i], "reason=\"" + std::string(name(static_cast<Refusal>(i))) + '"');
+  }
+  page.add("chasqui_requests_refused_total", "Requests refused before they reached the worker, by reason.", by_engine,
+           "reason=\"engine\"");
+  page.add_computed("chasqui_requests_in_flight", "Requests that were admitted and have not ended.",
+                    [this] { return static_cast<double>(in_flight_); });
+  page.add_computed("chasqui_tenants_in_flight", "Tenants with requests in flight.",
+                    [this] { return static_cast<double>(tenants_.size()); });
+  page.add_computed("chasqui_tenant_requests_in_flight_max", "Requests in flight of the tenant that has most.", [this] {
+    std::size_t most = 0;
+    for (const auto& [id, tenant] : tenants_) most = std::max(most, tenant.entered.size());
+    return static_cast<double>(most);
+  });
+  page.add_computed("chasqui_promises_open", "Refused requests with a promised place that they have not claimed yet.",
+                    [this] { return static_cast<double>(promises_.open()); });
+  page.add_computed("chasqui_promises_returned_ratio",
+                    "Of those who were promised a place, how many came back, lately.",
+                    [this] { return share_that_returns_; });
+  page.add("chasqui_promises_total", "Promised places, by what became of them.", metrics_.promises_made,
+           "state=\"made\"");
+  page.add("chasqui_promises_total", "Promised places, by what became of them.", metrics_.promises_claimed,
+           "state=\"claimed\"");
+  page.add("chasqui_promises_total", "Promised places, by what became of them.", metrics_.promises_expired,
+           "state=\"expired\"");
+  page.add("chasqui_promises_total", "Promised places, by what became of them.", metrics_.promises_late,
+           "state=\"late\"");
+}
+
+}  // namespace chasqui

@@ -1,0 +1,144 @@
+// Decides at the door who may come in, before work is done for them, and tells everybody else when to come back:
+// 429 when the tenant has too many requests in flight, 503 when this node has.
+//
+// Whoever is refused with 503 is promised a place in the queue behind the queue (engine/promise_book.h): the k-th is
+// told a time k places later, so that those who come back do not come together. A place frees up every
+// slot_time / slots. From the time that it should be free, the place is held: fresh requests cannot take it. Not
+// everybody comes back; places are held, and times told, for the share that lately did.
+//
+// Pure: time and load are arguments. Loop thread only. Outlives its permits.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/metrics.h"
+#include "core/load.h"
+#include "core/types.h"
+#include "engine/promise_book.h"
+
+namespace chasqui {
+
+struct AdmissionConfig {
+  std::int32_t slots = 1;
+  std::size_t queue_requests = 512;       // requests that may wait, those that are still being read included
+  std::int64_t queue_tokens = 1'000'000;  // prompt tokens that may wait
+  Duration queue_wait = seconds(30);      // predicted wait for a first token; zero: no limit
+  std::size_t promises_max = 16'384;
+};
+
+// Who asks to come in.
+struct Applicant {
+  std::uint32_t tenant = 0;
+  std::size_t requests_max = 0;  // of this tenant, in flight at once; 0: no limit
+  Fingerprint fingerprint = 0;
+};
+
+enum class Refusal { draining, tenant_requests, queue_requests, queue_tokens, queue_wait };
+constexpr std::size_t kRefusals = 5;
+std::string_view name(Refusal refusal);
+
+struct AdmissionMetrics {
+  Counter refused[kRefusals];  // indexed by Refusal
+  Counter promises_made;
+  Counter promises_claimed;
+  Counter promises_expired;
+  Counter promises_late;  // the client came when told and found no place; it keeps its turn
+};
+
+class Admission;
+
+// The right of one request to be here. Gives its place back when it goes.
+class Permit {
+ public:
+  Permit() = default;
+  Permit(Permit&& other) noexcept { *this = std::move(other); }
+  Permit& operator=(Permit&& other) noexcept;
+  ~Permit() { release(); }
+
+  void release();
+  bool valid() const { return admission_ != nullptr; }
+
+ private:
+  friend class Admission;
+  Permit(Admission& admission, const Applicant& applicant, TimePoint entered, bool kept)
+      : admission_(&admission), applicant_(applicant), entered_(entered), kept_(kept) {}
+
+  Admission* admission_ = nullptr;
+  Applicant applicant_;
+  TimePoint entered_{};
+  bool kept_ = false;     // came back for a promised place
+  bool weighed_ = false;  // on its way to the worker, or there
+};
+
+class Admission {
+ public:
+  explicit Admission(const AdmissionConfig& config) : config_(config), promises_(config.promises_max) {}
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
+
+  // Before anything of the request is read. Errors: quota_exceeded, overloaded, unavailable, with retry_after.
+  Result<Permit> enter(const Applicant& applicant, const Load& load, TimePoint now);
+  // When its prompt is known and before it goes to the engine; drop the permit when the answer is an error.
+  Result<void> weigh(Permit& permit, ServiceClass service_class, TokenCount prompt_tokens, const Load& load,
+                     TimePoint now);
+  // From now on everybody is refused.
+  void drain() { draining_ = true; }
+
+  std::size_t in_flight() const { return in_flight_; }
+  std::size_t promises() const { return promises_.open(); }
+  // Of those who were promised a place and whose time has come lately, how many came back; 0 … 1.
+  double share_that_returns() const { return share_that_returns_; }
+  const AdmissionConfig& config() const { return config_; }
+  const AdmissionMetrics& metrics() const { return metrics_; }
+  // No metric is labelled with a tenant: tenants come and go with the key file, and whoever may scrape need not know
+  // who they are. The largest of them shows whether one of them fills the server.
+  // `by_engine` are the refusals of the bound behind this one.
+  void add_to(MetricsPage& page, const Counter& by_engine) const;
+
+ private:
+  friend class Permit;
+
+  struct TenantState {
+    std::multiset<TimePoint> entered;  // its requests in flight
+    TimePoint told{};                  // the latest time that one of its refused requests was told
+  };
+  // Went to the worker after it published the load that is at hand.
+  struct Recent {
+    ServiceClass service_class;
+    TokenCount tokens;
+  };
+
+  std::size_t places() const { return static_cast<std::size_t>(config_.slots) + config_.queue_requests; }
+  Duration gap(const Load& load) const;  // from one place that frees up to the next
+  std::size_t places_held() const;
+  void advance(TimePoint now);
+  void leave(const Permit& permit);
+  void forget_recent(const Load& load);
+
+  Permit admit(const Applicant& applicant, TimePoint now, bool kept);
+  void claim(const Promise& promise);
+  void count_return(double came);  // 1: it came back, 0: it did not
+  Error refuse_tenant(const Applicant& applicant, TenantState& tenant, const Load& load, TimePoint now);
+  Duration turn_of(const Applicant& applicant, const Load& load, TimePoint now);
+  // Promises a place that should be free `position` gaps after `start` from now, and says how long to wait for it.
+  Duration promise(Fingerprint fingerprint, Duration start, double position, const Load& load, TimePoint now);
+  Error refuse(Refusal refusal, Duration retry_after);
+
+  const AdmissionConfig config_;
+  AdmissionMetrics metrics_;
+  PromiseBook promises_;
+  std::unordered_map<std::uint32_t, TenantState> tenants_;  // those with requests in flight
+  std::size_t in_flight_ = 0;
+  std::size_t weighed_ = 0;  // of those, the ones that went to the worker
+  std::deque<Recent> recent_;
+  double share_that_returns_ = 1;
+  bool draining_ = false;
+};
+
+}  // namespace chasqui

@@ -1,0 +1,399 @@
+// Admission's decisions one by one, and a crowd at its door in virtual time.
+#include "engine/admission.h"
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace chasqui {
+namespace {
+
+constexpr TimePoint kStart{};
+
+// Two slots, two places to wait, a place every half second.
+class AdmissionTest : public ::testing::Test {
+ protected:
+  AdmissionTest() {
+    load_.slots = 2;
+    load_.slot_time = seconds(1);
+  }
+
+  static AdmissionConfig config() {
+    AdmissionConfig config;
+    config.slots = 2;
+    config.queue_requests = 2;
+    return config;
+  }
+
+  Result<Permit> enter(Fingerprint fingerprint, std::uint32_t tenant = 0, std::size_t requests_max = 0) {
+    return admission_.enter({tenant, requests_max, fingerprint}, load_, now_);
+  }
+
+  void fill() {
+    for (Fingerprint i = 1000; permits_.size() < 4; ++i) permits_.push_back(std::move(*enter(i)));
+  }
+
+  Duration refused(Fingerprint fingerprint) {
+    const auto entry = enter(fingerprint);
+    EXPECT_FALSE(entry);
+    if (entry) return {};
+    EXPECT_EQ(entry.error().code, ErrorCode::overloaded);
+    return entry.error().retry_after;
+  }
+
+  std::uint64_t count(Refusal refusal) const {
+    return admission_.metrics().refused[static_cast<std::size_t>(refusal)].value();
+  }
+
+  Admission admission_{config()};
+  Load load_;
+  TimePoint now_ = kStart + seconds(1000);
+  std::vector<Permit> permits_;
+};
+
+TEST_F(AdmissionTest, PlacesAreTakenAndGivenBack) {
+  fill();
+  EXPECT_EQ(admission_.in_flight(), 4u);
+  EXPECT_GE(refused(1), milliseconds(500));
+  EXPECT_EQ(count(Refusal::queue_requests), 1u);
+  permits_.pop_back();
+  EXPECT_EQ(admission_.in_flight(), 3u);
+  auto moved = std::move(permits_.back());
+  permits_.pop_back();
+  EXPECT_EQ(admission_.in_flight(), 3u);
+  moved.release();
+  moved.release();
+  EXPECT_EQ(admission_.in_flight(), 2u);
+}
+
+TEST_F(AdmissionTest, TheNextOneIsToldALaterTime) {
+  fill();
+  Duration before{};
+  for (Fingerprint i = 0; i < 20; ++i) {
+    const Duration wait = refused(i);
+    EXPECT_GE(wait - before, milliseconds(500)) << "a place is free every half second";
+    before = wait;
+  }
+  EXPECT_EQ(admission_.promises(), 20u);
+}
+
+TEST_F(AdmissionTest, NobodyIsToldMoreThanAMinute) {
+  load_.slot_time = seconds(100);
+  fill();
+  for (Fingerprint i = 0; i < 50; ++i) EXPECT_LE(refused(i), seconds(60));
+  EXPECT_LT(admission_.promises(), 5u) << "what is too far away is not promised";
+}
+
+TEST_F(AdmissionTest, APromisedPlaceIsHeldForTheReturner) {
+  fill();
+  const Duration wait = refused(1);
+  now_ += wait;
+  permits_.pop_back();
+  EXPECT_FALSE(enter(2)) << "fresh";
+  EXPECT_TRUE(enter(1));
+  EXPECT_EQ(admission_.metrics().promises_claimed.value(), 1u);
+}
+
+TEST_F(AdmissionTest, APlaceThatNobodyClaimsIsReleased) {
+  fill();
+  now_ += refused(1) + seconds(10);
+  permits_.pop_back();
+  EXPECT_TRUE(enter(2));
+  EXPECT_EQ(admission_.metrics().promises_expired.value(), 1u);
+  EXPECT_LT(admission_.share_that_returns(), 1);
+}
+
+TEST_F(AdmissionTest, WhoComesTooEarlyIsToldTheRest) {
+  fill();
+  for (Fingerprint i = 1; i <= 8; ++i) refused(i);
+  const Duration wait = refused(9);
+  now_ += seconds(1);
+  EXPECT_EQ(refused(9), wait - seconds(1));
+  EXPECT_EQ(admission_.promises(), 9u);
+}
+
+TEST_F(AdmissionTest, WhoComesInTimeAndFindsNoPlaceKeepsItsTurn) {
+  fill();
+  const Duration wait = refused(1);
+  refused(2);
+  now_ += wait;
+  const Duration again = refused(1);
+  EXPECT_LE(again, seconds(2));
+  EXPECT_EQ(admission_.promises(), 2u);
+  EXPECT_EQ(admission_.metrics().promises_late.value(), 1u);
+  now_ += again;
+  permits_.pop_back();
+  EXPECT_TRUE(enter(1));
+}
+
+TEST_F(AdmissionTest, EqualRequestsOfOneMomentAreDifferentClients) {
+  fill();
+  const Duration first = refused(5);
+  EXPECT_GT(refused(5), first);
+  EXPECT_EQ(admission_.promises(), 2u);
+}
+
+TEST_F(AdmissionTest, PromisesAreBounded) {
+  AdmissionConfig small = config();
+  small.promises_max = 8;
+  Admission admission(small);
+  load_.slot_time = milliseconds(1);
+  std::vector<Permit> permits;
+  for (Fingerprint i = 0; i < 4; ++i) permits.push_back(std::move(*admission.enter({0, 0, i}, load_, now_)));
+  for (Fingerprint i = 10; i < 100; ++i) {
+    const auto entry = admission.enter({0, 0, i}, load_, now_);
+    ASSERT_FALSE(entry);
+    EXPECT_GT(entry.error().retry_after, Duration::zero());
+  }
+  EXPECT_EQ(admission.promises(), 8u);
+}
+
+TEST_F(AdmissionTest, ATenantHasALimitOfItsOwn) {
+  const auto first = enter(1, 7, 1);
+  ASSERT_TRUE(first);
+  const auto second = enter(2, 7, 1);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::quota_exceeded);
+  EXPECT_EQ(second.error().retry_after, seconds(1)) << "when its request is expected to end";
+  const auto third = enter(3, 7, 1);
+  EXPECT_GT(third.error().retry_after, second.error().retry_after);
+  EXPECT_TRUE(enter(3, 8, 1)) << "another tenant";
+  EXPECT_EQ(admission_.promises(), 0u) << "a quota is not a queue";
+}
+
+TEST_F(AdmissionTest, DrainingRefusesEverybody) {
+  admission_.drain();
+  const auto entry = enter(1);
+  ASSERT_FALSE(entry);
+  EXPECT_EQ(entry.error().code, ErrorCode::unavailable);
+  EXPECT_EQ(count(Refusal::draining), 1u);
+}
+
+TEST_F(AdmissionTest, ALongWaitIsRefusedByClass) {
+  load_.running = 2;
+  load_.wait = {seconds(2), seconds(29), seconds(40)};
+  auto permit = std::move(*enter(1));
+  const auto background = admission_.weigh(permit, ServiceClass::background, 10, load_, now_);
+  ASSERT_FALSE(background);
+  EXPECT_EQ(background.error().code, ErrorCode::overloaded);
+  EXPECT_GE(background.error().retry_after, seconds(10)) << "until the wait is what is allowed";
+  EXPECT_EQ(count(Refusal::queue_wait), 1u);
+  EXPECT_EQ(admission_.promises(), 1u);
+  permits_.push_back(std::move(permit));
+  EXPECT_TRUE(admission_.weigh(permits_[0], ServiceClass::standard, 10, load_, now_));
+}
+
+TEST_F(AdmissionTest, WhatTheLoadDoesNotShowYetCountsToo) {
+  AdmissionConfig wide = config();
+  wide.queue_requests = 100;
+  Admission admission(wide);
+  load_.running = 2;
+  load_.wait.fill(milliseconds(29'400));
+  std::vector<Permit> permits;
+  const auto come = [&](ServiceClass service_class) {
+    permits.push_back(std::move(*admission.enter({0, 0, permits.size()}, load_, now_)));
+    return admission.weigh(permits.back(), service_class, 10, load_, now_).has_value();
+  };
+  // The two that run, as the load says.
+  EXPECT_TRUE(come(ServiceClass::background));
+  EXPECT_TRUE(come(ServiceClass::background));
+  EXPECT_TRUE(come(ServiceClass::standard));
+  EXPECT_TRUE(come(ServiceClass::standard));
+  EXPECT_FALSE(come(ServiceClass::standard)) << "29.4 s and two halves";
+  permits.pop_back();
+  load_.waiting[1] = 2;
+  EXPECT_TRUE(come(ServiceClass::standard)) << "the load knows them now";
+}
+
+TEST_F(AdmissionTest, TooManyTokensAreRefusedUnlessNothingElseWaits) {
+  AdmissionConfig small = config();
+  small.queue_tokens = 1000;
+  Admission admission(small);
+  load_.running = 2;
+  auto huge = std::move(*admission.enter({0, 0, 1}, load_, now_));
+  EXPECT_TRUE(admission.weigh(huge, ServiceClass::standard, 5000, load_, now_));
+  load_.waiting[1] = 1;
+  load_.waiting_tokens = 900;
+  auto small_one = std::move(*admission.enter({0, 0, 2}, load_, now_));
+  const auto weighed = admission.weigh(small_one, ServiceClass::standard, 200, load_, now_);
+  ASSERT_FALSE(weighed);
+  EXPECT_GT(weighed.error().retry_after, Duration::zero());
+}
+
+TEST_F(AdmissionTest, BeforeAnythingHasEndedTheTimeIsAGuess) {
+  load_ = Load();
+  fill();
+  EXPECT_GE(refused(1), milliseconds(500));
+  EXPECT_LE(refused(2), seconds(5));
+}
+
+// A node under a load that never lets up, in virtual time. Services take exponential time.
+class Crowd {
+ public:
+  struct Plan {
+    std::int32_t slots = 4;
+    std::size_t queue = 16;
+    double overload = 3;   // arrivals for each place that frees up
+    double patient = 0.1;  // part of the clients that wait as told and come back, three times
+    Duration slot_time = seconds(1);
+    Duration length = seconds(1200);
+  };
+  struct Outcome {
+    int fresh = 0, fresh_in = 0;
+    int returns = 0, returns_in = 0;  // of those that had a promise
+    int patient = 0, patient_in = 0;  // clients
+    double slots_busy = 0;
+  };
+
+  Crowd(const Plan& plan, std::uint64_t seed) : plan_(plan), random_(seed), admission_(config(plan)) {}
+
+  Outcome run() {
+    push(now_, Happening::arrival, 0, 0);
+    while (!events_.empty() && events_.top().time < kStart + plan_.length) {
+      const Coming next = events_.top();
+      events_.pop();
+      outcome_.slots_busy += to_seconds(next.time - now_) * running_;
+      now_ = next.time;
+      if (next.what == Happening::end) {
+        end(next.fingerprint);
+      } else {
+        come(next);
+      }
+    }
+    outcome_.slots_busy /= to_seconds(plan_.length) * plan_.slots;
+    return outcome_;
+  }
+
+ private:
+  enum class Happening { arrival, comeback, end };
+  struct Coming {
+    TimePoint time;
+    Happening what;
+    Fingerprint fingerprint;
+    int tries;
+    bool promised;
+    bool operator<(const Coming& other) const { return time > other.time; }
+  };
+
+  static AdmissionConfig config(const Plan& plan) {
+    AdmissionConfig config;
+    config.slots = plan.slots;
+    config.queue_requests = plan.queue;
+    return config;
+  }
+
+  double uniform() { return std::uniform_real_distribution<double>(0, 1)(random_); }
+  Duration exponential(double mean_seconds) {
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(-std::log(1 - uniform()) * mean_seconds));
+  }
+  double gap() const { return to_seconds(plan_.slot_time) / plan_.slots; }
+  void push(TimePoint time, Happening what, Fingerprint fingerprint, int tries, bool promised = false) {
+    events_.push({time, what, fingerprint, tries, promised});
+  }
+
+  Load load() const {
+    Load load;
+    load.slots = plan_.slots;
+    load.running = running_;
+    load.waiting[1] = static_cast<std::int32_t>(waiting_.size());
+    load.slot_time = plan_.slot_time;
+    return load;
+  }
+
+  void come(const Coming& coming) {
+    const bool fresh = coming.what == Happening::arrival;
+    if (fresh) push(now_ + exponential(gap() / plan_.overload), Happening::arrival, coming.fingerprint + 1, 0);
+    const bool patient = fresh ? uniform() < plan_.patient : true;
+    const std::size_t promises = admission_.promises();
+    auto entry = admission_.enter({0, 0, coming.fingerprint}, load(), now_);
+    (fresh ? outcome_.fresh : outcome_.returns) += fresh || coming.promised ? 1 : 0;
+    outcome_.patient += fresh && patient ? 1 : 0;
+    if (entry) {
+      (fresh ? outcome_.fresh_in : outcome_.returns_in) += fresh || coming.promised ? 1 : 0;
+      outcome_.patient_in += patient ? 1 : 0;
+      permits_.emplace(coming.fingerprint, std::move(*entry));
+      waiting_.push(coming.fingerprint);
+      start();
+    } else if (patient && coming.tries < 3) {
+      const Duration way = exponential(0.02);
+      push(now_ + entry.error().retry_after + way, Happening::comeback, coming.fingerprint, coming.tries + 1,
+           admission_.promises() > promises);
+    }
+  }
+
+  void start() {
+    while (running_ < plan_.slots && !waiting_.empty()) {
+      ++running_;
+      push(now_ + exponential(to_seconds(plan_.slot_time)), Happening::end, waiting_.front(), 0);
+      waiting_.pop();
+    }
+  }
+
+  void end(Fingerprint fingerprint) {
+    --running_;
+    permits_.erase(fingerprint);
+    start();
+  }
+
+  const Plan plan_;
+  std::mt19937_64 random_;
+  Admission admission_;
+  TimePoint now_ = kStart;
+  std::priority_queue<Coming> events_;
+  std::queue<Fingerprint> waiting_;
+  std::unordered_map<Fingerprint, Permit> permits_;
+  std::int32_t running_ = 0;
+  Outcome outcome_;
+};
+
+std::ostream& operator<<(std::ostream& out, const Crowd::Outcome& o) {
+  return out << o.fresh_in << " of " << o.fresh << " fresh, " << o.returns_in << " of " << o.returns << " returns, "
+             << o.patient_in << " of " << o.patient << " patient clients came in; slots busy " << o.slots_busy;
+}
+
+TEST(AdmissionCrowd, WhoWaitsAsToldGetsIn) {
+  for (const double patient : {0.01, 0.1}) {
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      Crowd::Plan plan;
+      plan.patient = patient;
+      const Crowd::Outcome outcome = Crowd(plan, seed).run();
+      SCOPED_TRACE(::testing::Message() << "patient " << patient << ", seed " << seed << ": " << outcome);
+      EXPECT_GE(outcome.returns_in, 0.9 * outcome.returns);
+      EXPECT_GE(outcome.patient_in, 0.98 * outcome.patient);
+      EXPECT_GE(outcome.fresh_in, 0.2 * outcome.fresh) << "a third is all that there is room for";
+      EXPECT_GE(outcome.slots_busy, 0.99);
+    }
+  }
+}
+
+TEST(AdmissionCrowd, MorePatientClientsThanThereIsRoomForGetWhatTheyWerePromised) {
+  Crowd::Plan plan;
+  plan.slots = 16;
+  plan.queue = 64;
+  plan.slot_time = milliseconds(200);
+  plan.patient = 1;
+  plan.length = seconds(600);
+  const Crowd::Outcome outcome = Crowd(plan, 1).run();
+  SCOPED_TRACE(::testing::Message() << outcome);
+  EXPECT_GE(outcome.returns_in, 0.8 * outcome.returns);
+  EXPECT_GE(outcome.slots_busy, 0.99);
+}
+
+TEST(AdmissionCrowd, ClientsThatNeverComeBackDoNotKeepOthersOut) {
+  for (const std::size_t queue : {0, 1, 16}) {
+    Crowd::Plan plan;
+    plan.queue = queue;
+    plan.patient = 0;
+    const Crowd::Outcome outcome = Crowd(plan, 1).run();
+    SCOPED_TRACE(::testing::Message() << outcome);
+    EXPECT_GE(outcome.fresh_in, 0.25 * outcome.fresh);
+    EXPECT_GE(outcome.slots_busy, queue > 1 ? 0.99 : 0.8);
+  }
+}
+
+}  // namespace
+}  // namespace chasqui
