@@ -1,0 +1,148 @@
+#include "sim/checked_model.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace chasqui {
+
+CheckedModel::CheckedModel(const KvLedger::Layout& layout, TokenCount rows_max, LifeTable& lives, Faults& faults)
+    : layout_(layout),
+      rows_max_(rows_max),
+      lives_(lives),
+      faults_(faults),
+      slots_(static_cast<std::size_t>(layout.slots)) {}
+
+namespace {
+
+// Batches without moves know none.
+template <class AnyBatch, class Move>
+void for_each_move(const AnyBatch& batch, Move move) {
+  if constexpr (requires { batch.moves; }) {
+    for (const auto& each : batch.moves) move(each.from, each.to);
+  }
+}
+
+}  // namespace
+
+void CheckedModel::run(const Batch& batch, DecodeStatus status, std::uint64_t step, BatchResult& result) {
+  result.clear();
+  result.status = status;
+  for (const SlotId trimmed : batch.trims) trim(trimmed);
+  for_each_move(batch, [this](SlotId from, SlotId to) { move(from, to); });
+  if (!check(batch) || status != DecodeStatus::ok) return;
+  for (const BatchPart& part : batch.parts) compute(batch, part, step, result);
+}
+
+void CheckedModel::ended(Life& life) {
+  if (life.slot.valid()) held_by_living_ -= slot(life.slot).length;
+}
+
+void CheckedModel::trim(SlotId id) {
+  if (!exists(id)) return faults_.expect(false, "batch: trim of a slot that does not exist");
+  Slot& trimmed = slot(id);
+  held_ -= trimmed.length;
+  if (Life* life = lives_.find(trimmed.owner); life != nullptr && trimmed.length > 0) {
+    held_by_living_ -= trimmed.length;  // preempted: computed again later
+    life->slot = SlotId{};
+    life->decoding = false;
+    ++life->preempted;
+    ++preemptions_;
+  }
+  trimmed = Slot{};
+}
+
+void CheckedModel::move(SlotId from, SlotId to) {
+  if (!exists(from) || !exists(to)) return faults_.expect(false, "batch: move of a slot that does not exist");
+  faults_.expect(slot(to).length == 0, "batch: move into a slot that holds something");
+  slot(to) = slot(from);
+  slot(from) = Slot{};
+  ++moves_;
+  if (Life* life = lives_.find(slot(to).owner); life != nullptr) life->slot = to;
+}
+
+bool CheckedModel::check(const Batch& batch) {
+  const std::uint64_t before = faults_.count();
+  faults_.expect(!batch.rows.empty() && !batch.parts.empty(), "batch: an empty batch was run");
+  faults_.expect(batch.rows.size() <= static_cast<std::size_t>(rows_max_), "bounded: more rows than rows_max");
+  std::size_t next_row = 0;
+  SlotId previous;
+  for (const BatchPart& part : batch.parts) {
+    const Life* life = lives_.find(part.request->id);
+    faults_.expect(life != nullptr, "one-terminal: rows of a request that has ended");
+    const bool follows = part.first_row == static_cast<std::int32_t>(next_row) && part.rows > 0 &&
+                         next_row + static_cast<std::size_t>(part.rows) <= batch.rows.size();
+    faults_.expect(follows, "batch: parts do not follow each other");
+    faults_.expect(previous < part.slot && exists(part.slot), "batch: slots do not ascend");
+    previous = part.slot;
+    if (life == nullptr || !follows || !exists(part.slot)) return false;
+    next_row += static_cast<std::size_t>(part.rows);
+    check_part(batch, part, *life);
+  }
+  faults_.expect(next_row == batch.rows.size(), "batch: rows that belong to no part");
+  faults_.expect(held_ + static_cast<TokenCount>(batch.rows.size()) <= layout_.cells,
+                 "bounded: the context holds too many cells");
+  return faults_.count() == before;
+}
+
+void CheckedModel::check_part(const Batch& batch, const BatchPart& part, const Life& life) {
+  const Slot& held = slot(part.slot);
+  const auto expect = [&](bool kept, std::string_view promise) { faults_.expect(kept, promise, life.serial); };
+  expect(held.length == 0 || held.owner == part.request->id, "batch: a slot was used again without a trim");
+  expect(!life.slot.valid() || life.slot == part.slot, "batch: rows in another slot than before");
+  const TokenCount end = held.length + part.rows;
+  expect(end <= layout_.cells_per_slot, "bounded: a slot holds too many cells");
+  expect(end <= life.known, "batch: rows beyond the tokens that are known");
+  expect(part.samples == (end == life.known && life.request->max_tokens > 0),
+         "batch: the last known token samples and no other");
+  if (batch.kind == Batch::Kind::decode) {
+    expect(part.rows == 1, "batch: a part of a decode batch is one row");
+  } else {
+    expect(!life.decoding, "batch: a decoding sequence in a prefill batch");
+  }
+  const std::vector<Token>& prompt = life.request->prompt;
+  TokenCount position = held.length;
+  for (std::int32_t i = 0; i < part.rows; ++i, ++position) {
+    const Row& row = batch.rows[static_cast<std::size_t>(part.first_row + i)];
+    expect(row.slot == part.slot, "batch: a row of another slot in a part");
+    expect(row.position == position, "batch: a position that does not continue its slot");
+    expect(row.output == (part.samples && i + 1 == part.rows), "batch: output at the wrong row");
+    const auto index = static_cast<std::size_t>(position);
+    expect(index >= prompt.size() || row.token == prompt[index], "tokens: not the prompt's token");
+  }
+}
+
+void CheckedModel::compute(const Batch& batch, const BatchPart& part, std::uint64_t step, BatchResult& result) {
+  Life& life = *lives_.find(part.request->id);
+  Slot& filled = slot(part.slot);
+  const auto first = batch.rows.begin() + part.first_row;
+  for (auto row = first; row != first + part.rows; ++row) filled.history = extend_history(filled.history, row->token);
+  filled.length += part.rows;
+  filled.owner = part.request->id;
+  held_ += part.rows;
+  held_by_living_ += part.rows;
+  if (life.preempted > 0 && !life.decoding) recomputed_rows_ += static_cast<std::uint64_t>(part.rows);
+  life.slot = part.slot;
+  life.started = true;
+  life.last_row_step = step;
+  if (part.samples) sample(life, filled, result);
+}
+
+void CheckedModel::sample(Life& life, const Slot& from, BatchResult& result) {
+  faults_.expect(from.history == life.history, "tokens: the slot does not hold this request's history", life.serial);
+  Sample& sample = result.samples.emplace_back();
+  sample.request = life.request->id;
+  sample.token = next_token(from.history);
+  life.history = extend_history(life.history, sample.token);
+  ++life.known;
+  ++life.generated;
+  life.decoding = true;
+  sample.end_of_generation = life.plan.max_tokens >= 0 && life.generated == std::max(life.plan.output, 1);
+  if (sample.end_of_generation) return;
+  char digits[16];
+  char* end = std::to_chars(digits, digits + sizeof digits - 1, sample.token).ptr;
+  *end++ = ' ';
+  sample.text.assign(digits, end);
+  life.said_text = extend_text(life.said_text, sample.text);
+}
+
+}  // namespace chasqui

@@ -1,0 +1,82 @@
+// A model that computes nothing but a hash of what each slot holds, and checks every batch against the rules of
+// core/batch.h. A token is a hash of everything before it, so a wrong position, a forgotten trim, a mixed-up slot or a
+// wrong recomputation changes the answer, which is known without a scheduler. Constant time for each row, no
+// allocation after the first steps. Owned by the simulation; one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cache/kv_ledger.h"
+#include "core/batch.h"
+#include "sim/faults.h"
+#include "sim/life.h"
+
+namespace chasqui {
+
+constexpr TokenCount kSimulatedVocabulary = 32'000;
+
+inline std::uint64_t extend_history(std::uint64_t history, Token token) {
+  history = (history ^ static_cast<std::uint64_t>(token)) * 0x9E3779B97F4A7C15ull;
+  return history ^ (history >> 32);
+}
+// The token after such a history.
+inline Token next_token(std::uint64_t history) {
+  return static_cast<Token>((history >> 20) % static_cast<std::uint64_t>(kSimulatedVocabulary));
+}
+// A hash of a text that can be continued.
+inline std::uint64_t extend_text(std::uint64_t hash, std::string_view text) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
+  return hash;
+}
+
+class CheckedModel {
+ public:
+  CheckedModel(const KvLedger::Layout& layout, TokenCount rows_max, LifeTable& lives, Faults& faults);
+
+  // What `status` does: anything but ok changes nothing, save that slots were trimmed and moved before.
+  void run(const Batch& batch, DecodeStatus status, std::uint64_t step, BatchResult& result);
+  // Its finished event was seen: no row of it may come any more.
+  void ended(Life& life);
+
+  // Rows that the model holds of it.
+  TokenCount length(const Life& life) const {
+    return life.slot.valid() ? slots_[static_cast<std::size_t>(life.slot.value)].length : 0;
+  }
+  // Cells in the model, and those of requests that have not ended: what a ledger must call used.
+  TokenCount held() const { return held_; }
+  TokenCount held_by_living() const { return held_by_living_; }
+  std::uint64_t preemptions() const { return preemptions_; }
+  std::uint64_t moves() const { return moves_; }
+  std::uint64_t recomputed_rows() const { return recomputed_rows_; }
+
+ private:
+  struct Slot {
+    std::uint64_t history = 0;
+    TokenCount length = 0;
+    RequestId owner;
+  };
+
+  bool exists(SlotId slot) const { return slot.value >= 0 && slot.value < layout_.slots; }
+  Slot& slot(SlotId id) { return slots_[static_cast<std::size_t>(id.value)]; }
+  void trim(SlotId id);
+  void move(SlotId from, SlotId to);
+  bool check(const Batch& batch);
+  void check_part(const Batch& batch, const BatchPart& part, const Life& life);
+  void compute(const Batch& batch, const BatchPart& part, std::uint64_t step, BatchResult& result);
+  void sample(Life& life, const Slot& slot, BatchResult& result);
+
+  const KvLedger::Layout layout_;
+  const TokenCount rows_max_;
+  LifeTable& lives_;
+  Faults& faults_;
+  std::vector<Slot> slots_;
+  TokenCount held_ = 0;
+  TokenCount held_by_living_ = 0;
+  std::uint64_t preemptions_ = 0;
+  std::uint64_t moves_ = 0;
+  std::uint64_t recomputed_rows_ = 0;
+};
+
+}  // namespace chasqui

@@ -1,0 +1,225 @@
+// Each rule of a batch is broken once: a checker that never complains checks nothing.
+#include "sim/checked_model.h"
+
+#include <gtest/gtest.h>
+
+#include "core/fake_requests.h"
+
+namespace chasqui {
+namespace {
+
+class CheckedModelTest : public testing::Test {
+ protected:
+  static constexpr KvLedger::Layout kLayout{4, 400, 100, false};
+
+  Life& add(TokenCount prompt, TokenCount output) {
+    Life& life = lives_.take();
+    life.serial = ++serials_;
+    life.plan.prompt = prompt;
+    life.plan.output = output;
+    RequestDraft draft;
+    draft.prompt = test_prompt(prompt, life.serial);
+    draft.max_tokens = output;
+    draft.sampling.seed = 1;
+    life.request = test_request(lives_.new_id(life).value, std::move(draft));
+    for (const Token token : life.request->prompt) life.history = extend_history(life.history, token);
+    life.known = prompt;
+    life.accepted = true;
+    return life;
+  }
+
+  void end(Life& life) {
+    model_.ended(life);
+    lives_.give_back(life);
+  }
+
+  // Rows `from` … of what the request is known to hold; the token after the prompt is the last sampled one.
+  void part(const Life& life, std::int32_t slot, TokenCount from, TokenCount rows) {
+    const auto first = static_cast<std::int32_t>(batch_.rows.size());
+    const bool samples = from + rows == life.known;
+    for (TokenCount p = from; p < from + rows; ++p) {
+      const bool prompt = p < life.plan.prompt;
+      const Token token = prompt ? life.request->prompt[static_cast<std::size_t>(p)]
+                                 : generated_[life.place][static_cast<std::size_t>(p - life.plan.prompt)];
+      batch_.rows.push_back({token, p, SlotId{slot}, samples && p + 1 == from + rows});
+    }
+    batch_.parts.push_back({life.request.get(), SlotId{slot}, first, rows, samples});
+  }
+
+  // Runs what was put into the batch; gives the first fault.
+  std::string run(Batch::Kind kind = Batch::Kind::prefill) {
+    batch_.kind = kind;
+    model_.run(batch_, DecodeStatus::ok, ++step_, result_);
+    for (const Sample& sample : result_.samples) {
+      generated_[lives_.find(sample.request)->place].push_back(sample.token);
+    }
+    batch_.clear();
+    const std::string fault = faults_.any() ? faults_.lines().front() : "";
+    return fault.substr(std::min(fault.find("us: "), fault.size()));
+  }
+
+  Faults faults_;
+  LifeTable lives_;
+  CheckedModel model_{kLayout, 64, lives_, faults_};
+  Batch batch_;
+  BatchResult result_;
+  std::vector<Token> generated_[8];
+  std::uint64_t serials_ = 0;
+  std::uint64_t step_ = 0;
+};
+
+TEST_F(CheckedModelTest, AnAnswerIsTheSameWhereverItIsComputed) {
+  Life& life = add(6, 4);
+  Life& other = add(3, 4);
+  part(life, 0, 0, 4);
+  part(other, 1, 0, 3);
+  EXPECT_EQ(run(), "");
+  EXPECT_EQ(model_.held(), 7);
+  part(life, 0, 4, 2);
+  EXPECT_EQ(run(), "");
+  ASSERT_EQ(result_.samples.size(), 1u);
+  EXPECT_EQ(result_.samples[0].token, generated_[life.place][0]);
+  part(life, 0, 6, 1);
+  part(other, 1, 3, 1);
+  EXPECT_EQ(run(Batch::Kind::decode), "");
+  EXPECT_EQ(life.generated, 2);
+
+  // Preempted, computed again in another slot, moved, and on it goes.
+  batch_.trims = {SlotId{0}};
+  part(life, 2, 0, 8);
+  EXPECT_EQ(run(), "");
+  EXPECT_EQ(life.preempted, 1);
+  EXPECT_EQ(life.generated, 3);
+  batch_.moves = {{SlotId{2}, SlotId{0}}};
+  part(life, 0, 8, 1);
+  EXPECT_EQ(run(Batch::Kind::decode), "");
+  EXPECT_EQ(life.generated, 4);
+  EXPECT_EQ(model_.moves(), 1u);
+  EXPECT_EQ(model_.recomputed_rows(), 8u);
+  EXPECT_EQ(model_.held_by_living(), 9 + 4);
+  end(life);
+  EXPECT_EQ(model_.held_by_living(), 4);
+}
+
+TEST_F(CheckedModelTest, FindsAWrongPosition) {
+  Life& life = add(6, 4);
+  part(life, 0, 0, 6);
+  batch_.rows[3].position = 4;
+  EXPECT_EQ(run(), "us: batch: a position that does not continue its slot (request 1)");
+}
+
+TEST_F(CheckedModelTest, FindsASkippedPosition) {
+  Life& life = add(6, 4);
+  part(life, 0, 1, 2);
+  EXPECT_EQ(run(), "us: batch: a position that does not continue its slot (request 1)");
+}
+
+TEST_F(CheckedModelTest, FindsAMissingTrim) {
+  Life& life = add(3, 4);
+  part(life, 0, 0, 3);
+  EXPECT_EQ(run(), "");
+  end(life);
+  Life& next = add(3, 4);
+  part(next, 0, 0, 3);
+  EXPECT_NE(run().find("a slot was used again without a trim"), std::string::npos);
+}
+
+TEST_F(CheckedModelTest, FindsAWrongToken) {
+  Life& life = add(3, 4);
+  part(life, 0, 0, 3);
+  batch_.rows[1].token ^= 1;
+  EXPECT_NE(run().find("tokens: not the prompt's token"), std::string::npos);
+}
+
+TEST_F(CheckedModelTest, FindsAWrongGeneratedTokenAtTheNextSample) {
+  Life& life = add(3, 4);
+  part(life, 0, 0, 3);
+  EXPECT_EQ(run(), "");
+  part(life, 0, 3, 1);
+  batch_.rows[0].token ^= 1;
+  EXPECT_NE(run(Batch::Kind::decode).find("does not hold this request's history"), std::string::npos);
+}
+
+TEST_F(CheckedModelTest, FindsTwoSequencesThatSwappedTheirSlots) {
+  Life& life = add(3, 4);
+  Life& other = add(3, 4);
+  part(life, 0, 0, 3);
+  part(other, 1, 0, 3);
+  EXPECT_EQ(run(), "");
+  part(other, 0, 3, 1);
+  part(life, 1, 3, 1);
+  EXPECT_NE(run(Batch::Kind::decode).find("without a trim"), std::string::npos);
+}
+
+TEST_F(CheckedModelTest, FindsAForgottenMove) {
+  Life& life = add(3, 4);
+  Life& other = add(3, 4);
+  part(life, 0, 0, 3);
+  part(other, 1, 0, 3);
+  EXPECT_EQ(run(), "");
+  part(other, 2, 3, 1);  // never moved there
+  EXPECT_NE(run(Batch::Kind::decode).find("rows in another slot than before"), std::string::npos);
+}
+
+TEST_F(CheckedModelTest, FindsAMoveOntoSomething) {
+  Life& life = add(3, 4);
+  Life& other = add(3, 4);
+  part(life, 0, 0, 3);
+  part(other, 1, 0, 3);
+  EXPECT_EQ(run(), "");
+  batch_.moves = {{SlotId{1}, SlotId{0}}};
+  part(other, 0, 3, 1);
+  EXPECT_NE(run(Batch::Kind::decode).find("move into a slot that holds something"), std::string::npos);
+}
+
+TEST_F(CheckedModelTest, FindsSlotsThatDoNotAscend) {
+  Life& life = add(3, 4);
+  Life& other = add(3, 4);
+  part(life, 1, 0, 3);
+  part(other, 0, 0, 3);
+  EXPECT_EQ(run(), "us: batch: slots do not ascend");
+}
+
+TEST_F(CheckedModelTest, FindsRowsOfTheEnded) {
+  Life& life = add(3, 4);
+  const RequestPtr request = life.request;
+  part(life, 0, 0, 3);
+  end(life);
+  EXPECT_EQ(run(), "us: one-terminal: rows of a request that has ended");
+}
+
+TEST_F(CheckedModelTest, FindsAForgottenSample) {
+  Life& life = add(3, 4);
+  part(life, 0, 0, 3);
+  batch_.parts[0].samples = false;
+  batch_.rows[2].output = false;
+  EXPECT_NE(run().find("the last known token samples and no other"), std::string::npos);
+}
+
+TEST_F(CheckedModelTest, FindsTooManyRows) {
+  Life& life = add(65, 4);
+  part(life, 0, 0, 65);
+  EXPECT_EQ(run(), "us: bounded: more rows than rows_max");
+}
+
+TEST_F(CheckedModelTest, FindsADecodingSequenceInAPrefillBatch) {
+  Life& life = add(3, 4);
+  part(life, 0, 0, 3);
+  EXPECT_EQ(run(), "");
+  part(life, 0, 3, 1);
+  EXPECT_NE(run(Batch::Kind::prefill).find("a decoding sequence in a prefill batch"), std::string::npos);
+}
+
+TEST_F(CheckedModelTest, AFailedBatchChangesNothingButTrims) {
+  Life& life = add(3, 4);
+  part(life, 0, 0, 3);
+  batch_.kind = Batch::Kind::prefill;
+  model_.run(batch_, DecodeStatus::failed, 1, result_);
+  EXPECT_FALSE(faults_.any());
+  EXPECT_EQ(model_.held(), 0);
+  EXPECT_TRUE(result_.samples.empty());
+  EXPECT_FALSE(life.started);
+}
+
+}  // namespace
+}  // namespace chasqui

@@ -1,0 +1,65 @@
+// Watches that nobody starves (the invariant progress): who decodes gets a row every few steps, and who waits is not
+// passed by younger requests of the same tenant and class for ever. Lists in the order of patience, so that each step
+// looks at their heads only. Owned by the simulation; one thread.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "sim/faults.h"
+#include "sim/life.h"
+
+namespace chasqui {
+
+// Lives in the order in which they came; each is in one lane at most.
+struct Lane {
+  Life* first = nullptr;
+  Life* last = nullptr;
+
+  void push(Life& life);
+  static void leave(Life& life);
+};
+
+struct PatienceConfig {
+  // A decoding sequence may be left out for so many steps, or for so long.
+  std::uint64_t decode_steps = 256;
+  Duration decode_wait = seconds(300);
+  Duration passed = seconds(600);    // how much younger a request may be that is served before another of its kind
+  Duration standstill = seconds(1);  // how long nothing may be computed while there is work
+};
+
+class ProgressWatch {
+ public:
+  ProgressWatch(const PatienceConfig& config, std::size_t tenants, Faults& faults);
+
+  // The scheduler has taken it.
+  void waits(Life& life);
+  // A row of it was computed; `first`: the model held none of it before.
+  void got_row(Life& life, bool first, TimePoint now);
+  void ended(Life& life);
+  // After each step that was computed, aborted ones left out.
+  void step_done(std::uint64_t step, TimePoint now);
+  // Nothing was computed although there is work; `now` moves on.
+  void stands_still(TimePoint now);
+  void moves_on() { standing_ = false; }
+
+  // Tenants of whom a request of this class waits.
+  std::size_t competitors(std::size_t service_class) const { return competitors_[service_class]; }
+  bool waiting(std::size_t tenant, std::size_t service_class) const {
+    return waiting_[tenant * kServiceClasses + service_class].first != nullptr;
+  }
+
+ private:
+  Lane& lane(const Life& life);
+  void leave(Life& life);
+
+  const PatienceConfig config_;
+  Faults& faults_;
+  std::vector<Lane> waiting_;  // for each tenant and class
+  std::size_t competitors_[kServiceClasses] = {};
+  Lane decoding_;  // who got no row for the longest time stands first
+  TimePoint standing_since_{};
+  bool standing_ = false;
+};
+
+}  // namespace chasqui

@@ -1,0 +1,88 @@
+#include "sim/progress_watch.h"
+
+#include <gtest/gtest.h>
+
+#include "core/fake_requests.h"
+
+namespace chasqui {
+namespace {
+
+class ProgressWatchTest : public testing::Test {
+ protected:
+  Life& add(int second) {
+    Life& life = lives_.take();
+    life.serial = ++serials_;
+    RequestDraft draft;
+    draft.prompt = {1};
+    life.request = test_request(serials_, std::move(draft), test_limits(), TimePoint{} + seconds(second));
+    watch_.waits(life);
+    return life;
+  }
+
+  Faults faults_;
+  LifeTable lives_;
+  ProgressWatch watch_{PatienceConfig{10, seconds(5), seconds(60), seconds(1)}, 1, faults_};
+  std::uint64_t serials_ = 0;
+};
+
+TEST_F(ProgressWatchTest, FindsARequestThatIsPassedForEver) {
+  add(0);
+  watch_.got_row(add(60), true, TimePoint{} + seconds(100));
+  EXPECT_FALSE(faults_.any());
+  watch_.got_row(add(61), true, TimePoint{} + seconds(100));
+  ASSERT_TRUE(faults_.any());
+  EXPECT_NE(faults_.lines().front().find("passed by much younger ones (request 1)"), std::string::npos);
+}
+
+TEST_F(ProgressWatchTest, FindsADecodingSequenceWithoutRows) {
+  Life& life = add(0);
+  Life& other = add(0);
+  for (std::uint64_t step = 1; step <= 30; ++step) {
+    const TimePoint now = TimePoint{} + seconds(static_cast<int>(step));
+    other.decoding = true;
+    other.last_row_step = step;
+    if (step == 1) {
+      life.decoding = true;
+      life.last_row_step = step;
+      watch_.got_row(life, true, now);
+    }
+    watch_.got_row(other, step == 1, now);
+    watch_.step_done(step, now);
+    EXPECT_EQ(faults_.any(), step > 11) << step;
+  }
+}
+
+TEST_F(ProgressWatchTest, LetsThePreemptedSitOut) {
+  Life& life = add(0);
+  life.decoding = true;
+  life.last_row_step = 1;
+  watch_.got_row(life, true, TimePoint{});
+  life.decoding = false;
+  watch_.step_done(1000, TimePoint{} + seconds(1000));
+  EXPECT_FALSE(faults_.any());
+}
+
+TEST_F(ProgressWatchTest, FindsAStandstill) {
+  watch_.stands_still(TimePoint{});
+  watch_.stands_still(TimePoint{} + seconds(1));
+  EXPECT_FALSE(faults_.any());
+  watch_.moves_on();
+  watch_.stands_still(TimePoint{} + seconds(9));
+  EXPECT_FALSE(faults_.any());
+  watch_.stands_still(TimePoint{} + seconds(11));
+  EXPECT_TRUE(faults_.any());
+}
+
+TEST_F(ProgressWatchTest, CountsWhoCompetes) {
+  EXPECT_EQ(watch_.competitors(1), 0u);
+  Life& life = add(0);
+  add(0);
+  EXPECT_EQ(watch_.competitors(1), 1u);
+  EXPECT_TRUE(watch_.waiting(0, 1));
+  EXPECT_FALSE(watch_.waiting(0, 0));
+  watch_.ended(life);
+  EXPECT_TRUE(watch_.waiting(0, 1));
+}
+
+}  // namespace
+}  // namespace chasqui

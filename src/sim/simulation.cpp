@@ -1,0 +1,175 @@
+#include "sim/simulation.h"
+
+#include "sim/event_rules.h"
+
+namespace chasqui {
+
+Simulation::Simulation(const SimulationConfig& config, Workload& workload)
+    : config_(config),
+      workload_(workload),
+      door_(config.door, config.scheduler.kv.slots),
+      scheduler_(config.scheduler),
+      model_(config.scheduler.kv, config.scheduler.rows_max, lives_, faults_),
+      cost_(config.cost, config.seed),
+      watch_(config.patience, workload.tenants().size(), faults_),
+      statistics_(workload, config.objective),
+      client_dice_(config.seed, 3),
+      fault_dice_(config.seed, 2) {}
+
+bool Simulation::run() {
+  if (config_.clients.clients > 0) {
+    for (std::int32_t i = 0; i < config_.clients.clients; ++i) {
+      agenda_.add(now_, Due::Kind::arrival, 0, static_cast<std::uint32_t>(i));
+    }
+  } else {
+    plan_next();
+  }
+  while (!faults_.any()) {
+    while (!agenda_.empty() && agenda_.next() <= now_) handle(agenda_.take());
+    if (agenda_.empty() && scheduler_.idle()) break;
+    step();
+  }
+  if (!faults_.any()) expect_nothing_left();
+  statistics_.virtual_time = now_ - kStart;
+  statistics_.moves = model_.moves();
+  statistics_.recomputed_rows = model_.recomputed_rows();
+  return !faults_.any();
+}
+
+void Simulation::step() {
+  faults_.step(++step_, now_);
+  scheduler_.next_batch(now_, batch_);
+  take_events();
+  if (batch_.empty()) {
+    wait_for_work();
+  } else {
+    compute();
+  }
+  for (const RequestId id : leaving_) {
+    if (Life* life = lives_.find(id)) leave(*life);
+  }
+  leaving_.clear();
+  door_.publish(scheduler_.load());
+  check_state();
+}
+
+template <class Work>
+void Simulation::each_part(Work work) {
+  for (const BatchPart& part : batch_.parts) {
+    if (Life* life = lives_.find(part.request->id)) work(*life);
+  }
+}
+
+void Simulation::compute() {
+  watch_.moves_on();
+  const DecodeStatus status = draw_status();
+  const TokenCount held = model_.held();
+  batch_ids_.clear();
+  first_rows_.clear();
+  each_part([this](const Life& life) {
+    batch_ids_.push_back(life.request->id);
+    first_rows_.push_back(!life.slot.valid());
+  });
+  model_.run(batch_, status, step_, result_);
+  if (faults_.any()) return;
+  result_.compute = cost_.cost(batch_, held, now_);
+  if (status == DecodeStatus::aborted) {
+    result_.compute =
+        Duration(static_cast<std::int64_t>(static_cast<double>(result_.compute.count()) * fault_dice_.unit()));
+  }
+  now_ += result_.compute;
+  result_.finished = now_;
+  statistics_.step(batch_, status, result_.compute, cost_.passes());
+  if (status == DecodeStatus::ok) {
+    statistics_.contention.step(batch_, result_.compute, watch_, lives_);
+    for (std::size_t i = 0; i < batch_ids_.size(); ++i) {
+      Life& life = *lives_.find(batch_ids_[i]);
+      watch_.got_row(life, first_rows_[i], now_);
+      if (life.plan.leaving == Leaving::after_rows && model_.length(life) >= life.plan.leaves_after) leave_at(life);
+    }
+  }
+  const bool failed = status == DecodeStatus::failed || status == DecodeStatus::no_room;
+  if (failed) each_part([](Life& life) { life.failed = true; });
+  scheduler_.commit(batch_, result_);
+  take_events();
+  for (const RequestId id : batch_ids_) {
+    faults_.expect(!failed || lives_.find(id) == nullptr, "one-terminal: a request survived its failed batch");
+  }
+  if (status != DecodeStatus::aborted) watch_.step_done(step_, now_);
+}
+
+// Nothing to compute: on to the next thing that happens outside; a little later when there is work all the same.
+void Simulation::wait_for_work() {
+  if (scheduler_.idle()) {
+    watch_.moves_on();
+    if (!agenda_.empty()) now_ = std::max(now_, agenda_.next());
+    return;
+  }
+  now_ += milliseconds(1);
+  if (!agenda_.empty()) now_ = std::min(now_, std::max(now_ - milliseconds(1), agenda_.next()));
+  watch_.stands_still(now_);
+}
+
+DecodeStatus Simulation::draw_status() {
+  const DisturbanceConfig& chance = config_.disturbances;
+  if (fault_dice_.chance(chance.failed)) return DecodeStatus::failed;
+  if (fault_dice_.chance(chance.no_room)) return DecodeStatus::no_room;
+  if (fault_dice_.chance(chance.aborted)) return DecodeStatus::aborted;
+  return DecodeStatus::ok;
+}
+
+void Simulation::take_events() {
+  events_.clear();
+  scheduler_.take_events(events_);
+  for (const Event& event : events_) note(event);
+}
+
+void Simulation::note(const Event& event) {
+  Life* life = lives_.find(event.request);
+  if (life == nullptr) return faults_.expect(false, "one-terminal: an event after the end, or of nobody");
+  statistics_.hash(event, life->serial, now_);
+  check_event(event, *life, step_, now_, faults_);
+  if (event.tokens > 0) note_text(*life, event);
+  if (event.kind != Event::Kind::finished) return;
+  switch (event.reason) {
+    case FinishReason::stop:
+    case FinishReason::length: return end(*life, Outcome::ok);
+    case FinishReason::cancelled: return end(*life, Outcome::cancelled);
+    case FinishReason::deadline: return end(*life, Outcome::deadline);
+    case FinishReason::error: return end(*life, Outcome::failed);
+  }
+}
+
+void Simulation::note_text(Life& life, const Event& event) {
+  statistics_.told(life, event, now_);
+  const PlannedRequest& plan = life.plan;
+  if (plan.leaving == Leaving::after_tokens && life.said >= plan.leaves_after) leave_at(life);
+  if (plan.reads_per_s > 0) {
+    const double read = to_seconds(now_ - life.first_token) * plan.reads_per_s;
+    if (life.said - read > config_.clients.unread_max) leave_at(life);
+  }
+}
+
+void Simulation::check_state() {
+  const KvLedger& ledger = scheduler_.ledger();
+  faults_.expect(scheduler_.consistent(), "conservation: the scheduler finds itself inconsistent");
+  faults_.expect(scheduler_.running() + scheduler_.waiting() == accepted_, "one-terminal: somebody got lost");
+  faults_.expect(door_.in_flight() == accepted_, "conservation: permits are not the requests that were let in");
+  faults_.expect(accepted_ <= door_.places(), "bounded: more requests were let in than there are places");
+  faults_.expect(scheduler_.running() <= static_cast<std::size_t>(config_.scheduler.kv.slots), "bounded: running");
+  faults_.expect(ledger.cells_reserved() <= config_.scheduler.kv.cells, "bounded: reserved cells");
+  faults_.expect(ledger.cells_used() == model_.held_by_living(),
+                 "conservation: the ledger's cells are not the model's");
+}
+
+void Simulation::expect_nothing_left() {
+  faults_.expect(accepted_ == 0 && lives_.living() == 0, "one-terminal: somebody never ended");
+  faults_.expect(scheduler_.ledger().slots_used() == 0 && scheduler_.ledger().cells_used() == 0 &&
+                     scheduler_.ledger().cells_reserved() == 0,
+                 "conservation: slots or cells are left over");
+  scheduler_.next_batch(now_, batch_);
+  take_events();
+  faults_.expect(batch_.empty(), "progress: a batch for nobody");
+}
+
+}  // namespace chasqui

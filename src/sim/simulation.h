@@ -1,0 +1,113 @@
+// Runs the real Scheduler on virtual time, with a model that costs time and computes nothing, against a workload, and
+// checks every promise at every step. The same configuration and workload always give the same run. One thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sched/scheduler.h"
+#include "sim/agenda.h"
+#include "sim/checked_model.h"
+#include "sim/distribution.h"
+#include "sim/door.h"
+#include "sim/faults.h"
+#include "sim/life.h"
+#include "sim/progress_watch.h"
+#include "sim/statistics.h"
+#include "sim/step_cost.h"
+#include "sim/workload.h"
+
+namespace chasqui {
+
+// What goes wrong below the scheduler, as a share of all steps.
+struct DisturbanceConfig {
+  double failed = 0;
+  double no_room = 0;
+  double aborted = 0;
+};
+
+struct ClientConfig {
+  std::int32_t clients = 0;  // so many, each with one request at a time; 0: requests come at their own times
+  Distribution think_ms{0};  // … from the end of an answer to the next request
+  std::int32_t tries_max = 4;
+  std::int32_t unread_max = 1000;  // tokens that wait for a slow client before its request is cancelled
+};
+
+struct SimulationConfig {
+  std::uint64_t seed = 1;
+  SchedulerConfig scheduler;
+  CostConfig cost;
+  DoorConfig door;
+  DisturbanceConfig disturbances;
+  ClientConfig clients;
+  PatienceConfig patience;
+  Objective objective;
+};
+
+class Simulation {
+ public:
+  // Virtual time does not begin at zero, since a real clock never stands there either.
+  static constexpr TimePoint kStart = TimePoint{} + std::chrono::hours(1);
+
+  Simulation(const SimulationConfig& config, Workload& workload);
+
+  // To the end of the workload, or to the first broken promise: then false.
+  bool run();
+
+  const Statistics& statistics() const { return statistics_; }
+  const Faults& faults() const { return faults_; }
+
+ private:
+  // Clients.
+  void plan_next();
+  void handle(const Due& due);
+  void arrive(std::uint32_t client);
+  void try_door(Life& life);
+  void submit(Life& life);
+  void leave(Life& life);
+  void leave_at(Life& life);
+  void end(Life& life, Outcome outcome);
+
+  // Steps.
+  void step();
+  void compute();
+  void wait_for_work();
+  DecodeStatus draw_status();
+  void take_events();
+  void note(const Event& event);
+  void note_text(Life& life, const Event& event);
+  void check_state();
+  void expect_nothing_left();
+  template <class Work>
+  void each_part(Work work);
+
+  const SimulationConfig config_;
+  Workload& workload_;
+  TimePoint now_ = kStart;
+  Faults faults_;
+  Door door_;  // before the lives, which hold its permits
+  LifeTable lives_;
+  Agenda agenda_;
+  Scheduler scheduler_;
+  CheckedModel model_;
+  CostModel cost_;
+  ProgressWatch watch_;
+  Statistics statistics_;
+  Random client_dice_;
+  Random fault_dice_;
+
+  Batch batch_;
+  BatchResult result_;
+  std::vector<Event> events_;
+  std::vector<RequestId> leaving_;         // to be cancelled before the next step
+  std::vector<RequestId> batch_ids_;       // of the parts of the step
+  std::vector<bool> first_rows_;           // … which of them had none in the model before
+  std::optional<PlannedRequest> planned_;  // the next request that comes by itself
+  std::size_t accepted_ = 0;               // … and not ended
+  std::uint64_t serials_ = 0;
+  std::uint64_t step_ = 0;
+  bool exhausted_ = false;  // the workload has no more
+};
+
+}  // namespace chasqui

@@ -1,0 +1,124 @@
+// Short runs of everything at once; `chasqui simulate` does long ones.
+#include "sim/simulation.h"
+
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#include "sim/drawn_workload.h"
+#include "sim/report.h"
+
+namespace chasqui {
+namespace {
+
+SimulationConfig config_of(std::uint64_t seed) {
+  SimulationConfig config;
+  config.seed = seed;
+  config.scheduler.kv = {8, 8 * 256, 256, false};
+  config.scheduler.rows_max = 64;
+  config.scheduler.dense_slots = true;
+  config.door.queue_requests = 40;
+  config.cost.noise = 0.2;
+  config.cost.neighbour_factor = 5;
+  config.cost.neighbour_every_s = 100;
+  config.cost.neighbour_stays_s = 10;
+  config.disturbances = {0.003, 0.002, 0.01};
+  config.clients.unread_max = 5;
+  return config;
+}
+
+WorkloadConfig workload_of(std::uint64_t seed) {
+  WorkloadConfig config;
+  config.seed = seed;
+  config.requests = 1500;
+  config.rate = 3;
+  config.prompt = *Distribution::parse("80%1-40,20%40-250", "");
+  config.output = *Distribution::parse("0-40", "");
+  config.classes = {1, 2, 1};
+  config.tenants = {{10, 1}, {1, 1}, {1, 2}};
+  config.prefixes = 3;
+  config.prefix_tokens = Distribution(20);
+  config.prefix_share = 0.3;
+  config.leaving_share = 0.2;
+  config.timeout_share = 0.2;
+  config.slow_share = 0.1;
+  return config;
+}
+
+std::string run(const SimulationConfig& config, const WorkloadConfig& drawn) {
+  DrawnWorkload workload(drawn);
+  Simulation simulation(config, workload);
+  EXPECT_TRUE(simulation.run()) << "seed " << config.seed << ": " << simulation.faults().lines().front();
+  const Group& all = simulation.statistics().all();
+  std::uint64_t sum = 0;
+  for (const std::uint64_t count : all.outcomes) sum += count;
+  EXPECT_EQ(sum, drawn.requests) << "one-terminal";
+  EXPECT_EQ(all.requests, drawn.requests);
+  const std::vector<RunReport> report = {{"p", config.seed, &simulation.statistics(), &simulation.faults()}};
+  return report_text(report) + report_json(report);
+}
+
+class SimulationSeeds : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(SimulationSeeds, KeepEveryPromise) {
+  const SimulationConfig config = config_of(GetParam());
+  run(config, workload_of(GetParam()));
+
+  SimulationConfig unified = config;
+  unified.scheduler.kv = {8, 500, 256, true};
+  unified.scheduler.dense_slots = false;
+  unified.cost.unified = true;
+  run(unified, workload_of(GetParam()));
+
+  SimulationConfig fcfs = config;
+  fcfs.scheduler.policy = Policy::fcfs;
+  run(fcfs, workload_of(GetParam()));
+
+  SimulationConfig closed = config;
+  closed.clients.clients = 30;
+  closed.clients.think_ms = Distribution(500);
+  run(closed, workload_of(GetParam()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Simulation, SimulationSeeds, testing::Range<std::uint64_t>(1, 9));
+
+TEST(Simulation, TheSameSeedIsTheSameReport) {
+  const std::string first = run(config_of(5), workload_of(5));
+  EXPECT_EQ(run(config_of(5), workload_of(5)), first);
+  EXPECT_NE(run(config_of(6), workload_of(6)), first);
+}
+
+TEST(Simulation, EveryWayToEndHappens) {
+  DrawnWorkload workload(workload_of(3));
+  Simulation simulation(config_of(3), workload);
+  ASSERT_TRUE(simulation.run());
+  for (std::size_t i = 0; i < kOutcomes; ++i) {
+    EXPECT_GT(simulation.statistics().all().outcomes[i], 0u) << name(static_cast<Outcome>(i));
+  }
+  EXPECT_GT(simulation.statistics().shared_tokens(), 0u);
+}
+
+// One request alone takes what its steps take.
+TEST(Simulation, OneRequestTakesItsSteps) {
+  SimulationConfig config;
+  config.scheduler.kv = {4, 4 * 256, 256, false};
+  config.scheduler.rows_max = 64;
+  config.cost.decode = {1000, 100, 0};
+  config.cost.prefill = {2000, 10, 0};
+  WorkloadConfig drawn;
+  drawn.requests = 1;
+  drawn.prompt = Distribution(50);
+  drawn.output = Distribution(11);
+  DrawnWorkload workload(drawn);
+  Simulation simulation(config, workload);
+  ASSERT_TRUE(simulation.run());
+  const Statistics& statistics = simulation.statistics();
+  const double prefill_ms = static_cast<double>(statistics.steps().prefill) * 2 + 0.5;
+  EXPECT_DOUBLE_EQ(statistics.all().ttft.at(1), prefill_ms);
+  EXPECT_DOUBLE_EQ(statistics.all().itl.at(0.5), 1.1);
+  EXPECT_DOUBLE_EQ(statistics.all().e2e.at(1), prefill_ms + 10 * 1.1);
+  EXPECT_EQ(statistics.all().tokens, 11u);
+}
+
+}  // namespace
+}  // namespace chasqui

@@ -1,0 +1,55 @@
+// What a step of a model that we do not run would take: a fixed cost for each pass over the weights, a cost for each
+// row, and one for each cell that a row attends to. Owned by the simulation; one thread.
+//
+// Passes are counted as libllama cuts a batch (a stream of cells for each slot): one ubatch takes slots whose ids
+// follow each other without a hole, and the same number of rows from each. With one pool for all slots there is one
+// pass, but every row walks the cells of everybody.
+#pragma once
+
+#include <vector>
+
+#include "core/batch.h"
+#include "sim/random.h"
+
+namespace chasqui {
+
+struct StepCost {
+  double pass_us = 0;
+  double row_us = 0;
+  double cell_us = 0;  // for one row and one cell before it
+};
+
+struct CostConfig {
+  // A model of 0.5 B parameters, Q4_0, on two cores: 30 ms for one row, 88 for 16, 4.5 s for a prompt of 1,200.
+  StepCost decode{26'000, 3'900, 4.1};
+  StepCost prefill{26'000, 3'300, 1.0};
+  bool unified = false;
+  double noise = 0;  // sigma of a lognormal factor of each step
+  // Now and then another process takes the cores, and all steps are slower.
+  double neighbour_factor = 1;
+  double neighbour_every_s = 0;  // mean time from one visit to the next; 0: never
+  double neighbour_stays_s = 0;  // mean time of a visit
+};
+
+class CostModel {
+ public:
+  CostModel(const CostConfig& config, std::uint64_t seed);
+
+  // `held`: cells that the model holds before the step.
+  Duration cost(const Batch& batch, TokenCount held, TimePoint now);
+  // Passes over the weights of the last step.
+  std::int32_t passes() const { return passes_; }
+
+ private:
+  std::int32_t count_passes(const Batch& batch);
+  bool disturbed(TimePoint now);
+
+  const CostConfig config_;
+  Random random_;
+  std::vector<std::int32_t> left_;  // rows of each part that no pass has taken yet
+  std::int32_t passes_ = 0;
+  bool visiting_ = false;
+  double next_change_s_ = 0;
+};
+
+}  // namespace chasqui
