@@ -8,10 +8,10 @@ E2E_INSTALLED = tests/e2e/node_modules/.package-lock.json
 .DEFAULT_GOAL := build
 # Each verb is a sequence of steps, and ninja uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build run test unit e2e asan tsan tidy lint fmt models clean
+.PHONY: help setup build run test unit e2e asan tsan tidy lint fmt bench-tools models clean
 
 help:             ## this list
-	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup:            ## install what the build needs and this machine lacks (Debian 12)
 	@tools/setup.sh
@@ -53,6 +53,9 @@ lint: build/build.ninja  ## clang-tidy, and the coroutine expressions that g++ 1
 fmt:              ## format the C++ sources
 	@tools/setup.sh --checks
 	$(CPP_FILES) | xargs -r clang-format-14 -i
+
+bench-tools: build/build.ninja  ## raw_decode: libllama without a server, to compare with
+	cmake --build build --target raw_decode
 
 models: build/build.ninja  ## random-weight models of real shapes, into build/models
 	cmake --build build --target models

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <map>
 
@@ -43,6 +42,7 @@ const std::map<std::string, FlashAttention> kFlashAttention = {
 const std::map<std::string, KvType> kKvTypes = {{"f16", KvType::f16}, {"q8_0", KvType::q8_0}};
 const std::map<std::string, Wakeup::Kind> kWakeups = {
     {"eventfd", Wakeup::Kind::eventfd}, {"pipe", Wakeup::Kind::pipe}, {"polling", Wakeup::Kind::polling}};
+const std::map<std::string, Policy> kPolicies = {{"chasqui", Policy::chasqui}, {"fcfs", Policy::fcfs}};
 const std::map<std::string, LogLevel> kLogLevels = {{"debug", LogLevel::debug},
                                                     {"info", LogLevel::info},
                                                     {"warning", LogLevel::warning},
@@ -163,7 +163,7 @@ void add_context_options(CLI::App& app, ServeConfig& config) {
       ->group(group);
 }
 
-void add_door_options(CLI::App& app, ServeConfig& config, std::vector<std::string>& keys, std::string& key_file) {
+void add_door_options(CLI::App& app, ServeConfig& config) {
   const std::string group = "Doors";
   app.add_option("--host", config.host, "address to listen on, or a path ending in .sock")
       ->envname("LLAMA_ARG_HOST")
@@ -180,12 +180,13 @@ void add_door_options(CLI::App& app, ServeConfig& config, std::vector<std::strin
       ->envname("CHASQUI_UNIX_SOCKET")
       ->type_name("PATH")
       ->group(group);
-  app.add_option("--api-key", keys, "key that clients must send; several with commas")
+  app.add_option("--api-key", config.api_keys, "key that clients must send; several with commas")
       ->envname("LLAMA_API_KEY")
       ->delimiter(',')
       ->type_name("KEY")
       ->group(group);
-  app.add_option("--api-key-file", key_file, "file with one key on each line")
+  app.add_option("--api-key-file", config.api_key_file,
+                 "file with one key, or sha256:HASH, on each line; SIGHUP reads it again")
       ->envname("LLAMA_ARG_API_KEY_FILE")
       ->type_name("FILE")
       ->group(group);
@@ -201,11 +202,28 @@ void add_limit_options(CLI::App& app, ServeConfig& config) {
       ->check(CLI::Range(-1, 1 << 30))
       ->type_name("N")
       ->group(group);
-  app.add_option("--queue-requests", config.waiting_max, "requests that may wait for a slot")
+  app.add_option("--queue-requests", config.queue_requests, "requests that may wait for a slot")
       ->envname("CHASQUI_QUEUE_REQUESTS")
       ->check(CLI::Range(0, 100000))
       ->type_name("N")
       ->capture_default_str()
+      ->group(group);
+  app.add_option("--queue-tokens", config.queue_tokens, "prompt tokens that may wait; 0: 16 for each KV cell")
+      ->envname("CHASQUI_QUEUE_TOKENS")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
+  add_seconds(app, "--queue-wait", config.queue_wait, "longest predicted wait for a first token; 0: no limit")
+      ->envname("CHASQUI_QUEUE_WAIT")
+      ->default_str("30")
+      ->group(group);
+  app.add_option("--tenant-requests", config.tenant_requests,
+                 "requests in flight of one tenant; 0: no limit; without keys there is none unless set")
+      ->envname("CHASQUI_TENANT_REQUESTS")
+      ->check(CLI::Range(0, 100000))
+      ->type_name("N")
+      ->default_str("64")
       ->group(group);
   add_seconds(app, "--request-timeout", config.request_timeout, "time for a whole request; 0: none")
       ->envname("CHASQUI_REQUEST_TIMEOUT")
@@ -218,6 +236,52 @@ void add_limit_options(CLI::App& app, ServeConfig& config) {
   add_seconds(app, "--drain-time", config.drain_time, "how long running requests may go on after SIGTERM")
       ->envname("CHASQUI_DRAIN_TIME")
       ->default_str("30")
+      ->group(group);
+}
+
+// One number of milliseconds for each class, most urgent first.
+CLI::Option* add_class_times(CLI::App& app, const std::string& name, SchedulerTargets& targets,
+                             Duration ClassTarget::*time, const std::string& help) {
+  std::string standing;
+  for (const ClassTarget& target : targets.of) {
+    const auto ms = std::chrono::duration_cast<milliseconds>(target.*time).count();
+    standing += (standing.empty() ? "" : ",") + std::to_string(ms);
+  }
+  return app
+      .add_option_function<std::vector<std::int64_t>>(
+          name,
+          [&targets, time](const std::vector<std::int64_t>& times) {
+            for (std::size_t c = 0; c < times.size(); ++c) targets.of[c].*time = milliseconds(times[c]);
+          },
+          help)
+      ->delimiter(',')
+      ->expected(static_cast<int>(kServiceClasses))
+      ->check(CLI::Range(1, 3'600'000))
+      ->type_name("MS,MS,MS")
+      ->default_str(standing);
+}
+
+void add_scheduling_options(CLI::App& app, ServeConfig& config) {
+  const std::string group = "Scheduling";
+  add_class_times(app, "--ttft-target", config.targets, &ClassTarget::first_token,
+                  "time to the first token that interactive, standard, background requests should see")
+      ->envname("CHASQUI_TTFT_TARGET")
+      ->group(group);
+  add_class_times(app, "--itl-target", config.targets, &ClassTarget::next_token,
+                  "time between tokens that they should see while others' prompts are read")
+      ->envname("CHASQUI_ITL_TARGET")
+      ->group(group);
+  app.add_option_function<std::int64_t>(
+         "--prefill-step", [&config](std::int64_t ms) { config.targets.prefill_step = milliseconds(ms); },
+         "longest step that only reads prompts")
+      ->envname("CHASQUI_PREFILL_STEP")
+      ->check(CLI::Range(10, 60'000))
+      ->type_name("MS")
+      ->default_str("400")
+      ->group(group);
+  add_choice(app, "--policy", config.policy, kPolicies, "who goes first; fcfs (who came first) is for comparisons")
+      ->envname("CHASQUI_POLICY")
+      ->default_str("chasqui")
       ->group(group);
 }
 
@@ -237,17 +301,6 @@ void add_log_options(CLI::App& app, ServeConfig& config) {
       ->group(group);
 }
 
-// One key on each line; blank lines and # comments are skipped. False when the file cannot be read.
-bool read_key_file(const std::string& path, std::vector<std::string>& keys) {
-  std::ifstream file(path);
-  if (!file) return false;
-  for (std::string line; std::getline(file, line);) {
-    line.erase(line.find_last_not_of(" \t\r") + 1);
-    if (!line.empty() && line.front() != '#') keys.push_back(line);
-  }
-  return true;
-}
-
 }  // namespace
 
 CommandLine read_command_line(int argc, const char* const* argv) {
@@ -258,14 +311,18 @@ CommandLine read_command_line(int argc, const char* const* argv) {
 
   ServeConfig config;
   config.model.slots = 0;
-  std::string key_file;
   CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP; with no options the built-in demo model");
+  BenchConfig bench_config;
+  CLI::App* bench = add_bench_command(app, bench_config);
   CLI::App* version = app.add_subcommand("version", "Print the version");
   add_model_options(*serve, config);
   add_context_options(*serve, config);
-  add_door_options(*serve, config, config.api_keys, key_file);
+  add_door_options(*serve, config);
+  add_scheduling_options(*serve, config);
   add_limit_options(*serve, config);
   add_log_options(*serve, config);
+  SimulateConfig simulation;
+  CLI::App* simulate = add_simulate(app, simulation);
 
   std::vector<std::string> arguments = with_long_names(argc, argv);
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
@@ -273,24 +330,16 @@ CommandLine read_command_line(int argc, const char* const* argv) {
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
-    return {std::nullopt, code == 0 ? 0 : 2};
+    return {std::nullopt, std::nullopt, code == 0 ? 0 : 2};
   }
+  if (bench->parsed()) return {std::nullopt, bench_config, 0};
+  if (simulate->parsed()) return {std::nullopt, std::nullopt, 0, simulation};
   if (version->parsed()) {
     std::printf("chasqui %s\n", CHASQUI_VERSION);
-    return {std::nullopt, 0};
-  }
-  if (!key_file.empty() && !read_key_file(key_file, config.api_keys)) {
-    std::fprintf(stderr, "--api-key-file: cannot read %s\n", key_file.c_str());
-    return {std::nullopt, 2};
-  }
-  // `--api-key "$UNSET"` must not open the door to everybody; neither must a file without keys.
-  const auto& keys = config.api_keys;
-  if (std::find(keys.begin(), keys.end(), "") != keys.end() || (!key_file.empty() && keys.empty())) {
-    std::fprintf(stderr, "--api-key: a key must not be empty\n");
-    return {std::nullopt, 2};
+    return {std::nullopt, std::nullopt, 0};
   }
   if (config.host.ends_with(".sock") && config.unix_socket.empty()) config.unix_socket = std::exchange(config.host, "");
-  return {config, 0};
+  return {config, std::nullopt, 0};
 }
 
 }  // namespace chasqui

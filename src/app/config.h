@@ -7,10 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "app/bench_command.h"
+#include "app/simulate_command.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/wakeup.h"
 #include "model/model_config.h"
+#include "sched/targets.h"
 
 namespace chasqui {
 
@@ -32,10 +35,16 @@ struct ServeConfig {
   std::uint16_t port = 8080;
   std::string unix_socket;  // HTTP on this path as well
   std::vector<std::string> api_keys;
-  bool no_auth = false;  // allows a public address without a key
+  std::string api_key_file;  // more of them, with names and shares; read again on SIGHUP
+  bool no_auth = false;      // allows a public address without a key
 
-  std::size_t waiting_max = 512;
-  Duration request_timeout{};  // zero: none
+  SchedulerTargets targets;
+  Policy policy = Policy::chasqui;
+  std::size_t queue_requests = 512;
+  std::int64_t queue_tokens = 0;               // 0: a multiple of the KV cells
+  Duration queue_wait = seconds(30);           // zero: no limit
+  std::optional<std::size_t> tenant_requests;  // 0: no limit; none: 64 for each tenant that has a key
+  Duration request_timeout{};                  // zero: none
   Duration write_timeout = seconds(30);
   Duration drain_time = seconds(30);
   Wakeup::Kind wakeup = Wakeup::Kind::eventfd;
@@ -47,7 +56,9 @@ struct ServeConfig {
 // What the command line says: what to run, or an exit code after help, version or a usage error (already printed).
 struct CommandLine {
   std::optional<ServeConfig> serve;
+  std::optional<BenchConfig> bench;
   int exit_code = 0;
+  std::optional<SimulateConfig> simulate{};
 };
 
 CommandLine read_command_line(int argc, const char* const* argv);

@@ -12,6 +12,7 @@
 #include "api/routes.h"
 #include "api/service.h"
 #include "app/capacity.h"
+#include "app/key_reload.h"
 #include "net/http_server.h"
 #include "net/wakeup_listener.h"
 
@@ -66,7 +67,8 @@ Result<void> check_address(const ServeConfig& config) {
     return invalid_field(
         "--host", "--host " + config.host + " must be an IPv4 or IPv6 address, localhost, or a path ending in .sock");
   }
-  if (!config.api_keys.empty() || config.no_auth || address.is_loopback()) return {};
+  const bool keys = !config.api_keys.empty() || !config.api_key_file.empty();
+  if (keys || config.no_auth || address.is_loopback()) return {};
   return invalid_field("--host", "--host " + config.host +
                                      " can be reached from other machines: set --api-key, or --no-auth if everybody "
                                      "who can reach it may use it");
@@ -110,17 +112,51 @@ void greet(const std::string& url, const Service& service) {
   std::fflush(stdout);
 }
 
+// Sixteen fills of the KV cache are minutes of reading for most models, so that --queue-wait refuses first; this is
+// the bound for memory (four bytes a token), and for the time before anything can be predicted.
+constexpr std::int64_t kQueueTokensPerCell = 16;
+
+AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& shape) {
+  AdmissionConfig out;
+  out.slots = shape.slots;
+  out.queue_requests = config.queue_requests;
+  out.queue_tokens = config.queue_tokens > 0 ? config.queue_tokens : kQueueTokensPerCell * shape.cells;
+  out.queue_wait = config.queue_wait;
+  return out;
+}
+
+EngineConfig engine_config(const ServeConfig& config, const ModelShape& shape) {
+  EngineConfig out;
+  out.targets = config.targets;
+  out.policy = config.policy;
+  // Admission refuses first. A request that was cancelled gives its permit back a step before the engine is rid of it,
+  // hence the room.
+  out.waiting_max = config.queue_requests + 2 * static_cast<std::size_t>(shape.slots) + 64;
+  return out;
+}
+
+ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model) {
+  ServiceConfig out;
+  out.model_name = config.alias.empty() ? model.info.name : config.alias;
+  out.version = CHASQUI_VERSION;
+  out.http.write_time = config.write_timeout;
+  out.tenant_requests = config.tenant_requests.value_or(out.tenant_requests);
+  out.anonymous_requests = config.tenant_requests.value_or(0);
+  return out;
+}
+
 // First signal: stop admitting and let running requests end. Second: close what is left now. Either way the loop goes
 // on until the last handler has returned, so that no coroutine outlives the engine that it uses.
 class Shutdown {
  public:
-  Shutdown(net::EventLoop& loop, net::HttpServer& server, Engine& engine, Duration drain_time)
-      : loop_(loop), server_(server), engine_(engine), drain_time_(drain_time) {}
+  Shutdown(net::EventLoop& loop, net::HttpServer& server, Admission& admission, Engine& engine, Duration drain_time)
+      : loop_(loop), server_(server), admission_(admission), engine_(engine), drain_time_(drain_time) {}
 
   void begin() {
     const Duration time = begun_ ? Duration::zero() : drain_time_;
     begun_ = true;
     log_info("draining", {{"requests", engine_.in_flight()}, {"seconds", to_seconds(time)}});
+    admission_.drain();
     engine_.drain();
     server_.drain(loop_.now() + time, [this] { loop_.stop(); });
   }
@@ -128,6 +164,7 @@ class Shutdown {
  private:
   net::EventLoop& loop_;
   net::HttpServer& server_;
+  Admission& admission_;
   Engine& engine_;
   const Duration drain_time_;
   bool begun_ = false;
@@ -141,37 +178,39 @@ void raise_descriptor_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files could not be raised");
 }
 
-int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Model> context) {
+int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Model> context, KeyRing& keys) {
   const RealClock clock;
   Wakeup wakeup(config.wakeup);
   MetricsPage metrics;
   net::NetMetrics net_metrics;
   net::EventLoop loop(net_metrics);
   const RequestLimits limits = request_limits(config, context->shape());
-  EngineConfig engine_config;
-  engine_config.waiting_max = config.waiting_max;
-  Engine engine(engine_config, std::move(context), model.tokenizer, clock, wakeup);
-  ServiceConfig service_config;
-  service_config.model_name = config.alias.empty() ? model.info.name : config.alias;
-  service_config.api_keys = config.api_keys;
-  service_config.version = CHASQUI_VERSION;
-  service_config.http.write_time = config.write_timeout;
-  StreamHub streams(engine, loop, service_config.unread_max);
+  const ServiceConfig settings = service_config(config, model);
+  Admission admission(admission_config(config, context->shape()));
+  const FingerprintMaker fingerprints;
+  const EngineConfig engine_settings = engine_config(config, context->shape());
+  Engine engine(engine_settings, std::move(context), model.tokenizer, clock, wakeup);
+  StreamHub streams(engine, loop, settings.unread_max);
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
   net::OffloadPool offload(loop);
-  Service service{service_config, model, limits, metrics, clock, loop, offload, engine, streams};
+  Service service{settings, model,  limits, metrics,   clock,        loop,
+                  offload,  engine, keys,   admission, fingerprints, streams};
   net::Router router(&http_error);
   add_routes(router, service);
-  net::HttpServer server(loop, router, service_config.http);
+  net::HttpServer server(loop, router, settings.http);
   engine.metrics().add_to(metrics);
+  admission.add_to(metrics, engine.metrics().requests_refused);
   net_metrics.add_to(metrics);
   offload.add_to(metrics);
 
   const auto url = open_doors(server, config);
   if (!url) return fail(url.error());
-  Shutdown shutdown(loop, server, engine, config.drain_time);
+  Shutdown shutdown(loop, server, admission, engine, config.drain_time);
+  KeyReload reload(config, keys, loop, offload);
   loop.on_signal(SIGTERM, [&shutdown] { shutdown.begin(); });
   loop.on_signal(SIGINT, [&shutdown] { shutdown.begin(); });
+  // Without a key file SIGHUP means what it means everywhere: the terminal has gone.
+  if (!config.api_key_file.empty()) loop.on_signal(SIGHUP, [&reload] { reload.begin(); });
   greet(*url, service);
   loop.run();
   log_info("stopped");
@@ -183,6 +222,13 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
 int serve(const ServeConfig& config) {
   configure_log(config.log_level, config.log_format);
   raise_descriptor_limit();
+  const auto lines = read_keys(config.api_keys, config.api_key_file);
+  if (!lines) {
+    fail(lines.error());
+    return 2;  // as for every mistake on the command line
+  }
+  KeyRing keys;
+  keys.replace(*lines);
   if (auto good = check_address(config); !good) return fail(good.error());
   auto model = load(config);
   if (!model) return fail(model.error());
@@ -193,7 +239,7 @@ int serve(const ServeConfig& config) {
   }
   auto context = model->make(capacity);
   if (!context) return fail(context.error());
-  return run(config, *model, std::move(*context));
+  return run(config, *model, std::move(*context), keys);
 }
 
 }  // namespace chasqui
