@@ -8,7 +8,7 @@ namespace chasqui::raw {
 namespace {
 
 constexpr std::int32_t kDecodeRows[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64};
-constexpr std::int32_t kChunkRows[] = {1, 2, 4, 8, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512};
+constexpr std::int32_t kChunkRows[] = {1, 2, 4, 8, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512};
 
 void print_row(std::int32_t rows, const Samples& samples) {
   const double middle = median(samples);

@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"stream", "unified"}))
       ->capture_default_str();
   app.add_flag("--every-logit", options.every_logit, "read all logits of every token, as a sampler would");
+  app.add_flag("--no-flash", options.no_flash, "attention without the flash kernels");
   app.add_flag("--curve", curve, "milliseconds of a step by its rows, for decode and for prefill");
   app.add_flag("--moves", moves, "what it costs to move a sequence to another slot");
   app.add_option("--depth", options.depth, "cells that each sequence holds, for --curve")

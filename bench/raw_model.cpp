@@ -47,6 +47,7 @@ RawModel::RawModel(const Options& options, std::int32_t sequences, std::int32_t 
 
   const std::int32_t rows = std::max(options.rows, sequences);
   llama_context_params params = llama_context_default_params();
+  if (options.no_flash) params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   params.n_ctx = static_cast<std::uint32_t>(std::max(cells, options.slot_cells) * sequences);
   params.n_batch = static_cast<std::uint32_t>(rows);
   params.n_ubatch = params.n_batch;

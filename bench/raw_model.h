@@ -25,6 +25,7 @@ struct Options {
   std::int32_t slot_cells = 0;  // 0: as many as the work needs
   bool unified = false;
   bool every_logit = false;  // touch all logits of an output row, as a sampler would
+  bool no_flash = false;     // attention without the flash kernels
 };
 
 // Milliseconds.

@@ -277,7 +277,7 @@ void add_scheduling_options(CLI::App& app, ServeConfig& config) {
       ->envname("CHASQUI_PREFILL_STEP")
       ->check(CLI::Range(10, 60'000))
       ->type_name("MS")
-      ->default_str("400")
+      ->default_str("250")
       ->group(group);
   add_choice(app, "--policy", config.policy, kPolicies, "who goes first; fcfs (who came first) is for comparisons")
       ->envname("CHASQUI_POLICY")

@@ -63,6 +63,14 @@ SlotId KvLedger::lowest_free_slot() const {
   return SlotId{};
 }
 
+SlotId KvLedger::highest_free_slot() const {
+  for (std::int32_t i = layout_.slots; i-- > 0;) {
+    if (!slots_[static_cast<std::size_t>(i)].taken) return SlotId{i};
+  }
+  CHECK(false, "there is no free slot");
+  return SlotId{};
+}
+
 TokenCount KvLedger::cells_free() const {
   return layout_.unified ? layout_.cells - cells_reserved_ : layout_.cells_per_slot;
 }

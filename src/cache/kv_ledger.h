@@ -40,6 +40,7 @@ class KvLedger {
   bool has_free_slot() const { return slots_used_ < layout_.slots; }
   // REQUIRES: has_free_slot()
   SlotId lowest_free_slot() const;
+  SlotId highest_free_slot() const;
   // Cells that a new sequence could reserve at most.
   TokenCount cells_free() const;
   TokenCount reserved(SlotId slot) const { return slots_[static_cast<std::size_t>(slot.value)].reserved; }

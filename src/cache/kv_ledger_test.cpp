@@ -132,11 +132,24 @@ TEST(KvLedgerDeathTest, MovesOnlyFromATakenSlotToAFreeOne) {
   EXPECT_DEATH(ledger.reserve(SlotId{2}, 1), "conservation: a slot is used that nobody took");
 }
 
-TEST(KvLedgerDeathTest, HasNoLowestFreeSlotWhenAllAreTaken) {
+TEST(KvLedger, KnowsTheLowestAndTheHighestFreeSlot) {
+  KvLedger ledger(kStreams);
+  EXPECT_EQ(ledger.lowest_free_slot(), SlotId{0});
+  EXPECT_EQ(ledger.highest_free_slot(), SlotId{3});
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(ledger.take(1).has_value());
+  ledger.release(SlotId{1});
+  EXPECT_EQ(ledger.highest_free_slot(), SlotId{1}) << "the only one";
+  ledger.release(SlotId{2});
+  EXPECT_EQ(ledger.lowest_free_slot(), SlotId{1});
+  EXPECT_EQ(ledger.highest_free_slot(), SlotId{2});
+}
+
+TEST(KvLedgerDeathTest, HasNoFreeSlotWhenAllAreTaken) {
   KvLedger ledger(kStreams);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(ledger.take(1).has_value());
   EXPECT_FALSE(ledger.has_free_slot());
   EXPECT_DEATH(ledger.lowest_free_slot(), "no free slot");
+  EXPECT_DEATH(ledger.highest_free_slot(), "no free slot");
 }
 
 TEST(KvLedgerDeathTest, RefusesUseBeyondTheReservation) {

@@ -11,8 +11,14 @@ namespace {
 constexpr double kNewShare = 0.25;  // weight of the newest observation
 // One slow decode is not the end of the world: no observation counts for more than this many times the best cost.
 constexpr double kWorst = 8.0;
-// A trial that lost time is followed by this many times as much time without one, so trials cost 2 %.
-constexpr double kTrialPause = 50;
+// A trial that lost time is followed by this many times as much time without one, so trials cost half a percent: they
+// are what the slowest tokens of a stream wait for.
+constexpr double kTrialPause = 500;
+// … and with more threads sooner: their pause is shared by all loads, and half the speed may be waiting behind it.
+constexpr double kMorePause = 50;
+// Steps of more seconds are not computed with fewer threads to try: too much is lost, and strangling is noticed anyway.
+// That is so once some load knows two numbers; before, all that is known may come from strangled threads.
+constexpr double kTrialMost = 0.050;
 
 // A step that takes this many times what is expected is being strangled: it is cut, or, if it ended before that, it
 // was the last one with so many threads. The least seconds are what a busy but fair machine may take from any step.
@@ -118,7 +124,8 @@ void ThreadChoice::pick(TimePoint now) {
     --chosen_;
   } else if (chosen_ != load.best) {
     return;
-  } else if (chosen_ + 1 < load.numbers.size() && now >= load.next_fewer) {
+  } else if (chosen_ + 1 < load.numbers.size() && now >= load.next_fewer &&
+             (!compared_ || expect(load.numbers[chosen_]) < kTrialMost)) {
     trial_ = Trial::fewer;
     ++chosen_;
   } else if (chosen_ > 0 && load.numbers[chosen_ - 1] <= ceiling_ && now >= next_more_) {
@@ -191,10 +198,12 @@ void ThreadChoice::learn(double spent, TimePoint now) {
   if (trial_ != Trial::none) {
     // Without a pause when it won: it may be the better choice from now on.
     const double lost = std::max(spent - best * rows_, 0.0);
-    (trial_ == Trial::fewer ? load.next_fewer : next_more_) = now + to_duration(kTrialPause * lost);
+    if (trial_ == Trial::fewer) load.next_fewer = now + to_duration(kTrialPause * lost);
+    if (trial_ == Trial::more) next_more_ = now + to_duration(kMorePause * lost);
   }
   for (std::size_t i = 0; i < load.costs.size(); ++i) {
     if (load.costs[i] == 0) continue;
+    compared_ |= i != chosen_;
     if (load.costs[load.best] == 0 || load.costs[i] < load.costs[load.best]) load.best = i;
   }
 }

@@ -76,6 +76,7 @@ class ThreadChoice {
   std::array<std::array<Load, kSizes>, 2> loads_;
   // Trying more threads than are free may take long, so all loads share one pause.
   TimePoint next_more_{};
+  bool compared_ = false;  // some load has been computed with two numbers of threads
 
   const std::int32_t most_;
   std::int32_t ceiling_;

@@ -5,8 +5,11 @@
 #include <random>
 #include <string>
 
+#include "core/event.h"
+#include "core/fake_requests.h"
 #include "core/request.h"
 #include "sched/fake_model.h"
+#include "sched/scheduler.h"
 
 namespace chasqui {
 
@@ -35,5 +38,44 @@ struct Life {
   bool failed = false;        // its batch failed
   bool ended = false;
 };
+
+inline SchedulerConfig draw_config(Dice& dice, TokenCount context, bool unified) {
+  SchedulerConfig config;
+  config.kv.slots = dice.between(1, 8);
+  config.kv.cells_per_slot = context;
+  config.kv.cells = context * (unified ? dice.between(1, config.kv.slots) : config.kv.slots);
+  config.kv.unified = unified;
+  config.rows_max = config.kv.slots + dice.below(48);
+  config.dense_slots = !unified && dice.permille(800);
+  for (ClassTarget& target : config.targets.of) {
+    target = {milliseconds(dice.between(0, 3000)), milliseconds(dice.between(0, 60))};
+  }
+  // Background often has less patience than requests live, or it would never be as urgent as others.
+  config.targets.prefill_step = milliseconds(dice.between(0, 60));
+  config.policy = dice.permille(100) ? Policy::fcfs : Policy::chasqui;
+  return config;
+}
+
+inline RequestDraft draw_request(Dice& dice, TokenCount context) {
+  RequestDraft draft;
+  const TokenCount length = dice.permille(300) ? dice.between(1, context - 1) : dice.between(1, 12);
+  draft.prompt = test_prompt(length, static_cast<std::uint64_t>(dice.below(5)));
+  const std::int64_t limits[] = {-1, 0, 1, 2, dice.between(1, 20), dice.between(1, 200)};
+  draft.max_tokens = limits[dice.below(6)];
+  if (dice.permille(150)) draft.timeout_ms = dice.between(1, 400);
+  draft.service_class = static_cast<ServiceClass>(dice.below(3));
+  draft.tenant.id = static_cast<std::uint32_t>(dice.below(5));
+  draft.tenant.weight = 1 + draft.tenant.id;
+  draft.sampling.seed = 1;
+  return draft;
+}
+
+// All that an event says, so that two runs can be compared.
+inline std::string line_of(const Event& event, TimePoint now) {
+  return std::to_string(event.request.value) + '|' + std::to_string(static_cast<int>(event.kind)) + '|' + event.text +
+         '|' + std::to_string(event.tokens) + '|' + std::to_string(static_cast<int>(event.reason)) + '|' +
+         event.stop_string + '|' + std::to_string(event.position) + '|' + std::to_string(event.wait.count()) + '|' +
+         std::to_string(now.time_since_epoch().count()) + '\n';
+}
 
 }  // namespace chasqui

@@ -126,7 +126,7 @@ class FakeModel {
     expect(!at(move.from).history.empty(), "a move from an empty slot");
     expect(!ended_.contains(at(move.from).owner), "a move of a request that has ended");
     expect(at(move.to).history.empty(), "a move into a slot that is not empty");
-    expect(move.to < move.from, "a move away from the other slots");
+    expect(move.to < move.from || !decodes(at(move.from)), "a decoding request moves away from the others");
     at(move.to) = std::move(at(move.from));
     at(move.from) = Slot{};
   }

@@ -14,7 +14,9 @@ namespace {
 // again at once.
 constexpr TokenCount kCellsAhead = 4;
 // Moves before one step; each costs about a millisecond.
-constexpr int kMovesPerStep = 4;
+constexpr std::size_t kMovesPerStep = 4;
+// A prompt with so little left is not worth moving out of the way of decoding sequences.
+constexpr TokenCount kAboutToDecode = 64;
 // How often those who wait are told where they stand.
 constexpr Duration kAnnounceEvery = seconds(1);
 // Weight of the newest sequence in the moving average of slot times.
@@ -131,7 +133,7 @@ const Sequence* Scheduler::most_urgent(const Urgency& urgency, const Turns& turn
 // the time in which all of them should.
 Scheduler::Turns Scheduler::turns(const Urgency& urgency, TimePoint now) const {
   Turns turns{};
-  if (config_.policy == Policy::fcfs) return turns;
+  if (!urgency.takes_turns()) return turns;
   for (const auto& sequence : waiting_.all()) {
     const auto c = static_cast<std::size_t>(sequence->request().service_class);
     if (turns[c] || now - last_start_[c] < config_.targets.of[c].first_token) continue;
@@ -189,22 +191,35 @@ void Scheduler::preempt(std::size_t place) {
   waiting_.push(std::move(sequence));
 }
 
-// With a hole in their ids, rows would be computed in two passes over the weights instead of one.
+// Brings the decoding sequences into the slots 0 … n-1: with a hole in their ids, rows would be computed in two passes
+// over the weights instead of one. Who is still prefilling makes room, unless it is about to decode itself.
 void Scheduler::close_holes(Batch& batch) {
   if (!config_.dense_slots) return;
-  for (int i = 0; i < kMovesPerStep && !running_.empty() && ledger_.has_free_slot(); ++i) {
-    const SlotId hole = ledger_.lowest_free_slot();
-    if (hole > running_.back()->slot()) return;
-    std::unique_ptr<Sequence> last = std::move(running_.back());
-    running_.pop_back();
-    if (last->computed() > 0) {
-      batch.moves.push_back({last->slot(), hole});
-      ++moves_;
+  for (SlotId slot{0}; batch.moves.size() < kMovesPerStep; ++slot.value) {
+    const auto last = std::find_if(running_.rbegin(), running_.rend(), [](const auto& s) { return s->decoding(); });
+    if (last == running_.rend() || (*last)->slot() <= slot) return;
+    const auto holder =
+        std::find_if(running_.begin(), running_.end(), [slot](const auto& s) { return !(s->slot() < slot); });
+    const RequestId last_id = (*last)->id();
+    if ((*holder)->slot() == slot) {
+      if ((*holder)->decoding() || (*holder)->left() <= kAboutToDecode || !ledger_.has_free_slot()) continue;
+      if (batch.moves.size() + 2 > kMovesPerStep) return;
+      move(static_cast<std::size_t>(holder - running_.begin()), ledger_.highest_free_slot(), batch);
     }
-    ledger_.move(last->slot(), hole);
-    last->move(hole);
-    insert_running(std::move(last));
+    move(place_of(last_id), slot, batch);
   }
+}
+
+void Scheduler::move(std::size_t place, SlotId to, Batch& batch) {
+  std::unique_ptr<Sequence> sequence = std::move(running_[place]);
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(place));
+  if (sequence->computed() > 0) {
+    batch.moves.push_back({sequence->slot(), to});
+    ++moves_;
+  }
+  ledger_.move(sequence->slot(), to);
+  sequence->move(to);
+  insert_running(std::move(sequence));
 }
 
 void Scheduler::insert_running(std::unique_ptr<Sequence> sequence) {
@@ -254,7 +269,7 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
     CHECK(running != running_.end() && (*running)->slot() == part.slot,
           "a sequence left between next_batch() and commit()");
     Sequence& sequence = **running;
-    sequence.computed_rows(part.rows);
+    sequence.computed_rows(part.rows, result.finished);
     ledger_.use(part.slot, part.rows);
     if (part.samples) {
       CHECK(sample != result.samples.end() && sample->request == sequence.id());
@@ -311,9 +326,14 @@ void Scheduler::retire_finished() {
 }
 
 Sequence* Scheduler::find_running(RequestId id) {
+  const std::size_t place = place_of(id);
+  return place < running_.size() ? running_[place].get() : nullptr;
+}
+
+std::size_t Scheduler::place_of(RequestId id) const {
   const auto found =
       std::find_if(running_.begin(), running_.end(), [id](const auto& sequence) { return sequence->id() == id; });
-  return found != running_.end() ? found->get() : nullptr;
+  return static_cast<std::size_t>(found - running_.begin());
 }
 
 void Scheduler::take_events(std::vector<Event>& events) {

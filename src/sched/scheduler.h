@@ -79,6 +79,7 @@ class Scheduler {
   const Sequence* next_to_start(const Urgency& urgency, TimePoint now);
   void preempt(std::size_t place);
   void close_holes(Batch& batch);
+  void move(std::size_t place, SlotId to, Batch& batch);
   void insert_running(std::unique_ptr<Sequence> sequence);
   void announce(const Urgency& urgency, TimePoint now);
   void commit_parts(const Batch& batch, const BatchResult& result);
@@ -86,6 +87,7 @@ class Scheduler {
   void finish(Sequence& sequence, FinishReason reason, TimePoint now, const Error& error = {});
   void retire_finished();
   Sequence* find_running(RequestId id);
+  std::size_t place_of(RequestId id) const;  // running_.size() when it does not run
   Duration wait_behind(std::int32_t others) const;
 
   const SchedulerConfig config_;

@@ -195,6 +195,63 @@ TEST(SchedulerSlots, OneThatIsStillReadingMovesToo) {
   EXPECT_GE(worker.scheduler.moves(), 1u);
 }
 
+// A prompt comes first and two streams after it, with one slot to spare.
+TEST(SchedulerSlots, ALongPromptMakesRoomForDecodingOnesAndTheEndOfOneStays) {
+  for (const bool is_long : {true, false}) {
+    FakeWorker worker(dense_streams(4, 64, 1000));
+    worker.add(1, {.prompt = is_long ? 900 : 120, .max_tokens = 3});
+    ASSERT_TRUE(worker.step());
+    ASSERT_EQ(worker.parts, (Parts{{1, 64}}));
+    for (const std::uint64_t id : {2, 3}) {
+      worker.add(id, {.prompt = 4, .max_tokens = 100, .service_class = kInteractive});
+    }
+    while (worker.of(3).tokens == 0 || !worker.decoded()) ASSERT_TRUE(worker.step());
+    if (is_long) {
+      EXPECT_EQ(worker.parts, (Parts{{3, 1}, {2, 1}}));
+      EXPECT_EQ(slots_of(worker.batch), (std::vector<std::int32_t>{0, 1}));
+      EXPECT_EQ(worker.scheduler.moves(), 2u);
+    } else {
+      EXPECT_EQ(worker.parts, (Parts{{1, 1}, {2, 1}, {3, 1}}));
+      EXPECT_EQ(worker.scheduler.moves(), 0u);
+    }
+    worker.run_to_end();
+    EXPECT_EQ(worker.of(1).tokens, 3);
+  }
+}
+
+TEST(SchedulerSlots, AHoleBehindThePromptThatStaysIsClosedToo) {
+  FakeWorker worker(dense_streams(4));
+  for (std::uint64_t id = 1; id <= 4; ++id) worker.add(id, {.prompt = 4, .max_tokens = 60});
+  while (worker.of(4).tokens < 3) ASSERT_TRUE(worker.step());
+  worker.cancel(1);
+  worker.cancel(3);
+  worker.add(5, {.prompt = 60, .max_tokens = 3});
+  ASSERT_TRUE(worker.step());
+  EXPECT_EQ(worker.scheduler.moves(), 1u);
+  while (!worker.decoded()) ASSERT_TRUE(worker.step());
+  EXPECT_EQ(worker.parts, (Parts{{5, 1}, {2, 1}, {4, 1}}));
+  EXPECT_EQ(slots_of(worker.batch), (std::vector<std::int32_t>{0, 1, 2}));
+  worker.run_to_end();
+}
+
+// A long prompt in slot 3 that had nowhere to go, and then holes in 0, 1 and 2.
+TEST(SchedulerSlots, APromptThatMakesRoomTakesTwoOfTheFewMovesOfAStep) {
+  FakeWorker worker(dense_streams(10, 64, 3000));
+  for (std::uint64_t id = 1; id <= 10; ++id) worker.add(id, {.prompt = id == 4 ? 2900 : 4, .max_tokens = 90});
+  while (worker.of(10).tokens < 3) ASSERT_TRUE(worker.step());
+  ASSERT_EQ(worker.scheduler.moves(), 0u);
+  for (const std::uint64_t id : {1, 2, 3}) worker.cancel(id);
+  ASSERT_TRUE(worker.step());
+  EXPECT_EQ(worker.batch.moves.size(), 3u) << "with both of the prompt's they would be five";
+  ASSERT_TRUE(worker.step());
+  EXPECT_EQ(worker.batch.moves.size(), 2u);
+  ASSERT_TRUE(worker.step());
+  EXPECT_TRUE(worker.batch.moves.empty());
+  while (!worker.decoded()) ASSERT_TRUE(worker.step());
+  EXPECT_EQ(slots_of(worker.batch), (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5}));
+  worker.run_to_end();
+}
+
 TEST(SchedulerSlots, WhereSlotsNeedNotBeAdjacentNobodyMoves) {
   FakeWorker worker(streams(4));
   worker.add(1, 10, 5);

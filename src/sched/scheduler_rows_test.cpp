@@ -45,7 +45,7 @@ TEST(SchedulerRows, WithNobodyDecodingAChunkEndsInTimeForWhoeverComes) {
   EXPECT_GE(worker.result.compute, SchedulerTargets().prefill_step / 2);
 }
 
-TEST(SchedulerRows, EachDecodeStepIsFollowedByASmallChunkEvenIfThereIsNoTime) {
+TEST(SchedulerRows, EachDecodeStepIsFollowedByAFewRowsEvenIfThereIsNoTime) {
   SchedulerConfig config = streams(2, 512, 1000);
   for (ClassTarget& target : config.targets.of) target.next_token = Duration::zero();
   FakeWorker worker(config);
@@ -58,8 +58,35 @@ TEST(SchedulerRows, EachDecodeStepIsFollowedByASmallChunkEvenIfThereIsNoTime) {
   for (int i = 0; i < 40; ++i) {
     ASSERT_TRUE(worker.step());
     EXPECT_NE(worker.decoded(), decoded_before);
-    EXPECT_TRUE(worker.decoded() || worker.parts == (Parts{{2, 16}}));
+    EXPECT_TRUE(worker.decoded() || worker.parts == (Parts{{2, 4}}));
     decoded_before = worker.decoded();
+  }
+}
+
+// Under load the short ones pass, of its own class and of a more urgent one.
+TEST(SchedulerRows, TheOldestPromptHasATurnTwiceASecondAndNoMore) {
+  for (const ServiceClass passing : {kStandard, kInteractive}) {
+    FakeWorker worker(streams(2, 64, 3000));
+    worker.row_cost = milliseconds(4);
+    worker.add(1, {.prompt = 2500, .max_tokens = 1});
+    ASSERT_TRUE(worker.step());
+    const Duration longest_step = 64 * worker.row_cost;
+    TimePoint last = worker.clock.now();
+    int turns = 0, passed = 0;
+    for (std::uint64_t id = 2; turns < 8;) {
+      if (worker.scheduler.waiting() == 0) worker.add(id++, {.prompt = 50, .max_tokens = 1, .service_class = passing});
+      const TimePoint planned = worker.clock.now();
+      ASSERT_TRUE(worker.step());
+      ASSERT_LE(planned - last, milliseconds(500) + longest_step) << name(passing);
+      if (!worker.has_part(1)) {
+        ++passed;
+        continue;
+      }
+      EXPECT_GE(planned - last, milliseconds(500)) << name(passing);
+      last = worker.clock.now();
+      ++turns;
+    }
+    EXPECT_GE(passed, 2 * turns);
   }
 }
 

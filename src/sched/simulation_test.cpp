@@ -23,7 +23,9 @@ namespace {
 
 constexpr TokenCount kContext = 96;
 constexpr std::size_t kWaitingMax = 48;
-constexpr std::int32_t kMovesPerStep = 4;
+// As scheduler.cpp has them.
+constexpr std::size_t kMovesPerStep = 4;
+constexpr TokenCount kAboutToDecode = 64;
 // The longest that one row may make a step, see Simulation::compute_time().
 constexpr Duration kRowMax = milliseconds(4);
 
@@ -31,7 +33,7 @@ class Simulation {
  public:
   Simulation(std::uint64_t seed, bool unified)
       : dice_(seed),
-        config_(make_config(unified)),
+        config_(draw_config(dice_, kContext, unified)),
         scheduler_(config_),
         model_(config_.kv, config_.rows_max, config_.dense_slots) {}
 
@@ -63,25 +65,11 @@ class Simulation {
   std::uint64_t moves() const { return scheduler_.moves(); }
   std::uint64_t filled_holes() const { return filled_holes_; }
   std::uint64_t told_to_wait() const { return told_to_wait_; }
+  std::uint64_t prompts_between() const { return prompts_between_; }
+  // The sequences of all slots decoded in one step.
+  bool filled_a_step() const { return largest_decode_ == static_cast<std::size_t>(config_.kv.slots); }
 
  private:
-  SchedulerConfig make_config(bool unified) {
-    SchedulerConfig config;
-    config.kv.slots = dice_.between(1, 8);
-    config.kv.cells_per_slot = kContext;
-    config.kv.cells = kContext * (unified ? dice_.between(1, config.kv.slots) : config.kv.slots);
-    config.kv.unified = unified;
-    config.rows_max = config.kv.slots + dice_.below(48);
-    config.dense_slots = !unified && dice_.permille(800);
-    for (ClassTarget& target : config.targets.of) {
-      target = {milliseconds(dice_.between(0, 3000)), milliseconds(dice_.between(0, 60))};
-    }
-    // Background often has less patience than requests live, or it would never be as urgent as others.
-    config.targets.prefill_step = milliseconds(dice_.between(0, 60));
-    config.policy = dice_.permille(100) ? Policy::fcfs : Policy::chasqui;
-    return config;
-  }
-
   static bool healthy() { return !testing::Test::HasFailure(); }
   const ClassTarget& target(const Life& life) const {
     return config_.targets.of[static_cast<std::size_t>(life.request->service_class)];
@@ -101,21 +89,11 @@ class Simulation {
 
   void add() {
     const std::uint64_t id = lives_.size() + 1;
-    RequestDraft draft;
-    const TokenCount length = dice_.permille(300) ? dice_.between(1, kContext - 1) : dice_.between(1, 12);
-    draft.prompt = test_prompt(length, static_cast<std::uint64_t>(dice_.below(5)));
-    const std::int64_t limits[] = {-1, 0, 1, 2, dice_.between(1, 20), dice_.between(1, 200)};
-    draft.max_tokens = limits[dice_.below(6)];
-    if (dice_.permille(150)) draft.timeout_ms = dice_.between(1, 400);
-    draft.service_class = static_cast<ServiceClass>(dice_.below(3));
-    draft.tenant.id = static_cast<std::uint32_t>(dice_.below(5));
-    draft.tenant.weight = 1 + draft.tenant.id;
-    draft.sampling.seed = 1;
     RequestLimits request_limits = test_limits();
     request_limits.context = kContext;
 
     Life& life = lives_.emplace_back();
-    life.request = test_request(id, std::move(draft), request_limits, clock_.now());
+    life.request = test_request(id, draw_request(dice_, kContext), request_limits, clock_.now());
     if (dice_.permille(500)) life.script.end_after = dice_.between(1, 30);
     if (dice_.permille(200)) life.script.stop_after = dice_.between(1, 30);
     life.answer = fake_answer(life.request->prompt, life.request->max_tokens, life.script);
@@ -209,9 +187,25 @@ class Simulation {
       EXPECT_FALSE(late) << "lives beyond its deadline: " << i + 1;
     }
     EXPECT_EQ(batch_.empty(), scheduler_.running() == 0) << "progress";
-    EXPECT_LE(batch_.moves.size(), static_cast<std::size_t>(kMovesPerStep));
-    if (!config_.dense_slots || batch_.moves.size() == kMovesPerStep) return;
-    for (const BatchPart& part : batch_.parts) EXPECT_LT(part.slot.value, running) << "a hole was left open";
+    EXPECT_LE(batch_.moves.size(), kMovesPerStep);
+    check_holes(running == config_.kv.slots);
+  }
+
+  // Adjacent slots, but for the moves that were one too many: no free slot lies between those of a decode step, and no
+  // prompt that could go elsewhere, unless it is about to decode. To make such a one go takes two moves.
+  void check_holes(bool full) {
+    if (batch_.kind != Batch::Kind::decode || batch_.empty()) return;
+    if (!config_.dense_slots) return;
+    for (SlotId slot{0}; batch_.moves.size() < kMovesPerStep && slot < batch_.parts.back().slot; ++slot.value) {
+      EXPECT_GT(scheduler_.ledger().reserved(slot), 0) << "a hole was left open";
+    }
+    for (const BatchPart& part : batch_.parts) {
+      const auto length = static_cast<TokenCount>(part.request->prompt.size()) + life(part.request->id)->tokens;
+      const TokenCount left = length - batch_.rows[static_cast<std::size_t>(part.first_row)].position;
+      prompts_between_ += left > kAboutToDecode ? 1 : 0;
+      const bool may_stay = left <= kAboutToDecode || full || batch_.moves.size() + 2 > kMovesPerStep;
+      EXPECT_TRUE(may_stay) << "a prompt makes no room for request " << batch_.parts.back().request->id.value;
+    }
   }
 
   // What a step owes those who decode: the most urgent class is in each decode step, nobody is left out for long after
@@ -228,7 +222,10 @@ class Simulation {
     }
     ServiceClass best = ServiceClass::background;
     for (const RequestId id : decoding_before_) best = std::min(best, life(id)->request->service_class);
-    for (const BatchPart& part : batch_.parts) filled_holes_ += decoding_before_.erase(part.request->id) == 0 ? 1 : 0;
+    std::size_t decoding = 0;
+    for (const BatchPart& part : batch_.parts) decoding += decoding_before_.erase(part.request->id);
+    filled_holes_ += batch_.parts.size() - decoding;
+    largest_decode_ = std::max(largest_decode_, decoding);
     for (const RequestId id : decoding_before_) {
       Life& each = *life(id);
       EXPECT_NE(each.request->service_class, best) << "the most urgent class was left out";
@@ -253,7 +250,7 @@ class Simulation {
   }
 
   void note(const Event& event) {
-    log(event);
+    for (const char c : line_of(event, clock_.now())) hash_ = fake_hash(hash_, c);
     Life* found = life(event.request);
     ASSERT_NE(found, nullptr);
     EXPECT_FALSE(found->ended) << "one-terminal: an event after the end of request " << event.request.value;
@@ -290,15 +287,6 @@ class Simulation {
     ++ends_[static_cast<std::size_t>(event.reason)];
   }
 
-  void log(const Event& event) {
-    const std::string line = std::to_string(event.request.value) + '|' + std::to_string(static_cast<int>(event.kind)) +
-                             '|' + event.text + '|' + std::to_string(event.tokens) + '|' +
-                             std::to_string(static_cast<int>(event.reason)) + '|' + event.stop_string + '|' +
-                             std::to_string(event.position) + '|' + std::to_string(event.wait.count()) + '|' +
-                             std::to_string(clock_.now().time_since_epoch().count()) + '\n';
-    for (const char c : line) hash_ = fake_hash(hash_, c);
-  }
-
   void expect_nothing_left() {
     EXPECT_TRUE(scheduler_.idle());
     EXPECT_EQ(scheduler_.ledger().slots_used(), 0);
@@ -326,6 +314,8 @@ class Simulation {
   TimePoint planned_at_{};
   std::uint64_t filled_holes_ = 0;
   std::uint64_t told_to_wait_ = 0;
+  std::uint64_t prompts_between_ = 0;
+  std::size_t largest_decode_ = 0;
   std::uint64_t steps_ = 0;
   std::uint64_t hash_ = 0;
   bool burst_ = true;
@@ -334,15 +324,22 @@ class Simulation {
 struct Outcome {
   std::uint64_t hash;
   std::size_t ends[5];
-  std::uint64_t preemptions, moves, filled_holes, told_to_wait;
+  std::uint64_t preemptions, moves, filled_holes, told_to_wait, prompts_between;
+  bool filled_a_step;
 };
 
 Outcome simulate(std::uint64_t seed, bool unified, std::size_t requests = 2000) {
   SCOPED_TRACE("CHASQUI_SIM_SEED=" + std::to_string(seed) + (unified ? ", one pool" : ", streams"));
   Simulation simulation(seed, unified);
   simulation.run(requests);
-  Outcome outcome{simulation.hash(),        {}, simulation.preemptions(), simulation.moves(), simulation.filled_holes(),
-                  simulation.told_to_wait()};
+  Outcome outcome{simulation.hash(),
+                  {},
+                  simulation.preemptions(),
+                  simulation.moves(),
+                  simulation.filled_holes(),
+                  simulation.told_to_wait(),
+                  simulation.prompts_between(),
+                  simulation.filled_a_step()};
   for (std::size_t i = 0; i < 5; ++i) outcome.ends[i] = simulation.ends(static_cast<FinishReason>(i));
   return outcome;
 }
@@ -353,6 +350,7 @@ TEST_P(SchedulerSimulation, KeepsEveryPromiseAtEveryStep) {
   const Outcome outcome = simulate(std::get<0>(GetParam()), std::get<1>(GetParam()));
   // A run in which some end never came has not tested much.
   for (std::size_t i = 0; i < 5; ++i) EXPECT_GT(outcome.ends[i], 0u) << name(static_cast<FinishReason>(i));
+  EXPECT_TRUE(outcome.filled_a_step) << "thousands of requests, and no step for all slots";
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SchedulerSimulation,
@@ -368,11 +366,13 @@ TEST(SchedulerSimulation, MeetsWhatItIsMeantToMeet) {
       sum.moves += outcome.moves;
       sum.filled_holes += outcome.filled_holes;
       sum.told_to_wait += outcome.told_to_wait;
+      sum.prompts_between += outcome.prompts_between;
     }
   }
   EXPECT_GT(streams.preemptions, 50u);
   EXPECT_GT(streams.moves, 20u);
   EXPECT_GT(streams.filled_holes, 50u);
+  EXPECT_GT(streams.prompts_between, 5u) << "long ones that had nowhere to go";
   EXPECT_GT(streams.told_to_wait, 50u);
   EXPECT_GT(pool.preemptions, 50u);
   EXPECT_EQ(pool.moves + pool.filled_holes, 0u) << "in one pool slots need not be adjacent";

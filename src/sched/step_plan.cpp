@@ -9,10 +9,12 @@ namespace {
 // Streams wait for a prompt at most this many decode steps, where that is more than their target: with less, prefill
 // would get so small a part of the time that long prompts never end.
 constexpr int kDecodeStepsPerToken = 4;
-// The smallest chunk worth a step of its own; below it a row costs much more.
-constexpr TokenCount kChunkMin = 16;
+// The smallest chunk: less is not worth a step. With much to look back at, this is long enough for a step of its own.
+constexpr TokenCount kChunkMin = 4;
 // Before the first measurement: a guess that no model of today's sizes turns into a stall of seconds.
 constexpr TokenCount kChunkFirst = 64;
+// How long a prompt that is not the most urgent waits for rows at most, when it is the only one.
+constexpr Duration kTurnEvery = milliseconds(500);
 // Late streams of lesser classes that join a decode step although it is full.
 constexpr TokenCount kOverdueRows = 4;
 
@@ -28,6 +30,7 @@ void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, con
   if (decoding_.empty() && prefilling_.empty()) return;
   std::sort(prefilling_.begin(), prefilling_.end(),
             [&](const Sequence* a, const Sequence* b) { return urgency.rows_before(*a, *b); });
+  if (urgency.takes_turns()) give_turn(now);
   choose_decoding(times, now);
   if (prefill_has_turn(times, now)) {
     batch.kind = Batch::Kind::prefill;
@@ -38,6 +41,18 @@ void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, con
   }
   prefilled_last_ = batch.kind == Batch::Kind::prefill;
   batch.predicted = times.predict(batch.kind, size_);
+}
+
+// Puts the oldest prompt first when its turn has come. Without it, a stream of short prompts would keep a long one from
+// ever being read.
+void StepPlan::give_turn(TimePoint now) {
+  if (prefilling_.size() < 2 || now - last_turn_ < kTurnEvery) return;
+  const auto oldest =
+      std::min_element(prefilling_.begin(), prefilling_.end(), [](const Sequence* a, const Sequence* b) {
+        return std::tuple(a->request().arrival, a->id()) < std::tuple(b->request().arrival, b->id());
+      });
+  if (now - (*oldest)->last_rows_at() < kTurnEvery) return;
+  std::rotate(prefilling_.begin(), oldest, oldest + 1);
 }
 
 void StepPlan::survey(const RunningSequences& running) {
@@ -125,7 +140,7 @@ bool StepPlan::prefill_has_turn(const StepTime& times, TimePoint now) const {
   const Sequence& first = *prefilling_.front();
   if (!prefilled_last_) return !guarded(first, now);
   const TokenCount least = std::min(first.left(), kChunkMin);
-  return times.rows_within(prefill_time(now), {}, first.computed(), least) == least;
+  return times.rows_within(prefill_time(now), decode_time_, {}, first.computed(), least) == least;
 }
 
 void StepPlan::plan_decode(const RunningSequences& running, Batch& batch) {
@@ -148,7 +163,7 @@ TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, D
   const TokenCount most = std::min(sequence.left(), rows_max_);
   const TokenCount least = std::min(most, kChunkMin);
   if (!times.known(Batch::Kind::prefill)) return std::min(most, decoding_.empty() ? rows_max_ : kChunkFirst);
-  const TokenCount rows = std::max(times.rows_within(time, {}, sequence.computed(), most), least);
+  const TokenCount rows = std::max(times.rows_within(time, decode_time_, {}, sequence.computed(), most), least);
   // A few rows that were left over would cost a step that is hardly shorter.
   return most - rows <= rows / 8 ? most : rows;
 }
@@ -156,6 +171,7 @@ TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, D
 void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) {
   const Duration time = prefill_time(now);
   const Sequence& first = *prefilling_.front();
+  if (now - first.last_rows_at() >= kTurnEvery) last_turn_ = now;
   chunks_.assign(1, {&first, chunk_of(first, times, time)});
   StepSize size{chunks_.front().second, context_of(first.computed(), chunks_.front().second)};
   // Company makes the rows of a short prompt cheaper, up to a point; beyond it everybody would wait for everybody.

@@ -5,8 +5,9 @@
 //   - Streams of the most urgent class are in every decode step. Others join while the step stays within that class's
 //     target, the one that is due first before the others, and some in any case when their own target has passed.
 //   - A prefill step is as long as the stream that is due first can wait, less the decode step that it is waiting for.
-//     After each decode step prefill gets at least a small chunk (progress), unless an interactive stream is late and
-//     the prompt is of a lesser class (latency guard).
+//     After each decode step prefill gets at least a few rows (progress), unless an interactive stream is late and the
+//     prompt is of a lesser class (latency guard).
+//   - The most urgent prompt is read first, but twice a second there is a turn for the oldest.
 //   - With a stream of cells for each slot libllama computes rows of adjacent slots in one pass, so a sequence that is
 //     still prefilling between decoding ones gives one row of its prompt to the decode step.
 #pragma once
@@ -41,6 +42,7 @@ class StepPlan {
   using Chunk = std::pair<const Sequence*, TokenCount>;
 
   void survey(const RunningSequences& running);
+  void give_turn(TimePoint now);
   void choose_decoding(const StepTime& times, TimePoint now);
   bool overdue(const Sequence& sequence, TimePoint now) const;
   Duration next_token_target(const Sequence& sequence) const;
@@ -57,6 +59,7 @@ class StepPlan {
   const bool dense_slots_;
 
   bool prefilled_last_ = false;
+  TimePoint last_turn_{};  // when somebody else's prompt was last read before the most urgent
   StepSize size_;
   bool one_run_ = true;
 

@@ -13,6 +13,8 @@ constexpr double kSurprise = 3.0;
 constexpr double kCellsPerRow = 1000;
 // Within this of the cheapest row, a batch is large enough.
 constexpr double kGoodEnough = 1.25;
+// A smaller chunk must bring so many times the rows a second of a larger one: sizes that were not seen cost the same.
+constexpr double kBetterRate = 1.01;
 
 }  // namespace
 
@@ -22,14 +24,15 @@ std::size_t StepTime::bucket_of(TokenCount rows) {
 }
 
 // The nearest size that was seen stands in for one that was not: the smaller one first, whose rows cost rather more.
-double StepTime::Cost::row_seconds(std::size_t bucket) const {
+// kBuckets when none was.
+std::size_t StepTime::Cost::nearest(std::size_t bucket) const {
   for (std::size_t i = bucket + 1; i-- > 0;) {
-    if (row[i] > 0) return row[i];
+    if (row[i] > 0) return i;
   }
   for (std::size_t i = bucket + 1; i < kBuckets; ++i) {
-    if (row[i] > 0) return row[i];
+    if (row[i] > 0) return i;
   }
-  return 0;
+  return kBuckets;
 }
 
 double StepTime::Cost::best_row() const {
@@ -42,7 +45,9 @@ double StepTime::Cost::best_row() const {
 
 double StepTime::seconds_of(Batch::Kind kind, StepSize size) const {
   const Cost& known = cost(kind);
-  return size.rows * known.row_seconds(bucket_of(size.rows)) + static_cast<double>(size.context) * known.cell;
+  const std::size_t bucket = known.nearest(bucket_of(size.rows));
+  if (bucket == kBuckets) return 0;
+  return size.rows * known.row[bucket] + static_cast<double>(size.context) * known.cell[bucket];
 }
 
 Duration StepTime::predict(Batch::Kind kind, StepSize size) const {
@@ -53,10 +58,14 @@ Duration StepTime::predict(Batch::Kind kind, StepSize size) const {
 void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
   if (size.rows <= 0 || took <= Duration::zero()) return;
   Cost& known = costs_[kind == Batch::Kind::decode ? 0 : 1];
-  double& row = known.row[bucket_of(size.rows)];
+  const std::size_t bucket = bucket_of(size.rows);
+  const std::size_t nearest = known.nearest(bucket);
+  double& row = known.row[bucket];
+  double& cell = known.cell[bucket];
   const double cells = static_cast<double>(size.context) / kCellsPerRow;
   if (row == 0) {
-    const double rest = to_seconds(took) - static_cast<double>(size.context) * known.cell;
+    if (nearest != kBuckets) cell = known.cell[nearest];
+    const double rest = to_seconds(took) - static_cast<double>(size.context) * cell;
     row = std::max(rest, 0.2 * to_seconds(took)) / size.rows;
     return;
   }
@@ -65,7 +74,7 @@ void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
   const double rows = size.rows;
   const double step = kNewest * error / (rows * rows + cells * cells);
   row = std::max(row + step * rows, 0.1 * row);
-  known.cell = std::max(known.cell + step * cells / kCellsPerRow, 0.0);
+  cell = std::max(cell + step * cells / kCellsPerRow, 0.0);
 }
 
 bool StepTime::saturated(TokenCount prompt_rows) const {
@@ -75,19 +84,30 @@ bool StepTime::saturated(TokenCount prompt_rows) const {
   return row <= kGoodEnough * known.best_row();
 }
 
-TokenCount StepTime::rows_within(Duration budget, StepSize batch, TokenCount position, TokenCount most) const {
+TokenCount StepTime::rows_within(Duration budget, Duration around, StepSize batch, TokenCount position,
+                                 TokenCount most) const {
   if (!known(Batch::Kind::prefill)) return 0;
-  const auto fits = [&](TokenCount rows) {
-    const StepSize size{batch.rows + rows, batch.context + context_of(position, rows)};
-    return seconds_of(Batch::Kind::prefill, size) <= to_seconds(budget);
+  const auto takes = [&](TokenCount rows) {
+    return seconds_of(Batch::Kind::prefill, {batch.rows + rows, batch.context + context_of(position, rows)});
   };
-  if (most <= 0 || fits(most)) return std::max(most, 0);
-  // Not monotone: 64 rows can be faster than 48.
-  for (std::size_t i = bucket_of(most) + 1; i-- > 0;) {
+  if (most <= 0 || takes(most) <= to_seconds(budget)) return std::max(most, 0);
+  // What is before `position` is looked back at by all rows however they are cut; only that tells sizes apart fairly.
+  const auto rate_of = [&](TokenCount rows) {
+    const StepSize size{batch.rows + rows, batch.context + static_cast<std::int64_t>(rows) * position};
+    return rows / (seconds_of(Batch::Kind::prefill, size) + to_seconds(around));
+  };
+  TokenCount best = 0;
+  double best_rate = 0;
+  // Not monotone: 64 rows can be faster than 48, and 12 than 16.
+  for (std::size_t i = kBuckets; i-- > 0;) {
     const TokenCount rows = kSizes[i] - batch.rows;
-    if (rows > 0 && rows < most && fits(rows)) return rows;
+    if (rows <= 0 || rows >= most || takes(rows) > to_seconds(budget)) continue;
+    const double rate = rate_of(rows);
+    if (rate <= kBetterRate * best_rate) continue;
+    best = rows;
+    best_rate = rate;
   }
-  return 0;
+  return best;
 }
 
 }  // namespace chasqui

@@ -1,6 +1,6 @@
 // Predicts how long a step takes, from the steps before: time = rows x cost of a row + context x cost of a cell. A row
-// costs less in company, and not even evenly so (kernels like multiples of 4, 16 or 64 rows), so its cost is kept for
-// each size of batch; the cost of reading context is one number for each kind of batch. Both follow the newest steps.
+// costs less in company, and not even evenly so (kernels like multiples of 4, 16 or 64 rows, and some work from 64 rows
+// on only), so both costs are kept for each size of batch. They follow the newest steps.
 // Owned by the Scheduler; pure.
 #pragma once
 
@@ -22,9 +22,9 @@ struct StepSize {
 class StepTime {
  public:
   // Sizes between which the cost of a row is taken to be the same; also the sizes that chunks are cut to.
-  static constexpr std::array<TokenCount, 28> kSizes = {1,   2,    3,    4,    5,    6,    7,    8,    12,  16,
-                                                        24,  32,   48,   64,   96,   128,  192,  256,  384, 512,
-                                                        768, 1024, 1536, 2048, 3072, 4096, 8192, 65536};
+  static constexpr std::array<TokenCount, 32> kSizes = {1,   2,   3,   4,    5,    6,    7,    8,    12,   16,   20,
+                                                        24,  28,  32,  40,   48,   56,   64,   96,   128,  192,  256,
+                                                        384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192, 65536};
 
   // Zero while nothing is known about this kind.
   Duration predict(Batch::Kind kind, StepSize size) const;
@@ -35,17 +35,18 @@ class StepTime {
   double prompt_row_seconds() const { return cost(Batch::Kind::prefill).best_row(); }
   // More rows would make each of them no cheaper to speak of.
   bool saturated(TokenCount prompt_rows) const;
-  // The most rows that follow `position` in one slot and, on top of what `batch` has already, fit into `budget`; one of
-  // kSizes or `most`. 0 when not even the smallest does, or nothing is known.
-  TokenCount rows_within(Duration budget, StepSize batch, TokenCount position, TokenCount most) const;
+  // How many of the `most` rows that follow `position` in one slot to compute in a step that takes at most `budget`, on
+  // top of what `batch` has already: all where that fits, else the one of kSizes that brings most rows a second when
+  // each such step costs `around` more, the larger of two that are alike. 0 when none fits, or nothing is known.
+  TokenCount rows_within(Duration budget, Duration around, StepSize batch, TokenCount position, TokenCount most) const;
 
  private:
   static constexpr std::size_t kBuckets = kSizes.size();
 
   struct Cost {
-    std::array<double, kBuckets> row{};  // seconds; 0: not seen
-    double cell = 0;                     // seconds for a row to look back at one position
-    double row_seconds(std::size_t bucket) const;
+    std::array<double, kBuckets> row{};   // seconds; 0: not seen
+    std::array<double, kBuckets> cell{};  // seconds for a row to look back at one position
+    std::size_t nearest(std::size_t bucket) const;
     double best_row() const;
   };
 

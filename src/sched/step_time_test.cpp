@@ -30,7 +30,7 @@ TEST(StepTime, KnowsNothingAtFirst) {
   EXPECT_FALSE(times.known(Kind::prefill));
   EXPECT_EQ(times.predict(Kind::decode, {4, 400}), Duration::zero());
   EXPECT_EQ(times.prompt_row_seconds(), 0);
-  EXPECT_EQ(times.rows_within(seconds(10), {}, 0, 100), 0);
+  EXPECT_EQ(times.rows_within(seconds(10), {}, {}, 0, 100), 0);
 }
 
 TEST(StepTime, OneStepIsEnoughForAFirstIdea) {
@@ -62,6 +62,20 @@ TEST(StepTime, LearnsWhatContextCosts) {
   expect_near(times.predict(Kind::decode, {4, 4 * 3500}), machine.time({4, 4 * 3500}), 0.15);
 }
 
+TEST(StepTime, ContextHasAPriceForEachSize) {
+  StepTime times;
+  const Machine few{.row_us = 500, .cell_us = 10}, many{.row_us = 500, .cell_us = 1};
+  for (int i = 0; i < 400; ++i) {
+    const TokenCount position = (i % 8) * 300;
+    const StepSize small{4, context_of(position, 4)}, large{64, context_of(position, 64)};
+    times.observe(Kind::prefill, small, few.time(small));
+    times.observe(Kind::prefill, large, many.time(large));
+  }
+  const StepSize small{4, context_of(1000, 4)}, large{64, context_of(1000, 64)};
+  expect_near(times.predict(Kind::prefill, small), few.time(small), 0.15);
+  expect_near(times.predict(Kind::prefill, large), many.time(large), 0.15);
+}
+
 TEST(StepTime, FollowsAMachineThatBecomesSlower) {
   StepTime times;
   learn(times, Kind::decode, {4, 0}, {.row_us = 1000});
@@ -87,12 +101,37 @@ TEST(StepTime, AStepThatTookNoTimeSaysNothing) {
 TEST(StepTime, RowsWithinATimeAreAsManyAsFit) {
   StepTime times;
   learn(times, Kind::prefill, {64, 0}, {.row_us = 1000});
-  EXPECT_EQ(times.rows_within(milliseconds(100), {}, 0, 50), 50) << "all that there are";
-  EXPECT_EQ(times.rows_within(milliseconds(100), {}, 0, 1000), 96) << "the largest of kSizes";
-  EXPECT_EQ(times.rows_within(milliseconds(100), {32, 0}, 0, 1000), 64) << "beside 32 others";
-  EXPECT_EQ(times.rows_within(microseconds(900), {}, 0, 1000), 0);
-  EXPECT_EQ(times.rows_within(-milliseconds(1), {}, 0, 1000), 0) << "late already";
-  EXPECT_EQ(times.rows_within(milliseconds(100), {}, 0, 0), 0);
+  EXPECT_EQ(times.rows_within(milliseconds(100), {}, {}, 0, 50), 50) << "all that there are";
+  EXPECT_EQ(times.rows_within(milliseconds(100), {}, {}, 0, 1000), 96) << "the largest of kSizes, all being alike";
+  EXPECT_EQ(times.rows_within(milliseconds(100), {}, {32, 0}, 0, 1000), 64) << "beside 32 others";
+  EXPECT_EQ(times.rows_within(microseconds(900), {}, {}, 0, 1000), 0);
+  EXPECT_EQ(times.rows_within(-milliseconds(1), {}, {}, 0, 1000), 0) << "late already";
+  EXPECT_EQ(times.rows_within(milliseconds(100), {}, {}, 0, 0), 0);
+}
+
+// Rows of batches of 12 are the cheapest; of 16, and of what was not seen beyond it, twice as dear.
+TEST(StepTime, RowsWithinATimeAreThoseOfTheBestRate) {
+  StepTime times;
+  learn(times, Kind::prefill, {8, 0}, {.row_us = 1000});
+  learn(times, Kind::prefill, {12, 0}, {.row_us = 600});
+  learn(times, Kind::prefill, {16, 0}, {.row_us = 1200});
+  const Duration budget = milliseconds(40);
+  EXPECT_EQ(times.rows_within(budget, {}, {}, 0, 1000), 12) << "32 would fit";
+  EXPECT_EQ(times.rows_within(milliseconds(7), {}, {}, 0, 1000), 7) << "what is cheapest must fit too";
+  EXPECT_EQ(times.rows_within(budget, {}, {}, 0, 30), 30) << "all that there are end the matter";
+  EXPECT_EQ(times.rows_within(budget, milliseconds(100), {}, 0, 1000), 32)
+      << "where each step costs another one, fewer steps are better";
+}
+
+// The rows of a long chunk look back at each other, those of short ones at the chunks before: that is no difference.
+TEST(StepTime, APromptIsNotCutSmallForWhatItsOwnRowsLookBackAt) {
+  StepTime times;
+  const Machine machine{.row_us = 100, .cell_us = 1};
+  for (int i = 0; i < 400; ++i) {
+    const StepSize size{64, context_of((i % 8) * 50, 64)};
+    times.observe(Kind::prefill, size, machine.time(size));
+  }
+  EXPECT_GE(times.rows_within(milliseconds(100), {}, {}, 0, 4000), 256);
 }
 
 TEST(StepTime, DeepInAPromptFewerRowsFit) {
@@ -103,8 +142,8 @@ TEST(StepTime, DeepInAPromptFewerRowsFit) {
     const StepSize size{64, context_of(position, 64)};
     times.observe(Kind::prefill, size, machine.time(size));
   }
-  const TokenCount early = times.rows_within(milliseconds(100), {}, 0, 4000);
-  const TokenCount late = times.rows_within(milliseconds(100), {}, 2000, 4000);
+  const TokenCount early = times.rows_within(milliseconds(100), {}, {}, 0, 4000);
+  const TokenCount late = times.rows_within(milliseconds(100), {}, {}, 2000, 4000);
   EXPECT_GT(early, late);
   EXPECT_GT(late, 0);
 }
@@ -115,7 +154,7 @@ TEST(StepTime, MoreRowsMayTakeLessTime) {
   learn(times, Kind::prefill, {48, 0}, {.row_us = 2000});
   learn(times, Kind::prefill, {64, 0}, {.row_us = 500});
   EXPECT_LT(times.predict(Kind::prefill, {64, 0}), times.predict(Kind::prefill, {48, 0}));
-  EXPECT_EQ(times.rows_within(milliseconds(35), {}, 0, 1000), 64);
+  EXPECT_EQ(times.rows_within(milliseconds(35), {}, {}, 0, 1000), 64);
 }
 
 TEST(StepTime, ABatchIsSaturatedWhenMoreRowsWouldNotBeCheaper) {

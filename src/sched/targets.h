@@ -20,7 +20,7 @@ struct SchedulerTargets {
       {milliseconds(30000), milliseconds(1000)},
   }};
   // A prefill step is not longer than this even when nobody is decoding: whoever comes during it waits for its end.
-  Duration prefill_step = milliseconds(400);
+  Duration prefill_step = milliseconds(250);
 };
 
 enum class Policy {

@@ -18,6 +18,7 @@ Urgency::Urgency(const SchedulerTargets& targets, Policy policy, const TenantCou
     : targets_(targets), policy_(policy), counters_(counters), now_(now) {
   // The load is what the backlog is to the time in which the most urgent expect their first token.
   const double load = to_seconds(backlog) / to_seconds(std::max<Duration>(targets.of[0].first_token, milliseconds(1)));
+  loaded_ = load > 1;
   work_weight_ = std::clamp(load, 0.0, kWorkWeightMax) * row_seconds;
 }
 
@@ -60,7 +61,13 @@ bool Urgency::slot_before(const Sequence& a, const Sequence& b) const {
 }
 
 bool Urgency::rows_before(const Sequence& a, const Sequence& b) const {
-  return std::tuple(level(a), score(a), a.id()) < std::tuple(level(b), score(b), b.id());
+  if (policy_ == Policy::chasqui) {
+    if (a.request().service_class != b.request().service_class) {
+      return a.request().service_class < b.request().service_class;
+    }
+    if (loaded_ && a.left() != b.left()) return a.left() < b.left();
+  }
+  return std::tuple(score(a), a.id()) < std::tuple(score(b), b.id());
 }
 
 bool Urgency::yields_to(const Sequence& sequence, const Sequence& other) const {

@@ -2,8 +2,8 @@
 //
 //   class    interactive, standard, background
 //   tenant   (slots only) who has been served least
-//   score    when the first token is due, plus the work left as the load grows: earliest deadline first while there is
-//            time for everybody, shortest work first when there is not, and whoever has waited long enough in any case
+//   score    for slots: when the first token is due, plus the work left as the load grows, so that long prompts let
+//            short ones pass for a while; for rows: when it is due, and under load the work left
 #pragma once
 
 #include "core/sequence.h"
@@ -23,6 +23,8 @@ class Urgency {
   int level(const Sequence& sequence) const;
   // It has waited for a slot for longer than anybody of its class should.
   bool out_of_patience(const Sequence& sequence) const;
+  // Those who are not the most urgent get something now and then.
+  bool takes_turns() const { return policy_ == Policy::chasqui; }
   // Total orders.
   bool slot_before(const Sequence& a, const Sequence& b) const;
   bool rows_before(const Sequence& a, const Sequence& b) const;
@@ -38,6 +40,7 @@ class Urgency {
   const Policy policy_;
   const TenantCounters& counters_;
   const TimePoint now_;
+  bool loaded_ = false;     // more to read than anybody wants to wait for
   double work_weight_ = 0;  // seconds of score for each token left
 };
 

@@ -68,11 +68,18 @@ TEST_F(UrgencyTest, PatienceEndsAfterFourTimesTheTarget) {
 }
 
 // Or else the old queue of a tenant who floods us would go before everything that is new.
-TEST_F(UrgencyTest, AgeMakesRowsMoreUrgentButNotTheWishForASlot) {
+TEST_F(UrgencyTest, AgeLiftsNobodyAboveAMoreUrgentClass) {
   const Sequence old_standard = waiting(1, {ServiceClass::standard, 0});
   const Sequence fresh_interactive = waiting(2, {ServiceClass::interactive, 24'000});
-  EXPECT_TRUE(urgency(25'000).rows_before(old_standard, fresh_interactive));
-  EXPECT_TRUE(urgency(25'000).slot_before(fresh_interactive, old_standard));
+  const Urgency now = urgency(25'000);
+  ASSERT_EQ(now.level(old_standard), now.level(fresh_interactive)) << "it keeps what it has";
+  EXPECT_TRUE(now.slot_before(fresh_interactive, old_standard));
+  EXPECT_TRUE(now.rows_before(fresh_interactive, old_standard));
+}
+
+TEST_F(UrgencyTest, OnlyFirstComeFirstServedNeedsNoTurns) {
+  EXPECT_TRUE(urgency(0).takes_turns());
+  EXPECT_FALSE(urgency(0, {}, Policy::fcfs).takes_turns()) << "the oldest is the first there anyway";
 }
 
 TEST_F(UrgencyTest, AMoreUrgentClassGoesFirstWhateverElseIsTrue) {
@@ -99,15 +106,26 @@ TEST_F(UrgencyTest, UnderLoadTheShortestWorkIsFirst) {
   EXPECT_TRUE(urgency(1000, seconds(5)).slot_before(late_short, early_long));
 }
 
-TEST_F(UrgencyTest, AgeLetsALongPromptThroughAStreamOfShortOnes) {
+// A second of reading is what the most urgent class waits for its first token.
+TEST_F(UrgencyTest, ItIsLoadWhenThereIsMoreToReadThanAnybodyWantsToWaitFor) {
+  const Sequence early_long = waiting(1, {.arrival_ms = 0, .prompt = 100});
+  const Sequence late_short = waiting(2, {.arrival_ms = 500, .prompt = 5});
+  EXPECT_TRUE(urgency(500, milliseconds(1000)).rows_before(early_long, late_short));
+  EXPECT_TRUE(urgency(500, milliseconds(1001)).rows_before(late_short, early_long));
+  const Sequence as_short = waiting(3, {.arrival_ms = 400, .prompt = 5});
+  EXPECT_TRUE(urgency(500, seconds(5)).rows_before(as_short, late_short)) << "among equals who is due first";
+}
+
+TEST_F(UrgencyTest, AgeGetsALongPromptASlotInAStreamOfShortOnesButNoRows) {
   const Sequence long_one = waiting(1, {.arrival_ms = 0, .prompt = 1000});
   bool passed = false;
-  for (std::uint64_t second = 1; second < 60 && !passed; ++second) {
+  for (std::uint64_t second = 1; second < 60; ++second) {
     const int now = static_cast<int>(second) * 1000;
     const Sequence fresh = waiting(1 + second, {.arrival_ms = now, .prompt = 5});
-    passed = urgency(now, seconds(1000)).rows_before(long_one, fresh);
+    passed |= urgency(now, seconds(1000)).slot_before(long_one, fresh);
     EXPECT_TRUE(passed || second < 20) << "8 times its reading time, or patience, whatever comes first";
     EXPECT_FALSE(passed && second < 5) << "at first the short ones go";
+    EXPECT_TRUE(urgency(now, seconds(1000)).rows_before(fresh, long_one)) << "it has turns instead, see StepPlan";
   }
   EXPECT_TRUE(passed);
 }

@@ -69,7 +69,7 @@ TEST(WaitQueue, OfAPreemptedSequenceWhatItSaidIsToBeReadAgainToo) {
   WaitQueue queue;
   auto sequence = waiting(1);
   sequence->start(SlotId{0}, TimePoint{});
-  sequence->computed_rows(3);
+  sequence->computed_rows(3, {});
   sequence->add_token(7, TimePoint{});
   sequence->preempt();
   queue.push(std::move(sequence));
