@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "core/kv_snapshot.h"
 #include "core/request.h"
 #include "core/types.h"
 
@@ -24,6 +25,20 @@ struct SlotMove {
   SlotId to;
 };
 
+// The positions 0 … tokens-1 that a slot holds are copied out.
+struct SlotSave {
+  SlotId slot;
+  TokenCount tokens = 0;
+};
+
+// A slot, empty before, holds the first `keep` tokens of the snapshot afterwards.
+struct SlotRestore {
+  RequestId request;
+  SlotId slot;
+  KvSnapshotPtr snapshot;
+  TokenCount keep = 0;
+};
+
 // The rows of one sequence, contiguous in Batch::rows.
 struct BatchPart {
   const Request* request = nullptr;  // lives at least until commit()
@@ -40,15 +55,20 @@ struct Batch {
   enum class Kind { decode, prefill };
 
   Kind kind = Kind::decode;
-  std::vector<SlotId> trims;     // slots that the model must empty before anything else
-  std::vector<SlotMove> moves;   // then, in this order
+  // Before the rows, in this order. A batch may consist of saves alone.
+  std::vector<SlotSave> saves;
+  std::vector<SlotId> trims;  // slots to be emptied
+  std::vector<SlotRestore> restores;
+  std::vector<SlotMove> moves;
   std::vector<Row> rows;         // ascending slots; positions of a slot ascending
   std::vector<BatchPart> parts;  // in the order of rows
   Duration predicted{};          // what the step is expected to take; zero when nothing is known
 
-  bool empty() const { return rows.empty(); }
+  bool empty() const { return rows.empty() && saves.empty(); }
   void clear() {
+    saves.clear();
     trims.clear();
+    restores.clear();
     moves.clear();
     predicted = {};
     rows.clear();
@@ -75,13 +95,20 @@ struct Sample {
 
 struct BatchResult {
   DecodeStatus status = DecodeStatus::ok;
-  std::vector<Sample> samples;  // one per part with `samples`, in the order of parts
+  std::vector<Sample> samples;            // one per part with `samples`, in the order of parts
+  std::vector<KvSnapshotPtr> snapshots;   // one per save; null where the model could not
+  std::vector<std::size_t> not_restored;  // indexes into Batch::restores; then the status is `aborted`
+  Duration restoring{};                   // all restores together
   TimePoint finished{};
   Duration compute{};  // llama_decode alone
 
   void clear() {
     status = DecodeStatus::ok;
     samples.clear();
+    snapshots.clear();
+    not_restored.clear();
+    restoring = {};
+    compute = {};
   }
 };
 

@@ -25,6 +25,7 @@ struct RequestDraft {
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
   bool special_pieces = false;  // render control tokens (<|im_end|> …) as text
+  bool use_cache = true;        // begin with what was computed before, and keep what is computed now
 };
 
 // What the server allows; constant after start.
@@ -50,6 +51,7 @@ struct Request {
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
   bool special_pieces = false;
+  bool use_cache = true;
 };
 using RequestPtr = std::shared_ptr<const Request>;
 

@@ -1,5 +1,7 @@
 #include "core/sequence.h"
 
+#include <algorithm>
+
 namespace chasqui {
 
 Token Sequence::token(TokenCount position) const {
@@ -9,9 +11,17 @@ Token Sequence::token(TokenCount position) const {
                            : generated_[static_cast<std::size_t>(position - prompt)];
 }
 
+void Sequence::copy_tokens(TokenCount count, std::vector<Token>& out) const {
+  DCHECK(count >= 0 && count <= length());
+  const TokenCount of_prompt = std::min(count, prompt_tokens());
+  out.assign(request_->prompt.begin(), request_->prompt.begin() + of_prompt);
+  out.insert(out.end(), generated_.begin(), generated_.begin() + (count - of_prompt));
+}
+
 Usage Sequence::usage(TimePoint now) const {
   Usage usage;
   usage.prompt = prompt_tokens();
+  usage.cached = cached_;
   usage.completion = generated();
   usage.queue = (started() ? started_ : now) - request_->arrival;
   if (started()) usage.prefill = (generated() > 0 ? first_token_at_ : now) - started_;
@@ -23,6 +33,7 @@ void Sequence::start(SlotId slot, TimePoint now) {
   CHECK(state_ == State::waiting);
   state_ = State::prefilling;
   slot_ = slot;
+  last_rows_at_ = now;
   if (started()) return;
   started_ = now;
   last_token_at_ = now;
@@ -41,8 +52,23 @@ void Sequence::move(SlotId slot) {
   slot_ = slot;
 }
 
-void Sequence::computed_rows(TokenCount rows) {
+void Sequence::restored(TokenCount tokens) {
+  CHECK(prefilling() && computed_ == 0 && tokens > 0 && tokens < length());
+  computed_ = tokens;
+  if (preemptions_ == 0) cached_ = tokens;
+  if (generated() > 0 && left() <= 1) state_ = State::decoding;
+}
+
+void Sequence::not_restored() {
+  CHECK(holds_slot() && computed_ > 0);
+  state_ = State::prefilling;
+  computed_ = 0;
+  if (preemptions_ == 0) cached_ = 0;
+}
+
+void Sequence::computed_rows(TokenCount rows, TimePoint now) {
   CHECK(holds_slot());
+  last_rows_at_ = now;
   computed_ += rows;
   CHECK(computed_ <= length());
   if (generated() > 0 && left() <= 1) state_ = State::decoding;

@@ -7,7 +7,7 @@
 //
 // Its tokens are the prompt and what was generated so far: `length` of them. The model holds the positions
 // 0 … computed-1 in the slot. A token is sampled from the row of the last token, so there is always one left to compute
-// until the end. A preempted sequence keeps its tokens, and computes them again from position 0 when it comes back.
+// until the end. A preempted sequence keeps its tokens; what the prefix cache does not have of them is computed again.
 #pragma once
 
 #include <vector>
@@ -36,8 +36,12 @@ class Sequence {
   TokenCount generated() const { return static_cast<TokenCount>(generated_.size()); }
   // REQUIRES: 0 ≤ position < length()
   Token token(TokenCount position) const;
+  // The first `count` tokens, in place of what `out` held. REQUIRES: 0 ≤ count ≤ length()
+  void copy_tokens(TokenCount count, std::vector<Token>& out) const;
   // When its last token was sampled; before the first, when it started.
   TimePoint last_token_at() const { return last_token_at_; }
+  // When rows of it were last computed; before the first, when it got its slot.
+  TimePoint last_rows_at() const { return last_rows_at_; }
   TimePoint started_at() const { return started_; }
   bool started() const { return started_ != kNever; }
   std::int32_t preemptions() const { return preemptions_; }
@@ -49,8 +53,12 @@ class Sequence {
   void preempt();
   // It goes on in another slot. REQUIRES: prefilling or decoding.
   void move(SlotId slot);
+  // Its first tokens are in the model without having been computed again. REQUIRES: prefilling, nothing is computed.
+  void restored(TokenCount tokens);
+  // … but they could not be brought there. REQUIRES: restored, and nothing computed since.
+  void not_restored();
   // `rows` more positions are in the model. REQUIRES: prefilling or decoding.
-  void computed_rows(TokenCount rows);
+  void computed_rows(TokenCount rows, TimePoint now);
   // A token was sampled. REQUIRES: everything is computed.
   void add_token(Token token, TimePoint now);
   // The answer is as long as it may be.
@@ -65,11 +73,13 @@ class Sequence {
   State state_ = State::waiting;
   SlotId slot_;
   TokenCount computed_ = 0;
+  TokenCount cached_ = 0;  // of the prompt, when it first started
   std::vector<Token> generated_;
   std::int32_t preemptions_ = 0;
   TimePoint started_ = kNever;
   TimePoint first_token_at_{};
   TimePoint last_token_at_{};
+  TimePoint last_rows_at_{};
 };
 
 }  // namespace chasqui

@@ -30,10 +30,10 @@ TEST(Sequence, GoesThroughItsStatesInOrder) {
   EXPECT_EQ(sequence.slot(), SlotId{2});
   EXPECT_EQ(sequence.left(), 10);
 
-  sequence.computed_rows(6);
+  sequence.computed_rows(6, {});
   EXPECT_EQ(sequence.state(), State::prefilling);
   EXPECT_EQ(sequence.left(), 4);
-  sequence.computed_rows(4);
+  sequence.computed_rows(4, {});
   EXPECT_EQ(sequence.state(), State::prefilling) << "it decodes when it has said something";
   EXPECT_EQ(sequence.left(), 0);
 
@@ -45,10 +45,10 @@ TEST(Sequence, GoesThroughItsStatesInOrder) {
   EXPECT_EQ(sequence.left(), 1);
   EXPECT_EQ(sequence.last_token_at(), at(20));
   EXPECT_EQ(sequence.computed(), 10) << "the newest token is not in the model yet";
-  sequence.computed_rows(1);
+  sequence.computed_rows(1, {});
   sequence.add_token(56, at(30));
   EXPECT_FALSE(sequence.at_limit());
-  sequence.computed_rows(1);
+  sequence.computed_rows(1, {});
   sequence.add_token(57, at(40));
   EXPECT_TRUE(sequence.at_limit());
   sequence.finish();
@@ -60,7 +60,7 @@ TEST(Sequence, CanFinishFromAnyState) {
   waiting.finish();
   EXPECT_EQ(waiting.state(), State::finished);
   Sequence prefilling = started(10, 3);
-  prefilling.computed_rows(5);
+  prefilling.computed_rows(5, {});
   prefilling.finish();
   EXPECT_EQ(prefilling.state(), State::finished);
 }
@@ -68,9 +68,9 @@ TEST(Sequence, CanFinishFromAnyState) {
 TEST(Sequence, ItsTokensAreThePromptAndThenWhatItSaid) {
   Sequence sequence = started(3, 5);
   const std::vector<Token> prompt = sequence.request().prompt;
-  sequence.computed_rows(3);
+  sequence.computed_rows(3, {});
   sequence.add_token(70, at(20));
-  sequence.computed_rows(1);
+  sequence.computed_rows(1, {});
   sequence.add_token(71, at(30));
   ASSERT_EQ(sequence.length(), 5);
   for (TokenCount i = 0; i < 3; ++i) EXPECT_EQ(sequence.token(i), prompt[static_cast<std::size_t>(i)]);
@@ -81,11 +81,11 @@ TEST(Sequence, ItsTokensAreThePromptAndThenWhatItSaid) {
 TEST(Sequence, NeedsACellForEachTokenButTheLast) {
   for (const TokenCount max_tokens : {1, 2, 5}) {
     Sequence sequence = started(10, max_tokens);
-    sequence.computed_rows(10);
+    sequence.computed_rows(10, {});
     while (true) {
       sequence.add_token(1, at(20));
       if (sequence.at_limit()) break;
-      sequence.computed_rows(1);
+      sequence.computed_rows(1, {});
     }
     EXPECT_EQ(sequence.computed(), 10 + max_tokens - 1);
     EXPECT_LT(sequence.computed(), test_limits().context);
@@ -95,9 +95,9 @@ TEST(Sequence, NeedsACellForEachTokenButTheLast) {
 
 TEST(Sequence, APreemptedOneKeepsItsTokensAndComputesThemAgain) {
   Sequence sequence = started(10, 5);
-  sequence.computed_rows(10);
+  sequence.computed_rows(10, {});
   sequence.add_token(70, at(20));
-  sequence.computed_rows(1);
+  sequence.computed_rows(1, {});
   sequence.add_token(71, at(30));
 
   sequence.preempt();
@@ -112,11 +112,11 @@ TEST(Sequence, APreemptedOneKeepsItsTokensAndComputesThemAgain) {
   EXPECT_EQ(sequence.state(), State::prefilling);
   EXPECT_EQ(sequence.started_at(), at(10)) << "it started when it first started";
   EXPECT_EQ(sequence.last_token_at(), at(30)) << "its stream has been waiting since then";
-  sequence.computed_rows(10);
+  sequence.computed_rows(10, {});
   EXPECT_EQ(sequence.state(), State::prefilling) << "what it said is still to be read";
-  sequence.computed_rows(1);
+  sequence.computed_rows(1, {});
   EXPECT_EQ(sequence.state(), State::decoding) << "the row of the last token is a decode row";
-  sequence.computed_rows(1);
+  sequence.computed_rows(1, {});
   sequence.add_token(72, at(110));
   EXPECT_EQ(sequence.token(12), 72);
   EXPECT_EQ(sequence.generated(), 3);
@@ -124,11 +124,11 @@ TEST(Sequence, APreemptedOneKeepsItsTokensAndComputesThemAgain) {
 
 TEST(Sequence, MaySayItsNextTokenFromTheLastChunkOfItsSecondReading) {
   Sequence sequence = started(10, 5);
-  sequence.computed_rows(10);
+  sequence.computed_rows(10, {});
   sequence.add_token(70, at(20));
   sequence.preempt();
   sequence.start(SlotId{0}, at(100));
-  sequence.computed_rows(11);
+  sequence.computed_rows(11, {});
   sequence.add_token(71, at(110));
   EXPECT_EQ(sequence.state(), State::decoding);
   EXPECT_EQ(sequence.left(), 1);
@@ -136,11 +136,26 @@ TEST(Sequence, MaySayItsNextTokenFromTheLastChunkOfItsSecondReading) {
 
 TEST(Sequence, AMoveChangesTheSlotOnly) {
   Sequence sequence = started(10, 5);
-  sequence.computed_rows(4);
+  sequence.computed_rows(4, {});
   sequence.move(SlotId{1});
   EXPECT_EQ(sequence.slot(), SlotId{1});
   EXPECT_EQ(sequence.state(), State::prefilling);
   EXPECT_EQ(sequence.computed(), 4);
+}
+
+TEST(Sequence, KnowsWhenItLastHadRows) {
+  Sequence sequence = started(10, 5);
+  EXPECT_EQ(sequence.last_rows_at(), at(10)) << "before the first: when it got its slot";
+  sequence.computed_rows(4, at(20));
+  EXPECT_EQ(sequence.last_rows_at(), at(20));
+  EXPECT_EQ(sequence.last_token_at(), at(10)) << "rows are no token";
+  sequence.move(SlotId{1});
+  sequence.computed_rows(6, at(30));
+  sequence.add_token(70, at(35));
+  EXPECT_EQ(sequence.last_rows_at(), at(30));
+  sequence.preempt();
+  sequence.start(SlotId{0}, at(100));
+  EXPECT_EQ(sequence.last_rows_at(), at(100)) << "its wait for a slot is no wait for rows";
 }
 
 TEST(Sequence, MayStartWhenTheClockStandsAtZero) {
@@ -154,23 +169,23 @@ TEST(Sequence, MayStartWhenTheClockStandsAtZero) {
 
 TEST(SequenceDeathTest, RefusesWhatItsStateDoesNotAllow) {
   Sequence waiting(test_request(1, 10, 3));
-  EXPECT_DEATH(waiting.computed_rows(1), "check failed");
+  EXPECT_DEATH(waiting.computed_rows(1, {}), "check failed");
   EXPECT_DEATH(waiting.add_token(1, at(0)), "check failed");
   EXPECT_DEATH(waiting.preempt(), "check failed");
   EXPECT_DEATH(waiting.move(SlotId{0}), "check failed");
 
   Sequence prefilling = started(10, 3);
   EXPECT_DEATH(prefilling.start(SlotId{3}, at(11)), "check failed");
-  prefilling.computed_rows(9);
+  prefilling.computed_rows(9, {});
   EXPECT_DEATH(prefilling.add_token(1, at(20)), "check failed") << "no token before the last row of the prompt";
-  EXPECT_DEATH(prefilling.computed_rows(2), "check failed") << "no rows beyond what is known";
+  EXPECT_DEATH(prefilling.computed_rows(2, {}), "check failed") << "no rows beyond what is known";
 
-  prefilling.computed_rows(1);
-  EXPECT_DEATH(prefilling.computed_rows(1), "check failed") << "no decode row without a token to put in";
+  prefilling.computed_rows(1, {});
+  EXPECT_DEATH(prefilling.computed_rows(1, {}), "check failed") << "no decode row without a token to put in";
 
   prefilling.finish();
   EXPECT_DEATH(prefilling.finish(), "check failed");
-  EXPECT_DEATH(prefilling.computed_rows(1), "check failed");
+  EXPECT_DEATH(prefilling.computed_rows(1, {}), "check failed");
   EXPECT_DEATH(prefilling.add_token(1, at(30)), "check failed");
 }
 
@@ -187,20 +202,20 @@ TEST(Usage, SplitsTheTimeIntoQueuePrefillAndDecode) {
   EXPECT_EQ(usage.completion, 0);
 
   sequence.start(SlotId{0}, at(140));
-  sequence.computed_rows(4);
+  sequence.computed_rows(4, {});
   usage = sequence.usage(at(160));
   EXPECT_EQ(usage.queue, milliseconds(40));
   EXPECT_EQ(usage.prefill, milliseconds(20)) << "ended while prefilling";
   EXPECT_EQ(usage.decode, Duration::zero());
 
-  sequence.computed_rows(6);
+  sequence.computed_rows(6, {});
   sequence.add_token(1, at(200));
   usage = sequence.usage(at(200));
   EXPECT_EQ(usage.prefill, milliseconds(60));
   EXPECT_EQ(usage.decode, Duration::zero());
   EXPECT_EQ(usage.completion, 1);
 
-  sequence.computed_rows(1);
+  sequence.computed_rows(1, {});
   sequence.add_token(2, at(250));
   sequence.finish();
   usage = sequence.usage(at(250));
@@ -213,11 +228,11 @@ TEST(Usage, SplitsTheTimeIntoQueuePrefillAndDecode) {
 
 TEST(Usage, CountsTheTimeThatAPreemptedOneSpendsWaitingAsDecode) {
   Sequence sequence = started(10, 5);
-  sequence.computed_rows(10);
+  sequence.computed_rows(10, {});
   sequence.add_token(70, at(20));
   sequence.preempt();
   sequence.start(SlotId{0}, at(100));
-  sequence.computed_rows(11);
+  sequence.computed_rows(11, {});
   sequence.add_token(71, at(130));
   const Usage usage = sequence.usage(at(130));
   EXPECT_EQ(usage.queue, milliseconds(10));

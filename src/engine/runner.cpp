@@ -4,17 +4,34 @@ namespace chasqui {
 
 void Runner::run(const Batch& batch, BatchResult& result) {
   result.clear();
-  for (const SlotId slot : batch.trims) model_.trim(slot, 0);
-  for (const SlotMove& move : batch.moves) model_.move(move.from, move.to);
-  const TimePoint started = clock_.now();
-  result.status = model_.decode(batch);
-  result.compute = clock_.now() - started;
+  prepare(batch, result);
+  if (!result.not_restored.empty()) {
+    result.status = DecodeStatus::aborted;  // rows would go on from what is not there
+  } else if (!batch.rows.empty()) {
+    const TimePoint started = clock_.now();
+    result.status = model_.decode(batch);
+    result.compute = clock_.now() - started;
+  }
   if (result.status == DecodeStatus::ok) {
     for (const BatchPart& part : batch.parts) {
       if (part.samples) sample(part, result.samples.emplace_back());
     }
   }
   result.finished = clock_.now();
+}
+
+void Runner::prepare(const Batch& batch, BatchResult& result) {
+  for (const SlotSave& save : batch.saves) result.snapshots.push_back(model_.snapshot(save.slot, save.tokens));
+  for (const SlotId slot : batch.trims) model_.trim(slot, 0);
+  if (!batch.restores.empty()) {
+    const TimePoint started = clock_.now();
+    for (std::size_t i = 0; i < batch.restores.size(); ++i) {
+      const SlotRestore& restore = batch.restores[i];
+      if (!model_.restore(restore.slot, *restore.snapshot, restore.keep)) result.not_restored.push_back(i);
+    }
+    result.restoring = clock_.now() - started;
+  }
+  for (const SlotMove& move : batch.moves) model_.move(move.from, move.to);
 }
 
 void Runner::sample(const BatchPart& part, Sample& out) {

@@ -1,6 +1,6 @@
-// Computes a batch: empties the released slots, decodes, samples every row that asks for it, turns tokens into text
-// and looks for stop strings. Keeps the sampler and the text assembler of each sequence that has been sampled.
-// Owned by one Worker; worker thread only. Decides nothing and changes no sequence.
+// Computes a batch: saves, empties, restores and moves slots, decodes, samples every row that asks for it, turns tokens
+// into text and looks for stop strings. Keeps the sampler and the text assembler of each sequence that has been
+// sampled. Owned by one Worker; worker thread only. Decides nothing and changes no sequence.
 #pragma once
 
 #include <memory>
@@ -36,6 +36,7 @@ class Runner {
     TextAssembler text;
   };
 
+  void prepare(const Batch& batch, BatchResult& result);
   Voice& voice(const Request& request);
   void sample(const BatchPart& part, Sample& out);
 

@@ -23,9 +23,12 @@ ggml_type to_ggml(KvType type) {
   return GGML_TYPE_F16;
 }
 
-llama_flash_attn_type to_llama(FlashAttention choice) {
+// On CPUs the flash kernel pays from 64 rows of one sequence on. Decode rows and the small chunks between them take up
+// to half as long again with it (docs/threads.md has the curves), and those are what clients wait for.
+llama_flash_attn_type to_llama(FlashAttention choice, KvType values) {
+  const bool plain = !llama_supports_gpu_offload() && values == KvType::f16;
   switch (choice) {
-    case FlashAttention::automatic: return LLAMA_FLASH_ATTN_TYPE_AUTO;
+    case FlashAttention::automatic: return plain ? LLAMA_FLASH_ATTN_TYPE_DISABLED : LLAMA_FLASH_ATTN_TYPE_AUTO;
     case FlashAttention::on: return LLAMA_FLASH_ATTN_TYPE_ENABLED;
     case FlashAttention::off: return LLAMA_FLASH_ATTN_TYPE_DISABLED;
   }
@@ -70,7 +73,7 @@ llama_context_params context_params(const ModelConfig& config) {
   params.n_outputs_max = static_cast<std::uint32_t>(config.outputs_max);
   params.n_threads = config.threads;
   params.n_threads_batch = config.threads_batch;
-  params.flash_attn_type = to_llama(config.flash_attention);
+  params.flash_attn_type = to_llama(config.flash_attention, config.kv_values);
   params.type_k = to_ggml(config.kv_keys);
   params.type_v = to_ggml(config.kv_values);
   params.kv_unified = config.unified;
@@ -336,6 +339,24 @@ void LlamaModel::move(SlotId from, SlotId to) {
     llama_memory_seq_cp(memory, from.value, to.value, -1, -1);
   }
   llama_memory_seq_rm(memory, from.value, -1, -1);
+}
+
+KvSnapshotPtr LlamaModel::snapshot(SlotId slot, TokenCount tokens) {
+  const std::size_t size = llama_state_seq_get_size(context_, slot.value);
+  const auto copy = std::make_shared<KvSnapshot>(size, tokens);
+  auto* bytes = reinterpret_cast<std::uint8_t*>(copy->bytes().data());
+  const std::size_t written = llama_state_seq_get_data(context_, bytes, size, slot.value);
+  return written == size && size > 0 ? copy : nullptr;
+}
+
+bool LlamaModel::restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(snapshot.bytes().data());
+  const llama_memory_t memory = llama_get_memory(context_);
+  const std::size_t size = snapshot.bytes().size();
+  bool done = llama_state_seq_set_data(context_, bytes, size, slot.value) == size;
+  if (done && keep < snapshot.tokens()) done = llama_memory_seq_rm(memory, slot.value, keep, -1);
+  if (!done) llama_memory_seq_rm(memory, slot.value, -1, -1);
+  return done;
 }
 
 void LlamaModel::use_threads(std::int32_t threads) {

@@ -37,6 +37,8 @@ class LlamaModel final : public Model {
   std::span<float> logits(std::int32_t row) override;
   void trim(SlotId slot, TokenCount keep) override;
   void move(SlotId from, SlotId to) override;
+  KvSnapshotPtr snapshot(SlotId slot, TokenCount tokens) override;
+  bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override;
   void request_abort() override { abort_.store(true, std::memory_order_relaxed); }
   void clear_abort() override { abort_.store(false, std::memory_order_relaxed); }
   ComputeStats compute_stats() const override { return {threads_, cuts_}; }

@@ -52,6 +52,13 @@ class Model {
   // What `from` holds is in `to` afterwards, and `from` is empty. REQUIRES: `to` is empty.
   virtual void move(SlotId from, SlotId to) = 0;
 
+  // A copy of the `tokens` positions that `slot` holds; null when it cannot be made.
+  virtual KvSnapshotPtr snapshot(SlotId slot, TokenCount tokens) = 0;
+
+  // The first `keep` tokens of what was a snapshot of this model are in `slot` afterwards; false: they are not, and it
+  // is still empty. REQUIRES: `slot` is empty; trims_anywhere, or `keep` is all of them.
+  virtual bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) = 0;
+
   // Any thread: ends the running decode, and every later one, within milliseconds with DecodeStatus::aborted, until
   // cleared. Without effect on models that cannot be brought back to where they were.
   virtual void request_abort() = 0;

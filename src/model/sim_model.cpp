@@ -1,7 +1,9 @@
 #include "model/sim_model.h"
 
 #include <algorithm>
+#include <cstring>
 #include <ranges>
+#include <utility>
 
 #include "base/error.h"
 
@@ -127,6 +129,28 @@ void SimModel::trim(SlotId id, TokenCount keep) {
 void SimModel::move(SlotId from, SlotId to) {
   CHECK(slot_of(to).tokens.empty(), "a move into a slot that holds something");
   std::swap(slot_of(from), slot_of(to));
+}
+
+// The tokens are all that a slot is made of.
+KvSnapshotPtr SimModel::snapshot(SlotId id, TokenCount tokens) {
+  const std::vector<Token>& held = slot_of(id).tokens;
+  CHECK(std::cmp_equal(held.size(), tokens), "a snapshot of what the slot does not hold");
+  const auto copy = std::make_shared<KvSnapshot>(held.size() * sizeof(Token), tokens);
+  std::ranges::copy(std::as_bytes(std::span(held)), copy->bytes().begin());
+  return copy;
+}
+
+bool SimModel::restore(SlotId id, const KvSnapshot& snapshot, TokenCount keep) {
+  Slot& slot = slot_of(id);
+  CHECK(slot.tokens.empty(), "a restore into a slot that holds something");
+  CHECK(keep >= 0 && keep <= snapshot.tokens() && keep <= shape_.cells_per_slot);
+  if (cells_used_ + keep > shape_.cells) return false;
+  for (TokenCount i = 0; i < keep; ++i) {
+    Token token = 0;
+    std::memcpy(&token, &snapshot.bytes()[static_cast<std::size_t>(i) * sizeof token], sizeof token);
+    append(slot, token);
+  }
+  return true;
 }
 
 void SimModel::fail_decode(std::uint64_t calls, DecodeStatus status) {

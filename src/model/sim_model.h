@@ -43,6 +43,8 @@ class SimModel final : public Model {
   std::span<float> logits(std::int32_t row) override;
   void trim(SlotId slot, TokenCount keep) override;
   void move(SlotId from, SlotId to) override;
+  KvSnapshotPtr snapshot(SlotId slot, TokenCount tokens) override;
+  bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override;
   // The time of the step is spent all the same.
   void request_abort() override { abort_.store(true, std::memory_order_relaxed); }
   void clear_abort() override { abort_.store(false, std::memory_order_relaxed); }

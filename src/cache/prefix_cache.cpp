@@ -1,0 +1,243 @@
+#include "cache/prefix_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace chasqui {
+
+PrefixCache::PrefixCache(const Limits& limits, std::pmr::memory_resource* upstream)
+    : limits_(limits),
+      memory_(upstream),
+      shelves_(&memory_),
+      entries_(&memory_),
+      ranks_(&memory_),
+      pending_(&memory_),
+      leavers_(&memory_) {}
+
+PrefixCache::Match PrefixCache::match(PrefixKey key, std::span<const Token> tokens, TokenCount most) const {
+  const auto shelf = shelves_.find(key);
+  if (shelf == shelves_.end()) return {};
+  const auto [length, id] = usable(shelf->second.kept, tokens, most);
+  if (length == 0) return {};
+  return {length, id, entries_.at(id).snapshot};
+}
+
+void PrefixCache::touch(const Match& match, TimePoint now) {
+  if (match.length == 0) {
+    ++counts_.misses;
+    return;
+  }
+  ++counts_.hits;
+  counts_.tokens_matched += static_cast<std::uint64_t>(match.length);
+  const auto found = entries_.find(match.entry);
+  if (found == entries_.end()) return;
+  ++found->second.hits;
+  rank_again(found->second, now);
+}
+
+PrefixCache::Insertion PrefixCache::insert(PrefixKey key, std::span<const Token> tokens, KvSnapshotPtr snapshot,
+                                           Duration cost, TimePoint now) {
+  CHECK(snapshot && !tokens.empty() && std::cmp_equal(snapshot->tokens(), tokens.size()));
+  CHECK(cost >= Duration::zero());
+  const auto length = static_cast<TokenCount>(tokens.size());
+  const auto shelf = shelves_.find(key);
+  const RadixTree::Match known = shelf == shelves_.end() ? RadixTree::Match{} : shelf->second.kept.match(tokens);
+  const bool same = known.whole == length;
+
+  if (!same && limits_.cut_anywhere && known.length == length && known.ways == 1) {
+    rank_again(entries_.at(known.carrier), now);
+    return Insertion::covered;
+  }
+  const Entry* replaced = same ? &entries_.at(known.whole_entry) : nullptr;
+  const bool again = replaced && replaced->snapshot == snapshot;
+  if (!again && !room_for(snapshot->resident_bytes(), replaced)) {
+    ++counts_.refused;
+    return Insertion::refused;
+  }
+  ++counts_.insertions;
+  if (same) {
+    replace(known.whole_entry, std::move(snapshot), cost, now);
+    make_room(known.whole_entry);
+    return Insertion::stored;
+  }
+
+  const EntryId id{++last_id_};
+  RadixTree& tree = shelves_.try_emplace(key, &memory_).first->second.kept;
+  tree.insert(tokens, id);
+  held_bytes_ += snapshot->resident_bytes();
+  Entry& entry = entries_.emplace(id, Entry{key, std::move(snapshot), cost, 1, Rank{0, now, id}}).first->second;
+  if (limits_.cut_anywhere) absorb_redundant(tree, id);
+  entry.rank.priority = priority_of(entry);
+  ranks_.insert(entry.rank);
+  make_room(id);
+  return Insertion::stored;
+}
+
+std::size_t PrefixCache::erase_tenant(std::uint32_t tenant) {
+  const std::size_t before = entries_.size();
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const auto& [id, entry] = *it++;
+    if (entry.key.tenant == tenant) remove(id);
+  }
+  return before - entries_.size();
+}
+
+void PrefixCache::announce(PrefixKey key, std::span<const Token> tokens, RequestId request) {
+  CHECK(pending_.emplace(request, key).second, "a request announces twice");
+  shelves_.try_emplace(key, &memory_).first->second.pending.insert(tokens, EntryId{request.value});
+}
+
+void PrefixCache::withdraw(RequestId request) {
+  const auto found = pending_.find(request);
+  if (found == pending_.end()) return;
+  const auto shelf = shelves_.find(found->second);
+  shelf->second.pending.erase(EntryId{request.value});
+  drop_if_empty(shelf);
+  pending_.erase(found);
+}
+
+PrefixCache::PendingMatch PrefixCache::match_pending(PrefixKey key, std::span<const Token> tokens,
+                                                     TokenCount most) const {
+  const auto shelf = shelves_.find(key);
+  if (shelf == shelves_.end()) return {};
+  const auto [length, id] = usable(shelf->second.pending, tokens, most);
+  return {length, RequestId{id.value}};
+}
+
+std::pair<TokenCount, EntryId> PrefixCache::usable(const RadixTree& tree, std::span<const Token> tokens,
+                                                   TokenCount most) const {
+  const auto limit = static_cast<std::size_t>(std::max(most, 0));
+  const RadixTree::Match found = tree.match(tokens.first(std::min(tokens.size(), limit)));
+  return limits_.cut_anywhere ? std::pair{found.length, found.carrier} : std::pair{found.whole, found.whole_entry};
+}
+
+double PrefixCache::priority_of(const Entry& entry) const {
+  const double bytes = static_cast<double>(std::max<std::size_t>(entry.snapshot->resident_bytes(), 1));
+  const double hits = static_cast<double>(std::min(entry.hits, kHitsMax));
+  return clock_ + hits * static_cast<double>(entry.cost.count()) / bytes;
+}
+
+void PrefixCache::rank_again(Entry& entry, TimePoint now) {
+  auto rank = ranks_.extract(entry.rank);
+  entry.rank.priority = priority_of(entry);
+  entry.rank.used = now;
+  rank.value() = entry.rank;
+  ranks_.insert(std::move(rank));
+}
+
+bool PrefixCache::room_for(std::size_t bytes_more, const Entry* replaced) const {
+  if (bytes_more > limits_.bytes) return false;
+  std::size_t total = bytes() + bytes_more;
+  std::size_t count = entries_.size() + 1;
+  const auto leave = [&](const Entry& entry) {
+    if (!leased(entry)) total -= entry.snapshot->resident_bytes();
+    --count;
+  };
+  if (replaced) leave(*replaced);
+  for (auto rank = ranks_.begin(); total > limits_.bytes || count > limits_.entries; ++rank) {
+    if (rank == ranks_.end()) return false;
+    const Entry& entry = entries_.at(rank->id);
+    if (&entry != replaced && !leased(entry)) leave(entry);
+  }
+  return true;
+}
+
+void PrefixCache::make_room(EntryId keep) {
+  for (auto rank = ranks_.begin(); rank != ranks_.end() && over_limits();) {
+    const auto [priority, used, id] = *rank++;
+    if (id == keep || leased(entries_.at(id))) continue;
+    clock_ = std::max(clock_, priority);
+    ++counts_.evictions;
+    remove(id);
+  }
+  CHECK(!over_limits(), "bounded: the room that was promised is not there");
+}
+
+void PrefixCache::replace(EntryId id, KvSnapshotPtr snapshot, Duration cost, TimePoint now) {
+  Entry& entry = entries_.at(id);
+  if (entry.snapshot != snapshot) {
+    held_bytes_ += snapshot->resident_bytes();
+    let_go(std::exchange(entry.snapshot, std::move(snapshot)));
+  }
+  entry.cost = cost;
+  rank_again(entry, now);
+}
+
+void PrefixCache::absorb_redundant(RadixTree& tree, EntryId by) {
+  std::optional<EntryId> next = tree.entry_above(by);
+  while (next) {
+    const EntryId id = *next;
+    next = tree.entry_above(id);
+    if (tree.ways_below(id) != 1) continue;
+    entries_.at(by).hits += entries_.at(id).hits;
+    ++counts_.absorbed;
+    remove(id);
+  }
+}
+
+void PrefixCache::remove(EntryId id) {
+  const auto found = entries_.find(id);
+  Entry& entry = found->second;
+  const auto shelf = shelves_.find(entry.key);
+  shelf->second.kept.erase(id);
+  drop_if_empty(shelf);
+  ranks_.erase(entry.rank);
+  let_go(std::move(entry.snapshot));
+  entries_.erase(found);
+}
+
+void PrefixCache::let_go(KvSnapshotPtr snapshot) {
+  std::erase_if(leavers_, [](const Leaver& leaver) { return leaver.snapshot.expired(); });
+  const std::size_t bytes = snapshot->resident_bytes();
+  held_bytes_ -= bytes;
+  if (snapshot.use_count() > 1) leavers_.push_back(Leaver{snapshot, bytes});
+}
+
+void PrefixCache::drop_if_empty(Shelves::iterator shelf) {
+  if (shelf->second.empty()) shelves_.erase(shelf);
+}
+
+std::size_t PrefixCache::bytes() const {
+  std::size_t sum = held_bytes_;
+  for (const Leaver& leaver : leavers_) sum += leaver.snapshot.expired() ? 0 : leaver.bytes;
+  return sum;
+}
+
+PrefixCache::Stats PrefixCache::stats() const {
+  Stats stats = counts_;
+  stats.entries = entries_.size();
+  stats.bytes = bytes();
+  stats.index_bytes = memory_.bytes();
+  stats.pending = pending_.size();
+  return stats;
+}
+
+bool PrefixCache::consistent() const {
+  std::size_t held = 0;
+  for (const auto& [id, entry] : entries_) {
+    const auto shelf = shelves_.find(entry.key);
+    if (shelf == shelves_.end() || !shelf->second.kept.contains(id)) return false;
+    if (!ranks_.contains(entry.rank) || entry.rank.id != id) return false;
+    held += entry.snapshot->resident_bytes();
+  }
+  for (const auto& [request, key] : pending_) {
+    const auto shelf = shelves_.find(key);
+    if (shelf == shelves_.end() || !shelf->second.pending.contains(EntryId{request.value})) return false;
+  }
+  return held == held_bytes_ && ranks_.size() == entries_.size() && !over_limits() && consistent_shelves();
+}
+
+bool PrefixCache::consistent_shelves() const {
+  std::size_t kept = 0;
+  std::size_t pending = 0;
+  for (const auto& [key, shelf] : shelves_) {
+    if (shelf.empty() || !shelf.kept.consistent() || !shelf.pending.consistent()) return false;
+    kept += shelf.kept.size();
+    pending += shelf.pending.size();
+  }
+  return kept == entries_.size() && pending == pending_.size();
+}
+
+}  // namespace chasqui

@@ -1,0 +1,148 @@
+#include "sched/reuse.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace chasqui {
+namespace {
+
+// So many tokens are worth waiting for: in less time than they take to compute, nobody else gets a step.
+constexpr TokenCount kWorthWaiting = 32;
+// … and so many new ones are worth a copy of the whole sequence.
+constexpr TokenCount kWorthSaving = 8;
+// Until the first restore was timed: slow memory.
+constexpr double kRestoreSecondsPerByte = 1 / 2e9;
+constexpr double kNewest = 0.25;
+
+const Sequence* find_running(const RunningSequences& running, RequestId id) {
+  const auto found = std::ranges::find_if(running, [id](const auto& sequence) { return sequence->id() == id; });
+  return found != running.end() ? found->get() : nullptr;
+}
+
+}  // namespace
+
+Reuse::Reuse(const ReuseConfig& config)
+    : config_(config), cache_(config.cache), restore_seconds_per_byte_(kRestoreSecondsPerByte) {}
+
+PrefixKey Reuse::key_of(const Request& request) const { return {config_.shared_by_tenants ? 0 : request.tenant.id, 0}; }
+
+// Valid until the next call.
+std::span<const Token> Reuse::tokens_of(const Sequence& sequence) {
+  if (sequence.generated() == 0) return sequence.request().prompt;
+  sequence.copy_tokens(sequence.length(), scratch_);
+  return scratch_;
+}
+
+bool Reuse::waits(const Sequence& waiting, const RunningSequences& running) {
+  const auto found = awaiting_.find(waiting.id());
+  if (found == awaiting_.end()) return false;
+  const Sequence* source = find_running(running, found->second.source);
+  const bool coming = source != nullptr && source->computed() < found->second.length;
+  if (coming || wanted_.contains(found->second.source)) return true;
+  awaiting_.erase(found);
+  return false;
+}
+
+bool Reuse::had_better_wait(const Sequence& waiting, const RunningSequences& running) {
+  if (!uses_cache(waiting.request())) return false;
+  const PrefixKey key = key_of(waiting.request());
+  const std::span<const Token> tokens = tokens_of(waiting);
+  const TokenCount most = waiting.length() - 1;
+  const PrefixCache::PendingMatch pending = cache_.match_pending(key, tokens, most);
+  if (pending.length < kWorthWaiting) return false;
+  if (pending.length < cache_.match(key, tokens, most).length + kWorthWaiting) return false;
+  const Sequence* source = find_running(running, pending.request);
+  CHECK(source != nullptr, "a prefix is announced that nobody computes");
+  // Interactive work does not wait for what background work gets round to.
+  if (source->request().service_class > waiting.request().service_class) return false;
+  if (source->computed() >= pending.length) wanted_.insert(pending.request);
+  awaiting_[waiting.id()] = {pending.request, pending.length};
+  ++waits_begun_;
+  return true;
+}
+
+PrefixCache::Match Reuse::find(const Sequence& waiting, double row_seconds) {
+  if (!uses_cache(waiting.request())) return {};
+  PrefixCache::Match match = cache_.match(key_of(waiting.request()), tokens_of(waiting), waiting.length() - 1);
+  if (match.length == 0) return {};
+  const double restore = restore_seconds_per_byte_ * static_cast<double>(match.snapshot->bytes().size());
+  if (row_seconds > 0 && match.length * row_seconds < restore) return {};
+  return match;
+}
+
+void Reuse::started(const Sequence& sequence, const PrefixCache::Match& match, TimePoint now) {
+  awaiting_.erase(sequence.id());
+  if (!uses_cache(sequence.request())) return;
+  cache_.touch(match, now);
+  cache_.announce(key_of(sequence.request()), sequence.request().prompt, sequence.id());
+}
+
+void Reuse::leaves(const Sequence& sequence) {
+  if (worth_saving(sequence)) left_.push_back(save_of(sequence));
+  forget(sequence.id());
+}
+
+void Reuse::leaves(const Sequence& sequence, Batch& batch) {
+  if (worth_saving(sequence)) give(save_of(sequence), batch);
+  forget(sequence.id());
+}
+
+void Reuse::forget(RequestId request) {
+  cache_.withdraw(request);
+  wanted_.erase(request);
+  awaiting_.erase(request);
+}
+
+bool Reuse::worth_saving(const Sequence& sequence) {
+  if (!uses_cache(sequence.request()) || sequence.computed() < kWorthSaving) return false;
+  const auto tokens = tokens_of(sequence).first(static_cast<std::size_t>(sequence.computed()));
+  const TokenCount known = cache_.match(key_of(sequence.request()), tokens, sequence.computed()).length;
+  return sequence.computed() - known >= kWorthSaving;
+}
+
+Reuse::Save Reuse::save_of(const Sequence& sequence) const {
+  Save save{sequence.id(), key_of(sequence.request()), sequence.slot(), {}};
+  sequence.copy_tokens(sequence.computed(), save.tokens);
+  return save;
+}
+
+void Reuse::prompt_computed(const Sequence& sequence) {
+  if (!config_.cache.cut_anywhere && uses_cache(sequence.request())) wanted_.insert(sequence.id());
+}
+
+void Reuse::give(Save save, Batch& batch) {
+  batch.saves.push_back({save.slot, static_cast<TokenCount>(save.tokens.size())});
+  saving_.push_back(std::move(save));
+}
+
+void Reuse::take_saves(const RunningSequences& running, Batch& batch) {
+  for (Save& save : left_) give(std::move(save), batch);
+  left_.clear();
+  for (const RequestId id : wanted_) {
+    const Sequence* sequence = find_running(running, id);
+    CHECK(sequence != nullptr, "a copy is wanted of who does not run");
+    give(save_of(*sequence), batch);
+  }
+  wanted_.clear();
+}
+
+void Reuse::commit(const Batch& batch, const BatchResult& result, double row_seconds, TimePoint now) {
+  CHECK(result.snapshots.size() == saving_.size() && batch.saves.size() == saving_.size());
+  for (std::size_t i = 0; i < saving_.size(); ++i) {
+    const std::chrono::duration<double> cost(static_cast<double>(saving_[i].tokens.size()) * row_seconds);
+    const KvSnapshotPtr& snapshot = result.snapshots[i];
+    const bool kept =
+        snapshot && cache_.insert(saving_[i].key, saving_[i].tokens, snapshot,
+                                  std::chrono::duration_cast<Duration>(cost), now) != PrefixCache::Insertion::refused;
+    // Whoever waits for it would wait for ever; and where KV cannot be cut, what comes is of no use to them.
+    if (!kept || !config_.cache.cut_anywhere) cache_.withdraw(saving_[i].request);
+  }
+  saving_.clear();
+  std::size_t bytes = 0;
+  for (const SlotRestore& restore : batch.restores) bytes += restore.snapshot->bytes().size();
+  if (bytes == 0 || result.restoring <= Duration::zero()) return;
+  const double measured = to_seconds(result.restoring) / static_cast<double>(bytes);
+  restore_seconds_per_byte_ += kNewest * (measured - restore_seconds_per_byte_);
+}
+
+}  // namespace chasqui

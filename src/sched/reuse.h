@@ -1,0 +1,98 @@
+// What need not be computed again: finds the cached prefix of whoever starts, lets those wait whose prefix is being
+// computed right now, and has copied out what others may want. Owned by the Scheduler, which alone changes sequences;
+// pure. What was computed for a request that does not use the cache is never seen here.
+//
+// When a slot is copied out:
+//   its sequence leaves it     finished, cancelled or preempted, and something of it is not in the cache yet
+//   somebody waits for it      as soon as the common part is computed; the sequence goes on
+//   a prompt is complete       where KV cannot be cut, because only whole states can be used again
+#pragma once
+
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "cache/prefix_cache.h"
+#include "core/batch.h"
+#include "core/sequence.h"
+#include "sched/step_plan.h"
+
+namespace chasqui {
+
+struct ReuseConfig {
+  PrefixCache::Limits cache;       // no bytes: nothing is kept, and nobody waits
+  bool shared_by_tenants = false;  // one tenant's prefixes serve the others; they could tell what others have asked
+};
+
+class Reuse {
+ public:
+  explicit Reuse(const ReuseConfig& config);
+
+  // --- before a sequence starts
+
+  // Whether `waiting` had better not start yet, because somebody is computing its prefix and will be ready sooner.
+  bool had_better_wait(const Sequence& waiting, const RunningSequences& running);
+  // It has been told to wait, and nothing has changed.
+  bool waits(const Sequence& waiting, const RunningSequences& running);
+  // The longest prefix that is quicker to bring back than to compute, at `row_seconds` a token; length 0: none.
+  PrefixCache::Match find(const Sequence& waiting, double row_seconds);
+  // It starts from this match, be it a hit or a miss.
+  void started(const Sequence& sequence, const PrefixCache::Match& match, TimePoint now);
+
+  // --- when it leaves
+
+  // It gives up its slot after this: copied out by the next take_saves(), or, for a slot that somebody else needs at
+  // once, in `batch`.
+  void leaves(const Sequence& sequence);
+  void leaves(const Sequence& sequence, Batch& batch);
+  // It ends, wherever it is: nobody waits for it, and it waits for nobody.
+  void forget(RequestId request);
+
+  // --- between steps
+
+  // All of its prompt has just been computed.
+  void prompt_computed(const Sequence& sequence);
+  bool has_saves() const { return !left_.empty() || !wanted_.empty(); }
+  // What is to be copied out before anything else happens to the slots.
+  void take_saves(const RunningSequences& running, Batch& batch);
+  // Keeps what was copied out. `row_seconds`: what a token would cost to compute again.
+  void commit(const Batch& batch, const BatchResult& result, double row_seconds, TimePoint now);
+
+  PrefixCache::Stats cache_stats() const { return cache_.stats(); }
+  // Requests that were told to wait for somebody else's prefix, so far.
+  std::uint64_t waits_begun() const { return waits_begun_; }
+  bool consistent() const { return cache_.consistent(); }
+
+ private:
+  struct Awaited {
+    RequestId source;
+    TokenCount length = 0;
+  };
+  // On its way into the cache.
+  struct Save {
+    RequestId request;
+    PrefixKey key;
+    SlotId slot;
+    std::vector<Token> tokens;
+  };
+
+  bool uses_cache(const Request& request) const { return config_.cache.bytes > 0 && request.use_cache; }
+  PrefixKey key_of(const Request& request) const;
+  std::span<const Token> tokens_of(const Sequence& sequence);
+  bool worth_saving(const Sequence& sequence);
+  Save save_of(const Sequence& sequence) const;
+  void give(Save save, Batch& batch);
+
+  const ReuseConfig config_;
+  PrefixCache cache_;
+  std::unordered_map<RequestId, Awaited> awaiting_;  // by who waits
+  std::set<RequestId> wanted_;                       // running ones to copy out; in order, so that runs are repeatable
+  std::vector<Save> left_;                           // of sequences that have given up their slots
+  std::vector<Save> saving_;                         // of the running step, as in Batch::saves
+  std::vector<Token> scratch_;
+  double restore_seconds_per_byte_;
+  std::uint64_t waits_begun_ = 0;
+};
+
+}  // namespace chasqui
