@@ -155,6 +155,7 @@ void read_generation_fields(Fields& fields, RequestDraft& draft) {
   read_stop(fields, draft.stop);
   read_max_tokens(fields, draft);
   read_class(fields, draft);
+  draft.use_cache = fields.boolean("cache_prompt").value_or(draft.use_cache);
   if (const auto timeout = fields.integer("timeout_ms")) draft.timeout_ms = *timeout;
 }
 

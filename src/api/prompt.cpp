@@ -134,6 +134,7 @@ Result<std::vector<Token>> tokenize_prompt(const Service& service, std::string_v
 RequestDraft new_draft(const Service& service, const Caller& caller) {
   RequestDraft draft;
   draft.sampling = default_sampling(service.model.info);
+  draft.use_cache = service.config.cache_prompt;
   draft.tenant = caller.tenant;
   draft.service_class = caller.service_class;
   return draft;

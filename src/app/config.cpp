@@ -163,6 +163,26 @@ void add_context_options(CLI::App& app, ServeConfig& config) {
       ->group(group);
 }
 
+void add_cache_options(CLI::App& app, ServeConfig& config) {
+  const std::string group = "Prefix cache";
+  app.add_option("--cache-ram", config.cache_ram,
+                 "MiB of host memory for prompts and answers that may come again, at most a quarter of what there is; "
+                 "-1: no limit, 0: nothing is kept")
+      ->envname("LLAMA_ARG_CACHE_RAM")
+      ->check(CLI::Range(std::int64_t{-1}, std::int64_t{1} << 30))
+      ->type_name("MIB")
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--cache-prompt,!--no-cache-prompt", config.cache_prompt,
+               "whether requests that do not say use the cache; they do by default")
+      ->envname("LLAMA_ARG_CACHE_PROMPT")
+      ->group(group);
+  app.add_flag("--cache-shared", config.cache_shared,
+               "tenants share what is cached; by its speed each can tell what others have asked")
+      ->envname("CHASQUI_CACHE_SHARED")
+      ->group(group);
+}
+
 void add_door_options(CLI::App& app, ServeConfig& config) {
   const std::string group = "Doors";
   app.add_option("--host", config.host, "address to listen on, or a path ending in .sock")
@@ -317,6 +337,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   CLI::App* version = app.add_subcommand("version", "Print the version");
   add_model_options(*serve, config);
   add_context_options(*serve, config);
+  add_cache_options(*serve, config);
   add_door_options(*serve, config);
   add_scheduling_options(*serve, config);
   add_limit_options(*serve, config);

@@ -19,6 +19,8 @@ namespace chasqui {
 
 enum class EngineKind { llama, sim };
 
+constexpr std::int64_t kCacheRam = 8192;
+
 struct ServeConfig {
   EngineKind engine = EngineKind::llama;
   std::string model_path;  // empty: the built-in demo model
@@ -37,6 +39,10 @@ struct ServeConfig {
   std::vector<std::string> api_keys;
   std::string api_key_file;  // more of them, with names and shares; read again on SIGHUP
   bool no_auth = false;      // allows a public address without a key
+
+  bool cache_prompt = true;            // what a request gets that does not say
+  std::int64_t cache_ram = kCacheRam;  // MiB of host memory for what was computed; -1: no limit, 0: nothing is kept
+  bool cache_shared = false;           // between tenants
 
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;

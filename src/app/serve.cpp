@@ -1,13 +1,16 @@
 #include "app/serve.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <thread>
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "api/routes.h"
 #include "api/service.h"
@@ -57,6 +60,13 @@ Result<LoadedModel> load(const ServeConfig& config) {
   if (!options) return options.error();
   if (!config.model_path.empty()) return load_llama(config.model_path, *options);
   return load_llama(std::span(chasqui_demo_model, chasqui_demo_model_end), "chasqui-demo", *options);
+}
+
+std::size_t physical_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page <= 0) return std::size_t{8} << 30;  // not told: a small machine of today
+  return static_cast<std::size_t>(pages) * static_cast<std::size_t>(page);
 }
 
 // A server that strangers can reach without a key is a mistake more often than a wish.
@@ -125,8 +135,22 @@ AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& sh
   return out;
 }
 
+// What is kept must not crowd out what runs, the page cache of the model file included.
+ReuseConfig reuse_config(const ServeConfig& config) {
+  constexpr std::size_t kMiB = 1 << 20;
+  ReuseConfig out;
+  out.shared_by_tenants = config.cache_shared;
+  if (config.cache_ram < 0) {
+    out.cache.bytes = std::numeric_limits<std::size_t>::max() / 2;
+    return out;
+  }
+  out.cache.bytes = std::min(static_cast<std::size_t>(config.cache_ram) * kMiB, physical_memory() / 4);
+  return out;
+}
+
 EngineConfig engine_config(const ServeConfig& config, const ModelShape& shape) {
   EngineConfig out;
+  out.reuse = reuse_config(config);
   out.targets = config.targets;
   out.policy = config.policy;
   // Admission refuses first. A request that was cancelled gives its permit back a step before the engine is rid of it,
@@ -139,6 +163,7 @@ ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model
   ServiceConfig out;
   out.model_name = config.alias.empty() ? model.info.name : config.alias;
   out.version = CHASQUI_VERSION;
+  out.cache_prompt = config.cache_prompt;
   out.http.write_time = config.write_timeout;
   out.tenant_requests = config.tenant_requests.value_or(out.tenant_requests);
   out.anonymous_requests = config.tenant_requests.value_or(0);

@@ -38,6 +38,12 @@ void KvLedger::use(SlotId id, TokenCount cells) {
   CHECK(slot.used <= slot.reserved, "conservation: a sequence uses more cells than it has reserved");
 }
 
+void KvLedger::unuse(SlotId id) {
+  Slot& slot = taken_slot(id);
+  cells_used_ -= slot.used;
+  slot.used = 0;
+}
+
 void KvLedger::move(SlotId from, SlotId to) {
   Slot& source = taken_slot(from);
   CHECK(to.value >= 0 && to.value < layout_.slots);

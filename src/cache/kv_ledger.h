@@ -32,6 +32,8 @@ class KvLedger {
   bool reserve(SlotId slot, TokenCount cells);
   // `cells` more positions of the slot are in the model. REQUIRES: they are reserved.
   void use(SlotId slot, TokenCount cells);
+  // What was used of the slot is not in the model any more; it stays reserved.
+  void unuse(SlotId slot);
   // What `from` has is now `to`'s. REQUIRES: `from` is taken, `to` is free.
   void move(SlotId from, SlotId to);
   // Everything of the slot is free again.

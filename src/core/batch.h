@@ -98,7 +98,8 @@ struct BatchResult {
   std::vector<Sample> samples;            // one per part with `samples`, in the order of parts
   std::vector<KvSnapshotPtr> snapshots;   // one per save; null where the model could not
   std::vector<std::size_t> not_restored;  // indexes into Batch::restores; then the status is `aborted`
-  Duration restoring{};                   // all restores together
+  Duration saving{};                      // all saves together
+  Duration restoring{};                   // … and all restores
   TimePoint finished{};
   Duration compute{};  // llama_decode alone
 
@@ -107,6 +108,7 @@ struct BatchResult {
     samples.clear();
     snapshots.clear();
     not_restored.clear();
+    saving = {};
     restoring = {};
     compute = {};
   }

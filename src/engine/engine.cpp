@@ -10,6 +10,8 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   out.kv = {shape.slots, shape.cells, shape.cells_per_slot, shape.unified};
   out.rows_max = shape.rows_max;
   out.dense_slots = shape.dense_slots;
+  out.reuse = config.reuse;
+  out.reuse.cache.cut_anywhere = shape.trims_anywhere;
   out.targets = config.targets;
   out.policy = config.policy;
   return out;

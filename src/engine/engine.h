@@ -24,6 +24,7 @@ namespace chasqui {
 
 struct EngineConfig {
   std::size_t waiting_max = 512;  // requests that may wait for a slot
+  ReuseConfig reuse;              // cut_anywhere comes from the model
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
   Duration stuck_after = seconds(30);  // a step that takes longer means that the worker hangs

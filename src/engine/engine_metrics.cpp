@@ -28,6 +28,37 @@ void EngineMetrics::count_token(const Event& event) {
   waits[static_cast<std::size_t>(event.service_class)].inter_token_seconds.observe(to_seconds(event.since_last));
 }
 
+void EngineMetrics::follow_reuse(const Reuse& reuse) {
+  const PrefixCache::Stats stats = reuse.cache_stats();
+  follow(cached_tokens, stats.tokens_matched);
+  follow(prefix_hits, stats.hits);
+  follow(prefix_misses, stats.misses);
+  follow(prefix_waits, reuse.waits_begun());
+  follow(snapshots_kept, stats.insertions);
+  follow(snapshots_evicted, stats.evictions);
+  follow(snapshots_refused, stats.refused);
+  snapshots.set(static_cast<std::int64_t>(stats.entries));
+  snapshot_bytes.set(static_cast<std::int64_t>(stats.bytes));
+  prefix_index_bytes.set(static_cast<std::int64_t>(stats.index_bytes));
+}
+
+void EngineMetrics::add_reuse_to(MetricsPage& page) const {
+  page.add("chasqui_prompt_tokens_cached_total", "Tokens of prompts that were not computed again.", cached_tokens);
+  page.add("chasqui_prefix_cache_queries_total", "Requests that got a slot, by whether a prefix was cached.",
+           prefix_hits, "result=\"hit\"");
+  page.add("chasqui_prefix_cache_queries_total", "Requests that got a slot, by whether a prefix was cached.",
+           prefix_misses, "result=\"miss\"");
+  page.add("chasqui_prefix_waits_total", "Requests that waited for another one to compute their prefix.", prefix_waits);
+  page.add("chasqui_snapshots", "Sequences kept in host memory.", snapshots);
+  page.add("chasqui_snapshot_bytes", "Their size.", snapshot_bytes);
+  page.add("chasqui_prefix_index_bytes", "Memory to find them by their tokens.", prefix_index_bytes);
+  page.add("chasqui_snapshots_kept_total", "Sequences copied to host memory.", snapshots_kept);
+  page.add("chasqui_snapshots_evicted_total", "Sequences that made room for others.", snapshots_evicted);
+  page.add("chasqui_snapshots_refused_total", "Sequences too large to be kept.", snapshots_refused);
+  page.add("chasqui_kv_save_seconds", "Time to copy sequences out in one step.", kv_save_seconds);
+  page.add("chasqui_kv_restore_seconds", "Time to bring sequences back in one step.", kv_restore_seconds);
+}
+
 void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_requests_running", "Requests that hold a slot.", requests_running);
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
@@ -43,6 +74,7 @@ void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_kv_cells", "KV positions of the context.", kv_cells_total);
   page.add("chasqui_kv_slots_used", "Slots that are taken.", kv_slots_used);
   page.add("chasqui_kv_slots", "Slots of the context.", kv_slots_total);
+  add_reuse_to(page);
   page.add("chasqui_steps_total", "Batches computed, by kind.", decode_steps, "kind=\"decode\"");
   page.add("chasqui_steps_total", "Batches computed, by kind.", prefill_steps, "kind=\"prefill\"");
   page.add("chasqui_decode_failures_total", "Batches that the model could not compute.", decode_failures);

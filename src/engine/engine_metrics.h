@@ -4,6 +4,7 @@
 
 #include "base/metrics.h"
 #include "core/event.h"
+#include "sched/reuse.h"
 
 namespace chasqui {
 
@@ -34,6 +35,19 @@ struct EngineMetrics {
   Histogram decode_step_seconds{Histogram::latency_seconds()};
   Histogram prefill_step_seconds{Histogram::latency_seconds()};
 
+  Counter cached_tokens;
+  Counter prefix_hits;
+  Counter prefix_misses;
+  Counter prefix_waits;
+  Counter snapshots_kept;
+  Counter snapshots_evicted;
+  Counter snapshots_refused;
+  Gauge snapshots;
+  Gauge snapshot_bytes;
+  Gauge prefix_index_bytes;
+  Histogram kv_save_seconds{Histogram::latency_seconds()};
+  Histogram kv_restore_seconds{Histogram::latency_seconds()};
+
   Counter prompt_tokens;
   Counter generation_tokens;
   Counter slow_clients;
@@ -51,9 +65,13 @@ struct EngineMetrics {
 
   void count_finished(const Event& event);
   void count_token(const Event& event);
+  void follow_reuse(const Reuse& reuse);
   // `counter` becomes `total`, a count that somebody else keeps. One writer.
   static void follow(Counter& counter, std::uint64_t total) { counter.add(total - counter.value()); }
   void add_to(MetricsPage& page) const;
+
+ private:
+  void add_reuse_to(MetricsPage& page) const;
 };
 
 }  // namespace chasqui

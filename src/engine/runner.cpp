@@ -21,7 +21,11 @@ void Runner::run(const Batch& batch, BatchResult& result) {
 }
 
 void Runner::prepare(const Batch& batch, BatchResult& result) {
-  for (const SlotSave& save : batch.saves) result.snapshots.push_back(model_.snapshot(save.slot, save.tokens));
+  if (!batch.saves.empty()) {
+    const TimePoint started = clock_.now();
+    for (const SlotSave& save : batch.saves) result.snapshots.push_back(model_.snapshot(save.slot, save.tokens));
+    result.saving = clock_.now() - started;
+  }
   for (const SlotId slot : batch.trims) model_.trim(slot, 0);
   if (!batch.restores.empty()) {
     const TimePoint started = clock_.now();

@@ -7,6 +7,9 @@
 namespace chasqui {
 namespace {
 
+// So many times what was predicted is worth a line in the log.
+constexpr double kSurprising = 1.25;
+
 // Prompt tokens that a batch computes; decode batches have some too.
 std::uint64_t prompt_rows(const Batch& batch) {
   std::int64_t rows = 0;
@@ -108,6 +111,7 @@ void Worker::deliver() {
   for (std::size_t c = 0; c < kServiceClasses; ++c) metrics_.requests_waiting[c].set(load.waiting[c]);
   metrics_.kv_cells_used.set(scheduler_.ledger().cells_used());
   metrics_.kv_slots_used.set(scheduler_.ledger().slots_used());
+  metrics_.follow_reuse(scheduler_.reuse());
   for (Event& event : events_) {
     if (event.kind == Event::Kind::text) metrics_.count_token(event);
     if (event.kind != Event::Kind::finished) continue;
@@ -118,6 +122,13 @@ void Worker::deliver() {
 }
 
 void Worker::count_step() {
+  if (!batch_.saves.empty()) metrics_.kv_save_seconds.observe(to_seconds(result_.saving));
+  if (!batch_.restores.empty()) metrics_.kv_restore_seconds.observe(to_seconds(result_.restoring));
+  if (!result_.not_restored.empty()) {
+    log_warning("a snapshot could not be restored; its tokens are computed again",
+                {{"snapshots", result_.not_restored.size()}});
+  }
+  if (batch_.rows.empty()) return;
   const auto rows = static_cast<std::uint64_t>(batch_.rows.size());
   if (result_.status == DecodeStatus::aborted) {
     metrics_.aborted_steps.add();
@@ -136,7 +147,15 @@ void Worker::count_step() {
     metrics_.prefill_step_seconds.observe(to_seconds(result_.compute));
   }
   if (result_.status == DecodeStatus::ok && batch_.predicted > Duration::zero()) {
-    metrics_.step_prediction_ratio.observe(to_seconds(result_.compute) / to_seconds(batch_.predicted));
+    const double ratio = to_seconds(result_.compute) / to_seconds(batch_.predicted);
+    metrics_.step_prediction_ratio.observe(ratio);
+    if (ratio > kSurprising) {
+      log_debug("a step took longer than predicted", {{"prefill", batch_.kind == Batch::Kind::prefill},
+                                                      {"rows", rows},
+                                                      {"predicted_ms", to_milliseconds(batch_.predicted)},
+                                                      {"took_ms", to_milliseconds(result_.compute)},
+                                                      {"threads", model_->compute_stats().threads}});
+    }
   }
   if (result_.status == DecodeStatus::ok) metrics_.prompt_tokens.add(prompt_rows(batch_));
   metrics_.generation_tokens.add(result_.samples.size());

@@ -11,10 +11,10 @@ namespace {
 constexpr double kNewShare = 0.25;  // weight of the newest observation
 // One slow decode is not the end of the world: no observation counts for more than this many times the best cost.
 constexpr double kWorst = 8.0;
-// A trial that lost time is followed by this many times as much time without one, so trials cost half a percent: they
-// are what the slowest tokens of a stream wait for.
-constexpr double kTrialPause = 500;
-// … and with more threads sooner: their pause is shared by all loads, and half the speed may be waiting behind it.
+// A trial that lost time is followed by this many times as much time without one, for any load. Trials with fewer
+// threads are what the slowest tokens of a stream wait for, and they find little: strangling is noticed without them.
+// Half the speed may be waiting behind one with more.
+constexpr double kFewerPause = 2000;
 constexpr double kMorePause = 50;
 // Steps of more seconds are not computed with fewer threads to try: too much is lost, and strangling is noticed anyway.
 // That is so once some load knows two numbers; before, all that is known may come from strangled threads.
@@ -52,10 +52,11 @@ Duration to_duration(double spent) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(spent));
 }
 
-double mean_position(const Batch& batch) {
-  double sum = 0;
-  for (const Row& row : batch.rows) sum += row.position;
-  return sum / static_cast<double>(std::max<std::size_t>(batch.rows.size(), 1));
+// All rows of a pass look back as far as the deepest.
+double deepest(const Batch& batch) {
+  TokenCount most = 0;
+  for (const Row& row : batch.rows) most = std::max(most, row.position);
+  return most;
 }
 
 }  // namespace
@@ -77,8 +78,9 @@ ThreadChoice::Load& ThreadChoice::load_of(const Batch& batch) {
   const std::size_t rows = std::max<std::size_t>(batch.rows.size(), 1);
   const auto size = std::min<std::size_t>(std::bit_width(rows - 1), kSizes - 1);
   rows_ = static_cast<double>(rows);
-  depth_ = mean_position(batch);
-  return loads_[batch.kind == Batch::Kind::decode ? 0 : 1][size];
+  depth_ = deepest(batch);
+  decode_ = batch.kind == Batch::Kind::decode;
+  return loads_[decode_ ? 0 : 1][size];
 }
 
 ThreadPlan ThreadChoice::choose(const Batch& batch, TimePoint now) {
@@ -124,7 +126,7 @@ void ThreadChoice::pick(TimePoint now) {
     --chosen_;
   } else if (chosen_ != load.best) {
     return;
-  } else if (chosen_ + 1 < load.numbers.size() && now >= load.next_fewer &&
+  } else if (chosen_ + 1 < load.numbers.size() && now >= next_fewer_ &&
              (!compared_ || expect(load.numbers[chosen_]) < kTrialMost)) {
     trial_ = Trial::fewer;
     ++chosen_;
@@ -152,14 +154,14 @@ double ThreadChoice::expect(std::int32_t threads) const {
   const auto deeper = [this](const Load& load) { return std::max(1.0, (depth_ + kDepth) / (load.depth + kDepth)); };
   if (const double cost = expect(*load_, threads); cost > 0) return cost * rows_ * deeper(*load_);
   double least = 0;
-  for (const auto& sizes : loads_) {
-    for (std::size_t size = 0; size < kSizes; ++size) {
-      const double cost = expect(sizes[size], threads);
-      if (cost == 0) continue;
-      const double rows = std::max(rows_, static_cast<double>(std::size_t{1} << size));
-      const double all = cost * rows * deeper(sizes[size]);
-      least = least == 0 ? all : std::min(least, all);
-    }
+  // Rows that are decoded have an output, which others have not: they take at least as long, and often twice.
+  const auto& loads = loads_[decode_ ? 0 : 1];
+  for (std::size_t size = 0; size < kSizes; ++size) {
+    const double cost = expect(loads[size], threads);
+    if (cost == 0) continue;
+    const double rows = std::max(rows_, static_cast<double>(std::size_t{1} << size));
+    const double all = cost * rows * deeper(loads[size]);
+    least = least == 0 ? all : std::min(least, all);
   }
   return least;
 }
@@ -198,7 +200,7 @@ void ThreadChoice::learn(double spent, TimePoint now) {
   if (trial_ != Trial::none) {
     // Without a pause when it won: it may be the better choice from now on.
     const double lost = std::max(spent - best * rows_, 0.0);
-    if (trial_ == Trial::fewer) load.next_fewer = now + to_duration(kTrialPause * lost);
+    if (trial_ == Trial::fewer) next_fewer_ = now + to_duration(kFewerPause * lost);
     if (trial_ == Trial::more) next_more_ = now + to_duration(kMorePause * lost);
   }
   for (std::size_t i = 0; i < load.costs.size(); ++i) {

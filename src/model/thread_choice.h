@@ -57,8 +57,7 @@ class ThreadChoice {
     std::span<const std::int32_t> numbers;
     std::vector<double> costs;  // seconds for a row with each number of threads, smoothed; 0: not tried yet
     std::size_t best = 0;
-    double depth = 0;        // mean position of their rows, smoothed
-    TimePoint next_fewer{};  // when the next smaller number may be tried again
+    double depth = 0;  // position of their deepest row, smoothed
   };
   enum class Trial { none, fewer, more, ceiling };
 
@@ -74,7 +73,8 @@ class ThreadChoice {
   const std::vector<std::int32_t> one_row_;
   const std::vector<std::int32_t> more_rows_;
   std::array<std::array<Load, kSizes>, 2> loads_;
-  // Trying more threads than are free may take long, so all loads share one pause.
+  // All loads share the pauses between trials: the machine is the same, and somebody waits for each of them.
+  TimePoint next_fewer_{};
   TimePoint next_more_{};
   bool compared_ = false;  // some load has been computed with two numbers of threads
 
@@ -88,6 +88,7 @@ class ThreadChoice {
   Load* load_ = nullptr;
   std::size_t chosen_ = 0;
   Trial trial_ = Trial::none;
+  bool decode_ = false;
   double rows_ = 1;
   double depth_ = 0;
   double expected_ = 0;  // seconds; 0: nothing is known

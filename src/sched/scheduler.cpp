@@ -1,8 +1,7 @@
 // Invariants kept here:
 //   one-terminal  finish() is the only maker of finished events, and a finished sequence leaves running_ at once
-//   one-writer    only this file calls the changing members of Sequence
-//   conservation  every running sequence holds exactly one slot of ledger_ and every cell that its next row needs
-//   progress      a free slot goes to the most urgent; patience makes everybody urgent; each step advances somebody
+//   one-writer    only this file and scheduler_slots.cpp call the changing members of Sequence
+//   progress      each step advances somebody, or copies out what somebody waits for
 #include "sched/scheduler.h"
 
 #include <algorithm>
@@ -10,13 +9,6 @@
 namespace chasqui {
 namespace {
 
-// In one pool: cells that are kept free for each running sequence when another one starts, so that it is not put aside
-// again at once.
-constexpr TokenCount kCellsAhead = 4;
-// Moves before one step; each costs about a millisecond.
-constexpr std::size_t kMovesPerStep = 4;
-// A prompt with so little left is not worth moving out of the way of decoding sequences.
-constexpr TokenCount kAboutToDecode = 64;
 // How often those who wait are told where they stand.
 constexpr Duration kAnnounceEvery = seconds(1);
 // Weight of the newest sequence in the moving average of slot times.
@@ -25,7 +17,10 @@ constexpr double kNewestSlotTime = 0.1;
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerConfig& config)
-    : config_(config), ledger_(config.kv), plan_(config_.targets, config.rows_max, config.dense_slots) {
+    : config_(config),
+      ledger_(config.kv),
+      reuse_(config.reuse),
+      plan_(config_.targets, config.rows_max, config.dense_slots) {
   CHECK(config_.rows_max > 0);
 }
 
@@ -39,23 +34,28 @@ void Scheduler::cancel(RequestId id, TimePoint now) {
     finish(*sequence, FinishReason::cancelled, now);
   } else if (Sequence* running = find_running(id)) {
     finish(*running, FinishReason::cancelled, now);
-    retire_finished();
+    retire_finished(Keep::what_is_worth_it);
   }
 }
 
 void Scheduler::cancel_all(TimePoint now) {
   while (!waiting_.empty()) finish(*waiting_.pop(), FinishReason::cancelled, now);
   for (const auto& sequence : running_) finish(*sequence, FinishReason::cancelled, now);
-  retire_finished();
+  retire_finished(Keep::what_is_worth_it);
 }
 
 void Scheduler::next_batch(TimePoint now, Batch& batch) {
   batch.clear();
   expire(now);
   if (idle()) return;
+  if (reuse_.has_saves()) {
+    // In a step of their own, so that whoever starts next finds them.
+    reuse_.take_saves(running_, batch);
+    return;
+  }
   const Urgency urgency = this->urgency(now);
-  reserve_next_cells(now);
-  start_waiting(urgency, now);
+  reserve_next_cells(now, batch);
+  start_waiting(urgency, now, batch);
   announce(urgency, now);
   batch.trims.swap(to_trim_);
   to_trim_.clear();
@@ -77,155 +77,7 @@ void Scheduler::expire(TimePoint now) {
   for (const auto& sequence : running_) {
     if (sequence->request().deadline <= now) finish(*sequence, FinishReason::deadline, now);
   }
-  retire_finished();
-}
-
-// Each running sequence can compute one row more. Where the cells do not suffice, the least urgent and newest goes.
-void Scheduler::reserve_next_cells(TimePoint now) {
-  if (!ledger_.unified()) {
-    for (const auto& sequence : running_) ledger_.reserve(sequence->slot(), sequence->length());
-    return;
-  }
-  const Urgency urgency = this->urgency(now);
-  const auto goes_first = [&](const std::unique_ptr<Sequence>& a, const std::unique_ptr<Sequence>& b) {
-    const int level_a = urgency.level(*a);
-    const int level_b = urgency.level(*b);
-    return level_a != level_b ? level_a < level_b : a->id() < b->id();
-  };
-  for (std::size_t i = 0; i < running_.size();) {
-    if (ledger_.reserve(running_[i]->slot(), running_[i]->length())) {
-      ++i;
-      continue;
-    }
-    const auto victim = std::max_element(running_.begin(), running_.end(), goes_first) - running_.begin();
-    preempt(static_cast<std::size_t>(victim));
-    if (static_cast<std::size_t>(victim) < i) --i;
-  }
-}
-
-void Scheduler::start_waiting(const Urgency& urgency, TimePoint now) {
-  while (!waiting_.empty()) {
-    const Sequence* next = next_to_start(urgency, now);
-    if (next == nullptr) return;
-    const auto slot = ledger_.take(next->length());
-    CHECK(slot.has_value());
-    std::unique_ptr<Sequence> sequence = waiting_.remove(next->id());
-    const Request& request = sequence->request();
-    // The whole prompt at once: a tenant that starts much gets its due before the first of it is computed.
-    if (!sequence->started()) {
-      counters_.charge_prompt(request.tenant, static_cast<TokenCount>(request.prompt.size()));
-    }
-    last_start_[static_cast<std::size_t>(request.service_class)] = now;
-    sequence->start(*slot, now);
-    insert_running(std::move(sequence));
-  }
-}
-
-const Sequence* Scheduler::most_urgent(const Urgency& urgency, const Turns& turns) const {
-  const auto turn = [&](const Sequence& s) { return turns[static_cast<std::size_t>(s.request().service_class)]; };
-  const auto before = [&](const std::unique_ptr<Sequence>& a, const std::unique_ptr<Sequence>& b) {
-    return turn(*a) != turn(*b) ? turn(*a) : urgency.slot_before(*a, *b);
-  };
-  return std::min_element(waiting_.all().begin(), waiting_.all().end(), before)->get();
-}
-
-// Classes that go before the others for once: somebody there is out of patience, and none of them has had a slot for
-// the time in which all of them should.
-Scheduler::Turns Scheduler::turns(const Urgency& urgency, TimePoint now) const {
-  Turns turns{};
-  if (!urgency.takes_turns()) return turns;
-  for (const auto& sequence : waiting_.all()) {
-    const auto c = static_cast<std::size_t>(sequence->request().service_class);
-    if (turns[c] || now - last_start_[c] < config_.targets.of[c].first_token) continue;
-    turns[c] = urgency.out_of_patience(*sequence);
-  }
-  return turns;
-}
-
-// Null when nobody can start now. A turn is for a slot that is free; it does not keep others from preempting.
-const Sequence* Scheduler::next_to_start(const Urgency& urgency, TimePoint now) {
-  const Sequence* next = most_urgent(urgency, turns(urgency, now));
-  if (make_place(*next, urgency)) return next;
-  const Sequence* urgent = most_urgent(urgency, Turns{});
-  const bool preempts = urgent != next && !ledger_.has_free_slot() && make_place(*urgent, urgency);
-  return preempts ? urgent : nullptr;
-}
-
-// For `next` to start beside `others` running sequences.
-TokenCount Scheduler::cells_needed(const Sequence& next, std::size_t others) const {
-  if (!ledger_.unified() || others == 0) return next.length();
-  return next.length() + kCellsAhead * static_cast<TokenCount>(others + 1);
-}
-
-// A slot and cells for `next`, at the cost of background work where it is allowed. False: it has to wait.
-bool Scheduler::make_place(const Sequence& next, const Urgency& urgency) {
-  TokenCount could_free = ledger_.cells_free();
-  bool slot = ledger_.has_free_slot();
-  std::size_t others = running_.size();
-  for (const auto& sequence : running_) {
-    if (!urgency.yields_to(*sequence, next)) continue;
-    slot = true;
-    --others;
-    could_free += ledger_.unified() ? ledger_.reserved(sequence->slot()) : 0;
-  }
-  if (!slot || could_free < cells_needed(next, others)) return false;
-  while (!ledger_.has_free_slot() || ledger_.cells_free() < cells_needed(next, running_.size())) {
-    std::size_t victim = running_.size();
-    for (std::size_t i = 0; i < running_.size(); ++i) {
-      if (!urgency.yields_to(*running_[i], next)) continue;
-      if (victim == running_.size() || running_[i]->id() > running_[victim]->id()) victim = i;
-    }
-    CHECK(victim < running_.size());
-    preempt(victim);
-  }
-  return true;
-}
-
-void Scheduler::preempt(std::size_t place) {
-  std::unique_ptr<Sequence> sequence = std::move(running_[place]);
-  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(place));
-  if (sequence->computed() > 0) to_trim_.push_back(sequence->slot());
-  ledger_.release(sequence->slot());
-  sequence->preempt();
-  ++preemptions_;
-  waiting_.push(std::move(sequence));
-}
-
-// Brings the decoding sequences into the slots 0 … n-1: with a hole in their ids, rows would be computed in two passes
-// over the weights instead of one. Who is still prefilling makes room, unless it is about to decode itself.
-void Scheduler::close_holes(Batch& batch) {
-  if (!config_.dense_slots) return;
-  for (SlotId slot{0}; batch.moves.size() < kMovesPerStep; ++slot.value) {
-    const auto last = std::find_if(running_.rbegin(), running_.rend(), [](const auto& s) { return s->decoding(); });
-    if (last == running_.rend() || (*last)->slot() <= slot) return;
-    const auto holder =
-        std::find_if(running_.begin(), running_.end(), [slot](const auto& s) { return !(s->slot() < slot); });
-    const RequestId last_id = (*last)->id();
-    if ((*holder)->slot() == slot) {
-      if ((*holder)->decoding() || (*holder)->left() <= kAboutToDecode || !ledger_.has_free_slot()) continue;
-      if (batch.moves.size() + 2 > kMovesPerStep) return;
-      move(static_cast<std::size_t>(holder - running_.begin()), ledger_.highest_free_slot(), batch);
-    }
-    move(place_of(last_id), slot, batch);
-  }
-}
-
-void Scheduler::move(std::size_t place, SlotId to, Batch& batch) {
-  std::unique_ptr<Sequence> sequence = std::move(running_[place]);
-  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(place));
-  if (sequence->computed() > 0) {
-    batch.moves.push_back({sequence->slot(), to});
-    ++moves_;
-  }
-  ledger_.move(sequence->slot(), to);
-  sequence->move(to);
-  insert_running(std::move(sequence));
-}
-
-void Scheduler::insert_running(std::unique_ptr<Sequence> sequence) {
-  const auto place = std::find_if(running_.begin(), running_.end(),
-                                  [&](const auto& other) { return other->slot() > sequence->slot(); });
-  running_.insert(place, std::move(sequence));
+  retire_finished(Keep::what_is_worth_it);
 }
 
 void Scheduler::announce(const Urgency& urgency, TimePoint now) {
@@ -247,6 +99,14 @@ void Scheduler::announce(const Urgency& urgency, TimePoint now) {
 }
 
 void Scheduler::commit(const Batch& batch, const BatchResult& result) {
+  reuse_.commit(batch, result, step_time_.prompt_row_seconds(), result.finished);
+  for (const std::size_t i : result.not_restored) {
+    Sequence* sequence = find_running(batch.restores[i].request);
+    CHECK(sequence != nullptr, "a sequence left between next_batch() and commit()");
+    ledger_.unuse(sequence->slot());
+    sequence->not_restored();
+  }
+  if (batch.rows.empty()) return;
   if (result.status == DecodeStatus::ok) {
     if (plan_.one_run()) step_time_.observe(batch.kind, plan_.size(), result.compute);
     commit_parts(batch, result);
@@ -257,8 +117,9 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
       CHECK(sequence != nullptr, "a sequence left between next_batch() and commit()");
       finish(*sequence, FinishReason::error, result.finished, error);
     }
+    return retire_finished(Keep::nothing);
   }
-  retire_finished();
+  retire_finished(Keep::what_is_worth_it);
 }
 
 void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
@@ -289,6 +150,7 @@ void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoin
   event.since_last = first ? Duration::zero() : now - sequence.last_token_at();
   event.service_class = sequence.request().service_class;
   events_.push_back(std::move(event));
+  if (first) reuse_.prompt_computed(sequence);
   sequence.add_token(sample.token, now);
   counters_.charge_token(sequence.request().tenant);
   if (sample.end_of_generation || sample.stopped) {
@@ -313,12 +175,14 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, TimePoint now, c
     slot_seconds_ += slot_seconds_ > 0 ? kNewestSlotTime * (held - slot_seconds_) : held;
   }
   counters_.leave(sequence.request().tenant);
+  reuse_.forget(sequence.id());
   sequence.finish();
 }
 
-void Scheduler::retire_finished() {
-  std::erase_if(running_, [this](const auto& sequence) {
+void Scheduler::retire_finished(Keep keep) {
+  std::erase_if(running_, [this, keep](const auto& sequence) {
     if (sequence->state() != Sequence::State::finished) return false;
+    if (keep == Keep::what_is_worth_it) reuse_.leaves(*sequence);
     if (sequence->computed() > 0) to_trim_.push_back(sequence->slot());
     ledger_.release(sequence->slot());
     return true;

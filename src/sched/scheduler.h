@@ -2,7 +2,8 @@
 // used on its thread; no clock, no threads, no libllama: time comes in as an argument, so the same object runs in the
 // simulator. next_batch() plans and reserves, commit() moves state, take_events() hands out what happened.
 //
-//   who gets a slot, and loses it     scheduler.cpp, by urgency.h and tenant_counters.h
+//   who gets a slot, and loses it     scheduler_slots.cpp, by urgency.h and tenant_counters.h
+//   what need not be computed again   reuse.h
 //   which rows are in a step          step_plan.h, by step_time.h
 //   which cells there are             cache/kv_ledger.h
 #pragma once
@@ -16,6 +17,7 @@
 #include "core/event.h"
 #include "core/load.h"
 #include "core/sequence.h"
+#include "sched/reuse.h"
 #include "sched/step_plan.h"
 #include "sched/step_time.h"
 #include "sched/targets.h"
@@ -29,6 +31,7 @@ struct SchedulerConfig {
   KvLedger::Layout kv;
   TokenCount rows_max = 0;   // rows of one batch
   bool dense_slots = false;  // rows of adjacent slots are computed in one pass: keep them adjacent
+  ReuseConfig reuse;
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
 };
@@ -43,8 +46,8 @@ class Scheduler {
   void cancel(RequestId id, TimePoint now);
   void cancel_all(TimePoint now);
 
-  // Nothing waits and nothing runs: next_batch() would be empty.
-  bool idle() const { return waiting_.empty() && running_.empty(); }
+  // Nothing waits, nothing runs and nothing is to be kept: next_batch() would be empty.
+  bool idle() const { return waiting_.empty() && running_.empty() && !reuse_.has_saves(); }
 
   // Fills `batch` with the next step; empty when there is nothing to compute.
   void next_batch(TimePoint now, Batch& batch);
@@ -60,6 +63,7 @@ class Scheduler {
   // Sequences that went to another slot, so far.
   std::uint64_t moves() const { return moves_; }
   const KvLedger& ledger() const { return ledger_; }
+  const Reuse& reuse() const { return reuse_; }
   // What admission has to know.
   Load load() const;
   // All invariants that can be checked from here; for tests, the simulator and idle moments.
@@ -67,17 +71,19 @@ class Scheduler {
 
  private:
   using Turns = std::array<bool, kServiceClasses>;
+  enum class Keep { nothing, what_is_worth_it };
 
   Urgency urgency(TimePoint now) const;
   void expire(TimePoint now);
-  void reserve_next_cells(TimePoint now);
-  void start_waiting(const Urgency& urgency, TimePoint now);
-  bool make_place(const Sequence& next, const Urgency& urgency);
+  void reserve_next_cells(TimePoint now, Batch& batch);
+  void start_waiting(const Urgency& urgency, TimePoint now, Batch& batch);
+  PrefixCache::Match cached_prefix(const Sequence& sequence);
+  bool make_place(const Sequence& next, const Urgency& urgency, Batch& batch);
   TokenCount cells_needed(const Sequence& next, std::size_t others) const;
-  const Sequence* most_urgent(const Urgency& urgency, const Turns& turns) const;
+  const Sequence* most_urgent(const Urgency& urgency, const Turns& turns);
   Turns turns(const Urgency& urgency, TimePoint now) const;
-  const Sequence* next_to_start(const Urgency& urgency, TimePoint now);
-  void preempt(std::size_t place);
+  const Sequence* next_to_start(const Urgency& urgency, TimePoint now, Batch& batch);
+  void preempt(std::size_t place, Batch& batch);
   void close_holes(Batch& batch);
   void move(std::size_t place, SlotId to, Batch& batch);
   void insert_running(std::unique_ptr<Sequence> sequence);
@@ -85,13 +91,14 @@ class Scheduler {
   void commit_parts(const Batch& batch, const BatchResult& result);
   void commit_sample(Sequence& sequence, const Sample& sample, TimePoint now);
   void finish(Sequence& sequence, FinishReason reason, TimePoint now, const Error& error = {});
-  void retire_finished();
+  void retire_finished(Keep keep);
   Sequence* find_running(RequestId id);
   std::size_t place_of(RequestId id) const;  // running_.size() when it does not run
   Duration wait_behind(std::int32_t others) const;
 
   const SchedulerConfig config_;
   KvLedger ledger_;
+  Reuse reuse_;
   StepTime step_time_;
   StepPlan plan_;
   TenantCounters counters_;

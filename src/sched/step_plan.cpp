@@ -6,9 +6,12 @@
 namespace chasqui {
 namespace {
 
-// Streams wait for a prompt at most this many decode steps, where that is more than their target: with less, prefill
-// would get so small a part of the time that long prompts never end.
+// Where decode steps take long, streams wait longer than their target, or prefill would get so small a part of the time
+// that long prompts never end: this many decode steps, but not longer than kStretch targets …
 constexpr int kDecodeStepsPerToken = 4;
+constexpr double kStretch = 1.6;
+// … unless even that leaves prefill less than half of the time.
+constexpr int kDecodeStepsLeast = 2;
 // The smallest chunk: less is not worth a step. With much to look back at, this is long enough for a step of its own.
 constexpr TokenCount kChunkMin = 4;
 // Before the first measurement: a guess that no model of today's sizes turns into a stall of seconds.
@@ -77,9 +80,7 @@ void StepPlan::choose_decoding(const StepTime& times, TimePoint now) {
     worst = std::max(worst, sequence->request().service_class);
   }
   StepSize size;
-  const auto grown_by = [&size](const Sequence& sequence) {
-    return StepSize{size.rows + 1, size.context + sequence.computed()};
-  };
+  const auto grown_by = [&size](const Sequence& sequence) { return size.with(1, sequence.computed()); };
   if (best == worst && static_cast<TokenCount>(decoding_.size()) <= rows_max_) {
     for (const Sequence* sequence : decoding_) size = grown_by(*sequence);
     decode_time_ = times.predict(Batch::Kind::decode, size);
@@ -111,7 +112,8 @@ void StepPlan::choose_decoding(const StepTime& times, TimePoint now) {
 
 Duration StepPlan::next_token_target(const Sequence& sequence) const {
   const Duration target = targets_.of[static_cast<std::size_t>(sequence.request().service_class)].next_token;
-  return std::max<Duration>(target, kDecodeStepsPerToken * decode_time_);
+  const auto stretched = std::chrono::duration_cast<Duration>(kStretch * target);
+  return std::max({target, std::min(kDecodeStepsPerToken * decode_time_, stretched), kDecodeStepsLeast * decode_time_});
 }
 
 bool StepPlan::overdue(const Sequence& sequence, TimePoint now) const {
@@ -173,12 +175,12 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
   const Sequence& first = *prefilling_.front();
   if (now - first.last_rows_at() >= kTurnEvery) last_turn_ = now;
   chunks_.assign(1, {&first, chunk_of(first, times, time)});
-  StepSize size{chunks_.front().second, context_of(first.computed(), chunks_.front().second)};
+  StepSize size = StepSize{}.with(chunks_.front().second, first.computed());
   // Company makes the rows of a short prompt cheaper, up to a point; beyond it everybody would wait for everybody.
   for (std::size_t i = 1; i < prefilling_.size() && !times.saturated(size.rows) && size.rows < rows_max_; ++i) {
     const Sequence& other = *prefilling_[i];
     const TokenCount rows = std::min(other.left(), rows_max_ - size.rows);
-    const StepSize with{size.rows + rows, size.context + context_of(other.computed(), rows)};
+    const StepSize with = size.with(rows, other.computed());
     if (times.known(Batch::Kind::prefill) && times.predict(Batch::Kind::prefill, with) > time) break;
     chunks_.emplace_back(&other, rows);
     size = with;
@@ -195,8 +197,7 @@ void StepPlan::add_part(const Sequence& sequence, TokenCount rows, Batch& batch)
     batch.rows.push_back({sequence.token(position), position, sequence.slot(), samples && i + 1 == rows});
   }
   batch.parts.push_back({&sequence.request(), sequence.slot(), first, rows, samples});
-  size_.rows += rows;
-  size_.context += context_of(sequence.computed(), rows);
+  size_ = size_.with(rows, sequence.computed());
 }
 
 }  // namespace chasqui

@@ -47,11 +47,13 @@ double StepTime::seconds_of(Batch::Kind kind, StepSize size) const {
   const Cost& known = cost(kind);
   const std::size_t bucket = known.nearest(bucket_of(size.rows));
   if (bucket == kBuckets) return 0;
-  return size.rows * known.row[bucket] + static_cast<double>(size.context) * known.cell[bucket];
+  return size.rows * known.row[bucket] + static_cast<double>(size.context()) * known.cell[bucket];
 }
 
+double StepTime::slowdown() const { return std::clamp(std::min(surprises_[0], surprises_[1]), 1.0, kSurprise); }
+
 Duration StepTime::predict(Batch::Kind kind, StepSize size) const {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds_of(kind, size)));
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(slowdown() * seconds_of(kind, size)));
 }
 
 // One step of normalised least mean squares: the error is split between rows and cells by how much of each there was.
@@ -62,14 +64,15 @@ void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
   const std::size_t nearest = known.nearest(bucket);
   double& row = known.row[bucket];
   double& cell = known.cell[bucket];
-  const double cells = static_cast<double>(size.context) / kCellsPerRow;
+  const double cells = static_cast<double>(size.context()) / kCellsPerRow;
   if (row == 0) {
     if (nearest != kBuckets) cell = known.cell[nearest];
-    const double rest = to_seconds(took) - static_cast<double>(size.context) * cell;
+    const double rest = to_seconds(took) - static_cast<double>(size.context()) * cell;
     row = std::max(rest, 0.2 * to_seconds(took)) / size.rows;
     return;
   }
   const double predicted = seconds_of(kind, size);
+  surprises_ = {to_seconds(took) / predicted, surprises_[0]};
   const double error = std::min(to_seconds(took), kSurprise * predicted) - predicted;
   const double rows = size.rows;
   const double step = kNewest * error / (rows * rows + cells * cells);
@@ -88,12 +91,12 @@ TokenCount StepTime::rows_within(Duration budget, Duration around, StepSize batc
                                  TokenCount most) const {
   if (!known(Batch::Kind::prefill)) return 0;
   const auto takes = [&](TokenCount rows) {
-    return seconds_of(Batch::Kind::prefill, {batch.rows + rows, batch.context + context_of(position, rows)});
+    return slowdown() * seconds_of(Batch::Kind::prefill, batch.with(rows, position));
   };
   if (most <= 0 || takes(most) <= to_seconds(budget)) return std::max(most, 0);
   // What is before `position` is looked back at by all rows however they are cut; only that tells sizes apart fairly.
   const auto rate_of = [&](TokenCount rows) {
-    const StepSize size{batch.rows + rows, batch.context + static_cast<std::int64_t>(rows) * position};
+    const StepSize size{batch.rows + rows, std::max(batch.deepest, position)};
     return rows / (seconds_of(Batch::Kind::prefill, size) + to_seconds(around));
   };
   TokenCount best = 0;

@@ -1,9 +1,11 @@
 // Predicts how long a step takes, from the steps before: time = rows x cost of a row + context x cost of a cell. A row
 // costs less in company, and not even evenly so (kernels like multiples of 4, 16 or 64 rows, and some work from 64 rows
-// on only), so both costs are kept for each size of batch. They follow the newest steps.
+// on only), so both costs are kept for each size of batch. They follow the newest steps. When a machine slows down, all
+// sizes do at once, so what the newest two steps both took over their prediction counts for all.
 // Owned by the Scheduler; pure.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -13,10 +15,17 @@
 
 namespace chasqui {
 
-// What a step costs depends on. One run: libllama computes rows of adjacent slots in one pass over the weights.
+// What a step costs depends on. All rows of one pass look back as far as the deepest of them: without a kernel for
+// flash attention, libllama computes what is masked, too.
 struct StepSize {
   TokenCount rows = 0;
-  std::int64_t context = 0;  // positions that the rows look back at, summed over the rows
+  TokenCount deepest = 0;  // positions that the deepest row looks back at
+
+  std::int64_t context() const { return static_cast<std::int64_t>(rows) * deepest; }
+  // … with `more` rows from `position` on.
+  StepSize with(TokenCount more, TokenCount position) const {
+    return {rows + more, std::max(deepest, position + more)};
+  }
 };
 
 class StepTime {
@@ -53,13 +62,10 @@ class StepTime {
   static std::size_t bucket_of(TokenCount rows);
   const Cost& cost(Batch::Kind kind) const { return costs_[kind == Batch::Kind::decode ? 0 : 1]; }
   double seconds_of(Batch::Kind kind, StepSize size) const;
+  double slowdown() const;
 
   std::array<Cost, 2> costs_;
+  std::array<double, 2> surprises_{1, 1};  // what the newest two steps took over what their costs said
 };
-
-// Of `rows` rows from `position` on.
-constexpr std::int64_t context_of(TokenCount position, TokenCount rows) {
-  return static_cast<std::int64_t>(rows) * position + static_cast<std::int64_t>(rows) * (rows - 1) / 2;
-}
 
 }  // namespace chasqui

@@ -12,7 +12,7 @@ struct Machine {
   double row_us = 1000;
   double cell_us = 0;
   Duration time(StepSize size) const {
-    return microseconds(static_cast<std::int64_t>(size.rows * row_us + static_cast<double>(size.context) * cell_us));
+    return microseconds(static_cast<std::int64_t>(size.rows * row_us + static_cast<double>(size.context()) * cell_us));
   }
 };
 
@@ -55,7 +55,7 @@ TEST(StepTime, LearnsWhatContextCosts) {
   StepTime times;
   const Machine machine{.row_us = 500, .cell_us = 2};
   for (int i = 0; i < 400; ++i) {
-    const StepSize size{4, 4 * (i % 8) * 500};
+    const StepSize size{4, (i % 8) * 500};
     times.observe(Kind::decode, size, machine.time(size));
   }
   expect_near(times.predict(Kind::decode, {4, 4 * 250}), machine.time({4, 4 * 250}), 0.15);
@@ -67,11 +67,11 @@ TEST(StepTime, ContextHasAPriceForEachSize) {
   const Machine few{.row_us = 500, .cell_us = 10}, many{.row_us = 500, .cell_us = 1};
   for (int i = 0; i < 400; ++i) {
     const TokenCount position = (i % 8) * 300;
-    const StepSize small{4, context_of(position, 4)}, large{64, context_of(position, 64)};
+    const StepSize small{4, position + 4}, large{64, position + 64};
     times.observe(Kind::prefill, small, few.time(small));
     times.observe(Kind::prefill, large, many.time(large));
   }
-  const StepSize small{4, context_of(1000, 4)}, large{64, context_of(1000, 64)};
+  const StepSize small{4, 1000 + 4}, large{64, 1000 + 64};
   expect_near(times.predict(Kind::prefill, small), few.time(small), 0.15);
   expect_near(times.predict(Kind::prefill, large), many.time(large), 0.15);
 }
@@ -128,10 +128,10 @@ TEST(StepTime, APromptIsNotCutSmallForWhatItsOwnRowsLookBackAt) {
   StepTime times;
   const Machine machine{.row_us = 100, .cell_us = 1};
   for (int i = 0; i < 400; ++i) {
-    const StepSize size{64, context_of((i % 8) * 50, 64)};
+    const StepSize size{64, (i % 8) * 50 + 64};
     times.observe(Kind::prefill, size, machine.time(size));
   }
-  EXPECT_GE(times.rows_within(milliseconds(100), {}, {}, 0, 4000), 256);
+  EXPECT_GE(times.rows_within(milliseconds(100), {}, {}, 0, 4000), 192);
 }
 
 TEST(StepTime, DeepInAPromptFewerRowsFit) {
@@ -139,7 +139,7 @@ TEST(StepTime, DeepInAPromptFewerRowsFit) {
   const Machine machine{.row_us = 500, .cell_us = 1};
   for (int i = 0; i < 400; ++i) {
     const TokenCount position = (i % 8) * 300;
-    const StepSize size{64, context_of(position, 64)};
+    const StepSize size{64, position + 64};
     times.observe(Kind::prefill, size, machine.time(size));
   }
   const TokenCount early = times.rows_within(milliseconds(100), {}, {}, 0, 4000);
@@ -177,11 +177,24 @@ TEST(StepTime, ABatchMayBeLargerThanTheLargestSize) {
   expect_near(times.predict(Kind::prefill, {200'000, 0}), seconds(2));
 }
 
-TEST(StepTime, ContextIsWhatAllRowsLookBackAt) {
-  EXPECT_EQ(context_of(0, 1), 0);
-  EXPECT_EQ(context_of(100, 1), 100);
-  EXPECT_EQ(context_of(10, 3), 10 + 11 + 12);
-  EXPECT_EQ(context_of(100'000, 100'000), 100'000ll * 100'000 + 100'000ll * 99'999 / 2);
+TEST(StepTime, AllRowsLookBackAsFarAsTheDeepest) {
+  const StepSize size = StepSize{}.with(1, 10).with(2, 100).with(1, 20);
+  EXPECT_EQ(size.rows, 4);
+  EXPECT_EQ(size.deepest, 102);
+  EXPECT_EQ(size.context(), 4 * 102);
+  EXPECT_EQ((StepSize{100'000, 100'000}).context(), 10'000'000'000ll);
+}
+
+TEST(StepTime, WhenTheMachineSlowsDownAllSizesAreExpectedToTakeLongerAtOnce) {
+  StepTime times;
+  learn(times, Kind::prefill, {16, 0}, {.row_us = 1000});
+  learn(times, Kind::prefill, {64, 0}, {.row_us = 1000});
+  learn(times, Kind::decode, {4, 0}, {.row_us = 1000});
+  learn(times, Kind::prefill, {16, 0}, {.row_us = 2000}, 3);
+  EXPECT_GT(times.predict(Kind::prefill, {64, 0}), milliseconds(64 * 5 / 4));
+  EXPECT_GT(times.predict(Kind::decode, {4, 0}), milliseconds(4 * 5 / 4));
+  learn(times, Kind::prefill, {16, 0}, {.row_us = 1000}, 10);
+  expect_near(times.predict(Kind::prefill, {64, 0}), milliseconds(64));
 }
 
 }  // namespace

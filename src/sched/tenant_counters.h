@@ -17,7 +17,10 @@ class TenantCounters {
   void join(const Tenant& tenant);
   void leave(const Tenant& tenant);
   // REQUIRES: it has joined. A generated token costs a step of its own, prompt tokens share theirs.
-  void charge_prompt(const Tenant& tenant, TokenCount rows) { charge(tenant, rows); }
+  // Cached ones cost next to nothing: a copy.
+  void charge_prompt(const Tenant& tenant, TokenCount tokens, TokenCount cached = 0) {
+    charge(tenant, tokens - cached + kCachedCost * cached);
+  }
   void charge_token(const Tenant& tenant) { charge(tenant, kTokenCost); }
 
   double of(const Tenant& tenant) const;
@@ -25,6 +28,7 @@ class TenantCounters {
 
  private:
   static constexpr double kTokenCost = 2;
+  static constexpr double kCachedCost = 0.02;
 
   struct Counter {
     double service = 0;
