@@ -8,7 +8,7 @@ namespace {
 
 // Where decode steps take long, streams wait longer than their target, or prefill would get so small a part of the time
 // that long prompts never end: this many decode steps, but not longer than kStretch targets …
-constexpr int kDecodeStepsPerToken = 4;
+constexpr int kDecodeStepsPerToken = 5;
 constexpr double kStretch = 1.6;
 // … unless even that leaves prefill less than half of the time.
 constexpr int kDecodeStepsLeast = 2;
