@@ -89,4 +89,5 @@ function(chasqui_provide_libllama)
   target_link_libraries(chasqui_libllama INTERFACE
     -Wl,--start-group ${archives} -Wl,--end-group Threads::Threads ${CMAKE_DL_LIBS})
   set(CHASQUI_LLAMA_PREFIX "${prefix}" PARENT_SCOPE)
+  set(CHASQUI_GGML_OPTIONS "${options}" PARENT_SCOPE)
 endfunction()
