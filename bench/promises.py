@@ -33,7 +33,7 @@ def median_of(rounds):
 
 def key_file():
     file = tempfile.NamedTemporaryFile("w", suffix=".keys")
-    file.write("heavy-key name=heavy in_flight=0\nlight-key name=light requests=0\n")
+    file.write("heavy-key name=heavy in_flight=1000\nlight-key name=light requests=0\n")
     file.flush()
     return file
 

@@ -131,7 +131,7 @@ void Worker::count_step() {
                 {{"snapshots", result_.not_restored.size()}});
   }
   if (batch_.rows.empty()) return;
-  const auto rows = static_cast<std::uint64_t>(batch_.rows.size());
+  const auto rows = batch_.rows.size() - static_cast<std::uint64_t>(batch_.padding);
   if (result_.status == DecodeStatus::aborted) {
     metrics_.aborted_steps.add();
   } else if (result_.status != DecodeStatus::ok) {
