@@ -37,6 +37,7 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.field("logit_bias", service.limits.logit_bias_max);
   json.field("context_tokens", service.limits.context);
   const AdmissionConfig& admission = service.admission.config();
+  json.field("prefix_cache_bytes", service.config.cache_bytes);
   json.field("queue_requests", admission.queue_requests);
   json.field("queue_tokens", admission.queue_tokens);
   json.field("queue_wait_seconds", to_seconds(admission.queue_wait));
@@ -77,6 +78,7 @@ std::string props_body(const Service& service) {
   json.field("cells", shape.cells);
   json.field("cells_per_slot", shape.cells_per_slot);
   json.field("trims_anywhere", info.trims_anywhere());
+  json.field("cuts_snapshots", shape.cuts_snapshots);
   json.end_object();
   json.key("limits");
   write_limits(json, service);

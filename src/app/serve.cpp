@@ -164,6 +164,7 @@ ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model
   out.model_name = config.alias.empty() ? model.info.name : config.alias;
   out.version = CHASQUI_VERSION;
   out.cache_prompt = config.cache_prompt;
+  out.cache_bytes = reuse_config(config).cache.bytes;
   out.http.write_time = config.write_timeout;
   out.tenant_requests = config.tenant_requests.value_or(out.tenant_requests);
   out.anonymous_requests = config.tenant_requests.value_or(0);

@@ -11,7 +11,7 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   out.rows_max = shape.rows_max;
   out.dense_slots = shape.dense_slots;
   out.reuse = config.reuse;
-  out.reuse.cache.cut_anywhere = shape.trims_anywhere;
+  out.reuse.cache.cut_anywhere = shape.cuts_snapshots;
   out.targets = config.targets;
   out.policy = config.policy;
   return out;

@@ -129,6 +129,7 @@ void Worker::count_step() {
   if (!result_.not_restored.empty()) {
     log_warning("a snapshot could not be restored; its tokens are computed again",
                 {{"snapshots", result_.not_restored.size()}});
+    return;
   }
   if (batch_.rows.empty()) return;
   const auto rows = batch_.rows.size() - static_cast<std::uint64_t>(batch_.padding);

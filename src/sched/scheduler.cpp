@@ -41,7 +41,7 @@ void Scheduler::cancel(RequestId id, TimePoint now) {
 void Scheduler::cancel_all(TimePoint now) {
   while (!waiting_.empty()) finish(*waiting_.pop(), FinishReason::cancelled, now);
   for (const auto& sequence : running_) finish(*sequence, FinishReason::cancelled, now);
-  retire_finished(Keep::what_is_worth_it);
+  retire_finished(Keep::nothing);  // nobody is there to come back for it, or it is the end
 }
 
 void Scheduler::next_batch(TimePoint now, Batch& batch) {
@@ -120,6 +120,7 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
     return retire_finished(Keep::nothing);
   }
   retire_finished(Keep::what_is_worth_it);
+  reuse_.step_computed(running_);
 }
 
 void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
