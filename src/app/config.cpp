@@ -158,6 +158,9 @@ void add_context_options(CLI::App& app, ServeConfig& config) {
   app.add_flag("--kv-unified", model.unified, "(-kvu) one pool of cells for all slots instead of a stream each")
       ->envname("LLAMA_ARG_KV_UNIFIED")
       ->group(group);
+  app.add_flag("!--fixed-threads", model.adapt_threads, "always use --threads, even while fewer would be faster")
+      ->envname("CHASQUI_FIXED_THREADS")
+      ->group(group);
   app.add_flag("!--no-warmup", model.warm_up, "do not compute once before the first request")
       ->envname("LLAMA_ARG_NO_WARMUP")
       ->group(group);

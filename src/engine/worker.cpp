@@ -45,7 +45,7 @@ Worker::~Worker() {
 }
 
 bool Worker::cancel(RequestId id) {
-  const bool posted = post(CancelCommand{id});
+  const bool posted = post(CancelCommand{id, steps_.load(std::memory_order_relaxed)});
   // Should the step end meanwhile, the next one is cut in vain, and planned again.
   if (reading_.load(std::memory_order_acquire) == id.value) model_->request_abort();
   return posted;
@@ -61,6 +61,7 @@ void Worker::run() {
       compute();                           // decode, sample, text, stop strings
       scheduler_.commit(batch_, result_);  // the only writer of sequences
       count_step();
+      steps_.fetch_add(1, std::memory_order_relaxed);
     }
     deliver();
   }
@@ -83,6 +84,7 @@ void Worker::take_in(Wait wait) {
       scheduler_.add(std::move(submit->request));
     } else if (auto* cancel = std::get_if<CancelCommand>(&command)) {
       scheduler_.cancel(cancel->id, now);
+      metrics_.cancel_steps.observe(static_cast<double>(steps_.load(std::memory_order_relaxed) - cancel->step));
     } else {
       scheduler_.cancel_all(now);
       stopped_ = true;
@@ -130,7 +132,7 @@ void Worker::count_step() {
     return;
   }
   if (batch_.rows.empty()) return;
-  const auto rows = static_cast<std::uint64_t>(batch_.rows.size());
+  const auto rows = batch_.rows.size() - static_cast<std::uint64_t>(batch_.padding);
   if (result_.status == DecodeStatus::aborted) {
     metrics_.aborted_steps.add();
   } else if (result_.status != DecodeStatus::ok) {

@@ -24,6 +24,7 @@ struct SubmitCommand {
 };
 struct CancelCommand {
   RequestId id;
+  std::uint64_t step = 0;  // steps that were done when it was posted
 };
 // Cancel what is inside and end the thread. Only ~Worker posts it, so it is the last.
 struct StopCommand {};
@@ -66,6 +67,7 @@ class Worker {
   EngineMetrics& metrics_;
   Mailbox<Command> inbox_;
   std::atomic<TimePoint::rep> last_progress_;
+  std::atomic<std::uint64_t> steps_{0};    // done so far
   std::atomic<std::uint64_t> reading_{0};  // the request whose prompt is all that the running step computes; 0: none
 
   // Worker thread only.

@@ -24,12 +24,9 @@ ggml_type to_ggml(KvType type) {
   return GGML_TYPE_F16;
 }
 
-// On CPUs the flash kernel pays from 64 rows of one sequence on. Decode rows and the small chunks between them take up
-// to half as long again with it (docs/threads.md has the curves), and those are what clients wait for.
-llama_flash_attn_type to_llama(FlashAttention choice, KvType values) {
-  const bool plain = !llama_supports_gpu_offload() && values == KvType::f16;
+llama_flash_attn_type to_llama(FlashAttention choice) {
   switch (choice) {
-    case FlashAttention::automatic: return plain ? LLAMA_FLASH_ATTN_TYPE_DISABLED : LLAMA_FLASH_ATTN_TYPE_AUTO;
+    case FlashAttention::automatic: return LLAMA_FLASH_ATTN_TYPE_AUTO;
     case FlashAttention::on: return LLAMA_FLASH_ATTN_TYPE_ENABLED;
     case FlashAttention::off: return LLAMA_FLASH_ATTN_TYPE_DISABLED;
   }
@@ -74,7 +71,7 @@ llama_context_params context_params(const ModelConfig& config) {
   params.n_outputs_max = static_cast<std::uint32_t>(config.outputs_max);
   params.n_threads = config.threads;
   params.n_threads_batch = config.threads_batch;
-  params.flash_attn_type = to_llama(config.flash_attention, config.kv_values);
+  params.flash_attn_type = to_llama(config.flash_attention);
   params.type_k = to_ggml(config.kv_keys);
   params.type_v = to_ggml(config.kv_values);
   params.kv_unified = config.unified;

@@ -80,6 +80,13 @@ void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
   cell = std::max(cell + step * cells / kCellsPerRow, 0.0);
 }
 
+bool StepTime::padding_pays(StepSize size, TokenCount padded) const {
+  const Cost& known = cost(Batch::Kind::decode);
+  if (known.row[bucket_of(size.rows)] == 0) return false;
+  if (known.row[bucket_of(padded)] == 0) return true;
+  return seconds_of(Batch::Kind::decode, {padded, size.deepest}) < seconds_of(Batch::Kind::decode, size);
+}
+
 bool StepTime::saturated(TokenCount prompt_rows) const {
   const Cost& known = cost(Batch::Kind::prefill);
   const double row = known.row[bucket_of(prompt_rows)];
