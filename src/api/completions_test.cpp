@@ -40,8 +40,9 @@ class PrepareTest : public ::testing::Test {
   KeyRing keys_;
   Admission admission_{AdmissionConfig{}};
   FingerprintMaker fingerprints_;
-  Service service_{config_,  model_,  limits_, metrics_,   clock_,        loop_,
-                   offload_, engine_, keys_,   admission_, fingerprints_, streams_};
+  SessionTable sessions_{SessionLimits{}, *model_.tokenizer};
+  Service service_{config_, model_, limits_,    metrics_,      clock_,   loop_,    offload_,
+                   engine_, keys_,  admission_, fingerprints_, streams_, sessions_};
   Caller caller_;
 };
 
