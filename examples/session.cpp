@@ -11,7 +11,6 @@
 
 namespace chasqui {
 namespace {
-
 void require(const Result<void>& result) {
   if (result) return;
   std::fprintf(stderr, "%s\n", result.error().message.c_str());
@@ -51,7 +50,6 @@ void run(LoadedModel model) {
   require(engine->end(fork));
   require(engine->end(session));
 }
-
 }  // namespace
 }  // namespace chasqui
 
