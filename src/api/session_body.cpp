@@ -167,7 +167,7 @@ std::string session_body(const Service& service, const Session& session) {
   return out;
 }
 
-std::string session_list_body(const Service& service, const std::vector<const Session*>& sessions) {
+std::string session_list_body(const Service& service, const std::vector<const Session*>& sessions, bool more) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
@@ -176,6 +176,7 @@ std::string session_list_body(const Service& service, const std::vector<const Se
   json.begin_array();
   for (const Session* session : sessions) write_session(json, service, *session);
   json.end_array();
+  json.field("has_more", more);
   json.end_object();
   return out;
 }

@@ -31,7 +31,7 @@ Result<SessionAsk> read_session_ask(const Service& service, const Caller& caller
 
 SessionTail tail_of(const SessionTable& table, const Session& session);
 std::string session_body(const Service& service, const Session& session);
-std::string session_list_body(const Service& service, const std::vector<const Session*>& sessions);
+std::string session_list_body(const Service& service, const std::vector<const Session*>& sessions, bool more);
 std::string session_deleted_body(const SessionId& id);
 
 }  // namespace chasqui

@@ -148,9 +148,10 @@ TEST_F(SessionBodyTest, ASessionIsShown) {
                            R"("tokens":2)", R"("ttl_s":60)", R"("priority":"standard")"}) {
     EXPECT_NE(shown.find(part), std::string::npos) << part << " in " << shown;
   }
-  const std::string list = session_list_body(fake_.service, {*made, *made});
+  const std::string list = session_list_body(fake_.service, {*made, *made}, true);
   EXPECT_TRUE(list.starts_with(R"({"object":"list","data":[{"id":"sess_)")) << list;
   EXPECT_NE(list.find(R"(},{"id":"sess_)"), std::string::npos) << list;
+  EXPECT_TRUE(list.ends_with(R"(],"has_more":true})")) << list;
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ struct Session {
   enum class State { idle, preparing, generating };
 
   SessionId id;
+  std::uint64_t serial = 0;  // the n-th that was made
   std::uint32_t tenant = 0;
   SessionSettings settings;
   std::vector<Token> tokens;

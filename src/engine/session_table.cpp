@@ -1,7 +1,6 @@
 #include "engine/session_table.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "base/random_id.h"
@@ -70,11 +69,11 @@ void SessionUse::begin(RequestId request, SessionDelta before_answer) {
 
 Result<void> SessionTable::check_place(const SessionOwner& owner) const {
   if (owner.sessions_max > 0) {
-    const auto of_owner = std::count_if(sessions_.begin(), sessions_.end(),
-                                        [&](const auto& each) { return each.second->tenant == owner.tenant; });
-    if (static_cast<std::size_t>(of_owner) >= owner.sessions_max) {
+    const auto found = of_tenant_.find(owner.tenant);
+    const std::size_t open = found != of_tenant_.end() ? found->second.size() : 0;
+    if (open >= owner.sessions_max) {
       return Error{ErrorCode::quota_exceeded,
-                   "you have " + std::to_string(of_owner) + " sessions, as many as you may; end one first", ""};
+                   "you have " + std::to_string(open) + " sessions, as many as you may; end one first", ""};
     }
   }
   if (sessions_.size() >= limits_.sessions) {
@@ -100,8 +99,11 @@ Session& SessionTable::add(const SessionOwner& owner, const SessionSettings& set
   session->settings = settings;
   session->last_used = now;
   Session& added = *session;
+  added.serial = ++last_serial_;
   const bool fresh = sessions_.emplace(added.id.text, std::move(session)).second;
   CHECK(fresh, "two sessions with one id");
+  of_tenant_[owner.tenant].emplace(added.serial, &added);
+  start_expiring(added);
   metrics_.created.add();
   metrics_.sessions.add(1);
   extend(added, std::move(begin));
@@ -120,14 +122,14 @@ Result<const Session*> SessionTable::find(std::uint32_t tenant, const SessionId&
   return static_cast<const Session*>(*session);
 }
 
-std::vector<const Session*> SessionTable::list(std::uint32_t tenant) const {
+std::vector<const Session*> SessionTable::list(std::uint32_t tenant, std::size_t most, const Session* after) const {
   std::vector<const Session*> out;
-  for (const auto& [id, session] : sessions_) {
-    if (session->tenant == tenant && !session->ended) out.push_back(session.get());
+  const auto found = of_tenant_.find(tenant);
+  if (found == of_tenant_.end()) return out;
+  auto each = after != nullptr ? found->second.upper_bound(after->serial) : found->second.begin();
+  for (; each != found->second.end() && out.size() < most; ++each) {
+    if (!each->second->ended) out.push_back(each->second);
   }
-  std::sort(out.begin(), out.end(), [](const Session* a, const Session* b) {
-    return std::tie(a->settings.created, a->id) < std::tie(b->settings.created, b->id);
-  });
   return out;
 }
 
@@ -141,6 +143,7 @@ Result<SessionUse> SessionTable::take(std::uint32_t tenant, const SessionId& id,
                             : "another command is using the session: wait for its answer",
                  ""};
   }
+  stop_expiring(**session);
   (*session)->state = Session::State::preparing;
   (*session)->last_used = now;
   return SessionUse(*this, **session);
@@ -151,7 +154,7 @@ Result<const Session*> SessionTable::fork(const SessionOwner& owner, const Sessi
   const auto parent = visible(owner.tenant, id);
   if (!parent) return parent.error();
   if (auto place = check_place(owner); !place) return place.error();
-  (*parent)->last_used = now;
+  touch(**parent, now);
   SessionSettings settings = (*parent)->settings;
   settings.created = created;
   return &add(owner, settings, {(*parent)->tokens, (*parent)->chat}, now);
@@ -160,7 +163,7 @@ Result<const Session*> SessionTable::fork(const SessionOwner& owner, const Sessi
 Result<std::optional<RequestId>> SessionTable::cancel(std::uint32_t tenant, const SessionId& id, TimePoint now) {
   const auto session = visible(tenant, id);
   if (!session) return session.error();
-  (*session)->last_used = now;
+  touch(**session, now);
   (*session)->cancelled = (*session)->state == Session::State::preparing;
   if ((*session)->state != Session::State::generating) return std::optional<RequestId>();
   return std::optional((*session)->request);
@@ -194,11 +197,8 @@ void SessionTable::finished(const Event& event, TimePoint now) {
 }
 
 void SessionTable::expire(TimePoint now) {
-  for (auto each = sessions_.begin(); each != sessions_.end();) {
-    const Session& session = *each->second;
-    ++each;
-    if (session.state != Session::State::idle || now < session.expires(now)) continue;
-    remove(session);
+  while (!idle_.empty() && idle_.begin()->first <= now) {
+    remove(*idle_.begin()->second);
     metrics_.expired.add();
   }
 }
@@ -239,14 +239,34 @@ void SessionTable::add_answer(Session& session, const std::vector<Token>& genera
   session.chat = std::make_shared<const ChatHistory>(with_answer(*session.chat, text, end_text));
 }
 
+void SessionTable::touch(Session& session, TimePoint now) {
+  const bool idle = session.state == Session::State::idle;
+  if (idle) stop_expiring(session);
+  session.last_used = now;
+  if (idle) start_expiring(session);
+}
+
 void SessionTable::rest(Session& session) {
   session.state = Session::State::idle;
   session.request = {};
   session.cancelled = false;
+  start_expiring(session);
   if (session.ended) remove(session);
 }
 
-void SessionTable::remove(const Session& session) {
+void SessionTable::start_expiring(Session& session) {
+  idle_.emplace(session.last_used + session.settings.ttl, &session);
+}
+
+void SessionTable::stop_expiring(Session& session) {
+  idle_.erase({session.last_used + session.settings.ttl, &session});
+}
+
+void SessionTable::remove(Session& session) {
+  stop_expiring(session);
+  const auto owner = of_tenant_.find(session.tenant);
+  owner->second.erase(session.serial);
+  if (owner->second.empty()) of_tenant_.erase(owner);
   metrics_.sessions.add(-1);
   metrics_.tokens.add(-static_cast<std::int64_t>(session.tokens.size()));
   const std::string id = session.id.text;  // the one in the session goes with it
@@ -255,15 +275,22 @@ void SessionTable::remove(const Session& session) {
 
 bool SessionTable::consistent() const {
   std::size_t generating = 0;
+  std::size_t idle = 0;
+  std::size_t owned = 0;
   std::int64_t tokens = 0;
+  for (const auto& [tenant, owned_here] : of_tenant_) owned += owned_here.size();
   for (const auto& [id, session] : sessions_) {
     if (id != session->id.text || (session->ended && session->state == Session::State::idle)) return false;
     tokens += session->length();
+    const bool expires = idle_.contains({session->last_used + session->settings.ttl, session.get()});
+    if (expires != (session->state == Session::State::idle)) return false;
+    idle += expires ? 1 : 0;
     if (session->state != Session::State::generating) continue;
     ++generating;
     const auto found = generating_.find(session->request);
     if (found == generating_.end() || found->second != session.get()) return false;
   }
+  if (idle != idle_.size() || owned != sessions_.size()) return false;
   return generating == generating_.size() && tokens == metrics_.tokens.value() &&
          static_cast<std::int64_t>(sessions_.size()) == metrics_.sessions.value() &&
          sessions_.size() <= limits_.sessions;

@@ -6,8 +6,10 @@
 // bounded: sessions ≤ limits.sessions; the tokens of each ≤ limits.tokens and one answer, its texts ≤ text_bytes_max().
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -85,8 +87,8 @@ class SessionTable {
   // Before its beginning is prepared, which takes a while: whether there is a place for one more.
   Result<void> check_place(const SessionOwner& owner) const;
   Result<const Session*> find(std::uint32_t tenant, const SessionId& id) const;
-  // Oldest first.
-  std::vector<const Session*> list(std::uint32_t tenant) const;
+  // At most `most`, oldest first; those that were made after `after`, where one is given.
+  std::vector<const Session*> list(std::uint32_t tenant, std::size_t most, const Session* after = nullptr) const;
   // Whoever wants to append or generate begins here.
   Result<SessionUse> take(std::uint32_t tenant, const SessionId& id, TimePoint now);
   // A new one with the history that this one has now; while it generates, that of before.
@@ -114,13 +116,20 @@ class SessionTable {
   void extend(Session& session, SessionDelta delta);
   void add_answer(Session& session, const std::vector<Token>& generated);
   void rest(Session& session);  // its use is over
-  void remove(const Session& session);
+  // An idle session is in idle_; whatever changes its time takes it out first.
+  void start_expiring(Session& session);
+  void stop_expiring(Session& session);
+  void touch(Session& session, TimePoint now);
+  void remove(Session& session);  // REQUIRES: idle
 
   const SessionLimits limits_;
   const Tokenizer& tokenizer_;
   SessionMetrics metrics_;
   std::unordered_map<std::string, std::unique_ptr<Session>> sessions_;
+  std::unordered_map<std::uint32_t, std::map<std::uint64_t, Session*>> of_tenant_;  // by serial; none is empty
+  std::set<std::pair<TimePoint, Session*>> idle_;                                   // by when they expire
   std::unordered_map<RequestId, Session*> generating_;
+  std::uint64_t last_serial_ = 0;
 };
 
 }  // namespace chasqui

@@ -112,9 +112,23 @@ TEST_F(SessionTableTest, AnotherTenantSeesNothing) {
   EXPECT_EQ(refusal(table_.fork({2, 0}, id, 0, now_)), ErrorCode::not_found);
   EXPECT_EQ(refusal(table_.cancel(2, id, now_)), ErrorCode::not_found);
   EXPECT_EQ(refusal(table_.end(2, id)), ErrorCode::not_found);
-  EXPECT_EQ(table_.list(2).size(), 1u);
-  ASSERT_EQ(table_.list(1).size(), 1u);
-  EXPECT_EQ(table_.list(1)[0]->id, id);
+  EXPECT_EQ(table_.list(2, 9).size(), 1u);
+  ASSERT_EQ(table_.list(1, 9).size(), 1u);
+  EXPECT_EQ(table_.list(1, 9)[0]->id, id);
+}
+
+TEST_F(SessionTableTest, AreListedInPagesOldestFirst) {
+  std::vector<SessionId> ids;
+  for (int i = 0; i < 4; ++i) ids.push_back(create(1));
+  create(2);
+  ASSERT_TRUE(table_.end(1, ids[1]));
+  const auto first = table_.list(1, 2);
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(first[0]->id, ids[0]);
+  EXPECT_EQ(first[1]->id, ids[2]);
+  const auto rest = table_.list(1, 2, first[1]);
+  ASSERT_EQ(rest.size(), 1u);
+  EXPECT_EQ(rest[0]->id, ids[3]);
 }
 
 TEST_F(SessionTableTest, IdsAreLongAndDiffer) {
@@ -178,7 +192,7 @@ TEST_F(SessionTableTest, EndedWhileInUseItGoesWhenThatIsOver) {
   EXPECT_EQ(*table_.end(1, id), RequestId{7});
   EXPECT_EQ(refusal(table_.find(1, id)), ErrorCode::not_found);
   EXPECT_EQ(refusal(table_.end(1, id)), ErrorCode::not_found);
-  EXPECT_TRUE(table_.list(1).empty());
+  EXPECT_TRUE(table_.list(1, 9).empty());
   EXPECT_EQ(table_.size(), 1u);
   finish(7, {100});
   EXPECT_EQ(table_.size(), 0u);

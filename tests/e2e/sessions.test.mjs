@@ -238,6 +238,31 @@ describe('sessions', async () => {
     assert.deepEqual((await list(server)).map((session) => session.id), [other.id]);
   });
 
+  it('are listed in pages', async (t) => {
+    const server = await start(t, sim);
+    const ids = [];
+    for (let i = 0; i < 5; ++i) ids.push((await open(server)).id);
+    const page = async (query) => (await server.fetch(`/v1/sessions${query}`)).json();
+    const first = await page('?limit=3');
+    assert.deepEqual(first.data.map((session) => session.id), ids.slice(0, 3));
+    assert.equal(first.has_more, true);
+    const second = await page(`?limit=3&after=${ids[2]}`);
+    assert.deepEqual(second.data.map((session) => session.id), ids.slice(3));
+    assert.equal(second.has_more, false);
+    for (const limit of ['0', '501', 'x', '']) {
+      assert.equal((await refused(await server.fetch(`/v1/sessions?limit=${limit}`), 400)).param, 'limit');
+    }
+  });
+
+  it('work without a cache, only slower', async (t) => {
+    const server = await start(t, [...sim, '--cache-ram', '0']);
+    const { id } = await open(server, { prompt: 'say something' });
+    const first = await command(server, id, 'generate', { max_tokens: 20, ignore_eos: true });
+    const second = await command(server, id, 'generate', { max_tokens: 5, ignore_eos: true });
+    assert.equal(second.usage.prompt_tokens, first.usage.prompt_tokens + 20);
+    assert.equal(second.usage.prompt_tokens_details.cached_tokens, 0);
+  });
+
   it('of others are not there', async (t) => {
     const server = await start(t, [...sim, '--api-key', 'one,two']);
     server.key = 'one';
@@ -251,6 +276,7 @@ describe('sessions', async () => {
     }
     assert.deepEqual(await list(server, bearer('two')), []);
     assert.deepEqual((await list(server, bearer('one'))).map((session) => session.id), [id]);
+    await refused(await server.fetch(`/v1/sessions?after=${id}`, bearer('two')), 404);
     assert.equal((await show(server, id, bearer('one'))).tokens, 6);
   });
 
