@@ -44,8 +44,7 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.field("promises", admission.promises_max);
   const SessionLimits& sessions = service.sessions.limits();
   json.field("sessions", sessions.sessions);
-  json.field("tenant_sessions",
-             service.keys.open() ? service.config.anonymous_sessions : service.config.tenant_sessions);
+  json.field("tenant_sessions", service.config.tenant_sessions);
   json.field("session_tokens", sessions.tokens);
   json.field("session_messages", sessions.messages);
   json.field("session_text_bytes", sessions.text_bytes_max());
