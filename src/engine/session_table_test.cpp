@@ -230,6 +230,21 @@ TEST_F(SessionTableTest, WhatNobodyUsesExpiresAndWhatIsInUseDoesNot) {
   EXPECT_EQ(table_.metrics().expired.value(), 3u);
 }
 
+TEST_F(SessionTableTest, AForkAndACancelAreUses) {
+  const SessionId forked = create(1, {1}, seconds(10));
+  const SessionId cancelled = create(1, {1}, seconds(10));
+  const SessionId seen = create(1, {1}, seconds(10));
+  now_ += seconds(9);
+  ASSERT_TRUE(table_.fork({1, 0}, forked, 0, now_));
+  ASSERT_TRUE(table_.cancel(1, cancelled, now_));
+  ASSERT_TRUE(table_.find(1, seen));
+  now_ += seconds(9);
+  table_.expire(now_);
+  EXPECT_TRUE(table_.find(1, forked));
+  EXPECT_TRUE(table_.find(1, cancelled));
+  EXPECT_FALSE(table_.find(1, seen)) << "to look at it is none";
+}
+
 TEST_F(SessionTableTest, LimitsAreSaid) {
   EXPECT_EQ(refusal(table_.create({1, 0}, {}, {std::vector<Token>(21), nullptr}, now_)), ErrorCode::context_too_long);
   const SessionId id = create(1, std::vector<Token>(19));
