@@ -43,6 +43,13 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.field("queue_wait_seconds", to_seconds(admission.queue_wait));
   json.field("tenant_requests", service.config.tenant_requests);
   json.field("promises", admission.promises_max);
+  const SessionLimits& sessions = service.sessions.limits();
+  json.field("sessions", sessions.sessions);
+  json.field("tenant_sessions", service.config.tenant_sessions);
+  json.field("session_tokens", sessions.tokens);
+  json.field("session_messages", sessions.messages);
+  json.field("session_text_bytes", sessions.text_bytes_max());
+  json.field("session_ttl_seconds", to_seconds(sessions.ttl));
   json.end_object();
 }
 
