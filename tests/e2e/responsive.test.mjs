@@ -8,8 +8,9 @@ import { demo, sim, start } from './server.mjs';
 const { describe, it } = test;
 
 for (const [name, flags] of [
-  // Small batches: a fast machine would read the whole prompt between two looks at the metrics.
-  ['demo', [...demo, '-np', '4', '-c', '5120', '-b', '16']],
+  // Small batches and impatient streams: a fast machine reads the whole prompt while a stream may wait for it, or
+  // between two looks at the metrics.
+  ['demo', [...demo, '-np', '4', '-c', '5120', '-b', '16', '--itl-target', '5,5,5']],
   ['simulated', [...sim, '-np', '2', '-c', '400000', '-b', '512']],
 ]) {
   describe(`while the ${name} model reads a long prompt`, async () => {
