@@ -211,35 +211,6 @@ describe('a session that generates', async () => {
     assert.ok(all <= usageOf(running).prompt_tokens + fresh, `${all} prompt tokens computed`);
   });
 
-  it('may be cancelled or ended before it has begun', async () => {
-    // Much to read for the pool, which is when the other command comes.
-    const body = JSON.stringify({ ...endless, max_tokens: 20, metadata: 'x'.repeat(12_000_000) });
-    for (const way of ['cancel', 'end']) {
-      const seen = new Set();
-      for (let i = 0; i < 5; ++i) {
-        const { id, tokens } = await open(server, { messages: [{ role: 'user', content: 'go on' }] });
-        const job = post(server, `/v1/sessions/${id}/generate`, body);
-        while ((await show(server, id)).state === 'idle');
-        const stopped = await (way === 'end' ? remove(server, id) : post(server, `/v1/sessions/${id}/cancel`, ''));
-        assert.equal(stopped.status, 200);
-        const response = await job;
-        const { usage } = await response.json();
-        seen.add(response.status);
-        if (way === 'end') {
-          await refused(await server.fetch(`/v1/sessions/${id}`), 404);
-        } else {
-          const said = usage?.completion_tokens > 0;
-          const now = said ? usage.prompt_tokens + usage.completion_tokens : tokens;
-          assert.equal((await show(server, id)).tokens, now);
-        }
-      }
-      const early = way === 'end' ? 404 : 409;
-      assert.ok(seen.has(early), `${way} came too late, always: ${[...seen]}`);
-      seen.delete(early);
-      assert.ok([...seen].every((status) => status === 200), `${[...seen]}`);
-    }
-  });
-
   it('ends with its session', async () => {
     const { id, running } = await speaking(server);
     const gone = await remove(server, id);
