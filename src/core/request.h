@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "core/adapter_set.h"
 #include "core/sampling.h"
 #include "core/types.h"
 
@@ -27,6 +28,7 @@ struct RequestDraft {
   bool special_pieces = false;  // render control tokens (<|im_end|> …) as text
   bool use_cache = true;        // begin with what was computed before, and keep what is computed now
   bool keep_tokens = false;     // the finished event brings the tokens that were generated
+  AdapterSetPtr adapters;       // null: the model alone
 };
 
 // What the server allows; constant after start.
@@ -54,6 +56,7 @@ struct Request {
   bool special_pieces = false;
   bool use_cache = true;
   bool keep_tokens = false;
+  AdapterSetPtr adapters;
 };
 using RequestPtr = std::shared_ptr<const Request>;
 

@@ -32,6 +32,7 @@ class Sequence {
   SlotId slot() const { return slot_; }
   TokenCount length() const { return prompt_tokens() + generated(); }
   TokenCount computed() const { return computed_; }
+  TokenCount cached() const { return cached_; }  // of the prompt, not computed for this request
   TokenCount left() const { return length() - computed_; }
   TokenCount generated() const { return static_cast<TokenCount>(generated_.size()); }
   const std::vector<Token>& generated_tokens() const { return generated_; }

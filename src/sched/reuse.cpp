@@ -28,7 +28,9 @@ const Sequence* find_running(const RunningSequences& running, RequestId id) {
 Reuse::Reuse(const ReuseConfig& config)
     : config_(config), cache_(config.cache), copy_seconds_per_byte_(kCopySecondsPerByte) {}
 
-PrefixKey Reuse::key_of(const Request& request) const { return {config_.shared_by_tenants ? 0 : request.tenant.id, 0}; }
+PrefixKey Reuse::key_of(const Request& request) const {
+  return {config_.shared_by_tenants ? 0 : request.tenant.id, id_of(request.adapters.get())};
+}
 
 // Valid until the next call.
 std::span<const Token> Reuse::tokens_of(const Sequence& sequence) {

@@ -63,6 +63,11 @@ class Reuse {
   // Keeps what was copied out. `row_seconds`: what a token would cost to compute again.
   void commit(const Batch& batch, const BatchResult& result, double row_seconds, TimePoint now);
 
+  // Nothing of this tenant is found any more, or of all where they share. Returns how many sequences there were.
+  std::size_t forget_tenant(std::uint32_t tenant) {
+    return cache_.erase_tenant(config_.shared_by_tenants ? 0 : tenant);
+  }
+
   PrefixCache::Stats cache_stats() const { return cache_.stats(); }
   // How often a request was told to wait for somebody else's prefix, so far.
   std::uint64_t waits_begun() const { return waits_begun_; }

@@ -1,6 +1,6 @@
 // Invariants kept here:
 //   one-terminal  finish() is the only maker of finished events, and a finished sequence leaves running_ at once
-//   one-writer    only this file and scheduler_slots.cpp call the changing members of Sequence
+//   one-writer    only the files of this class call the changing members of Sequence
 //   progress      each step advances somebody, or copies out what somebody waits for
 #include "sched/scheduler.h"
 
@@ -20,7 +20,8 @@ Scheduler::Scheduler(const SchedulerConfig& config)
     : config_(config),
       ledger_(config.kv),
       reuse_(config.reuse),
-      plan_(config_.targets, config.rows_max, config.kv.slots, config.dense_slots) {
+      plan_(config_.targets, config.rows_max, config.kv.slots, config.dense_slots),
+      adapter_turns_(config_.targets) {
   CHECK(config_.rows_max > 0);
 }
 
@@ -38,9 +39,13 @@ void Scheduler::cancel(RequestId id, TimePoint now) {
   }
 }
 
-void Scheduler::cancel_all(TimePoint now) {
-  while (!waiting_.empty()) finish(*waiting_.pop(), FinishReason::cancelled, now);
-  for (const auto& sequence : running_) finish(*sequence, FinishReason::cancelled, now);
+void Scheduler::cancel_all(TimePoint now) { end_all(FinishReason::cancelled, {}, now); }
+
+void Scheduler::fail_all(const Error& error, TimePoint now) { end_all(FinishReason::error, error, now); }
+
+void Scheduler::end_all(FinishReason reason, const Error& error, TimePoint now) {
+  while (!waiting_.empty()) finish(*waiting_.pop(), reason, now, error);
+  for (const auto& sequence : running_) finish(*sequence, reason, now, error);
   retire_finished(Keep::nothing);  // nobody is there to come back for it, or it is the end
 }
 
@@ -59,7 +64,12 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   announce(urgency, now);
   batch.trims.swap(to_trim_);
   to_trim_.clear();
-  close_holes(batch);
+  batch.adapters = adapter_turns_.next(running_, now);
+  if (adapter_turns_.several()) {
+    bring_sets_together(batch);
+  } else {
+    close_holes(batch);
+  }
   plan_.plan(running_, urgency, step_time_, now, batch);
   CHECK(!batch.empty(), "progress: somebody runs and nothing is to be done");
 }
@@ -108,7 +118,8 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   }
   if (batch.rows.empty()) return;
   if (result.status == DecodeStatus::ok) {
-    if (plan_.one_run()) step_time_.observe(batch.kind, plan_.size(), result.compute);
+    const Duration took = adapter_turns_.computed(result.compute, batch.predicted);
+    if (plan_.one_run()) step_time_.observe(batch.kind, plan_.size(), took);
     commit_parts(batch, result);
   } else if (result.status != DecodeStatus::aborted) {
     const Error error{ErrorCode::model_failure, "the model failed to compute this request", ""};
