@@ -2,22 +2,36 @@
 
 #include "model/llama_chat_template.h"
 #include "model/llama_model.h"
+#include "model/llama_source.h"
 #include "model/llama_tokenizer.h"
 
 namespace chasqui {
 namespace {
 
-Result<LoadedModel> load_parts(Result<WeightsPtr> weights, const LoadOptions& options) {
+using Load = std::function<Result<WeightsPtr>(const WeightsOptions&)>;
+
+Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
+  Result<WeightsPtr> weights = load(options.weights);
   if (!weights) return weights.error();
-  auto chat_template = LlamaChatTemplate::make(*weights, options.chat_template);
+  // What tokenizes has to go on while the weights are freed.
+  WeightsOptions words_only = options.weights;
+  words_only.vocabulary_only = true;
+  words_only.adapters.clear();
+  Result<WeightsPtr> vocabulary = options.sleeps ? load(words_only) : weights;
+  if (!vocabulary) return vocabulary.error();
+  auto chat_template = LlamaChatTemplate::make(*vocabulary, options.chat_template);
   if (!chat_template) return chat_template.error();
   LoadedModel loaded;
   loaded.info = (*weights)->info();
   loaded.info.chat_template = (*chat_template)->source();
-  loaded.tokenizer = std::make_shared<LlamaTokenizer>(*weights);
+  loaded.tokenizer = std::make_shared<LlamaTokenizer>(*vocabulary);
   loaded.chat_template = std::move(*chat_template);
-  loaded.make = [weights = *weights](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
-    auto model = LlamaModel::make(weights, config);
+  const auto again = [load, how = options.weights] { return load(how); };
+  const auto source = std::make_shared<LlamaSource>(again, *weights);
+  loaded.make = [source](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
+    auto weights = source->weights();
+    if (!weights) return weights.error();
+    auto model = LlamaModel::make(std::move(*weights), config);
     if (!model) return model.error();
     return std::unique_ptr<Model>(std::move(*model));
   };
@@ -27,14 +41,15 @@ Result<LoadedModel> load_parts(Result<WeightsPtr> weights, const LoadOptions& op
 }  // namespace
 
 Result<LoadedModel> load_llama(const std::string& path, const LoadOptions& options) {
-  return load_parts(LlamaWeights::from_file(path, options.weights), options);
+  return load_parts([path](const WeightsOptions& how) { return LlamaWeights::from_file(path, how); }, options);
 }
 
 Result<LoadedModel> load_llama(std::span<const std::byte> gguf, const std::string& name, const LoadOptions& options) {
-  return load_parts(LlamaWeights::from_memory(gguf, name, options.weights), options);
+  return load_parts([gguf, name](const WeightsOptions& how) { return LlamaWeights::from_memory(gguf, name, how); },
+                    options);
 }
 
-LoadedModel load_sim(const SimOptions& options) {
+LoadedModel load_sim(const SimOptions& options, const std::vector<AdapterFile>& adapters) {
   auto tokenizer = std::make_shared<SimTokenizer>();
   LoadedModel loaded;
   loaded.info.name = "sim";
@@ -46,6 +61,10 @@ LoadedModel load_sim(const SimOptions& options) {
   loaded.info.vocabulary = tokenizer->vocabulary();
   loaded.info.eos = SimTokenizer::kImEnd;
   loaded.info.eos_text = tokenizer->special_piece(SimTokenizer::kImEnd);
+  for (const AdapterFile& file : adapters) {
+    const std::uint64_t contents = std::hash<std::string>()(file.name);
+    loaded.info.adapters.push_back({file.name, file.path, file.scale, contents, {}, {}});
+  }
   loaded.tokenizer = tokenizer;
   loaded.chat_template = std::make_shared<SimChatTemplate>();
   loaded.info.chat_template = loaded.chat_template->source();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "model/chat_template.h"
@@ -28,6 +29,7 @@ struct LoadedModel {
 
 struct LoadOptions {
   WeightsOptions weights;
+  bool sleeps = false;        // the weights can be freed while what does without them goes on
   std::string chat_template;  // source that replaces the model's own
 };
 
@@ -35,6 +37,7 @@ struct LoadOptions {
 Result<LoadedModel> load_llama(const std::string& path, const LoadOptions& options = {});
 Result<LoadedModel> load_llama(std::span<const std::byte> gguf, const std::string& name,
                                const LoadOptions& options = {});
-LoadedModel load_sim(const SimOptions& options = {});
+// Adapters change what it says; their files are not read.
+LoadedModel load_sim(const SimOptions& options = {}, const std::vector<AdapterFile>& adapters = {});
 
 }  // namespace chasqui

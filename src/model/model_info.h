@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/types.h"
 
@@ -20,6 +21,16 @@ struct RecommendedSampling {
   std::optional<float> repeat_penalty;
 
   bool empty() const { return !temperature && !top_k && !top_p && !min_p && !repeat_last_n && !repeat_penalty; }
+};
+
+// A LoRA adapter that was loaded with the model; others refer to it by its place in the list.
+struct AdapterInfo {
+  std::string name;            // what clients ask for; unique
+  std::string path;            // of its file
+  float scale = 1;             // where nobody says
+  std::uint64_t contents = 0;  // a hash of the file, the same after a restart
+  std::string task_name;       // what its author says about it, if anything
+  std::string prompt_prefix;
 };
 
 struct ModelInfo {
@@ -52,6 +63,7 @@ struct ModelInfo {
   bool encoder = false;           // needs an encoder pass, which Chasqui does not do
 
   RecommendedSampling sampling;
+  std::vector<AdapterInfo> adapters;
 
   // Prefixes of a sequence can be kept, whatever their length.
   bool trims_anywhere() const { return !recurrent && !hybrid; }
