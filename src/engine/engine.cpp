@@ -10,6 +10,7 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   out.kv = {shape.slots, shape.cells, shape.cells_per_slot, shape.unified};
   out.rows_max = shape.rows_max;
   out.dense_slots = shape.dense_slots;
+  out.exchanges = shape.cuts_snapshots;
   out.reuse = config.reuse;
   out.reuse.cache.cut_anywhere = shape.cuts_snapshots;
   out.targets = config.targets;
@@ -28,16 +29,19 @@ Engine::Engine(const EngineConfig& config, std::unique_ptr<Model> model, std::sh
     : config_(config),
       shape_(model->shape()),
       in_flight_max_(static_cast<std::size_t>(shape_.slots) + config.waiting_max),
+      slots_(shape_.slots),
       outbox_(static_cast<std::size_t>(shape_.slots) * kOutboxEventsPerSlot, [&wakeup] { wakeup.signal(); }) {
   metrics_.kv_cells_total.set(shape_.cells);
   metrics_.kv_slots_total.set(shape_.slots);
+  metrics_.name_adapters(config.adapters);
   Worker::Parts parts;
   parts.scheduler = scheduler_config(config, shape_);
   parts.model = std::move(model);
   parts.tokenizer = std::move(tokenizer);
+  parts.sleep_after = config.sleep_after;
   // Each request in flight posts at most one submit and one cancel; the rest is for drain and late cancels.
   parts.inbox_max = 2 * in_flight_max_ + 16;
-  worker_ = std::make_unique<Worker>(std::move(parts), clock, outbox_, load_, metrics_);
+  worker_ = std::make_unique<Worker>(std::move(parts), clock, outbox_, load_, slots_, metrics_);
 }
 
 Engine::~Engine() {
@@ -62,6 +66,13 @@ Result<void> Engine::submit(RequestPtr request) {
 
 void Engine::cancel(RequestId id) {
   if (!worker_->cancel(id)) log_warning("a cancel was lost: the inbox is full", {{"request", id.value}});
+}
+
+std::size_t Engine::forget(std::uint32_t tenant) {
+  const auto count = std::make_shared<std::atomic<std::int64_t>>(-1);
+  if (!worker_->post(ForgetCommand{tenant, count})) return 0;
+  count->wait(-1);
+  return static_cast<std::size_t>(count->load());
 }
 
 bool Engine::alive(TimePoint now) const {

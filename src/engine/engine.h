@@ -27,6 +27,8 @@ struct EngineConfig {
   ReuseConfig reuse;              // cut_anywhere comes from the model
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
+  std::vector<std::string> adapters;   // names, for metrics
+  Duration sleep_after{};              // without work the model is put to sleep; zero: never
   Duration stuck_after = seconds(30);  // a step that takes longer means that the worker hangs
 };
 
@@ -55,12 +57,20 @@ class Engine {
   // The worker sleeps, or has moved lately.
   bool alive(TimePoint now) const;
 
+  // Any thread but the workers': forgets what was computed for a tenant, or for all where they share it, and returns of
+  // how many sequences. Waits for the end of a step.
+  std::size_t forget(std::uint32_t tenant);
+  // The model sleeps, see EngineConfig::sleep_after.
+  bool sleeping() const { return worker_->asleep(); }
+
   // One reader thread. Replaces the content of `events` by everything that happened since the last call.
   void take_events(std::vector<Event>& events);
 
   // How busy the worker was after its last step. Any thread.
   Load load() const { return load_.read(); }
   const ModelShape& shape() const { return shape_; }
+  // Who has which slot. Any thread.
+  const SlotBoard& slots() const { return slots_; }
   EngineMetrics& metrics() { return metrics_; }
 
  private:
@@ -70,6 +80,7 @@ class Engine {
 
   EngineMetrics metrics_;
   LoadBoard load_;
+  SlotBoard slots_;
   Mailbox<Event> outbox_;
   std::atomic<std::uint64_t> next_id_{1};
   std::atomic<std::size_t> in_flight_{0};

@@ -16,6 +16,7 @@
 #include "core/fake_requests.h"
 #include "engine/engine.h"
 #include "model/sim_model.h"
+#include "model/sleepy_model.h"
 
 namespace chasqui {
 
@@ -138,6 +139,14 @@ class FakeClient {
 
  private:
   std::unique_ptr<Model> make_model() {
+    if (config_.engine.sleep_after == Duration::zero()) return make_sim();
+    return std::move(*SleepyModel::start([this]() -> Result<std::unique_ptr<Model>> {
+      if (broken) return Error{ErrorCode::invalid_request, "the file has gone", ""};
+      return make_sim();
+    }));
+  }
+
+  std::unique_ptr<Model> make_sim() {
     SimOptions options;
     options.spend = [gate = config_.gate, clock = config_.clock](Duration) {
       if (gate != nullptr) gate->pass();
@@ -173,6 +182,7 @@ class FakeClient {
   std::size_t events_ = 0;
 
  public:
+  std::atomic<bool> broken{false};  // a model that sleeps cannot be made again
   Wakeup wakeup;
   Engine engine;  // last: its worker uses everything above
 };
@@ -194,6 +204,7 @@ inline AloneAnswer answer_alone(const Request& request) {
 
   AloneAnswer answer;
   Batch batch;
+  batch.adapters = request.adapters.get();
   for (const Token token : request.prompt) {
     batch.rows.push_back({token, static_cast<TokenCount>(batch.rows.size()), SlotId{0}, false});
   }

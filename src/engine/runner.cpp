@@ -36,7 +36,9 @@ void Runner::prepare(const Batch& batch, BatchResult& result) {
     }
     result.restoring = clock_.now() - started;
   }
-  for (const SlotMove& move : batch.moves) model_.move(move.from, move.to);
+  for (const SlotMove& move : batch.moves) {
+    move.exchange ? model_.exchange(move.from, move.to) : model_.move(move.from, move.to);
+  }
 }
 
 void Runner::sample(const BatchPart& part, Sample& out) {
