@@ -78,7 +78,8 @@ std::string props_body(const Service& service) {
   json.field("bos_token", info.bos_text);
   json.field("eos_token", info.eos_text);
   json.field("build_info", "chasqui-" + service.config.version);
-  json.field("is_sleeping", false);
+  json.field("is_sleeping", service.engine.sleeping());
+  json.field("endpoint_slots", service.config.show_slots);
   json.key("kv");
   json.begin_object();
   json.field("layout", shape.unified ? "unified" : "stream");
@@ -87,6 +88,10 @@ std::string props_body(const Service& service) {
   json.field("trims_anywhere", info.trims_anywhere());
   json.field("cuts_snapshots", shape.cuts_snapshots);
   json.end_object();
+  json.key("lora");
+  json.begin_array();
+  for (const AdapterInfo& adapter : service.adapters.adapters()) json.string(adapter.name);
+  json.end_array();
   json.key("limits");
   write_limits(json, service);
   json.end_object();
@@ -118,6 +123,15 @@ std::string models_body(const Service& service) {
   json.field("ftype", info.format);
   json.end_object();
   json.end_object();
+  for (const AdapterInfo& adapter : service.adapters.adapters()) {
+    json.begin_object();
+    json.field("id", service.config.model_name + ":" + adapter.name);
+    json.field("object", "model");
+    json.field("created", service.clock.unix_seconds());
+    json.field("owned_by", "chasqui");
+    json.field("parent", service.config.model_name);
+    json.end_object();
+  }
   json.end_array();
   json.end_object();
   return out;

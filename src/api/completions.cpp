@@ -1,5 +1,6 @@
 #include "api/completions.h"
 
+#include "api/adapter_fields.h"
 #include "api/openai_body.h"
 #include "api/openai_json.h"
 #include "api/prompt.h"
@@ -78,6 +79,7 @@ Result<Answer> prepare_generate(const Service& service, const Caller& caller, co
   draft.sampling.min_p = 0;
   draft.max_tokens = 64;
   read_common_fields(caller, fields, draft);
+  read_adapters(service.adapters, service.config.model_name, fields, draft);
   if (const auto penalty = fields.number("rep_penalty")) draft.sampling.repeat_penalty = static_cast<float>(*penalty);
   const bool stream = fields.boolean("stream").value_or(true);
   const auto prompt = fields.string("prompt");

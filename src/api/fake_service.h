@@ -38,8 +38,9 @@ struct FakeService {
   Admission admission{AdmissionConfig{}};
   FingerprintMaker fingerprints;
   SessionTable sessions{{.tokens = engine.shape().cells_per_slot - 1}, *model.tokenizer};
-  Service service{config, model, limits,    metrics,      clock,   loop,    offload,
-                  engine, keys,  admission, fingerprints, streams, sessions};
+  AdapterShelf adapters{model.info.adapters, true};
+  Service service{config, model, limits,    metrics,      clock,   loop,     offload,
+                  engine, keys,  admission, fingerprints, streams, sessions, adapters};
 };
 
 }  // namespace chasqui

@@ -25,11 +25,16 @@ void StreamHub::cancel(RequestId request) {
   engine_.cancel(request);
 }
 
+RequestPtr StreamHub::request_of(RequestId id) const {
+  const auto found = open_.find(id);
+  return found != open_.end() ? found->second->request_ : nullptr;
+}
+
 Result<std::unique_ptr<Generation>> Generation::start(StreamHub& hub, RequestPtr request, Permit permit) {
   const RequestId id = request->id;
-  if (auto submitted = hub.engine_.submit(std::move(request)); !submitted) return submitted.error();
+  if (auto submitted = hub.engine_.submit(request); !submitted) return submitted.error();
   // No event can be missed in between: deliver() runs on this thread.
-  std::unique_ptr<Generation> generation(new Generation(hub, id, std::move(permit)));
+  std::unique_ptr<Generation> generation(new Generation(hub, std::move(request), std::move(permit)));
   hub.open_.emplace(id, generation.get());
   return generation;
 }

@@ -32,6 +32,8 @@ class StreamHub {
   void on_finished(std::function<void(const Event&)> watcher) { watcher_ = std::move(watcher); }
   // For a client that asks for it and waits for the end all the same: its finished event says so.
   void cancel(RequestId request);
+  // Null when nobody reads its answer.
+  RequestPtr request_of(RequestId id) const;
 
  private:
   friend class Generation;
@@ -64,12 +66,13 @@ class Generation {
 
  private:
   friend class StreamHub;
-  Generation(StreamHub& hub, RequestId id, Permit permit)
-      : hub_(hub), id_(id), permit_(std::move(permit)), signal_(hub.loop_) {}
+  Generation(StreamHub& hub, RequestPtr request, Permit permit)
+      : hub_(hub), request_(std::move(request)), id_(request_->id), permit_(std::move(permit)), signal_(hub.loop_) {}
 
   void receive(Event event);
 
   StreamHub& hub_;
+  const RequestPtr request_;
   const RequestId id_;
   Permit permit_;
   net::EventSignal signal_;

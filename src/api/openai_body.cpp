@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/adapter_fields.h"
 #include "api/generation_fields.h"
 #include "base/random_id.h"
 
@@ -19,8 +20,9 @@ OpenAiBody read_openai_body(const Service& service, const Caller& caller, Fields
   OpenAiBody out;
   out.draft = std::move(draft);
   read_common_fields(caller, fields, out.draft);
-  refuse_unsupported(
-      fields, {"logprobs", "top_logprobs", "n_probs", "grammar", "json_schema", "echo", "suffix", "functions", "lora"});
+  read_adapters(service.adapters, service.config.model_name, fields, out.draft);
+  refuse_unsupported(fields,
+                     {"logprobs", "top_logprobs", "n_probs", "grammar", "json_schema", "echo", "suffix", "functions"});
   for (const std::string_view name : {"n", "best_of"}) {
     if (fields.integer(name).value_or(1) != 1) fields.refuse(name, "1: this version gives one answer to a request");
   }

@@ -112,6 +112,7 @@ RequestDraft new_draft(const Service& service, const Caller& caller) {
   RequestDraft draft;
   draft.sampling = default_sampling(service.model.info);
   draft.use_cache = service.config.cache_prompt;
+  draft.adapters = service.adapters.standing();
   draft.tenant = caller.tenant;
   draft.service_class = caller.service_class;
   return draft;

@@ -1,9 +1,11 @@
 #include "api/routes.h"
 
+#include "api/adapters.h"
 #include "api/admin.h"
 #include "api/completions.h"
 #include "api/errors.h"
 #include "api/sessions.h"
+#include "api/slots.h"
 #include "api/text_tools.h"
 
 namespace chasqui {
@@ -63,6 +65,10 @@ const Route kRoutes[] = {
     {HttpMethod::get, "/ready", Access::open, &handle_ready},
     {HttpMethod::get, "/metrics", Access::key, &handle_metrics},
     {HttpMethod::get, "/props", Access::key, &handle_props},
+    {HttpMethod::get, "/lora-adapters", Access::key, &handle_adapters},
+    {HttpMethod::post, "/lora-adapters", Access::key, &handle_set_adapters},
+    {HttpMethod::get, "/slots", Access::key, &handle_slots},
+    {HttpMethod::post, "/slots/{id}", Access::key, &handle_slot_action},
     {HttpMethod::get, "/models", Access::key, &handle_models},
     {HttpMethod::get, "/v1/models", Access::key, &handle_models},
     {HttpMethod::post, "/v1/chat/completions", Access::key, &chat},

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "core/request.h"
+#include "engine/adapter_shelf.h"
 #include "engine/admission.h"
 #include "engine/engine.h"
 #include "engine/session_table.h"
@@ -27,6 +28,8 @@ struct ServiceConfig {
   std::size_t tenant_sessions = 256;    // open at once of one tenant; 0: no limit but that of all
   std::size_t anonymous_sessions = 0;   // … of everybody together when there are no keys
   bool cache_prompt = true;             // where a request does not say
+  bool cache_shared = false;            // between tenants
+  bool show_slots = true;               // GET /slots
   std::size_t cache_bytes = 0;          // of snapshots; shown in /props
   Duration ping_every = seconds(5);     // silence after which a stream gets a comment
   std::size_t unread_max = 256 * 1024;  // bytes that may wait for a client that does not read
@@ -48,6 +51,7 @@ struct Service {
   const FingerprintMaker& fingerprints;
   StreamHub& streams;
   SessionTable& sessions;
+  AdapterShelf& adapters;
 };
 
 }  // namespace chasqui

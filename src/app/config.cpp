@@ -361,6 +361,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   CLI::App* bench = add_bench_command(app, bench_config);
   CLI::App* version = app.add_subcommand("version", "Print the version");
   add_model_options(*serve, config);
+  add_adapter_options(*serve, config.adapters);
   add_context_options(*serve, config);
   add_cache_options(*serve, config);
   add_session_options(*serve, config);
@@ -368,6 +369,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   add_scheduling_options(*serve, config);
   add_limit_options(*serve, config);
   add_log_options(*serve, config);
+  add_operation_options(*serve, config.operation);
   SimulateConfig simulation;
   CLI::App* simulate = add_simulate(app, simulation);
 

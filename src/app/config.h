@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "app/adapter_flags.h"
 #include "app/bench_command.h"
+#include "app/operation_flags.h"
 #include "app/simulate_command.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -26,6 +28,8 @@ struct ServeConfig {
   std::string model_path;  // empty: the built-in demo model
   std::string alias;       // empty: the model's own name
   std::string chat_template_file;
+  AdapterFlags adapters;
+  OperationFlags operation;
   std::int32_t gpu_layers = -1;
   bool use_mmap = true;
   bool use_mlock = false;

@@ -18,6 +18,7 @@
 #include "app/capacity.h"
 #include "app/key_reload.h"
 #include "app/session_sweep.h"
+#include "model/sleepy_model.h"
 #include "net/http_server.h"
 #include "net/wakeup_listener.h"
 
@@ -34,6 +35,10 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   options.weights.gpu_layers = config.gpu_layers;
   options.weights.mmap = config.use_mmap;
   options.weights.mlock = config.use_mlock;
+  options.sleeps = config.operation.sleep_after > Duration::zero();
+  auto adapters = adapter_files(config.adapters);
+  if (!adapters) return adapters.error();
+  options.weights.adapters = std::move(*adapters);
   if (!config.chat_template_file.empty()) {
     std::ifstream file(config.chat_template_file);
     if (!file) {
@@ -45,13 +50,13 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
 }
 
 Result<LoadedModel> load(const ServeConfig& config) {
-  if (config.engine == EngineKind::sim) {
-    SimOptions options;
-    options.spend = [](Duration time) { std::this_thread::sleep_for(time); };
-    return load_sim(options);
-  }
   auto options = load_options(config);
   if (!options) return options.error();
+  if (config.engine == EngineKind::sim) {
+    SimOptions sim;
+    sim.spend = [](Duration time) { std::this_thread::sleep_for(time); };
+    return load_sim(sim, options->weights.adapters);
+  }
   if (!config.model_path.empty()) return load_llama(config.model_path, *options);
   return load_llama(demo_model(), "chasqui-demo", *options);
 }
@@ -142,11 +147,13 @@ ReuseConfig reuse_config(const ServeConfig& config) {
   return out;
 }
 
-EngineConfig engine_config(const ServeConfig& config, const ModelShape& shape) {
+EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape) {
   EngineConfig out;
+  for (const AdapterInfo& adapter : model.adapters) out.adapters.push_back(adapter.name);
   out.reuse = reuse_config(config);
   out.targets = config.targets;
   out.policy = config.policy;
+  out.sleep_after = config.operation.sleep_after;
   // Admission refuses first. A request that was cancelled gives its permit back a step before the engine is rid of it,
   // hence the room.
   out.waiting_max = config.queue_requests + 2 * static_cast<std::size_t>(shape.slots) + 64;
@@ -158,6 +165,8 @@ ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model
   out.model_name = config.alias.empty() ? model.info.name : config.alias;
   out.version = CHASQUI_VERSION;
   out.cache_prompt = config.cache_prompt;
+  out.cache_shared = config.cache_shared;
+  out.show_slots = config.operation.show_slots;
   out.cache_bytes = reuse_config(config).cache.bytes;
   out.http.write_time = config.write_timeout;
   out.tenant_requests = config.tenant_requests.value_or(out.tenant_requests);
@@ -219,14 +228,15 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
   Admission admission(admission_config(config, context->shape()));
   SessionTable sessions(session_limits(config, context->shape()), *model.tokenizer);
   const FingerprintMaker fingerprints;
-  const EngineConfig engine_settings = engine_config(config, context->shape());
+  const EngineConfig engine_settings = engine_config(config, model.info, context->shape());
   Engine engine(engine_settings, std::move(context), model.tokenizer, clock, wakeup);
   StreamHub streams(engine, loop, settings.unread_max);
+  AdapterShelf adapters(model.info.adapters, config.adapters.apply);
   streams.on_finished([&](const Event& event) { sessions.finished(event, clock.now()); });
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
   net::OffloadPool offload(loop);
-  Service service{settings, model, limits,    metrics,      clock,   loop,    offload,
-                  engine,   keys,  admission, fingerprints, streams, sessions};
+  Service service{settings, model, limits,    metrics,      clock,   loop,     offload,
+                  engine,   keys,  admission, fingerprints, streams, sessions, adapters};
   net::Router router(&http_error);
   add_routes(router, service);
   net::HttpServer server(loop, router, settings.http);
@@ -271,7 +281,8 @@ int serve(const ServeConfig& config) {
     return fail(invalid_field("--ctx-size", "--ctx-size " + std::to_string(capacity.cells) + " is too little for " +
                                                 std::to_string(capacity.slots) + " slots: see --parallel"));
   }
-  auto context = model->make(capacity);
+  const auto make = [&make_context = model->make, capacity] { return make_context(capacity); };
+  auto context = config.operation.sleep_after > Duration::zero() ? SleepyModel::start(make) : make();
   if (!context) return fail(context.error());
   return run(config, *model, std::move(*context), keys);
 }
