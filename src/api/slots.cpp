@@ -138,8 +138,9 @@ net::Awaitable<void> handle_slot_action(Service& service, net::HttpExchange& exc
   }
   // Waits for the worker to end its step.
   auto work = [&service, tenant = caller->tenant.id] { return service.engine.forget(tenant); };
-  const std::size_t erased = co_await service.offload.run(std::move(work));
-  net::HttpResponse response = erased_body(id, erased);
+  Result<std::size_t> erased = co_await service.offload.run(std::move(work));
+  net::HttpResponse response = http_error(503, "the server is shutting down");
+  if (erased) response = erased_body(id, *erased);
   co_await exchange.respond(std::move(response));
 }
 

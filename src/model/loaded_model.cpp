@@ -29,9 +29,9 @@ Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
   const auto again = [load, how = options.weights] { return load(how); };
   const auto source = std::make_shared<LlamaSource>(again, *weights);
   loaded.make = [source](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
-    auto weights = source->weights();
-    if (!weights) return weights.error();
-    auto model = LlamaModel::make(std::move(*weights), config);
+    auto shared = source->weights();
+    if (!shared) return shared.error();
+    auto model = LlamaModel::make(std::move(*shared), config);
     if (!model) return model.error();
     return std::unique_ptr<Model>(std::move(*model));
   };
