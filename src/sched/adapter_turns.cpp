@@ -5,8 +5,9 @@
 namespace chasqui {
 namespace {
 
-// A turn is at least so many times what it takes to begin it: a ninth of the time is lost at most.
-constexpr int kSwitchesPerTurn = 8;
+// A turn is at least so many times what it takes to begin it, which is part of it: a quarter of the time is lost at
+// most.
+constexpr int kSwitchesPerTurn = 4;
 // Weight of the newest change; and one that the system interrupted counts as at most so many times the usual.
 constexpr double kNewest = 0.25;
 constexpr int kSurprise = 4;
@@ -47,11 +48,11 @@ const AdapterSet* AdapterTurns::next(const RunningSequences& running, TimePoint 
 
 Duration AdapterTurns::computed(Duration took, Duration predicted) {
   if (!switched_ || predicted <= Duration::zero()) return took;
-  Duration more = std::max(took - predicted, Duration::zero());
+  // Less than nothing, at times: what disturbs steps makes them longer and shorter than predicted.
+  Duration more = took - predicted;
   if (switch_time_ > Duration::zero()) more = std::min(more, kSurprise * switch_time_);
-  const bool first = switch_time_ == Duration::zero();
-  const auto step = std::chrono::duration_cast<Duration>(kNewest * (more - switch_time_));
-  switch_time_ = first ? more : switch_time_ + step;
+  switch_time_ += std::chrono::duration_cast<Duration>(kNewest * (more - switch_time_));
+  switch_time_ = std::max(switch_time_, Duration::zero());
   return std::max(took - switch_time_, took / 2);
 }
 

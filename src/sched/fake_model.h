@@ -247,6 +247,7 @@ class FakeModel {
     expect(empty || !ended_.contains(at(move.from).owner), "a move of a request that has ended");
     expect(at(move.to).history.empty(), "a move into a slot that is not empty");
     expect(move.to < move.from || !decodes(at(move.from)), "a decoding request moves away from the others");
+    if (empty) missing_.insert(move.to);
     at(move.to) = std::move(at(move.from));
     at(move.from) = Slot{};
   }
@@ -256,11 +257,13 @@ class FakeModel {
     if (!exists(move.from) || !exists(move.to)) return expect(false, "an exchange with a slot that does not exist");
     const bool from_missing = missing_.erase(move.from) > 0;
     const bool to_missing = missing_.erase(move.to) > 0;
-    expect(!from_missing && !at(move.from).history.empty(), "an exchange of nothing");
+    expect(from_missing || !at(move.from).history.empty(), "an exchange of nothing");
     expect(to_missing || !at(move.to).history.empty(), "an exchange with an empty slot");
-    expect(decodes(at(move.from)) && move.to < move.from, "an exchange that does not bring a decoding request down");
+    expect(from_missing || decodes(at(move.from)), "an exchange for the sake of a prompt");
+    expect(move.to < move.from, "an exchange that does not bring a decoding request down");
     std::swap(at(move.to), at(move.from));
     if (to_missing) missing_.insert(move.from);
+    if (from_missing) missing_.insert(move.to);
   }
 
   void check(const Batch& batch) {

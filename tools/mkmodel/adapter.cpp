@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kRank = 4;
 // Of what is added to a weight, over the weight of a random model of that width.
-constexpr float kStrength = 0.5f;
+constexpr float kStrength = 1.0f;
 // The matrices of each layer that adapters usually change.
 constexpr std::array<const char*, 3> kMatrices = {"attn_q.weight", "attn_v.weight", "ffn_down.weight"};
 
