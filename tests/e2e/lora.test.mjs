@@ -105,20 +105,19 @@ describe('adapters of a model', async () => {
     const sayAll = async (list) => new Map(await Promise.all(list.map(async ([lora, question]) =>
       [JSON.stringify([lora, question]), (await answer(server, question, { ...fields, lora })).text])));
     const alone = new Map();
-    const inCompany = new Map();
     for (const lora of sets) {
-      const asked = questions.map((question) => [lora, question]);
-      for (const each of asked) for (const [key, text] of await sayAll([each])) alone.set(key, text);
-      for (const [key, text] of await sayAll(asked)) inCompany.set(key, text);
+      for (const question of questions) for (const [key, text] of await sayAll([[lora, question]])) alone.set(key, text);
     }
     const before = await server.metrics();
     const mixed = await sayAll(sets.flatMap((lora) => questions.map((question) => [lora, question])));
     assert.equal(mixed.size, 24);
     // Where two tokens are equally likely to the last digits, which a random adapter often finds, the number of rows in a
-    // batch decides. That is so without other sets, too, and those questions say nothing here.
-    const clear = [...mixed.keys()].filter((key) => alone.get(key) === inCompany.get(key));
-    assert.ok(clear.length >= 16, `${clear.length} of 24`);
-    for (const key of clear) assert.equal(mixed.get(key), alone.get(key), key);
+    // batch decides, without other sets, too. The model alone is never in doubt here, and a set that was applied to the
+    // wrong rows would spoil most answers. The simulated model, below, is exact.
+    const other = [...mixed.keys()].filter((key) => mixed.get(key) !== alone.get(key));
+    assert.ok(other.length <= 4, `${other.length} of 24 are not the same: ${other}`);
+    assert.deepEqual(other.filter((key) => key.startsWith('[[]')), []);
+    assert.ok(new Set(alone.values()).size >= 20, 'the sets give different answers');
     const after = await server.idle();
     for (const adapter of ['none', 'one', 'second']) {
       const steps = after.value('chasqui_adapter_steps_total', { adapter }) -
