@@ -101,7 +101,7 @@ describe('adapters of a model', async () => {
 
   it('answer the same under a mixed load as alone', async () => {
     const sets = [[], 'one', 'second'];
-    const fields = { max_tokens: 10, cache_prompt: false };
+    const fields = { max_tokens: 16, cache_prompt: false };
     const sayAll = async (list) => new Map(await Promise.all(list.map(async ([lora, question]) =>
       [JSON.stringify([lora, question]), (await answer(server, question, { ...fields, lora })).text])));
     const alone = new Map();
@@ -117,7 +117,7 @@ describe('adapters of a model', async () => {
     const other = [...mixed.keys()].filter((key) => mixed.get(key) !== alone.get(key));
     assert.ok(other.length <= 4, `${other.length} of 24 are not the same: ${other}`);
     assert.deepEqual(other.filter((key) => key.startsWith('[[]')), []);
-    assert.ok(new Set(alone.values()).size >= 20, 'the sets give different answers');
+    assert.ok(new Set(alone.values()).size >= 16, 'the sets give different answers');
     const after = await server.idle();
     for (const adapter of ['none', 'one', 'second']) {
       const steps = after.value('chasqui_adapter_steps_total', { adapter }) -
