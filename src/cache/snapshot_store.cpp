@@ -79,6 +79,7 @@ void SnapshotStore::written(std::uint64_t file) {
   Entry& entry = entries_.at(file);
   CHECK(entry.state == State::writing);
   entry.state = State::there;
+  --writing_;
   RadixTree& tree = shelves_.try_emplace(entry.key).first->second;
   tree.insert(std::exchange(entry.tokens, {}), EntryId{file});
   touch(file);
@@ -118,6 +119,7 @@ void SnapshotStore::add(std::uint64_t file, Entry entry) {
   order_.emplace(entry.used, file);
   bytes_ += entry.bytes;
   foreign_ += entry.state == State::foreign ? 1 : 0;
+  writing_ += entry.state == State::writing ? 1 : 0;
   CHECK(entries_.emplace(file, std::move(entry)).second, "a file is there twice");
 }
 
@@ -133,6 +135,7 @@ void SnapshotStore::remove(std::uint64_t file) {
   order_.erase(entry.used);
   bytes_ -= entry.bytes;
   foreign_ -= entry.state == State::foreign ? 1 : 0;
+  writing_ -= entry.state == State::writing ? 1 : 0;
   entries_.erase(found);
   removals_.push_back(file);
 }
@@ -144,7 +147,7 @@ void SnapshotStore::take_removals(std::vector<std::uint64_t>& files) {
 
 SnapshotStore::Stats SnapshotStore::stats() const {
   Stats stats;
-  stats.files = entries_.size();
+  stats.files = entries_.size() - writing_;
   stats.bytes = bytes_;
   stats.evictions = evictions_;
   stats.foreign = foreign_;
@@ -170,6 +173,7 @@ bool SnapshotStore::consistent() const {
     if (tree.empty() || !tree.consistent()) return false;
     shelved += tree.size();
   }
+  if (there + foreign + writing_ != entries_.size()) return false;
   return bytes == bytes_ && foreign == foreign_ && order_.size() == entries_.size() && shelved == there;
 }
 

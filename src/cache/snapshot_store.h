@@ -36,9 +36,9 @@ class SnapshotStore {
   };
 
   struct Stats {
-    std::size_t files = 0;
+    std::size_t files = 0;    // that are there
     std::size_t foreign = 0;  // … of which are of other models and settings
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0;  // what is being written included
     std::uint64_t evictions = 0;
   };
 
@@ -100,6 +100,7 @@ class SnapshotStore {
   std::vector<std::uint64_t> removals_;
   std::uint64_t bytes_ = 0;
   std::size_t foreign_ = 0;
+  std::size_t writing_ = 0;
   std::uint64_t last_used_ = 0;
   std::uint64_t last_file_ = 0;
   std::uint64_t evictions_ = 0;

@@ -46,6 +46,7 @@ void Scheduler::cancel_all(TimePoint now) {
 
 void Scheduler::next_batch(TimePoint now, Batch& batch) {
   batch.clear();
+  waits_for_disk_ = false;
   expire(now);
   if (idle()) return;
   if (reuse_.has_saves()) {
@@ -57,6 +58,11 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   reserve_next_cells(now, batch);
   start_waiting(urgency, now, batch);
   announce(urgency, now);
+  if (running_.empty()) {
+    CHECK(reuse_.disk() != nullptr && reuse_.disk()->reads(), "progress: nobody starts, and nobody knows why");
+    waits_for_disk_ = true;
+    return;
+  }
   batch.trims.swap(to_trim_);
   to_trim_.clear();
   close_holes(batch);
@@ -121,6 +127,10 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   }
   retire_finished(Keep::what_is_worth_it);
   reuse_.step_computed(running_);
+}
+
+void Scheduler::disk_done(DiskOutcome outcome, TimePoint now) {
+  reuse_.disk()->done(std::move(outcome), step_time_.prompt_row_seconds(), now);
 }
 
 void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
