@@ -184,6 +184,17 @@ void add_cache_options(CLI::App& app, ServeConfig& config) {
                "tenants share what is cached; by its speed each can tell what others have asked")
       ->envname("CHASQUI_CACHE_SHARED")
       ->group(group);
+  app.add_option("--cache-disk", config.cache_disk,
+                 "folder for what leaves the memory of --cache-ram, so that it survives a restart; this server's alone")
+      ->envname("CHASQUI_CACHE_DISK")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--cache-disk-mib", config.cache_disk_mib, "MiB of all files in the folder of --cache-disk")
+      ->envname("CHASQUI_CACHE_DISK_MIB")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
+      ->type_name("MIB")
+      ->capture_default_str()
+      ->group(group);
 }
 
 void add_door_options(CLI::App& app, ServeConfig& config) {

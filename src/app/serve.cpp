@@ -140,12 +140,30 @@ ReuseConfig reuse_config(const ServeConfig& config) {
   constexpr std::size_t kMiB = 1 << 20;
   ReuseConfig out;
   out.shared_by_tenants = config.cache_shared;
-  if (config.cache_ram < 0) {
-    out.cache.bytes = std::numeric_limits<std::size_t>::max() / 2;
-    return out;
-  }
-  out.cache.bytes = std::min(static_cast<std::size_t>(config.cache_ram) * kMiB, physical_memory() / 4);
+  out.cache.bytes = config.cache_ram < 0
+                        ? std::numeric_limits<std::size_t>::max() / 2
+                        : std::min(static_cast<std::size_t>(config.cache_ram) * kMiB, physical_memory() / 4);
+  if (config.cache_disk.empty()) return out;
+  // What waits to be written is in memory, too.
+  out.disk.emplace();
+  out.disk->bytes = static_cast<std::uint64_t>(config.cache_disk_mib) * kMiB;
+  out.disk->queue_bytes = out.cache.bytes / 4;
+  out.cache.bytes -= out.disk->queue_bytes;
   return out;
+}
+
+// Null when none is wanted. The files are in a folder in it, since that is for the server's user alone.
+Result<std::shared_ptr<SnapshotFolder>> open_disk(const ServeConfig& config, const LoadedModel& model,
+                                                  const ModelConfig& context, const ModelShape& shape) {
+  if (config.cache_disk.empty()) return std::shared_ptr<SnapshotFolder>();
+  if (config.cache_ram == 0) {
+    return invalid_field("--cache-disk", "--cache-disk needs host memory to read into: --cache-ram must not be 0");
+  }
+  const auto identity = model.identify(context, shape);
+  if (!identity) return identity.error();
+  auto folder = SnapshotFolder::open(config.cache_disk + "/snapshots", *identity);
+  if (!folder) return folder.error();
+  return std::shared_ptr<SnapshotFolder>(std::move(*folder));
 }
 
 EngineConfig engine_config(const ServeConfig& config, const ModelShape& shape) {
@@ -165,6 +183,7 @@ ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model
   out.version = CHASQUI_VERSION;
   out.cache_prompt = config.cache_prompt;
   out.cache_bytes = reuse_config(config).cache.bytes;
+  out.cache_disk_bytes = config.cache_disk.empty() ? 0 : static_cast<std::uint64_t>(config.cache_disk_mib) << 20;
   out.http.write_time = config.write_timeout;
   out.tenant_requests = config.tenant_requests.value_or(out.tenant_requests);
   out.anonymous_requests = config.tenant_requests.value_or(0);
@@ -204,7 +223,8 @@ void raise_descriptor_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files could not be raised");
 }
 
-int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Model> context, KeyRing& keys) {
+int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Model> context,
+        std::shared_ptr<SnapshotFolder> disk, KeyRing& keys) {
   const RealClock clock;
   Wakeup wakeup(config.wakeup);
   MetricsPage metrics;
@@ -214,7 +234,8 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
   const ServiceConfig settings = service_config(config, model);
   Admission admission(admission_config(config, context->shape()));
   const FingerprintMaker fingerprints;
-  const EngineConfig engine_settings = engine_config(config, context->shape());
+  EngineConfig engine_settings = engine_config(config, context->shape());
+  engine_settings.disk = std::move(disk);
   Engine engine(engine_settings, std::move(context), model.tokenizer, clock, wakeup);
   StreamHub streams(engine, loop, settings.unread_max);
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
@@ -265,7 +286,9 @@ int serve(const ServeConfig& config) {
   }
   auto context = model->make(capacity);
   if (!context) return fail(context.error());
-  return run(config, *model, std::move(*context), keys);
+  auto disk = open_disk(config, *model, capacity, (*context)->shape());
+  if (!disk) return fail(disk.error());
+  return run(config, *model, std::move(*context), std::move(*disk), keys);
 }
 
 }  // namespace chasqui
