@@ -1,10 +1,12 @@
 #include "cache/snapshot_file.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <random>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/checksum.h"
@@ -202,6 +204,25 @@ TEST_F(HostileNumbers, AreRefusedBeforeAnythingIsMadeForThem) {
   EXPECT_EQ(refusal_with<std::uint64_t>(16, std::uint64_t{0} - kHeadBytes - 80), ErrorCode::too_large);
 }
 
+// Everything fits, and there is nothing in it.
+TEST_F(HostileNumbers, DoNotMakeAnEmptySnapshot) {
+  write(20, 300);
+  const Bytes whole = folder_.bytes(kName);
+  for (const bool tokens : {true, false}) {
+    Bytes bytes = whole;
+    const auto begin = bytes.begin() + kHeadBytes;
+    bytes.erase(tokens ? begin : begin + 80, tokens ? begin + 80 : bytes.end());
+    std::ranges::fill(std::span(bytes).subspan(tokens ? 12 : 16, tokens ? 4 : 8), std::byte{0});
+    std::ranges::copy(checksum(std::span(bytes).subspan(tokens ? kHeadBytes : bytes.size())), bytes.begin() + 72);
+    Checksummer sum;
+    sum.add(std::span(bytes).first(88));
+    if (!tokens) sum.add(std::span(bytes).subspan(kHeadBytes));
+    std::ranges::copy(sum.result(), bytes.begin() + 88);
+    folder_.put(kName, bytes);
+    EXPECT_EQ(refusal(), ErrorCode::invalid_request);
+  }
+}
+
 TEST_F(HostileNumbers, NeitherDoTokensAndKvTradePlaces) {
   write(20, 300);
   Bytes bytes = folder_.bytes(kName);
@@ -242,6 +263,30 @@ TEST_F(SnapshotFile, StaysAsItWasWhenANewOneCannotBeWritten) {
   ASSERT_FALSE(written.has_value());
   EXPECT_EQ(written.error().code, ErrorCode::unavailable);
   EXPECT_EQ(folder_.bytes(kName), before);
+}
+
+// A disk that is full in the middle of a write, made of a limit that a process can set itself.
+TEST_F(SnapshotFile, LeavesNothingOfAWriteThatFindsTheDiskFull) {
+  write(20, 300);
+  const Bytes before = folder_.bytes(kName);
+  sigset_t too_large;
+  sigset_t old;
+  sigemptyset(&too_large);
+  sigaddset(&too_large, SIGXFSZ);
+  ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, &too_large, &old), 0);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit small{1000, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto written = write_snapshot(folder_.fd(), kName, fake_identity(), kKey, test_prompt(5), *fake_kv(5, 100'000));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const timespec at_once{};
+  ::sigtimedwait(&too_large, nullptr, &at_once);
+  ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, &old, nullptr), 0);
+  ASSERT_FALSE(written.has_value());
+  EXPECT_EQ(written.error().code, ErrorCode::unavailable);
+  EXPECT_EQ(folder_.bytes(kName), before);
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{kName});
 }
 
 TEST_F(SnapshotFile, CannotBeWrittenWhereTheFolderHasGone) {
