@@ -43,7 +43,7 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.field("queue_wait_seconds", to_seconds(admission.queue_wait));
   json.field("tenant_requests", service.config.tenant_requests);
   json.field("promises", admission.promises_max);
-  json.field("cache_disk_bytes", service.config.cache_disk_bytes);
+  json.field("disk_cache_bytes", service.config.disk_cache_bytes);
   json.end_object();
 }
 

@@ -25,7 +25,7 @@ struct ServiceConfig {
   std::size_t anonymous_requests = 0;   // in flight of everybody together when there are no keys; 0: no limit
   bool cache_prompt = true;             // where a request does not say
   std::size_t cache_bytes = 0;          // of snapshots; shown in /props
-  std::uint64_t cache_disk_bytes = 0;   // of files for what was computed; 0: there are none
+  std::uint64_t disk_cache_bytes = 0;   // of files for what was computed; 0: there are none
   Duration ping_every = seconds(5);     // silence after which a stream gets a comment
   std::size_t unread_max = 256 * 1024;  // bytes that may wait for a client that does not read
   net::HttpLimits http;                 // shown in /props

@@ -183,7 +183,7 @@ ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model
   out.version = CHASQUI_VERSION;
   out.cache_prompt = config.cache_prompt;
   out.cache_bytes = reuse_config(config).cache.bytes;
-  out.cache_disk_bytes = config.cache_disk.empty() ? 0 : static_cast<std::uint64_t>(config.cache_disk_mib) << 20;
+  out.disk_cache_bytes = config.cache_disk.empty() ? 0 : static_cast<std::uint64_t>(config.cache_disk_mib) << 20;
   out.http.write_time = config.write_timeout;
   out.tenant_requests = config.tenant_requests.value_or(out.tenant_requests);
   out.anonymous_requests = config.tenant_requests.value_or(0);

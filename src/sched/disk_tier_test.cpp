@@ -156,6 +156,16 @@ TEST_F(DiskTierTest, RestingWritesTheNewestAndLeavesItInMemory) {
   EXPECT_FALSE(tier_.writing()) << "what had to go is on disk already";
 }
 
+TEST_F(DiskTierTest, WhatIsDroppedIsWhatMemoryHasNoMore) {
+  insert(kFirst);
+  tier_.rest();  // waits to be written, and the cache counts it
+  for (std::uint64_t i = 10; i < 16; ++i) insert(test_prompt(kLong, i));
+  EXPECT_GT(tier_.stats().dropped, 0u);
+  EXPECT_EQ(in_memory(kFirst), kLong) << "whoever copies it holds a lease";
+  run_disk();
+  EXPECT_TRUE(on_disk(kFirst));
+}
+
 TEST_F(DiskTierTest, RestingDoesNotWriteALittleMoreOfTheSame) {
   write(kFirst);
   const Tokens longer = with(kFirst, test_prompt(20, 9));

@@ -59,7 +59,7 @@ describe('a server with a folder for its cache', async () => {
     const metrics = await second.metrics();
     assert.equal(metrics.value('chasqui_disk_read_seconds_count'), 1);
     const props = await (await second.fetch('/props')).json();
-    assert.equal(props.limits.cache_disk_bytes, 16384 * 1024 * 1024);
+    assert.equal(props.limits.disk_cache_bytes, 16384 * 1024 * 1024);
   });
 
   it('knows after kill -9 what it had time to write', async (t) => {
