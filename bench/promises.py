@@ -33,7 +33,7 @@ def median_of(rounds):
 
 def key_file():
     file = tempfile.NamedTemporaryFile("w", suffix=".keys")
-    file.write("heavy-key name=heavy in_flight=1000\nlight-key name=light requests=0\n")
+    file.write("heavy-key name=heavy in_flight=1000\nlight-key name=light in_flight=1000\n")
     file.flush()
     return file
 
@@ -81,20 +81,22 @@ def background():
 
 def overload():
     """Three times what 64 slots can do, from clients that come again when they are told to."""
-    shape = (SMALL, 64, 64 * 256)
+    shape = (SMALL, 64, 64 * 256, "--queue-wait", "4")  # below the target of 5 s
     closed = paired.measure("chasqui", shape, ["--load", "clients=64,requests=600,prompt-words=24,max-tokens=32"])
     rate = 3 * closed["total"]["requests_per_s"]
-    report = paired.measure("chasqui", shape, ["--load", f"rate={rate:.1f},duration=30,prompt-words=24,max-tokens=32,retry=1",
-                                               "--health-probes", "20", "--goodput", "ttft:5000"])
+    with paired.Server("chasqui", *shape) as server:
+        report = server.bench(["--load", f"rate={rate:.1f},duration=30,prompt-words=24,max-tokens=32,retry=1",
+                               "--health-probes", "20"])
+        first_token = "chasqui_time_to_first_token_seconds"
+        in_time = server.metric(first_token + '_bucket{class="standard",le="5"}') / server.metric(first_token + "_count")
     total = report["total"]
     told("requests offered a second", rate, "three times the sustainable")
     told("answered", total["ok"], "")
     told("refused for good", total["refused"], "")
     told("errors", total["errors"], "0")
-    told("TTFT p99 of who was admitted, ms", total["ttft_ms"]["p99"], "≤ 5000")
-    retried = total.get("retries") or {}
-    for name, value in retried.items():
-        told(f"retries: {name}", value, "")
+    told("first token within 5 s of their admission, share", in_time, "≥ 0.99")
+    told("came again when told", total["retried"], "")
+    told("… and got in, share", total["retried_ok"] / max(total["retried"], 1), "≥ 0.8")
     told("/health p99, ms", report["health"]["ms"]["p99"], "≤ 10")
     told("threads", report["server"]["threads_most"], "≤ 10")
 
@@ -134,7 +136,7 @@ def ask(url_port, words, tokens):
 def leavers():
     """1,000 clients that leave at random points: while they wait, while their prompt is read, while they are answered."""
     random.seed(3)
-    with paired.Server("chasqui", SMALL, 16, 16 * 1024) as server:
+    with paired.Server("chasqui", SMALL, 16, 16 * 1024, "--cache-ram", "0") as server:  # what is kept would grow
         before = resident_bytes(server.process.pid)
         running = []
         for number in range(1000):

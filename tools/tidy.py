@@ -341,7 +341,7 @@ def read(path):
 
 def read_tree(root):
     files = {"ARCHITECTURE.md": ""}
-    for top in ("src", "tests", "bench", "tools"):
+    for top in ("src", "tests", "bench", "tools", "examples"):
         for folder, folders, names in os.walk(os.path.join(root, top)):
             folders[:] = [name for name in folders if name != "node_modules"]
             for path in (os.path.join(folder, name) for name in names if name.endswith((".h", ".cpp"))):

@@ -44,6 +44,13 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.field("tenant_requests", service.config.tenant_requests);
   json.field("promises", admission.promises_max);
   json.field("disk_cache_bytes", service.config.disk_cache_bytes);
+  const SessionLimits& sessions = service.sessions.limits();
+  json.field("sessions", sessions.sessions);
+  json.field("tenant_sessions", service.config.tenant_sessions);
+  json.field("session_tokens", sessions.tokens);
+  json.field("session_messages", sessions.messages);
+  json.field("session_text_bytes", sessions.text_bytes_max());
+  json.field("session_ttl_seconds", to_seconds(sessions.ttl));
   json.end_object();
 }
 

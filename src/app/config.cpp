@@ -197,6 +197,28 @@ void add_cache_options(CLI::App& app, ServeConfig& config) {
       ->group(group);
 }
 
+void add_session_options(CLI::App& app, ServeConfig& config) {
+  const std::string group = "Sessions";
+  add_seconds(app, "--session-ttl", config.session_ttl, "how long a session that nobody uses is kept")
+      ->envname("CHASQUI_SESSION_TTL")
+      ->check(CLI::Range(1.0, 86400.0))
+      ->default_str("3600")
+      ->group(group);
+  app.add_option("--sessions-max", config.sessions_max, "sessions that may be open at once")
+      ->envname("CHASQUI_SESSIONS_MAX")
+      ->check(CLI::Range(0, 1 << 20))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--tenant-sessions", config.tenant_sessions,
+                 "sessions of one tenant; 0: no limit; without keys there is none unless set")
+      ->envname("CHASQUI_TENANT_SESSIONS")
+      ->check(CLI::Range(0, 1 << 20))
+      ->type_name("N")
+      ->default_str("a quarter of --sessions-max")
+      ->group(group);
+}
+
 void add_door_options(CLI::App& app, ServeConfig& config) {
   const std::string group = "Doors";
   app.add_option("--host", config.host, "address to listen on, or a path ending in .sock")
@@ -352,6 +374,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   add_model_options(*serve, config);
   add_context_options(*serve, config);
   add_cache_options(*serve, config);
+  add_session_options(*serve, config);
   add_door_options(*serve, config);
   add_scheduling_options(*serve, config);
   add_limit_options(*serve, config);

@@ -26,6 +26,7 @@ struct RequestDraft {
   Tenant tenant;
   bool special_pieces = false;  // render control tokens (<|im_end|> …) as text
   bool use_cache = true;        // begin with what was computed before, and keep what is computed now
+  bool keep_tokens = false;     // the finished event brings the tokens that were generated
 };
 
 // What the server allows; constant after start.
@@ -52,6 +53,7 @@ struct Request {
   Tenant tenant;
   bool special_pieces = false;
   bool use_cache = true;
+  bool keep_tokens = false;
 };
 using RequestPtr = std::shared_ptr<const Request>;
 

@@ -34,6 +34,7 @@ class Sequence {
   TokenCount computed() const { return computed_; }
   TokenCount left() const { return length() - computed_; }
   TokenCount generated() const { return static_cast<TokenCount>(generated_.size()); }
+  const std::vector<Token>& generated_tokens() const { return generated_; }
   // REQUIRES: 0 ≤ position < length()
   Token token(TokenCount position) const;
   // The first `count` tokens, in place of what `out` held. REQUIRES: 0 ≤ count ≤ length()

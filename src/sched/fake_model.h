@@ -264,7 +264,7 @@ class FakeModel {
       expect(!ended_.contains(part.request->id), "rows of a request that has ended");
       check_part(batch, part);
     }
-    expect(next_row == static_cast<std::int32_t>(batch.rows.size()), "rows that belong to no part");
+    check_padding(batch, next_row);
     if (batch.kind == Batch::Kind::decode && !batch.parts.empty()) {
       expect(decodes(at(batch.parts.back().slot)), "a decode batch ends with a row of a prompt, which fills no hole");
     }
@@ -301,6 +301,18 @@ class FakeModel {
   }
 
   static TokenCount prompt_of(const Request& request) { return static_cast<TokenCount>(request.prompt.size()); }
+
+  void check_padding(const Batch& batch, std::int32_t first) {
+    const auto rows = static_cast<std::int32_t>(batch.rows.size());
+    expect(first + batch.padding == rows, "rows that belong to no part");
+    expect(batch.padding == 0 || (dense_slots_ && batch.kind == Batch::Kind::decode), "padding where it is of no use");
+    for (std::int32_t i = std::max(first, 1); i < rows; ++i) {
+      const Row& row = batch.rows[static_cast<std::size_t>(i)];
+      const SlotId before = batch.rows[static_cast<std::size_t>(i - 1)].slot;
+      expect(row.slot.value == before.value + 1 && row.position == 0, "padding that does not go on from the last slot");
+      expect(exists(row.slot) && held(row.slot) == 0, "padding in a slot that holds something");
+    }
+  }
 
   void check_cells(const Batch& batch) {
     expect(held_by_all() + static_cast<TokenCount>(batch.rows.size()) <= layout_.cells,

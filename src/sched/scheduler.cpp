@@ -180,6 +180,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, TimePoint now, c
   event.reason = reason;
   event.usage = sequence.usage(now);
   event.error = error;
+  if (sequence.request().keep_tokens) event.generated = sequence.generated_tokens();
   events_.push_back(std::move(event));
   if (sequence.started()) {
     const double held = to_seconds(now - sequence.started_at());

@@ -11,6 +11,8 @@ constexpr double kNewest = 0.25;
 constexpr double kSurprise = 3.0;
 // Cells that are taken to cost as much as one row until the first steps tell better; scales the two against each other.
 constexpr double kCellsPerRow = 1000;
+// Larger chunks are multiples of four, as kernels like them; the sizes between are for decode steps.
+constexpr TokenCount kOddMost = 8;
 // Within this of the cheapest row, a batch is large enough.
 constexpr double kGoodEnough = 1.25;
 // A smaller chunk must bring so many times the rows a second of a larger one: sizes that were not seen cost the same.
@@ -111,6 +113,7 @@ TokenCount StepTime::rows_within(Duration budget, Duration around, StepSize batc
   // Not monotone: 64 rows can be faster than 48, and 12 than 16.
   for (std::size_t i = kBuckets; i-- > 0;) {
     const TokenCount rows = kSizes[i] - batch.rows;
+    if (kSizes[i] > kOddMost && kSizes[i] % 4 != 0) continue;
     if (rows <= 0 || rows >= most || takes(rows) > to_seconds(budget)) continue;
     const double rate = rate_of(rows);
     if (rate <= kBetterRate * best_rate) continue;

@@ -147,7 +147,13 @@ bool CheckedModel::check(const Batch& batch) {
     next_row += static_cast<std::size_t>(part.rows);
     check_part(batch, part, *life);
   }
-  faults_.expect(next_row == batch.rows.size(), "batch: rows that belong to no part");
+  faults_.expect(next_row + static_cast<std::size_t>(batch.padding) == batch.rows.size(),
+                 "batch: rows that belong to no part");
+  for (std::size_t i = next_row; i < batch.rows.size(); ++i) {
+    const SlotId padded = batch.rows[i].slot;
+    faults_.expect(previous < padded && exists(padded) && slot(padded).length == 0, "batch: padding in a slot in use");
+    previous = padded;
+  }
   faults_.expect(held_ + static_cast<TokenCount>(batch.rows.size()) <= layout_.cells,
                  "bounded: the context holds too many cells");
   return faults_.count() == before;
