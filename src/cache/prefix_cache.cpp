@@ -87,6 +87,15 @@ std::size_t PrefixCache::erase_tenant(std::uint32_t tenant) {
   return before - entries_.size();
 }
 
+std::optional<PrefixCache::Kept> PrefixCache::give_up(const KvSnapshot& snapshot) {
+  const auto found =
+      std::ranges::find_if(entries_, [&snapshot](const auto& each) { return each.second.snapshot.get() == &snapshot; });
+  if (found == entries_.end()) return std::nullopt;
+  Kept gone = kept(found->first);
+  remove(found->first);
+  return gone;
+}
+
 void PrefixCache::announce(PrefixKey key, std::span<const Token> tokens, RequestId request) {
   CHECK(pending_.emplace(request, key).second, "a request announces twice");
   shelves_.try_emplace(key, &memory_).first->second.pending.insert(tokens, EntryId{request.value});

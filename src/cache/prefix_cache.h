@@ -112,6 +112,9 @@ class PrefixCache {
   // Forgets all entries of a tenant, with whatever adapter. Returns how many there were.
   std::size_t erase_tenant(std::uint32_t tenant);
 
+  // Forgets this snapshot, which the model will not take, and gives what it was; nothing when it has gone already.
+  std::optional<Kept> give_up(const KvSnapshot& snapshot);
+
   // --- for the tier below
 
   // What made room since the last call, moved to the end of `out`: it is the caller's, and not in bytes() any more.

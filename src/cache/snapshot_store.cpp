@@ -6,10 +6,25 @@
 #include "base/error.h"
 
 namespace chasqui {
+namespace {
+
+// Of a file's number; the bits above say which worker gave it.
+constexpr int kCountBits = 48;
+
+std::uint64_t giver(std::uint64_t number) { return number >> kCountBits; }
+
+}  // namespace
+
+SnapshotStore::SnapshotStore(const Limits& limits)
+    : limits_(limits), last_file_(std::uint64_t{limits.worker} << kCountBits) {
+  CHECK(limits.worker < limits.workers);
+}
 
 void SnapshotStore::found(FoundSnapshot file) {
-  last_file_ = std::max(last_file_, file.number);
+  if (giver(file.number) == limits_.worker) last_file_ = std::max(last_file_, file.number);
   Entry entry;
+  entry.own = giver(file.number) % limits_.workers == limits_.worker;
+  if (!entry.own && (!file.usable || entries_.size() >= limits_.files)) return;
   entry.bytes = file.bytes;
   entry.state = file.usable ? State::there : State::foreign;
   if (file.usable) {
@@ -42,6 +57,11 @@ bool SnapshotStore::covers(LastingKey key, std::span<const Token> tokens) const 
   const RadixTree::Match found = shelf->second.match(tokens);
   if (std::cmp_equal(found.whole, tokens.size())) return true;
   return limits_.cut_anywhere && std::cmp_equal(found.length, tokens.size()) && found.ways == 1;
+}
+
+bool SnapshotStore::writes(std::uint64_t file, LastingKey key, std::span<const Token> tokens) const {
+  const Entry& entry = entries_.at(file);
+  return entry.state == State::writing && entry.key == key && std::ranges::equal(entry.tokens, tokens);
 }
 
 void SnapshotStore::touch(std::uint64_t file) {
@@ -105,7 +125,7 @@ bool SnapshotStore::make_room(std::uint64_t bytes, std::size_t files) {
     if (next == order_.end()) return false;
     const Entry& entry = entries_.at(next->second);
     if (!may_go(entry)) continue;
-    bytes_left -= entry.bytes;
+    bytes_left -= room_of(entry);
     --files_left;
     going.push_back(next->second);
   }
@@ -117,7 +137,8 @@ bool SnapshotStore::make_room(std::uint64_t bytes, std::size_t files) {
 void SnapshotStore::add(std::uint64_t file, Entry entry) {
   entry.used = ++last_used_;
   order_.emplace(entry.used, file);
-  bytes_ += entry.bytes;
+  bytes_ += room_of(entry);
+  others_ += entry.own ? 0 : 1;
   foreign_ += entry.state == State::foreign ? 1 : 0;
   writing_ += entry.state == State::writing ? 1 : 0;
   CHECK(entries_.emplace(file, std::move(entry)).second, "a file is there twice");
@@ -133,7 +154,8 @@ void SnapshotStore::remove(std::uint64_t file) {
     if (shelf->second.empty()) shelves_.erase(shelf);
   }
   order_.erase(entry.used);
-  bytes_ -= entry.bytes;
+  bytes_ -= room_of(entry);
+  others_ -= entry.own ? 0 : 1;
   foreign_ -= entry.state == State::foreign ? 1 : 0;
   writing_ -= entry.state == State::writing ? 1 : 0;
   entries_.erase(found);
@@ -147,7 +169,7 @@ void SnapshotStore::take_removals(std::vector<std::uint64_t>& files) {
 
 SnapshotStore::Stats SnapshotStore::stats() const {
   Stats stats;
-  stats.files = entries_.size() - writing_;
+  stats.files = entries_.size() - writing_ - others_;
   stats.bytes = bytes_;
   stats.evictions = evictions_;
   stats.foreign = foreign_;
@@ -158,8 +180,10 @@ bool SnapshotStore::consistent() const {
   std::uint64_t bytes = 0;
   std::size_t there = 0;
   std::size_t foreign = 0;
+  std::size_t others = 0;
   for (const auto& [file, entry] : entries_) {
-    bytes += entry.bytes;
+    bytes += room_of(entry);
+    others += entry.own ? 0 : 1;
     const auto used = order_.find(entry.used);
     if (used == order_.end() || used->second != file || entry.holds < 0) return false;
     foreign += entry.state == State::foreign ? 1 : 0;
@@ -174,7 +198,8 @@ bool SnapshotStore::consistent() const {
     shelved += tree.size();
   }
   if (there + foreign + writing_ != entries_.size()) return false;
-  return bytes == bytes_ && foreign == foreign_ && order_.size() == entries_.size() && shelved == there;
+  return bytes == bytes_ && foreign == foreign_ && others == others_ && order_.size() == entries_.size() &&
+         shelved == there;
 }
 
 }  // namespace chasqui

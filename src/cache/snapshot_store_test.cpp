@@ -161,6 +161,51 @@ TEST_F(SnapshotStoreTest, FilesOfOtherModelsTakeRoomAndGoInTheirTurn) {
   EXPECT_EQ(store.stats().foreign, 0u);
 }
 
+TEST_F(SnapshotStoreTest, WorkersReadEachOthersFilesAndRemoveTheirOwn) {
+  const auto of_worker = [](std::uint32_t worker, std::uint32_t workers) {
+    SnapshotStore::Limits limits = room_for(2);
+    limits.worker = worker;
+    limits.workers = workers;
+    return limits;
+  };
+  // Three workers have left a file each, and now there are two.
+  std::vector<FoundSnapshot> there;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    SnapshotStore before(of_worker(i, 3));
+    const std::uint64_t bytes = snapshot_file_bytes(10, kKv);
+    there.push_back({.number = write(before, test_prompt(10, i)),
+                     .bytes = bytes,
+                     .usable = true,
+                     .key = kKey,
+                     .tokens = test_prompt(10, i)});
+  }
+  SnapshotStore first(of_worker(0, 2));
+  SnapshotStore second(of_worker(1, 2));
+  for (const FoundSnapshot& file : there) {
+    first.found(file);
+    second.found(file);
+  }
+  EXPECT_EQ(first.stats().files, 2u);
+  EXPECT_EQ(second.stats().files, 1u) << "each file is owned by one";
+  EXPECT_EQ(first.stats().bytes + second.stats().bytes, 3 * snapshot_file_bytes(10, kKv));
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(matched(first, test_prompt(10, i)), 10) << i;
+    EXPECT_EQ(matched(second, test_prompt(10, i)), 10) << i;
+  }
+  std::set<std::uint64_t> numbers;
+  for (const FoundSnapshot& file : there) numbers.insert(file.number);
+  for (std::uint64_t i = 10; i < 14; ++i) {
+    EXPECT_TRUE(numbers.insert(write(first, test_prompt(10, i))).second) << "a number is given once";
+    EXPECT_TRUE(numbers.insert(write(second, test_prompt(10, i))).second) << "a number is given once";
+  }
+  for (const std::uint64_t file : removals(second)) EXPECT_NE(file, there[0].number) << "it is not its own";
+  for (const std::uint64_t file : removals(first)) EXPECT_NE(file, there[1].number) << "it is not its own";
+  EXPECT_EQ(matched(second, test_prompt(10, 0)), 10) << "as far as it knows";
+  second.forget(there[0].number);
+  EXPECT_EQ(removals(second), std::vector<std::uint64_t>{there[0].number}) << "what is damaged goes";
+  EXPECT_TRUE(first.consistent() && second.consistent());
+}
+
 TEST_F(SnapshotStoreTest, ALowerLimitHoldsFromTheStart) {
   SnapshotStore store(room_for(2));
   for (std::uint64_t i = 1; i <= 4; ++i) {

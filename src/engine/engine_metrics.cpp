@@ -59,6 +59,7 @@ void EngineMetrics::follow_reuse(const Reuse& reuse) {
   disk_queue_bytes.set(static_cast<std::int64_t>(disk.queue_bytes));
   follow(disk_evictions, disk.store.evictions);
   follow(disk_dropped, disk.dropped);
+  follow(disk_not_taken, disk.refused);
 }
 
 void EngineMetrics::count_disk(const DiskOutcome& outcome) {
@@ -89,6 +90,8 @@ void EngineMetrics::add_disk_to(MetricsPage& page) const {
     page.add("chasqui_disk_refused_total", "Files that were not used when somebody waited for them, by reason.",
              disk_refused[i], kRefusals[i].second);
   }
+  page.add("chasqui_disk_refused_total", "Files that were not used when somebody waited for them, by reason.",
+           disk_not_taken, "reason=\"not_taken\"");
   page.add("chasqui_disk_read_seconds", "Time to read and check a file.", disk_read_seconds);
   page.add("chasqui_disk_write_seconds", "Time to write and sync a file.", disk_write_seconds);
 }

@@ -58,6 +58,7 @@ struct EngineMetrics {
   Counter disk_evictions;
   Counter disk_dropped;
   Counter disk_write_failures;
+  Counter disk_not_taken;
   Counter disk_bytes_written;
   Counter disk_bytes_read;
   Counter disk_refused[5];  // as kRefusals in the .cpp

@@ -19,28 +19,34 @@ SnapshotDisk::SnapshotDisk(std::shared_ptr<SnapshotFolder> folder, const Snapsho
       limits_(limits),
       clock_(clock),
       deliver_(std::move(deliver)),
-      inbox_(kOrdersMax),
-      thread_([this] { run(); }) {}
+      reads_(kOrdersMax),
+      rest_(kOrdersMax),
+      reader_([this] { run(reads_); }),
+      writer_([this] { run(rest_); }) {}
 
 SnapshotDisk::~SnapshotDisk() {
-  inbox_.close();
-  thread_.join();
+  reads_.close();
+  rest_.close();
+  reader_.join();
+  writer_.join();
 }
 
 void SnapshotDisk::order(std::vector<DiskOrder>& orders) {
-  if (inbox_.over_capacity()) {
-    std::erase_if(orders, [](const DiskOrder& order) { return order.kind == DiskOrder::Kind::touch; });
-  }
-  inbox_.push_all(orders);
+  std::erase_if(orders, [this](DiskOrder& order) {
+    if (order.kind == DiskOrder::Kind::touch) return rest_.over_capacity();
+    if (order.kind != DiskOrder::Kind::read) return false;
+    to_read_.push_back(std::move(order));
+    return true;
+  });
+  reads_.push_all(to_read_);
+  rest_.push_all(orders);
 }
 
-void SnapshotDisk::run() {
+void SnapshotDisk::run(Mailbox<DiskOrder>& inbox) {
   std::vector<DiskOrder> orders;
   for (;;) {
-    inbox_.drain(orders, Wait::yes);
+    inbox.drain(orders, Wait::yes);
     if (orders.empty()) return;  // closed
-    // Somebody waits for what is read. No file is ordered to be read and removed at the same time.
-    std::ranges::stable_partition(orders, [](const DiskOrder& o) { return o.kind == DiskOrder::Kind::read; });
     for (DiskOrder& order : orders) carry_out(order);
   }
 }

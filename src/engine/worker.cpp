@@ -35,7 +35,7 @@ Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoar
       model_(std::move(parts.model)),
       tokenizer_(std::move(parts.tokenizer)),
       scheduler_(parts.scheduler),
-      disk_(open_disk(std::move(parts.disk), parts.scheduler)),
+      disk_(open_disk(parts)),
       runner_(*model_, *tokenizer_, clock),
       thread_([this] { run(); }) {}
 
@@ -47,19 +47,23 @@ Worker::~Worker() {
   thread_.join();
 }
 
+SnapshotLimits Worker::disk_limits(const SchedulerConfig& config) {
+  return {.kv_bytes = config.reuse.cache.bytes, .tokens = config.kv.cells_per_slot};
+}
+
 // Before there is a thread.
-std::unique_ptr<SnapshotDisk> Worker::open_disk(std::shared_ptr<SnapshotFolder> folder, const SchedulerConfig& config) {
-  CHECK((folder != nullptr) == config.reuse.disk.has_value(), "a disk tier needs a folder, and a folder a disk tier");
-  if (!folder) return nullptr;
-  // What would fit neither into the cache nor into a slot is of no use.
-  const SnapshotLimits limits{.kv_bytes = config.reuse.cache.bytes, .tokens = config.kv.cells_per_slot};
-  for (FoundSnapshot& file : folder->scan(limits)) scheduler_.disk()->found(std::move(file));
+std::unique_ptr<SnapshotDisk> Worker::open_disk(Parts& parts) {
+  CHECK((parts.disk != nullptr) == parts.scheduler.reuse.disk.has_value(),
+        "a disk tier needs a folder, and a folder a disk tier");
+  if (!parts.disk) return nullptr;
+  for (FoundSnapshot& file : parts.found) scheduler_.disk()->found(std::move(file));
   const SnapshotStore::Stats there = scheduler_.disk()->stats().store;
-  log_info("snapshots on disk", {{"folder", folder->path()},
+  log_info("snapshots on disk", {{"folder", parts.disk->path()},
                                  {"files", there.files - there.foreign},
                                  {"foreign", there.foreign},
                                  {"bytes", there.bytes}});
-  return std::make_unique<SnapshotDisk>(std::move(folder), limits, clock_, [this](DiskOutcome outcome) {
+  const SnapshotLimits limits = disk_limits(parts.scheduler);
+  return std::make_unique<SnapshotDisk>(std::move(parts.disk), limits, clock_, [this](DiskOutcome outcome) {
     std::vector<Command> one;
     one.emplace_back(std::move(outcome));
     inbox_.push_all(one);  // never refused: somebody waits for it

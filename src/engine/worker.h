@@ -40,7 +40,11 @@ class Worker {
     SchedulerConfig scheduler;
     std::size_t inbox_max = 0;
     std::shared_ptr<SnapshotFolder> disk;  // with scheduler.reuse.disk
+    std::vector<FoundSnapshot> found;      // what is in it, all workers' files
   };
+
+  // What would fit neither into the cache nor into a slot of such a worker is of no use.
+  static SnapshotLimits disk_limits(const SchedulerConfig& config);
 
   // `clock`, `outbox`, `load` and `metrics` outlive the worker. Starts the thread.
   Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoard& load, EngineMetrics& metrics);
@@ -59,7 +63,7 @@ class Worker {
   TimePoint last_progress() const;
 
  private:
-  std::unique_ptr<SnapshotDisk> open_disk(std::shared_ptr<SnapshotFolder> folder, const SchedulerConfig& config);
+  std::unique_ptr<SnapshotDisk> open_disk(Parts& parts);
   void run();
   void take_in(Wait wait);
   void take_outcome(DiskOutcome outcome);

@@ -24,6 +24,8 @@ SnapshotStore::Limits store_limits(const DiskLimits& limits, bool cut_anywhere) 
   SnapshotStore::Limits out;
   out.bytes = limits.bytes;
   out.cut_anywhere = cut_anywhere;
+  out.worker = limits.worker;
+  out.workers = limits.workers;
   return out;
 }
 
@@ -67,6 +69,25 @@ void DiskTier::used(PrefixKey key, std::span<const Token> tokens) {
   if (match.length < kWorthAFile || std::cmp_less(match.length, tokens.size())) return;
   store_.touch(match.file);
   orders_.push_back({.kind = DiskOrder::Kind::touch, .file = match.file});
+}
+
+void DiskTier::refused(PrefixKey key, std::span<const Token> tokens) {
+  const auto name = names_.find(key);
+  if (name == names_.end()) return;
+  const auto same = [&](const Waiting& waiting) {
+    return waiting.key == name->second && std::ranges::equal(waiting.tokens, tokens);
+  };
+  for (const Waiting& waiting : queue_) queue_owned_ -= same(waiting) ? waiting.owned : 0;
+  std::erase_if(queue_, same);
+  if (written_ != 0 && store_.writes(written_, name->second, tokens)) {
+    written_in_vain_ = true;
+    ++refused_;
+  }
+  const SnapshotStore::Match match = store_.match(name->second, tokens, static_cast<TokenCount>(tokens.size()));
+  if (std::cmp_less(match.length, tokens.size()) || match.tokens != match.length) return;
+  if (reading_.contains(match.file)) return;  // what comes of it will be tried, and end here again
+  ++refused_;
+  store_.forget(match.file);
 }
 
 // There is a name for it, and it is not there.
@@ -181,7 +202,8 @@ void DiskTier::done_writing(const DiskOutcome& outcome) {
   CHECK(written_ == outcome.file, "a file was written that nobody asked for");
   queue_owned_ -= std::exchange(written_owned_, 0);
   written_ = 0;
-  if (outcome.error) {
+  if (outcome.error || std::exchange(written_in_vain_, false)) {
+    written_in_vain_ = false;
     store_.forget(outcome.file);
   } else {
     store_.written(outcome.file);
@@ -194,6 +216,7 @@ DiskTier::Stats DiskTier::stats() const {
   stats.queue = queue_.size() + (written_ != 0 ? 1 : 0);
   stats.queue_bytes = queue_owned_;
   stats.dropped = dropped_;
+  stats.refused = refused_;
   return stats;
 }
 

@@ -27,6 +27,8 @@ namespace chasqui {
 struct DiskLimits {
   std::uint64_t bytes = 0;      // of all files
   std::size_t queue_bytes = 0;  // of host memory for what waits to be written
+  std::uint32_t worker = 0;     // whose tier it is, of so many that share the folder
+  std::uint32_t workers = 1;
 };
 
 class DiskTier {
@@ -41,6 +43,7 @@ class DiskTier {
     std::size_t queue = 0;        // snapshots that wait to be written
     std::size_t queue_bytes = 0;  // … and the one that is being written, where the cache does not have them any more
     std::uint64_t dropped = 0;    // not written, because others came faster
+    std::uint64_t refused = 0;    // files that were good, but not for the model
   };
 
   // `cache` outlives the tier.
@@ -63,6 +66,9 @@ class DiskTier {
   bool reads() const { return !reading_.empty(); }
   // Somebody starts from these tokens, which were in memory: the file that has them is as recent.
   void used(PrefixKey key, std::span<const Token> tokens);
+  // The model would not take what memory had of these tokens: a file of the same is removed, also one that is only
+  // being written, and none is made of it.
+  void refused(PrefixKey key, std::span<const Token> tokens);
 
   // --- when the cache changes or rests
 
@@ -114,11 +120,13 @@ class DiskTier {
   std::size_t queue_owned_ = 0;    // bytes, the write that runs included
   std::uint64_t written_ = 0;      // the file that is being written; 0: none
   std::size_t written_owned_ = 0;  // … and how much of queue_owned_ it is
+  bool written_in_vain_ = false;   // … and it goes as soon as it is there
   std::vector<DiskOrder> orders_;  // reads and touches
   std::vector<PrefixCache::Kept> evicted_;
   std::vector<std::uint64_t> removals_;
   double read_seconds_per_byte_;
   std::uint64_t dropped_ = 0;
+  std::uint64_t refused_ = 0;
 };
 
 }  // namespace chasqui

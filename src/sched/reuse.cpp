@@ -224,8 +224,17 @@ void Reuse::commit(const Batch& batch, const BatchResult& result, double row_sec
     if (!kept || !config_.cache.cut_anywhere) expect_nothing_of(saving_[i].request);
   }
   saving_.clear();
+  give_up_refused(batch, result);
   if (disk_) disk_->take_evicted();
   learn_restoring(batch, result);
+}
+
+// What the model would not take it will not take the next time, and whoever comes would try it again.
+void Reuse::give_up_refused(const Batch& batch, const BatchResult& result) {
+  for (const std::size_t i : result.not_restored) {
+    const std::optional<PrefixCache::Kept> gone = cache_.give_up(*batch.restores[i].snapshot);
+    if (gone && disk_) disk_->refused(gone->key, gone->tokens);
+  }
 }
 
 void Reuse::expect_nothing_of(RequestId source) {

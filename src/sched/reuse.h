@@ -105,6 +105,7 @@ class Reuse {
   bool quicker_to_copy(const Sequence& source, TokenCount gain, double row_seconds) const;
   Save save_of(const Sequence& sequence) const;
   void expect_nothing_of(RequestId source);
+  void give_up_refused(const Batch& batch, const BatchResult& result);
   void learn_sizes(const KvSnapshot& snapshot);
   void learn_restoring(const Batch& batch, const BatchResult& result);
   void give(Save save, Batch& batch);

@@ -1,4 +1,5 @@
 // Requests whose prompt is in a file: they wait for it, and nobody else does.
+#include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -98,6 +99,23 @@ TEST_F(SchedulerDisk, AFileThatCannotBeReadIsComputed) {
   EXPECT_TRUE(worker.finished(1));
   EXPECT_EQ(worker.cached(1), 0);
   EXPECT_EQ(disk_.files.size(), 1u) << "it is not tried again";
+}
+
+TEST_F(SchedulerDisk, WhatTheModelRefusesIsRemovedAndNotTriedAgain) {
+  DiskWorker worker(with_disk(streams()), disk_);
+  worker.model.restores_to_fail = 1;
+  worker.add(1, 90, 3);
+  worker.run_both();
+  EXPECT_TRUE(worker.finished(1));
+  EXPECT_EQ(worker.cached(1), 0);
+  EXPECT_EQ(worker.model.restores_to_fail, 0) << "it was tried, or this test would prove nothing";
+  EXPECT_EQ(disk_.files.size(), 1u) << "the other one";
+  EXPECT_EQ(worker.tier().stats().refused, 1u);
+  const auto reads = std::ranges::count(disk_.done, DiskOrder::Kind::read);
+  worker.add(1001, {.prompt = 90, .shared = 0});
+  worker.run_both();
+  worker.end();
+  EXPECT_EQ(std::ranges::count(disk_.done, DiskOrder::Kind::read), reads);
 }
 
 TEST_F(SchedulerDisk, WhoeverIsCancelledWhileItWaitsEndsAtOnce) {
@@ -200,7 +218,9 @@ TEST(SchedulerDiskRandom, EverybodySaysWhatTheyWouldSayAlone) {
       }
       worker.run_disk();
     }
-    if (seed == 1) EXPECT_GT(reads, 0u) << "or this test would prove nothing";
+    if (seed == 1) {
+      EXPECT_GT(reads, 0u) << "or this test would prove nothing";
+    }
   }
 }
 
