@@ -1,16 +1,12 @@
 #include "cache/snapshot_file.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/checksum.h"
-#include "cache/file_descriptor.h"
+#include "cache/whole_file.h"
 
 namespace chasqui {
 namespace {
@@ -20,9 +16,6 @@ constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kKvSum = 72;
 constexpr std::size_t kHeadSum = 88;
 constexpr std::size_t kHeadBytes = 104;
-// write() and read() take no more than 2 GiB at once.
-constexpr std::size_t kPiece = std::size_t{1} << 26;
-constexpr const char* kPart = ".part";
 
 template <class Number>
 void put(std::span<std::byte> head, std::size_t at, Number number) {
@@ -48,33 +41,8 @@ bool has_bytes(std::span<const std::byte> head, std::size_t at, const std::array
   return std::ranges::equal(bytes, head.subspan(at, n));
 }
 
-Error system_error(const std::string& what) {
-  const ErrorCode code = errno == ENOENT ? ErrorCode::not_found : ErrorCode::unavailable;
-  return {code, what + ": " + std::strerror(errno), ""};
-}
 Error damaged(std::string why) { return {ErrorCode::invalid_request, std::move(why), ""}; }
 Error foreign(std::string why) { return {ErrorCode::conflict, std::move(why), ""}; }
-
-Result<void> write_all(int file, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), std::min(bytes.size(), kPiece));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return system_error("cannot write");
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
-Result<void> read_all(int file, std::span<std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t got = ::read(file, bytes.data(), std::min(bytes.size(), kPiece));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error("cannot read");
-    if (got == 0) return damaged("it became shorter while it was read");
-    bytes = bytes.subspan(static_cast<std::size_t>(got));
-  }
-  return {};
-}
 
 // Header and tokens, with both checksums.
 std::vector<std::byte> make_head(const ModelIdentity& identity, LastingKey key, std::span<const Token> tokens,
@@ -97,19 +65,6 @@ std::vector<std::byte> make_head(const ModelIdentity& identity, LastingKey key, 
   sum.add(std::span(head).subspan(kHeadBytes));
   put_bytes(head, kHeadSum, sum.result());
   return head;
-}
-
-Result<void> write_part(int folder, const std::string& part, std::span<const std::byte> head, const KvSnapshot& kv) {
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  FileDescriptor file(::openat(folder, part.c_str(), kFlags, 0600));
-  if (!file.is_open() && errno == EEXIST && ::unlinkat(folder, part.c_str(), 0) == 0) {
-    file = FileDescriptor(::openat(folder, part.c_str(), kFlags, 0600));
-  }
-  if (!file.is_open()) return system_error("cannot make a file");
-  if (auto written = write_all(file.get(), head); !written) return written;
-  if (auto written = write_all(file.get(), kv.bytes()); !written) return written;
-  if (::fsync(file.get()) != 0) return system_error("cannot sync a file");
-  return {};
 }
 
 // An open file whose header and tokens are good and whose size is what they say.
@@ -139,25 +94,19 @@ Result<void> check_head(std::span<const std::byte> head, std::uint64_t file_byte
 
 Result<Opened> open_snapshot(int folder, const std::string& name, const ModelIdentity& identity,
                              const SnapshotLimits& limits) {
+  auto opened = open_whole(folder, name);
+  if (!opened) return opened.error();
   Opened out;
-  // Without O_NONBLOCK a pipe by this name would hold us.
-  out.file = FileDescriptor(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!out.file.is_open()) {
-    if (errno == ELOOP) return damaged("it is a link");
-    return system_error("cannot open");
-  }
-  struct stat status {};
-  if (::fstat(out.file.get(), &status) != 0) return system_error("cannot look at it");
-  if (!S_ISREG(status.st_mode)) return damaged("it is not a file");
-  const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
+  out.file = std::move(opened->file);
+  const std::uint64_t file_bytes = opened->bytes;
   if (file_bytes < kHeadBytes) return damaged("it is too short");
 
   std::vector<std::byte> head(kHeadBytes);
-  if (auto got = read_all(out.file.get(), head); !got) return got.error();
+  if (auto got = read_exactly(out.file.get(), head); !got) return got.error();
   if (auto good = check_head(head, file_bytes, identity, limits); !good) return good.error();
   const auto tokens = get<std::uint32_t>(head, 12);
   head.resize(kHeadBytes + 4 * std::size_t{tokens});
-  if (auto got = read_all(out.file.get(), std::span(head).subspan(kHeadBytes)); !got) return got.error();
+  if (auto got = read_exactly(out.file.get(), std::span(head).subspan(kHeadBytes)); !got) return got.error();
   Checksummer sum;
   sum.add(std::span(head).first(kHeadSum));
   sum.add(std::span(head).subspan(kHeadBytes));
@@ -183,15 +132,8 @@ Result<void> write_snapshot(int folder, const std::string& name, const ModelIden
                             std::span<const Token> tokens, const KvSnapshot& kv) {
   CHECK(!tokens.empty() && std::cmp_equal(kv.tokens(), tokens.size()));
   const std::vector<std::byte> head = make_head(identity, key, tokens, kv);
-  const std::string part = name + kPart;
-  auto written = write_part(folder, part, head, kv);
-  if (written && ::renameat(folder, part.c_str(), folder, name.c_str()) != 0) written = system_error("cannot rename");
-  if (!written) {
-    ::unlinkat(folder, part.c_str(), 0);
-    return written;
-  }
-  if (::fsync(folder) != 0) return system_error("cannot sync the folder");
-  return {};
+  if (auto written = write_whole(folder, name, {head, kv.bytes()}); !written) return written;
+  return sync_folder(folder);
 }
 
 Result<SnapshotHead> read_snapshot_head(int folder, const std::string& name, const ModelIdentity& identity,
@@ -207,7 +149,7 @@ Result<LoadedSnapshot> read_snapshot(int folder, const std::string& name, const 
   if (!opened) return opened.error();
   const auto tokens = static_cast<TokenCount>(opened->head.tokens.size());
   const auto kv = std::make_shared<KvSnapshot>(opened->head.kv_bytes, tokens);
-  if (auto got = read_all(opened->file.get(), kv->bytes()); !got) return got.error();
+  if (auto got = read_exactly(opened->file.get(), kv->bytes()); !got) return got.error();
   if (checksum(kv->bytes()) != opened->kv_sum) return damaged("its KV was changed");
   ::futimens(opened->file.get(), nullptr);  // for the order of use; without it only a worse choice is made
   return LoadedSnapshot{std::move(opened->head), kv};

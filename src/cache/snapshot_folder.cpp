@@ -1,16 +1,11 @@
 #include "cache/snapshot_folder.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <filesystem>
 #include <optional>
 #include <tuple>
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,58 +34,18 @@ std::optional<std::uint64_t> number_of(std::string_view name, std::string_view s
   return number;
 }
 
-Error refused(ErrorCode code, const std::string& path, const std::string& why) {
-  return {code, "the folder for snapshots, " + path + ", " + why, "cache_disk"};
-}
-Error system_refused(const std::string& path, const std::string& what) {
-  return refused(ErrorCode::unavailable, path, what + ": " + std::strerror(errno));
-}
-
-struct DirectoryCloser {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
-
-std::vector<std::string> names_in(int folder) {
-  std::vector<std::string> names;
-  const int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const std::unique_ptr<DIR, DirectoryCloser> directory(::fdopendir(again));
-  if (!directory) {
-    if (again >= 0) ::close(again);
-    return names;
-  }
-  while (const dirent* entry = ::readdir(directory.get())) names.emplace_back(entry->d_name);
-  return names;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<SnapshotFolder>> SnapshotFolder::open(const std::string& path, const ModelIdentity& identity) {
-  std::error_code failed;
-  const std::filesystem::path above = std::filesystem::path(path).parent_path();
-  if (!above.empty()) std::filesystem::create_directories(above, failed);
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return system_refused(path, "cannot be made");
-  FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!folder.is_open()) return system_refused(path, "cannot be opened");
-  struct stat status {};
-  if (::fstat(folder.get(), &status) != 0) return system_refused(path, "cannot be looked at");
-  if (status.st_uid != ::geteuid()) return refused(ErrorCode::forbidden, path, "must belong to the server's user");
-  if ((status.st_mode & 077) != 0) {
-    return refused(ErrorCode::forbidden, path, "holds what clients have said: others may not look into it (chmod 700)");
-  }
-  FileDescriptor lock(::openat(folder.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!lock.is_open()) return system_refused(path, "cannot be locked");
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return system_refused(path, "cannot be locked");
-    return refused(ErrorCode::conflict, path, "is in use by another process: give each server one of its own");
-  }
-  SnapshotFolder opened(path, identity, std::move(folder), std::move(lock));
-  return std::make_unique<SnapshotFolder>(std::move(opened));
+  auto folder = PrivateFolder::open(path, "snapshots", "cache_disk");
+  if (!folder) return folder.error();
+  return std::make_unique<SnapshotFolder>(SnapshotFolder(std::move(*folder), identity));
 }
 
 std::vector<FoundSnapshot> SnapshotFolder::scan(const SnapshotLimits& limits) {
   using Used = std::tuple<std::int64_t, std::int64_t, std::uint64_t>;  // seconds, nanoseconds, number
   std::vector<std::pair<Used, FoundSnapshot>> found;
-  for (const std::string& name : names_in(folder_.get())) {
+  for (const std::string& name : folder_.names()) {
     if (number_of(name, kPart)) ::unlinkat(folder_.get(), name.c_str(), 0);
     const auto number = number_of(name, kSuffix);
     struct stat status {};

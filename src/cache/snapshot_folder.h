@@ -1,6 +1,6 @@
-// The folder in which one worker keeps snapshots as files: belongs to the user of the server alone (0700), is locked
+// The folder in which the workers keep snapshots as files: belongs to the user of the server alone (0700), is locked
 // against other processes, and holds nothing that counts but NUMBER.kv. All of the disk tier's I/O is here; the numbers
-// come from SnapshotStore. Opened at start, then used by one thread at a time.
+// come from SnapshotStore. Opened and scanned at start; then any thread, one at a time for what changes one file.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cache/file_descriptor.h"
+#include "cache/private_folder.h"
 #include "cache/snapshot_file.h"
 #include "core/kv_snapshot.h"
 #include "core/model_identity.h"
@@ -42,16 +42,14 @@ class SnapshotFolder {
   void touch(std::uint64_t number);
   void remove(std::uint64_t number);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path(); }
 
  private:
-  SnapshotFolder(std::string path, const ModelIdentity& identity, FileDescriptor folder, FileDescriptor lock)
-      : path_(std::move(path)), identity_(identity), folder_(std::move(folder)), lock_(std::move(lock)) {}
+  SnapshotFolder(PrivateFolder folder, const ModelIdentity& identity)
+      : folder_(std::move(folder)), identity_(identity) {}
 
-  std::string path_;
+  PrivateFolder folder_;
   ModelIdentity identity_;
-  FileDescriptor folder_;
-  FileDescriptor lock_;
 };
 
 }  // namespace chasqui
