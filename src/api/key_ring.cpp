@@ -52,4 +52,12 @@ std::optional<Caller> KeyRing::find(const net::HttpRequest& request) const {
   return find(request.header("X-Api-Key").value_or(std::string_view()));
 }
 
+std::optional<std::uint32_t> KeyRing::tenant_of(std::uint64_t lasting) const {
+  if (open()) return lasting == 0 ? std::optional<std::uint32_t>(0) : std::nullopt;
+  for (const Key& key : keys_) {
+    if (key.caller.tenant.lasting == lasting) return key.caller.tenant.id;
+  }
+  return std::nullopt;
+}
+
 }  // namespace chasqui

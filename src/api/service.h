@@ -7,6 +7,7 @@
 #include "api/fingerprint.h"
 #include "api/generation.h"
 #include "api/key_ring.h"
+#include "api/session_keeper.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "core/request.h"
@@ -49,6 +50,7 @@ struct Service {
   const FingerprintMaker& fingerprints;
   StreamHub& streams;
   SessionTable& sessions;
+  SessionKeeper* keeper = nullptr;  // null: sessions end with the process
 };
 
 }  // namespace chasqui

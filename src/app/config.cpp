@@ -8,6 +8,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/folder_options.h"
+
 namespace chasqui {
 namespace {
 
@@ -183,17 +185,6 @@ void add_cache_options(CLI::App& app, ServeConfig& config) {
   app.add_flag("--cache-shared", config.cache_shared,
                "tenants share what is cached; by its speed each can tell what others have asked")
       ->envname("CHASQUI_CACHE_SHARED")
-      ->group(group);
-  app.add_option("--cache-disk", config.cache_disk,
-                 "folder for what leaves the memory of --cache-ram, so that it survives a restart; this server's alone")
-      ->envname("CHASQUI_CACHE_DISK")
-      ->type_name("DIR")
-      ->group(group);
-  app.add_option("--cache-disk-mib", config.cache_disk_mib, "MiB of all files in the folder of --cache-disk")
-      ->envname("CHASQUI_CACHE_DISK_MIB")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
-      ->type_name("MIB")
-      ->capture_default_str()
       ->group(group);
 }
 
@@ -375,6 +366,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   add_context_options(*serve, config);
   add_cache_options(*serve, config);
   add_session_options(*serve, config);
+  add_folder_options(*serve, config);
   add_door_options(*serve, config);
   add_scheduling_options(*serve, config);
   add_limit_options(*serve, config);

@@ -47,6 +47,7 @@ struct ServeConfig {
   std::string cache_disk;              // folder for what leaves memory; empty: it is gone
   std::int64_t cache_disk_mib = kCacheDisk;
 
+  std::string session_dir;               // folder in which sessions outlive the process; empty: they do not
   Duration session_ttl = seconds(3600);  // since the last use, where a client does not say
   std::size_t sessions_max = 1024;
   std::optional<std::size_t> tenant_sessions;  // 0: no limit; none: a quarter of all for each tenant that has a key

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <thread>
 
 #include <chasqui_demo_model.h>
@@ -146,18 +147,33 @@ ReuseConfig reuse_config(const ServeConfig& config) {
   return out;
 }
 
-// Null when none is wanted. The files are in a folder in it, since that is for the server's user alone.
-Result<std::shared_ptr<SnapshotFolder>> open_disk(const ServeConfig& config, const LoadedModel& model,
-                                                  const ModelConfig& context, const ModelShape& shape) {
-  if (config.cache_disk.empty()) return std::shared_ptr<SnapshotFolder>();
-  if (config.cache_ram == 0) {
+// The folders of the server; null: not wanted. Each is a folder in the one that was named, since it is for the server's
+// user alone.
+struct Folders {
+  std::shared_ptr<SnapshotFolder> snapshots;
+  std::unique_ptr<SessionStore> sessions;
+};
+
+Result<Folders> open_folders(const ServeConfig& config, const LoadedModel& model, const ModelConfig& context,
+                             const ModelShape& shape) {
+  Folders out;
+  if (config.cache_disk.empty() && config.session_dir.empty()) return out;
+  if (!config.cache_disk.empty() && config.cache_ram == 0) {
     return invalid_field("--cache-disk", "--cache-disk needs host memory to read into: --cache-ram must not be 0");
   }
   const auto identity = model.identify(context, shape);
   if (!identity) return identity.error();
-  auto folder = SnapshotFolder::open(config.cache_disk + "/snapshots", *identity);
-  if (!folder) return folder.error();
-  return std::shared_ptr<SnapshotFolder>(std::move(*folder));
+  if (!config.cache_disk.empty()) {
+    auto folder = SnapshotFolder::open(config.cache_disk + "/snapshots", *identity);
+    if (!folder) return folder.error();
+    out.snapshots = std::move(*folder);
+  }
+  if (!config.session_dir.empty()) {
+    auto store = SessionStore::open(config.session_dir + "/sessions", identity->weights);
+    if (!store) return store.error();
+    out.sessions = std::move(*store);
+  }
+  return out;
 }
 
 EngineConfig engine_config(const ServeConfig& config, const ModelShape& shape) {
@@ -227,8 +243,8 @@ void raise_descriptor_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files could not be raised");
 }
 
-int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Model> context,
-        std::shared_ptr<SnapshotFolder> disk, KeyRing& keys) {
+int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Model> context, Folders folders,
+        KeyRing& keys) {
   const RealClock clock;
   Wakeup wakeup(config.wakeup);
   MetricsPage metrics;
@@ -238,16 +254,22 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
   const ServiceConfig settings = service_config(config, model);
   Admission admission(admission_config(config, context->shape()));
   SessionTable sessions(session_limits(config, context->shape()), *model.tokenizer);
+  std::optional<SessionKeeper> keeper;
+  if (folders.sessions) {
+    keeper.emplace(std::move(folders.sessions), loop, clock);
+    keeper->bring_back(sessions, keys, context->shape().vocabulary);
+    keeper->add_to(metrics);
+  }
   const FingerprintMaker fingerprints;
   EngineConfig engine_settings = engine_config(config, context->shape());
-  engine_settings.disk = std::move(disk);
+  engine_settings.disk = std::move(folders.snapshots);
   Engine engine(engine_settings, std::move(context), model.tokenizer, clock, wakeup);
   StreamHub streams(engine, loop, settings.unread_max);
   streams.on_finished([&](const Event& event) { sessions.finished(event, clock.now()); });
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
   net::OffloadPool offload(loop);
-  Service service{settings, model, limits,    metrics,      clock,   loop,    offload,
-                  engine,   keys,  admission, fingerprints, streams, sessions};
+  Service service{settings, model, limits,    metrics,      clock,   loop,     offload,
+                  engine,   keys,  admission, fingerprints, streams, sessions, keeper ? &*keeper : nullptr};
   net::Router router(&http_error);
   add_routes(router, service);
   net::HttpServer server(loop, router, settings.http);
@@ -268,6 +290,7 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
   if (!config.api_key_file.empty()) loop.on_signal(SIGHUP, [&reload] { reload.begin(); });
   greet(*url, service);
   loop.run();
+  if (keeper) keeper->finish();
   log_info("stopped");
   return 0;
 }
@@ -294,9 +317,9 @@ int serve(const ServeConfig& config) {
   }
   auto context = model->make(capacity);
   if (!context) return fail(context.error());
-  auto disk = open_disk(config, *model, capacity, (*context)->shape());
-  if (!disk) return fail(disk.error());
-  return run(config, *model, std::move(*context), std::move(*disk), keys);
+  auto folders = open_folders(config, *model, capacity, (*context)->shape());
+  if (!folders) return fail(folders.error());
+  return run(config, *model, std::move(*context), std::move(*folders), keys);
 }
 
 }  // namespace chasqui
