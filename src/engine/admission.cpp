@@ -28,7 +28,8 @@ constexpr Duration kSlotTimeUnknown = seconds(1);
 constexpr Duration kRetryAfterDrain = seconds(5);
 // The share of those that return is averaged over the promises that are open now and this many more.
 constexpr double kShareOver = 32;
-// Limits of what waits are stretched for those who were promised a place when there was less.
+// Who was promised a place is let in where there is somewhat more than when it was promised. For tokens the limit is
+// stretched by this; for waits it is a promise, so those who come fresh keep within this part of it.
 constexpr double kKeptStretch = 1.5;
 
 Duration times(Duration one, double n) {
@@ -160,8 +161,9 @@ Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenC
       return refuse(Refusal::queue_tokens, wait);
     }
     const Duration wait = load.wait[static_cast<std::size_t>(service_class)] + times(gap(load), before);
-    const Duration wait_max = times(config_.queue_wait, stretch);
-    if (config_.queue_wait > Duration::zero() && wait > wait_max) {
+    const Duration limit = config_.queue_wait[static_cast<std::size_t>(service_class)];
+    const Duration wait_max = times(limit, stretch / kKeptStretch);
+    if (limit > Duration::zero() && wait > wait_max) {
       const Duration turn = promise(permit.applicant_.fingerprint, wait - wait_max, position, load, now);
       return refuse(Refusal::queue_wait, turn);
     }

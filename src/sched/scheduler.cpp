@@ -26,6 +26,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
 
 void Scheduler::add(RequestPtr request) {
   counters_.join(request->tenant);
+  wait_gauge_.arrived(*request, wait_for_slot(request->service_class));
   waiting_.push(std::make_unique<Sequence>(std::move(request)));
 }
 
@@ -47,6 +48,7 @@ void Scheduler::cancel_all(TimePoint now) {
 void Scheduler::next_batch(TimePoint now, Batch& batch) {
   batch.clear();
   waits_for_disk_ = false;
+  planned_ = now;
   expire(now);
   if (idle()) return;
   if (reuse_.has_saves()) {
@@ -90,7 +92,10 @@ void Scheduler::announce(const Urgency& urgency, TimePoint now) {
   if (waiting_.empty() || now - announced_ < kAnnounceEvery) return;
   announced_ = now;
   line_.clear();
-  for (const auto& sequence : waiting_.all()) line_.push_back(sequence.get());
+  for (const auto& sequence : waiting_.all()) {
+    line_.push_back(sequence.get());
+    wait_gauge_.waited(sequence->id(), now - sequence->request().arrival, false);
+  }
   std::sort(line_.begin(), line_.end(),
             [&](const Sequence* a, const Sequence* b) { return urgency.slot_before(*a, *b); });
   for (std::size_t i = 0; i < line_.size(); ++i) {
@@ -99,7 +104,7 @@ void Scheduler::announce(const Urgency& urgency, TimePoint now) {
     event.kind = Event::Kind::queued;
     event.service_class = line_[i]->request().service_class;
     event.position = static_cast<std::int32_t>(i);
-    event.wait = wait_behind(event.position);
+    event.wait = wait_behind(event.position) + wait_gauge_.excess(event.service_class);
     events_.push_back(std::move(event));
   }
 }
@@ -161,7 +166,10 @@ void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoin
   event.since_last = first ? Duration::zero() : now - sequence.last_token_at();
   event.service_class = sequence.request().service_class;
   events_.push_back(std::move(event));
-  if (first) reuse_.prompt_computed(sequence);
+  if (first) {
+    reuse_.prompt_computed(sequence);
+    wait_gauge_.waited(sequence.id(), now - sequence.request().arrival - own_prompt(sequence), true);
+  }
   sequence.add_token(sample.token, now);
   counters_.charge_token(sequence.request().tenant);
   if (sample.end_of_generation || sample.stopped) {
@@ -186,6 +194,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, TimePoint now, c
     const double held = to_seconds(now - sequence.started_at());
     slot_seconds_ += slot_seconds_ > 0 ? kNewestSlotTime * (held - slot_seconds_) : held;
   }
+  wait_gauge_.left(sequence.id());
   counters_.leave(sequence.request().tenant);
   reuse_.forget(sequence.id());
   sequence.finish();
@@ -217,10 +226,32 @@ void Scheduler::take_events(std::vector<Event>& events) {
   events_.clear();
 }
 
+// What its prompt took at least: others are told to wait for their slot, not for their own prompt.
+Duration Scheduler::own_prompt(const Sequence& sequence) const {
+  const TokenCount rows = static_cast<TokenCount>(sequence.request().prompt.size()) - sequence.cached();
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(rows * step_time_.prompt_row_seconds()));
+}
+
+// How long a sequence holds its slot. While the first ones of a kind of load still run, their age says it is at least
+// that: without it, a server that starts under load would let in whoever comes until the first has ended.
+double Scheduler::slot_seconds() const {
+  double age = 0;
+  for (const auto& sequence : running_) age += to_seconds(planned_ - sequence->started_at());
+  return std::max(slot_seconds_, running_.empty() ? 0 : age / static_cast<double>(running_.size()));
+}
+
 // Slots come free one by one, each after the time that a sequence holds its slot.
 Duration Scheduler::wait_behind(std::int32_t others) const {
-  const std::chrono::duration<double> wait(slot_seconds_ * (others + 1) / ledger_.slots_total());
+  const std::chrono::duration<double> wait(slot_seconds() * (others + 1) / ledger_.slots_total());
   return std::chrono::duration_cast<Duration>(wait);
+}
+
+Duration Scheduler::wait_for_slot(ServiceClass service_class) const {
+  std::int32_t ahead = 0;
+  for (std::size_t c = 0; c <= static_cast<std::size_t>(service_class); ++c) {
+    ahead += waiting_.of_class(static_cast<ServiceClass>(c));
+  }
+  return ahead > 0 || !ledger_.has_free_slot() ? wait_behind(ahead) : Duration::zero();
 }
 
 Load Scheduler::load() const {
@@ -228,12 +259,12 @@ Load Scheduler::load() const {
   load.slots = ledger_.slots_total();
   load.running = static_cast<std::int32_t>(running_.size());
   load.waiting_tokens = waiting_.tokens();
-  load.slot_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(slot_seconds_));
-  std::int32_t ahead = 0;
+  load.slot_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(slot_seconds()));
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
-    load.waiting[c] = waiting_.of_class(static_cast<ServiceClass>(c));
-    ahead += load.waiting[c];
-    if (ahead > 0 || !ledger_.has_free_slot()) load.wait[c] = wait_behind(ahead);
+    const auto service_class = static_cast<ServiceClass>(c);
+    load.waiting[c] = waiting_.of_class(service_class);
+    const Duration wait = wait_for_slot(service_class);
+    if (wait > Duration::zero()) load.wait[c] = wait + wait_gauge_.excess(service_class);
   }
   return load;
 }

@@ -23,6 +23,7 @@
 #include "sched/targets.h"
 #include "sched/tenant_counters.h"
 #include "sched/urgency.h"
+#include "sched/wait_gauge.h"
 #include "sched/wait_queue.h"
 
 namespace chasqui {
@@ -101,6 +102,9 @@ class Scheduler {
   Sequence* find_running(RequestId id);
   std::size_t place_of(RequestId id) const;  // running_.size() when it does not run
   Duration wait_behind(std::int32_t others) const;
+  Duration wait_for_slot(ServiceClass service_class) const;
+  double slot_seconds() const;
+  Duration own_prompt(const Sequence& sequence) const;
 
   const SchedulerConfig config_;
   KvLedger ledger_;
@@ -109,11 +113,13 @@ class Scheduler {
   StepPlan plan_;
   TenantCounters counters_;
   WaitQueue waiting_;
+  WaitGauge wait_gauge_;
   RunningSequences running_;     // ascending slots
   std::vector<SlotId> to_trim_;  // released slots whose positions the model still holds
   std::vector<Event> events_;
   std::vector<const Sequence*> line_;  // scratch of announce()
   double slot_seconds_ = 0;            // how long a sequence holds its slot, moving average; 0: not known
+  TimePoint planned_{};                // the time of the last step
   std::array<TimePoint, kServiceClasses> last_start_{};
   TimePoint announced_{};
   bool waits_for_disk_ = false;
