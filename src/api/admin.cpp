@@ -48,6 +48,7 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.end_object();
   json.field("tenant_requests", service.config.tenant_requests);
   json.field("promises", admission.promises_max);
+  json.field("disk_cache_bytes", service.config.disk_cache_bytes);
   const SessionLimits& sessions = service.sessions.limits();
   json.field("sessions", sessions.sessions);
   json.field("tenant_sessions", service.config.tenant_sessions);

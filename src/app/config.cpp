@@ -8,6 +8,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/folder_options.h"
+
 namespace chasqui {
 namespace {
 
@@ -383,6 +385,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   add_context_options(*serve, config);
   add_cache_options(*serve, config);
   add_session_options(*serve, config);
+  add_folder_options(*serve, config);
   add_door_options(*serve, config);
   add_scheduling_options(*serve, config);
   add_limit_options(*serve, config);

@@ -20,6 +20,7 @@ namespace chasqui {
 enum class EngineKind { llama, sim };
 
 constexpr std::int64_t kCacheRam = 8192;
+constexpr std::int64_t kCacheDisk = 16384;
 
 struct ServeConfig {
   EngineKind engine = EngineKind::llama;
@@ -43,7 +44,10 @@ struct ServeConfig {
   bool cache_prompt = true;            // what a request gets that does not say
   std::int64_t cache_ram = kCacheRam;  // MiB of host memory for what was computed; -1: no limit, 0: nothing is kept
   bool cache_shared = false;           // between tenants
+  std::string cache_disk;              // folder for what leaves memory; empty: it is gone
+  std::int64_t cache_disk_mib = kCacheDisk;
 
+  std::string session_dir;               // folder in which sessions outlive the process; empty: they do not
   Duration session_ttl = seconds(3600);  // since the last use, where a client does not say
   std::size_t sessions_max = 1024;
   std::optional<std::size_t> tenant_sessions;  // 0: no limit; none: a quarter of all for each tenant that has a key

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <thread>
 
 #include <chasqui_demo_model.h>
@@ -136,11 +137,44 @@ ReuseConfig reuse_config(const ServeConfig& config) {
   constexpr std::size_t kMiB = 1 << 20;
   ReuseConfig out;
   out.shared_by_tenants = config.cache_shared;
-  if (config.cache_ram < 0) {
-    out.cache.bytes = std::numeric_limits<std::size_t>::max() / 2;
-    return out;
+  out.cache.bytes = config.cache_ram < 0
+                        ? std::numeric_limits<std::size_t>::max() / 2
+                        : std::min(static_cast<std::size_t>(config.cache_ram) * kMiB, physical_memory() / 4);
+  if (config.cache_disk.empty()) return out;
+  // What waits to be written is in memory, too.
+  out.disk.emplace();
+  out.disk->bytes = static_cast<std::uint64_t>(config.cache_disk_mib) * kMiB;
+  out.disk->queue_bytes = out.cache.bytes / 4;
+  out.cache.bytes -= out.disk->queue_bytes;
+  return out;
+}
+
+// The folders of the server; null: not wanted. Each is a folder in the one that was named, since it is for the server's
+// user alone.
+struct Folders {
+  std::shared_ptr<SnapshotFolder> snapshots;
+  std::unique_ptr<SessionStore> sessions;
+};
+
+Result<Folders> open_folders(const ServeConfig& config, const LoadedModel& model, const ModelConfig& context,
+                             const ModelShape& shape) {
+  Folders out;
+  if (config.cache_disk.empty() && config.session_dir.empty()) return out;
+  if (!config.cache_disk.empty() && config.cache_ram == 0) {
+    return invalid_field("--cache-disk", "--cache-disk needs host memory to read into: --cache-ram must not be 0");
   }
-  out.cache.bytes = std::min(static_cast<std::size_t>(config.cache_ram) * kMiB, physical_memory() / 4);
+  const auto identity = model.identify(context, shape);
+  if (!identity) return identity.error();
+  if (!config.cache_disk.empty()) {
+    auto folder = SnapshotFolder::open(config.cache_disk + "/snapshots", *identity);
+    if (!folder) return folder.error();
+    out.snapshots = std::move(*folder);
+  }
+  if (!config.session_dir.empty()) {
+    auto store = SessionStore::open(config.session_dir + "/sessions", identity->weights);
+    if (!store) return store.error();
+    out.sessions = std::move(*store);
+  }
   return out;
 }
 
@@ -161,6 +195,7 @@ ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model
   out.version = CHASQUI_VERSION;
   out.cache_prompt = config.cache_prompt;
   out.cache_bytes = reuse_config(config).cache.bytes;
+  out.disk_cache_bytes = config.cache_disk.empty() ? 0 : static_cast<std::uint64_t>(config.cache_disk_mib) << 20;
   out.http.write_time = config.write_timeout;
   out.tenant_requests = config.tenant_requests.value_or(out.tenant_requests);
   out.anonymous_requests = config.tenant_requests.value_or(0);
@@ -210,7 +245,8 @@ void raise_descriptor_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files could not be raised");
 }
 
-int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Model> context, KeyRing& keys) {
+int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Model> context, Folders folders,
+        KeyRing& keys) {
   const RealClock clock;
   Wakeup wakeup(config.wakeup);
   MetricsPage metrics;
@@ -220,15 +256,22 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
   const ServiceConfig settings = service_config(config, model);
   Admission admission(admission_config(config, context->shape()));
   SessionTable sessions(session_limits(config, context->shape()), *model.tokenizer);
+  std::optional<SessionKeeper> keeper;
+  if (folders.sessions) {
+    keeper.emplace(std::move(folders.sessions), loop, clock);
+    keeper->bring_back(sessions, keys, context->shape().vocabulary);
+    keeper->add_to(metrics);
+  }
   const FingerprintMaker fingerprints;
-  const EngineConfig engine_settings = engine_config(config, context->shape());
+  EngineConfig engine_settings = engine_config(config, context->shape());
+  engine_settings.disk = std::move(folders.snapshots);
   Engine engine(engine_settings, std::move(context), model.tokenizer, clock, wakeup);
   StreamHub streams(engine, loop, settings.unread_max);
   streams.on_finished([&](const Event& event) { sessions.finished(event, clock.now()); });
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
   net::OffloadPool offload(loop);
-  Service service{settings, model, limits,    metrics,      clock,   loop,    offload,
-                  engine,   keys,  admission, fingerprints, streams, sessions};
+  Service service{settings, model, limits,    metrics,      clock,   loop,     offload,
+                  engine,   keys,  admission, fingerprints, streams, sessions, keeper ? &*keeper : nullptr};
   net::Router router(&http_error);
   add_routes(router, service);
   net::HttpServer server(loop, router, settings.http);
@@ -249,6 +292,7 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
   if (!config.api_key_file.empty()) loop.on_signal(SIGHUP, [&reload] { reload.begin(); });
   greet(*url, service);
   loop.run();
+  if (keeper) keeper->finish();
   log_info("stopped");
   return 0;
 }
@@ -275,7 +319,9 @@ int serve(const ServeConfig& config) {
   }
   auto context = model->make(capacity);
   if (!context) return fail(context.error());
-  return run(config, *model, std::move(*context), keys);
+  auto folders = open_folders(config, *model, capacity, (*context)->shape());
+  if (!folders) return fail(folders.error());
+  return run(config, *model, std::move(*context), std::move(*folders), keys);
 }
 
 }  // namespace chasqui

@@ -35,6 +35,8 @@ Engine::Engine(const EngineConfig& config, std::unique_ptr<Model> model, std::sh
   parts.scheduler = scheduler_config(config, shape_);
   parts.model = std::move(model);
   parts.tokenizer = std::move(tokenizer);
+  parts.disk = config.disk;
+  if (config.disk) parts.found = config.disk->scan(Worker::disk_limits(parts.scheduler));
   // Each request in flight posts at most one submit and one cancel; the rest is for drain and late cancels.
   parts.inbox_max = 2 * in_flight_max_ + 16;
   worker_ = std::make_unique<Worker>(std::move(parts), clock, outbox_, load_, metrics_);

@@ -27,7 +27,8 @@ struct EngineConfig {
   ReuseConfig reuse;              // cut_anywhere comes from the model
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
-  Duration stuck_after = seconds(30);  // a step that takes longer means that the worker hangs
+  std::shared_ptr<SnapshotFolder> disk;  // with reuse.disk; of all workers together
+  Duration stuck_after = seconds(30);    // a step that takes longer means that the worker hangs
 };
 
 class Engine {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/metrics.h"
+#include "cache/disk_order.h"
 #include "core/event.h"
 #include "sched/reuse.h"
 
@@ -49,6 +50,21 @@ struct EngineMetrics {
   Histogram kv_save_seconds{Histogram::latency_seconds()};
   Histogram kv_restore_seconds{Histogram::latency_seconds()};
 
+  Gauge snapshot_files;
+  Gauge foreign_files;
+  Gauge snapshot_file_bytes;
+  Gauge disk_queue;
+  Gauge disk_queue_bytes;
+  Counter disk_evictions;
+  Counter disk_dropped;
+  Counter disk_write_failures;
+  Counter disk_not_taken;
+  Counter disk_bytes_written;
+  Counter disk_bytes_read;
+  Counter disk_refused[5];  // as kRefusals in the .cpp
+  Histogram disk_read_seconds{Histogram::latency_seconds()};
+  Histogram disk_write_seconds{Histogram::latency_seconds()};
+
   Counter prompt_tokens;
   Counter generation_tokens;
   Counter slow_clients;
@@ -67,12 +83,14 @@ struct EngineMetrics {
   void count_finished(const Event& event);
   void count_token(const Event& event);
   void follow_reuse(const Reuse& reuse);
+  void count_disk(const DiskOutcome& outcome);
   // `counter` becomes `total`, a count that somebody else keeps. One writer.
   static void follow(Counter& counter, std::uint64_t total) { counter.add(total - counter.value()); }
   void add_to(MetricsPage& page) const;
 
  private:
   void add_reuse_to(MetricsPage& page) const;
+  void add_disk_to(MetricsPage& page) const;
 };
 
 }  // namespace chasqui

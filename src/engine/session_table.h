@@ -18,6 +18,8 @@
 #include "base/metrics.h"
 #include "core/event.h"
 #include "engine/session.h"
+#include "engine/session_file.h"
+#include "engine/session_journal.h"
 #include "model/tokenizer.h"
 
 namespace chasqui {
@@ -36,6 +38,7 @@ struct SessionLimits {
 struct SessionOwner {
   std::uint32_t tenant = 0;
   std::size_t sessions_max = 0;
+  std::uint64_t lasting = 0;  // Tenant::lasting
 };
 
 struct SessionMetrics {
@@ -80,6 +83,12 @@ class SessionTable {
   SessionTable(const SessionTable&) = delete;
   SessionTable& operator=(const SessionTable&) = delete;
 
+  // Whoever is told of every change from now on; outlives the use of the table.
+  void set_journal(SessionJournal* journal) { journal_ = journal; }
+  // A session of an earlier process, as it was, and so are its id and the time that it has left. Errors: overloaded
+  // when there are too many, context_too_long; conflict when there is one with this id.
+  Result<void> bring_back(const SessionOwner& owner, SessionImage image, TimePoint last_used);
+
   // Pointers to sessions are valid until the next call that may remove one: end, expire, finished, or the end of a use.
 
   Result<const Session*> create(const SessionOwner& owner, const SessionSettings& settings, SessionDelta begin,
@@ -111,7 +120,9 @@ class SessionTable {
   friend class SessionUse;
 
   Result<Session*> visible(std::uint32_t tenant, const SessionId& id) const;
-  Session& add(const SessionOwner& owner, const SessionSettings& settings, SessionDelta begin, TimePoint now);
+  Session& add(SessionId id, const SessionOwner& owner, const SessionSettings& settings, SessionDelta begin,
+               TimePoint now);
+  void tell_changed(const Session& session) const;
   Result<void> check_room(const Session& session, const SessionDelta& delta) const;
   void extend(Session& session, SessionDelta delta);
   void add_answer(Session& session, const std::vector<Token>& generated);
@@ -125,6 +136,7 @@ class SessionTable {
   const SessionLimits limits_;
   const Tokenizer& tokenizer_;
   SessionMetrics metrics_;
+  SessionJournal* journal_ = nullptr;
   std::unordered_map<std::string, std::unique_ptr<Session>> sessions_;
   std::unordered_map<std::uint32_t, std::map<std::uint64_t, Session*>> of_tenant_;  // by serial; none is empty
   std::set<std::pair<TimePoint, Session*>> idle_;                                   // by when they expire

@@ -9,6 +9,8 @@ namespace {
 
 // So many times what was predicted is worth a line in the log.
 constexpr double kSurprising = 1.25;
+// At the end, what is most worth keeping is written first, and for so long.
+constexpr Duration kKeepFor = seconds(10);
 
 // Prompt tokens that a batch computes; decode batches have some too.
 std::uint64_t prompt_rows(const Batch& batch) {
@@ -33,6 +35,7 @@ Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoar
       model_(std::move(parts.model)),
       tokenizer_(std::move(parts.tokenizer)),
       scheduler_(parts.scheduler),
+      disk_(open_disk(parts)),
       runner_(*model_, *tokenizer_, clock),
       thread_([this] { run(); }) {}
 
@@ -42,6 +45,29 @@ Worker::~Worker() {
   inbox_.push_all(last);  // an inbox that is full of cancels must not keep us from stopping
   model_->request_abort();
   thread_.join();
+}
+
+SnapshotLimits Worker::disk_limits(const SchedulerConfig& config) {
+  return {.kv_bytes = config.reuse.cache.bytes, .tokens = config.kv.cells_per_slot};
+}
+
+// Before there is a thread.
+std::unique_ptr<SnapshotDisk> Worker::open_disk(Parts& parts) {
+  CHECK((parts.disk != nullptr) == parts.scheduler.reuse.disk.has_value(),
+        "a disk tier needs a folder, and a folder a disk tier");
+  if (!parts.disk) return nullptr;
+  for (FoundSnapshot& file : parts.found) scheduler_.disk()->found(std::move(file));
+  const SnapshotStore::Stats there = scheduler_.disk()->stats().store;
+  log_info("snapshots on disk", {{"folder", parts.disk->path()},
+                                 {"files", there.files - there.foreign},
+                                 {"foreign", there.foreign},
+                                 {"bytes", there.bytes}});
+  const SnapshotLimits limits = disk_limits(parts.scheduler);
+  return std::make_unique<SnapshotDisk>(std::move(parts.disk), limits, clock_, [this](DiskOutcome outcome) {
+    std::vector<Command> one;
+    one.emplace_back(std::move(outcome));
+    inbox_.push_all(one);  // never refused: somebody waits for it
+  });
 }
 
 bool Worker::cancel(RequestId id) {
@@ -55,8 +81,10 @@ TimePoint Worker::last_progress() const { return TimePoint(Duration(last_progres
 
 void Worker::run() {
   while (!stopped_) {
-    take_in(scheduler_.idle() ? Wait::yes : Wait::no);  // submit, cancel, stop
-    scheduler_.next_batch(clock_.now(), batch_);        // decides, reserves
+    const bool rests = scheduler_.idle() || scheduler_.waits_for_disk();
+    take_in(rests ? Wait::yes : Wait::no);        // submit, cancel, what came from the disk, stop
+    scheduler_.next_batch(clock_.now(), batch_);  // decides, reserves
+    order_disk();                                 // before the step, which may be long
     if (!batch_.empty()) {
       compute();                           // decode, sample, text, stop strings
       scheduler_.commit(batch_, result_);  // the only writer of sequences
@@ -65,10 +93,12 @@ void Worker::run() {
     }
     deliver();
   }
+  keep_on_disk();
 }
 
 void Worker::take_in(Wait wait) {
   if (wait == Wait::yes) {
+    order_disk();
     CHECK(scheduler_.consistent(), "conservation");
     last_progress_.store(kNever.time_since_epoch().count(), std::memory_order_relaxed);
   }
@@ -85,11 +115,42 @@ void Worker::take_in(Wait wait) {
     } else if (auto* cancel = std::get_if<CancelCommand>(&command)) {
       scheduler_.cancel(cancel->id, now);
       metrics_.cancel_steps.observe(static_cast<double>(steps_.load(std::memory_order_relaxed) - cancel->step));
+    } else if (auto* outcome = std::get_if<DiskOutcome>(&command)) {
+      take_outcome(std::move(*outcome));
     } else {
       scheduler_.cancel_all(now);
       stopped_ = true;
     }
   }
+}
+
+void Worker::take_outcome(DiskOutcome outcome) {
+  metrics_.count_disk(outcome);
+  scheduler_.disk_done(std::move(outcome), clock_.now());
+}
+
+void Worker::order_disk() {
+  if (!disk_) return;
+  if (scheduler_.idle()) scheduler_.disk()->rest();
+  scheduler_.disk()->take_orders(orders_);
+  disk_->order(orders_);
+}
+
+void Worker::keep_on_disk() {
+  if (!disk_) return;
+  DiskTier& tier = *scheduler_.disk();
+  tier.flush();
+  const TimePoint end = clock_.now() + kKeepFor;
+  while (clock_.now() < end) {
+    order_disk();
+    if (!tier.writing()) break;  // what waited was there already, or has no room
+    inbox_.drain(commands_, Wait::yes);
+    for (Command& command : commands_) {
+      if (auto* outcome = std::get_if<DiskOutcome>(&command)) take_outcome(std::move(*outcome));
+    }
+  }
+  const DiskTier::Stats left = tier.stats();
+  log_info("kept on disk", {{"files", left.store.files}, {"bytes", left.store.bytes}, {"not_written", left.queue}});
 }
 
 void Worker::compute() {

@@ -1,6 +1,7 @@
 // One thread with one model context and everything that belongs to it: scheduler, ledger, runner. Commands come in
 // through a bounded inbox, events go out in one push and one signal per step; the worker never waits for a client
-// (worker-never-waits). Owned by the Engine.
+// (worker-never-waits), nor for the disk, whose thread has an inbox of its own and answers with a command. Owned by the
+// Engine.
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include "engine/engine_metrics.h"
 #include "engine/load_board.h"
 #include "engine/runner.h"
+#include "engine/snapshot_disk.h"
 #include "sched/scheduler.h"
 
 namespace chasqui {
@@ -28,7 +30,7 @@ struct CancelCommand {
 };
 // Cancel what is inside and end the thread. Only ~Worker posts it, so it is the last.
 struct StopCommand {};
-using Command = std::variant<SubmitCommand, CancelCommand, StopCommand>;
+using Command = std::variant<SubmitCommand, CancelCommand, StopCommand, DiskOutcome>;
 
 class Worker {
  public:
@@ -37,11 +39,17 @@ class Worker {
     std::shared_ptr<const Tokenizer> tokenizer;
     SchedulerConfig scheduler;
     std::size_t inbox_max = 0;
+    std::shared_ptr<SnapshotFolder> disk;  // with scheduler.reuse.disk
+    std::vector<FoundSnapshot> found;      // what is in it, all workers' files
   };
+
+  // What would fit neither into the cache nor into a slot of such a worker is of no use.
+  static SnapshotLimits disk_limits(const SchedulerConfig& config);
 
   // `clock`, `outbox`, `load` and `metrics` outlive the worker. Starts the thread.
   Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoard& load, EngineMetrics& metrics);
-  // Cancels what is inside and waits for the thread, at most one step.
+  // Cancels what is inside and waits for the thread: at most one step, and with a disk a few seconds for what is to be
+  // kept there.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -55,8 +63,12 @@ class Worker {
   TimePoint last_progress() const;
 
  private:
+  std::unique_ptr<SnapshotDisk> open_disk(Parts& parts);
   void run();
   void take_in(Wait wait);
+  void take_outcome(DiskOutcome outcome);
+  void order_disk();
+  void keep_on_disk();
   void compute();
   void deliver();
   void count_step();
@@ -74,6 +86,8 @@ class Worker {
   const std::unique_ptr<Model> model_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
   Scheduler scheduler_;
+  const std::unique_ptr<SnapshotDisk> disk_;  // after inbox_, which its thread writes to; null: there is none
+  std::vector<DiskOrder> orders_;
   Runner runner_;
   Batch batch_;
   BatchResult result_;

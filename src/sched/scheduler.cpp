@@ -47,6 +47,7 @@ void Scheduler::cancel_all(TimePoint now) {
 
 void Scheduler::next_batch(TimePoint now, Batch& batch) {
   batch.clear();
+  waits_for_disk_ = false;
   planned_ = now;
   expire(now);
   if (idle()) return;
@@ -59,6 +60,11 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   reserve_next_cells(now, batch);
   start_waiting(urgency, now, batch);
   announce(urgency, now);
+  if (running_.empty()) {
+    CHECK(reuse_.disk() != nullptr && reuse_.disk()->reads(), "progress: nobody starts, and nobody knows why");
+    waits_for_disk_ = true;
+    return;
+  }
   batch.trims.swap(to_trim_);
   to_trim_.clear();
   close_holes(batch);
@@ -140,6 +146,10 @@ void Scheduler::note_reading(const Batch& batch, Duration took) {
     if (part != batch.parts.end() && part->slot == sequence->slot()) rows += part->rows;
   }
   if (any) forecast_.read(rows, took, step_time_.prompt_row_seconds());
+}
+
+void Scheduler::disk_done(DiskOutcome outcome, TimePoint now) {
+  reuse_.disk()->done(std::move(outcome), step_time_.prompt_row_seconds(), now);
 }
 
 void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
