@@ -111,8 +111,10 @@ Result<std::string> open_doors(net::HttpServer& server, const ServeConfig& confi
 
 void greet(const std::string& url, const Service& service) {
   const ModelShape& shape = service.engine.shape();
-  std::printf("serving %s (%s), %d slots of %d tokens\n", service.config.model_name.c_str(),
-              service.model.info.description.c_str(), shape.slots, shape.cells_per_slot);
+  const std::size_t workers = service.engine.workers();
+  const std::string shared = workers > 1 ? " of " + std::to_string(workers) + " workers" : "";
+  std::printf("serving %s (%s), %d slots of %d tokens%s\n", service.config.model_name.c_str(),
+              service.model.info.description.c_str(), shape.slots, shape.cells_per_slot, shared.c_str());
   if (!url.empty()) {
     std::printf(
         "try: curl -N %s/v1/chat/completions -d "
@@ -203,18 +205,18 @@ void raise_descriptor_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files could not be raised");
 }
 
-int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Model> context, KeyRing& keys) {
+int run(const ServeConfig& config, const LoadedModel& model, Models contexts, KeyRing& keys) {
   const RealClock clock;
   Wakeup wakeup(config.wakeup);
   MetricsPage metrics;
   net::NetMetrics net_metrics;
   net::EventLoop loop(net_metrics);
-  const RequestLimits limits = request_limits(config, context->shape());
+  const ModelShape shape = shape_of_all(contexts);
+  const RequestLimits limits = request_limits(config, shape);
   const ServiceConfig settings = service_config(config, model);
-  Admission admission(admission_config(config, context->shape()));
+  Admission admission(admission_config(config, shape));
   const FingerprintMaker fingerprints;
-  const EngineConfig engine_settings = engine_config(config, context->shape());
-  Engine engine(engine_settings, std::move(context), model.tokenizer, clock, wakeup);
+  Engine engine(engine_config(config, shape), std::move(contexts), model.tokenizer, clock, wakeup);
   StreamHub streams(engine, loop, settings.unread_max);
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
   net::OffloadPool offload(loop);
@@ -223,8 +225,8 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
   net::Router router(&http_error);
   add_routes(router, service);
   net::HttpServer server(loop, router, settings.http);
-  engine.metrics().add_to(metrics);
-  admission.add_to(metrics, engine.metrics().requests_refused);
+  engine.add_metrics_to(metrics);
+  admission.add_to(metrics, engine.door_metrics().requests_refused);
   net_metrics.add_to(metrics);
   offload.add_to(metrics);
 
@@ -257,14 +259,17 @@ int serve(const ServeConfig& config) {
   if (auto good = check_address(config); !good) return fail(good.error());
   auto model = load(config);
   if (!model) return fail(model.error());
-  const ModelConfig capacity = with_capacity(config.model, model->info);
-  if (capacity.cells < 2 * capacity.slots) {
-    return fail(invalid_field("--ctx-size", "--ctx-size " + std::to_string(capacity.cells) + " is too little for " +
-                                                std::to_string(capacity.slots) + " slots: see --parallel"));
+  const ModelConfig whole = with_capacity(config.model, model->info, config.workers);
+  const auto part = part_of_worker(whole, config.workers, default_threads());
+  if (!part) return fail(part.error());
+  // One after the other, so that each finds its number of compute threads on cores that the others do not use.
+  Models contexts;
+  for (std::int32_t i = 0; i < config.workers; ++i) {
+    auto context = model->make(*part);
+    if (!context) return fail(context.error());
+    contexts.push_back(std::move(*context));
   }
-  auto context = model->make(capacity);
-  if (!context) return fail(context.error());
-  return run(config, *model, std::move(*context), keys);
+  return run(config, *model, std::move(contexts), keys);
 }
 
 }  // namespace chasqui

@@ -25,7 +25,7 @@ struct SubmitCommand {
 struct CancelCommand {
   RequestId id;
 };
-// Cancel what is inside and end the thread. Only ~Worker posts it, so it is the last.
+// Cancel what is inside and end the thread.
 struct StopCommand {};
 using Command = std::variant<SubmitCommand, CancelCommand, StopCommand>;
 
@@ -36,11 +36,12 @@ class Worker {
     std::shared_ptr<const Tokenizer> tokenizer;
     SchedulerConfig scheduler;
     std::size_t inbox_max = 0;
+    std::size_t number = 0;  // for the log
   };
 
   // `clock`, `outbox`, `load` and `metrics` outlive the worker. Starts the thread.
   Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoard& load, EngineMetrics& metrics);
-  // Cancels what is inside and waits for the thread, at most one step.
+  // stop(), and waits for the thread, at most one step.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -50,11 +51,19 @@ class Worker {
   // The same for a cancel; when the running step reads nothing but this request's prompt, the step ends at once.
   bool cancel(RequestId id);
 
-  // Any thread: when the worker last finished a step or went to sleep with nothing to do; kNever while it sleeps.
-  TimePoint last_progress() const;
+  // Submits and cancels, which this empties, however many there are.
+  void post_all(std::vector<Command>& commands);
+  // Cancels what is inside and ends the thread, without waiting for it. Whoever calls it posts nothing afterwards.
+  void stop();
+
+  // Any thread: it sleeps, or has finished a step not longer ago than this.
+  bool alive(TimePoint now, Duration stuck_after) const;
+  // Any thread: how busy it was after its last step.
+  Load load() const { return load_.read(); }
 
  private:
   void run();
+  void hurry(RequestId cancelled);
   void take_in(Wait wait);
   void compute();
   void deliver();
@@ -65,10 +74,12 @@ class Worker {
   LoadBoard& load_;
   EngineMetrics& metrics_;
   Mailbox<Command> inbox_;
+  // When it last finished a step or took commands in; kNever while it sleeps with nothing to do.
   std::atomic<TimePoint::rep> last_progress_;
   std::atomic<std::uint64_t> reading_{0};  // the request whose prompt is all that the running step computes; 0: none
 
-  // Worker thread only.
+  // Worker thread only, but for Model::request_abort().
+  const std::size_t number_;
   const std::unique_ptr<Model> model_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
   Scheduler scheduler_;
