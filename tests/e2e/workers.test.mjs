@@ -91,7 +91,8 @@ describe('workers that are told to stop', async () => {
     const queued = answer(server, 'say: it was worth the wait');
     await server.until((metrics) => metrics.sum('chasqui_requests_waiting') === 1);
     server.signal('SIGTERM');
-    for (const stream of streams) assert.equal((await stream.collect()).finish, 'length');
+    await Promise.all(streams.map((stream) => stream.collect()));
+    for (const stream of streams) assert.equal(stream.finish, 'length');
     assert.equal((await queued).text, 'it was worth the wait');
     assert.deepEqual(await server.ended, { code: 0, signal: null });
   });
