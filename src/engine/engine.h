@@ -5,7 +5,7 @@
 //   submit() ─▶ inbox ─▶ Dispatcher ─┤                     ├─▶ outbox + wake-up ─▶ take_events()
 //                                    └▶ inbox ─▶ Worker 1 ─┘
 //
-// One worker needs no dispatcher: submit() then writes to its inbox at once (docs/workers.md has what that saves).
+// One worker needs no dispatcher: submit() then writes to its inbox at once.
 // Every request that submit() accepts gets exactly one finished event (one-terminal).
 #pragma once
 
