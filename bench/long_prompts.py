@@ -2,7 +2,7 @@
 """Four people chat while two prompts of 3,000 words arrive. Nobody wants to notice."""
 import paired
 
-SHORT = "name=short,clients=4,duration=40,prompt-words=24,max-tokens=64"
+SHORT = "name=short,clients=4,duration=45,prompt-words=24,max-tokens=64,priority=interactive"
 LONG = "name=long,clients=2,requests=2,prompt-words=3000,max-tokens=8,start=5"
 
 paired.compare(

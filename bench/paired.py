@@ -53,10 +53,10 @@ def free_port():
 class Server:
     """A server while a `with` block runs; killed at its end, whatever happened."""
 
-    def __init__(self, side, model_path, slots, cells):
+    def __init__(self, side, model_path, slots, cells, *more):
         self.port = free_port()
         flags = ["-m", model_path, "--host", "127.0.0.1", "--port", str(self.port)]
-        flags += ["-np", str(slots), "-c", str(cells)] + thread_flags()
+        flags += ["-np", str(slots), "-c", str(cells)] + thread_flags() + list(more)
         if side == "chasqui":
             command = [CHASQUI, "serve"] + flags + shlex.split(os.environ.get("OUR_ARGS", ""))
         else:
@@ -85,6 +85,12 @@ class Server:
     def last_lines(self):
         self.log.seek(0)
         return "".join(self.log.readlines()[-20:])
+
+    def metric(self, name):
+        """The sum of a metric of ours over its labels, or over those in `name`."""
+        with urllib.request.urlopen(self.url + "/metrics", timeout=5) as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith((name + " ", name + "{", name + ",")))
 
     def stop(self):
         if self.process.poll() is None:

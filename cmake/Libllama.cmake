@@ -38,13 +38,13 @@ endfunction()
 function(chasqui_build_libllama source prefix options)
   message(STATUS "Building libllama ${CHASQUI_LLAMA_VERSION} into ${prefix} (once per machine, about 5 minutes on two cores)")
   set(work "${prefix}.build")
-  # A semicolon list survives the command line only when its separators are escaped.
-  string(REPLACE ";" "\\;" escaped "${options}")
+  # A list does not survive the command line: one that arrives with its separators escaped is a single item.
+  string(REPLACE ";" "," options_line "${options}")
   execute_process(
     COMMAND ${CMAKE_COMMAND} -S ${PROJECT_SOURCE_DIR}/third_party/libllama -B ${work} -G Ninja
             -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}
             -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DLLAMA_SOURCE_DIR=${source}
-            -DCHASQUI_PREFIX=${prefix} "-DCHASQUI_GGML_OPTIONS=${escaped}"
+            -DCHASQUI_PREFIX=${prefix} -DCHASQUI_GGML_OPTIONS=${options_line}
     OUTPUT_QUIET RESULT_VARIABLE failed)
   if(NOT failed)
     execute_process(COMMAND ${CMAKE_COMMAND} --build ${work} --target collect RESULT_VARIABLE failed)
@@ -89,4 +89,5 @@ function(chasqui_provide_libllama)
   target_link_libraries(chasqui_libllama INTERFACE
     -Wl,--start-group ${archives} -Wl,--end-group Threads::Threads ${CMAKE_DL_LIBS})
   set(CHASQUI_LLAMA_PREFIX "${prefix}" PARENT_SCOPE)
+  set(CHASQUI_GGML_OPTIONS "${options}" PARENT_SCOPE)
 endfunction()

@@ -89,7 +89,7 @@ BANNED = [
 EXCEPTIONS = [
     ("banned-sleep", r"src/(app/serve\.cpp|model/sim\w*\.(h|cpp))", "the simulated model spends real time on purpose"),
     ("banned-new", r"src/model/llama_runtime\.cpp", "the log is never destroyed: compute threads may outlive main()"),
-    ("owner-process", r"src/sched/simulation_test\.cpp", "the seed of one more run comes from the environment"),
+    ("owner-process", r"src/sched/(reuse_)?simulation_test\.cpp", "the seed of one more run comes from the environment"),
     ("owner-thread", r"src/model/model_config\.cpp", "asks how many cores there are; starts nothing"),
 ]
 
@@ -341,7 +341,7 @@ def read(path):
 
 def read_tree(root):
     files = {"ARCHITECTURE.md": ""}
-    for top in ("src", "tests", "bench", "tools"):
+    for top in ("src", "tests", "bench", "tools", "examples"):
         for folder, folders, names in os.walk(os.path.join(root, top)):
             folders[:] = [name for name in folders if name != "node_modules"]
             for path in (os.path.join(folder, name) for name in names if name.endswith((".h", ".cpp"))):

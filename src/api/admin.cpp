@@ -37,11 +37,19 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.field("logit_bias", service.limits.logit_bias_max);
   json.field("context_tokens", service.limits.context);
   const AdmissionConfig& admission = service.admission.config();
+  json.field("prefix_cache_bytes", service.config.cache_bytes);
   json.field("queue_requests", admission.queue_requests);
   json.field("queue_tokens", admission.queue_tokens);
   json.field("queue_wait_seconds", to_seconds(admission.queue_wait));
   json.field("tenant_requests", service.config.tenant_requests);
   json.field("promises", admission.promises_max);
+  const SessionLimits& sessions = service.sessions.limits();
+  json.field("sessions", sessions.sessions);
+  json.field("tenant_sessions", service.config.tenant_sessions);
+  json.field("session_tokens", sessions.tokens);
+  json.field("session_messages", sessions.messages);
+  json.field("session_text_bytes", sessions.text_bytes_max());
+  json.field("session_ttl_seconds", to_seconds(sessions.ttl));
   json.end_object();
 }
 
@@ -78,6 +86,7 @@ std::string props_body(const Service& service) {
   json.field("cells", shape.cells);
   json.field("cells_per_slot", shape.cells_per_slot);
   json.field("trims_anywhere", info.trims_anywhere());
+  json.field("cuts_snapshots", shape.cuts_snapshots);
   json.end_object();
   json.key("limits");
   write_limits(json, service);

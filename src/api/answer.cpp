@@ -110,6 +110,7 @@ net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchang
     co_await respond_error(exchange, std::move(error));
     co_return;
   }
+  if (answer.on_submitted) answer.on_submitted();
   Generation& generation = **started;
   exchange.on_client_gone([&generation] { generation.interrupt(); });
   if (answer.stream) {
@@ -132,7 +133,7 @@ net::Awaitable<void> respond_json(net::HttpExchange& exchange, std::string body)
 
 std::optional<Error> failure_of(const Event& finished) {
   if (finished.reason == FinishReason::error) return finished.error;
-  if (finished.reason == FinishReason::cancelled) {
+  if (finished.reason == FinishReason::cancelled && !finished.asked) {
     return Error{ErrorCode::unavailable, "the request was cancelled because the server is shutting down", ""};
   }
   return std::nullopt;

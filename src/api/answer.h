@@ -2,6 +2,7 @@
 // silent, notice that the client left. What a protocol says is in its AnswerWriter. Loop thread only.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ struct Answer {
   RequestPtr request;
   bool stream = false;
   std::unique_ptr<AnswerWriter> writer;
+  std::function<void()> on_submitted = {};  // runs when the engine has the request, before any event of it
 };
 
 // Weighs the request for admission first, which may still refuse it.

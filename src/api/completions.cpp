@@ -1,9 +1,6 @@
 #include "api/completions.h"
 
-#include <algorithm>
-
-#include "api/generation_fields.h"
-#include "api/ids.h"
+#include "api/openai_body.h"
 #include "api/openai_json.h"
 #include "api/prompt.h"
 #include "net/sse.h"
@@ -12,46 +9,6 @@ namespace chasqui {
 namespace {
 
 namespace json = boost::json;
-
-// What the routes of OpenAI's shape have in common, besides the prompt.
-struct OpenAiBody {
-  RequestDraft draft;
-  AnswerHead head;
-  bool stream = false;
-};
-
-// A key may promise less urgency than its holder asks for: the request is served, only not before others.
-void read_common_fields(const Caller& caller, Fields& fields, RequestDraft& draft) {
-  read_generation_fields(fields, draft);
-  draft.service_class = std::max(draft.service_class, caller.most_urgent);
-}
-
-OpenAiBody read_openai_body(const Service& service, const Caller& caller, Fields& fields, std::string_view id_prefix) {
-  OpenAiBody out;
-  out.draft = new_draft(service, caller);
-  read_common_fields(caller, fields, out.draft);
-  refuse_unsupported(
-      fields, {"logprobs", "top_logprobs", "n_probs", "grammar", "json_schema", "echo", "suffix", "functions", "lora"});
-  for (const std::string_view name : {"n", "best_of"}) {
-    if (fields.integer(name).value_or(1) != 1) fields.refuse(name, "1: this version gives one answer to a request");
-  }
-  if (const json::object* format = fields.object("response_format")) {
-    Fields inner(*format, "response_format");
-    if (inner.string("type").value_or("text") != "text") inner.refuse("type", "\"text\" in this version");
-    if (!inner.ok()) fields.refuse(inner.error());
-  }
-  out.stream = fields.boolean("stream").value_or(false);
-  if (const json::object* options = fields.object("stream_options")) {
-    Fields inner(*options, "stream_options");
-    out.head.include_usage = inner.boolean("include_usage").value_or(false);
-    if (!inner.ok()) fields.refuse(inner.error());
-  }
-  out.head.id = random_id(id_prefix);
-  out.head.model = service.config.model_name;
-  out.head.fingerprint = "chasqui-" + service.config.version;
-  out.head.created = service.clock.unix_seconds();
-  return out;
-}
 
 // Seed of this route: data: {"text": …} for each piece, data: [DONE] at the end.
 class TextWriter final : public AnswerWriter {
@@ -88,7 +45,7 @@ Result<Answer> prepare_chat(const Service& service, const Caller& caller, const 
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
-  OpenAiBody common = read_openai_body(service, caller, fields, "chatcmpl-");
+  OpenAiBody common = read_openai_body(service, caller, fields, "chatcmpl-", new_draft(service, caller));
   const Chat chat = read_chat(fields);
   if (!fields.ok()) return fields.error();
   auto request = request_from_chat(service, chat, std::move(common.draft));
@@ -100,7 +57,7 @@ Result<Answer> prepare_completion(const Service& service, const Caller& caller, 
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
-  OpenAiBody common = read_openai_body(service, caller, fields, "cmpl-");
+  OpenAiBody common = read_openai_body(service, caller, fields, "cmpl-", new_draft(service, caller));
   const json::value* prompt = fields.any("prompt");
   if (prompt == nullptr) fields.refuse("prompt", "a string or an array of token ids");
   if (!fields.ok()) return fields.error();
@@ -131,8 +88,6 @@ Result<Answer> prepare_generate(const Service& service, const Caller& caller, co
   return Answer{std::move(*request), stream, std::make_unique<TextWriter>()};
 }
 
-namespace {
-
 Result<Permit> enter(Service& service, const net::HttpRequest& request, const Caller& caller) {
   const bool anonymous = caller.tenant.id == 0;
   Applicant applicant;
@@ -142,8 +97,6 @@ Result<Permit> enter(Service& service, const net::HttpRequest& request, const Ca
   applicant.fingerprint = service.fingerprints.of(caller.tenant.id, request.path, request.body);
   return service.admission.enter(applicant, service.engine.load(), service.clock.now());
 }
-
-}  // namespace
 
 net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exchange, PrepareAnswer prepare) {
   // The gate has let it in, but the key may have been taken off the list while the body came.

@@ -17,6 +17,9 @@ Result<Answer> prepare_generate(const Service& service, const Caller& caller, co
 
 using PrepareAnswer = Result<Answer> (*)(const Service&, const Caller&, const std::string&);
 
+// A permit for this request, before its body is taken and read; errors are admission's.
+Result<Permit> enter(Service& service, const net::HttpRequest& request, const Caller& caller);
+
 // The handler of all three.
 net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exchange, PrepareAnswer prepare);
 

@@ -7,41 +7,17 @@
 #include <gtest/gtest.h>
 
 #include "api/errors.h"
+#include "api/fake_service.h"
 
 namespace chasqui {
 namespace {
 
 class PrepareTest : public ::testing::Test {
  protected:
-  static std::unique_ptr<Model> context(const LoadedModel& model) {
-    ModelConfig config;
-    config.slots = 2;
-    config.cells = 512;
-    config.rows_max = 64;
-    return std::move(*model.make(config));
-  }
-
-  PrepareTest() {
-    limits_.vocabulary = engine_.shape().vocabulary;
-    limits_.context = engine_.shape().cells_per_slot;
-  }
-
-  RealClock clock_;
-  Wakeup wakeup_;
-  net::NetMetrics net_metrics_;
-  net::EventLoop loop_{net_metrics_};
-  net::OffloadPool offload_{loop_};
-  LoadedModel model_ = load_sim();
-  Engine engine_{EngineConfig{}, context(model_), model_.tokenizer, clock_, wakeup_};
-  StreamHub streams_{engine_, loop_, 1024};
-  ServiceConfig config_{.model_name = "sim", .http = {}, .version = "1"};
-  RequestLimits limits_;
-  MetricsPage metrics_;
-  KeyRing keys_;
-  Admission admission_{AdmissionConfig{}};
-  FingerprintMaker fingerprints_;
-  Service service_{config_,  model_,  limits_, metrics_,   clock_,        loop_,
-                   offload_, engine_, keys_,   admission_, fingerprints_, streams_};
+  FakeService fake_;
+  const Service& service_ = fake_.service;
+  const LoadedModel& model_ = fake_.model;
+  const RequestLimits& limits_ = fake_.limits;
   Caller caller_;
 };
 

@@ -13,10 +13,16 @@ constexpr std::size_t kEventOverhead = 200;
 void StreamHub::deliver() {
   engine_.take_events(events_);
   for (Event& event : events_) {
+    if (watcher_ && event.kind == Event::Kind::finished) watcher_(event);
     const auto found = open_.find(event.request);
     if (found == open_.end()) continue;  // its handler has gone; the cancel is on its way
     found->second->receive(std::move(event));
   }
+}
+
+void StreamHub::cancel(RequestId request) {
+  if (const auto found = open_.find(request); found != open_.end()) found->second->cancel_asked_ = true;
+  engine_.cancel(request);
 }
 
 Result<std::unique_ptr<Generation>> Generation::start(StreamHub& hub, RequestPtr request, Permit permit) {
@@ -48,6 +54,7 @@ void Generation::take(std::vector<Event>& events) {
 void Generation::receive(Event event) {
   if (event.kind == Event::Kind::finished) {
     finished_ = true;
+    event.asked = cancel_asked_ && event.reason == FinishReason::cancelled;
     permit_.release();
   } else if (slow_) {
     return;

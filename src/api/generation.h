@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -27,6 +28,10 @@ class StreamHub {
 
   // Called for every wake-up of the engine.
   void deliver();
+  // Sees each finished event first, also those whose handler has gone. Set before the loop runs.
+  void on_finished(std::function<void(const Event&)> watcher) { watcher_ = std::move(watcher); }
+  // For a client that asks for it and waits for the end all the same: its finished event says so.
+  void cancel(RequestId request);
 
  private:
   friend class Generation;
@@ -34,6 +39,7 @@ class StreamHub {
   Engine& engine_;
   net::EventLoop& loop_;
   const std::size_t unread_max_;
+  std::function<void(const Event&)> watcher_;
   std::unordered_map<RequestId, Generation*> open_;
   std::vector<Event> events_;
 };
@@ -71,6 +77,7 @@ class Generation {
   std::size_t unread_ = 0;  // bytes that events_ stands for
   bool finished_ = false;
   bool slow_ = false;
+  bool cancel_asked_ = false;
 };
 
 }  // namespace chasqui

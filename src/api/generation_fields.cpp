@@ -92,29 +92,6 @@ void read_max_tokens(Fields& fields, RequestDraft& draft) {
   }
 }
 
-void read_class(Fields& fields, RequestDraft& draft) {
-  if (const auto tier = fields.string("service_tier")) {
-    if (*tier == "priority") {
-      draft.service_class = ServiceClass::interactive;
-    } else if (*tier == "flex") {
-      draft.service_class = ServiceClass::background;
-    } else if (*tier != "auto" && *tier != "default") {
-      fields.refuse("service_tier", "auto, default, priority or flex");
-    }
-  }
-  if (const auto priority = fields.string("priority")) {
-    if (*priority == "interactive") {
-      draft.service_class = ServiceClass::interactive;
-    } else if (*priority == "standard") {
-      draft.service_class = ServiceClass::standard;
-    } else if (*priority == "background") {
-      draft.service_class = ServiceClass::background;
-    } else {
-      fields.refuse("priority", "interactive, standard or background");
-    }
-  }
-}
-
 bool asks_for_nothing(const json::value& value) {
   if (value.is_bool()) return !value.get_bool();
   if (value.is_int64()) return value.get_int64() == 0;
@@ -138,6 +115,31 @@ SamplingParams default_sampling(const ModelInfo& info) {
   return sampling;
 }
 
+ServiceClass read_class(Fields& fields, ServiceClass unsaid) {
+  ServiceClass out = unsaid;
+  if (const auto tier = fields.string("service_tier")) {
+    if (*tier == "priority") {
+      out = ServiceClass::interactive;
+    } else if (*tier == "flex") {
+      out = ServiceClass::background;
+    } else if (*tier != "auto" && *tier != "default") {
+      fields.refuse("service_tier", "auto, default, priority or flex");
+    }
+  }
+  if (const auto priority = fields.string("priority")) {
+    if (*priority == "interactive") {
+      out = ServiceClass::interactive;
+    } else if (*priority == "standard") {
+      out = ServiceClass::standard;
+    } else if (*priority == "background") {
+      out = ServiceClass::background;
+    } else {
+      fields.refuse("priority", "interactive, standard or background");
+    }
+  }
+  return out;
+}
+
 void read_generation_fields(Fields& fields, RequestDraft& draft) {
   SamplingParams& sampling = draft.sampling;
   read_float(fields, "temperature", sampling.temperature);
@@ -154,7 +156,7 @@ void read_generation_fields(Fields& fields, RequestDraft& draft) {
   sampling.ignore_eos = fields.boolean("ignore_eos").value_or(sampling.ignore_eos);
   read_stop(fields, draft.stop);
   read_max_tokens(fields, draft);
-  read_class(fields, draft);
+  draft.service_class = read_class(fields, draft.service_class);
   draft.use_cache = fields.boolean("cache_prompt").value_or(draft.use_cache);
   if (const auto timeout = fields.integer("timeout_ms")) draft.timeout_ms = *timeout;
 }

@@ -14,6 +14,9 @@ SamplingParams default_sampling(const ModelInfo& info);
 // `draft` already holds the defaults; mistakes are left in `fields`.
 void read_generation_fields(Fields& fields, RequestDraft& draft);
 
+// `priority`, or OpenAI's `service_tier`.
+ServiceClass read_class(Fields& fields, ServiceClass unsaid);
+
 // Fields that this route has not got yet must not be ignored silently: a client that asks for logprobs and gets none
 // would believe that there are none. Complains about each of `names` that is there with anything but null, false, or
 // an empty value.

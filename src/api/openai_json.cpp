@@ -133,7 +133,10 @@ class OpenAiWriter final : public AnswerWriter {
 
 }  // namespace
 
-std::string_view openai_finish_reason(FinishReason reason) { return reason == FinishReason::stop ? "stop" : "length"; }
+std::string_view openai_finish_reason(FinishReason reason) {
+  if (reason == FinishReason::cancelled) return "cancelled";
+  return reason == FinishReason::stop ? "stop" : "length";
+}
 
 void write_usage(JsonWriter& json, const Usage& usage) {
   json.begin_object();

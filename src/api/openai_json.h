@@ -20,7 +20,8 @@ struct AnswerHead {
   bool include_usage = false;  // stream_options.include_usage
 };
 
-// "stop" or "length"; a deadline cuts an answer short, which OpenAI's clients know as "length".
+// "stop" or "length"; a deadline cuts an answer short, which OpenAI's clients know as "length". "cancelled" is ours: a
+// client asked for the end of a generation.
 std::string_view openai_finish_reason(FinishReason reason);
 
 void write_usage(JsonWriter& json, const Usage& usage);

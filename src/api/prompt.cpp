@@ -72,29 +72,6 @@ std::optional<Error> read_tool_calls(const json::array& calls, const std::string
   return std::nullopt;
 }
 
-std::optional<Error> read_message(const json::value& value, std::size_t index, ChatMessage& message) {
-  const std::string path = item("messages", index);
-  if (!value.is_object()) return invalid_field(path, path + " must be an object with role and content");
-  Fields fields(value.get_object(), path);
-  const auto role = fields.string("role");
-  if (!role || !known_role(*role)) fields.refuse("role", "one of system, developer, user, assistant, tool");
-  message.name = fields.string("name").value_or("");
-  message.tool_call_id = fields.string("tool_call_id").value_or("");
-  message.reasoning = fields.string("reasoning_content").value_or("");
-  const json::array* calls = fields.array("tool_calls");
-  const json::value* content = fields.any("content");
-  if (content == nullptr && (role != "assistant" || calls == nullptr)) {
-    fields.refuse("content", "a string or an array of text parts");
-  }
-  if (!fields.ok()) return fields.error();
-  // Templates know "system" only; OpenAI's newer name means the same.
-  message.role = *role == "developer" ? "system" : std::string(*role);
-  if (content != nullptr) {
-    if (auto error = read_content(*content, path, message.content)) return error;
-  }
-  return calls != nullptr ? read_tool_calls(*calls, path, message) : std::nullopt;
-}
-
 std::optional<Error> read_tool(const json::value& value, std::size_t index, Tool& tool) {
   const std::string path = item("tools", index);
   if (!value.is_object()) return invalid_field(path, path + " must be an object");
@@ -140,22 +117,70 @@ RequestDraft new_draft(const Service& service, const Caller& caller) {
   return draft;
 }
 
-Chat read_chat(Fields& fields) {
-  Chat chat;
-  const json::array* messages = fields.array("messages");
+std::optional<Error> read_message(const json::value& value, const std::string& path, ChatMessage& message) {
+  if (!value.is_object()) return invalid_field(path, path + " must be an object with role and content");
+  Fields fields(value.get_object(), path);
+  const auto role = fields.string("role");
+  if (!role || !known_role(*role)) fields.refuse("role", "one of system, developer, user, assistant, tool");
+  message.name = fields.string("name").value_or("");
+  message.tool_call_id = fields.string("tool_call_id").value_or("");
+  message.reasoning = fields.string("reasoning_content").value_or("");
+  const json::array* calls = fields.array("tool_calls");
+  const json::value* content = fields.any("content");
+  if (content == nullptr && (role != "assistant" || calls == nullptr)) {
+    fields.refuse("content", "a string or an array of text parts");
+  }
+  if (!fields.ok()) return fields.error();
+  // Templates know "system" only; OpenAI's newer name means the same.
+  message.role = *role == "developer" ? "system" : std::string(*role);
+  if (content != nullptr) {
+    if (auto error = read_content(*content, path, message.content)) return error;
+  }
+  return calls != nullptr ? read_tool_calls(*calls, path, message) : std::nullopt;
+}
+
+std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name) {
+  std::vector<ChatMessage> out;
+  const json::array* messages = fields.array(name);
   if (messages == nullptr || messages->empty() || messages->size() > kMessagesMax) {
-    fields.refuse("messages", "an array of 1 to " + std::to_string(kMessagesMax) + " messages");
-    return chat;
+    fields.refuse(name, "an array of 1 to " + std::to_string(kMessagesMax) + " messages");
+    return out;
   }
   for (std::size_t i = 0; i < messages->size() && fields.ok(); ++i) {
-    if (auto error = read_message((*messages)[i], i, chat.messages.emplace_back())) fields.refuse(std::move(*error));
+    if (auto error = read_message((*messages)[i], item(name, i), out.emplace_back())) fields.refuse(std::move(*error));
   }
+  return out;
+}
+
+std::vector<Tool> read_tools(Fields& fields) {
+  std::vector<Tool> out;
   if (const json::array* tools = fields.array("tools")) {
     for (std::size_t i = 0; i < tools->size() && fields.ok(); ++i) {
-      if (auto error = read_tool((*tools)[i], i, chat.tools.emplace_back())) fields.refuse(std::move(*error));
+      if (auto error = read_tool((*tools)[i], i, out.emplace_back())) fields.refuse(std::move(*error));
     }
   }
-  if (fields.string("tool_choice") == "none") chat.tools.clear();
+  if (fields.string("tool_choice") == "none") out.clear();
+  return out;
+}
+
+Result<std::vector<Token>> read_tokens(const Service& service, const json::array& ids, const std::string& field) {
+  std::vector<Token> tokens;
+  tokens.reserve(ids.size());
+  for (const json::value& id : ids) {
+    if (!id.is_int64() || id.get_int64() < 0 || id.get_int64() >= service.limits.vocabulary) {
+      return invalid_field(field,
+                           field + " must be ids between 0 and " + std::to_string(service.limits.vocabulary - 1));
+    }
+    tokens.push_back(static_cast<Token>(id.get_int64()));
+  }
+  return tokens;
+}
+
+Chat read_chat(Fields& fields) {
+  Chat chat;
+  chat.messages = read_messages(fields, "messages");
+  if (!fields.ok()) return chat;
+  chat.tools = read_tools(fields);
   chat.continue_final_message = fields.boolean("continue_final_message").value_or(false);
   chat.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(!chat.continue_final_message);
   if (chat.continue_final_message && fields.ok() && chat.messages.back().role != "assistant") {

@@ -17,6 +17,14 @@ RequestDraft new_draft(const Service& service, const Caller& caller);
 // Reads `messages`, `tools` and the template's switches. Mistakes are left in `fields`.
 Chat read_chat(Fields& fields);
 
+// One message, where `path` is what errors call it.
+std::optional<Error> read_message(const boost::json::value& value, const std::string& path, ChatMessage& message);
+// An array of 1 to 4,096 of them in `name`; and of `tools`. Mistakes are left in `fields`.
+std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name);
+std::vector<Tool> read_tools(Fields& fields);
+// Token ids of the vocabulary.
+Result<std::vector<Token>> read_tokens(const Service& service, const boost::json::array& ids, const std::string& field);
+
 // Template → tokens → request.
 Result<RequestPtr> request_from_chat(const Service& service, const Chat& chat, RequestDraft draft);
 // A prompt as the completion routes take it: a string, or an array of token ids.

@@ -3,6 +3,7 @@
 #include "api/admin.h"
 #include "api/completions.h"
 #include "api/errors.h"
+#include "api/sessions.h"
 #include "api/text_tools.h"
 
 namespace chasqui {
@@ -33,6 +34,22 @@ net::Awaitable<void> apply_template(Service& service, net::HttpExchange& exchang
   return handle_text_tool(service, exchange, &apply_template_answer);
 }
 
+net::Awaitable<void> sessions_list(Service& service, net::HttpExchange& exchange) {
+  return handle_session_command(service, exchange, &list_sessions);
+}
+net::Awaitable<void> session_show(Service& service, net::HttpExchange& exchange) {
+  return handle_session_command(service, exchange, &show_session);
+}
+net::Awaitable<void> session_cancel(Service& service, net::HttpExchange& exchange) {
+  return handle_session_command(service, exchange, &cancel_session);
+}
+net::Awaitable<void> session_fork(Service& service, net::HttpExchange& exchange) {
+  return handle_session_command(service, exchange, &fork_session);
+}
+net::Awaitable<void> session_end(Service& service, net::HttpExchange& exchange) {
+  return handle_session_command(service, exchange, &end_session);
+}
+
 struct Route {
   HttpMethod method;
   const char* path;
@@ -52,6 +69,14 @@ const Route kRoutes[] = {
     {HttpMethod::post, "/chat/completions", Access::key, &chat},
     {HttpMethod::post, "/v1/completions", Access::key, &completion},
     {HttpMethod::post, "/generate", Access::key, &generate},
+    {HttpMethod::post, "/v1/sessions", Access::key, &handle_create_session},
+    {HttpMethod::get, "/v1/sessions", Access::key, &sessions_list},
+    {HttpMethod::get, "/v1/sessions/{id}", Access::key, &session_show},
+    {HttpMethod::del, "/v1/sessions/{id}", Access::key, &session_end},
+    {HttpMethod::post, "/v1/sessions/{id}/append", Access::key, &handle_append},
+    {HttpMethod::post, "/v1/sessions/{id}/generate", Access::key, &handle_session_generate},
+    {HttpMethod::post, "/v1/sessions/{id}/cancel", Access::key, &session_cancel},
+    {HttpMethod::post, "/v1/sessions/{id}/fork", Access::key, &session_fork},
     {HttpMethod::post, "/tokenize", Access::key, &tokenize},
     {HttpMethod::post, "/detokenize", Access::key, &detokenize_route},
     {HttpMethod::post, "/apply-template", Access::key, &apply_template},

@@ -12,6 +12,7 @@
 #include "core/request.h"
 #include "engine/admission.h"
 #include "engine/engine.h"
+#include "engine/session_table.h"
 #include "model/loaded_model.h"
 #include "net/event_loop.h"
 #include "net/http_limits.h"
@@ -23,7 +24,10 @@ struct ServiceConfig {
   std::string model_name;               // what clients see as `model`
   std::size_t tenant_requests = 64;     // in flight of one tenant, where its key says nothing; 0: no limit
   std::size_t anonymous_requests = 0;   // in flight of everybody together when there are no keys; 0: no limit
+  std::size_t tenant_sessions = 256;    // open at once of one tenant; 0: no limit but that of all
+  std::size_t anonymous_sessions = 0;   // … of everybody together when there are no keys
   bool cache_prompt = true;             // where a request does not say
+  std::size_t cache_bytes = 0;          // of snapshots; shown in /props
   Duration ping_every = seconds(5);     // silence after which a stream gets a comment
   std::size_t unread_max = 256 * 1024;  // bytes that may wait for a client that does not read
   net::HttpLimits http;                 // shown in /props
@@ -43,6 +47,7 @@ struct Service {
   Admission& admission;
   const FingerprintMaker& fingerprints;
   StreamHub& streams;
+  SessionTable& sessions;
 };
 
 }  // namespace chasqui

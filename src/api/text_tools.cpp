@@ -66,19 +66,12 @@ Result<std::string> detokenize_answer(const Service& service, const std::string&
   const boost::json::array* array = fields.array("tokens");
   if (array == nullptr) fields.refuse("tokens", "an array of token ids");
   if (!fields.ok()) return fields.error();
-  std::vector<Token> tokens;
-  tokens.reserve(array->size());
-  for (const boost::json::value& value : *array) {
-    if (!value.is_int64() || value.get_int64() < 0 || value.get_int64() >= service.limits.vocabulary) {
-      return invalid_field("tokens",
-                           "tokens must be ids between 0 and " + std::to_string(service.limits.vocabulary - 1));
-    }
-    tokens.push_back(static_cast<Token>(value.get_int64()));
-  }
+  const auto tokens = read_tokens(service, *array, "tokens");
+  if (!tokens) return tokens.error();
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  json.field("content", detokenize(*service.model.tokenizer, tokens));
+  json.field("content", detokenize(*service.model.tokenizer, *tokens));
   json.end_object();
   return out;
 }

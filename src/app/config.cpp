@@ -165,6 +165,9 @@ void add_context_options(CLI::App& app, ServeConfig& config) {
   app.add_flag("--kv-unified", model.unified, "(-kvu) one pool of cells for all slots instead of a stream each")
       ->envname("LLAMA_ARG_KV_UNIFIED")
       ->group(group);
+  app.add_flag("!--fixed-threads", model.adapt_threads, "always use --threads, even while fewer would be faster")
+      ->envname("CHASQUI_FIXED_THREADS")
+      ->group(group);
   app.add_flag("!--no-warmup", model.warm_up, "do not compute once before the first request")
       ->envname("LLAMA_ARG_NO_WARMUP")
       ->group(group);
@@ -187,6 +190,28 @@ void add_cache_options(CLI::App& app, ServeConfig& config) {
   app.add_flag("--cache-shared", config.cache_shared,
                "tenants share what is cached; by its speed each can tell what others have asked")
       ->envname("CHASQUI_CACHE_SHARED")
+      ->group(group);
+}
+
+void add_session_options(CLI::App& app, ServeConfig& config) {
+  const std::string group = "Sessions";
+  add_seconds(app, "--session-ttl", config.session_ttl, "how long a session that nobody uses is kept")
+      ->envname("CHASQUI_SESSION_TTL")
+      ->check(CLI::Range(1.0, 86400.0))
+      ->default_str("3600")
+      ->group(group);
+  app.add_option("--sessions-max", config.sessions_max, "sessions that may be open at once")
+      ->envname("CHASQUI_SESSIONS_MAX")
+      ->check(CLI::Range(0, 1 << 20))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--tenant-sessions", config.tenant_sessions,
+                 "sessions of one tenant; 0: no limit; without keys there is none unless set")
+      ->envname("CHASQUI_TENANT_SESSIONS")
+      ->check(CLI::Range(0, 1 << 20))
+      ->type_name("N")
+      ->default_str("a quarter of --sessions-max")
       ->group(group);
 }
 
@@ -345,6 +370,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   add_model_options(*serve, config);
   add_context_options(*serve, config);
   add_cache_options(*serve, config);
+  add_session_options(*serve, config);
   add_door_options(*serve, config);
   add_scheduling_options(*serve, config);
   add_limit_options(*serve, config);

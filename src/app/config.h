@@ -45,6 +45,10 @@ struct ServeConfig {
   std::int64_t cache_ram = kCacheRam;  // MiB of host memory for what was computed; -1: no limit, 0: nothing is kept
   bool cache_shared = false;           // between tenants
 
+  Duration session_ttl = seconds(3600);  // since the last use, where a client does not say
+  std::size_t sessions_max = 1024;
+  std::optional<std::size_t> tenant_sessions;  // 0: no limit; none: a quarter of all for each tenant that has a key
+
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
   std::size_t queue_requests = 512;

@@ -9,6 +9,7 @@
 #include <limits>
 #include <thread>
 
+#include <chasqui_demo_model.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -16,16 +17,9 @@
 #include "api/service.h"
 #include "app/capacity.h"
 #include "app/key_reload.h"
+#include "app/session_sweep.h"
 #include "net/http_server.h"
 #include "net/wakeup_listener.h"
-
-// The bytes of models/demo/chasqui-demo.gguf; see models/demo/embed.S.
-// NOLINTBEGIN(readability-identifier-naming): the assembler's symbols
-extern "C" {
-extern const std::byte chasqui_demo_model[];
-extern const std::byte chasqui_demo_model_end[];
-}
-// NOLINTEND(readability-identifier-naming)
 
 namespace chasqui {
 namespace {
@@ -59,7 +53,7 @@ Result<LoadedModel> load(const ServeConfig& config) {
   auto options = load_options(config);
   if (!options) return options.error();
   if (!config.model_path.empty()) return load_llama(config.model_path, *options);
-  return load_llama(std::span(chasqui_demo_model, chasqui_demo_model_end), "chasqui-demo", *options);
+  return load_llama(demo_model(), "chasqui-demo", *options);
 }
 
 std::size_t physical_memory() {
@@ -166,9 +160,20 @@ ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model
   out.model_name = config.alias.empty() ? model.info.name : config.alias;
   out.version = CHASQUI_VERSION;
   out.cache_prompt = config.cache_prompt;
+  out.cache_bytes = reuse_config(config).cache.bytes;
   out.http.write_time = config.write_timeout;
   out.tenant_requests = config.tenant_requests.value_or(out.tenant_requests);
   out.anonymous_requests = config.tenant_requests.value_or(0);
+  out.tenant_sessions = config.tenant_sessions.value_or((config.sessions_max + 3) / 4);
+  out.anonymous_sessions = config.tenant_sessions.value_or(0);
+  return out;
+}
+
+SessionLimits session_limits(const ServeConfig& config, const ModelShape& shape) {
+  SessionLimits out;
+  out.tokens = shape.cells_per_slot - 1;
+  out.sessions = config.sessions_max;
+  out.ttl = config.session_ttl;
   return out;
 }
 
@@ -217,22 +222,26 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Ke
   Admission admission(admission_config(config, shape));
   const FingerprintMaker fingerprints;
   Engine engine(engine_config(config, shape), std::move(contexts), model.tokenizer, clock, wakeup);
+  SessionTable sessions(session_limits(config, shape), *model.tokenizer);
   StreamHub streams(engine, loop, settings.unread_max);
+  streams.on_finished([&](const Event& event) { sessions.finished(event, clock.now()); });
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
   net::OffloadPool offload(loop);
-  Service service{settings, model,  limits, metrics,   clock,        loop,
-                  offload,  engine, keys,   admission, fingerprints, streams};
+  Service service{settings, model, limits,    metrics,      clock,   loop,    offload,
+                  engine,   keys,  admission, fingerprints, streams, sessions};
   net::Router router(&http_error);
   add_routes(router, service);
   net::HttpServer server(loop, router, settings.http);
   engine.add_metrics_to(metrics);
   admission.add_to(metrics, engine.door_metrics().requests_refused);
+  sessions.metrics().add_to(metrics);
   net_metrics.add_to(metrics);
   offload.add_to(metrics);
 
   const auto url = open_doors(server, config);
   if (!url) return fail(url.error());
   Shutdown shutdown(loop, server, admission, engine, config.drain_time);
+  SessionSweep sweep(loop, sessions);
   KeyReload reload(config, keys, loop, offload);
   loop.on_signal(SIGTERM, [&shutdown] { shutdown.begin(); });
   loop.on_signal(SIGINT, [&shutdown] { shutdown.begin(); });

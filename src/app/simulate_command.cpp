@@ -166,6 +166,10 @@ void add_server_options(CLI::App& app, SimulateConfig& config) {
   add_number(app, "--ctx-size", scheduler.kv.cells, 0, 1 << 28, "cells of all; 0: full contexts for all slots");
   app.add_flag("--kv-unified", scheduler.kv.unified, "one pool of cells for all slots instead of a stream each");
   add_number(app, "--batch-size", scheduler.rows_max, 1, 1 << 16, "rows of one batch");
+  add_number<std::int64_t>(app, "--cache-mib", config.cache_mib, 0, 1 << 30, "MiB of the prefix cache; 0: none");
+  add_number<std::int64_t>(app, "--cell-bytes", config.cell_bytes, 1, 1 << 30, "of a cell in it");
+  app.add_flag("--cache-shared", scheduler.reuse.shared_by_tenants, "tenants share what is cached");
+  app.add_flag("!--kv-uncut", scheduler.reuse.cache.cut_anywhere, "a snapshot is good as a whole only");
   DoorConfig& door = config.run.door;
   add_number<std::size_t>(app, "--queue-requests", door.queue_requests, 0, 1'000'000, "that may wait for a slot");
   add_number<std::int64_t>(app, "--queue-tokens", door.queue_tokens, 0, 1LL << 40, "of prompts that may wait; 0: any");
@@ -186,6 +190,7 @@ void add_cost_options(CLI::App& app, SimulateConfig& config) {
            [&cost](const std::string& text) { read_cost(text, "--decode-cost", cost.decode); });
   add_text(app, "--prefill-cost", "PASS:ROW:CELL", "the same for prefill steps (26000:3300:1)",
            [&cost](const std::string& text) { read_cost(text, "--prefill-cost", cost.prefill); });
+  add_number(app, "--copy-cost", cost.copy_us, 0.0, 1e6, "microseconds for a cell copied out of a slot or into one");
   add_number(app, "--noise", cost.noise, 0.0, 3.0, "sigma of a lognormal factor of each step");
   add_text(app, "--neighbour", "FACTOR:EVERY_S:STAYS_S", "another process that makes all steps slower now and then",
            [&cost](const std::string& text) { read_neighbour(text, cost); });
@@ -193,6 +198,7 @@ void add_cost_options(CLI::App& app, SimulateConfig& config) {
   add_share(app, "--fail", disturbances.failed, "of steps that fail");
   add_share(app, "--no-room", disturbances.no_room, "of steps that find no cells");
   add_share(app, "--abort", disturbances.aborted, "of steps that are cut off");
+  add_share(app, "--unrestored", disturbances.unrestored, "of steps with a snapshot that cannot be brought back");
 }
 
 void add_report_options(CLI::App& app, SimulateConfig& config) {
@@ -252,6 +258,9 @@ SimulationConfig run_config(const SimulateConfig& config, Policy policy) {
   kv.cells = std::max(kv.cells, config.context);
   run.scheduler.dense_slots = !kv.unified;
   run.scheduler.policy = policy;
+  // Simulated snapshots are smaller, and so is the room for them.
+  const double cells = static_cast<double>(config.cache_mib) * (1 << 20) / static_cast<double>(config.cell_bytes);
+  run.scheduler.reuse.cache.bytes = static_cast<std::size_t>(cells) * kTokenBytes;
   run.cost.unified = kv.unified;
   return run;
 }

@@ -17,9 +17,11 @@ namespace chasqui {
 struct SimulateConfig {
   SimulationConfig run;
   WorkloadConfig workload;
-  std::int32_t context = 4096;  // cells of one slot
-  std::string trace;            // read the requests from this file
-  std::string write_trace;      // … or write what the seed draws to this one
+  std::int32_t context = 4096;      // cells of one slot
+  std::int64_t cache_mib = 0;       // of snapshots; 0: none are kept
+  std::int64_t cell_bytes = 12288;  // of a cell in a snapshot
+  std::string trace;                // read the requests from this file
+  std::string write_trace;          // … or write what the seed draws to this one
   std::vector<Policy> policies = {Policy::chasqui};
   bool json = false;
 };

@@ -74,6 +74,20 @@ TEST(KvLedger, AReleaseGivesBackWhatWasReservedNotOnlyWhatWasUsed) {
   EXPECT_TRUE(ledger.take(100).has_value());
 }
 
+TEST(KvLedger, WhatIsNotInTheModelAfterAllStaysReserved) {
+  KvLedger ledger(kUnified);
+  const auto slot = ledger.take(60);
+  const auto other = ledger.take(20);
+  ledger.use(*slot, 50);
+  ledger.use(*other, 5);
+  ledger.unuse(*slot);
+  EXPECT_EQ(ledger.cells_used(), 5);
+  EXPECT_EQ(ledger.reserved(*slot), 60);
+  EXPECT_TRUE(ledger.conserved());
+  ledger.use(*slot, 60);
+  EXPECT_TRUE(ledger.conserved());
+}
+
 TEST(KvLedger, InStreamsAReservationGrowsToTheWholeStream) {
   KvLedger ledger(kStreams);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(ledger.take(10).has_value());

@@ -62,7 +62,10 @@ struct Batch {
   std::vector<SlotMove> moves;
   std::vector<Row> rows;         // ascending slots; positions of a slot ascending
   std::vector<BatchPart> parts;  // in the order of rows
-  Duration predicted{};          // what the step is expected to take; zero when nothing is known
+  // So many rows at the end belong to nobody. They are in free slots, which are emptied after the step, and bring the
+  // batch to a size whose rows cost less.
+  std::int32_t padding = 0;
+  Duration predicted{};  // what the step is expected to take; zero when nothing is known
 
   bool empty() const { return rows.empty() && saves.empty(); }
   void clear() {
@@ -71,6 +74,7 @@ struct Batch {
     restores.clear();
     moves.clear();
     predicted = {};
+    padding = 0;
     rows.clear();
     parts.clear();
   }

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -51,6 +52,9 @@ struct Event {
   std::string stop_string;  // the stop string that ended it, if one did
   Usage usage;
   Error error;  // with FinishReason::error
+  // With Request::keep_tokens: all that was sampled, the end-of-generation token and those of a stop string included.
+  std::vector<Token> generated;
+  bool asked = false;  // with FinishReason::cancelled: by a client that stays and waits for the end
 };
 
 }  // namespace chasqui

@@ -44,6 +44,7 @@ void Sequence::preempt() {
   state_ = State::waiting;
   slot_ = SlotId{};
   computed_ = 0;
+  if (!has_computed_) cached_ = 0;
   ++preemptions_;
 }
 
@@ -55,7 +56,7 @@ void Sequence::move(SlotId slot) {
 void Sequence::restored(TokenCount tokens) {
   CHECK(prefilling() && computed_ == 0 && tokens > 0 && tokens < length());
   computed_ = tokens;
-  if (preemptions_ == 0) cached_ = tokens;
+  if (!has_computed_) cached_ = tokens;
   if (generated() > 0 && left() <= 1) state_ = State::decoding;
 }
 
@@ -63,12 +64,13 @@ void Sequence::not_restored() {
   CHECK(holds_slot() && computed_ > 0);
   state_ = State::prefilling;
   computed_ = 0;
-  if (preemptions_ == 0) cached_ = 0;
+  if (!has_computed_) cached_ = 0;
 }
 
 void Sequence::computed_rows(TokenCount rows, TimePoint now) {
   CHECK(holds_slot());
   last_rows_at_ = now;
+  has_computed_ = true;
   computed_ += rows;
   CHECK(computed_ <= length());
   if (generated() > 0 && left() <= 1) state_ = State::decoding;

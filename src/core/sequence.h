@@ -34,6 +34,7 @@ class Sequence {
   TokenCount computed() const { return computed_; }
   TokenCount left() const { return length() - computed_; }
   TokenCount generated() const { return static_cast<TokenCount>(generated_.size()); }
+  const std::vector<Token>& generated_tokens() const { return generated_; }
   // REQUIRES: 0 ≤ position < length()
   Token token(TokenCount position) const;
   // The first `count` tokens, in place of what `out` held. REQUIRES: 0 ≤ count ≤ length()
@@ -55,7 +56,7 @@ class Sequence {
   void move(SlotId slot);
   // Its first tokens are in the model without having been computed again. REQUIRES: prefilling, nothing is computed.
   void restored(TokenCount tokens);
-  // … but they could not be brought there. REQUIRES: restored, and nothing computed since.
+  // … but they were not brought there after all. REQUIRES: restored, and nothing computed since.
   void not_restored();
   // `rows` more positions are in the model. REQUIRES: prefilling or decoding.
   void computed_rows(TokenCount rows, TimePoint now);
@@ -73,7 +74,8 @@ class Sequence {
   State state_ = State::waiting;
   SlotId slot_;
   TokenCount computed_ = 0;
-  TokenCount cached_ = 0;  // of the prompt, when it first started
+  TokenCount cached_ = 0;      // of the prompt, when the first rows of it were computed
+  bool has_computed_ = false;  // rows of it, at any time
   std::vector<Token> generated_;
   std::int32_t preemptions_ = 0;
   TimePoint started_ = kNever;

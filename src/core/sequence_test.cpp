@@ -167,6 +167,73 @@ TEST(Sequence, MayStartWhenTheClockStandsAtZero) {
   EXPECT_EQ(sequence.usage(at(50)).prefill, milliseconds(50));
 }
 
+TEST(Sequence, WhatIsBroughtBackIsNotComputedAndCountsAsCached) {
+  Sequence sequence = started(10, 5);
+  sequence.restored(7);
+  EXPECT_EQ(sequence.state(), State::prefilling);
+  EXPECT_EQ(sequence.computed(), 7);
+  EXPECT_EQ(sequence.left(), 3);
+  EXPECT_EQ(sequence.usage(at(20)).cached, 7);
+  sequence.computed_rows(3, {});
+  sequence.add_token(70, at(20));
+  sequence.preempt();
+  sequence.start(SlotId{0}, at(30));
+  sequence.restored(10);
+  EXPECT_EQ(sequence.state(), State::decoding) << "all but its newest token is there";
+  EXPECT_EQ(sequence.usage(at(40)).cached, 7) << "of the prompt, before any of it was computed";
+}
+
+TEST(Sequence, WhatCouldNotBeBroughtBackIsComputed) {
+  Sequence sequence = started(10, 5);
+  sequence.restored(9);
+  sequence.not_restored();
+  EXPECT_EQ(sequence.state(), State::prefilling);
+  EXPECT_EQ(sequence.left(), 10);
+  EXPECT_EQ(sequence.usage(at(20)).cached, 0);
+  sequence.computed_rows(10, {});
+  sequence.add_token(70, at(20));
+  sequence.preempt();
+  sequence.start(SlotId{0}, at(30));
+  sequence.restored(10);
+  sequence.not_restored();
+  EXPECT_EQ(sequence.state(), State::prefilling) << "it is read again";
+  EXPECT_EQ(sequence.left(), 11);
+}
+
+TEST(Sequence, WhoLosesItsSlotBeforeItsFirstRowsHasHadNothingCached) {
+  Sequence sequence = started(10, 5);
+  sequence.restored(9);
+  sequence.preempt();
+  EXPECT_EQ(sequence.usage(at(20)).cached, 0);
+  sequence.start(SlotId{0}, at(30));
+  sequence.restored(4);
+  sequence.computed_rows(6, {});
+  EXPECT_EQ(sequence.usage(at(40)).cached, 4);
+}
+
+TEST(Sequence, CopiesItsTokensAcrossTheEndOfThePrompt) {
+  Sequence sequence = started(3, 5);
+  sequence.computed_rows(3, {});
+  sequence.add_token(70, at(20));
+  std::vector<Token> tokens = {1, 2, 3, 4, 5, 6};
+  sequence.copy_tokens(4, tokens);
+  const std::vector<Token>& prompt = sequence.request().prompt;
+  EXPECT_EQ(tokens, (std::vector<Token>{prompt[0], prompt[1], prompt[2], 70}));
+  sequence.copy_tokens(2, tokens);
+  EXPECT_EQ(tokens, (std::vector<Token>{prompt[0], prompt[1]}));
+  sequence.copy_tokens(0, tokens);
+  EXPECT_TRUE(tokens.empty());
+}
+
+TEST(SequenceDeathTest, RefusesToBringBackWhatCannotBe) {
+  Sequence sequence = started(10, 5);
+  EXPECT_DEATH(sequence.restored(0), "check failed");
+  EXPECT_DEATH(sequence.restored(10), "check failed") << "one is left to compute";
+  EXPECT_DEATH(sequence.not_restored(), "check failed");
+  sequence.computed_rows(1, {});
+  EXPECT_DEATH(sequence.restored(5), "check failed");
+}
+
 TEST(SequenceDeathTest, RefusesWhatItsStateDoesNotAllow) {
   Sequence waiting(test_request(1, 10, 3));
   EXPECT_DEATH(waiting.computed_rows(1, {}), "check failed");

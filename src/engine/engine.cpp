@@ -14,7 +14,7 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   out.dense_slots = shape.dense_slots;
   out.reuse = config.reuse;
   out.reuse.cache.bytes /= workers;
-  out.reuse.cache.cut_anywhere = shape.trims_anywhere;
+  out.reuse.cache.cut_anywhere = shape.cuts_snapshots;
   out.targets = config.targets;
   out.policy = config.policy;
   return out;
@@ -83,7 +83,7 @@ DispatcherConfig Engine::dispatcher_config() const {
   out.placement.slots = shape_.slots / static_cast<std::int32_t>(workers_.size());
   out.placement.shared_by_tenants = config_.reuse.shared_by_tenants;
   out.placement.pins_max = config_.pins_max;
-  out.placement.sent.cut_anywhere = shape_.trims_anywhere;
+  out.placement.sent.cut_anywhere = shape_.cuts_snapshots;
   if (config_.reuse.cache.bytes == 0) out.placement.sent.entries = 0;  // nothing is kept, so nothing is to be found
   out.stuck_after = config_.stuck_after;
   out.inbox_max = 2 * in_flight_max_ + 16;

@@ -25,6 +25,7 @@ struct EngineMetrics {
   Counter prefill_steps;
   Counter decode_failures;
   Counter aborted_steps;
+  Histogram cancel_steps{{0, 1, 2, 4}};
   Gauge compute_threads;
   Counter cut_decodes;
   Counter preemptions;

@@ -11,6 +11,7 @@ void Runner::run(const Batch& batch, BatchResult& result) {
     const TimePoint started = clock_.now();
     result.status = model_.decode(batch);
     result.compute = clock_.now() - started;
+    for (auto row = batch.rows.end() - batch.padding; row != batch.rows.end(); ++row) model_.trim(row->slot, 0);
   }
   if (result.status == DecodeStatus::ok) {
     for (const BatchPart& part : batch.parts) {

@@ -139,6 +139,93 @@ TEST_F(RunnerTest, AFailureGivesNoSamplesButStillTrimsAndTellsTheTime) {
   EXPECT_EQ(runner_.open_sequences(), 1u) << "only the first, which nobody has closed";
 }
 
+TEST_F(RunnerTest, AStepOfCopiesAloneComputesNothing) {
+  const RequestPtr request = say("one");
+  prefill(request);
+  const std::uint64_t decodes = model_.decodes();
+  const TimePoint before = clock_.now();
+  batch_.clear();
+  batch_.saves = {{SlotId{0}, position_}};
+  const BatchResult& result = run();
+  EXPECT_EQ(result.status, DecodeStatus::ok);
+  ASSERT_EQ(result.snapshots.size(), 1u);
+  EXPECT_EQ(result.snapshots[0]->tokens(), position_);
+  EXPECT_TRUE(result.samples.empty());
+  EXPECT_EQ(result.compute, Duration::zero());
+  EXPECT_EQ(result.finished, before);
+  EXPECT_EQ(model_.decodes(), decodes);
+}
+
+// All of it in one step: out of slot 0, which is emptied, back into it, from there to slot 1, and on with the answer.
+TEST_F(RunnerTest, CopiesOutBeforeItEmptiesAndBringsBackBeforeItMoves) {
+  const RequestPtr request = say("one two");
+  prefill(request);
+  const Token first = sample().token;
+  batch_.clear();
+  batch_.saves = {{SlotId{0}, position_}};
+  const KvSnapshotPtr earlier = run().snapshots.at(0);
+
+  batch_.clear();
+  batch_.kind = Batch::Kind::decode;
+  batch_.saves = {{SlotId{0}, position_}};
+  batch_.trims = {SlotId{0}};
+  batch_.restores = {{request->id, SlotId{0}, earlier, position_}};
+  batch_.moves = {{SlotId{0}, SlotId{1}}};
+  batch_.rows = {{first, position_, SlotId{1}, true}};
+  batch_.parts = {{request.get(), SlotId{1}, 0, 1, true}};
+  run();
+  EXPECT_EQ(result_.status, DecodeStatus::ok);
+  EXPECT_TRUE(result_.not_restored.empty());
+  EXPECT_EQ(result_.snapshots.at(0)->bytes().size(), earlier->bytes().size());
+  EXPECT_TRUE(model_.history(SlotId{0}).empty());
+  EXPECT_EQ(model_.history(SlotId{1}).size(), request->prompt.size() + 1);
+  EXPECT_EQ(sample().text, "n");
+}
+
+TEST_F(RunnerTest, APartOfASnapshotIsEnough) {
+  const RequestPtr request = say("one two");
+  prefill(request);
+  batch_.clear();
+  batch_.saves = {{SlotId{0}, position_}};
+  const KvSnapshotPtr snapshot = run().snapshots.at(0);
+  const TokenCount keep = position_ - 1;
+  batch_.clear();
+  batch_.kind = Batch::Kind::prefill;
+  batch_.restores = {{request->id, SlotId{1}, snapshot, keep}};
+  batch_.rows = {{request->prompt.back(), keep, SlotId{1}, true}};
+  const RequestPtr again = say("one two");
+  batch_.parts = {{again.get(), SlotId{1}, 0, 1, true}};
+  run();
+  EXPECT_EQ(sample().text, "o");
+}
+
+TEST_F(RunnerTest, WhatCannotBeBroughtBackStopsTheRowsAndNamesItsPlace) {
+  SimModel pool(tokenizer_, {.slots = 3, .cells = 100, .unified = true, .rows_max = 64}, {});
+  Runner runner(pool, *tokenizer_, clock_);
+  const RequestPtr request = say("one");
+  const auto length = static_cast<TokenCount>(request->prompt.size());
+  for (const Token token : request->prompt) batch_.rows.push_back({token, position_++, SlotId{0}, false});
+  runner.run(batch_, result_);
+  batch_.clear();
+  batch_.saves = {{SlotId{0}, length}};
+  runner.run(batch_, result_);
+  const KvSnapshotPtr snapshot = result_.snapshots.at(0);
+  const auto too_large = std::make_shared<KvSnapshot>(100 * sizeof(Token), 100);  // no room beside slot 0
+  std::ranges::fill(too_large->bytes(), std::byte{0});
+
+  batch_.clear();
+  batch_.restores = {{RequestId{8}, SlotId{1}, too_large, 100}, {RequestId{9}, SlotId{2}, snapshot, length}};
+  batch_.moves = {{SlotId{0}, SlotId{1}}};
+  batch_.rows = {{5, length, SlotId{2}, true}};
+  runner.run(batch_, result_);
+  EXPECT_EQ(result_.status, DecodeStatus::aborted);
+  EXPECT_EQ(result_.not_restored, (std::vector<std::size_t>{0}));
+  EXPECT_TRUE(result_.samples.empty());
+  EXPECT_EQ(pool.decodes(), 1u);
+  EXPECT_EQ(pool.history(SlotId{2}).size(), request->prompt.size()) << "the other one was brought back";
+  EXPECT_EQ(pool.history(SlotId{1}).size(), request->prompt.size()) << "and the move was made";
+}
+
 TEST_F(RunnerTest, MeasuresTheDecodeAlone) {
   const RequestPtr request = say("one");
   const BatchResult& result = prefill(request);

@@ -50,15 +50,18 @@ void Worker::stop() {
 }
 
 bool Worker::cancel(RequestId id) {
-  const bool posted = post(CancelCommand{id});
+  const bool posted = post(CancelCommand{id, steps_.load(std::memory_order_relaxed)});
   hurry(id);
   return posted;
 }
 
 void Worker::post_all(std::vector<Command>& commands) {
   std::vector<RequestId> cancelled;
-  for (const Command& command : commands) {
-    if (const auto* cancel = std::get_if<CancelCommand>(&command)) cancelled.push_back(cancel->id);
+  for (Command& command : commands) {
+    auto* cancel = std::get_if<CancelCommand>(&command);
+    if (cancel == nullptr) continue;
+    cancel->step = steps_.load(std::memory_order_relaxed);
+    cancelled.push_back(cancel->id);
   }
   inbox_.push_all(commands);
   for (const RequestId id : cancelled) hurry(id);
@@ -82,6 +85,7 @@ void Worker::run() {
       compute();                           // decode, sample, text, stop strings
       scheduler_.commit(batch_, result_);  // the only writer of sequences
       count_step();
+      steps_.fetch_add(1, std::memory_order_relaxed);
     }
     deliver();
   }
@@ -104,6 +108,7 @@ void Worker::take_in(Wait wait) {
       scheduler_.add(std::move(submit->request));
     } else if (auto* cancel = std::get_if<CancelCommand>(&command)) {
       scheduler_.cancel(cancel->id, now);
+      metrics_.cancel_steps.observe(static_cast<double>(steps_.load(std::memory_order_relaxed) - cancel->step));
     } else {
       scheduler_.cancel_all(now);
       stopped_ = true;
@@ -148,9 +153,10 @@ void Worker::count_step() {
   if (!result_.not_restored.empty()) {
     log_warning("a snapshot could not be restored; its tokens are computed again",
                 {{"snapshots", result_.not_restored.size()}});
+    return;
   }
   if (batch_.rows.empty()) return;
-  const auto rows = static_cast<std::uint64_t>(batch_.rows.size());
+  const auto rows = batch_.rows.size() - static_cast<std::uint64_t>(batch_.padding);
   if (result_.status == DecodeStatus::aborted) {
     metrics_.aborted_steps.add();
   } else if (result_.status != DecodeStatus::ok) {

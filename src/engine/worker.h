@@ -24,6 +24,7 @@ struct SubmitCommand {
 };
 struct CancelCommand {
   RequestId id;
+  std::uint64_t step = 0;  // steps that its worker had done when it was posted there
 };
 // Cancel what is inside and end the thread.
 struct StopCommand {};
@@ -51,7 +52,7 @@ class Worker {
   // The same for a cancel; when the running step reads nothing but this request's prompt, the step ends at once.
   bool cancel(RequestId id);
 
-  // Submits and cancels, which this empties, however many there are.
+  // Submits and cancels, which this empties, however many there are; it says of cancels at which step they come.
   void post_all(std::vector<Command>& commands);
   // Cancels what is inside and ends the thread, without waiting for it. Whoever calls it posts nothing afterwards.
   void stop();
@@ -76,6 +77,7 @@ class Worker {
   Mailbox<Command> inbox_;
   // When it last finished a step or took commands in; kNever while it sleeps with nothing to do.
   std::atomic<TimePoint::rep> last_progress_;
+  std::atomic<std::uint64_t> steps_{0};    // done so far
   std::atomic<std::uint64_t> reading_{0};  // the request whose prompt is all that the running step computes; 0: none
 
   // Worker thread only, but for Model::request_abort().

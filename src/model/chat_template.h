@@ -20,8 +20,8 @@ struct ChatMessage {
   std::string role;     // system, developer, user, assistant, tool
   std::string content;  // plain text; content parts are joined by the door
   std::string reasoning;
-  std::string name;          // of the tool, with role tool
-  std::string tool_call_id;  // with role tool
+  std::string name;                  // of the tool, with role tool
+  std::string tool_call_id;          // with role tool
   std::vector<ToolCall> tool_calls;  // with role assistant
 };
 

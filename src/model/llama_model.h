@@ -66,6 +66,8 @@ class LlamaModel final : public Model {
   static bool should_end(void* model);
   DecodeStatus finish(int status, const Batch& batch);
   void roll_back(const Batch& batch);
+  bool move_by_copy(SlotId from, SlotId to);
+  TokenCount held(SlotId slot) const;
 
   // Constant after make().
   const WeightsPtr weights_;

@@ -24,6 +24,9 @@ struct ModelShape {
   // False for recurrent and hybrid models, whose memory is a state: trim() then takes 0 or the whole length only, and
   // a decode that fails empties the slots of its batch.
   bool trims_anywhere = true;
+  // False where a snapshot is good as a whole only: for those models, and where a window slides within a slot, since
+  // libllama copies no more than the window. What was restored in such a slot is not to be trimmed but to 0.
+  bool cuts_snapshots = true;
 };
 
 // How the computing goes, for metrics.
@@ -56,7 +59,7 @@ class Model {
   virtual KvSnapshotPtr snapshot(SlotId slot, TokenCount tokens) = 0;
 
   // The first `keep` tokens of what was a snapshot of this model are in `slot` afterwards; false: they are not, and it
-  // is still empty. REQUIRES: `slot` is empty; trims_anywhere, or `keep` is all of them.
+  // is still empty. REQUIRES: `slot` is empty; cuts_snapshots, or `keep` is all of them.
   virtual bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) = 0;
 
   // Any thread: ends the running decode, and every later one, within milliseconds with DecodeStatus::aborted, until

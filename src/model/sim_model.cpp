@@ -83,7 +83,7 @@ DecodeStatus SimModel::decode(const Batch& batch) {
 
 // What libllama asks of a batch, and what makes it fast: dense and ascending.
 void SimModel::check(const Batch& batch) {
-  CHECK(!batch.empty() && batch.rows.size() <= static_cast<std::size_t>(shape_.rows_max));
+  CHECK(!batch.rows.empty() && batch.rows.size() <= static_cast<std::size_t>(shape_.rows_max));
   const Row* before = nullptr;
   TokenCount expected = 0;
   for (const Row& row : batch.rows) {

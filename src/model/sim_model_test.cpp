@@ -133,6 +133,32 @@ TEST(SimModel, CellsRunOut) {
   EXPECT_EQ(pool.decode(rows(1, 0, {1, 2, 3})), DecodeStatus::ok);
 }
 
+TEST(SimModel, ASnapshotGoesOnInAnyEmptySlot) {
+  SimModel model = make_model();
+  ASSERT_EQ(model.decode(rows(0, 0, {1, 2, 3, 4})), DecodeStatus::ok);
+  const KvSnapshotPtr snapshot = model.snapshot(SlotId{0}, 4);
+  ASSERT_TRUE(snapshot);
+  EXPECT_EQ(snapshot->tokens(), 4);
+  model.trim(SlotId{0}, 0);
+  ASSERT_TRUE(model.restore(SlotId{1}, *snapshot, 4));
+  ASSERT_TRUE(model.restore(SlotId{0}, *snapshot, 2));
+  EXPECT_EQ(model.cells_used(), 6);
+  ASSERT_EQ(model.decode(rows(0, 2, {3, 4, 5})), DecodeStatus::ok);
+  const std::vector<float> recomputed(model.logits(2).begin(), model.logits(2).end());
+  ASSERT_EQ(model.decode(rows(1, 4, {5})), DecodeStatus::ok);
+  EXPECT_TRUE(std::ranges::equal(model.logits(0), recomputed));
+}
+
+TEST(SimModel, WhatDoesNotFitIsNotBroughtBack) {
+  SimModel pool(tokenizer(), {.slots = 2, .cells = 8, .unified = true, .rows_max = 64}, {});
+  ASSERT_EQ(pool.decode(rows(0, 0, {1, 2, 3, 4, 5})), DecodeStatus::ok);
+  const KvSnapshotPtr snapshot = pool.snapshot(SlotId{0}, 5);
+  EXPECT_FALSE(pool.restore(SlotId{1}, *snapshot, 4));
+  EXPECT_TRUE(pool.history(SlotId{1}).empty());
+  EXPECT_EQ(pool.cells_used(), 5);
+  EXPECT_TRUE(pool.restore(SlotId{1}, *snapshot, 3));
+}
+
 TEST(SimModelDeathTest, CatchesWhatWouldGoWrongInARealModel) {
   SimModel model = make_model();
   ASSERT_EQ(model.decode(rows(0, 0, {1, 2})), DecodeStatus::ok);

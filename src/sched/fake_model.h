@@ -2,17 +2,23 @@
 // hash of it, and writes down every batch that breaks a rule of core/batch.h. One thread.
 //
 // A token is a hash of everything before it in its slot, so a wrong position, a forgotten trim, a move to the wrong
-// place or a mixed-up slot changes the answer; fake_answer() computes what a request gets when it is alone.
+// place or a mixed-up slot changes the answer; fake_answer() computes what a request gets when it is alone. A snapshot
+// is the tokens of its slot and whose they are, so a wrong one changes the answer, too.
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "cache/kv_ledger.h"
 #include "core/batch.h"
+#include "core/request.h"
+#include "sched/scheduler.h"
 
 namespace chasqui {
 
@@ -47,26 +53,41 @@ inline std::string fake_answer(std::vector<Token> history, TokenCount tokens, co
 
 class FakeModel {
  public:
-  FakeModel(const KvLedger::Layout& layout, TokenCount rows_max, bool dense_slots)
-      : layout_(layout),
-        rows_max_(rows_max),
-        dense_slots_(dense_slots),
-        slots_(static_cast<std::size_t>(layout.slots)) {}
+  explicit FakeModel(const SchedulerConfig& config)
+      : layout_(config.kv),
+        rows_max_(config.rows_max),
+        dense_slots_(config.dense_slots),
+        reuse_(config.reuse),
+        slots_(static_cast<std::size_t>(config.kv.slots)) {}
 
-  void script(RequestId id, FakeScript script) { scripts_[id] = script; }
+  // REQUIRES: before the first batch with a row of it.
+  void meet(RequestPtr request, FakeScript script) {
+    scripts_[request->id] = script;
+    requests_[request->id] = std::move(request);
+  }
   // Its finished event was seen: no row of it may come any more.
   void ended(RequestId id) { ended_.insert(id); }
 
-  // What `status` does: with anything but ok no row is computed; trims and moves have happened in any case.
+  // What `status` does: with anything but ok no row is computed; all that comes before has happened in any case.
   void run(const Batch& batch, DecodeStatus status, BatchResult& result) {
     result.clear();
     result.status = status;
-    for (const SlotId slot : batch.trims) trim(slot);
-    for (const SlotMove& move : batch.moves) this->move(move);
+    missing_.clear();
+    prepare(batch, result);
+    if (!result.not_restored.empty()) {
+      result.status = DecodeStatus::aborted;  // as the runner does it
+      return;
+    }
     check(batch);
     if (status != DecodeStatus::ok) return;
     for (const BatchPart& part : batch.parts) compute(batch, part, result);
   }
+
+  // So many of the next ones fail.
+  int saves_to_fail = 0;
+  int restores_to_fail = 0;
+  // … and a snapshot takes at least so many for each token.
+  std::size_t bytes_per_token = sizeof(Token);
 
   // What was wrong with the batches so far; empty when all is well.
   const std::vector<std::string>& faults() const { return faults_; }
@@ -89,12 +110,27 @@ class FakeModel {
   RequestId owner(SlotId slot) const { return slots_[static_cast<std::size_t>(slot.value)].owner; }
   // Slots that were trimmed although their request lives on.
   std::uint64_t preempted() const { return preempted_; }
+  // Rows of prompts that were computed, those of some request among them.
+  std::uint64_t prompt_rows() const { return prompt_rows_; }
+  TokenCount prompt_rows(std::uint64_t id) const {
+    const auto found = prompt_rows_of_.find(RequestId{id});
+    return found != prompt_rows_of_.end() ? found->second : 0;
+  }
+  std::uint64_t saves() const { return saves_; }
+  std::uint64_t restores() const { return restores_; }
+  std::uint64_t refused_restores() const { return refused_restores_; }
+  std::uint64_t moved_restores() const { return moved_restores_; }
 
  private:
   struct Slot {
     RequestId owner;
     TokenCount prompt = 0;
     std::vector<Token> history;
+  };
+  // Before the tokens of a snapshot.
+  struct Header {
+    RequestId owner;
+    std::uint32_t tenant = 0;
   };
 
   void expect(bool condition, const std::string& fault) {
@@ -113,6 +149,86 @@ class FakeModel {
     return tokens > 0 && static_cast<TokenCount>(slot.history.size()) == slot.prompt + tokens - 1;
   }
 
+  // All tokens of a request that are known so far.
+  std::vector<Token> tokens_of(const Request& request) {
+    std::vector<Token> tokens = request.prompt;
+    const std::vector<Token>& answer = answers_[request.id];
+    tokens.insert(tokens.end(), answer.begin(), answer.end());
+    return tokens;
+  }
+
+  void prepare(const Batch& batch, BatchResult& result) {
+    std::set<SlotId> saved;
+    for (const SlotSave& save : batch.saves) {
+      expect(saved.insert(save.slot).second, "a slot is saved twice in one step");
+      result.snapshots.push_back(this->save(save));
+    }
+    for (const SlotId slot : batch.trims) trim(slot);
+    std::set<SlotId> restored;
+    for (std::size_t i = 0; i < batch.restores.size(); ++i) {
+      if (!restore(batch.restores[i])) result.not_restored.push_back(i);
+      restored.insert(batch.restores[i].slot);
+    }
+    for (const SlotMove& move : batch.moves) {
+      moved_restores_ += restored.contains(move.from) ? 1u : 0u;
+      this->move(move);
+    }
+  }
+
+  KvSnapshotPtr save(const SlotSave& save) {
+    if (!exists(save.slot)) return expect(false, "a save of a slot that does not exist"), nullptr;
+    expect(save.tokens > 0 && save.tokens == held(save.slot), "a save of what the slot does not hold");
+    const Slot& slot = at(save.slot);
+    const Request& owner = *requests_.at(slot.owner);
+    expect(owner.use_cache && reuse_.cache.bytes > 0, "a request was saved that does not use the cache");
+    ++saves_;
+    if (saves_to_fail > 0) return --saves_to_fail, nullptr;
+    const std::size_t tokens = slot.history.size() * sizeof(Token);
+    const std::size_t size = std::max(sizeof(Header) + tokens, slot.history.size() * bytes_per_token);
+    const auto copy = std::make_shared<KvSnapshot>(size, save.tokens);
+    const Header header{slot.owner, owner.tenant.id};
+    std::memset(copy->bytes().data(), 0, size);
+    std::memcpy(copy->bytes().data(), &header, sizeof header);
+    std::memcpy(copy->bytes().data() + sizeof header, slot.history.data(), tokens);
+    return copy;
+  }
+
+  bool restore(const SlotRestore& restore) {
+    if (!exists(restore.slot) || !restore.snapshot) return expect(false, "a restore of nothing, or to nowhere"), true;
+    const KvSnapshot& snapshot = *restore.snapshot;
+    Slot& slot = at(restore.slot);
+    const Request& request = *requests_.at(restore.request);
+    const std::vector<Token> tokens = tokens_of(request);
+    expect(slot.history.empty(), "a restore into a slot that is not empty");
+    expect(restore.keep > 0 && restore.keep <= snapshot.tokens(), "a restore of more than there is");
+    expect(reuse_.cache.cut_anywhere || restore.keep == snapshot.tokens(), "a snapshot was cut that cannot be");
+    expect(restore.keep < static_cast<TokenCount>(tokens.size()), "a restore of all, with nothing left to compute");
+    expect(held_by_all() + snapshot.tokens() <= layout_.cells, "a restore without the room for the whole snapshot");
+    expect(!ended_.contains(request.id), "a restore for a request that has ended");
+    Header header;
+    std::memcpy(&header, snapshot.bytes().data(), sizeof header);
+    expect(request.use_cache, "a request was restored that does not use the cache");
+    expect(reuse_.shared_by_tenants || header.tenant == request.tenant.id, "a restore of another tenant's tokens");
+    std::vector<Token> kept(static_cast<std::size_t>(restore.keep));
+    std::memcpy(kept.data(), snapshot.bytes().data() + sizeof header, kept.size() * sizeof(Token));
+    expect(std::equal(kept.begin(), kept.end(), tokens.begin()), "a restore of other tokens than the request has");
+    if (restores_to_fail > 0) {
+      --restores_to_fail;
+      ++refused_restores_;
+      missing_.insert(restore.slot);
+      return false;
+    }
+    ++restores_;
+    slot = Slot{request.id, prompt_of(request), std::move(kept)};
+    return true;
+  }
+
+  TokenCount held_by_all() const {
+    TokenCount sum = 0;
+    for (const Slot& slot : slots_) sum += static_cast<TokenCount>(slot.history.size());
+    return sum;
+  }
+
   void trim(SlotId slot) {
     if (!exists(slot)) return expect(false, "trim of a slot that does not exist");
     expect(!at(slot).history.empty(), "trim of an empty slot");
@@ -123,8 +239,9 @@ class FakeModel {
   void move(const SlotMove& move) {
     expect(dense_slots_, "a move where slots need not be adjacent");
     if (!exists(move.from) || !exists(move.to)) return expect(false, "a move of a slot that does not exist");
-    expect(!at(move.from).history.empty(), "a move from an empty slot");
-    expect(!ended_.contains(at(move.from).owner), "a move of a request that has ended");
+    const bool empty = missing_.erase(move.from) > 0;
+    expect(empty || !at(move.from).history.empty(), "a move from an empty slot");
+    expect(empty || !ended_.contains(at(move.from).owner), "a move of a request that has ended");
     expect(at(move.to).history.empty(), "a move into a slot that is not empty");
     expect(move.to < move.from || !decodes(at(move.from)), "a decoding request moves away from the others");
     at(move.to) = std::move(at(move.from));
@@ -132,7 +249,9 @@ class FakeModel {
   }
 
   void check(const Batch& batch) {
-    expect(!batch.rows.empty() && !batch.parts.empty(), "an empty batch was run");
+    expect(!batch.empty() && batch.rows.empty() == batch.parts.empty(), "an empty batch was run");
+    const bool changes = !batch.trims.empty() || !batch.restores.empty() || !batch.moves.empty();
+    expect(!batch.rows.empty() || !changes, "slots change in a step without rows");
     expect(static_cast<TokenCount>(batch.rows.size()) <= rows_max_, "more rows than rows_max");
     std::int32_t next_row = 0;
     SlotId previous;
@@ -145,7 +264,7 @@ class FakeModel {
       expect(!ended_.contains(part.request->id), "rows of a request that has ended");
       check_part(batch, part);
     }
-    expect(next_row == static_cast<std::int32_t>(batch.rows.size()), "rows that belong to no part");
+    check_padding(batch, next_row);
     if (batch.kind == Batch::Kind::decode && !batch.parts.empty()) {
       expect(decodes(at(batch.parts.back().slot)), "a decode batch ends with a row of a prompt, which fills no hole");
     }
@@ -154,9 +273,7 @@ class FakeModel {
 
   void check_part(const Batch& batch, const BatchPart& part) {
     const Request& request = *part.request;
-    std::vector<Token> tokens = request.prompt;
-    const std::vector<Token>& answer = answers_[request.id];
-    tokens.insert(tokens.end(), answer.begin(), answer.end());
+    const std::vector<Token> tokens = tokens_of(request);
     const auto length = static_cast<TokenCount>(tokens.size());
     TokenCount position = held(part.slot);
     expect(position == 0 || at(part.slot).owner == request.id, "a slot was reused without a trim");
@@ -185,10 +302,21 @@ class FakeModel {
 
   static TokenCount prompt_of(const Request& request) { return static_cast<TokenCount>(request.prompt.size()); }
 
+  void check_padding(const Batch& batch, std::int32_t first) {
+    const auto rows = static_cast<std::int32_t>(batch.rows.size());
+    expect(first + batch.padding == rows, "rows that belong to no part");
+    expect(batch.padding == 0 || (dense_slots_ && batch.kind == Batch::Kind::decode), "padding where it is of no use");
+    for (std::int32_t i = std::max(first, 1); i < rows; ++i) {
+      const Row& row = batch.rows[static_cast<std::size_t>(i)];
+      const SlotId before = batch.rows[static_cast<std::size_t>(i - 1)].slot;
+      expect(row.slot.value == before.value + 1 && row.position == 0, "padding that does not go on from the last slot");
+      expect(exists(row.slot) && held(row.slot) == 0, "padding in a slot that holds something");
+    }
+  }
+
   void check_cells(const Batch& batch) {
-    std::int64_t used = static_cast<std::int64_t>(batch.rows.size());
-    for (const Slot& slot : slots_) used += static_cast<std::int64_t>(slot.history.size());
-    expect(used <= layout_.cells, "more rows than the context has cells");
+    expect(held_by_all() + static_cast<TokenCount>(batch.rows.size()) <= layout_.cells,
+           "more rows than the context has cells");
     for (const BatchPart& part : batch.parts) {
       expect(held(part.slot) + part.rows <= layout_.cells_per_slot, "more rows than the slot has cells");
     }
@@ -198,6 +326,9 @@ class FakeModel {
     Slot& slot = at(part.slot);
     slot.owner = part.request->id;
     slot.prompt = prompt_of(*part.request);
+    const TokenCount of_prompt = std::clamp(slot.prompt - held(part.slot), 0, part.rows);
+    prompt_rows_ += static_cast<std::uint64_t>(of_prompt);
+    prompt_rows_of_[slot.owner] += of_prompt;
     for (std::int32_t i = 0; i < part.rows; ++i) {
       slot.history.push_back(batch.rows[static_cast<std::size_t>(part.first_row + i)].token);
     }
@@ -219,11 +350,20 @@ class FakeModel {
   const KvLedger::Layout layout_;
   const TokenCount rows_max_;
   const bool dense_slots_;
+  const ReuseConfig reuse_;
   std::vector<Slot> slots_;
+  std::map<RequestId, RequestPtr> requests_;
   std::map<RequestId, FakeScript> scripts_;
   std::map<RequestId, std::vector<Token>> answers_;
   std::set<RequestId> ended_;
+  std::set<SlotId> missing_;  // what was to be restored into them in this batch is not there
+  std::map<RequestId, TokenCount> prompt_rows_of_;
+  std::uint64_t prompt_rows_ = 0;
   std::uint64_t preempted_ = 0;
+  std::uint64_t saves_ = 0;
+  std::uint64_t restores_ = 0;
+  std::uint64_t refused_restores_ = 0;
+  std::uint64_t moved_restores_ = 0;
   std::vector<std::string> faults_;
 };
 

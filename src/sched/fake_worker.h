@@ -39,6 +39,11 @@ inline SchedulerConfig one_pool(std::int32_t slots = 4, TokenCount cells = 100) 
   return config;
 }
 
+inline SchedulerConfig with_cache(SchedulerConfig config, std::size_t bytes = 1 << 20) {
+  config.reuse.cache.bytes = bytes;
+  return config;
+}
+
 class FakeWorker {
  public:
   // What a test wants of a request.
@@ -49,6 +54,9 @@ class FakeWorker {
     std::uint32_t tenant = 0;
     std::optional<std::int64_t> timeout_ms{};
     FakeScript script{};
+    TokenCount shared = 0;     // tokens at the beginning of the prompt that all of the same family have
+    std::uint64_t family = 0;  // … and tokens that differ between families
+    bool use_cache = true;
   };
 
   // What came out for one request.
@@ -65,8 +73,7 @@ class FakeWorker {
   // Request and rows of each part of a batch, in its order.
   using Parts = std::vector<std::pair<std::uint64_t, TokenCount>>;
 
-  explicit FakeWorker(const SchedulerConfig& config)
-      : scheduler(config), model(config.kv, config.rows_max, config.dense_slots) {
+  explicit FakeWorker(const SchedulerConfig& config) : scheduler(config), model(config) {
     limits_.context = config.kv.cells_per_slot;
   }
 
@@ -74,7 +81,7 @@ class FakeWorker {
   bool step(DecodeStatus status = DecodeStatus::ok) {
     scheduler.next_batch(clock.now(), batch);
     take_events();
-    EXPECT_TRUE(scheduler.consistent());
+    expect_consistent();
     const bool work = !batch.empty();
     parts.clear();
     for (const BatchPart& part : batch.parts) parts.emplace_back(part.request->id.value, part.rows);
@@ -83,11 +90,13 @@ class FakeWorker {
       const Duration row = decoded() ? decode_row_cost.value_or(row_cost) : row_cost;
       result.compute = row * static_cast<int>(batch.rows.size());
       clock.advance(result.compute);
+      result.restoring = restore_cost * static_cast<int>(batch.restores.size());
       result.finished = clock.now();
       scheduler.commit(batch, result);
     }
     take_events();
-    EXPECT_TRUE(scheduler.consistent());
+    expect_consistent();
+    EXPECT_EQ(scheduler.ledger().cells_used(), model.held_by_living()) << "conservation";
     EXPECT_GE(scheduler.preemptions(), model.preempted());
     for (const std::string& fault : model.faults()) ADD_FAILURE() << fault;
     return work && model.faults().empty();
@@ -108,17 +117,23 @@ class FakeWorker {
   }
   RequestPtr add(std::uint64_t id, const Ask& ask) {
     RequestDraft draft;
-    draft.prompt = test_prompt(ask.prompt, id);
+    draft.prompt = prompt_of(id, ask);
+    draft.use_cache = ask.use_cache;
     draft.max_tokens = ask.max_tokens;
     draft.timeout_ms = ask.timeout_ms;
     draft.service_class = ask.service_class;
     draft.tenant.id = ask.tenant;
-    Outcome& outcome = outcomes[RequestId{id}];
-    outcome.request = test_request(id, std::move(draft), limits_, clock.now());
-    outcome.script = ask.script;
-    model.script(outcome.request->id, ask.script);
-    scheduler.add(outcome.request);
-    return outcome.request;
+    return submit(id, std::move(draft), ask.script);
+  }
+  // The next turn of a conversation: what was said so far, and `more` tokens.
+  RequestPtr add_turn(std::uint64_t id, std::uint64_t before, TokenCount more, std::int64_t max_tokens) {
+    RequestDraft draft;
+    draft.prompt = of(before).request->prompt;
+    for (TokenCount n = 0; n < of(before).tokens; ++n) draft.prompt.push_back(fake_next(draft.prompt));
+    const std::vector<Token> own = test_prompt(more, id);
+    draft.prompt.insert(draft.prompt.end(), own.begin(), own.end());
+    draft.max_tokens = max_tokens;
+    return submit(id, std::move(draft), {});
   }
   void cancel(std::uint64_t id) {
     scheduler.cancel(RequestId{id}, clock.now());
@@ -133,6 +148,7 @@ class FakeWorker {
 
   const Outcome& of(std::uint64_t id) { return outcomes[RequestId{id}]; }
   bool finished(std::uint64_t id) { return of(id).finished > 0; }
+  TokenCount cached(std::uint64_t id) { return of(id).last.usage.cached; }
   FinishReason reason(std::uint64_t id) {
     EXPECT_TRUE(finished(id)) << "request " << id;
     return of(id).last.reason;
@@ -148,12 +164,35 @@ class FakeWorker {
   Batch batch;
   BatchResult result;
   Duration row_cost = milliseconds(1);
+  Duration restore_cost{};
   std::optional<Duration> decode_row_cost;  // where it is another one
   std::map<RequestId, Outcome> outcomes;
   Parts parts;                        // of the last batch
   std::vector<std::uint64_t> ending;  // who finished, in order
 
  private:
+  static std::vector<Token> prompt_of(std::uint64_t id, const Ask& ask) {
+    std::vector<Token> prompt = test_prompt(ask.shared, 1'000'000 + ask.family);
+    const std::vector<Token> own = test_prompt(ask.prompt - ask.shared, id);
+    prompt.insert(prompt.end(), own.begin(), own.end());
+    return prompt;
+  }
+
+  RequestPtr submit(std::uint64_t id, RequestDraft draft, const FakeScript& script) {
+    Outcome& outcome = outcomes[RequestId{id}];
+    outcome.request = test_request(id, std::move(draft), limits_, clock.now());
+    outcome.script = script;
+    model.meet(outcome.request, script);
+    scheduler.add(outcome.request);
+    return outcome.request;
+  }
+
+  void expect_consistent() {
+    EXPECT_TRUE(scheduler.consistent());
+    EXPECT_TRUE(scheduler.reuse().consistent());
+    EXPECT_LE(scheduler.reuse().cache_stats().pending, scheduler.running()) << "announced by who does not run";
+  }
+
   void note(Event event) {
     Outcome& outcome = outcomes[event.request];
     EXPECT_EQ(outcome.finished, 0) << "one-terminal: an event after the end of request " << event.request.value;

@@ -11,8 +11,12 @@ constexpr TokenCount kWorthWaiting = 32;
 // … and so many new ones are worth a copy of the whole sequence.
 constexpr TokenCount kWorthSaving = 8;
 // Until the first restore was timed: slow memory.
-constexpr double kRestoreSecondsPerByte = 1 / 2e9;
+constexpr double kCopySecondsPerByte = 1 / 2e9;
+// Weight of the newest restore; and one that the system interrupted counts as at most so many times the usual.
 constexpr double kNewest = 0.25;
+constexpr double kSurprise = 3;
+// What is too slow is not tried, and so would be too slow for ever: each time the doubt loses a little.
+constexpr double kFading = 0.95;
 
 const Sequence* find_running(const RunningSequences& running, RequestId id) {
   const auto found = std::ranges::find_if(running, [id](const auto& sequence) { return sequence->id() == id; });
@@ -22,7 +26,7 @@ const Sequence* find_running(const RunningSequences& running, RequestId id) {
 }  // namespace
 
 Reuse::Reuse(const ReuseConfig& config)
-    : config_(config), cache_(config.cache), restore_seconds_per_byte_(kRestoreSecondsPerByte) {}
+    : config_(config), cache_(config.cache), copy_seconds_per_byte_(kCopySecondsPerByte) {}
 
 PrefixKey Reuse::key_of(const Request& request) const { return {config_.shared_by_tenants ? 0 : request.tenant.id, 0}; }
 
@@ -39,35 +43,52 @@ bool Reuse::waits(const Sequence& waiting, const RunningSequences& running) {
   const Sequence* source = find_running(running, found->second.source);
   const bool coming = source != nullptr && source->computed() < found->second.length;
   if (coming || wanted_.contains(found->second.source)) return true;
-  awaiting_.erase(found);
+  found->second = {};
   return false;
 }
 
-bool Reuse::had_better_wait(const Sequence& waiting, const RunningSequences& running) {
+bool Reuse::had_better_wait(const Sequence& waiting, const RunningSequences& running, double row_seconds) {
   if (!uses_cache(waiting.request())) return false;
   const PrefixKey key = key_of(waiting.request());
   const std::span<const Token> tokens = tokens_of(waiting);
   const TokenCount most = waiting.length() - 1;
   const PrefixCache::PendingMatch pending = cache_.match_pending(key, tokens, most);
   if (pending.length < kWorthWaiting) return false;
-  if (pending.length < cache_.match(key, tokens, most).length + kWorthWaiting) return false;
+  const TokenCount gain = pending.length - cache_.match(key, tokens, most).length;
+  if (gain < kWorthWaiting) return false;
   const Sequence* source = find_running(running, pending.request);
   CHECK(source != nullptr, "a prefix is announced that nobody computes");
   // Interactive work does not wait for what background work gets round to.
   if (source->request().service_class > waiting.request().service_class) return false;
+  // Where KV cannot be cut, who has gone on has lost what it held at the end of its prompt.
+  if (!config_.cache.cut_anywhere && source->computed() > pending.length) return false;
+  if (!fits(std::max(source->computed(), pending.length))) return false;
+  if (!quicker_to_copy(*source, gain, row_seconds)) return false;
   if (source->computed() >= pending.length) wanted_.insert(pending.request);
-  awaiting_[waiting.id()] = {pending.request, pending.length};
-  ++waits_begun_;
+  if (awaiting_.insert_or_assign(waiting.id(), Awaited{pending.request, pending.length}).second) ++waits_begun_;
   return true;
+}
+
+// Whether a snapshot of so many tokens is not larger than the whole cache, as far as is known.
+bool Reuse::fits(TokenCount tokens) const {
+  if (!config_.cache.cut_anywhere) return tokens < too_long_;  // a state that does not grow with each token
+  return bytes_per_token_ * tokens <= static_cast<double>(config_.cache.bytes);
+}
+
+// Out of the source's slot and into the other one: all that it holds, for the sake of `gain` tokens.
+bool Reuse::quicker_to_copy(const Sequence& source, TokenCount gain, double row_seconds) const {
+  if (!config_.cache.cut_anywhere || row_seconds <= 0) return true;
+  return 2 * copy_seconds_per_byte_ * bytes_per_token_ * source.computed() < gain * row_seconds;
 }
 
 PrefixCache::Match Reuse::find(const Sequence& waiting, double row_seconds) {
   if (!uses_cache(waiting.request())) return {};
   PrefixCache::Match match = cache_.match(key_of(waiting.request()), tokens_of(waiting), waiting.length() - 1);
   if (match.length == 0) return {};
-  const double restore = restore_seconds_per_byte_ * static_cast<double>(match.snapshot->bytes().size());
-  if (row_seconds > 0 && match.length * row_seconds < restore) return {};
-  return match;
+  const double copy = copy_seconds_per_byte_ * static_cast<double>(match.snapshot->bytes().size());
+  if (row_seconds <= 0 || copy <= match.length * row_seconds) return match;
+  copy_seconds_per_byte_ *= kFading;
+  return {};
 }
 
 void Reuse::started(const Sequence& sequence, const PrefixCache::Match& match, TimePoint now) {
@@ -95,6 +116,7 @@ void Reuse::forget(RequestId request) {
 
 bool Reuse::worth_saving(const Sequence& sequence) {
   if (!uses_cache(sequence.request()) || sequence.computed() < kWorthSaving) return false;
+  if (!fits(sequence.computed())) return false;
   const auto tokens = tokens_of(sequence).first(static_cast<std::size_t>(sequence.computed()));
   const TokenCount known = cache_.match(key_of(sequence.request()), tokens, sequence.computed()).length;
   return sequence.computed() - known >= kWorthSaving;
@@ -107,7 +129,17 @@ Reuse::Save Reuse::save_of(const Sequence& sequence) const {
 }
 
 void Reuse::prompt_computed(const Sequence& sequence) {
-  if (!config_.cache.cut_anywhere && uses_cache(sequence.request())) wanted_.insert(sequence.id());
+  if (!config_.cache.cut_anywhere && worth_saving(sequence)) wanted_.insert(sequence.id());
+}
+
+void Reuse::step_computed(const RunningSequences& running) {
+  if (!config_.cache.cut_anywhere) return;  // prompt_computed() has seen to it
+  for (auto& [waiting, awaited] : awaiting_) {
+    const Sequence* source = find_running(running, awaited.source);
+    if (source == nullptr || source->computed() < awaited.length) continue;
+    if (fits(source->computed())) wanted_.insert(awaited.source);
+    awaited = {};
+  }
 }
 
 void Reuse::give(Save save, Batch& batch) {
@@ -131,18 +163,36 @@ void Reuse::commit(const Batch& batch, const BatchResult& result, double row_sec
   for (std::size_t i = 0; i < saving_.size(); ++i) {
     const std::chrono::duration<double> cost(static_cast<double>(saving_[i].tokens.size()) * row_seconds);
     const KvSnapshotPtr& snapshot = result.snapshots[i];
+    if (snapshot) learn_sizes(*snapshot);
     const bool kept =
         snapshot && cache_.insert(saving_[i].key, saving_[i].tokens, snapshot,
                                   std::chrono::duration_cast<Duration>(cost), now) != PrefixCache::Insertion::refused;
     // Whoever waits for it would wait for ever; and where KV cannot be cut, what comes is of no use to them.
-    if (!kept || !config_.cache.cut_anywhere) cache_.withdraw(saving_[i].request);
+    if (!kept || !config_.cache.cut_anywhere) expect_nothing_of(saving_[i].request);
   }
   saving_.clear();
+  learn_restoring(batch, result);
+}
+
+void Reuse::expect_nothing_of(RequestId source) {
+  cache_.withdraw(source);
+  for (auto& [waiting, awaited] : awaiting_) {
+    if (awaited.source == source) awaited = {};
+  }
+}
+
+void Reuse::learn_sizes(const KvSnapshot& snapshot) {
+  bytes_per_token_ = static_cast<double>(snapshot.bytes().size()) / snapshot.tokens();
+  if (snapshot.resident_bytes() > config_.cache.bytes) too_long_ = std::min(too_long_, snapshot.tokens());
+}
+
+void Reuse::learn_restoring(const Batch& batch, const BatchResult& result) {
   std::size_t bytes = 0;
   for (const SlotRestore& restore : batch.restores) bytes += restore.snapshot->bytes().size();
   if (bytes == 0 || result.restoring <= Duration::zero()) return;
   const double measured = to_seconds(result.restoring) / static_cast<double>(bytes);
-  restore_seconds_per_byte_ += kNewest * (measured - restore_seconds_per_byte_);
+  const double newest = std::min(measured, kSurprise * copy_seconds_per_byte_);
+  copy_seconds_per_byte_ += kNewest * (newest - copy_seconds_per_byte_);
 }
 
 }  // namespace chasqui

@@ -8,6 +8,7 @@
 //   a prompt is complete       where KV cannot be cut, because only whole states can be used again
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -31,8 +32,9 @@ class Reuse {
 
   // --- before a sequence starts
 
-  // Whether `waiting` had better not start yet, because somebody is computing its prefix and will be ready sooner.
-  bool had_better_wait(const Sequence& waiting, const RunningSequences& running);
+  // Whether `waiting` had better not start yet, because somebody is computing its prefix, and a copy of that is quicker
+  // than to compute it again, at `row_seconds` a token.
+  bool had_better_wait(const Sequence& waiting, const RunningSequences& running, double row_seconds);
   // It has been told to wait, and nothing has changed.
   bool waits(const Sequence& waiting, const RunningSequences& running);
   // The longest prefix that is quicker to bring back than to compute, at `row_seconds` a token; length 0: none.
@@ -53,6 +55,8 @@ class Reuse {
 
   // All of its prompt has just been computed.
   void prompt_computed(const Sequence& sequence);
+  // A step has been computed, and who ended in it has left: what somebody waits for is copied out before the next one.
+  void step_computed(const RunningSequences& running);
   bool has_saves() const { return !left_.empty() || !wanted_.empty(); }
   // What is to be copied out before anything else happens to the slots.
   void take_saves(const RunningSequences& running, Batch& batch);
@@ -60,11 +64,14 @@ class Reuse {
   void commit(const Batch& batch, const BatchResult& result, double row_seconds, TimePoint now);
 
   PrefixCache::Stats cache_stats() const { return cache_.stats(); }
-  // Requests that were told to wait for somebody else's prefix, so far.
+  // How often a request was told to wait for somebody else's prefix, so far.
   std::uint64_t waits_begun() const { return waits_begun_; }
   bool consistent() const { return cache_.consistent(); }
 
  private:
+  static constexpr TokenCount kAnyLength = INT32_MAX;
+
+  // Nothing: it waited, and may ask again.
   struct Awaited {
     RequestId source;
     TokenCount length = 0;
@@ -81,7 +88,12 @@ class Reuse {
   PrefixKey key_of(const Request& request) const;
   std::span<const Token> tokens_of(const Sequence& sequence);
   bool worth_saving(const Sequence& sequence);
+  bool fits(TokenCount tokens) const;
+  bool quicker_to_copy(const Sequence& source, TokenCount gain, double row_seconds) const;
   Save save_of(const Sequence& sequence) const;
+  void expect_nothing_of(RequestId source);
+  void learn_sizes(const KvSnapshot& snapshot);
+  void learn_restoring(const Batch& batch, const BatchResult& result);
   void give(Save save, Batch& batch);
 
   const ReuseConfig config_;
@@ -91,7 +103,9 @@ class Reuse {
   std::vector<Save> left_;                           // of sequences that have given up their slots
   std::vector<Save> saving_;                         // of the running step, as in Batch::saves
   std::vector<Token> scratch_;
-  double restore_seconds_per_byte_;
+  double copy_seconds_per_byte_;
+  double bytes_per_token_ = 0;        // of the newest snapshot; 0: not known
+  TokenCount too_long_ = kAnyLength;  // where KV cannot be cut: the fewest tokens that were larger than the cache
   std::uint64_t waits_begun_ = 0;
 };
 

@@ -20,7 +20,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
     : config_(config),
       ledger_(config.kv),
       reuse_(config.reuse),
-      plan_(config_.targets, config.rows_max, config.dense_slots) {
+      plan_(config_.targets, config.rows_max, config.kv.slots, config.dense_slots) {
   CHECK(config_.rows_max > 0);
 }
 
@@ -41,7 +41,7 @@ void Scheduler::cancel(RequestId id, TimePoint now) {
 void Scheduler::cancel_all(TimePoint now) {
   while (!waiting_.empty()) finish(*waiting_.pop(), FinishReason::cancelled, now);
   for (const auto& sequence : running_) finish(*sequence, FinishReason::cancelled, now);
-  retire_finished(Keep::what_is_worth_it);
+  retire_finished(Keep::nothing);  // nobody is there to come back for it, or it is the end
 }
 
 void Scheduler::next_batch(TimePoint now, Batch& batch) {
@@ -125,6 +125,7 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
     return retire_finished(Keep::nothing);
   }
   retire_finished(Keep::what_is_worth_it);
+  reuse_.step_computed(running_);
 }
 
 void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
@@ -174,6 +175,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, TimePoint now, c
   event.reason = reason;
   event.usage = sequence.usage(now);
   event.error = error;
+  if (sequence.request().keep_tokens) event.generated = sequence.generated_tokens();
   events_.push_back(std::move(event));
   if (sequence.started()) {
     const double held = to_seconds(now - sequence.started_at());

@@ -84,7 +84,7 @@ const Sequence* Scheduler::most_urgent(const Urgency& urgency, const Turns& turn
           best == nullptr || (turn(*sequence) != turn(*best) ? turn(*sequence) : urgency.slot_before(*sequence, *best));
       if (first) best = sequence.get();
     }
-    if (best == nullptr || !reuse_.had_better_wait(*best, running_)) return best;
+    if (best == nullptr || !reuse_.had_better_wait(*best, running_, step_time_.prompt_row_seconds())) return best;
   }
 }
 
@@ -148,12 +148,9 @@ void Scheduler::preempt(std::size_t place, Batch& batch) {
   const bool never_there = std::erase_if(batch.restores, [&](const SlotRestore& restore) {
                              return restore.request == sequence->id();  // it has only just started
                            }) > 0;
-  if (never_there) {
-    reuse_.forget(sequence->id());
-  } else if (sequence->computed() > 0) {
-    reuse_.leaves(*sequence, batch);
-    to_trim_.push_back(sequence->slot());
-  }
+  if (never_there) sequence->not_restored();
+  reuse_.leaves(*sequence, batch);
+  if (sequence->computed() > 0) to_trim_.push_back(sequence->slot());
   ledger_.release(sequence->slot());
   sequence->preempt();
   ++preemptions_;

@@ -8,7 +8,7 @@ namespace {
 
 // Where decode steps take long, streams wait longer than their target, or prefill would get so small a part of the time
 // that long prompts never end: this many decode steps, but not longer than kStretch targets …
-constexpr int kDecodeStepsPerToken = 4;
+constexpr int kDecodeStepsPerToken = 5;
 constexpr double kStretch = 1.6;
 // … unless even that leaves prefill less than half of the time.
 constexpr int kDecodeStepsLeast = 2;
@@ -18,6 +18,9 @@ constexpr TokenCount kChunkMin = 4;
 constexpr TokenCount kChunkFirst = 64;
 // How long a prompt that is not the most urgent waits for rows at most, when it is the only one.
 constexpr Duration kTurnEvery = milliseconds(500);
+// Kernels for quantized weights compute so many rows at once, and what is left over one by one.
+constexpr TokenCount kPadTo = 4;
+constexpr std::uint64_t kPadTrialEvery = 256;
 // Late streams of lesser classes that join a decode step although it is full.
 constexpr TokenCount kOverdueRows = 4;
 
@@ -41,6 +44,7 @@ void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, con
   } else {
     batch.kind = Batch::Kind::decode;
     plan_decode(running, batch);
+    pad(running, times, batch);
   }
   prefilled_last_ = batch.kind == Batch::Kind::prefill;
   batch.predicted = times.predict(batch.kind, size_);
@@ -159,6 +163,26 @@ void StepPlan::plan_decode(const RunningSequences& running, Batch& batch) {
     previous = sequence->slot();
     add_part(*sequence, 1, batch);
   }
+}
+
+void StepPlan::pad(const RunningSequences& running, const StepTime& times, Batch& batch) {
+  const auto rows = static_cast<TokenCount>(batch.rows.size());
+  const TokenCount padded = (rows + kPadTo - 1) / kPadTo * kPadTo;
+  const std::int32_t first = batch.rows.back().slot.value + 1;
+  const std::int32_t end = first + padded - rows;
+  if (!dense_slots_ || !one_run_ || padded == rows || padded > rows_max_ || end > slots_) return;
+  const auto taken = [&](const auto& sequence) {
+    return sequence->slot().value >= first && sequence->slot().value < end;
+  };
+  if (std::any_of(running.begin(), running.end(), taken)) return;
+  // The other way now and then, because what is not done is not measured.
+  const bool other_way = ++pads_considered_ % kPadTrialEvery == 0;
+  if (times.padding_pays(size_, padded) == other_way) return;
+  // With an output of its own, so that the last layer has that many rows, too.
+  for (std::int32_t slot = first; slot < end; ++slot)
+    batch.rows.push_back({batch.rows[0].token, 0, SlotId{slot}, true});
+  batch.padding = end - first;
+  size_.rows = padded;
 }
 
 TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const {

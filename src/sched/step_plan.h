@@ -10,6 +10,7 @@
 //   - The most urgent prompt is read first, but twice a second there is a turn for the oldest.
 //   - With a stream of cells for each slot libllama computes rows of adjacent slots in one pass, so a sequence that is
 //     still prefilling between decoding ones gives one row of its prompt to the decode step.
+//   - Where rows by fours cost less than fewer of them, free slots after the last one get a row that nobody wants.
 #pragma once
 
 #include <memory>
@@ -27,8 +28,8 @@ using RunningSequences = std::vector<std::unique_ptr<Sequence>>;  // ascending s
 
 class StepPlan {
  public:
-  StepPlan(const SchedulerTargets& targets, TokenCount rows_max, bool dense_slots)
-      : targets_(targets), rows_max_(rows_max), dense_slots_(dense_slots) {}
+  StepPlan(const SchedulerTargets& targets, TokenCount rows_max, std::int32_t slots, bool dense_slots)
+      : targets_(targets), rows_max_(rows_max), slots_(slots), dense_slots_(dense_slots) {}
 
   // Fills kind, rows, parts and predicted time of `batch`; nothing when nobody runs.
   void plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times, TimePoint now,
@@ -50,15 +51,18 @@ class StepPlan {
   bool prefill_has_turn(const StepTime& times, TimePoint now) const;
   bool guarded(const Sequence& first, TimePoint now) const;
   void plan_decode(const RunningSequences& running, Batch& batch);
+  void pad(const RunningSequences& running, const StepTime& times, Batch& batch);
   void plan_prefill(const StepTime& times, TimePoint now, Batch& batch);
   TokenCount chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const;
   void add_part(const Sequence& sequence, TokenCount rows, Batch& batch);
 
   const SchedulerTargets targets_;
   const TokenCount rows_max_;
+  const std::int32_t slots_;
   const bool dense_slots_;
 
   bool prefilled_last_ = false;
+  std::uint64_t pads_considered_ = 0;
   TimePoint last_turn_{};  // when somebody else's prompt was last read before the most urgent
   StepSize size_;
   bool one_run_ = true;

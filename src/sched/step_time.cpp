@@ -11,6 +11,8 @@ constexpr double kNewest = 0.25;
 constexpr double kSurprise = 3.0;
 // Cells that are taken to cost as much as one row until the first steps tell better; scales the two against each other.
 constexpr double kCellsPerRow = 1000;
+// Larger chunks are multiples of four, as kernels like them; the sizes between are for decode steps.
+constexpr TokenCount kOddMost = 8;
 // Within this of the cheapest row, a batch is large enough.
 constexpr double kGoodEnough = 1.25;
 // A smaller chunk must bring so many times the rows a second of a larger one: sizes that were not seen cost the same.
@@ -80,6 +82,13 @@ void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
   cell = std::max(cell + step * cells / kCellsPerRow, 0.0);
 }
 
+bool StepTime::padding_pays(StepSize size, TokenCount padded) const {
+  const Cost& known = cost(Batch::Kind::decode);
+  if (known.row[bucket_of(size.rows)] == 0) return false;
+  if (known.row[bucket_of(padded)] == 0) return true;
+  return seconds_of(Batch::Kind::decode, {padded, size.deepest}) < seconds_of(Batch::Kind::decode, size);
+}
+
 bool StepTime::saturated(TokenCount prompt_rows) const {
   const Cost& known = cost(Batch::Kind::prefill);
   const double row = known.row[bucket_of(prompt_rows)];
@@ -104,6 +113,7 @@ TokenCount StepTime::rows_within(Duration budget, Duration around, StepSize batc
   // Not monotone: 64 rows can be faster than 48, and 12 than 16.
   for (std::size_t i = kBuckets; i-- > 0;) {
     const TokenCount rows = kSizes[i] - batch.rows;
+    if (kSizes[i] > kOddMost && kSizes[i] % 4 != 0) continue;
     if (rows <= 0 || rows >= most || takes(rows) > to_seconds(budget)) continue;
     const double rate = rate_of(rows);
     if (rate <= kBetterRate * best_rate) continue;

@@ -31,9 +31,9 @@ struct StepSize {
 class StepTime {
  public:
   // Sizes between which the cost of a row is taken to be the same; also the sizes that chunks are cut to.
-  static constexpr std::array<TokenCount, 32> kSizes = {1,   2,   3,   4,    5,    6,    7,    8,    12,   16,   20,
-                                                        24,  28,  32,  40,   48,   56,   64,   96,   128,  192,  256,
-                                                        384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192, 65536};
+  static constexpr std::array<TokenCount, 38> kSizes = {
+      1,  2,  3,  4,  5,  6,  7,   8,   9,   10,  11,  12,  13,   14,   15,   16,   20,   24,   28,
+      32, 40, 48, 56, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192, 65536};
 
   // Zero while nothing is known about this kind.
   Duration predict(Batch::Kind kind, StepSize size) const;
@@ -42,6 +42,9 @@ class StepTime {
   bool known(Batch::Kind kind) const { return cost(kind).best_row() > 0; }
   // Seconds for one prompt row in a batch of the best size; 0 when nothing is known.
   double prompt_row_seconds() const { return cost(Batch::Kind::prefill).best_row(); }
+  // Whether a decode step of `padded` rows takes less than one of `size`, as it does where kernels compute rows by
+  // fours and the rest one by one. Tried once where it is not known.
+  bool padding_pays(StepSize size, TokenCount padded) const;
   // More rows would make each of them no cheaper to speak of.
   bool saturated(TokenCount prompt_rows) const;
   // How many of the `most` rows that follow `position` in one slot to compute in a step that takes at most `budget`, on

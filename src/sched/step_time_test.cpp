@@ -185,6 +185,17 @@ TEST(StepTime, AllRowsLookBackAsFarAsTheDeepest) {
   EXPECT_EQ((StepSize{100'000, 100'000}).context(), 10'000'000'000ll);
 }
 
+TEST(StepTime, PaddingPaysWhereMoreRowsTakeLessTime) {
+  StepTime times;
+  learn(times, Kind::decode, {6, 0}, {.row_us = 10'000});
+  EXPECT_FALSE(times.padding_pays({5, 0}, 8)) << "nothing is known of what it would replace";
+  EXPECT_TRUE(times.padding_pays({6, 0}, 8)) << "worth a try";
+  learn(times, Kind::decode, {8, 0}, {.row_us = 5'000});
+  EXPECT_TRUE(times.padding_pays({6, 0}, 8)) << "40 ms instead of 60";
+  learn(times, Kind::decode, {8, 0}, {.row_us = 9'000});
+  EXPECT_FALSE(times.padding_pays({6, 0}, 8)) << "72 ms instead of 60";
+}
+
 TEST(StepTime, WhenTheMachineSlowsDownAllSizesAreExpectedToTakeLongerAtOnce) {
   StepTime times;
   learn(times, Kind::prefill, {16, 0}, {.row_us = 1000});

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
+#include <memory>
+#include <utility>
 
 namespace chasqui {
 
@@ -12,25 +15,91 @@ CheckedModel::CheckedModel(const KvLedger::Layout& layout, TokenCount rows_max, 
       faults_(faults),
       slots_(static_cast<std::size_t>(layout.slots)) {}
 
-namespace {
-
-// Batches without moves know none.
-template <class AnyBatch, class Move>
-void for_each_move(const AnyBatch& batch, Move move) {
-  if constexpr (requires { batch.moves; }) {
-    for (const auto& each : batch.moves) move(each.from, each.to);
+void CheckedModel::Slot::append(Token token) {
+  const auto at = static_cast<std::size_t>(length);
+  if (at < tokens.size()) {
+    tokens[at] = token;
+  } else {
+    tokens.push_back(token);
   }
+  history = extend_history(history, token);
+  ++length;
 }
 
-}  // namespace
+void CheckedModel::Slot::clear() {
+  history = 0;
+  length = 0;
+  owner = RequestId{};
+}
 
 void CheckedModel::run(const Batch& batch, DecodeStatus status, std::uint64_t step, BatchResult& result) {
   result.clear();
   result.status = status;
-  for (const SlotId trimmed : batch.trims) trim(trimmed);
-  for_each_move(batch, [this](SlotId from, SlotId to) { move(from, to); });
+  prepare(batch, result);
+  if (!result.not_restored.empty()) {
+    result.status = DecodeStatus::aborted;  // as the runner does it
+    return;
+  }
   if (!check(batch) || status != DecodeStatus::ok) return;
   for (const BatchPart& part : batch.parts) compute(batch, part, step, result);
+}
+
+void CheckedModel::prepare(const Batch& batch, BatchResult& result) {
+  for (const SlotSave& each : batch.saves) result.snapshots.push_back(save(each));
+  for (const SlotId trimmed : batch.trims) trim(trimmed);
+  for (std::size_t i = 0; i < batch.restores.size(); ++i) {
+    if (!restore(batch.restores[i])) result.not_restored.push_back(i);
+  }
+  for (const SlotMove& each : batch.moves) move(each.from, each.to);
+}
+
+KvSnapshotPtr CheckedModel::save(const SlotSave& save) {
+  if (!exists(save.slot)) return faults_.expect(false, "batch: save of a slot that does not exist"), nullptr;
+  const Slot& from = slot(save.slot);
+  const bool right = save.tokens > 0 && save.tokens == from.length;
+  faults_.expect(right, "batch: save of what the slot does not hold");
+  if (!right) return nullptr;
+  const auto copy = std::make_shared<KvSnapshot>(static_cast<std::size_t>(save.tokens) * kTokenBytes, save.tokens);
+  std::memcpy(copy->bytes().data(), from.tokens.data(), copy->bytes().size());
+  saved_tokens_ += static_cast<std::uint64_t>(save.tokens);
+  return copy;
+}
+
+bool CheckedModel::restore(const SlotRestore& restore) {
+  Life* life = lives_.find(restore.request);
+  const KvSnapshot& snapshot = *restore.snapshot;
+  const auto expect = [&](bool kept, std::string_view promise) {
+    faults_.expect(kept, promise, life != nullptr ? life->serial : 0);
+    return kept;
+  };
+  if (!expect(life != nullptr, "one-terminal: restore for a request that has ended")) return true;
+  if (!expect(exists(restore.slot), "batch: restore into a slot that does not exist")) return true;
+  Slot& to = slot(restore.slot);
+  const bool fits = restore.keep > 0 && restore.keep <= snapshot.tokens() && restore.keep < life->known;
+  if (!expect(fits, "batch: restore of more than there is, or of all that is known")) return true;
+  if (!expect(to.length == 0, "batch: restore into a slot that holds something")) return true;
+  expect(!life->slot.valid(), "batch: restore for a request that has a slot");
+  expect(held_ + snapshot.tokens() <= layout_.cells, "bounded: no room for the whole snapshot");
+  if (restore_fails_) {
+    restore_fails_ = false;
+    return false;
+  }
+  const std::vector<Token>& prompt = life->request->prompt;
+  for (TokenCount i = 0; i < restore.keep; ++i) {
+    Token token = 0;
+    const auto index = static_cast<std::size_t>(i);
+    std::memcpy(&token, &snapshot.bytes()[index * kTokenBytes], kTokenBytes);
+    expect(index >= prompt.size() || token == prompt[index], "tokens: restored other tokens than the prompt's");
+    to.append(token);
+  }
+  to.owner = restore.request;
+  held_ += restore.keep;
+  held_by_living_ += restore.keep;
+  restored_tokens_ += static_cast<std::uint64_t>(restore.keep);
+  life->slot = restore.slot;
+  // All but the newest of what it has said: the next row is a decode row.
+  life->decoding = life->generated > 0 && restore.keep == life->known - 1;
+  return true;
 }
 
 void CheckedModel::ended(Life& life) {
@@ -48,21 +117,21 @@ void CheckedModel::trim(SlotId id) {
     ++life->preempted;
     ++preemptions_;
   }
-  trimmed = Slot{};
+  trimmed.clear();
 }
 
 void CheckedModel::move(SlotId from, SlotId to) {
   if (!exists(from) || !exists(to)) return faults_.expect(false, "batch: move of a slot that does not exist");
   faults_.expect(slot(to).length == 0, "batch: move into a slot that holds something");
-  slot(to) = slot(from);
-  slot(from) = Slot{};
+  std::swap(slot(to), slot(from));
+  slot(from).clear();
   ++moves_;
   if (Life* life = lives_.find(slot(to).owner); life != nullptr) life->slot = to;
 }
 
 bool CheckedModel::check(const Batch& batch) {
   const std::uint64_t before = faults_.count();
-  faults_.expect(!batch.rows.empty() && !batch.parts.empty(), "batch: an empty batch was run");
+  faults_.expect(!batch.empty() && batch.rows.empty() == batch.parts.empty(), "batch: an empty batch was run");
   faults_.expect(batch.rows.size() <= static_cast<std::size_t>(rows_max_), "bounded: more rows than rows_max");
   std::size_t next_row = 0;
   SlotId previous;
@@ -78,7 +147,13 @@ bool CheckedModel::check(const Batch& batch) {
     next_row += static_cast<std::size_t>(part.rows);
     check_part(batch, part, *life);
   }
-  faults_.expect(next_row == batch.rows.size(), "batch: rows that belong to no part");
+  faults_.expect(next_row + static_cast<std::size_t>(batch.padding) == batch.rows.size(),
+                 "batch: rows that belong to no part");
+  for (std::size_t i = next_row; i < batch.rows.size(); ++i) {
+    const SlotId padded = batch.rows[i].slot;
+    faults_.expect(previous < padded && exists(padded) && slot(padded).length == 0, "batch: padding in a slot in use");
+    previous = padded;
+  }
   faults_.expect(held_ + static_cast<TokenCount>(batch.rows.size()) <= layout_.cells,
                  "bounded: the context holds too many cells");
   return faults_.count() == before;
@@ -115,8 +190,9 @@ void CheckedModel::compute(const Batch& batch, const BatchPart& part, std::uint6
   Life& life = *lives_.find(part.request->id);
   Slot& filled = slot(part.slot);
   const auto first = batch.rows.begin() + part.first_row;
-  for (auto row = first; row != first + part.rows; ++row) filled.history = extend_history(filled.history, row->token);
-  filled.length += part.rows;
+  const auto prompt = static_cast<TokenCount>(part.request->prompt.size());
+  prompt_rows_ += static_cast<std::uint64_t>(std::clamp(prompt - filled.length, 0, part.rows));
+  for (auto row = first; row != first + part.rows; ++row) filled.append(row->token);
   filled.owner = part.request->id;
   held_ += part.rows;
   held_by_living_ += part.rows;

@@ -1,7 +1,8 @@
 // A model that computes nothing but a hash of what each slot holds, and checks every batch against the rules of
-// core/batch.h. A token is a hash of everything before it, so a wrong position, a forgotten trim, a mixed-up slot or a
-// wrong recomputation changes the answer, which is known without a scheduler. Constant time for each row, no
-// allocation after the first steps. Owned by the simulation; one thread.
+// core/batch.h. A token is a hash of everything before it, so a wrong position, a forgotten trim, a mixed-up slot, a
+// wrong snapshot or a wrong recomputation changes the answer, which is known without a scheduler. A snapshot is the
+// tokens of its slot, kTokenBytes for each. Constant time for each row, no allocation after the first steps but for
+// snapshots. Owned by the simulation; one thread.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,8 @@
 namespace chasqui {
 
 constexpr TokenCount kSimulatedVocabulary = 32'000;
+// Of a simulated snapshot.
+constexpr std::size_t kTokenBytes = sizeof(Token);
 
 inline std::uint64_t extend_history(std::uint64_t history, Token token) {
   history = (history ^ static_cast<std::uint64_t>(token)) * 0x9E3779B97F4A7C15ull;
@@ -35,8 +38,10 @@ class CheckedModel {
  public:
   CheckedModel(const KvLedger::Layout& layout, TokenCount rows_max, LifeTable& lives, Faults& faults);
 
-  // What `status` does: anything but ok changes nothing, save that slots were trimmed and moved before.
+  // What `status` does: anything but ok changes nothing, save that slots were trimmed, restored and moved before.
   void run(const Batch& batch, DecodeStatus status, std::uint64_t step, BatchResult& result);
+  // The first restore of the next batch that has one fails.
+  void fail_next_restore() { restore_fails_ = true; }
   // Its finished event was seen: no row of it may come any more.
   void ended(Life& life);
 
@@ -50,16 +55,26 @@ class CheckedModel {
   std::uint64_t preemptions() const { return preemptions_; }
   std::uint64_t moves() const { return moves_; }
   std::uint64_t recomputed_rows() const { return recomputed_rows_; }
+  std::uint64_t prompt_rows() const { return prompt_rows_; }
+  std::uint64_t saved_tokens() const { return saved_tokens_; }
+  std::uint64_t restored_tokens() const { return restored_tokens_; }
 
  private:
   struct Slot {
     std::uint64_t history = 0;
     TokenCount length = 0;
     RequestId owner;
+    std::vector<Token> tokens;  // of the history; only what is before `length` counts
+
+    void append(Token token);
+    void clear();
   };
 
   bool exists(SlotId slot) const { return slot.value >= 0 && slot.value < layout_.slots; }
   Slot& slot(SlotId id) { return slots_[static_cast<std::size_t>(id.value)]; }
+  void prepare(const Batch& batch, BatchResult& result);
+  KvSnapshotPtr save(const SlotSave& save);
+  bool restore(const SlotRestore& restore);
   void trim(SlotId id);
   void move(SlotId from, SlotId to);
   bool check(const Batch& batch);
@@ -77,6 +92,10 @@ class CheckedModel {
   std::uint64_t preemptions_ = 0;
   std::uint64_t moves_ = 0;
   std::uint64_t recomputed_rows_ = 0;
+  std::uint64_t prompt_rows_ = 0;
+  std::uint64_t saved_tokens_ = 0;
+  std::uint64_t restored_tokens_ = 0;
+  bool restore_fails_ = false;
 };
 
 }  // namespace chasqui

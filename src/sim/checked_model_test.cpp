@@ -58,6 +58,16 @@ class CheckedModelTest : public testing::Test {
     return fault.substr(std::min(fault.find("us: "), fault.size()));
   }
 
+  // Copies a slot out in a step of its own.
+  KvSnapshotPtr save(std::int32_t slot, TokenCount tokens) {
+    batch_.saves = {{SlotId{slot}, tokens}};
+    EXPECT_EQ(run(), "");
+    return result_.snapshots.at(0);
+  }
+  void restore(const Life& life, std::int32_t slot, KvSnapshotPtr snapshot, TokenCount keep) {
+    batch_.restores.push_back({life.request->id, SlotId{slot}, std::move(snapshot), keep});
+  }
+
   Faults faults_;
   LifeTable lives_;
   CheckedModel model_{kLayout, 64, lives_, faults_};
@@ -208,6 +218,90 @@ TEST_F(CheckedModelTest, FindsADecodingSequenceInAPrefillBatch) {
   EXPECT_EQ(run(), "");
   part(life, 0, 3, 1);
   EXPECT_NE(run(Batch::Kind::prefill).find("a decoding sequence in a prefill batch"), std::string::npos);
+}
+
+TEST_F(CheckedModelTest, ASnapshotGoesOnInAnyEmptySlotAsFarAsItIsWanted) {
+  Life& life = add(6, 4);
+  part(life, 0, 0, 6);
+  EXPECT_EQ(run(), "");
+  const KvSnapshotPtr snapshot = save(0, 6);
+  EXPECT_EQ(snapshot->bytes().size(), 6 * kTokenBytes);
+  end(life);
+
+  Life& next = add(6, 4);
+  RequestDraft draft;
+  draft.prompt = test_prompt(6, 1);  // as the first one's
+  draft.max_tokens = 4;
+  draft.sampling.seed = 1;
+  next.request = test_request(lives_.new_id(next).value, std::move(draft));
+  next.history = 0;
+  for (const Token token : next.request->prompt) next.history = extend_history(next.history, token);
+  restore(next, 2, snapshot, 4);
+  part(next, 2, 4, 2);
+  EXPECT_EQ(run(), "");
+  EXPECT_EQ(result_.samples.size(), 1u);
+  EXPECT_EQ(model_.held_by_living(), 6);
+  EXPECT_EQ(model_.restored_tokens(), 4u);
+  EXPECT_EQ(model_.prompt_rows(), 6u + 2);
+}
+
+TEST_F(CheckedModelTest, FindsASaveOfWhatTheSlotDoesNotHold) {
+  Life& life = add(6, 4);
+  part(life, 0, 0, 4);
+  EXPECT_EQ(run(), "");
+  batch_.saves = {{SlotId{0}, 5}};
+  EXPECT_EQ(run(), "us: batch: save of what the slot does not hold");
+}
+
+TEST_F(CheckedModelTest, FindsARestoreOfSomebodyElsesTokens) {
+  Life& life = add(6, 4);
+  Life& other = add(6, 4);
+  part(life, 0, 0, 6);
+  EXPECT_EQ(run(), "");
+  restore(other, 1, save(0, 6), 5);
+  part(other, 1, 5, 1);
+  EXPECT_NE(run().find("tokens: restored other tokens than the prompt's"), std::string::npos);
+}
+
+TEST_F(CheckedModelTest, FindsARestoreOfAllThatIsKnown) {
+  Life& life = add(6, 4);
+  part(life, 0, 0, 4);
+  EXPECT_EQ(run(), "");
+  const KvSnapshotPtr snapshot = save(0, 4);
+  batch_.trims = {SlotId{0}};
+  restore(life, 0, snapshot, 5);
+  part(life, 0, 5, 1);
+  EXPECT_NE(run().find("batch: restore of more than there is, or of all that is known"), std::string::npos);
+}
+
+TEST_F(CheckedModelTest, FindsARestoreOntoSomething) {
+  Life& life = add(6, 4);
+  Life& other = add(6, 4);
+  part(life, 0, 0, 6);
+  part(other, 1, 0, 6);
+  EXPECT_EQ(run(), "");
+  const KvSnapshotPtr snapshot = save(0, 6);
+  Life& next = add(6, 4);
+  restore(next, 1, snapshot, 5);
+  EXPECT_NE(run().find("batch: restore into a slot that holds something"), std::string::npos);
+}
+
+TEST_F(CheckedModelTest, ARestoreThatFailsLeavesTheSlotEmptyAndComputesNothing) {
+  Life& life = add(6, 4);
+  part(life, 0, 0, 4);
+  EXPECT_EQ(run(), "");
+  const KvSnapshotPtr snapshot = save(0, 4);
+  model_.fail_next_restore();
+  batch_.trims = {SlotId{0}};
+  restore(life, 1, snapshot, 4);
+  part(life, 1, 4, 2);
+  EXPECT_EQ(run(), "");
+  EXPECT_EQ(result_.not_restored, (std::vector<std::size_t>{0}));
+  EXPECT_EQ(result_.status, DecodeStatus::aborted);
+  EXPECT_EQ(model_.held(), 0);
+  part(life, 1, 0, 6);
+  EXPECT_EQ(run(), "");
+  EXPECT_EQ(result_.samples.size(), 1u);
 }
 
 TEST_F(CheckedModelTest, AFailedBatchChangesNothingButTrims) {

@@ -93,6 +93,10 @@ const Figure kFigures[] = {
     {"refusals", [](const Statistics& s) { return static_cast<double>(s.all().refusals); }, 0},
     {"prefix_tokens_shared", [](const Statistics& s) { return static_cast<double>(s.shared_tokens()); }, 0},
     {"prefix_tokens_cached", [](const Statistics& s) { return static_cast<double>(s.cached_tokens()); }, 0},
+    {"prompt_rows", [](const Statistics& s) { return static_cast<double>(s.prompt_rows); }, 0},
+    {"prefix_waits", [](const Statistics& s) { return static_cast<double>(s.prefix_waits); }, 0},
+    {"snapshots_kept", [](const Statistics& s) { return static_cast<double>(s.cache.insertions); }, 0},
+    {"snapshots_evicted", [](const Statistics& s) { return static_cast<double>(s.cache.evictions); }, 0},
 };
 
 void append_counts(std::string& out, const Statistics& run) {

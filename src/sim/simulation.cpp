@@ -33,6 +33,9 @@ bool Simulation::run() {
   statistics_.virtual_time = now_ - kStart;
   statistics_.moves = model_.moves();
   statistics_.recomputed_rows = model_.recomputed_rows();
+  statistics_.prompt_rows = model_.prompt_rows();
+  statistics_.cache = scheduler_.reuse().cache_stats();
+  statistics_.prefix_waits = scheduler_.reuse().waits_begun();
   return !faults_.any();
 }
 
@@ -62,7 +65,8 @@ void Simulation::each_part(Work work) {
 
 void Simulation::compute() {
   watch_.moves_on();
-  const DecodeStatus status = draw_status();
+  const DecodeStatus drawn = draw_status();
+  if (!batch_.restores.empty() && fault_dice_.chance(config_.disturbances.unrestored)) model_.fail_next_restore();
   const TokenCount held = model_.held();
   batch_ids_.clear();
   first_rows_.clear();
@@ -70,24 +74,21 @@ void Simulation::compute() {
     batch_ids_.push_back(life.request->id);
     first_rows_.push_back(!life.slot.valid());
   });
-  model_.run(batch_, status, step_, result_);
+  model_.run(batch_, drawn, step_, result_);
   if (faults_.any()) return;
-  result_.compute = cost_.cost(batch_, held, now_);
-  if (status == DecodeStatus::aborted) {
-    result_.compute =
-        Duration(static_cast<std::int64_t>(static_cast<double>(result_.compute.count()) * fault_dice_.unit()));
-  }
-  now_ += result_.compute;
-  result_.finished = now_;
-  statistics_.step(batch_, status, result_.compute, cost_.passes());
-  if (status == DecodeStatus::ok) {
-    statistics_.contention.step(batch_, result_.compute, watch_, lives_);
-    for (std::size_t i = 0; i < batch_ids_.size(); ++i) {
-      Life& life = *lives_.find(batch_ids_[i]);
-      watch_.got_row(life, first_rows_[i], now_);
-      if (life.plan.leaving == Leaving::after_rows && model_.length(life) >= life.plan.leaves_after) leave_at(life);
+  const DecodeStatus status = result_.status;
+  now_ += copying_took();
+  if (!batch_.rows.empty() && result_.not_restored.empty()) {
+    result_.compute = cost_.cost(batch_, held, now_);
+    if (status == DecodeStatus::aborted) {
+      result_.compute =
+          Duration(static_cast<std::int64_t>(static_cast<double>(result_.compute.count()) * fault_dice_.unit()));
     }
+    now_ += result_.compute;
+    statistics_.step(batch_, status, result_.compute, cost_.passes());
   }
+  result_.finished = now_;
+  if (status == DecodeStatus::ok) rows_computed();
   const bool failed = status == DecodeStatus::failed || status == DecodeStatus::no_room;
   if (failed) each_part([](Life& life) { life.failed = true; });
   scheduler_.commit(batch_, result_);
@@ -96,6 +97,27 @@ void Simulation::compute() {
     faults_.expect(!failed || lives_.find(id) == nullptr, "one-terminal: a request survived its failed batch");
   }
   if (status != DecodeStatus::aborted) watch_.step_done(step_, now_);
+}
+
+// All copies of the step together, which is also how the scheduler learns what they cost.
+Duration Simulation::copying_took() {
+  std::int64_t saved = 0;
+  std::int64_t restored = 0;
+  for (const SlotSave& save : batch_.saves) saved += save.tokens;
+  for (const SlotRestore& restore : batch_.restores) restored += restore.snapshot->tokens();
+  result_.saving = cost_.copy(saved);
+  result_.restoring = cost_.copy(restored);
+  return result_.saving + result_.restoring;
+}
+
+void Simulation::rows_computed() {
+  if (batch_.rows.empty()) return;
+  statistics_.contention.step(batch_, result_.compute, watch_, lives_);
+  for (std::size_t i = 0; i < batch_ids_.size(); ++i) {
+    Life& life = *lives_.find(batch_ids_[i]);
+    watch_.got_row(life, first_rows_[i], now_);
+    if (life.plan.leaving == Leaving::after_rows && model_.length(life) >= life.plan.leaves_after) leave_at(life);
+  }
 }
 
 // Nothing to compute: on to the next thing that happens outside; a little later when there is work all the same.
@@ -160,6 +182,16 @@ void Simulation::check_state() {
   faults_.expect(ledger.cells_reserved() <= config_.scheduler.kv.cells, "bounded: reserved cells");
   faults_.expect(ledger.cells_used() == model_.held_by_living(),
                  "conservation: the ledger's cells are not the model's");
+  check_reuse();
+}
+
+void Simulation::check_reuse() {
+  constexpr std::uint64_t kRecountEvery = 256;  // steps; it takes time with every entry
+  const Reuse& reuse = scheduler_.reuse();
+  const PrefixCache::Stats stats = reuse.cache_stats();
+  faults_.expect(stats.bytes <= config_.scheduler.reuse.cache.bytes, "bounded: bytes of snapshots");
+  faults_.expect(stats.pending <= scheduler_.running(), "conservation: a prefix is announced that nobody computes");
+  if (step_ % kRecountEvery == 0) faults_.expect(reuse.consistent(), "conservation: the prefix cache");
 }
 
 void Simulation::expect_nothing_left() {
@@ -167,6 +199,8 @@ void Simulation::expect_nothing_left() {
   faults_.expect(scheduler_.ledger().slots_used() == 0 && scheduler_.ledger().cells_used() == 0 &&
                      scheduler_.ledger().cells_reserved() == 0,
                  "conservation: slots or cells are left over");
+  faults_.expect(scheduler_.reuse().consistent() && scheduler_.reuse().cache_stats().pending == 0,
+                 "conservation: the prefix cache is left with something that it should not have");
   scheduler_.next_batch(now_, batch_);
   take_events();
   faults_.expect(batch_.empty(), "progress: a batch for nobody");

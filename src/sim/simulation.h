@@ -25,6 +25,7 @@ struct DisturbanceConfig {
   double failed = 0;
   double no_room = 0;
   double aborted = 0;
+  double unrestored = 0;  // … of those that bring a snapshot back, in vain
 };
 
 struct ClientConfig {
@@ -72,12 +73,15 @@ class Simulation {
   // Steps.
   void step();
   void compute();
+  Duration copying_took();
+  void rows_computed();
   void wait_for_work();
   DecodeStatus draw_status();
   void take_events();
   void note(const Event& event);
   void note_text(Life& life, const Event& event);
   void check_state();
+  void check_reuse();
   void expect_nothing_left();
   template <class Work>
   void each_part(Work work);

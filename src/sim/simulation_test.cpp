@@ -88,6 +88,70 @@ TEST(Simulation, TheSameSeedIsTheSameReport) {
   EXPECT_NE(run(config_of(6), workload_of(6)), first);
 }
 
+// Prefixes that many share, and a cache for some of them.
+class CachedSeeds : public testing::TestWithParam<std::uint64_t> {};
+
+std::pair<SimulationConfig, WorkloadConfig> cached(std::uint64_t seed, std::size_t tokens) {
+  std::pair<SimulationConfig, WorkloadConfig> both = {config_of(seed), workload_of(seed)};
+  both.first.scheduler.reuse.cache.bytes = tokens * kTokenBytes;
+  both.first.disturbances.unrestored = 0.05;
+  both.second.requests = 800;
+  both.second.prompt = *Distribution::parse("1-60", "");
+  both.second.prefix_tokens = *Distribution::parse("40-150", "");
+  both.second.prefix_share = 0.8;
+  return both;
+}
+
+TEST_P(CachedSeeds, KeepEveryPromise) {
+  for (const std::size_t tokens : {std::size_t{300}, std::size_t{2000}, std::size_t{1'000'000}}) {
+    auto [config, drawn] = cached(GetParam(), tokens);
+    run(config, drawn);
+    config.scheduler.reuse.cache.cut_anywhere = false;
+    run(config, drawn);
+    config.scheduler.reuse.cache.cut_anywhere = true;
+    config.scheduler.reuse.shared_by_tenants = true;
+    config.scheduler.kv = {8, 500, 256, true};
+    config.scheduler.dense_slots = false;
+    config.cost.unified = true;
+    run(config, drawn);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Simulation, CachedSeeds, testing::Range<std::uint64_t>(1, 5));
+
+TEST(Simulation, APrefixCacheSavesWhatPromptsShare) {
+  const auto rows = [](std::size_t tokens) {
+    auto [config, drawn] = cached(7, tokens);
+    config.disturbances = {};
+    config.scheduler.reuse.shared_by_tenants = true;
+    config.scheduler.kv = {8, 8 * 512, 512, false};
+    drawn.leaving_share = drawn.timeout_share = drawn.slow_share = 0;
+    drawn.classes = {0, 1, 0};
+    drawn.output = *Distribution::parse("1-40", "");
+    drawn.rate = 0.5;  // nobody is refused
+    DrawnWorkload workload(drawn);
+    Simulation simulation(config, workload);
+    EXPECT_TRUE(simulation.run()) << simulation.faults().lines().front();
+    const Statistics& statistics = simulation.statistics();
+    EXPECT_EQ(statistics.prompt_rows + statistics.cached_tokens(), statistics.all().prompt_tokens);
+    EXPECT_EQ(statistics.cached_tokens() > 0, tokens > 0);
+    return std::pair(statistics.prompt_rows, statistics.shared_tokens());
+  };
+  const auto [all, shared] = rows(0);
+  const auto [with, same] = rows(1'000'000);
+  EXPECT_EQ(shared, same);
+  EXPECT_LE(with, all - shared * 95 / 100) << "nearly what a perfect cache would save";
+}
+
+TEST(Simulation, TheSameSeedIsTheSameReportWithACacheToo) {
+  const auto once = [](std::uint64_t seed) {
+    const auto [config, drawn] = cached(seed, 2000);
+    return run(config, drawn);
+  };
+  EXPECT_EQ(once(5), once(5));
+  EXPECT_NE(once(5), once(6));
+}
+
 TEST(Simulation, EveryWayToEndHappens) {
   DrawnWorkload workload(workload_of(3));
   Simulation simulation(config_of(3), workload);

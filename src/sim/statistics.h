@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/prefix_cache.h"
 #include "core/batch.h"
 #include "core/event.h"
 #include "sim/contention.h"
@@ -84,6 +85,9 @@ class Statistics {
   Duration virtual_time{};  // of the whole run
   std::uint64_t moves = 0;
   std::uint64_t recomputed_rows = 0;
+  std::uint64_t prompt_rows = 0;  // of prompts, computed
+  PrefixCache::Stats cache;       // at the end
+  std::uint64_t prefix_waits = 0;
 
  private:
   template <class Change>

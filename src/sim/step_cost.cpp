@@ -27,6 +27,10 @@ Duration CostModel::cost(const Batch& batch, TokenCount held, TimePoint now) {
   return std::chrono::nanoseconds(std::max<std::int64_t>(1, static_cast<std::int64_t>(us * 1000)));
 }
 
+Duration CostModel::copy(std::int64_t cells) const {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(static_cast<double>(cells) * config_.copy_us * 1000));
+}
+
 std::int32_t CostModel::count_passes(const Batch& batch) {
   if (config_.unified) return 1;
   left_.clear();

@@ -23,6 +23,7 @@ struct CostConfig {
   // A model of 0.5 B parameters, Q4_0, on two cores: 30 ms for one row, 88 for 16, 4.5 s for a prompt of 1,200.
   StepCost decode{26'000, 3'900, 4.1};
   StepCost prefill{26'000, 3'300, 1.0};
+  double copy_us = 1;  // for one cell copied out of a slot, or into one
   bool unified = false;
   double noise = 0;  // sigma of a lognormal factor of each step
   // Now and then another process takes the cores, and all steps are slower.
@@ -37,6 +38,8 @@ class CostModel {
 
   // `held`: cells that the model holds before the step.
   Duration cost(const Batch& batch, TokenCount held, TimePoint now);
+  // Of cells copied before the rows.
+  Duration copy(std::int64_t cells) const;
   // Passes over the weights of the last step.
   std::int32_t passes() const { return passes_; }
 

@@ -48,6 +48,7 @@ const generation = [
   ['logit_bias is too long', { logit_bias: Array(1025).fill([1, 1]) }, 'logit_bias', /at most 1024/],
   ['ignore_eos is a number', { ignore_eos: 1 }, 'ignore_eos', /true or false/],
   ['stream is a string', { stream: 'yes' }, 'stream', /true or false/],
+  ['cache_prompt is a number', { cache_prompt: 1 }, 'cache_prompt', /true or false/],
   ['timeout_ms is zero', { timeout_ms: 0 }, 'timeout_ms', /between 1 and/],
   ['priority is unknown', { priority: 'royal' }, 'priority', /interactive, standard or background/],
   ['service_tier is unknown', { service_tier: 'gold' }, 'service_tier', /auto, default, priority or flex/],

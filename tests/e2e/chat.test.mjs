@@ -55,7 +55,7 @@ describe('a chat with the demo model', async () => {
     const { prompt_tokens, completion_tokens, total_tokens } = body.usage;
     assert.ok(prompt_tokens > 0 && completion_tokens > 0);
     assert.equal(total_tokens, prompt_tokens + completion_tokens);
-    assert.equal(body.timings.prompt_n, prompt_tokens);
+    assert.equal(body.timings.cache_n + body.timings.prompt_n, prompt_tokens);
     assert.equal(body.timings.predicted_n, completion_tokens);
     for (const name of ['prompt_ms', 'predicted_ms', 'predicted_per_second']) assert.ok(body.timings[name] > 0, name);
   });

@@ -37,7 +37,8 @@ describe('the openai client', async () => {
       usage = chunk.usage ?? usage;
     }
     assert.equal(text, whole.choices[0].message.content);
-    assert.deepEqual(usage, whole.usage);
+    const { prompt_tokens_details: _, ...counts } = whole.usage;  // the second finds the first in the prefix cache
+    assert.deepEqual({ ...usage, prompt_tokens_details: undefined }, { ...counts, prompt_tokens_details: undefined });
   });
 
   it('gathers a stream with its own runner', async () => {

@@ -51,7 +51,8 @@ describe('the routes for operators', async () => {
     const props = await get('/props');
     assert.equal(props.total_slots, 3);
     assert.equal(props.default_generation_settings.n_ctx, 512);
-    assert.deepEqual(props.kv, { layout: 'stream', cells: 1536, cells_per_slot: 512, trims_anywhere: true });
+    assert.deepEqual(props.kv,
+      { layout: 'stream', cells: 1536, cells_per_slot: 512, trims_anywhere: true, cuts_snapshots: true });
     assert.equal(props.limits.context_tokens, 512);
     assert.equal(props.model_alias, 'my-model');
     assert.match(props.build_info, /^chasqui-\d+\.\d+\.\d+/);
@@ -109,7 +110,9 @@ describe('the metrics', async () => {
     const { usage } = await answer(server, 'Hello', { max_tokens: 8, ignore_eos: true });
     const after = await server.idle();
     const more = (name, labels) => after.value(name, labels) - before.value(name, labels);
-    assert.equal(more('chasqui_prompt_tokens_total'), usage.prompt_tokens);
+    const cached = usage.prompt_tokens_details.cached_tokens;
+    assert.equal(more('chasqui_prompt_tokens_total'), usage.prompt_tokens - cached);
+    assert.equal(more('chasqui_prompt_tokens_cached_total'), cached);
     assert.equal(more('chasqui_generation_tokens_total'), 8);
     assert.equal(more('chasqui_requests_finished_total', { reason: 'length' }), 1);
     assert.equal(more('chasqui_time_to_first_token_seconds_count', { class: 'standard' }), 1);

@@ -15,7 +15,7 @@ async function residentBytes(server) {
 }
 
 describe('memory', { skip: process.platform !== 'linux' && '/proc is needed' }, async () => {
-  const server = await start(test, [...demo, '-np', '4']);
+  const server = await start(test, [...demo, '-np', '4', '--cache-ram', '0']);
 
   it('does not grow over a hundred requests one after another', async () => {
     const one = async (i) => {

@@ -8,19 +8,20 @@ import { demo, sim, start } from './server.mjs';
 const { describe, it } = test;
 
 for (const [name, flags] of [
-  // Small batches: a fast machine would read the whole prompt between two looks at the metrics.
-  ['demo', [...demo, '-np', '4', '-c', '5120', '-b', '16']],
-  ['simulated', [...sim, '-np', '4', '-c', '400000', '-b', '512']],
+  // Small batches and impatient streams: a fast machine reads the whole prompt while a stream may wait for it, or
+  // between two looks at the metrics.
+  ['demo', [...demo, '-np', '4', '-c', '5120', '-b', '16', '--itl-target', '5,5,5']],
+  ['simulated', [...sim, '-np', '2', '-c', '400000', '-b', '512']],
 ]) {
   describe(`while the ${name} model reads a long prompt`, async () => {
     const server = await start(test, flags);
     const { limits } = await (await server.fetch('/props')).json();
-    const length = Math.min(limits.context_tokens - 200, 60_000);
-    const prompt = new Array(length).fill(300);
+    const length = Math.min(limits.context_tokens - 200, 150_000);
+    const body = { prompt: new Array(length).fill(300), cache_prompt: false };
 
     it('/health, /ready, /metrics and /props answer before it does', async () => {
       let finished = false;
-      const long = ask(server, '/v1/completions', { prompt, max_tokens: 190, ignore_eos: true });
+      const long = ask(server, '/v1/completions', { ...body, max_tokens: 190, ignore_eos: true });
       long.then(() => (finished = true));
       await server.until((metrics) => metrics.value('chasqui_requests_running') === 1);
       for (const path of ['/health', '/ready', '/metrics', '/props', '/v1/models']) {
@@ -35,7 +36,7 @@ for (const [name, flags] of [
     it('a running stream goes on, and the prompt is read between its tokens', async () => {
       const running = await streamChat(server, 'go on', endless);
       await running.nextText();
-      const long = ask(server, '/v1/completions', { prompt, max_tokens: 1 });
+      const long = ask(server, '/v1/completions', { ...body, max_tokens: 1 });
       const samples = [];
       await server.until((metrics) => {
         if (metrics.value('chasqui_requests_running') === 2) samples.push(metrics);

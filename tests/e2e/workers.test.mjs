@@ -21,7 +21,8 @@ describe('two workers', async () => {
     const props = await (await server.fetch('/props')).json();
     assert.equal(props.workers, 2);
     assert.equal(props.total_slots, 4);
-    assert.deepEqual(props.kv, { layout: 'stream', cells: 2048, cells_per_slot: 512, trims_anywhere: true });
+    assert.deepEqual(props.kv,
+      { layout: 'stream', cells: 2048, cells_per_slot: 512, trims_anywhere: true, cuts_snapshots: true });
     assert.equal((await (await alone.fetch('/props')).json()).workers, 1);
     assert.match(server.stdout.join('\n'), /4 slots of 512 tokens of 2 workers/);
     assert.deepEqual(await (await server.fetch('/health')).json(), { status: 'ok' });

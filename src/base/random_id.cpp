@@ -1,4 +1,4 @@
-#include "api/ids.h"
+#include "base/random_id.h"
 
 #include <random>
 

@@ -1,0 +1,27 @@
+// The fields that the generating routes share, besides the prompt: sampling and limits, and how the answer is to be
+// delivered. Pure; offload pool.
+#pragma once
+
+#include <string_view>
+
+#include "api/fields.h"
+#include "api/openai_json.h"
+#include "api/service.h"
+
+namespace chasqui {
+
+// A key may promise less urgency than its holder asks for: the request is served, only not before others.
+void read_common_fields(const Caller& caller, Fields& fields, RequestDraft& draft);
+
+// What the routes of OpenAI's shape have in common.
+struct OpenAiBody {
+  RequestDraft draft;
+  AnswerHead head;
+  bool stream = false;
+};
+
+// `draft` holds the defaults; mistakes are left in `fields`.
+OpenAiBody read_openai_body(const Service& service, const Caller& caller, Fields& fields, std::string_view id_prefix,
+                            RequestDraft draft);
+
+}  // namespace chasqui

@@ -1,0 +1,64 @@
+// A session: an exact token history that lives between requests. What was sent to the model and what the model has
+// said is kept as tokens and never tokenized again; a generation is a request whose prompt is the history, and the
+// prefix cache has what was computed of it. So a session holds no slot and no cells while nobody generates in it.
+// Owned by a SessionTable, which alone changes it; the thread of the table.
+//
+//   idle ──take()──▶ preparing ──begin()──▶ generating ──finished()──▶ idle
+//     ▲                  │
+//     └── append() or given back
+//
+// While it is generating, the history is that of before: what stands before the answer, and the answer itself, are
+// added together when it ends.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "core/types.h"
+#include "model/chat_history.h"
+
+namespace chasqui {
+
+// Made by the server, unguessable: "sess_" and 32 letters and digits.
+struct SessionId {
+  std::string text;
+  auto operator<=>(const SessionId&) const = default;
+};
+
+// What an input adds to a session.
+struct SessionDelta {
+  std::vector<Token> tokens;
+  ChatHistoryPtr chat;  // the conversation afterwards; null in a session of plain text
+};
+
+struct SessionSettings {
+  ServiceClass service_class = ServiceClass::standard;  // of generations that do not say
+  Duration ttl{};                                       // since the last use
+  std::int64_t created = 0;                             // seconds since 1970, shown to clients
+};
+
+struct Session {
+  enum class State { idle, preparing, generating };
+
+  SessionId id;
+  std::uint64_t serial = 0;  // the n-th that was made
+  std::uint32_t tenant = 0;
+  SessionSettings settings;
+  std::vector<Token> tokens;
+  ChatHistoryPtr chat;  // null: plain text, or nothing yet
+  State state = State::idle;
+  TimePoint last_used{};
+
+  RequestId request;           // while generating
+  SessionDelta before_answer;  // … what was put before the answer
+  bool cancelled = false;      // while preparing: its generation is not to begin
+  bool ended = false;          // while it is in use: nobody sees it any more, it goes when that is over
+
+  TokenCount length() const { return static_cast<TokenCount>(tokens.size()); }
+  // A session that is in use does not expire.
+  TimePoint expires(TimePoint now) const { return (state == State::idle ? last_used : now) + settings.ttl; }
+};
+std::string_view name(Session::State state);
+
+}  // namespace chasqui

@@ -1,0 +1,76 @@
+// libchasqui's front door for programs without a server: a model, an engine and its sessions in one object, used by one
+// thread. Nothing here computes; next() and answer() wait for the worker. See examples/session.cpp.
+//
+//   open() ─▶ create() ─▶ append() ─▶ generate() ─▶ next() … until its finished event, or answer() for both
+//
+// Errors are those of the SessionTable, and what make_request() says of a draft.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/wakeup.h"
+#include "engine/engine.h"
+#include "engine/session_input.h"
+#include "engine/session_table.h"
+
+namespace chasqui {
+
+struct SessionEngineConfig {
+  SessionEngineConfig();
+
+  ModelConfig model;    // no cells: as many as the model was trained with, at most 4,096 for each slot
+  EngineConfig engine;  // keeps 1 GiB of what was computed
+  std::size_t sessions = 1024;
+  Duration ttl = seconds(3600);
+};
+
+class SessionEngine {
+ public:
+  // Loads nothing, but makes the context: errors are the model's.
+  static Result<std::unique_ptr<SessionEngine>> open(LoadedModel model, SessionEngineConfig config = {});
+  SessionEngine(const SessionEngine&) = delete;
+  SessionEngine& operator=(const SessionEngine&) = delete;
+
+  Result<SessionId> create();
+  // Only what is new; all of the history is there already. A session takes text or messages, not both.
+  Result<void> append(const SessionId& id, std::string_view text);
+  Result<void> append(const SessionId& id, ChatMessage message);
+  // `how` says everything but the prompt, which is the history. Any number of sessions may generate at once.
+  Result<RequestId> generate(const SessionId& id, RequestDraft how = {});
+  // Waits for what any of them says next; nothing when none generates.
+  std::optional<Event> next();
+  // Generates and waits for the end, the finished event; `text` gets each piece as it comes. What other sessions say
+  // meanwhile is kept for next().
+  Result<Event> answer(const SessionId& id, RequestDraft how, const std::function<void(std::string_view)>& text);
+  // What was generated stays. The finished event still comes.
+  Result<void> cancel(const SessionId& id);
+  Result<SessionId> fork(const SessionId& id);
+  Result<void> end(const SessionId& id);
+  // The session as it is now; valid until the next call.
+  Result<const Session*> find(const SessionId& id) const { return sessions_.find(0, id); }
+
+  const LoadedModel& model() const { return model_; }
+  Engine& engine() { return engine_; }
+
+ private:
+  SessionEngine(LoadedModel model, std::unique_ptr<Model> context, const SessionEngineConfig& config);
+  Result<void> append_with(const SessionId& id, const std::function<Result<SessionDelta>(const SessionInput&)>& read);
+  SessionInput input_of(const Session& session) const;
+  void take_in();  // waits for events
+
+  const LoadedModel model_;
+  const RealClock clock_;
+  Wakeup wakeup_;
+  Engine engine_;
+  const RequestLimits limits_;
+  SessionTable sessions_;
+  std::vector<Event> fresh_;
+  std::vector<Event> events_;  // not yet given out, oldest first
+};
+
+}  // namespace chasqui

@@ -1,0 +1,199 @@
+// libchasqui as a program uses it, with the simulated model: exact histories, and what a session saves.
+#include "engine/session_engine.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/fake_client.h"
+
+namespace chasqui {
+namespace {
+
+ChatMessage user(std::string content) {
+  ChatMessage message;
+  message.role = "user";
+  message.content = std::move(content);
+  return message;
+}
+
+RequestDraft short_answer() {
+  RequestDraft how;
+  how.sampling.temperature = 0;
+  how.max_tokens = 20;
+  return how;
+}
+
+RequestDraft endless() {
+  RequestDraft how = short_answer();
+  how.max_tokens = -1;
+  how.sampling.ignore_eos = true;
+  return how;
+}
+
+class SessionEngineTest : public testing::Test {
+ protected:
+  // Steps run freely, unless the test closes the gate first.
+  explicit SessionEngineTest(bool gated = false) : engine_(open(gated ? &gate_ : nullptr)) {}
+  ~SessionEngineTest() override { gate_.open(); }
+
+  static std::unique_ptr<SessionEngine> open(StepGate* gate) {
+    SimOptions options;
+    options.spend = [gate](Duration) {
+      if (gate != nullptr) gate->pass();
+    };
+    SessionEngineConfig config;
+    config.model.slots = 2;
+    config.model.cells = 2 * 2048;
+    config.model.rows_max = 64;
+    auto made = SessionEngine::open(load_sim(options), config);
+    EXPECT_TRUE(made);
+    return std::move(*made);
+  }
+  std::string tell(const SessionId& id, RequestDraft how, Event* end = nullptr) {
+    std::string said;
+    const auto event = engine_->answer(id, std::move(how), [&said](std::string_view text) { said += text; });
+    EXPECT_TRUE(event) << event.error().message;
+    if (end != nullptr && event) *end = *event;
+    return said;
+  }
+  // The answer to a prompt in a session of its own.
+  std::string tell_alone(const std::vector<Token>& prompt, RequestDraft how) {
+    how.prompt = prompt;
+    how.use_cache = false;
+    RequestLimits limits;
+    limits.vocabulary = engine_->engine().shape().vocabulary;
+    limits.context = engine_->engine().shape().cells_per_slot;
+    const auto request = make_request(engine_->engine().next_id(), std::move(how), limits, {});
+    EXPECT_TRUE(engine_->engine().submit(*request));
+    std::string said;
+    while (const auto event = engine_->next()) said += event->text;
+    return said;
+  }
+  const Session& at(const SessionId& id) { return **engine_->find(id); }
+
+  StepGate gate_;
+  std::unique_ptr<SessionEngine> engine_;
+};
+
+class GatedSessionEngineTest : public SessionEngineTest {
+ protected:
+  GatedSessionEngineTest() : SessionEngineTest(true) {}
+
+  // A session that has begun to speak, and stays in the middle of it until the gate opens.
+  SessionId speaking(std::string question) {
+    const SessionId id = *engine_->create();
+    EXPECT_TRUE(engine_->append(id, user(std::move(question))));
+    EXPECT_TRUE(engine_->generate(id, endless()));
+    gate_.allow(30);
+    EXPECT_TRUE(engine_->next());
+    return id;
+  }
+};
+
+TEST_F(SessionEngineTest, TenTurnsComputeOnlyWhatIsNew) {
+  const SessionId id = *engine_->create();
+  TokenCount known = 0;
+  for (int turn = 0; turn < 10; ++turn) {
+    ASSERT_TRUE(engine_->append(id, user("question number " + std::to_string(turn))));
+    const std::vector<Token> history = at(id).tokens;
+    Event end;
+    const std::string said = tell(id, short_answer(), &end);
+    EXPECT_LE(end.usage.prompt - end.usage.cached, end.usage.prompt - known + 8) << "turn " << turn;
+    EXPECT_EQ(end.usage.cached > 0, turn > 0);
+    ASSERT_EQ(at(id).length(), end.usage.prompt + end.usage.completion) << "all that was sampled is kept";
+    known = at(id).length();
+    const std::vector<Token> prompt(at(id).tokens.begin(), at(id).tokens.begin() + end.usage.prompt);
+    EXPECT_TRUE(std::equal(history.begin(), history.end(), prompt.begin()));
+    EXPECT_EQ(said, tell_alone(prompt, short_answer())) << "turn " << turn;
+  }
+}
+
+TEST_F(SessionEngineTest, AChatReadsAsTheTemplateWouldWriteIt) {
+  const SessionId id = *engine_->create();
+  Chat chat;
+  for (int turn = 0; turn < 3; ++turn) {
+    ASSERT_TRUE(engine_->append(id, user("say: turn " + std::to_string(turn))));
+    Event end;
+    const std::string said = tell(id, short_answer(), &end);
+    ASSERT_EQ(end.reason, FinishReason::stop);
+    ChatMessage answer;
+    answer.role = "assistant";
+    answer.content = said;
+    chat.messages.push_back(user("say: turn " + std::to_string(turn)));
+    chat.messages.push_back(answer);
+  }
+  chat.add_generation_prompt = false;
+  std::string whole = *engine_->model().chat_template->render(chat);
+  ASSERT_TRUE(whole.ends_with("<|im_end|>\n"));
+  whole.pop_back();  // what the template puts behind an answer comes with the next message
+  EXPECT_EQ(detokenize(*engine_->model().tokenizer, at(id).tokens), whole);
+}
+
+TEST_F(GatedSessionEngineTest, ForksOfAGeneratingSessionGoTheirOwnWay) {
+  const SessionId id = speaking(std::string(800, 'w'));
+  std::vector<SessionId> forks;
+  for (int i = 0; i < 3; ++i) {
+    forks.push_back(*engine_->fork(id));
+    ASSERT_TRUE(engine_->append(forks.back(), user("branch " + std::to_string(i))));
+  }
+  EXPECT_EQ(at(id).state, Session::State::generating);
+  EXPECT_EQ(at(forks[0]).tokens.size(), at(forks[1]).tokens.size());
+  gate_.open();
+  for (const SessionId& fork : forks) {
+    Event end;
+    tell(fork, short_answer(), &end);
+    EXPECT_GE(end.usage.cached, 750) << "the parent has computed it";
+  }
+  ASSERT_TRUE(engine_->end(id));
+  while (engine_->next()) {
+  }
+  EXPECT_FALSE(engine_->find(id));
+}
+
+TEST_F(GatedSessionEngineTest, ACancelledAnswerStaysAndCanGoOn) {
+  const SessionId id = speaking("tell me everything");
+  const auto again = engine_->generate(id, endless());
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ErrorCode::conflict);
+  ASSERT_TRUE(engine_->cancel(id));
+  gate_.open();
+  std::optional<Event> last;
+  while (auto event = engine_->next()) last = std::move(event);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->reason, FinishReason::cancelled);
+  EXPECT_GT(last->usage.completion, 0);
+  EXPECT_EQ(at(id).length(), last->usage.prompt + last->usage.completion);
+  Event end;
+  tell(id, short_answer(), &end);
+  EXPECT_EQ(end.usage.prompt, last->usage.prompt + last->usage.completion) << "the same answer goes on";
+  EXPECT_EQ(at(id).chat->messages.size(), 2u);
+}
+
+TEST_F(SessionEngineTest, SeveralSessionsSpeakAtOnce) {
+  std::vector<SessionId> ids;
+  for (int i = 0; i < 5; ++i) {
+    ids.push_back(*engine_->create());
+    ASSERT_TRUE(engine_->append(ids.back(), "story number " + std::to_string(i)));
+    ASSERT_TRUE(engine_->generate(ids.back(), short_answer()));
+  }
+  int ended = 0;
+  while (const auto event = engine_->next()) ended += event->kind == Event::Kind::finished ? 1 : 0;
+  EXPECT_EQ(ended, 5);
+  for (const SessionId& id : ids) EXPECT_EQ(at(id).state, Session::State::idle);
+}
+
+TEST_F(SessionEngineTest, MistakesAreErrorsAndLeaveTheSessionAsItWas) {
+  EXPECT_EQ(engine_->append(SessionId{"sess_none"}, "x").error().code, ErrorCode::not_found);
+  const SessionId id = *engine_->create();
+  EXPECT_FALSE(engine_->generate(id)) << "nothing is there to answer to";
+  ASSERT_TRUE(engine_->append(id, "abc"));
+  RequestDraft how;
+  how.sampling.temperature = -1;
+  EXPECT_EQ(engine_->generate(id, how).error().field, "temperature");
+  EXPECT_FALSE(engine_->append(id, user("Hi")));
+  EXPECT_EQ(at(id).length(), 3);
+  EXPECT_EQ(at(id).state, Session::State::idle);
+  EXPECT_FALSE(engine_->next()) << "nobody generates, and nobody waits";
+}
+
+}  // namespace
+}  // namespace chasqui

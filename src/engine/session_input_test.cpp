@@ -1,0 +1,87 @@
+#include "engine/session_input.h"
+
+#include <gtest/gtest.h>
+
+namespace chasqui {
+namespace {
+
+ChatMessage user(std::string content) {
+  ChatMessage message;
+  message.role = "user";
+  message.content = std::move(content);
+  return message;
+}
+
+class SessionInputTest : public testing::Test {
+ protected:
+  SessionInput behind(TokenCount tokens, ChatHistoryPtr chat = {}, TokenCount tokens_max = 100) const {
+    return {model_, {tokens, tokens_max, std::move(chat)}};
+  }
+  std::string text_of(const Result<SessionDelta>& delta) const {
+    EXPECT_TRUE(delta) << delta.error().message;
+    return delta ? detokenize(*model_.tokenizer, delta->tokens) : std::string();
+  }
+  static std::string field_of(const Result<SessionDelta>& delta) {
+    EXPECT_FALSE(delta);
+    return delta ? std::string() : delta.error().field;
+  }
+
+  LoadedModel model_ = load_sim();
+};
+
+TEST_F(SessionInputTest, TextIsTakenAsItIsUnlessControlTokensAreWanted) {
+  const auto plain = behind(5).from_text("<|im_end|>", ParseSpecial::no);
+  const auto parsed = behind(5).from_text("<|im_end|>", ParseSpecial::yes);
+  EXPECT_EQ(plain->tokens.size(), 10u);
+  EXPECT_EQ(parsed->tokens, std::vector<Token>{SimTokenizer::kImEnd});
+  EXPECT_FALSE(plain->chat);
+}
+
+TEST_F(SessionInputTest, TheFirstTokenOfTheModelComesOnceAtTheVeryBeginning) {
+  model_.info.adds_bos = true;
+  model_.info.bos = SimTokenizer::kEndOfText;
+  EXPECT_EQ(text_of(behind(0).from_text("a", ParseSpecial::no)), "<|endoftext|>a");
+  EXPECT_EQ(text_of(behind(1).from_text("a", ParseSpecial::no)), "a");
+  const auto begin = behind(0).from_messages({user("Hi")});
+  EXPECT_EQ(text_of(begin), "<|endoftext|><|im_start|>user\nHi<|im_end|>\n");
+  const auto tokens = static_cast<TokenCount>(begin->tokens.size());
+  EXPECT_EQ(text_of(behind(tokens, begin->chat).before_answer()), "<|im_start|>assistant\n");
+  EXPECT_EQ(behind(0).from_tokens({1, 2})->tokens, (std::vector<Token>{1, 2})) << "tokens are exact";
+}
+
+TEST_F(SessionInputTest, MessagesComeBehindTheHistory) {
+  const auto begin = behind(0).from_messages({user("Hi")});
+  EXPECT_EQ(text_of(behind(10, begin->chat).from_messages({user("You")})), "<|im_start|>user\nYou<|im_end|>\n");
+  const auto answered = std::make_shared<const ChatHistory>(with_answer(*begin->chat, "Hello", "<|im_end|>"));
+  EXPECT_EQ(text_of(behind(20, answered).from_messages({user("You")})), "\n<|im_start|>user\nYou<|im_end|>\n");
+  EXPECT_EQ(text_of(behind(20, answered).before_answer()), "\n<|im_start|>assistant\n") << "one answer more";
+}
+
+TEST_F(SessionInputTest, APlainTextNeedsNothingBeforeItsAnswer) {
+  EXPECT_EQ(text_of(behind(5).before_answer()), "");
+  const auto empty = behind(0).before_answer();
+  ASSERT_FALSE(empty);
+  EXPECT_NE(empty.error().message.find("empty"), std::string::npos);
+}
+
+TEST_F(SessionInputTest, ASessionIsTextOrChatForGood) {
+  const auto chat = behind(0).from_messages({user("Hi")})->chat;
+  EXPECT_EQ(field_of(behind(10, chat).from_text("a", ParseSpecial::no)), "text");
+  EXPECT_EQ(field_of(behind(10, chat).from_tokens({1})), "tokens");
+  EXPECT_EQ(field_of(behind(10).from_messages({user("Hi")})), "messages");
+  EXPECT_EQ(field_of(behind(10, chat).from_messages({user("Hi")}, {Tool{"t", "", ""}})), "tools");
+}
+
+TEST_F(SessionInputTest, MistakesNameTheField) {
+  EXPECT_EQ(field_of(behind(0).from_text("", ParseSpecial::no)), "text");
+  EXPECT_EQ(field_of(behind(0).from_tokens({})), "tokens");
+  EXPECT_EQ(field_of(behind(0).from_tokens({-1})), "tokens");
+  EXPECT_EQ(field_of(behind(0).from_tokens({model_.tokenizer->vocabulary()})), "tokens");
+  EXPECT_EQ(field_of(behind(0).from_messages({})), "messages");
+  const auto large = behind(98).from_text(std::string(10'000, 'x'), ParseSpecial::no);
+  ASSERT_FALSE(large);
+  EXPECT_EQ(large.error().code, ErrorCode::context_too_long) << "refused unread";
+}
+
+}  // namespace
+}  // namespace chasqui

@@ -1,0 +1,299 @@
+#include "engine/session_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/random_id.h"
+#include "model/text_assembler.h"
+
+namespace chasqui {
+namespace {
+
+Error no_such_session() { return {ErrorCode::not_found, "there is no such session", ""}; }
+
+Error too_long(std::size_t tokens, TokenCount limit) {
+  return {ErrorCode::context_too_long,
+          "the session would have " + std::to_string(tokens) + " tokens; at most " + std::to_string(limit) +
+              " fit a slot with room for an answer",
+          ""};
+}
+
+}  // namespace
+
+std::string_view name(Session::State state) {
+  switch (state) {
+    case Session::State::idle: return "idle";
+    case Session::State::preparing: return "preparing";
+    case Session::State::generating: return "generating";
+  }
+  return "idle";
+}
+
+void SessionMetrics::add_to(MetricsPage& page) const {
+  page.add("chasqui_sessions", "Sessions that are open.", sessions);
+  page.add("chasqui_session_tokens", "Tokens of their histories.", tokens);
+  page.add("chasqui_sessions_created_total", "Sessions opened, forks included.", created);
+  page.add("chasqui_sessions_expired_total", "Sessions that nobody used for their time to live.", expired);
+}
+
+SessionUse::SessionUse(SessionUse&& other) noexcept
+    : table_(std::exchange(other.table_, nullptr)), session_(other.session_) {}
+
+SessionUse::~SessionUse() {
+  if (table_ != nullptr) table_->rest(*session_);
+}
+
+Result<void> SessionUse::still_wanted() const {
+  if (session_->ended) return no_such_session();
+  if (session_->cancelled) return Error{ErrorCode::conflict, "the generation was cancelled before it began", ""};
+  return {};
+}
+
+Result<const Session*> SessionUse::append(SessionDelta delta, TimePoint now) {
+  CHECK(table_ != nullptr, "a session's use was spent before");
+  if (session_->ended) return no_such_session();
+  if (auto room = table_->check_room(*session_, delta); !room) return room.error();
+  table_->extend(*session_, std::move(delta));
+  session_->last_used = now;
+  std::exchange(table_, nullptr)->rest(*session_);
+  return session_;
+}
+
+void SessionUse::begin(RequestId request, SessionDelta before_answer) {
+  CHECK(table_ != nullptr && still_wanted(), "a generation begins in a session that is not held for it");
+  session_->state = Session::State::generating;
+  session_->request = request;
+  session_->before_answer = std::move(before_answer);
+  std::exchange(table_, nullptr)->generating_.emplace(request, session_);
+}
+
+Result<void> SessionTable::check_place(const SessionOwner& owner) const {
+  if (owner.sessions_max > 0) {
+    const auto found = of_tenant_.find(owner.tenant);
+    const std::size_t open = found != of_tenant_.end() ? found->second.size() : 0;
+    if (open >= owner.sessions_max) {
+      return Error{ErrorCode::quota_exceeded,
+                   "you have " + std::to_string(open) + " sessions, as many as you may; end one first", ""};
+    }
+  }
+  if (sessions_.size() >= limits_.sessions) {
+    return Error{
+        ErrorCode::overloaded,
+        "there are " + std::to_string(sessions_.size()) + " sessions here, as many as there may be; retry later", ""};
+  }
+  return {};
+}
+
+Result<const Session*> SessionTable::create(const SessionOwner& owner, const SessionSettings& settings,
+                                            SessionDelta begin, TimePoint now) {
+  if (auto place = check_place(owner); !place) return place.error();
+  if (auto room = check_room(Session{}, begin); !room) return room.error();
+  return &add(owner, settings, std::move(begin), now);
+}
+
+Session& SessionTable::add(const SessionOwner& owner, const SessionSettings& settings, SessionDelta begin,
+                           TimePoint now) {
+  auto session = std::make_unique<Session>();
+  session->id.text = random_id("sess_");
+  session->tenant = owner.tenant;
+  session->settings = settings;
+  session->last_used = now;
+  Session& added = *session;
+  added.serial = ++last_serial_;
+  const bool fresh = sessions_.emplace(added.id.text, std::move(session)).second;
+  CHECK(fresh, "two sessions with one id");
+  of_tenant_[owner.tenant].emplace(added.serial, &added);
+  start_expiring(added);
+  metrics_.created.add();
+  metrics_.sessions.add(1);
+  extend(added, std::move(begin));
+  return added;
+}
+
+Result<Session*> SessionTable::visible(std::uint32_t tenant, const SessionId& id) const {
+  const auto found = sessions_.find(id.text);
+  if (found == sessions_.end() || found->second->tenant != tenant || found->second->ended) return no_such_session();
+  return found->second.get();
+}
+
+Result<const Session*> SessionTable::find(std::uint32_t tenant, const SessionId& id) const {
+  const auto session = visible(tenant, id);
+  if (!session) return session.error();
+  return static_cast<const Session*>(*session);
+}
+
+std::vector<const Session*> SessionTable::list(std::uint32_t tenant, std::size_t most, const Session* after) const {
+  std::vector<const Session*> out;
+  const auto found = of_tenant_.find(tenant);
+  if (found == of_tenant_.end()) return out;
+  auto each = after != nullptr ? found->second.upper_bound(after->serial) : found->second.begin();
+  for (; each != found->second.end() && out.size() < most; ++each) {
+    if (!each->second->ended) out.push_back(each->second);
+  }
+  return out;
+}
+
+Result<SessionUse> SessionTable::take(std::uint32_t tenant, const SessionId& id, TimePoint now) {
+  const auto session = visible(tenant, id);
+  if (!session) return session.error();
+  if ((*session)->state != Session::State::idle) {
+    const bool generating = (*session)->state == Session::State::generating;
+    return Error{ErrorCode::conflict,
+                 generating ? "the session is generating: wait for the end, cancel it, or fork the session"
+                            : "another command is using the session: wait for its answer",
+                 ""};
+  }
+  stop_expiring(**session);
+  (*session)->state = Session::State::preparing;
+  (*session)->last_used = now;
+  return SessionUse(*this, **session);
+}
+
+Result<const Session*> SessionTable::fork(const SessionOwner& owner, const SessionId& id, std::int64_t created,
+                                          TimePoint now) {
+  const auto parent = visible(owner.tenant, id);
+  if (!parent) return parent.error();
+  if (auto place = check_place(owner); !place) return place.error();
+  touch(**parent, now);
+  SessionSettings settings = (*parent)->settings;
+  settings.created = created;
+  return &add(owner, settings, {(*parent)->tokens, (*parent)->chat}, now);
+}
+
+Result<std::optional<RequestId>> SessionTable::cancel(std::uint32_t tenant, const SessionId& id, TimePoint now) {
+  const auto session = visible(tenant, id);
+  if (!session) return session.error();
+  touch(**session, now);
+  (*session)->cancelled = (*session)->state == Session::State::preparing;
+  if ((*session)->state != Session::State::generating) return std::optional<RequestId>();
+  return std::optional((*session)->request);
+}
+
+Result<std::optional<RequestId>> SessionTable::end(std::uint32_t tenant, const SessionId& id) {
+  const auto session = visible(tenant, id);
+  if (!session) return session.error();
+  if ((*session)->state == Session::State::idle) {
+    remove(**session);
+    return std::optional<RequestId>();
+  }
+  (*session)->ended = true;
+  if ((*session)->state != Session::State::generating) return std::optional<RequestId>();
+  return std::optional((*session)->request);
+}
+
+void SessionTable::finished(const Event& event, TimePoint now) {
+  const auto found = generating_.find(event.request);
+  if (found == generating_.end()) return;
+  Session& session = *found->second;
+  generating_.erase(found);
+  session.last_used = now;
+  SessionDelta before = std::exchange(session.before_answer, {});
+  // Cancelled before the first token: as if it had never been asked.
+  if (!event.generated.empty()) {
+    extend(session, std::move(before));
+    add_answer(session, event.generated);
+  }
+  rest(session);
+}
+
+void SessionTable::expire(TimePoint now) {
+  while (!idle_.empty() && idle_.begin()->first <= now) {
+    remove(*idle_.begin()->second);
+    metrics_.expired.add();
+  }
+}
+
+Result<void> SessionTable::check_room(const Session& session, const SessionDelta& delta) const {
+  const std::size_t tokens = session.tokens.size() + delta.tokens.size();
+  if (tokens > static_cast<std::size_t>(limits_.tokens)) return too_long(tokens, limits_.tokens);
+  if (!delta.chat) return {};
+  if (delta.chat->messages.size() > limits_.messages) {
+    return invalid_field(
+        "messages", "a session may have at most " + std::to_string(limits_.messages) + " messages, answers included");
+  }
+  if (delta.chat->bytes > limits_.text_bytes_max()) {
+    return invalid_field("messages", "the messages of the session would have " + std::to_string(delta.chat->bytes) +
+                                         " bytes of text; at most " + std::to_string(limits_.text_bytes_max()) +
+                                         " are kept");
+  }
+  return {};
+}
+
+void SessionTable::extend(Session& session, SessionDelta delta) {
+  session.tokens.insert(session.tokens.end(), delta.tokens.begin(), delta.tokens.end());
+  session.chat = std::move(delta.chat);
+  metrics_.tokens.add(static_cast<std::int64_t>(delta.tokens.size()));
+}
+
+void SessionTable::add_answer(Session& session, const std::vector<Token>& generated) {
+  session.tokens.insert(session.tokens.end(), generated.begin(), generated.end());
+  metrics_.tokens.add(static_cast<std::int64_t>(generated.size()));
+  if (!session.chat) return;
+  const Token last = generated.back();
+  const bool ended = tokenizer_.is_end_of_generation(last);
+  TextAssembler assembler(tokenizer_, {}, false);
+  std::string text;
+  for (std::size_t i = 0; i + (ended ? 1 : 0) < generated.size(); ++i) assembler.push(generated[i], text);
+  assembler.flush(text);
+  const std::string_view end_text = ended ? tokenizer_.special_piece(last) : std::string_view();
+  session.chat = std::make_shared<const ChatHistory>(with_answer(*session.chat, text, end_text));
+}
+
+void SessionTable::touch(Session& session, TimePoint now) {
+  const bool idle = session.state == Session::State::idle;
+  if (idle) stop_expiring(session);
+  session.last_used = now;
+  if (idle) start_expiring(session);
+}
+
+void SessionTable::rest(Session& session) {
+  session.state = Session::State::idle;
+  session.request = {};
+  session.cancelled = false;
+  start_expiring(session);
+  if (session.ended) remove(session);
+}
+
+void SessionTable::start_expiring(Session& session) {
+  idle_.emplace(session.last_used + session.settings.ttl, &session);
+}
+
+void SessionTable::stop_expiring(Session& session) {
+  idle_.erase({session.last_used + session.settings.ttl, &session});
+}
+
+void SessionTable::remove(Session& session) {
+  stop_expiring(session);
+  const auto owner = of_tenant_.find(session.tenant);
+  owner->second.erase(session.serial);
+  if (owner->second.empty()) of_tenant_.erase(owner);
+  metrics_.sessions.add(-1);
+  metrics_.tokens.add(-static_cast<std::int64_t>(session.tokens.size()));
+  const std::string id = session.id.text;  // the one in the session goes with it
+  sessions_.erase(id);
+}
+
+bool SessionTable::consistent() const {
+  std::size_t generating = 0;
+  std::size_t idle = 0;
+  std::size_t owned = 0;
+  std::int64_t tokens = 0;
+  for (const auto& [tenant, owned_here] : of_tenant_) owned += owned_here.size();
+  for (const auto& [id, session] : sessions_) {
+    if (id != session->id.text || (session->ended && session->state == Session::State::idle)) return false;
+    tokens += session->length();
+    const bool expires = idle_.contains({session->last_used + session->settings.ttl, session.get()});
+    if (expires != (session->state == Session::State::idle)) return false;
+    idle += expires ? 1 : 0;
+    if (session->state != Session::State::generating) continue;
+    ++generating;
+    const auto found = generating_.find(session->request);
+    if (found == generating_.end() || found->second != session.get()) return false;
+  }
+  if (idle != idle_.size() || owned != sessions_.size()) return false;
+  return generating == generating_.size() && tokens == metrics_.tokens.value() &&
+         static_cast<std::int64_t>(sessions_.size()) == metrics_.sessions.value() &&
+         sessions_.size() <= limits_.sessions;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,135 @@
+// All sessions: who has which, what may be done with them now, and when they go. Used by one thread (the loop, or that
+// of a program without a server); time is an argument, tokens come in ready made (engine/session_input.h).
+//
+// Errors: not_found for a session that is not there, or somebody else's: nobody learns which; conflict while it is in
+// use; quota_exceeded and overloaded when there are too many; context_too_long when its tokens would not fit a slot.
+// bounded: sessions ≤ limits.sessions; the tokens of each ≤ limits.tokens and one answer, its texts ≤ text_bytes_max().
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "base/metrics.h"
+#include "core/event.h"
+#include "engine/session.h"
+#include "model/tokenizer.h"
+
+namespace chasqui {
+
+struct SessionLimits {
+  TokenCount tokens = 0;  // of one session; a slot must have a cell left for an answer
+  std::size_t sessions = 1024;
+  Duration ttl = seconds(3600);  // where nobody says
+  Duration ttl_max = seconds(86'400);
+  std::size_t messages = 4096;
+
+  std::size_t text_bytes_max() const { return 64 * 1024 + 16 * static_cast<std::size_t>(tokens); }
+};
+
+// Whose sessions they are, and how many of them there may be; 0: no limit but that of all.
+struct SessionOwner {
+  std::uint32_t tenant = 0;
+  std::size_t sessions_max = 0;
+};
+
+struct SessionMetrics {
+  Gauge sessions;
+  Gauge tokens;
+  Counter created;
+  Counter expired;
+
+  void add_to(MetricsPage& page) const;
+};
+
+class SessionTable;
+
+// The right to append to a session, or to generate in it; nobody else gets it meanwhile. Spent by append() or begin(),
+// given back otherwise. Must not outlive the table.
+class SessionUse {
+ public:
+  SessionUse(SessionUse&& other) noexcept;
+  SessionUse& operator=(SessionUse&&) = delete;
+  ~SessionUse();
+
+  const Session& session() const { return *session_; }
+  // Whether a generation may still begin: an error when it was cancelled, or the session ended, meanwhile.
+  Result<void> still_wanted() const;
+  // REQUIRES: not spent
+  Result<const Session*> append(SessionDelta delta, TimePoint now);
+  // The request is in the engine, its prompt was the history and `before_answer`. REQUIRES: not spent, still_wanted()
+  void begin(RequestId request, SessionDelta before_answer);
+
+ private:
+  friend class SessionTable;
+  SessionUse(SessionTable& table, Session& session) : table_(&table), session_(&session) {}
+
+  SessionTable* table_;  // null when spent
+  Session* session_;
+};
+
+class SessionTable {
+ public:
+  // The tokenizer outlives the table.
+  SessionTable(const SessionLimits& limits, const Tokenizer& tokenizer) : limits_(limits), tokenizer_(tokenizer) {}
+  SessionTable(const SessionTable&) = delete;
+  SessionTable& operator=(const SessionTable&) = delete;
+
+  // Pointers to sessions are valid until the next call that may remove one: end, expire, finished, or the end of a use.
+
+  Result<const Session*> create(const SessionOwner& owner, const SessionSettings& settings, SessionDelta begin,
+                                TimePoint now);
+  // Before its beginning is prepared, which takes a while: whether there is a place for one more.
+  Result<void> check_place(const SessionOwner& owner) const;
+  Result<const Session*> find(std::uint32_t tenant, const SessionId& id) const;
+  // At most `most`, oldest first; those that were made after `after`, where one is given.
+  std::vector<const Session*> list(std::uint32_t tenant, std::size_t most, const Session* after = nullptr) const;
+  // Whoever wants to append or generate begins here.
+  Result<SessionUse> take(std::uint32_t tenant, const SessionId& id, TimePoint now);
+  // A new one with the history that this one has now; while it generates, that of before.
+  Result<const Session*> fork(const SessionOwner& owner, const SessionId& id, std::int64_t created, TimePoint now);
+  // The request to cancel; none when it does not generate. What was generated stays.
+  Result<std::optional<RequestId>> cancel(std::uint32_t tenant, const SessionId& id, TimePoint now);
+  // The same, and nobody sees the session again.
+  Result<std::optional<RequestId>> end(std::uint32_t tenant, const SessionId& id);
+  // Each finished event; those of other requests are ignored.
+  void finished(const Event& event, TimePoint now);
+  // Removes those that nobody has used for too long.
+  void expire(TimePoint now);
+
+  const SessionLimits& limits() const { return limits_; }
+  std::size_t size() const { return sessions_.size(); }
+  const SessionMetrics& metrics() const { return metrics_; }
+  bool consistent() const;
+
+ private:
+  friend class SessionUse;
+
+  Result<Session*> visible(std::uint32_t tenant, const SessionId& id) const;
+  Session& add(const SessionOwner& owner, const SessionSettings& settings, SessionDelta begin, TimePoint now);
+  Result<void> check_room(const Session& session, const SessionDelta& delta) const;
+  void extend(Session& session, SessionDelta delta);
+  void add_answer(Session& session, const std::vector<Token>& generated);
+  void rest(Session& session);  // its use is over
+  // An idle session is in idle_; whatever changes its time takes it out first.
+  void start_expiring(Session& session);
+  void stop_expiring(Session& session);
+  void touch(Session& session, TimePoint now);
+  void remove(Session& session);  // REQUIRES: idle
+
+  const SessionLimits limits_;
+  const Tokenizer& tokenizer_;
+  SessionMetrics metrics_;
+  std::unordered_map<std::string, std::unique_ptr<Session>> sessions_;
+  std::unordered_map<std::uint32_t, std::map<std::uint64_t, Session*>> of_tenant_;  // by serial; none is empty
+  std::set<std::pair<TimePoint, Session*>> idle_;                                   // by when they expire
+  std::unordered_map<RequestId, Session*> generating_;
+  std::uint64_t last_serial_ = 0;
+};
+
+}  // namespace chasqui

@@ -1,0 +1,199 @@
+// What was copied out of a slot goes on in another one: with the demo model, and with the random models of other
+// kinds (sliding window, recurrent) where `make models` has made them.
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "model/llama_model.h"
+#include "model/test_rows.h"
+#include "model/test_weights.h"
+
+namespace chasqui {
+namespace {
+
+constexpr TokenCount kLength = 320;  // longer than the window of random-swa
+
+std::string path_of(const std::string& name) {
+  return name == "demo" ? test_model_path() : std::string(CHASQUI_BINARY_DIR) + "/models/" + name + ".gguf";
+}
+
+WeightsPtr weights_of(const std::string& name) {
+  static std::map<std::string, WeightsPtr> loaded;
+  WeightsPtr& weights = loaded[name];
+  if (!weights) {
+    auto fresh = LlamaWeights::from_file(path_of(name));
+    CHECK(fresh, fresh ? "" : fresh.error().message);
+    weights = *fresh;
+  }
+  return weights;
+}
+
+// A snapshot with the first `size` bytes of another one, and zeros after those.
+KvSnapshotPtr altered(const KvSnapshot& snapshot, std::size_t size, std::size_t of_them) {
+  const auto copy = std::make_shared<KvSnapshot>(size, snapshot.tokens());
+  std::memset(copy->bytes().data(), 0, size);
+  std::memcpy(copy->bytes().data(), snapshot.bytes().data(), of_them);
+  return copy;
+}
+
+class LlamaSnapshot : public testing::TestWithParam<std::tuple<std::string, bool>> {
+ protected:
+  void SetUp() override {
+    const auto& [name, unified] = GetParam();
+    if (!std::filesystem::exists(path_of(name))) GTEST_SKIP() << path_of(name) << " is not there: make models";
+    const WeightsPtr weights = weights_of(name);
+    auto model = LlamaModel::make(weights, {.slots = 3, .cells = 3 * 512, .unified = unified, .threads = 1});
+    ASSERT_TRUE(model) << model.error().message;
+    model_ = std::move(*model);
+    std::uint32_t state = 1;
+    for (TokenCount i = 0; i < kLength; ++i) {
+      state = state * 1664525 + 1013904223;
+      prompt_.push_back(static_cast<Token>((state >> 8) % static_cast<std::uint32_t>(weights->info().vocabulary)));
+    }
+  }
+
+  std::span<const Token> prompt(TokenCount from = 0) const {
+    return std::span(prompt_).subspan(static_cast<std::size_t>(from));
+  }
+  std::vector<float> read(std::int32_t slot, TokenCount from = 0) { return run(*model_, slot, from, prompt(from)); }
+
+  std::unique_ptr<LlamaModel> model_;
+  std::vector<Token> prompt_;
+};
+
+TEST_P(LlamaSnapshot, GoesOnInAnotherSlotWithTheSameAnswer) {
+  const std::vector<float> logits = read(0);
+  const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kLength);
+  ASSERT_TRUE(snapshot);
+  EXPECT_EQ(snapshot->tokens(), kLength);
+  const std::vector<Token> expected = greedy(*model_, 0, kLength, logits, 12);
+  for (const std::int32_t slot : {2, 1}) {
+    ASSERT_TRUE(model_->restore(SlotId{slot}, *snapshot, kLength));
+    EXPECT_EQ(greedy(*model_, slot, kLength, logits, 12), expected) << "slot " << slot;
+  }
+  // And where it came from, once that is empty.
+  model_->trim(SlotId{0}, 0);
+  ASSERT_TRUE(model_->restore(SlotId{0}, *snapshot, kLength));
+  EXPECT_EQ(greedy(*model_, 0, kLength, logits, 12), expected);
+}
+
+TEST_P(LlamaSnapshot, OfAnAnswerGoesOnWhereItWas) {
+  const std::vector<float> logits = read(0);
+  std::vector<Token> said = greedy(*model_, 0, kLength, logits, 6);
+  const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kLength + 6);
+  ASSERT_TRUE(snapshot);
+  const Token next = 7;
+  const std::vector<float> expected = run(*model_, 0, kLength + 6, std::span(&next, 1));
+  ASSERT_TRUE(model_->restore(SlotId{1}, *snapshot, kLength + 6));
+  EXPECT_LT(difference(expected, run(*model_, 1, kLength + 6, std::span(&next, 1))), kClose);
+}
+
+TEST_P(LlamaSnapshot, CanBeCutWhereItHoldsAllOfIt) {
+  const bool cuts = model_->shape().cuts_snapshots;
+  EXPECT_EQ(cuts, std::get<0>(GetParam()) != "random-swa" && std::get<0>(GetParam()) != "random-recurrent");
+  const std::vector<float> logits = read(0);
+  greedy(*model_, 0, kLength, logits, 12);  // what is cut off
+  const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kLength + 12);
+  ASSERT_TRUE(snapshot);
+  for (const TokenCount keep : {kLength - 1, kLength / 2, 1}) {
+    if (!cuts) {
+      EXPECT_FALSE(model_->restore(SlotId{1}, *snapshot, keep));
+      EXPECT_LT(difference(logits, read(1)), kClose) << "the slot is empty";
+    } else {
+      ASSERT_TRUE(model_->restore(SlotId{1}, *snapshot, keep));
+      const std::vector<float> again = read(1, keep);
+      EXPECT_LT(difference(logits, again), kClose);
+    }
+    model_->trim(SlotId{1}, 0);
+  }
+}
+
+TEST_P(LlamaSnapshot, LeavesTheOtherSlotsAsTheyAre) {
+  const std::vector<float> logits = read(0);
+  const std::vector<Token> expected = greedy(*model_, 0, kLength, logits, 8);
+  model_->trim(SlotId{0}, 0);
+  EXPECT_LT(difference(logits, read(0)), kClose);
+  const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kLength);
+  ASSERT_TRUE(snapshot);
+  ASSERT_TRUE(model_->restore(SlotId{1}, *snapshot, kLength));
+  model_->move(SlotId{1}, SlotId{2});
+  EXPECT_EQ(greedy(*model_, 0, kLength, logits, 8), expected);
+  EXPECT_EQ(greedy(*model_, 2, kLength, logits, 8), expected);
+}
+
+TEST_P(LlamaSnapshot, AMoveLeavesNothingOutThatATrimNeeds) {
+  const std::vector<float> logits = read(0);
+  greedy(*model_, 0, kLength, logits, 12);
+  model_->move(SlotId{0}, SlotId{2});
+  if (!model_->shape().trims_anywhere) GTEST_SKIP() << "nothing to trim";
+  model_->trim(SlotId{2}, kLength / 2);
+  EXPECT_LT(difference(logits, read(2, kLength / 2)), kClose);
+}
+
+TEST_P(LlamaSnapshot, OfWhatTheSlotDoesNotHoldIsNone) {
+  EXPECT_FALSE(model_->snapshot(SlotId{0}, 1)) << "an empty slot";
+  read(0);
+  EXPECT_FALSE(model_->snapshot(SlotId{0}, kLength - 1));
+  EXPECT_TRUE(model_->snapshot(SlotId{0}, kLength));
+}
+
+// Not with bytes that were changed in their middle: libllama believes counts and positions.
+TEST_P(LlamaSnapshot, ThatIsNoneOrCutShortIsRefusedAndTheSlotStaysEmpty) {
+  const std::vector<float> logits = read(0);
+  const KvSnapshotPtr whole = model_->snapshot(SlotId{0}, kLength);
+  ASSERT_TRUE(whole);
+  const std::size_t size = whole->bytes().size();
+  const std::vector<KvSnapshotPtr> bad = {
+      altered(*whole, 0, 0),
+      altered(*whole, 3, 3),
+      altered(*whole, size, 0),
+      altered(*whole, size / 2, size / 2),
+      altered(*whole, size - 1, size - 1),
+      altered(*whole, size + 8, size),
+  };
+  for (const KvSnapshotPtr& snapshot : bad) {
+    EXPECT_FALSE(model_->restore(SlotId{1}, *snapshot, kLength)) << snapshot->bytes().size() << " bytes of " << size;
+    EXPECT_LT(difference(logits, read(1)), kClose) << "the slot is empty, and can be used";
+    model_->trim(SlotId{1}, 0);
+  }
+  const auto other = std::make_shared<KvSnapshot>(size, kLength + 1);
+  std::ranges::copy(whole->bytes(), other->bytes().begin());
+  EXPECT_FALSE(model_->restore(SlotId{1}, *other, kLength)) << "not as long as it says";
+  ASSERT_TRUE(model_->restore(SlotId{1}, *whole, kLength));
+  EXPECT_EQ(greedy(*model_, 1, kLength, logits, 4), greedy(*model_, 0, kLength, logits, 4));
+}
+
+TEST(LlamaSnapshotWindow, ThatIsAsLongAsTheSlotCanBeCut) {
+  if (!std::filesystem::exists(path_of("random-swa"))) GTEST_SKIP() << "make models";
+  auto made = LlamaModel::make(weights_of("random-swa"), {.slots = 2, .cells = 512, .threads = 1});
+  ASSERT_TRUE(made) << made.error().message;
+  LlamaModel& model = **made;
+  EXPECT_TRUE(model.shape().cuts_snapshots);
+  std::vector<Token> prompt(250);
+  for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<Token>(100 + i * i % 977);
+  const std::vector<float> logits = run(model, 0, 0, prompt);
+  const KvSnapshotPtr snapshot = model.snapshot(SlotId{0}, 250);
+  ASSERT_TRUE(snapshot && model.restore(SlotId{1}, *snapshot, 100));
+  EXPECT_LT(difference(logits, run(model, 1, 100, std::span(prompt).subspan(100))), kClose);
+}
+
+std::string name_of(const testing::TestParamInfo<std::tuple<std::string, bool>>& instance) {
+  std::string name = std::get<0>(instance.param) + (std::get<1>(instance.param) ? "_unified" : "");
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, LlamaSnapshot,
+                         testing::Combine(testing::Values("demo", "random-swa", "random-recurrent", "random-24m-f16"),
+                                          testing::Bool()),
+                         name_of);
+
+}  // namespace
+}  // namespace chasqui
