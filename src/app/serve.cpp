@@ -152,6 +152,7 @@ EngineConfig engine_config(const ServeConfig& config, const ModelShape& shape) {
   // Admission refuses first. A request that was cancelled gives its permit back a step before the engine is rid of it,
   // hence the room.
   out.waiting_max = config.queue_requests + 2 * static_cast<std::size_t>(shape.slots) + 64;
+  out.pins_max = config.sessions_max;
   return out;
 }
 
@@ -223,6 +224,7 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Ke
   const FingerprintMaker fingerprints;
   Engine engine(engine_config(config, shape), std::move(contexts), model.tokenizer, clock, wakeup);
   SessionTable sessions(session_limits(config, shape), *model.tokenizer);
+  sessions.on_unpinned([&engine](std::uint64_t pin) { engine.unpin(pin); });
   StreamHub streams(engine, loop, settings.unread_max);
   streams.on_finished([&](const Event& event) { sessions.finished(event, clock.now()); });
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });

@@ -4,44 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/fake_client.h"
+#include "engine/fake_workers.h"
 
 namespace chasqui {
 namespace {
-
-void endless(RequestDraft& draft) { draft.sampling.ignore_eos = true; }
-
-std::string chat(std::string_view text) {
-  return "<|im_start|>user\n" + std::string(text) + "<|im_end|>\n<|im_start|>assistant\n";
-}
-
-ClientConfig workers(std::size_t count, std::int32_t slots = 4) {
-  ClientConfig config;
-  config.workers = count;
-  config.slots = slots;
-  return config;
-}
-
-// Until the dispatcher has handed out so many, which none of those may have left.
-void wait_until_placed(FakeClient& client, std::int64_t requests) {
-  const Gauge& placed = client.engine.dispatch_metrics().requests;
-  const TimePoint hang = RealClock().now() + seconds(60);
-  while (placed.value() < requests && RealClock().now() < hang) std::this_thread::yield();
-  EXPECT_EQ(placed.value(), requests);
-}
-
-std::uint64_t ended(FakeClient& client, std::size_t worker) {
-  std::uint64_t count = 0;
-  for (const Counter& counter : client.engine.metrics(worker).requests_finished) count += counter.value();
-  return count;
-}
-
-void expect_as_alone(FakeClient& client, const RequestPtr& request) {
-  const AloneAnswer alone = answer_alone(*request);
-  EXPECT_EQ(client.of(request).text, alone.text) << "request " << request->id.value;
-  EXPECT_EQ(client.of(request).finished, 1);
-  EXPECT_EQ(client.of(request).last.reason, alone.reason);
-}
 
 TEST(EngineWorkers, EveryStreamIsAsIfItWereAlone) {
   FakeClient client(workers(3, 2));
@@ -63,44 +29,6 @@ TEST(EngineWorkers, ShapeIsOfAllTogether) {
   EXPECT_EQ(client.engine.shape().cells, 6 * 256);
   EXPECT_EQ(client.engine.shape().cells_per_slot, 256);
   EXPECT_EQ(client.engine.metrics(2).kv_slots_total.value(), 2);
-}
-
-TEST(EngineWorkers, OneThatFailsToDecodeEndsItsOwnRequestsAndTheOthersGoOn) {
-  StepGate failing, healthy;
-  ClientConfig config = workers(2);
-  config.gates = {&failing, &healthy};
-  config.fail_step = 3;
-  FakeClient client(config);
-  std::vector<RequestPtr> requests;
-  for (int i = 0; i < 6; ++i) requests.push_back(client.submit(chat("story " + std::to_string(i)), 30, endless));
-  wait_until_placed(client, 6);  // three each, since neither has begun
-  failing.open();
-  healthy.open();
-  client.read_to_end();
-
-  int failed = 0;
-  for (const RequestPtr& request : requests) {
-    if (client.of(request).last.reason == FinishReason::error) {
-      EXPECT_EQ(client.of(request).last.error.code, ErrorCode::model_failure);
-      EXPECT_EQ(answer_alone(*request).text.find(client.of(request).text), 0u);
-      ++failed;
-    } else {
-      expect_as_alone(client, request);
-    }
-  }
-  EXPECT_GT(failed, 0);
-  EXPECT_LE(failed, 3) << "those of one worker at most";
-  EXPECT_EQ(client.engine.metrics(0).decode_failures.value(), 1u);
-  EXPECT_EQ(client.engine.metrics(0).requests_finished[static_cast<int>(FinishReason::error)].value(),
-            static_cast<std::uint64_t>(failed));
-  EXPECT_EQ(client.engine.metrics(1).decode_failures.value(), 0u);
-  EXPECT_EQ(client.engine.metrics(1).requests_finished[static_cast<int>(FinishReason::length)].value(), 3u);
-
-  std::vector<RequestPtr> after;
-  for (int i = 0; i < 4; ++i) after.push_back(client.submit(chat("after " + std::to_string(i)), 10));
-  client.read_to_end();
-  for (const RequestPtr& request : after) expect_as_alone(client, request);
-  EXPECT_GT(ended(client, 0), 3u) << "it works again";
 }
 
 TEST(EngineWorkers, ARequestWithAPinGoesWhereTheOthersOfThatPinWent) {

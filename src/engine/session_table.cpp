@@ -88,11 +88,11 @@ Result<const Session*> SessionTable::create(const SessionOwner& owner, const Ses
                                             SessionDelta begin, TimePoint now) {
   if (auto place = check_place(owner); !place) return place.error();
   if (auto room = check_room(Session{}, begin); !room) return room.error();
-  return &add(owner, settings, std::move(begin), now);
+  return &add(owner, settings, 0, std::move(begin), now);
 }
 
-Session& SessionTable::add(const SessionOwner& owner, const SessionSettings& settings, SessionDelta begin,
-                           TimePoint now) {
+Session& SessionTable::add(const SessionOwner& owner, const SessionSettings& settings, std::uint64_t pin,
+                           SessionDelta begin, TimePoint now) {
   auto session = std::make_unique<Session>();
   session->id.text = random_id("sess_");
   session->tenant = owner.tenant;
@@ -100,6 +100,8 @@ Session& SessionTable::add(const SessionOwner& owner, const SessionSettings& set
   session->last_used = now;
   Session& added = *session;
   added.serial = ++last_serial_;
+  added.pin = pin != 0 ? pin : added.serial;
+  ++pins_[added.pin];
   const bool fresh = sessions_.emplace(added.id.text, std::move(session)).second;
   CHECK(fresh, "two sessions with one id");
   of_tenant_[owner.tenant].emplace(added.serial, &added);
@@ -157,7 +159,7 @@ Result<const Session*> SessionTable::fork(const SessionOwner& owner, const Sessi
   touch(**parent, now);
   SessionSettings settings = (*parent)->settings;
   settings.created = created;
-  return &add(owner, settings, {(*parent)->tokens, (*parent)->chat}, now);
+  return &add(owner, settings, (*parent)->pin, {(*parent)->tokens, (*parent)->chat}, now);
 }
 
 Result<std::optional<RequestId>> SessionTable::cancel(std::uint32_t tenant, const SessionId& id, TimePoint now) {
@@ -269,8 +271,16 @@ void SessionTable::remove(Session& session) {
   if (owner->second.empty()) of_tenant_.erase(owner);
   metrics_.sessions.add(-1);
   metrics_.tokens.add(-static_cast<std::int64_t>(session.tokens.size()));
+  release(session.pin);
   const std::string id = session.id.text;  // the one in the session goes with it
   sessions_.erase(id);
+}
+
+void SessionTable::release(std::uint64_t pin) {
+  const auto found = pins_.find(pin);
+  if (--found->second > 0) return;
+  pins_.erase(found);
+  unpinned_(pin);
 }
 
 bool SessionTable::consistent() const {
@@ -278,10 +288,12 @@ bool SessionTable::consistent() const {
   std::size_t idle = 0;
   std::size_t owned = 0;
   std::int64_t tokens = 0;
+  std::unordered_map<std::uint64_t, std::size_t> pins;
   for (const auto& [tenant, owned_here] : of_tenant_) owned += owned_here.size();
   for (const auto& [id, session] : sessions_) {
     if (id != session->id.text || (session->ended && session->state == Session::State::idle)) return false;
     tokens += session->length();
+    ++pins[session->pin];
     const bool expires = idle_.contains({session->last_used + session->settings.ttl, session.get()});
     if (expires != (session->state == Session::State::idle)) return false;
     idle += expires ? 1 : 0;
@@ -290,7 +302,7 @@ bool SessionTable::consistent() const {
     const auto found = generating_.find(session->request);
     if (found == generating_.end() || found->second != session.get()) return false;
   }
-  if (idle != idle_.size() || owned != sessions_.size()) return false;
+  if (idle != idle_.size() || owned != sessions_.size() || pins != pins_) return false;
   return generating == generating_.size() && tokens == metrics_.tokens.value() &&
          static_cast<std::int64_t>(sessions_.size()) == metrics_.sessions.value() &&
          sessions_.size() <= limits_.sessions;
