@@ -64,14 +64,17 @@ std::size_t Placement::best(const Request& request, std::span<const WorkerState>
   }
   const Costs costs = Placement::costs(workers);
   const bool some_alive = std::ranges::any_of(workers, &WorkerState::alive);
+  const std::size_t fewest_pins = std::ranges::min(shares_, {}, &Share::pins).pins;
   std::optional<std::size_t> best;
   double least = 0;
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     const std::size_t worker = (turn_ + i) % shares_.size();
     if (some_alive && !workers[worker].alive) continue;
-    const double cost = seconds_until_read(worker, request, workers[worker], costs);
-    const bool fewer_pins = request.pin != 0 && best && shares_[worker].pins < shares_[*best].pins;
-    if (best && (cost > least || (cost == least && !fewer_pins))) continue;
+    double cost = seconds_until_read(worker, request, workers[worker], costs);
+    // It stays for life, and one of those that are here already will be in its way some day.
+    const auto more_pins = static_cast<double>(shares_[worker].pins - fewest_pins);
+    if (request.pin != 0) cost += costs.slot * more_pins / config_.slots;
+    if (best && cost >= least) continue;
     best = worker;
     least = cost;
   }

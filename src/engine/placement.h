@@ -7,9 +7,11 @@
 //      + where no slot is free, how long one is held, or has been so far        until the line moves
 //      + prompt tokens that are unread there x the time of one                  less what this prompt shares with them
 //      + tokens of this prompt that were not sent there before x the time of one
+//      + for a new pin, those it has more than the worker with fewest x how long a sequence holds a slot / slots
 //      So equal prefixes go to one worker until queueing there costs more than computing the prefix elsewhere, and
-//      requests that share nothing to the one with least to do.
-//   3. Of equals the one with fewer pins, then the next in turn, so that idle workers fill their caches evenly.
+//      requests that share nothing to the one with least to do. Sessions that begin alike do not all get the same
+//      worker for life.
+//   3. Of equals the next in turn, so that idle workers fill their caches evenly.
 //
 // What is in flight is counted here, request by request, and so exact. What the workers say of themselves is as old as
 // their last step; what they cannot have heard of yet is added.

@@ -193,6 +193,14 @@ TEST(Placement, ASessionBeginsWhereItsPrefixIs) {
   EXPECT_EQ(fork.reason, Reason::prefix);
 }
 
+TEST(Placement, SessionsThatAllBeginAlikeAreNotAllOfOneWorkerForLife) {
+  Office office(3);
+  std::size_t at[3] = {0, 0, 0};
+  for (std::uint64_t pin = 1; pin <= 60; ++pin) ++at[office.serve({.prompt = 500, .salt = 5, .pin = pin})];
+  for (const std::size_t sessions : at) EXPECT_GE(sessions, 18u);
+  EXPECT_EQ(office.choose({.prompt = 500, .salt = 5}).reason, Reason::prefix);
+}
+
 TEST(Placement, OnePinTooManyChangesNothing) {
   Office office(2, 4, {}, 3);
   for (std::uint64_t pin = 1; pin <= 3; ++pin) office.place({.pin = pin});
