@@ -1,12 +1,16 @@
 // --workers: several contexts that share one model look like one server from outside.
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import os from 'node:os';
 import path from 'node:path';
 import * as test from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
-import { answer, endless, post, refused, streamChat } from './client.mjs';
-import { demo, run, sim, start } from './server.mjs';
+import { answer, ask, endless, post, refused, streamChat } from './client.mjs';
+import { binary, demo, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 const two = ['--workers', '2'];
@@ -140,8 +144,17 @@ async function residentOf(server, file) {
   return kilobytes * 1024;
 }
 
-describe('the weights', { skip: process.platform !== 'linux' && '/proc is needed' }, async () => {
-  it('are in memory once, however many workers use them', async (t) => {
+// Memory of the process that is in use: VmRSS, or the part of it that belongs to no file (RssAnon).
+async function memoryOf(server, field) {
+  const status = await readFile(`/proc/${server.pid}/status`, 'utf8');
+  return Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)[1]) * 1024;
+}
+
+const noProc = process.platform !== 'linux' && '/proc is needed';
+const mkmodel = path.join(path.dirname(binary), 'mkmodel');
+
+describe('the weights', { skip: noProc }, async () => {
+  it('are mapped once, however many workers use them', async (t) => {
     const size = (await readFile(model)).length;
     const resident = [];
     for (const count of ['1', '2', '4']) {
@@ -155,4 +168,30 @@ describe('the weights', { skip: process.platform !== 'linux' && '/proc is needed
       assert.ok(bytes < size + 64 * 1024, `once: ${resident} of ${size}`);
     }
   });
+
+  // A model whose weights are most of what the process needs, so that a second copy could not hide.
+  it('are most of the memory, and in it once, be they mapped or read', { skip: !existsSync(mkmodel) && 'no mkmodel' },
+    async (t) => {
+      const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-'));
+      t.after(() => rmSync(folder, { recursive: true }));
+      const file = path.join(folder, 'random.gguf');
+      await promisify(execFile)(mkmodel, ['random-24m-f16', file]);
+      const size = statSync(file).size;
+      const context = ['-t', '1', '-m', file, '-np', '4', '-c', '1024', '-b', '64', '--cache-ram', '0'];
+      for (const [flags, field] of [[[], 'VmRSS'], [['--no-mmap'], 'RssAnon']]) {
+        const used = [];
+        for (const count of ['1', '4']) {
+          const server = await start(t, [...context, ...flags, '--workers', count]);
+          await Promise.all([1, 2, 3, 4].map((i) => ask(server, '/v1/completions',
+            { prompt: Array(100).fill(1000 + i), max_tokens: 8, ignore_eos: true, temperature: 0 })));
+          const tokens = byWorker(await server.metrics(), 'generation_tokens_total');
+          assert.deepEqual(tokens, Array(Number(count)).fill(32 / count), 'all of them have used the weights');
+          used.push(await memoryOf(server, field));
+          await server.stop();
+        }
+        assert.ok(used[0] > size, `${field}: ${used} with weights of ${size}`);
+        // Three workers more; with weights of their own they would need three times the size more.
+        assert.ok(used[1] - used[0] < size, `${field}: ${used} with weights of ${size}`);
+      }
+    });
 });
