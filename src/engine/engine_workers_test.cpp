@@ -248,6 +248,28 @@ TEST(EngineWorkersMetrics, HaveALabelForEachWhereThereAreSeveral) {
   }
 }
 
+TEST(EngineWorkersMetrics, StepsUntilACancelTookEffectAreCountedFromWhenItReachedItsWorker) {
+  StepGate gate;
+  ClientConfig config = workers(2);
+  config.gate = &gate;
+  FakeClient client(config);
+  const RequestPtr request = client.submit("a long story", -1, endless);
+  gate.allow(10);
+  gate.wait_inside(11);
+  client.engine.cancel(request->id);
+  // Two more: when the second has been taken in, the pass that handed the cancel out is over.
+  for (std::int64_t placed : {2, 3}) {
+    client.submit("a short one", 1);
+    wait_until_placed(client, placed);
+  }
+  gate.open();
+  client.read_to_end();
+  EXPECT_EQ(client.of(request).last.reason, FinishReason::cancelled);
+  EXPECT_EQ(client.engine.metrics(0).cancel_steps.count(), 1u);
+  EXPECT_EQ(client.engine.metrics(0).cancel_steps.sum(), 1) << "the step that it was inside";
+  EXPECT_EQ(client.engine.metrics(1).cancel_steps.count(), 0u);
+}
+
 TEST(EngineWorkersMetrics, OfOneWorkerHaveNoneAndNoDispatcher) {
   FakeClient client;
   MetricsPage page;
