@@ -122,7 +122,7 @@ void DispatchMetrics::add_to(MetricsPage& page) const {
   }
   page.add("chasqui_placements_refused_total", "Requests of a session that would have been one too many.", refused);
   page.add("chasqui_dispatched_requests", "Requests that the dispatcher remembers.", requests);
-  page.add("chasqui_pins", "Sessions that belong to a worker.", pins);
+  page.add("chasqui_pins", "Sessions that belong to a worker, with their forks counted as one.", pins);
   page.add("chasqui_placement_tokens", "Tokens of prompts that placement remembers.", sent_tokens);
 }
 
