@@ -83,8 +83,8 @@ void Worker::run() {
     scheduler_.next_batch(clock_.now(), batch_);        // decides, reserves
     if (!batch_.empty()) {
       compute();                           // decode, sample, text, stop strings
+      count_step();                        // before the requests of the batch may go
       scheduler_.commit(batch_, result_);  // the only writer of sequences
-      count_step();
       steps_.fetch_add(1, std::memory_order_relaxed);
     }
     deliver();
