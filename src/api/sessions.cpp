@@ -63,6 +63,7 @@ Result<Answer> answer_of(Service& service, SessionAsk ask, SessionUse& use) {
   draft.prompt = use.session().tokens;
   draft.prompt.insert(draft.prompt.end(), ask.before_answer.tokens.begin(), ask.before_answer.tokens.end());
   draft.keep_tokens = true;
+  draft.pin = use.session().pin;
   auto request = make_request(service.engine.next_id(), std::move(draft), service.limits, service.clock.now());
   if (!request) return request.error();
   const bool chat = ask.before_answer.chat != nullptr;

@@ -31,7 +31,8 @@ struct ServeConfig {
   bool use_mmap = true;
   bool use_mlock = false;
 
-  ModelConfig model;          // slots and cells may be 0: chosen from the model
+  ModelConfig model;          // of all workers together; slots and cells may be 0: chosen from the model
+  std::int32_t workers = 1;   // contexts that share the model
   std::int64_t predict = -1;  // tokens of an answer when a request does not say
 
   std::string host = "127.0.0.1";

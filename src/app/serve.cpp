@@ -106,8 +106,10 @@ Result<std::string> open_doors(net::HttpServer& server, const ServeConfig& confi
 
 void greet(const std::string& url, const Service& service) {
   const ModelShape& shape = service.engine.shape();
-  std::printf("serving %s (%s), %d slots of %d tokens\n", service.config.model_name.c_str(),
-              service.model.info.description.c_str(), shape.slots, shape.cells_per_slot);
+  const std::size_t workers = service.engine.workers();
+  const std::string shared = workers > 1 ? " of " + std::to_string(workers) + " workers" : "";
+  std::printf("serving %s (%s), %d slots of %d tokens%s\n", service.config.model_name.c_str(),
+              service.model.info.description.c_str(), shape.slots, shape.cells_per_slot, shared.c_str());
   if (!url.empty()) {
     std::printf(
         "try: curl -N %s/v1/chat/completions -d "
@@ -186,6 +188,7 @@ EngineConfig engine_config(const ServeConfig& config, const ModelShape& shape) {
   // Admission refuses first. A request that was cancelled gives its permit back a step before the engine is rid of it,
   // hence the room.
   out.waiting_max = config.queue_requests + 2 * static_cast<std::size_t>(shape.slots) + 64;
+  out.pins_max = config.sessions_max;
   return out;
 }
 
@@ -245,27 +248,28 @@ void raise_descriptor_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files could not be raised");
 }
 
-int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Model> context, Folders folders,
-        KeyRing& keys) {
+int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Folders folders, KeyRing& keys) {
   const RealClock clock;
   Wakeup wakeup(config.wakeup);
   MetricsPage metrics;
   net::NetMetrics net_metrics;
   net::EventLoop loop(net_metrics);
-  const RequestLimits limits = request_limits(config, context->shape());
+  const ModelShape shape = shape_of_all(contexts);
+  const RequestLimits limits = request_limits(config, shape);
   const ServiceConfig settings = service_config(config, model);
-  Admission admission(admission_config(config, context->shape()));
-  SessionTable sessions(session_limits(config, context->shape()), *model.tokenizer);
+  Admission admission(admission_config(config, shape));
+  const FingerprintMaker fingerprints;
+  EngineConfig engine_settings = engine_config(config, shape);
+  engine_settings.disk = std::move(folders.snapshots);
+  Engine engine(engine_settings, std::move(contexts), model.tokenizer, clock, wakeup);
+  SessionTable sessions(session_limits(config, shape), *model.tokenizer);
+  sessions.on_unpinned([&engine](std::uint64_t pin) { engine.unpin(pin); });
   std::optional<SessionKeeper> keeper;
   if (folders.sessions) {
     keeper.emplace(std::move(folders.sessions), loop, clock);
-    keeper->bring_back(sessions, keys, context->shape().vocabulary);
+    keeper->bring_back(sessions, keys, shape.vocabulary);
     keeper->add_to(metrics);
   }
-  const FingerprintMaker fingerprints;
-  EngineConfig engine_settings = engine_config(config, context->shape());
-  engine_settings.disk = std::move(folders.snapshots);
-  Engine engine(engine_settings, std::move(context), model.tokenizer, clock, wakeup);
   StreamHub streams(engine, loop, settings.unread_max);
   streams.on_finished([&](const Event& event) { sessions.finished(event, clock.now()); });
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
@@ -275,8 +279,8 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
   net::Router router(&http_error);
   add_routes(router, service);
   net::HttpServer server(loop, router, settings.http);
-  engine.metrics().add_to(metrics);
-  admission.add_to(metrics, engine.metrics().requests_refused);
+  engine.add_metrics_to(metrics);
+  admission.add_to(metrics, engine.door_metrics().requests_refused);
   sessions.metrics().add_to(metrics);
   net_metrics.add_to(metrics);
   offload.add_to(metrics);
@@ -312,16 +316,19 @@ int serve(const ServeConfig& config) {
   if (auto good = check_address(config); !good) return fail(good.error());
   auto model = load(config);
   if (!model) return fail(model.error());
-  const ModelConfig capacity = with_capacity(config.model, model->info);
-  if (capacity.cells < 2 * capacity.slots) {
-    return fail(invalid_field("--ctx-size", "--ctx-size " + std::to_string(capacity.cells) + " is too little for " +
-                                                std::to_string(capacity.slots) + " slots: see --parallel"));
+  const ModelConfig whole = with_capacity(config.model, model->info, config.workers);
+  const auto part = part_of_worker(whole, config.workers, default_threads());
+  if (!part) return fail(part.error());
+  // One after the other, so that each finds its number of compute threads on cores that the others do not use.
+  Models contexts;
+  for (std::int32_t i = 0; i < config.workers; ++i) {
+    auto context = model->make(*part);
+    if (!context) return fail(context.error());
+    contexts.push_back(std::move(*context));
   }
-  auto context = model->make(capacity);
-  if (!context) return fail(context.error());
-  auto folders = open_folders(config, *model, capacity, (*context)->shape());
+  auto folders = open_folders(config, *model, *part, contexts.front()->shape());
   if (!folders) return fail(folders.error());
-  return run(config, *model, std::move(*context), std::move(*folders), keys);
+  return run(config, *model, std::move(contexts), std::move(*folders), keys);
 }
 
 }  // namespace chasqui

@@ -147,7 +147,6 @@ void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_step_seconds", "Time to compute a batch, by kind.", prefill_step_seconds, "kind=\"prefill\"");
   page.add("chasqui_prompt_tokens_total", "Prompt tokens computed.", prompt_tokens);
   page.add("chasqui_generation_tokens_total", "Tokens generated.", generation_tokens);
-  page.add("chasqui_slow_clients_total", "Requests cut because their client did not read.", slow_clients);
   page.add("chasqui_request_prefill_seconds", "First step to the first token.", prefill_seconds);
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
     page.add("chasqui_request_queue_seconds", "Arrival to the first step, by class.", waits[c].queue_seconds,
@@ -164,6 +163,22 @@ void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_time_per_output_token_seconds", "Mean time between tokens of a request.",
            time_per_output_token_seconds);
   page.add("chasqui_request_seconds", "Arrival to the end.", request_seconds);
+}
+
+void DoorMetrics::add_to(MetricsPage& page) const {
+  page.add("chasqui_slow_clients_total", "Requests cut because their client did not read.", slow_clients);
+}
+
+void DispatchMetrics::add_to(MetricsPage& page) const {
+  constexpr std::string_view kReasons[] = {"pin", "prefix", "load"};
+  for (std::size_t i = 0; i < std::size(kReasons); ++i) {
+    page.add("chasqui_placements_total", "Requests given to a worker, by what decided which.", placements[i],
+             "reason=\"" + std::string(kReasons[i]) + '"');
+  }
+  page.add("chasqui_placements_refused_total", "Requests of a session that would have been one too many.", refused);
+  page.add("chasqui_dispatched_requests", "Requests that the dispatcher remembers.", requests);
+  page.add("chasqui_pins", "Sessions that belong to a worker, with their forks counted as one.", pins);
+  page.add("chasqui_placement_tokens", "Tokens of prompts that placement remembers.", sent_tokens);
 }
 
 }  // namespace chasqui

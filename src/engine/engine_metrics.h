@@ -1,5 +1,6 @@
-// Everything that the engine counts, by name. Written by the worker and by submit(), read by the loop when somebody
-// asks for /metrics. Owned by the Engine.
+// Everything that the engine counts, by name: EngineMetrics by one worker, DispatchMetrics by the dispatcher where
+// there are several workers, DoorMetrics by whoever submits and reads. Read by the loop when somebody asks for
+// /metrics. Owned by the Engine.
 #pragma once
 
 #include "base/metrics.h"
@@ -14,7 +15,6 @@ struct EngineMetrics {
 
   Gauge requests_running;
   Gauge requests_waiting[kServiceClasses];
-  Counter requests_refused;
   Counter requests_finished[5];  // indexed by FinishReason
 
   Gauge kv_cells_used;
@@ -67,7 +67,6 @@ struct EngineMetrics {
 
   Counter prompt_tokens;
   Counter generation_tokens;
-  Counter slow_clients;
 
   // What clients of each class wait for.
   struct Waits {
@@ -91,6 +90,24 @@ struct EngineMetrics {
  private:
   void add_reuse_to(MetricsPage& page) const;
   void add_disk_to(MetricsPage& page) const;
+};
+
+struct DoorMetrics {
+  Counter requests_refused;
+  Counter slow_clients;
+
+  // Not the refusals, which stand beside those of admission.
+  void add_to(MetricsPage& page) const;
+};
+
+struct DispatchMetrics {
+  Counter placements[3];  // indexed by Placement::Reason
+  Counter refused;        // because there were too many pins
+  Gauge requests;
+  Gauge pins;
+  Gauge sent_tokens;
+
+  void add_to(MetricsPage& page) const;
 };
 
 }  // namespace chasqui

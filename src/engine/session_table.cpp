@@ -89,7 +89,7 @@ Result<const Session*> SessionTable::create(const SessionOwner& owner, const Ses
                                             SessionDelta begin, TimePoint now) {
   if (auto place = check_place(owner); !place) return place.error();
   if (auto room = check_room(Session{}, begin); !room) return room.error();
-  Session& added = add({random_id("sess_")}, owner, settings, std::move(begin), now);
+  Session& added = add({random_id("sess_")}, owner, settings, 0, std::move(begin), now);
   metrics_.created.add();
   tell_changed(added);
   return &added;
@@ -102,7 +102,7 @@ Result<void> SessionTable::bring_back(const SessionOwner& owner, SessionImage im
   }
   SessionDelta history{std::move(image.tokens), std::move(image.chat)};
   if (auto room = check_room(Session{}, history); !room) return room.error();
-  add(std::move(image.id), owner, image.settings, std::move(history), last_used);
+  add(std::move(image.id), owner, image.settings, 0, std::move(history), last_used);
   return {};
 }
 
@@ -110,8 +110,8 @@ void SessionTable::tell_changed(const Session& session) const {
   if (journal_ != nullptr && !session.ended) journal_->changed(session);
 }
 
-Session& SessionTable::add(SessionId id, const SessionOwner& owner, const SessionSettings& settings, SessionDelta begin,
-                           TimePoint now) {
+Session& SessionTable::add(SessionId id, const SessionOwner& owner, const SessionSettings& settings, std::uint64_t pin,
+                           SessionDelta begin, TimePoint now) {
   auto session = std::make_unique<Session>();
   session->id = std::move(id);
   session->tenant = owner.tenant;
@@ -120,6 +120,8 @@ Session& SessionTable::add(SessionId id, const SessionOwner& owner, const Sessio
   session->last_used = now;
   Session& added = *session;
   added.serial = ++last_serial_;
+  added.pin = pin != 0 ? pin : added.serial;
+  ++pins_[added.pin];
   const bool fresh = sessions_.emplace(added.id.text, std::move(session)).second;
   CHECK(fresh, "two sessions with one id");
   of_tenant_[owner.tenant].emplace(added.serial, &added);
@@ -176,7 +178,8 @@ Result<const Session*> SessionTable::fork(const SessionOwner& owner, const Sessi
   touch(**parent, now);
   SessionSettings settings = (*parent)->settings;
   settings.created = created;
-  Session& added = add({random_id("sess_")}, owner, settings, {(*parent)->tokens, (*parent)->chat}, now);
+  Session& added =
+      add({random_id("sess_")}, owner, settings, (*parent)->pin, {(*parent)->tokens, (*parent)->chat}, now);
   metrics_.created.add();
   tell_changed(added);
   return &added;
@@ -295,8 +298,16 @@ void SessionTable::remove(Session& session) {
   if (owner->second.empty()) of_tenant_.erase(owner);
   metrics_.sessions.add(-1);
   metrics_.tokens.add(-static_cast<std::int64_t>(session.tokens.size()));
+  release(session.pin);
   const std::string id = session.id.text;  // the one in the session goes with it
   sessions_.erase(id);
+}
+
+void SessionTable::release(std::uint64_t pin) {
+  const auto found = pins_.find(pin);
+  if (--found->second > 0) return;
+  pins_.erase(found);
+  unpinned_(pin);
 }
 
 bool SessionTable::consistent() const {
@@ -304,10 +315,12 @@ bool SessionTable::consistent() const {
   std::size_t idle = 0;
   std::size_t owned = 0;
   std::int64_t tokens = 0;
+  std::unordered_map<std::uint64_t, std::size_t> pins;
   for (const auto& [tenant, owned_here] : of_tenant_) owned += owned_here.size();
   for (const auto& [id, session] : sessions_) {
     if (id != session->id.text || (session->ended && session->state == Session::State::idle)) return false;
     tokens += session->length();
+    ++pins[session->pin];
     const bool expires = idle_.contains({session->last_used + session->settings.ttl, session.get()});
     if (expires != (session->state == Session::State::idle)) return false;
     idle += expires ? 1 : 0;
@@ -316,7 +329,7 @@ bool SessionTable::consistent() const {
     const auto found = generating_.find(session->request);
     if (found == generating_.end() || found->second != session.get()) return false;
   }
-  if (idle != idle_.size() || owned != sessions_.size()) return false;
+  if (idle != idle_.size() || owned != sessions_.size() || pins != pins_) return false;
   return generating == generating_.size() && tokens == metrics_.tokens.value() &&
          static_cast<std::int64_t>(sessions_.size()) == metrics_.sessions.value() &&
          sessions_.size() <= limits_.sessions;

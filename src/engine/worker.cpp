@@ -32,6 +32,7 @@ Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoar
       metrics_(metrics),
       inbox_(parts.inbox_max),
       last_progress_(kNever.time_since_epoch().count()),
+      number_(parts.number),
       model_(std::move(parts.model)),
       tokenizer_(std::move(parts.tokenizer)),
       scheduler_(parts.scheduler),
@@ -40,11 +41,15 @@ Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoar
       thread_([this] { run(); }) {}
 
 Worker::~Worker() {
+  stop();
+  thread_.join();
+}
+
+void Worker::stop() {
   std::vector<Command> last;
   last.emplace_back(StopCommand{});
   inbox_.push_all(last);  // an inbox that is full of cancels must not keep us from stopping
   model_->request_abort();
-  thread_.join();
 }
 
 SnapshotLimits Worker::disk_limits(const SchedulerConfig& config) {
@@ -72,12 +77,31 @@ std::unique_ptr<SnapshotDisk> Worker::open_disk(Parts& parts) {
 
 bool Worker::cancel(RequestId id) {
   const bool posted = post(CancelCommand{id, steps_.load(std::memory_order_relaxed)});
-  // Should the step end meanwhile, the next one is cut in vain, and planned again.
-  if (reading_.load(std::memory_order_acquire) == id.value) model_->request_abort();
+  hurry(id);
   return posted;
 }
 
-TimePoint Worker::last_progress() const { return TimePoint(Duration(last_progress_.load(std::memory_order_relaxed))); }
+void Worker::post_all(std::vector<Command>& commands) {
+  std::vector<RequestId> cancelled;
+  for (Command& command : commands) {
+    auto* cancel = std::get_if<CancelCommand>(&command);
+    if (cancel == nullptr) continue;
+    cancel->step = steps_.load(std::memory_order_relaxed);
+    cancelled.push_back(cancel->id);
+  }
+  inbox_.push_all(commands);
+  for (const RequestId id : cancelled) hurry(id);
+}
+
+// After its cancel was posted. Should the step end meanwhile, the next one is cut in vain, and planned again.
+void Worker::hurry(RequestId cancelled) {
+  if (reading_.load(std::memory_order_acquire) == cancelled.value) model_->request_abort();
+}
+
+bool Worker::alive(TimePoint now, Duration stuck_after) const {
+  const TimePoint last{Duration(last_progress_.load(std::memory_order_relaxed))};
+  return last == kNever || now - last < stuck_after;
+}
 
 void Worker::run() {
   while (!stopped_) {
@@ -87,8 +111,8 @@ void Worker::run() {
     order_disk();                                 // before the step, which may be long
     if (!batch_.empty()) {
       compute();                           // decode, sample, text, stop strings
+      count_step();                        // before the requests of the batch may go
       scheduler_.commit(batch_, result_);  // the only writer of sequences
-      count_step();
       steps_.fetch_add(1, std::memory_order_relaxed);
     }
     deliver();
@@ -105,7 +129,7 @@ void Worker::take_in(Wait wait) {
   inbox_.drain(commands_, wait);
   const TimePoint now = clock_.now();
   if (outbox_.over_capacity()) {
-    log_error("nobody takes results: everything is cancelled", {{"events", outbox_.size()}});
+    log_error("nobody takes results: everything is cancelled", {{"worker", number_}, {"events", outbox_.size()}});
     scheduler_.cancel_all(now);
   }
   last_progress_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
@@ -200,7 +224,8 @@ void Worker::count_step() {
     metrics_.decode_failures.add();
     // no_room would be a bug of the ledger, which has reserved these cells.
     const bool ledger = result_.status == DecodeStatus::no_room;
-    log_error("a batch failed", {{"rows", rows}, {"reason", ledger ? "no room in the KV cache" : "the model gave up"}});
+    const std::string_view reason = ledger ? "no room in the KV cache" : "the model gave up";
+    log_error("a batch failed", {{"worker", number_}, {"rows", rows}, {"reason", reason}});
   } else if (batch_.kind == Batch::Kind::decode) {
     metrics_.decode_steps.add();
     metrics_.decode_rows.observe(static_cast<double>(rows));

@@ -26,9 +26,9 @@ struct SubmitCommand {
 };
 struct CancelCommand {
   RequestId id;
-  std::uint64_t step = 0;  // steps that were done when it was posted
+  std::uint64_t step = 0;  // steps that its worker had done when it was posted there
 };
-// Cancel what is inside and end the thread. Only ~Worker posts it, so it is the last.
+// Cancel what is inside and end the thread.
 struct StopCommand {};
 using Command = std::variant<SubmitCommand, CancelCommand, StopCommand, DiskOutcome>;
 
@@ -41,6 +41,7 @@ class Worker {
     std::size_t inbox_max = 0;
     std::shared_ptr<SnapshotFolder> disk;  // with scheduler.reuse.disk
     std::vector<FoundSnapshot> found;      // what is in it, all workers' files
+    std::size_t number = 0;                // for the log
   };
 
   // What would fit neither into the cache nor into a slot of such a worker is of no use.
@@ -48,8 +49,7 @@ class Worker {
 
   // `clock`, `outbox`, `load` and `metrics` outlive the worker. Starts the thread.
   Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoard& load, EngineMetrics& metrics);
-  // Cancels what is inside and waits for the thread: at most one step, and with a disk a few seconds for what is to be
-  // kept there.
+  // stop(), and waits for the thread: at most one step, and with a disk a few seconds for what is to be kept there.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -59,12 +59,20 @@ class Worker {
   // The same for a cancel; when the running step reads nothing but this request's prompt, the step ends at once.
   bool cancel(RequestId id);
 
-  // Any thread: when the worker last finished a step or went to sleep with nothing to do; kNever while it sleeps.
-  TimePoint last_progress() const;
+  // Submits and cancels, which this empties, however many there are; it says of cancels at which step they come.
+  void post_all(std::vector<Command>& commands);
+  // Cancels what is inside and ends the thread, without waiting for it. Whoever calls it posts nothing afterwards.
+  void stop();
+
+  // Any thread: it sleeps, or has finished a step not longer ago than this.
+  bool alive(TimePoint now, Duration stuck_after) const;
+  // Any thread: how busy it was after its last step.
+  Load load() const { return load_.read(); }
 
  private:
   std::unique_ptr<SnapshotDisk> open_disk(Parts& parts);
   void run();
+  void hurry(RequestId cancelled);
   void take_in(Wait wait);
   void take_outcome(DiskOutcome outcome);
   void order_disk();
@@ -78,11 +86,13 @@ class Worker {
   LoadBoard& load_;
   EngineMetrics& metrics_;
   Mailbox<Command> inbox_;
+  // When it last finished a step or took commands in; kNever while it sleeps with nothing to do.
   std::atomic<TimePoint::rep> last_progress_;
   std::atomic<std::uint64_t> steps_{0};    // done so far
   std::atomic<std::uint64_t> reading_{0};  // the request whose prompt is all that the running step computes; 0: none
 
-  // Worker thread only.
+  // Worker thread only, but for Model::request_abort().
+  const std::size_t number_;
   const std::unique_ptr<Model> model_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
   Scheduler scheduler_;

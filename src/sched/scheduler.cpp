@@ -72,11 +72,16 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   CHECK(!batch.empty(), "progress: somebody runs and nothing is to be done");
 }
 
-Urgency Scheduler::urgency(TimePoint now) const {
+// Tokens to read before everybody here can be answered.
+std::int64_t Scheduler::unread_tokens() const {
   std::int64_t tokens = waiting_.tokens();
   for (const auto& sequence : running_) tokens += sequence->prefilling() ? sequence->left() : 0;
+  return tokens;
+}
+
+Urgency Scheduler::urgency(TimePoint now) const {
   const double row = step_time_.prompt_row_seconds();
-  const std::chrono::duration<double> backlog(static_cast<double>(tokens) * row);
+  const std::chrono::duration<double> backlog(static_cast<double>(unread_tokens()) * row);
   return {config_.targets, config_.policy, counters_, now, std::chrono::duration_cast<Duration>(backlog), row};
 }
 
@@ -271,7 +276,11 @@ Load Scheduler::load() const {
   Load load;
   load.slots = ledger_.slots_total();
   load.running = static_cast<std::int32_t>(running_.size());
+  Duration started{};  // of all together, from the first one on
+  for (const auto& sequence : running_) started += sequence->started_at() - running_.front()->started_at();
+  if (load.running > 0) load.running_since = running_.front()->started_at() + started / load.running;
   load.waiting_tokens = waiting_.tokens();
+  load.unread_tokens = unread_tokens();
   load.row_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(forecast_.row_seconds()));
   load.slot_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(slot_seconds()));
   for (std::size_t c = 0; c < kServiceClasses; ++c) {

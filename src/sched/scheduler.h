@@ -81,6 +81,7 @@ class Scheduler {
   enum class Keep { nothing, what_is_worth_it };
 
   Urgency urgency(TimePoint now) const;
+  std::int64_t unread_tokens() const;
   void expire(TimePoint now);
   void reserve_next_cells(TimePoint now, Batch& batch);
   void start_waiting(const Urgency& urgency, TimePoint now, Batch& batch);
