@@ -316,7 +316,7 @@ TEST(Scheduler, TellsItsLoad) {
   EXPECT_EQ(load.waiting_tokens, 60);
   EXPECT_EQ(load.unread_tokens, 60) << "those that run have read theirs";
   EXPECT_GT(load.wait[0], Duration::zero());
-  EXPECT_GE(load.wait[1], load.wait[0]);
+  EXPECT_GT(load.wait[1], Duration::zero());
   EXPECT_GT(load.wait[2], load.wait[1]);
   worker.run_to_end();
   EXPECT_EQ(worker.scheduler.load().waiting_tokens, 0);
