@@ -23,6 +23,11 @@ std::uint64_t prompt_rows(const Batch& batch) {
   return static_cast<std::uint64_t>(rows);
 }
 
+bool is_urgent(const Command& command) {
+  const auto* submit = std::get_if<SubmitCommand>(&command);
+  return submit != nullptr && submit->request->service_class < ServiceClass::background;
+}
+
 }  // namespace
 
 Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoard& load, EngineMetrics& metrics)
@@ -83,7 +88,9 @@ bool Worker::cancel(RequestId id) {
 
 void Worker::post_all(std::vector<Command>& commands) {
   std::vector<RequestId> cancelled;
+  bool urgent = false;
   for (Command& command : commands) {
+    urgent = urgent || is_urgent(command);
     auto* cancel = std::get_if<CancelCommand>(&command);
     if (cancel == nullptr) continue;
     cancel->step = steps_.load(std::memory_order_relaxed);
@@ -91,6 +98,19 @@ void Worker::post_all(std::vector<Command>& commands) {
   }
   inbox_.push_all(commands);
   for (const RequestId id : cancelled) hurry(id);
+  if (urgent) make_way();
+}
+
+bool Worker::post(Command command) {
+  const bool urgent = is_urgent(command);
+  const bool posted = inbox_.push(std::move(command));
+  if (posted && urgent) make_way();
+  return posted;
+}
+
+// After somebody more urgent than background work was posted. The same holds as for a cancel.
+void Worker::make_way() {
+  if (makes_way_.load(std::memory_order_acquire)) model_->request_abort();
 }
 
 // After its cancel was posted. Should the step end meanwhile, the next one is cut in vain, and planned again.
@@ -180,9 +200,12 @@ void Worker::keep_on_disk() {
 void Worker::compute() {
   const bool one_prompt = batch_.kind == Batch::Kind::prefill && batch_.parts.size() == 1;
   model_->clear_abort();
+  makes_way_.store(cut_.allows(batch_), std::memory_order_release);
   reading_.store(one_prompt ? batch_.parts.front().request->id.value : 0, std::memory_order_release);
   runner_.run(batch_, result_);
   reading_.store(0, std::memory_order_release);
+  makes_way_.store(false, std::memory_order_release);
+  cut_.ended(batch_, result_);
 }
 
 void Worker::deliver() {

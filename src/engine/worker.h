@@ -16,6 +16,7 @@
 #include "engine/engine_metrics.h"
 #include "engine/load_board.h"
 #include "engine/runner.h"
+#include "engine/step_cut.h"
 #include "engine/snapshot_disk.h"
 #include "sched/scheduler.h"
 
@@ -55,7 +56,7 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   // Any thread. False when the inbox is full, which its size rules out for one submit and one cancel per request.
-  bool post(Command command) { return inbox_.push(std::move(command)); }
+  bool post(Command command);
   // The same for a cancel; when the running step reads nothing but this request's prompt, the step ends at once.
   bool cancel(RequestId id);
 
@@ -73,6 +74,7 @@ class Worker {
   std::unique_ptr<SnapshotDisk> open_disk(Parts& parts);
   void run();
   void hurry(RequestId cancelled);
+  void make_way();
   void take_in(Wait wait);
   void take_outcome(DiskOutcome outcome);
   void order_disk();
@@ -90,6 +92,7 @@ class Worker {
   std::atomic<TimePoint::rep> last_progress_;
   std::atomic<std::uint64_t> steps_{0};    // done so far
   std::atomic<std::uint64_t> reading_{0};  // the request whose prompt is all that the running step computes; 0: none
+  std::atomic<bool> makes_way_{false};     // the running step is to be cut for somebody more urgent
 
   // Worker thread only, but for Model::request_abort().
   const std::size_t number_;
@@ -99,6 +102,7 @@ class Worker {
   const std::unique_ptr<SnapshotDisk> disk_;  // after inbox_, which its thread writes to; null: there is none
   std::vector<DiskOrder> orders_;
   Runner runner_;
+  StepCut cut_;
   Batch batch_;
   BatchResult result_;
   std::vector<Command> commands_;
