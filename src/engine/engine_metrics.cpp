@@ -133,7 +133,8 @@ void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_steps_total", "Batches computed, by kind.", decode_steps, "kind=\"decode\"");
   page.add("chasqui_steps_total", "Batches computed, by kind.", prefill_steps, "kind=\"prefill\"");
   page.add("chasqui_decode_failures_total", "Batches that the model could not compute.", decode_failures);
-  page.add("chasqui_steps_aborted_total", "Steps cut short because their only client left, or for somebody more urgent.", aborted_steps);
+  page.add("chasqui_steps_aborted_total",
+           "Steps cut short because their only client left, or for somebody more urgent.", aborted_steps);
   page.add("chasqui_cancel_steps", "Steps between a client's leaving and its slot being free.", cancel_steps);
   page.add("chasqui_compute_threads", "Compute threads of the last step.", compute_threads);
   page.add("chasqui_cut_decodes_total", "Steps begun again with fewer threads because something else held a core.",

@@ -31,9 +31,8 @@ class StepCut {
   static constexpr Duration kMost = seconds(2);
 
   static bool only_background(const Batch& batch) {
-    return std::all_of(batch.parts.begin(), batch.parts.end(), [](const BatchPart& part) {
-      return part.request->service_class == ServiceClass::background;
-    });
+    return std::all_of(batch.parts.begin(), batch.parts.end(),
+                       [](const BatchPart& part) { return part.request->service_class == ServiceClass::background; });
   }
 
   Duration credit_{};

@@ -16,8 +16,8 @@
 #include "engine/engine_metrics.h"
 #include "engine/load_board.h"
 #include "engine/runner.h"
-#include "engine/step_cut.h"
 #include "engine/snapshot_disk.h"
+#include "engine/step_cut.h"
 #include "sched/scheduler.h"
 
 namespace chasqui {
