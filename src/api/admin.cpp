@@ -40,9 +40,15 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.field("prefix_cache_bytes", service.config.cache_bytes);
   json.field("queue_requests", admission.queue_requests);
   json.field("queue_tokens", admission.queue_tokens);
-  json.field("queue_wait_seconds", to_seconds(admission.queue_wait));
+  json.key("queue_wait_seconds");
+  json.begin_object();
+  for (std::size_t c = 0; c < kServiceClasses; ++c) {
+    json.field(name(static_cast<ServiceClass>(c)), to_seconds(admission.queue_wait[c]));
+  }
+  json.end_object();
   json.field("tenant_requests", service.config.tenant_requests);
   json.field("promises", admission.promises_max);
+  json.field("disk_cache_bytes", service.config.disk_cache_bytes);
   const SessionLimits& sessions = service.sessions.limits();
   json.field("sessions", sessions.sessions);
   json.field("tenant_sessions", service.config.tenant_sessions);
@@ -66,6 +72,7 @@ std::string props_body(const Service& service) {
   json.field("n_ctx", shape.cells_per_slot);
   json.end_object();
   json.field("total_slots", shape.slots);
+  json.field("workers", service.engine.workers());
   json.field("model_alias", service.config.model_name);
   json.field("model_path", info.path);
   json.field("model_ftype", info.format);
@@ -137,13 +144,22 @@ std::string models_body(const Service& service) {
   return out;
 }
 
-bool worker_moves(const Service& service) { return service.engine.alive(service.clock.now()); }
+// Empty while all workers move.
+std::string who_is_stuck(const Service& service) {
+  const auto stuck = service.engine.stuck_worker(service.clock.now());
+  if (!stuck) return {};
+  const std::size_t workers = service.engine.workers();
+  const std::string which =
+      workers > 1 ? "worker " + std::to_string(*stuck) + " of " + std::to_string(workers) : "the worker";
+  return which + " has not finished a step for a long time";
+}
 
 }  // namespace
 
 net::Awaitable<void> handle_health(Service& service, net::HttpExchange& exchange) {
-  if (!worker_moves(service)) {
-    Error error{ErrorCode::unavailable, "the worker has not finished a step for a long time", ""};
+  std::string stuck = who_is_stuck(service);
+  if (!stuck.empty()) {
+    Error error{ErrorCode::unavailable, std::move(stuck), ""};
     co_await respond_error(exchange, std::move(error));
     co_return;
   }
@@ -157,7 +173,7 @@ net::Awaitable<void> handle_ready(Service& service, net::HttpExchange& exchange)
     co_await respond_error(exchange, std::move(error));
     co_return;
   }
-  if (!worker_moves(service)) {
+  if (!service.engine.alive(service.clock.now())) {
     co_await handle_health(service, exchange);
     co_return;
   }

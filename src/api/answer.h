@@ -30,6 +30,8 @@ struct Answer {
   bool stream = false;
   std::unique_ptr<AnswerWriter> writer;
   std::function<void()> on_submitted = {};  // runs when the engine has the request, before any event of it
+  // Is awaited before the end of the answer is told; its error takes the end's place.
+  std::function<net::Awaitable<Result<void>>()> before_end = {};
 };
 
 // Weighs the request for admission first, which may still refuse it.

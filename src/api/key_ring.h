@@ -34,6 +34,10 @@ class KeyRing {
   // By `Authorization: Bearer KEY`, or `X-Api-Key: KEY`; both are sent by one SDK or the other.
   std::optional<Caller> find(const net::HttpRequest& request) const;
 
+  // Who has this name that lasts, see Tenant. Nothing when there is no key for it, or there are keys and it is
+  // nobody's.
+  std::optional<std::uint32_t> tenant_of(std::uint64_t lasting) const;
+
   std::size_t keys() const { return keys_.size(); }
   std::size_t tenants() const { return ids_.size(); }
 

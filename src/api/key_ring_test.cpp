@@ -30,6 +30,18 @@ TEST(KeyRing, WithoutKeysEverybodyIsTheTenantWithoutAName) {
   EXPECT_EQ(caller->most_urgent, ServiceClass::interactive);
 }
 
+TEST(KeyRing, GivesTenantsNamesThatOutliveTheProcess) {
+  const KeyRing ring = ring_of("one name=alice\ntwo name=bob\nthree\n");
+  const KeyRing later = ring_of("three\nfour name=alice\n");
+  const std::uint64_t alice = ring.find("one")->tenant.lasting;
+  EXPECT_EQ(later.find("four")->tenant.lasting, alice) << "the name counts, not the key, nor the order";
+  EXPECT_NE(later.find("four")->tenant.id, ring.find("one")->tenant.id) << "or this test would prove nothing";
+  EXPECT_EQ(later.find("three")->tenant.lasting, ring.find("three")->tenant.lasting);
+  EXPECT_NE(ring.find("two")->tenant.lasting, alice);
+  EXPECT_GT(alice, 1u);
+  EXPECT_EQ(KeyRing().find("anything")->tenant.lasting, 0u) << "nobody in particular";
+}
+
 TEST(KeyRing, KnowsWhoseAKeyIs) {
   const KeyRing ring = ring_of("one name=alice weight=2 in_flight=5\ntwo name=alice class=background\nthree\n");
   const auto one = ring.find("one");

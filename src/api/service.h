@@ -7,6 +7,7 @@
 #include "api/fingerprint.h"
 #include "api/generation.h"
 #include "api/key_ring.h"
+#include "api/session_keeper.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "core/request.h"
@@ -31,6 +32,7 @@ struct ServiceConfig {
   bool cache_shared = false;            // between tenants
   bool show_slots = true;               // GET /slots
   std::size_t cache_bytes = 0;          // of snapshots; shown in /props
+  std::uint64_t disk_cache_bytes = 0;   // of files for what was computed; 0: there are none
   Duration ping_every = seconds(5);     // silence after which a stream gets a comment
   std::size_t unread_max = 256 * 1024;  // bytes that may wait for a client that does not read
   net::HttpLimits http;                 // shown in /props
@@ -52,6 +54,7 @@ struct Service {
   StreamHub& streams;
   SessionTable& sessions;
   AdapterShelf& adapters;
+  SessionKeeper* keeper = nullptr;  // null: sessions end with the process
 };
 
 }  // namespace chasqui

@@ -35,7 +35,7 @@ void write_params(JsonWriter& json, const Request& request, const AdapterShelf& 
 }
 
 void write_slot(JsonWriter& json, const Service& service, std::uint32_t tenant, std::int32_t id) {
-  const SlotUse use = service.engine.slots().read(SlotId{id});
+  const SlotUse use = service.engine.slot(SlotId{id});
   const bool busy = use.request.value != 0;
   json.begin_object();
   json.field("id", id);
@@ -69,9 +69,9 @@ std::string slots_body(const Service& service, std::uint32_t tenant, bool& free)
   std::string out;
   JsonWriter json(out);
   json.begin_array();
-  for (std::int32_t id = 0; id < service.engine.slots().slots(); ++id) {
+  for (std::int32_t id = 0; id < service.engine.shape().slots; ++id) {
     write_slot(json, service, tenant, id);
-    free = free || service.engine.slots().read(SlotId{id}).request.value == 0;
+    free = free || service.engine.slot(SlotId{id}).request.value == 0;
   }
   json.end_array();
   return out;
@@ -91,7 +91,7 @@ net::HttpResponse erased_body(const std::string& id, std::size_t erased) {
 // Nothing when it may be done.
 std::optional<net::HttpResponse> refusal(const Service& service, const Caller& caller, const std::string& id,
                                          std::string_view action) {
-  const std::int32_t slots = service.engine.slots().slots();
+  const std::int32_t slots = service.engine.shape().slots;
   std::int32_t number = -1;
   const auto [end, failed] = std::from_chars(id.data(), id.data() + id.size(), number);
   if (failed != std::errc{} || end != id.data() + id.size() || number < 0 || number >= slots) {
@@ -137,7 +137,7 @@ net::Awaitable<void> handle_slot_action(Service& service, net::HttpExchange& exc
     co_return;
   }
   // Waits for the worker to end its step.
-  auto work = [&service, tenant = caller->tenant.id] { return service.engine.forget(tenant); };
+  auto work = [&service, tenant = caller->tenant] { return service.engine.forget(tenant); };
   Result<std::size_t> erased = co_await service.offload.run(std::move(work));
   net::HttpResponse response = http_error(503, "the server is shutting down");
   if (erased) response = erased_body(id, *erased);

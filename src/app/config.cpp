@@ -6,7 +6,9 @@
 #include <iostream>
 #include <map>
 
-#include <CLI/CLI.hpp>
+#include "app/folder_options.h"
+#include "app/option_kinds.h"
+#include "app/scheduling_options.h"
 
 namespace chasqui {
 namespace {
@@ -42,36 +44,12 @@ const std::map<std::string, FlashAttention> kFlashAttention = {
 const std::map<std::string, KvType> kKvTypes = {{"f16", KvType::f16}, {"q8_0", KvType::q8_0}};
 const std::map<std::string, Wakeup::Kind> kWakeups = {
     {"eventfd", Wakeup::Kind::eventfd}, {"pipe", Wakeup::Kind::pipe}, {"polling", Wakeup::Kind::polling}};
-const std::map<std::string, Policy> kPolicies = {{"chasqui", Policy::chasqui}, {"fcfs", Policy::fcfs}};
 const std::map<std::string, LogLevel> kLogLevels = {{"debug", LogLevel::debug},
                                                     {"info", LogLevel::info},
                                                     {"warning", LogLevel::warning},
                                                     {"error", LogLevel::error},
                                                     {"off", LogLevel::off}};
 const std::map<std::string, LogFormat> kLogFormats = {{"text", LogFormat::text}, {"json", LogFormat::json}};
-
-// An option with one of a few words as its value.
-template <class Value>
-CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value, const std::map<std::string, Value>& words,
-                        const std::string& help) {
-  std::string allowed;
-  for (const auto& [word, unused] : words) allowed += (allowed.empty() ? "" : "|") + word;
-  return app
-      .add_option_function<std::string>(
-          name, [&value, &words](const std::string& word) { value = words.at(word); }, help)
-      ->check(CLI::IsMember(words).description(""))
-      ->type_name(allowed);
-}
-
-// Seconds, stored as a Duration.
-CLI::Option* add_seconds(CLI::App& app, const std::string& name, Duration& value, const std::string& help) {
-  return app
-      .add_option_function<double>(
-          name, [&value](double s) { value = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s)); },
-          help)
-      ->check(CLI::Range(0.0, 86400.0))
-      ->type_name("SECONDS");
-}
 
 void add_model_options(CLI::App& app, ServeConfig& config) {
   const std::string group = "Model";
@@ -107,6 +85,13 @@ void add_model_options(CLI::App& app, ServeConfig& config) {
 void add_context_options(CLI::App& app, ServeConfig& config) {
   const std::string group = "Context and speed";
   ModelConfig& model = config.model;
+  app.add_option("--workers", config.workers,
+                 "contexts that share the model, each with its part of slots, cells and cores: see docs/workers.md")
+      ->envname("CHASQUI_WORKERS")
+      ->check(CLI::Range(1, 64))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
   app.add_option("-c,--ctx-size", model.cells, "KV cells of all slots together; 0: chosen from the model")
       ->envname("LLAMA_ARG_CTX_SIZE")
       ->check(CLI::Range(0, 1 << 28))
@@ -128,7 +113,7 @@ void add_context_options(CLI::App& app, ServeConfig& config) {
       ->type_name("N")
       ->group(group);
   app.add_option("-t,--threads", model.threads,
-                 "compute threads for one row; 0: one for each core, one alone for tiny models")
+                 "compute threads of each worker for one row; 0: its part of the cores, one alone for tiny models")
       ->envname("LLAMA_ARG_THREADS")
       ->check(CLI::Range(0, 512))
       ->type_name("N")
@@ -240,96 +225,6 @@ void add_door_options(CLI::App& app, ServeConfig& config) {
       ->group(group);
 }
 
-void add_limit_options(CLI::App& app, ServeConfig& config) {
-  const std::string group = "Limits";
-  app.add_option("-n,--predict", config.predict, "tokens of an answer when a request does not say; -1: no limit")
-      ->envname("LLAMA_ARG_N_PREDICT")
-      ->check(CLI::Range(-1, 1 << 30))
-      ->type_name("N")
-      ->group(group);
-  app.add_option("--queue-requests", config.queue_requests, "requests that may wait for a slot")
-      ->envname("CHASQUI_QUEUE_REQUESTS")
-      ->check(CLI::Range(0, 100000))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--queue-tokens", config.queue_tokens, "prompt tokens that may wait; 0: 16 for each KV cell")
-      ->envname("CHASQUI_QUEUE_TOKENS")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(group);
-  add_seconds(app, "--queue-wait", config.queue_wait, "longest predicted wait for a first token; 0: no limit")
-      ->envname("CHASQUI_QUEUE_WAIT")
-      ->default_str("30")
-      ->group(group);
-  app.add_option("--tenant-requests", config.tenant_requests,
-                 "requests in flight of one tenant; 0: no limit; without keys there is none unless set")
-      ->envname("CHASQUI_TENANT_REQUESTS")
-      ->check(CLI::Range(0, 100000))
-      ->type_name("N")
-      ->default_str("64")
-      ->group(group);
-  add_seconds(app, "--request-timeout", config.request_timeout, "time for a whole request; 0: none")
-      ->envname("CHASQUI_REQUEST_TIMEOUT")
-      ->default_str("0")
-      ->group(group);
-  add_seconds(app, "--timeout", config.write_timeout, "(-to) how long a client may take no byte of its answer")
-      ->envname("LLAMA_ARG_TIMEOUT")
-      ->default_str("30")
-      ->group(group);
-  add_seconds(app, "--drain-time", config.drain_time, "how long running requests may go on after SIGTERM")
-      ->envname("CHASQUI_DRAIN_TIME")
-      ->default_str("30")
-      ->group(group);
-}
-
-// One number of milliseconds for each class, most urgent first.
-CLI::Option* add_class_times(CLI::App& app, const std::string& name, SchedulerTargets& targets,
-                             Duration ClassTarget::*time, const std::string& help) {
-  std::string standing;
-  for (const ClassTarget& target : targets.of) {
-    const auto ms = std::chrono::duration_cast<milliseconds>(target.*time).count();
-    standing += (standing.empty() ? "" : ",") + std::to_string(ms);
-  }
-  return app
-      .add_option_function<std::vector<std::int64_t>>(
-          name,
-          [&targets, time](const std::vector<std::int64_t>& times) {
-            for (std::size_t c = 0; c < times.size(); ++c) targets.of[c].*time = milliseconds(times[c]);
-          },
-          help)
-      ->delimiter(',')
-      ->expected(static_cast<int>(kServiceClasses))
-      ->check(CLI::Range(1, 3'600'000))
-      ->type_name("MS,MS,MS")
-      ->default_str(standing);
-}
-
-void add_scheduling_options(CLI::App& app, ServeConfig& config) {
-  const std::string group = "Scheduling";
-  add_class_times(app, "--ttft-target", config.targets, &ClassTarget::first_token,
-                  "time to the first token that interactive, standard, background requests should see")
-      ->envname("CHASQUI_TTFT_TARGET")
-      ->group(group);
-  add_class_times(app, "--itl-target", config.targets, &ClassTarget::next_token,
-                  "time between tokens that they should see while others' prompts are read")
-      ->envname("CHASQUI_ITL_TARGET")
-      ->group(group);
-  app.add_option_function<std::int64_t>(
-         "--prefill-step", [&config](std::int64_t ms) { config.targets.prefill_step = milliseconds(ms); },
-         "longest step that only reads prompts")
-      ->envname("CHASQUI_PREFILL_STEP")
-      ->check(CLI::Range(10, 60'000))
-      ->type_name("MS")
-      ->default_str("250")
-      ->group(group);
-  add_choice(app, "--policy", config.policy, kPolicies, "who goes first; fcfs (who came first) is for comparisons")
-      ->envname("CHASQUI_POLICY")
-      ->default_str("chasqui")
-      ->group(group);
-}
-
 void add_log_options(CLI::App& app, ServeConfig& config) {
   const std::string group = "Operation";
   add_choice(app, "--log-level", config.log_level, kLogLevels, "least important lines to log")
@@ -365,6 +260,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   add_context_options(*serve, config);
   add_cache_options(*serve, config);
   add_session_options(*serve, config);
+  add_folder_options(*serve, config);
   add_door_options(*serve, config);
   add_scheduling_options(*serve, config);
   add_limit_options(*serve, config);

@@ -46,6 +46,7 @@ class Sequence {
   TimePoint last_rows_at() const { return last_rows_at_; }
   TimePoint started_at() const { return started_; }
   bool started() const { return started_ != kNever; }
+  // How often it lost its slot.
   std::int32_t preemptions() const { return preemptions_; }
   Usage usage(TimePoint now) const;
 

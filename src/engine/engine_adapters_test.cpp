@@ -69,8 +69,8 @@ TEST(EngineAdapters, WhatATenantHasComputedIsForgottenOnDemand) {
   };
   cached(1);
   cached(2);
-  EXPECT_EQ(client.engine.forget(1), 1u);
-  EXPECT_EQ(client.engine.forget(1), 0u);
+  EXPECT_EQ(client.engine.forget({.id = 1}), 1u);
+  EXPECT_EQ(client.engine.forget({.id = 1}), 0u);
   EXPECT_EQ(cached(1), 0);
   EXPECT_GT(cached(2), 10);
 }
@@ -83,12 +83,12 @@ TEST(EngineSlots, ShowWhoRuns) {
   const RequestPtr request = client.submit(story(1), 10);
   gate.allow(3);
   gate.wait_inside(4);  // three steps are done and shown
-  const SlotUse use = client.engine.slots().read(SlotId{0});
+  const SlotUse use = client.engine.slot(SlotId{0});
   EXPECT_EQ(use.request, request->id);
   EXPECT_EQ(use.prompt, static_cast<TokenCount>(request->prompt.size()));
   EXPECT_GT(use.generated, 0);
   EXPECT_EQ(use.left, 10 - use.generated);
-  EXPECT_EQ(client.engine.slots().read(SlotId{1}).request.value, 0u);
+  EXPECT_EQ(client.engine.slot(SlotId{1}).request.value, 0u);
   gate.open();
   client.read_to_end();
 }

@@ -9,6 +9,8 @@ namespace {
 
 // So many times what was predicted is worth a line in the log.
 constexpr double kSurprising = 1.25;
+// At the end, what is most worth keeping is written first, and for so long.
+constexpr Duration kKeepFor = seconds(10);
 
 // Prompt tokens that a batch computes; decode batches have some too.
 std::uint64_t prompt_rows(const Batch& batch) {
@@ -19,6 +21,11 @@ std::uint64_t prompt_rows(const Batch& batch) {
     rows += std::clamp(prompt - first, 0, part.rows);
   }
   return static_cast<std::uint64_t>(rows);
+}
+
+bool is_urgent(const Command& command) {
+  const auto* submit = std::get_if<SubmitCommand>(&command);
+  return submit != nullptr && submit->request->service_class < ServiceClass::background;
 }
 
 }  // namespace
@@ -33,45 +40,112 @@ Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoar
       inbox_(parts.inbox_max),
       last_progress_(kNever.time_since_epoch().count()),
       sleep_after_(parts.sleep_after),
+      number_(parts.number),
       model_(std::move(parts.model)),
       tokenizer_(std::move(parts.tokenizer)),
       scheduler_(parts.scheduler),
+      disk_(open_disk(parts)),
       runner_(*model_, *tokenizer_, clock),
       thread_([this] { run(); }) {}
 
 Worker::~Worker() {
+  stop();
+  thread_.join();
+}
+
+void Worker::stop() {
   std::vector<Command> last;
   last.emplace_back(StopCommand{});
   inbox_.push_all(last);  // an inbox that is full of cancels must not keep us from stopping
   model_->request_abort();
-  thread_.join();
+}
+
+SnapshotLimits Worker::disk_limits(const SchedulerConfig& config) {
+  return {.kv_bytes = config.reuse.cache.bytes, .tokens = config.kv.cells_per_slot};
+}
+
+// Before there is a thread.
+std::unique_ptr<SnapshotDisk> Worker::open_disk(Parts& parts) {
+  CHECK((parts.disk != nullptr) == parts.scheduler.reuse.disk.has_value(),
+        "a disk tier needs a folder, and a folder a disk tier");
+  if (!parts.disk) return nullptr;
+  for (FoundSnapshot& file : parts.found) scheduler_.disk()->found(std::move(file));
+  const SnapshotStore::Stats there = scheduler_.disk()->stats().store;
+  log_info("snapshots on disk", {{"folder", parts.disk->path()},
+                                 {"files", there.files - there.foreign},
+                                 {"foreign", there.foreign},
+                                 {"bytes", there.bytes}});
+  const SnapshotLimits limits = disk_limits(parts.scheduler);
+  return std::make_unique<SnapshotDisk>(std::move(parts.disk), limits, clock_, [this](DiskOutcome outcome) {
+    std::vector<Command> one;
+    one.emplace_back(std::move(outcome));
+    inbox_.push_all(one);  // never refused: somebody waits for it
+  });
 }
 
 bool Worker::cancel(RequestId id) {
   const bool posted = post(CancelCommand{id, steps_.load(std::memory_order_relaxed)});
-  // Should the step end meanwhile, the next one is cut in vain, and planned again.
-  if (reading_.load(std::memory_order_acquire) == id.value) model_->request_abort();
+  hurry(id);
   return posted;
 }
 
-TimePoint Worker::last_progress() const { return TimePoint(Duration(last_progress_.load(std::memory_order_relaxed))); }
+void Worker::post_all(std::vector<Command>& commands) {
+  std::vector<RequestId> cancelled;
+  bool urgent = false;
+  for (Command& command : commands) {
+    urgent = urgent || is_urgent(command);
+    auto* cancel = std::get_if<CancelCommand>(&command);
+    if (cancel == nullptr) continue;
+    cancel->step = steps_.load(std::memory_order_relaxed);
+    cancelled.push_back(cancel->id);
+  }
+  inbox_.push_all(commands);
+  for (const RequestId id : cancelled) hurry(id);
+  if (urgent) make_way();
+}
+
+bool Worker::post(Command command) {
+  const bool urgent = is_urgent(command);
+  const bool posted = inbox_.push(std::move(command));
+  if (posted && urgent) make_way();
+  return posted;
+}
+
+// After somebody more urgent than background work was posted. The same holds as for a cancel.
+void Worker::make_way() {
+  if (makes_way_.load(std::memory_order_acquire)) model_->request_abort();
+}
+
+// After its cancel was posted. Should the step end meanwhile, the next one is cut in vain, and planned again.
+void Worker::hurry(RequestId cancelled) {
+  if (reading_.load(std::memory_order_acquire) == cancelled.value) model_->request_abort();
+}
+
+bool Worker::alive(TimePoint now, Duration stuck_after) const {
+  const TimePoint last{Duration(last_progress_.load(std::memory_order_relaxed))};
+  return last == kNever || now - last < stuck_after;
+}
 
 void Worker::run() {
   while (!stopped_) {
-    take_in(scheduler_.idle() ? Wait::yes : Wait::no);  // submit, cancel, stop
-    scheduler_.next_batch(clock_.now(), batch_);        // decides, reserves
+    const bool rests = scheduler_.idle() || scheduler_.waits_for_disk();
+    take_in(rests ? Wait::yes : Wait::no);        // submit, cancel, what came from the disk, stop
+    scheduler_.next_batch(clock_.now(), batch_);  // decides, reserves
+    order_disk();                                 // before the step, which may be long
     if (!batch_.empty()) {
       compute();                           // decode, sample, text, stop strings
+      count_step();                        // before the requests of the batch may go
       scheduler_.commit(batch_, result_);  // the only writer of sequences
-      count_step();
       steps_.fetch_add(1, std::memory_order_relaxed);
     }
     deliver();
   }
+  keep_on_disk();
 }
 
 void Worker::take_in(Wait wait) {
   if (wait == Wait::yes) {
+    order_disk();
     CHECK(scheduler_.consistent(), "conservation");
     last_progress_.store(kNever.time_since_epoch().count(), std::memory_order_relaxed);
     wait_for_commands();
@@ -80,7 +154,7 @@ void Worker::take_in(Wait wait) {
   }
   const TimePoint now = clock_.now();
   if (outbox_.over_capacity()) {
-    log_error("nobody takes results: everything is cancelled", {{"events", outbox_.size()}});
+    log_error("nobody takes results: everything is cancelled", {{"worker", number_}, {"events", outbox_.size()}});
     scheduler_.cancel_all(now);
   }
   last_progress_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
@@ -93,6 +167,8 @@ void Worker::take_in(Wait wait) {
     } else if (auto* forget = std::get_if<ForgetCommand>(&command)) {
       forget->count->store(static_cast<std::int64_t>(scheduler_.forget_tenant(forget->tenant)));
       forget->count->notify_all();
+    } else if (auto* outcome = std::get_if<DiskOutcome>(&command)) {
+      take_outcome(std::move(*outcome));
     } else {
       scheduler_.cancel_all(now);
       stopped_ = true;
@@ -102,12 +178,12 @@ void Worker::take_in(Wait wait) {
 }
 
 void Worker::wait_for_commands() {
-  if (sleep_after_ > Duration::zero() && !asleep()) {
+  if (sleep_after_ > Duration::zero() && !asleep() && scheduler_.idle()) {
     if (inbox_.drain_within(commands_, sleep_after_)) return;
     if (model_->fall_asleep()) {
       asleep_.store(true, std::memory_order_relaxed);
       metrics_.sleeping.set(1);
-      log_info("nothing to do: the model sleeps", {{"after_s", to_seconds(sleep_after_)}});
+      log_info("nothing to do: the model sleeps", {{"worker", number_}, {"after_s", to_seconds(sleep_after_)}});
     }
   }
   inbox_.drain(commands_, Wait::yes);
@@ -121,22 +197,55 @@ void Worker::wake_up() {
   const TimePoint now = clock_.now();
   last_progress_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   if (!awake) {
-    log_error("the model cannot be loaded again; its requests fail", {{"reason", awake.error().message}});
+    log_error("the model cannot be loaded again; its requests fail",
+              {{"worker", number_}, {"reason", awake.error().message}});
     return scheduler_.fail_all({ErrorCode::model_failure, "the model cannot be loaded", ""}, now);
   }
   asleep_.store(false, std::memory_order_relaxed);
   metrics_.sleeping.set(0);
   metrics_.wakes.add();
   metrics_.wake_seconds.observe(to_seconds(now - started));
-  log_info("the model is awake again", {{"took_ms", to_milliseconds(now - started)}});
+  log_info("the model is awake again", {{"worker", number_}, {"took_ms", to_milliseconds(now - started)}});
+}
+
+void Worker::take_outcome(DiskOutcome outcome) {
+  metrics_.count_disk(outcome);
+  scheduler_.disk_done(std::move(outcome), clock_.now());
+}
+
+void Worker::order_disk() {
+  if (!disk_) return;
+  if (scheduler_.idle()) scheduler_.disk()->rest();
+  scheduler_.disk()->take_orders(orders_);
+  disk_->order(orders_);
+}
+
+void Worker::keep_on_disk() {
+  if (!disk_) return;
+  DiskTier& tier = *scheduler_.disk();
+  tier.flush();
+  const TimePoint end = clock_.now() + kKeepFor;
+  while (clock_.now() < end) {
+    order_disk();
+    if (!tier.writing()) break;  // what waited was there already, or has no room
+    inbox_.drain(commands_, Wait::yes);
+    for (Command& command : commands_) {
+      if (auto* outcome = std::get_if<DiskOutcome>(&command)) take_outcome(std::move(*outcome));
+    }
+  }
+  const DiskTier::Stats left = tier.stats();
+  log_info("kept on disk", {{"files", left.store.files}, {"bytes", left.store.bytes}, {"not_written", left.queue}});
 }
 
 void Worker::compute() {
   const bool one_prompt = batch_.kind == Batch::Kind::prefill && batch_.parts.size() == 1;
   model_->clear_abort();
+  makes_way_.store(cut_.allows(batch_), std::memory_order_release);
   reading_.store(one_prompt ? batch_.parts.front().request->id.value : 0, std::memory_order_release);
   runner_.run(batch_, result_);
   reading_.store(0, std::memory_order_release);
+  makes_way_.store(false, std::memory_order_release);
+  cut_.ended(batch_, result_);
 }
 
 // Who has which slot after this step.
@@ -193,7 +302,8 @@ void Worker::count_step() {
     metrics_.decode_failures.add();
     // no_room would be a bug of the ledger, which has reserved these cells.
     const bool ledger = result_.status == DecodeStatus::no_room;
-    log_error("a batch failed", {{"rows", rows}, {"reason", ledger ? "no room in the KV cache" : "the model gave up"}});
+    const std::string_view reason = ledger ? "no room in the KV cache" : "the model gave up";
+    log_error("a batch failed", {{"worker", number_}, {"rows", rows}, {"reason", reason}});
   } else if (batch_.kind == Batch::Kind::decode) {
     metrics_.decode_steps.add();
     metrics_.decode_rows.observe(static_cast<double>(rows));

@@ -1,6 +1,7 @@
 // One thread with one model context and everything that belongs to it: scheduler, ledger, runner. Commands come in
 // through a bounded inbox, events go out in one push and one signal per step; the worker never waits for a client
-// (worker-never-waits). Owned by the Engine.
+// (worker-never-waits), nor for the disk, whose thread has an inbox of its own and answers with a command. Owned by the
+// Engine.
 #pragma once
 
 #include <atomic>
@@ -16,6 +17,8 @@
 #include "engine/load_board.h"
 #include "engine/runner.h"
 #include "engine/slot_board.h"
+#include "engine/snapshot_disk.h"
+#include "engine/step_cut.h"
 #include "sched/scheduler.h"
 
 namespace chasqui {
@@ -25,16 +28,16 @@ struct SubmitCommand {
 };
 struct CancelCommand {
   RequestId id;
-  std::uint64_t step = 0;  // steps that were done when it was posted
+  std::uint64_t step = 0;  // steps that its worker had done when it was posted there
 };
 // Forget what was computed for a tenant; `count` says how much that was when it is not negative any more.
 struct ForgetCommand {
-  std::uint32_t tenant = 0;
+  Tenant tenant;
   std::shared_ptr<std::atomic<std::int64_t>> count;
 };
-// Cancel what is inside and end the thread. Only ~Worker posts it, so it is the last.
+// Cancel what is inside and end the thread.
 struct StopCommand {};
-using Command = std::variant<SubmitCommand, CancelCommand, ForgetCommand, StopCommand>;
+using Command = std::variant<SubmitCommand, CancelCommand, ForgetCommand, StopCommand, DiskOutcome>;
 
 class Worker {
  public:
@@ -43,34 +46,53 @@ class Worker {
     std::shared_ptr<const Tokenizer> tokenizer;
     SchedulerConfig scheduler;
     std::size_t inbox_max = 0;
-    Duration sleep_after{};  // without work the model sleeps; zero: never
+    std::shared_ptr<SnapshotFolder> disk;  // with scheduler.reuse.disk
+    std::vector<FoundSnapshot> found;      // what is in it, all workers' files
+    Duration sleep_after{};                // without work the model sleeps; zero: never
+    std::size_t number = 0;                // for the log
   };
+
+  // What would fit neither into the cache nor into a slot of such a worker is of no use.
+  static SnapshotLimits disk_limits(const SchedulerConfig& config);
 
   // `clock`, `outbox`, `load`, `slots` and `metrics` outlive the worker. Starts the thread.
   Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoard& load, SlotBoard& slots,
          EngineMetrics& metrics);
-  // Cancels what is inside and waits for the thread, at most one step.
+  // stop(), and waits for the thread: at most one step, and with a disk a few seconds for what is to be kept there.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   // Any thread. False when the inbox is full, which its size rules out for one submit and one cancel per request.
-  bool post(Command command) { return inbox_.push(std::move(command)); }
+  bool post(Command command);
   // The same for a cancel; when the running step reads nothing but this request's prompt, the step ends at once.
   bool cancel(RequestId id);
 
-  // Any thread: when the worker last finished a step or went to sleep with nothing to do; kNever while it sleeps.
-  TimePoint last_progress() const;
-  // Any thread: the model sleeps.
+  // Takes all of them, however many there are; says of cancels at which step they come.
+  void post_all(std::vector<Command>& commands);
+  // Cancels what is inside and ends the thread, without waiting for it. Whoever calls it posts nothing afterwards.
+  void stop();
+
+  // Any thread: it sleeps, or has finished a step not longer ago than this.
+  bool alive(TimePoint now, Duration stuck_after) const;
+  // Any thread: its model sleeps.
   bool asleep() const { return asleep_.load(std::memory_order_relaxed); }
+  // Any thread: how busy it was after its last step.
+  Load load() const { return load_.read(); }
 
  private:
+  std::unique_ptr<SnapshotDisk> open_disk(Parts& parts);
   void run();
+  void hurry(RequestId cancelled);
+  void make_way();
   void take_in(Wait wait);
   void wait_for_commands();
   void wake_up();
-  void show_slots();
+  void take_outcome(DiskOutcome outcome);
+  void order_disk();
+  void keep_on_disk();
   void compute();
+  void show_slots();
   void deliver();
   void count_step();
 
@@ -80,17 +102,23 @@ class Worker {
   SlotBoard& slots_;
   EngineMetrics& metrics_;
   Mailbox<Command> inbox_;
+  // When it last finished a step or took commands in; kNever while it sleeps with nothing to do.
   std::atomic<TimePoint::rep> last_progress_;
   std::atomic<bool> asleep_{false};
   std::atomic<std::uint64_t> steps_{0};    // done so far
   std::atomic<std::uint64_t> reading_{0};  // the request whose prompt is all that the running step computes; 0: none
+  std::atomic<bool> makes_way_{false};     // the running step is to be cut for somebody more urgent
 
-  // Worker thread only.
+  // Worker thread only, but for Model::request_abort().
   const Duration sleep_after_;
+  const std::size_t number_;
   const std::unique_ptr<Model> model_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
   Scheduler scheduler_;
+  const std::unique_ptr<SnapshotDisk> disk_;  // after inbox_, which its thread writes to; null: there is none
+  std::vector<DiskOrder> orders_;
   Runner runner_;
+  StepCut cut_;
   Batch batch_;
   BatchResult result_;
   std::vector<Command> commands_;

@@ -25,6 +25,7 @@
 #include "sched/targets.h"
 #include "sched/tenant_counters.h"
 #include "sched/urgency.h"
+#include "sched/wait_forecast.h"
 #include "sched/wait_queue.h"
 
 namespace chasqui {
@@ -51,10 +52,15 @@ class Scheduler {
   // Ends everything with FinishReason::error.
   void fail_all(const Error& error, TimePoint now);
   // See Reuse::forget_tenant().
-  std::size_t forget_tenant(std::uint32_t tenant) { return reuse_.forget_tenant(tenant); }
+  std::size_t forget_tenant(const Tenant& tenant) { return reuse_.forget_tenant(tenant); }
 
   // Nothing waits, nothing runs and nothing is to be kept: next_batch() would be empty.
   bool idle() const { return waiting_.empty() && running_.empty() && !reuse_.has_saves(); }
+
+  // Nothing runs, and all who wait wait for a file: so until a command comes. As of the last next_batch().
+  bool waits_for_disk() const { return waits_for_disk_; }
+  // What came of an order of reuse().disk(). REQUIRES: there is a disk.
+  void disk_done(DiskOutcome outcome, TimePoint now);
 
   // Fills `batch` with the next step; empty when there is nothing to compute.
   void next_batch(TimePoint now, Batch& batch);
@@ -73,6 +79,7 @@ class Scheduler {
   const KvLedger& ledger() const { return ledger_; }
   const Reuse& reuse() const { return reuse_; }
   const AdapterTurns& adapter_turns() const { return adapter_turns_; }
+  DiskTier* disk() { return reuse_.disk(); }  // null: there is none
   // What admission has to know.
   Load load() const;
   // All invariants that can be checked from here; for tests, the simulator and idle moments.
@@ -84,6 +91,7 @@ class Scheduler {
 
   void end_all(FinishReason reason, const Error& error, TimePoint now);
   Urgency urgency(TimePoint now) const;
+  std::int64_t unread_tokens() const;
   void expire(TimePoint now);
   void reserve_next_cells(TimePoint now, Batch& batch);
   void start_waiting(const Urgency& urgency, TimePoint now, Batch& batch);
@@ -100,13 +108,16 @@ class Scheduler {
   void exchange(std::size_t place, std::size_t other, Batch& batch);
   void insert_running(std::unique_ptr<Sequence> sequence);
   void announce(const Urgency& urgency, TimePoint now);
+  void note_reading(const Batch& batch, Duration took);
   void commit_parts(const Batch& batch, const BatchResult& result);
   void commit_sample(Sequence& sequence, const Sample& sample, TimePoint now);
   void finish(Sequence& sequence, FinishReason reason, TimePoint now, const Error& error = {});
   void retire_finished(Keep keep);
   Sequence* find_running(RequestId id);
   std::size_t place_of(RequestId id) const;  // running_.size() when it does not run
+  double slot_seconds() const;
   Duration wait_behind(std::int32_t others) const;
+  Duration wait_of(ServiceClass service_class) const;
 
   const SchedulerConfig config_;
   KvLedger ledger_;
@@ -116,13 +127,15 @@ class Scheduler {
   AdapterTurns adapter_turns_;
   TenantCounters counters_;
   WaitQueue waiting_;
+  WaitForecast forecast_;
   RunningSequences running_;     // ascending slots
   std::vector<SlotId> to_trim_;  // released slots whose positions the model still holds
   std::vector<Event> events_;
   std::vector<const Sequence*> line_;  // scratch of announce() and bring_sets_together()
-  double slot_seconds_ = 0;            // how long a sequence holds its slot, moving average; 0: not known
+  TimePoint planned_{};                // the time of the last step
   std::array<TimePoint, kServiceClasses> last_start_{};
   TimePoint announced_{};
+  bool waits_for_disk_ = false;
   std::uint64_t preemptions_ = 0;
   std::uint64_t moves_ = 0;
 };
