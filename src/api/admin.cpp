@@ -32,6 +32,10 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.field("keep_alive_seconds", to_seconds(http.keep_alive_time));
   json.field("write_seconds", to_seconds(http.write_time));
   json.field("connections", http.connections_max());
+  json.field("frame_bytes", service.config.frames.frame_bytes);
+  json.field("frame_line_bytes", service.config.frames.line_bytes);
+  json.field("frame_unsent_bytes", service.config.frames.unsent_bytes);
+  json.field("frame_connections", service.config.frames.connections);
   json.field("unread_bytes", service.config.unread_max);
   json.field("stop", service.limits.stops_max);
   json.field("logit_bias", service.limits.logit_bias_max);
@@ -53,7 +57,46 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.end_object();
 }
 
-std::string props_body(const Service& service) {
+std::string models_body(const Service& service) {
+  const ModelInfo& info = service.model.info;
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("object", "list");
+  json.key("data");
+  json.begin_array();
+  json.begin_object();
+  json.field("id", service.config.model_name);
+  json.field("object", "model");
+  json.field("created", service.clock.unix_seconds());
+  json.field("owned_by", "chasqui");
+  json.key("meta");
+  json.begin_object();
+  json.field("vocab_type", info.vocabulary_type);
+  json.field("n_vocab", info.vocabulary);
+  json.field("n_ctx", service.engine.shape().cells_per_slot);
+  json.field("n_ctx_train", info.context_trained);
+  json.field("n_embd", info.embedding_length);
+  json.field("n_params", info.parameters);
+  json.field("size", info.size_bytes);
+  json.field("ftype", info.format);
+  json.end_object();
+  json.end_object();
+  json.end_array();
+  json.end_object();
+  return out;
+}
+
+bool worker_moves(const Service& service) { return service.engine.alive(service.clock.now()); }
+
+}  // namespace
+
+Result<std::string> health_answer(const Service& service) {
+  if (worker_moves(service)) return std::string(R"({"status":"ok"})");
+  return Error{ErrorCode::unavailable, "the worker has not finished a step for a long time", ""};
+}
+
+std::string props_answer(const Service& service) {
   const ModelInfo& info = service.model.info;
   const ModelShape& shape = service.engine.shape();
   std::string out;
@@ -93,48 +136,14 @@ std::string props_body(const Service& service) {
   return out;
 }
 
-std::string models_body(const Service& service) {
-  const ModelInfo& info = service.model.info;
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object();
-  json.field("object", "list");
-  json.key("data");
-  json.begin_array();
-  json.begin_object();
-  json.field("id", service.config.model_name);
-  json.field("object", "model");
-  json.field("created", service.clock.unix_seconds());
-  json.field("owned_by", "chasqui");
-  json.key("meta");
-  json.begin_object();
-  json.field("vocab_type", info.vocabulary_type);
-  json.field("n_vocab", info.vocabulary);
-  json.field("n_ctx", service.engine.shape().cells_per_slot);
-  json.field("n_ctx_train", info.context_trained);
-  json.field("n_embd", info.embedding_length);
-  json.field("n_params", info.parameters);
-  json.field("size", info.size_bytes);
-  json.field("ftype", info.format);
-  json.end_object();
-  json.end_object();
-  json.end_array();
-  json.end_object();
-  return out;
-}
-
-bool worker_moves(const Service& service) { return service.engine.alive(service.clock.now()); }
-
-}  // namespace
-
 net::Awaitable<void> handle_health(Service& service, net::HttpExchange& exchange) {
-  if (!worker_moves(service)) {
-    Error error{ErrorCode::unavailable, "the worker has not finished a step for a long time", ""};
-    co_await respond_error(exchange, std::move(error));
+  Result<std::string> health = health_answer(service);
+  if (health) {
+    co_await respond_json(exchange, std::move(*health));
     co_return;
   }
-  std::string body = R"({"status":"ok"})";
-  co_await respond_json(exchange, std::move(body));
+  Error error = health.error();
+  co_await respond_error(exchange, std::move(error));
 }
 
 net::Awaitable<void> handle_ready(Service& service, net::HttpExchange& exchange) {
@@ -162,7 +171,7 @@ net::Awaitable<void> handle_models(Service& service, net::HttpExchange& exchange
 }
 
 net::Awaitable<void> handle_props(Service& service, net::HttpExchange& exchange) {
-  std::string body = props_body(service);
+  std::string body = props_answer(service);
   co_await respond_json(exchange, std::move(body));
 }
 

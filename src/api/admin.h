@@ -2,10 +2,16 @@
 // here waits for the worker: answers come from constants and atomics. Loop thread.
 #pragma once
 
+#include <string>
+
 #include "api/service.h"
 #include "net/exchange.h"
 
 namespace chasqui {
+
+// The JSON that says so, for every door.
+Result<std::string> health_answer(const Service& service);
+std::string props_answer(const Service& service);
 
 // 200 while the loop (which answers this) and the worker move; 503 when a step hangs.
 net::Awaitable<void> handle_health(Service& service, net::HttpExchange& exchange);

@@ -30,14 +30,6 @@ void write_queued(const Event& event, std::string& out) {
   net::append_sse_comment(out, {text.data(), static_cast<std::size_t>(size)});
 }
 
-Result<std::unique_ptr<Generation>> submit(Service& service, const RequestPtr& request, Permit permit) {
-  const auto tokens = static_cast<TokenCount>(request->prompt.size());
-  auto weighed =
-      service.admission.weigh(permit, request->service_class, tokens, service.engine.load(), service.clock.now());
-  if (!weighed) return weighed.error();
-  return Generation::start(service.streams, request, std::move(permit));
-}
-
 net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange, Generation& generation,
                                    AnswerWriter& writer) {
   net::HttpHeaders headers = net::sse_headers();
@@ -84,6 +76,14 @@ net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& gen
 }
 
 }  // namespace
+
+Result<std::unique_ptr<Generation>> submit(Service& service, const RequestPtr& request, Permit permit) {
+  const auto tokens = static_cast<TokenCount>(request->prompt.size());
+  auto weighed =
+      service.admission.weigh(permit, request->service_class, tokens, service.engine.load(), service.clock.now());
+  if (!weighed) return weighed.error();
+  return Generation::start(service.streams, request, std::move(permit));
+}
 
 bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out) {
   bool finished = false;

@@ -32,6 +32,9 @@ struct Answer {
   std::function<void()> on_submitted = {};  // runs when the engine has the request, before any event of it
 };
 
+// Weighs the request for admission and submits it. Errors are admission's and the engine's.
+Result<std::unique_ptr<Generation>> submit(Service& service, const RequestPtr& request, Permit permit);
+
 // Weighs the request for admission first, which may still refuse it.
 net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer, Permit permit);
 

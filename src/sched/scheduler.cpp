@@ -148,6 +148,7 @@ void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoin
   event.request = sequence.id();
   event.text = sample.text;
   event.tokens = 1;
+  event.token = sample.token;
   event.since_last = first ? Duration::zero() : now - sequence.last_token_at();
   event.service_class = sequence.request().service_class;
   events_.push_back(std::move(event));
