@@ -129,7 +129,7 @@ SessionCall FrameConversation::call_of(const FrameHead& head, std::string body) 
   return call;
 }
 
-net::Awaitable<void> FrameConversation::generate(Busy busy, FrameHead head, std::string body,
+net::Awaitable<void> FrameConversation::generate([[maybe_unused]] Busy busy, FrameHead head, std::string body,
                                                  std::unique_ptr<AnswerWriter> writer) {
   Open open(*this, head.id);
   std::optional<SessionUse> use;
@@ -217,7 +217,8 @@ bool FrameConversation::say_events(const FrameHead& head, AnswerWriter& writer, 
   return false;
 }
 
-net::Awaitable<void> FrameConversation::run_command(Busy busy, FrameHead head, std::string body, SlowCommand command) {
+net::Awaitable<void> FrameConversation::run_command([[maybe_unused]] Busy busy, FrameHead head, std::string body,
+                                                    SlowCommand command) {
   const Open open(*this, head.id);
   SessionCall call = call_of(head, std::move(body));
   const Result<std::string> result = co_await command(service_, std::move(call));
@@ -248,7 +249,19 @@ net::Awaitable<void> FrameConversation::line(std::string text) {
   std::string body;
   JsonWriter json(body);
   json.begin_object();
-  json.field("prompt", text);
+  // A question, where the model knows how to take one.
+  head.chat = !service_.model.chat_template->source().empty();
+  if (head.chat) {
+    json.key("messages");
+    json.begin_array();
+    json.begin_object();
+    json.field("role", "user");
+    json.field("content", text);
+    json.end_object();
+    json.end_array();
+  } else {
+    json.field("prompt", text);
+  }
   json.end_object();
   auto writer = make_line_writer();
   Busy busy(connection_);
