@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""What a token costs as a frame on the local socket, and as an SSE event on TCP and on a Unix socket: CPU time of the
+server, bytes, and the time from a question to its first token. The model is simulated, so that nothing but delivery
+costs; rounds alternate, and medians are printed.
+
+    bench/frames.py [ROUNDS]          CHASQUI=build/bin/chasqui
+"""
+import json
+import os
+import re
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+CHASQUI = os.environ.get("CHASQUI", "build/bin/chasqui")
+STREAMS, TOKENS, QUESTIONS = 32, 1000, 200
+
+
+def connect(address):
+    if isinstance(address, str):
+        connection = socket.socket(socket.AF_UNIX)
+    else:
+        connection = socket.socket()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.connect(address)
+    return connection
+
+
+def request_of(tokens):
+    return {"prompt": "a b c", "max_tokens": tokens, "ignore_eos": True, "stream": True, "temperature": 0}
+
+
+class Frames:
+    def __init__(self, address):
+        self.address = address
+
+    def ask(self, connection, tokens, id=1):
+        body = json.dumps({"id": id, **request_of(tokens)}).encode()
+        connection.sendall(struct.pack("<I", len(body)) + body)
+
+    def open_streams(self):
+        connection = connect(self.address)
+        for id in range(STREAMS):
+            self.ask(connection, TOKENS, id)
+        return [connection]
+
+    ends = STREAMS  # on the one connection
+    token = b'"event":"token"'
+    end = b'"event":"eos"'
+
+
+class Events:
+    def __init__(self, address):
+        self.address = address
+
+    def ask(self, connection, tokens, id=1):
+        body = json.dumps(request_of(tokens)).encode()
+        connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+    def open_streams(self):
+        connections = [connect(self.address) for _ in range(STREAMS)]
+        for connection in connections:
+            self.ask(connection, TOKENS)
+        return connections
+
+    ends = 1
+    token = b'"text":"'
+    end = b"\r\n0\r\n\r\n"
+
+
+def read_until(connection, end, count):
+    """Bytes until `end` has come `count` times, and how many they are."""
+    size, tail = 0, b""
+    while count > 0:
+        piece = connection.recv(1 << 20)
+        if not piece:
+            sys.exit("the server has closed the connection")
+        size += len(piece)
+        tail += piece
+        count -= tail.count(end)
+        tail = tail[-(len(end) - 1):]
+    return size
+
+
+def cpu_seconds(pid):
+    """Of the loop's thread, to the nanosecond: it delivers, the worker only simulates."""
+    with open(f"/proc/{pid}/task/{pid}/schedstat") as file:
+        return int(file.read().split()[0]) / 1e9
+
+
+def measure(door, pid):
+    connections = door.open_streams()
+    before = cpu_seconds(pid)
+    size = sum(read_until(connection, door.end, door.ends) for connection in connections)
+    cost = (cpu_seconds(pid) - before) / (STREAMS * TOKENS)
+    for connection in connections:
+        connection.close()
+    waits = []
+    with connect(door.address) as connection:
+        for _ in range(QUESTIONS):
+            start = time.perf_counter()
+            door.ask(connection, 1)
+            received = b""
+            while door.token not in received:
+                received += connection.recv(65536)
+            waits.append(time.perf_counter() - start)
+            while door.end not in received:
+                received += connection.recv(65536)
+    return {"CPU µs/token": cost * 1e6, "bytes/token": size / (STREAMS * TOKENS),
+            "first token µs": statistics.median(waits) * 1e6}
+
+
+def main():
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    with tempfile.TemporaryDirectory() as folder:
+        frames, http = folder + "/frames.sock", folder + "/http.sock"
+        server = subprocess.Popen(
+            [CHASQUI, "serve", "--engine", "sim", "-np", str(STREAMS), "-c", str(STREAMS * 2 * TOKENS), "--port", "0",
+             "--unix-socket", http, "--socket", frames, "--tenant-requests", "0", "--log-level", "error"],
+            stdout=subprocess.PIPE, text=True)
+        try:
+            port = None
+            for line in server.stdout:
+                port = port or re.search(r"http://127.0.0.1:(\d+)", line)
+                if line.startswith("serving "):
+                    break
+            doors = {"frames": Frames(frames), "SSE, Unix socket": Events(http),
+                     "SSE, TCP": Events(("127.0.0.1", int(port[1])))}
+            results = {name: [] for name in doors}
+            print(f"load average {os.getloadavg()[0]:.1f}; {STREAMS} streams of {TOKENS} tokens, "
+                  f"{QUESTIONS} questions, {rounds} rounds", file=sys.stderr)
+            for _ in range(rounds):
+                for name, door in doors.items():
+                    results[name].append(measure(door, server.pid))
+        finally:
+            server.terminate()
+            server.wait()
+    columns = list(results["frames"][0])
+    print("| | " + " | ".join(columns) + " |\n|---|" + "---:|" * len(columns))
+    for name, rows in results.items():
+        print(f"| {name} | " + " | ".join(f"{statistics.median(row[c] for row in rows):.1f}" for c in columns) + " |")
+
+
+main()
