@@ -91,22 +91,24 @@ RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape)
 
 Result<std::string> open_doors(net::HttpServer& server, net::FrameServer& frames, const ServeConfig& config) {
   std::string url;
+  std::string said;  // when all are open, and not when one of them fails
   if (!config.host.empty()) {
     auto bound = server.listen(net::ListenAddress::tcp(config.host, config.port));
     if (!bound) return bound.error();
     url = "http://" + bound->text;
-    std::printf("listening on %s\n", url.c_str());
+    said += "listening on " + url + '\n';
   }
   if (!config.unix_socket.empty()) {
     auto bound = server.listen(net::ListenAddress::unix_socket(config.unix_socket, config.socket_mode));
     if (!bound) return bound.error();
-    std::printf("listening on %s\n", bound->text.c_str());
+    said += "listening on " + bound->text + '\n';
   }
   if (!config.socket.empty()) {
     auto bound = frames.listen(net::ListenAddress::unix_socket(config.socket, config.socket_mode));
     if (!bound) return bound.error();
-    std::printf("listening on %s for frames\n", bound->text.c_str());
+    said += "listening on " + bound->text + " for frames\n";
   }
+  std::fputs(said.c_str(), stdout);
   return url;
 }
 

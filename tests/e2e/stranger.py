@@ -69,8 +69,11 @@ def main():
 
     # Four at once, told apart by their ids.
     ids = ["a", "b", 3, 4]
+    together = b""
     for id in ids:
-        write(connection, {"id": id, "messages": question, "temperature": 0, "max_tokens": 12, "ignore_eos": True})
+        body = json.dumps({"id": id, "messages": question, "temperature": 0, "max_tokens": 99, "ignore_eos": True})
+        together += struct.pack("<I", len(body)) + body.encode("ascii")
+    connection.sendall(together)
     events, order = until_end(connection, ids)
     seen["same"] = len({text_of(events[id]) for id in ids}) == 1
     seen["changes"] = sum(order[i] != order[i - 1] for i in range(1, len(order)))
