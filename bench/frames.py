@@ -8,6 +8,7 @@ costs; rounds alternate, and medians are printed.
 import json
 import os
 import re
+import selectors
 import socket
 import statistics
 import struct
@@ -17,7 +18,7 @@ import tempfile
 import time
 
 CHASQUI = os.environ.get("CHASQUI", "build/bin/chasqui")
-STREAMS, TOKENS, QUESTIONS = 32, 1000, 200
+STREAMS, TOKENS, QUESTIONS = 32, 500, 300
 
 
 def connect(address):
@@ -72,17 +73,26 @@ class Events:
     end = b"\r\n0\r\n\r\n"
 
 
-def read_until(connection, end, count):
-    """Bytes until `end` has come `count` times, and how many they are."""
-    size, tail = 0, b""
-    while count > 0:
-        piece = connection.recv(1 << 20)
-        if not piece:
-            sys.exit("the server has closed the connection")
-        size += len(piece)
-        tail += piece
-        count -= tail.count(end)
-        tail = tail[-(len(end) - 1):]
+def read_all(connections, end, count):
+    """Reads until `end` has come `count` times on each connection, and says how many bytes that were."""
+    size = 0
+    ready = selectors.DefaultSelector()
+    left = {connection: [count, b""] for connection in connections}
+    for connection in connections:
+        ready.register(connection, selectors.EVENT_READ)
+    while left:
+        for key, _ in ready.select():
+            piece = key.fileobj.recv(1 << 20)
+            if not piece:
+                sys.exit("the server has closed the connection")
+            size += len(piece)
+            state = left[key.fileobj]
+            seen = state[1] + piece
+            state[0] -= seen.count(end)
+            state[1] = seen[-(len(end) - 1):]
+            if state[0] <= 0:
+                ready.unregister(key.fileobj)
+                del left[key.fileobj]
     return size
 
 
@@ -95,7 +105,7 @@ def cpu_seconds(pid):
 def measure(door, pid):
     connections = door.open_streams()
     before = cpu_seconds(pid)
-    size = sum(read_until(connection, door.end, door.ends) for connection in connections)
+    size = read_all(connections, door.end, door.ends)
     cost = (cpu_seconds(pid) - before) / (STREAMS * TOKENS)
     for connection in connections:
         connection.close()
