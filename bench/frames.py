@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a token costs as a frame on the local socket, and as an SSE event on TCP and on a Unix socket: CPU time of the
-server, bytes, and the time from a question to its first token. The model is simulated, so that nothing but delivery
-costs; rounds alternate, and medians are printed.
+server's loop, bytes, and the time from a question to its first token and to an answer that needs no model. The model is
+simulated, so that nothing but delivery costs; rounds alternate, and medians are printed.
 
     bench/frames.py [ROUNDS]          CHASQUI=build/bin/chasqui
 """
@@ -43,13 +43,17 @@ class Frames:
         body = json.dumps({"id": id, **request_of(tokens)}).encode()
         connection.sendall(struct.pack("<I", len(body)) + body)
 
-    def open_streams(self):
+    def open_streams(self, streams):
+        """Connections, and how many streams end on each."""
         connection = connect(self.address)
-        for id in range(STREAMS):
+        for id in range(streams):
             self.ask(connection, TOKENS, id)
-        return [connection]
+        return [connection], streams
 
-    ends = STREAMS  # on the one connection
+    def ask_health(self, connection):
+        body = b'{"id":1,"event":"health"}'
+        connection.sendall(struct.pack("<I", len(body)) + body)
+
     token = b'"event":"token"'
     end = b'"event":"eos"'
 
@@ -62,13 +66,15 @@ class Events:
         body = json.dumps(request_of(tokens)).encode()
         connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
-    def open_streams(self):
-        connections = [connect(self.address) for _ in range(STREAMS)]
+    def open_streams(self, streams):
+        connections = [connect(self.address) for _ in range(streams)]
         for connection in connections:
             self.ask(connection, TOKENS)
-        return connections
+        return connections, 1
 
-    ends = 1
+    def ask_health(self, connection):
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+
     token = b'"text":"'
     end = b"\r\n0\r\n\r\n"
 
@@ -102,26 +108,41 @@ def cpu_seconds(pid):
         return int(file.read().split()[0]) / 1e9
 
 
-def measure(door, pid):
-    connections = door.open_streams()
+def stream_cost(door, pid, streams):
+    """CPU time and bytes of one token."""
     before = cpu_seconds(pid)
-    size = read_all(connections, door.end, door.ends)
-    cost = (cpu_seconds(pid) - before) / (STREAMS * TOKENS)
+    connections, ends = door.open_streams(streams)
+    size = read_all(connections, door.end, ends)
+    cost = cpu_seconds(pid) - before
     for connection in connections:
         connection.close()
+    return cost / (streams * TOKENS), size / (streams * TOKENS)
+
+
+def median_wait(connection, ask, first, last):
+    """From the question to the bytes `first`; the next question comes after the bytes `last`."""
     waits = []
+    for _ in range(QUESTIONS):
+        start = time.perf_counter()
+        ask(connection)
+        received = b""
+        while first not in received:
+            received += connection.recv(65536)
+        waits.append(time.perf_counter() - start)
+        while last not in received:
+            received += connection.recv(65536)
+    return statistics.median(waits)
+
+
+def measure(door, pid):
+    alone, _ = stream_cost(door, pid, 1)
+    together, size = stream_cost(door, pid, STREAMS)
     with connect(door.address) as connection:
-        for _ in range(QUESTIONS):
-            start = time.perf_counter()
-            door.ask(connection, 1)
-            received = b""
-            while door.token not in received:
-                received += connection.recv(65536)
-            waits.append(time.perf_counter() - start)
-            while door.end not in received:
-                received += connection.recv(65536)
-    return {"CPU µs/token": cost * 1e6, "bytes/token": size / (STREAMS * TOKENS),
-            "first token µs": statistics.median(waits) * 1e6}
+        first = median_wait(connection, lambda to: door.ask(to, 1), door.token, door.end)
+    with connect(door.address) as connection:
+        health = median_wait(connection, door.ask_health, b'"ok"', b'"ok"')
+    return {"CPU µs/token, 1 stream": alone * 1e6, f"… {STREAMS} streams": together * 1e6, "bytes/token": size,
+            "first token µs": first * 1e6, "health µs": health * 1e6}
 
 
 def main():

@@ -278,7 +278,7 @@ describe('many requests on one connection', () => {
   it('interleaves 50 streams', async (t) => {
     const server = await startWithSocket(t, [...sim, '-np', '64', '-c', '65536']);
     const client = await server.client(t);
-    const tokens = 40;
+    const tokens = 300;
     const order = [];
     const answers = Array.from({ length: 50 }, (_, i) =>
       client.generate({ id: i, prompt: `stream ${i}`, ignore_eos: true, max_tokens: tokens, seed: i }));
