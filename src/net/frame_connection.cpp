@@ -121,8 +121,8 @@ Awaitable<void> FrameConnection::take_in(std::string bytes) {
 }
 
 Awaitable<bool> FrameConnection::wait_for_bytes() {
-  set_deadlines();
   for (;;) {
+    set_deadlines();
     const auto outcome = co_await socket_.async_wait(StreamSocket::wait_read, kAwait);
     const SystemError error = std::get<0>(outcome);
     shared_->loop.turn_begins();
