@@ -81,7 +81,7 @@ def background():
 
 def overload():
     """Three times what 64 slots can do, from clients that come again when they are told to."""
-    shape = (SMALL, 64, 64 * 256, "--queue-wait", "4")  # below the target of 5 s
+    shape = (SMALL, 64, 64 * 256)
     closed = paired.measure("chasqui", shape, ["--load", "clients=64,requests=600,prompt-words=24,max-tokens=32"])
     rate = 3 * closed["total"]["requests_per_s"]
     with paired.Server("chasqui", *shape) as server:

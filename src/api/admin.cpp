@@ -44,7 +44,12 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.field("prefix_cache_bytes", service.config.cache_bytes);
   json.field("queue_requests", admission.queue_requests);
   json.field("queue_tokens", admission.queue_tokens);
-  json.field("queue_wait_seconds", to_seconds(admission.queue_wait));
+  json.key("queue_wait_seconds");
+  json.begin_object();
+  for (std::size_t c = 0; c < kServiceClasses; ++c) {
+    json.field(name(static_cast<ServiceClass>(c)), to_seconds(admission.queue_wait[c]));
+  }
+  json.end_object();
   json.field("tenant_requests", service.config.tenant_requests);
   json.field("promises", admission.promises_max);
   const SessionLimits& sessions = service.sessions.limits();

@@ -75,6 +75,28 @@ CLI::Option* add_seconds(CLI::App& app, const std::string& name, Duration& value
       ->type_name("SECONDS");
 }
 
+// One number of seconds for all classes, or one for each.
+CLI::Option* add_waits(CLI::App& app, ServeConfig& config) {
+  return app
+      .add_option_function<std::vector<double>>(
+          "--queue-wait",
+          [&config](const std::vector<double>& waits) {
+            if (waits.size() != 1 && waits.size() != kServiceClasses) {
+              throw CLI::ValidationError("--queue-wait", "takes one number of seconds, or one for each of 3 classes");
+            }
+            config.queue_wait.resize(kServiceClasses);
+            for (std::size_t c = 0; c < kServiceClasses; ++c) {
+              const std::chrono::duration<double> wait(waits.size() == 1 ? waits[0] : waits[c]);
+              config.queue_wait[c] = std::chrono::duration_cast<Duration>(wait);
+            }
+          },
+          "longest predicted wait for a first token, for all classes or for each; 0: no limit")
+      ->delimiter(',')
+      ->expected(1, static_cast<int>(kServiceClasses))
+      ->check(CLI::Range(0.0, 86400.0))
+      ->type_name("SECONDS[,S,S]");
+}
+
 void add_model_options(CLI::App& app, ServeConfig& config) {
   const std::string group = "Model";
   app.add_option("-m,--model", config.model_path, "GGUF file to serve; without it the built-in demo model")
@@ -229,10 +251,7 @@ void add_limit_options(CLI::App& app, ServeConfig& config) {
       ->type_name("N")
       ->capture_default_str()
       ->group(group);
-  add_seconds(app, "--queue-wait", config.queue_wait, "longest predicted wait for a first token; 0: no limit")
-      ->envname("CHASQUI_QUEUE_WAIT")
-      ->default_str("30")
-      ->group(group);
+  add_waits(app, config)->envname("CHASQUI_QUEUE_WAIT")->default_str("as --ttft-target")->group(group);
   app.add_option("--tenant-requests", config.tenant_requests,
                  "requests in flight of one tenant; 0: no limit; without keys there is none unless set")
       ->envname("CHASQUI_TENANT_REQUESTS")

@@ -54,7 +54,7 @@ struct ServeConfig {
   Policy policy = Policy::chasqui;
   std::size_t queue_requests = 512;
   std::int64_t queue_tokens = 0;               // 0: a multiple of the KV cells
-  Duration queue_wait = seconds(30);           // zero: no limit
+  std::vector<Duration> queue_wait;            // of each class; none: its TTFT target; zero: no limit
   std::optional<std::size_t> tenant_requests;  // 0: no limit; none: 64 for each tenant that has a key
   Duration request_timeout{};                  // zero: none
   Duration write_timeout = seconds(30);

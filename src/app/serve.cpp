@@ -134,7 +134,9 @@ AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& sh
   out.slots = shape.slots;
   out.queue_requests = config.queue_requests;
   out.queue_tokens = config.queue_tokens > 0 ? config.queue_tokens : kQueueTokensPerCell * shape.cells;
-  out.queue_wait = config.queue_wait;
+  for (std::size_t c = 0; c < kServiceClasses; ++c) {
+    out.queue_wait[c] = config.queue_wait.empty() ? config.targets.of[c].first_token : config.queue_wait[c];
+  }
   return out;
 }
 

@@ -173,7 +173,13 @@ void add_server_options(CLI::App& app, SimulateConfig& config) {
   DoorConfig& door = config.run.door;
   add_number<std::size_t>(app, "--queue-requests", door.queue_requests, 0, 1'000'000, "that may wait for a slot");
   add_number<std::int64_t>(app, "--queue-tokens", door.queue_tokens, 0, 1LL << 40, "of prompts that may wait; 0: any");
-  add_seconds(app, "--queue-wait", door.queue_wait, "predicted wait over which requests are refused (30); 0: never");
+  const auto all_classes = [&door](double s) {
+    door.queue_wait.fill(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s)));
+  };
+  app.add_option_function<double>("--queue-wait", all_classes,
+                                  "predicted wait over which requests are refused (1, 5, 30 by class); 0: never")
+      ->check(CLI::Range(0.0, 1e9))
+      ->type_name("SECONDS");
   add_number<std::size_t>(app, "--tenant-requests", door.tenant_requests, 0, 1'000'000,
                           "of one tenant at once; 0: any");
   add_text(app, "--policy", "POLICY", "chasqui or fcfs",

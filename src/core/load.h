@@ -15,6 +15,7 @@ struct Load {
   std::array<std::int32_t, kServiceClasses> waiting{};  // … that wait for one, by class
   std::int64_t waiting_tokens = 0;                      // prompt tokens of all that wait
   Duration slot_time{};  // how long a sequence holds its slot, a moving average; 0: not known yet
+  Duration row_time{};   // for a prompt token, beside everything else; 0: not known yet
   std::array<Duration, kServiceClasses>
       wait{};  // predicted time to the first token of one more short request, by class
 };

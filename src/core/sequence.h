@@ -45,6 +45,8 @@ class Sequence {
   TimePoint last_rows_at() const { return last_rows_at_; }
   TimePoint started_at() const { return started_; }
   bool started() const { return started_ != kNever; }
+  // Tokens of the prompt that it did not compute, since it started with them.
+  TokenCount cached() const { return cached_; }
   std::int32_t preemptions() const { return preemptions_; }
   Usage usage(TimePoint now) const;
 

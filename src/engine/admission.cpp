@@ -28,7 +28,8 @@ constexpr Duration kSlotTimeUnknown = seconds(1);
 constexpr Duration kRetryAfterDrain = seconds(5);
 // The share of those that return is averaged over the promises that are open now and this many more.
 constexpr double kShareOver = 32;
-// Limits of what waits are stretched for those who were promised a place when there was less.
+// Who was promised a place is let in where there is somewhat more than when it was promised. For tokens the limit is
+// stretched by this; for waits it is a promise, so those who come fresh keep within this part of it.
 constexpr double kKeptStretch = 1.5;
 
 Duration times(Duration one, double n) {
@@ -140,31 +141,36 @@ Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenC
   advance(now);
   forget_recent(load);
   const std::int64_t waiting = waiting_of(load);
-  const bool starts_at_once =
-      load.running + waiting + static_cast<std::int64_t>(recent_.size()) < static_cast<std::int64_t>(config_.slots);
-  if (!starts_at_once) {
-    const double stretch = permit.kept_ ? kKeptStretch : 1;
-    std::int64_t tokens = load.waiting_tokens;
-    double before = permit.kept_ ? 0 : static_cast<double>(places_held());
-    for (const Recent& recent : recent_) {
-      tokens += recent.tokens;
-      before += recent.service_class <= service_class ? 1 : 0;
-    }
-    const double position = 1 + share_that_returns_ * static_cast<double>(promises_.open());
-    const auto tokens_max = static_cast<double>(config_.queue_tokens) * stretch;
-    const auto tokens_then = static_cast<double>(tokens + prompt_tokens);
-    if (config_.queue_tokens > 0 && tokens > 0 && tokens_then > tokens_max) {
-      const double part = std::min(1.0, (tokens_then - tokens_max) / static_cast<double>(tokens));
-      const Duration start = times(gap(load), part * static_cast<double>(waiting));
-      const Duration wait = promise(permit.applicant_.fingerprint, start, position, load, now);
-      return refuse(Refusal::queue_tokens, wait);
-    }
-    const Duration wait = load.wait[static_cast<std::size_t>(service_class)] + times(gap(load), before);
-    const Duration wait_max = times(config_.queue_wait, stretch);
-    if (config_.queue_wait > Duration::zero() && wait > wait_max) {
-      const Duration turn = promise(permit.applicant_.fingerprint, wait - wait_max, position, load, now);
-      return refuse(Refusal::queue_wait, turn);
-    }
+  const std::int64_t here = load.running + waiting + static_cast<std::int64_t>(recent_.size());
+  const bool has_slot = here < static_cast<std::int64_t>(config_.slots);
+  const double stretch = permit.kept_ ? kKeptStretch : 1;
+  std::int64_t tokens = 0;
+  std::int64_t tokens_before = 0;
+  double before = permit.kept_ ? 0 : static_cast<double>(places_held());
+  for (const Recent& recent : recent_) {
+    tokens += recent.tokens;
+    if (recent.service_class > service_class) continue;
+    tokens_before += recent.tokens;
+    before += 1;
+  }
+  const double position = 1 + share_that_returns_ * static_cast<double>(promises_.open());
+  tokens += load.waiting_tokens;
+  const auto tokens_max = static_cast<double>(config_.queue_tokens) * stretch;
+  const auto tokens_then = static_cast<double>(tokens + prompt_tokens);
+  if (!has_slot && config_.queue_tokens > 0 && tokens > 0 && tokens_then > tokens_max) {
+    const double part = std::min(1.0, (tokens_then - tokens_max) / static_cast<double>(tokens));
+    const Duration start = times(gap(load), part * static_cast<double>(waiting));
+    const Duration wait = promise(permit.applicant_.fingerprint, start, position, load, now);
+    return refuse(Refusal::queue_tokens, wait);
+  }
+  // Who has a slot at once waits too, while the prompts of others are read.
+  const Duration after = has_slot ? times(load.row_time, static_cast<double>(tokens_before)) : times(gap(load), before);
+  const Duration wait = load.wait[static_cast<std::size_t>(service_class)] + after;
+  const Duration limit = config_.queue_wait[static_cast<std::size_t>(service_class)];
+  const Duration wait_max = times(limit, stretch / kKeptStretch);
+  if (here > 0 && limit > Duration::zero() && wait > wait_max) {
+    const Duration turn = promise(permit.applicant_.fingerprint, wait - wait_max, position, load, now);
+    return refuse(Refusal::queue_wait, turn);
   }
   permit.weighed_ = true;
   ++weighed_;

@@ -9,6 +9,7 @@
 // Pure: time and load are arguments. Loop thread only. Outlives its permits.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -28,7 +29,8 @@ struct AdmissionConfig {
   std::int32_t slots = 1;
   std::size_t queue_requests = 512;       // requests that may wait, those that are still being read included
   std::int64_t queue_tokens = 1'000'000;  // prompt tokens that may wait
-  Duration queue_wait = seconds(30);      // predicted wait for a first token; zero: no limit
+  // Longest predicted wait for a first token, of each class; zero: no limit.
+  std::array<Duration, kServiceClasses> queue_wait = {seconds(1), seconds(5), seconds(30)};
   std::size_t promises_max = 16'384;
 };
 

@@ -26,6 +26,7 @@ class AdmissionTest : public ::testing::Test {
     AdmissionConfig config;
     config.slots = 2;
     config.queue_requests = 2;
+    config.queue_wait.fill(seconds(45));  // for those who come fresh: 30 s
     return config;
   }
 
@@ -185,6 +186,24 @@ TEST_F(AdmissionTest, ALongWaitIsRefusedByClass) {
   EXPECT_EQ(admission_.promises(), 1u);
   permits_.push_back(std::move(permit));
   EXPECT_TRUE(admission_.weigh(permits_[0], ServiceClass::standard, 10, load_, now_));
+}
+
+TEST_F(AdmissionTest, EachClassHasItsOwnLongestWait) {
+  AdmissionConfig strict = config();
+  strict.queue_wait = {seconds(1), seconds(5), Duration::zero()};
+  Admission admission(strict);
+  load_.running = 2;
+  load_.wait.fill(seconds(3));
+  const auto weigh = [&](ServiceClass service_class) {
+    auto permit = std::move(*admission.enter({0, 0, 0}, load_, now_));
+    return admission.weigh(permit, service_class, 10, load_, now_).has_value();
+  };
+  EXPECT_FALSE(weigh(ServiceClass::interactive));
+  EXPECT_TRUE(weigh(ServiceClass::standard));
+  load_.wait.fill(seconds(4));
+  EXPECT_FALSE(weigh(ServiceClass::standard)) << "two thirds; the rest is for those who were promised a place";
+  load_.wait.fill(seconds(1000));
+  EXPECT_TRUE(weigh(ServiceClass::background)) << "zero: no limit";
 }
 
 TEST_F(AdmissionTest, WhatTheLoadDoesNotShowYetCountsToo) {

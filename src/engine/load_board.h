@@ -15,6 +15,7 @@ class LoadBoard {
     slots_.store(load.slots, std::memory_order_relaxed);
     running_.store(load.running, std::memory_order_relaxed);
     waiting_tokens_.store(load.waiting_tokens, std::memory_order_relaxed);
+    row_time_.store(load.row_time.count(), std::memory_order_relaxed);
     slot_time_.store(load.slot_time.count(), std::memory_order_relaxed);
     for (std::size_t c = 0; c < kServiceClasses; ++c) {
       waiting_[c].store(load.waiting[c], std::memory_order_relaxed);
@@ -27,6 +28,7 @@ class LoadBoard {
     load.slots = slots_.load(std::memory_order_relaxed);
     load.running = running_.load(std::memory_order_relaxed);
     load.waiting_tokens = waiting_tokens_.load(std::memory_order_relaxed);
+    load.row_time = Duration(row_time_.load(std::memory_order_relaxed));
     load.slot_time = Duration(slot_time_.load(std::memory_order_relaxed));
     for (std::size_t c = 0; c < kServiceClasses; ++c) {
       load.waiting[c] = waiting_[c].load(std::memory_order_relaxed);
@@ -40,6 +42,7 @@ class LoadBoard {
   std::atomic<std::int32_t> running_{0};
   std::atomic<std::int64_t> waiting_tokens_{0};
   std::atomic<Duration::rep> slot_time_{0};
+  std::atomic<Duration::rep> row_time_{0};
   std::array<std::atomic<std::int32_t>, kServiceClasses> waiting_{};
   std::array<std::atomic<Duration::rep>, kServiceClasses> wait_{};
 };

@@ -11,8 +11,8 @@ namespace {
 
 // How often those who wait are told where they stand.
 constexpr Duration kAnnounceEvery = seconds(1);
-// Weight of the newest sequence in the moving average of slot times.
-constexpr double kNewestSlotTime = 0.1;
+// Of a long prompt this much is read before that of somebody who comes later; then the shorter one has its turn.
+constexpr TokenCount kReadBefore = 128;
 
 }  // namespace
 
@@ -26,6 +26,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
 
 void Scheduler::add(RequestPtr request) {
   counters_.join(request->tenant);
+  forecast_.arrived(*request, wait_of(request->service_class));
   waiting_.push(std::make_unique<Sequence>(std::move(request)));
 }
 
@@ -46,6 +47,7 @@ void Scheduler::cancel_all(TimePoint now) {
 
 void Scheduler::next_batch(TimePoint now, Batch& batch) {
   batch.clear();
+  planned_ = now;
   expire(now);
   if (idle()) return;
   if (reuse_.has_saves()) {
@@ -84,7 +86,10 @@ void Scheduler::announce(const Urgency& urgency, TimePoint now) {
   if (waiting_.empty() || now - announced_ < kAnnounceEvery) return;
   announced_ = now;
   line_.clear();
-  for (const auto& sequence : waiting_.all()) line_.push_back(sequence.get());
+  for (const auto& sequence : waiting_.all()) {
+    line_.push_back(sequence.get());
+    forecast_.waited(sequence->id(), now - sequence->request().arrival, sequence->length(), false, now);
+  }
   std::sort(line_.begin(), line_.end(),
             [&](const Sequence* a, const Sequence* b) { return urgency.slot_before(*a, *b); });
   for (std::size_t i = 0; i < line_.size(); ++i) {
@@ -93,7 +98,7 @@ void Scheduler::announce(const Urgency& urgency, TimePoint now) {
     event.kind = Event::Kind::queued;
     event.service_class = line_[i]->request().service_class;
     event.position = static_cast<std::int32_t>(i);
-    event.wait = wait_behind(event.position);
+    event.wait = wait_behind(event.position) + forecast_.excess(event.service_class, now);
     events_.push_back(std::move(event));
   }
 }
@@ -108,6 +113,7 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   }
   if (batch.rows.empty()) return;
   if (result.status == DecodeStatus::ok) {
+    note_reading(batch, result.finished - planned_);
     if (plan_.one_run()) step_time_.observe(batch.kind, plan_.size(), result.compute);
     commit_parts(batch, result);
   } else if (result.status != DecodeStatus::aborted) {
@@ -121,6 +127,19 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   }
   retire_finished(Keep::what_is_worth_it);
   reuse_.step_computed(running_);
+}
+
+void Scheduler::note_reading(const Batch& batch, Duration took) {
+  TokenCount rows = 0;
+  bool any = false;
+  auto part = batch.parts.begin();  // in the order of slots, as running_
+  for (const auto& sequence : running_) {
+    if (!sequence->prefilling()) continue;
+    any = true;
+    while (part != batch.parts.end() && part->slot < sequence->slot()) ++part;
+    if (part != batch.parts.end() && part->slot == sequence->slot()) rows += part->rows;
+  }
+  if (any) forecast_.read(rows, took, step_time_.prompt_row_seconds());
 }
 
 void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
@@ -152,7 +171,11 @@ void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoin
   event.since_last = first ? Duration::zero() : now - sequence.last_token_at();
   event.service_class = sequence.request().service_class;
   events_.push_back(std::move(event));
-  if (first) reuse_.prompt_computed(sequence);
+  if (first) {
+    reuse_.prompt_computed(sequence);
+    const TokenCount rows = sequence.length() - sequence.cached();
+    forecast_.waited(sequence.id(), now - sequence.request().arrival, rows, true, now);
+  }
   sequence.add_token(sample.token, now);
   counters_.charge_token(sequence.request().tenant);
   if (sample.end_of_generation || sample.stopped) {
@@ -173,10 +196,8 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, TimePoint now, c
   event.error = error;
   if (sequence.request().keep_tokens) event.generated = sequence.generated_tokens();
   events_.push_back(std::move(event));
-  if (sequence.started()) {
-    const double held = to_seconds(now - sequence.started_at());
-    slot_seconds_ += slot_seconds_ > 0 ? kNewestSlotTime * (held - slot_seconds_) : held;
-  }
+  if (sequence.started()) forecast_.slot_held(now - sequence.started_at());
+  forecast_.left(sequence.id());
   counters_.leave(sequence.request().tenant);
   reuse_.forget(sequence.id());
   sequence.finish();
@@ -208,10 +229,33 @@ void Scheduler::take_events(std::vector<Event>& events) {
   events_.clear();
 }
 
+// How long a sequence holds its slot. While the first ones of a kind of load still run, their age says it is at least
+// that: without it, a server that starts under load would let in whoever comes until the first has ended.
+double Scheduler::slot_seconds() const {
+  double age = 0;
+  for (const auto& sequence : running_) age += to_seconds(planned_ - sequence->started_at());
+  return std::max(forecast_.slot_seconds(), running_.empty() ? 0 : age / static_cast<double>(running_.size()));
+}
+
 // Slots come free one by one, each after the time that a sequence holds its slot.
 Duration Scheduler::wait_behind(std::int32_t others) const {
-  const std::chrono::duration<double> wait(slot_seconds_ * (others + 1) / ledger_.slots_total());
+  const std::chrono::duration<double> wait(slot_seconds() * (others + 1) / ledger_.slots_total());
   return std::chrono::duration_cast<Duration>(wait);
+}
+
+Duration Scheduler::wait_of(ServiceClass service_class) const {
+  std::int32_t ahead = 0;
+  for (std::size_t c = 0; c <= static_cast<std::size_t>(service_class); ++c) {
+    ahead += waiting_.of_class(static_cast<ServiceClass>(c));
+  }
+  TokenCount rows = 0;
+  for (const auto& sequence : running_) {
+    const bool before = sequence->prefilling() && sequence->request().service_class <= service_class;
+    rows += before ? std::min(sequence->left(), kReadBefore) : 0;
+  }
+  const std::chrono::duration<double> reading(rows * forecast_.row_seconds());
+  const bool slot_free = ahead == 0 && ledger_.has_free_slot();
+  return std::max(std::chrono::duration_cast<Duration>(reading), slot_free ? Duration::zero() : wait_behind(ahead));
 }
 
 Load Scheduler::load() const {
@@ -219,12 +263,12 @@ Load Scheduler::load() const {
   load.slots = ledger_.slots_total();
   load.running = static_cast<std::int32_t>(running_.size());
   load.waiting_tokens = waiting_.tokens();
-  load.slot_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(slot_seconds_));
-  std::int32_t ahead = 0;
+  load.row_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(forecast_.row_seconds()));
+  load.slot_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(slot_seconds()));
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
-    load.waiting[c] = waiting_.of_class(static_cast<ServiceClass>(c));
-    ahead += load.waiting[c];
-    if (ahead > 0 || !ledger_.has_free_slot()) load.wait[c] = wait_behind(ahead);
+    const auto service_class = static_cast<ServiceClass>(c);
+    load.waiting[c] = waiting_.of_class(service_class);
+    load.wait[c] = idle() ? Duration::zero() : wait_of(service_class) + forecast_.excess(service_class, planned_);
   }
   return load;
 }

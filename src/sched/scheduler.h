@@ -23,6 +23,7 @@
 #include "sched/targets.h"
 #include "sched/tenant_counters.h"
 #include "sched/urgency.h"
+#include "sched/wait_forecast.h"
 #include "sched/wait_queue.h"
 
 namespace chasqui {
@@ -88,13 +89,16 @@ class Scheduler {
   void move(std::size_t place, SlotId to, Batch& batch);
   void insert_running(std::unique_ptr<Sequence> sequence);
   void announce(const Urgency& urgency, TimePoint now);
+  void note_reading(const Batch& batch, Duration took);
   void commit_parts(const Batch& batch, const BatchResult& result);
   void commit_sample(Sequence& sequence, const Sample& sample, TimePoint now);
   void finish(Sequence& sequence, FinishReason reason, TimePoint now, const Error& error = {});
   void retire_finished(Keep keep);
   Sequence* find_running(RequestId id);
   std::size_t place_of(RequestId id) const;  // running_.size() when it does not run
+  double slot_seconds() const;
   Duration wait_behind(std::int32_t others) const;
+  Duration wait_of(ServiceClass service_class) const;
 
   const SchedulerConfig config_;
   KvLedger ledger_;
@@ -103,11 +107,12 @@ class Scheduler {
   StepPlan plan_;
   TenantCounters counters_;
   WaitQueue waiting_;
+  WaitForecast forecast_;
   RunningSequences running_;     // ascending slots
   std::vector<SlotId> to_trim_;  // released slots whose positions the model still holds
   std::vector<Event> events_;
   std::vector<const Sequence*> line_;  // scratch of announce()
-  double slot_seconds_ = 0;            // how long a sequence holds its slot, moving average; 0: not known
+  TimePoint planned_{};                // the time of the last step
   std::array<TimePoint, kServiceClasses> last_start_{};
   TimePoint announced_{};
   std::uint64_t preemptions_ = 0;

@@ -21,6 +21,7 @@ struct Life {
   PlannedRequest plan;
   std::uint32_t client = 0;  // whose it is, when their number is fixed
   TimePoint first_try{};
+  TimePoint let_in{};  // the try that was accepted
   std::int32_t tries = 0;
   bool accepted = false;  // the scheduler has it
 

@@ -57,7 +57,7 @@ struct Latency {
   Percentiles Group::*values;
 };
 constexpr Latency kLatencies[] = {
-    {"ttft", &Group::ttft}, {"itl", &Group::itl}, {"tpot", &Group::tpot}, {"e2e", &Group::e2e}};
+    {"ttft", &Group::ttft}, {"kept", &Group::kept}, {"itl", &Group::itl}, {"tpot", &Group::tpot}, {"e2e", &Group::e2e}};
 constexpr std::pair<const char*, double> kShares[] = {{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}};
 
 // One number of a run; the text and the JSON have the same ones.

@@ -98,6 +98,7 @@ void Simulation::submit(Life& life) {
   for (const Token token : life.request->prompt) life.history = extend_history(life.history, token);
   life.known = plan.prompt;
   life.accepted = true;
+  life.let_in = now_;
   ++accepted_;
   watch_.waits(life);
   scheduler_.add(life.request);

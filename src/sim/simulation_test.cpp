@@ -162,6 +162,28 @@ TEST(Simulation, EveryWayToEndHappens) {
   EXPECT_GT(simulation.statistics().shared_tokens(), 0u);
 }
 
+// Three times what the slots can do, from nothing: who is let in gets a first token in time, and they are many.
+TEST(Simulation, WhoIsLetInIsServedInTimeUnderOverload) {
+  SimulationConfig config;
+  config.scheduler.kv = {16, 16 * 256, 256, false};
+  config.scheduler.rows_max = 256;
+  config.cost.decode = {2000, 300, 0.3};
+  config.cost.prefill = {2000, 250, 0.1};
+  config.cost.noise = 0.2;
+  WorkloadConfig drawn;
+  drawn.requests = 3000;
+  drawn.rate = 120;
+  drawn.prompt = *Distribution::parse("20-40", "");
+  drawn.output = *Distribution::parse("16-48", "");
+  DrawnWorkload workload(drawn);
+  Simulation simulation(config, workload);
+  ASSERT_TRUE(simulation.run());
+  const Statistics& statistics = simulation.statistics();
+  EXPECT_GT(statistics.all().refusals, 1000u) << "too little load for this test";
+  EXPECT_LE(statistics.all().kept.at(0.99), 5000.0);
+  EXPECT_GE(to_seconds(statistics.steps().busy) / to_seconds(statistics.virtual_time), 0.95);
+}
+
 // One request alone takes what its steps take.
 TEST(Simulation, OneRequestTakesItsSteps) {
   SimulationConfig config;

@@ -67,6 +67,7 @@ void Statistics::told(Life& life, const Event& event, TimePoint now) {
     const Duration ttft = now - life.first_try;
     each_group(life, [&](Group& group) {
       group.ttft.add(ttft);
+      group.kept.add(now - life.let_in);
       group.prompt_tokens += static_cast<std::uint64_t>(life.plan.prompt);
     });
   } else {

@@ -41,6 +41,7 @@ struct Group {
   std::uint64_t tokens = 0;         // generated
   std::uint64_t good_tokens = 0;
   Percentiles ttft;  // from the client's first try
+  Percentiles kept;  // … from the try that was let in: what admission promised
   Percentiles itl;
   Percentiles tpot;
   Percentiles e2e;  // of answers that are complete
