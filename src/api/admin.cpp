@@ -52,6 +52,7 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.end_object();
   json.field("tenant_requests", service.config.tenant_requests);
   json.field("promises", admission.promises_max);
+  json.field("disk_cache_bytes", service.config.disk_cache_bytes);
   const SessionLimits& sessions = service.sessions.limits();
   json.field("sessions", sessions.sessions);
   json.field("tenant_sessions", service.config.tenant_sessions);
@@ -62,46 +63,7 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.end_object();
 }
 
-std::string models_body(const Service& service) {
-  const ModelInfo& info = service.model.info;
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object();
-  json.field("object", "list");
-  json.key("data");
-  json.begin_array();
-  json.begin_object();
-  json.field("id", service.config.model_name);
-  json.field("object", "model");
-  json.field("created", service.clock.unix_seconds());
-  json.field("owned_by", "chasqui");
-  json.key("meta");
-  json.begin_object();
-  json.field("vocab_type", info.vocabulary_type);
-  json.field("n_vocab", info.vocabulary);
-  json.field("n_ctx", service.engine.shape().cells_per_slot);
-  json.field("n_ctx_train", info.context_trained);
-  json.field("n_embd", info.embedding_length);
-  json.field("n_params", info.parameters);
-  json.field("size", info.size_bytes);
-  json.field("ftype", info.format);
-  json.end_object();
-  json.end_object();
-  json.end_array();
-  json.end_object();
-  return out;
-}
-
-bool worker_moves(const Service& service) { return service.engine.alive(service.clock.now()); }
-
-}  // namespace
-
-Result<std::string> health_answer(const Service& service) {
-  if (worker_moves(service)) return std::string(R"({"status":"ok"})");
-  return Error{ErrorCode::unavailable, "the worker has not finished a step for a long time", ""};
-}
-
-std::string props_answer(const Service& service) {
+std::string props_body(const Service& service) {
   const ModelInfo& info = service.model.info;
   const ModelShape& shape = service.engine.shape();
   std::string out;
@@ -141,14 +103,48 @@ std::string props_answer(const Service& service) {
   return out;
 }
 
+std::string models_body(const Service& service) {
+  const ModelInfo& info = service.model.info;
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("object", "list");
+  json.key("data");
+  json.begin_array();
+  json.begin_object();
+  json.field("id", service.config.model_name);
+  json.field("object", "model");
+  json.field("created", service.clock.unix_seconds());
+  json.field("owned_by", "chasqui");
+  json.key("meta");
+  json.begin_object();
+  json.field("vocab_type", info.vocabulary_type);
+  json.field("n_vocab", info.vocabulary);
+  json.field("n_ctx", service.engine.shape().cells_per_slot);
+  json.field("n_ctx_train", info.context_trained);
+  json.field("n_embd", info.embedding_length);
+  json.field("n_params", info.parameters);
+  json.field("size", info.size_bytes);
+  json.field("ftype", info.format);
+  json.end_object();
+  json.end_object();
+  json.end_array();
+  json.end_object();
+  return out;
+}
+
+bool worker_moves(const Service& service) { return service.engine.alive(service.clock.now()); }
+
+}  // namespace
+
 net::Awaitable<void> handle_health(Service& service, net::HttpExchange& exchange) {
-  Result<std::string> health = health_answer(service);
-  if (health) {
-    co_await respond_json(exchange, std::move(*health));
+  if (!worker_moves(service)) {
+    Error error{ErrorCode::unavailable, "the worker has not finished a step for a long time", ""};
+    co_await respond_error(exchange, std::move(error));
     co_return;
   }
-  Error error = health.error();
-  co_await respond_error(exchange, std::move(error));
+  std::string body = R"({"status":"ok"})";
+  co_await respond_json(exchange, std::move(body));
 }
 
 net::Awaitable<void> handle_ready(Service& service, net::HttpExchange& exchange) {
@@ -176,8 +172,15 @@ net::Awaitable<void> handle_models(Service& service, net::HttpExchange& exchange
 }
 
 net::Awaitable<void> handle_props(Service& service, net::HttpExchange& exchange) {
-  std::string body = props_answer(service);
+  std::string body = props_body(service);
   co_await respond_json(exchange, std::move(body));
 }
+
+Result<std::string> health_answer(const Service& service) {
+  if (service.engine.alive(service.clock.now())) return std::string(R"({"status":"ok"})");
+  return Error{ErrorCode::unavailable, "the model has not finished a step for a long time", ""};
+}
+
+std::string props_answer(const Service& service) { return props_body(service); }
 
 }  // namespace chasqui

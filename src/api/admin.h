@@ -9,10 +9,6 @@
 
 namespace chasqui {
 
-// The JSON that says so, for every door.
-Result<std::string> health_answer(const Service& service);
-std::string props_answer(const Service& service);
-
 // 200 while the loop (which answers this) and the worker move; 503 when a step hangs.
 net::Awaitable<void> handle_health(Service& service, net::HttpExchange& exchange);
 // 200 when new work is welcome; 503 while draining or hanging. For load balancers.
@@ -20,5 +16,9 @@ net::Awaitable<void> handle_ready(Service& service, net::HttpExchange& exchange)
 net::Awaitable<void> handle_metrics(Service& service, net::HttpExchange& exchange);
 net::Awaitable<void> handle_models(Service& service, net::HttpExchange& exchange);
 net::Awaitable<void> handle_props(Service& service, net::HttpExchange& exchange);
+
+// What GET /health and GET /props say, for doors that are not HTTP's.
+Result<std::string> health_answer(const Service& service);
+std::string props_answer(const Service& service);
 
 }  // namespace chasqui

@@ -30,8 +30,30 @@ void write_queued(const Event& event, std::string& out) {
   net::append_sse_comment(out, {text.data(), static_cast<std::size_t>(size)});
 }
 
+}  // namespace
+
+Result<std::unique_ptr<Generation>> submit(Service& service, const RequestPtr& request, Permit permit) {
+  const auto tokens = static_cast<TokenCount>(request->prompt.size());
+  auto weighed =
+      service.admission.weigh(permit, request->service_class, tokens, service.engine.load(), service.clock.now());
+  if (!weighed) return weighed.error();
+  return Generation::start(service.streams, request, std::move(permit));
+}
+
+// The finished event is the last of all.
+net::Awaitable<void> settle_end(const Answer& answer, std::vector<Event>& events) {
+  if (!answer.before_end || events.empty() || events.back().kind != Event::Kind::finished) co_return;
+  net::Awaitable<Result<void>> waiting = answer.before_end();
+  const Result<void> settled = co_await std::move(waiting);
+  if (settled) co_return;
+  events.back().reason = FinishReason::error;
+  events.back().error = settled.error();
+}
+
+namespace {
+
 net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange, Generation& generation,
-                                   AnswerWriter& writer) {
+                                   const Answer& answer) {
   net::HttpHeaders headers = net::sse_headers();
   bool open = co_await exchange.start_stream(200, std::move(headers));
   std::vector<Event> events;
@@ -44,7 +66,8 @@ net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange
     out.clear();
     if (woken) {
       generation.take(events);
-      finished = write_events(writer, events, out);
+      co_await settle_end(answer, events);
+      finished = write_events(*answer.writer, events, out);
     } else {
       net::append_sse_comment(out, "ping");
     }
@@ -53,13 +76,14 @@ net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange
   if (finished) co_await exchange.finish_stream(out);
 }
 
-net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& generation, AnswerWriter& writer) {
+net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& generation, const Answer& answer) {
   std::vector<Event> events;
   std::string text;
   for (;;) {
     co_await generation.wait_until(kNever);
     if (exchange.client_gone()) co_return;
     generation.take(events);
+    co_await settle_end(answer, events);
     for (Event& event : events) {
       text += event.text;
       if (event.kind != Event::Kind::finished) continue;
@@ -67,7 +91,7 @@ net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& gen
         Error error = *failure;
         co_await respond_error(exchange, std::move(error));
       } else {
-        std::string body = writer.whole(text, event);
+        std::string body = answer.writer->whole(text, event);
         co_await respond_json(exchange, std::move(body));
       }
       co_return;
@@ -76,14 +100,6 @@ net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& gen
 }
 
 }  // namespace
-
-Result<std::unique_ptr<Generation>> submit(Service& service, const RequestPtr& request, Permit permit) {
-  const auto tokens = static_cast<TokenCount>(request->prompt.size());
-  auto weighed =
-      service.admission.weigh(permit, request->service_class, tokens, service.engine.load(), service.clock.now());
-  if (!weighed) return weighed.error();
-  return Generation::start(service.streams, request, std::move(permit));
-}
 
 bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out) {
   bool finished = false;
@@ -114,9 +130,9 @@ net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchang
   Generation& generation = **started;
   exchange.on_client_gone([&generation] { generation.interrupt(); });
   if (answer.stream) {
-    co_await stream_answer(service, exchange, generation, *answer.writer);
+    co_await stream_answer(service, exchange, generation, answer);
   } else {
-    co_await collect_answer(exchange, generation, *answer.writer);
+    co_await collect_answer(exchange, generation, answer);
   }
   exchange.on_client_gone({});
 }
