@@ -47,6 +47,18 @@ std::string read_id(Fields& fields) {
   return {};
 }
 
+// A frame has one answer.
+void refuse_several(Fields& fields) {
+  for (const std::string_view name : {"n", "best_of"}) {
+    if (fields.integer(name).value_or(1) != 1) fields.refuse(name, "1: several answers are several requests");
+  }
+  const json::value* prompt = fields.any("prompt");
+  const json::array* tokens = prompt != nullptr ? prompt->if_array() : nullptr;
+  if (tokens != nullptr && !tokens->empty() && !tokens->front().is_number()) {
+    fields.refuse("prompt", "a string or an array of token ids");
+  }
+}
+
 void read_metadata(Fields& fields, FrameHead& head) {
   const json::object* metadata = fields.object("metadata");
   if (metadata == nullptr) return;
@@ -157,6 +169,7 @@ FrameHead read_frame_head(std::string_view body) {
   if (head.event.empty() && head.chat && fields.any("prompt") != nullptr) {
     fields.refuse("prompt", "left out beside messages");
   }
+  refuse_several(fields);
   read_metadata(fields, head);
   read_list_fields(fields, head);
   if (!fields.ok()) head.error = fields.error();

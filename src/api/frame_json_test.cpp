@@ -55,6 +55,16 @@ TEST(FrameHead, names_the_id_of_a_frame_whose_other_fields_are_wrong) {
   EXPECT_EQ(head.error->field, "stream");
 }
 
+TEST(FrameHead, asks_for_one_answer) {
+  for (const std::string_view body :
+       {R"({"id":1,"n":2})", R"({"id":1,"best_of":2})", R"({"id":1,"prompt":["a","b"]})"}) {
+    const FrameHead head = read_frame_head(body);
+    ASSERT_TRUE(head.error) << body;
+    EXPECT_EQ(head.error->code, ErrorCode::invalid_request);
+  }
+  EXPECT_FALSE(read_frame_head(R"({"id":1,"n":1,"prompt":[1,2]})").error);
+}
+
 TEST(FrameHead, has_no_id_where_none_can_be_read) {
   for (const std::string_view body : {"", "[]", "{\"id\":", "{\"id\":null}", "{\"id\":[]}", "{\"id\":1.5}", "{}"}) {
     const FrameHead head = read_frame_head(body);

@@ -82,6 +82,8 @@ describe('frames on the local socket', async () => {
       [{ id: 1, prompt: 'x', messages: user('x') }, 1, 'prompt'],
       [{ id: 1, prompt: 'x', max_tokens: 'many' }, 1, 'max_tokens'],
       [{ id: 1, prompt: 'x', temperature: -1 }, 1, 'temperature'],
+      [{ id: 1, prompt: 'x', n: 2 }, 1, 'n'],
+      [{ id: 1, prompt: ['x', 'y'] }, 1, 'prompt'],
       [{ id: 1, prompt: 'x', class: 'vip' }, 1, 'class'],
       [{ id: 1, prompt: 'x', stream: 'yes' }, 1, 'stream'],
       [{ id: 1, prompt: 'x', metadata: 'm' }, 1, 'metadata'],
