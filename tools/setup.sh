@@ -6,7 +6,7 @@ set -euo pipefail
 # Never libboost-dev: on Debian 12 it is Boost 1.74, whose headers are in the way of 1.81's.
 readonly build_packages=(
   make g++ cmake ninja-build ccache pkg-config git ca-certificates curl python3-minimal
-  libboost1.81-dev libboost-json1.81-dev node-llhttp libcli11-dev libssl-dev libgtest-dev libbenchmark-dev
+  libboost1.81-dev libboost-json1.81-dev node-llhttp libcli11-dev libssl-dev libxxhash-dev libgtest-dev libbenchmark-dev
 )
 readonly check_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 jq)
 
@@ -43,7 +43,7 @@ explain_elsewhere() {
   say "this is not Debian 12, so nothing is installed for you. The build needs:"
   cat >&2 <<'LIST'
   a C++20 compiler (g++ 12 or clang 14, or newer), CMake 3.25, Ninja, git, Python 3, Node.js 20 with npm
-  Boost 1.81 or newer (headers and Boost.JSON), CLI11 2, OpenSSL 3 (libcrypto), GoogleTest
+  Boost 1.81 or newer (headers and Boost.JSON), CLI11 2, OpenSSL 3 (libcrypto), xxHash 0.8, GoogleTest
   llhttp 8 in C source (Debian's node-llhttp: /usr/share/llhttp and /usr/share/include/llhttp)
   optional: ccache; clang-format 14, clang-tidy 14 and jq for `make fmt` and `make lint`
 LIST

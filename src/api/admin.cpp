@@ -76,6 +76,7 @@ std::string props_body(const Service& service) {
   json.field("n_ctx", shape.cells_per_slot);
   json.end_object();
   json.field("total_slots", shape.slots);
+  json.field("workers", service.engine.workers());
   json.field("model_alias", service.config.model_name);
   json.field("model_path", info.path);
   json.field("model_ftype", info.format);
@@ -133,13 +134,22 @@ std::string models_body(const Service& service) {
   return out;
 }
 
-bool worker_moves(const Service& service) { return service.engine.alive(service.clock.now()); }
+// Empty while all workers move.
+std::string who_is_stuck(const Service& service) {
+  const auto stuck = service.engine.stuck_worker(service.clock.now());
+  if (!stuck) return {};
+  const std::size_t workers = service.engine.workers();
+  const std::string which =
+      workers > 1 ? "worker " + std::to_string(*stuck) + " of " + std::to_string(workers) : "the worker";
+  return which + " has not finished a step for a long time";
+}
 
 }  // namespace
 
 net::Awaitable<void> handle_health(Service& service, net::HttpExchange& exchange) {
-  if (!worker_moves(service)) {
-    Error error{ErrorCode::unavailable, "the worker has not finished a step for a long time", ""};
+  std::string stuck = who_is_stuck(service);
+  if (!stuck.empty()) {
+    Error error{ErrorCode::unavailable, std::move(stuck), ""};
     co_await respond_error(exchange, std::move(error));
     co_return;
   }
@@ -153,7 +163,7 @@ net::Awaitable<void> handle_ready(Service& service, net::HttpExchange& exchange)
     co_await respond_error(exchange, std::move(error));
     co_return;
   }
-  if (!worker_moves(service)) {
+  if (!service.engine.alive(service.clock.now())) {
     co_await handle_health(service, exchange);
     co_return;
   }

@@ -9,7 +9,7 @@
 
 namespace chasqui {
 
-// 200 while the loop (which answers this) and the worker move; 503 when a step hangs.
+// 200 while the loop (which answers this) and all workers move; 503 when a step of one hangs.
 net::Awaitable<void> handle_health(Service& service, net::HttpExchange& exchange);
 // 200 when new work is welcome; 503 while draining or hanging. For load balancers.
 net::Awaitable<void> handle_ready(Service& service, net::HttpExchange& exchange);

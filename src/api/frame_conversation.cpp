@@ -15,6 +15,27 @@ namespace {
 constexpr std::size_t kReadAtOnce = 8 * 1024;
 constexpr Duration kPoolFullPause = milliseconds(10);
 
+// One of the two; neither for other events.
+struct SessionEvent {
+  using Slow = net::Awaitable<Result<std::string>> (*)(Service&, SessionCall);
+
+  SessionCommand command = nullptr;
+  Slow slow = nullptr;  // reads input in the pool
+
+  bool known() const { return command != nullptr || slow != nullptr; }
+};
+
+SessionEvent find_session_command(std::string_view event) {
+  if (event == "session.create") return {nullptr, &create_session};
+  if (event == "session.append") return {nullptr, &append_to_session};
+  if (event == "session.list") return {&list_sessions};
+  if (event == "session.show") return {&show_session};
+  if (event == "session.cancel") return {&cancel_session};
+  if (event == "session.fork") return {&fork_session};
+  if (event == "session.end") return {&end_session};
+  return {};
+}
+
 }  // namespace
 
 // A request or command that has not been answered to its end. In the coroutine that answers it.
@@ -70,10 +91,8 @@ void FrameConversation::dispatch(FrameHead head, std::string body) {
   if (head.error) return say_error(head.id, *head.error);
   if (head.event == "cancel") return cancel(head.id);
   const bool generates = head.event.empty() || head.event == "generate" || head.event == "session.generate";
-  SlowCommand command = nullptr;
-  if (head.event == "session.create") command = &create_session;
-  if (head.event == "session.append") command = &append_to_session;
-  if (!generates && command == nullptr) return say_result(head.id, answer_at_once(head));
+  const bool commands = find_session_command(head.event).known();
+  if (!generates && !commands) return say_result(head.id, answer_at_once(head));
 
   if (open_.contains(head.id)) {
     return say_error(head.id, {ErrorCode::conflict, "a request with this id has not been answered yet", "id"});
@@ -88,7 +107,7 @@ void FrameConversation::dispatch(FrameHead head, std::string body) {
     auto writer = make_frame_writer(head);
     loop.spawn(generate(std::move(busy), std::move(head), std::move(body), std::move(writer)), "frame request");
   } else {
-    loop.spawn(run_command(std::move(busy), std::move(head), std::move(body), command), "frame command");
+    loop.spawn(run_command(std::move(busy), std::move(head), std::move(body)), "frame command");
   }
 }
 
@@ -104,13 +123,6 @@ Result<std::string> FrameConversation::answer_at_once(const FrameHead& head) {
   if (head.event == "health") return health_answer(service_);
   if (head.event == "metrics") return metrics_json(service_.metrics.render());
   if (head.event == "props") return props_answer(service_);
-  const std::pair<std::string_view, SessionCommand> commands[] = {
-      {"session.list", &list_sessions}, {"session.show", &show_session}, {"session.cancel", &cancel_session},
-      {"session.fork", &fork_session},  {"session.end", &end_session},
-  };
-  for (const auto& [event, command] : commands) {
-    if (head.event == event) return command(service_, call_of(head, {}));
-  }
   return invalid_field("event",
                        "event must be left out or one of generate, cancel, health, metrics, props, session.create, "
                        "session.append, session.generate, session.cancel, session.fork, session.show, session.list, "
@@ -185,6 +197,8 @@ net::Awaitable<void> FrameConversation::deliver(Open& open, const FrameHead& hea
     co_await generation.wait_until(kNever);
     if (connection_.gone()) break;
     generation.take(events);
+    co_await settle_end(answer, events);
+    if (connection_.gone()) break;
     finished = say_events(head, *answer.writer, events, text);
     connection_.send();
   }
@@ -217,11 +231,16 @@ bool FrameConversation::say_events(const FrameHead& head, AnswerWriter& writer, 
   return false;
 }
 
-net::Awaitable<void> FrameConversation::run_command([[maybe_unused]] Busy busy, FrameHead head, std::string body,
-                                                    SlowCommand command) {
+net::Awaitable<void> FrameConversation::run_command([[maybe_unused]] Busy busy, FrameHead head, std::string body) {
   const Open open(*this, head.id);
+  const SessionEvent event = find_session_command(head.event);
   SessionCall call = call_of(head, std::move(body));
-  const Result<std::string> result = co_await command(service_, std::move(call));
+  Result<std::string> result = std::string();
+  if (event.slow != nullptr) {
+    result = co_await event.slow(service_, std::move(call));
+  } else {
+    result = co_await run_session_command(service_, std::move(call), event.command);
+  }
   say_result(head.id, result);
 }
 

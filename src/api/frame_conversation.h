@@ -31,7 +31,6 @@ class FrameConversation final : public net::FrameHandler {
  private:
   using Busy = net::FrameConnection::Busy;
   struct Open;
-  using SlowCommand = net::Awaitable<Result<std::string>> (*)(Service&, SessionCall);
 
   net::Awaitable<FrameHead> read_head_in_pool(std::string& body);
   void dispatch(FrameHead head, std::string body);
@@ -45,7 +44,7 @@ class FrameConversation final : public net::FrameHandler {
   net::Awaitable<void> deliver(Open& open, const FrameHead& head, Answer answer, Permit permit);
   // True when the last event of the request was among them.
   bool say_events(const FrameHead& head, AnswerWriter& writer, const std::vector<Event>& events, std::string& text);
-  net::Awaitable<void> run_command(Busy busy, FrameHead head, std::string body, SlowCommand command);
+  net::Awaitable<void> run_command(Busy busy, FrameHead head, std::string body);
 
   void say_result(const std::string& id, const Result<std::string>& result);
   void say_error(std::string_view id, const Error& error);

@@ -3,8 +3,6 @@
 // socket's mode. Made by the app, outlives the frame server; loop thread only.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <memory>
 
 #include "api/service.h"
@@ -17,12 +15,9 @@ class FrameDoor {
   explicit FrameDoor(Service& service) : service_(service) {}
 
   std::unique_ptr<net::FrameHandler> open(net::FrameConnection& connection);
-  // Users are numbered from the top, the tenants of keys from the bottom. Without a user it is whoever has no key.
-  Caller caller_of(const net::HttpPeer& peer);
 
  private:
   Service& service_;
-  std::map<std::uint32_t, std::uint32_t> tenants_;  // by user id
 };
 
 }  // namespace chasqui

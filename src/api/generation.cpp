@@ -62,7 +62,7 @@ void Generation::receive(Event event) {
   unread_ += event.text.size() + kEventOverhead;
   if (unread_ > hub_.unread_max_ && !finished_) {
     slow_ = true;
-    hub_.engine_.metrics().slow_clients.add();
+    hub_.engine_.door_metrics().slow_clients.add();
     hub_.engine_.cancel(id_);
     log_info("a client does not read: its request is cancelled", {{"request", id_.value}});
     return;

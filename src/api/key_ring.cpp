@@ -1,6 +1,32 @@
 #include "api/key_ring.h"
 
+#include <algorithm>
+
 namespace chasqui {
+namespace {
+
+// The same in every process, and never 0 or 1, which have a meaning of their own (core/types.h).
+std::uint64_t lasting_name(std::string_view tenant) {
+  const net::Sha256 hash = net::sha256({"chasqui tenant ", tenant});
+  std::uint64_t name = 0;
+  for (std::size_t i = 0; i < sizeof name; ++i) name = name << 8 | hash[i];
+  return name > 1 ? name : name + 2;
+}
+
+// The upper half of the lasting names of users; the lower one is the user's id. That a key's name has it too is as
+// likely as guessing 32 bits.
+constexpr std::uint64_t kUsers = 0x75736572;
+constexpr std::uint32_t kLastUser = 0xefffffff;
+
+}  // namespace
+
+Tenant tenant_of_user(std::uint32_t uid) {
+  const std::uint32_t user = std::min(uid, kLastUser);
+  Tenant tenant;
+  tenant.id = ~user;
+  tenant.lasting = kUsers << 32 | user;
+  return tenant;
+}
 
 void KeyRing::replace(const std::vector<KeyLine>& lines) {
   std::map<std::string, std::uint32_t> ids;
@@ -13,7 +39,7 @@ void KeyRing::replace(const std::vector<KeyLine>& lines) {
       tenant->second = known != ids_.end() ? known->second : ++last_id_;
     }
     Key key{line.hash, {}};
-    key.caller.tenant = {tenant->second, line.weight.value_or(1)};
+    key.caller.tenant = {tenant->second, line.weight.value_or(1), lasting_name(line.tenant)};
     key.caller.in_flight = line.in_flight;
     if (line.service_class) key.caller.service_class = key.caller.most_urgent = *line.service_class;
     keys.push_back(key);
@@ -39,6 +65,15 @@ std::optional<Caller> KeyRing::find(const net::HttpRequest& request) const {
     return find(header->substr(kBearer.size()));
   }
   return find(request.header("X-Api-Key").value_or(std::string_view()));
+}
+
+std::optional<std::uint32_t> KeyRing::tenant_of(std::uint64_t lasting) const {
+  if (lasting >> 32 == kUsers) return tenant_of_user(static_cast<std::uint32_t>(lasting)).id;
+  if (open()) return lasting == 0 ? std::optional<std::uint32_t>(0) : std::nullopt;
+  for (const Key& key : keys_) {
+    if (key.caller.tenant.lasting == lasting) return key.caller.tenant.id;
+  }
+  return std::nullopt;
 }
 
 }  // namespace chasqui

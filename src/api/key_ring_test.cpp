@@ -30,6 +30,18 @@ TEST(KeyRing, WithoutKeysEverybodyIsTheTenantWithoutAName) {
   EXPECT_EQ(caller->most_urgent, ServiceClass::interactive);
 }
 
+TEST(KeyRing, GivesTenantsNamesThatOutliveTheProcess) {
+  const KeyRing ring = ring_of("one name=alice\ntwo name=bob\nthree\n");
+  const KeyRing later = ring_of("three\nfour name=alice\n");
+  const std::uint64_t alice = ring.find("one")->tenant.lasting;
+  EXPECT_EQ(later.find("four")->tenant.lasting, alice) << "the name counts, not the key, nor the order";
+  EXPECT_NE(later.find("four")->tenant.id, ring.find("one")->tenant.id) << "or this test would prove nothing";
+  EXPECT_EQ(later.find("three")->tenant.lasting, ring.find("three")->tenant.lasting);
+  EXPECT_NE(ring.find("two")->tenant.lasting, alice);
+  EXPECT_GT(alice, 1u);
+  EXPECT_EQ(KeyRing().find("anything")->tenant.lasting, 0u) << "nobody in particular";
+}
+
 TEST(KeyRing, KnowsWhoseAKeyIs) {
   const KeyRing ring = ring_of("one name=alice weight=2 in_flight=5\ntwo name=alice class=background\nthree\n");
   const auto one = ring.find("one");
@@ -96,6 +108,19 @@ TEST(Fingerprint, ReadsBothEndsOfALongBody) {
   EXPECT_NE(before, end);
   EXPECT_NE(end, maker.of(1, "/", body));
   EXPECT_NE(maker.of(1, "/", std::string(100'000, 'x')), maker.of(1, "/", std::string(100'001, 'x')));
+}
+
+TEST(KeyRing, users_of_this_machine_are_tenants_of_their_own_also_after_a_restart) {
+  const Tenant root = tenant_of_user(0);
+  const Tenant ada = tenant_of_user(1000);
+  EXPECT_NE(root.id, ada.id);
+  EXPECT_NE(root.id, 0u);
+  EXPECT_NE(root.lasting, 0u);
+  EXPECT_NE(root.lasting, ada.lasting);
+  EXPECT_GT(tenant_of_user(0xffffffff).id, 1u << 20) << "no key's";
+  const KeyRing keys;
+  EXPECT_EQ(keys.tenant_of(root.lasting), root.id);
+  EXPECT_EQ(keys.tenant_of(ada.lasting), ada.id);
 }
 
 }  // namespace

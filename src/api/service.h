@@ -7,6 +7,7 @@
 #include "api/fingerprint.h"
 #include "api/generation.h"
 #include "api/key_ring.h"
+#include "api/session_keeper.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "core/request.h"
@@ -29,6 +30,7 @@ struct ServiceConfig {
   std::size_t anonymous_sessions = 0;   // … of everybody together when there are no keys
   bool cache_prompt = true;             // where a request does not say
   std::size_t cache_bytes = 0;          // of snapshots; shown in /props
+  std::uint64_t disk_cache_bytes = 0;   // of files for what was computed; 0: there are none
   Duration ping_every = seconds(5);     // silence after which a stream gets a comment
   std::size_t unread_max = 256 * 1024;  // bytes that may wait for a client that does not read
   net::HttpLimits http;                 // shown in /props
@@ -50,6 +52,7 @@ struct Service {
   const FingerprintMaker& fingerprints;
   StreamHub& streams;
   SessionTable& sessions;
+  SessionKeeper* keeper = nullptr;  // null: sessions end with the process
 };
 
 }  // namespace chasqui

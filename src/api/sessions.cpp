@@ -11,7 +11,8 @@ namespace {
 
 SessionOwner owner_of(const Service& service, const Caller& caller) {
   const bool anonymous = caller.tenant.id == 0;
-  return {caller.tenant.id, anonymous ? service.config.anonymous_sessions : service.config.tenant_sessions};
+  const std::size_t most = anonymous ? service.config.anonymous_sessions : service.config.tenant_sessions;
+  return {caller.tenant.id, most, caller.tenant.lasting};
 }
 
 // What has expired is gone for whoever comes after that, however long ago it was last looked for.
@@ -34,6 +35,14 @@ net::Awaitable<void> respond(net::HttpExchange& exchange, Result<std::string> an
   }
 }
 
+// Before anybody is told of what has just happened.
+net::Awaitable<Result<void>> kept(Service& service) {
+  if (service.keeper == nullptr) co_return Result<void>();
+  net::Awaitable<Result<void>> waiting = service.keeper->kept();
+  Result<void> done = co_await std::move(waiting);
+  co_return done;
+}
+
 Result<std::string> shown(const Service& service, const Result<const Session*>& session) {
   if (!session) return session.error();
   return session_body(service, **session);
@@ -46,6 +55,7 @@ Result<Answer> answer_of(Service& service, SessionAsk ask, SessionUse& use) {
   draft.prompt = use.session().tokens;
   draft.prompt.insert(draft.prompt.end(), ask.before_answer.tokens.begin(), ask.before_answer.tokens.end());
   draft.keep_tokens = true;
+  draft.pin = use.session().pin;
   auto request = make_request(service.engine.next_id(), std::move(draft), service.limits, service.clock.now());
   if (!request) return request.error();
   const bool chat = ask.before_answer.chat != nullptr;
@@ -56,6 +66,7 @@ Result<Answer> answer_of(Service& service, SessionAsk ask, SessionUse& use) {
   answer.on_submitted = [&use, id = (*request)->id, before = std::move(ask.before_answer)]() mutable {
     use.begin(id, std::move(before));
   };
+  if (service.keeper != nullptr) answer.before_end = [&service] { return service.keeper->kept(); };
   answer.request = std::move(*request);
   return answer;
 }
@@ -100,7 +111,14 @@ net::Awaitable<Result<std::string>> create_session(Service& service, SessionCall
   Result<NewSession> made = co_await service.offload.run(std::move(work));
   if (!made) co_return made.error();
   if (call.client_gone()) co_return client_gone();  // nobody would ever know its id
-  co_return shown(service, service.sessions.create(owner, made->settings, std::move(made->begin), service.clock.now()));
+  const auto session = service.sessions.create(owner, made->settings, std::move(made->begin), service.clock.now());
+  if (!session) co_return session.error();
+  const SessionId id = (*session)->id;
+  Result<std::string> answer = shown(service, session);
+  Result<void> safe = co_await kept(service);
+  if (safe) co_return answer;
+  (void)service.sessions.end(owner.tenant, id);  // nobody will ever know its id
+  co_return safe.error();
 }
 
 net::Awaitable<Result<std::string>> append_to_session(Service& service, SessionCall call) {
@@ -111,7 +129,11 @@ net::Awaitable<Result<std::string>> append_to_session(Service& service, SessionC
   };
   Result<SessionDelta> delta = co_await service.offload.run(std::move(work));
   if (!delta) co_return delta.error();
-  co_return shown(service, use->append(std::move(*delta), service.clock.now()));
+  Result<std::string> answer = shown(service, use->append(std::move(*delta), service.clock.now()));
+  if (!answer) co_return answer;
+  Result<void> safe = co_await kept(service);
+  if (!safe) co_return safe.error();
+  co_return answer;
 }
 
 net::Awaitable<Result<Answer>> prepare_in_session(Service& service, SessionCall call, std::optional<SessionUse>& use,
@@ -174,6 +196,16 @@ Result<std::string> end_session(Service& service, const SessionCall& call) {
   return session_deleted_body(call.id);
 }
 
+net::Awaitable<Result<std::string>> run_session_command(Service& service, SessionCall call, SessionCommand command) {
+  const std::uint64_t changes = service.keeper != nullptr ? service.keeper->changes() : 0;
+  Result<std::string> answer = command(service, call);
+  if (answer && service.keeper != nullptr && service.keeper->changes() != changes) {
+    Result<void> safe = co_await kept(service);
+    if (!safe) answer = safe.error();
+  }
+  co_return answer;
+}
+
 net::Awaitable<void> handle_create_session(Service& service, net::HttpExchange& exchange) {
   Result<SessionCall> call = read_call(service, exchange, false);
   Result<std::string> answer = std::string();
@@ -218,10 +250,10 @@ net::Awaitable<void> handle_session_generate(Service& service, net::HttpExchange
 
 net::Awaitable<void> handle_session_command(Service& service, net::HttpExchange& exchange, SessionCommand command) {
   const bool names_session = command != &list_sessions;
-  const Result<SessionCall> call = read_call(service, exchange, names_session);
+  Result<SessionCall> call = read_call(service, exchange, names_session);
   Result<std::string> answer = std::string();
   if (call) {
-    answer = command(service, *call);
+    answer = co_await run_session_command(service, std::move(*call), command);
   } else {
     answer = call.error();
   }

@@ -33,6 +33,8 @@ net::Awaitable<Result<Answer>> prepare_in_session(Service& service, SessionCall 
 
 // Commands that need nothing from the pool.
 using SessionCommand = Result<std::string> (*)(Service&, const SessionCall&);
+// Runs one; what it changed is safe, where sessions are kept in a folder, before anybody is told.
+net::Awaitable<Result<std::string>> run_session_command(Service& service, SessionCall call, SessionCommand command);
 Result<std::string> list_sessions(Service& service, const SessionCall& call);
 Result<std::string> show_session(Service& service, const SessionCall& call);
 Result<std::string> cancel_session(Service& service, const SessionCall& call);

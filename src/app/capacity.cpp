@@ -16,7 +16,7 @@ constexpr std::uint64_t kOneThreadBytes = 16ull << 20;
 
 }  // namespace
 
-ModelConfig with_capacity(ModelConfig config, const ModelInfo& info) {
+ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::int32_t workers) {
   const TokenCount trained = info.context_trained > 0 ? info.context_trained : kCellsPerSlotDefault;
   const TokenCount per_slot = std::min(trained, kCellsPerSlotDefault);
   if (config.slots == 0) {
@@ -27,11 +27,31 @@ ModelConfig with_capacity(ModelConfig config, const ModelInfo& info) {
            slot_bytes * static_cast<unsigned>(config.slots) > kKvBytesDefault) {
       config.slots /= 2;
     }
+    config.slots = std::max(workers, config.slots / workers * workers);
   }
   if (config.cells == 0) config.cells = config.slots * per_slot;
   if (config.threads == 0 && info.size_bytes < kOneThreadBytes) config.threads = 1;
   config.rows_max = std::max(config.rows_max, config.slots);
   return config;
+}
+
+Result<ModelConfig> part_of_worker(ModelConfig whole, std::int32_t workers, std::int32_t cores) {
+  // What a sequence needs at least: a token of its prompt, and one of its answer.
+  if (whole.cells < 2 * whole.slots) {
+    return invalid_field("--ctx-size", "--ctx-size " + std::to_string(whole.cells) + " is too little for " +
+                                           std::to_string(whole.slots) + " slots: see --parallel");
+  }
+  if (workers == 1) return whole;
+  if (whole.slots % workers != 0) {
+    return invalid_field("--parallel", "--parallel " + std::to_string(whole.slots) +
+                                           " cannot be divided evenly among --workers " + std::to_string(workers) +
+                                           ": it must be a multiple of it");
+  }
+  ModelConfig part = whole;
+  part.slots /= workers;
+  part.cells /= workers;
+  if (part.threads == 0) part.threads = std::max(1, cores / workers);
+  return part;
 }
 
 }  // namespace chasqui

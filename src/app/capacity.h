@@ -1,12 +1,18 @@
-// How many slots, cells and threads to serve a model with when nobody said. Pure.
+// How many slots, cells and threads to serve a model with when nobody said, and each worker's part of them. Pure.
 #pragma once
 
+#include "base/error.h"
 #include "model/model_config.h"
 #include "model/model_info.h"
 
 namespace chasqui {
 
 // Fills in slots, cells, threads and rows_max where they are 0 or too small. What the user asked for is kept.
-ModelConfig with_capacity(ModelConfig config, const ModelInfo& info);
+// Slots that nobody asked for are a multiple of `workers`.
+ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::int32_t workers = 1);
+
+// The part of one worker: slots and cells evenly, and of `cores` where the number of threads is open. Errors name the
+// flags that do not go together.
+Result<ModelConfig> part_of_worker(ModelConfig whole, std::int32_t workers, std::int32_t cores);
 
 }  // namespace chasqui

@@ -54,5 +54,68 @@ TEST(Capacity, AModelThatDoesNotSayItsContextGetsTheDefault) {
   EXPECT_EQ(with_capacity(unset(), model(0, 0, 0)).cells, 16 * 4096);
 }
 
+TEST(Capacity, SlotsThatNobodyAskedForCanBeSharedByTheWorkers) {
+  EXPECT_EQ(with_capacity(unset(), model(2048, 2048, 3 << 20), 3).slots, 15);
+  EXPECT_EQ(with_capacity(unset(), model(2048, 2048, 3 << 20), 20).slots, 20) << "one for each at least";
+  EXPECT_EQ(with_capacity(unset(), model(131072, 1u << 30, 1ull << 40), 2).slots, 2);
+}
+
+TEST(WorkersPart, IsAnEvenShareOfSlotsCellsAndCores) {
+  ModelConfig whole;
+  whole.slots = 8;
+  whole.cells = 8192;
+  whole.rows_max = 512;
+  const auto part = part_of_worker(whole, 4, 9);
+  ASSERT_TRUE(part.has_value());
+  EXPECT_EQ(part->slots, 2);
+  EXPECT_EQ(part->cells, 2048);
+  EXPECT_EQ(part->threads, 2);
+  EXPECT_EQ(part->rows_max, 512) << "a batch is as large as ever";
+  EXPECT_EQ(part_of_worker(whole, 8, 4)->threads, 1) << "more workers than cores";
+}
+
+TEST(WorkersPart, ThreadsThatWereAskedForAreThoseOfEachWorker) {
+  ModelConfig whole;
+  whole.slots = 2;
+  whole.cells = 512;
+  whole.threads = 3;
+  EXPECT_EQ(part_of_worker(whole, 2, 4)->threads, 3);
+}
+
+TEST(WorkersPart, OfOneWorkerIsEverything) {
+  ModelConfig whole;
+  whole.slots = 5;
+  whole.cells = 1000;
+  const auto part = part_of_worker(whole, 1, 4);
+  ASSERT_TRUE(part.has_value());
+  EXPECT_EQ(part->slots, 5);
+  EXPECT_EQ(part->cells, 1000);
+  EXPECT_EQ(part->threads, 0) << "one for each core";
+}
+
+TEST(WorkersPart, SlotsThatDoNotDivideAreRefusedByTheNamesOfBothFlags) {
+  ModelConfig whole;
+  whole.slots = 5;
+  whole.cells = 5000;
+  const auto part = part_of_worker(whole, 2, 4);
+  ASSERT_FALSE(part.has_value());
+  EXPECT_NE(part.error().message.find("--parallel 5"), std::string::npos) << part.error().message;
+  EXPECT_NE(part.error().message.find("--workers 2"), std::string::npos) << part.error().message;
+  whole.slots = 1;
+  EXPECT_FALSE(part_of_worker(whole, 2, 4).has_value()) << "a worker without a slot";
+}
+
+TEST(WorkersPart, TooFewCellsForTheSlotsAreRefusedByTheNamesOfBothFlags) {
+  ModelConfig whole;
+  whole.slots = 16;
+  whole.cells = 8;
+  for (const int workers : {1, 2}) {
+    const auto part = part_of_worker(whole, workers, 4);
+    ASSERT_FALSE(part.has_value());
+    EXPECT_NE(part.error().message.find("--ctx-size 8"), std::string::npos) << part.error().message;
+    EXPECT_NE(part.error().message.find("--parallel"), std::string::npos) << part.error().message;
+  }
+}
+
 }  // namespace
 }  // namespace chasqui

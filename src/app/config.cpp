@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/door_options.h"
+#include "app/folder_options.h"
 
 namespace chasqui {
 namespace {
@@ -131,6 +132,13 @@ void add_model_options(CLI::App& app, ServeConfig& config) {
 void add_context_options(CLI::App& app, ServeConfig& config) {
   const std::string group = "Context and speed";
   ModelConfig& model = config.model;
+  app.add_option("--workers", config.workers,
+                 "contexts that share the model, each with its part of slots, cells and cores: see docs/workers.md")
+      ->envname("CHASQUI_WORKERS")
+      ->check(CLI::Range(1, 64))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
   app.add_option("-c,--ctx-size", model.cells, "KV cells of all slots together; 0: chosen from the model")
       ->envname("LLAMA_ARG_CTX_SIZE")
       ->check(CLI::Range(0, 1 << 28))
@@ -152,7 +160,7 @@ void add_context_options(CLI::App& app, ServeConfig& config) {
       ->type_name("N")
       ->group(group);
   app.add_option("-t,--threads", model.threads,
-                 "compute threads for one row; 0: one for each core, one alone for tiny models")
+                 "compute threads of each worker for one row; 0: its part of the cores, one alone for tiny models")
       ->envname("LLAMA_ARG_THREADS")
       ->check(CLI::Range(0, 512))
       ->type_name("N")
@@ -353,6 +361,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   add_context_options(*serve, config);
   add_cache_options(*serve, config);
   add_session_options(*serve, config);
+  add_folder_options(*serve, config);
   add_door_options(*serve, config);
   add_scheduling_options(*serve, config);
   add_limit_options(*serve, config);

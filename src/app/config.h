@@ -20,6 +20,7 @@ namespace chasqui {
 enum class EngineKind { llama, sim };
 
 constexpr std::int64_t kCacheRam = 8192;
+constexpr std::int64_t kCacheDisk = 16384;
 
 struct ServeConfig {
   EngineKind engine = EngineKind::llama;
@@ -30,7 +31,8 @@ struct ServeConfig {
   bool use_mmap = true;
   bool use_mlock = false;
 
-  ModelConfig model;          // slots and cells may be 0: chosen from the model
+  ModelConfig model;          // of all workers together; slots and cells may be 0: chosen from the model
+  std::int32_t workers = 1;   // contexts that share the model
   std::int64_t predict = -1;  // tokens of an answer when a request does not say
 
   std::string host = "127.0.0.1";
@@ -45,7 +47,10 @@ struct ServeConfig {
   bool cache_prompt = true;            // what a request gets that does not say
   std::int64_t cache_ram = kCacheRam;  // MiB of host memory for what was computed; -1: no limit, 0: nothing is kept
   bool cache_shared = false;           // between tenants
+  std::string cache_disk;              // folder for what leaves memory; empty: it is gone
+  std::int64_t cache_disk_mib = kCacheDisk;
 
+  std::string session_dir;               // folder in which sessions outlive the process; empty: they do not
   Duration session_ttl = seconds(3600);  // since the last use, where a client does not say
   std::size_t sessions_max = 1024;
   std::optional<std::size_t> tenant_sessions;  // 0: no limit; none: a quarter of all for each tenant that has a key

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <thread>
 
 #include <chasqui_demo_model.h>
@@ -114,8 +115,10 @@ Result<std::string> open_doors(net::HttpServer& server, net::FrameServer& frames
 
 void greet(const std::string& url, const Service& service) {
   const ModelShape& shape = service.engine.shape();
-  std::printf("serving %s (%s), %d slots of %d tokens\n", service.config.model_name.c_str(),
-              service.model.info.description.c_str(), shape.slots, shape.cells_per_slot);
+  const std::size_t workers = service.engine.workers();
+  const std::string shared = workers > 1 ? " of " + std::to_string(workers) + " workers" : "";
+  std::printf("serving %s (%s), %d slots of %d tokens%s\n", service.config.model_name.c_str(),
+              service.model.info.description.c_str(), shape.slots, shape.cells_per_slot, shared.c_str());
   if (!url.empty()) {
     std::printf(
         "try: curl -N %s/v1/chat/completions -d "
@@ -145,11 +148,44 @@ ReuseConfig reuse_config(const ServeConfig& config) {
   constexpr std::size_t kMiB = 1 << 20;
   ReuseConfig out;
   out.shared_by_tenants = config.cache_shared;
-  if (config.cache_ram < 0) {
-    out.cache.bytes = std::numeric_limits<std::size_t>::max() / 2;
-    return out;
+  out.cache.bytes = config.cache_ram < 0
+                        ? std::numeric_limits<std::size_t>::max() / 2
+                        : std::min(static_cast<std::size_t>(config.cache_ram) * kMiB, physical_memory() / 4);
+  if (config.cache_disk.empty()) return out;
+  // What waits to be written is in memory, too.
+  out.disk.emplace();
+  out.disk->bytes = static_cast<std::uint64_t>(config.cache_disk_mib) * kMiB;
+  out.disk->queue_bytes = out.cache.bytes / 4;
+  out.cache.bytes -= out.disk->queue_bytes;
+  return out;
+}
+
+// The folders of the server; null: not wanted. Each is a folder in the one that was named, since it is for the server's
+// user alone.
+struct Folders {
+  std::shared_ptr<SnapshotFolder> snapshots;
+  std::unique_ptr<SessionStore> sessions;
+};
+
+Result<Folders> open_folders(const ServeConfig& config, const LoadedModel& model, const ModelConfig& context,
+                             const ModelShape& shape) {
+  Folders out;
+  if (config.cache_disk.empty() && config.session_dir.empty()) return out;
+  if (!config.cache_disk.empty() && config.cache_ram == 0) {
+    return invalid_field("--cache-disk", "--cache-disk needs host memory to read into: --cache-ram must not be 0");
   }
-  out.cache.bytes = std::min(static_cast<std::size_t>(config.cache_ram) * kMiB, physical_memory() / 4);
+  const auto identity = model.identify(context, shape);
+  if (!identity) return identity.error();
+  if (!config.cache_disk.empty()) {
+    auto folder = SnapshotFolder::open(config.cache_disk + "/snapshots", *identity);
+    if (!folder) return folder.error();
+    out.snapshots = std::move(*folder);
+  }
+  if (!config.session_dir.empty()) {
+    auto store = SessionStore::open(config.session_dir + "/sessions", identity->weights);
+    if (!store) return store.error();
+    out.sessions = std::move(*store);
+  }
   return out;
 }
 
@@ -161,6 +197,7 @@ EngineConfig engine_config(const ServeConfig& config, const ModelShape& shape) {
   // Admission refuses first. A request that was cancelled gives its permit back a step before the engine is rid of it,
   // hence the room.
   out.waiting_max = config.queue_requests + 2 * static_cast<std::size_t>(shape.slots) + 64;
+  out.pins_max = config.sessions_max;
   return out;
 }
 
@@ -170,6 +207,7 @@ ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model
   out.version = CHASQUI_VERSION;
   out.cache_prompt = config.cache_prompt;
   out.cache_bytes = reuse_config(config).cache.bytes;
+  out.disk_cache_bytes = config.cache_disk.empty() ? 0 : static_cast<std::uint64_t>(config.cache_disk_mib) << 20;
   out.http.write_time = config.write_timeout;
   out.tenant_requests = config.tenant_requests.value_or(out.tenant_requests);
   out.anonymous_requests = config.tenant_requests.value_or(0);
@@ -240,25 +278,34 @@ void raise_descriptor_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files could not be raised");
 }
 
-int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Model> context, KeyRing& keys) {
+int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Folders folders, KeyRing& keys) {
   const RealClock clock;
   Wakeup wakeup(config.wakeup);
   MetricsPage metrics;
   net::NetMetrics net_metrics;
   net::EventLoop loop(net_metrics);
-  const RequestLimits limits = request_limits(config, context->shape());
+  const ModelShape shape = shape_of_all(contexts);
+  const RequestLimits limits = request_limits(config, shape);
   const ServiceConfig settings = service_config(config, model);
-  Admission admission(admission_config(config, context->shape()));
-  SessionTable sessions(session_limits(config, context->shape()), *model.tokenizer);
+  Admission admission(admission_config(config, shape));
   const FingerprintMaker fingerprints;
-  const EngineConfig engine_settings = engine_config(config, context->shape());
-  Engine engine(engine_settings, std::move(context), model.tokenizer, clock, wakeup);
+  EngineConfig engine_settings = engine_config(config, shape);
+  engine_settings.disk = std::move(folders.snapshots);
+  Engine engine(engine_settings, std::move(contexts), model.tokenizer, clock, wakeup);
+  SessionTable sessions(session_limits(config, shape), *model.tokenizer);
+  sessions.on_unpinned([&engine](std::uint64_t pin) { engine.unpin(pin); });
+  std::optional<SessionKeeper> keeper;
+  if (folders.sessions) {
+    keeper.emplace(std::move(folders.sessions), loop, clock);
+    keeper->bring_back(sessions, keys, shape.vocabulary);
+    keeper->add_to(metrics);
+  }
   StreamHub streams(engine, loop, settings.unread_max);
   streams.on_finished([&](const Event& event) { sessions.finished(event, clock.now()); });
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
   net::OffloadPool offload(loop);
-  Service service{settings, model, limits,    metrics,      clock,   loop,    offload,
-                  engine,   keys,  admission, fingerprints, streams, sessions};
+  Service service{settings, model, limits,    metrics,      clock,   loop,     offload,
+                  engine,   keys,  admission, fingerprints, streams, sessions, keeper ? &*keeper : nullptr};
   net::Router router(&http_error);
   add_routes(router, service);
   net::HttpServer server(loop, router, settings.http);
@@ -266,8 +313,8 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
   net::FrameMetrics frame_metrics;
   net::FrameServer frames(loop, frame_metrics, settings.frames,
                           [&door](net::FrameConnection& connection) { return door.open(connection); });
-  engine.metrics().add_to(metrics);
-  admission.add_to(metrics, engine.metrics().requests_refused);
+  engine.add_metrics_to(metrics);
+  admission.add_to(metrics, engine.door_metrics().requests_refused);
   sessions.metrics().add_to(metrics);
   net_metrics.add_to(metrics);
   frame_metrics.add_to(metrics);
@@ -284,6 +331,7 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
   if (!config.api_key_file.empty()) loop.on_signal(SIGHUP, [&reload] { reload.begin(); });
   greet(*url, service);
   loop.run();
+  if (keeper) keeper->finish();
   log_info("stopped");
   return 0;
 }
@@ -303,14 +351,19 @@ int serve(const ServeConfig& config) {
   if (auto good = check_address(config); !good) return fail(good.error());
   auto model = load(config);
   if (!model) return fail(model.error());
-  const ModelConfig capacity = with_capacity(config.model, model->info);
-  if (capacity.cells < 2 * capacity.slots) {
-    return fail(invalid_field("--ctx-size", "--ctx-size " + std::to_string(capacity.cells) + " is too little for " +
-                                                std::to_string(capacity.slots) + " slots: see --parallel"));
+  const ModelConfig whole = with_capacity(config.model, model->info, config.workers);
+  const auto part = part_of_worker(whole, config.workers, default_threads());
+  if (!part) return fail(part.error());
+  // One after the other, so that each finds its number of compute threads on cores that the others do not use.
+  Models contexts;
+  for (std::int32_t i = 0; i < config.workers; ++i) {
+    auto context = model->make(*part);
+    if (!context) return fail(context.error());
+    contexts.push_back(std::move(*context));
   }
-  auto context = model->make(capacity);
-  if (!context) return fail(context.error());
-  return run(config, *model, std::move(*context), keys);
+  auto folders = open_folders(config, *model, *part, contexts.front()->shape());
+  if (!folders) return fail(folders.error());
+  return run(config, *model, std::move(contexts), std::move(*folders), keys);
 }
 
 }  // namespace chasqui

@@ -88,8 +88,7 @@ std::uint64_t Histogram::count() const {
 }
 
 void MetricsPage::add(std::string name, std::string help, const Counter& counter, std::string labels) {
-  items_.push_back(
-      {std::move(name), std::move(help), std::move(labels), "counter", [&counter](std::string& out, const Item& item) {
+  put({std::move(name), std::move(help), std::move(labels), "counter", [&counter](std::string& out, const Item& item) {
          append_sample(out, item.name, item.labels, static_cast<double>(counter.value()));
        }});
 }
@@ -100,16 +99,21 @@ void MetricsPage::add(std::string name, std::string help, const Gauge& gauge, st
 }
 
 void MetricsPage::add(std::string name, std::string help, const Histogram& histogram, std::string labels) {
-  items_.push_back(
-      {std::move(name), std::move(help), std::move(labels), "histogram",
+  put({std::move(name), std::move(help), std::move(labels), "histogram",
        [&histogram](std::string& out, const Item& item) { append_histogram(out, item.name, item.labels, histogram); }});
 }
 
 void MetricsPage::add_computed(std::string name, std::string help, std::function<double()> read, std::string labels) {
-  items_.push_back({std::move(name), std::move(help), std::move(labels), "gauge",
-                    [read = std::move(read)](std::string& out, const Item& item) {
-                      append_sample(out, item.name, item.labels, read());
-                    }});
+  put({std::move(name), std::move(help), std::move(labels), "gauge",
+       [read = std::move(read)](std::string& out, const Item& item) {
+         append_sample(out, item.name, item.labels, read());
+       }});
+}
+
+void MetricsPage::put(Item item) {
+  if (!labels_.empty()) item.labels = item.labels.empty() ? labels_ : with_label(labels_, item.labels);
+  const auto last_of_name = std::ranges::find(items_.rbegin(), items_.rend(), item.name, &Item::name);
+  items_.insert(last_of_name == items_.rend() ? items_.end() : last_of_name.base(), std::move(item));
 }
 
 std::string MetricsPage::render() const {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace chasqui {
@@ -63,7 +64,10 @@ class MetricsPage {
   // A gauge that is computed when the page is read; `read` runs on the reader's thread.
   void add_computed(std::string name, std::string help, std::function<double()> read, std::string labels = {});
 
-  // Prometheus text exposition 0.0.4. Metrics of one name must be added one after the other.
+  // What is added from now on has these labels before its own; empty: none.
+  void label_with(std::string labels) { labels_ = std::move(labels); }
+
+  // Prometheus text exposition 0.0.4. Metrics of one name stand together, in the order in which they were added.
   std::string render() const;
 
  private:
@@ -71,7 +75,10 @@ class MetricsPage {
     std::string name, help, labels, type;
     std::function<void(std::string& out, const Item& item)> write;
   };
+  void put(Item item);
+
   std::vector<Item> items_;
+  std::string labels_;
 };
 
 }  // namespace chasqui

@@ -43,6 +43,26 @@ TEST(MetricsPage, SaysHelpAndTypeOnceForAllLabelsOfAName) {
             "finished_total{reason=\"stop\"} 0\nfinished_total{reason=\"length\"} 2\n");
 }
 
+TEST(MetricsPage, WhatSeveralWorkersCountStandsTogetherUnderTheirLabels) {
+  Gauge running[2];
+  Counter stop[2], refused;
+  MetricsPage page;
+  for (int worker = 0; worker < 2; ++worker) {
+    page.label_with("worker=\"" + std::to_string(worker) + '"');
+    page.add("running", "Running.", running[worker]);
+    page.add("finished_total", "Ends.", stop[worker], "reason=\"stop\"");
+  }
+  page.label_with({});
+  page.add("refused_total", "Refused.", refused);
+  running[1].set(7);
+  EXPECT_EQ(page.render(),
+            "# HELP running Running.\n# TYPE running gauge\n"
+            "running{worker=\"0\"} 0\nrunning{worker=\"1\"} 7\n"
+            "# HELP finished_total Ends.\n# TYPE finished_total counter\n"
+            "finished_total{worker=\"0\",reason=\"stop\"} 0\nfinished_total{worker=\"1\",reason=\"stop\"} 0\n"
+            "# HELP refused_total Refused.\n# TYPE refused_total counter\nrefused_total 0\n");
+}
+
 TEST(MetricsPage, HistogramBucketsAreCumulativeAndEndWithInfinity) {
   Histogram h({0.1, 1, 10});
   for (const double value : {0.05, 0.1, 0.5, 5.0, 10.0, 11.0}) h.observe(value);

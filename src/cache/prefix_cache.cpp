@@ -1,6 +1,7 @@
 #include "cache/prefix_cache.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/error.h"
@@ -14,7 +15,8 @@ PrefixCache::PrefixCache(const Limits& limits, std::pmr::memory_resource* upstre
       entries_(&memory_),
       ranks_(&memory_),
       pending_(&memory_),
-      leavers_(&memory_) {}
+      leavers_(&memory_),
+      unseen_(&memory_) {}
 
 PrefixCache::Match PrefixCache::match(PrefixKey key, std::span<const Token> tokens, TokenCount most) const {
   const auto shelf = shelves_.find(key);
@@ -71,6 +73,7 @@ PrefixCache::Insertion PrefixCache::insert(PrefixKey key, std::span<const Token>
   if (limits_.cut_anywhere) absorb_redundant(tree, id);
   entry.rank.priority = priority_of(entry);
   ranks_.insert(entry.rank);
+  if (limits_.hand_over) unseen_.insert(id);
   make_room(id);
   return Insertion::stored;
 }
@@ -82,6 +85,15 @@ std::size_t PrefixCache::erase_tenant(std::uint32_t tenant) {
     if (entry.key.tenant == tenant) remove(id);
   }
   return before - entries_.size();
+}
+
+std::optional<PrefixCache::Kept> PrefixCache::give_up(const KvSnapshot& snapshot) {
+  const auto found =
+      std::ranges::find_if(entries_, [&snapshot](const auto& each) { return each.second.snapshot.get() == &snapshot; });
+  if (found == entries_.end()) return std::nullopt;
+  Kept gone = kept(found->first);
+  remove(found->first);
+  return gone;
 }
 
 void PrefixCache::announce(PrefixKey key, std::span<const Token> tokens, RequestId request) {
@@ -150,9 +162,56 @@ void PrefixCache::make_room(EntryId keep) {
     if (id == keep || leased(entries_.at(id))) continue;
     clock_ = std::max(clock_, priority);
     ++counts_.evictions;
-    remove(id);
+    evict(id);
   }
   CHECK(!over_limits(), "bounded: the room that was promised is not there");
+}
+
+void PrefixCache::evict(EntryId id) {
+  if (limits_.hand_over) {
+    evicted_.push_back(kept(id));
+    held_bytes_ -= evicted_.back().snapshot->resident_bytes();
+    entries_.at(id).snapshot.reset();
+  }
+  remove(id);
+}
+
+void PrefixCache::take_evicted(std::vector<Kept>& out) {
+  std::ranges::move(evicted_, std::back_inserter(out));
+  evicted_.clear();
+}
+
+std::optional<PrefixCache::Kept> PrefixCache::next_unseen() {
+  if (unseen_.empty()) return std::nullopt;
+  const EntryId id = *unseen_.rbegin();
+  unseen_.erase(id);
+  return kept(id);
+}
+
+std::vector<EntryId> PrefixCache::by_value() const {
+  std::vector<EntryId> ids;
+  ids.reserve(ranks_.size());
+  for (auto rank = ranks_.rbegin(); rank != ranks_.rend(); ++rank) ids.push_back(rank->id);
+  return ids;
+}
+
+PrefixCache::Kept PrefixCache::kept(EntryId id) const {
+  const Entry& entry = entries_.at(id);
+  Kept kept{entry.key, {}, entry.snapshot};
+  shelves_.at(entry.key).kept.copy_tokens(id, kept.tokens);
+  return kept;
+}
+
+bool PrefixCache::reserve(std::size_t bytes) {
+  if (!room_for(bytes, nullptr)) return false;
+  reserved_bytes_ += bytes;
+  make_room(EntryId{});
+  return true;
+}
+
+void PrefixCache::unreserve(std::size_t bytes) {
+  CHECK(bytes <= reserved_bytes_);
+  reserved_bytes_ -= bytes;
 }
 
 void PrefixCache::replace(EntryId id, KvSnapshotPtr snapshot, Duration cost, TimePoint now) {
@@ -184,11 +243,13 @@ void PrefixCache::remove(EntryId id) {
   shelf->second.kept.erase(id);
   drop_if_empty(shelf);
   ranks_.erase(entry.rank);
+  unseen_.erase(id);
   let_go(std::move(entry.snapshot));
   entries_.erase(found);
 }
 
 void PrefixCache::let_go(KvSnapshotPtr snapshot) {
+  if (!snapshot) return;  // handed over
   std::erase_if(leavers_, [](const Leaver& leaver) { return leaver.snapshot.expired(); });
   const std::size_t bytes = snapshot->resident_bytes();
   held_bytes_ -= bytes;
@@ -200,7 +261,7 @@ void PrefixCache::drop_if_empty(Shelves::iterator shelf) {
 }
 
 std::size_t PrefixCache::bytes() const {
-  std::size_t sum = held_bytes_;
+  std::size_t sum = held_bytes_ + reserved_bytes_;
   for (const Leaver& leaver : leavers_) sum += leaver.snapshot.expired() ? 0 : leaver.bytes;
   return sum;
 }
@@ -225,6 +286,9 @@ bool PrefixCache::consistent() const {
   for (const auto& [request, key] : pending_) {
     const auto shelf = shelves_.find(key);
     if (shelf == shelves_.end() || !shelf->second.pending.contains(EntryId{request.value})) return false;
+  }
+  for (const EntryId id : unseen_) {
+    if (!entries_.contains(id)) return false;
   }
   return held == held_bytes_ && ranks_.size() == entries_.size() && !over_limits() && consistent_shelves();
 }

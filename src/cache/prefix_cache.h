@@ -2,7 +2,7 @@
 // and knows what running sequences are computing right now, so that nobody computes the same at the same time. Owned by
 // the Scheduler; worker thread only. Time is an argument. Lookups allocate nothing.
 // Invariants: bytes() ≤ limits.bytes and entries ≤ limits.entries, always; bytes() is what is resident, including what
-// has left the cache while somebody still held a lease on it.
+// has left the cache while somebody still held a lease on it, and what is reserved.
 //
 // Which entries are redundant. Where KV can be cut anywhere, a snapshot serves every prefix of its tokens. So an entry
 // is redundant when exactly one way leads on from its end: the longer entry there serves all that it did, as the next
@@ -20,6 +20,7 @@
 
 #include <memory>
 #include <memory_resource>
+#include <optional>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -27,8 +28,8 @@
 
 #include "base/clock.h"
 #include "cache/counted_memory.h"
-#include "core/kv_snapshot.h"
 #include "cache/radix_tree.h"
+#include "core/kv_snapshot.h"
 #include "core/types.h"
 
 namespace chasqui {
@@ -57,6 +58,7 @@ class PrefixCache {
     std::size_t bytes = 0;         // of snapshots; the index comes on top, see Stats::index_bytes
     std::size_t entries = 65'536;  // bounds the index
     bool cut_anywhere = true;      // false: a snapshot is good for exactly its tokens and what follows them
+    bool hand_over = false;        // what has to make room is kept for take_evicted()
   };
 
   struct Match {
@@ -67,6 +69,13 @@ class PrefixCache {
   struct PendingMatch {
     TokenCount length = 0;  // 0: nobody
     RequestId request;
+  };
+
+  // All of an entry.
+  struct Kept {
+    PrefixKey key;
+    std::vector<Token> tokens;
+    KvSnapshotPtr snapshot;
   };
 
   enum class Insertion : std::uint8_t {
@@ -102,6 +111,25 @@ class PrefixCache {
   Insertion insert(PrefixKey key, std::span<const Token> tokens, KvSnapshotPtr snapshot, Duration cost, TimePoint now);
   // Forgets all entries of a tenant, with whatever adapter. Returns how many there were.
   std::size_t erase_tenant(std::uint32_t tenant);
+
+  // Forgets this snapshot, which the model will not take, and gives what it was; nothing when it has gone already.
+  std::optional<Kept> give_up(const KvSnapshot& snapshot);
+
+  // --- for the tier below
+
+  // What made room since the last call, moved to the end of `out`: it is the caller's, and not in bytes() any more.
+  void take_evicted(std::vector<Kept>& out);
+  // The newest entry that nobody has asked for by this; nothing when there is none left.
+  std::optional<Kept> next_unseen();
+  // All entries, most valuable first.
+  std::vector<EntryId> by_value() const;
+  // REQUIRES: it is one of by_value(), and nothing was changed since
+  Kept kept(EntryId id) const;
+  // Makes room for what is about to come, and keeps it until unreserve(). False: there is none.
+  bool reserve(std::size_t bytes);
+  void unreserve(std::size_t bytes);
+
+  // --- what is being computed
 
   // A running sequence is computing these tokens; until withdraw(), whatever becomes of it.
   // REQUIRES: there are some, and the request has announced nothing else
@@ -158,6 +186,7 @@ class PrefixCache {
   // Whether evicting what is not leased makes room for so many bytes in one entry more, or instead of `replaced`.
   bool room_for(std::size_t bytes, const Entry* replaced) const;
   void make_room(EntryId keep);
+  void evict(EntryId id);
   bool over_limits() const { return bytes() > limits_.bytes || entries_.size() > limits_.entries; }
   void replace(EntryId id, KvSnapshotPtr snapshot, Duration cost, TimePoint now);
   void absorb_redundant(RadixTree& tree, EntryId by);
@@ -173,7 +202,10 @@ class PrefixCache {
   std::pmr::set<Rank> ranks_;  // least valuable first; one for each entry
   std::pmr::unordered_map<RequestId, PrefixKey> pending_;
   std::pmr::vector<Leaver> leavers_;
-  std::size_t held_bytes_ = 0;  // of entries
+  std::pmr::set<EntryId> unseen_;  // with hand_over
+  std::vector<Kept> evicted_;      // with hand_over
+  std::size_t held_bytes_ = 0;     // of entries
+  std::size_t reserved_bytes_ = 0;
   double clock_ = 0;
   std::uint64_t last_id_ = 0;
   Stats counts_;  // only what counts up

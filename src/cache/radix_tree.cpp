@@ -94,6 +94,15 @@ std::optional<EntryId> RadixTree::entry_above(EntryId id) const {
   return std::nullopt;
 }
 
+void RadixTree::copy_tokens(EntryId id, std::vector<Token>& out) const {
+  const Index place = places_.at(id);
+  out.resize(static_cast<std::size_t>(node(place).depth));
+  auto end = out.end();
+  for (Index i = place; i != kRoot; i = node(i).parent) {
+    end = std::copy_backward(node(i).label.begin(), node(i).label.end(), end);
+  }
+}
+
 RadixTree::Index RadixTree::child_of(Index parent, Token first) const {
   const auto& children = node(parent).children;
   const auto found = lower_bound(children, first);

@@ -62,6 +62,9 @@ class RadixTree {
   // How many different tokens follow this entry in the tree. REQUIRES: contains(id)
   std::size_t ways_below(EntryId id) const { return node(places_.at(id)).children.size(); }
 
+  // In place of what `out` held. REQUIRES: contains(id)
+  void copy_tokens(EntryId id, std::vector<Token>& out) const;
+
   bool contains(EntryId id) const { return places_.contains(id); }
   std::size_t size() const { return places_.size(); }
   bool empty() const { return places_.empty(); }

@@ -240,5 +240,18 @@ TEST(RadixTree, AgreesWithATable) {
   }
 }
 
+TEST(RadixTree, TellsTheTokensOfAnEntryHoweverItsNodesAreCut) {
+  RadixTree tree;
+  const std::vector<std::vector<Token>> texts = {
+      {1, 2, 3, 4, 5, 6}, {1, 2, 3}, {1, 2, 9}, {7}, {1, 2, 3, 4, 5, 6, 7, 8}};
+  for (std::size_t i = 0; i < texts.size(); ++i) tree.insert(texts[i], EntryId{i + 1});
+  tree.erase(EntryId{2});
+  std::vector<Token> tokens = {42};
+  for (const std::size_t i : {0u, 2u, 3u, 4u}) {
+    tree.copy_tokens(EntryId{i + 1}, tokens);
+    EXPECT_EQ(tokens, texts[i]);
+  }
+}
+
 }  // namespace
 }  // namespace chasqui

@@ -124,6 +124,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->tenant = draft.tenant;
   request->special_pieces = draft.special_pieces;
   request->use_cache = draft.use_cache;
+  request->pin = draft.pin;
   request->keep_tokens = draft.keep_tokens;
 
   const std::int64_t room = limits.context - static_cast<std::int64_t>(request->prompt.size());

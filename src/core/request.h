@@ -3,6 +3,7 @@
 // shared read-only by the loop and one worker.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,7 @@ struct RequestDraft {
   Tenant tenant;
   bool special_pieces = false;  // render control tokens (<|im_end|> …) as text
   bool use_cache = true;        // begin with what was computed before, and keep what is computed now
+  std::uint64_t pin = 0;        // set by the server, never read from a client; see Request
   bool keep_tokens = false;     // the finished event brings the tokens that were generated
 };
 
@@ -53,6 +55,7 @@ struct Request {
   Tenant tenant;
   bool special_pieces = false;
   bool use_cache = true;
+  std::uint64_t pin = 0;  // all requests with the same one go to the same worker (a session's number); 0: to any
   bool keep_tokens = false;
 };
 using RequestPtr = std::shared_ptr<const Request>;

@@ -37,6 +37,9 @@ constexpr std::string_view name(ServiceClass service_class) {
 struct Tenant {
   std::uint32_t id = 0;  // 0: everybody without a key of their own
   double weight = 1;     // > 0; twice the weight is twice the service
+  // Its name for what outlives the process, where ids are given anew: 0 for nobody in particular, never for anybody who
+  // has a key, and never 1, which stands for all together.
+  std::uint64_t lasting = 0;
 };
 
 }  // namespace chasqui

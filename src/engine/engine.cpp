@@ -1,20 +1,37 @@
 #include "engine/engine.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 
 namespace chasqui {
 namespace {
 
-SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& shape) {
+// Of the worker with this `number`: what all share is divided among them.
+SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& shape, std::size_t workers,
+                                 std::size_t number) {
   SchedulerConfig out;
   out.kv = {shape.slots, shape.cells, shape.cells_per_slot, shape.unified};
   out.rows_max = shape.rows_max;
   out.dense_slots = shape.dense_slots;
   out.reuse = config.reuse;
+  out.reuse.cache.bytes /= workers;
+  if (out.reuse.disk) {
+    out.reuse.disk->bytes /= workers;
+    out.reuse.disk->queue_bytes /= workers;
+    out.reuse.disk->worker = static_cast<std::uint32_t>(number);
+    out.reuse.disk->workers = static_cast<std::uint32_t>(workers);
+  }
   out.reuse.cache.cut_anywhere = shape.cuts_snapshots;
   out.targets = config.targets;
   out.policy = config.policy;
   return out;
+}
+
+Models one(std::unique_ptr<Model> model) {
+  Models models;
+  models.push_back(std::move(model));
+  return models;
 }
 
 // Events of each slot that may wait for the loop. Seconds of the fastest models and minutes of others: a loop that is
@@ -23,26 +40,78 @@ constexpr std::size_t kOutboxEventsPerSlot = 4096;
 
 }  // namespace
 
+ModelShape shape_of_all(const Models& models) {
+  CHECK(!models.empty());
+  ModelShape all = models.front()->shape();
+  for (std::size_t i = 1; i < models.size(); ++i) {
+    const ModelShape& shape = models[i]->shape();
+    CHECK(shape.cells_per_slot == all.cells_per_slot && shape.slots == models.front()->shape().slots);
+    all.slots += shape.slots;
+    all.cells += shape.cells;
+  }
+  return all;
+}
+
 Engine::Engine(const EngineConfig& config, std::unique_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer,
                const Clock& clock, Wakeup& wakeup)
+    : Engine(config, one(std::move(model)), std::move(tokenizer), clock, wakeup) {}
+
+Engine::Engine(const EngineConfig& config, Models models, std::shared_ptr<const Tokenizer> tokenizer,
+               const Clock& clock, Wakeup& wakeup)
     : config_(config),
-      shape_(model->shape()),
+      shape_(shape_of_all(models)),
       in_flight_max_(static_cast<std::size_t>(shape_.slots) + config.waiting_max),
       outbox_(static_cast<std::size_t>(shape_.slots) * kOutboxEventsPerSlot, [&wakeup] { wakeup.signal(); }) {
-  metrics_.kv_cells_total.set(shape_.cells);
-  metrics_.kv_slots_total.set(shape_.slots);
-  Worker::Parts parts;
-  parts.scheduler = scheduler_config(config, shape_);
-  parts.model = std::move(model);
-  parts.tokenizer = std::move(tokenizer);
-  // Each request in flight posts at most one submit and one cancel; the rest is for drain and late cancels.
-  parts.inbox_max = 2 * in_flight_max_ + 16;
-  worker_ = std::make_unique<Worker>(std::move(parts), clock, outbox_, load_, metrics_);
+  start_workers(std::move(models), tokenizer, clock);
+  if (workers_.size() > 1) {
+    dispatcher_ = std::make_unique<Dispatcher>(dispatcher_config(), workers_, clock, outbox_, dispatch_metrics_);
+  }
+}
+
+void Engine::start_workers(Models models, const std::shared_ptr<const Tokenizer>& tokenizer, const Clock& clock) {
+  // Before any of them writes: what is written while the folder is looked through would be taken for a leftover.
+  std::vector<FoundSnapshot> found;
+  if (config_.disk) {
+    found =
+        config_.disk->scan(Worker::disk_limits(scheduler_config(config_, models.front()->shape(), models.size(), 0)));
+  }
+  for (std::unique_ptr<Model>& model : models) {
+    const ModelShape shape = model->shape();
+    EngineMetrics& metrics = metrics_.emplace_back();
+    metrics.kv_cells_total.set(shape.cells);
+    metrics.kv_slots_total.set(shape.slots);
+    Worker::Parts parts;
+    parts.scheduler = scheduler_config(config_, shape, models.size(), workers_.size());
+    parts.model = std::move(model);
+    parts.tokenizer = tokenizer;
+    parts.disk = config_.disk;
+    parts.found = found;
+    // Each request in flight posts at most one submit and one cancel; the rest is for late cancels.
+    parts.inbox_max = 2 * in_flight_max_ + 16;
+    parts.number = workers_.size();
+    workers_.push_back(std::make_unique<Worker>(std::move(parts), clock, outbox_, loads_.emplace_back(), metrics));
+  }
+}
+
+DispatcherConfig Engine::dispatcher_config() const {
+  DispatcherConfig out;
+  out.placement.workers = workers_.size();
+  out.placement.slots = shape_.slots / static_cast<std::int32_t>(workers_.size());
+  out.placement.shared_by_tenants = config_.reuse.shared_by_tenants;
+  out.placement.pins_max = config_.pins_max;
+  out.placement.sent.cut_anywhere = shape_.cuts_snapshots;
+  if (config_.reuse.cache.bytes == 0) out.placement.sent.entries = 0;  // nothing is kept, so nothing is to be found
+  out.stuck_after = config_.stuck_after;
+  out.inbox_max = 2 * in_flight_max_ + 16;
+  return out;
 }
 
 Engine::~Engine() {
   drain();
-  worker_.reset();
+  dispatcher_.reset();
+  // All at once, so that it is one step for all of them.
+  for (const auto& worker : workers_) worker->stop();
+  workers_.clear();
 }
 
 Result<void> Engine::submit(RequestPtr request) {
@@ -51,29 +120,86 @@ Result<void> Engine::submit(RequestPtr request) {
     return Error{ErrorCode::context_too_long, "the request was made for a larger context than this engine has", ""};
   }
   if (draining()) return Error{ErrorCode::unavailable, "the server is shutting down; retry elsewhere or later", ""};
-  if (in_flight_.fetch_add(1, std::memory_order_relaxed) >= in_flight_max_ ||
-      !worker_->post(SubmitCommand{std::move(request)})) {
+  const bool room = in_flight_.fetch_add(1, std::memory_order_relaxed) < in_flight_max_;
+  const bool posted = room && (dispatcher_ ? dispatcher_->submit(std::move(request))
+                                           : workers_.front()->post(SubmitCommand{std::move(request)}));
+  if (!posted) {
     in_flight_.fetch_sub(1, std::memory_order_relaxed);
-    metrics_.requests_refused.add();
+    door_metrics_.requests_refused.add();
     return Error{ErrorCode::overloaded, "too many requests are waiting; retry later", ""};
   }
   return {};
 }
 
 void Engine::cancel(RequestId id) {
-  if (!worker_->cancel(id)) log_warning("a cancel was lost: the inbox is full", {{"request", id.value}});
+  const bool posted = dispatcher_ ? dispatcher_->cancel(id) : workers_.front()->cancel(id);
+  if (!posted) log_warning("a cancel was lost: the inbox is full", {{"request", id.value}});
 }
 
-bool Engine::alive(TimePoint now) const {
-  const TimePoint last = worker_->last_progress();
-  return last == kNever || now - last < config_.stuck_after;
+void Engine::unpin(std::uint64_t pin) {
+  if (dispatcher_) dispatcher_->unpin(pin);
+}
+
+std::optional<std::size_t> Engine::stuck_worker(TimePoint now) const {
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (!workers_[i]->alive(now, config_.stuck_after)) return i;
+  }
+  return std::nullopt;
 }
 
 void Engine::take_events(std::vector<Event>& events) {
   outbox_.drain(events);
   std::size_t finished = 0;
-  for (const Event& event : events) finished += event.kind == Event::Kind::finished ? 1 : 0;
-  if (finished > 0) in_flight_.fetch_sub(finished, std::memory_order_relaxed);
+  std::vector<RequestId> ended;
+  for (const Event& event : events) {
+    if (event.kind != Event::Kind::finished) continue;
+    ++finished;
+    if (dispatcher_) ended.push_back(event.request);
+  }
+  if (finished == 0) return;
+  // Before others may come in their place, so that the dispatcher never remembers more than are in flight.
+  if (dispatcher_) dispatcher_->ended(std::move(ended));
+  in_flight_.fetch_sub(finished, std::memory_order_relaxed);
+}
+
+Load Engine::load() const {
+  if (loads_.size() == 1) return loads_.front().read();
+  Load all;
+  double slots_known = 0;      // of workers that know how long a slot is held
+  double places_a_second = 0;  // that these free up
+  for (std::size_t i = 0; i < loads_.size(); ++i) {
+    const Load load = loads_[i].read();
+    all.slots += load.slots;
+    all.running += load.running;
+    all.waiting_tokens += load.waiting_tokens;
+    all.unread_tokens += load.unread_tokens;
+    all.row_time = std::max(all.row_time, load.row_time);
+    for (std::size_t c = 0; c < kServiceClasses; ++c) {
+      all.waiting[c] += load.waiting[c];
+      // New work may choose, so it waits where the wait is shortest. What belongs to a session waits for its worker,
+      // and may find that it was told too little.
+      all.wait[c] = i == 0 ? load.wait[c] : std::min(all.wait[c], load.wait[c]);
+    }
+    if (load.slot_time > Duration::zero()) {
+      slots_known += load.slots;
+      places_a_second += load.slots / to_seconds(load.slot_time);
+    }
+  }
+  // A place frees up every slot_time / slots: so it does for all together.
+  if (places_a_second > 0) {
+    all.slot_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(slots_known / places_a_second));
+  }
+  return all;
+}
+
+void Engine::add_metrics_to(MetricsPage& page) const {
+  for (std::size_t i = 0; i < metrics_.size(); ++i) {
+    if (metrics_.size() > 1) page.label_with("worker=\"" + std::to_string(i) + '"');
+    metrics_[i].add_to(page);
+  }
+  page.label_with({});
+  door_metrics_.add_to(page);
+  if (dispatcher_) dispatch_metrics_.add_to(page);
 }
 
 }  // namespace chasqui

@@ -1,19 +1,25 @@
 // The front door of the computing side: takes valid requests from any thread, gives their events to one reader (the
 // loop, or a program that uses libchasqui without a server), and knows nothing of sockets or JSON.
 //
-//   submit() ─▶ inbox ─▶ Worker ─▶ outbox + wake-up ─▶ take_events()
+//                                    ┌▶ inbox ─▶ Worker 0 ─┐
+//   submit() ─▶ inbox ─▶ Dispatcher ─┤                     ├─▶ outbox + wake-up ─▶ take_events()
+//                                    └▶ inbox ─▶ Worker 1 ─┘
 //
+// One worker needs no dispatcher: submit() then writes to its inbox at once.
 // Every request that submit() accepts gets exactly one finished event (one-terminal).
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/mailbox.h"
 #include "base/wakeup.h"
 #include "core/event.h"
+#include "engine/dispatcher.h"
 #include "engine/engine_metrics.h"
 #include "engine/load_board.h"
 #include "engine/worker.h"
@@ -22,20 +28,30 @@
 
 namespace chasqui {
 
+// Sizes are of all workers together, each gets an equal part.
 struct EngineConfig {
   std::size_t waiting_max = 512;  // requests that may wait for a slot
   ReuseConfig reuse;              // cut_anywhere comes from the model
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
-  Duration stuck_after = seconds(30);  // a step that takes longer means that the worker hangs
+  std::shared_ptr<SnapshotFolder> disk;  // with reuse.disk; of all workers together
+  Duration stuck_after = seconds(30);    // a step that takes longer means that the worker hangs
+  std::size_t pins_max = 65'536;         // sessions that belong to a worker
 };
+
+using Models = std::vector<std::unique_ptr<Model>>;
+// Slots and cells of all together; the rest is of each. REQUIRES: there are some, and they were made alike
+ModelShape shape_of_all(const Models& models);
 
 class Engine {
  public:
-  // `clock` and `wakeup` outlive the engine. `wakeup` is signalled whenever take_events() has something new.
+  // One worker for each model. `clock` and `wakeup` outlive the engine. `wakeup` is signalled whenever take_events()
+  // has something new.
+  Engine(const EngineConfig& config, Models models, std::shared_ptr<const Tokenizer> tokenizer, const Clock& clock,
+         Wakeup& wakeup);
   Engine(const EngineConfig& config, std::unique_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer,
          const Clock& clock, Wakeup& wakeup);
-  // Cancels what still runs and waits for the worker, at most one step.
+  // Cancels what still runs and waits for the workers, at most one step.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -47,34 +63,50 @@ class Engine {
   Result<void> submit(RequestPtr request);
   // Harmless for requests that have ended. The finished event still comes.
   void cancel(RequestId id);
+  // The session with this pin has ended: no more requests with it will come. Whoever sets Request::pin calls it, once.
+  void unpin(std::uint64_t pin);
   // No more submits; what is inside goes on to its end.
   void drain() { draining_.store(true, std::memory_order_relaxed); }
   bool draining() const { return draining_.load(std::memory_order_relaxed); }
   // Submitted, and its finished event not yet taken.
   std::size_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
-  // The worker sleeps, or has moved lately.
-  bool alive(TimePoint now) const;
+  // All workers sleep, or have moved lately.
+  bool alive(TimePoint now) const { return !stuck_worker(now); }
+  // The first that has not.
+  std::optional<std::size_t> stuck_worker(TimePoint now) const;
 
   // One reader thread. Replaces the content of `events` by everything that happened since the last call.
   void take_events(std::vector<Event>& events);
 
-  // How busy the worker was after its last step. Any thread.
-  Load load() const { return load_.read(); }
+  // How busy the workers were after their last steps, as admission wants to know it: sums, and of times those that a
+  // request meets that may go to any worker. Any thread.
+  Load load() const;
   const ModelShape& shape() const { return shape_; }
-  EngineMetrics& metrics() { return metrics_; }
+  std::size_t workers() const { return workers_.size(); }
+  EngineMetrics& metrics(std::size_t worker = 0) { return metrics_[worker]; }
+  DoorMetrics& door_metrics() { return door_metrics_; }
+  const DispatchMetrics& dispatch_metrics() const { return dispatch_metrics_; }
+  // All of them, with a label for each worker where there are several.
+  void add_metrics_to(MetricsPage& page) const;
 
  private:
+  void start_workers(Models models, const std::shared_ptr<const Tokenizer>& tokenizer, const Clock& clock);
+  DispatcherConfig dispatcher_config() const;
+
   const EngineConfig config_;
   const ModelShape shape_;
   const std::size_t in_flight_max_;
 
-  EngineMetrics metrics_;
-  LoadBoard load_;
+  std::deque<EngineMetrics> metrics_;  // by worker
+  std::deque<LoadBoard> loads_;        // by worker
+  DoorMetrics door_metrics_;
+  DispatchMetrics dispatch_metrics_;
   Mailbox<Event> outbox_;
   std::atomic<std::uint64_t> next_id_{1};
   std::atomic<std::size_t> in_flight_{0};
   std::atomic<bool> draining_{false};
-  std::unique_ptr<Worker> worker_;
+  Workers workers_;
+  std::unique_ptr<Dispatcher> dispatcher_;  // none for one worker
 };
 
 }  // namespace chasqui

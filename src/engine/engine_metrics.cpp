@@ -1,11 +1,21 @@
 #include "engine/engine_metrics.h"
 
+#include <iterator>
+#include <utility>
+
 namespace chasqui {
 namespace {
 
 std::string class_label(std::size_t service_class) {
   return "class=\"" + std::string(name(static_cast<ServiceClass>(service_class))) + '"';
 }
+
+// Why a file is not used (cache/snapshot_file.h).
+constexpr std::pair<ErrorCode, const char*> kRefusals[] = {{ErrorCode::not_found, "reason=\"missing\""},
+                                                           {ErrorCode::invalid_request, "reason=\"damaged\""},
+                                                           {ErrorCode::conflict, "reason=\"foreign\""},
+                                                           {ErrorCode::too_large, "reason=\"too_large\""},
+                                                           {ErrorCode::unavailable, "reason=\"unreadable\""}};
 
 }  // namespace
 
@@ -40,6 +50,50 @@ void EngineMetrics::follow_reuse(const Reuse& reuse) {
   snapshots.set(static_cast<std::int64_t>(stats.entries));
   snapshot_bytes.set(static_cast<std::int64_t>(stats.bytes));
   prefix_index_bytes.set(static_cast<std::int64_t>(stats.index_bytes));
+  if (reuse.disk() == nullptr) return;
+  const DiskTier::Stats disk = reuse.disk()->stats();
+  snapshot_files.set(static_cast<std::int64_t>(disk.store.files - disk.store.foreign));
+  foreign_files.set(static_cast<std::int64_t>(disk.store.foreign));
+  snapshot_file_bytes.set(static_cast<std::int64_t>(disk.store.bytes));
+  disk_queue.set(static_cast<std::int64_t>(disk.queue));
+  disk_queue_bytes.set(static_cast<std::int64_t>(disk.queue_bytes));
+  follow(disk_evictions, disk.store.evictions);
+  follow(disk_dropped, disk.dropped);
+  follow(disk_not_taken, disk.refused);
+}
+
+void EngineMetrics::count_disk(const DiskOutcome& outcome) {
+  const bool reads = outcome.kind == DiskOrder::Kind::read;
+  (reads ? disk_read_seconds : disk_write_seconds).observe(to_seconds(outcome.took));
+  if (!outcome.error) {
+    (reads ? disk_bytes_read : disk_bytes_written).add(outcome.kv->bytes().size());
+    return;
+  }
+  if (!reads) return disk_write_failures.add();
+  for (std::size_t i = 0; i < std::size(kRefusals); ++i) {
+    if (kRefusals[i].first == outcome.error->code) disk_refused[i].add();
+  }
+}
+
+void EngineMetrics::add_disk_to(MetricsPage& page) const {
+  page.add("chasqui_disk_snapshots", "Sequences kept in files that this model can use.", snapshot_files);
+  page.add("chasqui_disk_snapshots_foreign", "Files of other models or settings.", foreign_files);
+  page.add("chasqui_disk_bytes", "Size of all of them.", snapshot_file_bytes);
+  page.add("chasqui_disk_queue", "Sequences that wait to be written.", disk_queue);
+  page.add("chasqui_disk_queue_bytes", "Host memory that they take beyond the cache.", disk_queue_bytes);
+  page.add("chasqui_disk_dropped_total", "Sequences not written because others came faster.", disk_dropped);
+  page.add("chasqui_disk_evictions_total", "Files that made room for others.", disk_evictions);
+  page.add("chasqui_disk_write_failures_total", "Files that could not be written.", disk_write_failures);
+  page.add("chasqui_disk_written_bytes_total", "KV written to files.", disk_bytes_written);
+  page.add("chasqui_disk_read_bytes_total", "KV read from files.", disk_bytes_read);
+  for (std::size_t i = 0; i < std::size(kRefusals); ++i) {
+    page.add("chasqui_disk_refused_total", "Files that were not used when somebody waited for them, by reason.",
+             disk_refused[i], kRefusals[i].second);
+  }
+  page.add("chasqui_disk_refused_total", "Files that were not used when somebody waited for them, by reason.",
+           disk_not_taken, "reason=\"not_taken\"");
+  page.add("chasqui_disk_read_seconds", "Time to read and check a file.", disk_read_seconds);
+  page.add("chasqui_disk_write_seconds", "Time to write and sync a file.", disk_write_seconds);
 }
 
 void EngineMetrics::add_reuse_to(MetricsPage& page) const {
@@ -57,6 +111,7 @@ void EngineMetrics::add_reuse_to(MetricsPage& page) const {
   page.add("chasqui_snapshots_refused_total", "Sequences too large to be kept.", snapshots_refused);
   page.add("chasqui_kv_save_seconds", "Time to copy sequences out in one step.", kv_save_seconds);
   page.add("chasqui_kv_restore_seconds", "Time to bring sequences back in one step.", kv_restore_seconds);
+  add_disk_to(page);
 }
 
 void EngineMetrics::add_to(MetricsPage& page) const {
@@ -92,7 +147,6 @@ void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_step_seconds", "Time to compute a batch, by kind.", prefill_step_seconds, "kind=\"prefill\"");
   page.add("chasqui_prompt_tokens_total", "Prompt tokens computed.", prompt_tokens);
   page.add("chasqui_generation_tokens_total", "Tokens generated.", generation_tokens);
-  page.add("chasqui_slow_clients_total", "Requests cut because their client did not read.", slow_clients);
   page.add("chasqui_request_prefill_seconds", "First step to the first token.", prefill_seconds);
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
     page.add("chasqui_request_queue_seconds", "Arrival to the first step, by class.", waits[c].queue_seconds,
@@ -109,6 +163,22 @@ void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_time_per_output_token_seconds", "Mean time between tokens of a request.",
            time_per_output_token_seconds);
   page.add("chasqui_request_seconds", "Arrival to the end.", request_seconds);
+}
+
+void DoorMetrics::add_to(MetricsPage& page) const {
+  page.add("chasqui_slow_clients_total", "Requests cut because their client did not read.", slow_clients);
+}
+
+void DispatchMetrics::add_to(MetricsPage& page) const {
+  constexpr std::string_view kReasons[] = {"pin", "prefix", "load"};
+  for (std::size_t i = 0; i < std::size(kReasons); ++i) {
+    page.add("chasqui_placements_total", "Requests given to a worker, by what decided which.", placements[i],
+             "reason=\"" + std::string(kReasons[i]) + '"');
+  }
+  page.add("chasqui_placements_refused_total", "Requests of a session that would have been one too many.", refused);
+  page.add("chasqui_dispatched_requests", "Requests that the dispatcher remembers.", requests);
+  page.add("chasqui_pins", "Sessions that belong to a worker, with their forks counted as one.", pins);
+  page.add("chasqui_placement_tokens", "Tokens of prompts that placement remembers.", sent_tokens);
 }
 
 }  // namespace chasqui

@@ -1,8 +1,10 @@
-// Everything that the engine counts, by name. Written by the worker and by submit(), read by the loop when somebody
-// asks for /metrics. Owned by the Engine.
+// Everything that the engine counts, by name: EngineMetrics by one worker, DispatchMetrics by the dispatcher where
+// there are several workers, DoorMetrics by whoever submits and reads. Read by the loop when somebody asks for
+// /metrics. Owned by the Engine.
 #pragma once
 
 #include "base/metrics.h"
+#include "cache/disk_order.h"
 #include "core/event.h"
 #include "sched/reuse.h"
 
@@ -13,7 +15,6 @@ struct EngineMetrics {
 
   Gauge requests_running;
   Gauge requests_waiting[kServiceClasses];
-  Counter requests_refused;
   Counter requests_finished[5];  // indexed by FinishReason
 
   Gauge kv_cells_used;
@@ -49,9 +50,23 @@ struct EngineMetrics {
   Histogram kv_save_seconds{Histogram::latency_seconds()};
   Histogram kv_restore_seconds{Histogram::latency_seconds()};
 
+  Gauge snapshot_files;
+  Gauge foreign_files;
+  Gauge snapshot_file_bytes;
+  Gauge disk_queue;
+  Gauge disk_queue_bytes;
+  Counter disk_evictions;
+  Counter disk_dropped;
+  Counter disk_write_failures;
+  Counter disk_not_taken;
+  Counter disk_bytes_written;
+  Counter disk_bytes_read;
+  Counter disk_refused[5];  // as kRefusals in the .cpp
+  Histogram disk_read_seconds{Histogram::latency_seconds()};
+  Histogram disk_write_seconds{Histogram::latency_seconds()};
+
   Counter prompt_tokens;
   Counter generation_tokens;
-  Counter slow_clients;
 
   // What clients of each class wait for.
   struct Waits {
@@ -67,12 +82,32 @@ struct EngineMetrics {
   void count_finished(const Event& event);
   void count_token(const Event& event);
   void follow_reuse(const Reuse& reuse);
+  void count_disk(const DiskOutcome& outcome);
   // `counter` becomes `total`, a count that somebody else keeps. One writer.
   static void follow(Counter& counter, std::uint64_t total) { counter.add(total - counter.value()); }
   void add_to(MetricsPage& page) const;
 
  private:
   void add_reuse_to(MetricsPage& page) const;
+  void add_disk_to(MetricsPage& page) const;
+};
+
+struct DoorMetrics {
+  Counter requests_refused;
+  Counter slow_clients;
+
+  // Not the refusals, which stand beside those of admission.
+  void add_to(MetricsPage& page) const;
+};
+
+struct DispatchMetrics {
+  Counter placements[3];  // indexed by Placement::Reason
+  Counter refused;        // because there were too many pins
+  Gauge requests;
+  Gauge pins;
+  Gauge sent_tokens;
+
+  void add_to(MetricsPage& page) const;
 };
 
 }  // namespace chasqui

@@ -149,7 +149,7 @@ TEST(Engine, AHundredRequestsLeaveNoCellBehindAndTheMetricsAddUp) {
             100u);
   EXPECT_EQ(metrics.request_seconds.count(), 100u);
   EXPECT_EQ(metrics.waits[1].time_to_first_token_seconds.count(), 90u) << "ten were asked for no token";
-  EXPECT_EQ(metrics.requests_refused.value(), 0u);
+  EXPECT_EQ(client.engine.door_metrics().requests_refused.value(), 0u);
 }
 
 TEST(Engine, RefusesAtTheDoorWhenTooManyWaitAndHarmsNobodyInside) {
@@ -166,7 +166,7 @@ TEST(Engine, RefusesAtTheDoorWhenTooManyWaitAndHarmsNobodyInside) {
     ASSERT_FALSE(refused.has_value());
     EXPECT_EQ(refused.error().code, ErrorCode::overloaded);
   }
-  EXPECT_EQ(client.engine.metrics().requests_refused.value(), 3u);
+  EXPECT_EQ(client.engine.door_metrics().requests_refused.value(), 3u);
   EXPECT_EQ(client.engine.in_flight(), 5u);
   gate.open();
   client.read_to_end();

@@ -66,9 +66,12 @@ struct ClientConfig {
   bool unified = false;      // then all slots share slots * context cells
   std::int32_t rows_max = 32;
   EngineConfig engine;
-  StepGate* gate = nullptr;     // none: steps run freely
-  StepClock* clock = nullptr;   // none: the real clock; else each step lets 1 ms pass
-  std::uint64_t fail_step = 0;  // this decode() fails; 0: none
+  std::size_t workers = 1;       // each with so many slots
+  StepGate* gate = nullptr;      // none: steps run freely
+  std::vector<StepGate*> gates;  // of each worker, where they differ
+  StepClock* clock = nullptr;    // none: the real clock; else each step lets 1 ms pass
+  std::uint64_t fail_step = 0;   // this decode() fails; 0: none
+  std::size_t fail_worker = 0;   // … of this worker
 };
 
 class FakeClient {
@@ -82,7 +85,7 @@ class FakeClient {
   };
 
   explicit FakeClient(const ClientConfig& config = {})
-      : config_(config), engine(config.engine, make_model(), sim_tokenizer(), clock(), wakeup) {}
+      : config_(config), engine(config.engine, make_models(), sim_tokenizer(), clock(), wakeup) {}
 
   RequestLimits limits() const {
     RequestLimits limits;
@@ -137,9 +140,16 @@ class FakeClient {
   const Clock& clock() const { return config_.clock != nullptr ? static_cast<const Clock&>(*config_.clock) : real_; }
 
  private:
-  std::unique_ptr<Model> make_model() {
+  Models make_models() {
+    Models models;
+    for (std::size_t i = 0; i < config_.workers; ++i) models.push_back(make_model(i));
+    return models;
+  }
+
+  std::unique_ptr<Model> make_model(std::size_t worker) {
     SimOptions options;
-    options.spend = [gate = config_.gate, clock = config_.clock](Duration) {
+    StepGate* const its_gate = config_.gates.empty() ? config_.gate : config_.gates[worker];
+    options.spend = [gate = its_gate, clock = config_.clock](Duration) {
       if (gate != nullptr) gate->pass();
       if (clock != nullptr) clock->advance(milliseconds(1));
     };
@@ -148,7 +158,8 @@ class FakeClient {
                             .unified = config_.unified,
                             .rows_max = config_.rows_max};
     auto model = std::make_unique<SimModel>(sim_tokenizer(), shape, std::move(options));
-    if (config_.fail_step > 0) model->fail_decode(config_.fail_step, DecodeStatus::failed);
+    const bool fails = config_.fail_step > 0 && worker == config_.fail_worker;
+    if (fails) model->fail_decode(config_.fail_step, DecodeStatus::failed);
     return model;
   }
 

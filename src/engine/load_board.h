@@ -14,7 +14,9 @@ class LoadBoard {
   void write(const Load& load) {
     slots_.store(load.slots, std::memory_order_relaxed);
     running_.store(load.running, std::memory_order_relaxed);
+    running_since_.store(load.running_since.time_since_epoch().count(), std::memory_order_relaxed);
     waiting_tokens_.store(load.waiting_tokens, std::memory_order_relaxed);
+    unread_tokens_.store(load.unread_tokens, std::memory_order_relaxed);
     row_time_.store(load.row_time.count(), std::memory_order_relaxed);
     slot_time_.store(load.slot_time.count(), std::memory_order_relaxed);
     for (std::size_t c = 0; c < kServiceClasses; ++c) {
@@ -27,7 +29,9 @@ class LoadBoard {
     Load load;
     load.slots = slots_.load(std::memory_order_relaxed);
     load.running = running_.load(std::memory_order_relaxed);
+    load.running_since = TimePoint(Duration(running_since_.load(std::memory_order_relaxed)));
     load.waiting_tokens = waiting_tokens_.load(std::memory_order_relaxed);
+    load.unread_tokens = unread_tokens_.load(std::memory_order_relaxed);
     load.row_time = Duration(row_time_.load(std::memory_order_relaxed));
     load.slot_time = Duration(slot_time_.load(std::memory_order_relaxed));
     for (std::size_t c = 0; c < kServiceClasses; ++c) {
@@ -40,7 +44,9 @@ class LoadBoard {
  private:
   std::atomic<std::int32_t> slots_{0};
   std::atomic<std::int32_t> running_{0};
+  std::atomic<TimePoint::rep> running_since_{0};
   std::atomic<std::int64_t> waiting_tokens_{0};
+  std::atomic<std::int64_t> unread_tokens_{0};
   std::atomic<Duration::rep> slot_time_{0};
   std::atomic<Duration::rep> row_time_{0};
   std::array<std::atomic<std::int32_t>, kServiceClasses> waiting_{};

@@ -43,7 +43,9 @@ struct Session {
 
   SessionId id;
   std::uint64_t serial = 0;  // the n-th that was made
+  std::uint64_t pin = 0;     // Request::pin of its generations: its serial, or its parent's pin
   std::uint32_t tenant = 0;
+  std::uint64_t owner = 0;  // the same tenant by its name that lasts, see Tenant
   SessionSettings settings;
   std::vector<Token> tokens;
   ChatHistoryPtr chat;  // null: plain text, or nothing yet

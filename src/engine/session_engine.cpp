@@ -50,7 +50,9 @@ SessionEngine::SessionEngine(LoadedModel model, std::unique_ptr<Model> context, 
     : model_(std::move(model)),
       engine_(config.engine, std::move(context), model_.tokenizer, clock_, wakeup_),
       limits_(limits_of(engine_.shape())),
-      sessions_(session_limits(config, engine_.shape()), *model_.tokenizer) {}
+      sessions_(session_limits(config, engine_.shape()), *model_.tokenizer) {
+  sessions_.on_unpinned([this](std::uint64_t pin) { engine_.unpin(pin); });
+}
 
 Result<SessionId> SessionEngine::create() {
   const TimePoint now = clock_.now();
@@ -94,6 +96,7 @@ Result<RequestId> SessionEngine::generate(const SessionId& id, RequestDraft how)
   how.prompt = use->session().tokens;
   how.prompt.insert(how.prompt.end(), before->tokens.begin(), before->tokens.end());
   how.keep_tokens = true;
+  how.pin = use->session().pin;
   const auto request = make_request(engine_.next_id(), std::move(how), limits_, clock_.now());
   if (!request) return request.error();
   if (auto submitted = engine_.submit(*request); !submitted) return submitted.error();

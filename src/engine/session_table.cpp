@@ -55,6 +55,7 @@ Result<const Session*> SessionUse::append(SessionDelta delta, TimePoint now) {
   if (auto room = table_->check_room(*session_, delta); !room) return room.error();
   table_->extend(*session_, std::move(delta));
   session_->last_used = now;
+  table_->tell_changed(*session_);
   std::exchange(table_, nullptr)->rest(*session_);
   return session_;
 }
@@ -88,23 +89,43 @@ Result<const Session*> SessionTable::create(const SessionOwner& owner, const Ses
                                             SessionDelta begin, TimePoint now) {
   if (auto place = check_place(owner); !place) return place.error();
   if (auto room = check_room(Session{}, begin); !room) return room.error();
-  return &add(owner, settings, std::move(begin), now);
+  Session& added = add({random_id("sess_")}, owner, settings, 0, std::move(begin), now);
+  metrics_.created.add();
+  tell_changed(added);
+  return &added;
 }
 
-Session& SessionTable::add(const SessionOwner& owner, const SessionSettings& settings, SessionDelta begin,
-                           TimePoint now) {
+Result<void> SessionTable::bring_back(const SessionOwner& owner, SessionImage image, TimePoint last_used) {
+  if (sessions_.contains(image.id.text)) return Error{ErrorCode::conflict, "there is a session with this id", ""};
+  if (sessions_.size() >= limits_.sessions) {
+    return Error{ErrorCode::overloaded, "there are as many sessions as there may be", ""};
+  }
+  SessionDelta history{std::move(image.tokens), std::move(image.chat)};
+  if (auto room = check_room(Session{}, history); !room) return room.error();
+  add(std::move(image.id), owner, image.settings, 0, std::move(history), last_used);
+  return {};
+}
+
+void SessionTable::tell_changed(const Session& session) const {
+  if (journal_ != nullptr && !session.ended) journal_->changed(session);
+}
+
+Session& SessionTable::add(SessionId id, const SessionOwner& owner, const SessionSettings& settings, std::uint64_t pin,
+                           SessionDelta begin, TimePoint now) {
   auto session = std::make_unique<Session>();
-  session->id.text = random_id("sess_");
+  session->id = std::move(id);
   session->tenant = owner.tenant;
+  session->owner = owner.lasting;
   session->settings = settings;
   session->last_used = now;
   Session& added = *session;
   added.serial = ++last_serial_;
+  added.pin = pin != 0 ? pin : added.serial;
+  ++pins_[added.pin];
   const bool fresh = sessions_.emplace(added.id.text, std::move(session)).second;
   CHECK(fresh, "two sessions with one id");
   of_tenant_[owner.tenant].emplace(added.serial, &added);
   start_expiring(added);
-  metrics_.created.add();
   metrics_.sessions.add(1);
   extend(added, std::move(begin));
   return added;
@@ -157,7 +178,11 @@ Result<const Session*> SessionTable::fork(const SessionOwner& owner, const Sessi
   touch(**parent, now);
   SessionSettings settings = (*parent)->settings;
   settings.created = created;
-  return &add(owner, settings, {(*parent)->tokens, (*parent)->chat}, now);
+  Session& added =
+      add({random_id("sess_")}, owner, settings, (*parent)->pin, {(*parent)->tokens, (*parent)->chat}, now);
+  metrics_.created.add();
+  tell_changed(added);
+  return &added;
 }
 
 Result<std::optional<RequestId>> SessionTable::cancel(std::uint32_t tenant, const SessionId& id, TimePoint now) {
@@ -172,6 +197,7 @@ Result<std::optional<RequestId>> SessionTable::cancel(std::uint32_t tenant, cons
 Result<std::optional<RequestId>> SessionTable::end(std::uint32_t tenant, const SessionId& id) {
   const auto session = visible(tenant, id);
   if (!session) return session.error();
+  if (journal_ != nullptr) journal_->removed(id);
   if ((*session)->state == Session::State::idle) {
     remove(**session);
     return std::optional<RequestId>();
@@ -192,13 +218,16 @@ void SessionTable::finished(const Event& event, TimePoint now) {
   if (!event.generated.empty()) {
     extend(session, std::move(before));
     add_answer(session, event.generated);
+    tell_changed(session);
   }
   rest(session);
 }
 
 void SessionTable::expire(TimePoint now) {
   while (!idle_.empty() && idle_.begin()->first <= now) {
-    remove(*idle_.begin()->second);
+    Session& session = *idle_.begin()->second;
+    if (journal_ != nullptr) journal_->removed(session.id);
+    remove(session);
     metrics_.expired.add();
   }
 }
@@ -269,8 +298,16 @@ void SessionTable::remove(Session& session) {
   if (owner->second.empty()) of_tenant_.erase(owner);
   metrics_.sessions.add(-1);
   metrics_.tokens.add(-static_cast<std::int64_t>(session.tokens.size()));
+  release(session.pin);
   const std::string id = session.id.text;  // the one in the session goes with it
   sessions_.erase(id);
+}
+
+void SessionTable::release(std::uint64_t pin) {
+  const auto found = pins_.find(pin);
+  if (--found->second > 0) return;
+  pins_.erase(found);
+  unpinned_(pin);
 }
 
 bool SessionTable::consistent() const {
@@ -278,10 +315,12 @@ bool SessionTable::consistent() const {
   std::size_t idle = 0;
   std::size_t owned = 0;
   std::int64_t tokens = 0;
+  std::unordered_map<std::uint64_t, std::size_t> pins;
   for (const auto& [tenant, owned_here] : of_tenant_) owned += owned_here.size();
   for (const auto& [id, session] : sessions_) {
     if (id != session->id.text || (session->ended && session->state == Session::State::idle)) return false;
     tokens += session->length();
+    ++pins[session->pin];
     const bool expires = idle_.contains({session->last_used + session->settings.ttl, session.get()});
     if (expires != (session->state == Session::State::idle)) return false;
     idle += expires ? 1 : 0;
@@ -290,7 +329,7 @@ bool SessionTable::consistent() const {
     const auto found = generating_.find(session->request);
     if (found == generating_.end() || found->second != session.get()) return false;
   }
-  if (idle != idle_.size() || owned != sessions_.size()) return false;
+  if (idle != idle_.size() || owned != sessions_.size() || pins != pins_) return false;
   return generating == generating_.size() && tokens == metrics_.tokens.value() &&
          static_cast<std::int64_t>(sessions_.size()) == metrics_.sessions.value() &&
          sessions_.size() <= limits_.sessions;

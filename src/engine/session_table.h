@@ -6,6 +6,7 @@
 // bounded: sessions ≤ limits.sessions; the tokens of each ≤ limits.tokens and one answer, its texts ≤ text_bytes_max().
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,8 @@
 #include "base/metrics.h"
 #include "core/event.h"
 #include "engine/session.h"
+#include "engine/session_file.h"
+#include "engine/session_journal.h"
 #include "model/tokenizer.h"
 
 namespace chasqui {
@@ -36,6 +39,7 @@ struct SessionLimits {
 struct SessionOwner {
   std::uint32_t tenant = 0;
   std::size_t sessions_max = 0;
+  std::uint64_t lasting = 0;  // Tenant::lasting
 };
 
 struct SessionMetrics {
@@ -80,6 +84,14 @@ class SessionTable {
   SessionTable(const SessionTable&) = delete;
   SessionTable& operator=(const SessionTable&) = delete;
 
+  // Whoever is told of every change from now on; outlives the use of the table.
+  void set_journal(SessionJournal* journal) { journal_ = journal; }
+  // A session of an earlier process, as it was, and so are its id and the time that it has left. Errors: overloaded
+  // when there are too many, context_too_long; conflict when there is one with this id.
+  Result<void> bring_back(const SessionOwner& owner, SessionImage image, TimePoint last_used);
+  // Called with a pin that no session has any more; none of its requests is in the engine then. For Engine::unpin().
+  void on_unpinned(std::function<void(std::uint64_t pin)> call) { unpinned_ = std::move(call); }
+
   // Pointers to sessions are valid until the next call that may remove one: end, expire, finished, or the end of a use.
 
   Result<const Session*> create(const SessionOwner& owner, const SessionSettings& settings, SessionDelta begin,
@@ -91,7 +103,8 @@ class SessionTable {
   std::vector<const Session*> list(std::uint32_t tenant, std::size_t most, const Session* after = nullptr) const;
   // Whoever wants to append or generate begins here.
   Result<SessionUse> take(std::uint32_t tenant, const SessionId& id, TimePoint now);
-  // A new one with the history that this one has now; while it generates, that of before.
+  // A new one with the history that this one has now; while it generates, that of before. It shares the pin, since what
+  // was computed of its history is in the memory of one worker.
   Result<const Session*> fork(const SessionOwner& owner, const SessionId& id, std::int64_t created, TimePoint now);
   // The request to cancel; none when it does not generate. What was generated stays.
   Result<std::optional<RequestId>> cancel(std::uint32_t tenant, const SessionId& id, TimePoint now);
@@ -111,7 +124,11 @@ class SessionTable {
   friend class SessionUse;
 
   Result<Session*> visible(std::uint32_t tenant, const SessionId& id) const;
-  Session& add(const SessionOwner& owner, const SessionSettings& settings, SessionDelta begin, TimePoint now);
+  // Pin 0: one of its own.
+  Session& add(SessionId id, const SessionOwner& owner, const SessionSettings& settings, std::uint64_t pin,
+               SessionDelta begin, TimePoint now);
+  void tell_changed(const Session& session) const;
+  void release(std::uint64_t pin);
   Result<void> check_room(const Session& session, const SessionDelta& delta) const;
   void extend(Session& session, SessionDelta delta);
   void add_answer(Session& session, const std::vector<Token>& generated);
@@ -125,10 +142,13 @@ class SessionTable {
   const SessionLimits limits_;
   const Tokenizer& tokenizer_;
   SessionMetrics metrics_;
+  SessionJournal* journal_ = nullptr;
   std::unordered_map<std::string, std::unique_ptr<Session>> sessions_;
   std::unordered_map<std::uint32_t, std::map<std::uint64_t, Session*>> of_tenant_;  // by serial; none is empty
   std::set<std::pair<TimePoint, Session*>> idle_;                                   // by when they expire
   std::unordered_map<RequestId, Session*> generating_;
+  std::unordered_map<std::uint64_t, std::size_t> pins_;  // sessions that have it; never 0
+  std::function<void(std::uint64_t)> unpinned_ = [](std::uint64_t) {};
   std::uint64_t last_serial_ = 0;
 };
 

@@ -9,6 +9,8 @@ namespace {
 
 // So many times what was predicted is worth a line in the log.
 constexpr double kSurprising = 1.25;
+// At the end, what is most worth keeping is written first, and for so long.
+constexpr Duration kKeepFor = seconds(10);
 
 // Prompt tokens that a batch computes; decode batches have some too.
 std::uint64_t prompt_rows(const Batch& batch) {
@@ -30,52 +32,104 @@ Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoar
       metrics_(metrics),
       inbox_(parts.inbox_max),
       last_progress_(kNever.time_since_epoch().count()),
+      number_(parts.number),
       model_(std::move(parts.model)),
       tokenizer_(std::move(parts.tokenizer)),
       scheduler_(parts.scheduler),
+      disk_(open_disk(parts)),
       runner_(*model_, *tokenizer_, clock),
       thread_([this] { run(); }) {}
 
 Worker::~Worker() {
+  stop();
+  thread_.join();
+}
+
+void Worker::stop() {
   std::vector<Command> last;
   last.emplace_back(StopCommand{});
   inbox_.push_all(last);  // an inbox that is full of cancels must not keep us from stopping
   model_->request_abort();
-  thread_.join();
+}
+
+SnapshotLimits Worker::disk_limits(const SchedulerConfig& config) {
+  return {.kv_bytes = config.reuse.cache.bytes, .tokens = config.kv.cells_per_slot};
+}
+
+// Before there is a thread.
+std::unique_ptr<SnapshotDisk> Worker::open_disk(Parts& parts) {
+  CHECK((parts.disk != nullptr) == parts.scheduler.reuse.disk.has_value(),
+        "a disk tier needs a folder, and a folder a disk tier");
+  if (!parts.disk) return nullptr;
+  for (FoundSnapshot& file : parts.found) scheduler_.disk()->found(std::move(file));
+  const SnapshotStore::Stats there = scheduler_.disk()->stats().store;
+  log_info("snapshots on disk", {{"folder", parts.disk->path()},
+                                 {"files", there.files - there.foreign},
+                                 {"foreign", there.foreign},
+                                 {"bytes", there.bytes}});
+  const SnapshotLimits limits = disk_limits(parts.scheduler);
+  return std::make_unique<SnapshotDisk>(std::move(parts.disk), limits, clock_, [this](DiskOutcome outcome) {
+    std::vector<Command> one;
+    one.emplace_back(std::move(outcome));
+    inbox_.push_all(one);  // never refused: somebody waits for it
+  });
 }
 
 bool Worker::cancel(RequestId id) {
   const bool posted = post(CancelCommand{id, steps_.load(std::memory_order_relaxed)});
-  // Should the step end meanwhile, the next one is cut in vain, and planned again.
-  if (reading_.load(std::memory_order_acquire) == id.value) model_->request_abort();
+  hurry(id);
   return posted;
 }
 
-TimePoint Worker::last_progress() const { return TimePoint(Duration(last_progress_.load(std::memory_order_relaxed))); }
+void Worker::post_all(std::vector<Command>& commands) {
+  std::vector<RequestId> cancelled;
+  for (Command& command : commands) {
+    auto* cancel = std::get_if<CancelCommand>(&command);
+    if (cancel == nullptr) continue;
+    cancel->step = steps_.load(std::memory_order_relaxed);
+    cancelled.push_back(cancel->id);
+  }
+  inbox_.push_all(commands);
+  for (const RequestId id : cancelled) hurry(id);
+}
+
+// After its cancel was posted. Should the step end meanwhile, the next one is cut in vain, and planned again.
+void Worker::hurry(RequestId cancelled) {
+  if (reading_.load(std::memory_order_acquire) == cancelled.value) model_->request_abort();
+}
+
+bool Worker::alive(TimePoint now, Duration stuck_after) const {
+  const TimePoint last{Duration(last_progress_.load(std::memory_order_relaxed))};
+  return last == kNever || now - last < stuck_after;
+}
 
 void Worker::run() {
   while (!stopped_) {
-    take_in(scheduler_.idle() ? Wait::yes : Wait::no);  // submit, cancel, stop
-    scheduler_.next_batch(clock_.now(), batch_);        // decides, reserves
+    const bool rests = scheduler_.idle() || scheduler_.waits_for_disk();
+    take_in(rests ? Wait::yes : Wait::no);        // submit, cancel, what came from the disk, stop
+    scheduler_.next_batch(clock_.now(), batch_);  // decides, reserves
+    order_disk();                                 // before the step, which may be long
     if (!batch_.empty()) {
       compute();                           // decode, sample, text, stop strings
+      count_step();                        // before the requests of the batch may go
       scheduler_.commit(batch_, result_);  // the only writer of sequences
-      count_step();
       steps_.fetch_add(1, std::memory_order_relaxed);
     }
     deliver();
   }
+  keep_on_disk();
 }
 
 void Worker::take_in(Wait wait) {
   if (wait == Wait::yes) {
+    order_disk();
     CHECK(scheduler_.consistent(), "conservation");
     last_progress_.store(kNever.time_since_epoch().count(), std::memory_order_relaxed);
   }
   inbox_.drain(commands_, wait);
   const TimePoint now = clock_.now();
   if (outbox_.over_capacity()) {
-    log_error("nobody takes results: everything is cancelled", {{"events", outbox_.size()}});
+    log_error("nobody takes results: everything is cancelled", {{"worker", number_}, {"events", outbox_.size()}});
     scheduler_.cancel_all(now);
   }
   last_progress_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
@@ -85,11 +139,42 @@ void Worker::take_in(Wait wait) {
     } else if (auto* cancel = std::get_if<CancelCommand>(&command)) {
       scheduler_.cancel(cancel->id, now);
       metrics_.cancel_steps.observe(static_cast<double>(steps_.load(std::memory_order_relaxed) - cancel->step));
+    } else if (auto* outcome = std::get_if<DiskOutcome>(&command)) {
+      take_outcome(std::move(*outcome));
     } else {
       scheduler_.cancel_all(now);
       stopped_ = true;
     }
   }
+}
+
+void Worker::take_outcome(DiskOutcome outcome) {
+  metrics_.count_disk(outcome);
+  scheduler_.disk_done(std::move(outcome), clock_.now());
+}
+
+void Worker::order_disk() {
+  if (!disk_) return;
+  if (scheduler_.idle()) scheduler_.disk()->rest();
+  scheduler_.disk()->take_orders(orders_);
+  disk_->order(orders_);
+}
+
+void Worker::keep_on_disk() {
+  if (!disk_) return;
+  DiskTier& tier = *scheduler_.disk();
+  tier.flush();
+  const TimePoint end = clock_.now() + kKeepFor;
+  while (clock_.now() < end) {
+    order_disk();
+    if (!tier.writing()) break;  // what waited was there already, or has no room
+    inbox_.drain(commands_, Wait::yes);
+    for (Command& command : commands_) {
+      if (auto* outcome = std::get_if<DiskOutcome>(&command)) take_outcome(std::move(*outcome));
+    }
+  }
+  const DiskTier::Stats left = tier.stats();
+  log_info("kept on disk", {{"files", left.store.files}, {"bytes", left.store.bytes}, {"not_written", left.queue}});
 }
 
 void Worker::compute() {
@@ -139,7 +224,8 @@ void Worker::count_step() {
     metrics_.decode_failures.add();
     // no_room would be a bug of the ledger, which has reserved these cells.
     const bool ledger = result_.status == DecodeStatus::no_room;
-    log_error("a batch failed", {{"rows", rows}, {"reason", ledger ? "no room in the KV cache" : "the model gave up"}});
+    const std::string_view reason = ledger ? "no room in the KV cache" : "the model gave up";
+    log_error("a batch failed", {{"worker", number_}, {"rows", rows}, {"reason", reason}});
   } else if (batch_.kind == Batch::Kind::decode) {
     metrics_.decode_steps.add();
     metrics_.decode_rows.observe(static_cast<double>(rows));

@@ -1,6 +1,7 @@
 // One thread with one model context and everything that belongs to it: scheduler, ledger, runner. Commands come in
 // through a bounded inbox, events go out in one push and one signal per step; the worker never waits for a client
-// (worker-never-waits). Owned by the Engine.
+// (worker-never-waits), nor for the disk, whose thread has an inbox of its own and answers with a command. Owned by the
+// Engine.
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include "engine/engine_metrics.h"
 #include "engine/load_board.h"
 #include "engine/runner.h"
+#include "engine/snapshot_disk.h"
 #include "sched/scheduler.h"
 
 namespace chasqui {
@@ -24,11 +26,11 @@ struct SubmitCommand {
 };
 struct CancelCommand {
   RequestId id;
-  std::uint64_t step = 0;  // steps that were done when it was posted
+  std::uint64_t step = 0;  // steps that its worker had done when it was posted there
 };
-// Cancel what is inside and end the thread. Only ~Worker posts it, so it is the last.
+// Cancel what is inside and end the thread.
 struct StopCommand {};
-using Command = std::variant<SubmitCommand, CancelCommand, StopCommand>;
+using Command = std::variant<SubmitCommand, CancelCommand, StopCommand, DiskOutcome>;
 
 class Worker {
  public:
@@ -37,11 +39,17 @@ class Worker {
     std::shared_ptr<const Tokenizer> tokenizer;
     SchedulerConfig scheduler;
     std::size_t inbox_max = 0;
+    std::shared_ptr<SnapshotFolder> disk;  // with scheduler.reuse.disk
+    std::vector<FoundSnapshot> found;      // what is in it, all workers' files
+    std::size_t number = 0;                // for the log
   };
+
+  // What would fit neither into the cache nor into a slot of such a worker is of no use.
+  static SnapshotLimits disk_limits(const SchedulerConfig& config);
 
   // `clock`, `outbox`, `load` and `metrics` outlive the worker. Starts the thread.
   Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoard& load, EngineMetrics& metrics);
-  // Cancels what is inside and waits for the thread, at most one step.
+  // stop(), and waits for the thread: at most one step, and with a disk a few seconds for what is to be kept there.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -51,12 +59,24 @@ class Worker {
   // The same for a cancel; when the running step reads nothing but this request's prompt, the step ends at once.
   bool cancel(RequestId id);
 
-  // Any thread: when the worker last finished a step or went to sleep with nothing to do; kNever while it sleeps.
-  TimePoint last_progress() const;
+  // Submits and cancels, which this empties, however many there are; it says of cancels at which step they come.
+  void post_all(std::vector<Command>& commands);
+  // Cancels what is inside and ends the thread, without waiting for it. Whoever calls it posts nothing afterwards.
+  void stop();
+
+  // Any thread: it sleeps, or has finished a step not longer ago than this.
+  bool alive(TimePoint now, Duration stuck_after) const;
+  // Any thread: how busy it was after its last step.
+  Load load() const { return load_.read(); }
 
  private:
+  std::unique_ptr<SnapshotDisk> open_disk(Parts& parts);
   void run();
+  void hurry(RequestId cancelled);
   void take_in(Wait wait);
+  void take_outcome(DiskOutcome outcome);
+  void order_disk();
+  void keep_on_disk();
   void compute();
   void deliver();
   void count_step();
@@ -66,14 +86,18 @@ class Worker {
   LoadBoard& load_;
   EngineMetrics& metrics_;
   Mailbox<Command> inbox_;
+  // When it last finished a step or took commands in; kNever while it sleeps with nothing to do.
   std::atomic<TimePoint::rep> last_progress_;
   std::atomic<std::uint64_t> steps_{0};    // done so far
   std::atomic<std::uint64_t> reading_{0};  // the request whose prompt is all that the running step computes; 0: none
 
-  // Worker thread only.
+  // Worker thread only, but for Model::request_abort().
+  const std::size_t number_;
   const std::unique_ptr<Model> model_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
   Scheduler scheduler_;
+  const std::unique_ptr<SnapshotDisk> disk_;  // after inbox_, which its thread writes to; null: there is none
+  std::vector<DiskOrder> orders_;
   Runner runner_;
   Batch batch_;
   BatchResult result_;

@@ -3,6 +3,7 @@
 #include "model/llama_chat_template.h"
 #include "model/llama_model.h"
 #include "model/llama_tokenizer.h"
+#include "model/weights_identity.h"
 
 namespace chasqui {
 namespace {
@@ -27,11 +28,23 @@ Result<LoadedModel> load_parts(Result<WeightsPtr> weights, const LoadOptions& op
 }  // namespace
 
 Result<LoadedModel> load_llama(const std::string& path, const LoadOptions& options) {
-  return load_parts(LlamaWeights::from_file(path, options.weights), options);
+  auto loaded = load_parts(LlamaWeights::from_file(path, options.weights), options);
+  if (!loaded) return loaded;
+  loaded->identify = [path](const ModelConfig& config, const ModelShape& shape) -> Result<ModelIdentity> {
+    const auto weights = identify_weights(path);
+    if (!weights) return weights.error();
+    return ModelIdentity{*weights, identify_context(config, shape)};
+  };
+  return loaded;
 }
 
 Result<LoadedModel> load_llama(std::span<const std::byte> gguf, const std::string& name, const LoadOptions& options) {
-  return load_parts(LlamaWeights::from_memory(gguf, name, options.weights), options);
+  auto loaded = load_parts(LlamaWeights::from_memory(gguf, name, options.weights), options);
+  if (!loaded) return loaded;
+  loaded->identify = [gguf](const ModelConfig& config, const ModelShape& shape) -> Result<ModelIdentity> {
+    return ModelIdentity{identify_weights(gguf), identify_context(config, shape)};
+  };
+  return loaded;
 }
 
 LoadedModel load_sim(const SimOptions& options) {
@@ -51,6 +64,10 @@ LoadedModel load_sim(const SimOptions& options) {
   loaded.info.chat_template = loaded.chat_template->source();
   loaded.make = [tokenizer, options](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
     return std::unique_ptr<Model>(std::make_unique<SimModel>(tokenizer, config, options));
+  };
+  loaded.identify = [seed = options.seed](const ModelConfig& config, const ModelShape& shape) -> Result<ModelIdentity> {
+    const std::string weights = "sim " + std::to_string(seed);
+    return ModelIdentity{checksum(std::as_bytes(std::span(weights))), identify_context(config, shape)};
   };
   return loaded;
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "core/model_identity.h"
 #include "model/chat_template.h"
 #include "model/llama_weights.h"
 #include "model/model.h"
@@ -24,6 +25,8 @@ struct LoadedModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;
   std::function<Result<std::unique_ptr<Model>>(const ModelConfig&)> make;  // one context
+  // What snapshots of such a context belong to. Reads the file once more.
+  std::function<Result<ModelIdentity>(const ModelConfig&, const ModelShape&)> identify;
 };
 
 struct LoadOptions {
@@ -33,6 +36,7 @@ struct LoadOptions {
 
 // Starts libllama's runtime first.
 Result<LoadedModel> load_llama(const std::string& path, const LoadOptions& options = {});
+// `gguf` outlives what is returned.
 Result<LoadedModel> load_llama(std::span<const std::byte> gguf, const std::string& name,
                                const LoadOptions& options = {});
 LoadedModel load_sim(const SimOptions& options = {});

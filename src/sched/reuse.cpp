@@ -23,12 +23,34 @@ const Sequence* find_running(const RunningSequences& running, RequestId id) {
   return found != running.end() ? found->get() : nullptr;
 }
 
+PrefixCache::Limits cache_limits(const ReuseConfig& config) {
+  PrefixCache::Limits limits = config.cache;
+  limits.hand_over = config.disk.has_value();
+  return limits;
+}
+
+// In files, where one id of a process may be another tenant's in the next.
+constexpr LastingKey kShared{1, 0};
+
 }  // namespace
 
 Reuse::Reuse(const ReuseConfig& config)
-    : config_(config), cache_(config.cache), copy_seconds_per_byte_(kCopySecondsPerByte) {}
+    : config_(config), cache_(cache_limits(config)), copy_seconds_per_byte_(kCopySecondsPerByte) {
+  if (config_.disk) disk_.emplace(*config_.disk, config_.cache.cut_anywhere, cache_);
+}
 
 PrefixKey Reuse::key_of(const Request& request) const { return {config_.shared_by_tenants ? 0 : request.tenant.id, 0}; }
+
+// Tenants without a lasting name leave nothing behind.
+void Reuse::name_on_disk(const Request& request) {
+  if (!disk_) return;
+  const Tenant& tenant = request.tenant;
+  if (config_.shared_by_tenants) {
+    disk_->name(key_of(request), kShared);
+  } else if (tenant.id == 0 || tenant.lasting != 0) {
+    disk_->name(key_of(request), {tenant.lasting, 0});
+  }
+}
 
 // Valid until the next call.
 std::span<const Token> Reuse::tokens_of(const Sequence& sequence) {
@@ -40,6 +62,11 @@ std::span<const Token> Reuse::tokens_of(const Sequence& sequence) {
 bool Reuse::waits(const Sequence& waiting, const RunningSequences& running) {
   const auto found = awaiting_.find(waiting.id());
   if (found == awaiting_.end()) return false;
+  if (found->second.file != 0) {
+    if (disk_->reading(found->second.file)) return true;
+    found->second = {};
+    return false;
+  }
   const Sequence* source = find_running(running, found->second.source);
   const bool coming = source != nullptr && source->computed() < found->second.length;
   if (coming || wanted_.contains(found->second.source)) return true;
@@ -49,12 +76,17 @@ bool Reuse::waits(const Sequence& waiting, const RunningSequences& running) {
 
 bool Reuse::had_better_wait(const Sequence& waiting, const RunningSequences& running, double row_seconds) {
   if (!uses_cache(waiting.request())) return false;
-  const PrefixKey key = key_of(waiting.request());
   const std::span<const Token> tokens = tokens_of(waiting);
-  const TokenCount most = waiting.length() - 1;
-  const PrefixCache::PendingMatch pending = cache_.match_pending(key, tokens, most);
-  if (pending.length < kWorthWaiting) return false;
-  const TokenCount gain = pending.length - cache_.match(key, tokens, most).length;
+  const TokenCount known = cache_.match(key_of(waiting.request()), tokens, waiting.length() - 1).length;
+  return waits_for_source(waiting, tokens, known, running, row_seconds) ||
+         waits_for_file(waiting, tokens, known, row_seconds);
+}
+
+bool Reuse::waits_for_source(const Sequence& waiting, std::span<const Token> tokens, TokenCount known,
+                             const RunningSequences& running, double row_seconds) {
+  const PrefixKey key = key_of(waiting.request());
+  const PrefixCache::PendingMatch pending = cache_.match_pending(key, tokens, waiting.length() - 1);
+  const TokenCount gain = pending.length - known;
   if (gain < kWorthWaiting) return false;
   const Sequence* source = find_running(running, pending.request);
   CHECK(source != nullptr, "a prefix is announced that nobody computes");
@@ -65,7 +97,21 @@ bool Reuse::had_better_wait(const Sequence& waiting, const RunningSequences& run
   if (!fits(std::max(source->computed(), pending.length))) return false;
   if (!quicker_to_copy(*source, gain, row_seconds)) return false;
   if (source->computed() >= pending.length) wanted_.insert(pending.request);
-  if (awaiting_.insert_or_assign(waiting.id(), Awaited{pending.request, pending.length}).second) ++waits_begun_;
+  if (awaiting_.insert_or_assign(waiting.id(), Awaited{.source = pending.request, .length = pending.length}).second) {
+    ++waits_begun_;
+  }
+  return true;
+}
+
+bool Reuse::waits_for_file(const Sequence& waiting, std::span<const Token> tokens, TokenCount known,
+                           double row_seconds) {
+  if (!disk_ || has_read_.contains(waiting.id())) return false;
+  name_on_disk(waiting.request());
+  const DiskTier::Wait wait =
+      disk_->read(key_of(waiting.request()), tokens, waiting.length() - 1, known, row_seconds, copy_seconds_per_byte_);
+  if (wait.file == 0) return false;
+  awaiting_[waiting.id()] = {.file = wait.file};
+  if (wait.own) has_read_.insert(waiting.id());
   return true;
 }
 
@@ -93,8 +139,14 @@ PrefixCache::Match Reuse::find(const Sequence& waiting, double row_seconds) {
 
 void Reuse::started(const Sequence& sequence, const PrefixCache::Match& match, TimePoint now) {
   awaiting_.erase(sequence.id());
+  has_read_.erase(sequence.id());
   if (!uses_cache(sequence.request())) return;
   cache_.touch(match, now);
+  if (disk_) {
+    name_on_disk(sequence.request());
+    const auto length = static_cast<std::size_t>(match.length);
+    disk_->used(key_of(sequence.request()), tokens_of(sequence).first(length));
+  }
   cache_.announce(key_of(sequence.request()), sequence.request().prompt, sequence.id());
 }
 
@@ -112,6 +164,7 @@ void Reuse::forget(RequestId request) {
   cache_.withdraw(request);
   wanted_.erase(request);
   awaiting_.erase(request);
+  has_read_.erase(request);
 }
 
 bool Reuse::worth_saving(const Sequence& sequence) {
@@ -171,7 +224,17 @@ void Reuse::commit(const Batch& batch, const BatchResult& result, double row_sec
     if (!kept || !config_.cache.cut_anywhere) expect_nothing_of(saving_[i].request);
   }
   saving_.clear();
+  give_up_refused(batch, result);
+  if (disk_) disk_->take_evicted();
   learn_restoring(batch, result);
+}
+
+// What the model would not take it will not take the next time, and whoever comes would try it again.
+void Reuse::give_up_refused(const Batch& batch, const BatchResult& result) {
+  for (const std::size_t i : result.not_restored) {
+    const std::optional<PrefixCache::Kept> gone = cache_.give_up(*batch.restores[i].snapshot);
+    if (gone && disk_) disk_->refused(gone->key, gone->tokens);
+  }
 }
 
 void Reuse::expect_nothing_of(RequestId source) {

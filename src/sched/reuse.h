@@ -1,6 +1,6 @@
 // What need not be computed again: finds the cached prefix of whoever starts, lets those wait whose prefix is being
-// computed right now, and has copied out what others may want. Owned by the Scheduler, which alone changes sequences;
-// pure. What was computed for a request that does not use the cache is never seen here.
+// computed right now or read from a file, and has copied out what others may want. Owned by the Scheduler, which alone
+// changes sequences; pure. What was computed for a request that does not use the cache is never seen here.
 //
 // When a slot is copied out:
 //   its sequence leaves it     finished, cancelled or preempted, and something of it is not in the cache yet
@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -17,6 +18,7 @@
 #include "cache/prefix_cache.h"
 #include "core/batch.h"
 #include "core/sequence.h"
+#include "sched/disk_tier.h"
 #include "sched/step_plan.h"
 
 namespace chasqui {
@@ -24,6 +26,7 @@ namespace chasqui {
 struct ReuseConfig {
   PrefixCache::Limits cache;       // no bytes: nothing is kept, and nobody waits
   bool shared_by_tenants = false;  // one tenant's prefixes serve the others; they could tell what others have asked
+  std::optional<DiskLimits> disk;  // none: what leaves host memory is gone
 };
 
 class Reuse {
@@ -33,7 +36,7 @@ class Reuse {
   // --- before a sequence starts
 
   // Whether `waiting` had better not start yet, because somebody is computing its prefix, and a copy of that is quicker
-  // than to compute it again, at `row_seconds` a token.
+  // than to compute it again, at `row_seconds` a token (0: not known), or because a file has it that is read sooner.
   bool had_better_wait(const Sequence& waiting, const RunningSequences& running, double row_seconds);
   // It has been told to wait, and nothing has changed.
   bool waits(const Sequence& waiting, const RunningSequences& running);
@@ -63,18 +66,24 @@ class Reuse {
   // Keeps what was copied out. `row_seconds`: what a token would cost to compute again.
   void commit(const Batch& batch, const BatchResult& result, double row_seconds, TimePoint now);
 
+  // --- the disk; null: there is none
+
+  DiskTier* disk() { return disk_ ? &*disk_ : nullptr; }
+  const DiskTier* disk() const { return disk_ ? &*disk_ : nullptr; }
+
   PrefixCache::Stats cache_stats() const { return cache_.stats(); }
   // How often a request was told to wait for somebody else's prefix, so far.
   std::uint64_t waits_begun() const { return waits_begun_; }
-  bool consistent() const { return cache_.consistent(); }
+  bool consistent() const { return cache_.consistent() && (!disk_ || disk_->consistent()); }
 
  private:
   static constexpr TokenCount kAnyLength = INT32_MAX;
 
   // Nothing: it waited, and may ask again.
   struct Awaited {
-    RequestId source;
+    RequestId source{};
     TokenCount length = 0;
+    std::uint64_t file = 0;  // not 0: it is read, and the others mean nothing
   };
   // On its way into the cache.
   struct Save {
@@ -86,19 +95,26 @@ class Reuse {
 
   bool uses_cache(const Request& request) const { return config_.cache.bytes > 0 && request.use_cache; }
   PrefixKey key_of(const Request& request) const;
+  void name_on_disk(const Request& request);
+  bool waits_for_source(const Sequence& waiting, std::span<const Token> tokens, TokenCount known,
+                        const RunningSequences& running, double row_seconds);
+  bool waits_for_file(const Sequence& waiting, std::span<const Token> tokens, TokenCount known, double row_seconds);
   std::span<const Token> tokens_of(const Sequence& sequence);
   bool worth_saving(const Sequence& sequence);
   bool fits(TokenCount tokens) const;
   bool quicker_to_copy(const Sequence& source, TokenCount gain, double row_seconds) const;
   Save save_of(const Sequence& sequence) const;
   void expect_nothing_of(RequestId source);
+  void give_up_refused(const Batch& batch, const BatchResult& result);
   void learn_sizes(const KvSnapshot& snapshot);
   void learn_restoring(const Batch& batch, const BatchResult& result);
   void give(Save save, Batch& batch);
 
   const ReuseConfig config_;
   PrefixCache cache_;
+  std::optional<DiskTier> disk_;
   std::unordered_map<RequestId, Awaited> awaiting_;  // by who waits
+  std::set<RequestId> has_read_;                     // waited for their file; once is enough, whatever came of it
   std::set<RequestId> wanted_;                       // running ones to copy out; in order, so that runs are repeatable
   std::vector<Save> left_;                           // of sequences that have given up their slots
   std::vector<Save> saving_;                         // of the running step, as in Batch::saves

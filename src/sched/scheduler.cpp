@@ -47,6 +47,7 @@ void Scheduler::cancel_all(TimePoint now) {
 
 void Scheduler::next_batch(TimePoint now, Batch& batch) {
   batch.clear();
+  waits_for_disk_ = false;
   planned_ = now;
   expire(now);
   if (idle()) return;
@@ -59,6 +60,11 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   reserve_next_cells(now, batch);
   start_waiting(urgency, now, batch);
   announce(urgency, now);
+  if (running_.empty()) {
+    CHECK(reuse_.disk() != nullptr && reuse_.disk()->reads(), "progress: nobody starts, and nobody knows why");
+    waits_for_disk_ = true;
+    return;
+  }
   batch.trims.swap(to_trim_);
   to_trim_.clear();
   close_holes(batch);
@@ -66,11 +72,16 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   CHECK(!batch.empty(), "progress: somebody runs and nothing is to be done");
 }
 
-Urgency Scheduler::urgency(TimePoint now) const {
+// Tokens to read before everybody here can be answered.
+std::int64_t Scheduler::unread_tokens() const {
   std::int64_t tokens = waiting_.tokens();
   for (const auto& sequence : running_) tokens += sequence->prefilling() ? sequence->left() : 0;
+  return tokens;
+}
+
+Urgency Scheduler::urgency(TimePoint now) const {
   const double row = step_time_.prompt_row_seconds();
-  const std::chrono::duration<double> backlog(static_cast<double>(tokens) * row);
+  const std::chrono::duration<double> backlog(static_cast<double>(unread_tokens()) * row);
   return {config_.targets, config_.policy, counters_, now, std::chrono::duration_cast<Duration>(backlog), row};
 }
 
@@ -140,6 +151,10 @@ void Scheduler::note_reading(const Batch& batch, Duration took) {
     if (part != batch.parts.end() && part->slot == sequence->slot()) rows += part->rows;
   }
   if (any) forecast_.read(rows, took, step_time_.prompt_row_seconds());
+}
+
+void Scheduler::disk_done(DiskOutcome outcome, TimePoint now) {
+  reuse_.disk()->done(std::move(outcome), step_time_.prompt_row_seconds(), now);
 }
 
 void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
@@ -262,7 +277,11 @@ Load Scheduler::load() const {
   Load load;
   load.slots = ledger_.slots_total();
   load.running = static_cast<std::int32_t>(running_.size());
+  Duration started{};  // of all together, from the first one on
+  for (const auto& sequence : running_) started += sequence->started_at() - running_.front()->started_at();
+  if (load.running > 0) load.running_since = running_.front()->started_at() + started / load.running;
   load.waiting_tokens = waiting_.tokens();
+  load.unread_tokens = unread_tokens();
   load.row_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(forecast_.row_seconds()));
   load.slot_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(slot_seconds()));
   for (std::size_t c = 0; c < kServiceClasses; ++c) {

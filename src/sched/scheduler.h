@@ -50,6 +50,11 @@ class Scheduler {
   // Nothing waits, nothing runs and nothing is to be kept: next_batch() would be empty.
   bool idle() const { return waiting_.empty() && running_.empty() && !reuse_.has_saves(); }
 
+  // Nothing runs, and all who wait wait for a file: so until a command comes. As of the last next_batch().
+  bool waits_for_disk() const { return waits_for_disk_; }
+  // What came of an order of reuse().disk(). REQUIRES: there is a disk.
+  void disk_done(DiskOutcome outcome, TimePoint now);
+
   // Fills `batch` with the next step; empty when there is nothing to compute.
   void next_batch(TimePoint now, Batch& batch);
   // REQUIRES: `batch` is what the last next_batch() filled, `result` what came of it.
@@ -65,6 +70,7 @@ class Scheduler {
   std::uint64_t moves() const { return moves_; }
   const KvLedger& ledger() const { return ledger_; }
   const Reuse& reuse() const { return reuse_; }
+  DiskTier* disk() { return reuse_.disk(); }  // null: there is none
   // What admission has to know.
   Load load() const;
   // All invariants that can be checked from here; for tests, the simulator and idle moments.
@@ -75,6 +81,7 @@ class Scheduler {
   enum class Keep { nothing, what_is_worth_it };
 
   Urgency urgency(TimePoint now) const;
+  std::int64_t unread_tokens() const;
   void expire(TimePoint now);
   void reserve_next_cells(TimePoint now, Batch& batch);
   void start_waiting(const Urgency& urgency, TimePoint now, Batch& batch);
@@ -115,6 +122,7 @@ class Scheduler {
   TimePoint planned_{};                // the time of the last step
   std::array<TimePoint, kServiceClasses> last_start_{};
   TimePoint announced_{};
+  bool waits_for_disk_ = false;
   std::uint64_t preemptions_ = 0;
   std::uint64_t moves_ = 0;
 };

@@ -302,6 +302,7 @@ TEST(Scheduler, TellsItsLoad) {
   EXPECT_GT(worker.scheduler.load().slot_time, Duration::zero());
   for (const Duration wait : worker.scheduler.load().wait) EXPECT_EQ(wait, Duration::zero()) << "slots are free";
 
+  const TimePoint third_and_fourth = worker.clock.now();
   worker.add(3, {.max_tokens = 50, .service_class = ServiceClass::interactive});
   worker.add(4, {.max_tokens = 50, .service_class = ServiceClass::interactive});
   worker.step();
@@ -310,13 +311,29 @@ TEST(Scheduler, TellsItsLoad) {
   worker.add(7, {.prompt = 10, .service_class = ServiceClass::background});
   load = worker.scheduler.load();
   EXPECT_EQ(load.running, 2);
+  EXPECT_EQ(load.running_since, third_and_fourth);
   EXPECT_EQ(load.waiting, (std::array<std::int32_t, kServiceClasses>{1, 0, 2}));
   EXPECT_EQ(load.waiting_tokens, 60);
+  EXPECT_EQ(load.unread_tokens, 60) << "those that run have read theirs";
   EXPECT_GT(load.wait[0], Duration::zero());
-  EXPECT_GE(load.wait[1], load.wait[0]);
+  EXPECT_GT(load.wait[1], Duration::zero());
   EXPECT_GT(load.wait[2], load.wait[1]);
   worker.run_to_end();
   EXPECT_EQ(worker.scheduler.load().waiting_tokens, 0);
+  EXPECT_EQ(worker.scheduler.load().unread_tokens, 0);
+}
+
+TEST(Scheduler, WhatIsLeftOfARunningPromptIsUnreadAndNotWaiting) {
+  FakeWorker worker(streams(1));
+  EXPECT_EQ(worker.scheduler.load().row_time, Duration::zero()) << "nothing was read yet";
+  worker.add(1, 90, 5);
+  EXPECT_EQ(worker.scheduler.load().unread_tokens, 90);
+  while (worker.scheduler.load().unread_tokens == 90) ASSERT_TRUE(worker.step());
+  const Load load = worker.scheduler.load();
+  EXPECT_EQ(load.waiting_tokens, 0);
+  EXPECT_LT(load.unread_tokens, 90);
+  EXPECT_GT(load.row_time, Duration::zero());
+  worker.run_to_end();
 }
 
 TEST(SchedulerDeathTest, ABatchMustBeCommittedBeforeItsSequencesLeave) {

@@ -45,9 +45,9 @@ export function retryAfter(response) {
   return Number(ms);
 }
 
-export async function answer(server, messages, fields = {}) {
+export async function answer(server, messages, fields = {}, options = {}) {
   const list = typeof messages === 'string' ? user(messages) : messages;
-  const body = await ask(server, '/v1/chat/completions', { temperature: 0, messages: list, ...fields });
+  const body = await ask(server, '/v1/chat/completions', { temperature: 0, messages: list, ...fields }, options);
   return { ...body, text: body.choices[0].message.content, finish: body.choices[0].finish_reason };
 }
 

@@ -1,0 +1,27 @@
+#include "app/folder_options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace chasqui {
+
+void add_folder_options(CLI::App& app, ServeConfig& config) {
+  const std::string group = "What outlives the process";
+  app.add_option("--cache-disk", config.cache_disk,
+                 "folder for what leaves the memory of --cache-ram, so that it survives a restart; this server's alone")
+      ->envname("CHASQUI_CACHE_DISK")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--cache-disk-mib", config.cache_disk_mib, "MiB of all files in the folder of --cache-disk")
+      ->envname("CHASQUI_CACHE_DISK_MIB")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
+      ->type_name("MIB")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--session-dir", config.session_dir,
+                 "folder for sessions, so that they survive a restart; this server's alone")
+      ->envname("CHASQUI_SESSION_DIR")
+      ->type_name("DIR")
+      ->group(group);
+}
+
+}  // namespace chasqui

@@ -1,0 +1,39 @@
+// What a worker asks of the thread that does its file I/O, and what comes back. Plain values that are moved through
+// mailboxes. The snapshots in them are constant, and whoever gave a lease away gets it back in the outcome.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "core/kv_snapshot.h"
+#include "core/model_identity.h"
+#include "core/types.h"
+
+namespace chasqui {
+
+struct DiskOrder {
+  enum class Kind { remove, touch, read, write };
+
+  Kind kind = Kind::remove;
+  std::uint64_t file = 0;
+  // write only
+  LastingKey key{};
+  std::vector<Token> tokens{};
+  KvSnapshotPtr kv{};
+};
+
+// Of a read or a write; of the others nothing can be said.
+struct DiskOutcome {
+  DiskOrder::Kind kind = DiskOrder::Kind::read;
+  std::uint64_t file = 0;
+  std::optional<Error> error{};  // codes as in cache/snapshot_file.h
+  Duration took{};
+  KvSnapshotPtr kv{};  // a write's own; what was read, when there is no error, and then also
+  LastingKey key{};
+  std::vector<Token> tokens{};
+};
+
+}  // namespace chasqui

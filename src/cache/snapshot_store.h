@@ -1,0 +1,120 @@
+// What is in a folder of snapshots, and what goes when it is full: the bookkeeping, without a file being touched. What
+// is to be removed comes out of take_removals(), and is removed before anything is written. Owned by the DiskTier;
+// worker thread only. Invariant: bytes ≤ limits.bytes and files ≤ limits.files once the removals are done, whatever the
+// files are; those of other models and settings only take room, and go like all others in the order of last use.
+//
+// Workers share a folder. A number begins with the worker that gave it; at the start each file has one owner, whose
+// room it takes and who alone has it make room, whatever the number of workers was before. The others read it all the
+// same, and find it missing when it has gone.
+//
+// The same as in the prefix cache: where KV can be cut anywhere, a file serves every prefix of its tokens, and one from
+// whose end exactly one way leads on is redundant. It goes when the longer one is there, and not before.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cache/radix_tree.h"
+#include "cache/snapshot_folder.h"
+#include "core/model_identity.h"
+#include "core/types.h"
+
+namespace chasqui {
+
+class SnapshotStore {
+ public:
+  struct Limits {
+    std::uint64_t bytes = 0;
+    std::size_t files = 65'536;  // bounds the index
+    bool cut_anywhere = true;    // false: a file is good for exactly its tokens and what follows them
+    std::uint32_t worker = 0;    // whose files are made, of so many
+    std::uint32_t workers = 1;
+  };
+
+  struct Match {
+    TokenCount length = 0;  // 0: nothing
+    std::uint64_t file = 0;
+    TokenCount tokens = 0;  // of the file
+    std::uint64_t kv_bytes = 0;
+  };
+
+  struct Stats {
+    std::size_t files = 0;    // that are there and its own, as all of these are
+    std::size_t foreign = 0;  // … of which are of other models and settings
+    std::uint64_t bytes = 0;  // what is being written included
+    std::uint64_t evictions = 0;
+  };
+
+  explicit SnapshotStore(const Limits& limits);
+
+  // It was there at the start. Least recently used first.
+  void found(FoundSnapshot file);
+
+  // The longest prefix of the tokens, at most `most` of them, that is in a file.
+  Match match(LastingKey key, std::span<const Token> tokens, TokenCount most) const;
+  // A new file of these tokens would be redundant.
+  bool covers(LastingKey key, std::span<const Token> tokens) const;
+  // Somebody used it just now.
+  void touch(std::uint64_t file);
+  // It is being read, and stays until release().
+  void hold(std::uint64_t file);
+  void release(std::uint64_t file);
+
+  // Room for a new file, and its number; nothing when it would be redundant, or there is no room for it.
+  // REQUIRES: there are tokens
+  std::optional<std::uint64_t> begin_write(LastingKey key, std::span<const Token> tokens, std::uint64_t kv_bytes);
+  // It is there, and can be found.
+  void written(std::uint64_t file);
+  // It could not be written or read, or is not needed any more. It goes, whoever owns it.
+  void forget(std::uint64_t file);
+
+  // Moves the numbers of files to remove to the end of `files`.
+  void take_removals(std::vector<std::uint64_t>& files);
+
+  // This file is being written, and these are its tokens.
+  bool writes(std::uint64_t file, LastingKey key, std::span<const Token> tokens) const;
+  bool contains(std::uint64_t file) const { return entries_.contains(file); }
+  Stats stats() const;
+  bool consistent() const;
+
+ private:
+  enum class State { foreign, writing, there };
+
+  struct Entry {
+    State state = State::there;
+    bool own = true;
+    LastingKey key;
+    std::vector<Token> tokens;  // only while it is being written; then the tree has them
+    TokenCount length = 0;
+    std::uint64_t bytes = 0;  // of the whole file
+    std::uint64_t used = 0;   // key of order_
+    int holds = 0;
+  };
+
+  std::pair<TokenCount, EntryId> usable(const RadixTree::Match& found) const;
+  bool may_go(const Entry& entry) const { return entry.own && entry.state != State::writing && entry.holds == 0; }
+  static std::uint64_t room_of(const Entry& entry) { return entry.own ? entry.bytes : 0; }
+  bool over(std::uint64_t bytes, std::size_t files) const { return bytes > limits_.bytes || files > limits_.files; }
+  bool make_room(std::uint64_t bytes, std::size_t files);
+  void add(std::uint64_t file, Entry entry);
+  void absorb_redundant(RadixTree& tree, EntryId by);
+  void remove(std::uint64_t file);
+
+  const Limits limits_;
+  std::map<LastingKey, RadixTree> shelves_;       // none is empty
+  std::map<std::uint64_t, Entry> entries_;        // by number
+  std::map<std::uint64_t, std::uint64_t> order_;  // least recently used first
+  std::vector<std::uint64_t> removals_;
+  std::uint64_t bytes_ = 0;
+  std::size_t foreign_ = 0;
+  std::size_t writing_ = 0;
+  std::size_t others_ = 0;  // that are not its own
+  std::uint64_t last_used_ = 0;
+  std::uint64_t last_file_;
+  std::uint64_t evictions_ = 0;
+};
+
+}  // namespace chasqui

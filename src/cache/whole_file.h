@@ -1,0 +1,38 @@
+// A file that is there whole or not at all: written under another name, synced, and renamed. Whatever happens, `name`
+// is what it was before or what was to be written; once sync_folder() has said so after that, it is the latter.
+// Functions over a folder's descriptor; any thread, one at a time for each name.
+//
+// Errors: not_found when there is no such file, invalid_request when it is not one (a link, a pipe, a folder) or became
+// shorter while it was read, too_large, unavailable when the system refuses: what it says is in the message.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "cache/file_descriptor.h"
+
+namespace chasqui {
+
+// Behind the name, while it is written.
+constexpr const char* kPartSuffix = ".part";
+
+// The pieces, one behind the other.
+Result<void> write_whole(int folder, const std::string& name, std::initializer_list<std::span<const std::byte>> pieces);
+Result<void> sync_folder(int folder);
+
+struct OpenFile {
+  FileDescriptor file;
+  std::uint64_t bytes = 0;
+};
+// To be read. Never waits, whatever has that name.
+Result<OpenFile> open_whole(int folder, const std::string& name);
+// REQUIRES: the file is open
+Result<void> read_exactly(int file, std::span<std::byte> bytes);
+Result<std::vector<std::byte>> read_whole(int folder, const std::string& name, std::uint64_t most);
+
+}  // namespace chasqui

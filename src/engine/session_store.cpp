@@ -1,0 +1,94 @@
+#include "engine/session_store.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <tuple>
+
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cache/whole_file.h"
+
+namespace chasqui {
+namespace {
+
+constexpr std::string_view kSuffix = ".session";
+// No table holds one that is so long.
+constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 28;
+
+std::string name_of(const std::string& id) { return id + std::string(kSuffix); }
+
+// The id of a session, as the server makes them, or nothing.
+std::optional<std::string> id_of(std::string_view name, std::string_view suffix) {
+  if (!name.ends_with(suffix)) return std::nullopt;
+  const std::string_view id = name.substr(0, name.size() - suffix.size());
+  const auto plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
+  };
+  if (id.empty() || !std::ranges::all_of(id, plain)) return std::nullopt;
+  return std::string(id);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SessionStore>> SessionStore::open(const std::string& path, const WeightsId& weights) {
+  auto folder = PrivateFolder::open(path, "sessions", "session_dir");
+  if (!folder) return folder.error();
+  return std::unique_ptr<SessionStore>(new SessionStore(std::move(*folder), weights));
+}
+
+SessionStore::Found SessionStore::load(const SessionFileLimits& limits, std::int64_t now) {
+  Found found;
+  for (const std::string& name : folder_.names()) {
+    if (id_of(name, std::string(kSuffix) + kPartSuffix)) ::unlinkat(folder_.get(), name.c_str(), 0);
+    if (const auto id = id_of(name, kSuffix)) load_one(name, *id, limits, now, found);
+  }
+  std::ranges::sort(found.sessions, {}, [](const SessionImage& image) {
+    return std::tie(image.settings.created, image.serial, image.id.text);
+  });
+  return found;
+}
+
+void SessionStore::load_one(const std::string& name, const std::string& id, const SessionFileLimits& limits,
+                            std::int64_t now, Found& found) {
+  const auto bytes = read_whole(folder_.get(), name, kBytesMax);
+  Result<LoadedSession> loaded = bytes ? read_session(*bytes, weights_, limits) : Result<LoadedSession>(bytes.error());
+  if (loaded && loaded->image.id.text != id) {
+    loaded = Error{ErrorCode::invalid_request, "it is the file of another session", ""};
+  }
+  if (loaded && loaded->image.expires() <= now) {
+    ++found.expired;
+    ::unlinkat(folder_.get(), name.c_str(), 0);
+  } else if (loaded && !loaded->foreign) {
+    found.sessions.push_back(std::move(loaded->image));
+  } else if (loaded || loaded.error().code == ErrorCode::conflict) {
+    ++found.foreign;
+  } else {
+    ++found.damaged;
+    log_warning("a session's file cannot be used", {{"file", name}, {"reason", loaded.error().message}});
+    if (loaded.error().code != ErrorCode::invalid_request) return;  // another time, perhaps
+    ::renameat(folder_.get(), name.c_str(), folder_.get(), (name + ".damaged").c_str());
+  }
+}
+
+std::vector<std::optional<Error>> SessionStore::write(const std::vector<SessionChange>& changes) {
+  std::vector<std::optional<Error>> out(changes.size());
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const std::string name = name_of(changes[i].id);
+    if (changes[i].image) {
+      const std::vector<std::byte> bytes = write_session(*changes[i].image, weights_);
+      if (auto written = write_whole(folder_.get(), name, {bytes}); !written) out[i] = written.error();
+    } else if (::unlinkat(folder_.get(), name.c_str(), 0) != 0 && errno != ENOENT) {
+      out[i] = Error{ErrorCode::unavailable, std::string("cannot remove: ") + std::strerror(errno), ""};
+    }
+  }
+  // Once for all of them.
+  if (auto synced = sync_folder(folder_.get()); !synced) {
+    for (std::optional<Error>& error : out) error = synced.error();
+  }
+  return out;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,291 @@
+// Sessions in files: what comes back, what does not, and what a kill leaves behind.
+#include "engine/session_store.h"
+
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <random>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/checksum.h"
+#include "cache/fake_folder.h"
+
+namespace chasqui {
+namespace {
+
+constexpr std::int64_t kNow = 1'700'000'000;
+constexpr SessionFileLimits kLimits{.vocabulary = 1000};
+
+WeightsId weights(int model = 1) {
+  WeightsId id;
+  id.fill(static_cast<std::byte>(model));
+  return id;
+}
+
+ChatHistoryPtr chat(std::uint32_t state) {
+  ChatMessage system;
+  system.role = "system";
+  system.content = "Be brief.";
+  ChatMessage answer = system;
+  answer.role = "assistant";
+  answer.content = std::string(state % 300, 'a') + "ä\0b";
+  answer.reasoning = "because";
+  answer.tool_calls = {{"call_1", "runner", "{\"to\":" + std::to_string(state) + "}"}, {"call_2", "", ""}};
+  ChatMessage tool = system;
+  tool.role = "tool";
+  tool.name = "runner";
+  tool.tool_call_id = "call_1";
+  ChatHistory history = with_messages({}, {system, answer, tool});
+  history.tools = std::make_shared<const std::vector<Tool>>(std::vector<Tool>{{"runner", "runs", "{}"}});
+  return std::make_shared<const ChatHistory>(with_answer(history, "done", "<|im_end|>"));
+}
+
+// The state-th state of a session; tokens and texts say which it is.
+SessionImage image(std::uint32_t state = 7, const std::string& id = "sess_A1b2") {
+  SessionImage out;
+  out.id.text = id;
+  out.owner = 0xfeed'0000'0000'0001;
+  out.serial = 3;
+  out.used = kNow;
+  out.settings = {ServiceClass::interactive, seconds(600), kNow - 5};
+  for (std::uint32_t i = 0; i < 10 + state % 500; ++i) out.tokens.push_back(static_cast<Token>((state + i) % 1000));
+  if (state % 3 != 0) out.chat = chat(state);
+  return out;
+}
+
+bool same_message(const ChatMessage& a, const ChatMessage& b) {
+  const auto same_call = [](const ToolCall& x, const ToolCall& y) {
+    return x.id == y.id && x.name == y.name && x.arguments == y.arguments;
+  };
+  return a.role == b.role && a.content == b.content && a.reasoning == b.reasoning && a.name == b.name &&
+         a.tool_call_id == b.tool_call_id && std::ranges::equal(a.tool_calls, b.tool_calls, same_call);
+}
+
+bool same_chat(const ChatHistoryPtr& a, const ChatHistoryPtr& b) {
+  if (!a || !b) return !a && !b;
+  const auto same_tool = [](const Tool& x, const Tool& y) {
+    return x.name == y.name && x.description == y.description && x.parameters == y.parameters;
+  };
+  if ((a->tools == nullptr) != (b->tools == nullptr)) return false;
+  if (a->tools && !std::ranges::equal(*a->tools, *b->tools, same_tool)) return false;
+  const auto same = [](const auto& x, const auto& y) { return same_message(*x, *y); };
+  return a->end == b->end && a->end_text == b->end_text && a->bytes == b->bytes &&
+         std::ranges::equal(a->messages, b->messages, same);
+}
+
+bool same_image(const SessionImage& a, const SessionImage& b) {
+  return a.id == b.id && a.owner == b.owner && a.serial == b.serial && a.used == b.used &&
+         a.settings.service_class == b.settings.service_class && a.settings.ttl == b.settings.ttl &&
+         a.settings.created == b.settings.created && a.tokens == b.tokens && same_chat(a.chat, b.chat);
+}
+
+TEST(SessionFile, ComesBackAsItWas) {
+  for (std::uint32_t state = 0; state < 60; ++state) {
+    const auto loaded = read_session(write_session(image(state), weights()), weights(), kLimits);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    EXPECT_TRUE(same_image(loaded->image, image(state))) << state;
+    EXPECT_FALSE(loaded->foreign);
+  }
+}
+
+TEST(SessionFile, AnotherModelsSessionIsForeign) {
+  const auto loaded = read_session(write_session(image(), weights(1)), weights(2), kLimits);
+  ASSERT_TRUE(loaded);
+  EXPECT_TRUE(loaded->foreign);
+}
+
+// As an attacker would, who can compute a checksum as well.
+void sign(std::vector<std::byte>& bytes) {
+  Checksummer sum;
+  sum.add(std::span(bytes).first(28));
+  sum.add(std::span(bytes).subspan(44));
+  std::ranges::copy(sum.result(), bytes.begin() + 28);
+}
+
+TEST(SessionFile, TenThousandMutationsAreRefused) {
+  std::mt19937_64 random(41);
+  const auto below = [&random](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  for (int i = 0; i < 10'000; ++i) {
+    const std::vector<std::byte> good = write_session(image(static_cast<std::uint32_t>(below(50))), weights());
+    std::vector<std::byte> bytes = good;
+    switch (below(4)) {
+      case 0: bytes.resize(below(bytes.size())); break;
+      case 1: bytes[below(bytes.size())] ^= static_cast<std::byte>(1 + below(255)); break;
+      case 2: bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(below(bytes.size())), std::byte{0}); break;
+      default: {
+        const std::size_t at = below(bytes.size());
+        for (std::size_t j = at; j < std::min(bytes.size(), at + 64); ++j) bytes[j] = static_cast<std::byte>(random());
+      }
+    }
+    if (bytes == good) continue;
+    EXPECT_FALSE(read_session(bytes, weights(), kLimits)) << i;
+  }
+}
+
+TEST(SessionFile, AForgedChecksumDoesNotCrash) {
+  std::mt19937_64 random(42);
+  const auto below = [&random](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  int refused = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    std::vector<std::byte> bytes = write_session(image(static_cast<std::uint32_t>(below(50))), weights());
+    const std::size_t changes = 1 + below(4);
+    for (std::size_t j = 0; j < changes; ++j) {
+      bytes[44 + below(std::min<std::size_t>(bytes.size() - 44, 400))] = static_cast<std::byte>(random());
+    }
+    if (below(4) == 0) bytes.resize(44 + below(bytes.size() - 44));
+    sign(bytes);
+    const auto loaded = read_session(bytes, weights(), kLimits);
+    refused += loaded ? 0 : 1;
+    if (!loaded) continue;
+    for (const Token token : loaded->image.tokens) ASSERT_TRUE(token >= 0 && token < kLimits.vocabulary);
+  }
+  EXPECT_GT(refused, 5000);
+}
+
+class SessionStoreTest : public testing::Test {
+ protected:
+  std::unique_ptr<SessionStore> open(int model = 1) const {
+    auto opened = SessionStore::open(folder_ / "sessions", weights(model));
+    CHECK(opened.has_value(), opened.error().message);
+    return std::move(*opened);
+  }
+  static void write(SessionStore& store, const SessionImage& image) {
+    for (const auto& error : store.write({{image.id.text, image}})) EXPECT_FALSE(error) << error->message;
+  }
+  std::string path(const std::string& id) const { return std::string(folder_ / "sessions") + "/" + id + ".session"; }
+  std::vector<std::string> names() const {
+    std::vector<std::string> names = folder_.names("sessions");
+    std::erase(names, "lock");
+    std::ranges::sort(names);
+    return names;
+  }
+
+  const FakeFolder folder_;
+};
+
+TEST_F(SessionStoreTest, KeepsTheNewestStateOfEachInTheOrderInWhichTheyWereMade) {
+  SessionImage first = image(1, "sess_z");
+  SessionImage second = image(2, "sess_a");
+  first.serial = 1;
+  second.serial = 2;
+  {
+    const auto store = open();
+    write(*store, image(5, "sess_z"));
+    write(*store, second);
+    write(*store, first);
+    write(*store, image(6, "sess_gone"));
+    const auto errors = store->write({{"sess_gone", std::nullopt}, {"sess_never", std::nullopt}});
+    EXPECT_FALSE(errors[0] || errors[1]);
+  }
+  const auto found = open()->load(kLimits, kNow);
+  ASSERT_EQ(found.sessions.size(), 2u);
+  EXPECT_TRUE(same_image(found.sessions[0], first));
+  EXPECT_TRUE(same_image(found.sessions[1], second));
+}
+
+TEST_F(SessionStoreTest, WhatIsDamagedIsSetAside) {
+  write(*open(), image(1, "sess_good"));
+  write(*open(), image(2, "sess_bad"));
+  std::ofstream(path("sess_bad"), std::ios::app) << "x";
+  std::ofstream(path("sess_empty"));
+  std::ofstream(path("sess_half") + ".part") << "half";
+  std::ofstream(std::string(folder_ / "sessions") + "/notes.txt") << "not ours";
+  const auto found = open()->load(kLimits, kNow);
+  EXPECT_EQ(found.sessions.size(), 1u);
+  EXPECT_EQ(found.damaged, 2u);
+  EXPECT_EQ(names(), (std::vector<std::string>{"notes.txt", "sess_bad.session.damaged", "sess_empty.session.damaged",
+                                               "sess_good.session"}));
+  EXPECT_EQ(open()->load(kLimits, kNow).damaged, 0u) << "once is enough";
+}
+
+TEST_F(SessionStoreTest, AFileUnderAnothersNameIsDamaged) {
+  write(*open(), image(1, "sess_mine"));
+  ASSERT_EQ(std::rename(path("sess_mine").c_str(), path("sess_yours").c_str()), 0);
+  const auto found = open()->load(kLimits, kNow);
+  EXPECT_TRUE(found.sessions.empty());
+  EXPECT_EQ(found.damaged, 1u);
+}
+
+TEST_F(SessionStoreTest, WhatHasExpiredIsRemovedWhosesoeverItIs) {
+  write(*open(1), image(1, "sess_old"));
+  write(*open(2), image(1, "sess_foreign"));
+  auto found = open()->load(kLimits, kNow + 599);
+  EXPECT_EQ(found.sessions.size(), 1u);
+  EXPECT_EQ(found.foreign, 1u);
+  found = open()->load(kLimits, kNow + 600);
+  EXPECT_TRUE(found.sessions.empty());
+  EXPECT_EQ(found.expired, 2u);
+  EXPECT_TRUE(names().empty());
+}
+
+TEST_F(SessionStoreTest, SaysWhatCouldNotBeWritten) {
+  const auto store = open();
+  ASSERT_EQ(::mkdir((path("sess_no") + "").c_str(), 0700), 0);
+  const auto errors = store->write({{"sess_no", image(1, "sess_no")}, {"sess_yes", image(1, "sess_yes")}});
+  EXPECT_TRUE(errors[0].has_value());
+  EXPECT_FALSE(errors[1].has_value());
+}
+
+TEST_F(SessionStoreTest, OneProcessAtATime) {
+  const auto store = open();
+  const auto second = SessionStore::open(folder_ / "sessions", weights());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::conflict);
+}
+
+[[noreturn]] void write_for_ever(const FakeFolder& folder, std::uint32_t first, int acknowledge) {
+  auto store = SessionStore::open(folder / "sessions", weights());
+  CHECK(store.has_value());
+  for (std::uint32_t state = first;; ++state) {
+    CHECK(!(*store)->write({{"sess_A1b2", image(state)}})[0]);
+    CHECK(::write(acknowledge, &state, sizeof state) == sizeof state);
+  }
+}
+
+std::uint32_t read_acknowledged(int pipe, std::uint32_t known, int most) {
+  for (std::uint32_t state = 0; most > 0 && ::read(pipe, &state, sizeof state) == sizeof state; --most) known = state;
+  return known;
+}
+
+// A process that writes one session again and again is killed two hundred times.
+TEST_F(SessionStoreTest, AKillLeavesTheLastAcknowledgedStateOrTheOneAfterIt) {
+  std::mt19937_64 random(20261121);
+  std::uint32_t state = 0;
+  for (int round = 0; round < 200; ++round) {
+    int pipe[2];
+    ASSERT_EQ(::pipe(pipe), 0);
+    const pid_t writer = ::fork();
+    ASSERT_GE(writer, 0);
+    if (writer == 0) write_for_ever(folder_, state + 1, pipe[1]);
+    ::close(pipe[1]);
+    std::uint32_t acknowledged = read_acknowledged(pipe[0], state, static_cast<int>(random() % 4));
+    volatile std::uint64_t turns = random() % 2'000'000;
+    while (turns > 0) turns = turns - 1;
+    ASSERT_EQ(::kill(writer, SIGKILL), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(writer, &status, 0), writer);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "it ended by itself";
+    acknowledged = read_acknowledged(pipe[0], acknowledged, INT_MAX);
+    ::close(pipe[0]);
+
+    const auto found = open()->load(kLimits, kNow);
+    ASSERT_EQ(found.damaged, 0u) << round;
+    if (found.sessions.empty()) {
+      ASSERT_EQ(acknowledged, 0u) << "an acknowledged state is lost, round " << round;
+      continue;
+    }
+    const bool before = acknowledged > 0 && same_image(found.sessions[0], image(acknowledged));
+    const bool after = same_image(found.sessions[0], image(acknowledged + 1));
+    ASSERT_TRUE(before || after) << "a third state, round " << round;
+    state = after ? acknowledged + 1 : acknowledged;
+    EXPECT_EQ(names(), std::vector<std::string>{"sess_A1b2.session"});
+  }
+  EXPECT_GT(state, 50u) << "they were killed before they wrote anything";
+}
+
+}  // namespace
+}  // namespace chasqui

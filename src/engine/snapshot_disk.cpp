@@ -1,0 +1,95 @@
+#include "engine/snapshot_disk.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace chasqui {
+namespace {
+
+// Beyond so many waiting orders the order of use is not worth keeping exactly.
+constexpr std::size_t kOrdersMax = 4096;
+
+}  // namespace
+
+SnapshotDisk::SnapshotDisk(std::shared_ptr<SnapshotFolder> folder, const SnapshotLimits& limits, const Clock& clock,
+                           Deliver deliver)
+    : folder_(std::move(folder)),
+      limits_(limits),
+      clock_(clock),
+      deliver_(std::move(deliver)),
+      reads_(kOrdersMax),
+      rest_(kOrdersMax),
+      reader_([this] { run(reads_); }),
+      writer_([this] { run(rest_); }) {}
+
+SnapshotDisk::~SnapshotDisk() {
+  reads_.close();
+  rest_.close();
+  reader_.join();
+  writer_.join();
+}
+
+void SnapshotDisk::order(std::vector<DiskOrder>& orders) {
+  std::erase_if(orders, [this](DiskOrder& order) {
+    if (order.kind == DiskOrder::Kind::touch) return rest_.over_capacity();
+    if (order.kind != DiskOrder::Kind::read) return false;
+    to_read_.push_back(std::move(order));
+    return true;
+  });
+  reads_.push_all(to_read_);
+  rest_.push_all(orders);
+}
+
+void SnapshotDisk::run(Mailbox<DiskOrder>& inbox) {
+  std::vector<DiskOrder> orders;
+  for (;;) {
+    inbox.drain(orders, Wait::yes);
+    if (orders.empty()) return;  // closed
+    for (DiskOrder& order : orders) carry_out(order);
+  }
+}
+
+void SnapshotDisk::carry_out(DiskOrder& order) {
+  if (order.kind == DiskOrder::Kind::remove) return folder_->remove(order.file);
+  if (order.kind == DiskOrder::Kind::touch) return folder_->touch(order.file);
+  DiskOutcome outcome{.kind = order.kind, .file = order.file};
+  const TimePoint started = clock_.now();
+  if (order.kind == DiskOrder::Kind::read) {
+    read(order, outcome);
+  } else {
+    write(order, outcome);
+  }
+  outcome.took = clock_.now() - started;
+  deliver_(std::move(outcome));
+}
+
+void SnapshotDisk::read(const DiskOrder& order, DiskOutcome& outcome) {
+  auto loaded = folder_->read(order.file, limits_);
+  if (!loaded) {
+    log_warning("a snapshot file is refused; its tokens are computed again",
+                {{"file", order.file}, {"code", name(loaded.error().code)}, {"reason", loaded.error().message}});
+    outcome.error = loaded.error();
+    return;
+  }
+  outcome.kv = std::move(loaded->kv);
+  outcome.key = loaded->head.key;
+  outcome.tokens = std::move(loaded->head.tokens);
+}
+
+void SnapshotDisk::write(DiskOrder& order, DiskOutcome& outcome) {
+  outcome.kv = std::move(order.kv);
+  if (auto written = folder_->write(order.file, order.key, order.tokens, *outcome.kv); !written) {
+    if (!complained_) {
+      log_warning("a snapshot could not be written",
+                  {{"folder", folder_->path()}, {"reason", written.error().message}});
+    }
+    complained_ = true;
+    outcome.error = written.error();
+    return;
+  }
+  complained_ = false;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,232 @@
+#include "sched/disk_tier.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/error.h"
+
+namespace chasqui {
+namespace {
+
+// So many tokens are worth a file, and a wait for one.
+constexpr TokenCount kWorthAFile = 32;
+// Until the first reads were timed: a disk in the network.
+constexpr double kReadSecondsPerByte = 1 / 200e6;
+// What a read costs however short the file is.
+constexpr double kReadSeconds = 0.001;
+constexpr double kNewest = 0.25;
+// Reads at a time, so that the disk is never without one, and whoever is more urgent need not wait for many. Each has
+// room reserved in the cache.
+constexpr std::size_t kReadsMax = 2;
+
+SnapshotStore::Limits store_limits(const DiskLimits& limits, bool cut_anywhere) {
+  SnapshotStore::Limits out;
+  out.bytes = limits.bytes;
+  out.cut_anywhere = cut_anywhere;
+  out.worker = limits.worker;
+  out.workers = limits.workers;
+  return out;
+}
+
+}  // namespace
+
+DiskTier::DiskTier(const DiskLimits& limits, bool cut_anywhere, PrefixCache& cache)
+    : limits_(limits),
+      cache_(cache),
+      store_(store_limits(limits, cut_anywhere)),
+      read_seconds_per_byte_(kReadSecondsPerByte) {}
+
+double DiskTier::read_seconds(std::uint64_t bytes) const {
+  return kReadSeconds + read_seconds_per_byte_ * static_cast<double>(bytes);
+}
+
+DiskTier::Wait DiskTier::read(PrefixKey key, std::span<const Token> tokens, TokenCount most, TokenCount known,
+                              double row_seconds, double restore_seconds_per_byte) {
+  const auto name = names_.find(key);
+  if (name == names_.end()) return {};
+  const SnapshotStore::Match match = store_.match(name->second, tokens, most);
+  if (match.length < known + kWorthAFile) return {};
+  const double restore = restore_seconds_per_byte * static_cast<double>(match.kv_bytes);
+  const double gain = row_seconds * static_cast<double>(match.length - known);
+  if (row_seconds > 0 && gain < read_seconds(match.kv_bytes) + restore) return {};
+  if (reading_.contains(match.file)) return {match.file, true};
+  if (reading_.size() >= kReadsMax) return {reading_.begin()->first, false};
+  const auto bytes = static_cast<std::size_t>(match.kv_bytes);
+  if (!cache_.reserve(bytes)) return {};
+  take_evicted();
+  store_.hold(match.file);
+  store_.touch(match.file);
+  reading_.emplace(match.file, Reading{key, name->second, bytes});
+  orders_.push_back({.kind = DiskOrder::Kind::read, .file = match.file});
+  return {match.file, true};
+}
+
+void DiskTier::used(PrefixKey key, std::span<const Token> tokens) {
+  const auto name = names_.find(key);
+  if (name == names_.end()) return;
+  const SnapshotStore::Match match = store_.match(name->second, tokens, static_cast<TokenCount>(tokens.size()));
+  if (match.length < kWorthAFile || std::cmp_less(match.length, tokens.size())) return;
+  store_.touch(match.file);
+  orders_.push_back({.kind = DiskOrder::Kind::touch, .file = match.file});
+}
+
+void DiskTier::refused(PrefixKey key, std::span<const Token> tokens) {
+  const auto name = names_.find(key);
+  if (name == names_.end()) return;
+  const auto same = [&](const Waiting& waiting) {
+    return waiting.key == name->second && std::ranges::equal(waiting.tokens, tokens);
+  };
+  for (const Waiting& waiting : queue_) queue_owned_ -= same(waiting) ? waiting.owned : 0;
+  std::erase_if(queue_, same);
+  if (written_ != 0 && store_.writes(written_, name->second, tokens)) {
+    written_in_vain_ = true;
+    ++refused_;
+  }
+  const SnapshotStore::Match match = store_.match(name->second, tokens, static_cast<TokenCount>(tokens.size()));
+  if (std::cmp_less(match.length, tokens.size()) || match.tokens != match.length) return;
+  if (reading_.contains(match.file)) return;  // what comes of it will be tried, and end here again
+  ++refused_;
+  store_.forget(match.file);
+}
+
+// There is a name for it, and it is not there.
+bool DiskTier::fits_below(const PrefixCache::Kept& kept) const {
+  const auto name = names_.find(kept.key);
+  return name != names_.end() && std::cmp_greater_equal(kept.tokens.size(), kWorthAFile) &&
+         !store_.covers(name->second, kept.tokens);
+}
+
+void DiskTier::enqueue(PrefixCache::Kept kept, std::size_t owned) {
+  queue_owned_ += owned;
+  queue_.push_back({names_.at(kept.key), std::move(kept.tokens), std::move(kept.snapshot), owned});
+}
+
+void DiskTier::take_evicted() {
+  cache_.take_evicted(evicted_);
+  for (PrefixCache::Kept& kept : evicted_) {
+    if (!fits_below(kept)) continue;
+    const std::size_t bytes = kept.snapshot->resident_bytes();
+    enqueue(std::move(kept), bytes);
+  }
+  evicted_.clear();
+  while (queue_owned_ > limits_.queue_bytes) {
+    const auto oldest = std::ranges::find_if(queue_, [](const Waiting& waiting) { return waiting.owned > 0; });
+    if (oldest == queue_.end()) return;  // what is left is being written
+    queue_owned_ -= oldest->owned;
+    queue_.erase(oldest);
+    ++dropped_;
+  }
+}
+
+void DiskTier::rest() {
+  while (!writing()) {
+    std::optional<PrefixCache::Kept> kept = cache_.next_unseen();
+    if (!kept) return;
+    if (!fits_below(*kept)) continue;
+    const auto length = static_cast<TokenCount>(kept->tokens.size());
+    const TokenCount there = store_.match(names_.at(kept->key), kept->tokens, length).length;
+    if (std::int64_t{4} * there < std::int64_t{3} * length) enqueue(std::move(*kept), 0);
+  }
+}
+
+void DiskTier::flush() {
+  std::uint64_t bytes = 0;
+  for (const EntryId id : cache_.by_value()) {
+    PrefixCache::Kept kept = cache_.kept(id);
+    if (!fits_below(kept)) continue;
+    bytes += snapshot_file_bytes(kept.tokens.size(), kept.snapshot->bytes().size());
+    if (bytes > limits_.bytes) return;  // what is less valuable would drive out what is more
+    enqueue(std::move(kept), 0);
+  }
+}
+
+void DiskTier::take_orders(std::vector<DiskOrder>& orders) {
+  std::vector<DiskOrder> writes;
+  if (written_ == 0 && !queue_.empty()) start_write(writes);
+  store_.take_removals(removals_);
+  for (const std::uint64_t file : removals_) orders.push_back({.kind = DiskOrder::Kind::remove, .file = file});
+  removals_.clear();
+  std::ranges::move(orders_, std::back_inserter(orders));
+  orders_.clear();
+  std::ranges::move(writes, std::back_inserter(orders));
+}
+
+void DiskTier::start_write(std::vector<DiskOrder>& writes) {
+  while (!queue_.empty()) {
+    Waiting next = std::move(queue_.front());
+    queue_.pop_front();
+    const auto file = store_.begin_write(next.key, next.tokens, next.kv->bytes().size());
+    if (!file) {
+      queue_owned_ -= next.owned;
+      continue;
+    }
+    written_ = *file;
+    written_owned_ = next.owned;
+    writes.push_back({.kind = DiskOrder::Kind::write,
+                      .file = *file,
+                      .key = next.key,
+                      .tokens = std::move(next.tokens),
+                      .kv = std::move(next.kv)});
+    return;
+  }
+}
+
+void DiskTier::done(DiskOutcome outcome, double row_seconds, TimePoint now) {
+  if (outcome.kind == DiskOrder::Kind::read) {
+    done_reading(outcome, row_seconds, now);
+  } else if (outcome.kind == DiskOrder::Kind::write) {
+    done_writing(outcome);
+  }
+}
+
+void DiskTier::done_reading(DiskOutcome& outcome, double row_seconds, TimePoint now) {
+  const auto found = reading_.find(outcome.file);
+  CHECK(found != reading_.end(), "a file was read that nobody asked for");
+  const Reading reading = found->second;
+  reading_.erase(found);
+  cache_.unreserve(reading.reserved);
+  store_.release(outcome.file);
+  const bool good =
+      !outcome.error && outcome.kv && outcome.key == reading.lasting && outcome.kv->bytes().size() <= reading.reserved;
+  if (!good) return store_.forget(outcome.file);
+  const double bytes = static_cast<double>(outcome.kv->bytes().size());
+  const double measured = std::max(0.0, to_seconds(outcome.took) - kReadSeconds) / std::max(1.0, bytes);
+  read_seconds_per_byte_ += kNewest * (measured - read_seconds_per_byte_);
+  const std::chrono::duration<double> cost(static_cast<double>(outcome.tokens.size()) * row_seconds);
+  cache_.insert(reading.key, outcome.tokens, std::move(outcome.kv), std::chrono::duration_cast<Duration>(cost), now);
+  take_evicted();
+}
+
+void DiskTier::done_writing(const DiskOutcome& outcome) {
+  CHECK(written_ == outcome.file, "a file was written that nobody asked for");
+  queue_owned_ -= std::exchange(written_owned_, 0);
+  written_ = 0;
+  if (outcome.error || std::exchange(written_in_vain_, false)) {
+    written_in_vain_ = false;
+    store_.forget(outcome.file);
+  } else {
+    store_.written(outcome.file);
+  }
+}
+
+DiskTier::Stats DiskTier::stats() const {
+  Stats stats;
+  stats.store = store_.stats();
+  stats.queue = queue_.size() + (written_ != 0 ? 1 : 0);
+  stats.queue_bytes = queue_owned_;
+  stats.dropped = dropped_;
+  stats.refused = refused_;
+  return stats;
+}
+
+bool DiskTier::consistent() const {
+  std::size_t owned = written_owned_;
+  for (const Waiting& waiting : queue_) owned += waiting.owned;
+  for (const auto& [file, reading] : reading_) {
+    if (!store_.contains(file)) return false;
+  }
+  return owned == queue_owned_ && queue_owned_ <= std::max(limits_.queue_bytes, written_owned_) && store_.consistent();
+}
+
+}  // namespace chasqui

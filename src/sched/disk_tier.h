@@ -1,0 +1,132 @@
+// The tier below the prefix cache: decides what goes to files and what comes back from them. Pure: what is to be done
+// is an order, carried out by engine/snapshot_disk, and what came of it is told to done(). Owned by Reuse; worker
+// thread.
+//
+// What is written:
+//   what had to leave host memory   from a queue of limited bytes; when writing is slower, the oldest in it is dropped
+//   while nothing else is to do     the newest in memory that is not on disk, one after the other, so that an end
+//                                   without notice costs little; not what has grown by less than a third since
+//   at the end                      everything that is not on disk, most valuable first
+// What is read: the file with more of a newcomer's prefix than memory has, when that is quicker than computing the
+// difference. Room for it in memory is made before. A file that cannot be read is forgotten and removed.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "cache/disk_order.h"
+#include "cache/prefix_cache.h"
+#include "cache/snapshot_store.h"
+
+namespace chasqui {
+
+struct DiskLimits {
+  std::uint64_t bytes = 0;      // of all files
+  std::size_t queue_bytes = 0;  // of host memory for what waits to be written
+  std::uint32_t worker = 0;     // whose tier it is, of so many that share the folder
+  std::uint32_t workers = 1;
+};
+
+class DiskTier {
+ public:
+  struct Wait {
+    std::uint64_t file = 0;  // 0: none
+    bool own = false;        // else it is another one's, and then it is time to ask again
+  };
+
+  struct Stats {
+    SnapshotStore::Stats store;
+    std::size_t queue = 0;        // snapshots that wait to be written
+    std::size_t queue_bytes = 0;  // … and the one that is being written, where the cache does not have them any more
+    std::uint64_t dropped = 0;    // not written, because others came faster
+    std::uint64_t refused = 0;    // files that were good, but not for the model
+  };
+
+  // `cache` outlives the tier.
+  DiskTier(const DiskLimits& limits, bool cut_anywhere, PrefixCache& cache);
+
+  // --- at the start
+
+  void found(FoundSnapshot file) { store_.found(std::move(file)); }
+
+  // --- when requests come and go
+
+  // What entries of this key are called in files. Entries of keys that have no such name are never written.
+  void name(PrefixKey key, LastingKey lasting) { names_[key] = lasting; }
+  // Whether there is a file worth waiting for, and until which file has been read. `known`: so many tokens are in
+  // memory; `row_seconds`: what it takes to compute one, 0 when that is not known yet; `restore_seconds_per_byte`: to
+  // bring KV from memory into a slot.
+  Wait read(PrefixKey key, std::span<const Token> tokens, TokenCount most, TokenCount known, double row_seconds,
+            double restore_seconds_per_byte);
+  bool reading(std::uint64_t file) const { return reading_.contains(file); }
+  bool reads() const { return !reading_.empty(); }
+  // Somebody starts from these tokens, which were in memory: the file that has them is as recent.
+  void used(PrefixKey key, std::span<const Token> tokens);
+  // The model would not take what memory had of these tokens: a file of the same is removed, also one that is only
+  // being written, and none is made of it.
+  void refused(PrefixKey key, std::span<const Token> tokens);
+
+  // --- when the cache changes or rests
+
+  // Takes what had to leave memory.
+  void take_evicted();
+  // There is nothing else to do: perhaps something can be written.
+  void rest();
+  // Everything is to be written that is not on disk.
+  void flush();
+  // Something is being written, or waits for it.
+  bool writing() const { return written_ != 0 || !queue_.empty(); }
+
+  // --- between the threads
+
+  // Moves what is to be done to the end of `orders`; to be done in that order.
+  void take_orders(std::vector<DiskOrder>& orders);
+  // Everything ordered comes back by this. `row_seconds`: what a token would cost to compute again.
+  void done(DiskOutcome outcome, double row_seconds, TimePoint now);
+
+  Stats stats() const;
+  bool consistent() const;
+
+ private:
+  struct Reading {
+    PrefixKey key;
+    LastingKey lasting;
+    std::size_t reserved = 0;
+  };
+  struct Waiting {
+    LastingKey key;
+    std::vector<Token> tokens;
+    KvSnapshotPtr kv;
+    std::size_t owned = 0;  // bytes that the cache does not count
+  };
+
+  double read_seconds(std::uint64_t bytes) const;
+  bool fits_below(const PrefixCache::Kept& kept) const;
+  void enqueue(PrefixCache::Kept kept, std::size_t owned);
+  void start_write(std::vector<DiskOrder>& writes);
+  void done_reading(DiskOutcome& outcome, double row_seconds, TimePoint now);
+  void done_writing(const DiskOutcome& outcome);
+
+  const DiskLimits limits_;
+  PrefixCache& cache_;
+  SnapshotStore store_;
+  std::unordered_map<PrefixKey, LastingKey> names_;
+  std::map<std::uint64_t, Reading> reading_;
+  std::deque<Waiting> queue_;
+  std::size_t queue_owned_ = 0;    // bytes, the write that runs included
+  std::uint64_t written_ = 0;      // the file that is being written; 0: none
+  std::size_t written_owned_ = 0;  // … and how much of queue_owned_ it is
+  bool written_in_vain_ = false;   // … and it goes as soon as it is there
+  std::vector<DiskOrder> orders_;  // reads and touches
+  std::vector<PrefixCache::Kept> evicted_;
+  std::vector<std::uint64_t> removals_;
+  double read_seconds_per_byte_;
+  std::uint64_t dropped_ = 0;
+  std::uint64_t refused_ = 0;
+};
+
+}  // namespace chasqui

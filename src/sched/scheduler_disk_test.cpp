@@ -1,0 +1,228 @@
+// Requests whose prompt is in a file: they wait for it, and nobody else does.
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "sched/fake_disk.h"
+#include "sched/fake_life.h"
+#include "sched/fake_worker.h"
+
+namespace chasqui {
+namespace {
+
+SchedulerConfig with_disk(SchedulerConfig config, std::uint64_t disk_bytes = 1 << 20, std::size_t cache = 1 << 20) {
+  config = with_cache(config, cache);
+  config.reuse.disk = DiskLimits{.bytes = disk_bytes, .queue_bytes = cache / 4};
+  return config;
+}
+
+// A worker that finds on disk what an earlier one has left there.
+class DiskWorker : public FakeWorker {
+ public:
+  DiskWorker(const SchedulerConfig& config, FakeDisk& disk) : FakeWorker(config), disk_(disk) {
+    for (const auto& [number, file] : disk.files) {
+      const std::uint64_t bytes = snapshot_file_bytes(file.tokens.size(), file.kv->bytes().size());
+      tier().found({.number = number, .bytes = bytes, .usable = true, .key = file.key, .tokens = file.tokens});
+    }
+  }
+
+  DiskTier& tier() { return *scheduler.disk(); }
+  void run_disk() {
+    std::vector<DiskOrder> orders;
+    for (tier().take_orders(orders); !orders.empty(); tier().take_orders(orders)) {
+      for (DiskOutcome& outcome : disk_.carry_out(orders)) scheduler.disk_done(std::move(outcome), clock.now());
+    }
+  }
+  // Steps and the disk in turns, until there is nothing left to do for either.
+  void run_both() {
+    for (int turns = 0; step() || scheduler.waits_for_disk(); ++turns) {
+      run_disk();
+      ASSERT_LT(turns, 10'000) << "progress";
+    }
+  }
+  void end() {
+    run_both();
+    tier().flush();
+    run_disk();
+  }
+
+ private:
+  FakeDisk& disk_;
+};
+
+class SchedulerDisk : public testing::Test {
+ protected:
+  SchedulerDisk() {
+    DiskWorker before(with_disk(streams()), disk_);
+    before.add(1, 90, 3);
+    before.add(2, 90, 3);
+    before.end();
+    EXPECT_EQ(disk_.files.size(), 2u);
+  }
+
+  FakeDisk disk_;
+};
+
+TEST_F(SchedulerDisk, APromptThatIsInAFileIsReadAndNotComputed) {
+  DiskWorker worker(with_disk(streams()), disk_);
+  worker.add(1, 90, 3);
+  EXPECT_FALSE(worker.step());
+  EXPECT_TRUE(worker.scheduler.waits_for_disk());
+  EXPECT_FALSE(worker.scheduler.idle());
+  EXPECT_EQ(worker.scheduler.running(), 0u) << "it holds no slot";
+  worker.run_both();
+  EXPECT_EQ(worker.cached(1), 89);
+  EXPECT_EQ(worker.model.prompt_rows(1), 1);
+  EXPECT_FALSE(worker.scheduler.waits_for_disk());
+}
+
+TEST_F(SchedulerDisk, OthersGoOnWhileAFileIsRead) {
+  DiskWorker worker(with_disk(streams()), disk_);
+  worker.add(1, 90, 3);
+  worker.add(7, 50, 3);
+  ASSERT_TRUE(worker.step());
+  EXPECT_TRUE(worker.has_part(7));
+  EXPECT_FALSE(worker.has_part(1));
+  EXPECT_FALSE(worker.scheduler.waits_for_disk());
+  worker.run_until_finished(7);
+  EXPECT_FALSE(worker.finished(1));
+  worker.run_both();
+  EXPECT_EQ(worker.cached(1), 89);
+}
+
+TEST_F(SchedulerDisk, AFileThatCannotBeReadIsComputed) {
+  DiskWorker worker(with_disk(streams()), disk_);
+  disk_.reads_fail = true;
+  worker.add(1, 90, 3);
+  worker.run_both();
+  EXPECT_TRUE(worker.finished(1));
+  EXPECT_EQ(worker.cached(1), 0);
+  EXPECT_EQ(disk_.files.size(), 1u) << "it is not tried again";
+}
+
+TEST_F(SchedulerDisk, WhatTheModelRefusesIsRemovedAndNotTriedAgain) {
+  DiskWorker worker(with_disk(streams()), disk_);
+  worker.model.restores_to_fail = 1;
+  worker.add(1, 90, 3);
+  worker.run_both();
+  EXPECT_TRUE(worker.finished(1));
+  EXPECT_EQ(worker.cached(1), 0);
+  EXPECT_EQ(worker.model.restores_to_fail, 0) << "it was tried, or this test would prove nothing";
+  EXPECT_EQ(disk_.files.size(), 1u) << "the other one";
+  EXPECT_EQ(worker.tier().stats().refused, 1u);
+  const auto reads = std::ranges::count(disk_.done, DiskOrder::Kind::read);
+  worker.add(1001, {.prompt = 90, .shared = 0});
+  worker.run_both();
+  worker.end();
+  EXPECT_EQ(std::ranges::count(disk_.done, DiskOrder::Kind::read), reads);
+}
+
+TEST_F(SchedulerDisk, WhoeverIsCancelledWhileItWaitsEndsAtOnce) {
+  DiskWorker worker(with_disk(streams()), disk_);
+  worker.add(1, 90, 3);
+  worker.step();
+  worker.cancel(1);
+  EXPECT_EQ(worker.reason(1), FinishReason::cancelled);
+  EXPECT_TRUE(worker.scheduler.idle());
+  worker.run_disk();
+  worker.add(1001, {.prompt = 90, .shared = 0});
+  worker.run_both();
+  EXPECT_TRUE(worker.finished(1001));
+}
+
+TEST_F(SchedulerDisk, ADeadlineThatPassesWhileAFileIsReadIsKept) {
+  DiskWorker worker(with_disk(streams()), disk_);
+  worker.add(1, {.prompt = 90, .timeout_ms = 10});
+  worker.step();
+  EXPECT_TRUE(worker.scheduler.waits_for_disk());
+  worker.clock.advance(milliseconds(20));
+  worker.run_disk();  // which wakes the worker
+  worker.step();
+  EXPECT_EQ(worker.reason(1), FinishReason::deadline);
+}
+
+TEST_F(SchedulerDisk, NobodyWaitsWhoDoesNotUseTheCache) {
+  DiskWorker worker(with_disk(streams()), disk_);
+  worker.add(1, {.prompt = 90, .use_cache = false});
+  EXPECT_TRUE(worker.step());
+}
+
+TEST_F(SchedulerDisk, AnotherTenantComputes) {
+  DiskWorker worker(with_disk(streams()), disk_);
+  worker.add(1, {.prompt = 90, .tenant = 5});
+  worker.run_both();
+  EXPECT_EQ(worker.cached(1), 0);
+}
+
+// Conversations that fit neither into the slots nor into the cache, above a disk that is slow and fails at times.
+TEST(SchedulerDiskRandom, EverybodySaysWhatTheyWouldSayAlone) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    Dice dice(seed);
+    FakeDisk disk;
+    std::uint64_t id = 0;
+    std::uint64_t reads = 0;
+    for (int restart = 0; restart < 3; ++restart) {
+      const bool unified = dice.permille(300);
+      SchedulerConfig config = unified ? one_pool(dice.between(1, 4), 400) : streams(dice.between(1, 4), 32, 200);
+      config.dense_slots = !unified && dice.permille(500);
+      config = with_disk(config, 5000 + static_cast<std::uint64_t>(dice.below(50'000)),
+                         1000 + static_cast<std::size_t>(dice.below(20'000)));
+      DiskWorker worker(config, disk);
+      const std::uint64_t first = id + 1;
+      std::vector<DiskOrder> orders;
+      std::vector<DiskOutcome> outcomes;
+      const auto move_disk = [&] {
+        disk.reads_fail = dice.permille(50);
+        disk.writes_fail = dice.permille(50);
+        worker.tier().take_orders(orders);
+        if (dice.permille(500)) {
+          for (const DiskOrder& order : orders) reads += order.kind == DiskOrder::Kind::read ? 1 : 0;
+          for (DiskOutcome& outcome : disk.carry_out(orders)) outcomes.push_back(std::move(outcome));
+        }
+        if (dice.permille(500)) {
+          for (DiskOutcome& outcome : outcomes) worker.scheduler.disk_done(std::move(outcome), worker.clock.now());
+          outcomes.clear();
+        }
+        if (worker.scheduler.idle() && dice.permille(500)) worker.tier().rest();
+      };
+      for (int turn = 0; turn < 300; ++turn) {
+        if (dice.permille(100)) {
+          const std::int64_t length = dice.between(40, 150);
+          worker.add(++id, {.prompt = static_cast<TokenCount>(length),
+                            .max_tokens = dice.between(0, 20),
+                            .service_class = static_cast<ServiceClass>(dice.below(3)),
+                            .shared = dice.between(0, static_cast<TokenCount>(length))});
+        }
+        if (id >= first && dice.permille(20))
+          worker.cancel(first + static_cast<std::uint64_t>(dice.below(8)) % (id - first + 1));
+        worker.step();
+        move_disk();
+        if (testing::Test::HasFailure()) FAIL() << "seed " << seed << " restart " << restart << " turn " << turn;
+      }
+      for (int turns = 0; worker.step() || worker.scheduler.waits_for_disk(); ++turns) {
+        move_disk();
+        ASSERT_LT(turns, 20'000) << "progress, seed " << seed;
+      }
+      for (std::uint64_t i = first; i <= id; ++i)
+        ASSERT_TRUE(worker.finished(i)) << "seed " << seed << " request " << i;
+      disk.writes_fail = false;
+      worker.tier().flush();
+      // What is ordered is carried out before the process ends, as a real thread would.
+      for (int turns = 0; worker.tier().writing() || !orders.empty() || !outcomes.empty(); ++turns) {
+        ASSERT_LT(turns, 1000);
+        worker.tier().take_orders(orders);
+        for (DiskOutcome& outcome : disk.carry_out(orders)) outcomes.push_back(std::move(outcome));
+        for (DiskOutcome& outcome : outcomes) worker.scheduler.disk_done(std::move(outcome), worker.clock.now());
+        outcomes.clear();
+      }
+      worker.run_disk();
+    }
+    if (seed == 1) {
+      EXPECT_GT(reads, 0u) << "or this test would prove nothing";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace chasqui
