@@ -30,6 +30,8 @@ void write_queued(const Event& event, std::string& out) {
   net::append_sse_comment(out, {text.data(), static_cast<std::size_t>(size)});
 }
 
+}  // namespace
+
 Result<std::unique_ptr<Generation>> submit(Service& service, const RequestPtr& request, Permit permit) {
   const auto tokens = static_cast<TokenCount>(request->prompt.size());
   auto weighed =
@@ -47,6 +49,8 @@ net::Awaitable<void> settle_end(const Answer& answer, std::vector<Event>& events
   events.back().reason = FinishReason::error;
   events.back().error = settled.error();
 }
+
+namespace {
 
 net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange, Generation& generation,
                                    const Answer& answer) {

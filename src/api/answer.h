@@ -34,6 +34,12 @@ struct Answer {
   std::function<net::Awaitable<Result<void>>()> before_end = {};
 };
 
+// Weighs the request for admission and submits it. Errors are admission's and the engine's.
+Result<std::unique_ptr<Generation>> submit(Service& service, const RequestPtr& request, Permit permit);
+
+// Waits for Answer::before_end when the finished event is among `events`; what went wrong then becomes its error.
+net::Awaitable<void> settle_end(const Answer& answer, std::vector<Event>& events);
+
 // Weighs the request for admission first, which may still refuse it.
 net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer, Permit permit);
 

@@ -88,13 +88,13 @@ Result<Answer> prepare_generate(const Service& service, const Caller& caller, co
   return Answer{std::move(*request), stream, std::make_unique<TextWriter>()};
 }
 
-Result<Permit> enter(Service& service, const net::HttpRequest& request, const Caller& caller) {
+Result<Permit> enter(Service& service, const Caller& caller, std::string_view path, std::string_view body) {
   const bool anonymous = caller.tenant.id == 0;
   Applicant applicant;
   applicant.tenant = caller.tenant.id;
   applicant.requests_max =
       anonymous ? service.config.anonymous_requests : caller.in_flight.value_or(service.config.tenant_requests);
-  applicant.fingerprint = service.fingerprints.of(caller.tenant.id, request.path, request.body);
+  applicant.fingerprint = service.fingerprints.of(caller.tenant.id, path, body);
   return service.admission.enter(applicant, service.engine.load(), service.clock.now());
 }
 
@@ -106,7 +106,7 @@ net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exch
     co_await respond_error(exchange, std::move(error));
     co_return;
   }
-  Result<Permit> permit = enter(service, exchange.request(), *caller);
+  Result<Permit> permit = enter(service, *caller, exchange.request().path, exchange.request().body);
   if (!permit) {
     Error error = permit.error();
     co_await respond_error(exchange, std::move(error));

@@ -18,7 +18,7 @@ Result<Answer> prepare_generate(const Service& service, const Caller& caller, co
 using PrepareAnswer = Result<Answer> (*)(const Service&, const Caller&, const std::string&);
 
 // A permit for this request, before its body is taken and read; errors are admission's.
-Result<Permit> enter(Service& service, const net::HttpRequest& request, const Caller& caller);
+Result<Permit> enter(Service& service, const Caller& caller, std::string_view path, std::string_view body);
 
 // The handler of all three.
 net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exchange, PrepareAnswer prepare);

@@ -31,7 +31,7 @@ struct FakeService {
   LoadedModel model = load_sim();
   Engine engine{EngineConfig{}, context(model), model.tokenizer, clock, wakeup};
   StreamHub streams{engine, loop, 1024};
-  ServiceConfig config{.model_name = "sim", .http = {}, .version = "1"};
+  ServiceConfig config{.model_name = "sim", .http = {}, .frames = {}, .version = "1"};
   RequestLimits limits;
   MetricsPage metrics;
   KeyRing keys;

@@ -126,7 +126,10 @@ ServiceClass read_class(Fields& fields, ServiceClass unsaid) {
       fields.refuse("service_tier", "auto, default, priority or flex");
     }
   }
-  if (const auto priority = fields.string("priority")) {
+  // `class` is what the local socket's protocol calls it.
+  for (const std::string_view field : {"priority", "class"}) {
+    const auto priority = fields.string(field);
+    if (!priority) continue;
     if (*priority == "interactive") {
       out = ServiceClass::interactive;
     } else if (*priority == "standard") {
@@ -134,7 +137,7 @@ ServiceClass read_class(Fields& fields, ServiceClass unsaid) {
     } else if (*priority == "background") {
       out = ServiceClass::background;
     } else {
-      fields.refuse("priority", "interactive, standard or background");
+      fields.refuse(field, "interactive, standard or background");
     }
   }
   return out;

@@ -16,6 +16,7 @@
 #include "engine/session_table.h"
 #include "model/loaded_model.h"
 #include "net/event_loop.h"
+#include "net/frame_limits.h"
 #include "net/http_limits.h"
 #include "net/offload.h"
 
@@ -33,6 +34,7 @@ struct ServiceConfig {
   Duration ping_every = seconds(5);     // silence after which a stream gets a comment
   std::size_t unread_max = 256 * 1024;  // bytes that may wait for a client that does not read
   net::HttpLimits http;                 // shown in /props
+  net::FrameLimits frames;              // … and these
   std::string version;
 };
 

@@ -39,6 +39,7 @@ struct Event {
   Kind kind = Kind::text;
   // text: complete UTF-8 characters, possibly of several tokens; may be empty in a finished event.
   std::string text;
+  Token token = -1;       // the one that was sampled
   TokenCount tokens = 0;  // how many tokens this event stands for
   Duration since_last{};  // … and the time since the one before; zero for the first
   ServiceClass service_class = ServiceClass::standard;

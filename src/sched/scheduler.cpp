@@ -181,6 +181,7 @@ void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoin
   Event event;
   event.request = sequence.id();
   event.text = sample.text;
+  event.token = sample.token;
   event.tokens = 1;
   event.since_last = first ? Duration::zero() : now - sequence.last_token_at();
   event.service_class = sequence.request().service_class;
