@@ -49,8 +49,7 @@ llama_sampler* make_step(SamplingStep step, const SamplingParams& params, const 
     case SamplingStep::typical_p: return llama_sampler_init_typical(params.typical_p, min_keep);
     case SamplingStep::top_p: return llama_sampler_init_top_p(params.top_p, min_keep);
     case SamplingStep::min_p: return llama_sampler_init_min_p(params.min_p, min_keep);
-    case SamplingStep::xtc:
-      return llama_sampler_init_xtc(params.xtc_probability, params.xtc_threshold, min_keep, seed);
+    case SamplingStep::xtc: return llama_sampler_init_xtc(params.xtc_probability, params.xtc_threshold, min_keep, seed);
     case SamplingStep::temperature:
       return llama_sampler_init_temp_ext(params.temperature, params.dynatemp_range, params.dynatemp_exponent);
     case SamplingStep::infill: return vocab != nullptr ? llama_sampler_init_infill(vocab) : nullptr;
@@ -169,7 +168,8 @@ Result<LlamaSamplerPtr> compile_grammar(const Grammar& grammar, const llama_voca
   }
   if (sampler == nullptr) {
     const std::string why = take_llama_error();
-    return invalid_field("grammar", "grammar must be valid GBNF with a rule named root" + (why.empty() ? "" : ": " + why));
+    return invalid_field("grammar",
+                         "grammar must be valid GBNF with a rule named root" + (why.empty() ? "" : ": " + why));
   }
   return sampler;
 }
