@@ -1,5 +1,7 @@
 #include "api/completions.h"
 
+#include "api/constraint.h"
+#include "api/generation_fields.h"
 #include "api/infill.h"
 #include "api/openai_body.h"
 #include "api/openai_json.h"
@@ -109,6 +111,9 @@ Result<Answer> prepare_generate(const Service& service, const Caller& caller, co
   draft.sampling.min_p = 0;
   draft.max_tokens = 64;
   read_common_fields(caller, fields, draft);
+  read_constraint(fields, draft);
+  refuse_unsupported(fields, {"n_probs", "logprobs", "echo", "suffix", "lora"});
+  if (fields.integer("n").value_or(1) != 1) fields.refuse("n", "1: this route gives one answer");
   if (const auto penalty = fields.number("rep_penalty")) draft.sampling.repeat_penalty = static_cast<float>(*penalty);
   const bool stream = fields.boolean("stream").value_or(true);
   const auto prompt = fields.string("prompt");

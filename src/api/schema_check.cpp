@@ -200,6 +200,17 @@ class SchemaReader {
     return out;
   }
 
+  // None of the values that `schema` lists is of the type.
+  static bool none_has_type(const json::object& schema, std::string_view type) {
+    if (type.empty()) return false;
+    json::array values;
+    if (const json::value* one = schema.if_contains("const")) values.push_back(*one);
+    if (const json::value* list = schema.if_contains("enum"); list != nullptr && list->is_array()) {
+      values = list->get_array();
+    }
+    return std::ranges::none_of(values, [type](const json::value& value) { return matches_type(value, type); });
+  }
+
   bool disjoint(const json::object& a, const json::object& b) const {
     const std::set<std::string> of_a = listed(a);
     const std::set<std::string> of_b = listed(b);
@@ -207,6 +218,8 @@ class SchemaReader {
       return std::any_of(x.begin(), x.end(), [&y](const std::string& text) { return y.contains(text); });
     };
     if (!of_a.empty() && !of_b.empty()) return !common(of_a, of_b);
+    if (!of_a.empty()) return none_has_type(a, string_at(b, "type"));
+    if (!of_b.empty()) return none_has_type(b, string_at(a, "type"));
     const std::string_view type_a = string_at(a, "type");
     const std::string_view type_b = string_at(b, "type");
     const auto number = [](std::string_view type) { return type == "integer" || type == "number"; };

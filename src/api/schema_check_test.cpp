@@ -33,6 +33,7 @@ TEST(SchemaCheck, KeepsWhatIsInTheList) {
       R"({"type":"object","additionalProperties":{"type":"integer"}})",
       R"({"anyOf":[{"type":"string"},{"type":"integer"}]})",
       R"({"oneOf":[{"type":"string"},{"type":"integer"}]})",
+      R"({"oneOf":[{"type":"null"},{"enum":["only"]}]})",
       R"({"oneOf":[{"type":"object","properties":{"k":{"const":"a"}},"required":["k"]},
                    {"type":"object","properties":{"k":{"const":"b"}},"required":["k"]}]})",
       R"({"allOf":[{"$ref":"#/$defs/A"}],"$defs":{"A":{"type":"string"}}})",

@@ -21,7 +21,8 @@ describe('several answers', async () => {
   const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
 
   it('come as choices in their order, each of its own seed', async () => {
-    const fields = { messages: user('Hello'), max_tokens: 8, seed: 5, temperature: 1 };
+    const wild = { temperature: 5, top_k: 0, top_p: 1, min_p: 0 };
+    const fields = { messages: user('Hello'), max_tokens: 8, seed: 5, ...wild };
     const three = await client.chat.completions.create({ ...fields, n: 3 });
     assert.deepEqual(three.choices.map((choice) => choice.index), [0, 1, 2]);
     for (const choice of three.choices) {
@@ -64,7 +65,8 @@ describe('several answers', async () => {
     }
   });
   it('are the most likely ones of best_of', async () => {
-    const body = { prompt: 'Once', max_tokens: 6, ignore_eos: true, seed: 3, temperature: 1.5, logprobs: 0 };
+    const wild = { temperature: 5, top_k: 0, top_p: 1, min_p: 0 };
+    const body = { prompt: 'Once', max_tokens: 6, ignore_eos: true, seed: 3, logprobs: 0, ...wild };
     const all = await ask(server, '/v1/completions', { ...body, n: 5 });
     const mean = (choice) => choice.logprobs.token_logprobs.reduce((a, b) => a + b, 0) / 6;
     const order = [...all.choices].sort((a, b) => mean(b) - mean(a)).map((choice) => choice.text);

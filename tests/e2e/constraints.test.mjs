@@ -27,7 +27,7 @@ const schemas = {
   },
   array: { type: 'array', items: { type: 'integer', minimum: -5, maximum: 5 }, minItems: 2, maxItems: 4 },
   tuple: { type: 'array', prefixItems: [{ type: 'boolean' }, { const: 'k' }], items: false },
-  pattern: { type: 'string', pattern: '^[A-Z]{2,3}-\\d{1,4}(\\.[a-z]+){0,2}$', maxLength: undefined },
+  pattern: { type: 'string', pattern: '^[A-Z]{2,3}-\\d{1,4}(\\.[a-z]{1,3}){0,2}$' },
   dot: { type: 'string', pattern: '^.{1,6}$' },
   negated: { type: 'string', pattern: '^[^a-z]{1,6}$' },
   date: { type: 'string', format: 'date' },
@@ -120,7 +120,7 @@ describe('a grammar', async () => {
     assert.equal((await answer(server, 'x', fields)).text, (await answer(server, 'x', fields)).text);
   });
   it('that is wrong, too deep or too large is a 400', async () => {
-    for (const grammar of ['root ::= ', 'x ::= "a"', 'root ::= ' + '('.repeat(200), 'root ::= "' + 'a'.repeat(70_000) + '"']) {
+    for (const grammar of ['root := "a"', 'x ::= "a"', 'root ::= ' + '('.repeat(200), 'root ::= "' + 'a'.repeat(70_000) + '"']) {
       const error = await refused(await post(server, '/v1/chat/completions', { messages: user('x'), grammar }), 400);
       assert.equal(error.param, 'grammar');
     }

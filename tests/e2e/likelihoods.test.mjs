@@ -77,13 +77,12 @@ describe('logprobs', async () => {
 
 describe('logprobs of an answer that a stop string ends', async () => {
   const server = await start(test, sim);
-  const body = { messages: user('say: one two three'), stop: 'three', logprobs: true };
+  const body = { messages: user('say: one two three'), stop: ' three', logprobs: true };
   const text = (content) => Buffer.from(content.flatMap((token) => token.bytes)).toString();
   it('do not tell the stop string', async () => {
     const { choices: [choice] } = await ask(server, '/v1/chat/completions', body);
-    assert.equal(choice.message.content, 'one two ');
-    assert.ok(text(choice.logprobs.content).startsWith('one two'));
-    assert.ok(!text(choice.logprobs.content).includes('three'));
+    assert.equal(choice.message.content, 'one two');
+    assert.equal(text(choice.logprobs.content), 'one two');
     const streamed = await chunks(server, '/v1/chat/completions', body);
     const content = streamed.flatMap((chunk) => chunk.choices[0]?.logprobs?.content ?? []);
     assert.equal(text(content), text(choice.logprobs.content));
