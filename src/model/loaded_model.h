@@ -14,7 +14,7 @@
 #include "model/model.h"
 #include "model/model_config.h"
 #include "model/model_info.h"
-#include "model/sampling_kit.h"
+#include "model/llama_sampling_kit.h"
 #include "model/sim_model.h"
 #include "model/tokenizer.h"
 

@@ -8,7 +8,7 @@
 
 #include "model/llama_tokenizer.h"
 #include "model/sampler.h"
-#include "model/sampling_kit.h"
+#include "model/llama_sampling_kit.h"
 #include "model/test_weights.h"
 
 namespace chasqui {

@@ -1,4 +1,4 @@
-#include "model/sampling_kit.h"
+#include "model/llama_sampling_kit.h"
 
 #include <algorithm>
 #include <limits>
