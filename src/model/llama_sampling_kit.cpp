@@ -1,66 +1,11 @@
 #include "model/llama_sampling_kit.h"
 
-#include <algorithm>
 #include <limits>
-#include <string>
+
+#include "model/grammar_shape.h"
 
 namespace chasqui {
-namespace {
-
-constexpr std::size_t kGrammarBytesMax = 256 * 1024;  // what a schema of 64 KiB may become
-constexpr int kNestingMax = 100;
-constexpr std::size_t kRulesMax = 10'000;
-
-// Counts brackets and rules outside of literals, classes and comments.
-struct GrammarShape {
-  int nesting = 0;
-  std::size_t rules = 0;
-};
-
-// From an opening quote or bracket to behind what closes it.
-std::size_t skip_quoted(std::string_view text, std::size_t i) {
-  const char end = text[i] == '[' ? ']' : text[i];
-  for (++i; i < text.size() && text[i] != end; ++i) {
-    if (text[i] == '\\') ++i;
-  }
-  return i;
-}
-
-GrammarShape shape_of(std::string_view text) {
-  GrammarShape shape;
-  int depth = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    switch (text[i]) {
-      case '"':
-      case '[': i = skip_quoted(text, i); break;
-      case '#': i = std::min(text.find('\n', i), text.size()); break;
-      case '(': shape.nesting = std::max(shape.nesting, ++depth); break;
-      case ')': --depth; break;
-      case '|':
-      case '=': ++shape.rules; break;  // of ::=
-      default: break;
-    }
-  }
-  return shape;
-}
-
-}  // namespace
-
-Result<void> check_grammar(const Grammar& grammar) {
-  const std::string& text = grammar.text;
-  if (text.size() > kGrammarBytesMax) {
-    return invalid_field("grammar", "grammar may have at most " + std::to_string(kGrammarBytesMax) + " bytes");
-  }
-  if (text.find('\0') != std::string::npos) return invalid_field("grammar", "grammar must not contain zero bytes");
-  const GrammarShape shape = shape_of(text);
-  if (shape.nesting > kNestingMax) {
-    return invalid_field("grammar", "grammar may be nested at most " + std::to_string(kNestingMax) + " levels deep");
-  }
-  if (shape.rules > kRulesMax) {
-    return invalid_field("grammar", "grammar may have at most " + std::to_string(kRulesMax) + " alternatives");
-  }
-  return {};
-}
+Result<void> check_grammar(const Grammar& grammar) { return check_grammar_shape(grammar.text); }
 
 Result<SamplingPartsPtr> SamplingKit::prepare(const SamplingParams& sampling, const Grammar* grammar,
                                               TokenCount longest) {
