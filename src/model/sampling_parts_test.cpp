@@ -56,7 +56,7 @@ TEST(SamplingSteps, AreOurOwnSamplerWhereNothingElseIsAskedFor) {
 TEST(SamplingSteps, TopNSigmaKeepsWhatIsNearTheTop) {
   SamplingParams params = open_params();
   params.top_n_sigma = 0.5f;
-  EXPECT_EQ(support(params, kFalling), (std::set<Token>{0, 1, 2}));
+  EXPECT_EQ(support(params, kFalling), (std::set<Token>{0, 1}));  // the deviation is 1.15
 }
 
 TEST(SamplingSteps, TypicalPKeepsWhatIsNoSurprise) {
