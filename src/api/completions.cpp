@@ -1,5 +1,8 @@
 #include "api/completions.h"
 
+#include "api/constraint.h"
+#include "api/generation_fields.h"
+#include "api/infill.h"
 #include "api/openai_body.h"
 #include "api/openai_json.h"
 #include "api/prompt.h"
@@ -41,6 +44,15 @@ class TextWriter final : public AnswerWriter {
 
 }  // namespace
 
+Answer answer_of(std::vector<RequestPtr> requests, bool stream, std::unique_ptr<AnswerWriter> writer) {
+  Answer answer;
+  answer.request = std::move(requests.front());
+  answer.others.assign(std::make_move_iterator(requests.begin() + 1), std::make_move_iterator(requests.end()));
+  answer.stream = stream;
+  answer.writer = std::move(writer);
+  return answer;
+}
+
 Result<Answer> prepare_chat(const Service& service, const Caller& caller, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
@@ -48,9 +60,12 @@ Result<Answer> prepare_chat(const Service& service, const Caller& caller, const 
   OpenAiBody common = read_openai_body(service, caller, fields, "chatcmpl-", new_draft(service, caller));
   const Chat chat = read_chat(fields);
   if (!fields.ok()) return fields.error();
-  auto request = request_from_chat(service, chat, std::move(common.draft));
-  if (!request) return request.error();
-  return Answer{std::move(*request), common.stream, make_chat_writer(std::move(common.head))};
+  auto prompt = prompt_of_chat(service, chat);
+  if (!prompt) return prompt.error();
+  common.draft.prompt = std::move(*prompt);
+  auto requests = requests_from_draft(service, std::move(common.draft), common.head.n);
+  if (!requests) return requests.error();
+  return answer_of(std::move(*requests), common.stream, make_chat_writer(std::move(common.head)));
 }
 
 Result<Answer> prepare_completion(const Service& service, const Caller& caller, const std::string& body) {
@@ -60,10 +75,28 @@ Result<Answer> prepare_completion(const Service& service, const Caller& caller, 
   OpenAiBody common = read_openai_body(service, caller, fields, "cmpl-", new_draft(service, caller));
   const json::value* prompt = fields.any("prompt");
   if (prompt == nullptr) fields.refuse("prompt", "a string or an array of token ids");
+  const bool echo = fields.boolean("echo").value_or(false);
+  const auto suffix = fields.string("suffix");
+  if (echo && common.head.tokenizer != nullptr) {
+    fields.refuse("echo", "false with logprobs: how likely the prompt is cannot be told");
+  }
   if (!fields.ok()) return fields.error();
-  auto request = request_from_prompt(service, *prompt, std::move(common.draft));
-  if (!request) return request.error();
-  return Answer{std::move(*request), common.stream, make_completion_writer(std::move(common.head))};
+  auto prompts = read_prompts(service, *prompt);
+  if (!prompts) return prompts.error();
+  if (echo) {
+    for (const auto& tokens : *prompts) common.head.echo.push_back(detokenize(*service.model.tokenizer, tokens));
+  }
+  if (suffix && !suffix->empty()) {
+    for (auto& tokens : *prompts) {
+      auto filled = around_gap(service, std::move(tokens), *suffix);
+      if (!filled) return filled.error();
+      tokens = std::move(*filled);
+    }
+  }
+  auto requests = requests_of_prompts(service, common.draft, std::move(*prompts), common.head.best_of);
+  if (!requests) return requests.error();
+  common.head.prompts = static_cast<std::int32_t>(requests->size()) / common.head.best_of;
+  return answer_of(std::move(*requests), common.stream, make_completion_writer(std::move(common.head)));
 }
 
 Result<Answer> prepare_generate(const Service& service, const Caller& caller, const std::string& body) {
@@ -78,6 +111,9 @@ Result<Answer> prepare_generate(const Service& service, const Caller& caller, co
   draft.sampling.min_p = 0;
   draft.max_tokens = 64;
   read_common_fields(caller, fields, draft);
+  read_constraint(fields, draft);
+  refuse_unsupported(fields, {"n_probs", "logprobs", "echo", "suffix", "lora"});
+  if (fields.integer("n").value_or(1) != 1) fields.refuse("n", "1: this route gives one answer");
   if (const auto penalty = fields.number("rep_penalty")) draft.sampling.repeat_penalty = static_cast<float>(*penalty);
   const bool stream = fields.boolean("stream").value_or(true);
   const auto prompt = fields.string("prompt");

@@ -181,7 +181,7 @@ net::Awaitable<Result<Answer>> FrameConversation::prepare(const FrameHead& head,
 }
 
 net::Awaitable<void> FrameConversation::deliver(Open& open, const FrameHead& head, Answer answer, Permit permit) {
-  auto started = submit(service_, answer.request, std::move(permit));
+  auto started = submit(service_, answer, std::move(permit));
   if (!started) {
     say_error(head.id, started.error());
     co_return;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "api/fields.h"
 #include "api/service.h"
@@ -25,7 +26,24 @@ std::vector<Tool> read_tools(Fields& fields);
 // Token ids of the vocabulary.
 Result<std::vector<Token>> read_tokens(const Service& service, const boost::json::array& ids, const std::string& field);
 
+// What the draft's sampling needs of the model: tokens for the texts of logit_bias, grammar and samplers. Its prompt is
+// there, or is going to be; errors are those of make_request(), too.
+Result<void> prepare_sampling(const Service& service, RequestDraft& draft);
+// prepare_sampling(), and then the request.
+Result<RequestPtr> request_from_draft(const Service& service, RequestDraft draft);
+// `count` requests that differ in their seeds only.
+Result<std::vector<RequestPtr>> requests_from_draft(const Service& service, RequestDraft draft, std::int32_t count);
+
+// The same for each of some prompts, at most kRequestsMax altogether; those of one prompt follow each other.
+constexpr std::size_t kRequestsMax = 128;
+Result<std::vector<RequestPtr>> requests_of_prompts(const Service& service, const RequestDraft& draft,
+                                                    std::vector<std::vector<Token>> prompts, std::int32_t each);
+
+// The prompts of a completion: a string, token ids, or an array of those. Errors name `prompt`.
+Result<std::vector<std::vector<Token>>> read_prompts(const Service& service, const boost::json::value& prompt);
+
 // Template → tokens → request.
+Result<std::vector<Token>> prompt_of_chat(const Service& service, const Chat& chat);
 Result<RequestPtr> request_from_chat(const Service& service, const Chat& chat, RequestDraft draft);
 // A prompt as the completion routes take it: a string, or an array of token ids.
 Result<RequestPtr> request_from_prompt(const Service& service, const boost::json::value& prompt, RequestDraft draft);
