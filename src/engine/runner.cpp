@@ -1,5 +1,7 @@
 #include "engine/runner.h"
 
+#include <algorithm>
+
 namespace chasqui {
 
 void Runner::run(const Batch& batch, BatchResult& result) {
@@ -42,9 +44,16 @@ void Runner::prepare(const Batch& batch, BatchResult& result) {
 void Runner::sample(const BatchPart& part, Sample& out) {
   Voice& speaker = voice(*part.request);
   out.request = part.request->id;
-  out.token = speaker.sampler.sample(model_.logits(part.first_row + part.rows - 1), scratch_);
+  out.token = speaker.sampler.sample(model_.logits(part.first_row + part.rows - 1), scratch_, &out.chances);
   speaker.sampler.accept(out.token);
-  out.end_of_generation = tokenizer_.is_end_of_generation(out.token);
+  const auto& stops = part.request->stop_tokens;
+  out.end_of_generation = tokenizer_.is_end_of_generation(out.token) ||
+                          std::find(stops.begin(), stops.end(), out.token) != stops.end();
+  if (part.request->predict_limit != Duration::max()) {
+    const TimePoint now = clock_.now();
+    if (speaker.first_token == kNever) speaker.first_token = now;
+    out.time_is_up = now - speaker.first_token >= part.request->predict_limit;
+  }
   if (out.end_of_generation && !part.request->special_pieces) return;
   if (const std::string* stop = speaker.text.push(out.token, out.text)) {
     out.stopped = true;
@@ -64,7 +73,8 @@ std::string Runner::close(RequestId id) {
 Runner::Voice& Runner::voice(const Request& request) {
   const auto found = voices_.find(request.id);
   if (found != voices_.end()) return found->second;
-  Voice fresh{Sampler(request.sampling, tokenizer_.vocabulary(), tokenizer_.end_of_generation_tokens()),
+  Voice fresh{Sampler(request.sampling, tokenizer_.vocabulary(), tokenizer_.end_of_generation_tokens(),
+                      request.parts.get()),
               TextAssembler(tokenizer_, request.stop, request.special_pieces)};
   fresh.sampler.accept(request.prompt);
   return voices_.emplace(request.id, std::move(fresh)).first->second;

@@ -16,6 +16,7 @@ Result<LoadedModel> load_parts(Result<WeightsPtr> weights, const LoadOptions& op
   loaded.info.chat_template = (*chat_template)->source();
   loaded.tokenizer = std::make_shared<LlamaTokenizer>(*weights);
   loaded.chat_template = std::move(*chat_template);
+  loaded.sampling = std::make_shared<SamplingKit>(loaded.tokenizer, (*weights)->vocab());
   loaded.make = [weights = *weights](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
     auto model = LlamaModel::make(weights, config);
     if (!model) return model.error();
@@ -47,6 +48,7 @@ LoadedModel load_sim(const SimOptions& options) {
   loaded.info.eos = SimTokenizer::kImEnd;
   loaded.info.eos_text = tokenizer->special_piece(SimTokenizer::kImEnd);
   loaded.tokenizer = tokenizer;
+  loaded.sampling = std::make_shared<SamplingKit>(tokenizer, nullptr);
   loaded.chat_template = std::make_shared<SimChatTemplate>();
   loaded.info.chat_template = loaded.chat_template->source();
   loaded.make = [tokenizer, options](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {

@@ -14,6 +14,7 @@
 #include "model/model.h"
 #include "model/model_config.h"
 #include "model/model_info.h"
+#include "model/sampling_kit.h"
 #include "model/sim_model.h"
 #include "model/tokenizer.h"
 
@@ -23,6 +24,7 @@ struct LoadedModel {
   ModelInfo info;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;
+  std::shared_ptr<SamplingKit> sampling;
   std::function<Result<std::unique_ptr<Model>>(const ModelConfig&)> make;  // one context
 };
 
