@@ -1,5 +1,6 @@
 #include "api/completions.h"
 
+#include "api/chat_json.h"
 #include "api/openai_body.h"
 #include "api/openai_json.h"
 #include "api/prompt.h"
@@ -48,9 +49,11 @@ Result<Answer> prepare_chat(const Service& service, const Caller& caller, const 
   OpenAiBody common = read_openai_body(service, caller, fields, "chatcmpl-", new_draft(service, caller));
   const Chat chat = read_chat(fields);
   if (!fields.ok()) return fields.error();
-  auto request = request_from_chat(service, chat, std::move(common.draft));
-  if (!request) return request.error();
-  return Answer{std::move(*request), common.stream, make_chat_writer(std::move(common.head))};
+  auto made = request_from_chat(service, chat, std::move(common.draft));
+  if (!made) return made.error();
+  auto writer = made->format != nullptr ? make_parts_writer(std::move(common.head), std::move(made->format))
+                                        : make_chat_writer(std::move(common.head));
+  return Answer{std::move(made->request), common.stream, std::move(writer)};
 }
 
 Result<Answer> prepare_completion(const Service& service, const Caller& caller, const std::string& body) {

@@ -16,6 +16,10 @@ RequestDraft new_draft(const Service& service, const Caller& caller);
 
 // Reads `messages`, `tools` and the template's switches. Mistakes are left in `fields`.
 Chat read_chat(Fields& fields);
+// … the tools and switches alone.
+void read_chat_switches(Fields& fields, Chat& chat);
+// Errors say that `name` is at fault.
+void set_reasoning_effort(Chat& chat, std::string_view effort, Fields& fields, std::string_view name);
 
 // One message, where `path` is what errors call it.
 std::optional<Error> read_message(const boost::json::value& value, const std::string& path, ChatMessage& message);
@@ -25,8 +29,18 @@ std::vector<Tool> read_tools(Fields& fields);
 // Token ids of the vocabulary.
 Result<std::vector<Token>> read_tokens(const Service& service, const boost::json::array& ids, const std::string& field);
 
-// Template → tokens → request.
-Result<RequestPtr> request_from_chat(const Service& service, const Chat& chat, RequestDraft draft);
+// Refuses a text that cannot fit before the tokenizer has to read all of it.
+Result<std::vector<Token>> tokenize_prompt(const Service& service, std::string_view text);
+
+// A chat's request, and how its answer is read; null: the answer is content as it stands.
+struct ChatRequest {
+  RequestPtr request;
+  AnswerFormatPtr format;
+};
+// Template → tokens → grammar → request.
+Result<ChatRequest> request_from_chat(const Service& service, const Chat& chat, RequestDraft draft);
+// How many tokens its prompt has.
+Result<TokenCount> count_chat_tokens(const Service& service, const Chat& chat);
 // A prompt as the completion routes take it: a string, or an array of token ids.
 Result<RequestPtr> request_from_prompt(const Service& service, const boost::json::value& prompt, RequestDraft draft);
 

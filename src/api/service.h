@@ -7,6 +7,7 @@
 #include "api/fingerprint.h"
 #include "api/generation.h"
 #include "api/key_ring.h"
+#include "api/response_store.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "core/request.h"
@@ -48,6 +49,7 @@ struct Service {
   const FingerprintMaker& fingerprints;
   StreamHub& streams;
   SessionTable& sessions;
+  ResponseStore& responses;
 };
 
 }  // namespace chasqui

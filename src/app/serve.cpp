@@ -219,6 +219,7 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
   Admission admission(admission_config(config, context->shape()));
   SessionTable sessions(session_limits(config, context->shape()), *model.tokenizer);
   const FingerprintMaker fingerprints;
+  ResponseStore responses;
   const EngineConfig engine_settings = engine_config(config, context->shape());
   Engine engine(engine_settings, std::move(context), model.tokenizer, clock, wakeup);
   StreamHub streams(engine, loop, settings.unread_max);
@@ -226,7 +227,7 @@ int run(const ServeConfig& config, const LoadedModel& model, std::unique_ptr<Mod
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
   net::OffloadPool offload(loop);
   Service service{settings, model, limits,    metrics,      clock,   loop,    offload,
-                  engine,   keys,  admission, fingerprints, streams, sessions};
+                  engine,   keys,  admission, fingerprints, streams, sessions, responses};
   net::Router router(&http_error);
   add_routes(router, service);
   net::HttpServer server(loop, router, settings.http);

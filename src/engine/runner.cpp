@@ -47,15 +47,19 @@ void Runner::sample(const BatchPart& part, Sample& out) {
   out.token = speaker.sampler.sample(model_.logits(part.first_row + part.rows - 1), scratch_, &out.chances);
   speaker.sampler.accept(out.token);
   const auto& stops = part.request->stop_tokens;
-  out.end_of_generation = tokenizer_.is_end_of_generation(out.token) ||
-                          std::find(stops.begin(), stops.end(), out.token) != stops.end();
+  out.end_of_generation =
+      tokenizer_.is_end_of_generation(out.token) || std::find(stops.begin(), stops.end(), out.token) != stops.end();
   if (part.request->predict_limit != Duration::max()) {
     const TimePoint now = clock_.now();
     if (speaker.first_token == kNever) speaker.first_token = now;
     out.time_is_up = now - speaker.first_token >= part.request->predict_limit;
   }
-  if (out.end_of_generation && !part.request->special_pieces) return;
-  if (const std::string* stop = speaker.text.push(out.token, out.text)) {
+  const auto& shows = part.request->shown_tokens;
+  const bool shown = std::find(shows.begin(), shows.end(), out.token) != shows.end();
+  if (out.end_of_generation && !part.request->special_pieces && !shown) return;
+  const std::string* const stop = shown ? speaker.text.push_bytes(tokenizer_.special_piece(out.token), out.text)
+                                        : speaker.text.push(out.token, out.text);
+  if (stop != nullptr) {
     out.stopped = true;
     out.stop_string = *stop;
   }
@@ -73,9 +77,9 @@ std::string Runner::close(RequestId id) {
 Runner::Voice& Runner::voice(const Request& request) {
   const auto found = voices_.find(request.id);
   if (found != voices_.end()) return found->second;
-  Voice fresh{Sampler(request.sampling, tokenizer_.vocabulary(), tokenizer_.end_of_generation_tokens(),
-                      request.parts.get()),
-              TextAssembler(tokenizer_, request.stop, request.special_pieces)};
+  Voice fresh{
+      Sampler(request.sampling, tokenizer_.vocabulary(), tokenizer_.end_of_generation_tokens(), request.parts.get()),
+      TextAssembler(tokenizer_, request.stop, request.special_pieces)};
   fresh.sampler.accept(request.prompt);
   return voices_.emplace(request.id, std::move(fresh)).first->second;
 }

@@ -64,13 +64,13 @@ struct GrammarTrigger {
 // A prompt, and what is known of the answer to it.
 struct PreparedChat {
   std::string prompt;
-  std::string answer_begin;  // the end of the prompt: what the template has written of the answer already
-  std::string grammar;       // GBNF that the answer has to obey, from answer_begin on; empty: none
+  std::string answer_begin;   // the end of the prompt: what the template has written of the answer already
+  std::string grammar;        // GBNF that the answer has to obey, from answer_begin on; empty: none
   bool grammar_lazy = false;  // … only from a trigger on
   std::vector<GrammarTrigger> triggers;
-  std::vector<std::string> markers;   // texts of control tokens that the format needs to see
-  std::vector<std::string> stops;     // where an answer ends, beside the end-of-generation token
-  std::string thinking_begin;         // of the reasoning; empty when the model does not think
+  std::vector<std::string> markers;  // texts of control tokens that the format needs to see
+  std::vector<std::string> stops;    // where an answer ends, beside the end-of-generation token
+  std::string thinking_begin;        // of the reasoning; empty when the model does not think
   std::vector<std::string> thinking_ends;
   AnswerFormatPtr format;  // null: the answer is content as it stands
 };

@@ -49,8 +49,7 @@ llama_sampler* make_step(SamplingStep step, const SamplingParams& params, const 
     case SamplingStep::typical_p: return llama_sampler_init_typical(params.typical_p, min_keep);
     case SamplingStep::top_p: return llama_sampler_init_top_p(params.top_p, min_keep);
     case SamplingStep::min_p: return llama_sampler_init_min_p(params.min_p, min_keep);
-    case SamplingStep::xtc:
-      return llama_sampler_init_xtc(params.xtc_probability, params.xtc_threshold, min_keep, seed);
+    case SamplingStep::xtc: return llama_sampler_init_xtc(params.xtc_probability, params.xtc_threshold, min_keep, seed);
     case SamplingStep::temperature:
       return llama_sampler_init_temp_ext(params.temperature, params.dynatemp_range, params.dynatemp_exponent);
     case SamplingStep::infill: return vocab != nullptr ? llama_sampler_init_infill(vocab) : nullptr;
@@ -164,12 +163,16 @@ Result<LlamaSamplerPtr> compile_grammar(const Grammar& grammar, const llama_voca
     } else {
       sampler.reset(llama_sampler_init_grammar(vocab, grammar.text.c_str(), "root"));
     }
+    if (sampler != nullptr) {
+      for (const Token token : grammar.begun) llama_sampler_accept(sampler.get(), token);
+    }
   } catch (const std::exception& failed) {
     return invalid_field("grammar", std::string("grammar cannot be used: ") + failed.what());
   }
   if (sampler == nullptr) {
     const std::string why = take_llama_error();
-    return invalid_field("grammar", "grammar must be valid GBNF with a rule named root" + (why.empty() ? "" : ": " + why));
+    return invalid_field("grammar",
+                         "grammar must be valid GBNF with a rule named root" + (why.empty() ? "" : ": " + why));
   }
   return sampler;
 }
