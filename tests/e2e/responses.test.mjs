@@ -7,14 +7,8 @@ import OpenAI from 'openai';
 import { endless } from './client.mjs';
 import { demo, sim, start } from './server.mjs';
 
-const { before, describe, it } = test;
+const { describe, it } = test;
 
-let server;
-let client;
-before(async () => {
-  server = await start(test, demo);
-  client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
-});
 
 const base = { model: 'x', temperature: 0, max_output_tokens: 40 };
 const cities = { type: 'object', properties: { city: { type: 'string', enum: ['Lima', 'Cusco'] } }, required: ['city'] };
@@ -27,7 +21,10 @@ async function collect(stream) {
   return events;
 }
 
-describe('responses', () => {
+describe('responses', async () => {
+  const server = await start(test, demo);
+  const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
+
   it('answers, and remembers what it said', async () => {
     const made = await client.responses.create({ ...base, input: 'What is Chasqui?', metadata: { a: 'b' } });
     assert.equal(made.object, 'response');
@@ -102,15 +99,17 @@ describe('responses', () => {
 
   it('can be cancelled while it runs', async () => {
     const stream = await client.responses.create({ ...base, ...endless, max_output_tokens: 100000, input: 'Go on', stream: true });
+    let id;
     let last;
+    let asked = false;
     for await (const event of stream) {
-      if (event.type === 'response.output_text.delta' && !last) {
-        last = event;
-        await client.responses.cancel(id);
-      }
-      if (event.type === 'response.created') var id = event.response.id;
-      if (event.response) last = event;
+      id ??= event.response?.id;
+      last = event;
+      if (event.type !== 'response.output_text.delta' || asked) continue;
+      asked = true;
+      await client.responses.cancel(id);
     }
+    assert.ok(asked);
     assert.equal(last.response.status, 'cancelled');
     assert.equal((await client.responses.retrieve(id)).status, 'cancelled');
   });

@@ -9,16 +9,7 @@ import OpenAI from 'openai';
 import { ask, post, refused, user } from './client.mjs';
 import { demo, sim, start } from './server.mjs';
 
-const { before, describe, it } = test;
-
-let server;
-let openai;
-let anthropic;
-before(async () => {
-  server = await start(test, demo);
-  openai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
-  anthropic = new Anthropic({ baseURL: server.url, apiKey: 'none', maxRetries: 0 });
-});
+const { describe, it } = test;
 
 const cities = { type: 'object', properties: { city: { type: 'string', enum: ['Lima', 'Cusco'] } }, required: ['city'] };
 const weather = { type: 'function', function: { name: 'weather', description: 'Tells the weather.', parameters: cities } };
@@ -31,9 +22,12 @@ function checkCity(text) {
   assert.ok(['Lima', 'Cusco'].includes(parsed.city));
 }
 
-describe('OpenAI chat with tools', () => {
+describe('OpenAI chat with tools', async () => {
+  const server = await start(test, demo);
+  const openai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
+
   it('calls a tool where one is required, and goes on with its result', async () => {
-    const first = await openai.chat.completions.create({ ...base, tools: [weather], tool_choice: 'required' });
+    const first = await openai.chat.completions.create({ ...base, tools: [weather], tool_choice: 'required', parallel_tool_calls: false });
     const [choice] = first.choices;
     assert.equal(choice.finish_reason, 'tool_calls');
     assert.equal(choice.message.tool_calls[0].function.name, 'weather');
@@ -49,7 +43,7 @@ describe('OpenAI chat with tools', () => {
   it('calls the tool that is named', async () => {
     for (const name of ['weather', 'time']) {
       const tool_choice = { type: 'function', function: { name } };
-      const answer = await openai.chat.completions.create({ ...base, tools: [weather, time], tool_choice });
+      const answer = await openai.chat.completions.create({ ...base, tools: [weather, time], tool_choice, parallel_tool_calls: false });
       assert.equal(answer.choices[0].message.tool_calls[0].function.name, name);
     }
   });
@@ -112,7 +106,9 @@ describe('OpenAI chat with tools', () => {
   });
 });
 
-describe('Anthropic messages', () => {
+describe('Anthropic messages', async () => {
+  const server = await start(test, demo);
+  const anthropic = new Anthropic({ baseURL: server.url, apiKey: 'none', maxRetries: 0 });
   const ask = { model: 'x', max_tokens: 40, temperature: 0, messages: user('What is Chasqui?') };
   const tools = [{ name: 'weather', description: 'Tells the weather.', input_schema: cities }];
 
@@ -148,7 +144,8 @@ describe('Anthropic messages', () => {
   });
 
   it('calls tools, and takes their results', async () => {
-    for (const tool_choice of [{ type: 'any' }, { type: 'tool', name: 'weather' }]) {
+    for (const wish of [{ type: 'any' }, { type: 'tool', name: 'weather' }]) {
+      const tool_choice = { ...wish, disable_parallel_tool_use: true };
       const message = await anthropic.messages.stream({ ...ask, max_tokens: 100, tools, tool_choice }).finalMessage();
       assert.equal(message.stop_reason, 'tool_use');
       const call = message.content.at(-1);
