@@ -39,7 +39,8 @@ TEST(ChatBody, ReadsEveryFormOfToolChoice) {
     EXPECT_EQ(got.chat.tools.size(), 2u);
   }
   const ReadChat allowed = choice(
-      R"({"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"b"}}]}})");
+      R"({"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[
+          {"type":"function","function":{"name":"b"}}]}})");
   EXPECT_EQ(allowed.chat.tool_choice, ToolChoice::required);
   ASSERT_EQ(allowed.chat.tools.size(), 1u);
   EXPECT_EQ(allowed.chat.tools[0].name, "b");
@@ -79,7 +80,8 @@ TEST(ChatBody, AnAnswerThatIsThereAlreadyIsGoneOnWith) {
 TEST(AnthropicBody, ReadsBlocksAsMessages) {
   const ReadChat got = read(R"("system":[{"type":"text","text":"Be "},{"type":"text","text":"brief."}],
       "messages":[{"role":"user","content":"x"},
-        {"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":""},{"type":"text","text":"I look."},
+        {"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":""},
+          {"type":"text","text":"I look."},
           {"type":"tool_use","id":"t1","name":"weather","input":{"city":"Lima"}}]},
         {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"sunny"}]},
           {"type":"text","text":"and now?"}]}],

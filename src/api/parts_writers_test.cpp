@@ -86,7 +86,9 @@ std::vector<json::object> frames(std::string_view text) {
     if (data != "[DONE]") {
       out.push_back(json::parse(data).as_object());
       const json::value* type = out.back().if_contains("type");
-      if (type != nullptr) EXPECT_TRUE(frame.starts_with("event: " + std::string(type->as_string()))) << frame;
+      if (type != nullptr) {
+        EXPECT_TRUE(frame.starts_with("event: " + std::string(type->as_string()))) << frame;
+      }
     }
     text.remove_prefix(end + 2);
   }

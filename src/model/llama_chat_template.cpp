@@ -7,7 +7,9 @@
 
 #include <chat-auto-parser-helpers.h>
 #include <chat-auto-parser.h>
+#include <chat-peg-parser.h>
 #include <chat.h>
+#include <json-schema-to-grammar.h>
 #include <llama.h>
 
 #include "base/log.h"
@@ -70,7 +72,26 @@ GrammarTrigger to_trigger(const common_grammar_trigger& trigger) {
   }
 }
 
-PreparedChat to_prepared(common_chat_params params, bool continues) {
+// Where a call is required llama-common's grammars still let the model talk as long as it likes before it. Ours do not,
+// unless the grammar is made in a way that we do not know.
+std::string without_talk(const common_chat_params& params) {
+  common_peg_arena arena;
+  arena.load(params.parser);
+  const auto grammar = [&arena] {
+    return build_grammar([&arena](const common_grammar_builder& builder) { arena.build_grammar(builder, false); });
+  };
+  if (grammar() != params.grammar) return params.grammar;
+  for (std::size_t id = 0; id < arena.size(); ++id) {
+    const auto* tag = std::get_if<common_peg_tag_parser>(&arena.get(id));
+    if (tag == nullptr || tag->tag != common_chat_peg_builder::CONTENT) continue;
+    common_peg_parser_variant& talk = arena.get(tag->child);
+    if (std::holds_alternative<common_peg_until_parser>(talk)) talk = common_peg_epsilon_parser{};
+  }
+  return grammar();
+}
+
+PreparedChat to_prepared(common_chat_params params, bool continues, bool calls) {
+  if (calls && !params.grammar.empty() && !params.grammar_lazy) params.grammar = without_talk(params);
   PreparedChat out;
   PegAnswerSource source;
   source.parser = std::move(params.parser);
@@ -232,11 +253,12 @@ Result<PreparedChat> prepare_with(const Chat& chat, Apply apply) {
   try {
     common_chat_templates_inputs inputs = to_common(chat);
     const bool continues = inputs.continue_final_message != COMMON_CHAT_CONTINUATION_NONE;
-    PreparedChat prepared = to_prepared(apply(inputs), continues);
+    const bool calls = chat.tool_choice == ToolChoice::required && !chat.tools.empty();
+    PreparedChat prepared = to_prepared(apply(inputs), continues, calls);
     if (chat.only_tool.empty()) return prepared;
     std::erase_if(inputs.tools, [&chat](const common_chat_tool& tool) { return tool.name != chat.only_tool; });
     inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;
-    PreparedChat only = to_prepared(apply(inputs), continues);
+    PreparedChat only = to_prepared(apply(inputs), continues, calls);
     only.prompt = std::move(prepared.prompt);
     return only;
   } catch (const std::exception& e) {

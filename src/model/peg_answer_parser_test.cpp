@@ -11,6 +11,8 @@
 
 #include "base/utf8.h"
 #include "model/llama_chat_template.h"
+#include "model/llama_tokenizer.h"
+#include "model/sampling_parts.h"
 #include "model/test_weights.h"
 
 namespace chasqui {
@@ -233,6 +235,40 @@ TEST(PegAnswerParser, WhatATokenCostsDoesNotGrowWithTheAnswer) {
     EXPECT_LE(many, 1.2 * few) << c.begin << c.tokens << ": " << few << " → " << many;
     EXPECT_LE(many, 1100) << c.begin << c.tokens;
   }
+}
+
+// Whether the grammar takes `text` from where the answer begins.
+bool allows(const PreparedChat& prepared, const std::string& text) {
+  const WeightsPtr weights = test_weights();
+  const LlamaTokenizer tokenizer(weights);
+  Grammar grammar;
+  grammar.text = prepared.grammar;
+  grammar.begun = tokenizer.tokenize(prepared.answer_begin, AddSpecial::no, ParseSpecial::yes);
+  auto compiled = compile_grammar(grammar, weights->vocab());
+  EXPECT_TRUE(compiled) << compiled.error().message;
+  GrammarGate gate(std::move(*compiled));
+  for (const Token token : tokenizer.tokenize(text, AddSpecial::no, ParseSpecial::yes)) {
+    if (!gate.allows(token)) return false;
+    gate.accept(token);
+  }
+  return true;
+}
+
+TEST(PegAnswerParser, WhereACallIsRequiredTheModelMayNotTalkInstead) {
+  Chat chat = with_tools();
+  chat.tool_choice = ToolChoice::required;
+  const auto prepared = load("")->prepare(chat);
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  EXPECT_FALSE(prepared->grammar_lazy);
+  EXPECT_TRUE(allows(*prepared, "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\""));
+  EXPECT_FALSE(allows(*prepared, "Let me see"));
+  EXPECT_FALSE(allows(*prepared, "<tool_call>\n{\"name\": \"other"));
+  chat.only_tool = "note";
+  const auto only = load("")->prepare(chat);
+  ASSERT_TRUE(only);
+  EXPECT_EQ(only->prompt, prepared->prompt);
+  EXPECT_TRUE(allows(*only, "<tool_call>\n{\"name\": \"note\""));
+  EXPECT_FALSE(allows(*only, "<tool_call>\n{\"name\": \"weather\""));
 }
 
 // Templates of the pinned llama.cpp source, where it is there.
