@@ -9,7 +9,6 @@
 #include <chat-auto-parser.h>
 #include <chat-peg-parser.h>
 #include <chat.h>
-#include <json-schema-to-grammar.h>
 #include <llama.h>
 
 #include "base/log.h"
@@ -72,26 +71,28 @@ GrammarTrigger to_trigger(const common_grammar_trigger& trigger) {
   }
 }
 
-// Where a call is required llama-common's grammars still let the model talk as long as it likes before it. Ours do not,
-// unless the grammar is made in a way that we do not know.
-std::string without_talk(const common_chat_params& params) {
+// Where a call is required llama-common's grammars still let the model talk as long as it likes before it. Here they do
+// not: the rules for such talk, which are named after its parser, match nothing.
+std::string without_talk(const std::string& grammar, const std::string& parser) {
   common_peg_arena arena;
-  arena.load(params.parser);
-  const auto grammar = [&arena] {
-    return build_grammar([&arena](const common_grammar_builder& builder) { arena.build_grammar(builder, false); });
-  };
-  if (grammar() != params.grammar) return params.grammar;
+  arena.load(parser);
+  std::string out = grammar;
   for (std::size_t id = 0; id < arena.size(); ++id) {
     const auto* tag = std::get_if<common_peg_tag_parser>(&arena.get(id));
     if (tag == nullptr || tag->tag != common_chat_peg_builder::CONTENT) continue;
-    common_peg_parser_variant& talk = arena.get(tag->child);
-    if (std::holds_alternative<common_peg_until_parser>(talk)) talk = common_peg_epsilon_parser{};
+    if (!std::holds_alternative<common_peg_until_parser>(arena.get(tag->child))) continue;
+    const std::string rule = "until-" + std::to_string(tag->child) + " ::= ";
+    const std::size_t begin = out.starts_with(rule) ? 0 : out.find('\n' + rule) + 1;
+    if (begin == 0 && !out.starts_with(rule)) continue;
+    const std::size_t end = out.find('\n', begin);
+    out.replace(begin, end - begin, rule + "\"\"");
   }
-  return grammar();
+  return out;
 }
 
 PreparedChat to_prepared(common_chat_params params, bool continues, bool calls) {
-  if (calls && !params.grammar.empty() && !params.grammar_lazy) params.grammar = without_talk(params);
+  if (calls && !params.grammar.empty() && !params.grammar_lazy)
+    params.grammar = without_talk(params.grammar, params.parser);
   PreparedChat out;
   PegAnswerSource source;
   source.parser = std::move(params.parser);

@@ -106,14 +106,15 @@ std::vector<std::string> characters(std::string_view text) {
   return out;
 }
 
-// Every cut into two, each character by itself, and pieces of three.
-void expect_same_however_cut(const AnswerFormat& format, const std::string& text) {
+// Every cut into two (or every `step`-th, to save time), each character by itself, and pieces of three.
+void expect_same_however_cut(const AnswerFormat& format, const std::string& text, std::size_t step = 1) {
   const Answer whole = read(format, {text});
   const std::vector<std::string> single = characters(text);
   EXPECT_EQ(read(format, single), whole) << text;
   std::string head;
-  for (const std::string& character : single) {
-    head += character;
+  for (std::size_t i = 0; i < single.size(); ++i) {
+    head += single[i];
+    if (i % step != 0) continue;
     ASSERT_EQ(read(format, {head, text.substr(head.size())}), whole) << "cut behind «" << head << "»";
   }
   std::vector<std::string> triples;
@@ -321,7 +322,7 @@ TEST(PegAnswerParser, WhatTemplatesWriteIsReadBack) {
     if (whole.calls.empty()) continue;
     ++read_back;
     calls_read_back += whole.calls.size() == answered.messages.back().tool_calls.size();
-    expect_same_however_cut(*prepared->format, text);
+    expect_same_however_cut(*prepared->format, text, 7);
   }
   EXPECT_GE(read_back, 30);
   EXPECT_GE(calls_read_back, 20);
