@@ -32,16 +32,19 @@ void write_queued(const Event& event, std::string& out) {
   net::append_sse_comment(out, {text.data(), static_cast<std::size_t>(size)});
 }
 
-Result<std::unique_ptr<Generation>> submit(Service& service, const RequestPtr& request, Permit permit) {
-  const auto tokens = static_cast<TokenCount>(request->prompt.size());
-  auto weighed =
-      service.admission.weigh(permit, request->service_class, tokens, service.engine.load(), service.clock.now());
+Result<std::unique_ptr<Generation>> submit(Service& service, const Answer& answer, Permit permit) {
+  std::vector<RequestPtr> requests = answer.others;
+  requests.insert(requests.begin(), answer.request);
+  std::size_t tokens = 0;
+  for (const RequestPtr& request : requests) tokens += request->prompt.size();
+  auto weighed = service.admission.weigh(permit, answer.request->service_class, static_cast<TokenCount>(tokens),
+                                         service.engine.load(), service.clock.now());
   if (!weighed) return weighed.error();
-  return Generation::start(service.streams, request, std::move(permit));
+  return Generation::start(service.streams, std::move(requests), std::move(permit));
 }
 
 net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange, Generation& generation,
-                                   AnswerWriter& writer) {
+                                   AnswerWriter& writer, std::size_t running) {
   net::HttpHeaders headers = net::sse_headers();
   bool open = co_await exchange.start_stream(200, std::move(headers));
   std::vector<Event> events;
@@ -54,7 +57,7 @@ net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange
     out.clear();
     if (woken) {
       generation.take(events);
-      finished = write_events(writer, events, out);
+      finished = write_events(writer, events, out, &running);
     } else {
       net::append_sse_comment(out, "ping");
     }
@@ -63,34 +66,47 @@ net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange
   if (finished) co_await exchange.finish_stream(out);
 }
 
-net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& generation, AnswerWriter& writer) {
+// Of an answer that does not stream.
+void collect(Event& event, Collected& out) {
+  out.text += event.text;
+  if (event.kind == Event::Kind::text) {
+    out.tokens.push_back(event.token);
+    if (!event.chances.empty()) out.chances.push_back(std::move(event.chances));
+  } else if (event.kind == Event::Kind::finished) {
+    out.finished = std::move(event);
+  }
+}
+
+net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& generation, AnswerWriter& writer,
+                                    std::size_t running) {
   std::vector<Event> events;
-  std::string text;
-  for (;;) {
+  std::vector<Collected> answers(running);
+  while (running > 0) {
     co_await generation.wait_until(kNever);
-    if (exchange.client_gone()) co_return;
+    if (exchange.client_gone() || generation.slow()) co_return;
     generation.take(events);
     for (Event& event : events) {
       if (event.kind != Event::Kind::queued) writer.hear(event);
-      text += event.text;
-      if (event.kind != Event::Kind::finished) continue;
-      if (const auto failure = failure_of(event)) {
-        Error error = *failure;
-        co_await respond_error(exchange, std::move(error));
-      } else {
-        std::string body = writer.whole(text, event);
-        co_await respond_json(exchange, std::move(body));
+      if (event.kind == Event::Kind::finished) {
+        --running;
+        if (const auto failure = failure_of(event)) {
+          Error error = *failure;
+          co_await respond_error(exchange, std::move(error));
+          co_return;
+        }
       }
-      co_return;
+      collect(event, answers[static_cast<std::size_t>(event.choice)]);
     }
   }
+  std::string body = writer.whole_of(answers);
+  co_await respond_json(exchange, std::move(body));
 }
 
 }  // namespace
 
 void AnswerWriter::fail(const Error& error, std::string& out) { net::append_sse_data_line(out, error_body(error)); }
 
-bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out) {
+bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out, std::size_t* running) {
   bool finished = false;
   for (const Event& event : events) {
     if (event.kind == Event::Kind::queued) {
@@ -99,17 +115,18 @@ bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::s
       writer.text(event, out);
     } else if (const auto failure = failure_of(event)) {
       writer.fail(*failure, out);
-      finished = true;
+      return true;
     } else {
       writer.end(event, out);
-      finished = true;
+      finished = running == nullptr || --*running == 0;
     }
   }
   return finished;
 }
 
 net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer, Permit permit) {
-  auto started = submit(service, answer.request, std::move(permit));
+  const std::size_t running = 1 + answer.others.size();
+  auto started = submit(service, answer, std::move(permit));
   if (!started) {
     Error error = started.error();
     co_await respond_error(exchange, std::move(error));
@@ -119,9 +136,9 @@ net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchang
   Generation& generation = **started;
   exchange.on_client_gone([&generation] { generation.interrupt(); });
   if (answer.stream) {
-    co_await stream_answer(service, exchange, generation, *answer.writer);
+    co_await stream_answer(service, exchange, generation, *answer.writer, running);
   } else {
-    co_await collect_answer(exchange, generation, *answer.writer);
+    co_await collect_answer(exchange, generation, *answer.writer, running);
   }
   exchange.on_client_gone({});
 }

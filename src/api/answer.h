@@ -13,6 +13,14 @@
 
 namespace chasqui {
 
+// All that one request said.
+struct Collected {
+  std::string text;
+  std::vector<Token> tokens;                      // what was sampled
+  std::vector<std::vector<TokenChance>> chances;  // of each of them, where the request asks for it
+  Event finished;
+};
+
 // How one protocol puts one answer into words. Made for each request; `out` is appended to.
 class AnswerWriter {
  public:
@@ -26,12 +34,18 @@ class AnswerWriter {
   virtual void hear(const Event&) {}
   // The whole answer as one JSON body, for a request that does not stream.
   virtual std::string whole(const std::string& text, const Event& finished) = 0;
+  // The same for a protocol that may have several answers in one, or says more of each; end() then comes once for each
+  // of them, and the last ends the stream.
+  virtual std::string whole_of(const std::vector<Collected>& answers) {
+    return whole(answers.front().text, answers.front().finished);
+  }
 };
 
 struct Answer {
   RequestPtr request;
   bool stream = false;
   std::unique_ptr<AnswerWriter> writer;
+  std::vector<RequestPtr> others = {};      // further requests of one client, whose answers are delivered together
   std::function<void()> on_submitted = {};  // runs when the engine has the request, before any event of it
 };
 
@@ -40,7 +54,9 @@ net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchang
 
 // The frames of `events`; true when the last one of the answer was among them. Where a request stands while it waits
 // is a comment, `: queued position=3 wait=1.2s`, the same in every protocol.
-bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out);
+// With several answers `running` says how many have not ended yet.
+bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out,
+                  std::size_t* running = nullptr);
 
 // Responds with the error's status and body, and where trying again makes sense with `Retry-After`, in whole seconds,
 // and `retry-after-ms`, which OpenAI's clients prefer.

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "api/anthropic.h"
+#include "api/completions.h"
 #include "api/openai_body.h"
 #include "api/prompt.h"
 #include "base/random_id.h"
@@ -235,11 +236,11 @@ Result<Answer> prepare_messages(const Service& service, const Caller& caller, co
   const bool stream = fields.boolean("stream").value_or(false);
   const Chat chat = read_anthropic_chat(fields);
   if (!fields.ok()) return fields.error();
-  auto made = request_from_chat(service, chat, std::move(draft));
+  auto made = requests_from_chat(service, chat, std::move(draft));
   if (!made) return made.error();
-  const auto prompt = static_cast<TokenCount>(made->request->prompt.size());
+  const auto prompt = static_cast<TokenCount>(made->requests.front()->prompt.size());
   auto writer = make_message_writer(random_id("msg_"), service.config.model_name, prompt, std::move(made->format));
-  return Answer{std::move(made->request), stream, std::move(writer)};
+  return answer_of(std::move(made->requests), stream, std::move(writer));
 }
 
 Result<std::string> count_message_tokens(const Service& service, const std::string& body) {
@@ -248,9 +249,9 @@ Result<std::string> count_message_tokens(const Service& service, const std::stri
   Fields fields(*object);
   const Chat chat = read_anthropic_chat(fields);
   if (!fields.ok()) return fields.error();
-  auto tokens = count_chat_tokens(service, chat);
+  auto tokens = prompt_of_chat(service, chat);
   if (!tokens) return tokens.error();
-  return "{\"input_tokens\":" + std::to_string(*tokens) + "}";
+  return "{\"input_tokens\":" + std::to_string(tokens->size()) + "}";
 }
 
 }  // namespace chasqui

@@ -1,7 +1,6 @@
-// read_chat() and request_from_chat(): everything of a chat that decides what the template writes, what the model may
+// read_chat() and requests_from_chat(): everything of a chat that decides what the template writes, what the model may
 // say and how that is read.
 #include <algorithm>
-#include <random>
 
 #include "api/prompt.h"
 
@@ -106,11 +105,6 @@ void read_reasoning(Fields& fields, Chat& chat) {
   set_reasoning_effort(chat, *effort, fields, "reasoning_effort");
 }
 
-std::uint32_t random_seed() {
-  thread_local std::random_device device;
-  return device();
-}
-
 // The control tokens that the answer's format is made of.
 std::vector<Token> tokens_of_markers(const Tokenizer& tokenizer, const std::vector<std::string>& markers) {
   std::vector<Token> out;
@@ -188,37 +182,33 @@ Chat read_chat(Fields& fields) {
   return chat;
 }
 
-Result<TokenCount> count_chat_tokens(const Service& service, const Chat& chat) {
-  auto prompt = service.model.chat_template->render(chat);
-  if (!prompt) return prompt.error();
-  auto tokens = tokenize_prompt(service, *prompt);
-  if (!tokens) return tokens.error();
-  return static_cast<TokenCount>(tokens->size());
-}
-
-Result<ChatRequest> request_from_chat(const Service& service, const Chat& chat, RequestDraft draft) {
+Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat, RequestDraft draft,
+                                        std::int32_t count) {
   auto prepared = service.model.chat_template->prepare(chat);
   if (!prepared) return prepared.error();
   const Tokenizer& tokenizer = *service.model.tokenizer;
   auto tokens = tokenize_prompt(service, prepared->prompt);
   if (!tokens) return tokens.error();
   draft.prompt = std::move(*tokens);
+  // What has to obey a client's own grammar is content, whatever it looks like.
+  ChatRequests out;
+  if (!draft.grammar) out.format = std::move(prepared->format);
   if (!prepared->grammar.empty()) {
-    if (draft.grammar) return invalid_field("grammar", "grammar must be left out where tools may be called");
+    if (draft.grammar) {
+      return invalid_field("tools",
+                           "tools must be left out, or tool_choice be none, where grammar, json_schema or "
+                           "response_format say what the answer looks like");
+    }
     draft.grammar = grammar_of(tokenizer, *prepared);
   }
   draft.shown_tokens = tokens_of_markers(tokenizer, prepared->markers);
   for (std::string& stop : prepared->stops) {
     if (draft.stop.size() < service.limits.stops_max) draft.stop.push_back(std::move(stop));
   }
-  if (!draft.sampling.seed) draft.sampling.seed = random_seed();
-  auto parts = service.model.sampling->prepare(draft.sampling, draft.grammar ? &*draft.grammar : nullptr,
-                                               service.limits.context);
-  if (!parts) return parts.error();
-  draft.parts = std::move(*parts);
-  auto request = make_request(service.engine.next_id(), std::move(draft), service.limits, service.clock.now());
-  if (!request) return request.error();
-  return ChatRequest{std::move(*request), std::move(prepared->format)};
+  auto requests = requests_from_draft(service, std::move(draft), count);
+  if (!requests) return requests.error();
+  out.requests = std::move(*requests);
+  return out;
 }
 
 }  // namespace chasqui

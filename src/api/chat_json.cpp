@@ -8,57 +8,90 @@ namespace {
 
 class PartsWriter final : public AnswerWriter {
  public:
-  PartsWriter(AnswerHead head, AnswerFormatPtr format) : head_(std::move(head)), reader_(std::move(format)) {
+  PartsWriter(AnswerHead head, AnswerFormatPtr format) : head_(std::move(head)) {
+    for (std::int32_t i = 0; i < head_.n; ++i) choices_.emplace_back(std::make_unique<Choice>(format));
     chunk_open_ = "data: ";
     JsonWriter json(chunk_open_);
     json.begin_object();
     write_head(json, "chat.completion.chunk");
-    chunk_open_ += ",\"choices\":[{\"index\":0,\"delta\":";
+    chunk_open_ += ",\"choices\":[{\"index\":";
   }
 
   void text(const Event& event, std::string& out) override {
-    open(out);
-    for (const AnswerDelta& delta : reader_.read(event)) write_delta(delta, out);
+    Choice& choice = open(event, out);
+    for (const AnswerDelta& delta : choice.reader.read(event)) write_delta(event.choice, delta, out);
   }
 
   void end(const Event& event, std::string& out) override {
     text(event, out);
-    out += chunk_open_;
+    begin_chunk(event.choice, out);
     out += "{},\"finish_reason\":\"";
-    out += finish_reason(event);
+    out += finish_reason(event, choice_of(event).reader);
     out += "\"}],\"timings\":";
     JsonWriter timings(out);
     write_timings(timings, event.usage);
     out += "}\n\n";
-    if (head_.include_usage) write_usage_chunk(event.usage, out);
+    choice_of(event).usage = event.usage;
+    if (++ended_ < choices_.size()) return;
+    if (head_.include_usage) write_usage_chunk(out);
     net::append_sse_data_line(out, "[DONE]");
   }
 
-  void hear(const Event& event) override { reader_.read(event); }
+  void hear(const Event& event) override { choice_of(event).reader.read(event); }
 
   std::string whole(const std::string&, const Event& finished) override {
+    std::vector<Collected> one(1);
+    one.front().finished = finished;
+    return whole_of(one);
+  }
+
+  std::string whole_of(const std::vector<Collected>& answers) override {
     std::string out;
     JsonWriter json(out);
     json.begin_object();
     write_head(json, "chat.completion");
     json.key("choices");
     json.begin_array();
-    json.begin_object();
-    json.field("index", 0);
-    json.key("message");
-    write_message(json);
-    json.field("finish_reason", finish_reason(finished));
-    json.end_object();
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      choices_[i]->usage = answers[i].finished.usage;
+      json.begin_object();
+      json.field("index", i);
+      json.key("message");
+      write_message(json, choices_[i]->reader);
+      json.field("finish_reason", finish_reason(answers[i].finished, choices_[i]->reader));
+      json.end_object();
+    }
     json.end_array();
     json.key("usage");
-    write_usage(json, finished.usage);
+    write_usage(json, usage());
     json.key("timings");
-    write_timings(json, finished.usage);
+    write_timings(json, answers.front().finished.usage);
     json.end_object();
     return out;
   }
 
  private:
+  struct Choice {
+    explicit Choice(AnswerFormatPtr format) : reader(std::move(format)) {}
+    AnswerReader reader;
+    Usage usage;
+    bool opened = false;
+  };
+
+  Choice& choice_of(const Event& event) { return *choices_[static_cast<std::size_t>(event.choice)]; }
+
+  Usage usage() const {
+    std::vector<Usage> usages;
+    for (const auto& choice : choices_) usages.push_back(choice->usage);
+    return sum_usage(usages, usages.size());
+  }
+
+  void begin_chunk(std::int32_t index, std::string& out) const {
+    out += chunk_open_;
+    append_json_number(out, static_cast<std::int64_t>(index));
+    out += ",\"delta\":";
+  }
+
   void write_head(JsonWriter& json, std::string_view object) const {
     json.field("id", head_.id);
     json.field("object", object);
@@ -68,20 +101,22 @@ class PartsWriter final : public AnswerWriter {
   }
 
   // A call whose arguments were cut short is none that a client could make.
-  std::string_view finish_reason(const Event& event) const {
-    const bool called = event.reason == FinishReason::stop && !reader_.calls().empty();
+  static std::string_view finish_reason(const Event& event, const AnswerReader& reader) {
+    const bool called = event.reason == FinishReason::stop && !reader.calls().empty();
     return called ? "tool_calls" : openai_finish_reason(event.reason);
   }
 
-  void open(std::string& out) {
-    if (opened_) return;
-    opened_ = true;
-    out += chunk_open_;
+  Choice& open(const Event& event, std::string& out) {
+    Choice& choice = choice_of(event);
+    if (choice.opened) return choice;
+    choice.opened = true;
+    begin_chunk(event.choice, out);
     out += "{\"role\":\"assistant\",\"content\":null},\"finish_reason\":null}]}\n\n";
+    return choice;
   }
 
-  void write_delta(const AnswerDelta& delta, std::string& out) const {
-    out += chunk_open_;
+  void write_delta(std::int32_t index, const AnswerDelta& delta, std::string& out) const {
+    begin_chunk(index, out);
     switch (delta.kind) {
       case AnswerDelta::Kind::content: write_text("{\"content\":\"", delta.text, "\"}", out); break;
       case AnswerDelta::Kind::reasoning: write_text("{\"reasoning_content\":\"", delta.text, "\"}", out); break;
@@ -120,20 +155,20 @@ class PartsWriter final : public AnswerWriter {
     json.end_object();
   }
 
-  void write_message(JsonWriter& json) const {
+  static void write_message(JsonWriter& json, const AnswerReader& reader) {
     json.begin_object();
     json.field("role", "assistant");
     json.key("content");
-    if (reader_.content().empty() && !reader_.calls().empty()) {
+    if (reader.content().empty() && !reader.calls().empty()) {
       json.null();
     } else {
-      json.string(reader_.content());
+      json.string(reader.content());
     }
-    if (!reader_.reasoning().empty()) json.field("reasoning_content", reader_.reasoning());
-    if (!reader_.calls().empty()) {
+    if (!reader.reasoning().empty()) json.field("reasoning_content", reader.reasoning());
+    if (!reader.calls().empty()) {
       json.key("tool_calls");
       json.begin_array();
-      for (const SpokenCall& call : reader_.calls()) {
+      for (const SpokenCall& call : reader.calls()) {
         json.begin_object();
         json.field("id", call.id);
         json.field("type", "function");
@@ -149,7 +184,7 @@ class PartsWriter final : public AnswerWriter {
     json.end_object();
   }
 
-  void write_usage_chunk(const Usage& usage, std::string& out) const {
+  void write_usage_chunk(std::string& out) const {
     out += "data: ";
     JsonWriter json(out);
     json.begin_object();
@@ -158,15 +193,15 @@ class PartsWriter final : public AnswerWriter {
     json.begin_array();
     json.end_array();
     json.key("usage");
-    write_usage(json, usage);
+    write_usage(json, usage());
     json.end_object();
     out += "\n\n";
   }
 
   const AnswerHead head_;
-  AnswerReader reader_;
   std::string chunk_open_;
-  bool opened_ = false;
+  std::vector<std::unique_ptr<Choice>> choices_;  // by Event::choice
+  std::size_t ended_ = 0;
 };
 
 }  // namespace

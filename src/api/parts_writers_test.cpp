@@ -133,6 +133,34 @@ TEST(PartsWriter, AWholeChatHasTheSameParts) {
   EXPECT_EQ(body.at("choices").at(0).at("finish_reason"), "tool_calls");
 }
 
+TEST(PartsWriter, SeveralAnswersAreReadApart) {
+  AnswerHead head{"chatcmpl-1", "demo", "f", 1, true};
+  head.n = 2;
+  auto writer = make_parts_writer(std::move(head), scripted());
+  std::string out;
+  const auto say = [&](std::int32_t choice, std::string text) {
+    Event event = piece(std::move(text));
+    event.choice = choice;
+    writer->text(event, out);
+  };
+  say(0, "b:weather");
+  say(1, "b:time");
+  say(0, "a:{}");
+  Event last = finished();
+  writer->end(last, out);
+  EXPECT_EQ(out.find("[DONE]"), std::string::npos);
+  last.choice = 1;
+  writer->end(last, out);
+  const auto got = frames(out);
+  ASSERT_EQ(got.size(), 8u);
+  const auto choice = [&got](std::size_t i) { return got[i].at("choices").at(0).as_object(); };
+  EXPECT_EQ(choice(3).at("index"), 1);
+  EXPECT_EQ(choice(3).at("delta").at("tool_calls").at(0).at("index"), 0);
+  EXPECT_EQ(choice(4).at("index"), 0);
+  EXPECT_EQ(got[7].at("usage").at("completion_tokens"), 6);
+  EXPECT_EQ(got[7].at("usage").at("prompt_tokens"), 9);
+}
+
 TEST(PartsWriter, AnAnswerThatWasCutShortDoesNotAskForCalls) {
   auto chat = make_parts_writer({"chatcmpl-1", "demo", "f", 1, false}, scripted());
   EXPECT_EQ(

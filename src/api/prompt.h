@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "api/fields.h"
 #include "api/service.h"
@@ -32,15 +33,32 @@ Result<std::vector<Token>> read_tokens(const Service& service, const boost::json
 // Refuses a text that cannot fit before the tokenizer has to read all of it.
 Result<std::vector<Token>> tokenize_prompt(const Service& service, std::string_view text);
 
-// A chat's request, and how its answer is read; null: the answer is content as it stands.
-struct ChatRequest {
-  RequestPtr request;
+// What the draft's sampling needs of the model: tokens for the texts of logit_bias, grammar and samplers. Its prompt is
+// there, or is going to be; errors are those of make_request(), too.
+Result<void> prepare_sampling(const Service& service, RequestDraft& draft);
+// prepare_sampling(), and then the request.
+Result<RequestPtr> request_from_draft(const Service& service, RequestDraft draft);
+// `count` requests that differ in their seeds only.
+Result<std::vector<RequestPtr>> requests_from_draft(const Service& service, RequestDraft draft, std::int32_t count);
+
+// The same for each of some prompts, at most kRequestsMax altogether; those of one prompt follow each other.
+constexpr std::size_t kRequestsMax = 128;
+Result<std::vector<RequestPtr>> requests_of_prompts(const Service& service, const RequestDraft& draft,
+                                                    std::vector<std::vector<Token>> prompts, std::int32_t each);
+
+// The prompts of a completion: a string, token ids, or an array of those. Errors name `prompt`.
+Result<std::vector<std::vector<Token>>> read_prompts(const Service& service, const boost::json::value& prompt);
+
+// Template → tokens.
+Result<std::vector<Token>> prompt_of_chat(const Service& service, const Chat& chat);
+// A chat's requests, and how their answers are read; null: an answer is content as it stands.
+struct ChatRequests {
+  std::vector<RequestPtr> requests;
   AnswerFormatPtr format;
 };
-// Template → tokens → grammar → request.
-Result<ChatRequest> request_from_chat(const Service& service, const Chat& chat, RequestDraft draft);
-// How many tokens its prompt has.
-Result<TokenCount> count_chat_tokens(const Service& service, const Chat& chat);
+// Template → tokens → grammar → `count` requests that differ in their seeds only.
+Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat, RequestDraft draft,
+                                        std::int32_t count = 1);
 // A prompt as the completion routes take it: a string, or an array of token ids.
 Result<RequestPtr> request_from_prompt(const Service& service, const boost::json::value& prompt, RequestDraft draft);
 

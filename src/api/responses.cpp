@@ -93,15 +93,15 @@ net::Awaitable<Result<Answer>> prepare(Service& service, net::HttpExchange& exch
   const bool stream = ask->stream;
   auto work = [&service, ask = std::move(*ask), conversation = *conversation]() mutable {
     fill_chat(ask, *conversation);
-    return request_from_chat(service, ask.chat, std::move(ask.draft));
+    return requests_from_chat(service, ask.chat, std::move(ask.draft));
   };
-  Result<ChatRequest> made = co_await service.offload.run(std::move(work));
+  Result<ChatRequests> made = co_await service.offload.run(std::move(work));
   if (!made) co_return made.error();
   Answer answer;
   answer.stream = stream;
-  answer.writer = make_response_writer(std::move(head), made->request->id, std::move(made->format), service.responses,
-                                       service.clock, answer.on_submitted);
-  answer.request = std::move(made->request);
+  answer.writer = make_response_writer(std::move(head), made->requests.front()->id, std::move(made->format),
+                                       service.responses, service.clock, answer.on_submitted);
+  answer.request = std::move(made->requests.front());
   co_return answer;
 }
 
@@ -122,11 +122,11 @@ net::Awaitable<Result<std::string>> count(Service& service, net::HttpExchange& e
   if (!conversation) co_return conversation.error();
   auto work = [&service, ask = std::move(*ask), conversation = *conversation]() mutable {
     fill_chat(ask, *conversation);
-    return count_chat_tokens(service, ask.chat);
+    return prompt_of_chat(service, ask.chat);
   };
-  Result<TokenCount> tokens = co_await service.offload.run(std::move(work));
+  Result<std::vector<Token>> tokens = co_await service.offload.run(std::move(work));
   if (!tokens) co_return tokens.error();
-  co_return "{\"object\":\"response.input_tokens\",\"input_tokens\":" + std::to_string(*tokens) + "}";
+  co_return "{\"object\":\"response.input_tokens\",\"input_tokens\":" + std::to_string(tokens->size()) + "}";
 }
 
 Result<const StoredResponse*> find(Service& service, const Caller& caller, const net::HttpExchange& exchange) {

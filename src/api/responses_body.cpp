@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "api/constraint.h"
 #include "api/generation_fields.h"
 #include "api/openai_body.h"
 #include "api/responses.h"
@@ -195,21 +196,27 @@ void read_reasoning_wish(Fields& fields, Chat& chat) {
   if (!reasoning.ok()) fields.refuse(reasoning.error());
 }
 
-void read_text_format(Fields& fields, Chat& chat) {
+void read_text_format(Fields& fields, RequestDraft& draft) {
   const json::object* text = fields.object("text");
   const json::value* format = text != nullptr ? text->if_contains("format") : nullptr;
   if (format == nullptr || format->is_null()) return;
   if (!format->is_object()) return fields.refuse("text.format", "an object");
   Fields inner(format->get_object(), "text.format");
   const std::string_view type = inner.string("type").value_or("text");
+  json::value schema;
   if (type == "json_object") {
-    chat.json_schema = R"({"type":"object"})";
+    schema = json::object{{"type", "object"}};
   } else if (type == "json_schema") {
-    const json::object* schema = inner.object("schema");
-    if (schema == nullptr) inner.refuse("schema", "a JSON schema");
-    if (schema != nullptr) chat.json_schema = json::serialize(*schema);
+    const json::object* object = inner.object("schema");
+    if (object == nullptr) inner.refuse("schema", "a JSON schema");
+    if (object != nullptr) schema = *object;
   } else if (type != "text") {
     inner.refuse("type", "text, json_object or json_schema");
+  }
+  if (inner.ok() && !schema.is_null()) {
+    auto grammar = schema_constraint(schema, "text.format.schema");
+    if (!grammar) return fields.refuse(grammar.error());
+    draft.grammar = std::move(*grammar);
   }
   if (!inner.ok()) fields.refuse(inner.error());
 }
@@ -269,7 +276,7 @@ Result<ResponseAsk> read_response_ask(const Service& service, const Caller& call
   Fields rest(switches);
   read_chat_switches(rest, ask.chat);
   read_reasoning_wish(rest, ask.chat);
-  read_text_format(rest, ask.chat);
+  read_text_format(rest, ask.draft);
   if (!rest.ok()) return rest.error();
   ask.echo = echo_of(*object, ask);
   return ask;

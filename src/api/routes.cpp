@@ -4,6 +4,8 @@
 #include "api/anthropic.h"
 #include "api/completions.h"
 #include "api/errors.h"
+#include "api/infill.h"
+#include "api/native.h"
 #include "api/responses.h"
 #include "api/sessions.h"
 #include "api/text_tools.h"
@@ -22,6 +24,12 @@ net::Awaitable<void> chat(Service& service, net::HttpExchange& exchange) {
 }
 net::Awaitable<void> completion(Service& service, net::HttpExchange& exchange) {
   return handle_generation(service, exchange, &prepare_completion);
+}
+net::Awaitable<void> native(Service& service, net::HttpExchange& exchange) {
+  return handle_generation(service, exchange, &prepare_native);
+}
+net::Awaitable<void> infill(Service& service, net::HttpExchange& exchange) {
+  return handle_generation(service, exchange, &prepare_infill);
 }
 net::Awaitable<void> generate(Service& service, net::HttpExchange& exchange) {
   return handle_generation(service, exchange, &prepare_generate);
@@ -105,6 +113,9 @@ const Route kRoutes[] = {
     {HttpMethod::post, "/v1/responses/{id}/cancel", Access::key, &response_cancel},
     {HttpMethod::get, "/v1/responses/{id}/input_items", Access::key, &response_items},
     {HttpMethod::post, "/v1/completions", Access::key, &completion},
+    {HttpMethod::post, "/completion", Access::key, &native},
+    {HttpMethod::post, "/completions", Access::key, &native},
+    {HttpMethod::post, "/infill", Access::key, &infill},
     {HttpMethod::post, "/generate", Access::key, &generate},
     {HttpMethod::post, "/v1/sessions", Access::key, &handle_create_session},
     {HttpMethod::get, "/v1/sessions", Access::key, &sessions_list},

@@ -98,9 +98,9 @@ Result<std::string> count_chat_input(const Service& service, const std::string& 
   Fields fields(*object);
   const Chat chat = read_chat(fields);
   if (!fields.ok()) return fields.error();
-  auto tokens = count_chat_tokens(service, chat);
+  auto tokens = prompt_of_chat(service, chat);
   if (!tokens) return tokens.error();
-  return "{\"input_tokens\":" + std::to_string(*tokens) + "}";
+  return "{\"input_tokens\":" + std::to_string(tokens->size()) + "}";
 }
 
 net::Awaitable<void> handle_text_tool(Service& service, net::HttpExchange& exchange, TextTool tool) {

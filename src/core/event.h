@@ -55,12 +55,12 @@ struct Event {
   FinishReason reason = FinishReason::stop;
   bool time_is_up = false;  // with FinishReason::length: Request::predict_limit
   std::string stop_string;  // the stop string that ended it, if one did
-  Usage usage;  // with Request::tell_usage in text events, too
-  Error error;  // with FinishReason::error
+  Usage usage;              // with Request::tell_usage in text events, too
+  Error error;              // with FinishReason::error
   // With Request::keep_tokens: all that was sampled, the end-of-generation token and those of a stop string included.
   std::vector<Token> generated;
   std::int32_t choice = 0;  // which of the answers that one client waits for, set by whoever asked for several
-  bool asked = false;  // with FinishReason::cancelled: by a client that stays and waits for the end
+  bool asked = false;       // with FinishReason::cancelled: by a client that stays and waits for the end
 };
 
 }  // namespace chasqui

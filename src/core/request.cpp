@@ -19,40 +19,6 @@ std::string shown(double value) {
 
 constexpr std::size_t kBreakersMax = 32;
 
-Result<void> check_sampling(const SamplingParams& sampling, const RequestLimits& limits) {
-  for (const SamplingRule& rule : sampling_rules()) {
-    const double value = rule.read(sampling);
-    // A limit that is no float is compared as the float next to it. NaN fails both.
-    const bool low = !(value >= rule.minimum) && !(static_cast<float>(value) >= static_cast<float>(rule.minimum));
-    const bool high = !(value <= rule.maximum) && !(static_cast<float>(value) <= static_cast<float>(rule.maximum));
-    if (low || high) {
-      return invalid_field(std::string(rule.field), std::string(rule.field) + " must be a number between " +
-                                                        shown(rule.minimum) + " and " + shown(rule.maximum));
-    }
-  }
-  if (sampling.chances > limits.chances_max) {
-    return invalid_field("logprobs", "at most " + std::to_string(limits.chances_max) +
-                                         " likely tokens are told with each token");
-  }
-  if (sampling.dry_sequence_breakers.size() > kBreakersMax) {
-    return invalid_field("dry_sequence_breakers",
-                         "dry_sequence_breakers may have at most " + std::to_string(kBreakersMax) + " strings");
-  }
-  if (sampling.logit_bias.size() > limits.logit_bias_max) {
-    return invalid_field("logit_bias",
-                         "logit_bias may have at most " + std::to_string(limits.logit_bias_max) + " entries");
-  }
-  for (const LogitBias& bias : sampling.logit_bias) {
-    if (bias.token < 0 || bias.token >= limits.vocabulary) {
-      return invalid_field("logit_bias", "logit_bias token ids must be between 0 and " +
-                                             std::to_string(limits.vocabulary - 1) + "; got " +
-                                             std::to_string(bias.token));
-    }
-    if (std::isnan(bias.bias)) return invalid_field("logit_bias", "logit_bias values must be numbers");
-  }
-  return {};
-}
-
 Result<void> check_prompt(const std::vector<Token>& prompt, const RequestLimits& limits) {
   if (prompt.empty()) return invalid_field("prompt", "prompt must hold at least one token");
   const auto valid = [&limits](Token token) { return token >= 0 && token < limits.vocabulary; };
@@ -96,18 +62,52 @@ Result<void> check_stop_tokens(const std::vector<Token>& tokens, const RequestLi
   return {};
 }
 
-std::uint32_t random_seed() {
-  thread_local std::random_device device;
-  return device();
-}
-
 // Longest answer and time that a client may ask for; more is a mistake rather than a wish.
 constexpr std::int64_t kMaxTokensLimit = 1 << 30;
 constexpr std::int64_t kTimeoutLimitMs = 24LL * 3600 * 1000;
 
 }  // namespace
 
-Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestLimits& limits, TimePoint now) {
+Result<void> check_sampling(const SamplingParams& sampling, const RequestLimits& limits) {
+  for (const SamplingRule& rule : sampling_rules()) {
+    const double value = rule.read(sampling);
+    // A limit that is no float is compared as the float next to it. NaN fails both.
+    const bool low = !(value >= rule.minimum) && !(static_cast<float>(value) >= static_cast<float>(rule.minimum));
+    const bool high = !(value <= rule.maximum) && !(static_cast<float>(value) <= static_cast<float>(rule.maximum));
+    if (low || high) {
+      return invalid_field(std::string(rule.field), std::string(rule.field) + " must be a number between " +
+                                                        shown(rule.minimum) + " and " + shown(rule.maximum));
+    }
+  }
+  if (sampling.chances > limits.chances_max) {
+    return invalid_field("logprobs",
+                         "at most " + std::to_string(limits.chances_max) + " likely tokens are told with each token");
+  }
+  if (sampling.dry_sequence_breakers.size() > kBreakersMax) {
+    return invalid_field("dry_sequence_breakers",
+                         "dry_sequence_breakers may have at most " + std::to_string(kBreakersMax) + " strings");
+  }
+  if (sampling.logit_bias.size() > limits.logit_bias_max) {
+    return invalid_field("logit_bias",
+                         "logit_bias may have at most " + std::to_string(limits.logit_bias_max) + " entries");
+  }
+  for (const LogitBias& bias : sampling.logit_bias) {
+    if (bias.token < 0 || bias.token >= limits.vocabulary) {
+      return invalid_field("logit_bias", "logit_bias token ids must be between 0 and " +
+                                             std::to_string(limits.vocabulary - 1) + "; got " +
+                                             std::to_string(bias.token));
+    }
+    if (std::isnan(bias.bias)) return invalid_field("logit_bias", "logit_bias values must be numbers");
+  }
+  return {};
+}
+
+std::uint32_t random_seed() {
+  thread_local std::random_device device;
+  return device();
+}
+
+Result<void> check_draft(const RequestDraft& draft, const RequestLimits& limits) {
   if (auto ok = check_prompt(draft.prompt, limits); !ok) return ok.error();
   if (auto ok = check_sampling(draft.sampling, limits); !ok) return ok.error();
   if (auto ok = check_stops(draft.stop, limits); !ok) return ok.error();
@@ -123,6 +123,11 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
       return invalid_field(field, std::string(field) + " must be between 1 and " + std::to_string(kTimeoutLimitMs));
     }
   }
+  return {};
+}
+
+Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestLimits& limits, TimePoint now) {
+  if (auto ok = check_draft(draft, limits); !ok) return ok.error();
 
   auto request = std::make_shared<Request>();
   request->id = id;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -21,6 +22,7 @@ struct RequestDraft {
   SamplingParams sampling;
   std::optional<Grammar> grammar;  // made ready by the model as `parts`
   SamplingPartsPtr parts;
+  std::vector<std::pair<std::string, float>> text_bias;  // for logit_bias, when somebody has tokenized it
   std::vector<std::string> stop;
   std::vector<Token> stop_tokens;          // like the model's own end-of-generation tokens
   std::optional<std::int64_t> max_tokens;  // none or -1: until the context is full
@@ -71,6 +73,13 @@ struct Request {
   bool keep_tokens = false;
 };
 using RequestPtr = std::shared_ptr<const Request>;
+
+// A seed for a draft that has none.
+std::uint32_t random_seed();
+
+// Parts of what make_request() checks, for a draft that something is made from before.
+Result<void> check_sampling(const SamplingParams& sampling, const RequestLimits& limits);
+Result<void> check_draft(const RequestDraft& draft, const RequestLimits& limits);
 
 // Errors name the field in the words of the OpenAI API (`max_tokens`, `stop`, `temperature` …).
 Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestLimits& limits, TimePoint now);

@@ -4,9 +4,9 @@ namespace chasqui {
 namespace {
 
 constexpr SamplingStep kDefaultSteps[] = {
-    SamplingStep::penalties, SamplingStep::dry,   SamplingStep::top_n_sigma,
+    SamplingStep::penalties, SamplingStep::dry,       SamplingStep::top_n_sigma,
     SamplingStep::top_k,     SamplingStep::typical_p, SamplingStep::top_p,
-    SamplingStep::min_p,     SamplingStep::xtc,   SamplingStep::temperature,
+    SamplingStep::min_p,     SamplingStep::xtc,       SamplingStep::temperature,
 };
 
 using P = SamplingParams;

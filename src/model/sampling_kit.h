@@ -1,5 +1,5 @@
-// Makes SamplingParts ready. Keeps the grammars that were compiled last, found by their text, so that a schema that many
-// requests share is compiled once. Any thread; two that miss at the same time both compile.
+// Makes SamplingParts ready. Keeps the grammars that were compiled last, found by their text, so that a schema that
+// many requests share is compiled once. Any thread; two that miss at the same time both compile.
 //
 // bounded: kGrammars grammars; the one that was used longest ago makes room.
 #pragma once
