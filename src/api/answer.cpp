@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "api/anthropic.h"
 #include "api/errors.h"
 #include "net/sse.h"
 
@@ -12,9 +13,10 @@ namespace {
 // Where nobody has computed anything better.
 constexpr Duration kRetryAfterUnknown = seconds(1);
 
-net::HttpResponse error_response(const Error& error) {
+net::HttpResponse error_response(std::string_view path, const Error& error) {
   const ErrorRow row = error_row(error.code);
-  net::HttpResponse response(row.status, "application/json", error_body(error));
+  net::HttpResponse response(row.status, "application/json",
+                             is_anthropic(path) ? anthropic_error_body(row.status, error.message) : error_body(error));
   if (!row.retry) return response;
   const Duration wait = error.retry_after > Duration::zero() ? error.retry_after : kRetryAfterUnknown;
   response.headers.add("Retry-After", std::to_string(std::chrono::ceil<seconds>(wait).count()));
@@ -100,6 +102,7 @@ net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& gen
     generation.take(events);
     co_await settle_end(answer, events);
     for (Event& event : events) {
+      if (event.kind != Event::Kind::queued) writer.hear(event);
       if (event.kind == Event::Kind::finished) {
         --running;
         if (const auto failure = failure_of(event)) {
@@ -117,6 +120,8 @@ net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& gen
 
 }  // namespace
 
+void AnswerWriter::fail(const Error& error, std::string& out) { net::append_sse_data_line(out, error_body(error)); }
+
 bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out, std::size_t* running) {
   bool finished = false;
   for (const Event& event : events) {
@@ -125,7 +130,7 @@ bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::s
     } else if (event.kind == Event::Kind::text) {
       writer.text(event, out);
     } else if (const auto failure = failure_of(event)) {
-      net::append_sse_data_line(out, error_body(*failure));
+      writer.fail(*failure, out);
       return true;
     } else {
       writer.end(event, out);
@@ -155,7 +160,7 @@ net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchang
 }
 
 net::Awaitable<void> respond_error(net::HttpExchange& exchange, Error error) {
-  net::HttpResponse response = error_response(error);
+  net::HttpResponse response = error_response(exchange.request().path, error);
   co_await exchange.respond(std::move(response));
 }
 

@@ -26,9 +26,12 @@ class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
 
-  // Server-sent events: text() for each text event, then end() once. Errors inside a stream are shared: see answer.cpp.
+  // Server-sent events: text() for each text event, then end() once, or fail().
   virtual void text(const Event& event, std::string& out) = 0;
   virtual void end(const Event& event, std::string& out) = 0;
+  virtual void fail(const Error& error, std::string& out);  // OpenAI's shape, unless the protocol has its own
+  // The same for a request that does not stream, for writers that read along: the finished event comes last.
+  virtual void hear(const Event&) {}
   // The whole answer as one JSON body, for a request that does not stream.
   virtual std::string whole(const std::string& text, const Event& finished) = 0;
   // The same for a protocol that may have several answers in one, or says more of each; end() then comes once for each

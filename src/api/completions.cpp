@@ -1,5 +1,6 @@
 #include "api/completions.h"
 
+#include "api/chat_json.h"
 #include "api/constraint.h"
 #include "api/generation_fields.h"
 #include "api/infill.h"
@@ -60,12 +61,15 @@ Result<Answer> prepare_chat(const Service& service, const Caller& caller, const 
   OpenAiBody common = read_openai_body(service, caller, fields, "chatcmpl-", new_draft(service, caller));
   const Chat chat = read_chat(fields);
   if (!fields.ok()) return fields.error();
-  auto prompt = prompt_of_chat(service, chat);
-  if (!prompt) return prompt.error();
-  common.draft.prompt = std::move(*prompt);
-  auto requests = requests_from_draft(service, std::move(common.draft), common.head.n);
-  if (!requests) return requests.error();
-  return answer_of(std::move(*requests), common.stream, make_chat_writer(std::move(common.head)));
+  const bool told = common.draft.sampling.chances >= 0;
+  auto made = requests_from_chat(service, chat, std::move(common.draft), common.head.n);
+  if (!made) return made.error();
+  if (made->format != nullptr && told) {
+    return invalid_field("logprobs", "logprobs must be left out where the answer may have reasoning or tool calls");
+  }
+  auto writer = made->format != nullptr ? make_parts_writer(std::move(common.head), std::move(made->format))
+                                        : make_chat_writer(std::move(common.head));
+  return answer_of(std::move(made->requests), common.stream, std::move(writer));
 }
 
 Result<Answer> prepare_completion(const Service& service, const Caller& caller, const std::string& body) {

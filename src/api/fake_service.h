@@ -38,8 +38,9 @@ struct FakeService {
   Admission admission{AdmissionConfig{}};
   FingerprintMaker fingerprints;
   SessionTable sessions{{.tokens = engine.shape().cells_per_slot - 1}, *model.tokenizer};
-  Service service{config, model, limits,    metrics,      clock,   loop,    offload,
-                  engine, keys,  admission, fingerprints, streams, sessions};
+  ResponseStore responses;
+  Service service{config, model, limits,    metrics,      clock,   loop,     offload,
+                  engine, keys,  admission, fingerprints, streams, sessions, responses};
 };
 
 }  // namespace chasqui

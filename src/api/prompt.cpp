@@ -92,7 +92,8 @@ std::optional<Error> read_tool(const json::value& value, std::size_t index, Tool
   return std::nullopt;
 }
 
-// Refuses a text that cannot fit before the tokenizer has to read all of it.
+}  // namespace
+
 Result<std::vector<Token>> tokenize_prompt(const Service& service, std::string_view text) {
   const Tokenizer& tokenizer = *service.model.tokenizer;
   const std::size_t bytes_max = tokenizer.piece_bytes_max() * static_cast<std::size_t>(service.limits.context);
@@ -105,8 +106,6 @@ Result<std::vector<Token>> tokenize_prompt(const Service& service, std::string_v
   }
   return tokenizer.tokenize(text, AddSpecial::yes, ParseSpecial::yes);
 }
-
-}  // namespace
 
 RequestDraft new_draft(const Service& service, const Caller& caller) {
   RequestDraft draft;
@@ -159,7 +158,6 @@ std::vector<Tool> read_tools(Fields& fields) {
       if (auto error = read_tool((*tools)[i], i, out.emplace_back())) fields.refuse(std::move(*error));
     }
   }
-  if (fields.string("tool_choice") == "none") out.clear();
   return out;
 }
 
@@ -174,19 +172,6 @@ Result<std::vector<Token>> read_tokens(const Service& service, const json::array
     tokens.push_back(static_cast<Token>(id.get_int64()));
   }
   return tokens;
-}
-
-Chat read_chat(Fields& fields) {
-  Chat chat;
-  chat.messages = read_messages(fields, "messages");
-  if (!fields.ok()) return chat;
-  chat.tools = read_tools(fields);
-  chat.continue_final_message = fields.boolean("continue_final_message").value_or(false);
-  chat.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(!chat.continue_final_message);
-  if (chat.continue_final_message && fields.ok() && chat.messages.back().role != "assistant") {
-    fields.refuse("continue_final_message", "false unless the last message is an assistant's");
-  }
-  return chat;
 }
 
 Result<void> prepare_sampling(const Service& service, RequestDraft& draft) {
@@ -238,13 +223,6 @@ Result<std::vector<RequestPtr>> requests_of_prompts(const Service& service, cons
     out.insert(out.end(), requests->begin(), requests->end());
   }
   return out;
-}
-
-Result<RequestPtr> request_from_chat(const Service& service, const Chat& chat, RequestDraft draft) {
-  auto tokens = prompt_of_chat(service, chat);
-  if (!tokens) return tokens.error();
-  draft.prompt = std::move(*tokens);
-  return request_from_draft(service, std::move(draft));
 }
 
 Result<std::vector<Token>> prompt_of_chat(const Service& service, const Chat& chat) {

@@ -17,6 +17,10 @@ RequestDraft new_draft(const Service& service, const Caller& caller);
 
 // Reads `messages`, `tools` and the template's switches. Mistakes are left in `fields`.
 Chat read_chat(Fields& fields);
+// … the tools and switches alone.
+void read_chat_switches(Fields& fields, Chat& chat);
+// Errors say that `name` is at fault.
+void set_reasoning_effort(Chat& chat, std::string_view effort, Fields& fields, std::string_view name);
 
 // One message, where `path` is what errors call it.
 std::optional<Error> read_message(const boost::json::value& value, const std::string& path, ChatMessage& message);
@@ -25,6 +29,9 @@ std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name);
 std::vector<Tool> read_tools(Fields& fields);
 // Token ids of the vocabulary.
 Result<std::vector<Token>> read_tokens(const Service& service, const boost::json::array& ids, const std::string& field);
+
+// Refuses a text that cannot fit before the tokenizer has to read all of it.
+Result<std::vector<Token>> tokenize_prompt(const Service& service, std::string_view text);
 
 // What the draft's sampling needs of the model: tokens for the texts of logit_bias, grammar and samplers. Its prompt is
 // there, or is going to be; errors are those of make_request(), too.
@@ -42,9 +49,16 @@ Result<std::vector<RequestPtr>> requests_of_prompts(const Service& service, cons
 // The prompts of a completion: a string, token ids, or an array of those. Errors name `prompt`.
 Result<std::vector<std::vector<Token>>> read_prompts(const Service& service, const boost::json::value& prompt);
 
-// Template → tokens → request.
+// Template → tokens.
 Result<std::vector<Token>> prompt_of_chat(const Service& service, const Chat& chat);
-Result<RequestPtr> request_from_chat(const Service& service, const Chat& chat, RequestDraft draft);
+// A chat's requests, and how their answers are read; null: an answer is content as it stands.
+struct ChatRequests {
+  std::vector<RequestPtr> requests;
+  AnswerFormatPtr format;
+};
+// Template → tokens → grammar → `count` requests that differ in their seeds only.
+Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat, RequestDraft draft,
+                                        std::int32_t count = 1);
 // A prompt as the completion routes take it: a string, or an array of token ids.
 Result<RequestPtr> request_from_prompt(const Service& service, const boost::json::value& prompt, RequestDraft draft);
 

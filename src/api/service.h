@@ -7,6 +7,7 @@
 #include "api/fingerprint.h"
 #include "api/generation.h"
 #include "api/key_ring.h"
+#include "api/response_store.h"
 #include "api/session_keeper.h"
 #include "base/clock.h"
 #include "base/metrics.h"
@@ -52,6 +53,7 @@ struct Service {
   const FingerprintMaker& fingerprints;
   StreamHub& streams;
   SessionTable& sessions;
+  ResponseStore& responses;
   SessionKeeper* keeper = nullptr;  // null: sessions end with the process
 };
 

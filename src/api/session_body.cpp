@@ -39,6 +39,7 @@ Result<SessionDelta> read_chat_input(Fields& fields, std::string_view name, cons
   }
   if (!fields.ok()) return fields.error();
   std::vector<Tool> tools = read_tools(fields);
+  if (fields.string("tool_choice") == "none") tools.clear();
   if (!fields.ok()) return fields.error();
   return input.from_messages(std::move(messages), std::move(tools));
 }

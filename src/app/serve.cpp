@@ -289,6 +289,7 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   const ServiceConfig settings = service_config(config, model);
   Admission admission(admission_config(config, shape));
   const FingerprintMaker fingerprints;
+  ResponseStore responses;
   EngineConfig engine_settings = engine_config(config, shape);
   engine_settings.disk = std::move(folders.snapshots);
   Engine engine(engine_settings, std::move(contexts), model.tokenizer, clock, wakeup);
@@ -304,8 +305,9 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   streams.on_finished([&](const Event& event) { sessions.finished(event, clock.now()); });
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
   net::OffloadPool offload(loop);
-  Service service{settings, model, limits,    metrics,      clock,   loop,     offload,
-                  engine,   keys,  admission, fingerprints, streams, sessions, keeper ? &*keeper : nullptr};
+  Service service{settings,     model,   limits,   metrics,   clock,
+                  loop,         offload, engine,   keys,      admission,
+                  fingerprints, streams, sessions, responses, keeper ? &*keeper : nullptr};
   net::Router router(&http_error);
   add_routes(router, service);
   net::HttpServer server(loop, router, settings.http);

@@ -139,6 +139,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->service_class = draft.service_class;
   request->tenant = draft.tenant;
   request->special_pieces = draft.special_pieces;
+  request->shown_tokens = std::move(draft.shown_tokens);
   request->use_cache = draft.use_cache;
   request->pin = draft.pin;
   request->keep_tokens = draft.keep_tokens;

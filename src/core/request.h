@@ -32,11 +32,12 @@ struct RequestDraft {
   std::optional<std::int64_t> predict_ms;  // from the first token to the last
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
-  bool tell_usage = false;      // with every token
-  bool special_pieces = false;  // render control tokens (<|im_end|> …) as text
-  bool use_cache = true;        // begin with what was computed before, and keep what is computed now
-  std::uint64_t pin = 0;        // set by the server, never read from a client; see Request
-  bool keep_tokens = false;     // the finished event brings the tokens that were generated
+  bool tell_usage = false;          // with every token
+  bool special_pieces = false;      // render control tokens (<|im_end|> …) as text
+  std::vector<Token> shown_tokens;  // … only these control tokens, in any case
+  bool use_cache = true;            // begin with what was computed before, and keep what is computed now
+  std::uint64_t pin = 0;            // set by the server, never read from a client; see Request
+  bool keep_tokens = false;         // the finished event brings the tokens that were generated
 };
 
 // What the server allows; constant after start.
@@ -69,6 +70,7 @@ struct Request {
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
   bool special_pieces = false;
+  std::vector<Token> shown_tokens;
   bool use_cache = true;
   std::uint64_t pin = 0;  // all requests with the same one go to the same worker (a session's number); 0: to any
   bool keep_tokens = false;

@@ -100,6 +100,7 @@ struct Grammar {
   bool lazy = false;
   std::vector<std::string> trigger_patterns;
   std::vector<Token> trigger_tokens;
+  std::vector<Token> begun;  // with one that is not lazy: tokens of the prompt that it describes already
 
   bool operator==(const Grammar&) const = default;
 };

@@ -64,8 +64,12 @@ void Runner::sample(const BatchPart& part, Sample& out) {
     if (speaker.first_token == kNever) speaker.first_token = now;
     out.time_is_up = out.time_is_up || now - speaker.first_token >= part.request->predict_limit;
   }
-  if (out.end_of_generation && !part.request->special_pieces) return;
-  if (const std::string* stop = speaker.text.push(out.token, out.text)) {
+  const auto& shows = part.request->shown_tokens;
+  const bool shown = std::find(shows.begin(), shows.end(), out.token) != shows.end();
+  if (out.end_of_generation && !part.request->special_pieces && !shown) return;
+  const std::string* const stop = shown ? speaker.text.push_bytes(tokenizer_.special_piece(out.token), out.text)
+                                        : speaker.text.push(out.token, out.text);
+  if (stop != nullptr) {
     out.stopped = true;
     out.stop_string = *stop;
   }

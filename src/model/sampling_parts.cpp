@@ -163,6 +163,9 @@ Result<LlamaSamplerPtr> compile_grammar(const Grammar& grammar, const llama_voca
     } else {
       sampler.reset(llama_sampler_init_grammar(vocab, grammar.text.c_str(), "root"));
     }
+    if (sampler != nullptr) {
+      for (const Token token : grammar.begun) llama_sampler_accept(sampler.get(), token);
+    }
   } catch (const std::exception& failed) {
     return invalid_field("grammar", std::string("grammar cannot be used: ") + failed.what());
   }
