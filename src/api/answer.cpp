@@ -102,7 +102,7 @@ net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& gen
     generation.take(events);
     co_await settle_end(answer, events);
     for (Event& event : events) {
-      if (event.kind != Event::Kind::queued) writer.hear(event);
+      if (event.kind != Event::Kind::queued) answer.writer->hear(event);
       if (event.kind == Event::Kind::finished) {
         --running;
         if (const auto failure = failure_of(event)) {

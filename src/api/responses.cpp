@@ -73,7 +73,7 @@ net::Awaitable<Result<ConversationPtr>> take_in(Service& service, net::HttpExcha
 net::Awaitable<Result<Answer>> prepare(Service& service, net::HttpExchange& exchange, Permit& permit) {
   const Result<Caller> caller = caller_of(service, exchange);
   if (!caller) co_return caller.error();
-  Result<Permit> entered = enter(service, exchange.request(), *caller);
+  Result<Permit> entered = enter(service, *caller, exchange.request().path, exchange.request().body);
   if (!entered) co_return entered.error();
   permit = std::move(*entered);
   std::optional<ResponseAsk> ask;
