@@ -32,6 +32,10 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.field("keep_alive_seconds", to_seconds(http.keep_alive_time));
   json.field("write_seconds", to_seconds(http.write_time));
   json.field("connections", http.connections_max());
+  json.field("frame_bytes", service.config.frames.frame_bytes);
+  json.field("frame_line_bytes", service.config.frames.line_bytes);
+  json.field("frame_unsent_bytes", service.config.frames.unsent_bytes);
+  json.field("frame_connections", service.config.frames.connections);
   json.field("unread_bytes", service.config.unread_max);
   json.field("stop", service.limits.stops_max);
   json.field("logit_bias", service.limits.logit_bias_max);
@@ -195,5 +199,12 @@ net::Awaitable<void> handle_props(Service& service, net::HttpExchange& exchange)
   std::string body = props_body(service);
   co_await respond_json(exchange, std::move(body));
 }
+
+Result<std::string> health_answer(const Service& service) {
+  if (service.engine.alive(service.clock.now())) return std::string(R"({"status":"ok"})");
+  return Error{ErrorCode::unavailable, "the model has not finished a step for a long time", ""};
+}
+
+std::string props_answer(const Service& service) { return props_body(service); }
 
 }  // namespace chasqui

@@ -31,7 +31,7 @@ struct FakeService {
   LoadedModel model = load_sim();
   Engine engine{EngineConfig{}, context(model), model.tokenizer, clock, wakeup};
   StreamHub streams{engine, loop, 1024};
-  ServiceConfig config{.model_name = "sim", .http = {}, .version = "1"};
+  ServiceConfig config{.model_name = "sim", .http = {}, .frames = {}, .version = "1"};
   RequestLimits limits;
   MetricsPage metrics;
   KeyRing keys;
@@ -39,8 +39,9 @@ struct FakeService {
   FingerprintMaker fingerprints;
   SessionTable sessions{{.tokens = engine.shape().cells_per_slot - 1}, *model.tokenizer};
   AdapterShelf adapters{model.info.adapters, true};
-  Service service{config, model, limits,    metrics,      clock,   loop,     offload,
-                  engine, keys,  admission, fingerprints, streams, sessions, adapters};
+  ResponseStore responses;
+  Service service{config, model,     limits,       metrics, clock,    loop,     offload,  engine,
+                  keys,   admission, fingerprints, streams, sessions, adapters, responses};
 };
 
 }  // namespace chasqui

@@ -7,6 +7,7 @@
 #include "api/fingerprint.h"
 #include "api/generation.h"
 #include "api/key_ring.h"
+#include "api/response_store.h"
 #include "api/session_keeper.h"
 #include "base/clock.h"
 #include "base/metrics.h"
@@ -17,6 +18,7 @@
 #include "engine/session_table.h"
 #include "model/loaded_model.h"
 #include "net/event_loop.h"
+#include "net/frame_limits.h"
 #include "net/http_limits.h"
 #include "net/offload.h"
 
@@ -36,6 +38,7 @@ struct ServiceConfig {
   Duration ping_every = seconds(5);     // silence after which a stream gets a comment
   std::size_t unread_max = 256 * 1024;  // bytes that may wait for a client that does not read
   net::HttpLimits http;                 // shown in /props
+  net::FrameLimits frames;              // … and these
   std::string version;
 };
 
@@ -54,6 +57,7 @@ struct Service {
   StreamHub& streams;
   SessionTable& sessions;
   AdapterShelf& adapters;
+  ResponseStore& responses;
   SessionKeeper* keeper = nullptr;  // null: sessions end with the process
 };
 

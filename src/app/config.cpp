@@ -6,6 +6,7 @@
 #include <iostream>
 #include <map>
 
+#include "app/door_options.h"
 #include "app/folder_options.h"
 #include "app/option_kinds.h"
 #include "app/scheduling_options.h"
@@ -190,38 +191,6 @@ void add_session_options(CLI::App& app, ServeConfig& config) {
       ->check(CLI::Range(0, 1 << 20))
       ->type_name("N")
       ->default_str("a quarter of --sessions-max")
-      ->group(group);
-}
-
-void add_door_options(CLI::App& app, ServeConfig& config) {
-  const std::string group = "Doors";
-  app.add_option("--host", config.host, "address to listen on, or a path ending in .sock")
-      ->envname("LLAMA_ARG_HOST")
-      ->type_name("ADDRESS")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--port", config.port, "port to listen on; 0: any free one, see the printed address")
-      ->envname("LLAMA_ARG_PORT")
-      ->check(CLI::Range(0, 65535))
-      ->type_name("PORT")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--unix-socket", config.unix_socket, "speak HTTP on this Unix socket as well")
-      ->envname("CHASQUI_UNIX_SOCKET")
-      ->type_name("PATH")
-      ->group(group);
-  app.add_option("--api-key", config.api_keys, "key that clients must send; several with commas")
-      ->envname("LLAMA_API_KEY")
-      ->delimiter(',')
-      ->type_name("KEY")
-      ->group(group);
-  app.add_option("--api-key-file", config.api_key_file,
-                 "file with one key, or sha256:HASH, on each line; SIGHUP reads it again")
-      ->envname("LLAMA_ARG_API_KEY_FILE")
-      ->type_name("FILE")
-      ->group(group);
-  app.add_flag("--no-auth", config.no_auth, "allow a public address without a key")
-      ->envname("CHASQUI_NO_AUTH")
       ->group(group);
 }
 

@@ -42,6 +42,8 @@ struct ServeConfig {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8080;
   std::string unix_socket;  // HTTP on this path as well
+  std::string socket;       // frames on this path (docs/protocol.md)
+  std::uint32_t socket_mode = 0600;
   std::vector<std::string> api_keys;
   std::string api_key_file;  // more of them, with names and shares; read again on SIGHUP
   bool no_auth = false;      // allows a public address without a key

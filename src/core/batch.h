@@ -95,9 +95,11 @@ enum class DecodeStatus {
 struct Sample {
   RequestId request;
   Token token = 0;
-  std::string text;  // may be empty while a character or a possible stop string is held back
-  bool end_of_generation = false;
-  bool stopped = false;  // a stop string matched; text ends before it
+  std::string text;                  // may be empty while a character or a possible stop string is held back
+  std::vector<TokenChance> chances;  // see Event
+  bool end_of_generation = false;    // the model's own, or one of Request::stop_tokens
+  bool time_is_up = false;           // Request::predict_limit
+  bool stopped = false;              // a stop string matched; text ends before it
   std::string stop_string;
 };
 

@@ -131,6 +131,8 @@ void describe_vocabulary(const llama_vocab* vocab, ModelInfo& info) {
   info.vocabulary = llama_vocab_n_tokens(vocab);
   info.bos = llama_vocab_bos(vocab);
   info.eos = llama_vocab_eos(vocab);
+  info.infill = {llama_vocab_fim_pre(vocab), llama_vocab_fim_suf(vocab), llama_vocab_fim_mid(vocab),
+                 llama_vocab_fim_rep(vocab), llama_vocab_fim_sep(vocab)};
   if (info.bos >= 0) info.bos_text = llama_vocab_get_text(vocab, info.bos);
   if (info.eos >= 0) info.eos_text = llama_vocab_get_text(vocab, info.eos);
   info.adds_bos = llama_vocab_get_add_bos(vocab);

@@ -27,6 +27,7 @@ Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
   loaded.info.chat_template = (*chat_template)->source();
   loaded.tokenizer = std::make_shared<LlamaTokenizer>(*vocabulary);
   loaded.chat_template = std::move(*chat_template);
+  loaded.sampling = std::make_shared<SamplingKit>(loaded.tokenizer, (*vocabulary)->vocab());
   const auto again = [load, how = options.weights] { return load(how); };
   const auto source = std::make_shared<LlamaSource>(again, *weights);
   loaded.make = [source](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
@@ -79,6 +80,7 @@ LoadedModel load_sim(const SimOptions& options, const std::vector<AdapterFile>& 
     loaded.info.adapters.push_back({file.name, file.path, file.scale, contents, {}, {}});
   }
   loaded.tokenizer = tokenizer;
+  loaded.sampling = std::make_shared<SamplingKit>(tokenizer, nullptr);
   loaded.chat_template = std::make_shared<SimChatTemplate>();
   loaded.info.chat_template = loaded.chat_template->source();
   loaded.make = [tokenizer, options](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {

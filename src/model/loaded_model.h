@@ -16,6 +16,7 @@
 #include "model/model.h"
 #include "model/model_config.h"
 #include "model/model_info.h"
+#include "model/llama_sampling_kit.h"
 #include "model/sim_model.h"
 #include "model/tokenizer.h"
 
@@ -25,6 +26,7 @@ struct LoadedModel {
   ModelInfo info;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;
+  std::shared_ptr<SamplingKit> sampling;
   std::function<Result<std::unique_ptr<Model>>(const ModelConfig&)> make;  // one context
   // What snapshots of such a context belong to. Reads the file once more.
   std::function<Result<ModelIdentity>(const ModelConfig&, const ModelShape&)> identify;

@@ -33,6 +33,17 @@ struct AdapterInfo {
   std::string prompt_prefix;
 };
 
+// Tokens around a gap that the model fills in; -1 where it has none.
+struct InfillTokens {
+  Token prefix = -1;
+  Token suffix = -1;
+  Token middle = -1;
+  Token repository = -1;
+  Token file = -1;  // before the name of a file
+
+  bool present() const { return prefix >= 0 && suffix >= 0 && middle >= 0; }
+};
+
 struct ModelInfo {
   std::string path;          // empty when the model came from memory or is simulated
   std::string name;          // general.name of the file, else the file's name without .gguf
@@ -64,6 +75,7 @@ struct ModelInfo {
 
   RecommendedSampling sampling;
   std::vector<AdapterInfo> adapters;
+  InfillTokens infill;
 
   // Prefixes of a sequence can be kept, whatever their length.
   bool trims_anywhere() const { return !recurrent && !hybrid; }

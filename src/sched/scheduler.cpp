@@ -98,7 +98,7 @@ Urgency Scheduler::urgency(TimePoint now) const {
 void Scheduler::expire(TimePoint now) {
   while (auto sequence = waiting_.remove_expired(now)) finish(*sequence, FinishReason::deadline, now);
   for (const auto& sequence : running_) {
-    if (sequence->request().deadline <= now) finish(*sequence, FinishReason::deadline, now);
+    if (sequence->deadline() <= now) finish(*sequence, FinishReason::deadline, now);
   }
   retire_finished(Keep::what_is_worth_it);
 }
@@ -192,6 +192,8 @@ void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoin
   Event event;
   event.request = sequence.id();
   event.text = sample.text;
+  event.chances = sample.chances;
+  event.token = sample.token;
   event.tokens = 1;
   event.since_last = first ? Duration::zero() : now - sequence.last_token_at();
   event.service_class = sequence.request().service_class;
@@ -202,12 +204,14 @@ void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoin
     forecast_.waited(sequence.id(), now - sequence.request().arrival, rows, true, now);
   }
   sequence.add_token(sample.token, now);
+  if (sequence.request().tell_usage) events_.back().usage = sequence.usage(now);
   counters_.charge_token(sequence.request().tenant);
   if (sample.end_of_generation || sample.stopped) {
     finish(sequence, FinishReason::stop, now);
     events_.back().stop_string = sample.stop_string;
-  } else if (sequence.at_limit()) {
+  } else if (sequence.at_limit() || sample.time_is_up) {
     finish(sequence, FinishReason::length, now);
+    events_.back().time_is_up = sample.time_is_up;
   }
 }
 
