@@ -341,5 +341,60 @@ TEST_F(SmallDiskTest, RemovalsComeBeforeTheWriteThatNeedsTheRoom) {
   EXPECT_EQ(disk_.done, (std::vector<Kind>{Kind::remove, Kind::write}));
 }
 
+TEST_F(DiskTierTest, WhatIsForgottenOfATenantIsGoneWithAllItsAdapters) {
+  const PrefixKey other{5, 0};
+  tier_.name(other.tenant, 555);
+  write(kFirst);
+  insert(kFirst, {kKey.tenant, 77});
+  tier_.rest();
+  run_disk();
+  insert(kFirst, other);
+  tier_.rest();
+  run_disk();
+  ASSERT_EQ(disk_.files.size(), 3u);
+  EXPECT_EQ(tier_.forget(kName.tenant), 2u);
+  run_disk();
+  ASSERT_EQ(disk_.files.size(), 1u);
+  EXPECT_EQ(disk_.files.begin()->second.key.tenant, 555u);
+  EXPECT_EQ(read(kFirst), 0u);
+  EXPECT_EQ(tier_.forget(kName.tenant), 0u);
+}
+
+TEST_F(DiskTierTest, WhatIsForgottenWhileItIsReadIsNotUsed) {
+  write(kFirst);
+  cache_.erase_tenant(kKey.tenant);
+  ASSERT_NE(read(kFirst), 0u);
+  EXPECT_EQ(tier_.forget(kName.tenant), 1u);
+  EXPECT_TRUE(tier_.consistent());
+  run_disk();
+  EXPECT_EQ(in_memory(kFirst), 0);
+  EXPECT_TRUE(disk_.files.empty());
+}
+
+TEST_F(DiskTierTest, WhatIsForgottenWhileItIsWrittenDoesNotStay) {
+  insert(kFirst);
+  tier_.rest();
+  std::vector<DiskOrder> orders;
+  tier_.take_orders(orders);  // it is being written
+  ASSERT_EQ(orders.size(), 1u);
+  EXPECT_EQ(tier_.forget(kName.tenant), 1u);
+  for (DiskOutcome& outcome : disk_.carry_out(orders)) tier_.done(std::move(outcome), kRow, now_);
+  run_disk();
+  EXPECT_TRUE(disk_.files.empty());
+}
+
+TEST_F(DiskTierTest, WhatIsForgottenWhileItWaitsIsNotWritten) {
+  insert(kFirst);
+  insert(kSecond);
+  insert(kThird);  // the first had to leave memory
+  ASSERT_TRUE(tier_.writing());
+  cache_.erase_tenant(kKey.tenant);
+  tier_.forget(kName.tenant);
+  EXPECT_FALSE(tier_.writing());
+  EXPECT_TRUE(tier_.consistent());
+  run_disk();
+  EXPECT_TRUE(disk_.files.empty());
+}
+
 }  // namespace
 }  // namespace chasqui

@@ -99,6 +99,28 @@ describe('adapters of a model', async () => {
     }
   });
 
+  it('do not read what others have written to disk', async (t) => {
+    const dir = mkdtempSync(path.join(os.tmpdir(), 'chasqui-lora-disk-'));
+    t.after(() => rmSync(dir, { recursive: true, force: true }));
+    const messages = user('The relay runner waits at the post until the next one comes into sight. '.repeat(12));
+    const said = {};
+    for (const round of [0, 1]) {
+      const one = await start(t, [...flags, '--cache-disk', dir]);
+      for (const lora of ['one', 'second', []]) {
+        const got = await answer(one, messages, { max_tokens: 8, temperature: 0, lora });
+        const name = JSON.stringify(lora);
+        if (round === 0) {
+          assert.ok(cachedOf(got) < 8, `${cachedOf(got)} with ${name}`);
+          said[name] = got.text;
+        } else {
+          assert.ok(cachedOf(got) > 100, `${cachedOf(got)} with ${name}`);
+          assert.equal(got.text, said[name]);
+        }
+      }
+      await one.stop();
+    }
+  });
+
   it('answer the same under a mixed load as alone', async () => {
     const sets = [[], 'one', 'second'];
     const fields = { max_tokens: 16, cache_prompt: false };

@@ -1,5 +1,8 @@
 // llama-server's view of the slots.
 import assert from 'node:assert/strict';
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
 import * as test from 'node:test';
 
 import { answer, ask, post, refused, streamChat, user } from './client.mjs';
@@ -53,6 +56,17 @@ describe('GET /slots', async () => {
     stream.controller.abort();
   });
 
+  it('shows those of all workers', async (t) => {
+    const several = await start(t, [...sim, '-np', '4', '-c', '8192', '--workers', '2']);
+    const long = { max_tokens: 1500, ignore_eos: true };
+    const streams = [await streamChat(several, user('one'), long), await streamChat(several, user('two'), long)];
+    for (const stream of streams) await stream.nextText();
+    const slots = await slotsOf(several);
+    assert.deepEqual(slots.map(({ id }) => id), [0, 1, 2, 3]);
+    assert.deepEqual(slots.filter((slot) => slot.is_processing).map(({ id }) => id), [0, 2]);
+    for (const stream of streams) stream.controller.abort();
+  });
+
   it('can be switched off', async (t) => {
     const quiet = await start(t, [...sim, '--no-slots']);
     await refused(await quiet.fetch('/slots'), 501);
@@ -71,6 +85,25 @@ describe('POST /slots/{id}', async () => {
     assert.equal(erased.id_slot, 1);
     assert.ok(erased.n_erased > 0);
     assert.equal(await cached(), 0);
+  });
+
+  it('?action=erase forgets it on disk, too', async (t) => {
+    const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
+    t.after(() => fs.rm(dir, { recursive: true, force: true }));
+    const flags = [...sim, '-np', '2', '-c', '8192', '--workers', '2', '--cache-disk', dir];
+    const files = async () => (await fs.readdir(path.join(dir, 'snapshots'))).filter((name) => name.endsWith('.kv'));
+    const text = 'a question that is long enough for a file, and is asked again and again in the very same words. '.repeat(4);
+    const cachedBy = async (one) => (await answer(one, text, { max_tokens: 4 })).usage.prompt_tokens_details.cached_tokens;
+    const first = await start(t, flags);
+    assert.equal(await cachedBy(first), 0);
+    await first.stop();
+    assert.ok((await files()).length > 0);
+    const second = await start(t, flags);
+    assert.ok((await ask(second, '/slots/0?action=erase', {})).n_erased > 0);
+    assert.equal(await cachedBy(second), 0);
+    assert.ok((await ask(second, '/slots/3?action=erase', {})).n_erased > 0);
+    await second.stop();
+    assert.deepEqual(await files(), []);
   });
 
   it('says what it cannot do', async () => {
