@@ -203,6 +203,7 @@ Load Engine::load() const {
     all.waiting_tokens += load.waiting_tokens;
     all.unread_tokens += load.unread_tokens;
     all.row_time = std::max(all.row_time, load.row_time);
+    all.slot_time_known = all.slot_time_known || load.slot_time_known;
     for (std::size_t c = 0; c < kServiceClasses; ++c) {
       all.waiting[c] += load.waiting[c];
       // New work may choose, so it waits where the wait is shortest. What belongs to a session waits for its worker,

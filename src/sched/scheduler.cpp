@@ -298,6 +298,7 @@ Load Scheduler::load() const {
   load.unread_tokens = unread_tokens();
   load.row_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(forecast_.row_seconds()));
   load.slot_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(slot_seconds()));
+  load.slot_time_known = forecast_.slot_seconds() > 0;
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
     const auto service_class = static_cast<ServiceClass>(c);
     load.waiting[c] = waiting_.of_class(service_class);
