@@ -107,7 +107,8 @@ describe('adapters of a model', async () => {
     for (const round of [0, 1]) {
       const one = await start(t, [...flags, '--cache-disk', dir]);
       for (const lora of ['one', 'second', []]) {
-        const got = await answer(one, messages, { max_tokens: 8, temperature: 0, lora });
+        // Few tokens: further on, likelihoods that are nearly equal decide by the size of the batch.
+        const got = await answer(one, messages, { max_tokens: 3, temperature: 0, lora });
         const name = JSON.stringify(lora);
         if (round === 0) {
           assert.ok(cachedOf(got) < 8, `${cachedOf(got)} with ${name}`);
