@@ -1,9 +1,13 @@
 #include "api/routes.h"
 
+#include <algorithm>
+
 #include "api/admin.h"
 #include "api/completions.h"
 #include "api/errors.h"
+#include "api/page.h"
 #include "api/sessions.h"
+#include "api/step_feed.h"
 #include "api/text_tools.h"
 
 namespace chasqui {
@@ -63,6 +67,7 @@ const Route kRoutes[] = {
     {HttpMethod::get, "/ready", Access::open, &handle_ready},
     {HttpMethod::get, "/metrics", Access::key, &handle_metrics},
     {HttpMethod::get, "/props", Access::key, &handle_props},
+    {HttpMethod::get, "/debug/steps", Access::key, &handle_step_feed},
     {HttpMethod::get, "/models", Access::key, &handle_models},
     {HttpMethod::get, "/v1/models", Access::key, &handle_models},
     {HttpMethod::post, "/v1/chat/completions", Access::key, &chat},
@@ -82,7 +87,10 @@ const Route kRoutes[] = {
     {HttpMethod::post, "/apply-template", Access::key, &apply_template},
 };
 
+bool is_page(const net::HttpRequest& request) { return std::ranges::find(kPagePaths, request.path) != kPagePaths.end(); }
+
 bool is_open(const net::HttpRequest& request) {
+  if (is_page(request)) return true;  // the gate is asked only about paths that have a route
   for (const Route& route : kRoutes) {
     if (route.access == Access::open && request.path == route.path) return true;
   }
@@ -100,6 +108,11 @@ void add_routes(net::Router& router, Service& service) {
     // Not a coroutine itself: it starts the named one.
     router.add(route.method, route.path,
                [&service, handler = route.handler](net::HttpExchange& exchange) { return handler(service, exchange); });
+  }
+  if (service.config.page) {
+    for (const char* const path : kPagePaths) {
+      router.add(HttpMethod::get, path, [&service](net::HttpExchange& exchange) { return handle_page(service, exchange); });
+    }
   }
   if (!service.keys.open()) {
     router.set_gate([&service](const net::HttpRequest& request) -> std::optional<net::HttpResponse> {

@@ -34,6 +34,7 @@ struct ServiceConfig {
   std::size_t unread_max = 256 * 1024;  // bytes that may wait for a client that does not read
   net::HttpLimits http;                 // shown in /props
   std::string version;
+  bool page = true;  // at "/"
 };
 
 struct Service {
@@ -51,6 +52,7 @@ struct Service {
   StreamHub& streams;
   SessionTable& sessions;
   SessionKeeper* keeper = nullptr;  // null: sessions end with the process
+  std::size_t step_watchers = 0;    // of /debug/steps
 };
 
 }  // namespace chasqui

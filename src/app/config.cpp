@@ -220,6 +220,9 @@ void add_door_options(CLI::App& app, ServeConfig& config) {
       ->envname("LLAMA_ARG_API_KEY_FILE")
       ->type_name("FILE")
       ->group(group);
+  app.add_flag("!--no-webui", config.page, "no page at /: the routes alone")
+      ->envname("LLAMA_ARG_NO_WEBUI")
+      ->group(group);
   app.add_flag("--no-auth", config.no_auth, "allow a public address without a key")
       ->envname("CHASQUI_NO_AUTH")
       ->group(group);

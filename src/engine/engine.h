@@ -83,6 +83,9 @@ class Engine {
   Load load() const;
   const ModelShape& shape() const { return shape_; }
   std::size_t workers() const { return workers_.size(); }
+  // What the newest steps of a worker were, and what they were to keep. Any thread.
+  const StepRing& steps(std::size_t worker) const { return workers_[worker]->steps(); }
+  const SchedulerTargets& targets() const { return config_.targets; }
   EngineMetrics& metrics(std::size_t worker = 0) { return metrics_[worker]; }
   DoorMetrics& door_metrics() { return door_metrics_; }
   const DispatchMetrics& dispatch_metrics() const { return dispatch_metrics_; }
