@@ -178,24 +178,21 @@ export class Chat {
     }
   }
 
-  // Once for each picture that the screen shows, however fast tokens come.
+  // Once for each picture that the screen shows, however fast tokens come; less often where a long answer takes long to
+  // lay out, so that the page always has time for whoever uses it. A timer, because hidden pages have no frames.
   showSoon(node) {
-    if (this.frame) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = null;
-      this.showNode(node);
-    });
-    // Hidden pages have no frames, and are to be right when they are seen again.
-    if (document.hidden) {
-      cancelAnimationFrame(this.frame);
-      this.frame = null;
-      this.showNode(node);
-    }
+    if (this.timer) return;
+    this.timer = setTimeout(() => {
+      this.timer = null;
+      if (node.state === 'streaming') this.showNode(node);
+    }, Math.max(16, 3 * (this.drawing ?? 0)));
   }
 
   showNode(node) {
+    const begun = performance.now();
     this.views.find((view) => view.node === node)?.show();
     if (this.follow) this.toEnd();
+    this.drawing = performance.now() - begun;
   }
 
   scrolled() {

@@ -169,4 +169,7 @@ class Page {
 }
 
 const page = new Page();
-page.start().then(() => document.body.classList.add('ready'));
+page.start().then(() => {
+  document.body.classList.add('ready');
+  performance.mark('ready');
+});

@@ -24,13 +24,17 @@ export function requestFields(settings) {
   const stops = settings.stop.split('\n').filter((line) => line !== '');
   if (stops.length > 0) fields.stop = stops;
   if (settings.tools.trim()) fields.tools = JSON.parse(settings.tools);
-  return fields;
+  return settings.more.trim() ? { ...fields, ...JSON.parse(settings.more) } : fields;
 }
 
-function checkTools(text) {
+// What is wrong with a text that is to be JSON, or nothing.
+function faultOf(text, wanted) {
   if (!text.trim()) return '';
   try {
-    return Array.isArray(JSON.parse(text)) ? '' : 'Tools are a JSON array: [{"type":"function", …}]';
+    const value = JSON.parse(text);
+    if (wanted === 'array') return Array.isArray(value) ? '' : 'This is to be a JSON array: [{"type":"function", …}]';
+    const object = value !== null && typeof value === 'object' && !Array.isArray(value);
+    return object ? '' : 'This is to be a JSON object: {"field": value}';
   } catch (error) {
     return `Not JSON: ${error.message}`;
   }
@@ -65,8 +69,9 @@ export class SettingsDialog {
         field('set-stop', 'Stop at', 'One string on each line.', h('textarea', { rows: 2, value: this.settings.stop })),
         field('set-priority', 'Class', 'Who goes first under load.', this.select()),
         field('set-tools', 'Tools', 'A JSON array of functions that the model may call; you give the results.',
-          h('textarea', { rows: 4, class: 'mono', spellcheck: 'false', value: this.settings.tools,
-            oninput: (event) => event.target.setCustomValidity(checkTools(event.target.value)) })),
+          this.json('tools', 'array', 4)),
+        field('set-more', 'More fields', 'A JSON object that goes into every request, such as {"ignore_eos": true}.',
+          this.json('more', 'object', 2)),
         field('set-key', 'API key', 'Kept in this browser, sent to this server only.',
           h('input', { type: 'password', autocomplete: 'off', value: this.settings.key }))),
       h('footer', {}, h('button', { type: 'button', onclick: () => this.clear() }, 'Server’s defaults'),
@@ -82,6 +87,11 @@ export class SettingsDialog {
       h('input', { type: 'number', inputmode: 'decimal', ...limits, placeholder, value: this.settings[name] }));
   }
 
+  json(name, wanted, rows) {
+    const check = (event) => event.target.setCustomValidity(faultOf(event.target.value, wanted));
+    return h('textarea', { rows, class: 'mono', spellcheck: 'false', value: this.settings[name], oninput: check });
+  }
+
   select() {
     const options = classes.map(([value, label]) =>
       h('option', { value, selected: value === this.settings.priority }, label));
@@ -90,7 +100,10 @@ export class SettingsDialog {
 
   clear() {
     for (const [name] of numbers) this.input(name).value = '';
-    for (const name of ['stop', 'priority', 'tools']) this.input(name).value = '';
+    for (const name of ['stop', 'priority', 'tools', 'more']) {
+      this.input(name).value = '';
+      this.input(name).setCustomValidity?.('');
+    }
   }
 
   input(name) {
@@ -99,7 +112,7 @@ export class SettingsDialog {
 
   submit() {
     for (const [name] of numbers) this.settings[name] = this.input(name).value;
-    for (const name of ['stop', 'priority', 'tools', 'key', 'system']) this.settings[name] = this.input(name).value;
+    for (const name of ['stop', 'priority', 'tools', 'more', 'key', 'system']) this.settings[name] = this.input(name).value;
     this.settings.key = this.settings.key.trim();
     this.conversation.system = this.settings.system;
     keepSettings(this.settings);

@@ -87,7 +87,9 @@ const Route kRoutes[] = {
     {HttpMethod::post, "/apply-template", Access::key, &apply_template},
 };
 
-bool is_page(const net::HttpRequest& request) { return std::ranges::find(kPagePaths, request.path) != kPagePaths.end(); }
+bool is_page(const net::HttpRequest& request) {
+  return std::ranges::find(kPagePaths, request.path) != kPagePaths.end();
+}
 
 bool is_open(const net::HttpRequest& request) {
   if (is_page(request)) return true;  // the gate is asked only about paths that have a route
@@ -111,7 +113,8 @@ void add_routes(net::Router& router, Service& service) {
   }
   if (service.config.page) {
     for (const char* const path : kPagePaths) {
-      router.add(HttpMethod::get, path, [&service](net::HttpExchange& exchange) { return handle_page(service, exchange); });
+      router.add(HttpMethod::get, path,
+                 [&service](net::HttpExchange& exchange) { return handle_page(service, exchange); });
     }
   }
   if (!service.keys.open()) {

@@ -1,6 +1,6 @@
 // GET /debug/steps: every step of every worker as server-sent events, for the page's view of the batch. The first event
-// says what the steps are to keep, each later one has the steps of a twentieth of a second. Workers notice nothing: they
-// write their rings anyway (engine/step_ring.h). Loop thread.
+// says what the steps are to keep, each later one has the steps of a twentieth of a second. Workers notice nothing:
+// they write their rings anyway (engine/step_ring.h). Loop thread.
 #pragma once
 
 #include <string>

@@ -17,10 +17,10 @@
 namespace chasqui {
 
 struct StepRecord {
-  std::int64_t started = 0;    // nanoseconds of the steady clock, when it was planned
-  std::int64_t took = 0;       // … until its last sample, copies of KV included
-  std::int64_t predicted = 0;  // … of llama_decode alone; 0: nothing was known
-  std::int64_t compute = 0;    // … that it took
+  std::int64_t started = 0;                                 // nanoseconds of the steady clock, when it was planned
+  std::int64_t took = 0;                                    // … until its last sample, copies of KV included
+  std::int64_t predicted = 0;                               // … of llama_decode alone; 0: nothing was known
+  std::int64_t compute = 0;                                 // … that it took
   std::array<std::int32_t, kServiceClasses> decode_rows{};  // by class
   std::array<std::int32_t, kServiceClasses> prompt_rows{};  // by class; decode batches have some too
   std::array<std::int32_t, kServiceClasses> waiting{};      // requests without a slot after the step, by class

@@ -1,10 +1,10 @@
 #include "engine/step_ring.h"
 
-#include <gtest/gtest.h>
-
 #include <memory>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "core/fake_requests.h"
 
@@ -31,8 +31,8 @@ bool same(const StepRecord& a, const StepRecord& b) {
   return a.started == b.started && a.took == b.took && a.predicted == b.predicted && a.compute == b.compute &&
          a.decode_rows == b.decode_rows && a.prompt_rows == b.prompt_rows && a.waiting == b.waiting &&
          a.prefill == b.prefill && a.cut == b.cut && a.running == b.running && a.cells == b.cells &&
-         a.restored == b.restored && a.saved == b.saved && a.padding == b.padding &&
-         a.sequences == b.sequences && a.streams == b.streams;
+         a.restored == b.restored && a.saved == b.saved && a.padding == b.padding && a.sequences == b.sequences &&
+         a.streams == b.streams;
 }
 
 TEST(StepRing, KeepsTheNewestRecordsAndSaysWhichAreGone) {

@@ -126,10 +126,10 @@ bool Worker::alive(TimePoint now, Duration stuck_after) const {
 void Worker::run() {
   while (!stopped_) {
     const bool rests = scheduler_.idle() || scheduler_.waits_for_disk();
-    take_in(rests ? Wait::yes : Wait::no);        // submit, cancel, what came from the disk, stop
+    take_in(rests ? Wait::yes : Wait::no);  // submit, cancel, what came from the disk, stop
     planned_ = clock_.now();
     scheduler_.next_batch(planned_, batch_);  // decides, reserves
-    order_disk();                                 // before the step, which may be long
+    order_disk();                             // before the step, which may be long
     if (!batch_.empty()) {
       compute();                           // decode, sample, text, stop strings
       count_step();                        // before the requests of the batch may go
