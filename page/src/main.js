@@ -33,9 +33,10 @@ class Page {
   async start() {
     await openStore();
     this.conversations = (await allConversations()).map(mend);
+    const watches = /(^#|&)batch/.test(location.hash); // before open() says where we are
     const wanted = location.hash.match(/c=([\w-]+)/)?.[1];
     this.open(this.conversations.find((one) => one.id === wanted) ?? this.conversations[0] ?? this.fresh());
-    if (/(^#|&)batch/.test(location.hash)) this.toggleBatch(true);
+    if (watches) this.toggleBatch(true);
     await this.learn();
   }
 

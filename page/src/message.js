@@ -44,8 +44,9 @@ export class MessageView {
     this.details = h('details', { class: 'reasoning' }, this.summary, this.reasoning);
     this.tools = h('div', { class: 'tools' });
     this.foot = h('footer', {});
+    const parts = this.markdown ? [this.details, this.body, this.tools, this.foot] : [this.body, this.foot];
     this.element = h('article', { class: `message ${node.role}`, 'data-id': node.id, 'aria-label': who },
-      h('h3', { class: 'unseen' }, who), this.details, this.body, this.tools, this.foot);
+      h('h3', { class: 'unseen' }, who), parts);
     this.show();
   }
 

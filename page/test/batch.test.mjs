@@ -23,11 +23,14 @@ async function walk(tab, count) {
 // How many points of a chart have the colour of this variable.
 function points(tab, variable) {
   return tab.page.$eval('#batch canvas', (canvas, name) => {
-    const probe = document.createElement('canvas').getContext('2d');
-    probe.fillStyle = getComputedStyle(canvas).getPropertyValue(name).trim();
-    probe.fillRect(0, 0, 1, 1);
-    const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;
-    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    const copy = Object.assign(document.createElement('canvas'), { width: canvas.width, height: canvas.height });
+    const pen = copy.getContext('2d', { willReadFrequently: true });
+    pen.fillStyle = getComputedStyle(canvas).getPropertyValue(name).trim();
+    pen.fillRect(0, 0, 1, 1);
+    const [r, g, b] = pen.getImageData(0, 0, 1, 1).data;
+    pen.clearRect(0, 0, 1, 1);
+    pen.drawImage(canvas, 0, 0);
+    const { data } = pen.getImageData(0, 0, copy.width, copy.height);
     let found = 0;
     for (let i = 0; i < data.length; i += 4) if (data[i] === r && data[i + 1] === g && data[i + 2] === b) ++found;
     return found;

@@ -20,6 +20,7 @@ test('an answer grows on the page while it streams, and says what it took', asyn
       if (text && text !== window.seen.at(-1)) window.seen.push(text);
     }).observe(document.querySelector('#log'), { subtree: true, childList: true, characterData: true, attributes: true });
   });
+  await tab.settle({ more: '{"ignore_eos": true, "max_tokens": 400}' });
   await tab.ask('What is Chasqui?');
   const seen = await tab.page.evaluate(() => window.seen);
   const whole = await tab.page.$eval('.message.assistant .text', (element) => element.textContent);
@@ -27,7 +28,7 @@ test('an answer grows on the page while it streams, and says what it took', asyn
   for (let i = 1; i < seen.length; ++i) assert.ok(seen[i].length > seen[i - 1].length, 'it only grows');
   for (const text of seen) assert.ok(whole.startsWith(text.trimEnd()), `${text} is no beginning of ${whole}`);
   assert.match(whole, /server/i);
-  assert.match(await tab.text('.message.assistant .figures'), /^\d+ tokens · [\d.]+ a second · first after .* · prompt \d+/);
+  assert.match(await tab.text('.message.assistant .figures'), /^400 tokens · [\d.]+ a second · first after .* · prompt \d+/);
 });
 
 test('stop ends the answer at the server, keeps what was said, and the next one works', async (t) => {
