@@ -185,7 +185,7 @@ export class Chat {
     this.timer = setTimeout(() => {
       this.timer = null;
       if (node.state === 'streaming') this.showNode(node);
-    }, Math.max(16, 3 * (this.drawing ?? 0)));
+    }, Math.max(16, Math.min(200, 2 * (this.drawing ?? 0))));
   }
 
   showNode(node) {

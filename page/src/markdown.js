@@ -33,6 +33,11 @@ const marked = new Marked({
   breaks: true,
   renderer: {
     html: ({ text }) => escape(text),
+    // Below the page's own title and the names of who speaks.
+    heading({ tokens, depth }) {
+      const level = Math.min(depth + 2, 6);
+      return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>`;
+    },
     image: ({ href, text }) => `<a href="${escape(href)}">${escape(text || href)}</a>`,
     checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
     code({ text, lang }) {

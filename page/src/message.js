@@ -46,7 +46,7 @@ export class MessageView {
     this.foot = h('footer', {});
     const parts = this.markdown ? [this.details, this.body, this.tools, this.foot] : [this.body, this.foot];
     this.element = h('article', { class: `message ${node.role}`, 'data-id': node.id, 'aria-label': who },
-      h('h3', { class: 'unseen' }, who), parts);
+      h('h2', { class: 'unseen' }, who), parts);
     this.show();
   }
 

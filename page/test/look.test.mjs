@@ -12,7 +12,9 @@ import { Tab, eventsOf, openBrowser, small, wide } from './browser.mjs';
 const browser = await openBrowser(test);
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-const rich = `Both are kept in **one** loop:
+const rich = `# Streams and prompts
+
+Both are kept in **one** loop:
 
 1. the batch is formed
 2. it is computed, see [the docs](docs/api.md)
@@ -95,12 +97,20 @@ test('a key is asked for without a fault', async (t) => {
   await check(tab, 'wide-7-key');
 });
 
-// Work, not time: a machine that is busy with other things makes no page slower.
-test('the page is ready after little work', async (t) => {
+// Its weight is bounded elsewhere; here, what it asks for before it can be used. The time is printed, not judged: a machine
+// that is busy with other things makes no page worse.
+test('the page can be used after four small files', async (t) => {
   const server = await start(t, demo);
   const tab = await Tab.open(t, browser, server);
+  const [ready, asked] = await tab.page.evaluate(() => {
+    const { startTime } = performance.getEntriesByName('ready')[0];
+    const before = performance.getEntriesByType('resource').filter((entry) => entry.responseEnd < startTime);
+    return [startTime, before.map((entry) => new URL(entry.name).pathname)];
+  });
   const { ScriptDuration: script, LayoutDuration: layout, RecalcStyleDuration: style } = await tab.page.metrics();
-  const ready = await tab.page.evaluate(() => performance.getEntriesByName('ready')[0].startTime);
-  t.diagnostic(`ready after ${Math.round(ready)} ms: script ${(script * 1000).toFixed(0)} ms, layout and style ${((layout + style) * 1000).toFixed(0)} ms`);
-  assert.ok(script + layout + style < 1, 'under a second of work');
+  t.diagnostic(`ready after ${Math.round(ready)} ms: script ${(script * 1000).toFixed(0)} ms, layout and style ` +
+    `${((layout + style) * 1000).toFixed(0)} ms`);
+  const known = ['/page.js', '/page.css', '/favicon.svg', '/props'];
+  assert.deepEqual(asked.filter((path) => !known.includes(path)), []);
+  assert.equal(await tab.page.evaluate(() => document.activeElement.id), 'prompt', 'one can write at once');
 });
