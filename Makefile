@@ -1,7 +1,7 @@
 # The verbs of the project, over the presets of CMakePresets.json. `make help` lists them.
 JOBS ?= $(shell nproc 2> /dev/null || echo 2)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
-CPP_FILES = find src tests bench tools examples -name node_modules -prune -o \( -name '*.h' -o -name '*.cpp' \) -print
+CPP_FILES = find src tests bench tools examples clients -name node_modules -prune -o \( -name '*.h' -o -name '*.cpp' \) -print
 UNIT_TESTS = ctest -R '^unit' --output-on-failure --no-tests=error --test-dir
 E2E_INSTALLED = tests/e2e/node_modules/.package-lock.json
 PAGE_INSTALLED = page/node_modules/.package-lock.json

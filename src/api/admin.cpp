@@ -32,6 +32,10 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.field("keep_alive_seconds", to_seconds(http.keep_alive_time));
   json.field("write_seconds", to_seconds(http.write_time));
   json.field("connections", http.connections_max());
+  json.field("frame_bytes", service.config.frames.frame_bytes);
+  json.field("frame_line_bytes", service.config.frames.line_bytes);
+  json.field("frame_unsent_bytes", service.config.frames.unsent_bytes);
+  json.field("frame_connections", service.config.frames.connections);
   json.field("unread_bytes", service.config.unread_max);
   json.field("stop", service.limits.stops_max);
   json.field("logit_bias", service.limits.logit_bias_max);
@@ -85,7 +89,8 @@ std::string props_body(const Service& service) {
   json.field("bos_token", info.bos_text);
   json.field("eos_token", info.eos_text);
   json.field("build_info", "chasqui-" + service.config.version);
-  json.field("is_sleeping", false);
+  json.field("is_sleeping", service.engine.sleeping());
+  json.field("endpoint_slots", service.config.show_slots);
   json.key("kv");
   json.begin_object();
   json.field("layout", shape.unified ? "unified" : "stream");
@@ -94,6 +99,10 @@ std::string props_body(const Service& service) {
   json.field("trims_anywhere", info.trims_anywhere());
   json.field("cuts_snapshots", shape.cuts_snapshots);
   json.end_object();
+  json.key("lora");
+  json.begin_array();
+  for (const AdapterInfo& adapter : service.adapters.adapters()) json.string(adapter.name);
+  json.end_array();
   json.key("limits");
   write_limits(json, service);
   json.end_object();
@@ -125,6 +134,15 @@ std::string models_body(const Service& service) {
   json.field("ftype", info.format);
   json.end_object();
   json.end_object();
+  for (const AdapterInfo& adapter : service.adapters.adapters()) {
+    json.begin_object();
+    json.field("id", service.config.model_name + ":" + adapter.name);
+    json.field("object", "model");
+    json.field("created", service.clock.unix_seconds());
+    json.field("owned_by", "chasqui");
+    json.field("parent", service.config.model_name);
+    json.end_object();
+  }
   json.end_array();
   json.end_object();
   return out;
@@ -181,5 +199,12 @@ net::Awaitable<void> handle_props(Service& service, net::HttpExchange& exchange)
   std::string body = props_body(service);
   co_await respond_json(exchange, std::move(body));
 }
+
+Result<std::string> health_answer(const Service& service) {
+  if (service.engine.alive(service.clock.now())) return std::string(R"({"status":"ok"})");
+  return Error{ErrorCode::unavailable, "the model has not finished a step for a long time", ""};
+}
+
+std::string props_answer(const Service& service) { return props_body(service); }
 
 }  // namespace chasqui

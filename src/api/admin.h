@@ -2,6 +2,8 @@
 // here waits for the worker: answers come from constants and atomics. Loop thread.
 #pragma once
 
+#include <string>
+
 #include "api/service.h"
 #include "net/exchange.h"
 
@@ -14,5 +16,9 @@ net::Awaitable<void> handle_ready(Service& service, net::HttpExchange& exchange)
 net::Awaitable<void> handle_metrics(Service& service, net::HttpExchange& exchange);
 net::Awaitable<void> handle_models(Service& service, net::HttpExchange& exchange);
 net::Awaitable<void> handle_props(Service& service, net::HttpExchange& exchange);
+
+// What GET /health and GET /props say, for doors that are not HTTP's.
+Result<std::string> health_answer(const Service& service);
+std::string props_answer(const Service& service);
 
 }  // namespace chasqui

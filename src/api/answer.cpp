@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "api/anthropic.h"
 #include "api/errors.h"
 #include "net/sse.h"
 
@@ -12,9 +13,10 @@ namespace {
 // Where nobody has computed anything better.
 constexpr Duration kRetryAfterUnknown = seconds(1);
 
-net::HttpResponse error_response(const Error& error) {
+net::HttpResponse error_response(std::string_view path, const Error& error) {
   const ErrorRow row = error_row(error.code);
-  net::HttpResponse response(row.status, "application/json", error_body(error));
+  net::HttpResponse response(row.status, "application/json",
+                             is_anthropic(path) ? anthropic_error_body(row.status, error.message) : error_body(error));
   if (!row.retry) return response;
   const Duration wait = error.retry_after > Duration::zero() ? error.retry_after : kRetryAfterUnknown;
   response.headers.add("Retry-After", std::to_string(std::chrono::ceil<seconds>(wait).count()));
@@ -30,12 +32,17 @@ void write_queued(const Event& event, std::string& out) {
   net::append_sse_comment(out, {text.data(), static_cast<std::size_t>(size)});
 }
 
-Result<std::unique_ptr<Generation>> submit(Service& service, const RequestPtr& request, Permit permit) {
-  const auto tokens = static_cast<TokenCount>(request->prompt.size());
-  auto weighed =
-      service.admission.weigh(permit, request->service_class, tokens, service.engine.load(), service.clock.now());
+}  // namespace
+
+Result<std::unique_ptr<Generation>> submit(Service& service, const Answer& answer, Permit permit) {
+  std::vector<RequestPtr> requests = answer.others;
+  requests.insert(requests.begin(), answer.request);
+  std::size_t tokens = 0;
+  for (const RequestPtr& request : requests) tokens += request->prompt.size();
+  auto weighed = service.admission.weigh(permit, answer.request->service_class, static_cast<TokenCount>(tokens),
+                                         service.engine.load(), service.clock.now());
   if (!weighed) return weighed.error();
-  return Generation::start(service.streams, request, std::move(permit));
+  return Generation::start(service.streams, std::move(requests), std::move(permit));
 }
 
 // The finished event is the last of all.
@@ -48,8 +55,10 @@ net::Awaitable<void> settle_end(const Answer& answer, std::vector<Event>& events
   events.back().error = settled.error();
 }
 
+namespace {
+
 net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange, Generation& generation,
-                                   const Answer& answer) {
+                                   const Answer& answer, std::size_t running) {
   net::HttpHeaders headers = net::sse_headers();
   bool open = co_await exchange.start_stream(200, std::move(headers));
   std::vector<Event> events;
@@ -63,7 +72,7 @@ net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange
     if (woken) {
       generation.take(events);
       co_await settle_end(answer, events);
-      finished = write_events(*answer.writer, events, out);
+      finished = write_events(*answer.writer, events, out, &running);
     } else {
       net::append_sse_comment(out, "ping");
     }
@@ -72,32 +81,48 @@ net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange
   if (finished) co_await exchange.finish_stream(out);
 }
 
-net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& generation, const Answer& answer) {
+// Of an answer that does not stream.
+void collect(Event& event, Collected& out) {
+  out.text += event.text;
+  if (event.kind == Event::Kind::text) {
+    out.tokens.push_back(event.token);
+    if (!event.chances.empty()) out.chances.push_back(std::move(event.chances));
+  } else if (event.kind == Event::Kind::finished) {
+    out.finished = std::move(event);
+  }
+}
+
+net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& generation, const Answer& answer,
+                                    std::size_t running) {
   std::vector<Event> events;
-  std::string text;
-  for (;;) {
+  std::vector<Collected> answers(running);
+  while (running > 0) {
     co_await generation.wait_until(kNever);
-    if (exchange.client_gone()) co_return;
+    if (exchange.client_gone() || generation.slow()) co_return;
     generation.take(events);
     co_await settle_end(answer, events);
     for (Event& event : events) {
-      text += event.text;
-      if (event.kind != Event::Kind::finished) continue;
-      if (const auto failure = failure_of(event)) {
-        Error error = *failure;
-        co_await respond_error(exchange, std::move(error));
-      } else {
-        std::string body = answer.writer->whole(text, event);
-        co_await respond_json(exchange, std::move(body));
+      if (event.kind != Event::Kind::queued) answer.writer->hear(event);
+      if (event.kind == Event::Kind::finished) {
+        --running;
+        if (const auto failure = failure_of(event)) {
+          Error error = *failure;
+          co_await respond_error(exchange, std::move(error));
+          co_return;
+        }
       }
-      co_return;
+      collect(event, answers[static_cast<std::size_t>(event.choice)]);
     }
   }
+  std::string body = answer.writer->whole_of(answers);
+  co_await respond_json(exchange, std::move(body));
 }
 
 }  // namespace
 
-bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out) {
+void AnswerWriter::fail(const Error& error, std::string& out) { net::append_sse_data_line(out, error_body(error)); }
+
+bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out, std::size_t* running) {
   bool finished = false;
   for (const Event& event : events) {
     if (event.kind == Event::Kind::queued) {
@@ -105,18 +130,19 @@ bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::s
     } else if (event.kind == Event::Kind::text) {
       writer.text(event, out);
     } else if (const auto failure = failure_of(event)) {
-      net::append_sse_data_line(out, error_body(*failure));
-      finished = true;
+      writer.fail(*failure, out);
+      return true;
     } else {
       writer.end(event, out);
-      finished = true;
+      finished = running == nullptr || --*running == 0;
     }
   }
   return finished;
 }
 
 net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer, Permit permit) {
-  auto started = submit(service, answer.request, std::move(permit));
+  const std::size_t running = 1 + answer.others.size();
+  auto started = submit(service, answer, std::move(permit));
   if (!started) {
     Error error = started.error();
     co_await respond_error(exchange, std::move(error));
@@ -126,15 +152,15 @@ net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchang
   Generation& generation = **started;
   exchange.on_client_gone([&generation] { generation.interrupt(); });
   if (answer.stream) {
-    co_await stream_answer(service, exchange, generation, answer);
+    co_await stream_answer(service, exchange, generation, answer, running);
   } else {
-    co_await collect_answer(exchange, generation, answer);
+    co_await collect_answer(exchange, generation, answer, running);
   }
   exchange.on_client_gone({});
 }
 
 net::Awaitable<void> respond_error(net::HttpExchange& exchange, Error error) {
-  net::HttpResponse response = error_response(error);
+  net::HttpResponse response = error_response(exchange.request().path, error);
   co_await exchange.respond(std::move(response));
 }
 

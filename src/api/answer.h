@@ -13,33 +13,58 @@
 
 namespace chasqui {
 
+// All that one request said.
+struct Collected {
+  std::string text;
+  std::vector<Token> tokens;                      // what was sampled
+  std::vector<std::vector<TokenChance>> chances;  // of each of them, where the request asks for it
+  Event finished;
+};
+
 // How one protocol puts one answer into words. Made for each request; `out` is appended to.
 class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
 
-  // Server-sent events: text() for each text event, then end() once. Errors inside a stream are shared: see answer.cpp.
+  // Server-sent events: text() for each text event, then end() once, or fail().
   virtual void text(const Event& event, std::string& out) = 0;
   virtual void end(const Event& event, std::string& out) = 0;
+  virtual void fail(const Error& error, std::string& out);  // OpenAI's shape, unless the protocol has its own
+  // The same for a request that does not stream, for writers that read along: the finished event comes last.
+  virtual void hear(const Event&) {}
   // The whole answer as one JSON body, for a request that does not stream.
   virtual std::string whole(const std::string& text, const Event& finished) = 0;
+  // The same for a protocol that may have several answers in one, or says more of each; end() then comes once for each
+  // of them, and the last ends the stream.
+  virtual std::string whole_of(const std::vector<Collected>& answers) {
+    return whole(answers.front().text, answers.front().finished);
+  }
 };
 
 struct Answer {
   RequestPtr request;
   bool stream = false;
   std::unique_ptr<AnswerWriter> writer;
+  std::vector<RequestPtr> others = {};      // further requests of one client, whose answers are delivered together
   std::function<void()> on_submitted = {};  // runs when the engine has the request, before any event of it
   // Is awaited before the end of the answer is told; its error takes the end's place.
   std::function<net::Awaitable<Result<void>>()> before_end = {};
 };
+
+// Weighs the request for admission and submits it. Errors are admission's and the engine's.
+Result<std::unique_ptr<Generation>> submit(Service& service, const Answer& answer, Permit permit);
+
+// Waits for Answer::before_end when the finished event is among `events`; what went wrong then becomes its error.
+net::Awaitable<void> settle_end(const Answer& answer, std::vector<Event>& events);
 
 // Weighs the request for admission first, which may still refuse it.
 net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer, Permit permit);
 
 // The frames of `events`; true when the last one of the answer was among them. Where a request stands while it waits
 // is a comment, `: queued position=3 wait=1.2s`, the same in every protocol.
-bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out);
+// With several answers `running` says how many have not ended yet.
+bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out,
+                  std::size_t* running = nullptr);
 
 // Responds with the error's status and body, and where trying again makes sense with `Retry-After`, in whole seconds,
 // and `retry-after-ms`, which OpenAI's clients prefer.

@@ -1,5 +1,10 @@
 #include "api/completions.h"
 
+#include "api/adapter_fields.h"
+#include "api/chat_json.h"
+#include "api/constraint.h"
+#include "api/generation_fields.h"
+#include "api/infill.h"
 #include "api/openai_body.h"
 #include "api/openai_json.h"
 #include "api/prompt.h"
@@ -41,6 +46,15 @@ class TextWriter final : public AnswerWriter {
 
 }  // namespace
 
+Answer answer_of(std::vector<RequestPtr> requests, bool stream, std::unique_ptr<AnswerWriter> writer) {
+  Answer answer;
+  answer.request = std::move(requests.front());
+  answer.others.assign(std::make_move_iterator(requests.begin() + 1), std::make_move_iterator(requests.end()));
+  answer.stream = stream;
+  answer.writer = std::move(writer);
+  return answer;
+}
+
 Result<Answer> prepare_chat(const Service& service, const Caller& caller, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
@@ -48,9 +62,15 @@ Result<Answer> prepare_chat(const Service& service, const Caller& caller, const 
   OpenAiBody common = read_openai_body(service, caller, fields, "chatcmpl-", new_draft(service, caller));
   const Chat chat = read_chat(fields);
   if (!fields.ok()) return fields.error();
-  auto request = request_from_chat(service, chat, std::move(common.draft));
-  if (!request) return request.error();
-  return Answer{std::move(*request), common.stream, make_chat_writer(std::move(common.head))};
+  const bool told = common.draft.sampling.chances >= 0;
+  auto made = requests_from_chat(service, chat, std::move(common.draft), common.head.n);
+  if (!made) return made.error();
+  if (made->format != nullptr && told) {
+    return invalid_field("logprobs", "logprobs must be left out where the answer may have reasoning or tool calls");
+  }
+  auto writer = made->format != nullptr ? make_parts_writer(std::move(common.head), std::move(made->format))
+                                        : make_chat_writer(std::move(common.head));
+  return answer_of(std::move(made->requests), common.stream, std::move(writer));
 }
 
 Result<Answer> prepare_completion(const Service& service, const Caller& caller, const std::string& body) {
@@ -60,10 +80,28 @@ Result<Answer> prepare_completion(const Service& service, const Caller& caller, 
   OpenAiBody common = read_openai_body(service, caller, fields, "cmpl-", new_draft(service, caller));
   const json::value* prompt = fields.any("prompt");
   if (prompt == nullptr) fields.refuse("prompt", "a string or an array of token ids");
+  const bool echo = fields.boolean("echo").value_or(false);
+  const auto suffix = fields.string("suffix");
+  if (echo && common.head.tokenizer != nullptr) {
+    fields.refuse("echo", "false with logprobs: how likely the prompt is cannot be told");
+  }
   if (!fields.ok()) return fields.error();
-  auto request = request_from_prompt(service, *prompt, std::move(common.draft));
-  if (!request) return request.error();
-  return Answer{std::move(*request), common.stream, make_completion_writer(std::move(common.head))};
+  auto prompts = read_prompts(service, *prompt);
+  if (!prompts) return prompts.error();
+  if (echo) {
+    for (const auto& tokens : *prompts) common.head.echo.push_back(detokenize(*service.model.tokenizer, tokens));
+  }
+  if (suffix && !suffix->empty()) {
+    for (auto& tokens : *prompts) {
+      auto filled = around_gap(service, std::move(tokens), *suffix);
+      if (!filled) return filled.error();
+      tokens = std::move(*filled);
+    }
+  }
+  auto requests = requests_of_prompts(service, common.draft, std::move(*prompts), common.head.best_of);
+  if (!requests) return requests.error();
+  common.head.prompts = static_cast<std::int32_t>(requests->size()) / common.head.best_of;
+  return answer_of(std::move(*requests), common.stream, make_completion_writer(std::move(common.head)));
 }
 
 Result<Answer> prepare_generate(const Service& service, const Caller& caller, const std::string& body) {
@@ -78,6 +116,10 @@ Result<Answer> prepare_generate(const Service& service, const Caller& caller, co
   draft.sampling.min_p = 0;
   draft.max_tokens = 64;
   read_common_fields(caller, fields, draft);
+  read_adapters(service.adapters, service.config.model_name, fields, draft);
+  read_constraint(fields, draft);
+  refuse_unsupported(fields, {"n_probs", "logprobs", "echo", "suffix"});
+  if (fields.integer("n").value_or(1) != 1) fields.refuse("n", "1: this route gives one answer");
   if (const auto penalty = fields.number("rep_penalty")) draft.sampling.repeat_penalty = static_cast<float>(*penalty);
   const bool stream = fields.boolean("stream").value_or(true);
   const auto prompt = fields.string("prompt");
@@ -88,13 +130,13 @@ Result<Answer> prepare_generate(const Service& service, const Caller& caller, co
   return Answer{std::move(*request), stream, std::make_unique<TextWriter>()};
 }
 
-Result<Permit> enter(Service& service, const net::HttpRequest& request, const Caller& caller) {
+Result<Permit> enter(Service& service, const Caller& caller, std::string_view path, std::string_view body) {
   const bool anonymous = caller.tenant.id == 0;
   Applicant applicant;
   applicant.tenant = caller.tenant.id;
   applicant.requests_max =
       anonymous ? service.config.anonymous_requests : caller.in_flight.value_or(service.config.tenant_requests);
-  applicant.fingerprint = service.fingerprints.of(caller.tenant.id, request.path, request.body);
+  applicant.fingerprint = service.fingerprints.of(caller.tenant.id, path, body);
   return service.admission.enter(applicant, service.engine.load(), service.clock.now());
 }
 
@@ -106,7 +148,7 @@ net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exch
     co_await respond_error(exchange, std::move(error));
     co_return;
   }
-  Result<Permit> permit = enter(service, exchange.request(), *caller);
+  Result<Permit> permit = enter(service, *caller, exchange.request().path, exchange.request().body);
   if (!permit) {
     Error error = permit.error();
     co_await respond_error(exchange, std::move(error));

@@ -15,12 +15,15 @@ Result<Answer> prepare_chat(const Service& service, const Caller& caller, const 
 Result<Answer> prepare_completion(const Service& service, const Caller& caller, const std::string& body);
 Result<Answer> prepare_generate(const Service& service, const Caller& caller, const std::string& body);
 
+// At least one request.
+Answer answer_of(std::vector<RequestPtr> requests, bool stream, std::unique_ptr<AnswerWriter> writer);
+
 using PrepareAnswer = Result<Answer> (*)(const Service&, const Caller&, const std::string&);
 
 // A permit for this request, before its body is taken and read; errors are admission's.
-Result<Permit> enter(Service& service, const net::HttpRequest& request, const Caller& caller);
+Result<Permit> enter(Service& service, const Caller& caller, std::string_view path, std::string_view body);
 
-// The handler of all three.
+// The handler of all of them.
 net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exchange, PrepareAnswer prepare);
 
 }  // namespace chasqui

@@ -3,11 +3,13 @@
 #include "api/completions.h"
 
 #include <cmath>
+#include <set>
 
 #include <gtest/gtest.h>
 
 #include "api/errors.h"
 #include "api/fake_service.h"
+#include "api/infill.h"
 
 namespace chasqui {
 namespace {
@@ -66,12 +68,32 @@ TEST_F(PrepareTest, EveryMistakeNamesItsField) {
       {R"("stop":[""])", "stop"},
       {R"("stop":[1])", "stop"},
       {R"("stop":{})", "stop"},
-      {R"("logit_bias":{"x":1})", "logit_bias"},
+      {R"("logit_bias":{"":1})", "logit_bias"},
+      {R"("logit_bias":{"7":"much"})", "logit_bias"},
       {R"("logit_bias":[[99999,1]])", "logit_bias"},
       {R"("logit_bias":[1])", "logit_bias"},
-      {R"("n":2)", "n"},
-      {R"("logprobs":true)", "logprobs"},
-      {R"("response_format":{"type":"json_object"})", "response_format.type"},
+      {R"("n":0)", "n"},
+      {R"("n":17)", "n"},
+      {R"("logprobs":3)", "logprobs"},
+      {R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},
+      {R"("top_logprobs":2)", "top_logprobs"},
+      {R"("response_format":{"type":"xml"})", "response_format.type"},
+      {R"("response_format":{"type":"json_schema"})", "response_format.json_schema"},
+      {R"("response_format":{"type":"json_schema","json_schema":{"name":"a"}})", "response_format.json_schema.schema"},
+      {R"("json_schema":{"type":"object","minProperties":1})", "json_schema.minProperties"},
+      {R"("json_schema":{"type":"object"},"grammar":"root ::= \"a\"")", "grammar"},
+      {R"("samplers":["top_k","top_k"])", "samplers"},
+      {R"("samplers":"kq")", "samplers"},
+      {R"("mirostat":3)", "mirostat"},
+      {R"("typical_p":2)", "typical_p"},
+      {R"("stop_token_ids":[-1])", "stop_token_ids"},
+      {R"("stop_token_ids":[99999])", "stop_token_ids"},
+      {R"("min_tokens":-1)", "min_tokens"},
+      {R"("t_max_predict_ms":0)", "t_max_predict_ms"},
+      {R"("n_indent":4)", "n_indent"},
+      {R"("n_keep":-2)", "n_keep"},
+      {R"("dry_sequence_breakers":[""])", "dry_sequence_breakers"},
+      {R"("echo":true)", "echo"},
       {R"("stream":"yes")", "stream"},
       {R"("stream_options":{"include_usage":1})", "stream_options.include_usage"},
       {R"("priority":"urgent")", "priority"},
@@ -124,11 +146,56 @@ TEST_F(PrepareTest, ACompletionTakesTextOrTokens) {
   const auto tokens = prepare_completion(service_, caller_, R"({"prompt":[1,2,3]})");
   ASSERT_TRUE(tokens);
   EXPECT_EQ(tokens->request->prompt, (std::vector<Token>{1, 2, 3}));
-  for (const char* bad : {R"({"prompt":3})", R"({"prompt":[-1]})", R"({"prompt":[1,999999]})",
-                          R"({"prompt":["a","b"]})", R"({"prompt":[]})", R"({"prompt":""})", R"({})"}) {
+  for (const char* bad : {R"({"prompt":3})", R"({"prompt":[-1]})", R"({"prompt":[1,999999]})", R"({"prompt":["a",2]})",
+                          R"({"prompt":[[]]})", R"({"prompt":[]})", R"({"prompt":""})", R"({})"}) {
     const auto answer = prepare_completion(service_, caller_, bad);
     ASSERT_FALSE(answer) << bad;
     EXPECT_EQ(answer.error().field, "prompt") << bad;
+  }
+}
+
+TEST_F(PrepareTest, SeveralAnswersAreRequestsThatDifferInTheirSeeds) {
+  const auto answer = prepare_completion(service_, caller_, R"({"prompt":["a","bc"],"n":2,"best_of":3,"seed":7})");
+  ASSERT_TRUE(answer) << answer.error().message;
+  ASSERT_EQ(answer->others.size(), 5u);
+  EXPECT_EQ(answer->request->sampling.seed, 7u);
+  EXPECT_EQ(answer->others[1]->sampling.seed, 9u);
+  EXPECT_EQ(answer->others[1]->prompt, answer->request->prompt);
+  EXPECT_EQ(answer->others[2]->sampling.seed, 7u);
+  EXPECT_NE(answer->others[2]->prompt, answer->request->prompt);
+  EXPECT_EQ(answer->request->sampling.chances, 0);  // the best are told by how likely they are
+  std::set<std::uint64_t> ids{answer->request->id.value};
+  for (const RequestPtr& other : answer->others) EXPECT_TRUE(ids.insert(other->id.value).second);
+}
+
+TEST_F(PrepareTest, TextsInLogitBiasAreTheirTokens) {
+  const auto answer = prepare_completion(service_, caller_, R"({"prompt":"x","logit_bias":{"ab":-2.5}})");
+  ASSERT_TRUE(answer) << answer.error().message;
+  const auto tokens = model_.tokenizer->tokenize("ab", AddSpecial::no, ParseSpecial::yes);
+  ASSERT_EQ(answer->request->sampling.logit_bias.size(), tokens.size());
+  EXPECT_EQ(answer->request->sampling.logit_bias[0].token, tokens[0]);
+  EXPECT_EQ(answer->request->sampling.logit_bias[0].bias, -2.5f);
+}
+
+TEST_F(PrepareTest, AGapIsFilledInOnlyByModelsThatHaveTokensForIt) {
+  const char* body = R"({"input_prefix":"ab","input_suffix":"cd","prompt":"x",
+                         "input_extra":[{"filename":"f","text":"t"}]})";
+  const auto refused = prepare_infill(service_, caller_, body);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().field, "input_suffix");
+  fake_.model.info.infill = {.prefix = 256, .suffix = 257, .middle = 258, .repository = -1, .file = 255};
+  const auto answer = prepare_infill(service_, caller_, body);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->request->prompt, (std::vector<Token>{255, 'f', '\n', 't', 255, 'f', 'i', 'l', 'e', 'n', 'a',
+                                                         'm', 'e', '\n', 256, 'a', 'b', 'x', 257, 'c', 'd', 258}));
+  const auto suffix = prepare_completion(service_, caller_, R"({"prompt":"ab","suffix":"cd"})");
+  ASSERT_TRUE(suffix) << suffix.error().message;
+  EXPECT_EQ(suffix->request->prompt, (std::vector<Token>{256, 'a', 'b', 257, 'c', 'd', 258}));
+  for (const char* bad :
+       {R"({"input_suffix":"a"})", R"({"input_prefix":"a"})", R"({"input_prefix":1,"input_suffix":"a"})",
+        R"({"input_prefix":"a","input_suffix":"b","prompt":3})",
+        R"({"input_prefix":"a","input_suffix":"b","input_extra":[3]})"}) {
+    EXPECT_FALSE(prepare_infill(service_, caller_, bad)) << bad;
   }
 }
 

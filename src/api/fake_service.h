@@ -31,15 +31,17 @@ struct FakeService {
   LoadedModel model = load_sim();
   Engine engine{EngineConfig{}, context(model), model.tokenizer, clock, wakeup};
   StreamHub streams{engine, loop, 1024};
-  ServiceConfig config{.model_name = "sim", .http = {}, .version = "1"};
+  ServiceConfig config{.model_name = "sim", .http = {}, .frames = {}, .version = "1"};
   RequestLimits limits;
   MetricsPage metrics;
   KeyRing keys;
   Admission admission{AdmissionConfig{}};
   FingerprintMaker fingerprints;
   SessionTable sessions{{.tokens = engine.shape().cells_per_slot - 1}, *model.tokenizer};
-  Service service{config, model, limits,    metrics,      clock,   loop,    offload,
-                  engine, keys,  admission, fingerprints, streams, sessions};
+  AdapterShelf adapters{model.info.adapters, true};
+  ResponseStore responses;
+  Service service{config, model,     limits,       metrics, clock,    loop,     offload,  engine,
+                  keys,   admission, fingerprints, streams, sessions, adapters, responses};
 };
 
 }  // namespace chasqui

@@ -14,7 +14,7 @@ constexpr double kExactMax = 9007199254740992.0;
 
 }  // namespace
 
-Result<json::object> parse_json_object(std::string_view body) {
+Result<json::value> parse_json(std::string_view body) {
   if (body.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return Error{ErrorCode::invalid_request, "the body is empty; a JSON object is expected", ""};
   }
@@ -31,9 +31,14 @@ Result<json::object> parse_json_object(std::string_view body) {
   if (failed) {
     return Error{ErrorCode::invalid_request, "the body is not valid JSON: " + failed.message(), ""};
   }
-  json::value value = parser.release();
-  if (!value.is_object()) return Error{ErrorCode::invalid_request, "the body must be a JSON object", ""};
-  return std::move(value.as_object());
+  return parser.release();
+}
+
+Result<json::object> parse_json_object(std::string_view body) {
+  auto value = parse_json(body);
+  if (!value) return value.error();
+  if (!value->is_object()) return Error{ErrorCode::invalid_request, "the body must be a JSON object", ""};
+  return std::move(value->as_object());
 }
 
 const json::value* Fields::any(std::string_view name) const {

@@ -15,6 +15,7 @@
 namespace chasqui {
 
 // Limits for text that a client sent as JSON. Depth 64: more than any schema needs, less than any stack.
+Result<boost::json::value> parse_json(std::string_view body);
 Result<boost::json::object> parse_json_object(std::string_view body);
 
 class Fields {

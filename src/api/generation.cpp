@@ -1,5 +1,7 @@
 #include "api/generation.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 
 namespace chasqui {
@@ -7,6 +9,7 @@ namespace {
 
 // What an event becomes on the wire besides its text; a whole chat chunk is about this large.
 constexpr std::size_t kEventOverhead = 200;
+constexpr std::size_t kChanceOverhead = 60;
 
 }  // namespace
 
@@ -25,18 +28,40 @@ void StreamHub::cancel(RequestId request) {
   engine_.cancel(request);
 }
 
+RequestPtr StreamHub::request_of(RequestId id) const {
+  const auto found = open_.find(id);
+  return found != open_.end() ? found->second->request_of(id) : nullptr;
+}
+
 Result<std::unique_ptr<Generation>> Generation::start(StreamHub& hub, RequestPtr request, Permit permit) {
-  const RequestId id = request->id;
-  if (auto submitted = hub.engine_.submit(std::move(request)); !submitted) return submitted.error();
-  // No event can be missed in between: deliver() runs on this thread.
-  std::unique_ptr<Generation> generation(new Generation(hub, id, std::move(permit)));
-  hub.open_.emplace(id, generation.get());
+  std::vector<RequestPtr> requests;
+  requests.push_back(std::move(request));
+  return start(hub, std::move(requests), std::move(permit));
+}
+
+Result<std::unique_ptr<Generation>> Generation::start(StreamHub& hub, std::vector<RequestPtr> requests, Permit permit) {
+  std::unique_ptr<Generation> generation(new Generation(hub, std::move(permit)));
+  for (RequestPtr& request : requests) {
+    const RequestId id = request->id;
+    if (auto submitted = hub.engine_.submit(request); !submitted) return submitted.error();
+    // No event can be missed in between: deliver() runs on this thread.
+    hub.open_.emplace(id, generation.get());
+    generation->ids_.push_back(id);
+    generation->requests_.push_back(std::move(request));
+    ++generation->running_;
+  }
   return generation;
 }
 
 Generation::~Generation() {
-  hub_.open_.erase(id_);
-  if (!finished_) hub_.engine_.cancel(id_);
+  for (const RequestId id : ids_) hub_.open_.erase(id);
+  if (running_ > 0) cancel_all();
+}
+
+std::ptrdiff_t Generation::place_of(RequestId id) const { return std::ranges::find(ids_, id) - ids_.begin(); }
+
+void Generation::cancel_all() {
+  for (const RequestId id : ids_) hub_.engine_.cancel(id);  // harmless for those that have ended
 }
 
 net::Awaitable<bool> Generation::wait_until(TimePoint deadline) {
@@ -53,18 +78,19 @@ void Generation::take(std::vector<Event>& events) {
 
 void Generation::receive(Event event) {
   if (event.kind == Event::Kind::finished) {
-    finished_ = true;
+    --running_;
     event.asked = cancel_asked_ && event.reason == FinishReason::cancelled;
-    permit_.release();
+    if (running_ == 0) permit_.release();
   } else if (slow_) {
     return;
   }
-  unread_ += event.text.size() + kEventOverhead;
-  if (unread_ > hub_.unread_max_ && !finished_) {
+  if (ids_.size() > 1) event.choice = static_cast<std::int32_t>(place_of(event.request));
+  unread_ += event.text.size() + event.chances.size() * kChanceOverhead + kEventOverhead;
+  if (unread_ > hub_.unread_max_ && running_ > 0) {
     slow_ = true;
     hub_.engine_.door_metrics().slow_clients.add();
-    hub_.engine_.cancel(id_);
-    log_info("a client does not read: its request is cancelled", {{"request", id_.value}});
+    cancel_all();
+    log_info("a client does not read: its request is cancelled", {{"request", event.request.value}});
     return;
   }
   events_.push_back(std::move(event));

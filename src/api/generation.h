@@ -32,6 +32,8 @@ class StreamHub {
   void on_finished(std::function<void(const Event&)> watcher) { watcher_ = std::move(watcher); }
   // For a client that asks for it and waits for the end all the same: its finished event says so.
   void cancel(RequestId request);
+  // Null when nobody reads its answer.
+  RequestPtr request_of(RequestId id) const;
 
  private:
   friend class Generation;
@@ -49,6 +51,9 @@ class Generation {
   // Submits the request. Errors are the engine's: overloaded, unavailable. The permit goes with the finished event,
   // when the slot is free again, however slowly the client reads the rest.
   static Result<std::unique_ptr<Generation>> start(StreamHub& hub, RequestPtr request, Permit permit);
+  // The same for several that one client waits for. Event::choice is the place in the list; an error means that none
+  // of them runs.
+  static Result<std::unique_ptr<Generation>> start(StreamHub& hub, std::vector<RequestPtr> requests, Permit permit);
   ~Generation();
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
@@ -64,18 +69,22 @@ class Generation {
 
  private:
   friend class StreamHub;
-  Generation(StreamHub& hub, RequestId id, Permit permit)
-      : hub_(hub), id_(id), permit_(std::move(permit)), signal_(hub.loop_) {}
+  Generation(StreamHub& hub, Permit permit) : hub_(hub), permit_(std::move(permit)), signal_(hub.loop_) {}
+
+  void cancel_all();
+  std::ptrdiff_t place_of(RequestId id) const;
+  RequestPtr request_of(RequestId id) const { return requests_[static_cast<std::size_t>(place_of(id))]; }
 
   void receive(Event event);
 
   StreamHub& hub_;
-  const RequestId id_;
+  std::vector<RequestId> ids_;        // those that have been submitted
+  std::vector<RequestPtr> requests_;  // … by place
+  std::size_t running_ = 0;
   Permit permit_;
   net::EventSignal signal_;
   std::vector<Event> events_;
   std::size_t unread_ = 0;  // bytes that events_ stands for
-  bool finished_ = false;
   bool slow_ = false;
   bool cancel_asked_ = false;
 };

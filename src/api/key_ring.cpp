@@ -1,5 +1,7 @@
 #include "api/key_ring.h"
 
+#include <algorithm>
+
 namespace chasqui {
 namespace {
 
@@ -11,7 +13,20 @@ std::uint64_t lasting_name(std::string_view tenant) {
   return name > 1 ? name : name + 2;
 }
 
+// The upper half of the lasting names of users; the lower one is the user's id. That a key's name has it too is as
+// likely as guessing 32 bits.
+constexpr std::uint64_t kUsers = 0x75736572;
+constexpr std::uint32_t kLastUser = 0xefffffff;
+
 }  // namespace
+
+Tenant tenant_of_user(std::uint32_t uid) {
+  const std::uint32_t user = std::min(uid, kLastUser);
+  Tenant tenant;
+  tenant.id = ~user;
+  tenant.lasting = kUsers << 32 | user;
+  return tenant;
+}
 
 void KeyRing::replace(const std::vector<KeyLine>& lines) {
   std::map<std::string, std::uint32_t> ids;
@@ -53,6 +68,7 @@ std::optional<Caller> KeyRing::find(const net::HttpRequest& request) const {
 }
 
 std::optional<std::uint32_t> KeyRing::tenant_of(std::uint64_t lasting) const {
+  if (lasting >> 32 == kUsers) return tenant_of_user(static_cast<std::uint32_t>(lasting)).id;
   if (open()) return lasting == 0 ? std::optional<std::uint32_t>(0) : std::nullopt;
   for (const Key& key : keys_) {
     if (key.caller.tenant.lasting == lasting) return key.caller.tenant.id;

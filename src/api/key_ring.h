@@ -22,6 +22,10 @@ struct Caller {
   std::optional<std::size_t> in_flight;                  // requests of the tenant at once; none: as the server's flag
 };
 
+// A user of this machine, for whom the kernel vouches: a tenant without a key. Numbered from the top, while those of
+// keys are numbered from the bottom; the last 2^28 user ids, which nobody has, are one tenant.
+Tenant tenant_of_user(std::uint32_t uid);
+
 class KeyRing {
  public:
   // Replaces all keys. A tenant that was there before keeps its id.
@@ -34,8 +38,8 @@ class KeyRing {
   // By `Authorization: Bearer KEY`, or `X-Api-Key: KEY`; both are sent by one SDK or the other.
   std::optional<Caller> find(const net::HttpRequest& request) const;
 
-  // Who has this name that lasts, see Tenant. Nothing when there is no key for it, or there are keys and it is
-  // nobody's.
+  // Who has this name that lasts, see Tenant; also a user of this machine. Nothing when there is no key for it, or
+  // there are keys and it is nobody's.
   std::optional<std::uint32_t> tenant_of(std::uint64_t lasting) const;
 
   std::size_t keys() const { return keys_.size(); }

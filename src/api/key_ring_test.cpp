@@ -110,5 +110,18 @@ TEST(Fingerprint, ReadsBothEndsOfALongBody) {
   EXPECT_NE(maker.of(1, "/", std::string(100'000, 'x')), maker.of(1, "/", std::string(100'001, 'x')));
 }
 
+TEST(KeyRing, users_of_this_machine_are_tenants_of_their_own_also_after_a_restart) {
+  const Tenant root = tenant_of_user(0);
+  const Tenant ada = tenant_of_user(1000);
+  EXPECT_NE(root.id, ada.id);
+  EXPECT_NE(root.id, 0u);
+  EXPECT_NE(root.lasting, 0u);
+  EXPECT_NE(root.lasting, ada.lasting);
+  EXPECT_GT(tenant_of_user(0xffffffff).id, 1u << 20) << "no key's";
+  const KeyRing keys;
+  EXPECT_EQ(keys.tenant_of(root.lasting), root.id);
+  EXPECT_EQ(keys.tenant_of(ada.lasting), ada.id);
+}
+
 }  // namespace
 }  // namespace chasqui

@@ -2,12 +2,48 @@
 
 #include <algorithm>
 
+#include "api/adapter_fields.h"
+#include "api/constraint.h"
 #include "api/generation_fields.h"
 #include "base/random_id.h"
 
 namespace chasqui {
 
 namespace json = boost::json;
+
+namespace {
+
+constexpr std::int64_t kAnswersMax = 16;      // to one prompt
+constexpr std::int64_t kTopLogprobsMax = 20;  // OpenAI's limit
+
+// Chat: "logprobs": true and "top_logprobs": 3. Completions: "logprobs": 3.
+void read_logprobs(Fields& fields, bool chat, RequestDraft& draft) {
+  std::int32_t& chances = draft.sampling.chances;
+  if (!chat) {
+    const json::value* value = fields.any("logprobs");
+    if (value == nullptr || (value->is_bool() && !value->get_bool())) return;
+    const auto count = fields.integer("logprobs");
+    if (count && (*count < 0 || *count > kTopLogprobsMax)) fields.refuse("logprobs", "between 0 and 20");
+    if (count) chances = static_cast<std::int32_t>(*count);
+    return;
+  }
+  const bool asked = fields.boolean("logprobs").value_or(false);
+  const auto count = fields.integer("top_logprobs");
+  if (count && (*count < 0 || *count > kTopLogprobsMax)) fields.refuse("top_logprobs", "between 0 and 20");
+  if (count && *count > 0 && !asked) fields.refuse("top_logprobs", "left out unless logprobs is true");
+  if (asked) chances = static_cast<std::int32_t>(count.value_or(0));
+}
+
+std::int32_t read_count(Fields& fields, std::string_view name, std::int32_t unsaid) {
+  const std::int64_t count = fields.integer(name).value_or(unsaid);
+  if (count < 1 || count > kAnswersMax) {
+    fields.refuse(name, "between 1 and " + std::to_string(kAnswersMax));
+    return unsaid;
+  }
+  return static_cast<std::int32_t>(count);
+}
+
+}  // namespace
 
 void read_common_fields(const Caller& caller, Fields& fields, RequestDraft& draft) {
   read_generation_fields(fields, draft);
@@ -16,25 +52,28 @@ void read_common_fields(const Caller& caller, Fields& fields, RequestDraft& draf
 
 OpenAiBody read_openai_body(const Service& service, const Caller& caller, Fields& fields, std::string_view id_prefix,
                             RequestDraft draft) {
+  const bool chat = id_prefix.starts_with("chat");
   OpenAiBody out;
   out.draft = std::move(draft);
   read_common_fields(caller, fields, out.draft);
-  refuse_unsupported(
-      fields, {"logprobs", "top_logprobs", "n_probs", "grammar", "json_schema", "echo", "suffix", "functions", "lora"});
-  for (const std::string_view name : {"n", "best_of"}) {
-    if (fields.integer(name).value_or(1) != 1) fields.refuse(name, "1: this version gives one answer to a request");
-  }
-  if (const json::object* format = fields.object("response_format")) {
-    Fields inner(*format, "response_format");
-    if (inner.string("type").value_or("text") != "text") inner.refuse("type", "\"text\" in this version");
-    if (!inner.ok()) fields.refuse(inner.error());
-  }
+  read_adapters(service.adapters, service.config.model_name, fields, out.draft);
+  read_logprobs(fields, chat, out.draft);
+  read_constraint(fields, out.draft);
+  refuse_unsupported(fields, {"functions"});
+  if (chat) refuse_unsupported(fields, {"echo", "suffix"});
   out.stream = fields.boolean("stream").value_or(false);
+  out.head.n = read_count(fields, "n", 1);
+  out.head.best_of = chat ? out.head.n : read_count(fields, "best_of", out.head.n);
+  if (out.head.best_of < out.head.n) fields.refuse("best_of", "at least n");
+  if (out.stream && out.head.best_of > out.head.n) fields.refuse("best_of", "n in a stream");
   if (const json::object* options = fields.object("stream_options")) {
     Fields inner(*options, "stream_options");
     out.head.include_usage = inner.boolean("include_usage").value_or(false);
     if (!inner.ok()) fields.refuse(inner.error());
   }
+  if (out.draft.sampling.chances >= 0) out.head.tokenizer = service.model.tokenizer.get();
+  // Which are the best is told by how likely they are.
+  if (out.head.best_of > out.head.n) out.draft.sampling.chances = std::max(out.draft.sampling.chances, 0);
   out.head.id = random_id(id_prefix);
   out.head.model = service.config.model_name;
   out.head.fingerprint = "chasqui-" + service.config.version;

@@ -16,7 +16,7 @@ void read_common_fields(const Caller& caller, Fields& fields, RequestDraft& draf
 // What the routes of OpenAI's shape have in common.
 struct OpenAiBody {
   RequestDraft draft;
-  AnswerHead head;
+  AnswerHead head;  // with n and best_of
   bool stream = false;
 };
 

@@ -92,7 +92,8 @@ std::optional<Error> read_tool(const json::value& value, std::size_t index, Tool
   return std::nullopt;
 }
 
-// Refuses a text that cannot fit before the tokenizer has to read all of it.
+}  // namespace
+
 Result<std::vector<Token>> tokenize_prompt(const Service& service, std::string_view text) {
   const Tokenizer& tokenizer = *service.model.tokenizer;
   const std::size_t bytes_max = tokenizer.piece_bytes_max() * static_cast<std::size_t>(service.limits.context);
@@ -106,12 +107,11 @@ Result<std::vector<Token>> tokenize_prompt(const Service& service, std::string_v
   return tokenizer.tokenize(text, AddSpecial::yes, ParseSpecial::yes);
 }
 
-}  // namespace
-
 RequestDraft new_draft(const Service& service, const Caller& caller) {
   RequestDraft draft;
   draft.sampling = default_sampling(service.model.info);
   draft.use_cache = service.config.cache_prompt;
+  draft.adapters = service.adapters.standing();
   draft.tenant = caller.tenant;
   draft.service_class = caller.service_class;
   return draft;
@@ -159,7 +159,6 @@ std::vector<Tool> read_tools(Fields& fields) {
       if (auto error = read_tool((*tools)[i], i, out.emplace_back())) fields.refuse(std::move(*error));
     }
   }
-  if (fields.string("tool_choice") == "none") out.clear();
   return out;
 }
 
@@ -176,52 +175,94 @@ Result<std::vector<Token>> read_tokens(const Service& service, const json::array
   return tokens;
 }
 
-Chat read_chat(Fields& fields) {
-  Chat chat;
-  chat.messages = read_messages(fields, "messages");
-  if (!fields.ok()) return chat;
-  chat.tools = read_tools(fields);
-  chat.continue_final_message = fields.boolean("continue_final_message").value_or(false);
-  chat.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(!chat.continue_final_message);
-  if (chat.continue_final_message && fields.ok() && chat.messages.back().role != "assistant") {
-    fields.refuse("continue_final_message", "false unless the last message is an assistant's");
+Result<void> prepare_sampling(const Service& service, RequestDraft& draft) {
+  for (const auto& [text, bias] : draft.text_bias) {
+    for (const Token token : service.model.tokenizer->tokenize(text, AddSpecial::no, ParseSpecial::yes)) {
+      draft.sampling.logit_bias.push_back({token, bias});
+    }
   }
-  return chat;
+  draft.text_bias.clear();
+  if (!draft.sampling.seed) draft.sampling.seed = random_seed();
+  if (auto ok = check_sampling(draft.sampling, service.limits); !ok) return ok.error();
+  const Grammar* grammar = draft.grammar ? &*draft.grammar : nullptr;
+  auto parts = service.model.sampling->prepare(draft.sampling, grammar, service.limits.context);
+  if (!parts) return parts.error();
+  draft.parts = std::move(*parts);
+  return {};
 }
 
-Result<RequestPtr> request_from_chat(const Service& service, const Chat& chat, RequestDraft draft) {
+Result<RequestPtr> request_from_draft(const Service& service, RequestDraft draft) {
+  if (auto ready = prepare_sampling(service, draft); !ready) return ready.error();
+  return make_request(service.engine.next_id(), std::move(draft), service.limits, service.clock.now());
+}
+
+Result<std::vector<RequestPtr>> requests_from_draft(const Service& service, RequestDraft draft, std::int32_t count) {
+  std::vector<RequestPtr> out;
+  if (!draft.sampling.seed) draft.sampling.seed = random_seed();
+  for (std::int32_t i = 0; i < count; ++i) {
+    RequestDraft one = draft;
+    *one.sampling.seed += static_cast<std::uint32_t>(i);
+    auto request = request_from_draft(service, std::move(one));
+    if (!request) return request.error();
+    out.push_back(std::move(*request));
+  }
+  return out;
+}
+
+Result<std::vector<RequestPtr>> requests_of_prompts(const Service& service, const RequestDraft& draft,
+                                                    std::vector<std::vector<Token>> prompts, std::int32_t each) {
+  if (prompts.size() * static_cast<std::size_t>(each) > kRequestsMax) {
+    return invalid_field("prompt", "prompt may ask for at most " + std::to_string(kRequestsMax) +
+                                       " answers altogether, those of n and best_of included");
+  }
+  std::vector<RequestPtr> out;
+  for (std::vector<Token>& prompt : prompts) {
+    RequestDraft one = draft;
+    one.prompt = std::move(prompt);
+    auto requests = requests_from_draft(service, std::move(one), each);
+    if (!requests) return requests.error();
+    out.insert(out.end(), requests->begin(), requests->end());
+  }
+  return out;
+}
+
+Result<std::vector<Token>> prompt_of_chat(const Service& service, const Chat& chat) {
   auto text = service.model.chat_template->render(chat);
   if (!text) return text.error();
-  auto tokens = tokenize_prompt(service, *text);
-  if (!tokens) return tokens.error();
-  draft.prompt = std::move(*tokens);
-  return make_request(service.engine.next_id(), std::move(draft), service.limits, service.clock.now());
+  return tokenize_prompt(service, *text);
+}
+
+Result<std::vector<std::vector<Token>>> read_prompts(const Service& service, const json::value& prompt) {
+  constexpr std::string_view kAllowed = "prompt must be a string, an array of token ids, or an array of those";
+  std::vector<std::vector<Token>> out;
+  const auto add = [&](const json::value& one) -> std::optional<Error> {
+    if (!one.is_string() && !one.is_array()) return invalid_field("prompt", std::string(kAllowed));
+    auto tokens = one.is_string() ? tokenize_prompt(service, std::string_view(one.get_string()))
+                                  : read_tokens(service, one.get_array(), "prompt");
+    if (!tokens) return tokens.error();
+    out.push_back(std::move(*tokens));
+    return std::nullopt;
+  };
+  const json::array* list = prompt.if_array();
+  if (list == nullptr || list->empty() || (*list)[0].is_number()) {
+    if (auto failed = add(prompt)) return *failed;
+    return out;
+  }
+  if (list->size() > kRequestsMax) {
+    return invalid_field("prompt", "prompt may hold at most " + std::to_string(kRequestsMax) + " prompts");
+  }
+  for (const json::value& one : *list) {
+    if (auto failed = add(one)) return *failed;
+  }
+  return out;
 }
 
 Result<RequestPtr> request_from_prompt(const Service& service, const json::value& prompt, RequestDraft draft) {
-  constexpr const char* kAllowed = "prompt must be a string or an array of token ids";
-  const json::value* single = &prompt;
-  // Clients wrap one prompt into an array; several at once are a batch.
-  if (prompt.is_array() && prompt.get_array().size() == 1 && !prompt.get_array()[0].is_number()) {
-    single = &prompt.get_array()[0];
-  }
-  if (single->is_string()) {
-    auto tokens = tokenize_prompt(service, std::string_view(single->get_string()));
-    if (!tokens) return tokens.error();
-    draft.prompt = std::move(*tokens);
-  } else if (single->is_array()) {
-    for (const json::value& token : single->get_array()) {
-      if (!token.is_int64() || token.get_int64() < 0 || token.get_int64() >= service.limits.vocabulary) {
-        return invalid_field("prompt", std::string(kAllowed) + " between 0 and " +
-                                           std::to_string(service.limits.vocabulary - 1) +
-                                           "; batches of prompts are not supported");
-      }
-      draft.prompt.push_back(static_cast<Token>(token.get_int64()));
-    }
-  } else {
-    return invalid_field("prompt", kAllowed);
-  }
-  return make_request(service.engine.next_id(), std::move(draft), service.limits, service.clock.now());
+  auto prompts = read_prompts(service, prompt);
+  if (!prompts) return prompts.error();
+  if (prompts->size() != 1) return invalid_field("prompt", "prompt must be one prompt on this route");
+  draft.prompt = std::move(prompts->front());
+  return request_from_draft(service, std::move(draft));
 }
 
 }  // namespace chasqui

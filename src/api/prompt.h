@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "api/fields.h"
 #include "api/service.h"
@@ -16,6 +17,10 @@ RequestDraft new_draft(const Service& service, const Caller& caller);
 
 // Reads `messages`, `tools` and the template's switches. Mistakes are left in `fields`.
 Chat read_chat(Fields& fields);
+// … the tools and switches alone.
+void read_chat_switches(Fields& fields, Chat& chat);
+// Errors say that `name` is at fault.
+void set_reasoning_effort(Chat& chat, std::string_view effort, Fields& fields, std::string_view name);
 
 // One message, where `path` is what errors call it.
 std::optional<Error> read_message(const boost::json::value& value, const std::string& path, ChatMessage& message);
@@ -25,8 +30,35 @@ std::vector<Tool> read_tools(Fields& fields);
 // Token ids of the vocabulary.
 Result<std::vector<Token>> read_tokens(const Service& service, const boost::json::array& ids, const std::string& field);
 
-// Template → tokens → request.
-Result<RequestPtr> request_from_chat(const Service& service, const Chat& chat, RequestDraft draft);
+// Refuses a text that cannot fit before the tokenizer has to read all of it.
+Result<std::vector<Token>> tokenize_prompt(const Service& service, std::string_view text);
+
+// What the draft's sampling needs of the model: tokens for the texts of logit_bias, grammar and samplers. Its prompt is
+// there, or is going to be; errors are those of make_request(), too.
+Result<void> prepare_sampling(const Service& service, RequestDraft& draft);
+// prepare_sampling(), and then the request.
+Result<RequestPtr> request_from_draft(const Service& service, RequestDraft draft);
+// `count` requests that differ in their seeds only.
+Result<std::vector<RequestPtr>> requests_from_draft(const Service& service, RequestDraft draft, std::int32_t count);
+
+// The same for each of some prompts, at most kRequestsMax altogether; those of one prompt follow each other.
+constexpr std::size_t kRequestsMax = 128;
+Result<std::vector<RequestPtr>> requests_of_prompts(const Service& service, const RequestDraft& draft,
+                                                    std::vector<std::vector<Token>> prompts, std::int32_t each);
+
+// The prompts of a completion: a string, token ids, or an array of those. Errors name `prompt`.
+Result<std::vector<std::vector<Token>>> read_prompts(const Service& service, const boost::json::value& prompt);
+
+// Template → tokens.
+Result<std::vector<Token>> prompt_of_chat(const Service& service, const Chat& chat);
+// A chat's requests, and how their answers are read; null: an answer is content as it stands.
+struct ChatRequests {
+  std::vector<RequestPtr> requests;
+  AnswerFormatPtr format;
+};
+// Template → tokens → grammar → `count` requests that differ in their seeds only.
+Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat, RequestDraft draft,
+                                        std::int32_t count = 1);
 // A prompt as the completion routes take it: a string, or an array of token ids.
 Result<RequestPtr> request_from_prompt(const Service& service, const boost::json::value& prompt, RequestDraft draft);
 

@@ -2,11 +2,17 @@
 
 #include <algorithm>
 
+#include "api/adapters.h"
 #include "api/admin.h"
+#include "api/anthropic.h"
 #include "api/completions.h"
 #include "api/errors.h"
+#include "api/infill.h"
+#include "api/native.h"
 #include "api/page.h"
+#include "api/responses.h"
 #include "api/sessions.h"
+#include "api/slots.h"
 #include "api/step_feed.h"
 #include "api/text_tools.h"
 
@@ -25,6 +31,12 @@ net::Awaitable<void> chat(Service& service, net::HttpExchange& exchange) {
 net::Awaitable<void> completion(Service& service, net::HttpExchange& exchange) {
   return handle_generation(service, exchange, &prepare_completion);
 }
+net::Awaitable<void> native(Service& service, net::HttpExchange& exchange) {
+  return handle_generation(service, exchange, &prepare_native);
+}
+net::Awaitable<void> infill(Service& service, net::HttpExchange& exchange) {
+  return handle_generation(service, exchange, &prepare_infill);
+}
 net::Awaitable<void> generate(Service& service, net::HttpExchange& exchange) {
   return handle_generation(service, exchange, &prepare_generate);
 }
@@ -36,6 +48,16 @@ net::Awaitable<void> detokenize_route(Service& service, net::HttpExchange& excha
 }
 net::Awaitable<void> apply_template(Service& service, net::HttpExchange& exchange) {
   return handle_text_tool(service, exchange, &apply_template_answer);
+}
+
+net::Awaitable<void> chat_input_tokens(Service& service, net::HttpExchange& exchange) {
+  return handle_text_tool(service, exchange, &count_chat_input);
+}
+net::Awaitable<void> messages(Service& service, net::HttpExchange& exchange) {
+  return handle_generation(service, exchange, &prepare_messages);
+}
+net::Awaitable<void> message_tokens(Service& service, net::HttpExchange& exchange) {
+  return handle_text_tool(service, exchange, &count_message_tokens);
 }
 
 net::Awaitable<void> sessions_list(Service& service, net::HttpExchange& exchange) {
@@ -54,6 +76,19 @@ net::Awaitable<void> session_end(Service& service, net::HttpExchange& exchange) 
   return handle_session_command(service, exchange, &end_session);
 }
 
+net::Awaitable<void> response_show(Service& service, net::HttpExchange& exchange) {
+  return handle_response_command(service, exchange, &show_response);
+}
+net::Awaitable<void> response_delete(Service& service, net::HttpExchange& exchange) {
+  return handle_response_command(service, exchange, &delete_response);
+}
+net::Awaitable<void> response_cancel(Service& service, net::HttpExchange& exchange) {
+  return handle_response_command(service, exchange, &cancel_response);
+}
+net::Awaitable<void> response_items(Service& service, net::HttpExchange& exchange) {
+  return handle_response_command(service, exchange, &list_input_items);
+}
+
 struct Route {
   HttpMethod method;
   const char* path;
@@ -68,11 +103,30 @@ const Route kRoutes[] = {
     {HttpMethod::get, "/metrics", Access::key, &handle_metrics},
     {HttpMethod::get, "/props", Access::key, &handle_props},
     {HttpMethod::get, "/debug/steps", Access::key, &handle_step_feed},
+    {HttpMethod::get, "/lora-adapters", Access::key, &handle_adapters},
+    {HttpMethod::post, "/lora-adapters", Access::key, &handle_set_adapters},
+    {HttpMethod::get, "/slots", Access::key, &handle_slots},
+    {HttpMethod::post, "/slots/{id}", Access::key, &handle_slot_action},
     {HttpMethod::get, "/models", Access::key, &handle_models},
     {HttpMethod::get, "/v1/models", Access::key, &handle_models},
     {HttpMethod::post, "/v1/chat/completions", Access::key, &chat},
     {HttpMethod::post, "/chat/completions", Access::key, &chat},
+    {HttpMethod::post, "/v1/chat/completions/input_tokens", Access::key, &chat_input_tokens},
+    {HttpMethod::post, "/chat/completions/input_tokens", Access::key, &chat_input_tokens},
+    {HttpMethod::post, "/v1/messages", Access::key, &messages},
+    {HttpMethod::post, "/v1/messages/count_tokens", Access::key, &message_tokens},
+    {HttpMethod::post, "/v1/responses", Access::key, &handle_response},
+    {HttpMethod::post, "/responses", Access::key, &handle_response},
+    {HttpMethod::post, "/v1/responses/input_tokens", Access::key, &handle_response_tokens},
+    {HttpMethod::post, "/responses/input_tokens", Access::key, &handle_response_tokens},
+    {HttpMethod::get, "/v1/responses/{id}", Access::key, &response_show},
+    {HttpMethod::del, "/v1/responses/{id}", Access::key, &response_delete},
+    {HttpMethod::post, "/v1/responses/{id}/cancel", Access::key, &response_cancel},
+    {HttpMethod::get, "/v1/responses/{id}/input_items", Access::key, &response_items},
     {HttpMethod::post, "/v1/completions", Access::key, &completion},
+    {HttpMethod::post, "/completion", Access::key, &native},
+    {HttpMethod::post, "/completions", Access::key, &native},
+    {HttpMethod::post, "/infill", Access::key, &infill},
     {HttpMethod::post, "/generate", Access::key, &generate},
     {HttpMethod::post, "/v1/sessions", Access::key, &handle_create_session},
     {HttpMethod::get, "/v1/sessions", Access::key, &sessions_list},
@@ -120,7 +174,11 @@ void add_routes(net::Router& router, Service& service) {
   if (!service.keys.open()) {
     router.set_gate([&service](const net::HttpRequest& request) -> std::optional<net::HttpResponse> {
       if (is_open(request) || service.keys.find(request)) return std::nullopt;
-      return http_error(401, "Invalid API Key");
+      constexpr std::string_view kMessage = "Invalid API Key";
+      if (is_anthropic(request.path)) {
+        return net::HttpResponse(401, "application/json", anthropic_error_body(401, kMessage));
+      }
+      return http_error(401, kMessage);
     });
   }
 }

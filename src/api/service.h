@@ -7,15 +7,18 @@
 #include "api/fingerprint.h"
 #include "api/generation.h"
 #include "api/key_ring.h"
+#include "api/response_store.h"
 #include "api/session_keeper.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "core/request.h"
+#include "engine/adapter_shelf.h"
 #include "engine/admission.h"
 #include "engine/engine.h"
 #include "engine/session_table.h"
 #include "model/loaded_model.h"
 #include "net/event_loop.h"
+#include "net/frame_limits.h"
 #include "net/http_limits.h"
 #include "net/offload.h"
 
@@ -28,11 +31,14 @@ struct ServiceConfig {
   std::size_t tenant_sessions = 256;    // open at once of one tenant; 0: no limit but that of all
   std::size_t anonymous_sessions = 0;   // … of everybody together when there are no keys
   bool cache_prompt = true;             // where a request does not say
+  bool cache_shared = false;            // between tenants
+  bool show_slots = true;               // GET /slots
   std::size_t cache_bytes = 0;          // of snapshots; shown in /props
   std::uint64_t disk_cache_bytes = 0;   // of files for what was computed; 0: there are none
   Duration ping_every = seconds(5);     // silence after which a stream gets a comment
   std::size_t unread_max = 256 * 1024;  // bytes that may wait for a client that does not read
   net::HttpLimits http;                 // shown in /props
+  net::FrameLimits frames;              // … and these
   std::string version;
   bool page = true;  // at "/"
 };
@@ -51,6 +57,8 @@ struct Service {
   const FingerprintMaker& fingerprints;
   StreamHub& streams;
   SessionTable& sessions;
+  AdapterShelf& adapters;
+  ResponseStore& responses;
   SessionKeeper* keeper = nullptr;  // null: sessions end with the process
   std::size_t step_watchers = 0;    // of /debug/steps
 };

@@ -39,6 +39,7 @@ Result<SessionDelta> read_chat_input(Fields& fields, std::string_view name, cons
   }
   if (!fields.ok()) return fields.error();
   std::vector<Tool> tools = read_tools(fields);
+  if (fields.string("tool_choice") == "none") tools.clear();
   if (!fields.ok()) return fields.error();
   return input.from_messages(std::move(messages), std::move(tools));
 }
@@ -152,8 +153,13 @@ Result<SessionAsk> read_session_ask(const Service& service, const Caller& caller
   RequestDraft draft = new_draft(service, caller);
   draft.service_class = service_class;
   SessionAsk out;
+  for (const std::string_view name : {"n", "best_of"}) {
+    if (fields.integer(name).value_or(1) != 1) fields.refuse(name, "1: a session has one history");
+  }
   out.common = read_openai_body(service, caller, fields, tail.chat ? "chatcmpl-" : "cmpl-", std::move(draft));
+  refuse_unsupported(fields, {"echo", "suffix"});
   if (!fields.ok()) return fields.error();
+  if (auto ready = prepare_sampling(service, out.common.draft); !ready) return ready.error();
   auto before = SessionInput(service.model, tail).before_answer();
   if (!before) return before.error();
   out.before_answer = std::move(*before);

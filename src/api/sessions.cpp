@@ -9,26 +9,18 @@
 namespace chasqui {
 namespace {
 
-SessionId id_of(const net::HttpExchange& exchange) { return {exchange.param("id")}; }
-
 SessionOwner owner_of(const Service& service, const Caller& caller) {
   const bool anonymous = caller.tenant.id == 0;
   const std::size_t most = anonymous ? service.config.anonymous_sessions : service.config.tenant_sessions;
   return {caller.tenant.id, most, caller.tenant.lasting};
 }
 
-// The gate has let it in, but the key may have been taken off the list while the body came. What has expired is gone
-// for whoever comes after that, however long ago it was last looked for.
-Result<Caller> begin_command(Service& service, const net::HttpExchange& exchange) {
-  service.sessions.expire(service.clock.now());
-  const std::optional<Caller> caller = service.keys.find(exchange.request());
-  if (!caller) return Error{ErrorCode::unauthorized, "Invalid API Key", ""};
-  return *caller;
-}
+// What has expired is gone for whoever comes after that, however long ago it was last looked for.
+void expire_old(Service& service) { service.sessions.expire(service.clock.now()); }
 
-Result<SessionUse> take(Service& service, const Result<Caller>& caller, const net::HttpExchange& exchange) {
-  if (!caller) return caller.error();
-  return service.sessions.take(caller->tenant.id, id_of(exchange), service.clock.now());
+Result<SessionUse> take(Service& service, const SessionCall& call) {
+  expire_old(service);
+  return service.sessions.take(call.caller.tenant.id, call.id, service.clock.now());
 }
 
 // For nobody to read.
@@ -82,8 +74,7 @@ Result<Answer> answer_of(Service& service, SessionAsk ask, SessionUse& use) {
 // Sessions in one answer to GET /v1/sessions: what the loop writes in well under a millisecond.
 constexpr std::size_t kPage = 500;
 
-Result<std::size_t> page_size(const net::HttpRequest& request) {
-  const auto text = request.query("limit");
+Result<std::size_t> page_size(const std::optional<std::string>& text) {
   if (!text) return kPage;
   std::size_t limit = 0;
   const auto [end, failed] = std::from_chars(text->data(), text->data() + text->size(), limit);
@@ -93,17 +84,33 @@ Result<std::size_t> page_size(const net::HttpRequest& request) {
   return limit;
 }
 
-net::Awaitable<Result<std::string>> create(Service& service, net::HttpExchange& exchange) {
-  const Result<Caller> caller = begin_command(service, exchange);
-  if (!caller) co_return caller.error();
-  const SessionOwner owner = owner_of(service, *caller);
+// The gate has let it in, but the key may have been taken off the list while the body came.
+Result<SessionCall> read_call(Service& service, net::HttpExchange& exchange, bool names_session) {
+  const std::optional<Caller> caller = service.keys.find(exchange.request());
+  if (!caller) return Error{ErrorCode::unauthorized, "Invalid API Key", ""};
+  SessionCall call;
+  call.caller = *caller;
+  if (names_session) call.id = {exchange.param("id")};
+  call.path = exchange.request().path;
+  call.body = exchange.take_body();
+  call.limit = exchange.request().query("limit");
+  call.after = exchange.request().query("after");
+  call.client_gone = [&exchange] { return exchange.client_gone(); };
+  return call;
+}
+
+}  // namespace
+
+net::Awaitable<Result<std::string>> create_session(Service& service, SessionCall call) {
+  expire_old(service);
+  const SessionOwner owner = owner_of(service, call.caller);
   if (auto place = service.sessions.check_place(owner); !place) co_return place.error();
-  auto work = [&service, caller = *caller, body = exchange.take_body()] {
+  auto work = [&service, caller = call.caller, body = std::move(call.body)] {
     return read_new_session(service, caller, body);
   };
   Result<NewSession> made = co_await service.offload.run(std::move(work));
   if (!made) co_return made.error();
-  if (exchange.client_gone()) co_return client_gone();  // nobody would ever know its id
+  if (call.client_gone()) co_return client_gone();  // nobody would ever know its id
   const auto session = service.sessions.create(owner, made->settings, std::move(made->begin), service.clock.now());
   if (!session) co_return session.error();
   const SessionId id = (*session)->id;
@@ -114,11 +121,10 @@ net::Awaitable<Result<std::string>> create(Service& service, net::HttpExchange& 
   co_return safe.error();
 }
 
-net::Awaitable<Result<std::string>> append(Service& service, net::HttpExchange& exchange) {
-  const Result<Caller> caller = begin_command(service, exchange);
-  Result<SessionUse> use = take(service, caller, exchange);
+net::Awaitable<Result<std::string>> append_to_session(Service& service, SessionCall call) {
+  Result<SessionUse> use = take(service, call);
   if (!use) co_return use.error();
-  auto work = [&service, tail = tail_of(service.sessions, use->session()), body = exchange.take_body()] {
+  auto work = [&service, tail = tail_of(service.sessions, use->session()), body = std::move(call.body)] {
     return read_append(service, tail, body);
   };
   Result<SessionDelta> delta = co_await service.offload.run(std::move(work));
@@ -130,41 +136,108 @@ net::Awaitable<Result<std::string>> append(Service& service, net::HttpExchange& 
   co_return answer;
 }
 
-// Takes the session and a permit, and makes the request; `use` is spent when the engine has it.
-net::Awaitable<Result<Answer>> prepare(Service& service, net::HttpExchange& exchange, std::optional<SessionUse>& use,
-                                       Permit& permit) {
-  const Result<Caller> caller = begin_command(service, exchange);
-  Result<SessionUse> taken = take(service, caller, exchange);
+net::Awaitable<Result<Answer>> prepare_in_session(Service& service, SessionCall call, std::optional<SessionUse>& use,
+                                                  Permit& permit) {
+  Result<SessionUse> taken = take(service, call);
   if (!taken) co_return taken.error();
   use.emplace(std::move(*taken));
-  Result<Permit> entered = enter(service, exchange.request(), *caller);
+  Result<Permit> entered = enter(service, call.caller, call.path, call.body);
   if (!entered) co_return entered.error();
   permit = std::move(*entered);
-  auto work = [&service, caller = *caller, tail = tail_of(service.sessions, use->session()),
+  auto work = [&service, caller = call.caller, tail = tail_of(service.sessions, use->session()),
                urgency = use->session().settings.service_class,
-               body = exchange.take_body()] { return read_session_ask(service, caller, tail, urgency, body); };
+               body = std::move(call.body)] { return read_session_ask(service, caller, tail, urgency, body); };
   Result<SessionAsk> ask = co_await service.offload.run(std::move(work));
   if (!ask) co_return ask.error();
-  if (exchange.client_gone()) co_return client_gone();
+  if (call.client_gone()) co_return client_gone();
   co_return answer_of(service, std::move(*ask), *use);
 }
 
-}  // namespace
+Result<std::string> list_sessions(Service& service, const SessionCall& call) {
+  expire_old(service);
+  const auto limit = page_size(call.limit);
+  if (!limit) return limit.error();
+  const Session* after = nullptr;
+  if (call.after) {
+    const auto found = service.sessions.find(call.caller.tenant.id, SessionId{*call.after});
+    if (!found) return found.error();
+    after = *found;
+  }
+  auto page = service.sessions.list(call.caller.tenant.id, *limit + 1, after);
+  const bool more = page.size() > *limit;
+  if (more) page.pop_back();
+  return session_list_body(service, page, more);
+}
+
+Result<std::string> show_session(Service& service, const SessionCall& call) {
+  expire_old(service);
+  return shown(service, service.sessions.find(call.caller.tenant.id, call.id));
+}
+
+Result<std::string> cancel_session(Service& service, const SessionCall& call) {
+  expire_old(service);
+  const auto request = service.sessions.cancel(call.caller.tenant.id, call.id, service.clock.now());
+  if (!request) return request.error();
+  if (*request) service.streams.cancel(**request);
+  return show_session(service, call);
+}
+
+Result<std::string> fork_session(Service& service, const SessionCall& call) {
+  expire_old(service);
+  return shown(service, service.sessions.fork(owner_of(service, call.caller), call.id, service.clock.unix_seconds(),
+                                              service.clock.now()));
+}
+
+Result<std::string> end_session(Service& service, const SessionCall& call) {
+  expire_old(service);
+  const auto request = service.sessions.end(call.caller.tenant.id, call.id);
+  if (!request) return request.error();
+  if (*request) service.streams.cancel(**request);
+  return session_deleted_body(call.id);
+}
+
+net::Awaitable<Result<std::string>> run_session_command(Service& service, SessionCall call, SessionCommand command) {
+  const std::uint64_t changes = service.keeper != nullptr ? service.keeper->changes() : 0;
+  Result<std::string> answer = command(service, call);
+  if (answer && service.keeper != nullptr && service.keeper->changes() != changes) {
+    Result<void> safe = co_await kept(service);
+    if (!safe) answer = safe.error();
+  }
+  co_return answer;
+}
 
 net::Awaitable<void> handle_create_session(Service& service, net::HttpExchange& exchange) {
-  Result<std::string> answer = co_await create(service, exchange);
+  Result<SessionCall> call = read_call(service, exchange, false);
+  Result<std::string> answer = std::string();
+  if (call) {
+    answer = co_await create_session(service, std::move(*call));
+  } else {
+    answer = call.error();
+  }
   co_await respond(exchange, std::move(answer));
 }
 
 net::Awaitable<void> handle_append(Service& service, net::HttpExchange& exchange) {
-  Result<std::string> answer = co_await append(service, exchange);
+  Result<SessionCall> call = read_call(service, exchange, true);
+  Result<std::string> answer = std::string();
+  if (call) {
+    answer = co_await append_to_session(service, std::move(*call));
+  } else {
+    answer = call.error();
+  }
   co_await respond(exchange, std::move(answer));
 }
 
 net::Awaitable<void> handle_session_generate(Service& service, net::HttpExchange& exchange) {
   std::optional<SessionUse> use;
   Permit permit;
-  Result<Answer> answer = co_await prepare(service, exchange, use, permit);
+  Result<SessionCall> call = read_call(service, exchange, true);
+  Result<Answer> answer = Answer();
+  if (call) {
+    answer = co_await prepare_in_session(service, std::move(*call), use, permit);
+  } else {
+    answer = call.error();
+  }
   if (answer) {
     Answer ready = std::move(*answer);
     co_await deliver_answer(service, exchange, std::move(ready), std::move(permit));
@@ -176,57 +249,15 @@ net::Awaitable<void> handle_session_generate(Service& service, net::HttpExchange
 }
 
 net::Awaitable<void> handle_session_command(Service& service, net::HttpExchange& exchange, SessionCommand command) {
-  const Result<Caller> caller = begin_command(service, exchange);
+  const bool names_session = command != &list_sessions;
+  Result<SessionCall> call = read_call(service, exchange, names_session);
   Result<std::string> answer = std::string();
-  const std::uint64_t changes = service.keeper != nullptr ? service.keeper->changes() : 0;
-  if (caller) {
-    answer = command(service, *caller, exchange);
+  if (call) {
+    answer = co_await run_session_command(service, std::move(*call), command);
   } else {
-    answer = caller.error();
-  }
-  if (answer && service.keeper != nullptr && service.keeper->changes() != changes) {
-    Result<void> safe = co_await kept(service);
-    if (!safe) answer = safe.error();
+    answer = call.error();
   }
   co_await respond(exchange, std::move(answer));
-}
-
-Result<std::string> list_sessions(Service& service, const Caller& caller, const net::HttpExchange& exchange) {
-  const auto limit = page_size(exchange.request());
-  if (!limit) return limit.error();
-  const Session* after = nullptr;
-  if (const auto id = exchange.request().query("after")) {
-    const auto found = service.sessions.find(caller.tenant.id, SessionId{*id});
-    if (!found) return found.error();
-    after = *found;
-  }
-  auto page = service.sessions.list(caller.tenant.id, *limit + 1, after);
-  const bool more = page.size() > *limit;
-  if (more) page.pop_back();
-  return session_list_body(service, page, more);
-}
-
-Result<std::string> show_session(Service& service, const Caller& caller, const net::HttpExchange& exchange) {
-  return shown(service, service.sessions.find(caller.tenant.id, id_of(exchange)));
-}
-
-Result<std::string> cancel_session(Service& service, const Caller& caller, const net::HttpExchange& exchange) {
-  const auto request = service.sessions.cancel(caller.tenant.id, id_of(exchange), service.clock.now());
-  if (!request) return request.error();
-  if (*request) service.streams.cancel(**request);
-  return show_session(service, caller, exchange);
-}
-
-Result<std::string> fork_session(Service& service, const Caller& caller, const net::HttpExchange& exchange) {
-  return shown(service, service.sessions.fork(owner_of(service, caller), id_of(exchange), service.clock.unix_seconds(),
-                                              service.clock.now()));
-}
-
-Result<std::string> end_session(Service& service, const Caller& caller, const net::HttpExchange& exchange) {
-  const auto request = service.sessions.end(caller.tenant.id, id_of(exchange));
-  if (!request) return request.error();
-  if (*request) service.streams.cancel(**request);
-  return session_deleted_body(id_of(exchange));
 }
 
 }  // namespace chasqui

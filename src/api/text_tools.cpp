@@ -92,6 +92,17 @@ Result<std::string> apply_template_answer(const Service& service, const std::str
   return out;
 }
 
+Result<std::string> count_chat_input(const Service& service, const std::string& body) {
+  auto object = parse_json_object(body);
+  if (!object) return object.error();
+  Fields fields(*object);
+  const Chat chat = read_chat(fields);
+  if (!fields.ok()) return fields.error();
+  auto tokens = prompt_of_chat(service, chat);
+  if (!tokens) return tokens.error();
+  return "{\"input_tokens\":" + std::to_string(tokens->size()) + "}";
+}
+
 net::Awaitable<void> handle_text_tool(Service& service, net::HttpExchange& exchange, TextTool tool) {
   auto work = [&service, tool, body = exchange.take_body()] { return tool(service, body); };
   Result<std::string> answer = co_await service.offload.run(std::move(work));

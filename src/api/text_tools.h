@@ -12,6 +12,8 @@ namespace chasqui {
 Result<std::string> tokenize_answer(const Service& service, const std::string& body);
 Result<std::string> detokenize_answer(const Service& service, const std::string& body);
 Result<std::string> apply_template_answer(const Service& service, const std::string& body);
+// Of a chat: {"input_tokens":N}
+Result<std::string> count_chat_input(const Service& service, const std::string& body);
 
 using TextTool = Result<std::string> (*)(const Service&, const std::string&);
 

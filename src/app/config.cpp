@@ -6,6 +6,7 @@
 #include <iostream>
 #include <map>
 
+#include "app/door_options.h"
 #include "app/folder_options.h"
 #include "app/option_kinds.h"
 #include "app/scheduling_options.h"
@@ -193,41 +194,6 @@ void add_session_options(CLI::App& app, ServeConfig& config) {
       ->group(group);
 }
 
-void add_door_options(CLI::App& app, ServeConfig& config) {
-  const std::string group = "Doors";
-  app.add_option("--host", config.host, "address to listen on, or a path ending in .sock")
-      ->envname("LLAMA_ARG_HOST")
-      ->type_name("ADDRESS")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--port", config.port, "port to listen on; 0: any free one, see the printed address")
-      ->envname("LLAMA_ARG_PORT")
-      ->check(CLI::Range(0, 65535))
-      ->type_name("PORT")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--unix-socket", config.unix_socket, "speak HTTP on this Unix socket as well")
-      ->envname("CHASQUI_UNIX_SOCKET")
-      ->type_name("PATH")
-      ->group(group);
-  app.add_option("--api-key", config.api_keys, "key that clients must send; several with commas")
-      ->envname("LLAMA_API_KEY")
-      ->delimiter(',')
-      ->type_name("KEY")
-      ->group(group);
-  app.add_option("--api-key-file", config.api_key_file,
-                 "file with one key, or sha256:HASH, on each line; SIGHUP reads it again")
-      ->envname("LLAMA_ARG_API_KEY_FILE")
-      ->type_name("FILE")
-      ->group(group);
-  add_off_flag(app, "--no-webui", config.page, "no page at /: the routes alone")
-      ->envname("LLAMA_ARG_NO_WEBUI")
-      ->group(group);
-  app.add_flag("--no-auth", config.no_auth, "allow a public address without a key")
-      ->envname("CHASQUI_NO_AUTH")
-      ->group(group);
-}
-
 void add_log_options(CLI::App& app, ServeConfig& config) {
   const std::string group = "Operation";
   add_choice(app, "--log-level", config.log_level, kLogLevels, "least important lines to log")
@@ -259,6 +225,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   CLI::App* bench = add_bench_command(app, bench_config);
   CLI::App* version = app.add_subcommand("version", "Print the version");
   add_model_options(*serve, config);
+  add_adapter_options(*serve, config.adapters);
   add_context_options(*serve, config);
   add_cache_options(*serve, config);
   add_session_options(*serve, config);
@@ -267,6 +234,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   add_scheduling_options(*serve, config);
   add_limit_options(*serve, config);
   add_log_options(*serve, config);
+  add_operation_options(*serve, config.operation);
   SimulateConfig simulation;
   CLI::App* simulate = add_simulate(app, simulation);
 

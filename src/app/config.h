@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "app/adapter_flags.h"
 #include "app/bench_command.h"
+#include "app/operation_flags.h"
 #include "app/simulate_command.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -27,6 +29,8 @@ struct ServeConfig {
   std::string model_path;  // empty: the built-in demo model
   std::string alias;       // empty: the model's own name
   std::string chat_template_file;
+  AdapterFlags adapters;
+  OperationFlags operation;
   std::int32_t gpu_layers = -1;
   bool use_mmap = true;
   bool use_mlock = false;
@@ -38,6 +42,8 @@ struct ServeConfig {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8080;
   std::string unix_socket;  // HTTP on this path as well
+  std::string socket;       // frames on this path (docs/protocol.md)
+  std::uint32_t socket_mode = 0600;
   std::vector<std::string> api_keys;
   std::string api_key_file;  // more of them, with names and shares; read again on SIGHUP
   bool no_auth = false;      // allows a public address without a key

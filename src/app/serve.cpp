@@ -14,11 +14,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "api/frame_door.h"
 #include "api/routes.h"
 #include "api/service.h"
 #include "app/capacity.h"
 #include "app/key_reload.h"
 #include "app/session_sweep.h"
+#include "model/sleepy_model.h"
+#include "net/frame_server.h"
 #include "net/http_server.h"
 #include "net/wakeup_listener.h"
 
@@ -35,6 +38,10 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   options.weights.gpu_layers = config.gpu_layers;
   options.weights.mmap = config.use_mmap;
   options.weights.mlock = config.use_mlock;
+  options.sleeps = config.operation.sleep_after > Duration::zero();
+  auto adapters = adapter_files(config.adapters);
+  if (!adapters) return adapters.error();
+  options.weights.adapters = std::move(*adapters);
   if (!config.chat_template_file.empty()) {
     std::ifstream file(config.chat_template_file);
     if (!file) {
@@ -46,13 +53,13 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
 }
 
 Result<LoadedModel> load(const ServeConfig& config) {
-  if (config.engine == EngineKind::sim) {
-    SimOptions options;
-    options.spend = [](Duration time) { std::this_thread::sleep_for(time); };
-    return load_sim(options);
-  }
   auto options = load_options(config);
   if (!options) return options.error();
+  if (config.engine == EngineKind::sim) {
+    SimOptions sim;
+    sim.spend = [](Duration time) { std::this_thread::sleep_for(time); };
+    return load_sim(sim, options->weights.adapters);
+  }
   if (!config.model_path.empty()) return load_llama(config.model_path, *options);
   return load_llama(demo_model(), "chasqui-demo", *options);
 }
@@ -88,19 +95,26 @@ RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape)
   return limits;
 }
 
-Result<std::string> open_doors(net::HttpServer& server, const ServeConfig& config) {
+Result<std::string> open_doors(net::HttpServer& server, net::FrameServer& frames, const ServeConfig& config) {
   std::string url;
+  std::string said;  // when all are open, and not when one of them fails
   if (!config.host.empty()) {
     auto bound = server.listen(net::ListenAddress::tcp(config.host, config.port));
     if (!bound) return bound.error();
     url = "http://" + bound->text;
-    std::printf("listening on %s\n", url.c_str());
+    said += "listening on " + url + '\n';
   }
   if (!config.unix_socket.empty()) {
-    auto bound = server.listen(net::ListenAddress::unix_socket(config.unix_socket));
+    auto bound = server.listen(net::ListenAddress::unix_socket(config.unix_socket, config.socket_mode));
     if (!bound) return bound.error();
-    std::printf("listening on %s\n", bound->text.c_str());
+    said += "listening on " + bound->text + '\n';
   }
+  if (!config.socket.empty()) {
+    auto bound = frames.listen(net::ListenAddress::unix_socket(config.socket, config.socket_mode));
+    if (!bound) return bound.error();
+    said += "listening on " + bound->text + " for frames\n";
+  }
+  std::fputs(said.c_str(), stdout);
   return url;
 }
 
@@ -181,11 +195,13 @@ Result<Folders> open_folders(const ServeConfig& config, const LoadedModel& model
   return out;
 }
 
-EngineConfig engine_config(const ServeConfig& config, const ModelShape& shape) {
+EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape) {
   EngineConfig out;
+  for (const AdapterInfo& adapter : model.adapters) out.adapters.push_back(adapter.name);
   out.reuse = reuse_config(config);
   out.targets = config.targets;
   out.policy = config.policy;
+  out.sleep_after = config.operation.sleep_after;
   // Admission refuses first. A request that was cancelled gives its permit back a step before the engine is rid of it,
   // hence the room.
   out.waiting_max = config.queue_requests + 2 * static_cast<std::size_t>(shape.slots) + 64;
@@ -199,6 +215,8 @@ ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model
   out.version = CHASQUI_VERSION;
   out.page = config.page;
   out.cache_prompt = config.cache_prompt;
+  out.cache_shared = config.cache_shared;
+  out.show_slots = config.operation.show_slots;
   out.cache_bytes = reuse_config(config).cache.bytes;
   out.disk_cache_bytes = config.cache_disk.empty() ? 0 : static_cast<std::uint64_t>(config.cache_disk_mib) << 20;
   out.http.write_time = config.write_timeout;
@@ -221,8 +239,14 @@ SessionLimits session_limits(const ServeConfig& config, const ModelShape& shape)
 // on until the last handler has returned, so that no coroutine outlives the engine that it uses.
 class Shutdown {
  public:
-  Shutdown(net::EventLoop& loop, net::HttpServer& server, Admission& admission, Engine& engine, Duration drain_time)
-      : loop_(loop), server_(server), admission_(admission), engine_(engine), drain_time_(drain_time) {}
+  Shutdown(net::EventLoop& loop, net::HttpServer& server, net::FrameServer& frames, Admission& admission,
+           Engine& engine, Duration drain_time)
+      : loop_(loop),
+        server_(server),
+        frames_(frames),
+        admission_(admission),
+        engine_(engine),
+        drain_time_(drain_time) {}
 
   void begin() {
     const Duration time = begun_ ? Duration::zero() : drain_time_;
@@ -230,16 +254,31 @@ class Shutdown {
     log_info("draining", {{"requests", engine_.in_flight()}, {"seconds", to_seconds(time)}});
     admission_.drain();
     engine_.drain();
-    server_.drain(loop_.now() + time, [this] { loop_.stop(); });
+    const TimePoint deadline = loop_.now() + time;
+    frames_.drain(deadline, [this] {
+      frames_drained_ = true;
+      stop_when_drained();
+    });
+    server_.drain(deadline, [this] {
+      server_drained_ = true;
+      stop_when_drained();
+    });
   }
 
  private:
+  void stop_when_drained() {
+    if (server_drained_ && frames_drained_) loop_.stop();
+  }
+
   net::EventLoop& loop_;
   net::HttpServer& server_;
+  net::FrameServer& frames_;
   Admission& admission_;
   Engine& engine_;
   const Duration drain_time_;
   bool begun_ = false;
+  bool server_drained_ = false;
+  bool frames_drained_ = false;
 };
 
 // Each connection is a descriptor; the soft limit of 1,024 is a relic of select().
@@ -261,7 +300,8 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   const ServiceConfig settings = service_config(config, model);
   Admission admission(admission_config(config, shape));
   const FingerprintMaker fingerprints;
-  EngineConfig engine_settings = engine_config(config, shape);
+  ResponseStore responses;
+  EngineConfig engine_settings = engine_config(config, model.info, shape);
   engine_settings.disk = std::move(folders.snapshots);
   Engine engine(engine_settings, std::move(contexts), model.tokenizer, clock, wakeup);
   SessionTable sessions(session_limits(config, shape), *model.tokenizer);
@@ -273,23 +313,30 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
     keeper->add_to(metrics);
   }
   StreamHub streams(engine, loop, settings.unread_max);
+  AdapterShelf adapters(model.info.adapters, config.adapters.apply);
   streams.on_finished([&](const Event& event) { sessions.finished(event, clock.now()); });
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
   net::OffloadPool offload(loop);
-  Service service{settings, model, limits,    metrics,      clock,   loop,     offload,
-                  engine,   keys,  admission, fingerprints, streams, sessions, keeper ? &*keeper : nullptr};
+  Service service{
+      settings, model,     limits,       metrics, clock,    loop,     offload,   engine,
+      keys,     admission, fingerprints, streams, sessions, adapters, responses, keeper ? &*keeper : nullptr};
   net::Router router(&http_error);
   add_routes(router, service);
   net::HttpServer server(loop, router, settings.http);
+  FrameDoor door(service);
+  net::FrameMetrics frame_metrics;
+  net::FrameServer frames(loop, frame_metrics, settings.frames,
+                          [&door](net::FrameConnection& connection) { return door.open(connection); });
   engine.add_metrics_to(metrics);
   admission.add_to(metrics, engine.door_metrics().requests_refused);
   sessions.metrics().add_to(metrics);
   net_metrics.add_to(metrics);
+  frame_metrics.add_to(metrics);
   offload.add_to(metrics);
 
-  const auto url = open_doors(server, config);
+  const auto url = open_doors(server, frames, config);
   if (!url) return fail(url.error());
-  Shutdown shutdown(loop, server, admission, engine, config.drain_time);
+  Shutdown shutdown(loop, server, frames, admission, engine, config.drain_time);
   SessionSweep sweep(loop, sessions);
   KeyReload reload(config, keys, loop, offload);
   loop.on_signal(SIGTERM, [&shutdown] { shutdown.begin(); });
@@ -321,10 +368,12 @@ int serve(const ServeConfig& config) {
   const ModelConfig whole = with_capacity(config.model, model->info, config.workers);
   const auto part = part_of_worker(whole, config.workers, default_threads());
   if (!part) return fail(part.error());
+  const auto make = [&make_context = model->make, &part] { return make_context(*part); };
+  const bool sleeps = config.operation.sleep_after > Duration::zero();
   // One after the other, so that each finds its number of compute threads on cores that the others do not use.
   Models contexts;
   for (std::int32_t i = 0; i < config.workers; ++i) {
-    auto context = model->make(*part);
+    auto context = sleeps ? SleepyModel::start(make) : make();
     if (!context) return fail(context.error());
     contexts.push_back(std::move(*context));
   }

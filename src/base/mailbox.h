@@ -4,6 +4,7 @@
 //   consumer   drain(), one thread; swaps the whole content out, so the lock is held for a few instructions
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
@@ -55,6 +56,16 @@ class Mailbox {
     std::unique_lock lock(mutex_);
     if (wait == Wait::yes) ready_.wait(lock, [this] { return closed_ || !items_.empty(); });
     out.swap(items_);
+  }
+
+  // Waits for so long at most; false: there was nothing.
+  template <class Rep, class Period>
+  bool drain_within(std::vector<T>& out, std::chrono::duration<Rep, Period> most) {
+    out.clear();
+    std::unique_lock lock(mutex_);
+    const bool came = ready_.wait_for(lock, most, [this] { return closed_ || !items_.empty(); });
+    out.swap(items_);
+    return came;
   }
 
   // Wakes the consumer for good; what is inside can still be drained, nothing more comes in by push().

@@ -1,5 +1,7 @@
 #include "cache/kv_ledger.h"
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace chasqui {
@@ -52,6 +54,8 @@ void KvLedger::move(SlotId from, SlotId to) {
   target = source;
   source = Slot{};
 }
+
+void KvLedger::exchange(SlotId a, SlotId b) { std::swap(taken_slot(a), taken_slot(b)); }
 
 void KvLedger::release(SlotId id) {
   Slot& slot = taken_slot(id);

@@ -36,6 +36,8 @@ class KvLedger {
   void unuse(SlotId slot);
   // What `from` has is now `to`'s. REQUIRES: `from` is taken, `to` is free.
   void move(SlotId from, SlotId to);
+  // What each of them has is the other's now. REQUIRES: both are taken
+  void exchange(SlotId a, SlotId b);
   // Everything of the slot is free again.
   void release(SlotId slot);
 

@@ -36,8 +36,8 @@ namespace chasqui {
 
 // Entries of different keys never serve each other.
 struct PrefixKey {
-  std::uint32_t tenant = 0;  // salt: tenants that may share have the same one
-  std::uint32_t adapter = 0;
+  std::uint32_t tenant = 0;    // salt: tenants that may share have the same one
+  std::uint64_t adapters = 0;  // AdapterSet::id; 0: the model alone
   auto operator<=>(const PrefixKey&) const = default;
 };
 
@@ -46,7 +46,8 @@ struct PrefixKey {
 template <>
 struct std::hash<chasqui::PrefixKey> {
   std::size_t operator()(chasqui::PrefixKey key) const noexcept {
-    return static_cast<std::size_t>((std::uint64_t{key.tenant} << 32 | key.adapter) * 0x9E3779B97F4A7C15ull);
+    return static_cast<std::size_t>((std::uint64_t{key.tenant} ^ key.adapters * 0xD6E8FEB86659FD93ull) *
+                                    0x9E3779B97F4A7C15ull);
   }
 };
 

@@ -162,6 +162,14 @@ void SnapshotStore::remove(std::uint64_t file) {
   removals_.push_back(file);
 }
 
+std::vector<std::uint64_t> SnapshotStore::files_of(std::uint64_t tenant) const {
+  std::vector<std::uint64_t> files;
+  for (const auto& [file, entry] : entries_) {
+    if (entry.state != State::foreign && entry.key.tenant == tenant) files.push_back(file);
+  }
+  return files;
+}
+
 void SnapshotStore::take_removals(std::vector<std::uint64_t>& files) {
   files.insert(files.end(), removals_.begin(), removals_.end());
   removals_.clear();

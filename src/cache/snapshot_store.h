@@ -71,6 +71,9 @@ class SnapshotStore {
   // It could not be written or read, or is not needed any more. It goes, whoever owns it.
   void forget(std::uint64_t file);
 
+  // Files of this tenant that can be found or are being written, ascending. Looks at all there are.
+  std::vector<std::uint64_t> files_of(std::uint64_t tenant) const;
+
   // Moves the numbers of files to remove to the end of `files`.
   void take_removals(std::vector<std::uint64_t>& files);
 

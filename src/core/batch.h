@@ -19,10 +19,11 @@ struct Row {
   bool output = false;  // its logits are wanted
 };
 
-// The content of a slot goes to another one, which is empty then.
+// The content of a slot goes to another one, which was empty; or the contents of both change places.
 struct SlotMove {
   SlotId from;
   SlotId to;
+  bool exchange = false;
 };
 
 // The positions 0 … tokens-1 that a slot holds are copied out.
@@ -55,6 +56,8 @@ struct Batch {
   enum class Kind { decode, prefill };
 
   Kind kind = Kind::decode;
+  // Of all rows: one set at a time is applied to the model. Lives as long as the requests.
+  const AdapterSet* adapters = nullptr;
   // Before the rows, in this order. A batch may consist of saves alone.
   std::vector<SlotSave> saves;
   std::vector<SlotId> trims;  // slots to be emptied
@@ -73,6 +76,7 @@ struct Batch {
     trims.clear();
     restores.clear();
     moves.clear();
+    adapters = nullptr;
     predicted = {};
     padding = 0;
     rows.clear();
@@ -91,9 +95,11 @@ enum class DecodeStatus {
 struct Sample {
   RequestId request;
   Token token = 0;
-  std::string text;  // may be empty while a character or a possible stop string is held back
-  bool end_of_generation = false;
-  bool stopped = false;  // a stop string matched; text ends before it
+  std::string text;                  // may be empty while a character or a possible stop string is held back
+  std::vector<TokenChance> chances;  // see Event
+  bool end_of_generation = false;    // the model's own, or one of Request::stop_tokens
+  bool time_is_up = false;           // Request::predict_limit
+  bool stopped = false;              // a stop string matched; text ends before it
   std::string stop_string;
 };
 

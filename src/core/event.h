@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "core/sampling.h"
 #include "core/types.h"
 
 namespace chasqui {
@@ -39,6 +40,9 @@ struct Event {
   Kind kind = Kind::text;
   // text: complete UTF-8 characters, possibly of several tokens; may be empty in a finished event.
   std::string text;
+  // With SamplingParams::chances, of the event's token: itself, then the most likely ones in their order.
+  std::vector<TokenChance> chances;
+  Token token = -1;       // the one that was sampled
   TokenCount tokens = 0;  // how many tokens this event stands for
   Duration since_last{};  // … and the time since the one before; zero for the first
   ServiceClass service_class = ServiceClass::standard;
@@ -49,12 +53,14 @@ struct Event {
 
   // finished only
   FinishReason reason = FinishReason::stop;
+  bool time_is_up = false;  // with FinishReason::length: Request::predict_limit
   std::string stop_string;  // the stop string that ended it, if one did
-  Usage usage;
-  Error error;  // with FinishReason::error
+  Usage usage;              // with Request::tell_usage in text events, too
+  Error error;              // with FinishReason::error
   // With Request::keep_tokens: all that was sampled, the end-of-generation token and those of a stop string included.
   std::vector<Token> generated;
-  bool asked = false;  // with FinishReason::cancelled: by a client that stays and waits for the end
+  std::int32_t choice = 0;  // which of the answers that one client waits for, set by whoever asked for several
+  bool asked = false;       // with FinishReason::cancelled: by a client that stays and waits for the end
 };
 
 }  // namespace chasqui

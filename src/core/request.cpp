@@ -10,27 +10,6 @@
 namespace chasqui {
 namespace {
 
-// One row per number that a client may send: the only place where their limits are written down.
-struct NumberRule {
-  const char* field;
-  double minimum;
-  double maximum;
-  double (*read)(const SamplingParams&);
-};
-
-constexpr double kBig = 1e6;
-const NumberRule kSamplingRules[] = {
-    {"temperature", 0, 100, [](const SamplingParams& p) -> double { return p.temperature; }},
-    {"top_k", -1, kBig, [](const SamplingParams& p) -> double { return p.top_k; }},
-    {"top_p", 0, 1, [](const SamplingParams& p) -> double { return p.top_p; }},
-    {"min_p", 0, 1, [](const SamplingParams& p) -> double { return p.min_p; }},
-    {"min_keep", 0, kBig, [](const SamplingParams& p) -> double { return p.min_keep; }},
-    {"repeat_last_n", -1, kBig, [](const SamplingParams& p) -> double { return p.repeat_last_n; }},
-    {"repeat_penalty", 0.01, 100, [](const SamplingParams& p) -> double { return p.repeat_penalty; }},
-    {"frequency_penalty", -100, 100, [](const SamplingParams& p) -> double { return p.frequency_penalty; }},
-    {"presence_penalty", -100, 100, [](const SamplingParams& p) -> double { return p.presence_penalty; }},
-};
-
 std::string shown(double value) {
   std::string text = std::to_string(value);
   text.erase(text.find_last_not_of('0') + 1);
@@ -38,28 +17,7 @@ std::string shown(double value) {
   return text;
 }
 
-Result<void> check_sampling(const SamplingParams& sampling, const RequestLimits& limits) {
-  for (const NumberRule& rule : kSamplingRules) {
-    const double value = rule.read(sampling);
-    if (!(value >= rule.minimum && value <= rule.maximum)) {  // NaN fails both
-      return invalid_field(rule.field, std::string(rule.field) + " must be a number between " + shown(rule.minimum) +
-                                           " and " + shown(rule.maximum));
-    }
-  }
-  if (sampling.logit_bias.size() > limits.logit_bias_max) {
-    return invalid_field("logit_bias",
-                         "logit_bias may have at most " + std::to_string(limits.logit_bias_max) + " entries");
-  }
-  for (const LogitBias& bias : sampling.logit_bias) {
-    if (bias.token < 0 || bias.token >= limits.vocabulary) {
-      return invalid_field("logit_bias", "logit_bias token ids must be between 0 and " +
-                                             std::to_string(limits.vocabulary - 1) + "; got " +
-                                             std::to_string(bias.token));
-    }
-    if (std::isnan(bias.bias)) return invalid_field("logit_bias", "logit_bias values must be numbers");
-  }
-  return {};
-}
+constexpr std::size_t kBreakersMax = 32;
 
 Result<void> check_prompt(const std::vector<Token>& prompt, const RequestLimits& limits) {
   if (prompt.empty()) return invalid_field("prompt", "prompt must hold at least one token");
@@ -90,9 +48,18 @@ Result<void> check_stops(const std::vector<std::string>& stops, const RequestLim
   return {};
 }
 
-std::uint32_t random_seed() {
-  thread_local std::random_device device;
-  return device();
+Result<void> check_stop_tokens(const std::vector<Token>& tokens, const RequestLimits& limits) {
+  if (tokens.size() > limits.stop_tokens_max) {
+    return invalid_field("stop_token_ids",
+                         "stop_token_ids may have at most " + std::to_string(limits.stop_tokens_max) + " entries");
+  }
+  for (const Token token : tokens) {
+    if (token < 0 || token >= limits.vocabulary) {
+      return invalid_field("stop_token_ids",
+                           "stop_token_ids must be between 0 and " + std::to_string(limits.vocabulary - 1));
+    }
+  }
+  return {};
 }
 
 // Longest answer and time that a client may ask for; more is a mistake rather than a wish.
@@ -101,7 +68,46 @@ constexpr std::int64_t kTimeoutLimitMs = 24LL * 3600 * 1000;
 
 }  // namespace
 
-Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestLimits& limits, TimePoint now) {
+Result<void> check_sampling(const SamplingParams& sampling, const RequestLimits& limits) {
+  for (const SamplingRule& rule : sampling_rules()) {
+    const double value = rule.read(sampling);
+    // A limit that is no float is compared as the float next to it. NaN fails both.
+    const bool low = !(value >= rule.minimum) && !(static_cast<float>(value) >= static_cast<float>(rule.minimum));
+    const bool high = !(value <= rule.maximum) && !(static_cast<float>(value) <= static_cast<float>(rule.maximum));
+    if (low || high) {
+      return invalid_field(std::string(rule.field), std::string(rule.field) + " must be a number between " +
+                                                        shown(rule.minimum) + " and " + shown(rule.maximum));
+    }
+  }
+  if (sampling.chances > limits.chances_max) {
+    return invalid_field("logprobs",
+                         "at most " + std::to_string(limits.chances_max) + " likely tokens are told with each token");
+  }
+  if (sampling.dry_sequence_breakers.size() > kBreakersMax) {
+    return invalid_field("dry_sequence_breakers",
+                         "dry_sequence_breakers may have at most " + std::to_string(kBreakersMax) + " strings");
+  }
+  if (sampling.logit_bias.size() > limits.logit_bias_max) {
+    return invalid_field("logit_bias",
+                         "logit_bias may have at most " + std::to_string(limits.logit_bias_max) + " entries");
+  }
+  for (const LogitBias& bias : sampling.logit_bias) {
+    if (bias.token < 0 || bias.token >= limits.vocabulary) {
+      return invalid_field("logit_bias", "logit_bias token ids must be between 0 and " +
+                                             std::to_string(limits.vocabulary - 1) + "; got " +
+                                             std::to_string(bias.token));
+    }
+    if (std::isnan(bias.bias)) return invalid_field("logit_bias", "logit_bias values must be numbers");
+  }
+  return {};
+}
+
+std::uint32_t random_seed() {
+  thread_local std::random_device device;
+  return device();
+}
+
+Result<void> check_draft(const RequestDraft& draft, const RequestLimits& limits) {
   if (auto ok = check_prompt(draft.prompt, limits); !ok) return ok.error();
   if (auto ok = check_sampling(draft.sampling, limits); !ok) return ok.error();
   if (auto ok = check_stops(draft.stop, limits); !ok) return ok.error();
@@ -109,9 +115,19 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
     return invalid_field("max_tokens",
                          "max_tokens must be between -1 (no limit) and " + std::to_string(kMaxTokensLimit));
   }
-  if (draft.timeout_ms && (*draft.timeout_ms < 1 || *draft.timeout_ms > kTimeoutLimitMs)) {
-    return invalid_field("timeout_ms", "timeout_ms must be between 1 and " + std::to_string(kTimeoutLimitMs));
+  if (auto ok = check_stop_tokens(draft.stop_tokens, limits); !ok) return ok.error();
+  for (const auto& [field, value] : {std::pair{"timeout_ms", draft.timeout_ms},
+                                     {"t_max_prompt_ms", draft.prompt_ms},
+                                     {"t_max_predict_ms", draft.predict_ms}}) {
+    if (value && (*value < 1 || *value > kTimeoutLimitMs)) {
+      return invalid_field(field, std::string(field) + " must be between 1 and " + std::to_string(kTimeoutLimitMs));
+    }
   }
+  return {};
+}
+
+Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestLimits& limits, TimePoint now) {
+  if (auto ok = check_draft(draft, limits); !ok) return ok.error();
 
   auto request = std::make_shared<Request>();
   request->id = id;
@@ -123,9 +139,15 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->service_class = draft.service_class;
   request->tenant = draft.tenant;
   request->special_pieces = draft.special_pieces;
+  request->shown_tokens = std::move(draft.shown_tokens);
   request->use_cache = draft.use_cache;
   request->pin = draft.pin;
   request->keep_tokens = draft.keep_tokens;
+  request->adapters = std::move(draft.adapters);
+  request->stop_tokens = std::move(draft.stop_tokens);
+  request->parts = std::move(draft.parts);
+  request->tell_usage = draft.tell_usage;
+  if (draft.predict_ms) request->predict_limit = milliseconds(*draft.predict_ms);
 
   const std::int64_t room = limits.context - static_cast<std::int64_t>(request->prompt.size());
   const std::int64_t wanted = draft.max_tokens.value_or(limits.max_tokens_default);
@@ -137,6 +159,8 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   } else if (limits.timeout_default > Duration::zero()) {
     request->deadline = now + limits.timeout_default;
   }
+  request->prompt_deadline = request->deadline;
+  if (draft.prompt_ms) request->prompt_deadline = std::min(request->deadline, now + milliseconds(*draft.prompt_ms));
   return RequestPtr(std::move(request));
 }
 

@@ -7,10 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "core/adapter_set.h"
 #include "core/sampling.h"
 #include "core/types.h"
 
@@ -20,15 +22,24 @@ namespace chasqui {
 struct RequestDraft {
   std::vector<Token> prompt;
   SamplingParams sampling;
+  std::optional<Grammar> grammar;  // made ready by the model as `parts`
+  SamplingPartsPtr parts;
+  std::vector<std::pair<std::string, float>> text_bias;  // for logit_bias, when somebody has tokenized it
   std::vector<std::string> stop;
+  std::vector<Token> stop_tokens;          // like the model's own end-of-generation tokens
   std::optional<std::int64_t> max_tokens;  // none or -1: until the context is full
   std::optional<std::int64_t> timeout_ms;  // from arrival to the last token; none: the server's default
+  std::optional<std::int64_t> prompt_ms;   // from arrival to the first token
+  std::optional<std::int64_t> predict_ms;  // from the first token to the last
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
-  bool special_pieces = false;  // render control tokens (<|im_end|> …) as text
-  bool use_cache = true;        // begin with what was computed before, and keep what is computed now
-  std::uint64_t pin = 0;        // set by the server, never read from a client; see Request
-  bool keep_tokens = false;     // the finished event brings the tokens that were generated
+  bool tell_usage = false;          // with every token
+  bool special_pieces = false;      // render control tokens (<|im_end|> …) as text
+  std::vector<Token> shown_tokens;  // … only these control tokens, in any case
+  bool use_cache = true;            // begin with what was computed before, and keep what is computed now
+  std::uint64_t pin = 0;            // set by the server, never read from a client; see Request
+  bool keep_tokens = false;         // the finished event brings the tokens that were generated
+  AdapterSetPtr adapters;           // null: the model alone
 };
 
 // What the server allows; constant after start.
@@ -37,7 +48,9 @@ struct RequestLimits {
   TokenCount context = 0;      // cells of one slot: prompt and answer together
   std::size_t stops_max = 16;  // stop strings
   std::size_t stop_bytes_max = 1024;
+  std::size_t stop_tokens_max = 64;
   std::size_t logit_bias_max = 1024;
+  std::int32_t chances_max = 100;  // likely tokens told with each token
   TokenCount max_tokens_default = -1;
   Duration timeout_default = Duration::zero();  // zero: none
 };
@@ -47,18 +60,32 @@ struct Request {
   std::vector<Token> prompt;        // 1 … context-1 tokens
   SamplingParams sampling;          // seed always set
   std::vector<std::string> stop;    // UTF-8, none is empty
+  std::vector<Token> stop_tokens;   // of the vocabulary
+  SamplingPartsPtr parts;           // null: none are needed; what it points to belongs to the worker
   TokenCount max_tokens = 0;        // 0 … context - prompt
   bool limited_by_context = false;  // max_tokens was cut to what the context leaves
   TimePoint arrival{};
   TimePoint deadline = kNever;
+  TimePoint prompt_deadline = kNever;        // of the first token; not after `deadline`
+  Duration predict_limit = Duration::max();  // from the first token to the last
+  bool tell_usage = false;                   // text events have the usage so far
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
   bool special_pieces = false;
+  std::vector<Token> shown_tokens;
   bool use_cache = true;
   std::uint64_t pin = 0;  // all requests with the same one go to the same worker (a session's number); 0: to any
   bool keep_tokens = false;
+  AdapterSetPtr adapters;
 };
 using RequestPtr = std::shared_ptr<const Request>;
+
+// A seed for a draft that has none.
+std::uint32_t random_seed();
+
+// Parts of what make_request() checks, for a draft that something is made from before.
+Result<void> check_sampling(const SamplingParams& sampling, const RequestLimits& limits);
+Result<void> check_draft(const RequestDraft& draft, const RequestLimits& limits);
 
 // Errors name the field in the words of the OpenAI API (`max_tokens`, `stop`, `temperature` …).
 Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestLimits& limits, TimePoint now);

@@ -45,7 +45,7 @@ std::int64_t waiting_of(const Load& load) {
 }
 
 Duration slot_time_of(const Load& load) {
-  return load.slot_time > Duration::zero() ? load.slot_time : kSlotTimeUnknown;
+  return load.slot_time_known ? load.slot_time : std::max(load.slot_time, kSlotTimeUnknown);
 }
 
 std::string in_seconds(Duration wait) {
@@ -164,7 +164,9 @@ Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenC
     return refuse(Refusal::queue_tokens, wait);
   }
   // Who has a slot at once waits too, while the prompts of others are read.
-  const Duration after = has_slot ? times(load.row_time, static_cast<double>(tokens_before)) : times(gap(load), before);
+  // Nobody is refused for a guess.
+  const Duration a_place = load.slot_time_known ? gap(load) : Duration::zero();
+  const Duration after = has_slot ? times(load.row_time, static_cast<double>(tokens_before)) : times(a_place, before);
   const Duration wait = load.wait[static_cast<std::size_t>(service_class)] + after;
   const Duration limit = config_.queue_wait[static_cast<std::size_t>(service_class)];
   const Duration wait_max = times(limit, stretch / kKeptStretch);

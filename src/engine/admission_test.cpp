@@ -15,6 +15,7 @@ class AdmissionTest : public ::testing::Test {
  protected:
   AdmissionTest() {
     load_.slots = 2;
+    load_.slot_time_known = true;
     load_.slot_time = seconds(1);
   }
 
@@ -237,6 +238,19 @@ TEST_F(AdmissionTest, TooManyTokensAreRefusedUnlessNothingElseWaits) {
   const auto weighed = admission.weigh(small_one, ServiceClass::standard, 200, load_, now_);
   ASSERT_FALSE(weighed);
   EXPECT_GT(weighed.error().retry_after, Duration::zero());
+}
+
+TEST_F(AdmissionTest, NobodyIsRefusedForAGuess) {
+  AdmissionConfig roomy = config();
+  roomy.queue_requests = 100;
+  roomy.queue_wait.fill(seconds(1));
+  Admission admission(roomy);
+  load_ = Load();
+  std::vector<Permit> permits;
+  for (Fingerprint i = 0; i < 50; ++i) {
+    permits.push_back(std::move(*admission.enter({0, 0, i}, load_, now_)));
+    EXPECT_TRUE(admission.weigh(permits.back(), ServiceClass::interactive, 10, load_, now_)) << "number " << i;
+  }
 }
 
 TEST_F(AdmissionTest, BeforeAnythingHasEndedTheTimeIsAGuess) {

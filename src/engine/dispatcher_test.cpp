@@ -94,7 +94,7 @@ class Dispatched {
     parts.number = number;
     outboxes_.push_back(std::make_unique<Mailbox<Event>>(1'000'000, [this] { wakeup_.signal(); }));
     workers_.push_back(std::make_unique<Worker>(std::move(parts), clock_, *outboxes_.back(), loads_.emplace_back(),
-                                                worker_metrics_.emplace_back()));
+                                                slots_.emplace_back(kSlots), worker_metrics_.emplace_back()));
   }
 
   void note(std::size_t worker) {
@@ -114,6 +114,7 @@ class Dispatched {
   Wakeup wakeup_;
   std::deque<EngineMetrics> worker_metrics_;
   std::deque<LoadBoard> loads_;
+  std::deque<SlotBoard> slots_;
   std::vector<std::unique_ptr<Mailbox<Event>>> outboxes_;
   Mailbox<Event> own_outbox_{1000, [this] { wakeup_.signal(); }};
   std::map<RequestId, std::size_t> speaks_;

@@ -14,6 +14,7 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   out.kv = {shape.slots, shape.cells, shape.cells_per_slot, shape.unified};
   out.rows_max = shape.rows_max;
   out.dense_slots = shape.dense_slots;
+  out.exchanges = shape.cuts_snapshots;
   out.reuse = config.reuse;
   out.reuse.cache.bytes /= workers;
   if (out.reuse.disk) {
@@ -80,16 +81,20 @@ void Engine::start_workers(Models models, const std::shared_ptr<const Tokenizer>
     EngineMetrics& metrics = metrics_.emplace_back();
     metrics.kv_cells_total.set(shape.cells);
     metrics.kv_slots_total.set(shape.slots);
+    metrics.name_adapters(config_.adapters);
     Worker::Parts parts;
     parts.scheduler = scheduler_config(config_, shape, models.size(), workers_.size());
     parts.model = std::move(model);
     parts.tokenizer = tokenizer;
     parts.disk = config_.disk;
     parts.found = found;
+    parts.sleep_after = config_.sleep_after;
     // Each request in flight posts at most one submit and one cancel; the rest is for late cancels.
     parts.inbox_max = 2 * in_flight_max_ + 16;
     parts.number = workers_.size();
-    workers_.push_back(std::make_unique<Worker>(std::move(parts), clock, outbox_, loads_.emplace_back(), metrics));
+    SlotBoard& slots = slots_.emplace_back(shape.slots);
+    workers_.push_back(
+        std::make_unique<Worker>(std::move(parts), clock, outbox_, loads_.emplace_back(), slots, metrics));
   }
 }
 
@@ -136,6 +141,30 @@ void Engine::cancel(RequestId id) {
   if (!posted) log_warning("a cancel was lost: the inbox is full", {{"request", id.value}});
 }
 
+std::size_t Engine::forget(const Tenant& tenant) {
+  std::vector<std::shared_ptr<std::atomic<std::int64_t>>> counts;
+  for (const auto& worker : workers_) {
+    std::vector<Command> one;
+    one.emplace_back(ForgetCommand{tenant, counts.emplace_back(std::make_shared<std::atomic<std::int64_t>>(-1))});
+    worker->post_all(one);  // never refused: somebody waits for it
+  }
+  std::int64_t sum = 0;
+  for (const auto& count : counts) {
+    count->wait(-1);
+    sum += count->load();
+  }
+  return static_cast<std::size_t>(sum);
+}
+
+bool Engine::sleeping() const {
+  return std::ranges::all_of(workers_, [](const auto& worker) { return worker->asleep(); });
+}
+
+SlotUse Engine::slot(SlotId slot) const {
+  const std::int32_t each = slots_.front().slots();
+  return slots_[static_cast<std::size_t>(slot.value / each)].read(SlotId{slot.value % each});
+}
+
 void Engine::unpin(std::uint64_t pin) {
   if (dispatcher_) dispatcher_->unpin(pin);
 }
@@ -174,6 +203,7 @@ Load Engine::load() const {
     all.waiting_tokens += load.waiting_tokens;
     all.unread_tokens += load.unread_tokens;
     all.row_time = std::max(all.row_time, load.row_time);
+    all.slot_time_known = all.slot_time_known || load.slot_time_known;
     for (std::size_t c = 0; c < kServiceClasses; ++c) {
       all.waiting[c] += load.waiting[c];
       // New work may choose, so it waits where the wait is shortest. What belongs to a session waits for its worker,

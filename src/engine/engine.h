@@ -22,6 +22,7 @@
 #include "engine/dispatcher.h"
 #include "engine/engine_metrics.h"
 #include "engine/load_board.h"
+#include "engine/slot_board.h"
 #include "engine/worker.h"
 #include "model/model.h"
 #include "model/tokenizer.h"
@@ -34,7 +35,9 @@ struct EngineConfig {
   ReuseConfig reuse;              // cut_anywhere comes from the model
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
+  std::vector<std::string> adapters;     // names, for metrics
   std::shared_ptr<SnapshotFolder> disk;  // with reuse.disk; of all workers together
+  Duration sleep_after{};                // a worker without work puts its model to sleep; zero: never
   Duration stuck_after = seconds(30);    // a step that takes longer means that the worker hangs
   std::size_t pins_max = 65'536;         // sessions that belong to a worker
 };
@@ -75,6 +78,12 @@ class Engine {
   // The first that has not.
   std::optional<std::size_t> stuck_worker(TimePoint now) const;
 
+  // Any thread but the workers': forgets what was computed for a tenant, or for all where they share it, in memory and
+  // in files, and returns how many copies of sequences that were. Waits until every worker has ended its step.
+  std::size_t forget(const Tenant& tenant);
+  // The models of all workers sleep, see EngineConfig::sleep_after.
+  bool sleeping() const;
+
   // One reader thread. Replaces the content of `events` by everything that happened since the last call.
   void take_events(std::vector<Event>& events);
 
@@ -82,6 +91,8 @@ class Engine {
   // request meets that may go to any worker. Any thread.
   Load load() const;
   const ModelShape& shape() const { return shape_; }
+  // Who has it, of shape().slots; those of the first worker come first. Any thread.
+  SlotUse slot(SlotId slot) const;
   std::size_t workers() const { return workers_.size(); }
   // What the newest steps of a worker were, and what they were to keep. Any thread.
   const StepRing& steps(std::size_t worker) const { return workers_[worker]->steps(); }
@@ -102,6 +113,7 @@ class Engine {
 
   std::deque<EngineMetrics> metrics_;  // by worker
   std::deque<LoadBoard> loads_;        // by worker
+  std::deque<SlotBoard> slots_;        // by worker
   DoorMetrics door_metrics_;
   DispatchMetrics dispatch_metrics_;
   Mailbox<Event> outbox_;

@@ -41,8 +41,12 @@ class EngineDisk : public testing::Test {
     return std::make_unique<FakeClient>(config);
   }
   // Runs it and checks the answer. Returns how much of the prompt was not computed.
-  static TokenCount ask(FakeClient& client, const std::string& prompt, const Tenant& tenant = {}) {
-    const RequestPtr request = client.submit(prompt, 20, [&](RequestDraft& draft) { draft.tenant = tenant; });
+  static TokenCount ask(FakeClient& client, const std::string& prompt, const Tenant& tenant = {},
+                        const AdapterSetPtr& adapters = nullptr) {
+    const RequestPtr request = client.submit(prompt, 20, [&](RequestDraft& draft) {
+      draft.tenant = tenant;
+      draft.adapters = adapters;
+    });
     client.read_to_end(request);
     const AloneAnswer alone = answer_alone(*request);
     EXPECT_EQ(client.of(request).text, alone.text);
@@ -139,6 +143,32 @@ TEST_F(EngineDisk, TenantsDoNotReadEachOthersFiles) {
   EXPECT_EQ(ask(*start(), story(1), nameless), 0);
   EXPECT_EQ(ask(*start(), story(1), nameless), 0) << "nothing of it was kept";
   EXPECT_GT(ask(*start(), story(1), alice_again), 90);
+}
+
+TEST_F(EngineDisk, AdaptersDoNotReadEachOthersFiles) {
+  constexpr float kScales[] = {1};
+  constexpr std::uint64_t kContents[] = {5};
+  const AdapterSetPtr adapters = make_adapter_set(kScales, kContents);
+  ask(*start(), story(1));
+  EXPECT_EQ(ask(*start(), story(1), {}, adapters), 0);
+  EXPECT_GT(ask(*start(), story(1), {}, adapters), 90);
+  EXPECT_GT(ask(*start(), story(1)), 90);
+  EXPECT_EQ(files().size(), 2u);
+}
+
+TEST_F(EngineDisk, WhatATenantWantsForgottenIsForgottenOnDisk) {
+  const Tenant alice{.id = 1, .lasting = 111};
+  const Tenant bob{.id = 2, .lasting = 222};
+  {
+    const auto before = start();
+    ask(*before, story(1), alice);
+    ask(*before, story(1), bob);
+  }
+  ASSERT_EQ(files().size(), 2u);
+  EXPECT_EQ(start()->engine.forget(alice), 1u);
+  EXPECT_EQ(files().size(), 1u);
+  EXPECT_EQ(ask(*start(), story(1), alice), 0);
+  EXPECT_GT(ask(*start(), story(1), bob), 90);
 }
 
 TEST_F(EngineDisk, ADiskThatBreaksCostsNothingButItsFiles) {

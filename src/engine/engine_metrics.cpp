@@ -3,6 +3,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/json_writer.h"
+
 namespace chasqui {
 namespace {
 
@@ -114,6 +116,37 @@ void EngineMetrics::add_reuse_to(MetricsPage& page) const {
   add_disk_to(page);
 }
 
+void EngineMetrics::name_adapters(const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  adapter_steps.emplace_back().name = "none";
+  for (const std::string& name : names) adapter_steps.emplace_back().name = name;
+  adapter_steps.emplace_back().name = "several";
+}
+
+void EngineMetrics::count_adapters(const AdapterSet* set) {
+  if (adapter_steps.empty()) return;
+  if (set == nullptr) return adapter_steps.front().steps.add();
+  const auto first = static_cast<std::size_t>(set->uses.front().adapter) + 1;
+  (set->uses.size() == 1 ? adapter_steps.at(first) : adapter_steps.back()).steps.add();
+}
+
+void EngineMetrics::follow_adapters(const AdapterTurns& turns) {
+  follow(adapter_switches, turns.switches());
+  adapter_switch_seconds.store(to_seconds(turns.switch_time()), std::memory_order_relaxed);
+}
+
+void EngineMetrics::add_adapters_to(MetricsPage& page) const {
+  if (adapter_steps.empty()) return;
+  for (const AdapterSteps& each : adapter_steps) {
+    std::string label = "adapter=";
+    append_json_string(label, each.name);  // the quoting of both is the same
+    page.add("chasqui_adapter_steps_total", "Batches computed, by the adapter that was applied.", each.steps, label);
+  }
+  page.add("chasqui_adapter_switches_total", "Steps with other adapters than the one before.", adapter_switches);
+  page.add_computed("chasqui_adapter_switch_seconds", "What such a step takes longer, as far as is known.",
+                    [this] { return adapter_switch_seconds.load(std::memory_order_relaxed); });
+}
+
 void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_requests_running", "Requests that hold a slot.", requests_running);
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
@@ -130,6 +163,10 @@ void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_kv_slots_used", "Slots that are taken.", kv_slots_used);
   page.add("chasqui_kv_slots", "Slots of the context.", kv_slots_total);
   add_reuse_to(page);
+  add_adapters_to(page);
+  page.add("chasqui_sleeping", "1 while the model is out of memory for want of work.", sleeping);
+  page.add("chasqui_wakes_total", "Times that the model was loaded again.", wakes);
+  page.add("chasqui_wake_seconds", "Time to load the model again.", wake_seconds);
   page.add("chasqui_steps_total", "Batches computed, by kind.", decode_steps, "kind=\"decode\"");
   page.add("chasqui_steps_total", "Batches computed, by kind.", prefill_steps, "kind=\"prefill\"");
   page.add("chasqui_decode_failures_total", "Batches that the model could not compute.", decode_failures);

@@ -3,9 +3,15 @@
 // /metrics. Owned by the Engine.
 #pragma once
 
+#include <atomic>
+#include <deque>
+#include <string>
+#include <vector>
+
 #include "base/metrics.h"
 #include "cache/disk_order.h"
 #include "core/event.h"
+#include "sched/adapter_turns.h"
 #include "sched/reuse.h"
 
 namespace chasqui {
@@ -65,6 +71,19 @@ struct EngineMetrics {
   Histogram disk_read_seconds{Histogram::latency_seconds()};
   Histogram disk_write_seconds{Histogram::latency_seconds()};
 
+  Gauge sleeping;  // 1: the model does
+  Counter wakes;
+  Histogram wake_seconds{Histogram::latency_seconds()};
+
+  // Only with adapters: nothing is shown without.
+  struct AdapterSteps {
+    std::string name;
+    Counter steps;
+  };
+  std::deque<AdapterSteps> adapter_steps;  // of the model alone, of each adapter by itself, of several at once
+  Counter adapter_switches;
+  std::atomic<double> adapter_switch_seconds{0};
+
   Counter prompt_tokens;
   Counter generation_tokens;
 
@@ -82,6 +101,10 @@ struct EngineMetrics {
   void count_finished(const Event& event);
   void count_token(const Event& event);
   void follow_reuse(const Reuse& reuse);
+  // Before anything is counted.
+  void name_adapters(const std::vector<std::string>& names);
+  void count_adapters(const AdapterSet* set);
+  void follow_adapters(const AdapterTurns& turns);
   void count_disk(const DiskOutcome& outcome);
   // `counter` becomes `total`, a count that somebody else keeps. One writer.
   static void follow(Counter& counter, std::uint64_t total) { counter.add(total - counter.value()); }
@@ -89,6 +112,7 @@ struct EngineMetrics {
 
  private:
   void add_reuse_to(MetricsPage& page) const;
+  void add_adapters_to(MetricsPage& page) const;
   void add_disk_to(MetricsPage& page) const;
 };
 

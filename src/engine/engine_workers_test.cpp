@@ -279,5 +279,59 @@ TEST(EngineWorkersMetrics, OfOneWorkerHaveNoneAndNoDispatcher) {
   EXPECT_NE(page.render().find("chasqui_slow_clients_total 0\n"), std::string::npos);
 }
 
+TEST(EngineWorkers, ShowTheirSlotsAsOneRow) {
+  StepGate gates[2];
+  ClientConfig config = workers(2, 2);
+  config.gates = {&gates[0], &gates[1]};
+  FakeClient client(config);
+  std::vector<RequestPtr> requests;
+  for (int i = 0; i < 2; ++i) requests.push_back(client.submit("q" + std::to_string(i), 10, endless));
+  for (StepGate& gate : gates) {
+    gate.allow(1);
+    gate.wait_inside(2);  // the first step is shown
+  }
+  std::set<RequestId> shown;
+  for (std::int32_t slot = 0; slot < client.engine.shape().slots; ++slot) {
+    const RequestId request = client.engine.slot(SlotId{slot}).request;
+    EXPECT_EQ(request.value != 0, slot % 2 == 0) << "the first slot of each worker: " << slot;
+    if (request.value != 0) shown.insert(request);
+  }
+  EXPECT_EQ(shown, (std::set{requests[0]->id, requests[1]->id}));
+  for (StepGate& gate : gates) gate.open();
+  client.read_to_end();
+}
+
+TEST(EngineWorkers, ForgetATenantTogether) {
+  ClientConfig config = workers(2);
+  config.engine.reuse.cache.bytes = 1 << 20;
+  FakeClient client(config);
+  for (std::uint64_t pin = 1; pin <= 4; ++pin) {
+    client.submit(chat("story " + std::to_string(pin)), 8, [&](RequestDraft& draft) {
+      draft.pin = pin;
+      draft.tenant.id = 1;
+    });
+  }
+  client.read_to_end();
+  ASSERT_GT(ended(client, 0), 0u);
+  ASSERT_GT(ended(client, 1), 0u);
+  EXPECT_EQ(client.engine.forget({.id = 1}), 4u);
+  EXPECT_EQ(client.engine.forget({.id = 1}), 0u);
+}
+
+TEST(EngineWorkers, SleepEachForItselfAndAreAsleepWhenAllAre) {
+  ClientConfig config = workers(2);
+  config.engine.sleep_after = milliseconds(5);
+  FakeClient client(config);
+  for (int round = 0; round < 3; ++round) {
+    while (!client.engine.sleeping()) std::this_thread::yield();
+    EXPECT_FALSE(client.engine.stuck_worker(client.clock().now() + std::chrono::hours(1)).has_value());
+    std::vector<RequestPtr> requests;
+    for (int i = 0; i < 8; ++i) requests.push_back(client.submit(chat("story " + std::to_string(i)), 5));
+    client.read_to_end();
+    for (const RequestPtr& request : requests) expect_as_alone(client, request);
+  }
+  EXPECT_GT(client.engine.metrics(0).wakes.value() + client.engine.metrics(1).wakes.value(), 2u);
+}
+
 }  // namespace
 }  // namespace chasqui

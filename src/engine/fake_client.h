@@ -16,6 +16,7 @@
 #include "core/fake_requests.h"
 #include "engine/engine.h"
 #include "model/sim_model.h"
+#include "model/sleepy_model.h"
 
 namespace chasqui {
 
@@ -147,6 +148,14 @@ class FakeClient {
   }
 
   std::unique_ptr<Model> make_model(std::size_t worker) {
+    if (config_.engine.sleep_after == Duration::zero()) return make_sim(worker);
+    return std::move(*SleepyModel::start([this, worker]() -> Result<std::unique_ptr<Model>> {
+      if (broken) return Error{ErrorCode::invalid_request, "the file has gone", ""};
+      return make_sim(worker);
+    }));
+  }
+
+  std::unique_ptr<Model> make_sim(std::size_t worker) {
     SimOptions options;
     StepGate* const its_gate = config_.gates.empty() ? config_.gate : config_.gates[worker];
     options.spend = [gate = its_gate, clock = config_.clock](Duration) {
@@ -184,6 +193,7 @@ class FakeClient {
   std::size_t events_ = 0;
 
  public:
+  std::atomic<bool> broken{false};  // a model that sleeps cannot be made again
   Wakeup wakeup;
   Engine engine;  // last: its worker uses everything above
 };
@@ -205,6 +215,7 @@ inline AloneAnswer answer_alone(const Request& request) {
 
   AloneAnswer answer;
   Batch batch;
+  batch.adapters = request.adapters.get();
   for (const Token token : request.prompt) {
     batch.rows.push_back({token, static_cast<TokenCount>(batch.rows.size()), SlotId{0}, false});
   }

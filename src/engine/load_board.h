@@ -18,6 +18,7 @@ class LoadBoard {
     waiting_tokens_.store(load.waiting_tokens, std::memory_order_relaxed);
     unread_tokens_.store(load.unread_tokens, std::memory_order_relaxed);
     row_time_.store(load.row_time.count(), std::memory_order_relaxed);
+    slot_time_known_.store(load.slot_time_known, std::memory_order_relaxed);
     slot_time_.store(load.slot_time.count(), std::memory_order_relaxed);
     for (std::size_t c = 0; c < kServiceClasses; ++c) {
       waiting_[c].store(load.waiting[c], std::memory_order_relaxed);
@@ -33,6 +34,7 @@ class LoadBoard {
     load.waiting_tokens = waiting_tokens_.load(std::memory_order_relaxed);
     load.unread_tokens = unread_tokens_.load(std::memory_order_relaxed);
     load.row_time = Duration(row_time_.load(std::memory_order_relaxed));
+    load.slot_time_known = slot_time_known_.load(std::memory_order_relaxed);
     load.slot_time = Duration(slot_time_.load(std::memory_order_relaxed));
     for (std::size_t c = 0; c < kServiceClasses; ++c) {
       load.waiting[c] = waiting_[c].load(std::memory_order_relaxed);
@@ -47,6 +49,7 @@ class LoadBoard {
   std::atomic<TimePoint::rep> running_since_{0};
   std::atomic<std::int64_t> waiting_tokens_{0};
   std::atomic<std::int64_t> unread_tokens_{0};
+  std::atomic<bool> slot_time_known_{false};
   std::atomic<Duration::rep> slot_time_{0};
   std::atomic<Duration::rep> row_time_{0};
   std::array<std::atomic<std::int32_t>, kServiceClasses> waiting_{};

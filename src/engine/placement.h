@@ -95,7 +95,9 @@ class Placement {
   double seconds_until_read(std::size_t worker, const Request& request, const WorkerState& state, const Costs& costs);
   std::size_t best(const Request& request, std::span<const WorkerState> workers);
   void assign(const Request& request, std::size_t worker);
-  PrefixKey key_of(const Request& request) const { return {config_.shared_by_tenants ? 0 : request.tenant.id, 0}; }
+  PrefixKey key_of(const Request& request) const {
+    return {config_.shared_by_tenants ? 0 : request.tenant.id, id_of(request.adapters.get())};
+  }
 
   const PlacementConfig config_;
   SentPrompts sent_;

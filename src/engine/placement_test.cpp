@@ -30,6 +30,7 @@ struct Office {
     std::uint64_t pin = 0;
     std::uint32_t tenant = 0;
     bool use_cache = true;
+    AdapterSetPtr adapters{};
   };
 
   RequestPtr request(const Ask& ask) {
@@ -42,6 +43,7 @@ struct Office {
     draft.pin = ask.pin;
     draft.tenant.id = ask.tenant;
     draft.use_cache = ask.use_cache;
+    draft.adapters = ask.adapters;
     return test_request(last, std::move(draft), limits);
   }
 
@@ -269,6 +271,19 @@ TEST(Placement, KeepsItsBooksWhateverComes) {
       ASSERT_TRUE(office.placement.consistent());
     }
   }
+}
+
+TEST(Placement, WhatOtherAdaptersHaveComputedIsNoReasonToGoAnywhere) {
+  constexpr float kScales[] = {1};
+  constexpr std::uint64_t kContents[] = {5};
+  const AdapterSetPtr adapters = make_adapter_set(kScales, kContents);
+  Office office;
+  const Office::Ask plain{.prompt = 1000, .salt = 1};
+  const Office::Ask adapted{.prompt = 1000, .salt = 1, .adapters = adapters};
+  office.serve(plain);
+  EXPECT_EQ(office.choose(plain).reason, Reason::prefix);
+  EXPECT_EQ(office.choose(adapted).reason, Reason::load);
+  EXPECT_EQ(office.choose(adapted).reason, Reason::prefix);
 }
 
 }  // namespace

@@ -1,6 +1,14 @@
 #include "engine/runner.h"
 
+#include <algorithm>
+
 namespace chasqui {
+namespace {
+
+// For one token; an ordinary grammar takes a hundredth of it. A request that needs longer ends, as at its max_tokens.
+constexpr Duration kConstraintMax = milliseconds(250);
+
+}  // namespace
 
 void Runner::run(const Batch& batch, BatchResult& result) {
   result.clear();
@@ -36,17 +44,34 @@ void Runner::prepare(const Batch& batch, BatchResult& result) {
     }
     result.restoring = clock_.now() - started;
   }
-  for (const SlotMove& move : batch.moves) model_.move(move.from, move.to);
+  for (const SlotMove& move : batch.moves) {
+    move.exchange ? model_.exchange(move.from, move.to) : model_.move(move.from, move.to);
+  }
 }
 
 void Runner::sample(const BatchPart& part, Sample& out) {
   Voice& speaker = voice(*part.request);
   out.request = part.request->id;
-  out.token = speaker.sampler.sample(model_.logits(part.first_row + part.rows - 1), scratch_);
+  // The ways through an ambiguous grammar may double with every token. Everybody else waits for it.
+  const bool timed = part.request->parts != nullptr;
+  const TimePoint started = timed ? clock_.now() : TimePoint();
+  out.token = speaker.sampler.sample(model_.logits(part.first_row + part.rows - 1), scratch_, &out.chances);
   speaker.sampler.accept(out.token);
-  out.end_of_generation = tokenizer_.is_end_of_generation(out.token);
-  if (out.end_of_generation && !part.request->special_pieces) return;
-  if (const std::string* stop = speaker.text.push(out.token, out.text)) {
+  if (timed) out.time_is_up = clock_.now() - started > kConstraintMax;
+  const auto& stops = part.request->stop_tokens;
+  out.end_of_generation =
+      tokenizer_.is_end_of_generation(out.token) || std::find(stops.begin(), stops.end(), out.token) != stops.end();
+  if (part.request->predict_limit != Duration::max()) {
+    const TimePoint now = clock_.now();
+    if (speaker.first_token == kNever) speaker.first_token = now;
+    out.time_is_up = out.time_is_up || now - speaker.first_token >= part.request->predict_limit;
+  }
+  const auto& shows = part.request->shown_tokens;
+  const bool shown = std::find(shows.begin(), shows.end(), out.token) != shows.end();
+  if (out.end_of_generation && !part.request->special_pieces && !shown) return;
+  const std::string* const stop = shown ? speaker.text.push_bytes(tokenizer_.special_piece(out.token), out.text)
+                                        : speaker.text.push(out.token, out.text);
+  if (stop != nullptr) {
     out.stopped = true;
     out.stop_string = *stop;
   }
@@ -64,8 +89,9 @@ std::string Runner::close(RequestId id) {
 Runner::Voice& Runner::voice(const Request& request) {
   const auto found = voices_.find(request.id);
   if (found != voices_.end()) return found->second;
-  Voice fresh{Sampler(request.sampling, tokenizer_.vocabulary(), tokenizer_.end_of_generation_tokens()),
-              TextAssembler(tokenizer_, request.stop, request.special_pieces)};
+  Voice fresh{
+      Sampler(request.sampling, tokenizer_.vocabulary(), tokenizer_.end_of_generation_tokens(), request.parts.get()),
+      TextAssembler(tokenizer_, request.stop, request.special_pieces)};
   fresh.sampler.accept(request.prompt);
   return voices_.emplace(request.id, std::move(fresh)).first->second;
 }

@@ -34,6 +34,7 @@ class Runner {
   struct Voice {
     Sampler sampler;
     TextAssembler text;
+    TimePoint first_token = kNever;  // kept where the request has a limit for it
   };
 
   void prepare(const Batch& batch, BatchResult& result);

@@ -30,13 +30,16 @@ bool is_urgent(const Command& command) {
 
 }  // namespace
 
-Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoard& load, EngineMetrics& metrics)
+Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoard& load, SlotBoard& slots,
+               EngineMetrics& metrics)
     : clock_(clock),
       outbox_(outbox),
       load_(load),
+      slots_(slots),
       metrics_(metrics),
       inbox_(parts.inbox_max),
       last_progress_(kNever.time_since_epoch().count()),
+      sleep_after_(parts.sleep_after),
       number_(parts.number),
       model_(std::move(parts.model)),
       tokenizer_(std::move(parts.tokenizer)),
@@ -146,8 +149,10 @@ void Worker::take_in(Wait wait) {
     order_disk();
     CHECK(scheduler_.consistent(), "conservation");
     last_progress_.store(kNever.time_since_epoch().count(), std::memory_order_relaxed);
+    wait_for_commands();
+  } else {
+    inbox_.drain(commands_);
   }
-  inbox_.drain(commands_, wait);
   const TimePoint now = clock_.now();
   if (outbox_.over_capacity()) {
     log_error("nobody takes results: everything is cancelled", {{"worker", number_}, {"events", outbox_.size()}});
@@ -160,6 +165,9 @@ void Worker::take_in(Wait wait) {
     } else if (auto* cancel = std::get_if<CancelCommand>(&command)) {
       scheduler_.cancel(cancel->id, now);
       metrics_.cancel_steps.observe(static_cast<double>(steps_.load(std::memory_order_relaxed) - cancel->step));
+    } else if (auto* forget = std::get_if<ForgetCommand>(&command)) {
+      forget->count->store(static_cast<std::int64_t>(scheduler_.forget_tenant(forget->tenant)));
+      forget->count->notify_all();
     } else if (auto* outcome = std::get_if<DiskOutcome>(&command)) {
       take_outcome(std::move(*outcome));
     } else {
@@ -167,6 +175,38 @@ void Worker::take_in(Wait wait) {
       stopped_ = true;
     }
   }
+  if (asleep() && !scheduler_.idle()) wake_up();
+}
+
+void Worker::wait_for_commands() {
+  if (sleep_after_ > Duration::zero() && !asleep() && scheduler_.idle()) {
+    if (inbox_.drain_within(commands_, sleep_after_)) return;
+    if (model_->fall_asleep()) {
+      asleep_.store(true, std::memory_order_relaxed);
+      metrics_.sleeping.set(1);
+      log_info("nothing to do: the model sleeps", {{"worker", number_}, {"after_s", to_seconds(sleep_after_)}});
+    }
+  }
+  inbox_.drain(commands_, Wait::yes);
+}
+
+// May take long; whoever comes meanwhile waits in the inbox.
+void Worker::wake_up() {
+  last_progress_.store(kNever.time_since_epoch().count(), std::memory_order_relaxed);  // this is no hanging
+  const TimePoint started = clock_.now();
+  const auto awake = model_->wake();
+  const TimePoint now = clock_.now();
+  last_progress_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+  if (!awake) {
+    log_error("the model cannot be loaded again; its requests fail",
+              {{"worker", number_}, {"reason", awake.error().message}});
+    return scheduler_.fail_all({ErrorCode::model_failure, "the model cannot be loaded", ""}, now);
+  }
+  asleep_.store(false, std::memory_order_relaxed);
+  metrics_.sleeping.set(0);
+  metrics_.wakes.add();
+  metrics_.wake_seconds.observe(to_seconds(now - started));
+  log_info("the model is awake again", {{"worker", number_}, {"took_ms", to_milliseconds(now - started)}});
 }
 
 void Worker::take_outcome(DiskOutcome outcome) {
@@ -209,8 +249,22 @@ void Worker::compute() {
   cut_.ended(batch_, result_);
 }
 
+// Who has which slot after this step.
+void Worker::show_slots() {
+  SlotId next{0};
+  for (const auto& sequence : scheduler_.running_sequences()) {
+    for (; next < sequence->slot(); ++next.value) slots_.write(next, {});
+    const Request& request = sequence->request();
+    slots_.write(next, {request.id, static_cast<TokenCount>(request.prompt.size()), sequence->computed(),
+                        sequence->cached(), sequence->generated(), request.max_tokens - sequence->generated()});
+    ++next.value;
+  }
+  for (; next.value < slots_.slots(); ++next.value) slots_.write(next, {});
+}
+
 void Worker::deliver() {
   scheduler_.take_events(events_);
+  show_slots();
   metrics_.follow(metrics_.preemptions, scheduler_.preemptions());
   metrics_.follow(metrics_.slot_moves, scheduler_.moves());
   const ComputeStats compute = model_->compute_stats();
@@ -224,6 +278,7 @@ void Worker::deliver() {
   metrics_.kv_cells_used.set(scheduler_.ledger().cells_used());
   metrics_.kv_slots_used.set(scheduler_.ledger().slots_used());
   metrics_.follow_reuse(scheduler_.reuse());
+  metrics_.follow_adapters(scheduler_.adapter_turns());
   for (Event& event : events_) {
     if (event.kind == Event::Kind::text) metrics_.count_token(event);
     if (event.kind != Event::Kind::finished) continue;
@@ -284,7 +339,10 @@ void Worker::count_step() {
                                                       {"threads", model_->compute_stats().threads}});
     }
   }
-  if (result_.status == DecodeStatus::ok) metrics_.prompt_tokens.add(prompt_rows(batch_));
+  if (result_.status == DecodeStatus::ok) {
+    metrics_.prompt_tokens.add(prompt_rows(batch_));
+    metrics_.count_adapters(batch_.adapters);
+  }
   metrics_.generation_tokens.add(result_.samples.size());
 }
 

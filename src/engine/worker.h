@@ -16,6 +16,7 @@
 #include "engine/engine_metrics.h"
 #include "engine/load_board.h"
 #include "engine/runner.h"
+#include "engine/slot_board.h"
 #include "engine/snapshot_disk.h"
 #include "engine/step_cut.h"
 #include "engine/step_ring.h"
@@ -30,9 +31,14 @@ struct CancelCommand {
   RequestId id;
   std::uint64_t step = 0;  // steps that its worker had done when it was posted there
 };
+// Forget what was computed for a tenant; `count` says how much that was when it is not negative any more.
+struct ForgetCommand {
+  Tenant tenant;
+  std::shared_ptr<std::atomic<std::int64_t>> count;
+};
 // Cancel what is inside and end the thread.
 struct StopCommand {};
-using Command = std::variant<SubmitCommand, CancelCommand, StopCommand, DiskOutcome>;
+using Command = std::variant<SubmitCommand, CancelCommand, ForgetCommand, StopCommand, DiskOutcome>;
 
 class Worker {
  public:
@@ -43,14 +49,16 @@ class Worker {
     std::size_t inbox_max = 0;
     std::shared_ptr<SnapshotFolder> disk;  // with scheduler.reuse.disk
     std::vector<FoundSnapshot> found;      // what is in it, all workers' files
+    Duration sleep_after{};                // without work the model sleeps; zero: never
     std::size_t number = 0;                // for the log
   };
 
   // What would fit neither into the cache nor into a slot of such a worker is of no use.
   static SnapshotLimits disk_limits(const SchedulerConfig& config);
 
-  // `clock`, `outbox`, `load` and `metrics` outlive the worker. Starts the thread.
-  Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoard& load, EngineMetrics& metrics);
+  // `clock`, `outbox`, `load`, `slots` and `metrics` outlive the worker. Starts the thread.
+  Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoard& load, SlotBoard& slots,
+         EngineMetrics& metrics);
   // stop(), and waits for the thread: at most one step, and with a disk a few seconds for what is to be kept there.
   ~Worker();
   Worker(const Worker&) = delete;
@@ -61,13 +69,15 @@ class Worker {
   // The same for a cancel; when the running step reads nothing but this request's prompt, the step ends at once.
   bool cancel(RequestId id);
 
-  // Submits and cancels, which this empties, however many there are; it says of cancels at which step they come.
+  // Takes all of them, however many there are; says of cancels at which step they come.
   void post_all(std::vector<Command>& commands);
   // Cancels what is inside and ends the thread, without waiting for it. Whoever calls it posts nothing afterwards.
   void stop();
 
   // Any thread: it sleeps, or has finished a step not longer ago than this.
   bool alive(TimePoint now, Duration stuck_after) const;
+  // Any thread: its model sleeps.
+  bool asleep() const { return asleep_.load(std::memory_order_relaxed); }
   // Any thread: how busy it was after its last step.
   Load load() const { return load_.read(); }
   // Any thread: what its newest steps were.
@@ -79,10 +89,13 @@ class Worker {
   void hurry(RequestId cancelled);
   void make_way();
   void take_in(Wait wait);
+  void wait_for_commands();
+  void wake_up();
   void take_outcome(DiskOutcome outcome);
   void order_disk();
   void keep_on_disk();
   void compute();
+  void show_slots();
   void deliver();
   void count_step();
   void record_step(const Load& load);
@@ -90,15 +103,18 @@ class Worker {
   const Clock& clock_;
   Mailbox<Event>& outbox_;
   LoadBoard& load_;
+  SlotBoard& slots_;
   EngineMetrics& metrics_;
   Mailbox<Command> inbox_;
   // When it last finished a step or took commands in; kNever while it sleeps with nothing to do.
   std::atomic<TimePoint::rep> last_progress_;
+  std::atomic<bool> asleep_{false};
   std::atomic<std::uint64_t> steps_{0};    // done so far
   std::atomic<std::uint64_t> reading_{0};  // the request whose prompt is all that the running step computes; 0: none
   std::atomic<bool> makes_way_{false};     // the running step is to be cut for somebody more urgent
 
   // Worker thread only, but for Model::request_abort().
+  const Duration sleep_after_;
   const std::size_t number_;
   const std::unique_ptr<Model> model_;
   const std::shared_ptr<const Tokenizer> tokenizer_;

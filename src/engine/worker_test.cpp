@@ -16,6 +16,7 @@ TEST(Worker, EveryRequestInsideGetsItsEndWhenTheWorkerStops) {
   int signals = 0;
   Mailbox<Event> outbox(1024, [&signals] { ++signals; });
   LoadBoard load;
+  SlotBoard slots(2);
   for (std::uint64_t round = 0; round < 20; ++round) {
     Worker::Parts parts;
     const ModelConfig config{.slots = 2, .cells = 256, .rows_max = 16};
@@ -27,7 +28,7 @@ TEST(Worker, EveryRequestInsideGetsItsEndWhenTheWorkerStops) {
     parts.tokenizer = tokenizer;
     parts.inbox_max = 16;
     {
-      Worker worker(std::move(parts), clock, outbox, load, metrics);
+      Worker worker(std::move(parts), clock, outbox, load, slots, metrics);
       for (std::uint64_t id = 1; id <= 6; ++id) {
         RequestDraft draft;
         draft.prompt = test_prompt(20, id, 200);

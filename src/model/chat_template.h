@@ -2,11 +2,14 @@
 // program, so it belongs in the offload pool, never on the loop.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "model/answer_parser.h"
 
 namespace chasqui {
 
@@ -31,17 +34,59 @@ struct Tool {
   std::string parameters;  // JSON schema text
 };
 
+enum class ToolChoice {
+  automatic,  // the model decides
+  none,       // it is shown the tools and may not call them
+  required,   // it calls at least one
+};
+
 struct Chat {
   std::vector<ChatMessage> messages;  // not empty
   std::vector<Tool> tools;
+  ToolChoice tool_choice = ToolChoice::automatic;
+  std::string only_tool;            // the one that has to be called; empty: as tool_choice says
+  bool parallel_tool_calls = true;  // more than one call in an answer
+  bool split_reasoning = false;     // false: reasoning stays in the content, as the model writes it
+  std::optional<bool> enable_thinking;
+  std::map<std::string, std::string> template_args;  // JSON text by name, for the template's own switches
+  std::string json_schema;                           // JSON text; the answer has to obey it. Empty: none
   bool add_generation_prompt = true;
   // When the last message is an assistant's, it is left open and the model goes on with it.
   bool continue_final_message = false;
 };
 
+// When a lazy grammar begins to hold: where the text first has `text`, or where the pattern first matches.
+struct GrammarTrigger {
+  bool pattern = false;
+  std::string text;
+};
+
+// A prompt, and what is known of the answer to it.
+struct PreparedChat {
+  std::string prompt;
+  std::string answer_begin;   // the end of the prompt: what the template has written of the answer already
+  std::string grammar;        // GBNF that the answer has to obey, from answer_begin on; empty: none
+  bool grammar_lazy = false;  // … only from a trigger on
+  std::vector<GrammarTrigger> triggers;
+  std::vector<std::string> markers;  // texts of control tokens that the format needs to see
+  std::vector<std::string> stops;    // where an answer ends, beside the end-of-generation token
+  std::string thinking_begin;        // of the reasoning; empty when the model does not think
+  std::vector<std::string> thinking_ends;
+  AnswerFormatPtr format;  // null: the answer is content as it stands
+};
+
 class ChatTemplate {
  public:
   virtual ~ChatTemplate() = default;
+
+  // Errors as render(). The default is render() and nothing else.
+  virtual Result<PreparedChat> prepare(const Chat& chat) const {
+    auto prompt = render(chat);
+    if (!prompt) return prompt.error();
+    PreparedChat prepared;
+    prepared.prompt = std::move(*prompt);
+    return prepared;
+  }
 
   // Template errors (a role that the template refuses, say) come back as invalid_request on `messages`.
   virtual Result<std::string> render(const Chat& chat) const = 0;

@@ -1,5 +1,6 @@
 // Chat templates as model files carry them (Jinja), rendered by llama-common. A model without one gets ChatML, with a
-// line in the log, as llama-server does. Const and thread-safe; see ChatTemplate for where to call it.
+// line in the log, as llama-server does. How a template writes calls and reasoning is found out once, which takes
+// llama-common some milliseconds. Const and thread-safe; see ChatTemplate for where to call it.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,12 @@ class LlamaChatTemplate final : public ChatTemplate {
   ~LlamaChatTemplate() override;
 
   Result<std::string> render(const Chat& chat) const override;
+  Result<PreparedChat> prepare(const Chat& chat) const override;
   std::string_view source() const override { return source_; }
+
+  // For tests: what is known of the template beforehand is not used.
+  Result<PreparedChat> prepare_slowly(const Chat& chat) const;
+  bool is_analysed() const;
 
   // False when ChatML stands in for a template that neither the model nor the caller has.
   bool is_explicit() const { return explicit_; }

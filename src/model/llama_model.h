@@ -37,6 +37,7 @@ class LlamaModel final : public Model {
   std::span<float> logits(std::int32_t row) override;
   void trim(SlotId slot, TokenCount keep) override;
   void move(SlotId from, SlotId to) override;
+  void exchange(SlotId a, SlotId b) override;
   KvSnapshotPtr snapshot(SlotId slot, TokenCount tokens) override;
   bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override;
   void request_abort() override { abort_.store(true, std::memory_order_relaxed); }
@@ -59,6 +60,7 @@ class LlamaModel final : public Model {
   Batch warm_up_batch(std::int32_t rows) const;
   Duration measure_threads(const Batch& batch, Duration first, TimePoint end, std::string& text);
   llama_batch fill_arrays(const Batch& batch);
+  void apply(const AdapterSet* adapters);
   ThreadPlan plan(const Batch& batch);
   void use_threads(std::int32_t threads);
   DecodeStatus decode_as(ThreadPlan plan, const Batch& batch);
@@ -97,6 +99,8 @@ class LlamaModel final : public Model {
   std::vector<std::int32_t*> slot_pointers_;
   std::vector<std::int8_t> outputs_;
   std::vector<std::uint8_t> moving_;  // the state of a slot on its way to another
+  std::vector<std::uint8_t> exchanging_;
+  std::vector<AdapterUse> applied_;  // the adapters that the context has now
 };
 
 }  // namespace chasqui

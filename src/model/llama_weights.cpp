@@ -76,6 +76,7 @@ llama_model_params model_params(Loading& loading) {
   } else {
     params.load_mode = options.mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE;
   }
+  params.vocab_only = options.vocabulary_only;
   params.progress_callback = Loading::on_progress;
   params.progress_callback_user_data = &loading;
   return params;
@@ -130,6 +131,8 @@ void describe_vocabulary(const llama_vocab* vocab, ModelInfo& info) {
   info.vocabulary = llama_vocab_n_tokens(vocab);
   info.bos = llama_vocab_bos(vocab);
   info.eos = llama_vocab_eos(vocab);
+  info.infill = {llama_vocab_fim_pre(vocab), llama_vocab_fim_suf(vocab), llama_vocab_fim_mid(vocab),
+                 llama_vocab_fim_rep(vocab), llama_vocab_fim_sep(vocab)};
   if (info.bos >= 0) info.bos_text = llama_vocab_get_text(vocab, info.bos);
   if (info.eos >= 0) info.eos_text = llama_vocab_get_text(vocab, info.eos);
   info.adds_bos = llama_vocab_get_add_bos(vocab);
@@ -193,7 +196,7 @@ Result<WeightsPtr> LlamaWeights::from_file(const std::string& path, const Weight
   Loading loading{options};
   llama_model* model = llama_model_load_from_file(path.c_str(), model_params(loading));
   if (model == nullptr) return loading.failed(path);
-  return adopt(model, path, std::filesystem::path(path).stem().string());
+  return adopt(model, path, std::filesystem::path(path).stem().string(), options);
 }
 
 Result<WeightsPtr> LlamaWeights::from_memory(std::span<const std::byte> gguf, std::string name,
@@ -209,18 +212,27 @@ Result<WeightsPtr> LlamaWeights::from_memory(std::span<const std::byte> gguf, st
   Loading loading{options};
   llama_model* model = llama_model_load_from_file_ptr(file.get(), model_params(loading));
   if (model == nullptr) return loading.failed(name);
-  return adopt(model, {}, std::move(name));
+  return adopt(model, {}, std::move(name), options);
 }
 
-Result<WeightsPtr> LlamaWeights::adopt(llama_model* model, std::string path, std::string name) {
+Result<WeightsPtr> LlamaWeights::adopt(llama_model* model, std::string path, std::string name,
+                                       const WeightsOptions& options) {
+  if (options.vocabulary_only) {
+    ModelInfo info;
+    info.path = std::move(path);
+    info.name = std::move(name);
+    describe_vocabulary(llama_model_get_vocab(model), info);
+    return WeightsPtr(new LlamaWeights(model, std::move(info)));
+  }
   ModelInfo info = describe(model, std::move(path), name);
-  WeightsPtr weights(new LlamaWeights(model, std::move(info)));
+  std::shared_ptr<LlamaWeights> weights(new LlamaWeights(model, std::move(info)));
   if (weights->info().encoder || !llama_model_has_decoder(model)) {
     return bad_model(name, "models with an encoder do not generate text here.");
   }
   if (llama_model_is_diffusion(model)) return bad_model(name, "diffusion models do not generate token by token.");
   if (weights->info().vocabulary == 0) return bad_model(name, "it has no vocabulary.");
-  return weights;
+  if (auto loaded = weights->load_adapters(options.adapters); !loaded) return loaded.error();
+  return WeightsPtr(std::move(weights));
 }
 
 LlamaWeights::~LlamaWeights() { llama_model_free(model_); }

@@ -7,19 +7,30 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "model/model_info.h"
 
+struct llama_adapter_lora;
 struct llama_model;
 struct llama_vocab;
 
 namespace chasqui {
 
+// A LoRA adapter to load with the model.
+struct AdapterFile {
+  std::string path;
+  std::string name;
+  float scale = 1;
+};
+
 struct WeightsOptions {
-  std::int32_t gpu_layers = -1;  // layers to put on a GPU, if there is one; -1: all
-  bool mmap = true;              // map the file instead of reading it; shared between processes
-  bool mlock = false;            // and keep it from being paged out
+  std::int32_t gpu_layers = -1;       // layers to put on a GPU, if there is one; -1: all
+  bool mmap = true;                   // map the file instead of reading it; shared between processes
+  bool mlock = false;                 // and keep it from being paged out
+  bool vocabulary_only = false;       // no tensors: good for tokenizers and templates
+  std::vector<AdapterFile> adapters;  // their names are unique
   // Called with 0 … 1 on the loading thread; false stops loading.
   std::function<bool(double)> progress;
 };
@@ -44,13 +55,18 @@ class LlamaWeights {
   // For the other files that wrap libllama. Its functions take a mutable model and do not change it.
   llama_model* model() const { return model_; }
   const llama_vocab* vocab() const;
+  // As in info(). They are freed with the model.
+  const std::vector<llama_adapter_lora*>& adapters() const { return adapters_; }
 
  private:
   LlamaWeights(llama_model* model, ModelInfo info) : model_(model), info_(std::move(info)) {}
-  static Result<std::shared_ptr<const LlamaWeights>> adopt(llama_model* model, std::string path, std::string name);
+  static Result<std::shared_ptr<const LlamaWeights>> adopt(llama_model* model, std::string path, std::string name,
+                                                           const WeightsOptions& options);
+  Result<void> load_adapters(const std::vector<AdapterFile>& files);
 
   llama_model* const model_;
-  const ModelInfo info_;
+  ModelInfo info_;  // constant after loading
+  std::vector<llama_adapter_lora*> adapters_;
 };
 using WeightsPtr = std::shared_ptr<const LlamaWeights>;
 

@@ -2,23 +2,38 @@
 
 #include "model/llama_chat_template.h"
 #include "model/llama_model.h"
+#include "model/llama_source.h"
 #include "model/llama_tokenizer.h"
 #include "model/weights_identity.h"
 
 namespace chasqui {
 namespace {
 
-Result<LoadedModel> load_parts(Result<WeightsPtr> weights, const LoadOptions& options) {
+using Load = std::function<Result<WeightsPtr>(const WeightsOptions&)>;
+
+Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
+  Result<WeightsPtr> weights = load(options.weights);
   if (!weights) return weights.error();
-  auto chat_template = LlamaChatTemplate::make(*weights, options.chat_template);
+  // What tokenizes has to go on while the weights are freed.
+  WeightsOptions words_only = options.weights;
+  words_only.vocabulary_only = true;
+  words_only.adapters.clear();
+  Result<WeightsPtr> vocabulary = options.sleeps ? load(words_only) : weights;
+  if (!vocabulary) return vocabulary.error();
+  auto chat_template = LlamaChatTemplate::make(*vocabulary, options.chat_template);
   if (!chat_template) return chat_template.error();
   LoadedModel loaded;
   loaded.info = (*weights)->info();
   loaded.info.chat_template = (*chat_template)->source();
-  loaded.tokenizer = std::make_shared<LlamaTokenizer>(*weights);
+  loaded.tokenizer = std::make_shared<LlamaTokenizer>(*vocabulary);
   loaded.chat_template = std::move(*chat_template);
-  loaded.make = [weights = *weights](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
-    auto model = LlamaModel::make(weights, config);
+  loaded.sampling = std::make_shared<SamplingKit>(loaded.tokenizer, (*vocabulary)->vocab());
+  const auto again = [load, how = options.weights] { return load(how); };
+  const auto source = std::make_shared<LlamaSource>(again, *weights);
+  loaded.make = [source](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
+    auto shared = source->weights();
+    if (!shared) return shared.error();
+    auto model = LlamaModel::make(std::move(*shared), config);
     if (!model) return model.error();
     return std::unique_ptr<Model>(std::move(*model));
   };
@@ -28,7 +43,7 @@ Result<LoadedModel> load_parts(Result<WeightsPtr> weights, const LoadOptions& op
 }  // namespace
 
 Result<LoadedModel> load_llama(const std::string& path, const LoadOptions& options) {
-  auto loaded = load_parts(LlamaWeights::from_file(path, options.weights), options);
+  auto loaded = load_parts([path](const WeightsOptions& how) { return LlamaWeights::from_file(path, how); }, options);
   if (!loaded) return loaded;
   loaded->identify = [path](const ModelConfig& config, const ModelShape& shape) -> Result<ModelIdentity> {
     const auto weights = identify_weights(path);
@@ -39,7 +54,8 @@ Result<LoadedModel> load_llama(const std::string& path, const LoadOptions& optio
 }
 
 Result<LoadedModel> load_llama(std::span<const std::byte> gguf, const std::string& name, const LoadOptions& options) {
-  auto loaded = load_parts(LlamaWeights::from_memory(gguf, name, options.weights), options);
+  const auto load = [gguf, name](const WeightsOptions& how) { return LlamaWeights::from_memory(gguf, name, how); };
+  auto loaded = load_parts(load, options);
   if (!loaded) return loaded;
   loaded->identify = [gguf](const ModelConfig& config, const ModelShape& shape) -> Result<ModelIdentity> {
     return ModelIdentity{identify_weights(gguf), identify_context(config, shape)};
@@ -47,7 +63,7 @@ Result<LoadedModel> load_llama(std::span<const std::byte> gguf, const std::strin
   return loaded;
 }
 
-LoadedModel load_sim(const SimOptions& options) {
+LoadedModel load_sim(const SimOptions& options, const std::vector<AdapterFile>& adapters) {
   auto tokenizer = std::make_shared<SimTokenizer>();
   LoadedModel loaded;
   loaded.info.name = "sim";
@@ -59,7 +75,12 @@ LoadedModel load_sim(const SimOptions& options) {
   loaded.info.vocabulary = tokenizer->vocabulary();
   loaded.info.eos = SimTokenizer::kImEnd;
   loaded.info.eos_text = tokenizer->special_piece(SimTokenizer::kImEnd);
+  for (const AdapterFile& file : adapters) {
+    const std::uint64_t contents = std::hash<std::string>()(file.name);
+    loaded.info.adapters.push_back({file.name, file.path, file.scale, contents, {}, {}});
+  }
   loaded.tokenizer = tokenizer;
+  loaded.sampling = std::make_shared<SamplingKit>(tokenizer, nullptr);
   loaded.chat_template = std::make_shared<SimChatTemplate>();
   loaded.info.chat_template = loaded.chat_template->source();
   loaded.make = [tokenizer, options](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {

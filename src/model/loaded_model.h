@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "core/model_identity.h"
@@ -15,6 +16,7 @@
 #include "model/model.h"
 #include "model/model_config.h"
 #include "model/model_info.h"
+#include "model/llama_sampling_kit.h"
 #include "model/sim_model.h"
 #include "model/tokenizer.h"
 
@@ -24,6 +26,7 @@ struct LoadedModel {
   ModelInfo info;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;
+  std::shared_ptr<SamplingKit> sampling;
   std::function<Result<std::unique_ptr<Model>>(const ModelConfig&)> make;  // one context
   // What snapshots of such a context belong to. Reads the file once more.
   std::function<Result<ModelIdentity>(const ModelConfig&, const ModelShape&)> identify;
@@ -31,6 +34,7 @@ struct LoadedModel {
 
 struct LoadOptions {
   WeightsOptions weights;
+  bool sleeps = false;        // the weights can be freed while what does without them goes on
   std::string chat_template;  // source that replaces the model's own
 };
 
@@ -39,6 +43,7 @@ Result<LoadedModel> load_llama(const std::string& path, const LoadOptions& optio
 // `gguf` outlives what is returned.
 Result<LoadedModel> load_llama(std::span<const std::byte> gguf, const std::string& name,
                                const LoadOptions& options = {});
-LoadedModel load_sim(const SimOptions& options = {});
+// Adapters change what it says; their files are not read.
+LoadedModel load_sim(const SimOptions& options = {}, const std::vector<AdapterFile>& adapters = {});
 
 }  // namespace chasqui

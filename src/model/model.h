@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/error.h"
 #include "core/batch.h"
 #include "core/types.h"
 
@@ -42,7 +43,8 @@ class Model {
   virtual const ModelShape& shape() const = 0;
 
   // Computes all rows. REQUIRES: at most rows_max rows, ascending slots, positions that continue each slot.
-  // On anything but ok the slots of the batch hold what they held before.
+  // On anything but ok the slots of the batch hold what they held before. The adapters of the batch are those that the
+  // model was loaded with; to apply others than in the step before takes time.
   virtual DecodeStatus decode(const Batch& batch) = 0;
 
   // The logits of an output row of the last decode() that returned ok: `vocabulary` floats. The caller may change
@@ -55,6 +57,9 @@ class Model {
   // What `from` holds is in `to` afterwards, and `from` is empty. REQUIRES: `to` is empty.
   virtual void move(SlotId from, SlotId to) = 0;
 
+  // Each holds afterwards what the other did. REQUIRES: shape().cuts_snapshots
+  virtual void exchange(SlotId a, SlotId b) = 0;
+
   // A copy of the `tokens` positions that `slot` holds; null when it cannot be made.
   virtual KvSnapshotPtr snapshot(SlotId slot, TokenCount tokens) = 0;
 
@@ -66,6 +71,11 @@ class Model {
   // cleared. Without effect on models that cannot be brought back to where they were.
   virtual void request_abort() = 0;
   virtual void clear_abort() = 0;
+
+  // Gives its memory back until wake(), and what the slots hold with it; false: it does not do that. While it sleeps it
+  // is not to decode. wake() is harmless while it is awake; after an error it sleeps on.
+  virtual bool fall_asleep() { return false; }
+  virtual Result<void> wake() { return {}; }
 
   virtual ComputeStats compute_stats() const { return {}; }
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/types.h"
 
@@ -20,6 +21,27 @@ struct RecommendedSampling {
   std::optional<float> repeat_penalty;
 
   bool empty() const { return !temperature && !top_k && !top_p && !min_p && !repeat_last_n && !repeat_penalty; }
+};
+
+// A LoRA adapter that was loaded with the model; others refer to it by its place in the list.
+struct AdapterInfo {
+  std::string name;            // what clients ask for; unique
+  std::string path;            // of its file
+  float scale = 1;             // where nobody says
+  std::uint64_t contents = 0;  // a hash of the file, the same after a restart
+  std::string task_name;       // what its author says about it, if anything
+  std::string prompt_prefix;
+};
+
+// Tokens around a gap that the model fills in; -1 where it has none.
+struct InfillTokens {
+  Token prefix = -1;
+  Token suffix = -1;
+  Token middle = -1;
+  Token repository = -1;
+  Token file = -1;  // before the name of a file
+
+  bool present() const { return prefix >= 0 && suffix >= 0 && middle >= 0; }
 };
 
 struct ModelInfo {
@@ -52,6 +74,8 @@ struct ModelInfo {
   bool encoder = false;           // needs an encoder pass, which Chasqui does not do
 
   RecommendedSampling sampling;
+  std::vector<AdapterInfo> adapters;
+  InfillTokens infill;
 
   // Prefixes of a sequence can be kept, whatever their length.
   bool trims_anywhere() const { return !recurrent && !hybrid; }

@@ -76,9 +76,11 @@ double uniform(std::mt19937& generator) {
 
 }  // namespace
 
-Sampler::Sampler(const SamplingParams& params, TokenCount vocabulary, std::span<const Token> end_of_generation)
+Sampler::Sampler(const SamplingParams& params, TokenCount vocabulary, std::span<const Token> end_of_generation,
+                 SamplingParts* parts)
     : params_(params),
       vocabulary_(vocabulary),
+      ends_(end_of_generation.begin(), end_of_generation.end()),
       bias_(params.logit_bias),
       penalties_(penalties_on(params)),
       generator_(params.seed.value_or(std::mt19937::default_seed)) {
@@ -86,9 +88,24 @@ Sampler::Sampler(const SamplingParams& params, TokenCount vocabulary, std::span<
     for (Token token : end_of_generation) bias_.push_back({token, kBanned});
   }
   for (const LogitBias& b : bias_) CHECK(b.token >= 0 && b.token < vocabulary);
+  if (auto* own = dynamic_cast<LlamaSamplingParts*>(parts)) {
+    chain_ = std::move(own->chain);
+    grammar_ = std::move(own->grammar);
+  }
+  if (chain_.present()) penalties_ = false;  // they are one of its steps
+}
+
+void Sampler::accept(Token token) {
+  if (penalties_) remember(token);
+  if (chain_.present()) chain_.accept(token);
+  if (grammar_.present() && allowed_) grammar_.accept(token);
+  ++generated_;
 }
 
 void Sampler::accept(std::span<const Token> tokens) {
+  if (chain_.present()) {
+    for (const Token token : tokens) chain_.accept(token);
+  }
   if (!penalties_) return;
   // Only the end of a long prompt can still be in the window after it.
   if (params_.repeat_last_n > 0 && tokens.size() > static_cast<std::size_t>(params_.repeat_last_n)) {
@@ -111,6 +128,9 @@ void Sampler::remember(Token token) {
 
 void Sampler::adjust(std::span<float> logits) const {
   for (const LogitBias& b : bias_) logits[static_cast<std::size_t>(b.token)] += b.bias;
+  if (generated_ < params_.min_tokens) {
+    for (const Token token : ends_) logits[static_cast<std::size_t>(token)] = kBanned;
+  }
   if (!penalties_) return;
   for (const auto& [token, count] : counts_) {
     float& logit = logits[static_cast<std::size_t>(token)];
@@ -123,7 +143,7 @@ void Sampler::adjust(std::span<float> logits) const {
 // Leaves the candidates that may be drawn, with their probabilities, in no particular order. Both top-p and min-p
 // keep a beginning of the sorted candidates, so the shorter one counts, and min-p, which needs no sorting, goes first;
 // top-p still means its share of everything that was there before min-p.
-void Sampler::build(std::span<float> logits, std::vector<Candidate>& candidates) const {
+void Sampler::build(std::span<const float> logits, std::vector<Candidate>& candidates) const {
   if (params_.top_k > 0 && params_.top_k < vocabulary_) {
     gather_top_k(logits, static_cast<std::size_t>(params_.top_k), candidates);
   } else {
@@ -165,9 +185,25 @@ Token Sampler::fallback() const {
   return 0;
 }
 
-Token Sampler::sample(std::span<float> logits, SamplerScratch& scratch) {
+Token Sampler::sample(std::span<float> logits, SamplerScratch& scratch, std::vector<TokenChance>* chances) {
   DCHECK(static_cast<TokenCount>(logits.size()) == vocabulary_);
+  const bool tells = chances != nullptr && params_.chances >= 0;
+  if (tells && !params_.chances_after) scratch.raw.assign(logits.begin(), logits.end());
   adjust(logits);
+  Token token = draw(logits, scratch);
+  // Most tokens of a model that knows what is wanted pass; looking at all the others is for those that do not.
+  allowed_ = true;
+  if (grammar_.present() && !grammar_.allows(token)) token = draw_allowed(logits, scratch);
+  if (tells) tell_chances(token, scratch, *chances);
+  return token;
+}
+
+// Leaves in scratch.candidates what the token was drawn from, with probabilities, unless it was greedy.
+Token Sampler::draw(std::span<const float> logits, SamplerScratch& scratch) {
+  if (chain_.present()) {
+    const Token token = chain_.draw(logits, scratch.candidates);
+    return token >= 0 ? token : fallback();
+  }
   if (greedy()) {
     const Token token = largest(logits);
     return token >= 0 ? token : fallback();
@@ -180,6 +216,61 @@ Token Sampler::sample(std::span<float> logits, SamplerScratch& scratch) {
   }
   // Rounding may leave a rest; the most likely candidate takes it.
   return std::ranges::min_element(scratch.candidates, more_likely)->token;
+}
+
+// A grammar takes about a microsecond for each token that it is asked about, so the whole vocabulary is asked about
+// only where nothing among the most likely tokens passes. Those that are less likely than all that was asked about are
+// left out; where min-p or the greedy choice would have left them out anyway, that changes nothing.
+Token Sampler::draw_allowed(std::span<const float> logits, SamplerScratch& scratch) {
+  constexpr std::size_t kFirst = 256;
+  constexpr std::size_t kMost = 4096;
+  for (const std::size_t count : {kFirst, kMost, static_cast<std::size_t>(vocabulary_)}) {
+    gather_top_k(logits, count, scratch.allowed);
+    if (scratch.allowed.empty()) break;
+    const bool whole = scratch.allowed.size() < count || count >= static_cast<std::size_t>(vocabulary_);
+    const float least = std::ranges::min_element(scratch.allowed, {}, &Candidate::logit)->logit;
+    grammar_.filter(scratch.allowed);
+    if (whole || (count >= kMost && !scratch.allowed.empty())) break;
+    if (scratch.allowed.empty()) continue;
+    const bool cut = params_.min_p > 0.0f && params_.min_keep <= 1 && !chain_.present() &&
+                     least < min_p_bound(most_likely_logit(scratch.allowed));
+    if (greedy() || cut) break;
+  }
+  if (scratch.allowed.empty()) {
+    allowed_ = false;  // the grammar has no way on: the model's vocabulary cannot say what it wants
+    return ends_.empty() ? fallback() : ends_.front();
+  }
+  scratch.masked.assign(logits.size(), kBanned);
+  for (const Candidate& c : scratch.allowed) scratch.masked[static_cast<std::size_t>(c.token)] = c.logit;
+  return draw(scratch.masked, scratch);
+}
+
+void Sampler::tell_chances(Token token, SamplerScratch& scratch, std::vector<TokenChance>& out) const {
+  const auto wanted = static_cast<std::size_t>(params_.chances);
+  out.clear();
+  if (params_.chances_after) {
+    std::vector<Candidate>& candidates = scratch.candidates;
+    if (greedy() && !chain_.present()) candidates.assign(1, {token, 0.0f, 1.0});
+    const auto by_chance = [](const Candidate& a, const Candidate& b) {
+      return a.probability != b.probability ? a.probability > b.probability : a.token < b.token;
+    };
+    std::ranges::sort(candidates, by_chance);
+    const auto found = std::ranges::find(candidates, token, &Candidate::token);
+    const double own = found != candidates.end() ? found->probability : 0.0;
+    out.push_back({token, static_cast<float>(std::log(own))});
+    for (std::size_t i = 0; i < std::min(wanted, candidates.size()); ++i) {
+      out.push_back({candidates[i].token, static_cast<float>(std::log(candidates[i].probability))});
+    }
+    return;
+  }
+  const std::span<const float> raw = scratch.raw;
+  const Token best = largest(raw);
+  const double top = best >= 0 ? std::min(raw[static_cast<std::size_t>(best)], std::numeric_limits<float>::max()) : 0.0;
+  const double all = top + std::log(std::max(mass_of(raw, top), 1e-300));
+  out.push_back({token, static_cast<float>(raw[static_cast<std::size_t>(token)] - all)});
+  gather_top_k(raw, wanted, scratch.allowed);
+  std::ranges::sort(scratch.allowed, more_likely);
+  for (const Candidate& c : scratch.allowed) out.push_back({c.token, static_cast<float>(c.logit - all)});
 }
 
 std::span<const Candidate> Sampler::distribution(std::span<float> logits, SamplerScratch& scratch) const {

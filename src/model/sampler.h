@@ -17,37 +17,47 @@
 #include "core/sampling.h"
 #include "core/types.h"
 #include "model/candidates.h"
+#include "model/sampling_parts.h"
 
 namespace chasqui {
 
 // Buffers that the samplers of one thread share; nothing in them outlives a call but their capacity.
 struct SamplerScratch {
   std::vector<Candidate> candidates;
+  std::vector<Candidate> allowed;  // by the grammar
+  std::vector<float> masked;       // the row without the others
+  std::vector<float> raw;          // the row as the model gave it
 };
 
 class Sampler {
  public:
   // REQUIRES: params as make_request() leaves them, with a seed and tokens inside the vocabulary.
-  Sampler(const SamplingParams& params, TokenCount vocabulary, std::span<const Token> end_of_generation);
+  // What `parts` holds is taken out of it; null where the request needs none.
+  Sampler(const SamplingParams& params, TokenCount vocabulary, std::span<const Token> end_of_generation,
+          SamplingParts* parts = nullptr);
 
-  // Tells every token that the model has been given, the prompt first: what the penalties look at.
-  void accept(Token token) {
-    if (penalties_) remember(token);
-  }
+  // Tells the token that sample() chose.
+  void accept(Token token);
+  // Tells the tokens that the model has been given before the first sample(): what the penalties look at.
   void accept(std::span<const Token> tokens);
 
-  // Does not accept() the token. Applies bias and penalties to the row in place.
+  // Does not accept() the token. Applies bias and penalties to the row in place. With a grammar the token is one that
+  // it allows, or where it allows none, one that ends the generation. With SamplingParams::chances, `chances` gets the
+  // token's and those of the most likely ones.
   // REQUIRES: logits.size() == vocabulary
-  Token sample(std::span<float> logits, SamplerScratch& scratch);
+  Token sample(std::span<float> logits, SamplerScratch& scratch, std::vector<TokenChance>* chances = nullptr);
 
   // What sample() would draw from: most likely first, probabilities adding up to 1, one candidate when greedy. A view
   // into `scratch`. Takes nothing from the generator; changes the row as sample() does.
   std::span<const Candidate> distribution(std::span<float> logits, SamplerScratch& scratch) const;
 
  private:
+  Token draw(std::span<const float> logits, SamplerScratch& scratch);
+  Token draw_allowed(std::span<const float> logits, SamplerScratch& scratch);
+  void tell_chances(Token token, SamplerScratch& scratch, std::vector<TokenChance>& out) const;
   void remember(Token token);
   void adjust(std::span<float> logits) const;
-  void build(std::span<float> logits, std::vector<Candidate>& candidates) const;
+  void build(std::span<const float> logits, std::vector<Candidate>& candidates) const;
   float min_p_bound(float top) const;
   Token fallback() const;
   std::size_t keep_min() const { return static_cast<std::size_t>(params_.min_keep > 1 ? params_.min_keep : 1); }
@@ -56,10 +66,15 @@ class Sampler {
   // Constant after construction.
   SamplingParams params_;
   TokenCount vocabulary_;
+  std::vector<Token> ends_;      // end-of-generation tokens
   std::vector<LogitBias> bias_;  // the request's, and the end-of-generation tokens under ignore_eos
   bool penalties_;
 
   std::mt19937 generator_;
+  SamplerChain chain_;   // draws instead of us, if it is there
+  GrammarGate grammar_;  // refuses, if it is there
+  bool allowed_ = true;  // the grammar takes the last token that was chosen
+  TokenCount generated_ = 0;
   // The penalty window: how often each token is in it, and, when it is bounded, the tokens as a ring.
   std::unordered_map<Token, std::int32_t> counts_;
   std::vector<Token> window_;

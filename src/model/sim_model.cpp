@@ -73,7 +73,7 @@ DecodeStatus SimModel::decode(const Batch& batch) {
   for (std::size_t i = 0; i < batch.rows.size(); ++i) {
     const Row& row = batch.rows[i];
     Slot& slot = slot_of(row.slot);
-    append(slot, row.token);
+    append(slot, row.token, id_of(batch.adapters));
     if (!row.output) continue;
     output_[i] = 1;
     write_logits(slot, std::span(logits_).subspan(i * width, width));
@@ -103,10 +103,12 @@ bool SimModel::fits(const Batch& batch) {
   return std::ranges::all_of(batch.rows, [this](const Row& row) { return row.position < shape_.cells_per_slot; });
 }
 
-void SimModel::append(Slot& slot, Token token) {
+void SimModel::append(Slot& slot, Token token, std::uint64_t adapters) {
   const std::uint64_t before = slot.hashes.empty() ? mix(options_.seed) : slot.hashes.back();
+  slot.adapters = slot.hashes.empty() ? adapters : slot.adapters;
+  CHECK(slot.adapters == adapters, "a row with other adapters than those before it in its slot");
   slot.tokens.push_back(token);
-  slot.hashes.push_back(mix(before + static_cast<std::uint64_t>(token) * 0x9E3779B97F4A7C15ull + 1));
+  slot.hashes.push_back(mix((before ^ adapters) + static_cast<std::uint64_t>(token) * 0x9E3779B97F4A7C15ull + 1));
   ++cells_used_;
 }
 
@@ -131,12 +133,16 @@ void SimModel::move(SlotId from, SlotId to) {
   std::swap(slot_of(from), slot_of(to));
 }
 
-// The tokens are all that a slot is made of.
+void SimModel::exchange(SlotId a, SlotId b) { std::swap(slot_of(a), slot_of(b)); }
+
+// The tokens, and the adapters that they were computed with, are all that a slot is made of.
 KvSnapshotPtr SimModel::snapshot(SlotId id, TokenCount tokens) {
-  const std::vector<Token>& held = slot_of(id).tokens;
-  CHECK(std::cmp_equal(held.size(), tokens), "a snapshot of what the slot does not hold");
-  const auto copy = std::make_shared<KvSnapshot>(held.size() * sizeof(Token), tokens);
-  std::ranges::copy(std::as_bytes(std::span(held)), copy->bytes().begin());
+  const Slot& held = slot_of(id);
+  CHECK(std::cmp_equal(held.tokens.size(), tokens), "a snapshot of what the slot does not hold");
+  const auto bytes = std::as_bytes(std::span(held.tokens));
+  const auto copy = std::make_shared<KvSnapshot>(bytes.size() + sizeof held.adapters, tokens);
+  std::ranges::copy(bytes, copy->bytes().begin());
+  std::memcpy(copy->bytes().data() + bytes.size(), &held.adapters, sizeof held.adapters);
   return copy;
 }
 
@@ -145,10 +151,14 @@ bool SimModel::restore(SlotId id, const KvSnapshot& snapshot, TokenCount keep) {
   CHECK(slot.tokens.empty(), "a restore into a slot that holds something");
   CHECK(keep >= 0 && keep <= snapshot.tokens() && keep <= shape_.cells_per_slot);
   if (cells_used_ + keep > shape_.cells) return false;
+  const std::size_t end = static_cast<std::size_t>(snapshot.tokens()) * sizeof(Token);
+  std::uint64_t adapters = 0;
+  CHECK(snapshot.bytes().size() == end + sizeof adapters, "a snapshot of another model");
+  std::memcpy(&adapters, &snapshot.bytes()[end], sizeof adapters);
   for (TokenCount i = 0; i < keep; ++i) {
     Token token = 0;
     std::memcpy(&token, &snapshot.bytes()[static_cast<std::size_t>(i) * sizeof token], sizeof token);
-    append(slot, token);
+    append(slot, token, adapters);
   }
   return true;
 }

@@ -3,7 +3,8 @@
 // CHECK. Used by tests, by the simulator (on virtual time) and to try the server where there is no model.
 // Owned by one worker and used on its thread only.
 //
-// The next token is a function of the slot's history, given as one dominant logit. About one in `answer_tokens` is
+// The next token is a function of the slot's history, adapters included, given as one dominant logit. About one in
+// `answer_tokens` is
 // <|im_end|>; when that is banned (ignore_eos) the runner-up, a word, takes its place. A ChatML prompt whose last user
 // message is "say: TEXT" is answered with TEXT.
 #pragma once
@@ -43,6 +44,7 @@ class SimModel final : public Model {
   std::span<float> logits(std::int32_t row) override;
   void trim(SlotId slot, TokenCount keep) override;
   void move(SlotId from, SlotId to) override;
+  void exchange(SlotId a, SlotId b) override;
   KvSnapshotPtr snapshot(SlotId slot, TokenCount tokens) override;
   bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override;
   // The time of the step is spent all the same.
@@ -60,6 +62,7 @@ class SimModel final : public Model {
  private:
   // hashes[i] covers tokens[0 … i], so that trimming needs no recomputation.
   struct Slot {
+    std::uint64_t adapters = 0;
     std::vector<Token> tokens;
     std::vector<std::uint64_t> hashes;
   };
@@ -67,7 +70,7 @@ class SimModel final : public Model {
   Slot& slot_of(SlotId id);
   void check(const Batch& batch);
   bool fits(const Batch& batch);
-  void append(Slot& slot, Token token);
+  void append(Slot& slot, Token token, std::uint64_t adapters);
   void write_logits(const Slot& slot, std::span<float> row) const;
   Token word(const Slot& slot) const;
   bool ends(const Slot& slot) const;

@@ -78,6 +78,11 @@ bool closed_behind_bytes(StreamSocket& socket) {
 #endif
 }
 
+bool hung_up(StreamSocket& socket) {
+  pollfd watched{socket.native_handle(), 0, 0};
+  return ::poll(&watched, 1, 0) > 0 && (watched.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 void configure_stream(StreamSocket& socket, [[maybe_unused]] Duration timeout,
                       [[maybe_unused]] std::size_t unsent_bytes) {
   const int fd = socket.native_handle();

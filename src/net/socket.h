@@ -20,6 +20,9 @@ HttpPeer describe_peer(StreamSocket& socket);
 // Has the other end closed or reset behind bytes that are still waiting to be read? False where the system cannot say.
 bool closed_behind_bytes(StreamSocket& socket);
 
+// Has the other end of a Unix socket been closed altogether, and not only its sending half?
+bool hung_up(StreamSocket& socket);
+
 // TCP: small writes go out at once; bytes that the peer does not acknowledge for `timeout` reset the connection, so a
 // peer that vanished is noticed; and the kernel takes `unsent_bytes` beyond the peer's window instead of megabytes, so
 // writing to a peer that does not read waits soon. Unix sockets are like that by nature.

@@ -37,15 +37,22 @@ DiskTier::DiskTier(const DiskLimits& limits, bool cut_anywhere, PrefixCache& cac
       store_(store_limits(limits, cut_anywhere)),
       read_seconds_per_byte_(kReadSecondsPerByte) {}
 
+// Of keys whose tenant has one.
+std::optional<LastingKey> DiskTier::lasting(PrefixKey key) const {
+  const auto name = names_.find(key.tenant);
+  if (name == names_.end()) return std::nullopt;
+  return LastingKey{name->second, key.adapters};
+}
+
 double DiskTier::read_seconds(std::uint64_t bytes) const {
   return kReadSeconds + read_seconds_per_byte_ * static_cast<double>(bytes);
 }
 
 DiskTier::Wait DiskTier::read(PrefixKey key, std::span<const Token> tokens, TokenCount most, TokenCount known,
                               double row_seconds, double restore_seconds_per_byte) {
-  const auto name = names_.find(key);
-  if (name == names_.end()) return {};
-  const SnapshotStore::Match match = store_.match(name->second, tokens, most);
+  const auto name = lasting(key);
+  if (!name) return {};
+  const SnapshotStore::Match match = store_.match(*name, tokens, most);
   if (match.length < known + kWorthAFile) return {};
   const double restore = restore_seconds_per_byte * static_cast<double>(match.kv_bytes);
   const double gain = row_seconds * static_cast<double>(match.length - known);
@@ -57,49 +64,68 @@ DiskTier::Wait DiskTier::read(PrefixKey key, std::span<const Token> tokens, Toke
   take_evicted();
   store_.hold(match.file);
   store_.touch(match.file);
-  reading_.emplace(match.file, Reading{key, name->second, bytes});
+  reading_.emplace(match.file, Reading{key, *name, bytes});
   orders_.push_back({.kind = DiskOrder::Kind::read, .file = match.file});
   return {match.file, true};
 }
 
 void DiskTier::used(PrefixKey key, std::span<const Token> tokens) {
-  const auto name = names_.find(key);
-  if (name == names_.end()) return;
-  const SnapshotStore::Match match = store_.match(name->second, tokens, static_cast<TokenCount>(tokens.size()));
+  const auto name = lasting(key);
+  if (!name) return;
+  const SnapshotStore::Match match = store_.match(*name, tokens, static_cast<TokenCount>(tokens.size()));
   if (match.length < kWorthAFile || std::cmp_less(match.length, tokens.size())) return;
   store_.touch(match.file);
   orders_.push_back({.kind = DiskOrder::Kind::touch, .file = match.file});
 }
 
 void DiskTier::refused(PrefixKey key, std::span<const Token> tokens) {
-  const auto name = names_.find(key);
-  if (name == names_.end()) return;
-  const auto same = [&](const Waiting& waiting) {
-    return waiting.key == name->second && std::ranges::equal(waiting.tokens, tokens);
-  };
-  for (const Waiting& waiting : queue_) queue_owned_ -= same(waiting) ? waiting.owned : 0;
-  std::erase_if(queue_, same);
-  if (written_ != 0 && store_.writes(written_, name->second, tokens)) {
+  const auto name = lasting(key);
+  if (!name) return;
+  drop_waiting([&](const Waiting& waiting) {
+    return waiting.key == *name && std::ranges::equal(waiting.tokens, tokens);
+  });
+  if (written_ != 0 && store_.writes(written_, *name, tokens)) {
     written_in_vain_ = true;
     ++refused_;
   }
-  const SnapshotStore::Match match = store_.match(name->second, tokens, static_cast<TokenCount>(tokens.size()));
+  const SnapshotStore::Match match = store_.match(*name, tokens, static_cast<TokenCount>(tokens.size()));
   if (std::cmp_less(match.length, tokens.size()) || match.tokens != match.length) return;
   if (reading_.contains(match.file)) return;  // what comes of it will be tried, and end here again
   ++refused_;
   store_.forget(match.file);
 }
 
+std::size_t DiskTier::forget(std::uint64_t tenant) {
+  take_evicted();  // what has left memory is a copy like any other
+  drop_waiting([&](const Waiting& waiting) { return waiting.key.tenant == tenant; });
+  const std::vector<std::uint64_t> files = store_.files_of(tenant);
+  for (const std::uint64_t file : files) {
+    if (file == written_) {
+      written_in_vain_ = true;
+    } else if (const auto reading = reading_.find(file); reading != reading_.end()) {
+      reading->second.in_vain = true;
+    } else {
+      store_.forget(file);
+    }
+  }
+  return files.size();
+}
+
+void DiskTier::drop_waiting(const std::function<bool(const Waiting&)>& which) {
+  for (const Waiting& waiting : queue_) queue_owned_ -= which(waiting) ? waiting.owned : 0;
+  std::erase_if(queue_, which);
+}
+
 // There is a name for it, and it is not there.
 bool DiskTier::fits_below(const PrefixCache::Kept& kept) const {
-  const auto name = names_.find(kept.key);
-  return name != names_.end() && std::cmp_greater_equal(kept.tokens.size(), kWorthAFile) &&
-         !store_.covers(name->second, kept.tokens);
+  const auto name = lasting(kept.key);
+  return name && std::cmp_greater_equal(kept.tokens.size(), kWorthAFile) &&
+         !store_.covers(*name, kept.tokens);
 }
 
 void DiskTier::enqueue(PrefixCache::Kept kept, std::size_t owned) {
   queue_owned_ += owned;
-  queue_.push_back({names_.at(kept.key), std::move(kept.tokens), std::move(kept.snapshot), owned});
+  queue_.push_back({*lasting(kept.key), std::move(kept.tokens), std::move(kept.snapshot), owned});
 }
 
 void DiskTier::take_evicted() {
@@ -125,7 +151,7 @@ void DiskTier::rest() {
     if (!kept) return;
     if (!fits_below(*kept)) continue;
     const auto length = static_cast<TokenCount>(kept->tokens.size());
-    const TokenCount there = store_.match(names_.at(kept->key), kept->tokens, length).length;
+    const TokenCount there = store_.match(*lasting(kept->key), kept->tokens, length).length;
     if (std::int64_t{4} * there < std::int64_t{3} * length) enqueue(std::move(*kept), 0);
   }
 }
@@ -187,8 +213,8 @@ void DiskTier::done_reading(DiskOutcome& outcome, double row_seconds, TimePoint 
   reading_.erase(found);
   cache_.unreserve(reading.reserved);
   store_.release(outcome.file);
-  const bool good =
-      !outcome.error && outcome.kv && outcome.key == reading.lasting && outcome.kv->bytes().size() <= reading.reserved;
+  const bool good = !reading.in_vain && !outcome.error && outcome.kv && outcome.key == reading.lasting &&
+                    outcome.kv->bytes().size() <= reading.reserved;
   if (!good) return store_.forget(outcome.file);
   const double bytes = static_cast<double>(outcome.kv->bytes().size());
   const double measured = std::max(0.0, to_seconds(outcome.took) - kReadSeconds) / std::max(1.0, bytes);

@@ -13,7 +13,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -55,8 +57,12 @@ class DiskTier {
 
   // --- when requests come and go
 
-  // What entries of this key are called in files. Entries of keys that have no such name are never written.
-  void name(PrefixKey key, LastingKey lasting) { names_[key] = lasting; }
+  // What this tenant of PrefixKey is called in files. Entries of tenants that have no such name are never written.
+  // Adapters need none: their id is the same after a restart.
+  void name(std::uint32_t tenant, std::uint64_t lasting) { names_[tenant] = lasting; }
+  // Nothing of the tenant with this lasting name is on disk any more, with whatever adapters, nor gets there of what
+  // has left memory. Returns how many files there were.
+  std::size_t forget(std::uint64_t tenant);
   // Whether there is a file worth waiting for, and until which file has been read. `known`: so many tokens are in
   // memory; `row_seconds`: what it takes to compute one, 0 when that is not known yet; `restore_seconds_per_byte`: to
   // bring KV from memory into a slot.
@@ -96,6 +102,7 @@ class DiskTier {
     PrefixKey key;
     LastingKey lasting;
     std::size_t reserved = 0;
+    bool in_vain = false;  // what it has is not to be used, and it goes
   };
   struct Waiting {
     LastingKey key;
@@ -104,6 +111,8 @@ class DiskTier {
     std::size_t owned = 0;  // bytes that the cache does not count
   };
 
+  std::optional<LastingKey> lasting(PrefixKey key) const;
+  void drop_waiting(const std::function<bool(const Waiting&)>& which);
   double read_seconds(std::uint64_t bytes) const;
   bool fits_below(const PrefixCache::Kept& kept) const;
   void enqueue(PrefixCache::Kept kept, std::size_t owned);
@@ -114,7 +123,7 @@ class DiskTier {
   const DiskLimits limits_;
   PrefixCache& cache_;
   SnapshotStore store_;
-  std::unordered_map<PrefixKey, LastingKey> names_;
+  std::unordered_map<std::uint32_t, std::uint64_t> names_;
   std::map<std::uint64_t, Reading> reading_;
   std::deque<Waiting> queue_;
   std::size_t queue_owned_ = 0;    // bytes, the write that runs included

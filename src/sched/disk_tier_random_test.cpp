@@ -42,8 +42,8 @@ TEST(DiskTierRandom, KeepsItsPromisesWhateverHappens) {
     std::vector<DiskOrder> orders;
     std::vector<DiskOutcome> outcomes;
     TimePoint now{};
-    tier.name({1, 0}, {1, 0});
-    tier.name({2, 0}, {2, 0});
+    tier.name(1, 1);
+    tier.name(2, 2);
     for (int turn = 0; turn < 1500; ++turn) {
       now += milliseconds(10);
       const PrefixKey key{static_cast<std::uint32_t>(1 + below(2)), 0};

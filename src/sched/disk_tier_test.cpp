@@ -39,7 +39,7 @@ class DiskTierTest : public testing::Test {
  protected:
   explicit DiskTierTest(std::size_t prompts = 2, const DiskLimits& limits = {.bytes = 100'000, .queue_bytes = 2000})
       : cache_({.bytes = prompts * kBytes, .hand_over = true}), tier_(limits, true, cache_) {
-    tier_.name(kKey, kName);
+    tier_.name(kKey.tenant, kName.tenant);
   }
 
   void insert(const Tokens& tokens, PrefixKey key = kKey) {
@@ -213,7 +213,7 @@ TEST_F(DiskTierTest, WhoeverHasNoLastingNameLeavesNothingBehind) {
 TEST_F(DiskTierTest, OneTenantDoesNotReadAnothersFile) {
   write(kFirst);
   const PrefixKey other{5, 0};
-  tier_.name(other, {555, 0});
+  tier_.name(other.tenant, 555);
   EXPECT_EQ(read(kFirst, 0, kRow, other), 0u);
   EXPECT_NE(read(kFirst), 0u);
 }
@@ -221,7 +221,7 @@ TEST_F(DiskTierTest, OneTenantDoesNotReadAnothersFile) {
 TEST_F(DiskTierTest, ATenantIsFoundUnderItsLastingNameWhateverItsIdIsNow) {
   write(kFirst);
   const PrefixKey same{77, 0};
-  tier_.name(same, kName);
+  tier_.name(same.tenant, kName.tenant);
   EXPECT_NE(read(kFirst, 0, kRow, same), 0u);
   run_disk();
   EXPECT_EQ(in_memory(kFirst, same), kLong);
@@ -232,7 +232,7 @@ TEST_F(DiskTierTest, AFileThatIsSomebodyElsesAfterAllIsRefused) {
   const std::uint64_t file = disk_.files.begin()->first;
   disk_.files.begin()->second.key = {444, 0};
   const PrefixKey again{6, 0};
-  tier_.name(again, kName);
+  tier_.name(again.tenant, kName.tenant);
   EXPECT_EQ(read(kFirst, 0, kRow, again), file);
   run_disk();
   EXPECT_EQ(in_memory(kFirst, again), 0);
@@ -339,6 +339,61 @@ TEST_F(SmallDiskTest, RemovalsComeBeforeTheWriteThatNeedsTheRoom) {
   disk_.done.clear();
   run_once();
   EXPECT_EQ(disk_.done, (std::vector<Kind>{Kind::remove, Kind::write}));
+}
+
+TEST_F(DiskTierTest, WhatIsForgottenOfATenantIsGoneWithAllItsAdapters) {
+  const PrefixKey other{5, 0};
+  tier_.name(other.tenant, 555);
+  write(kFirst);
+  insert(kFirst, {kKey.tenant, 77});
+  tier_.rest();
+  run_disk();
+  insert(kFirst, other);
+  tier_.rest();
+  run_disk();
+  ASSERT_EQ(disk_.files.size(), 3u);
+  EXPECT_EQ(tier_.forget(kName.tenant), 2u);
+  run_disk();
+  ASSERT_EQ(disk_.files.size(), 1u);
+  EXPECT_EQ(disk_.files.begin()->second.key.tenant, 555u);
+  EXPECT_EQ(read(kFirst), 0u);
+  EXPECT_EQ(tier_.forget(kName.tenant), 0u);
+}
+
+TEST_F(DiskTierTest, WhatIsForgottenWhileItIsReadIsNotUsed) {
+  write(kFirst);
+  cache_.erase_tenant(kKey.tenant);
+  ASSERT_NE(read(kFirst), 0u);
+  EXPECT_EQ(tier_.forget(kName.tenant), 1u);
+  EXPECT_TRUE(tier_.consistent());
+  run_disk();
+  EXPECT_EQ(in_memory(kFirst), 0);
+  EXPECT_TRUE(disk_.files.empty());
+}
+
+TEST_F(DiskTierTest, WhatIsForgottenWhileItIsWrittenDoesNotStay) {
+  insert(kFirst);
+  tier_.rest();
+  std::vector<DiskOrder> orders;
+  tier_.take_orders(orders);  // it is being written
+  ASSERT_EQ(orders.size(), 1u);
+  EXPECT_EQ(tier_.forget(kName.tenant), 1u);
+  for (DiskOutcome& outcome : disk_.carry_out(orders)) tier_.done(std::move(outcome), kRow, now_);
+  run_disk();
+  EXPECT_TRUE(disk_.files.empty());
+}
+
+TEST_F(DiskTierTest, WhatIsForgottenWhileItWaitsIsNotWritten) {
+  insert(kFirst);
+  insert(kSecond);
+  insert(kThird);  // the first had to leave memory
+  ASSERT_TRUE(tier_.writing());
+  cache_.erase_tenant(kKey.tenant);
+  tier_.forget(kName.tenant);
+  EXPECT_FALSE(tier_.writing());
+  EXPECT_TRUE(tier_.consistent());
+  run_disk();
+  EXPECT_TRUE(disk_.files.empty());
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ class FakeModel {
       : layout_(config.kv),
         rows_max_(config.rows_max),
         dense_slots_(config.dense_slots),
+        exchanges_(config.exchanges),
         reuse_(config.reuse),
         slots_(static_cast<std::size_t>(config.kv.slots)) {}
 
@@ -131,6 +132,7 @@ class FakeModel {
   struct Header {
     RequestId owner;
     std::uint32_t tenant = 0;
+    std::uint64_t adapters = 0;
   };
 
   void expect(bool condition, const std::string& fault) {
@@ -171,7 +173,7 @@ class FakeModel {
     }
     for (const SlotMove& move : batch.moves) {
       moved_restores_ += restored.contains(move.from) ? 1u : 0u;
-      this->move(move);
+      move.exchange ? exchange(move) : this->move(move);
     }
   }
 
@@ -186,7 +188,7 @@ class FakeModel {
     const std::size_t tokens = slot.history.size() * sizeof(Token);
     const std::size_t size = std::max(sizeof(Header) + tokens, slot.history.size() * bytes_per_token);
     const auto copy = std::make_shared<KvSnapshot>(size, save.tokens);
-    const Header header{slot.owner, owner.tenant.id};
+    const Header header{slot.owner, owner.tenant.id, id_of(owner.adapters.get())};
     std::memset(copy->bytes().data(), 0, size);
     std::memcpy(copy->bytes().data(), &header, sizeof header);
     std::memcpy(copy->bytes().data() + sizeof header, slot.history.data(), tokens);
@@ -209,6 +211,7 @@ class FakeModel {
     std::memcpy(&header, snapshot.bytes().data(), sizeof header);
     expect(request.use_cache, "a request was restored that does not use the cache");
     expect(reuse_.shared_by_tenants || header.tenant == request.tenant.id, "a restore of another tenant's tokens");
+    expect(header.adapters == id_of(request.adapters.get()), "a restore of what other adapters have computed");
     std::vector<Token> kept(static_cast<std::size_t>(restore.keep));
     std::memcpy(kept.data(), snapshot.bytes().data() + sizeof header, kept.size() * sizeof(Token));
     expect(std::equal(kept.begin(), kept.end(), tokens.begin()), "a restore of other tokens than the request has");
@@ -244,8 +247,23 @@ class FakeModel {
     expect(empty || !ended_.contains(at(move.from).owner), "a move of a request that has ended");
     expect(at(move.to).history.empty(), "a move into a slot that is not empty");
     expect(move.to < move.from || !decodes(at(move.from)), "a decoding request moves away from the others");
+    if (empty) missing_.insert(move.to);
     at(move.to) = std::move(at(move.from));
     at(move.from) = Slot{};
+  }
+
+  void exchange(const SlotMove& move) {
+    expect(dense_slots_ && exchanges_, "an exchange where there is none");
+    if (!exists(move.from) || !exists(move.to)) return expect(false, "an exchange with a slot that does not exist");
+    const bool from_missing = missing_.erase(move.from) > 0;
+    const bool to_missing = missing_.erase(move.to) > 0;
+    expect(from_missing || !at(move.from).history.empty(), "an exchange of nothing");
+    expect(to_missing || !at(move.to).history.empty(), "an exchange with an empty slot");
+    expect(from_missing || decodes(at(move.from)), "an exchange for the sake of a prompt");
+    expect(move.to < move.from, "an exchange that does not bring a decoding request down");
+    std::swap(at(move.to), at(move.from));
+    if (to_missing) missing_.insert(move.from);
+    if (from_missing) missing_.insert(move.to);
   }
 
   void check(const Batch& batch) {
@@ -262,6 +280,7 @@ class FakeModel {
       expect(previous < part.slot, "slots do not ascend");
       previous = part.slot;
       expect(!ended_.contains(part.request->id), "rows of a request that has ended");
+      expect(same_adapters(part.request->adapters.get(), batch.adapters), "rows of a request with other adapters");
       check_part(batch, part);
     }
     check_padding(batch, next_row);
@@ -350,6 +369,7 @@ class FakeModel {
   const KvLedger::Layout layout_;
   const TokenCount rows_max_;
   const bool dense_slots_;
+  const bool exchanges_;
   const ReuseConfig reuse_;
   std::vector<Slot> slots_;
   std::map<RequestId, RequestPtr> requests_;

@@ -57,6 +57,7 @@ class FakeWorker {
     TokenCount shared = 0;     // tokens at the beginning of the prompt that all of the same family have
     std::uint64_t family = 0;  // … and tokens that differ between families
     bool use_cache = true;
+    AdapterSetPtr adapters{};
   };
 
   // What came out for one request.
@@ -88,7 +89,7 @@ class FakeWorker {
     if (work) {
       model.run(batch, status, result);
       const Duration row = decoded() ? decode_row_cost.value_or(row_cost) : row_cost;
-      result.compute = row * static_cast<int>(batch.rows.size());
+      result.compute = row * static_cast<int>(batch.rows.size()) + change_of_adapters();
       clock.advance(result.compute);
       result.restoring = restore_cost * static_cast<int>(batch.restores.size());
       result.finished = clock.now();
@@ -119,6 +120,7 @@ class FakeWorker {
     RequestDraft draft;
     draft.prompt = prompt_of(id, ask);
     draft.use_cache = ask.use_cache;
+    draft.adapters = ask.adapters;
     draft.max_tokens = ask.max_tokens;
     draft.timeout_ms = ask.timeout_ms;
     draft.service_class = ask.service_class;
@@ -165,12 +167,19 @@ class FakeWorker {
   BatchResult result;
   Duration row_cost = milliseconds(1);
   Duration restore_cost{};
+  Duration switch_cost{};                   // of a step with other adapters than the one before
   std::optional<Duration> decode_row_cost;  // where it is another one
   std::map<RequestId, Outcome> outcomes;
   Parts parts;                        // of the last batch
   std::vector<std::uint64_t> ending;  // who finished, in order
 
  private:
+  Duration change_of_adapters() {
+    const bool same = batch.rows.empty() || id_of(batch.adapters) == applied_;
+    if (!batch.rows.empty()) applied_ = id_of(batch.adapters);
+    return same ? Duration::zero() : switch_cost;
+  }
+
   static std::vector<Token> prompt_of(std::uint64_t id, const Ask& ask) {
     std::vector<Token> prompt = test_prompt(ask.shared, 1'000'000 + ask.family);
     const std::vector<Token> own = test_prompt(ask.prompt - ask.shared, id);
@@ -211,6 +220,7 @@ class FakeWorker {
   }
 
   RequestLimits limits_ = test_limits();
+  std::uint64_t applied_ = 0;
 };
 
 }  // namespace chasqui

@@ -30,7 +30,7 @@ PrefixCache::Limits cache_limits(const ReuseConfig& config) {
 }
 
 // In files, where one id of a process may be another tenant's in the next.
-constexpr LastingKey kShared{1, 0};
+constexpr std::uint64_t kShared = 1;
 
 }  // namespace
 
@@ -39,17 +39,29 @@ Reuse::Reuse(const ReuseConfig& config)
   if (config_.disk) disk_.emplace(*config_.disk, config_.cache.cut_anywhere, cache_);
 }
 
-PrefixKey Reuse::key_of(const Request& request) const { return {config_.shared_by_tenants ? 0 : request.tenant.id, 0}; }
+PrefixKey Reuse::key_of(const Request& request) const {
+  return {config_.shared_by_tenants ? 0 : request.tenant.id, id_of(request.adapters.get())};
+}
 
-// Tenants without a lasting name leave nothing behind.
+// Tenants without one leave nothing behind.
+std::optional<std::uint64_t> Reuse::lasting_name(const Tenant& tenant) const {
+  if (config_.shared_by_tenants) return kShared;
+  if (tenant.id == 0 || tenant.lasting != 0) return tenant.lasting;
+  return std::nullopt;
+}
+
 void Reuse::name_on_disk(const Request& request) {
   if (!disk_) return;
-  const Tenant& tenant = request.tenant;
-  if (config_.shared_by_tenants) {
-    disk_->name(key_of(request), kShared);
-  } else if (tenant.id == 0 || tenant.lasting != 0) {
-    disk_->name(key_of(request), {tenant.lasting, 0});
-  }
+  if (const auto lasting = lasting_name(request.tenant)) disk_->name(key_of(request).tenant, *lasting);
+}
+
+std::size_t Reuse::forget_tenant(const Tenant& tenant) {
+  const std::uint32_t id = config_.shared_by_tenants ? 0 : tenant.id;
+  std::size_t copies = std::erase_if(left_, [id](const Save& save) { return save.key.tenant == id; });
+  copies += cache_.erase_tenant(id);
+  const auto lasting = lasting_name(tenant);
+  if (disk_ && lasting) copies += disk_->forget(*lasting);
+  return copies;
 }
 
 // Valid until the next call.

@@ -66,6 +66,10 @@ class Reuse {
   // Keeps what was copied out. `row_seconds`: what a token would cost to compute again.
   void commit(const Batch& batch, const BatchResult& result, double row_seconds, TimePoint now);
 
+  // Nothing of this tenant is found any more, or of all where they share, neither in memory nor on disk. Returns how
+  // many copies of sequences there were.
+  std::size_t forget_tenant(const Tenant& tenant);
+
   // --- the disk; null: there is none
 
   DiskTier* disk() { return disk_ ? &*disk_ : nullptr; }
@@ -95,6 +99,7 @@ class Reuse {
 
   bool uses_cache(const Request& request) const { return config_.cache.bytes > 0 && request.use_cache; }
   PrefixKey key_of(const Request& request) const;
+  std::optional<std::uint64_t> lasting_name(const Tenant& tenant) const;
   void name_on_disk(const Request& request);
   bool waits_for_source(const Sequence& waiting, std::span<const Token> tokens, TokenCount known,
                         const RunningSequences& running, double row_seconds);

@@ -1,6 +1,6 @@
 // Invariants kept here:
 //   one-terminal  finish() is the only maker of finished events, and a finished sequence leaves running_ at once
-//   one-writer    only this file and scheduler_slots.cpp call the changing members of Sequence
+//   one-writer    only the files of this class call the changing members of Sequence
 //   progress      each step advances somebody, or copies out what somebody waits for
 #include "sched/scheduler.h"
 
@@ -20,7 +20,8 @@ Scheduler::Scheduler(const SchedulerConfig& config)
     : config_(config),
       ledger_(config.kv),
       reuse_(config.reuse),
-      plan_(config_.targets, config.rows_max, config.kv.slots, config.dense_slots) {
+      plan_(config_.targets, config.rows_max, config.kv.slots, config.dense_slots),
+      adapter_turns_(config_.targets) {
   CHECK(config_.rows_max > 0);
 }
 
@@ -39,9 +40,13 @@ void Scheduler::cancel(RequestId id, TimePoint now) {
   }
 }
 
-void Scheduler::cancel_all(TimePoint now) {
-  while (!waiting_.empty()) finish(*waiting_.pop(), FinishReason::cancelled, now);
-  for (const auto& sequence : running_) finish(*sequence, FinishReason::cancelled, now);
+void Scheduler::cancel_all(TimePoint now) { end_all(FinishReason::cancelled, {}, now); }
+
+void Scheduler::fail_all(const Error& error, TimePoint now) { end_all(FinishReason::error, error, now); }
+
+void Scheduler::end_all(FinishReason reason, const Error& error, TimePoint now) {
+  while (!waiting_.empty()) finish(*waiting_.pop(), reason, now, error);
+  for (const auto& sequence : running_) finish(*sequence, reason, now, error);
   retire_finished(Keep::nothing);  // nobody is there to come back for it, or it is the end
 }
 
@@ -67,7 +72,12 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   }
   batch.trims.swap(to_trim_);
   to_trim_.clear();
-  close_holes(batch);
+  batch.adapters = adapter_turns_.next(running_, now);
+  if (adapter_turns_.several()) {
+    bring_sets_together(batch);
+  } else {
+    close_holes(batch);
+  }
   plan_.plan(running_, urgency, step_time_, now, batch);
   CHECK(!batch.empty(), "progress: somebody runs and nothing is to be done");
 }
@@ -88,7 +98,7 @@ Urgency Scheduler::urgency(TimePoint now) const {
 void Scheduler::expire(TimePoint now) {
   while (auto sequence = waiting_.remove_expired(now)) finish(*sequence, FinishReason::deadline, now);
   for (const auto& sequence : running_) {
-    if (sequence->request().deadline <= now) finish(*sequence, FinishReason::deadline, now);
+    if (sequence->deadline() <= now) finish(*sequence, FinishReason::deadline, now);
   }
   retire_finished(Keep::what_is_worth_it);
 }
@@ -125,7 +135,8 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   if (batch.rows.empty()) return;
   if (result.status == DecodeStatus::ok) {
     note_reading(batch, result.finished - planned_);
-    if (plan_.one_run()) step_time_.observe(batch.kind, plan_.size(), result.compute);
+    const Duration took = adapter_turns_.computed(result.compute, batch.predicted);
+    if (plan_.one_run()) step_time_.observe(batch.kind, plan_.size(), took);
     commit_parts(batch, result);
   } else if (result.status != DecodeStatus::aborted) {
     const Error error{ErrorCode::model_failure, "the model failed to compute this request", ""};
@@ -181,6 +192,8 @@ void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoin
   Event event;
   event.request = sequence.id();
   event.text = sample.text;
+  event.chances = sample.chances;
+  event.token = sample.token;
   event.tokens = 1;
   event.since_last = first ? Duration::zero() : now - sequence.last_token_at();
   event.service_class = sequence.request().service_class;
@@ -191,12 +204,14 @@ void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoin
     forecast_.waited(sequence.id(), now - sequence.request().arrival, rows, true, now);
   }
   sequence.add_token(sample.token, now);
+  if (sequence.request().tell_usage) events_.back().usage = sequence.usage(now);
   counters_.charge_token(sequence.request().tenant);
   if (sample.end_of_generation || sample.stopped) {
     finish(sequence, FinishReason::stop, now);
     events_.back().stop_string = sample.stop_string;
-  } else if (sequence.at_limit()) {
+  } else if (sequence.at_limit() || sample.time_is_up) {
     finish(sequence, FinishReason::length, now);
+    events_.back().time_is_up = sample.time_is_up;
   }
 }
 
@@ -283,6 +298,7 @@ Load Scheduler::load() const {
   load.unread_tokens = unread_tokens();
   load.row_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(forecast_.row_seconds()));
   load.slot_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(slot_seconds()));
+  load.slot_time_known = forecast_.slot_seconds() > 0;
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
     const auto service_class = static_cast<ServiceClass>(c);
     load.waiting[c] = waiting_.of_class(service_class);

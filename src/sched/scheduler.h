@@ -4,6 +4,7 @@
 //
 //   who gets a slot, and loses it     scheduler_slots.cpp, by urgency.h and tenant_counters.h
 //   what need not be computed again   reuse.h
+//   whose adapters are applied        adapter_turns.h, scheduler_adapters.cpp
 //   which rows are in a step          step_plan.h, by step_time.h
 //   which cells there are             cache/kv_ledger.h
 #pragma once
@@ -17,6 +18,7 @@
 #include "core/event.h"
 #include "core/load.h"
 #include "core/sequence.h"
+#include "sched/adapter_turns.h"
 #include "sched/reuse.h"
 #include "sched/step_plan.h"
 #include "sched/step_time.h"
@@ -32,6 +34,7 @@ struct SchedulerConfig {
   KvLedger::Layout kv;
   TokenCount rows_max = 0;   // rows of one batch
   bool dense_slots = false;  // rows of adjacent slots are computed in one pass: keep them adjacent
+  bool exchanges = false;    // two sequences may change places
   ReuseConfig reuse;
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
@@ -46,6 +49,10 @@ class Scheduler {
   // Ends it with FinishReason::cancelled; unknown and finished requests are ignored, since a cancel may cross the end.
   void cancel(RequestId id, TimePoint now);
   void cancel_all(TimePoint now);
+  // Ends everything with FinishReason::error.
+  void fail_all(const Error& error, TimePoint now);
+  // See Reuse::forget_tenant().
+  std::size_t forget_tenant(const Tenant& tenant) { return reuse_.forget_tenant(tenant); }
 
   // Nothing waits, nothing runs and nothing is to be kept: next_batch() would be empty.
   bool idle() const { return waiting_.empty() && running_.empty() && !reuse_.has_saves(); }
@@ -66,12 +73,14 @@ class Scheduler {
   std::size_t running() const { return running_.size(); }
   // Running sequences that wait for their next token, by class.
   std::array<std::int32_t, kServiceClasses> streams() const;
+  const RunningSequences& running_sequences() const { return running_; }
   // Sequences that lost their slot, so far.
   std::uint64_t preemptions() const { return preemptions_; }
   // Sequences that went to another slot, so far.
   std::uint64_t moves() const { return moves_; }
   const KvLedger& ledger() const { return ledger_; }
   const Reuse& reuse() const { return reuse_; }
+  const AdapterTurns& adapter_turns() const { return adapter_turns_; }
   DiskTier* disk() { return reuse_.disk(); }  // null: there is none
   // What admission has to know.
   Load load() const;
@@ -82,6 +91,7 @@ class Scheduler {
   using Turns = std::array<bool, kServiceClasses>;
   enum class Keep { nothing, what_is_worth_it };
 
+  void end_all(FinishReason reason, const Error& error, TimePoint now);
   Urgency urgency(TimePoint now) const;
   std::int64_t unread_tokens() const;
   void expire(TimePoint now);
@@ -95,7 +105,9 @@ class Scheduler {
   const Sequence* next_to_start(const Urgency& urgency, TimePoint now, Batch& batch);
   void preempt(std::size_t place, Batch& batch);
   void close_holes(Batch& batch);
+  void bring_sets_together(Batch& batch);
   void move(std::size_t place, SlotId to, Batch& batch);
+  void exchange(std::size_t place, std::size_t other, Batch& batch);
   void insert_running(std::unique_ptr<Sequence> sequence);
   void announce(const Urgency& urgency, TimePoint now);
   void note_reading(const Batch& batch, Duration took);
@@ -114,13 +126,14 @@ class Scheduler {
   Reuse reuse_;
   StepTime step_time_;
   StepPlan plan_;
+  AdapterTurns adapter_turns_;
   TenantCounters counters_;
   WaitQueue waiting_;
   WaitForecast forecast_;
   RunningSequences running_;     // ascending slots
   std::vector<SlotId> to_trim_;  // released slots whose positions the model still holds
   std::vector<Event> events_;
-  std::vector<const Sequence*> line_;  // scratch of announce()
+  std::vector<const Sequence*> line_;  // scratch of announce() and bring_sets_together()
   TimePoint planned_{};                // the time of the last step
   std::array<TimePoint, kServiceClasses> last_start_{};
   TimePoint announced_{};

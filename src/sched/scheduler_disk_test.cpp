@@ -224,5 +224,59 @@ TEST(SchedulerDiskRandom, EverybodySaysWhatTheyWouldSayAlone) {
   }
 }
 
+AdapterSetPtr some_adapters() {
+  constexpr float kScales[] = {1};
+  constexpr std::uint64_t kContents[] = {5};
+  return make_adapter_set(kScales, kContents);
+}
+
+TEST_F(SchedulerDisk, AFileServesOnlyTheAdaptersThatItWasComputedWith) {
+  {
+    DiskWorker worker(with_disk(streams()), disk_);
+    worker.add(1, {.prompt = 90, .adapters = some_adapters()});
+    worker.run_both();
+    EXPECT_EQ(worker.cached(1), 0) << "the file is of the model alone";
+    worker.end();
+  }
+  ASSERT_EQ(disk_.files.size(), 3u);
+  DiskWorker worker(with_disk(streams()), disk_);
+  worker.add(1, {.prompt = 90, .adapters = some_adapters()});
+  worker.run_both();
+  EXPECT_EQ(worker.cached(1), 89);
+  EXPECT_EQ(worker.model.prompt_rows(1), 1);
+}
+
+TEST_F(SchedulerDisk, WhereTenantsShareAFileServesOnlyItsAdapters) {
+  SchedulerConfig config = with_disk(streams());
+  config.reuse.shared_by_tenants = true;
+  disk_.files.clear();
+  {
+    DiskWorker worker(config, disk_);
+    worker.add(1, {.prompt = 90, .adapters = some_adapters()});
+    worker.end();
+  }
+  ASSERT_EQ(disk_.files.size(), 1u);
+  DiskWorker worker(config, disk_);
+  worker.add(1, {.prompt = 90});
+  worker.run_both();
+  EXPECT_EQ(worker.cached(1), 0);
+  DiskWorker again(config, disk_);
+  again.add(1, {.prompt = 90, .adapters = some_adapters()});
+  again.run_both();
+  EXPECT_EQ(again.cached(1), 89);
+}
+
+TEST_F(SchedulerDisk, WhatATenantWantsForgottenIsForgottenOnDisk) {
+  DiskWorker worker(with_disk(streams()), disk_);
+  EXPECT_EQ(worker.scheduler.forget_tenant({.id = 7, .lasting = 777}), 0u);
+  EXPECT_EQ(worker.scheduler.forget_tenant({.id = 8}), 0u) << "who leaves nothing behind has no files";
+  EXPECT_EQ(worker.scheduler.forget_tenant({}), 2u);
+  worker.run_disk();
+  EXPECT_TRUE(disk_.files.empty());
+  worker.add(1, 90, 3);
+  worker.run_both();
+  EXPECT_EQ(worker.cached(1), 0);
+}
+
 }  // namespace
 }  // namespace chasqui

@@ -30,7 +30,7 @@ bool by_slot(const Sequence* a, const Sequence* b) { return a->slot() < b->slot(
 
 void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times, TimePoint now,
                     Batch& batch) {
-  survey(running);
+  survey(running, batch.adapters);
   size_ = {};
   one_run_ = true;
   if (decoding_.empty() && prefilling_.empty()) return;
@@ -62,12 +62,14 @@ void StepPlan::give_turn(TimePoint now) {
   std::rotate(prefilling_.begin(), oldest, oldest + 1);
 }
 
-void StepPlan::survey(const RunningSequences& running) {
+void StepPlan::survey(const RunningSequences& running, const AdapterSet* adapters) {
   decoding_.clear();
+  others_.clear();
   prefilling_.clear();
   for (const auto& sequence : running) {
-    if (sequence->decoding()) decoding_.push_back(sequence.get());
-    if (sequence->prefilling()) prefilling_.push_back(sequence.get());
+    const bool ours = same_adapters(sequence->request().adapters.get(), adapters);
+    if (sequence->decoding()) (ours ? decoding_ : others_).push_back(sequence.get());
+    if (sequence->prefilling() && ours) prefilling_.push_back(sequence.get());
   }
 }
 
@@ -127,8 +129,10 @@ bool StepPlan::overdue(const Sequence& sequence, TimePoint now) const {
 // How long the running streams can wait for their next decode step.
 Duration StepPlan::prefill_time(TimePoint now) const {
   Duration time = targets_.prefill_step;
-  for (const Sequence* sequence : decoding_) {
-    time = std::min(time, sequence->last_token_at() + next_token_target(*sequence) - now - decode_time_);
+  for (const auto* streams : {&decoding_, &others_}) {
+    for (const Sequence* sequence : *streams) {
+      time = std::min(time, sequence->last_token_at() + next_token_target(*sequence) - now - decode_time_);
+    }
   }
   return time;
 }
@@ -156,6 +160,7 @@ void StepPlan::plan_decode(const RunningSequences& running, Batch& batch) {
     if (next == decode_now_.end()) break;
     const bool decodes = *next == sequence.get();
     const bool fills_hole = dense_slots_ && sequence->prefilling() &&
+                            same_adapters(sequence->request().adapters.get(), batch.adapters) &&
                             static_cast<TokenCount>(batch.rows.size() + (decode_now_.end() - next)) < rows_max_;
     if (decodes) ++next;
     if (!decodes && !fills_hole) continue;
@@ -188,7 +193,8 @@ void StepPlan::pad(const RunningSequences& running, const StepTime& times, Batch
 TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const {
   const TokenCount most = std::min(sequence.left(), rows_max_);
   const TokenCount least = std::min(most, kChunkMin);
-  if (!times.known(Batch::Kind::prefill)) return std::min(most, decoding_.empty() ? rows_max_ : kChunkFirst);
+  if (!times.known(Batch::Kind::prefill))
+    return std::min(most, decoding_.empty() && others_.empty() ? rows_max_ : kChunkFirst);
   const TokenCount rows = std::max(times.rows_within(time, decode_time_, {}, sequence.computed(), most), least);
   // A few rows that were left over would cost a step that is hardly shorter.
   return most - rows <= rows / 8 ? most : rows;

@@ -31,7 +31,8 @@ class StepPlan {
   StepPlan(const SchedulerTargets& targets, TokenCount rows_max, std::int32_t slots, bool dense_slots)
       : targets_(targets), rows_max_(rows_max), slots_(slots), dense_slots_(dense_slots) {}
 
-  // Fills kind, rows, parts and predicted time of `batch`; nothing when nobody runs.
+  // Fills kind, rows, parts and predicted time of `batch`; nothing when nobody runs. Only sequences with the adapters
+  // of `batch` get rows; the streams of others only limit how long the step may be.
   void plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times, TimePoint now,
             Batch& batch);
   // What `batch`, the last one planned, cost: for StepTime::observe.
@@ -42,7 +43,7 @@ class StepPlan {
  private:
   using Chunk = std::pair<const Sequence*, TokenCount>;
 
-  void survey(const RunningSequences& running);
+  void survey(const RunningSequences& running, const AdapterSet* adapters);
   void give_turn(TimePoint now);
   void choose_decoding(const StepTime& times, TimePoint now);
   bool overdue(const Sequence& sequence, TimePoint now) const;
@@ -69,6 +70,7 @@ class StepPlan {
 
   // Of the step that is being planned.
   std::vector<const Sequence*> decoding_;    // all, ascending slots
+  std::vector<const Sequence*> others_;      // decode, too, with other adapters
   std::vector<const Sequence*> decode_now_;  // those who get a row, ascending slots
   std::vector<const Sequence*> prefilling_;  // most urgent first
   std::vector<Chunk> chunks_;

@@ -58,7 +58,9 @@ describe('the routes for operators', async () => {
     assert.match(props.build_info, /^chasqui-\d+\.\d+\.\d+/);
     assert.match(props.chat_template, /messages/);
     assert.ok(props.eos_token.length > 0);
-    for (const limit of Object.values(props.limits)) assert.ok(limit > 0);
+    const { queue_wait_seconds: waits, ...limits } = props.limits;
+    assert.deepEqual(Object.keys(limits).filter((name) => !(limits[name] > 0)), ['disk_cache_bytes'], 'no disk was given');
+    for (const wait of Object.values(waits)) assert.ok(wait > 0);
     const error = await refused(await post(server, '/v1/completions', { prompt: Array(512).fill(100) }), 400);
     assert.match(error.message, /512/);
   });

@@ -49,7 +49,7 @@ describe('a queue', async () => {
   });
 
   it('serves those first who are marked urgent', async (t) => {
-    const server = await start(t, [...sim, '-np', '1', '-c', '500000']);
+    const server = await start(t, [...sim, '-np', '1', '-c', '500000', '--queue-wait', '0']);
     const running = await streamChat(server, 'go on', endless);
     await running.nextText();
     const jobs = [];

@@ -66,8 +66,9 @@ for (const [name, flags] of [['demo', demo], ['simulated', sim]]) {
       const tools = [{ type: 'function', function: { name: 'get_weather', description: 'looks out', parameters } }];
       const { prompt } = await ask(server, '/apply-template', { messages, tools });
       for (const part of ['get_weather', 'looks out', 'Cusco', 'cold and clear']) assert.ok(prompt.includes(part), part);
-      const without = await ask(server, '/apply-template', { messages, tools, tool_choice: 'none' });
-      assert.ok(!without.prompt.includes('looks out'));
+      // What the model may do with them changes nothing of the prompt, so that a prefix of it can be used again.
+      const idle = await ask(server, '/apply-template', { messages, tools, tool_choice: 'none' });
+      assert.equal(idle.prompt, prompt);
     });
 
     it('shows what a chat becomes', async () => {

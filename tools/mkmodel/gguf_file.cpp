@@ -134,18 +134,22 @@ Written write_model(const Shape& shape, const std::string& vocabularies, const s
   const Gguf gguf(gguf_init_empty());
   copy_vocabulary(gguf.get(), vocabularies + "/ggml-vocab-" + shape.vocabulary + ".gguf");
   set_keys(gguf.get(), shape);
-  const std::vector<TensorPlan> plan = plan_tensors(shape);
-  const TensorList list = add_tensors(gguf.get(), plan);
+  return write_file(gguf.get(), plan_tensors(shape), path, seed);
+}
+
+Written write_file(gguf_context* gguf, const std::vector<TensorPlan>& plan, const std::string& path,
+                   std::uint64_t seed) {
+  const TensorList list = add_tensors(gguf, plan);
 
   const std::string unfinished = path + ".part";
   Written written;
   {
     const File file(std::fopen(unfinished.c_str(), "wb"));
     if (!file) throw std::runtime_error("cannot write " + unfinished);
-    if (!gguf_write_to_file_ptr(gguf.get(), file.get(), true)) throw std::runtime_error("cannot write " + unfinished);
+    if (!gguf_write_to_file_ptr(gguf, file.get(), true)) throw std::runtime_error("cannot write " + unfinished);
     for (std::size_t i = 0; i < plan.size(); ++i) {
-      const std::size_t bytes = gguf_get_tensor_size(gguf.get(), static_cast<std::int64_t>(i));
-      write_tensor(file.get(), plan[i], bytes, seed, gguf_get_alignment(gguf.get()));
+      const std::size_t bytes = gguf_get_tensor_size(gguf, static_cast<std::int64_t>(i));
+      write_tensor(file.get(), plan[i], bytes, seed, gguf_get_alignment(gguf));
       std::uint64_t elements = 1;
       for (std::int64_t extent : plan[i].extents) elements *= static_cast<std::uint64_t>(extent);
       written.parameters += elements;

@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "shapes.h"
+
+struct gguf_context;
 
 namespace mkmodel {
 
@@ -14,7 +17,9 @@ struct Written {
   std::uint64_t parameters = 0;
 };
 
-// The file appears under its name only when it is complete.
+// Keys that are in `gguf` already, and these tensors. The file appears under its name only when it is complete.
+Written write_file(gguf_context* gguf, const std::vector<TensorPlan>& plan, const std::string& path,
+                   std::uint64_t seed);
 Written write_model(const Shape& shape, const std::string& vocabularies, const std::string& path, std::uint64_t seed);
 
 }  // namespace mkmodel

@@ -10,6 +10,7 @@
 
 #include "gguf_file.h"
 
+#include "adapter.h"
 #include "check.h"
 #include "shapes.h"
 
@@ -18,6 +19,7 @@ namespace {
 constexpr const char* kUsage =
     "usage: mkmodel NAME OUT.gguf [--seed N] [--vocabularies DIR]\n"
     "       mkmodel --all DIR [--seed N] [--vocabularies DIR]    those that DIR does not have yet\n"
+    "       mkmodel --adapter MODEL.gguf OUT.gguf [--seed N]     a LoRA adapter with random weights for that model\n"
     "       mkmodel --list\n"
     "       mkmodel --check FILE.gguf [--threads N]\n";
 
@@ -26,6 +28,7 @@ struct Arguments {
   bool list = false;
   bool all = false;
   bool check = false;
+  bool adapter = false;
   std::uint64_t seed = 1;
   int threads = 0;
   std::string vocabularies = CHASQUI_VOCABULARIES;
@@ -48,6 +51,8 @@ bool read_arguments(int count, char** values, Arguments& arguments) {
       arguments.all = true;
     } else if (word == "--check") {
       arguments.check = true;
+    } else if (word == "--adapter") {
+      arguments.adapter = true;
     } else if (word == "--seed" && next != nullptr && read_number(next, arguments.seed)) {
       ++i;
     } else if (word == "--threads" && next != nullptr && read_number(next, arguments.threads)) {
@@ -88,6 +93,12 @@ int make_one(const Arguments& arguments) {
   return 0;
 }
 
+int make_adapter(const Arguments& arguments) {
+  const mkmodel::Written written = mkmodel::write_adapter(arguments.words[0], arguments.words[1], arguments.seed);
+  std::printf("%s: %.2f M parameters\n", arguments.words[1].c_str(), static_cast<double>(written.parameters) / 1e6);
+  return 0;
+}
+
 int make_missing(const Arguments& arguments) {
   std::filesystem::create_directories(arguments.words[0]);
   for (const mkmodel::Shape& shape : mkmodel::shapes()) {
@@ -107,6 +118,7 @@ int main(int count, char** values) {
   }
   try {
     if (arguments.list) return list();
+    if (arguments.adapter) return make_adapter(arguments);
     if (arguments.check) return mkmodel::check_model(arguments.words[0], arguments.threads) ? 0 : 1;
     return arguments.all ? make_missing(arguments) : make_one(arguments);
   } catch (const std::exception& e) {

@@ -1,0 +1,214 @@
+// read_chat() and requests_from_chat(): everything of a chat that decides what the template writes, what the model may
+// say and how that is read.
+#include <algorithm>
+
+#include "api/prompt.h"
+
+namespace chasqui {
+namespace {
+
+namespace json = boost::json;
+
+bool has_tool(const Chat& chat, std::string_view name) {
+  return std::ranges::any_of(chat.tools, [name](const Tool& tool) { return tool.name == name; });
+}
+
+// {"type":"function","function":{"name":…}}, or with the name beside the type as in OpenAI's newer API.
+void read_chosen_tool(Fields& fields, const json::object& object, Chat& chat) {
+  Fields choice(object, "tool_choice");
+  const json::value* inner = choice.any("function");
+  Fields function(inner != nullptr && inner->is_object() ? inner->get_object() : object,
+                  inner != nullptr ? "tool_choice.function" : "tool_choice");
+  const auto name = function.string("name");
+  if (!name || !has_tool(chat, *name)) function.refuse("name", "the name of one of the tools");
+  if (!function.ok()) return fields.refuse(function.error());
+  chat.tool_choice = ToolChoice::required;
+  chat.only_tool = *name;
+}
+
+// {"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":…}}]}}
+void read_allowed_tools(Fields& fields, const json::object& object, Chat& chat) {
+  Fields choice(object, "tool_choice");
+  const json::value* nested = choice.any("allowed_tools");
+  const bool inside = nested != nullptr && nested->is_object();
+  Fields allowed(inside ? nested->get_object() : object, inside ? "tool_choice.allowed_tools" : "tool_choice");
+  const auto mode = allowed.string("mode");
+  if (mode != "auto" && mode != "required") allowed.refuse("mode", "auto or required");
+  const json::array* tools = allowed.array("tools");
+  if (tools == nullptr || tools->empty()) allowed.refuse("tools", "an array of tools");
+  std::vector<Tool> kept;
+  for (std::size_t i = 0; allowed.ok() && i < tools->size(); ++i) {
+    const json::value& item = (*tools)[i];
+    const json::value* function = item.is_object() ? item.get_object().if_contains("function") : nullptr;
+    const json::value& named = function != nullptr ? *function : item;
+    const json::value* name = named.is_object() ? named.get_object().if_contains("name") : nullptr;
+    const bool good = name != nullptr && name->is_string() && has_tool(chat, std::string_view(name->get_string()));
+    if (!good) {
+      allowed.refuse("tools", "an array of tools that are among the request's");
+      break;
+    }
+    for (const Tool& tool : chat.tools) {
+      if (tool.name == std::string_view(name->get_string())) kept.push_back(tool);
+    }
+  }
+  if (!allowed.ok()) return fields.refuse(allowed.error());
+  chat.tool_choice = mode == "required" ? ToolChoice::required : ToolChoice::automatic;
+  chat.tools = std::move(kept);
+}
+
+void read_tool_choice(Fields& fields, Chat& chat) {
+  constexpr std::string_view kAllowed =
+      "auto, none, required, {\"type\":\"function\",\"function\":{\"name\":…}} or {\"type\":\"allowed_tools\",…}";
+  const json::value* value = fields.any("tool_choice");
+  if (value == nullptr) return;
+  if (value->is_object()) {
+    const json::value* type = value->get_object().if_contains("type");
+    const std::string_view text = type != nullptr && type->is_string() ? std::string_view(type->get_string()) : "";
+    if (text == "function") return read_chosen_tool(fields, value->get_object(), chat);
+    if (text == "allowed_tools") return read_allowed_tools(fields, value->get_object(), chat);
+    return fields.refuse("tool_choice", kAllowed);
+  }
+  const std::string_view text = value->is_string() ? std::string_view(value->get_string()) : "";
+  if (text == "none") {
+    chat.tool_choice = ToolChoice::none;
+  } else if (text == "required") {
+    chat.tool_choice = ToolChoice::required;
+    if (chat.tools.empty()) fields.refuse("tool_choice", "auto or none where there are no tools");
+  } else if (text != "auto") {
+    fields.refuse("tool_choice", kAllowed);
+  }
+}
+
+void read_template_args(Fields& fields, Chat& chat) {
+  const json::object* args = fields.object("chat_template_kwargs");
+  if (args == nullptr) return;
+  for (const auto& [key, value] : *args) chat.template_args[std::string(key)] = json::serialize(value);
+  Fields inner(*args, "chat_template_kwargs");
+  chat.enable_thinking = inner.boolean("enable_thinking");
+  if (!inner.ok()) fields.refuse(inner.error());
+}
+
+void read_reasoning(Fields& fields, Chat& chat) {
+  const std::string_view format = fields.string("reasoning_format").value_or("auto");
+  if (format != "auto" && format != "deepseek" && format != "deepseek-legacy" && format != "none") {
+    fields.refuse("reasoning_format", "auto, deepseek, deepseek-legacy or none");
+  }
+  chat.split_reasoning = format != "none";
+  if (const auto enabled = fields.boolean("enable_thinking")) chat.enable_thinking = enabled;
+  for (const std::string_view name : {"reasoning_budget", "reasoning_budget_tokens", "thinking_budget_tokens"}) {
+    const auto budget = fields.integer(name);
+    if (budget == 0) chat.enable_thinking = false;
+    if (budget && *budget != 0 && *budget != -1) fields.refuse(name, "-1 (no limit) or 0 (no reasoning)");
+  }
+  const auto effort = fields.string("reasoning_effort");
+  if (!effort) return;
+  set_reasoning_effort(chat, *effort, fields, "reasoning_effort");
+}
+
+// The control tokens that the answer's format is made of.
+std::vector<Token> tokens_of_markers(const Tokenizer& tokenizer, const std::vector<std::string>& markers) {
+  std::vector<Token> out;
+  for (const std::string& marker : markers) {
+    const auto tokens = tokenizer.tokenize(marker, AddSpecial::no, ParseSpecial::yes);
+    if (tokens.size() == 1 && tokenizer.piece(tokens[0]).empty()) out.push_back(tokens[0]);
+  }
+  return out;
+}
+
+std::string escaped_for_regex(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::string_view(".^$|()[]{}*+?\\").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+Grammar grammar_of(const Tokenizer& tokenizer, const PreparedChat& prepared) {
+  Grammar grammar;
+  grammar.text = prepared.grammar;
+  grammar.lazy = prepared.grammar_lazy;
+  for (const GrammarTrigger& trigger : prepared.triggers) {
+    grammar.trigger_patterns.push_back(trigger.pattern ? trigger.text : escaped_for_regex(trigger.text));
+  }
+  if (grammar.lazy || prepared.answer_begin.empty()) return grammar;
+  grammar.begun = tokenizer.tokenize(prepared.answer_begin, AddSpecial::no, ParseSpecial::yes);
+  // Some vocabularies put a space before the first control token.
+  const std::string_view first = grammar.begun.empty() ? "" : tokenizer.special_piece(grammar.begun[0]);
+  if (first.starts_with(' ') && prepared.answer_begin.front() != ' ') grammar.begun.erase(grammar.begun.begin());
+  return grammar;
+}
+
+}  // namespace
+
+void set_reasoning_effort(Chat& chat, std::string_view effort, Fields& fields, std::string_view name) {
+  constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
+  if (std::ranges::find(kEfforts, effort) == std::end(kEfforts)) {
+    return fields.refuse(name, "none, minimal, low, medium, high, xhigh or max");
+  }
+  if (effort == "none") {
+    chat.enable_thinking = false;
+  } else {
+    chat.template_args["reasoning_effort"] = json::serialize(json::value(effort));
+  }
+}
+
+void read_chat_switches(Fields& fields, Chat& chat) {
+  chat.tools = read_tools(fields);
+  if (!fields.ok()) return;
+  read_tool_choice(fields, chat);
+  chat.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true);
+  read_template_args(fields, chat);
+  read_reasoning(fields, chat);
+}
+
+Chat read_chat(Fields& fields) {
+  Chat chat;
+  chat.messages = read_messages(fields, "messages");
+  if (!fields.ok()) return chat;
+  read_chat_switches(fields, chat);
+  // An answer that is there already is gone on with, unless the client says otherwise.
+  const ChatMessage& last = chat.messages.back();
+  const bool prefilled = last.role == "assistant" && last.tool_calls.empty();
+  const auto prompts = fields.boolean("add_generation_prompt");
+  chat.continue_final_message = fields.boolean("continue_final_message").value_or(prefilled && !prompts);
+  chat.add_generation_prompt = prompts.value_or(!chat.continue_final_message);
+  if (chat.continue_final_message && fields.ok() && last.role != "assistant") {
+    fields.refuse("continue_final_message", "false unless the last message is an assistant's");
+  }
+  if (chat.continue_final_message && fields.ok() && !last.tool_calls.empty()) {
+    fields.refuse("continue_final_message", "false where the last message calls tools");
+  }
+  return chat;
+}
+
+Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat, RequestDraft draft,
+                                        std::int32_t count) {
+  auto prepared = service.model.chat_template->prepare(chat);
+  if (!prepared) return prepared.error();
+  const Tokenizer& tokenizer = *service.model.tokenizer;
+  auto tokens = tokenize_prompt(service, prepared->prompt);
+  if (!tokens) return tokens.error();
+  draft.prompt = std::move(*tokens);
+  // What has to obey a client's own grammar is content, whatever it looks like.
+  ChatRequests out;
+  if (!draft.grammar) out.format = std::move(prepared->format);
+  if (!prepared->grammar.empty()) {
+    if (draft.grammar) {
+      return invalid_field("tools",
+                           "tools must be left out, or tool_choice be none, where grammar, json_schema or "
+                           "response_format say what the answer looks like");
+    }
+    draft.grammar = grammar_of(tokenizer, *prepared);
+  }
+  draft.shown_tokens = tokens_of_markers(tokenizer, prepared->markers);
+  for (std::string& stop : prepared->stops) {
+    if (draft.stop.size() < service.limits.stops_max) draft.stop.push_back(std::move(stop));
+  }
+  auto requests = requests_from_draft(service, std::move(draft), count);
+  if (!requests) return requests.error();
+  out.requests = std::move(*requests);
+  return out;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,146 @@
+// What clients say about tools and reasoning, in each dialect, until it is a Chat or an error that names the field.
+#include <gtest/gtest.h>
+
+#include "api/anthropic.h"
+#include "api/fake_service.h"
+#include "api/prompt.h"
+#include "api/responses.h"
+
+namespace chasqui {
+namespace {
+
+constexpr const char* kTools =
+    R"("tools":[{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"b"}}])";
+
+struct ReadChat {
+  Chat chat;
+  std::string field;  // at fault; empty: none
+};
+
+ReadChat read(const std::string& members, Chat (*reader)(Fields&) = &read_chat) {
+  const auto object = parse_json_object(R"({"messages":[{"role":"user","content":"x"}],)" + members + "}");
+  EXPECT_TRUE(object) << members;
+  Fields fields(*object);
+  Chat chat = reader(fields);
+  return {std::move(chat), fields.ok() ? "" : fields.error().field};
+}
+
+TEST(ChatBody, ReadsEveryFormOfToolChoice) {
+  const auto choice = [](const std::string& value) { return read(std::string(kTools) + ",\"tool_choice\":" + value); };
+  EXPECT_EQ(read(kTools).chat.tool_choice, ToolChoice::automatic);
+  EXPECT_EQ(choice("\"auto\"").chat.tool_choice, ToolChoice::automatic);
+  EXPECT_EQ(choice("\"none\"").chat.tool_choice, ToolChoice::none);
+  EXPECT_EQ(choice("\"none\"").chat.tools.size(), 2u);
+  EXPECT_EQ(choice("\"required\"").chat.tool_choice, ToolChoice::required);
+  for (const char* named : {R"({"type":"function","function":{"name":"b"}})", R"({"type":"function","name":"b"})"}) {
+    const ReadChat got = choice(named);
+    EXPECT_EQ(got.chat.tool_choice, ToolChoice::required);
+    EXPECT_EQ(got.chat.only_tool, "b");
+    EXPECT_EQ(got.chat.tools.size(), 2u);
+  }
+  const ReadChat allowed = choice(
+      R"({"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[
+          {"type":"function","function":{"name":"b"}}]}})");
+  EXPECT_EQ(allowed.chat.tool_choice, ToolChoice::required);
+  ASSERT_EQ(allowed.chat.tools.size(), 1u);
+  EXPECT_EQ(allowed.chat.tools[0].name, "b");
+  EXPECT_EQ(choice("\"maybe\"").field, "tool_choice");
+  EXPECT_EQ(choice("3").field, "tool_choice");
+  EXPECT_EQ(choice(R"({"type":"x"})").field, "tool_choice");
+  EXPECT_EQ(choice(R"({"type":"function","function":{"name":"c"}})").field, "tool_choice.function.name");
+  EXPECT_EQ(choice(R"({"type":"allowed_tools","allowed_tools":{"mode":"x","tools":[]}})").field,
+            "tool_choice.allowed_tools.mode");
+  EXPECT_EQ(read(R"("tool_choice":"required")").field, "tool_choice");
+}
+
+TEST(ChatBody, ReadsWhatIsSaidAboutReasoning) {
+  EXPECT_TRUE(read(R"("top_k":1)").chat.split_reasoning);
+  EXPECT_FALSE(read(R"("reasoning_format":"none")").chat.split_reasoning);
+  EXPECT_EQ(read(R"("reasoning_format":"x")").field, "reasoning_format");
+  EXPECT_EQ(read(R"("enable_thinking":false)").chat.enable_thinking, false);
+  EXPECT_EQ(read(R"("reasoning_budget":0)").chat.enable_thinking, false);
+  EXPECT_EQ(read(R"("reasoning_budget":100)").field, "reasoning_budget");
+  EXPECT_EQ(read(R"("reasoning_effort":"none")").chat.enable_thinking, false);
+  EXPECT_EQ(read(R"("reasoning_effort":"low")").chat.template_args.at("reasoning_effort"), "\"low\"");
+  EXPECT_EQ(read(R"("reasoning_effort":"x")").field, "reasoning_effort");
+  const ReadChat args = read(R"("chat_template_kwargs":{"enable_thinking":true,"depth":3})");
+  EXPECT_EQ(args.chat.enable_thinking, true);
+  EXPECT_EQ(args.chat.template_args.at("depth"), "3");
+  EXPECT_EQ(read(R"("chat_template_kwargs":{"enable_thinking":"yes"})").field, "chat_template_kwargs.enable_thinking");
+}
+
+TEST(ChatBody, AnAnswerThatIsThereAlreadyIsGoneOnWith) {
+  constexpr const char* kPrefill = R"("messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"}])";
+  EXPECT_TRUE(read(kPrefill).chat.continue_final_message);
+  EXPECT_FALSE(read(kPrefill).chat.add_generation_prompt);
+  EXPECT_FALSE(read(std::string(kPrefill) + R"(,"continue_final_message":false)").chat.continue_final_message);
+  EXPECT_FALSE(read(std::string(kPrefill) + R"(,"add_generation_prompt":true)").chat.continue_final_message);
+}
+
+TEST(AnthropicBody, ReadsBlocksAsMessages) {
+  const ReadChat got = read(R"("system":[{"type":"text","text":"Be "},{"type":"text","text":"brief."}],
+      "messages":[{"role":"user","content":"x"},
+        {"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":""},
+          {"type":"text","text":"I look."},
+          {"type":"tool_use","id":"t1","name":"weather","input":{"city":"Lima"}}]},
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"sunny"}]},
+          {"type":"text","text":"and now?"}]}],
+      "tools":[{"name":"weather","input_schema":{"type":"object"}}],
+      "tool_choice":{"type":"tool","name":"weather","disable_parallel_tool_use":true},"thinking":{"type":"disabled"})",
+                            &read_anthropic_chat);
+  ASSERT_EQ(got.field, "");
+  ASSERT_EQ(got.chat.messages.size(), 5u);
+  EXPECT_EQ(got.chat.messages[0].content, "Be brief.");
+  EXPECT_EQ(got.chat.messages[2].reasoning, "hm");
+  EXPECT_EQ(got.chat.messages[2].tool_calls[0].arguments, R"({"city":"Lima"})");
+  EXPECT_EQ(got.chat.messages[3].role, "tool");
+  EXPECT_EQ(got.chat.messages[3].name, "weather");
+  EXPECT_EQ(got.chat.messages[3].content, "sunny");
+  EXPECT_EQ(got.chat.messages[4].content, "and now?");
+  EXPECT_EQ(got.chat.only_tool, "weather");
+  EXPECT_FALSE(got.chat.parallel_tool_calls);
+  EXPECT_EQ(got.chat.enable_thinking, false);
+}
+
+TEST(ResponseBody, ReadsItemsAsMessages) {
+  FakeService fake;
+  const auto ask = read_response_ask(fake.service, {}, R"({"instructions":"Be brief.","max_output_tokens":7,"input":[
+      {"role":"user","content":[{"type":"input_text","text":"x"}]},
+      {"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]},
+      {"type":"message","role":"assistant","content":[{"type":"output_text","text":"I look."}]},
+      {"type":"function_call","call_id":"c1","name":"weather","arguments":"{}"},
+      {"type":"function_call_output","call_id":"c1","output":"sunny"}],
+      "tools":[{"type":"function","name":"weather","parameters":{"type":"object"},"strict":true}],
+      "tool_choice":{"type":"function","name":"weather"},"reasoning":{"effort":"low"}})");
+  ASSERT_TRUE(ask) << ask.error().message;
+  ASSERT_EQ(ask->chat.messages.size(), 3u);
+  EXPECT_EQ(ask->chat.messages[1].reasoning, "hm");
+  EXPECT_EQ(ask->chat.messages[1].content, "I look.");
+  EXPECT_EQ(ask->chat.messages[1].tool_calls.size(), 1u);
+  EXPECT_EQ(ask->chat.messages[2].name, "weather");
+  EXPECT_EQ(ask->chat.only_tool, "weather");
+  EXPECT_EQ(ask->chat.template_args.at("reasoning_effort"), "\"low\"");
+  EXPECT_EQ(ask->draft.max_tokens, 7);
+  EXPECT_EQ(ask->input_items.size(), 5u);
+}
+
+TEST(ResponseBody, EveryMistakeNamesItsField) {
+  FakeService fake;
+  for (const auto& [members, field] : {std::pair{R"("input":[])", "input"},
+                                       {R"("input":3)", "input"},
+                                       {R"("input":[3])", "input[0]"},
+                                       {R"("input":[{"role":"x","content":"y"}])", "input[0].role"},
+                                       {R"("input":[{"type":"x"}])", "input[0].type"},
+                                       {R"("input":"x","tools":[{"type":"web_search"}])", "tools[0].type"},
+                                       {R"("input":"x","background":true)", "background"},
+                                       {R"("input":"x","truncation":"auto")", "truncation"},
+                                       {R"("input":"x","reasoning":{"effort":"x"})", "reasoning.effort"},
+                                       {R"("input":"x","text":{"format":{"type":"x"}})", "text.format.type"}}) {
+    const auto ask = read_response_ask(fake.service, {}, "{" + std::string(members) + "}");
+    ASSERT_FALSE(ask) << members;
+    EXPECT_EQ(ask.error().field, field) << ask.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace chasqui

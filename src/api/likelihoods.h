@@ -1,0 +1,31 @@
+// How likely tokens were, in the three shapes that clients know. Pure writers; loop thread.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "core/event.h"
+#include "model/tokenizer.h"
+
+namespace chasqui {
+
+// Of each token: itself, then the most likely ones. See Event::chances.
+using TokenChances = std::vector<TokenChance>;
+
+// How many of `chances`, the last of an answer, belong to its text: not the token that ended it, nor those of a stop
+// string. `text_left` is how many bytes of the text these tokens have made.
+std::size_t told_tokens(const Tokenizer& tokenizer, std::span<const TokenChances> chances, const Event& finished,
+                        std::size_t text_left);
+
+// Chat: {"content": [{token, logprob, bytes, top_logprobs}], "refusal": null}.
+void write_chat_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances);
+// Completions: {"tokens", "token_logprobs", "top_logprobs", "text_offset"}; `offset` counts characters, and goes on.
+void write_completion_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances,
+                               std::size_t& offset);
+// llama-server's completion_probabilities; `after`: probabilities as the samplers left them.
+void write_probabilities(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances,
+                         bool after);
+
+}  // namespace chasqui

@@ -1,0 +1,25 @@
+// llama-server's own POST /completion and /completions: its shapes, `completion_probabilities`, `generation_settings`.
+// Any thread; `service` is only read.
+#pragma once
+
+#include "api/answer.h"
+#include "api/fields.h"
+#include "api/key_ring.h"
+#include "api/service.h"
+
+namespace chasqui {
+
+Result<Answer> prepare_native(const Service& service, const Caller& caller, const std::string& body);
+
+// What the routes of this shape have in common.
+struct NativeBody {
+  RequestDraft draft;
+  std::int32_t n = 1;
+  bool stream = false;
+  bool return_tokens = false;
+  std::vector<std::string> shown;  // response_fields; empty: all
+};
+NativeBody read_native_body(const Service& service, const Caller& caller, Fields& fields);
+Result<Answer> native_answer(const Service& service, NativeBody body, std::vector<std::vector<Token>> prompts);
+
+}  // namespace chasqui

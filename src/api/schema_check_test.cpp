@@ -1,0 +1,145 @@
+// Which schemas are kept, and what is said about the others. That answers fit them is tested end to end, with ajv.
+#include "api/schema_check.h"
+
+#include <gtest/gtest.h>
+
+#include "api/constraint.h"
+#include "api/schema_pattern.h"
+#include "model/schema_grammar.h"
+
+namespace chasqui {
+namespace {
+
+namespace json = boost::json;
+
+Result<json::object> check(const std::string& schema) { return check_schema(json::parse(schema), "schema"); }
+
+TEST(SchemaCheck, KeepsWhatIsInTheList) {
+  const char* schemas[] = {
+      R"({})",
+      R"(true)",
+      R"({"type":"string"})",
+      R"({"type":"string","minLength":2,"maxLength":5})",
+      R"({"type":"string","pattern":"^[a-z]{2,4}(-[0-9]+)?$"})",
+      R"({"type":"string","format":"date-time"})",
+      R"({"type":["string","null"],"maxLength":4})",
+      R"({"type":"integer","minimum":-3,"exclusiveMaximum":10})",
+      R"({"type":"number"})",
+      R"({"enum":["a",1,null,{"b":[]}]})",
+      R"({"const":"x","type":"string"})",
+      R"({"type":"array","items":{"type":"boolean"},"minItems":1,"maxItems":3})",
+      R"({"type":"array","prefixItems":[{"type":"string"},{"type":"integer"}],"items":false})",
+      R"({"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false})",
+      R"({"type":"object","additionalProperties":{"type":"integer"}})",
+      R"({"anyOf":[{"type":"string"},{"type":"integer"}]})",
+      R"({"oneOf":[{"type":"string"},{"type":"integer"}]})",
+      R"({"oneOf":[{"type":"null"},{"enum":["only"]}]})",
+      R"({"oneOf":[{"type":"object","properties":{"k":{"const":"a"}},"required":["k"]},
+                   {"type":"object","properties":{"k":{"const":"b"}},"required":["k"]}]})",
+      R"({"allOf":[{"$ref":"#/$defs/A"}],"$defs":{"A":{"type":"string"}}})",
+      R"({"allOf":[{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]},
+                   {"type":"object","properties":{"b":{"type":"string"}}}]})",
+      R"({"$ref":"#/$defs/Node","$defs":{"Node":{"type":"object","properties":{"next":{"anyOf":[
+          {"$ref":"#/$defs/Node"},{"type":"null"}]}},"required":["next"]}}})",
+      R"({"title":"t","description":"d","default":1,"examples":[1],"type":"integer","$comment":"c"})",
+  };
+  for (const char* schema : schemas) {
+    const auto grammar = schema_constraint(json::parse(schema), "schema");
+    EXPECT_TRUE(grammar) << schema << ": " << (grammar ? "" : grammar.error().message);
+    if (grammar) {
+      EXPECT_NE(grammar->text.find("root ::="), std::string::npos) << schema;
+    }
+  }
+}
+
+TEST(SchemaCheck, NamesTheKeywordThatIsNotSupported) {
+  struct Case {
+    const char* schema;
+    const char* field;
+  };
+  const Case cases[] = {
+      {R"({"type":"object","minProperties":1})", "schema.minProperties"},
+      {R"({"type":"object","maxProperties":1})", "schema.maxProperties"},
+      {R"({"type":"object","patternProperties":{}})", "schema.patternProperties"},
+      {R"({"type":"object","propertyNames":{}})", "schema.propertyNames"},
+      {R"({"type":"object","dependentRequired":{}})", "schema.dependentRequired"},
+      {R"({"type":"object","dependentSchemas":{}})", "schema.dependentSchemas"},
+      {R"({"type":"object","unevaluatedProperties":false})", "schema.unevaluatedProperties"},
+      {R"({"type":"object","properties":{"a":{"type":"number","minimum":0}}})", "schema.properties.a.minimum"},
+      {R"({"type":"integer","multipleOf":3})", "schema.multipleOf"},
+      {R"({"type":"array","uniqueItems":true})", "schema.uniqueItems"},
+      {R"({"type":"array","contains":{}})", "schema.contains"},
+      {R"({"type":"array","minContains":1})", "schema.minContains"},
+      {R"({"type":"array","maxContains":1})", "schema.maxContains"},
+      {R"({"type":"array","unevaluatedItems":false})", "schema.unevaluatedItems"},
+      {R"({"type":"array","items":{"not":{}}})", "schema.items.not"},
+      {R"({"not":{"type":"string"}})", "schema.not"},
+      {R"({"if":{},"then":{},"else":{}})", "schema.if"},
+      {R"({"type":"string","contentEncoding":"base64"})", "schema.contentEncoding"},
+      {R"({"type":"string","contentMediaType":"text/html"})", "schema.contentMediaType"},
+      {R"({"type":"string","format":"uri"})", "schema.format"},
+      {R"({"type":"string","pattern":"^a$","minLength":1})", "schema.minLength"},
+      {R"({"type":"string","pattern":"a"})", "schema.pattern"},
+      {R"({"type":"string","pattern":"^(?=a)b$"})", "schema.pattern"},
+      {R"({"type":"string","pattern":"^a|b$"})", "schema.pattern"},
+      {R"({"type":"string","minLength":5000})", "schema.minLength"},
+      {R"({"type":"string","minLength":3,"maxLength":2})", "schema.minLength"},
+      {R"({"type":"date"})", "schema.type"},
+      {R"({"type":"object","required":["a"]})", "schema.required"},
+      {R"({"$ref":"http://example.org/x"})", "schema.$ref"},
+      {R"({"$ref":"#/$defs/none"})", "schema.$ref"},
+      {R"({"$dynamicRef":"#x"})", "schema.$dynamicRef"},
+      {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", "schema.oneOf"},
+      {R"({"type":"object","anyOf":[{"type":"string"}]})", "schema.type"},
+      {R"({"allOf":[{"type":"string"},{"minLength":2}]})", "schema.allOf"},
+      {R"({"type":"integer","minimum":2,"maximum":1})", "schema.minimum"},
+      {R"({"enum":[]})", "schema.enum"},
+      {R"({"anyOf":[]})", "schema.anyOf"},
+      {R"(false)", "schema"},
+      {R"(3)", "schema"},
+  };
+  for (const Case& c : cases) {
+    const auto checked = check(c.schema);
+    ASSERT_FALSE(checked) << c.schema;
+    EXPECT_EQ(checked.error().field, c.field) << checked.error().message;
+  }
+}
+
+TEST(SchemaCheck, KeepsToItsLimits) {
+  std::string deep = R"({"type":"string"})";
+  for (int i = 0; i < 70; ++i) deep = R"({"type":"array","items":)" + deep + "}";
+  json::parse_options options;
+  options.max_depth = 200;
+  EXPECT_FALSE(check_schema(json::parse(deep, {}, options), "schema"));
+  const std::string name(300, 'x');
+  EXPECT_FALSE(check(R"({"type":"object","properties":{")" + name + R"(":{}}})"));
+}
+
+TEST(SafePattern, NeverMatchesWhatJsonHasToEscape) {
+  EXPECT_EQ(*safe_pattern("^[a-c]$"), "^[\\x61-\\x63]$");
+  EXPECT_EQ(*safe_pattern("^\\d$"), "^[\\x30-\\x39]$");
+  const std::string dot = *safe_pattern("^.$");
+  EXPECT_EQ(dot, "^[\\x20-\\x21\\x23-\\x5B\\x5D-\\x7E\\U00000080-\\U0010FFFF]$");
+  EXPECT_EQ(*safe_pattern("^[^x]$"), "^[\\x20-\\x21\\x23-\\x5B\\x5D-\\x77\\x79-\\x7E\\U00000080-\\U0010FFFF]$");
+  EXPECT_FALSE(safe_pattern("^\"$"));
+  EXPECT_FALSE(safe_pattern("^[\"]$"));
+  EXPECT_EQ(*safe_pattern("^(?:ab)+?c{2,3}$"), "^(ab)+c{2,3}$");
+}
+
+TEST(SafePattern, SaysWhatItDoesNotKnow) {
+  for (const char* pattern :
+       {"a", "^a", "^(a$", "^a)$", "^[a$", "^\\bword$", "^a{x}$", "^(?<n>a)$", "^a\\1$", "^a^b$"}) {
+    EXPECT_FALSE(safe_pattern(pattern)) << pattern;
+  }
+}
+
+TEST(SchemaGrammar, WritesNoNumberThatOverflowsAndNoHalfASurrogate) {
+  const auto grammar = grammar_of_schema(R"({"type":"array","items":{"type":"number"}})");
+  ASSERT_TRUE(grammar);
+  EXPECT_NE(grammar->find("[eE] [-+]? [0-9]{1,2}"), std::string::npos) << *grammar;
+  const auto text = grammar_of_schema(R"({"type":"string"})");
+  EXPECT_NE(text->find("[dD] [0-7]"), std::string::npos) << *text;
+}
+
+}  // namespace
+}  // namespace chasqui

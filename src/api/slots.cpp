@@ -1,0 +1,147 @@
+#include "api/slots.h"
+
+#include <charconv>
+
+#include "api/answer.h"
+#include "api/routes.h"
+#include "base/json_writer.h"
+
+namespace chasqui {
+namespace {
+
+// What was asked for, but for the text.
+void write_params(JsonWriter& json, const Request& request, const AdapterShelf& shelf) {
+  json.begin_object();
+  json.field("n_predict", request.max_tokens);
+  json.field("temperature", request.sampling.temperature);
+  json.field("top_k", request.sampling.top_k);
+  json.field("top_p", request.sampling.top_p);
+  json.field("min_p", request.sampling.min_p);
+  json.field("seed", request.sampling.seed.value_or(0));
+  json.field("cache_prompt", request.use_cache);
+  json.field("priority", name(request.service_class));
+  json.key("lora");
+  json.begin_array();
+  const std::vector<AdapterUse> none;
+  for (const AdapterUse& use : request.adapters ? request.adapters->uses : none) {
+    json.begin_object();
+    json.field("id", use.adapter);
+    json.field("name", shelf.adapters().at(static_cast<std::size_t>(use.adapter)).name);
+    json.field("scale", use.scale);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+}
+
+void write_slot(JsonWriter& json, const Service& service, std::uint32_t tenant, std::int32_t id) {
+  const SlotUse use = service.engine.slot(SlotId{id});
+  const bool busy = use.request.value != 0;
+  json.begin_object();
+  json.field("id", id);
+  json.field("n_ctx", service.engine.shape().cells_per_slot);
+  json.field("speculative", false);
+  json.field("is_processing", busy);
+  if (busy) {
+    json.field("id_task", use.request.value);
+    json.field("n_prompt_tokens", use.prompt);
+    json.field("n_prompt_tokens_processed", std::max(std::min(use.computed, use.prompt) - use.cached, 0));
+    json.field("n_prompt_tokens_cache", use.cached);
+    const RequestPtr request = service.streams.request_of(use.request);
+    if (request && request->tenant.id == tenant) {
+      json.key("params");
+      write_params(json, *request, service.adapters);
+    }
+    json.key("next_token");
+    json.begin_array();
+    json.begin_object();
+    json.field("has_next_token", use.left > 0);
+    json.field("has_new_line", false);
+    json.field("n_remain", use.left);
+    json.field("n_decoded", use.generated);
+    json.end_object();
+    json.end_array();
+  }
+  json.end_object();
+}
+
+std::string slots_body(const Service& service, std::uint32_t tenant, bool& free) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_array();
+  for (std::int32_t id = 0; id < service.engine.shape().slots; ++id) {
+    write_slot(json, service, tenant, id);
+    free = free || service.engine.slot(SlotId{id}).request.value == 0;
+  }
+  json.end_array();
+  return out;
+}
+
+net::HttpResponse erased_body(const std::string& id, std::size_t erased) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("id_slot");
+  json.number(std::stoi(id));
+  json.field("n_erased", erased);
+  json.end_object();
+  return net::HttpResponse(200, "application/json", std::move(out));
+}
+
+// Nothing when it may be done.
+std::optional<net::HttpResponse> refusal(const Service& service, const Caller& caller, const std::string& id,
+                                         std::string_view action) {
+  const std::int32_t slots = service.engine.shape().slots;
+  std::int32_t number = -1;
+  const auto [end, failed] = std::from_chars(id.data(), id.data() + id.size(), number);
+  if (failed != std::errc{} || end != id.data() + id.size() || number < 0 || number >= slots) {
+    return http_error(400, "the slot must be a whole number between 0 and " + std::to_string(slots - 1));
+  }
+  if (action == "save" || action == "restore") {
+    return http_error(501, "slots are not saved or restored here: a session (/v1/sessions) keeps a history");
+  }
+  if (action != "erase") return http_error(400, "action must be erase, save or restore");
+  if (service.config.cache_shared && caller.tenant.id != 0) {
+    return http_error(403, "the cache is shared by tenants: no single one may erase it");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+net::Awaitable<void> handle_slots(Service& service, net::HttpExchange& exchange) {
+  net::HttpResponse response = http_error(501, "this server does not show its slots; start it with --slots");
+  const std::optional<Caller> caller = service.keys.find(exchange.request());
+  if (service.config.show_slots && caller) {
+    bool free = false;
+    std::string body = slots_body(service, caller->tenant.id, free);
+    const auto wanted = exchange.request().query("fail_on_no_slot");
+    if (wanted && !wanted->empty() && *wanted != "0" && !free) {
+      response = http_error(503, "no slot is free");
+    } else {
+      response = net::HttpResponse(200, "application/json", std::move(body));
+    }
+  }
+  co_await exchange.respond(std::move(response));
+}
+
+net::Awaitable<void> handle_slot_action(Service& service, net::HttpExchange& exchange) {
+  const std::string id = exchange.param("id");
+  const std::optional<Caller> caller = service.keys.find(exchange.request());
+  const std::string action = exchange.request().query("action").value_or("");
+  std::optional<net::HttpResponse> refused = http_error(401, "Invalid API Key");
+  if (caller) refused = refusal(service, *caller, id, action);
+  if (refused) {
+    net::HttpResponse response = std::move(*refused);
+    co_await exchange.respond(std::move(response));
+    co_return;
+  }
+  // Waits for the worker to end its step.
+  auto work = [&service, tenant = caller->tenant] { return service.engine.forget(tenant); };
+  Result<std::size_t> erased = co_await service.offload.run(std::move(work));
+  net::HttpResponse response = http_error(503, "the server is shutting down");
+  if (erased) response = erased_body(id, *erased);
+  co_await exchange.respond(std::move(response));
+}
+
+}  // namespace chasqui

@@ -1,0 +1,15 @@
+// llama-server's slot routes, for those who watch or script them. GET /slots says who has which slot, without asking
+// the worker. POST /slots/{id}?action=… : a slot of ours holds nothing between requests, what was computed is in the
+// prefix cache; so `erase` forgets what the caller's tenant has there, whichever slot is named. `save` and `restore`
+// are not supported: sessions keep a history, and the cache finds what was computed of it. Loop.
+#pragma once
+
+#include "api/service.h"
+#include "net/exchange.h"
+
+namespace chasqui {
+
+net::Awaitable<void> handle_slots(Service& service, net::HttpExchange& exchange);
+net::Awaitable<void> handle_slot_action(Service& service, net::HttpExchange& exchange);
+
+}  // namespace chasqui

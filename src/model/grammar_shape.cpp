@@ -1,0 +1,254 @@
+#include "model/grammar_shape.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace chasqui {
+namespace {
+
+constexpr std::size_t kBytesMax = 256 * 1024;  // what a schema of 64 KiB may become
+constexpr int kNestingMax = 100;
+constexpr std::size_t kRulesMax = 10'000;
+constexpr double kWaysMax = 4096;  // to the next character, from any place
+constexpr double kSkipsMax = 256;  // of what may be left out, one after the other
+constexpr double kCap = 1e15;
+
+struct Element {
+  std::string rule;  // empty: a group, or a terminal when there are no alternatives
+  std::vector<std::vector<Element>> alternatives;
+  int least = 1;
+  int most = 1;  // -1: no limit
+};
+using Sequence = std::vector<Element>;
+using Alternatives = std::vector<Sequence>;
+
+// From one place on.
+struct Ways {
+  double forward = 1;  // to a terminal
+  double empty = 0;    // through, without any
+  double skips = 0;    // the most that is left out on a way
+};
+
+class GrammarReader {
+ public:
+  explicit GrammarReader(std::string_view text) : text_(text) {}
+
+  // False: it cannot be read, or it is nested too deeply.
+  bool read() {
+    skip(true);
+    while (at_ < text_.size()) {
+      const std::string name = word();
+      skip(false);
+      if (name.empty() || text_.substr(at_, 3) != "::=") return false;
+      at_ += 3;
+      skip(true);
+      Alternatives body = alternatives(0);
+      if (failed_) return false;
+      rules_[name] = std::move(body);
+      skip(true);
+    }
+    return true;
+  }
+
+  bool too_deep() const { return too_deep_; }
+  std::size_t rules() const { return rules_.size(); }
+
+  Ways worst() {
+    for (const auto& [name, body] : rules_) ways_of(name);
+    return worst_;
+  }
+
+ private:
+  void skip(bool lines) {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '#') {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (c == ' ' || c == '\t' || (lines && (c == '\n' || c == '\r'))) {
+        ++at_;
+      } else {
+        return;
+      }
+    }
+  }
+
+  std::string word() {
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '-'))
+      ++at_;
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+
+  void quoted(char end) {
+    for (++at_; at_ < text_.size() && text_[at_] != end; ++at_) {
+      if (text_[at_] == '\\') ++at_;
+    }
+    if (at_ >= text_.size()) failed_ = true;
+    ++at_;
+  }
+
+  Alternatives alternatives(int depth) {
+    Alternatives out;
+    if (depth > kNestingMax) too_deep_ = failed_ = true;
+    while (!failed_) {
+      out.push_back(sequence(depth));
+      skip(depth > 0);
+      if (at_ >= text_.size() || text_[at_] != '|') break;
+      ++at_;
+      skip(true);
+    }
+    return out;
+  }
+
+  Sequence sequence(int depth) {
+    Sequence out;
+    while (!failed_ && at_ < text_.size()) {
+      const char c = text_[at_];
+      Element element;
+      if (c == '"') {
+        const std::size_t begin = at_;
+        quoted('"');
+        if (at_ - begin == 2) element.least = 0;  // "" is nothing
+      } else if (c == '[') {
+        quoted(']');
+      } else if (c == '.') {
+        ++at_;
+      } else if (c == '<' || c == '!') {
+        at_ = text_.find('>', at_);
+        if (at_ == text_.npos) failed_ = true;
+        if (!failed_) ++at_;
+      } else if (c == '(') {
+        ++at_;
+        skip(true);
+        element.alternatives = alternatives(depth + 1);
+        skip(true);
+        if (failed_ || at_ >= text_.size() || text_[at_] != ')') failed_ = true;
+        ++at_;
+      } else {
+        element.rule = word();
+        if (element.rule.empty()) return out;
+      }
+      skip(depth > 0);
+      repeats(element);
+      out.push_back(std::move(element));
+      skip(depth > 0);
+    }
+    return out;
+  }
+
+  void repeats(Element& element) {
+    if (failed_ || at_ >= text_.size()) return;
+    const char c = text_[at_];
+    if (c == '?' || c == '*') element.least = 0;
+    if (c == '*' || c == '+') element.most = -1;
+    if (c == '?' || c == '*' || c == '+') ++at_;
+    if (c != '{') return;
+    ++at_;
+    element.least = number();
+    element.most = element.least;
+    if (at_ < text_.size() && text_[at_] == ',') {
+      ++at_;
+      skip(true);
+      element.most = at_ < text_.size() && text_[at_] == '}' ? -1 : number();
+    }
+    skip(true);
+    if (at_ >= text_.size() || text_[at_] != '}') failed_ = true;
+    ++at_;
+  }
+
+  int number() {
+    skip(true);
+    int value = 0;
+    while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])) != 0) {
+      value = std::min(value * 10 + (text_[at_++] - '0'), 1'000'000);
+    }
+    skip(true);
+    return value;
+  }
+
+  Ways ways_of(const std::string& rule) {
+    const auto known = known_.find(rule);
+    if (known != known_.end()) return known->second;
+    const auto body = rules_.find(rule);
+    if (body == rules_.end()) return {};
+    known_[rule] = Ways{0, 0, 0};  // a rule that begins with itself is refused by the compiler
+    return known_[rule] = ways_of(body->second);
+  }
+
+  Ways ways_of(const Alternatives& body) {
+    Ways sum{0, 0, 0};
+    for (const Sequence& sequence : body) {
+      for (std::size_t from = sequence.size(); from-- > 1;) ways_from(sequence, from);
+      const Ways ways = ways_from(sequence, 0);
+      sum.forward = std::min(sum.forward + ways.forward, kCap);
+      sum.empty = std::min(sum.empty + ways.empty, kCap);
+      sum.skips = std::max(sum.skips, ways.skips);
+    }
+    return sum;
+  }
+
+  Ways ways_from(const Sequence& sequence, std::size_t from) {
+    Ways out{0, 1, 0};
+    for (std::size_t i = from; i < sequence.size() && out.empty > 0; ++i) {
+      const Ways ways = ways_of(sequence[i]);
+      out.forward = std::min(out.forward + out.empty * ways.forward, kCap);
+      out.empty = std::min(out.empty * ways.empty, kCap);
+      out.skips += ways.skips;
+    }
+    worst_.forward = std::max({worst_.forward, out.forward, out.empty});
+    worst_.skips = std::max(worst_.skips, out.skips);
+    return out;
+  }
+
+  Ways ways_of(const Element& element) {
+    Ways ways;
+    if (!element.rule.empty()) ways = ways_of(element.rule);
+    if (!element.alternatives.empty()) ways = ways_of(element.alternatives);
+    if (ways.empty > 0) {
+      const double times = std::max({element.least, element.most, 1});
+      ways.forward = std::min(ways.forward * times, kCap);
+      ways.skips *= times;
+    }
+    if (element.least == 0) {
+      ways.empty = std::min(ways.empty + 1, kCap);
+      ways.skips += 1;
+    } else if (element.least > 1 && ways.empty > 0) {
+      ways.empty = std::min(std::pow(ways.empty, element.least), kCap);
+    }
+    return ways;
+  }
+
+  const std::string_view text_;
+  std::size_t at_ = 0;
+  bool failed_ = false;
+  bool too_deep_ = false;
+  std::unordered_map<std::string, Alternatives> rules_;
+  std::unordered_map<std::string, Ways> known_;
+  Ways worst_{0, 0, 0};
+};
+
+}  // namespace
+
+Result<void> check_grammar_shape(std::string_view text) {
+  const auto refuse = [](const std::string& why) { return invalid_field("grammar", "grammar " + why); };
+  if (text.size() > kBytesMax) return refuse("may have at most " + std::to_string(kBytesMax) + " bytes");
+  if (text.find('\0') != text.npos) return refuse("must not contain zero bytes");
+  GrammarReader reader(text);
+  const bool read = reader.read();
+  if (reader.too_deep()) return refuse("may be nested at most " + std::to_string(kNestingMax) + " levels deep");
+  if (!read) return refuse("must be valid GBNF with a rule named root");
+  if (reader.rules() > kRulesMax) return refuse("may have at most " + std::to_string(kRulesMax) + " rules");
+  const Ways worst = reader.worst();
+  if (worst.forward > kWaysMax || worst.skips > kSkipsMax) {
+    return refuse(
+        "is too ambiguous: at one place there may be at most 4096 ways to the next character, and 256 parts that "
+        "may be left out one after the other");
+  }
+  return {};
+}
+
+}  // namespace chasqui

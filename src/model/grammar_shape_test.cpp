@@ -1,0 +1,59 @@
+// Which grammars are too much work, known without compiling them.
+#include "model/grammar_shape.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace chasqui {
+namespace {
+
+std::string repeated(const std::string& text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+// Rules r0 … rN, each of which is `left` NEXT `middle` NEXT `right`.
+std::string chain(int length, const std::string& before, const std::string& middle, const std::string& after) {
+  std::string out = "root ::= r0\n";
+  for (int i = 0; i < length; ++i) {
+    const std::string next = "r" + std::to_string(i + 1);
+    out += "r" + std::to_string(i) + " ::= " + before + next + middle + next + after + "\n";
+  }
+  return out + "r" + std::to_string(length) + " ::= \"z\"\n";
+}
+
+TEST(GrammarShape, LetsOrdinaryGrammarsPass) {
+  std::string values = "root ::= \"a\"";
+  for (int i = 0; i < 2500; ++i) values += " | \"value " + std::to_string(i) + "\"";
+  for (const std::string& text :
+       {std::string("root ::= \"yes\" | \"no\"  # a comment (\n"),
+        std::string("root ::= [^\"\\]] (x | \"(\" root \")\")*\nx ::= .{2,2000}\n"),
+        std::string("root ::= ((\"a\"*)*)*"), values, chain(300, "\"a\" ", " | \"b\" ", "")}) {
+    const auto ok = check_grammar_shape(text);
+    EXPECT_TRUE(ok) << text.substr(0, 80) << ": " << (ok ? "" : ok.error().message);
+  }
+}
+
+TEST(GrammarShape, RefusesMoreWaysThanThereIsTimeFor) {
+  for (const std::string& text :
+       {chain(300, "", " | ", ""), chain(60, "", " \"x\"? | ", " \"y\"?"), "root ::= " + repeated("\"a\"? ", 1500),
+        "root ::= " + repeated("(\"a\"? \"b\"?)? ", 200), std::string("root ::= ((\"a\"? \"b\"?){40}){40}")}) {
+    const auto refused = check_grammar_shape(text);
+    ASSERT_FALSE(refused) << text.substr(0, 80);
+    EXPECT_NE(refused.error().message.find("ambiguous"), std::string::npos) << refused.error().message;
+  }
+}
+
+TEST(GrammarShape, RefusesWhatIsTooLargeOrTooDeep) {
+  EXPECT_FALSE(check_grammar_shape("root ::= " + std::string(200, '(') + "\"a\"" + std::string(200, ')')));
+  EXPECT_FALSE(check_grammar_shape(std::string(300'000, ' ')));
+  EXPECT_FALSE(check_grammar_shape(std::string_view("root ::= \"a\0\"", 13)));
+  std::string rules;
+  for (int i = 0; i < 10'001; ++i) rules += "r" + std::to_string(i) + " ::= \"a\"\n";
+  EXPECT_FALSE(check_grammar_shape(rules));
+}
+
+}  // namespace
+}  // namespace chasqui

@@ -1,0 +1,182 @@
+#include "model/sampling_parts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <limits>
+
+#include <llama.h>
+
+#include "base/log.h"
+#include "model/llama_runtime.h"
+
+namespace chasqui {
+namespace {
+
+constexpr float kNone = -std::numeric_limits<float>::infinity();
+
+// Rows of a vocabulary are large, and a thread samples one sequence after the other.
+std::vector<llama_token_data>& thread_row() {
+  thread_local std::vector<llama_token_data> row;
+  return row;
+}
+
+bool default_order(const SamplingParams& params) {
+  return params.steps.empty() || std::ranges::equal(params.steps, default_sampling_steps());
+}
+
+llama_sampler* make_dry(const SamplingParams& params, const llama_vocab* vocab, TokenCount longest) {
+  std::vector<const char*> breakers;
+  if (vocab != nullptr) {
+    for (const std::string& breaker : params.dry_sequence_breakers) breakers.push_back(breaker.c_str());
+  }
+  const std::int32_t last_n = params.dry_penalty_last_n < 0 ? longest : params.dry_penalty_last_n;
+  return llama_sampler_init_dry(vocab, params.dry_multiplier, params.dry_base, params.dry_allowed_length, last_n,
+                                breakers.data(), breakers.size());
+}
+
+llama_sampler* make_step(SamplingStep step, const SamplingParams& params, const llama_vocab* vocab,
+                         TokenCount vocabulary, TokenCount longest) {
+  const auto min_keep = static_cast<std::size_t>(std::max(params.min_keep, 0));
+  const std::uint32_t seed = params.seed.value_or(0);
+  switch (step) {
+    case SamplingStep::penalties:
+      return llama_sampler_init_penalties(vocabulary, params.repeat_last_n < 0 ? longest : params.repeat_last_n,
+                                          params.repeat_penalty, params.frequency_penalty, params.presence_penalty);
+    case SamplingStep::dry: return make_dry(params, vocab, longest);
+    case SamplingStep::top_n_sigma: return llama_sampler_init_top_n_sigma(params.top_n_sigma);
+    case SamplingStep::top_k: return llama_sampler_init_top_k(params.top_k);
+    case SamplingStep::typical_p: return llama_sampler_init_typical(params.typical_p, min_keep);
+    case SamplingStep::top_p: return llama_sampler_init_top_p(params.top_p, min_keep);
+    case SamplingStep::min_p: return llama_sampler_init_min_p(params.min_p, min_keep);
+    case SamplingStep::xtc: return llama_sampler_init_xtc(params.xtc_probability, params.xtc_threshold, min_keep, seed);
+    case SamplingStep::temperature:
+      return llama_sampler_init_temp_ext(params.temperature, params.dynatemp_range, params.dynatemp_exponent);
+    case SamplingStep::infill: return vocab != nullptr ? llama_sampler_init_infill(vocab) : nullptr;
+    case SamplingStep::adaptive_p: return nullptr;  // it draws, so it comes last
+  }
+  return nullptr;
+}
+
+bool has_step(const SamplingParams& params, SamplingStep step) {
+  return std::ranges::find(params.steps, step) != params.steps.end();
+}
+
+}  // namespace
+
+void FreeLlamaSampler::operator()(llama_sampler* sampler) const { llama_sampler_free(sampler); }
+
+bool needs_chain(const SamplingParams& params) {
+  return !default_order(params) || params.mirostat != 0 || params.top_n_sigma > 0 || params.typical_p < 1 ||
+         params.dynatemp_range > 0 || params.dry_multiplier > 0 || params.xtc_probability > 0;
+}
+
+SamplerChain make_chain(const SamplingParams& params, const llama_vocab* vocab, TokenCount vocabulary,
+                        TokenCount longest) {
+  llama_sampler_chain_params how = llama_sampler_chain_default_params();
+  how.no_perf = true;
+  LlamaSamplerPtr chain(llama_sampler_chain_init(how));
+  const auto add = [&chain](llama_sampler* sampler) {
+    if (sampler != nullptr) llama_sampler_chain_add(chain.get(), sampler);
+  };
+  const std::uint32_t seed = params.seed.value_or(0);
+  if (params.mirostat != 0) {
+    add(llama_sampler_init_temp(params.temperature));
+    if (params.mirostat == 1) {
+      constexpr std::int32_t kTokensLookedAt = 100;  // of the paper
+      add(llama_sampler_init_mirostat(vocabulary, seed, params.mirostat_tau, params.mirostat_eta, kTokensLookedAt));
+    } else {
+      add(llama_sampler_init_mirostat_v2(seed, params.mirostat_tau, params.mirostat_eta));
+    }
+    return SamplerChain(std::move(chain));
+  }
+  const auto steps = params.steps.empty() ? default_sampling_steps() : std::span<const SamplingStep>(params.steps);
+  for (const SamplingStep step : steps) add(make_step(step, params, vocab, vocabulary, longest));
+  add(has_step(params, SamplingStep::adaptive_p)
+          ? llama_sampler_init_adaptive_p(params.adaptive_target, params.adaptive_decay, seed)
+          : llama_sampler_init_dist(seed));
+  return SamplerChain(std::move(chain));
+}
+
+Token SamplerChain::draw(std::span<const float> logits, std::vector<Candidate>& left) {
+  std::vector<llama_token_data>& row = thread_row();
+  row.clear();
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] > kNone) {
+      row.push_back({static_cast<llama_token>(i), std::min(logits[i], std::numeric_limits<float>::max()), 0.0f});
+    }
+  }
+  left.clear();
+  if (row.empty()) return -1;
+  llama_token_data_array array{row.data(), row.size(), -1, false};
+  llama_sampler_apply(chain_.get(), &array);
+  if (array.selected < 0 || static_cast<std::size_t>(array.selected) >= array.size) return -1;
+  for (std::size_t i = 0; i < array.size; ++i) {
+    const llama_token_data& data = array.data[i];
+    if (data.p > 0) left.push_back({data.id, data.logit, static_cast<double>(data.p)});
+  }
+  return array.data[array.selected].id;
+}
+
+void SamplerChain::accept(Token token) { llama_sampler_accept(chain_.get(), token); }
+
+bool GrammarGate::allows(Token token) const {
+  llama_token_data one{token, 1.0f, 0.0f};
+  llama_token_data_array array{&one, 1, -1, false};
+  llama_sampler_apply(grammar_.get(), &array);
+  return one.logit > kNone;
+}
+
+void GrammarGate::filter(std::vector<Candidate>& candidates) const {
+  std::vector<llama_token_data>& row = thread_row();
+  row.clear();
+  for (const Candidate& candidate : candidates) row.push_back({candidate.token, 1.0f, 0.0f});
+  llama_token_data_array array{row.data(), row.size(), -1, false};
+  llama_sampler_apply(grammar_.get(), &array);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (row[i].logit > kNone) candidates[kept++] = candidates[i];
+  }
+  candidates.resize(kept);
+}
+
+void GrammarGate::accept(Token token) {
+  try {
+    llama_sampler_accept(grammar_.get(), token);
+  } catch (const std::exception& failed) {
+    // A lazy grammar may find at its trigger that what has been said already does not fit.
+    log_debug("a grammar did not take a token", {{"token", token}, {"reason", failed.what()}});
+    grammar_.reset();
+  }
+}
+
+Result<LlamaSamplerPtr> compile_grammar(const Grammar& grammar, const llama_vocab* vocab) {
+  take_llama_error();
+  LlamaSamplerPtr sampler;
+  try {
+    if (grammar.lazy) {
+      std::vector<const char*> patterns;
+      for (const std::string& pattern : grammar.trigger_patterns) patterns.push_back(pattern.c_str());
+      sampler.reset(llama_sampler_init_grammar_lazy_patterns(vocab, grammar.text.c_str(), "root", patterns.data(),
+                                                             patterns.size(), grammar.trigger_tokens.data(),
+                                                             grammar.trigger_tokens.size()));
+    } else {
+      sampler.reset(llama_sampler_init_grammar(vocab, grammar.text.c_str(), "root"));
+    }
+    if (sampler != nullptr) {
+      for (const Token token : grammar.begun) llama_sampler_accept(sampler.get(), token);
+    }
+  } catch (const std::exception& failed) {
+    return invalid_field("grammar", std::string("grammar cannot be used: ") + failed.what());
+  }
+  if (sampler == nullptr) {
+    const std::string why = take_llama_error();
+    return invalid_field("grammar",
+                         "grammar must be valid GBNF with a rule named root" + (why.empty() ? "" : ": " + why));
+  }
+  return sampler;
+}
+
+LlamaSamplerPtr copy_sampler(const llama_sampler& sampler) { return LlamaSamplerPtr(llama_sampler_clone(&sampler)); }
+
+}  // namespace chasqui

@@ -1,0 +1,74 @@
+// The samplers of libllama that one request needs besides our own Sampler: a grammar, and a chain where its parameters
+// ask for more than temperature, penalties, top-k, top-p and min-p. Made in the offload pool, because grammars are
+// compiled and the words that break a repetition looked for in the whole vocabulary; taken out once by the worker.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "core/sampling.h"
+#include "model/candidates.h"
+
+struct llama_sampler;
+struct llama_vocab;
+
+namespace chasqui {
+
+struct FreeLlamaSampler {
+  void operator()(llama_sampler* sampler) const;
+};
+using LlamaSamplerPtr = std::unique_ptr<llama_sampler, FreeLlamaSampler>;
+
+// Draws with libllama's samplers, in the order that the request wishes. One thread at a time.
+class SamplerChain {
+ public:
+  SamplerChain() = default;
+  explicit SamplerChain(LlamaSamplerPtr chain) : chain_(std::move(chain)) {}
+
+  bool present() const { return chain_ != nullptr; }
+  // -1 when no logit is above -infinity. `left` gets what it was drawn from.
+  Token draw(std::span<const float> logits, std::vector<Candidate>& left);
+  void accept(Token token);
+
+ private:
+  LlamaSamplerPtr chain_;
+};
+
+// Which tokens may come next. One thread at a time.
+class GrammarGate {
+ public:
+  GrammarGate() = default;
+  explicit GrammarGate(LlamaSamplerPtr grammar) : grammar_(std::move(grammar)) {}
+
+  bool present() const { return grammar_ != nullptr; }
+  bool allows(Token token) const;
+  // Takes out those that may not come next; keeps the order of the others.
+  void filter(std::vector<Candidate>& candidates) const;
+  // REQUIRES: allows(token)
+  void accept(Token token);
+
+ private:
+  LlamaSamplerPtr grammar_;
+};
+
+class LlamaSamplingParts final : public SamplingParts {
+ public:
+  SamplerChain chain;
+  GrammarGate grammar;
+};
+
+// These parameters need a SamplerChain.
+bool needs_chain(const SamplingParams& params);
+
+// `vocab` may be null: then there are no words that break a repetition, and no infill. `longest` is how many tokens the
+// sequence can have.
+SamplerChain make_chain(const SamplingParams& params, const llama_vocab* vocab, TokenCount vocabulary,
+                        TokenCount longest);
+
+// A grammar that was compiled once can be copied; the copy has its own state.
+Result<LlamaSamplerPtr> compile_grammar(const Grammar& grammar, const llama_vocab* vocab);
+LlamaSamplerPtr copy_sampler(const llama_sampler& sampler);
+
+}  // namespace chasqui

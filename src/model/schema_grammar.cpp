@@ -1,0 +1,30 @@
+#include "model/schema_grammar.h"
+
+#include <exception>
+
+#include <json-schema-to-grammar.h>
+
+namespace chasqui {
+namespace {
+
+void replace_all(std::string& text, std::string_view what, std::string_view by) {
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + by.size())) {
+    text.replace(at, what.size(), by);
+  }
+}
+
+}  // namespace
+
+Result<std::string> grammar_of_schema(const std::string& schema) {
+  try {
+    std::string grammar = json_schema_to_grammar(common_json::parse(schema), true);
+    replace_all(grammar, "([eE] [-+]? integral-part)?", "([eE] [-+]? [0-9]{1,2})?");
+    replace_all(grammar, "\"u\" [0-9a-fA-F]{4}",
+                "\"u\" ([0-9a-ce-fA-CE-F] [0-9a-fA-F]{3} | [dD] [0-7] [0-9a-fA-F]{2})");
+    return grammar;
+  } catch (const std::exception& failed) {
+    return invalid_field("json_schema", std::string("json_schema cannot be used: ") + failed.what());
+  }
+}
+
+}  // namespace chasqui

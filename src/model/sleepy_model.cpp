@@ -1,0 +1,65 @@
+#include "model/sleepy_model.h"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+namespace chasqui {
+
+Result<std::unique_ptr<Model>> SleepyModel::start(Make make) {
+  std::unique_ptr<SleepyModel> model(new SleepyModel(std::move(make)));
+  if (auto awake = model->wake(); !awake) return awake.error();
+  model->shape_ = model->model_->shape();
+  return std::unique_ptr<Model>(std::move(model));
+}
+
+DecodeStatus SleepyModel::decode(const Batch& batch) {
+  CHECK(model_ != nullptr, "a decode of a model that sleeps");
+  return model_->decode(batch);
+}
+
+void SleepyModel::trim(SlotId slot, TokenCount keep) {
+  if (model_) model_->trim(slot, keep);
+}
+
+KvSnapshotPtr SleepyModel::snapshot(SlotId slot, TokenCount tokens) {
+  return model_ ? model_->snapshot(slot, tokens) : nullptr;
+}
+
+bool SleepyModel::restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) {
+  return model_ && model_->restore(slot, snapshot, keep);
+}
+
+void SleepyModel::request_abort() {
+  abort_ = true;
+  ++aborting_;
+  if (Model* model = awake_) model->request_abort();
+  --aborting_;
+}
+
+void SleepyModel::clear_abort() {
+  abort_ = false;
+  if (model_) model_->clear_abort();
+}
+
+bool SleepyModel::fall_asleep() {
+  awake_ = nullptr;
+  while (aborting_ != 0) continue;  // a few instructions of somebody who has just seen it awake
+  model_.reset();
+#ifdef __GLIBC__
+  malloc_trim(0);  // what libllama had in small pieces goes back to the system, too
+#endif
+  return true;
+}
+
+Result<void> SleepyModel::wake() {
+  if (model_) return {};
+  auto made = make_();
+  if (!made) return made.error();
+  model_ = std::move(*made);
+  awake_ = model_.get();
+  if (abort_) model_->request_abort();
+  return {};
+}
+
+}  // namespace chasqui

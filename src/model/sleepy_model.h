@@ -1,0 +1,49 @@
+// A Model that can be put away while nobody needs it: fall_asleep() frees the context, and the weights if nobody else
+// has them, wake() makes it again. What slots held is lost; snapshots stay good, since the context is made alike. Owned
+// by one worker and used on its thread, except request_abort(), which any thread may call at any time. REQUIRES of
+// callers: no decode and no snapshot while it sleeps. A trim is as good as done, a restore fails.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "model/model.h"
+
+namespace chasqui {
+
+class SleepyModel final : public Model {
+ public:
+  using Make = std::function<Result<std::unique_ptr<Model>>()>;
+
+  // Awake, with the model that `make` makes; an error is that of `make`.
+  static Result<std::unique_ptr<Model>> start(Make make);
+
+  const ModelShape& shape() const override { return shape_; }
+  DecodeStatus decode(const Batch& batch) override;
+  std::span<float> logits(std::int32_t row) override { return model_->logits(row); }
+  void trim(SlotId slot, TokenCount keep) override;
+  void move(SlotId from, SlotId to) override { model_->move(from, to); }
+  void exchange(SlotId a, SlotId b) override { model_->exchange(a, b); }
+  KvSnapshotPtr snapshot(SlotId slot, TokenCount tokens) override;
+  bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override;
+  void request_abort() override;
+  void clear_abort() override;
+  ComputeStats compute_stats() const override { return model_ ? model_->compute_stats() : ComputeStats{}; }
+
+  bool fall_asleep() override;
+  Result<void> wake() override;
+
+ private:
+  explicit SleepyModel(Make make) : make_(std::move(make)) {}
+
+  const Make make_;
+  ModelShape shape_;
+  std::unique_ptr<Model> model_;  // null while it sleeps
+  // For those who abort: what they use is not freed while they use it.
+  std::atomic<Model*> awake_{nullptr};
+  std::atomic<int> aborting_{0};
+  std::atomic<bool> abort_{false};
+};
+
+}  // namespace chasqui

@@ -1,0 +1,149 @@
+// One connection of the local socket: bytes in, messages to its handler, one after the other; what the handler appends
+// to outgoing() leaves in one write for each turn of the loop, whoever appended it. Kept alive by its coroutine and by
+// every Busy; loop thread only.
+//
+// bounded: a client that does not read is cut when more than FrameLimits::unsent_bytes wait for it.
+// A client that closes its sending half is still answered; one that closes its socket is noticed at once.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "base/metrics.h"
+#include "net/event_loop.h"
+#include "net/frame_limits.h"
+#include "net/frame_scanner.h"
+#include "net/http_request.h"
+#include "net/socket.h"
+
+namespace chasqui::net {
+
+class FrameConnection;
+
+// What the messages of one connection mean. Owned by the connection.
+class FrameHandler {
+ public:
+  virtual ~FrameHandler() = default;
+
+  // In the order they came; the next one is read when this returns.
+  virtual Awaitable<void> frame(std::string body) = 0;
+  virtual Awaitable<void> line(std::string text) = 0;
+  // What came cannot be read any further: too large, or too slow. The connection ends when what is said now has left.
+  virtual void broken(const Error& error) = 0;
+  // Nobody listens any more. Runs inside other calls and must not resume anybody.
+  virtual void gone() = 0;
+};
+
+struct FrameMetrics {
+  Gauge connections_open;
+  Gauge incomplete_bytes;
+  Counter connections_accepted;
+  Counter messages;
+  Counter bytes_in, bytes_out;
+  Counter broken;  // messages too large or too slow
+  Counter cut;     // connections whose client did not read
+
+  // Adds chasqui_socket_… to the page.
+  void add_to(MetricsPage& page) const;
+};
+
+// What all connections of one server share.
+struct FrameShared {
+  using MakeHandler = std::function<std::unique_ptr<FrameHandler>(FrameConnection&)>;
+
+  FrameShared(EventLoop& event_loop, FrameMetrics& counters, const FrameLimits& bounds, MakeHandler make)
+      : loop(event_loop), metrics(counters), limits(bounds), make_handler(std::move(make)), scratch(64 * 1024) {}
+  virtual ~FrameShared() = default;
+
+  virtual void connection_ended() = 0;
+
+  EventLoop& loop;
+  FrameMetrics& metrics;
+  const FrameLimits limits;
+  const MakeHandler make_handler;
+  bool draining = false;
+  std::list<FrameConnection*> connections;
+  std::size_t incomplete_bytes = 0;
+  std::vector<char> scratch;  // every read lands here first
+};
+
+class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
+ public:
+  // Held by whoever still has something to say; keeps the connection.
+  class Busy {
+   public:
+    explicit Busy(FrameConnection& connection);
+    Busy(Busy&& other) noexcept = default;
+    Busy& operator=(Busy&&) = delete;
+    ~Busy();
+
+   private:
+    std::shared_ptr<FrameConnection> connection_;
+  };
+
+  FrameConnection(std::shared_ptr<FrameShared> shared, StreamSocket socket);
+  ~FrameConnection();
+  FrameConnection(const FrameConnection&) = delete;
+  FrameConnection& operator=(const FrameConnection&) = delete;
+
+  // From accept until there is nothing more to read.
+  static Awaitable<void> run(std::shared_ptr<FrameConnection> self);
+
+  // For the server: at once, or when nobody is busy any more.
+  void close() { mark_gone(); }
+  void close_when_idle();
+
+  // For the handler. send() after appending; what is appended when the client is gone is dropped.
+  std::string& outgoing() { return out_; }
+  void send();
+  // Closes when everything has been sent.
+  void finish();
+  bool gone() const { return gone_; }
+  bool ending() const { return gone_ || finishing_; }
+  FrameScanner::Mode mode() const { return scanner_.mode(); }
+  const HttpPeer& peer() const { return peer_; }
+  EventLoop& loop() { return shared_->loop; }
+
+ private:
+  Awaitable<void> serve();
+  Awaitable<void> take_in(std::string bytes);
+  Awaitable<bool> wait_for_bytes();
+  Awaitable<void> yield();
+  void read_ended();
+  void break_off(const Error& error);
+  void end_when_idle();
+  void account();
+  void flush();
+  void wait_for_room();
+  void watch_hangup();
+  void set_deadlines();
+  void arm_timer();
+  void on_timer();
+  void mark_gone();
+
+  const std::shared_ptr<FrameShared> shared_;
+  StreamSocket socket_;
+  Timer timer_;
+  const HttpPeer peer_;
+  const std::list<FrameConnection*>::iterator place_;
+  FrameScanner scanner_;
+  std::unique_ptr<FrameHandler> handler_;
+  std::string out_;
+  std::size_t sent_ = 0;       // of out_
+  std::size_t accounted_ = 0;  // of FrameShared::incomplete_bytes
+  std::size_t busy_ = 0;
+  TimePoint settle_at_ = kNever;
+  TimePoint read_deadline_ = kNever;   // of the message that is on its way
+  TimePoint write_deadline_ = kNever;  // of a client that takes nothing
+  TimePoint armed_ = kNever;
+  bool flush_posted_ = false;
+  bool blocked_ = false;      // the kernel takes no more
+  bool read_closed_ = false;  // the client has said everything
+  bool finishing_ = false;
+  bool gone_ = false;
+};
+
+}  // namespace chasqui::net

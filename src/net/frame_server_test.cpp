@@ -1,0 +1,197 @@
+#include "net/frame_server.h"
+
+#include <filesystem>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "base/mailbox.h"
+#include "net/event_signal.h"
+#include "net/fake_client.h"
+
+namespace chasqui::net {
+namespace {
+
+std::string framed(std::string_view body) {
+  std::string out;
+  for (int shift = 0; shift < 32; shift += 8) out += static_cast<char>(body.size() >> shift & 0xff);
+  return out.append(body);
+}
+
+// Says back what it hears; "flood" is answered without an end, "hold" not at all.
+class Echo final : public FrameHandler {
+ public:
+  Echo(FrameConnection& connection, Mailbox<std::string>& happened) : connection_(connection), happened_(happened) {}
+
+  Awaitable<void> frame(std::string body) override {
+    if (body == "flood") {
+      connection_.loop().spawn(flood(FrameConnection::Busy(connection_)), "flood");
+      co_return;
+    }
+    if (body == "hold") {
+      connection_.loop().spawn(hold(FrameConnection::Busy(connection_)), "hold");
+      co_return;
+    }
+    connection_.outgoing() += framed(body);
+    connection_.send();
+  }
+  Awaitable<void> line(std::string text) override {
+    connection_.outgoing() += text + '\n';
+    connection_.send();
+    co_return;
+  }
+  void broken(const Error& error) override {
+    connection_.outgoing() += framed(name(error.code));
+    connection_.send();
+  }
+  void gone() override {
+    happened_.push("gone");
+    gone_.notify();
+  }
+
+ private:
+  Awaitable<void> flood([[maybe_unused]] FrameConnection::Busy busy) {
+    const std::string block = framed(std::string(10'000, 'x'));
+    while (!connection_.gone()) {
+      connection_.outgoing() += block;
+      connection_.send();
+      most_ = std::max(most_, connection_.outgoing().size());
+      co_await asio::post(connection_.loop().executor(), kAwait);
+    }
+    happened_.push("flooded " + std::to_string(most_ / 1000));
+  }
+
+  Awaitable<void> hold([[maybe_unused]] FrameConnection::Busy busy) { co_await gone_.wait(); }
+
+  FrameConnection& connection_;
+  Mailbox<std::string>& happened_;
+  EventSignal gone_{connection_.loop()};
+  std::size_t most_ = 0;
+};
+
+class FrameServerTest : public testing::Test {
+ protected:
+  void begin(FrameLimits limits = {}) {
+    server_ = std::make_unique<FrameServer>(loop_, metrics_, limits, [this](FrameConnection& connection) {
+      return std::make_unique<Echo>(connection, happened_);
+    });
+    ASSERT_TRUE(server_->listen(ListenAddress::unix_socket(path_)));
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  void TearDown() override {
+    loop_.post([this] { server_->drain(loop_.now(), [this] { loop_.stop(); }); });
+    thread_.join();
+    EXPECT_FALSE(std::filesystem::exists(path_));
+    EXPECT_EQ(metrics_.connections_open.value(), 0);
+    EXPECT_EQ(metrics_.incomplete_bytes.value(), 0);
+  }
+  std::string next_event() {
+    while (read_ == events_.size()) {
+      read_ = 0;
+      happened_.drain(events_, Wait::yes);
+    }
+    return events_[read_++];
+  }
+
+  NetMetrics net_metrics_;
+  FrameMetrics metrics_;
+  EventLoop loop_{net_metrics_};
+  Mailbox<std::string> happened_{1000};
+  const std::string path_ = testing::TempDir() + "frame_server_test_" + std::to_string(::getpid()) + ".sock";
+  std::unique_ptr<FrameServer> server_;
+  std::thread thread_;
+  std::vector<std::string> events_;
+  std::size_t read_ = 0;
+};
+
+TEST_F(FrameServerTest, answers_frames_that_come_in_one_write_and_byte_by_byte) {
+  begin();
+  FakeClient client(path_);
+  const std::string three = framed("one") + framed("") + framed(std::string(100'000, 'y'));
+  client.send(three);
+  EXPECT_EQ(client.read(three.size()), three);
+  for (const char c : framed("slow")) client.send(std::string(1, c));
+  EXPECT_EQ(client.read(8), framed("slow"));
+}
+
+TEST_F(FrameServerTest, cuts_a_client_that_does_not_read_at_its_cap_and_no_other) {
+  FrameLimits limits;
+  limits.unsent_bytes = 50'000;
+  begin(limits);
+  FakeClient other(path_);
+  FakeClient client(path_);
+  client.send(framed("flood"));
+  EXPECT_EQ(next_event(), "gone");
+  // The cap, and the block that went over it; what the kernel took beside that is the kernel's.
+  const std::string flooded = next_event();
+  EXPECT_LE(std::stoi(flooded.substr(8)), 61) << flooded;
+  EXPECT_EQ(metrics_.cut.value(), 1u);
+  other.send(framed("still here"));
+  EXPECT_EQ(other.read(14), framed("still here"));
+}
+
+TEST_F(FrameServerTest, says_why_before_it_closes_a_connection_that_broke_a_limit) {
+  FrameLimits limits;
+  limits.frame_bytes = 10;
+  begin(limits);
+  FakeClient client(path_);
+  client.send(framed("good") + framed("far too long"));
+  EXPECT_EQ(client.read_to_end(), framed("good") + framed("too_large"));
+  EXPECT_EQ(next_event(), "gone");
+}
+
+TEST_F(FrameServerTest, ends_a_message_that_takes_too_long) {
+  FrameLimits limits;
+  limits.frame_time = milliseconds(20);
+  begin(limits);
+  FakeClient client(path_);
+  client.send(framed("never finished").substr(0, 7));
+  EXPECT_EQ(client.read_to_end(), framed("invalid_request"));
+}
+
+TEST_F(FrameServerTest, takes_a_short_line_for_one_when_nothing_follows) {
+  FrameLimits limits;
+  limits.settle_time = milliseconds(5);
+  begin(limits);
+  FakeClient client(path_);
+  client.send("a\n");
+  EXPECT_EQ(client.read(2), "a\n");
+  client.send("and more\nb\n");
+  EXPECT_EQ(client.read(11), "and more\nb\n");
+}
+
+TEST_F(FrameServerTest, bounds_the_incomplete_messages_of_all_connections_together) {
+  FrameLimits limits;
+  limits.incomplete_bytes = 1000;
+  begin(limits);
+  FakeClient first(path_);
+  FakeClient second(path_);
+  first.send(framed(std::string(2000, 'a')).substr(0, 800));
+  while (metrics_.incomplete_bytes.value() < 700) std::this_thread::yield();
+  second.send(framed(std::string(2000, 'b')).substr(0, 800));
+  EXPECT_EQ(second.read_to_end(), framed("overloaded"));
+}
+
+TEST_F(FrameServerTest, answers_a_client_that_has_said_everything_and_then_closes) {
+  begin();
+  FakeClient client(path_);
+  client.send(framed("x") + framed("half").substr(0, 6));
+  client.half_close();
+  EXPECT_EQ(client.read_to_end(), framed("x"));
+  FakeClient lines(path_);
+  lines.send("one\ntwo");
+  lines.half_close();
+  EXPECT_EQ(lines.read_to_end(), "one\ntwo\n");
+}
+
+TEST_F(FrameServerTest, notices_a_client_that_leaves_while_somebody_is_busy_for_it) {
+  begin();
+  FakeClient client(path_);
+  client.send(framed("hold") + framed("x"));
+  EXPECT_EQ(client.read(5), framed("x"));
+  client.close();
+  EXPECT_EQ(next_event(), "gone");
+}
+
+}  // namespace
+}  // namespace chasqui::net

@@ -1,0 +1,69 @@
+// The part of the Scheduler that keeps sequences with the same adapters in adjacent slots, while there are several sets
+// of adapters: a step has rows of one set only, and a hole in the ids of its slots costs a pass over the weights.
+#include <algorithm>
+#include <tuple>
+
+#include "sched/scheduler.h"
+
+namespace chasqui {
+namespace {
+
+// As in scheduler_slots.cpp; an exchange counts as two.
+constexpr std::size_t kMovesPerStep = 4;
+
+}  // namespace
+
+// Brings the decoding sequences into the slots 0 … n-1, those with the same adapters side by side. Whoever is in the
+// way goes where the other one was.
+void Scheduler::bring_sets_together(Batch& batch) {
+  if (!config_.dense_slots) return;
+  line_.clear();
+  for (const auto& sequence : running_) {
+    if (sequence->decoding()) line_.push_back(sequence.get());
+  }
+  const auto set_of = [](const Sequence& sequence) { return sequence.request().adapters.get(); };
+  std::sort(line_.begin(), line_.end(), [&](const Sequence* a, const Sequence* b) {
+    return std::tuple(id_of(set_of(*a)), a->slot()) < std::tuple(id_of(set_of(*b)), b->slot());
+  });
+  std::size_t copies = 0;
+  for (std::size_t i = 0; i < line_.size(); ++i) {
+    const SlotId slot{static_cast<std::int32_t>(i)};
+    const AdapterSet* wanted = set_of(*line_[i]);
+    const auto belongs = [&](const auto& s) { return s->decoding() && same_adapters(set_of(*s), wanted); };
+    const auto holder =
+        std::find_if(running_.begin(), running_.end(), [slot](const auto& s) { return !(s->slot() < slot); });
+    const bool free = holder == running_.end() || (*holder)->slot() != slot;
+    if (!free && belongs(*holder)) continue;
+    if (!free && !config_.exchanges) continue;
+    copies += free ? 1 : 2;
+    if (copies > kMovesPerStep) return;
+    const auto last = std::find_if(running_.rbegin(), running_.rend(), belongs);
+    if (last == running_.rend() || (*last)->slot() <= slot) continue;  // two sets of one id, or some could not move
+    const auto place = static_cast<std::size_t>(running_.rend() - last) - 1;
+    if (free) {
+      move(place, slot, batch);
+    } else {
+      exchange(place, static_cast<std::size_t>(holder - running_.begin()), batch);
+    }
+  }
+}
+
+void Scheduler::exchange(std::size_t place, std::size_t other, Batch& batch) {
+  Sequence& high = *running_[place];
+  Sequence& low = *running_[other];
+  const SlotId from = high.slot();
+  const SlotId to = low.slot();
+  if (low.computed() > 0) {
+    batch.moves.push_back({from, to, true});
+    moves_ += 2;
+  } else if (high.computed() > 0) {
+    batch.moves.push_back({from, to});
+    ++moves_;
+  }
+  ledger_.exchange(from, to);
+  high.move(to);
+  low.move(from);
+  std::swap(running_[place], running_[other]);
+}
+
+}  // namespace chasqui
