@@ -4,11 +4,12 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 CPP_FILES = find src tests bench tools examples clients -name node_modules -prune -o \( -name '*.h' -o -name '*.cpp' \) -print
 UNIT_TESTS = ctest -R '^unit' --output-on-failure --no-tests=error --test-dir
 E2E_INSTALLED = tests/e2e/node_modules/.package-lock.json
+PAGE_INSTALLED = page/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := build
 # Each verb is a sequence of steps, and ninja uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build run test unit e2e asan tsan tidy lint fmt bench-tools models clean
+.PHONY: help setup build run test unit e2e page page-test asan tsan tidy lint fmt bench-tools models clean
 
 help:             ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -23,13 +24,20 @@ run: setup build/build.ninja  ## set up, build and serve: make run [MODEL=file.g
 	cmake --build build --target chasqui
 	build/bin/chasqui serve $(if $(MODEL),-m '$(MODEL)') $(ARGS)
 
-test: setup tidy unit e2e  ## everything that a change must pass
+test: setup tidy unit e2e page-test  ## everything that a change must pass
 
 unit: build       ## unit tests
 	$(UNIT_TESTS) build
 
 e2e: build $(E2E_INSTALLED)  ## end-to-end tests: the real binary and real sockets
 	cd tests/e2e && node --test --test-reporter=spec
+
+page: $(PAGE_INSTALLED)  ## page/built, the page that the binary holds, of page/src
+	cd page && node build.mjs
+
+page-test: build $(PAGE_INSTALLED)  ## the page in a real Chromium, and whether page/built is of its sources
+	@tools/setup.sh --browser
+	cd page && node --test --test-reporter=spec test/*.test.mjs
 
 asan: build/asan/build.ninja  ## unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	cmake --build build/asan
@@ -72,4 +80,8 @@ build/%/build.ninja:
 
 $(E2E_INSTALLED): tests/e2e/package-lock.json
 	cd tests/e2e && npm ci --ignore-scripts --no-audit --no-fund
+	@mkdir -p $(@D) && touch $@
+
+$(PAGE_INSTALLED): page/package-lock.json
+	cd page && npm ci --ignore-scripts --no-audit --no-fund
 	@mkdir -p $(@D) && touch $@

@@ -5,19 +5,20 @@ set -euo pipefail
 
 # Never libboost-dev: on Debian 12 it is Boost 1.74, whose headers are in the way of 1.81's.
 readonly build_packages=(
-  make g++ cmake ninja-build ccache pkg-config git ca-certificates curl python3-minimal
+  make gzip g++ cmake ninja-build ccache pkg-config git ca-certificates curl python3-minimal
   libboost1.81-dev libboost-json1.81-dev node-llhttp libcli11-dev libssl-dev libxxhash-dev libgtest-dev libbenchmark-dev
 )
 readonly check_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 jq)
+readonly browser_packages=(chromium fonts-dejavu-core)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
 usage() {
   cat >&2 <<'USAGE'
-usage: tools/setup.sh [--checks]
+usage: tools/setup.sh [--checks | --browser]
 
 Installs the Debian 12 packages that the build needs, as root or through sudo.
---checks adds what `make lint` and `make fmt` need.
+--checks adds what `make lint` and `make fmt` need, --browser what `make page-test` needs.
 USAGE
   exit 2
 }
@@ -45,7 +46,7 @@ explain_elsewhere() {
   a C++20 compiler (g++ 12 or clang 14, or newer), CMake 3.25, Ninja, git, Python 3, Node.js 20 with npm
   Boost 1.81 or newer (headers and Boost.JSON), CLI11 2, OpenSSL 3 (libcrypto), xxHash 0.8, GoogleTest
   llhttp 8 in C source (Debian's node-llhttp: /usr/share/llhttp and /usr/share/include/llhttp)
-  optional: ccache; clang-format 14, clang-tidy 14 and jq for `make fmt` and `make lint`
+  optional: ccache; clang-format 14, clang-tidy 14 and jq for `make fmt` and `make lint`; Chromium for `make page-test`
 LIST
 }
 
@@ -66,6 +67,7 @@ main() {
   case "${1:-}" in
     '') ;;
     --checks) packages+=("${check_packages[@]}") ;;
+    --browser) packages+=("${browser_packages[@]}") ;;
     *) usage ;;
   esac
   if ! is_debian_12; then

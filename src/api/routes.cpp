@@ -1,5 +1,7 @@
 #include "api/routes.h"
 
+#include <algorithm>
+
 #include "api/adapters.h"
 #include "api/admin.h"
 #include "api/anthropic.h"
@@ -7,9 +9,11 @@
 #include "api/errors.h"
 #include "api/infill.h"
 #include "api/native.h"
+#include "api/page.h"
 #include "api/responses.h"
 #include "api/sessions.h"
 #include "api/slots.h"
+#include "api/step_feed.h"
 #include "api/text_tools.h"
 
 namespace chasqui {
@@ -98,6 +102,7 @@ const Route kRoutes[] = {
     {HttpMethod::get, "/ready", Access::open, &handle_ready},
     {HttpMethod::get, "/metrics", Access::key, &handle_metrics},
     {HttpMethod::get, "/props", Access::key, &handle_props},
+    {HttpMethod::get, "/debug/steps", Access::key, &handle_step_feed},
     {HttpMethod::get, "/lora-adapters", Access::key, &handle_adapters},
     {HttpMethod::post, "/lora-adapters", Access::key, &handle_set_adapters},
     {HttpMethod::get, "/slots", Access::key, &handle_slots},
@@ -136,7 +141,12 @@ const Route kRoutes[] = {
     {HttpMethod::post, "/apply-template", Access::key, &apply_template},
 };
 
+bool is_page(const net::HttpRequest& request) {
+  return std::ranges::find(kPagePaths, request.path) != kPagePaths.end();
+}
+
 bool is_open(const net::HttpRequest& request) {
+  if (is_page(request)) return true;  // the gate is asked only about paths that have a route
   for (const Route& route : kRoutes) {
     if (route.access == Access::open && request.path == route.path) return true;
   }
@@ -154,6 +164,12 @@ void add_routes(net::Router& router, Service& service) {
     // Not a coroutine itself: it starts the named one.
     router.add(route.method, route.path,
                [&service, handler = route.handler](net::HttpExchange& exchange) { return handler(service, exchange); });
+  }
+  if (service.config.page) {
+    for (const char* const path : kPagePaths) {
+      router.add(HttpMethod::get, path,
+                 [&service](net::HttpExchange& exchange) { return handle_page(service, exchange); });
+    }
   }
   if (!service.keys.open()) {
     router.set_gate([&service](const net::HttpRequest& request) -> std::optional<net::HttpResponse> {

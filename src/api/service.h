@@ -40,6 +40,7 @@ struct ServiceConfig {
   net::HttpLimits http;                 // shown in /props
   net::FrameLimits frames;              // … and these
   std::string version;
+  bool page = true;  // at "/"
 };
 
 struct Service {
@@ -59,6 +60,7 @@ struct Service {
   AdapterShelf& adapters;
   ResponseStore& responses;
   SessionKeeper* keeper = nullptr;  // null: sessions end with the process
+  std::size_t step_watchers = 0;    // of /debug/steps
 };
 
 }  // namespace chasqui

@@ -75,7 +75,7 @@ void add_model_options(CLI::App& app, ServeConfig& config) {
       ->envname("LLAMA_ARG_CHAT_TEMPLATE_FILE")
       ->type_name("FILE")
       ->group(group);
-  app.add_flag("!--no-mmap", config.use_mmap, "read the file instead of mapping it")
+  add_off_flag(app, "--no-mmap", config.use_mmap, "read the file instead of mapping it")
       ->envname("LLAMA_ARG_NO_MMAP")
       ->group(group);
   app.add_flag("--mlock", config.use_mlock, "keep the weights from being swapped out")
@@ -144,10 +144,10 @@ void add_context_options(CLI::App& app, ServeConfig& config) {
   app.add_flag("--kv-unified", model.unified, "(-kvu) one pool of cells for all slots instead of a stream each")
       ->envname("LLAMA_ARG_KV_UNIFIED")
       ->group(group);
-  app.add_flag("!--fixed-threads", model.adapt_threads, "always use --threads, even while fewer would be faster")
+  add_off_flag(app, "--fixed-threads", model.adapt_threads, "always use --threads, even while fewer would be faster")
       ->envname("CHASQUI_FIXED_THREADS")
       ->group(group);
-  app.add_flag("!--no-warmup", model.warm_up, "do not compute once before the first request")
+  add_off_flag(app, "--no-warmup", model.warm_up, "do not compute once before the first request")
       ->envname("LLAMA_ARG_NO_WARMUP")
       ->group(group);
 }

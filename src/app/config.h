@@ -47,6 +47,7 @@ struct ServeConfig {
   std::vector<std::string> api_keys;
   std::string api_key_file;  // more of them, with names and shares; read again on SIGHUP
   bool no_auth = false;      // allows a public address without a key
+  bool page = true;          // at "/"
 
   bool cache_prompt = true;            // what a request gets that does not say
   std::int64_t cache_ram = kCacheRam;  // MiB of host memory for what was computed; -1: no limit, 0: nothing is kept

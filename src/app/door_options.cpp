@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "app/option_kinds.h"
+
 namespace chasqui {
 namespace {
 
@@ -53,6 +55,9 @@ void add_door_options(CLI::App& app, ServeConfig& config) {
                  "file with one key, or sha256:HASH, on each line; SIGHUP reads it again")
       ->envname("LLAMA_ARG_API_KEY_FILE")
       ->type_name("FILE")
+      ->group(group);
+  add_off_flag(app, "--no-webui", config.page, "no page at /: the routes alone")
+      ->envname("LLAMA_ARG_NO_WEBUI")
       ->group(group);
   app.add_flag("--no-auth", config.no_auth, "allow a public address without a key")
       ->envname("CHASQUI_NO_AUTH")

@@ -1,6 +1,7 @@
 // Options of the command line that several groups have: one of a few words, a time in seconds. Part of app/config.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -21,6 +22,13 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value, co
           name, [&value, &words](const std::string& word) { value = words.at(word); }, help)
       ->check(CLI::IsMember(words).description(""))
       ->type_name(allowed);
+}
+
+// A flag that turns `value` off, and so does its variable when it is set to 1. CLI11's own "!--flag" takes what the
+// variable says for the value itself, so that it would turn on what it names.
+inline CLI::Option* add_off_flag(CLI::App& app, const std::string& name, bool& value, const std::string& help) {
+  return app.add_flag_function(
+      name, [&value](std::int64_t given) { value = given <= 0; }, help);
 }
 
 // Seconds, stored as a Duration.

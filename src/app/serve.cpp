@@ -125,6 +125,7 @@ void greet(const std::string& url, const Service& service) {
   std::printf("serving %s (%s), %d slots of %d tokens%s\n", service.config.model_name.c_str(),
               service.model.info.description.c_str(), shape.slots, shape.cells_per_slot, shared.c_str());
   if (!url.empty()) {
+    if (service.config.page) std::printf("talk to it in a browser: %s/\n", url.c_str());
     std::printf(
         "try: curl -N %s/v1/chat/completions -d "
         "'{\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"What is Chasqui?\"}]}'\n",
@@ -212,6 +213,7 @@ ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model
   ServiceConfig out;
   out.model_name = config.alias.empty() ? model.info.name : config.alias;
   out.version = CHASQUI_VERSION;
+  out.page = config.page;
   out.cache_prompt = config.cache_prompt;
   out.cache_shared = config.cache_shared;
   out.show_slots = config.operation.show_slots;

@@ -94,6 +94,9 @@ class Engine {
   // Who has it, of shape().slots; those of the first worker come first. Any thread.
   SlotUse slot(SlotId slot) const;
   std::size_t workers() const { return workers_.size(); }
+  // What the newest steps of a worker were, and what they were to keep. Any thread.
+  const StepRing& steps(std::size_t worker) const { return workers_[worker]->steps(); }
+  const SchedulerTargets& targets() const { return config_.targets; }
   EngineMetrics& metrics(std::size_t worker = 0) { return metrics_[worker]; }
   DoorMetrics& door_metrics() { return door_metrics_; }
   const DispatchMetrics& dispatch_metrics() const { return dispatch_metrics_; }

@@ -19,6 +19,7 @@
 #include "engine/slot_board.h"
 #include "engine/snapshot_disk.h"
 #include "engine/step_cut.h"
+#include "engine/step_ring.h"
 #include "sched/scheduler.h"
 
 namespace chasqui {
@@ -79,6 +80,8 @@ class Worker {
   bool asleep() const { return asleep_.load(std::memory_order_relaxed); }
   // Any thread: how busy it was after its last step.
   Load load() const { return load_.read(); }
+  // Any thread: what its newest steps were.
+  const StepRing& steps() const { return step_ring_; }
 
  private:
   std::unique_ptr<SnapshotDisk> open_disk(Parts& parts);
@@ -95,6 +98,7 @@ class Worker {
   void show_slots();
   void deliver();
   void count_step();
+  void record_step(const Load& load);
 
   const Clock& clock_;
   Mailbox<Event>& outbox_;
@@ -119,6 +123,9 @@ class Worker {
   std::vector<DiskOrder> orders_;
   Runner runner_;
   StepCut cut_;
+  TimePoint planned_{};
+  StepRecord step_;  // the one planned then
+  StepRing step_ring_;
   Batch batch_;
   BatchResult result_;
   std::vector<Command> commands_;

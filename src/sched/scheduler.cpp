@@ -307,6 +307,14 @@ Load Scheduler::load() const {
   return load;
 }
 
+std::array<std::int32_t, kServiceClasses> Scheduler::streams() const {
+  std::array<std::int32_t, kServiceClasses> out{};
+  for (const auto& sequence : running_) {
+    if (sequence->decoding()) ++out[static_cast<std::size_t>(sequence->request().service_class)];
+  }
+  return out;
+}
+
 bool Scheduler::consistent() const {
   if (!ledger_.conserved()) return false;
   if (ledger_.slots_used() != static_cast<std::int32_t>(running_.size())) return false;

@@ -1,0 +1,169 @@
+// The view of the batch: figures, four charts in which each step is a column, and the step under the cursor in words.
+import { BatchCanvas } from './batch_canvas.js';
+import { h, icon, iconButton } from './dom.js';
+import { Feed } from './feed.js';
+import { Steps, classes, describe } from './steps.js';
+
+const whole = (value) => Math.round(value).toLocaleString('en');
+
+class Tile {
+  constructor(label, hint) {
+    this.value = h('span', { class: 'value' }, '–');
+    this.note = h('span', { class: 'note' }, '');
+    this.bar = h('span', { class: 'fill' });
+    this.element = h('div', { class: 'tile', title: hint }, h('span', { class: 'label' }, label), this.value, this.note,
+      h('span', { class: 'track', 'aria-hidden': 'true' }, this.bar));
+  }
+
+  show(value, note = '', share = null) {
+    if (this.value.textContent !== value) this.value.textContent = value;
+    if (this.note.textContent !== note) this.note.textContent = note;
+    this.bar.parentElement.hidden = share === null;
+    if (share !== null) this.bar.style.width = `${Math.min(100, 100 * share).toFixed(1)}%`;
+  }
+}
+
+export class BatchPanel {
+  constructor(element, { settings, askForKey, close }) {
+    this.steps = new Steps();
+    this.worker = 0;
+    this.paused = false;
+    this.tiles = {
+      promise: new Tile('Promise kept', 'Of the tokens in view, how many came within the target of their class'),
+      running: new Tile('Running', 'Requests that hold a slot'),
+      waiting: new Tile('Waiting', 'Requests without a slot: interactive, standard, background'),
+      cells: new Tile('Cells', 'KV positions that hold something'),
+      tokens: new Tile('Tokens a second', 'Generated, over the last three seconds of steps'),
+      cache: new Tile('From the cache', 'Prompt tokens of the steps in view that were not computed again'),
+    };
+    this.state = h('span', { class: 'state', role: 'status' }, 'connecting');
+    this.pause = iconButton('pause', 'Hold the picture', () => this.togglePause(), { id: 'pause', 'aria-pressed': 'false' });
+    this.workers = h('select', { 'aria-label': 'Worker', hidden: true, onchange: () => this.chooseWorker() });
+    this.canvas = h('canvas', { role: 'img', 'aria-label': 'Steps of the batch, the newest on the right' });
+    this.words = h('p', { id: 'step', 'aria-live': 'off' }, 'Move over a column, or walk with the arrow keys.');
+    const charts = h('div', { class: 'charts', tabindex: '0', role: 'group', 'aria-describedby': 'step',
+      'aria-label': 'Steps. Arrow keys walk from one to the next, space holds the picture.',
+      onkeydown: (event) => this.key(event) }, this.canvas);
+    this.canvas.addEventListener('pointermove', (event) => this.point(event));
+    this.canvas.addEventListener('pointerleave', () => this.select(null));
+    element.append(
+      h('header', { class: 'bar' }, h('h2', {}, 'The batch, live'), this.state,
+        h('div', { class: 'buttons' }, this.workers, this.pause, iconButton('close', 'Close', close, { id: 'close-batch' }))),
+      h('div', { class: 'panel' }, h('div', { class: 'tiles' }, Object.values(this.tiles).map((tile) => tile.element)),
+        h('ul', { class: 'legend' }, classes.map((name) => h('li', {}, h('span', { class: `swatch ${name}` }), name)),
+          h('li', {}, h('span', { class: 'swatch decode' }), 'decode step'),
+          h('li', {}, h('span', { class: 'swatch prefill' }), 'prompt step'),
+          h('li', {}, h('span', { class: 'swatch late' }), 'late token'),
+          h('li', {}, h('span', { class: 'swatch target' }), 'target'),
+          h('li', {}, h('span', { class: 'swatch predicted' }), 'predicted')),
+        charts, this.words,
+        h('p', { class: 'hint' }, 'Each column is one step: a row for each stream that gets its next token, or a chunk of a ',
+          'prompt. Chunks are cut so that nobody waits for a token longer than the dashed line.')));
+    this.drawing = new BatchCanvas(this.canvas);
+    this.feed = new Feed({ settings, askForKey, onMessage: (message) => this.take(message),
+      onState: (state, why) => this.showState(state, why) });
+    new ResizeObserver(() => this.redraw()).observe(charts);
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.redraw());
+  }
+
+  start() {
+    this.feed.start();
+    this.redraw();
+  }
+
+  stop() {
+    this.feed.stop();
+  }
+
+  showState(state, why = '') {
+    const text = { live: 'live', off: '', away: why }[state];
+    if (this.state.textContent !== text) this.state.textContent = text;
+    this.state.dataset.state = state;
+  }
+
+  take(message) {
+    const fresh = this.steps.take(message);
+    if (message.targets) this.showWorkers(message.workers);
+    if (!fresh && this.steps.of(this.worker).length > 0) return;
+    if (!this.paused) this.redraw();
+  }
+
+  showWorkers(count) {
+    this.workers.hidden = count < 2;
+    if (this.workers.options.length === count) return;
+    this.workers.replaceChildren(...Array.from({ length: count }, (_, i) => h('option', { value: i }, `Worker ${i}`)));
+  }
+
+  chooseWorker() {
+    this.worker = Number(this.workers.value);
+    this.held = this.paused ? [...this.steps.of(this.worker)] : null;
+    this.redraw();
+  }
+
+  togglePause() {
+    this.paused = !this.paused;
+    this.held = this.paused ? [...this.steps.of(this.worker)] : null;
+    this.pause.setAttribute('aria-pressed', String(this.paused));
+    this.pause.setAttribute('aria-label', this.paused ? 'Go on' : 'Hold the picture');
+    this.pause.replaceChildren(icon(this.paused ? 'play' : 'pause'));
+    this.redraw();
+  }
+
+  key(event) {
+    const list = this.drawing.shown;
+    const at = list.findIndex((step) => step.n === this.selected);
+    const moves = { ArrowLeft: at < 0 ? list.length - 1 : at - 1, ArrowRight: at + 1, Home: 0, End: list.length - 1 };
+    if (event.key === ' ') {
+      event.preventDefault();
+      this.togglePause();
+    } else if (event.key in moves && list.length > 0) {
+      event.preventDefault();
+      if (!this.paused) this.togglePause();
+      this.words.setAttribute('aria-live', 'polite');
+      this.select(list[Math.max(0, Math.min(list.length - 1, moves[event.key]))]);
+    }
+  }
+
+  point(event) {
+    this.words.setAttribute('aria-live', 'off');
+    this.select(this.drawing.stepAt(event.offsetX));
+  }
+
+  select(step) {
+    this.selected = step?.n ?? null;
+    if (step) this.words.textContent = describe(step);
+    this.redraw();
+  }
+
+  redraw() {
+    if (this.frame || this.canvas.closest('[hidden]')) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = null;
+      this.draw();
+    });
+  }
+
+  draw() {
+    const steps = this.held ?? this.steps.of(this.worker);
+    this.drawing.draw(steps, this.steps.promise, this.selected);
+    const { promise } = this.steps;
+    const sums = this.steps.summary(this.worker);
+    if (!promise) return;
+    const workers = promise.workers;
+    const slots = Math.round(promise.slots / workers);
+    const cells = Math.round(promise.cells / workers);
+    const { running = 0, waiting = [0, 0, 0], cells: used = 0 } = sums ?? {};
+    this.tiles.running.show(`${running} of ${slots}`, 'slots', running / slots);
+    this.tiles.waiting.show(String(waiting.reduce((a, b) => a + b, 0)), waiting.join(' · '));
+    this.tiles.cells.show(`${Math.round((100 * used) / cells)} %`, `${whole(used)} of ${whole(cells)}`, used / cells);
+    if (!sums) return;
+    this.tiles.tokens.show(whole(sums.tokens), `${whole(sums.prompt)} prompt rows a second`);
+    const asked = sums.computed + sums.restored;
+    this.tiles.cache.show(asked ? `${Math.round((100 * sums.restored) / asked)} %` : '–',
+      `${whole(sums.restored)} tokens`, asked ? sums.restored / asked : 0);
+    this.tiles.promise.show(sums.gaps ? `${((100 * sums.kept) / sums.gaps).toFixed(sums.kept === sums.gaps ? 0 : 1)} %` : '–',
+      sums.gaps ? `longest ${whole(sums.worst)} ms` : 'no streams yet', sums.gaps ? sums.kept / sums.gaps : 0);
+    this.canvas.setAttribute('aria-label', `Steps of the batch, the newest on the right. ${steps.length} steps, ` +
+      `${running} requests run, ${waiting.reduce((a, b) => a + b, 0)} wait.`);
+  }
+}

@@ -1,0 +1,221 @@
+// The conversation in the middle of the page: its messages, the field to write in, and the answer that is coming.
+import { addAnswer, addNode, choose, lastId, messagesFor, pathOf } from './conversation.js';
+import { h, icon, iconButton, say } from './dom.js';
+import { MessageView } from './message.js';
+import { Refusal, streamAnswer } from './server.js';
+import { requestFields } from './settings.js';
+import { keepConversation } from './store.js';
+
+const keepEvery = 500; // milliseconds between two writes of an answer that is coming
+const suggestions = ['What is Chasqui?', 'What is a prefix cache?', 'Why does a long prompt not freeze other streams?'];
+
+export class Chat {
+  // `page` is the rest: settings, model name, askForKey, listChanged, buttons for the bar.
+  constructor(element, page) {
+    this.page = page;
+    this.running = new Map(); // conversation id → { controller, node }
+    this.views = [];
+    this.title = h('h1', {}, 'Chasqui');
+    this.log = h('div', { id: 'log', role: 'log', 'aria-label': 'Messages', tabindex: '0', onscroll: () => this.scrolled() });
+    this.jump = iconButton('down', 'To the newest message', () => this.toEnd(), { id: 'jump', hidden: true });
+    this.prompt = h('textarea', { id: 'prompt', rows: 1, 'aria-label': 'Message', placeholder: 'Write a message',
+      enterkeyhint: 'send', oninput: () => this.grow(), onkeydown: (event) => this.key(event) });
+    this.button = h('button', { type: 'submit', id: 'send', class: 'icon', 'aria-label': 'Send', title: 'Send' }, icon('send'));
+    const form = h('form', { id: 'composer', onsubmit: (event) => this.submit(event) },
+      h('div', { class: 'box' }, this.prompt, this.button),
+      h('p', { class: 'hint' }, h('kbd', {}, 'Enter'), ' sends · ', h('kbd', {}, 'Shift Enter'), ' new line · ',
+        h('kbd', {}, 'Esc'), ' stops'));
+    const bar = h('header', { class: 'bar' }, page.menuButton, this.title, h('div', { class: 'buttons' }, page.barButtons));
+    element.append(bar, h('div', { class: 'scroll' }, this.log, this.jump), form);
+    this.follow = true;
+  }
+
+  get busy() {
+    return this.running.get(this.conversation?.id);
+  }
+
+  open(conversation) {
+    this.conversation = conversation;
+    this.views = [];
+    this.log.replaceChildren();
+    this.draw();
+    this.toEnd();
+    this.prompt.focus({ preventScroll: true });
+  }
+
+  // Makes the views match the path; those of the same message stay as they are.
+  draw() {
+    const path = pathOf(this.conversation);
+    this.title.textContent = this.conversation.title || 'New conversation';
+    document.title = this.conversation.title ? `${this.conversation.title} · Chasqui` : 'Chasqui';
+    const before = new Map(this.views.map((view) => [view.node, view]));
+    this.views = path.map((node) => before.get(node) ?? new MessageView(this.conversation, node, this));
+    const list = h('div', { class: 'messages' }, this.views.map((view) => view.element));
+    if (path.length === 0) list.append(this.welcome());
+    this.log.replaceChildren(list);
+    for (const view of this.views) view.show();
+    this.showButton();
+  }
+
+  welcome() {
+    const start = (text) => h('button', { type: 'button', onclick: () => this.send(text) }, text);
+    return h('div', { class: 'welcome' }, h('h2', {}, 'Ask something'),
+      h('p', {}, this.page.modelName ? `${this.page.modelName} answers, on this server. ` : '',
+        'Conversations stay in this browser.'),
+      h('div', { class: 'row' }, suggestions.map(start)));
+  }
+
+  showButton() {
+    const stops = Boolean(this.busy);
+    this.button.setAttribute('aria-label', stops ? 'Stop' : 'Send');
+    this.button.title = stops ? 'Stop (Esc)' : 'Send (Enter)';
+    this.button.classList.toggle('stops', stops);
+    this.button.replaceChildren(icon(stops ? 'stop' : 'send'));
+  }
+
+  key(event) {
+    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      if (!this.busy) this.submit(event);
+    } else if (event.key === 'ArrowUp' && this.prompt.value === '' && !this.busy) {
+      const mine = this.views.findLast((view) => view.node.role === 'user');
+      if (!mine) return;
+      event.preventDefault();
+      mine.edit();
+    }
+  }
+
+  submit(event) {
+    event.preventDefault();
+    if (this.busy) return this.stop();
+    const text = this.prompt.value;
+    if (!text.trim()) return;
+    this.prompt.value = '';
+    this.grow();
+    this.send(text);
+  }
+
+  stop() {
+    this.busy?.controller.abort();
+  }
+
+  send(text) {
+    const user = addNode(this.conversation, lastId(this.conversation), { content: text });
+    this.answer(user.id);
+  }
+
+  edit(node, text) {
+    if (this.busy) this.stop();
+    const other = addNode(this.conversation, node.parent, { content: text });
+    this.answer(other.id);
+  }
+
+  retry(node) {
+    if (this.busy) return;
+    this.answer(node.parent);
+  }
+
+  choose(node, step) {
+    if (this.busy) return;
+    choose(this.conversation, node, step);
+    keepConversation(this.conversation);
+    this.draw();
+  }
+
+  answerTools(node, results) {
+    let parent = node.id;
+    for (const { call, content } of results) {
+      parent = addNode(this.conversation, parent, { role: 'tool', tool_call_id: call.id, content }).id;
+    }
+    this.answer(parent);
+  }
+
+  async answer(parent) {
+    const { conversation } = this;
+    const messages = messagesFor(conversation, parent);
+    const node = addAnswer(conversation, parent);
+    const controller = new AbortController();
+    this.running.set(conversation.id, { controller, node });
+    this.draw();
+    this.toEnd();
+    this.page.listChanged(conversation);
+    await keepConversation(conversation);
+    try {
+      await this.ask(conversation, node, messages, controller.signal);
+      node.state = 'done';
+    } catch (error) {
+      node.state = 'stopped';
+      if (error.name !== 'AbortError') node.error = sayFault(error);
+    }
+    node.queued = '';
+    this.running.delete(conversation.id);
+    conversation.updated = Date.now();
+    await keepConversation(conversation);
+    this.page.listChanged(conversation);
+    if (conversation !== this.conversation) return;
+    this.showNode(node);
+    this.showButton();
+    say(node.error || (node.state === 'done' ? 'The answer is complete' : 'Stopped'));
+  }
+
+  async ask(conversation, node, messages, signal) {
+    const fields = requestFields(this.page.settings);
+    const body = { messages, stream: true, stream_options: { include_usage: true }, ...fields };
+    let kept = performance.now();
+    const changed = () => {
+      if (conversation === this.conversation) this.showSoon(node);
+      if (performance.now() - kept < keepEvery) return;
+      kept = performance.now();
+      keepConversation(conversation);
+    };
+    for (let wrong = false; ; wrong = true) {
+      try {
+        return await streamAnswer({ key: this.page.settings.key, body, signal, node, changed });
+      } catch (error) {
+        if (error.status !== 401) throw error;
+        if (!await this.page.askForKey(wrong || Boolean(this.page.settings.key))) throw error;
+      }
+    }
+  }
+
+  // Once for each picture that the screen shows, however fast tokens come; less often where a long answer takes long to
+  // lay out, so that the page always has time for whoever uses it. A timer, because hidden pages have no frames.
+  showSoon(node) {
+    if (this.timer) return;
+    this.timer = setTimeout(() => {
+      this.timer = null;
+      if (node.state === 'streaming') this.showNode(node);
+    }, Math.max(16, Math.min(200, 2 * (this.drawing ?? 0))));
+  }
+
+  showNode(node) {
+    const begun = performance.now();
+    this.views.find((view) => view.node === node)?.show();
+    if (this.follow) this.toEnd();
+    this.drawing = performance.now() - begun;
+  }
+
+  scrolled() {
+    this.follow = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 60;
+    this.jump.hidden = this.follow;
+  }
+
+  toEnd() {
+    this.log.scrollTop = this.log.scrollHeight;
+    this.follow = true;
+    this.jump.hidden = true;
+  }
+
+  grow() {
+    this.prompt.style.height = 'auto';
+    this.prompt.style.height = `${Math.min(this.prompt.scrollHeight, 240)}px`;
+  }
+}
+
+function sayFault(error) {
+  if (!(error instanceof Refusal)) {
+    return error instanceof TypeError ? 'The server cannot be reached.' : `Something went wrong: ${error.message}`;
+  }
+  const again = error.retryAfter > 0 ? ` Try again in ${error.retryAfter} s.` : '';
+  return `${error.message}.${again}`.replace(/\.\./, '.');
+}

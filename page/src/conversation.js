@@ -1,0 +1,72 @@
+// One conversation: a tree of messages, because an edit or a retry begins a new branch and keeps the old one. What is
+// shown is the path from the top along the chosen children. A plain object, so that IndexedDB keeps it as it is.
+export const newId = () => crypto.randomUUID?.() ?? `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
+
+const top = '';
+
+export function newConversation(system) {
+  const now = Date.now();
+  return { id: newId(), title: '', system, created: now, updated: now, nodes: {}, chosen: {} };
+}
+
+export function childrenOf(conversation, parent) {
+  return Object.values(conversation.nodes).filter((node) => node.parent === parent).sort((a, b) => a.at - b.at);
+}
+
+// What is shown, from the first message to the last.
+export function pathOf(conversation) {
+  const path = [];
+  for (let id = conversation.chosen[top]; id; id = conversation.chosen[id]) path.push(conversation.nodes[id]);
+  return path;
+}
+
+export function addNode(conversation, parent, fields) {
+  const siblings = childrenOf(conversation, parent);
+  const node = {
+    id: newId(), parent, at: (siblings.at(-1)?.at ?? 0) + 1, role: 'user', content: '', reasoning: '', tool_calls: [],
+    state: 'done', ...fields,
+  };
+  conversation.nodes[node.id] = node;
+  conversation.chosen[parent] = node.id;
+  conversation.updated = Date.now();
+  if (!conversation.title && node.role === 'user') conversation.title = node.content.trim().split('\n')[0].slice(0, 60);
+  return node;
+}
+
+export function addAnswer(conversation, parent) {
+  return addNode(conversation, parent, {
+    role: 'assistant', state: 'streaming', pieces: 0, first_ms: null, elapsed_ms: 0, queued: '', finish: '',
+    usage: null, timings: null, error: '',
+  });
+}
+
+export const lastId = (conversation) => pathOf(conversation).at(-1)?.id ?? top;
+
+// Another branch beside `node`: -1 before it, 1 after it.
+export function choose(conversation, node, step) {
+  const siblings = childrenOf(conversation, node.parent);
+  const other = siblings[siblings.indexOf(node) + step];
+  if (other) conversation.chosen[node.parent] = other.id;
+}
+
+// What the server gets for the path down to `parent`.
+export function messagesFor(conversation, parent) {
+  const path = pathOf(conversation);
+  const end = path.findIndex((node) => node.id === parent);
+  const messages = path.slice(0, end + 1).map(messageOf);
+  if (conversation.system.trim()) messages.unshift({ role: 'system', content: conversation.system });
+  return messages;
+}
+
+function messageOf(node) {
+  const message = { role: node.role, content: node.content };
+  if (node.role === 'tool') message.tool_call_id = node.tool_call_id;
+  if (node.role === 'assistant' && node.tool_calls.length > 0) message.tool_calls = node.tool_calls;
+  return message;
+}
+
+// A page that was closed in the middle of an answer keeps what it had.
+export function mend(conversation) {
+  for (const node of Object.values(conversation.nodes)) if (node.state === 'streaming') node.state = 'stopped';
+  return conversation;
+}

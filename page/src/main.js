@@ -1,0 +1,176 @@
+// Puts the page together: conversations, chat, batch, settings, keys.
+import { BatchPanel } from './batch.js';
+import { Chat } from './chat.js';
+import { mend, newConversation, pathOf } from './conversation.js';
+import { find, h, icon, iconButton, say } from './dom.js';
+import { ask } from './server.js';
+import { SettingsDialog, askForKey } from './settings.js';
+import { Side } from './side.js';
+import { allConversations, dropConversation, keepConversation, keepSettings, openStore, readSettings } from './store.js';
+
+class Page {
+  constructor() {
+    this.settings = readSettings();
+    this.applyTheme();
+    this.conversations = [];
+    this.modelName = '';
+    this.menuButton = iconButton('menu', 'Conversations', () => this.toggleSide(), { id: 'menu', 'aria-controls': 'side' });
+    this.watchButton = h('button', { type: 'button', id: 'watch', 'aria-pressed': 'false', 'aria-controls': 'batch',
+      title: 'The batch, live (Alt B)', onclick: () => this.toggleBatch() }, icon('batch'), 'Batch');
+    this.barButtons = [this.watchButton,
+      iconButton('theme', 'Colours', () => this.nextTheme(), { id: 'theme' }),
+      iconButton('settings', 'Settings', () => this.dialog.open(this.chat.conversation), { id: 'open-settings' })];
+    this.chat = new Chat(find('#chat'), this);
+    this.side = new Side(find('#side'), this);
+    this.batch = new BatchPanel(find('#batch'), { settings: this.settings, askForKey: (wrong) => this.askForKey(wrong),
+      close: () => this.toggleBatch(false) });
+    this.dialog = new SettingsDialog(this.settings, () => this.settingsChanged());
+    if (matchMedia('(max-width: 800px)').matches) this.toggleSide(false);
+    document.addEventListener('keydown', (event) => this.key(event));
+    find('#chat').addEventListener('click', (event) => this.clickedChat(event));
+  }
+
+  async start() {
+    await openStore();
+    this.conversations = (await allConversations()).map(mend);
+    const watches = /(^#|&)batch/.test(location.hash); // before open() says where we are
+    const wanted = location.hash.match(/c=([\w-]+)/)?.[1];
+    this.open(this.conversations.find((one) => one.id === wanted) ?? this.conversations[0] ?? this.fresh());
+    if (watches) this.toggleBatch(true);
+    await this.learn();
+  }
+
+  // What the server serves, and its defaults. A page without them works as well.
+  async learn() {
+    try {
+      const props = await (await ask('props', { key: this.settings.key })).json();
+      this.modelName = props.model_alias ?? '';
+      this.dialog.defaults = props.default_generation_settings?.params ?? {};
+      this.side.model.textContent = `${this.modelName} · ${props.total_slots} slots of ${props.default_generation_settings?.n_ctx} tokens`;
+      if (pathOf(this.chat.conversation).length === 0) this.chat.draw();
+    } catch {
+      this.side.model.textContent = '';
+    }
+  }
+
+  fresh() {
+    const conversation = newConversation(this.settings.system);
+    this.conversations.push(conversation);
+    return conversation;
+  }
+
+  open(conversation) {
+    this.chat.open(conversation);
+    this.showPlace();
+    this.side.show(this.conversations, conversation);
+    if (matchMedia('(max-width: 800px)').matches) this.toggleSide(false);
+  }
+
+  showPlace() {
+    const batch = find('#batch').hidden ? '' : '&batch';
+    history.replaceState(null, '', `#c=${this.chat.conversation.id}${batch}`);
+  }
+
+  // One empty conversation is enough.
+  create() {
+    this.open(this.conversations.find((one) => Object.keys(one.nodes).length === 0) ?? this.fresh());
+  }
+
+  rename(conversation, title) {
+    conversation.title = title;
+    keepConversation(conversation);
+    this.listChanged();
+    this.chat.draw();
+  }
+
+  async remove(conversation) {
+    this.chat.running.get(conversation.id)?.controller.abort();
+    this.conversations = this.conversations.filter((one) => one !== conversation);
+    if (conversation === this.chat.conversation) this.open(this.conversations[0] ?? this.fresh());
+    this.listChanged();
+    await dropConversation(conversation.id);
+  }
+
+  async restore(conversation) {
+    this.conversations.push(conversation);
+    this.open(conversation);
+    await keepConversation(conversation);
+  }
+
+  listChanged() {
+    this.side.show(this.conversations, this.chat.conversation);
+  }
+
+  settingsChanged() {
+    if (Object.keys(this.chat.conversation.nodes).length > 0) keepConversation(this.chat.conversation);
+    this.learn();
+  }
+
+  async askForKey(wrong) {
+    this.asking ??= askForKey(this.settings, wrong);
+    const told = await this.asking;
+    this.asking = null;
+    if (told) this.learn();
+    return told;
+  }
+
+  toggleSide(open = !document.body.classList.contains('side-open')) {
+    document.body.classList.toggle('side-open', open);
+    document.body.classList.toggle('side-shut', !open);
+    this.menuButton.setAttribute('aria-expanded', String(open));
+  }
+
+  toggleBatch(open = find('#batch').hidden) {
+    find('#batch').hidden = !open;
+    document.body.classList.toggle('watching', open);
+    this.watchButton.setAttribute('aria-pressed', String(open));
+    this.showPlace();
+    if (open) {
+      this.batch.start();
+    } else {
+      this.batch.stop();
+      this.watchButton.focus();
+    }
+  }
+
+  applyTheme() {
+    document.documentElement.dataset.theme = this.settings.theme;
+  }
+
+  nextTheme() {
+    const dark = matchMedia('(prefers-color-scheme: dark)').matches;
+    // Through both and back to what the system says.
+    const order = dark ? ['auto', 'light', 'dark'] : ['auto', 'dark', 'light'];
+    this.settings.theme = order[(order.indexOf(this.settings.theme) + 1) % 3];
+    keepSettings(this.settings);
+    this.applyTheme();
+    say(`Colours: ${this.settings.theme === 'auto' ? 'as the system' : this.settings.theme}`);
+    this.batch.redraw();
+  }
+
+  clickedChat(event) {
+    const onSmall = matchMedia('(max-width: 800px)').matches;
+    if (onSmall && document.body.classList.contains('side-open') && !event.target.closest('#menu')) this.toggleSide(false);
+  }
+
+  key(event) {
+    if (document.querySelector('dialog[open]')) return;
+    const does = { n: () => this.create(), b: () => this.toggleBatch(), s: () => this.toggleSide(),
+      ',': () => this.dialog.open(this.chat.conversation) }[event.key.toLowerCase()];
+    if (event.altKey && !event.ctrlKey && !event.metaKey && does) {
+      event.preventDefault();
+      does();
+    } else if (event.key === 'Escape' && this.chat.busy) {
+      this.chat.stop();
+    } else if (event.key === '/' && !event.target.closest('input, textarea, select')) {
+      event.preventDefault();
+      this.chat.prompt.focus();
+    }
+  }
+}
+
+const page = new Page();
+page.start().then(() => {
+  document.body.classList.add('ready');
+  performance.mark('ready');
+});

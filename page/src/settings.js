@@ -1,0 +1,151 @@
+// The settings dialog, and what of it goes into a request. An empty field means the server's own default, which the
+// field shows in grey.
+import { h, iconButton, say } from './dom.js';
+import { keepSettings } from './store.js';
+
+const numbers = [
+  ['temperature', 'Temperature', 'How freely it chooses; 0: always the likeliest word', { min: 0, max: 100, step: 'any' }],
+  ['top_p', 'Top p', 'Share of the likeliest words; 1: off', { min: 0, max: 1, step: 'any' }],
+  ['top_k', 'Top k', 'Number of the likeliest words; 0: off', { min: -1, max: 1000000, step: 1 }],
+  ['min_p', 'Min p', 'Least likelihood, of the best word’s; 0: off', { min: 0, max: 1, step: 'any' }],
+  ['repeat_penalty', 'Repeat penalty', '1: off', { min: 0.01, max: 100, step: 'any' }],
+  ['max_tokens', 'Longest answer', 'Tokens; empty: until the context is full', { min: 1, max: 1000000, step: 1 }],
+  ['seed', 'Seed', 'The same seed and words give the same answer', { min: -1, max: Number.MAX_SAFE_INTEGER, step: 1 }],
+];
+
+const classes = [['', 'As the server decides'], ['interactive', 'Interactive'], ['standard', 'Standard'],
+  ['background', 'Background']];
+
+// The fields of a request.
+export function requestFields(settings) {
+  const fields = {};
+  for (const [name] of numbers) if (settings[name] !== '') fields[name] = Number(settings[name]);
+  if (settings.priority) fields.priority = settings.priority;
+  const stops = settings.stop.split('\n').filter((line) => line !== '');
+  if (stops.length > 0) fields.stop = stops;
+  if (settings.tools.trim()) fields.tools = JSON.parse(settings.tools);
+  return settings.more.trim() ? { ...fields, ...JSON.parse(settings.more) } : fields;
+}
+
+// What is wrong with a text that is to be JSON, or nothing.
+function faultOf(text, wanted) {
+  if (!text.trim()) return '';
+  try {
+    const value = JSON.parse(text);
+    if (wanted === 'array') return Array.isArray(value) ? '' : 'This is to be a JSON array: [{"type":"function", …}]';
+    const object = value !== null && typeof value === 'object' && !Array.isArray(value);
+    return object ? '' : 'This is to be a JSON object: {"field": value}';
+  } catch (error) {
+    return `Not JSON: ${error.message}`;
+  }
+}
+
+function field(id, label, hint, control) {
+  control.id = id;
+  if (hint) control.setAttribute('aria-describedby', `${id}-hint`);
+  return h('div', { class: 'field' }, h('label', { for: id }, label), control,
+    hint && h('p', { class: 'hint', id: `${id}-hint` }, hint));
+}
+
+export class SettingsDialog {
+  // `defaults` is default_generation_settings.params of /props, when it came.
+  constructor(settings, changed) {
+    this.settings = settings;
+    this.changed = changed;
+    this.defaults = {};
+    this.dialog = h('dialog', { id: 'settings', 'aria-labelledby': 'settings-title' });
+    document.body.append(this.dialog);
+  }
+
+  open(conversation) {
+    this.conversation = conversation;
+    const form = h('form', { method: 'dialog', onsubmit: (event) => this.submit(event) },
+      h('header', {}, h('h2', { id: 'settings-title' }, 'Settings'),
+        iconButton('close', 'Close without saving', () => this.dialog.close())),
+      h('div', { class: 'fields' },
+        field('set-system', 'System prompt of this conversation', 'Also the beginning of every new conversation.',
+          h('textarea', { rows: 4, value: conversation.system })),
+        h('fieldset', {}, h('legend', {}, 'Sampling'), h('div', { class: 'grid' }, numbers.map((row) => this.number(row)))),
+        field('set-stop', 'Stop at', 'One string on each line.', h('textarea', { rows: 2, value: this.settings.stop })),
+        field('set-priority', 'Class', 'Who goes first under load.', this.select()),
+        field('set-tools', 'Tools', 'A JSON array of functions that the model may call; you give the results.',
+          this.json('tools', 'array', 4)),
+        field('set-more', 'More fields', 'A JSON object that goes into every request, such as {"ignore_eos": true}.',
+          this.json('more', 'object', 2)),
+        field('set-key', 'API key', 'Kept in this browser, sent to this server only.',
+          h('input', { type: 'password', autocomplete: 'off', value: this.settings.key }))),
+      h('footer', {}, h('button', { type: 'button', onclick: () => this.clear() }, 'Server’s defaults'),
+        h('button', { type: 'submit', class: 'primary' }, 'Save')));
+    this.dialog.replaceChildren(form);
+    this.dialog.showModal();
+  }
+
+  number([name, label, hint, limits]) {
+    const known = this.defaults[name];
+    const placeholder = known === undefined ? '' : String(known);
+    return field(`set-${name}`, label, hint,
+      h('input', { type: 'number', inputmode: 'decimal', ...limits, placeholder, value: this.settings[name] }));
+  }
+
+  json(name, wanted, rows) {
+    const check = (event) => event.target.setCustomValidity(faultOf(event.target.value, wanted));
+    return h('textarea', { rows, class: 'mono', spellcheck: 'false', value: this.settings[name], oninput: check });
+  }
+
+  select() {
+    const options = classes.map(([value, label]) =>
+      h('option', { value, selected: value === this.settings.priority }, label));
+    return h('select', {}, options);
+  }
+
+  clear() {
+    for (const [name] of numbers) this.input(name).value = '';
+    for (const name of ['stop', 'priority', 'tools', 'more']) {
+      this.input(name).value = '';
+      this.input(name).setCustomValidity?.('');
+    }
+  }
+
+  input(name) {
+    return this.dialog.querySelector(`#set-${name}`);
+  }
+
+  submit() {
+    for (const [name] of numbers) this.settings[name] = this.input(name).value;
+    for (const name of ['stop', 'priority', 'tools', 'more', 'key', 'system']) this.settings[name] = this.input(name).value;
+    this.settings.key = this.settings.key.trim();
+    this.conversation.system = this.settings.system;
+    keepSettings(this.settings);
+    this.changed();
+    say('Settings saved');
+  }
+}
+
+// Asks for the API key; gives false when the person does not want to tell it.
+export function askForKey(settings, wrong) {
+  return new Promise((resolve) => {
+    const input = h('input', { type: 'password', id: 'key', autocomplete: 'off', required: true,
+      'aria-describedby': 'key-hint' });
+    const close = () => dialog.close('');
+    const dialog = h('dialog', { id: 'key-dialog', 'aria-labelledby': 'key-title' },
+      h('form', { method: 'dialog' },
+        h('header', {}, h('h2', { id: 'key-title' }, 'This server asks for a key'), iconButton('close', 'Not now', close)),
+        h('div', { class: 'fields' },
+          wrong && h('p', { class: 'fault', role: 'alert' }, 'The server does not know this key.'),
+          h('div', { class: 'field' }, h('label', { for: 'key' }, 'API key'), input,
+            h('p', { class: 'hint', id: 'key-hint' }, 'Kept in this browser, sent to this server only.'))),
+        h('footer', {}, h('button', { type: 'button', onclick: close }, 'Not now'),
+          h('button', { type: 'submit', class: 'primary', value: 'ok' }, 'Use it'))));
+    dialog.addEventListener('close', () => {
+      const key = dialog.returnValue === 'ok' ? input.value.trim() : '';
+      dialog.remove();
+      if (key) {
+        settings.key = key;
+        keepSettings(settings);
+      }
+      resolve(Boolean(key));
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}

@@ -1,0 +1,70 @@
+// The list of conversations.
+import { h, icon, iconButton, toast } from './dom.js';
+
+const day = 24 * 3600 * 1000;
+
+function ageOf(conversation, now) {
+  const midnight = new Date(now).setHours(0, 0, 0, 0);
+  if (conversation.updated >= midnight) return 'Today';
+  if (conversation.updated >= midnight - day) return 'Yesterday';
+  return conversation.updated >= midnight - 7 * day ? 'This week' : 'Earlier';
+}
+
+export class Side {
+  // `actions`: open(conversation), create(), rename(conversation, title), remove(conversation), restore(conversation).
+  constructor(element, actions) {
+    this.actions = actions;
+    this.list = h('div', { class: 'list' });
+    this.model = h('p', { class: 'model' });
+    element.append(
+      h('header', {}, h('img', { src: 'favicon.svg', alt: '', width: 26, height: 26 }), h('span', { class: 'brand' }, 'Chasqui')),
+      h('button', { type: 'button', id: 'new', onclick: () => actions.create(), title: 'Alt N' }, icon('plus'), 'New conversation'),
+      this.list, this.model);
+  }
+
+  show(conversations, current) {
+    const groups = new Map();
+    const now = Date.now();
+    for (const conversation of [...conversations].sort((a, b) => b.updated - a.updated)) {
+      const age = ageOf(conversation, now);
+      groups.set(age, [...(groups.get(age) ?? []), conversation]);
+    }
+    const parts = [];
+    for (const [age, list] of groups) {
+      parts.push(h('h2', {}, age), h('ul', {}, list.map((conversation) => this.item(conversation, conversation === current))));
+    }
+    this.list.replaceChildren(...parts);
+  }
+
+  item(conversation, current) {
+    const name = conversation.title || 'New conversation';
+    const open = h('button', { type: 'button', class: 'open', 'aria-current': current ? 'page' : null,
+      onclick: () => this.actions.open(conversation) }, name);
+    const item = h('li', { class: current ? 'current' : null }, open,
+      iconButton('edit', `Rename “${name}”`, () => this.rename(conversation, item, open)),
+      iconButton('trash', `Delete “${name}”`, () => this.remove(conversation)));
+    return item;
+  }
+
+  rename(conversation, item, open) {
+    const input = h('input', { value: conversation.title, 'aria-label': 'New name', maxlength: 120 });
+    let done = false;
+    const end = (keep) => {
+      if (done) return;
+      done = true;
+      this.actions.rename(conversation, keep && input.value.trim() ? input.value.trim() : conversation.title);
+    };
+    input.addEventListener('keydown', (event) => {
+      if (event.key === 'Enter') end(true);
+      if (event.key === 'Escape') end(false);
+    });
+    input.addEventListener('blur', () => end(true));
+    open.replaceWith(input);
+    input.select();
+  }
+
+  remove(conversation) {
+    this.actions.remove(conversation);
+    toast('The conversation is deleted.', { label: 'Undo', run: () => this.actions.restore(conversation) });
+  }
+}

@@ -1,0 +1,113 @@
+// The view of the batch in a real browser: one sees a prompt being read in chunks while streams go on.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+
+import { endless, streamChat, user } from '../../tests/e2e/client.mjs';
+import { demo, sim, start } from '../../tests/e2e/server.mjs';
+import { Tab, openBrowser } from './browser.mjs';
+
+const browser = await openBrowser(test);
+
+// Walks over the steps with the keyboard, from the newest back, and reads what the page says of each.
+async function walk(tab, count) {
+  await tab.page.focus('.charts');
+  await tab.page.keyboard.press('End');
+  const words = [await tab.text('#step')];
+  for (let i = 1; i < count; ++i) {
+    await tab.page.keyboard.press('ArrowLeft');
+    words.unshift(await tab.text('#step'));
+  }
+  return words.filter((text, i) => text !== words[i - 1]);
+}
+
+// How many points of a chart have the colour of this variable.
+function points(tab, variable) {
+  return tab.page.$eval('#batch canvas', (canvas, name) => {
+    const copy = Object.assign(document.createElement('canvas'), { width: canvas.width, height: canvas.height });
+    const pen = copy.getContext('2d', { willReadFrequently: true });
+    pen.fillStyle = getComputedStyle(canvas).getPropertyValue(name).trim();
+    pen.fillRect(0, 0, 1, 1);
+    const [r, g, b] = pen.getImageData(0, 0, 1, 1).data;
+    pen.clearRect(0, 0, 1, 1);
+    pen.drawImage(canvas, 0, 0);
+    const { data } = pen.getImageData(0, 0, copy.width, copy.height);
+    let found = 0;
+    for (let i = 0; i < data.length; i += 4) if (data[i] === r && data[i + 1] === g && data[i + 2] === b) ++found;
+    return found;
+  }, variable);
+}
+
+test('a prompt is read in chunks while streams go on, and the page shows it', async (t) => {
+  const server = await start(t, [...demo, '-np', '4', '-c', '16000', '--prefill-step', '20']);
+  const tab = await Tab.open(t, browser, server);
+  await tab.page.click('#watch');
+  await tab.until(() => document.querySelector('.state').dataset.state === 'live');
+  const streams = [];
+  for (let i = 0; i < 2; ++i) {
+    const stream = await streamChat(server, `Stream ${i}`, { ...endless, max_tokens: 3000, priority: 'interactive' });
+    await stream.nextText();
+    streams.push(stream);
+  }
+  const prompt = user('A long prompt that is read in chunks. '.repeat(330));
+  const answer = await streamChat(server, prompt, { max_tokens: 1, priority: 'background' });
+  await answer.collect();
+  await streams[0].nextText();
+  await tab.until(() => /[1-9]/.test(document.querySelector('.tile:nth-child(5) .value').textContent));
+  await tab.page.focus('.charts');
+  await tab.page.keyboard.press('Space');
+  await tab.page.waitForSelector('#pause[aria-pressed="true"]');
+  await tab.shoot('batch-chunks-light');
+  const words = await walk(tab, 70);
+  for (const stream of streams) stream.leave();
+
+  const chunks = words.map((text) => Number(/(\d+) background prompt rows/.exec(text)?.[1] ?? 0));
+  const reads = words.flatMap((text, i) => (/reads prompts/.test(text) && chunks[i] > 0 ? [i] : []));
+  assert.ok(reads.length >= 2, `more than one chunk:\n${words.join('\n')}`);
+  const between = words.slice(reads[0], reads.at(-1)).filter((text) => /2 interactive streams/.test(text));
+  assert.ok(between.length >= 1, `streams go on between the chunks:\n${words.join('\n')}`);
+  assert.ok(words.some((text) => /a token [\d.]+ ms after the last one, target 100 ms/.test(text)), words.join('\n'));
+  for (const variable of ['--interactive', '--background', '--decode', '--prefill', '--target']) {
+    assert.ok(await points(tab, variable) > 20, `${variable} is in the picture`);
+  }
+});
+
+test('figures follow the server: slots, queue by class, cells, cache hits', async (t) => {
+  const server = await start(t, [...sim, '-np', '1', '-c', '400000', '-b', '512']);
+  const tab = await Tab.open(t, browser, server);
+  await tab.page.click('#watch');
+  const tile = (n) => tab.text(`.tile:nth-child(${n}) .value`);
+  const note = (n) => tab.text(`.tile:nth-child(${n}) .note`);
+  const shared = user('the same beginning '.repeat(200));
+  await (await streamChat(server, shared, { max_tokens: 2 })).collect();
+  await (await streamChat(server, shared, { max_tokens: 2 })).collect();
+  await tab.until(() => /^[1-9]\d* %$/.test(document.querySelector('.tile:nth-child(6) .value').textContent));
+  const running = await streamChat(server, 'run', endless);
+  await running.nextText();
+  const waiting = [];
+  for (const priority of ['standard', 'background', 'background']) {
+    waiting.push(await streamChat(server, 'wait', { ...endless, priority }));
+  }
+  await tab.until(() => document.querySelector('.tile:nth-child(3) .note').textContent === '0 · 1 · 2');
+  assert.equal(await tile(3), '3');
+  assert.equal(await tile(2), '1 of 1');
+  assert.match(await note(4), /^[\d,]+ of 400,000$/);
+  for (const stream of [...waiting, running]) stream.leave();
+  await server.idle();
+});
+
+test('the feed stops when nobody looks and comes back', async (t) => {
+  const server = await start(t, sim);
+  const tab = await Tab.open(t, browser, server);
+  const watchers = (count) => server.until(
+    (metrics) => metrics.value('chasqui_http_exchanges_running') === count + 1, `${count} watch`);
+  await watchers(0);
+  await tab.page.click('#watch');
+  await watchers(1);
+  await tab.page.click('#close-batch');
+  await watchers(0);
+  await tab.page.click('#watch');
+  await watchers(1);
+  await tab.reload();
+  await watchers(1);
+  assert.ok(await tab.page.$('#batch:not([hidden])'), 'it is open again after a reload');
+});

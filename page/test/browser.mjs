@@ -1,0 +1,145 @@
+// A real Chromium for the tests. A page that logs an error, loses an exception or breaks the content policy fails its
+// test, and so does one that asks anybody but its own server.
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import puppeteer from 'puppeteer-core';
+
+import { hangAfter } from '../../tests/e2e/server.mjs';
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const found = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+export const chromium = found.find((file) => file && existsSync(file));
+export const screenshots = path.join(here, '../../build/screenshots');
+
+// No sandbox: tests run as root in containers, and the browser sees nothing but our own server.
+const flags = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--force-color-profile=srgb'];
+
+export async function openBrowser(context) {
+  assert.ok(chromium, 'no Chromium: apt-get install chromium, or set CHROMIUM to one');
+  const browser = await puppeteer.launch({ executablePath: chromium, args: flags, protocolTimeout: hangAfter });
+  context.after(() => browser.close());
+  return browser;
+}
+
+export const wide = { width: 1440, height: 900 };
+export const small = { width: 390, height: 800 };
+
+export class Tab {
+  // Each has storage of its own.
+  static async open(t, browser, server, { viewport = wide, expectedFaults = [], path: address = '/' } = {}) {
+    const profile = await browser.createBrowserContext();
+    const page = await profile.newPage();
+    const tab = new Tab(page, server, expectedFaults);
+    t.after(async () => {
+      await profile.close();
+      assert.deepEqual(tab.faults, [], 'the page had faults');
+    });
+    await page.setViewport(viewport);
+    await page.goto(server.url + address);
+    await page.waitForSelector('body.ready');
+    return tab;
+  }
+
+  constructor(page, server, expectedFaults) {
+    this.page = page;
+    this.faults = [];
+    const note = (fault) => {
+      if (!expectedFaults.some((pattern) => pattern.test(fault))) this.faults.push(fault);
+    };
+    page.setDefaultTimeout(hangAfter);
+    page.on('pageerror', (error) => note(`exception: ${error.stack}`));
+    page.on('console', (line) => {
+      if (line.type() === 'error' || line.type() === 'warn') note(`console: ${line.text()} ${line.location().url ?? ''}`);
+    });
+    page.on('request', (request) => {
+      const own = request.url().startsWith(server.url) || request.url().startsWith('data:');
+      if (!own) note(`asked somebody else: ${request.url()}`);
+    });
+  }
+
+  async reload() {
+    await this.page.reload();
+    await this.page.waitForSelector('body.ready');
+  }
+
+  async send(text) {
+    await this.page.type('#prompt', text);
+    await this.page.keyboard.press('Enter');
+  }
+
+  // The last answer has ended.
+  async ended() {
+    await this.page.waitForSelector('.message.assistant:last-child:not(.streaming)');
+  }
+
+  async ask(text) {
+    await this.send(text);
+    await this.ended();
+  }
+
+  texts(selector) {
+    return this.page.$$eval(selector, (list) => list.map((element) => element.innerText.trim()));
+  }
+
+  text(selector) {
+    return this.page.$eval(selector, (element) => element.innerText.trim());
+  }
+
+  messages() {
+    return this.texts('.message .text');
+  }
+
+  // A condition over the page, as a function that runs in it.
+  until(condition, ...values) {
+    return this.page.waitForFunction(condition, { polling: 'mutation' }, ...values);
+  }
+
+  // Fields of the settings dialog, by name.
+  async settle(fields) {
+    await this.page.click('#open-settings');
+    for (const [name, value] of Object.entries(fields)) {
+      await this.page.$eval(`#set-${name}`, (input, text) => {
+        input.value = text;
+        input.dispatchEvent(new Event('input', { bubbles: true }));
+      }, value);
+    }
+    await this.page.click('#settings button[type=submit]');
+    await this.until(() => !document.querySelector('#settings').open);
+  }
+
+  async shoot(name) {
+    mkdirSync(screenshots, { recursive: true });
+    await this.page.screenshot({ path: path.join(screenshots, `${name}.png`) });
+  }
+
+  // Answers the page's next requests to `route` itself, for what a small model does not say. Each answer is a body of
+  // events, or { status, body, headers }. The bodies of the requests are returned as they come.
+  async answerWith(route, answers) {
+    const asked = [];
+    await this.page.setRequestInterception(true);
+    this.page.on('request', (request) => {
+      if (new URL(request.url()).pathname !== route || answers.length === 0) return request.continue();
+      asked.push(JSON.parse(request.postData()));
+      const answer = answers.shift();
+      if (answer === 'server') return request.continue();
+      if (typeof answer === 'string') return request.respond({ status: 200, contentType: 'text/event-stream', body: answer });
+      return request.respond({ contentType: 'application/json', ...answer });
+    });
+    return asked;
+  }
+}
+
+// A stream as the server writes it, of deltas.
+export function eventsOf(deltas, finish = 'stop') {
+  const chunk = (fields) => `data: ${JSON.stringify({ object: 'chat.completion.chunk', ...fields })}\n\n`;
+  const usage = { prompt_tokens: 20, completion_tokens: deltas.length, total_tokens: 20 + deltas.length,
+    prompt_tokens_details: { cached_tokens: 12 } };
+  return deltas.map((delta) => chunk({ choices: [{ index: 0, delta, finish_reason: null }] })).join('') +
+    chunk({ choices: [{ index: 0, delta: {}, finish_reason: finish }], timings: { predicted_per_second: 42, queue_ms: 3 } }) +
+    chunk({ choices: [], usage }) + 'data: [DONE]\n\n';
+}
+
+export const endless = JSON.stringify({ ignore_eos: true, max_tokens: 1_000_000 });

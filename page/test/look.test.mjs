@@ -1,0 +1,116 @@
+// How the page looks, in both colours and two sizes: axe finds nothing, screenshots go to build/screenshots, and
+// nothing is wider than the screen.
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import test from 'node:test';
+
+import { endless, streamChat, user } from '../../tests/e2e/client.mjs';
+import { demo, start } from '../../tests/e2e/server.mjs';
+import { Tab, eventsOf, openBrowser, small, wide } from './browser.mjs';
+
+const browser = await openBrowser(test);
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+const rich = `# Streams and prompts
+
+Both are kept in **one** loop:
+
+1. the batch is formed
+2. it is computed, see [the docs](docs/api.md)
+
+| class | target |
+|---|---|
+| interactive | 100 ms |
+
+\`\`\`cpp
+// The worker never waits.
+for (const Event& event : events) outbox.push(event, 42, "text");
+\`\`\`
+
+> Nobody waits for a tired runner.
+`;
+
+async function check(tab, name) {
+  for (const colours of ['light', 'dark']) {
+    await tab.page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: colours },
+      { name: 'prefers-reduced-motion', value: 'reduce' }]);
+    await tab.page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    await tab.shoot(`${name}-${colours}`);
+    // Evaluated by the debugger, which the content policy does not bind.
+    await tab.page.evaluate(axe);
+    const { violations, passes } = await tab.page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+    const faults = violations.map((fault) => `${fault.id}: ${fault.help}\n${fault.nodes.map((node) => `  ${node.html}\n  ${node.failureSummary}`).join('\n')}`);
+    assert.deepEqual(faults, [], `${name} in ${colours}`);
+    assert.ok(passes.length > 10, 'axe has looked');
+  }
+  const [width, screen] = await tab.page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+  assert.ok(width <= screen, `${name} is ${width} wide on a screen of ${screen}`);
+}
+
+for (const [size, viewport] of Object.entries({ wide, small })) {
+  test(`${size}: welcome, conversation, settings and batch`, async (t) => {
+    const server = await start(t, [...demo, '-np', '4', '-c', '16000', '--prefill-step', '20']);
+    const tab = await Tab.open(t, browser, server, { viewport });
+    await check(tab, `${size}-1-welcome`);
+    await tab.answerWith('/v1/chat/completions', [
+      eventsOf([{ reasoning_content: 'Two things are asked at once.' }, { content: rich }]),
+      eventsOf([{ tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'weather', arguments: '{"place":"Cusco"}' } }] }], 'tool_calls'),
+      'server']);
+    await tab.ask('How do streams and prompts share the machine?');
+    await tab.page.click('.reasoning summary');
+    await check(tab, `${size}-2-answer`);
+    await tab.ask('And the weather?');
+    await check(tab, `${size}-3-tool`);
+    await tab.page.click('#new').catch(async () => {
+      await tab.page.click('#menu');
+      await check(tab, `${size}-4-menu`);
+      await tab.page.click('#new');
+    });
+    await tab.ask('What is Chasqui?');
+    await tab.page.click('#open-settings');
+    await check(tab, `${size}-5-settings`);
+    await tab.page.keyboard.press('Escape');
+    await tab.page.click('#watch');
+    const streams = [];
+    for (const priority of ['interactive', 'standard']) {
+      const stream = await streamChat(server, 'go on', { ...endless, max_tokens: 3000, priority });
+      await stream.nextText();
+      streams.push(stream);
+    }
+    await (await streamChat(server, user('A long prompt. '.repeat(500)), { max_tokens: 1, priority: 'background' })).collect();
+    await streams[1].nextText();
+    await tab.until(() => document.querySelector('.state').dataset.state === 'live');
+    await tab.page.focus('.charts');
+    await tab.page.keyboard.press('ArrowLeft');
+    await check(tab, `${size}-6-batch`);
+    for (const stream of streams) stream.leave();
+  });
+}
+
+test('a key is asked for without a fault', async (t) => {
+  const server = await start(t, [...demo, '--api-key', 'k']);
+  server.key = 'k';
+  const tab = await Tab.open(t, browser, server, { expectedFaults: [/401/] });
+  await tab.send('hello');
+  await tab.page.waitForSelector('#key-dialog[open]');
+  await check(tab, 'wide-7-key');
+});
+
+// Its weight is bounded elsewhere; here, what it asks for before it can be used. The time is printed, not judged: a machine
+// that is busy with other things makes no page worse.
+test('the page can be used after four small files', async (t) => {
+  const server = await start(t, demo);
+  const tab = await Tab.open(t, browser, server);
+  const [ready, asked] = await tab.page.evaluate(() => {
+    const { startTime } = performance.getEntriesByName('ready')[0];
+    const before = performance.getEntriesByType('resource').filter((entry) => entry.responseEnd < startTime);
+    return [startTime, before.map((entry) => new URL(entry.name).pathname)];
+  });
+  const { ScriptDuration: script, LayoutDuration: layout, RecalcStyleDuration: style } = await tab.page.metrics();
+  t.diagnostic(`ready after ${Math.round(ready)} ms: script ${(script * 1000).toFixed(0)} ms, layout and style ` +
+    `${((layout + style) * 1000).toFixed(0)} ms`);
+  const known = ['/page.js', '/page.css', '/favicon.svg', '/props'];
+  assert.deepEqual(asked.filter((path) => !known.includes(path)), []);
+  assert.equal(await tab.page.evaluate(() => document.activeElement.id), 'prompt', 'one can write at once');
+});
