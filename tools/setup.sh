@@ -8,7 +8,7 @@ readonly build_packages=(
   make g++ cmake ninja-build ccache pkg-config git ca-certificates curl python3-minimal
   libboost1.81-dev libboost-json1.81-dev node-llhttp libcli11-dev libedit-dev libssl-dev libxxhash-dev libgtest-dev libbenchmark-dev
 )
-readonly check_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 jq)
+readonly check_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 jq tmux)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
