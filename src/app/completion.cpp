@@ -48,7 +48,7 @@ std::vector<Flag> flags_of(const CLI::App& command) {
 }
 
 // In single quotes, which hold anything but themselves.
-std::string quoted(const std::string& text) {
+std::string shell_word(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
@@ -73,12 +73,12 @@ std::string bash(const CLI::App& root) {
       all += (all.empty() ? "" : " ") + flag.name;
       if (!flag.takes_value) continue;
       const std::string reply = !flag.words.empty()
-                                    ? "COMPREPLY=($(compgen -W " + quoted(joined(flag.words)) + " -- \"$cur\"))"
+                                    ? "COMPREPLY=($(compgen -W " + shell_word(joined(flag.words)) + " -- \"$cur\"))"
                                 : flag.takes_file ? "COMPREPLY=($(compgen -f -- \"$cur\"))"
                                                   : "COMPREPLY=()";
       values += "    " + command->get_name() + "/" + flag.name + ") " + reply + "; return;;\n";
     }
-    flags += "    " + command->get_name() + ") COMPREPLY=($(compgen -W " + quoted(all) + " -- \"$cur\"));;\n";
+    flags += "    " + command->get_name() + ") COMPREPLY=($(compgen -W " + shell_word(all) + " -- \"$cur\"));;\n";
   }
   return "# bash completion of chasqui: source <(chasqui completion bash)\n"
          "_chasqui() {\n"
@@ -86,7 +86,7 @@ std::string bash(const CLI::App& root) {
          "  COMPREPLY=()\n"
          "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
          "    COMPREPLY=($(compgen -W " +
-         quoted(names + " --help --version") +
+         shell_word(names + " --help --version") +
          " -- \"$cur\"))\n"
          "    return\n"
          "  fi\n"
@@ -119,13 +119,13 @@ std::string fish(const CLI::App& root) {
   std::string out = "# fish completion of chasqui: chasqui completion fish | source\n";
   for (const CLI::App* command : commands_of(root)) {
     out += "complete -c chasqui -n __fish_use_subcommand -f -a " + command->get_name() + " -d " +
-           quoted(first_line(command->get_description())) + '\n';
+           shell_word(first_line(command->get_description())) + '\n';
     for (const Flag& flag : flags_of(*command)) {
       const bool is_long = flag.name.starts_with("--");
       out += "complete -c chasqui -n '__fish_seen_subcommand_from " + command->get_name() + "' " +
-             (is_long ? "-l " + flag.name.substr(2) : "-s " + flag.name.substr(1)) + " -d " + quoted(flag.help);
+             (is_long ? "-l " + flag.name.substr(2) : "-s " + flag.name.substr(1)) + " -d " + shell_word(flag.help);
       if (flag.takes_value) out += flag.takes_file ? " -r -F" : " -x";
-      if (!flag.words.empty()) out += " -a " + quoted(joined(flag.words));
+      if (!flag.words.empty()) out += " -a " + shell_word(joined(flag.words));
       out += '\n';
     }
   }

@@ -169,6 +169,7 @@ void add_cache_options(CLI::App& app, ServeConfig& config) {
       ->group(group);
   app.add_flag("--cache-prompt,!--no-cache-prompt", config.cache_prompt,
                "whether requests that do not say use the cache; they do by default")
+      ->default_str("true")
       ->envname("LLAMA_ARG_CACHE_PROMPT")
       ->group(group);
   app.add_flag("--cache-shared", config.cache_shared,

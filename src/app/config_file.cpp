@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
 
+#include "app/toml_file.h"
 #include "base/json_writer.h"
 
 namespace chasqui {
@@ -41,50 +43,44 @@ std::string as_argument(const std::string& name, const std::vector<std::string>&
   return out;
 }
 
-struct FileItem {
-  std::string name;
-  std::vector<std::string> values;
-};
-
-Result<std::vector<FileItem>> read_file(const std::string& path, const CLI::App& command) {
+Result<std::vector<TomlItem>> read_file(const std::string& path, const CLI::App& command) {
   std::ifstream file(path);
-  if (!file) return bad_file(path, "it cannot be read");
-  std::vector<CLI::ConfigItem> items;
-  try {
-    items = CLI::ConfigTOML().from_config(file);
-  } catch (const CLI::Error& error) {
-    return bad_file(path, error.what());
-  }
-  std::vector<FileItem> out;
-  for (const CLI::ConfigItem& item : items) {
-    if (item.name == "++" || item.name == "--") continue;  // where a section begins and ends
-    if (item.parents.size() > 1 || (item.parents.size() == 1 && item.parents.front() != command.get_name())) {
-      return bad_file(path, "there is no section [" + item.parents.front() + "]; there is [" + command.get_name() +
-                                "], which may be left out");
-    }
-    const std::string name = option_name(item.name);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) return bad_file(path, "it cannot be read, or there is nothing in it");
+  auto items = read_toml(text.str(), "serve");
+  if (!items) return bad_file(path, items.error().message);
+  std::map<const CLI::Option*, std::string> said;
+  for (TomlItem& item : *items) {
+    const std::string name = option_name(item.key);
     const CLI::Option* option = command.get_option_no_throw("--" + name);
-    if (option == nullptr || name == kFileOption || name == "help") {
-      return bad_file(path, "there is no setting \"" + item.name + "\"; chasqui config shows all of them");
+    if (option == nullptr || name == kFileOption || name == "help" || name == "json") {
+      return bad_file(path, "there is no setting \"" + item.key + "\"; chasqui config shows all of them");
     }
-    for (const FileItem& other : out) {
-      if (command.get_option_no_throw("--" + other.name) == option) {
-        return bad_file(path, "\"" + item.name + "\" is said twice");
-      }
+    if (!said.emplace(option, item.key).second) {
+      return bad_file(path, "\"" + item.key + "\" is said twice, also as \"" + said[option] + "\"");
     }
-    out.push_back({name, item.inputs});
+    item.key = name;
   }
-  return out;
+  return items;
+}
+
+bool is_flag(const CLI::Option& option) { return option.get_expected_max() == 0; }
+
+// --no-mmap is written true and stored as false.
+bool is_turned(const CLI::Option& option) {
+  const auto& names = option.get_fnames();
+  return std::find(names.begin(), names.end(), long_name(option)) != names.end();
 }
 
 std::string value_of(const CLI::Option& option) {
-  std::string out;
-  for (const std::string& value : option.count() > 0 ? option.results() : std::vector<std::string>{}) {
-    out += (out.empty() ? "" : ",") + value;
+  if (option.count() == 0) {
+    const std::string standing = option.get_default_str();
+    return is_flag(option) && standing.empty() ? "false" : standing;
   }
-  if (option.count() > 0) return out;
-  // Flags have no default of their own; what is not said of the others stands in their help.
-  return option.get_expected_max() == 0 ? "false" : option.get_default_str();
+  if (is_flag(option) && is_turned(option)) return option.results().front() == "false" ? "true" : "false";
+  std::string out;
+  for (const std::string& value : option.results()) out += (out.empty() ? "" : ",") + value;
+  return out;
 }
 
 std::string toml(const std::string& value) {
@@ -157,10 +153,10 @@ Result<Settings> read_settings(CLI::App& root, CLI::App& command, std::vector<st
   auto items = read_file(out.file, command);
   if (!items) return items.error();
   for (const FileItem& item : *items) {
-    const std::string name = long_name(*command.get_option_no_throw("--" + item.name));
+    const std::string name = long_name(*command.get_option_no_throw("--" + item.key));
     if (out.origins.contains(name)) continue;
     out.origins[name] = Origin::file;
-    out.arguments.push_back(as_argument(item.name, item.values));
+    out.arguments.push_back(as_argument(item.key, item.values));
   }
   return out;
 }
@@ -174,7 +170,9 @@ std::string settings_text(const CLI::App& command, const Settings& settings) {
       group = setting.group;
       out += (out.empty() ? "# " : "\n# ") + group + '\n';
     }
-    std::string line = setting.name + " = " + toml(setting.value);
+    // What nobody said stays a comment, so that a file made of this leaves it open.
+    const bool open = setting.origin == "default" || is_secret(setting.name);
+    std::string line = (open ? "# " : "") + setting.name + " = " + toml(setting.value);
     if (setting.value.empty()) line = "# " + setting.name + " is not set";
     line.resize(std::max<std::size_t>(line.size(), 40), ' ');
     out += line + "  # " + setting.origin + '\n';

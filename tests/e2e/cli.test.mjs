@@ -273,6 +273,7 @@ describe('chasqui config', async () => {
     ['an unknown key', 'parallell = 3\n', /"parallell"/],
     ['an unknown section', '[bench]\nparallel = 3\n', /\[bench\]/],
     ['a key said twice', 'ctx-size = 1\nctx_size = 2\n', /twice/],
+    ['what is no TOML', 'parallel = = 3\n', /line 1/],
     ['a value that is none', 'parallel = "many"\n', /--parallel/],
   ]) {
     it(`refuses ${what} by its name`, async () => {
