@@ -6,6 +6,7 @@
 #include <chasqui_demo_model.h>
 #include <unistd.h>
 
+#include "app/capacity.h"
 #include "base/log.h"
 #include "cli/chat.h"
 #include "cli/local_answerer.h"
@@ -49,12 +50,11 @@ Result<cli::AnswererPtr> open_model(const ChatConfig& config, const cli::AnswerS
       config.model.empty() ? load_llama(demo_model(), "chasqui-demo", options) : load_llama(config.model, options);
   if (shows) std::fputs("\r\033[K", stderr);
   if (!model) return model.error();
-  constexpr std::uint64_t kOneThreadBytes = 16ull << 20;  // as in app/capacity
   SessionEngineConfig engine;
   engine.model.slots = 1;
   engine.model.cells = config.context;
   engine.model.threads = config.threads;
-  if (config.threads == 0 && model->info.size_bytes < kOneThreadBytes) engine.model.threads = 1;
+  engine.model = with_capacity(engine.model, model->info);
   return cli::open_local(std::move(*model), std::move(engine), settings);
 }
 
@@ -63,12 +63,11 @@ Result<cli::AnswererPtr> open_model(const ChatConfig& config, const cli::AnswerS
 CLI::App* add_chat_command(CLI::App& app, ChatConfig& config) {
   CLI::App* chat = app.add_subcommand("chat", "Talk to a model at the terminal: a server's, or one in this process");
   const std::string group = "Who answers";
-  auto* url = chat->add_option("--url", config.url, "a running server, http://host:port or unix:path")
-                  ->envname("CHASQUI_URL")
-                  ->type_name("URL")
-                  ->group(group);
+  chat->add_option("--url", config.url, "a running server, http://host:port or unix:path")
+      ->envname("CHASQUI_URL")
+      ->type_name("URL")
+      ->group(group);
   chat->add_option("--unix-socket", config.unix_socket, "a running server that speaks HTTP on this Unix socket")
-      ->excludes(url)
       ->type_name("PATH")
       ->group(group);
   chat->add_option("--api-key", config.api_key, "the server's key")

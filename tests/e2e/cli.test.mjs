@@ -93,15 +93,15 @@ describe('chasqui chat in a terminal', inTerminal, async () => {
     const saved = path.join(folder, 'saved.json');
     const history = path.join(folder, 'state', 'history');
     const terminal = new Terminal(t, ['chat', '--temp', '0', '--history', history]);
-    await terminal.shows(/^> /m);
+    await terminal.shows(/^>$/m);
     terminal.enter('/help');
     await terminal.shows(/\/system TEXT/);
     terminal.type('What is Chasquiz');
     terminal.press('BSpace');
     terminal.enter('?');
-    await terminal.shows(/What is Chasqui\?\n[^>]*Chasqui[^>]*\n> /);
+    await terminal.shows(/What is Chasqui\?\n[^>]*Chasqui[^>]*\n>$/m);
     terminal.enter('/stats');
-    await terminal.shows(/last answer: \d+ tokens in[^]*> /);
+    await terminal.shows(/last answer: \d+ tokens in[^]*>$/m);
     terminal.enter(`/save ${saved}`);
     await terminal.shows(/2 messages saved/);
     const { messages } = JSON.parse(readFileSync(saved, 'utf8'));
@@ -129,13 +129,13 @@ describe('chasqui chat in a terminal', inTerminal, async () => {
   it('joins lines', async (t) => {
     const saved = path.join(folder, 'lines.json');
     const terminal = new Terminal(t, ['chat', '--no-history', '-n', '4']);
-    await terminal.shows(/^> /m);
+    await terminal.shows(/^>$/m);
     terminal.enter('"""');
-    await terminal.shows(/^\.\.\. /m);
+    await terminal.shows(/^\.\.\.$/m);
     terminal.enter('one');
     terminal.enter('two');
     terminal.enter('"""');
-    await terminal.shows(/limit of tokens[^]*^> /m);
+    await terminal.shows(/limit of tokens[^]*^>$/m);
     terminal.enter(`/save ${saved}`);
     await terminal.shows(/messages saved/);
     assert.equal(JSON.parse(readFileSync(saved, 'utf8')).messages[0].content, 'one\ntwo');
@@ -144,11 +144,11 @@ describe('chasqui chat in a terminal', inTerminal, async () => {
   it('ends an answer with Ctrl-C, and itself with two at the prompt', async (t) => {
     const server = await start(t, sim);
     const terminal = new Terminal(t, ['chat', '--no-history', '--url', server.url]);
-    await terminal.shows(/^> /m);
+    await terminal.shows(/^>$/m);
     terminal.enter('Tell me a very long story');
     await terminal.shows(/story\n\S+ \S+/);
     terminal.press('C-c');
-    await terminal.shows(/\[interrupted\]\n> /);
+    await terminal.shows(/\[interrupted\]\n>$/m);
     terminal.press('C-c');
     await terminal.shows(/once more to leave/);
     terminal.press('C-c');
@@ -157,10 +157,10 @@ describe('chasqui chat in a terminal', inTerminal, async () => {
 
   it('has colours, and none with NO_COLOR', async (t) => {
     const colours = new Terminal(t, ['chat', '--no-history']);
-    await colours.shows(/^> /m);
+    await colours.shows(/^>$/m);
     assert.match(colours.paintedScreen(), /\x1b\[\d*m?/);
     const plain = new Terminal(t, ['chat', '--no-history'], { env: { NO_COLOR: '1' } });
-    await plain.shows(/^> /m);
+    await plain.shows(/^>$/m);
     assert.doesNotMatch(plain.paintedScreen(), /\x1b/);
   });
 });
