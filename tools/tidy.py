@@ -28,7 +28,8 @@ MAY_INCLUDE = {
     "net": "base",
     "api": "net engine model core base",
     "bench": "net base",
-    "app": "base core cache sched model engine sim net api bench",
+    "cli": "bench net engine model core base",
+    "app": "base core cache sched model engine sim net api bench cli",
 }
 
 
@@ -46,14 +47,14 @@ TEST = r"src/\w+/\w+_test\.cpp"
 OWNED = [
     Rule("owner-llama", r'#\s*include\s*(<(llama|ggml|gguf)\b|"(?!llhttp)[^"/]+"|["<](common|nlohmann|llama|ggml)/)',
          r"src/model/\w+\.cpp", "libllama, llama-common and what comes with them are seen by src/model/*.cpp only"),
-    Rule("owner-coroutine", r"#\s*include\s*<coroutine>|\bco_(await|yield|return)\b", r"src/(net|api|bench|app)/",
-         "coroutines live in net, api, bench and app"),
+    Rule("owner-coroutine", r"#\s*include\s*<coroutine>|\bco_(await|yield|return)\b", r"src/(net|api|bench|cli|app)/",
+         "coroutines live in net, api, bench, cli and app"),
     Rule("owner-socket", r'#\s*include\s*["<](sys/(epoll|socket|un)\.h|netinet/|netdb\.h|arpa/|openssl/|llhttp)',
          r"src/net/", "sockets, TLS and HTTP parsing live in net"),
-    Rule("owner-json", r"#\s*include\s*<boost/json", r"src/(api/|(bench|sim)/trace|app/config|app/bench_command)",
-         "JSON is parsed in api, bench/trace, sim/trace, app/config and app/bench_command"),
-    Rule("owner-asio", r"#\s*include\s*<boost/asio", r"src/(net|api|bench|app)/",
-         "Asio is seen by net, api, bench and app"),
+    Rule("owner-json", r"#\s*include\s*<boost/json", r"src/(api/|cli/|(bench|sim)/trace|app/config|app/bench_command)",
+         "JSON is parsed in api, cli, bench/trace, sim/trace, app/config and app/bench_command"),
+    Rule("owner-asio", r"#\s*include\s*<boost/asio", r"src/(net|api|bench|cli|app)/",
+         "Asio is seen by net, api, bench, cli and app"),
     Rule("owner-mutex", r"#\s*include\s*<(mutex|shared_mutex|condition_variable|semaphore|latch|barrier)>|"
          r"\bstd::(\w*mutex|\w+_lock|lock_guard|condition_variable\w*)\b", r"src/base/mailbox\.h$",
          "threads meet in base/mailbox.h and nowhere else"),
@@ -65,8 +66,8 @@ OWNED = [
     Rule("owner-clock", r"_clock::now\b|\bgettimeofday\b|\bclock_gettime\b|\btime\s*\(\s*(nullptr|NULL|0)\s*\)",
          r"src/base/(clock|log)\.cpp$", "time is an argument: take a TimePoint or a Clock (base/clock.h)"),
     Rule("owner-process", r"\b(getenv|setenv|sigaction)\s*\(|(?<![\w.>:])((std)?::)?(_?exit|quick_exit)\s*\(|"
-         r"(?<!\w)(std)?::signal\s*\(|(?<![\w.>:])signal\s*\(\s*SIG", r"src/app/",
-         "environment, exit and signals belong to app"),
+         r"(?<!\w)(std)?::signal\s*\(|(?<![\w.>:])signal\s*\(\s*SIG", r"src/app/|src/cli/(terminal|chat)\.cpp",
+         "environment, exit and signals belong to app, cli/terminal and cli/chat"),
     Rule("owner-catch", r"\bcatch\s*\(", r"src/(model/\w+\.cpp|api/|net/(event_loop|offload)|app/)",
          "exceptions are caught where a throwing library is called (model, api, net/event_loop, net/offload, app)"),
     Rule("owner-test", r'#\s*include\s*(<(gtest|gmock)/|"(tests/|\w+/(fake_\w+|\w+_test)\.))', TEST + r"|src/\w+/fake_",

@@ -6,10 +6,15 @@
 #include <iostream>
 #include <map>
 
+#include "app/chat_command.h"
+#include "app/completion.h"
+#include "app/config_file.h"
 #include "app/door_options.h"
 #include "app/folder_options.h"
+#include "app/inspect_command.h"
 #include "app/option_kinds.h"
 #include "app/scheduling_options.h"
+#include "cli/top.h"
 
 namespace chasqui {
 namespace {
@@ -164,6 +169,7 @@ void add_cache_options(CLI::App& app, ServeConfig& config) {
       ->group(group);
   app.add_flag("--cache-prompt,!--no-cache-prompt", config.cache_prompt,
                "whether requests that do not say use the cache; they do by default")
+      ->default_str("true")
       ->envname("LLAMA_ARG_CACHE_PROMPT")
       ->group(group);
   app.add_flag("--cache-shared", config.cache_shared,
@@ -210,50 +216,148 @@ void add_log_options(CLI::App& app, ServeConfig& config) {
       ->group(group);
 }
 
+void add_serve_options(CLI::App& app, ServeConfig& config) {
+  config.model.slots = 0;
+  add_model_options(app, config);
+  add_context_options(app, config);
+  add_cache_options(app, config);
+  add_adapter_options(app, config.adapters);
+  add_session_options(app, config);
+  add_folder_options(app, config);
+  add_door_options(app, config);
+  add_scheduling_options(app, config);
+  add_limit_options(app, config);
+  add_log_options(app, config);
+  add_operation_options(app, config.operation);
+  // What is not written into the help of its own accord.
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_default_str().empty()) option->capture_default_str();
+  }
+  app.add_option("--config", "TOML file with any of these settings; environment and flags are stronger")
+      ->envname("CHASQUI_CONFIG")
+      ->type_name("FILE")
+      ->group("Operation");
+}
+
+void add_top_options(CLI::App& app, cli::TopOptions& options, double& interval_s) {
+  options.url = "http://127.0.0.1:8080";
+  app.add_option("--url", options.url, "http://host:port or unix:path")
+      ->envname("CHASQUI_URL")
+      ->type_name("URL")
+      ->capture_default_str();
+  app.add_option("--api-key", options.api_key, "the server's key")->envname("CHASQUI_API_KEY")->type_name("KEY");
+  app.add_option("-i,--interval", interval_s, "between two looks")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  app.add_flag("--once", options.once, "one picture, and out; so it is where there is no terminal");
+}
+
+// All commands and what they fill in. Built twice: once to see where each setting comes from.
+struct Commands {
+  Commands() {
+    app.set_version_flag("--version", std::string("chasqui ") + CHASQUI_VERSION);
+    app.require_subcommand(1);
+    app.get_formatter()->column_width(34);
+    add_serve_options(*serve, config);
+    add_serve_options(*doctor, doctor_config);
+    add_serve_options(*show, show_config);
+    for (CLI::App* command : {doctor, show, inspect}) command->add_flag("--json", json, "for programs");
+    inspect_config.model.slots = 0;
+    inspect->add_option("model", inspect_config.model_path, "GGUF file; without it the built-in demo model")
+        ->type_name("FILE");
+    add_context_options(*inspect, inspect_config);
+    add_top_options(*top, top_options, top_interval_s);
+    completion->add_option("shell", shell, "to be read by the shell: source <(chasqui completion bash)")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""))
+        ->type_name("bash|zsh|fish");
+  }
+
+  CLI::App app{"Chasqui serves GGUF language models to many clients at once.", "chasqui"};
+  // One for each, since the environment is read into all of them.
+  ServeConfig config, doctor_config, show_config, inspect_config;
+  BenchConfig bench_config;
+  SimulateConfig simulation;
+  ChatConfig chat_config;
+  cli::TopOptions top_options;
+  double top_interval_s = 1;
+  bool json = false;
+  std::string shell;
+  CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP; with no options the built-in demo model");
+  CLI::App* chat = add_chat_command(app, chat_config);
+  CLI::App* inspect = app.add_subcommand("inspect", "What a model is, what it needs, and whether it fits here");
+  CLI::App* doctor = app.add_subcommand("doctor", "Find what stands in the way of serve with the same flags");
+  CLI::App* show = app.add_subcommand("config", "Print all settings of serve, and where each of them comes from");
+  CLI::App* top = app.add_subcommand("top", "Watch a running server: what it does, how fast, who waits");
+  CLI::App* bench = add_bench_command(app, bench_config);
+  CLI::App* simulate = add_simulate(app, simulation);
+  CLI::App* completion = app.add_subcommand("completion", "Print a script that completes commands and flags");
+  CLI::App* version = app.add_subcommand("version", "Print the version");
+};
+
+// Which of the commands that know --config this is, if any.
+CLI::App* configured(Commands& commands, const std::vector<std::string>& arguments) {
+  for (CLI::App* command : {commands.serve, commands.doctor, commands.show}) {
+    if (!arguments.empty() && arguments.front() == command->get_name()) return command;
+  }
+  return nullptr;
+}
+
+// Seen is what was parsed; the exit code of what has nothing more to do.
+CommandLine chosen(Commands& seen, const Settings& settings) {
+  if (seen.bench->parsed()) return {std::nullopt, seen.bench_config, 0};
+  if (seen.simulate->parsed()) return {std::nullopt, std::nullopt, 0, seen.simulation};
+  const auto run = [](std::function<int()> command) {
+    return CommandLine{std::nullopt, std::nullopt, 0, {}, std::move(command)};
+  };
+  if (seen.chat->parsed()) return run([config = seen.chat_config] { return run_chat(config); });
+  if (seen.inspect->parsed()) return run([c = seen.inspect_config, json = seen.json] { return run_inspect(c, json); });
+  if (seen.doctor->parsed()) return run([c = seen.doctor_config, json = seen.json] { return run_doctor(c, json); });
+  if (seen.top->parsed()) {
+    seen.top_options.interval =
+        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seen.top_interval_s));
+    return run([options = seen.top_options] { return cli::top(options); });
+  }
+  std::string said;
+  if (seen.version->parsed()) said = std::string("chasqui ") + CHASQUI_VERSION + '\n';
+  if (seen.completion->parsed()) said = completion_script(seen.app, seen.shell);
+  if (seen.show->parsed()) {
+    said = seen.json ? settings_json(*seen.show, settings) : settings_text(*seen.show, settings);
+  }
+  if (said.empty()) return {seen.config, std::nullopt, 0};
+  std::fwrite(said.data(), 1, said.size(), stdout);
+  return {std::nullopt, std::nullopt, 0};
+}
+
 }  // namespace
 
 CommandLine read_command_line(int argc, const char* const* argv) {
-  CLI::App app{"Chasqui serves GGUF language models to many clients at once.", "chasqui"};
-  app.set_version_flag("--version", std::string("chasqui ") + CHASQUI_VERSION);
-  app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
-
-  ServeConfig config;
-  config.model.slots = 0;
-  CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP; with no options the built-in demo model");
-  BenchConfig bench_config;
-  CLI::App* bench = add_bench_command(app, bench_config);
-  CLI::App* version = app.add_subcommand("version", "Print the version");
-  add_model_options(*serve, config);
-  add_adapter_options(*serve, config.adapters);
-  add_context_options(*serve, config);
-  add_cache_options(*serve, config);
-  add_session_options(*serve, config);
-  add_folder_options(*serve, config);
-  add_door_options(*serve, config);
-  add_scheduling_options(*serve, config);
-  add_limit_options(*serve, config);
-  add_log_options(*serve, config);
-  add_operation_options(*serve, config.operation);
-  SimulateConfig simulation;
-  CLI::App* simulate = add_simulate(app, simulation);
-
-  std::vector<std::string> arguments = with_long_names(argc, argv);
+  Settings settings;
+  settings.arguments = with_long_names(argc, argv);
+  Commands first;
+  if (CLI::App* command = configured(first, settings.arguments)) {
+    auto read = read_settings(first.app, *command, settings.arguments);
+    if (!read) {
+      std::fprintf(stderr, "chasqui: %s\n", read.error().message.c_str());
+      return {std::nullopt, std::nullopt, 2};
+    }
+    settings = std::move(*read);
+  }
+  Commands seen;
+  std::vector<std::string> arguments = settings.arguments;
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
   try {
-    app.parse(arguments);
+    seen.app.parse(arguments);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
+    const int code = seen.app.exit(error);
     return {std::nullopt, std::nullopt, code == 0 ? 0 : 2};
   }
-  if (bench->parsed()) return {std::nullopt, bench_config, 0};
-  if (simulate->parsed()) return {std::nullopt, std::nullopt, 0, simulation};
-  if (version->parsed()) {
-    std::printf("chasqui %s\n", CHASQUI_VERSION);
-    return {std::nullopt, std::nullopt, 0};
+  for (ServeConfig* config : {&seen.config, &seen.doctor_config}) {
+    if (!config->host.ends_with(".sock") || !config->unix_socket.empty()) continue;
+    config->unix_socket = std::exchange(config->host, "");
   }
-  if (config.host.ends_with(".sock") && config.unix_socket.empty()) config.unix_socket = std::exchange(config.host, "");
-  return {config, std::nullopt, 0};
+  return chosen(seen, settings);
 }
 
 }  // namespace chasqui

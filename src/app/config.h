@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -81,6 +82,7 @@ struct CommandLine {
   std::optional<BenchConfig> bench;
   int exit_code = 0;
   std::optional<SimulateConfig> simulate{};
+  std::function<int()> command{};  // any other; returns the exit code
 };
 
 CommandLine read_command_line(int argc, const char* const* argv);

@@ -7,6 +7,7 @@
 int main(int argc, char** argv) {
   const chasqui::CommandLine line = chasqui::read_command_line(argc, argv);
   if (line.bench) return chasqui::run_bench(*line.bench);
+  if (line.command) return line.command();
   if (line.simulate) return chasqui::simulate(*line.simulate);
   return line.serve ? chasqui::serve(*line.serve) : line.exit_code;
 }

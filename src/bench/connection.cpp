@@ -2,6 +2,7 @@
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
 
 namespace chasqui::bench {
@@ -48,6 +49,23 @@ void Connection::clear_deadline() {
 void Connection::close() {
   net::SystemError ignored;
   socket_.close(ignored);
+}
+
+Result<Endpoint> resolve(const Target& target, asio::io_context& loop) {
+  if (!target.socket_path.empty()) return Endpoint(asio::local::stream_protocol::endpoint(target.socket_path));
+  asio::ip::tcp::resolver resolver(loop);
+  net::SystemError error;
+  const auto found = resolver.resolve(target.host, std::to_string(target.port), error);
+  if (error || found.empty()) return invalid_field("url", "--url: there is no host " + target.host);
+  // localhost may have two addresses, and the server listens on one of them.
+  Endpoint endpoint;
+  for (const auto& entry : found) {
+    asio::ip::tcp::socket socket(loop);
+    endpoint = entry.endpoint();
+    socket.connect(entry.endpoint(), error);
+    if (!error) break;
+  }
+  return endpoint;
 }
 
 }  // namespace chasqui::bench

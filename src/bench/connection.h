@@ -9,6 +9,8 @@
 #include <boost/asio/generic/stream_protocol.hpp>
 
 #include "base/clock.h"
+#include "base/error.h"
+#include "bench/target.h"
 #include "net/awaitable.h"
 
 namespace chasqui::bench {
@@ -51,5 +53,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 };
 
 using ConnectionPtr = std::shared_ptr<Connection>;
+
+// Where to connect. Asks the name service, and of several addresses takes the first that somebody listens on: blocks.
+Result<Endpoint> resolve(const Target& target, asio::io_context& loop);
 
 }  // namespace chasqui::bench

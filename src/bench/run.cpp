@@ -5,8 +5,6 @@
 #include <map>
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <sys/resource.h>
 
@@ -67,7 +65,6 @@ class Run {
   net::Awaitable<void> wait_until(TimePoint when);
 
   void make_groups();
-  Result<void> resolve();
   // Starts a coroutine that is part of the load: the run ends when all of them have ended.
   void start(net::Awaitable<void> coroutine);
   // Starts one that accompanies the load.
@@ -108,25 +105,6 @@ void Run::make_groups() {
     group->entries.push_back(entry);
     group->spec.requests = static_cast<std::int64_t>(group->entries.size());
   }
-}
-
-Result<void> Run::resolve() {
-  if (!config_.target.socket_path.empty()) {
-    endpoint_ = asio::local::stream_protocol::endpoint(config_.target.socket_path);
-    return {};
-  }
-  asio::ip::tcp::resolver resolver(context_);
-  net::SystemError error;
-  const auto found = resolver.resolve(config_.target.host, std::to_string(config_.target.port), error);
-  if (error || found.empty()) return invalid_field("url", "--url: there is no host " + config_.target.host);
-  // localhost may have two addresses, and the server listens on one of them.
-  for (const auto& entry : found) {
-    asio::ip::tcp::socket socket(context_);
-    endpoint_ = entry.endpoint();
-    socket.connect(entry.endpoint(), error);
-    if (!error) break;
-  }
-  return {};
 }
 
 void Run::start(net::Awaitable<void> coroutine) {
@@ -324,7 +302,9 @@ Result<RunReport> Run::run() {
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
   }
-  if (auto resolved = resolve(); !resolved) return resolved.error();
+  const auto endpoint = resolve(config_.target, context_);
+  if (!endpoint) return endpoint.error();
+  endpoint_ = *endpoint;
   if (config_.pid > 0 && !read_process(config_.pid)) {
     return invalid_field("pid", "--pid: there is no process " + std::to_string(config_.pid) + " in /proc");
   }

@@ -88,6 +88,10 @@ Result<void> SessionEngine::append(const SessionId& id, ChatMessage message) {
   return append_with(id, [&message](const SessionInput& input) { return input.from_messages({std::move(message)}); });
 }
 
+Result<void> SessionEngine::append(const SessionId& id, std::vector<ChatMessage> messages) {
+  return append_with(id, [&messages](const SessionInput& input) { return input.from_messages(std::move(messages)); });
+}
+
 Result<RequestId> SessionEngine::generate(const SessionId& id, RequestDraft how) {
   auto use = sessions_.take(0, id, clock_.now());
   if (!use) return use.error();
@@ -104,12 +108,12 @@ Result<RequestId> SessionEngine::generate(const SessionId& id, RequestDraft how)
   return (*request)->id;
 }
 
-void SessionEngine::take_in() {
+void SessionEngine::take_in(int wait_ms) {
   pollfd waiting{wakeup_.fd(), POLLIN, 0};
   if (wakeup_.kind() == Wakeup::Kind::polling) {
     ::poll(nullptr, 0, kPollMs);
   } else {
-    ::poll(&waiting, 1, -1);
+    ::poll(&waiting, 1, wait_ms);
   }
   wakeup_.acknowledge();  // before taking, so that nothing falls between
   engine_.take_events(fresh_);
@@ -125,6 +129,16 @@ std::optional<Event> SessionEngine::next() {
     if (engine_.in_flight() == 0) return std::nullopt;
     take_in();
   }
+  return take_first();
+}
+
+std::optional<Event> SessionEngine::next_within(milliseconds time) {
+  if (events_.empty()) take_in(static_cast<int>(time.count()));
+  return take_first();
+}
+
+std::optional<Event> SessionEngine::take_first() {
+  if (events_.empty()) return std::nullopt;
   Event event = std::move(events_.front());
   events_.erase(events_.begin());
   return event;

@@ -40,10 +40,14 @@ class SessionEngine {
   // Only what is new; all of the history is there already. A session takes text or messages, not both.
   Result<void> append(const SessionId& id, std::string_view text);
   Result<void> append(const SessionId& id, ChatMessage message);
+  // Several at once, for templates that refuse the first of them alone.
+  Result<void> append(const SessionId& id, std::vector<ChatMessage> messages);
   // `how` says everything but the prompt, which is the history. Any number of sessions may generate at once.
   Result<RequestId> generate(const SessionId& id, RequestDraft how = {});
   // Waits for what any of them says next; nothing when none generates.
   std::optional<Event> next();
+  // … but not longer than that, for programs that have something else to look after.
+  std::optional<Event> next_within(milliseconds time);
   // Generates and waits for the end, the finished event; `text` gets each piece as it comes. What other sessions say
   // meanwhile is kept for next().
   Result<Event> answer(const SessionId& id, RequestDraft how, const std::function<void(std::string_view)>& text);
@@ -61,7 +65,8 @@ class SessionEngine {
   SessionEngine(LoadedModel model, std::unique_ptr<Model> context, const SessionEngineConfig& config);
   Result<void> append_with(const SessionId& id, const std::function<Result<SessionDelta>(const SessionInput&)>& read);
   SessionInput input_of(const Session& session) const;
-  void take_in();  // waits for events
+  std::optional<Event> take_first();
+  void take_in(int wait_ms = -1);  // waits for events; -1: as long as it takes
 
   const LoadedModel model_;
   const RealClock clock_;

@@ -1,0 +1,124 @@
+#include "app/chat_command.h"
+
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+#include <chasqui_demo_model.h>
+#include <unistd.h>
+
+#include "app/capacity.h"
+#include "base/log.h"
+#include "cli/chat.h"
+#include "cli/local_answerer.h"
+#include "cli/server_answerer.h"
+
+namespace chasqui {
+namespace {
+
+void add_answer_options(CLI::App& app, ChatConfig& config) {
+  const std::string group = "Answers";
+  app.add_option("-s,--system", config.system, "what the model is told before everything")
+      ->envname("CHASQUI_CHAT_SYSTEM")
+      ->type_name("TEXT")
+      ->group(group);
+  app.add_option("--temp,--temperature", config.temperature, "0: always the most likely token")
+      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("T")
+      ->group(group);
+  app.add_option("-n,--max-tokens", config.max_tokens, "longest answer")
+      ->check(CLI::Range(1, 1 << 30))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--seed", config.seed, "of the dice")->type_name("N")->group(group);
+}
+
+bool shows_loading(double done) {
+  constexpr int kWidth = 24;
+  const int full = static_cast<int>(done * kWidth);
+  std::string bar(static_cast<std::size_t>(full), '#');
+  bar.resize(kWidth, '.');
+  std::fprintf(stderr, "\rloading [%s] %3.0f %%\033[K", bar.c_str(), done * 100);
+  return true;
+}
+
+Result<cli::AnswererPtr> open_model(const ChatConfig& config, const cli::AnswerSettings& settings) {
+  LoadOptions options;
+  options.weights.gpu_layers = config.gpu_layers;
+  const bool shows = isatty(STDERR_FILENO) == 1 && !config.model.empty();
+  if (shows) options.weights.progress = shows_loading;
+  auto model =
+      config.model.empty() ? load_llama(demo_model(), "chasqui-demo", options) : load_llama(config.model, options);
+  if (shows) std::fputs("\r\033[K", stderr);
+  if (!model) return model.error();
+  SessionEngineConfig engine;
+  engine.model.slots = 1;
+  engine.model.cells = config.context;
+  engine.model.threads = config.threads;
+  engine.model = with_capacity(engine.model, model->info);
+  return cli::open_local(std::move(*model), std::move(engine), settings);
+}
+
+}  // namespace
+
+CLI::App* add_chat_command(CLI::App& app, ChatConfig& config) {
+  CLI::App* chat = app.add_subcommand("chat", "Talk to a model at the terminal: a server's, or one in this process");
+  const std::string group = "Who answers";
+  chat->add_option("--url", config.url, "a running server, http://host:port or unix:path")
+      ->envname("CHASQUI_URL")
+      ->type_name("URL")
+      ->group(group);
+  chat->add_option("--unix-socket", config.unix_socket, "a running server that speaks HTTP on this Unix socket")
+      ->type_name("PATH")
+      ->group(group);
+  chat->add_option("--api-key", config.api_key, "the server's key")
+      ->envname("CHASQUI_API_KEY")
+      ->type_name("KEY")
+      ->group(group);
+  chat->add_option("-m,--model", config.model, "GGUF file; without a server and this the built-in demo model")
+      ->type_name("FILE|NAME")
+      ->group(group);
+  chat->add_option("--gpu-layers", config.gpu_layers, "(-ngl) layers to keep on the GPU; -1: all that fit")
+      ->envname("LLAMA_ARG_N_GPU_LAYERS")
+      ->check(CLI::Range(-1, 100000))
+      ->type_name("N")
+      ->group(group);
+  chat->add_option("-c,--ctx-size", config.context, "tokens of a conversation; 0: chosen from the model")
+      ->check(CLI::Range(0, 1 << 28))
+      ->type_name("N")
+      ->group(group);
+  chat->add_option("-t,--threads", config.threads, "compute threads; 0: one for each core")
+      ->envname("LLAMA_ARG_THREADS")
+      ->check(CLI::Range(0, 512))
+      ->type_name("N")
+      ->group(group);
+  add_answer_options(*chat, config);
+  chat->add_option("--history", config.history, "file of what was typed, for the arrow keys")
+      ->envname("CHASQUI_CHAT_HISTORY")
+      ->type_name("FILE")
+      ->default_str("~/.local/state/chasqui/chat_history");
+  chat->add_flag("--no-history", config.no_history, "keep nothing of what was typed");
+  chat->add_option("question", config.question, "one question: prints the answer and ends; as does a pipe");
+  return chat;
+}
+
+int run_chat(const ChatConfig& config) {
+  configure_log(LogLevel::error, LogFormat::text);
+  cli::AnswerSettings settings;
+  settings.temperature = config.temperature;
+  settings.max_tokens = config.max_tokens;
+  settings.seed = config.seed;
+  const std::string url = config.unix_socket.empty() ? config.url : "unix:" + config.unix_socket;
+  auto answerer =
+      url.empty() ? open_model(config, settings) : cli::open_server(url, config.api_key, config.model, settings);
+  if (!answerer) {
+    std::fprintf(stderr, "chasqui chat: %s\n", answerer.error().message.c_str());
+    return 1;
+  }
+  cli::ChatOptions options;
+  options.system = config.system;
+  for (const std::string& word : config.question) options.question += (options.question.empty() ? "" : " ") + word;
+  if (!config.no_history) options.history_file = config.history.empty() ? cli::default_history_file() : config.history;
+  return cli::chat(**answerer, options);
+}
+
+}  // namespace chasqui

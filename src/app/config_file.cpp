@@ -1,0 +1,199 @@
+#include "app/config_file.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+
+#include "app/toml_file.h"
+#include "base/json_writer.h"
+
+namespace chasqui {
+namespace {
+
+constexpr const char* kFileOption = "config";
+
+std::string environment(const std::string& name) {
+  const char* value = name.empty() ? nullptr : std::getenv(name.c_str());
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+std::string long_name(const CLI::Option& option) {
+  return option.get_lnames().empty() ? std::string() : option.get_lnames().front();
+}
+
+bool is_secret(const std::string& name) { return name == "api-key"; }
+
+Error bad_file(const std::string& file, const std::string& why) {
+  return invalid_field("--config", "--config " + file + ": " + why);
+}
+
+// llama-server's and TOML's habits both: ctx_size and ctx-size.
+std::string option_name(std::string key) {
+  std::replace(key.begin(), key.end(), '_', '-');
+  return key;
+}
+
+// As one argument: what a list has, with commas.
+std::string as_argument(const std::string& name, const std::vector<std::string>& values) {
+  std::string out = "--" + name;
+  for (std::size_t i = 0; i < values.size(); ++i) out += (i == 0 ? "=" : ",") + values[i];
+  return out;
+}
+
+Result<std::vector<TomlItem>> read_file(const std::string& path, const CLI::App& command) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) return bad_file(path, "it cannot be read, or there is nothing in it");
+  auto items = read_toml(text.str(), "serve");
+  if (!items) return bad_file(path, items.error().message);
+  std::map<const CLI::Option*, std::string> said;
+  for (TomlItem& item : *items) {
+    const std::string name = option_name(item.key);
+    const CLI::Option* option = command.get_option_no_throw("--" + name);
+    if (option == nullptr || name == kFileOption || name == "help" || name == "json") {
+      return bad_file(path, "there is no setting \"" + item.key + "\"; chasqui config shows all of them");
+    }
+    if (!said.emplace(option, item.key).second) {
+      return bad_file(path, "\"" + item.key + "\" is said twice, also as \"" + said[option] + "\"");
+    }
+    item.key = name;
+  }
+  return items;
+}
+
+bool is_flag(const CLI::Option& option) { return option.get_expected_max() == 0; }
+
+// --no-mmap is written true and stored as false.
+bool is_turned(const CLI::Option& option) {
+  const auto& names = option.get_fnames();
+  return std::find(names.begin(), names.end(), long_name(option)) != names.end();
+}
+
+std::string value_of(const CLI::Option& option) {
+  if (option.count() == 0) {
+    const std::string standing = option.get_default_str();
+    return is_flag(option) && standing.empty() ? "false" : standing;
+  }
+  if (is_flag(option) && is_turned(option)) return option.results().front() == "false" ? "true" : "false";
+  std::string out;
+  for (const std::string& value : option.results()) out += (out.empty() ? "" : ",") + value;
+  return out;
+}
+
+std::string toml(const std::string& value) {
+  const bool number = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos && value[0] != '0';
+  if (number || value == "0" || value == "-1" || value == "true" || value == "false") return value;
+  std::string out;
+  append_json_string(out, value);  // a basic string of TOML is one of JSON
+  return out;
+}
+
+const char* word(Origin origin) {
+  switch (origin) {
+    case Origin::flag: return "flag";
+    case Origin::environment: return "environment";
+    case Origin::file: return "file";
+  }
+  return "";
+}
+
+struct Setting {
+  std::string name, value, group;
+  std::string origin;  // with its name, where it has one
+};
+
+std::vector<Setting> settings_of(const CLI::App& command, const Settings& settings) {
+  std::vector<Setting> out;
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = long_name(*option);
+    if (name.empty() || name == "help" || name == "json") continue;
+    Setting setting{name, value_of(*option), option->get_group(), "default"};
+    if (const auto found = settings.origins.find(name); found != settings.origins.end()) {
+      setting.origin = word(found->second);
+      if (found->second == Origin::environment) setting.origin += " " + option->get_envname();
+      if (found->second == Origin::file) setting.origin += " " + settings.file;
+    }
+    if (is_secret(name) && !setting.value.empty()) setting.value = "(hidden)";
+    out.push_back(std::move(setting));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Settings> read_settings(CLI::App& root, CLI::App& command, std::vector<std::string> arguments) {
+  Settings out;
+  out.arguments = arguments;
+  // Without the environment, what counts is on the command line.
+  std::map<CLI::Option*, std::string> variables;
+  for (CLI::Option* option : command.get_options()) {
+    variables[option] = option->get_envname();
+    option->envname("");
+  }
+  std::reverse(arguments.begin(), arguments.end());
+  try {
+    root.parse(arguments);
+  } catch (const CLI::ParseError&) {
+    return out;  // help, or a mistake that whoever parses next will explain
+  }
+  for (const auto& [option, variable] : variables) {
+    if (option->count() > 0) {
+      out.origins[long_name(*option)] = Origin::flag;
+    } else if (!environment(variable).empty()) {
+      out.origins[long_name(*option)] = Origin::environment;
+    }
+  }
+  const CLI::Option* file = command.get_option_no_throw("--config");
+  if (file == nullptr) return out;
+  out.file = file->count() > 0 ? file->results().front() : environment(variables[const_cast<CLI::Option*>(file)]);
+  if (out.file.empty()) return out;
+  auto items = read_file(out.file, command);
+  if (!items) return items.error();
+  for (const FileItem& item : *items) {
+    const std::string name = long_name(*command.get_option_no_throw("--" + item.key));
+    if (out.origins.contains(name)) continue;
+    out.origins[name] = Origin::file;
+    out.arguments.push_back(as_argument(item.key, item.values));
+  }
+  return out;
+}
+
+std::string settings_text(const CLI::App& command, const Settings& settings) {
+  std::string out;
+  std::string group;
+  for (const Setting& setting : settings_of(command, settings)) {
+    if (setting.name == kFileOption) continue;
+    if (setting.group != group) {
+      group = setting.group;
+      out += (out.empty() ? "# " : "\n# ") + group + '\n';
+    }
+    // What nobody said stays a comment, so that a file made of this leaves it open.
+    const bool open = setting.origin == "default" || is_secret(setting.name);
+    std::string line = (open ? "# " : "") + setting.name + " = " + toml(setting.value);
+    if (setting.value.empty()) line = "# " + setting.name + " is not set";
+    line.resize(std::max<std::size_t>(line.size(), 40), ' ');
+    out += line + "  # " + setting.origin + '\n';
+  }
+  return out;
+}
+
+std::string settings_json(const CLI::App& command, const Settings& settings) {
+  std::string out;
+  JsonWriter w(out);
+  w.begin_object();
+  for (const Setting& setting : settings_of(command, settings)) {
+    if (setting.name == kFileOption) continue;
+    w.key(setting.name);
+    w.begin_object();
+    w.field("value", setting.value);
+    w.field("origin", setting.origin);
+    w.end_object();
+  }
+  w.end_object();
+  return out + "\n";
+}
+
+}  // namespace chasqui

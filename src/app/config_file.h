@@ -1,0 +1,35 @@
+// The TOML file of `chasqui serve`, and where each of its settings came from: a default, the file, the environment or
+// a flag, each stronger than the one before. At start only.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace CLI {
+class App;
+}
+
+namespace chasqui {
+
+// Of each option by its long name. Missing: a default.
+enum class Origin { flag, environment, file };
+using Origins = std::map<std::string, Origin>;
+
+struct Settings {
+  std::vector<std::string> arguments;  // the command line, and behind it what the file says and nobody stronger does
+  Origins origins;
+  std::string file;  // empty: none was named
+};
+
+// `command` has the options and --config; it is used up by finding out which of them the command line has. Errors name
+// the file and the key.
+Result<Settings> read_settings(CLI::App& root, CLI::App& command, std::vector<std::string> arguments);
+
+// A line for each option: its value as TOML, and where it came from. `command` is parsed.
+std::string settings_text(const CLI::App& command, const Settings& settings);
+std::string settings_json(const CLI::App& command, const Settings& settings);
+
+}  // namespace chasqui

@@ -1,0 +1,110 @@
+#include "app/inspect_command.h"
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+#include <chasqui_demo_model.h>
+#include <unistd.h>
+
+#include "app/capacity.h"
+#include "base/log.h"
+#include "cli/doctor.h"
+#include "cli/inspect.h"
+#include "model/gguf_summary.h"
+#include "model/llama_runtime.h"
+#include "model/loaded_model.h"
+
+namespace chasqui {
+namespace {
+
+Result<GgufSummary> summary_of(const ServeConfig& config) {
+  return config.model_path.empty() ? summarize_gguf(demo_model()) : summarize_gguf(config.model_path);
+}
+
+// Rendering needs the vocabulary, and so the model; its weights are mapped and not touched.
+std::string template_error(const ServeConfig& config) {
+  LoadOptions options;
+  if (!config.chat_template_file.empty()) {
+    std::ifstream file(config.chat_template_file);
+    options.chat_template.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  const auto model = config.model_path.empty() ? load_llama(demo_model(), "chasqui-demo", options)
+                                               : load_llama(config.model_path, options);
+  if (!model) return model.error().message;
+  Chat chat;
+  ChatMessage question;
+  question.role = "user";
+  question.content = "Hello";
+  chat.messages.push_back(std::move(question));
+  const auto text = model->chat_template->render(chat);
+  if (!text) return text.error().message;
+  return text->find("Hello") == std::string::npos ? "the chat template leaves out what the user says" : "";
+}
+
+cli::DoctorQuestion question_of(const ServeConfig& config) {
+  cli::DoctorQuestion question;
+  question.model_path = config.model_path;
+  question.mlock = config.use_mlock;
+  question.threads = config.model.threads;
+  if (const auto started = start_llama_runtime(); started) {
+    question.runtime = describe_llama_runtime();
+  } else {
+    question.runtime_error = started.error().message;
+  }
+  const auto summary = summary_of(config);
+  if (!summary) {
+    question.model_error = summary.error().message;
+    return question;
+  }
+  const ModelConfig plan = with_capacity(config.model, cli::info_of(*summary), config.workers);
+  question.slots = plan.slots;
+  question.needed_bytes =
+      summary->tensor_bytes + static_cast<std::uint64_t>(plan.cells) * cli::kv_bytes_per_cell(*summary, plan);
+  question.has_template = !summary->chat_template.empty() || !config.chat_template_file.empty();
+  if (summary->kind != "model") {
+    question.model_error = config.model_path + ": it is no model but an " + summary->kind;
+  } else if (question.has_template && question.runtime_error.empty()) {
+    question.template_error = template_error(config);
+  }
+  return question;
+}
+
+}  // namespace
+
+int run_inspect(const ServeConfig& config, bool json) {
+  configure_log(LogLevel::off, LogFormat::text);
+  const auto summary = summary_of(config);
+  if (!summary) {
+    std::fprintf(stderr, "chasqui inspect: %s\n", cli::harmless(summary.error().message).c_str());
+    return 1;
+  }
+  const ModelConfig plan = with_capacity(config.model, cli::info_of(*summary), config.workers);
+  const cli::Machine machine = cli::look_at_machine();
+  const cli::Paint paint(cli::shows_colours(STDOUT_FILENO));
+  cli::write_out(json ? cli::inspect_json(*summary, plan, machine) : cli::inspect_text(*summary, plan, machine, paint));
+  return 0;
+}
+
+int run_doctor(const ServeConfig& config, bool json) {
+  configure_log(LogLevel::off, LogFormat::text);
+  const cli::DoctorQuestion question = question_of(config);
+  cli::Findings findings = cli::check_machine(question, cli::look_at_machine());
+  for (cli::Finding& finding : cli::check_model(question)) findings.push_back(std::move(finding));
+  if (!config.host.empty()) findings.push_back(cli::check_port(config.host, config.port));
+  if (!config.unix_socket.empty()) findings.push_back(cli::check_socket_path("--unix-socket", config.unix_socket));
+  if (!config.socket.empty()) findings.push_back(cli::check_socket_path("--socket", config.socket));
+  if (!config.cache_disk.empty()) findings.push_back(cli::check_folder("--cache-disk", config.cache_disk));
+  if (!config.session_dir.empty()) findings.push_back(cli::check_folder("--session-dir", config.session_dir));
+  if (!config.api_key_file.empty()) {
+    findings.push_back(cli::check_readable("--api-key-file", config.api_key_file, true));
+  }
+  if (!config.chat_template_file.empty()) {
+    findings.push_back(cli::check_readable("--chat-template-file", config.chat_template_file, false));
+  }
+  const cli::Paint paint(cli::shows_colours(STDOUT_FILENO));
+  cli::write_out(json ? cli::findings_json(findings) : cli::findings_text(findings, paint));
+  return cli::all_well(findings) ? 0 : 1;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,374 @@
+// chat, top, doctor, inspect, config and completion: the real binary, in pipes and in a real terminal.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import * as test from 'node:test';
+
+import { binary, demo, hangAfter, run, sim, start } from './server.mjs';
+import { hasTmux, Terminal } from './terminal.mjs';
+
+const { describe, it } = test;
+const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-cli-'));
+test.after(() => rmSync(folder, { recursive: true }));
+const file = (name, content) => {
+  writeFileSync(path.join(folder, name), content);
+  return path.join(folder, name);
+};
+const inTerminal = { skip: hasTmux ? false : 'tmux is not installed' };
+const temperate = ['--temp', '0', '--no-history'];
+
+async function pipe(args, input, env = {}) {
+  const child = spawn(binary, args, { env: { ...process.env, ...env }, timeout: hangAfter });
+  const out = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text) => (out.stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text) => (out.stderr += text));
+  child.stdin.end(input);
+  const [code, signal] = await once(child, 'close');
+  assert.equal(signal, null, `chasqui ${args.join(' ')} hung or crashed: ${out.stderr}`);
+  return { code, ...out };
+}
+
+describe('chasqui chat in a pipe', async () => {
+  it('prints the answer and nothing else', async () => {
+    const { code, stdout, stderr } = await pipe(['chat', ...temperate], 'What is Chasqui?\n');
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^[^\x1b]+\n$/);
+    assert.match(stdout, /Chasqui/);
+    assert.equal(stderr, '');
+  });
+
+  it('takes a question from its command line', async () => {
+    const piped = await pipe(['chat', ...temperate], 'What is Chasqui?');
+    const asked = await pipe(['chat', ...temperate, 'What', 'is', 'Chasqui?'], '');
+    assert.equal(asked.stdout, piped.stdout);
+  });
+
+  it('says the same with a server as without', async (t) => {
+    const server = await start(t, demo);
+    const url = server.url;
+    const local = await pipe(['chat', ...temperate], 'What is a slot?');
+    const remote = await pipe(['chat', ...temperate, '--url', url], 'What is a slot?');
+    assert.equal(remote.code, 0, remote.stderr);
+    assert.equal(remote.stdout, local.stdout);
+  });
+
+  it('speaks HTTP on a Unix socket', async (t) => {
+    const socket = path.join(folder, 'http.sock');
+    await start(t, [...demo, '--unix-socket', socket]);
+    const { code, stdout } = await pipe(['chat', ...temperate, '--unix-socket', socket], 'Who are you?');
+    assert.equal(code, 0);
+    assert.ok(stdout.length > 1);
+  });
+
+  for (const [what, args, input, message] of [
+    ['without a question', ['chat'], '\n', /no question/],
+    ['where nobody listens', ['chat', '--url', 'http://127.0.0.1:1'], 'hi', /nobody listens/],
+    ['with a model that is none', ['chat', '-m', '/dev/null'], 'hi', /not a regular file/],
+    ['with a URL that is none', ['chat', '--url', 'gopher://x'], 'hi', /--url/],
+  ]) {
+    it(`fails ${what} and says why`, async () => {
+      const { code, stdout, stderr } = await pipe(args, input);
+      assert.equal(code, 1);
+      assert.equal(stdout, '');
+      assert.match(stderr, message);
+    });
+  }
+
+  it('passes on what a server says against it', async (t) => {
+    const server = await start(t, [...demo, '--api-key', 'secret']);
+    const { code, stderr } = await pipe(['chat', '--url', server.url], 'hi');
+    assert.equal(code, 1);
+    assert.match(stderr, /401/);
+    const good = await pipe(['chat', ...temperate, '--url', server.url, '--api-key', 'secret'], 'hi');
+    assert.equal(good.code, 0, good.stderr);
+  });
+});
+
+describe('chasqui chat in a terminal', inTerminal, async () => {
+  it('is edited, remembers, saves, loads and tells its figures', async (t) => {
+    const saved = path.join(folder, 'saved.json');
+    const history = path.join(folder, 'state', 'history');
+    const terminal = new Terminal(t, ['chat', '--temp', '0', '--history', history]);
+    await terminal.shows(/^>$/m);
+    terminal.enter('/help');
+    await terminal.shows(/\/system TEXT/);
+    terminal.type('What is Chasquiz');
+    terminal.press('BSpace');
+    terminal.enter('?');
+    await terminal.shows(/What is Chasqui\?\n[^>]*Chasqui[^>]*\n>$/m);
+    terminal.enter('/stats');
+    await terminal.shows(/last answer: \d+ tokens in[^]*>$/m);
+    terminal.enter(`/save ${saved}`);
+    await terminal.shows(/2 messages saved/);
+    const { messages } = JSON.parse(readFileSync(saved, 'utf8'));
+    assert.deepEqual(messages.map((m) => m.role), ['user', 'assistant']);
+    assert.equal(messages[0].content, 'What is Chasqui?');
+    terminal.enter('/clear');
+    await terminal.shows(/forgotten/);
+    terminal.enter(`/load ${saved}`);
+    await terminal.shows(/2 messages loaded/);
+    terminal.enter('/nope');
+    await terminal.shows(/no command \/nope/);
+    terminal.press('Up', 'Up', 'Up', 'Up'); // /nope, /load, /clear, /save
+    await terminal.shows(new RegExp(`> /save ${saved}\\s*$`));
+    terminal.press('C-u');
+    terminal.type('/sy\t');
+    await terminal.shows(/> \/system\s*$/);
+    terminal.enter(' Be brief.');
+    await terminal.shows(/system message set/);
+    terminal.enter('/quit');
+    await terminal.shows(/ended 0/);
+    assert.match(readFileSync(history, 'utf8'), /Chasqui/);
+    assert.equal(statSync(history).mode & 0o077, 0, 'what was typed is for its user alone');
+  });
+
+  it('joins lines', async (t) => {
+    const saved = path.join(folder, 'lines.json');
+    const terminal = new Terminal(t, ['chat', '--no-history', '-n', '4']);
+    await terminal.shows(/^>$/m);
+    terminal.enter('"""');
+    await terminal.shows(/^\.\.\.$/m);
+    terminal.enter('one');
+    terminal.enter('two');
+    terminal.enter('"""');
+    await terminal.shows(/limit of tokens[^]*^>$/m);
+    terminal.enter(`/save ${saved}`);
+    await terminal.shows(/messages saved/);
+    assert.equal(JSON.parse(readFileSync(saved, 'utf8')).messages[0].content, 'one\ntwo');
+  });
+
+  it('ends an answer with Ctrl-C, and itself with two at the prompt', async (t) => {
+    const server = await start(t, sim);
+    const terminal = new Terminal(t, ['chat', '--no-history', '--url', server.url]);
+    await terminal.shows(/^>$/m);
+    terminal.enter('Tell me a very long story');
+    await terminal.shows(/story\n\S+ \S+/);
+    terminal.press('C-c');
+    await terminal.shows(/\[interrupted\]\n>$/m);
+    terminal.press('C-c');
+    await terminal.shows(/once more to leave/);
+    terminal.press('C-c');
+    await terminal.shows(/ended 0/);
+  });
+
+  it('has colours, and none with NO_COLOR', async (t) => {
+    const colours = new Terminal(t, ['chat', '--no-history']);
+    await colours.shows(/^>$/m);
+    assert.match(colours.paintedScreen(), /\x1b\[\d*m?/);
+    const plain = new Terminal(t, ['chat', '--no-history'], { env: { NO_COLOR: '1' } });
+    await plain.shows(/^>$/m);
+    assert.doesNotMatch(plain.paintedScreen(), /\x1b/);
+  });
+});
+
+describe('chasqui doctor', async () => {
+  it('finds this machine well enough for the demo model', async () => {
+    const { code, stdout } = await run(['doctor', '--port', '0', '--json']);
+    const { ok, checks } = JSON.parse(stdout);
+    assert.equal(ok, true, stdout);
+    assert.equal(code, 0);
+    for (const name of ['cpu', 'cores', 'memory', 'files', 'memlock', 'model', 'template', 'port']) {
+      assert.ok(checks.some((check) => check.check === name), name);
+    }
+  });
+
+  it('says what to do about a port that is taken, a folder that cannot be made and a model that is none', async (t) => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    t.after(() => taken.close());
+    const args = ['doctor', '--port', taken.address().port, '--session-dir', '/proc/none', '-m', '/dev/null', '--json'];
+    const { code, stdout } = await run(args.map(String));
+    assert.equal(code, 1);
+    const bad = JSON.parse(stdout).checks.filter((check) => check.level === 'bad');
+    assert.deepEqual(bad.map((check) => check.check).sort(), ['--session-dir', 'model', 'port']);
+    for (const check of bad) assert.ok(check.advice.length > 0, check.check);
+  });
+
+  it('warns of keys that others can read', async () => {
+    const keys = file('keys', 'k\n');
+    chmodSync(keys, 0o644);
+    const { code, stdout } = await run(['doctor', '--port', '0', '--api-key-file', keys]);
+    assert.equal(code, 0);
+    assert.match(stdout, /chmod 600/);
+  });
+
+  it('is read in a terminal', inTerminal, async (t) => {
+    const terminal = new Terminal(t, ['doctor', '--port', '0']);
+    await terminal.shows(/ok +cpu[^]*ok +model[^]*ended 0/);
+  });
+});
+
+describe('chasqui inspect', async () => {
+  it('describes the built-in model as the server does', async (t) => {
+    const { code, stdout } = await run(['inspect', '--json']);
+    assert.equal(code, 0);
+    const seen = JSON.parse(stdout);
+    const server = await start(t, demo);
+    const props = await (await fetch(`${server.url}/props`)).json();
+    assert.equal(seen.plan.slots, props.total_slots);
+    assert.equal(seen.plan.cells, props.kv.cells);
+    assert.equal(seen.plan.cells_per_slot, props.kv.cells_per_slot);
+    assert.equal(seen.plan.trims_anywhere, props.kv.trims_anywhere);
+    assert.equal(seen.plan.cuts_snapshots, props.kv.cuts_snapshots);
+    assert.equal(seen.chat_template, true);
+    const wanted = seen.weights_bytes + 1024 * seen.kv_bytes_per_token;
+    assert.equal(seen.memory.find((m) => m.context === 1024 && m.slots === 1).bytes, wanted);
+  });
+
+  it('refuses what is no model, without a crash', async () => {
+    const half = readFileSync(path.join(import.meta.dirname, '../../models/demo/chasqui-demo.gguf'));
+    for (const [name, bytes] of [
+      ['empty.gguf', ''],
+      ['text.gguf', 'GGUF is what this begins with, and no more'],
+      ['half.gguf', half.subarray(0, half.length / 2)],
+    ]) {
+      const { code, stdout, stderr } = await run(['inspect', file(name, bytes)]);
+      assert.equal(code, 1, name);
+      assert.equal(stdout, '');
+      assert.match(stderr, new RegExp(name));
+    }
+  });
+
+  it('draws its table in a terminal', inTerminal, async (t) => {
+    const terminal = new Terminal(t, ['inspect']);
+    await terminal.shows(/architecture[^]*KV of a token[^]*16 slots[^]*fits +yes[^]*ended 0/);
+  });
+});
+
+describe('chasqui config', async () => {
+  it('prints each setting and where it came from: file, environment, flag, in that order', async () => {
+    const toml = file('chasqui.toml', '# mine\nparallel = 3\nctx_size = 3000\n[serve]\nport = 4000\nflash-attn = "off"\nmlock = true\n');
+    const env = { CHASQUI_CONFIG: toml, LLAMA_ARG_CTX_SIZE: '4000', LLAMA_ARG_PORT: '4001' };
+    const { code, stdout } = await run(['config', '--json', '--port', '4002'], env);
+    assert.equal(code, 0);
+    const seen = JSON.parse(stdout);
+    assert.deepEqual(seen.parallel, { value: '3', origin: `file ${toml}` });
+    assert.deepEqual(seen['ctx-size'], { value: '4000', origin: 'environment LLAMA_ARG_CTX_SIZE' });
+    assert.deepEqual(seen.port, { value: '4002', origin: 'flag' });
+    assert.deepEqual(seen['flash-attn'], { value: 'off', origin: `file ${toml}` });
+    assert.equal(seen.mlock.value, 'true');
+    assert.deepEqual(seen.workers, { value: '1', origin: 'default' });
+  });
+
+  it('prints a file that says the same again', async () => {
+    const { stdout } = await run(['config', '-np', '3', '--ttft-target', '1,2,3', '--cache-disk', '/a b']);
+    const again = await run(['config', '--config', file('again.toml', stdout)]);
+    assert.equal(again.code, 0, again.stderr);
+    assert.match(again.stdout, /parallel = 3 .*# file/);
+    assert.match(again.stdout, /ttft-target = "1,2,3" .*# file/);
+    assert.match(again.stdout, /cache-disk = "\/a b" .*# file/);
+  });
+
+  it('never prints a key', async () => {
+    const { stdout } = await run(['config', '--api-key', 'topsecret']);
+    assert.doesNotMatch(stdout, /topsecret/);
+    assert.match(stdout, /hidden/);
+  });
+
+  for (const [what, content, message] of [
+    ['an unknown key', 'parallell = 3\n', /"parallell"/],
+    ['an unknown section', '[bench]\nparallel = 3\n', /\[bench\]/],
+    ['a key said twice', 'ctx-size = 1\nctx_size = 2\n', /twice/],
+    ['what is no TOML', 'parallel = = 3\n', /line 1/],
+    ['a value that is none', 'parallel = "many"\n', /--parallel/],
+  ]) {
+    it(`refuses ${what} by its name`, async () => {
+      const { code, stderr } = await run(['serve', '--config', file('bad.toml', content)]);
+      assert.equal(code, 2);
+      assert.match(stderr, message);
+    });
+  }
+
+  it('is what serve runs with', async (t) => {
+    const server = await start(t, [...demo, '--config', file('serve.toml', 'parallel = 3\nctx-size = 768\n')]);
+    const props = await (await fetch(`${server.url}/props`)).json();
+    assert.equal(props.total_slots, 3);
+    assert.equal(props.kv.cells_per_slot, 256);
+  });
+
+  it('is read in a terminal', inTerminal, async (t) => {
+    const terminal = new Terminal(t, ['config', '--port', '4002'], { rows: 100 });
+    await terminal.shows(/port = 4002 +# flag[^]*ended 0/);
+  });
+});
+
+describe('chasqui completion', async () => {
+  it('completes commands, flags and their words in bash', async () => {
+    const { stdout } = await run(['completion', 'bash']);
+    const script = file('completion.bash', stdout);
+    const complete = async (...words) => {
+      const list = words.map((word) => `'${word}'`).join(' ');
+      const command = `source ${script}; COMP_WORDS=(${list}); COMP_CWORD=${words.length - 1}; _chasqui; echo "\${COMPREPLY[*]}"`;
+      const child = spawn('bash', ['-c', command], { timeout: hangAfter });
+      let text = '';
+      child.stdout.on('data', (bytes) => (text += bytes));
+      await once(child, 'close');
+      return text.trim();
+    };
+    assert.equal(await complete('chasqui', 'ins'), 'inspect');
+    assert.equal(await complete('chasqui', 'serve', '--flash'), '--flash-attn');
+    assert.equal(await complete('chasqui', 'serve', '--flash-attn', 'o'), 'off on');
+    assert.equal(await complete('chasqui', 'completion', 'f'), 'fish');
+  });
+
+  it('has scripts for zsh and fish', async () => {
+    assert.match((await run(['completion', 'zsh'])).stdout, /^#compdef chasqui/);
+    assert.match((await run(['completion', 'fish'])).stdout, /complete -c chasqui .*-l flash-attn .*auto off on/);
+    assert.equal((await run(['completion', 'csh'])).code, 2);
+  });
+});
+
+describe('chasqui top', async () => {
+  it('prints one picture of a server', async (t) => {
+    const server = await start(t, demo);
+    const { code, stdout } = await run(['top', '--once', '-i', '0.1', '--url', server.url]);
+    assert.equal(code, 0);
+    for (const part of [/chasqui-demo/, /tokens\/s/, /TTFT p50/, /ITL p50/, /decode/, /prefill/, /interactive 0/, /tenants/, /cache +memory/]) {
+      assert.match(stdout, part);
+    }
+    assert.doesNotMatch(stdout, /\x1b/);
+  });
+
+  it('fails where nobody listens', async () => {
+    const { code, stderr } = await run(['top', '--once', '--url', 'http://127.0.0.1:1']);
+    assert.equal(code, 1);
+    assert.match(stderr, /nobody listens/);
+  });
+
+  it('lives in a terminal, fits into it, and leaves it as it was', inTerminal, async (t) => {
+    const server = await start(t, sim);
+    const terminal = new Terminal(t, ['top', '-i', '0.2', '--url', server.url]);
+    await terminal.shows(/running 0/);
+    const request = fetch(`${server.url}/v1/chat/completions`, {
+      method: 'POST',
+      body: JSON.stringify({ messages: [{ role: 'user', content: 'Tell me a long story' }], max_tokens: 300 }),
+    });
+    await terminal.shows(/running 1/);
+    await terminal.shows(/tokens\/s +[1-9][\d.]* +.*[▁▂▃▄▅▆▇█]/);
+    terminal.resize(60, 8);
+    await terminal.shows(/^chasqui top[^]*running/);
+    await (await request).json();
+    await terminal.shows(/running 0/);
+    terminal.press('q');
+    const screen = await terminal.shows(/ended 0/);
+    assert.doesNotMatch(screen, /running/);
+  });
+
+  it('goes on when the server has come back', inTerminal, async (t) => {
+    const socket = path.join(folder, 'back.sock');
+    const first = await start(t, [...demo, '--unix-socket', socket]);
+    const terminal = new Terminal(t, ['top', '-i', '0.2', '--url', `unix:${socket}`]);
+    await terminal.shows(/running 0/);
+    await first.stop();
+    await terminal.shows(/! .*nobody listens/);
+    assert.ok(!existsSync(socket));
+    await start(t, [...demo, '--unix-socket', socket]);
+    await terminal.shows(/^chasqui top[^!]*running 0/);
+    terminal.press('q');
+    await terminal.shows(/ended 0/);
+  });
+});
