@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -79,12 +80,20 @@ describe('chasqui chat in a pipe', async () => {
   }
 
   it('passes on what a server says against it', async (t) => {
-    const server = await start(t, [...demo, '--api-key', 'secret']);
-    const { code, stderr } = await pipe(['chat', '--url', server.url], 'hi');
+    const server = createHttpServer((request, response) => {
+      const known = request.headers.authorization === 'Bearer secret';
+      response.writeHead(known ? 200 : 401);
+      response.end(known && request.method === 'POST' ? 'data: {"choices":[{"delta":{"content":"yes"}}]}\n\ndata: [DONE]\n\n' : '{"error":{"message":"Who are you?"}}');
+    });
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.after(() => server.close());
+    const url = `http://127.0.0.1:${server.address().port}`;
+    const { code, stderr } = await pipe(['chat', '--url', url], 'hi');
     assert.equal(code, 1);
-    assert.match(stderr, /401/);
-    const good = await pipe(['chat', ...temperate, '--url', server.url, '--api-key', 'secret'], 'hi');
+    assert.match(stderr, /401: Who are you\?/);
+    const good = await pipe(['chat', '--url', url, '--api-key', 'secret'], 'hi');
     assert.equal(good.code, 0, good.stderr);
+    assert.equal(good.stdout, 'yes\n');
   });
 });
 
@@ -142,11 +151,11 @@ describe('chasqui chat in a terminal', inTerminal, async () => {
   });
 
   it('ends an answer with Ctrl-C, and itself with two at the prompt', async (t) => {
-    const server = await start(t, sim);
-    const terminal = new Terminal(t, ['chat', '--no-history', '--url', server.url]);
+    const url = await endless(t);
+    const terminal = new Terminal(t, ['chat', '--no-history', '--url', url]);
     await terminal.shows(/^>$/m);
     terminal.enter('Tell me a very long story');
-    await terminal.shows(/story\n\S+ \S+/);
+    await terminal.shows(/story\non and on/);
     terminal.press('C-c');
     await terminal.shows(/\[interrupted\]\n>$/m);
     terminal.press('C-c');
@@ -180,7 +189,7 @@ describe('chasqui doctor', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
     t.after(() => taken.close());
-    const args = ['doctor', '--port', taken.address().port, '--session-dir', '/proc/none', '-m', '/dev/null', '--json'];
+    const args = ['doctor', '--port', taken.address().port, '--session-dir', path.join(file('no-folder', ''), 'none'), '-m', '/dev/null', '--json'];
     const { code, stdout } = await run(args.map(String));
     assert.equal(code, 1);
     const bad = JSON.parse(stdout).checks.filter((check) => check.level === 'bad');
