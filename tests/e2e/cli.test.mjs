@@ -368,7 +368,7 @@ describe('chasqui top', async () => {
     await terminal.shows(/running 0/);
     const request = fetch(`${server.url}/v1/chat/completions`, {
       method: 'POST',
-      body: JSON.stringify({ messages: [{ role: 'user', content: 'Tell me a long story' }], max_tokens: 300 }),
+      body: JSON.stringify({ messages: [{ role: 'user', content: 'Tell me a long story' }], max_tokens: 1500, ignore_eos: true }),
     });
     await terminal.shows(/running 1/);
     await terminal.shows(/tokens\/s +[1-9][\d.]* +.*[▁▂▃▄▅▆▇█]/);
