@@ -152,7 +152,7 @@ Result<Settings> read_settings(CLI::App& root, CLI::App& command, std::vector<st
   if (out.file.empty()) return out;
   auto items = read_file(out.file, command);
   if (!items) return items.error();
-  for (const FileItem& item : *items) {
+  for (const TomlItem& item : *items) {
     const std::string name = long_name(*command.get_option_no_throw("--" + item.key));
     if (out.origins.contains(name)) continue;
     out.origins[name] = Origin::file;
