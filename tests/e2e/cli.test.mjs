@@ -97,6 +97,20 @@ describe('chasqui chat in a pipe', async () => {
   });
 });
 
+// A server whose answers never end.
+async function endless(t) {
+  const server = createHttpServer((request, response) => {
+    if (request.method === 'GET') return response.end('{"data":[{"id":"endless"}]}');
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    const chunk = `data: ${JSON.stringify({ choices: [{ delta: { content: 'on and ' } }] })}\n\n`;
+    const timer = setInterval(() => response.write(chunk), 20);
+    response.on('close', () => clearInterval(timer));
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  return `http://127.0.0.1:${server.address().port}`;
+}
+
 describe('chasqui chat in a terminal', inTerminal, async () => {
   it('is edited, remembers, saves, loads and tells its figures', async (t) => {
     const saved = path.join(folder, 'saved.json');
@@ -354,7 +368,7 @@ describe('chasqui top', async () => {
     await terminal.shows(/running 0/);
     const request = fetch(`${server.url}/v1/chat/completions`, {
       method: 'POST',
-      body: JSON.stringify({ messages: [{ role: 'user', content: 'Tell me a long story' }], max_tokens: 300 }),
+      body: JSON.stringify({ messages: [{ role: 'user', content: 'Tell me a long story' }], max_tokens: 1500, ignore_eos: true }),
     });
     await terminal.shows(/running 1/);
     await terminal.shows(/tokens\/s +[1-9][\d.]* +.*[▁▂▃▄▅▆▇█]/);
