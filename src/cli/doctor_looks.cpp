@@ -62,7 +62,8 @@ Finding check_folder(const std::string& flag, const std::string& path) {
   if (::stat(path.c_str(), &status) != 0) {
     const fs::path above = existing_above(path);
     std::error_code error;
-    if (fs::is_directory(above, error) && ::access(above.c_str(), W_OK | X_OK) == 0) return {Level::good, flag, path + " will be made", ""};
+    if (fs::is_directory(above, error) && ::access(above.c_str(), W_OK | X_OK) == 0)
+      return {Level::good, flag, path + " will be made", ""};
     return {Level::bad, flag, path + " is not there, and cannot be made in " + above.string(),
             "make it for this user, or name another folder"};
   }
