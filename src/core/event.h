@@ -30,6 +30,16 @@ struct Usage {
   Duration queue{};           // arrival → first step
   Duration prefill{};         // first step → first token
   Duration decode{};          // first token → last token
+  std::int32_t steps = 0;     // batches with rows of it
+  std::int32_t shared = 0;    // … of which others had rows, too
+  std::int32_t preemptions = 0;
+};
+
+// A piece of a prompt that was read in one step.
+struct PrefillChunk {
+  Duration begin{};  // since the request's arrival
+  Duration end{};
+  TokenCount tokens = 0;
 };
 
 struct Event {
@@ -55,6 +65,7 @@ struct Event {
   Error error;  // with FinishReason::error
   // With Request::keep_tokens: all that was sampled, the end-of-generation token and those of a stop string included.
   std::vector<Token> generated;
+  std::vector<PrefillChunk> chunks;  // with Request::traced
   bool asked = false;  // with FinishReason::cancelled: by a client that stays and waits for the end
 };
 

@@ -126,6 +126,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->use_cache = draft.use_cache;
   request->pin = draft.pin;
   request->keep_tokens = draft.keep_tokens;
+  request->traced = draft.traced;
 
   const std::int64_t room = limits.context - static_cast<std::int64_t>(request->prompt.size());
   const std::int64_t wanted = draft.max_tokens.value_or(limits.max_tokens_default);

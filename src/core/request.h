@@ -29,6 +29,7 @@ struct RequestDraft {
   bool use_cache = true;        // begin with what was computed before, and keep what is computed now
   std::uint64_t pin = 0;        // set by the server, never read from a client; see Request
   bool keep_tokens = false;     // the finished event brings the tokens that were generated
+  bool traced = false;          // … and the pieces in which the prompt was read
 };
 
 // What the server allows; constant after start.
@@ -57,6 +58,7 @@ struct Request {
   bool use_cache = true;
   std::uint64_t pin = 0;  // all requests with the same one go to the same worker (a session's number); 0: to any
   bool keep_tokens = false;
+  bool traced = false;
 };
 using RequestPtr = std::shared_ptr<const Request>;
 

@@ -126,9 +126,10 @@ bool Worker::alive(TimePoint now, Duration stuck_after) const {
 void Worker::run() {
   while (!stopped_) {
     const bool rests = scheduler_.idle() || scheduler_.waits_for_disk();
-    take_in(rests ? Wait::yes : Wait::no);        // submit, cancel, what came from the disk, stop
-    scheduler_.next_batch(clock_.now(), batch_);  // decides, reserves
-    order_disk();                                 // before the step, which may be long
+    take_in(rests ? Wait::yes : Wait::no);  // submit, cancel, what came from the disk, stop
+    planned_ = clock_.now();
+    scheduler_.next_batch(planned_, batch_);  // decides, reserves
+    order_disk();                             // before the step, which may be long
     if (!batch_.empty()) {
       compute();                           // decode, sample, text, stop strings
       count_step();                        // before the requests of the batch may go
@@ -218,6 +219,7 @@ void Worker::deliver() {
   metrics_.requests_running.set(static_cast<std::int64_t>(scheduler_.running()));
   const Load load = scheduler_.load();
   load_.write(load);
+  record_step(load);
   for (std::size_t c = 0; c < kServiceClasses; ++c) metrics_.requests_waiting[c].set(load.waiting[c]);
   metrics_.kv_cells_used.set(scheduler_.ledger().cells_used());
   metrics_.kv_slots_used.set(scheduler_.ledger().slots_used());
@@ -231,7 +233,20 @@ void Worker::deliver() {
   outbox_.push_all(events_);  // one signal for all events of the step
 }
 
+// After the step, so that whoever watches sees what it has changed.
+void Worker::record_step(const Load& load) {
+  if (batch_.empty()) return;
+  step_.running = static_cast<std::int32_t>(scheduler_.running());
+  step_.waiting = load.waiting;
+  step_.streams = scheduler_.streams();
+  step_.cells = scheduler_.ledger().cells_used();
+  step_ring_.write(step_);
+}
+
 void Worker::count_step() {
+  step_ = describe_step(batch_, result_);
+  step_.started = std::chrono::nanoseconds(planned_.time_since_epoch()).count();
+  step_.took = std::chrono::nanoseconds(result_.finished - planned_).count();
   if (!batch_.saves.empty()) metrics_.kv_save_seconds.observe(to_seconds(result_.saving));
   if (!batch_.restores.empty()) metrics_.kv_restore_seconds.observe(to_seconds(result_.restoring));
   if (!result_.not_restored.empty()) {
@@ -249,14 +264,8 @@ void Worker::count_step() {
     const bool ledger = result_.status == DecodeStatus::no_room;
     const std::string_view reason = ledger ? "no room in the KV cache" : "the model gave up";
     log_error("a batch failed", {{"worker", number_}, {"rows", rows}, {"reason", reason}});
-  } else if (batch_.kind == Batch::Kind::decode) {
-    metrics_.decode_steps.add();
-    metrics_.decode_rows.observe(static_cast<double>(rows));
-    metrics_.decode_step_seconds.observe(to_seconds(result_.compute));
   } else {
-    metrics_.prefill_steps.add();
-    metrics_.prefill_rows.observe(static_cast<double>(rows));
-    metrics_.prefill_step_seconds.observe(to_seconds(result_.compute));
+    metrics_.count_step(batch_.kind == Batch::Kind::decode, rows, result_.compute);
   }
   if (result_.status == DecodeStatus::ok && batch_.predicted > Duration::zero()) {
     const double ratio = to_seconds(result_.compute) / to_seconds(batch_.predicted);

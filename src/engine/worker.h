@@ -18,6 +18,7 @@
 #include "engine/runner.h"
 #include "engine/snapshot_disk.h"
 #include "engine/step_cut.h"
+#include "engine/step_ring.h"
 #include "sched/scheduler.h"
 
 namespace chasqui {
@@ -69,6 +70,8 @@ class Worker {
   bool alive(TimePoint now, Duration stuck_after) const;
   // Any thread: how busy it was after its last step.
   Load load() const { return load_.read(); }
+  // Any thread: what its newest steps were.
+  const StepRing& steps() const { return step_ring_; }
 
  private:
   std::unique_ptr<SnapshotDisk> open_disk(Parts& parts);
@@ -82,6 +85,7 @@ class Worker {
   void compute();
   void deliver();
   void count_step();
+  void record_step(const Load& load);
 
   const Clock& clock_;
   Mailbox<Event>& outbox_;
@@ -103,6 +107,9 @@ class Worker {
   std::vector<DiskOrder> orders_;
   Runner runner_;
   StepCut cut_;
+  TimePoint planned_{};
+  StepRecord step_;  // the one planned then
+  StepRing step_ring_;
   Batch batch_;
   BatchResult result_;
   std::vector<Command> commands_;

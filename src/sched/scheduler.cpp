@@ -166,6 +166,7 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
           "a sequence left between next_batch() and commit()");
     Sequence& sequence = **running;
     sequence.computed_rows(part.rows, result.finished);
+    sequence.took_part(part.rows, batch.parts.size() > 1, planned_);
     ledger_.use(part.slot, part.rows);
     if (part.samples) {
       CHECK(sample != result.samples.end() && sample->request == sequence.id());
@@ -210,6 +211,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, TimePoint now, c
   event.usage = sequence.usage(now);
   event.error = error;
   if (sequence.request().keep_tokens) event.generated = sequence.generated_tokens();
+  event.chunks = sequence.chunks();
   events_.push_back(std::move(event));
   if (sequence.started()) forecast_.slot_held(now - sequence.started_at());
   forecast_.left(sequence.id());
@@ -290,6 +292,14 @@ Load Scheduler::load() const {
     load.wait[c] = idle() ? Duration::zero() : wait_of(service_class) + forecast_.excess(service_class, planned_);
   }
   return load;
+}
+
+std::array<std::int32_t, kServiceClasses> Scheduler::streams() const {
+  std::array<std::int32_t, kServiceClasses> out{};
+  for (const auto& sequence : running_) {
+    if (sequence->decoding()) ++out[static_cast<std::size_t>(sequence->request().service_class)];
+  }
+  return out;
 }
 
 bool Scheduler::consistent() const {

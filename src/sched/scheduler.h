@@ -64,6 +64,8 @@ class Scheduler {
 
   std::size_t waiting() const { return waiting_.size(); }
   std::size_t running() const { return running_.size(); }
+  // Running sequences that wait for their next token, by class.
+  std::array<std::int32_t, kServiceClasses> streams() const;
   // Sequences that lost their slot, so far.
   std::uint64_t preemptions() const { return preemptions_; }
   // Sequences that went to another slot, so far.
