@@ -22,6 +22,15 @@ net::HttpResponse error_response(const Error& error) {
   return response;
 }
 
+// As browsers and proxies show it: https://www.w3.org/TR/server-timing/
+std::string server_timing(const Usage& usage) {
+  std::array<char, 160> text{};
+  const int size =
+      std::snprintf(text.data(), text.size(), "queue;dur=%.3f, prefill;dur=%.3f, decode;dur=%.3f",
+                    to_milliseconds(usage.queue), to_milliseconds(usage.prefill), to_milliseconds(usage.decode));
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
 // The wait is left out as long as nothing has ended that it could be predicted from.
 void write_queued(const Event& event, std::string& out) {
   std::array<char, 64> text{};
@@ -32,12 +41,32 @@ void write_queued(const Event& event, std::string& out) {
 
 }  // namespace
 
-Result<std::unique_ptr<Generation>> submit(Service& service, const RequestPtr& request, Permit permit) {
+RequestNotePtr open_note(const Service& service, const Caller& caller, const net::HttpRequest& request) {
+  if (service.requests == nullptr) return nullptr;
+  return service.requests->open(request.path, caller, request.header("traceparent").value_or(std::string_view()),
+                                request.header("tracestate").value_or(std::string_view()), request.body);
+}
+
+void note_refused(const RequestNotePtr& note, const Error& error) {
+  if (note) note->refused(error);
+}
+
+Result<std::unique_ptr<Generation>> submit(Service& service, const Answer& answer, Permit permit) {
+  const RequestPtr& request = answer.request;
   const auto tokens = static_cast<TokenCount>(request->prompt.size());
   auto weighed =
       service.admission.weigh(permit, request->service_class, tokens, service.engine.load(), service.clock.now());
-  if (!weighed) return weighed.error();
-  return Generation::start(service.streams, request, std::move(permit));
+  if (!weighed) {
+    note_refused(answer.note, weighed.error());
+    return weighed.error();
+  }
+  auto started = Generation::start(service.streams, request, std::move(permit));
+  if (!started) {
+    note_refused(answer.note, started.error());
+  } else if (answer.note) {
+    answer.note->submitted(*request, answer.stream);
+  }
+  return started;
 }
 
 // The finished event is the last of all.
@@ -91,6 +120,7 @@ net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& gen
         Error error = *failure;
         co_await respond_error(exchange, std::move(error));
       } else {
+        exchange.add_response_header("Server-Timing", server_timing(event.usage));
         std::string body = answer.writer->whole(text, event);
         co_await respond_json(exchange, std::move(body));
       }
@@ -120,7 +150,7 @@ bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::s
 }
 
 net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer, Permit permit) {
-  auto started = submit(service, answer.request, std::move(permit));
+  auto started = submit(service, answer, std::move(permit));
   if (!started) {
     Error error = started.error();
     co_await respond_error(exchange, std::move(error));

@@ -32,10 +32,16 @@ struct Answer {
   std::function<void()> on_submitted = {};  // runs when the engine has the request, before any event of it
   // Is awaited before the end of the answer is told; its error takes the end's place.
   std::function<net::Awaitable<Result<void>>()> before_end = {};
+  RequestNotePtr note = {};  // none where nobody keeps a log
 };
 
+// For the handler of a request that is in front of the engine yet. Null where nobody keeps a log.
+RequestNotePtr open_note(const Service& service, const Caller& caller, const net::HttpRequest& request);
+// … and for one that did not get through.
+void note_refused(const RequestNotePtr& note, const Error& error);
+
 // Weighs the request for admission and submits it. Errors are admission's and the engine's.
-Result<std::unique_ptr<Generation>> submit(Service& service, const RequestPtr& request, Permit permit);
+Result<std::unique_ptr<Generation>> submit(Service& service, const Answer& answer, Permit permit);
 
 // Waits for Answer::before_end when the finished event is among `events`; what went wrong then becomes its error.
 net::Awaitable<void> settle_end(const Answer& answer, std::vector<Event>& events);

@@ -114,6 +114,7 @@ RequestDraft new_draft(const Service& service, const Caller& caller) {
   draft.use_cache = service.config.cache_prompt;
   draft.tenant = caller.tenant;
   draft.service_class = caller.service_class;
+  draft.traced = service.config.traces;
   return draft;
 }
 

@@ -2,6 +2,7 @@
 
 #include "api/admin.h"
 #include "api/completions.h"
+#include "api/debug_trace.h"
 #include "api/errors.h"
 #include "api/sessions.h"
 #include "api/text_tools.h"
@@ -62,6 +63,7 @@ const Route kRoutes[] = {
     {HttpMethod::get, "/v1/health", Access::open, &handle_health},
     {HttpMethod::get, "/ready", Access::open, &handle_ready},
     {HttpMethod::get, "/metrics", Access::key, &handle_metrics},
+    {HttpMethod::get, "/debug/trace", Access::key, &handle_debug_trace},
     {HttpMethod::get, "/props", Access::key, &handle_props},
     {HttpMethod::get, "/models", Access::key, &handle_models},
     {HttpMethod::get, "/v1/models", Access::key, &handle_models},

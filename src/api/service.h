@@ -7,6 +7,7 @@
 #include "api/fingerprint.h"
 #include "api/generation.h"
 #include "api/key_ring.h"
+#include "api/request_log.h"
 #include "api/session_keeper.h"
 #include "base/clock.h"
 #include "base/metrics.h"
@@ -36,6 +37,7 @@ struct ServiceConfig {
   net::HttpLimits http;                 // shown in /props
   net::FrameLimits frames;              // … and these
   std::string version;
+  bool traces = false;  // somebody collects spans
 };
 
 struct Service {
@@ -53,6 +55,7 @@ struct Service {
   StreamHub& streams;
   SessionTable& sessions;
   SessionKeeper* keeper = nullptr;  // null: sessions end with the process
+  RequestLog* requests = nullptr;   // null: nobody keeps a log of them
 };
 
 }  // namespace chasqui

@@ -10,6 +10,7 @@
 #include "app/folder_options.h"
 #include "app/option_kinds.h"
 #include "app/scheduling_options.h"
+#include "app/watching_options.h"
 
 namespace chasqui {
 namespace {
@@ -204,6 +205,7 @@ void add_log_options(CLI::App& app, ServeConfig& config) {
       ->envname("CHASQUI_LOG_FORMAT")
       ->default_str("text")
       ->group(group);
+  add_watching_options(app, config);
   add_choice(app, "--wakeup", config.wakeup, kWakeups, "how the worker wakes the loop; the best one by default")
       ->envname("CHASQUI_WAKEUP")
       ->default_str("eventfd")
@@ -224,6 +226,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   BenchConfig bench_config;
   CLI::App* bench = add_bench_command(app, bench_config);
   CLI::App* version = app.add_subcommand("version", "Print the version");
+  CLI::App* metrics = app.add_subcommand("metrics", "Print what GET /metrics shows, as docs/metrics.md");
   add_model_options(*serve, config);
   add_context_options(*serve, config);
   add_cache_options(*serve, config);
@@ -246,6 +249,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   }
   if (bench->parsed()) return {std::nullopt, bench_config, 0};
   if (simulate->parsed()) return {std::nullopt, std::nullopt, 0, simulation};
+  if (metrics->parsed()) return {std::nullopt, std::nullopt, 0, std::nullopt, true};
   if (version->parsed()) {
     std::printf("chasqui %s\n", CHASQUI_VERSION);
     return {std::nullopt, std::nullopt, 0};

@@ -68,6 +68,9 @@ struct ServeConfig {
 
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::text;
+  bool log_requests = true;   // a line for each, when it has ended
+  bool log_prompts = false;   // … and its body
+  std::string otlp_endpoint;  // http://host:port of a collector of spans; empty: none, and no connection is made
 };
 
 // What the command line says: what to run, or an exit code after help, version or a usage error (already printed).
@@ -76,6 +79,7 @@ struct CommandLine {
   std::optional<BenchConfig> bench;
   int exit_code = 0;
   std::optional<SimulateConfig> simulate{};
+  bool metrics = false;  // print docs/metrics.md
 };
 
 CommandLine read_command_line(int argc, const char* const* argv);

@@ -17,9 +17,11 @@
 #include "api/frame_door.h"
 #include "api/routes.h"
 #include "api/service.h"
+#include "api/span_exporter.h"
 #include "app/capacity.h"
 #include "app/key_reload.h"
 #include "app/session_sweep.h"
+#include "app/watching_options.h"
 #include "net/frame_server.h"
 #include "net/http_server.h"
 #include "net/wakeup_listener.h"
@@ -206,6 +208,7 @@ ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model
   out.model_name = config.alias.empty() ? model.info.name : config.alias;
   out.version = CHASQUI_VERSION;
   out.cache_prompt = config.cache_prompt;
+  out.traces = !config.otlp_endpoint.empty();
   out.cache_bytes = reuse_config(config).cache.bytes;
   out.disk_cache_bytes = config.cache_disk.empty() ? 0 : static_cast<std::uint64_t>(config.cache_disk_mib) << 20;
   out.http.write_time = config.write_timeout;
@@ -229,13 +232,14 @@ SessionLimits session_limits(const ServeConfig& config, const ModelShape& shape)
 class Shutdown {
  public:
   Shutdown(net::EventLoop& loop, net::HttpServer& server, net::FrameServer& frames, Admission& admission,
-           Engine& engine, Duration drain_time)
+           Engine& engine, Duration drain_time, SpanExporter* spans)
       : loop_(loop),
         server_(server),
         frames_(frames),
         admission_(admission),
         engine_(engine),
-        drain_time_(drain_time) {}
+        drain_time_(drain_time),
+        spans_(spans) {}
 
   void begin() {
     const Duration time = begun_ ? Duration::zero() : drain_time_;
@@ -256,7 +260,10 @@ class Shutdown {
 
  private:
   void stop_when_drained() {
-    if (server_drained_ && frames_drained_) loop_.stop();
+    if (!server_drained_ || !frames_drained_ || ended_) return;
+    ended_ = true;
+    if (spans_ == nullptr) return loop_.stop();
+    spans_->finish([&loop = loop_] { loop.stop(); });
   }
 
   net::EventLoop& loop_;
@@ -265,7 +272,9 @@ class Shutdown {
   Admission& admission_;
   Engine& engine_;
   const Duration drain_time_;
+  SpanExporter* const spans_;  // null: nobody collects them
   bool begun_ = false;
+  bool ended_ = false;
   bool server_drained_ = false;
   bool frames_drained_ = false;
 };
@@ -278,7 +287,8 @@ void raise_descriptor_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files could not be raised");
 }
 
-int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Folders folders, KeyRing& keys) {
+int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Folders folders, KeyRing& keys,
+        const std::optional<net::HttpTarget>& collector) {
   const RealClock clock;
   Wakeup wakeup(config.wakeup);
   MetricsPage metrics;
@@ -301,11 +311,22 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
     keeper->add_to(metrics);
   }
   StreamHub streams(engine, loop, settings.unread_max);
-  streams.on_finished([&](const Event& event) { sessions.finished(event, clock.now()); });
+  RequestLog requests({config.log_requests, config.log_prompts, settings.traces}, clock, keys);
+  streams.on_finished([&](const Event& event) {
+    sessions.finished(event, clock.now());
+    requests.finished(event);
+  });
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
   net::OffloadPool offload(loop);
   Service service{settings, model, limits,    metrics,      clock,   loop,     offload,
-                  engine,   keys,  admission, fingerprints, streams, sessions, keeper ? &*keeper : nullptr};
+                  engine,   keys,  admission, fingerprints, streams, sessions, keeper ? &*keeper : nullptr,
+                  &requests};
+  std::optional<SpanExporter> spans;
+  if (collector) {
+    spans.emplace(loop, offload, *collector, SpanSource{settings.model_name, settings.version});
+    requests.on_ended([&spans](const std::shared_ptr<RequestRecord>& record) { spans->add(record); });
+    spans->add_to(metrics);
+  }
   net::Router router(&http_error);
   add_routes(router, service);
   net::HttpServer server(loop, router, settings.http);
@@ -314,6 +335,7 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   net::FrameServer frames(loop, frame_metrics, settings.frames,
                           [&door](net::FrameConnection& connection) { return door.open(connection); });
   engine.add_metrics_to(metrics);
+  engine.add_compat_metrics_to(metrics, settings.model_name);
   admission.add_to(metrics, engine.door_metrics().requests_refused);
   sessions.metrics().add_to(metrics);
   net_metrics.add_to(metrics);
@@ -322,7 +344,7 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
 
   const auto url = open_doors(server, frames, config);
   if (!url) return fail(url.error());
-  Shutdown shutdown(loop, server, frames, admission, engine, config.drain_time);
+  Shutdown shutdown(loop, server, frames, admission, engine, config.drain_time, spans ? &*spans : nullptr);
   SessionSweep sweep(loop, sessions);
   KeyReload reload(config, keys, loop, offload);
   loop.on_signal(SIGTERM, [&shutdown] { shutdown.begin(); });
@@ -349,6 +371,8 @@ int serve(const ServeConfig& config) {
   KeyRing keys;
   keys.replace(*lines);
   if (auto good = check_address(config); !good) return fail(good.error());
+  const auto collector = collector_of(config);
+  if (!collector) return fail(collector.error());
   auto model = load(config);
   if (!model) return fail(model.error());
   const ModelConfig whole = with_capacity(config.model, model->info, config.workers);
@@ -363,7 +387,7 @@ int serve(const ServeConfig& config) {
   }
   auto folders = open_folders(config, *model, *part, contexts.front()->shape());
   if (!folders) return fail(folders.error());
-  return run(config, *model, std::move(contexts), std::move(*folders), keys);
+  return run(config, *model, std::move(contexts), std::move(*folders), keys, *collector);
 }
 
 }  // namespace chasqui
