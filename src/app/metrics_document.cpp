@@ -76,13 +76,13 @@ std::string metrics_document() {
   net::NetMetrics net_metrics;
   net::EventLoop loop(net_metrics);
   const std::deque<EngineMetrics> engine(2);
-  const DoorMetrics door;
-  const DispatchMetrics dispatch;
+  const DoorMetrics door{};
+  const DispatchMetrics dispatch{};
   const Admission admission{AdmissionConfig{}};
-  const SessionMetrics sessions;
+  const SessionMetrics sessions{};
   const SessionKeeper keeper(nullptr, loop, clock);
   net::OffloadPool offload(loop);
-  const net::FrameMetrics frames;
+  const net::FrameMetrics frames{};
   const SpanExporter spans(loop, offload, net::HttpTarget{}, SpanSource{});
 
   for (std::size_t i = 0; i < engine.size(); ++i) {
