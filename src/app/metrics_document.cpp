@@ -90,6 +90,7 @@ std::string metrics_document() {
     engine[i].add_to(page);
   }
   page.label_with({});
+  for (const EngineMetrics& metrics : engine) metrics.add_disk_to(page);
   door.add_to(page);
   dispatch.add_to(page);
   admission.add_to(page, door.requests_refused);

@@ -15,8 +15,9 @@ Result<std::optional<net::HttpTarget>> collector_of(const ServeConfig& config) {
 
 void add_watching_options(CLI::App& app, ServeConfig& config) {
   const std::string group = "Operation";
-  app.add_flag("!--no-log-requests", config.log_requests, "no line in the log for each request that has ended")
-      ->envname("CHASQUI_NO_LOG_REQUESTS")
+  app.add_flag("--log-requests,!--no-log-requests", config.log_requests,
+               "whether each request that has ended is a line in the log; it is by default")
+      ->envname("CHASQUI_LOG_REQUESTS")
       ->group(group);
   app.add_flag("--log-prompts", config.log_prompts, "log what clients ask: at most 8 KiB of each request's body")
       ->envname("CHASQUI_LOG_PROMPTS")

@@ -66,7 +66,7 @@ struct Event {
   // With Request::keep_tokens: all that was sampled, the end-of-generation token and those of a stop string included.
   std::vector<Token> generated;
   std::vector<PrefillChunk> chunks;  // with Request::traced
-  bool asked = false;  // with FinishReason::cancelled: by a client that stays and waits for the end
+  bool asked = false;                // with FinishReason::cancelled: by a client that stays and waits for the end
 };
 
 }  // namespace chasqui

@@ -9,7 +9,7 @@ namespace {
 
 using Workers = std::deque<EngineMetrics>;
 
-constexpr std::size_t kModelNameMax = 64;
+constexpr std::size_t kModelNameMax = 32;
 
 // A quoted label value: Prometheus escapes as JSON does what a model's name may hold.
 std::string model_label(std::string name) {
@@ -119,8 +119,6 @@ void add_vllm_metrics(MetricsPage& page, const Workers& workers, const std::stri
               &EngineMetrics::Waits::time_to_first_token_seconds);
   board.waits("vllm:inter_token_latency_seconds", "Time between two tokens of a request.",
               &EngineMetrics::Waits::inter_token_seconds);
-  board.histogram("vllm:request_time_per_output_token_seconds", "Mean time between tokens of a request.",
-                  &EngineMetrics::time_per_output_token_seconds);
   board.histogram("vllm:e2e_request_latency_seconds", "Arrival to the end.", &EngineMetrics::request_seconds);
   board.waits("vllm:request_queue_time_seconds", "Arrival to the first step.", &EngineMetrics::Waits::queue_seconds);
   board.histogram("vllm:request_prefill_time_seconds", "First step to the first token.",

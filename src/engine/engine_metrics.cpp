@@ -151,7 +151,6 @@ void EngineMetrics::add_reuse_to(MetricsPage& page) const {
   page.add("chasqui_snapshots_refused_total", "Sequences too large to be kept.", snapshots_refused);
   page.add("chasqui_kv_save_seconds", "Time to copy sequences out in one step.", kv_save_seconds);
   page.add("chasqui_kv_restore_seconds", "Time to bring sequences back in one step.", kv_restore_seconds);
-  add_disk_to(page);
 }
 
 void EngineMetrics::add_to(MetricsPage& page) const {

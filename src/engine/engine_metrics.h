@@ -105,12 +105,13 @@ struct EngineMetrics {
   // `counter` becomes `total`, a count that somebody else keeps. One writer.
   static void follow(Counter& counter, std::uint64_t total) { counter.add(total - counter.value()); }
   void add_to(MetricsPage& page) const;
+  // What matters of all workers together only; not in add_to().
+  void add_disk_to(MetricsPage& page) const;
 
  private:
   void add_reuse_to(MetricsPage& page) const;
   void add_steps_to(MetricsPage& page) const;
   void add_waits_to(MetricsPage& page) const;
-  void add_disk_to(MetricsPage& page) const;
 };
 
 struct DoorMetrics {

@@ -92,7 +92,7 @@ describe('the log', () => {
   });
 
   it('has no lines of requests when they are not wanted', async (t) => {
-    const server = await start(t, sim, { CHASQUI_NO_LOG_REQUESTS: '1' });
+    const server = await start(t, sim, { CHASQUI_LOG_REQUESTS: '0' });
     await answer(server, 'Hello', { max_tokens: 2 });
     await server.idle();
     assert.doesNotMatch(server.stderr, / request /);

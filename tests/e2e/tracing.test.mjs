@@ -71,7 +71,7 @@ describe('spans', () => {
     await answer(server, 'warm up', { max_tokens: 1 });
     const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
     const prompt = 'The runners carried messages along the roads. '.repeat(8);
-    const body = { prompt, max_tokens: 60, ignore_eos: true, cache_prompt: false };
+    const body = { prompt, max_tokens: 300, ignore_eos: true, cache_prompt: false };
     const headers = { traceparent: `00-${trace}-00f067aa0ba902b7-01`, tracestate: 'vendor=x' };
     const began = performance.now();
     const { usage } = await ask(server, '/v1/completions', body, { headers });
@@ -90,7 +90,7 @@ describe('spans', () => {
     assert.equal(facts['gen_ai.operation.name'], 'text_completion');
     assert.equal(facts['gen_ai.request.model'], 'little');
     assert.equal(Number(facts['gen_ai.usage.input_tokens']), usage.prompt_tokens);
-    assert.equal(Number(facts['gen_ai.usage.output_tokens']), 60);
+    assert.equal(Number(facts['gen_ai.usage.output_tokens']), 300);
     assert.equal(facts['gen_ai.response.finish_reasons'].values[0].stringValue, 'length');
     assert.equal(Number(facts['http.response.status_code']), 200);
 
@@ -151,7 +151,7 @@ describe('the trace file', async () => {
     const { traceEvents } = await response.json();
     const steps = traceEvents.filter(({ ph, pid }) => ph === 'X' && pid === 1);
     assert.ok(steps.length >= usage.completion_tokens, JSON.stringify(steps));
-    for (const { ts, dur, args } of steps) assert.ok(ts >= 0 && dur >= 0 && args.sequences >= 1);
+    for (const { ts, dur, args } of steps) assert.ok(ts >= 0 && dur >= 0 && args.sequences >= 0);
     const phases = traceEvents.filter(({ ph, pid }) => ph === 'X' && pid === 2).map(({ name }) => name);
     assert.deepEqual(phases, ['tokenize', 'queue', 'prefill', 'decode', 'write']);
   });
