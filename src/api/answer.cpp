@@ -24,6 +24,15 @@ net::HttpResponse error_response(std::string_view path, const Error& error) {
   return response;
 }
 
+// As browsers and proxies show it: https://www.w3.org/TR/server-timing/
+std::string server_timing(const Usage& usage) {
+  std::array<char, 160> text{};
+  const int size =
+      std::snprintf(text.data(), text.size(), "queue;dur=%.3f, prefill;dur=%.3f, decode;dur=%.3f",
+                    to_milliseconds(usage.queue), to_milliseconds(usage.prefill), to_milliseconds(usage.decode));
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
 // The wait is left out as long as nothing has ended that it could be predicted from.
 void write_queued(const Event& event, std::string& out) {
   std::array<char, 64> text{};
@@ -34,6 +43,16 @@ void write_queued(const Event& event, std::string& out) {
 
 }  // namespace
 
+RequestNotePtr open_note(const Service& service, const Caller& caller, const net::HttpRequest& request) {
+  if (service.requests == nullptr) return nullptr;
+  return service.requests->open(request.path, caller, request.header("traceparent").value_or(std::string_view()),
+                                request.header("tracestate").value_or(std::string_view()), request.body);
+}
+
+void note_refused(const RequestNotePtr& note, const Error& error) {
+  if (note) note->refused(error);
+}
+
 Result<std::unique_ptr<Generation>> submit(Service& service, const Answer& answer, Permit permit) {
   std::vector<RequestPtr> requests = answer.others;
   requests.insert(requests.begin(), answer.request);
@@ -41,8 +60,17 @@ Result<std::unique_ptr<Generation>> submit(Service& service, const Answer& answe
   for (const RequestPtr& request : requests) tokens += request->prompt.size();
   auto weighed = service.admission.weigh(permit, answer.request->service_class, static_cast<TokenCount>(tokens),
                                          service.engine.load(), service.clock.now());
-  if (!weighed) return weighed.error();
-  return Generation::start(service.streams, std::move(requests), std::move(permit));
+  if (!weighed) {
+    note_refused(answer.note, weighed.error());
+    return weighed.error();
+  }
+  auto started = Generation::start(service.streams, requests, std::move(permit));
+  if (!started) {
+    note_refused(answer.note, started.error());
+  } else if (answer.note) {
+    for (const RequestPtr& request : requests) answer.note->submitted(*request, answer.stream);
+  }
+  return started;
 }
 
 // The finished event is the last of all.
@@ -114,6 +142,7 @@ net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& gen
       collect(event, answers[static_cast<std::size_t>(event.choice)]);
     }
   }
+  exchange.add_response_header("Server-Timing", server_timing(answers.front().finished.usage));
   std::string body = answer.writer->whole_of(answers);
   co_await respond_json(exchange, std::move(body));
 }

@@ -49,7 +49,13 @@ struct Answer {
   std::function<void()> on_submitted = {};  // runs when the engine has the request, before any event of it
   // Is awaited before the end of the answer is told; its error takes the end's place.
   std::function<net::Awaitable<Result<void>>()> before_end = {};
+  RequestNotePtr note = {};  // none where nobody keeps a log
 };
+
+// For the handler of a request that is in front of the engine yet. Null where nobody keeps a log.
+RequestNotePtr open_note(const Service& service, const Caller& caller, const net::HttpRequest& request);
+// … and for one that did not get through.
+void note_refused(const RequestNotePtr& note, const Error& error);
 
 // Weighs the request for admission and submits it. Errors are admission's and the engine's.
 Result<std::unique_ptr<Generation>> submit(Service& service, const Answer& answer, Permit permit);

@@ -148,9 +148,11 @@ net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exch
     co_await respond_error(exchange, std::move(error));
     co_return;
   }
+  const RequestNotePtr note = open_note(service, *caller, exchange.request());
   Result<Permit> permit = enter(service, *caller, exchange.request().path, exchange.request().body);
   if (!permit) {
     Error error = permit.error();
+    note_refused(note, error);
     co_await respond_error(exchange, std::move(error));
     co_return;
   }
@@ -162,10 +164,12 @@ net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exch
   if (exchange.client_gone()) co_return;
   if (!answer) {
     Error error = answer.error();
+    note_refused(note, error);
     co_await respond_error(exchange, std::move(error));
     co_return;
   }
   Answer ready = std::move(*answer);
+  ready.note = note;
   Permit held = std::move(*permit);
   co_await deliver_answer(service, exchange, std::move(ready), std::move(held));
 }

@@ -121,7 +121,7 @@ void FrameConversation::cancel(const std::string& id) {
 
 Result<std::string> FrameConversation::answer_at_once(const FrameHead& head) {
   if (head.event == "health") return health_answer(service_);
-  if (head.event == "metrics") return metrics_json(service_.metrics.render());
+  if (head.event == "metrics") return service_.metrics.render_json();
   if (head.event == "props") return props_answer(service_);
   return invalid_field("event",
                        "event must be left out or one of generate, cancel, health, metrics, props, session.create, "
@@ -144,6 +144,10 @@ SessionCall FrameConversation::call_of(const FrameHead& head, std::string body) 
 net::Awaitable<void> FrameConversation::generate([[maybe_unused]] Busy busy, FrameHead head, std::string body,
                                                  std::unique_ptr<AnswerWriter> writer) {
   Open open(*this, head.id);
+  RequestNotePtr note;
+  if (service_.requests != nullptr) {
+    note = service_.requests->open(head.event.empty() ? "generate" : head.event, caller_, {}, {}, body);
+  }
   std::optional<SessionUse> use;
   Permit permit;
   Result<Answer> answer = co_await prepare(head, std::move(body), use, permit);
@@ -151,6 +155,7 @@ net::Awaitable<void> FrameConversation::generate([[maybe_unused]] Busy busy, Fra
   if (!answer || open.cancelled) {
     use.reset();  // before the client knows, who may try again at once
     if (!answer) {
+      note_refused(note, answer.error());
       say_error(head.id, answer.error());
     } else {
       append_cancelled_frame(connection_.outgoing(), head);
@@ -160,6 +165,7 @@ net::Awaitable<void> FrameConversation::generate([[maybe_unused]] Busy busy, Fra
   }
   Answer ready = std::move(*answer);
   ready.writer = std::move(writer);
+  ready.note = std::move(note);
   co_await deliver(open, head, std::move(ready), std::move(permit));
 }
 

@@ -1,6 +1,5 @@
 #include "api/frame_json.h"
 
-#include <charconv>
 #include <utility>
 
 #include "api/fields.h"
@@ -142,14 +141,6 @@ class LineWriter final : public AnswerWriter {
   std::string whole(const std::string& text, const Event&) override { return text + '\n'; }
 };
 
-// Prometheus' numbers are JSON's, but for these.
-bool is_json_number(std::string_view text) {
-  double number = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return failed == std::errc{} && end == text.data() + text.size() &&
-         text.find_first_not_of("0123456789+-.eE") == text.npos;
-}
-
 }  // namespace
 
 FrameHead read_frame_head(std::string_view body) {
@@ -226,26 +217,5 @@ void append_cancelled_frame(std::string& out, const FrameHead& head) {
 std::unique_ptr<AnswerWriter> make_frame_writer(const FrameHead& head) { return std::make_unique<FrameWriter>(head); }
 
 std::unique_ptr<AnswerWriter> make_line_writer() { return std::make_unique<LineWriter>(); }
-
-std::string metrics_json(std::string_view page) {
-  std::string out;
-  JsonWriter json_out(out);
-  json_out.begin_object();
-  while (!page.empty()) {
-    const std::string_view line = page.substr(0, page.find('\n'));
-    page.remove_prefix(std::min(page.size(), line.size() + 1));
-    const std::size_t space = line.rfind(' ');
-    if (line.empty() || line.front() == '#' || space == line.npos) continue;
-    const std::string_view value = line.substr(space + 1);
-    json_out.key(line.substr(0, space));
-    if (is_json_number(value)) {
-      json_out.raw(value);
-    } else {
-      json_out.null();
-    }
-  }
-  json_out.end_object();
-  return out;
-}
 
 }  // namespace chasqui

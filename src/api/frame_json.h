@@ -45,7 +45,4 @@ std::unique_ptr<AnswerWriter> make_frame_writer(const FrameHead& head);
 // The bytes as they are, and a line break at the end.
 std::unique_ptr<AnswerWriter> make_line_writer();
 
-// The samples of a Prometheus page as one JSON object on one line: {"name{labels}":value,…}.
-std::string metrics_json(std::string_view page);
-
 }  // namespace chasqui

@@ -129,17 +129,5 @@ TEST(FrameError, names_code_field_and_when_to_come_back) {
   EXPECT_TRUE(frames[1].at("id").is_null());
 }
 
-TEST(MetricsJson, has_every_sample_under_its_full_name) {
-  const std::string page =
-      "# HELP a b\n# TYPE a counter\na 3\nh_bucket{le=\"+Inf\"} 2\nh_sum 0.5\nx NaN\ny{k=\"v \\\"w\\\"\"} 1e-05\n";
-  const json::object samples = json::parse(metrics_json(page)).as_object();
-  EXPECT_EQ(samples.size(), 5u);
-  EXPECT_EQ(samples.at("a"), 3);
-  EXPECT_EQ(samples.at("h_bucket{le=\"+Inf\"}"), 2);
-  EXPECT_EQ(samples.at("h_sum"), 0.5);
-  EXPECT_TRUE(samples.at("x").is_null());
-  EXPECT_EQ(samples.at("y{k=\"v \\\"w\\\"\"}"), 1e-05);
-}
-
 }  // namespace
 }  // namespace chasqui

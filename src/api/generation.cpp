@@ -16,8 +16,11 @@ constexpr std::size_t kChanceOverhead = 60;
 void StreamHub::deliver() {
   engine_.take_events(events_);
   for (Event& event : events_) {
-    if (watcher_ && event.kind == Event::Kind::finished) watcher_(event);
     const auto found = open_.find(event.request);
+    if (event.kind == Event::Kind::finished) {
+      event.asked = found != open_.end() && found->second->cancel_asked_ && event.reason == FinishReason::cancelled;
+      if (watcher_) watcher_(event);
+    }
     if (found == open_.end()) continue;  // its handler has gone; the cancel is on its way
     found->second->receive(std::move(event));
   }
@@ -79,7 +82,6 @@ void Generation::take(std::vector<Event>& events) {
 void Generation::receive(Event event) {
   if (event.kind == Event::Kind::finished) {
     --running_;
-    event.asked = cancel_asked_ && event.reason == FinishReason::cancelled;
     if (running_ == 0) permit_.release();
   } else if (slow_) {
     return;

@@ -46,6 +46,14 @@ void KeyRing::replace(const std::vector<KeyLine>& lines) {
   }
   keys_ = std::move(keys);
   ids_ = std::move(ids);
+  names_.clear();
+  for (const auto& [name, id] : ids_) names_.emplace(id, name);
+}
+
+std::string KeyRing::name_of(const Tenant& tenant) const {
+  if (tenant.lasting >> 32 == kUsers) return "uid:" + std::to_string(static_cast<std::uint32_t>(tenant.lasting));
+  const auto found = names_.find(tenant.id);
+  return found == names_.end() ? std::string() : found->second;
 }
 
 std::optional<Caller> KeyRing::find(std::string_view presented) const {

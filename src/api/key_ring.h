@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "api/key_list.h"
@@ -42,6 +43,10 @@ class KeyRing {
   // there are keys and it is nobody's.
   std::optional<std::uint32_t> tenant_of(std::uint64_t lasting) const;
 
+  // For logs: as in the key file, "uid:1000" for a user of this machine, empty for nobody in particular or somebody
+  // whose key has gone.
+  std::string name_of(const Tenant& tenant) const;
+
   std::size_t keys() const { return keys_.size(); }
   std::size_t tenants() const { return ids_.size(); }
 
@@ -52,7 +57,8 @@ class KeyRing {
   };
 
   std::vector<Key> keys_;
-  std::map<std::string, std::uint32_t> ids_;  // by the tenant's name
+  std::map<std::string, std::uint32_t> ids_;              // by the tenant's name
+  std::unordered_map<std::uint32_t, std::string> names_;  // … and back
   std::uint32_t last_id_ = 0;
 };
 

@@ -114,6 +114,7 @@ RequestDraft new_draft(const Service& service, const Caller& caller) {
   draft.adapters = service.adapters.standing();
   draft.tenant = caller.tenant;
   draft.service_class = caller.service_class;
+  draft.traced = service.config.traces;
   return draft;
 }
 

@@ -70,9 +70,11 @@ net::Awaitable<Result<ConversationPtr>> take_in(Service& service, net::HttpExcha
   co_return conversation_of(service, caller, *ask);
 }
 
-net::Awaitable<Result<Answer>> prepare(Service& service, net::HttpExchange& exchange, Permit& permit) {
+net::Awaitable<Result<Answer>> prepare(Service& service, net::HttpExchange& exchange, Permit& permit,
+                                       RequestNotePtr& note) {
   const Result<Caller> caller = caller_of(service, exchange);
   if (!caller) co_return caller.error();
+  note = open_note(service, *caller, exchange.request());
   Result<Permit> entered = enter(service, *caller, exchange.request().path, exchange.request().body);
   if (!entered) co_return entered.error();
   permit = std::move(*entered);
@@ -151,14 +153,17 @@ Result<std::size_t> page_size(const net::HttpRequest& request) {
 
 net::Awaitable<void> handle_response(Service& service, net::HttpExchange& exchange) {
   Permit permit;
-  Result<Answer> answer = co_await prepare(service, exchange, permit);
+  RequestNotePtr note;
+  Result<Answer> answer = co_await prepare(service, exchange, permit, note);
   if (exchange.client_gone()) co_return;
   if (answer) {
     Answer ready = std::move(*answer);
+    ready.note = note;
     co_await deliver_answer(service, exchange, std::move(ready), std::move(permit));
     co_return;
   }
   Error error = answer.error();
+  note_refused(note, error);
   co_await respond_error(exchange, std::move(error));
 }
 

@@ -6,6 +6,7 @@
 #include "api/admin.h"
 #include "api/anthropic.h"
 #include "api/completions.h"
+#include "api/debug_trace.h"
 #include "api/errors.h"
 #include "api/infill.h"
 #include "api/native.h"
@@ -101,6 +102,7 @@ const Route kRoutes[] = {
     {HttpMethod::get, "/v1/health", Access::open, &handle_health},
     {HttpMethod::get, "/ready", Access::open, &handle_ready},
     {HttpMethod::get, "/metrics", Access::key, &handle_metrics},
+    {HttpMethod::get, "/debug/trace", Access::key, &handle_debug_trace},
     {HttpMethod::get, "/props", Access::key, &handle_props},
     {HttpMethod::get, "/debug/steps", Access::key, &handle_step_feed},
     {HttpMethod::get, "/lora-adapters", Access::key, &handle_adapters},

@@ -7,6 +7,7 @@
 #include "api/fingerprint.h"
 #include "api/generation.h"
 #include "api/key_ring.h"
+#include "api/request_log.h"
 #include "api/response_store.h"
 #include "api/session_keeper.h"
 #include "base/clock.h"
@@ -40,7 +41,8 @@ struct ServiceConfig {
   net::HttpLimits http;                 // shown in /props
   net::FrameLimits frames;              // … and these
   std::string version;
-  bool page = true;  // at "/"
+  bool page = true;     // at "/"
+  bool traces = false;  // somebody collects spans
 };
 
 struct Service {
@@ -60,6 +62,7 @@ struct Service {
   AdapterShelf& adapters;
   ResponseStore& responses;
   SessionKeeper* keeper = nullptr;  // null: sessions end with the process
+  RequestLog* requests = nullptr;   // null: nobody keeps a log of them
   std::size_t step_watchers = 0;    // of /debug/steps
 };
 

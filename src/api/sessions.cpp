@@ -233,18 +233,22 @@ net::Awaitable<void> handle_session_generate(Service& service, net::HttpExchange
   Permit permit;
   Result<SessionCall> call = read_call(service, exchange, true);
   Result<Answer> answer = Answer();
+  RequestNotePtr note;
   if (call) {
+    note = open_note(service, call->caller, exchange.request());
     answer = co_await prepare_in_session(service, std::move(*call), use, permit);
   } else {
     answer = call.error();
   }
   if (answer) {
     Answer ready = std::move(*answer);
+    ready.note = note;
     co_await deliver_answer(service, exchange, std::move(ready), std::move(permit));
     co_return;
   }
   use.reset();  // before the client knows, who may try again at once
   Error error = answer.error();
+  note_refused(note, error);
   co_await respond_error(exchange, std::move(error));
 }
 

@@ -12,8 +12,10 @@
 #include "app/door_options.h"
 #include "app/folder_options.h"
 #include "app/inspect_command.h"
+#include "app/metrics_document.h"
 #include "app/option_kinds.h"
 #include "app/scheduling_options.h"
+#include "app/watching_options.h"
 #include "cli/top.h"
 
 namespace chasqui {
@@ -228,6 +230,7 @@ void add_serve_options(CLI::App& app, ServeConfig& config) {
   add_scheduling_options(app, config);
   add_limit_options(app, config);
   add_log_options(app, config);
+  add_watching_options(app, config);
   add_operation_options(app, config.operation);
   // What is not written into the help of its own accord.
   for (CLI::Option* option : app.get_options()) {
@@ -293,6 +296,7 @@ struct Commands {
   CLI::App* bench = add_bench_command(app, bench_config);
   CLI::App* simulate = add_simulate(app, simulation);
   CLI::App* completion = app.add_subcommand("completion", "Print a script that completes commands and flags");
+  CLI::App* metrics = app.add_subcommand("metrics", "Print what GET /metrics shows, as docs/metrics.md");
   CLI::App* version = app.add_subcommand("version", "Print the version");
 };
 
@@ -314,6 +318,7 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   if (seen.chat->parsed()) return run([config = seen.chat_config] { return run_chat(config); });
   if (seen.inspect->parsed()) return run([c = seen.inspect_config, json = seen.json] { return run_inspect(c, json); });
   if (seen.doctor->parsed()) return run([c = seen.doctor_config, json = seen.json] { return run_doctor(c, json); });
+  if (seen.metrics->parsed()) return run([] { return print_metrics_document(); });
   if (seen.top->parsed()) {
     seen.top_options.interval =
         std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seen.top_interval_s));

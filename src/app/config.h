@@ -74,6 +74,9 @@ struct ServeConfig {
 
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::text;
+  bool log_requests = true;   // a line for each, when it has ended
+  bool log_prompts = false;   // … and its body
+  std::string otlp_endpoint;  // http://host:port of a collector of spans; empty: none, and no connection is made
 };
 
 // What the command line says: what to run, or an exit code after help, version or a usage error (already printed).

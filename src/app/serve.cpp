@@ -17,9 +17,12 @@
 #include "api/frame_door.h"
 #include "api/routes.h"
 #include "api/service.h"
+#include "api/span_exporter.h"
 #include "app/capacity.h"
 #include "app/key_reload.h"
 #include "app/session_sweep.h"
+#include "app/shutdown.h"
+#include "app/watching_options.h"
 #include "model/sleepy_model.h"
 #include "net/frame_server.h"
 #include "net/http_server.h"
@@ -217,6 +220,7 @@ ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model
   out.cache_prompt = config.cache_prompt;
   out.cache_shared = config.cache_shared;
   out.show_slots = config.operation.show_slots;
+  out.traces = !config.otlp_endpoint.empty();
   out.cache_bytes = reuse_config(config).cache.bytes;
   out.disk_cache_bytes = config.cache_disk.empty() ? 0 : static_cast<std::uint64_t>(config.cache_disk_mib) << 20;
   out.http.write_time = config.write_timeout;
@@ -235,52 +239,6 @@ SessionLimits session_limits(const ServeConfig& config, const ModelShape& shape)
   return out;
 }
 
-// First signal: stop admitting and let running requests end. Second: close what is left now. Either way the loop goes
-// on until the last handler has returned, so that no coroutine outlives the engine that it uses.
-class Shutdown {
- public:
-  Shutdown(net::EventLoop& loop, net::HttpServer& server, net::FrameServer& frames, Admission& admission,
-           Engine& engine, Duration drain_time)
-      : loop_(loop),
-        server_(server),
-        frames_(frames),
-        admission_(admission),
-        engine_(engine),
-        drain_time_(drain_time) {}
-
-  void begin() {
-    const Duration time = begun_ ? Duration::zero() : drain_time_;
-    begun_ = true;
-    log_info("draining", {{"requests", engine_.in_flight()}, {"seconds", to_seconds(time)}});
-    admission_.drain();
-    engine_.drain();
-    const TimePoint deadline = loop_.now() + time;
-    frames_.drain(deadline, [this] {
-      frames_drained_ = true;
-      stop_when_drained();
-    });
-    server_.drain(deadline, [this] {
-      server_drained_ = true;
-      stop_when_drained();
-    });
-  }
-
- private:
-  void stop_when_drained() {
-    if (server_drained_ && frames_drained_) loop_.stop();
-  }
-
-  net::EventLoop& loop_;
-  net::HttpServer& server_;
-  net::FrameServer& frames_;
-  Admission& admission_;
-  Engine& engine_;
-  const Duration drain_time_;
-  bool begun_ = false;
-  bool server_drained_ = false;
-  bool frames_drained_ = false;
-};
-
 // Each connection is a descriptor; the soft limit of 1,024 is a relic of select().
 void raise_descriptor_limit() {
   rlimit limit{};
@@ -289,7 +247,14 @@ void raise_descriptor_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files could not be raised");
 }
 
-int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Folders folders, KeyRing& keys) {
+void add_door_metrics(MetricsPage& metrics, Engine& engine, const Admission& admission, const SessionTable& sessions) {
+  engine.add_metrics_to(metrics);
+  admission.add_to(metrics, engine.door_metrics().requests_refused);
+  sessions.metrics().add_to(metrics);
+}
+
+int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Folders folders, KeyRing& keys,
+        const std::optional<net::HttpTarget>& collector) {
   const RealClock clock;
   Wakeup wakeup(config.wakeup);
   MetricsPage metrics;
@@ -308,18 +273,28 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   sessions.on_unpinned([&engine](std::uint64_t pin) { engine.unpin(pin); });
   std::optional<SessionKeeper> keeper;
   if (folders.sessions) {
-    keeper.emplace(std::move(folders.sessions), loop, clock);
-    keeper->bring_back(sessions, keys, shape.vocabulary);
+    keeper.emplace(std::move(folders.sessions), loop, clock).bring_back(sessions, keys, shape.vocabulary);
     keeper->add_to(metrics);
   }
   StreamHub streams(engine, loop, settings.unread_max);
   AdapterShelf adapters(model.info.adapters, config.adapters.apply);
-  streams.on_finished([&](const Event& event) { sessions.finished(event, clock.now()); });
+  RequestLog requests({config.log_requests, config.log_prompts, settings.traces}, clock, keys);
+  streams.on_finished([&](const Event& event) {
+    sessions.finished(event, clock.now());
+    requests.finished(event);
+  });
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
   net::OffloadPool offload(loop);
   Service service{
       settings, model,     limits,       metrics, clock,    loop,     offload,   engine,
-      keys,     admission, fingerprints, streams, sessions, adapters, responses, keeper ? &*keeper : nullptr};
+      keys,     admission, fingerprints, streams, sessions, adapters, responses, keeper ? &*keeper : nullptr,
+      &requests};
+  std::optional<SpanExporter> spans;
+  if (collector) {
+    spans.emplace(loop, offload, *collector, SpanSource{settings.model_name, settings.version});
+    requests.on_ended([&spans](const std::shared_ptr<RequestRecord>& record) { spans->add(record); });
+    spans->add_to(metrics);
+  }
   net::Router router(&http_error);
   add_routes(router, service);
   net::HttpServer server(loop, router, settings.http);
@@ -327,16 +302,15 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   net::FrameMetrics frame_metrics;
   net::FrameServer frames(loop, frame_metrics, settings.frames,
                           [&door](net::FrameConnection& connection) { return door.open(connection); });
-  engine.add_metrics_to(metrics);
-  admission.add_to(metrics, engine.door_metrics().requests_refused);
-  sessions.metrics().add_to(metrics);
+  engine.add_compat_metrics_to(metrics, settings.model_name);
+  add_door_metrics(metrics, engine, admission, sessions);
   net_metrics.add_to(metrics);
   frame_metrics.add_to(metrics);
   offload.add_to(metrics);
 
   const auto url = open_doors(server, frames, config);
   if (!url) return fail(url.error());
-  Shutdown shutdown(loop, server, frames, admission, engine, config.drain_time);
+  Shutdown shutdown(loop, server, frames, admission, engine, config.drain_time, spans ? &*spans : nullptr);
   SessionSweep sweep(loop, sessions);
   KeyReload reload(config, keys, loop, offload);
   loop.on_signal(SIGTERM, [&shutdown] { shutdown.begin(); });
@@ -363,6 +337,8 @@ int serve(const ServeConfig& config) {
   KeyRing keys;
   keys.replace(*lines);
   if (auto good = check_address(config); !good) return fail(good.error());
+  const auto collector = collector_of(config);
+  if (!collector) return fail(collector.error());
   auto model = load(config);
   if (!model) return fail(model.error());
   const ModelConfig whole = with_capacity(config.model, model->info, config.workers);
@@ -379,7 +355,7 @@ int serve(const ServeConfig& config) {
   }
   auto folders = open_folders(config, *model, *part, contexts.front()->shape());
   if (!folders) return fail(folders.error());
-  return run(config, *model, std::move(contexts), std::move(*folders), keys);
+  return run(config, *model, std::move(contexts), std::move(*folders), keys, *collector);
 }
 
 }  // namespace chasqui

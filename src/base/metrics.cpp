@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/json_writer.h"
@@ -20,18 +21,6 @@ void append_value(std::string& out, double value) {
   }
 }
 
-void append_sample(std::string& out, std::string_view name, std::string_view labels, double value) {
-  out += name;
-  if (!labels.empty()) {
-    out += '{';
-    out += labels;
-    out += '}';
-  }
-  out += ' ';
-  append_value(out, value);
-  out += '\n';
-}
-
 std::string with_label(std::string_view labels, std::string_view more) {
   std::string both(labels);
   if (!both.empty()) both += ',';
@@ -39,21 +28,35 @@ std::string with_label(std::string_view labels, std::string_view more) {
   return both;
 }
 
-void append_histogram(std::string& out, const std::string& name, const std::string& labels, const Histogram& h) {
-  std::uint64_t cumulated = 0;
-  for (std::size_t i = 0; i <= h.bounds().size(); ++i) {
-    cumulated += h.bucket(i);
-    std::string bound = "le=\"";
-    if (i < h.bounds().size()) {
-      append_json_number(bound, h.bounds()[i]);
-    } else {
-      bound += "+Inf";
-    }
-    bound += '"';
-    append_sample(out, name + "_bucket", with_label(labels, bound), static_cast<double>(cumulated));
+// `name{labels} `, with the space before the value.
+std::string sample_head(std::string name, std::string_view labels) {
+  if (!labels.empty()) {
+    name += '{';
+    name += labels;
+    name += '}';
   }
-  append_sample(out, name + "_sum", labels, h.sum());
-  append_sample(out, name + "_count", labels, static_cast<double>(cumulated));
+  return name + ' ';
+}
+
+std::string bound_label(double bound) {
+  std::string out = "le=\"";
+  append_value(out, bound);
+  return out + '"';
+}
+
+// Names of labels in `a="1",b="2"`; values have no commas or quotes that are not escaped.
+std::vector<std::string_view> label_names(std::string_view labels) {
+  std::vector<std::string_view> names;
+  std::size_t at = 0;
+  while (at < labels.size()) {
+    const std::size_t equals = labels.find("=\"", at);
+    if (equals == std::string_view::npos) break;
+    names.push_back(labels.substr(at, equals - at));
+    std::size_t end = equals + 2;
+    while (end < labels.size() && labels[end] != '"') end += labels[end] == '\\' ? 2 : 1;
+    at = end + 2;
+  }
+  return names;
 }
 
 }  // namespace
@@ -88,9 +91,8 @@ std::uint64_t Histogram::count() const {
 }
 
 void MetricsPage::add(std::string name, std::string help, const Counter& counter, std::string labels) {
-  put({std::move(name), std::move(help), std::move(labels), "counter", [&counter](std::string& out, const Item& item) {
-         append_sample(out, item.name, item.labels, static_cast<double>(counter.value()));
-       }});
+  add_computed_counter(
+      std::move(name), std::move(help), [&counter] { return static_cast<double>(counter.value()); }, std::move(labels));
 }
 
 void MetricsPage::add(std::string name, std::string help, const Gauge& gauge, std::string labels) {
@@ -98,33 +100,123 @@ void MetricsPage::add(std::string name, std::string help, const Gauge& gauge, st
       std::move(name), std::move(help), [&gauge] { return static_cast<double>(gauge.value()); }, std::move(labels));
 }
 
-void MetricsPage::add(std::string name, std::string help, const Histogram& histogram, std::string labels) {
-  put({std::move(name), std::move(help), std::move(labels), "histogram",
-       [&histogram](std::string& out, const Item& item) { append_histogram(out, item.name, item.labels, histogram); }});
+void MetricsPage::add_computed(std::string name, std::string help, std::function<double()> read, std::string labels) {
+  put_value({.name = std::move(name), .help = std::move(help), .labels = std::move(labels), .type = "gauge"},
+            std::move(read));
 }
 
-void MetricsPage::add_computed(std::string name, std::string help, std::function<double()> read, std::string labels) {
-  put({std::move(name), std::move(help), std::move(labels), "gauge",
-       [read = std::move(read)](std::string& out, const Item& item) {
-         append_sample(out, item.name, item.labels, read());
-       }});
+void MetricsPage::add_computed_counter(std::string name, std::string help, std::function<double()> read,
+                                       std::string labels) {
+  put_value({.name = std::move(name), .help = std::move(help), .labels = std::move(labels), .type = "counter"},
+            std::move(read));
+}
+
+void MetricsPage::add(std::string name, std::string help, const Histogram& histogram, std::string labels,
+                      std::vector<double> shown) {
+  put_histogram({.name = std::move(name),
+                 .help = std::move(help),
+                 .labels = std::move(labels),
+                 .type = "histogram",
+                 .bounds = std::move(shown)},
+                histogram);
+}
+
+void MetricsPage::add_to_json(std::string name, std::string help, const Histogram& histogram) {
+  Item item{.name = std::move(name), .help = std::move(help), .type = "histogram"};
+  item.json_only = true;
+  put_histogram(std::move(item), histogram);
+}
+
+void MetricsPage::put_value(Item item, std::function<double()> read) {
+  if (!labels_.empty()) item.labels = item.labels.empty() ? labels_ : with_label(labels_, item.labels);
+  item.heads.push_back(sample_head(item.name, item.labels));
+  item.values.push_back(std::move(read));
+  put(std::move(item));
+}
+
+void MetricsPage::put_histogram(Item item, const Histogram& histogram) {
+  if (item.bounds.empty()) item.bounds = histogram.bounds();
+  CHECK(std::ranges::includes(histogram.bounds(), item.bounds), "a bucket needs a bound of the histogram");
+  for (const double bound : item.bounds) {
+    item.heads.push_back(sample_head(item.name + "_bucket", with_label(item.labels, bound_label(bound))));
+  }
+  item.heads.push_back(sample_head(item.name + "_bucket", with_label(item.labels, "le=\"+Inf\"")));
+  item.heads.push_back(sample_head(item.name + "_sum", item.labels));
+  item.heads.push_back(sample_head(item.name + "_count", item.labels));
+  item.histograms.push_back(&histogram);
+  put(std::move(item));
 }
 
 void MetricsPage::put(Item item) {
-  if (!labels_.empty()) item.labels = item.labels.empty() ? labels_ : with_label(labels_, item.labels);
+  const auto same = std::ranges::find_if(
+      items_, [&item](const Item& old) { return old.name == item.name && old.labels == item.labels; });
+  if (same != items_.end()) {
+    CHECK(same->type == item.type && same->bounds == item.bounds, "a metric has one type, and one set of buckets");
+    std::ranges::move(item.values, std::back_inserter(same->values));
+    std::ranges::move(item.histograms, std::back_inserter(same->histograms));
+    return;
+  }
   const auto last_of_name = std::ranges::find(items_.rbegin(), items_.rend(), item.name, &Item::name);
   items_.insert(last_of_name == items_.rend() ? items_.end() : last_of_name.base(), std::move(item));
+}
+
+// sink(head, value) for each sample.
+template <class Sink>
+void MetricsPage::write(const Item& item, Sink&& sink) {
+  double total = 0;
+  for (const auto& read : item.values) total += read();
+  if (item.histograms.empty()) return sink(item.heads.front(), total);
+  const std::vector<double>& all = item.histograms.front()->bounds();
+  std::uint64_t cumulated = 0;
+  std::size_t shown = 0;
+  for (std::size_t i = 0; i <= all.size(); ++i) {
+    for (const Histogram* histogram : item.histograms) cumulated += histogram->bucket(i);
+    const bool last = i == all.size();
+    if (last || (shown < item.bounds.size() && item.bounds[shown] == all[i])) {
+      sink(item.heads[shown++], static_cast<double>(cumulated));
+    }
+  }
+  for (const Histogram* histogram : item.histograms) total += histogram->sum();
+  sink(item.heads[shown], total);
+  sink(item.heads[shown + 1], static_cast<double>(cumulated));
 }
 
 std::string MetricsPage::render() const {
   std::string out;
   std::string_view previous;
   for (const Item& item : items_) {
+    if (item.json_only) continue;
     if (item.name != previous) {
       out += "# HELP " + item.name + ' ' + item.help + "\n# TYPE " + item.name + ' ' + item.type + '\n';
       previous = item.name;
     }
-    item.write(out, item);
+    write(item, [&out](const std::string& head, double value) {
+      out += head;
+      append_value(out, value);
+      out += '\n';
+    });
+  }
+  return out;
+}
+
+std::string MetricsPage::render_json() const {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  for (const Item& item : items_) {
+    write(item, [&json](const std::string& head, double value) {
+      json.field(std::string_view(head).substr(0, head.size() - 1), value);
+    });
+  }
+  json.end_object();
+  return out;
+}
+
+std::vector<MetricsPage::Family> MetricsPage::families() const {
+  std::vector<Family> out;
+  for (const Item& item : items_) {
+    if (!out.empty() && out.back().name == item.name) continue;
+    out.push_back({item.name, item.type, item.help, label_names(item.labels), item.json_only});
   }
   return out;
 }

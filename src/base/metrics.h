@@ -1,6 +1,7 @@
-// Counters, gauges and histograms in Prometheus text. Each is a handful of relaxed atomics: writing costs
-// nanoseconds and takes no lock; rendering reads them on the loop. Owned by the part that counts, listed in a
-// MetricsPage by reference; both must outlive the page. Writers: any thread. MetricsPage: built at start, then const.
+// Counters, gauges and histograms, as Prometheus text and as one line of JSON. Each is a handful of relaxed atomics:
+// writing costs nanoseconds and takes no lock; rendering reads them wherever somebody asks. Owned by the part that
+// counts, listed in a MetricsPage by reference; both must outlive the page. Writers: any thread. MetricsPage: built at
+// start, then const.
 #pragma once
 
 #include <atomic>
@@ -55,27 +56,52 @@ class Histogram {
   std::atomic<double> sum_{0};
 };
 
-// What GET /metrics shows. `labels` is the inside of the braces, for example `reason="stop"`.
+// What GET /metrics shows. `labels` is the inside of the braces, for example `reason="stop"`. What is added again under
+// the same name and labels is shown as one sum: that is how several workers count together.
 class MetricsPage {
  public:
   void add(std::string name, std::string help, const Counter& counter, std::string labels = {});
   void add(std::string name, std::string help, const Gauge& gauge, std::string labels = {});
-  void add(std::string name, std::string help, const Histogram& histogram, std::string labels = {});
-  // A gauge that is computed when the page is read; `read` runs on the reader's thread.
+  // `shown`: those of its bounds that make a bucket of the page; empty: all. Many labels need few buckets.
+  void add(std::string name, std::string help, const Histogram& histogram, std::string labels = {},
+           std::vector<double> shown = {});
+  // A gauge or counter that is computed when the page is read; `read` runs on the reader's thread.
   void add_computed(std::string name, std::string help, std::function<double()> read, std::string labels = {});
+  void add_computed_counter(std::string name, std::string help, std::function<double()> read, std::string labels = {});
+  // Stands in the JSON form only, under names that Prometheus would not like.
+  void add_to_json(std::string name, std::string help, const Histogram& histogram);
 
-  // What is added from now on has these labels before its own; empty: none.
+  // Counters and gauges that are added from now on have these labels before their own; empty: none. Histograms never
+  // have: repeated for each worker they would be most of the page.
   void label_with(std::string labels) { labels_ = std::move(labels); }
 
   // Prometheus text exposition 0.0.4. Metrics of one name stand together, in the order in which they were added.
   std::string render() const;
+  // The same samples as one JSON object on one line, {"name{labels}":value,…}, and those of add_to_json().
+  std::string render_json() const;
+
+  // What there is, for the documentation: a line for each name.
+  struct Family {
+    std::string_view name, type, help;
+    std::vector<std::string_view> labels;  // names of labels, as the first sample has them
+    bool json_only = false;
+  };
+  std::vector<Family> families() const;
 
  private:
   struct Item {
-    std::string name, help, labels, type;
-    std::function<void(std::string& out, const Item& item)> write;
+    std::string name{}, help{}, labels{}, type{};
+    bool json_only = false;
+    std::vector<std::function<double()>> values{};  // their sum
+    std::vector<const Histogram*> histograms{};     // … or that of these
+    std::vector<double> bounds{};                   // of the histogram's buckets
+    std::vector<std::string> heads{};               // `name{labels} ` of each sample, made once
   };
+  template <class Sink>
+  static void write(const Item& item, Sink&& sink);
   void put(Item item);
+  void put_value(Item item, std::function<double()> read);
+  void put_histogram(Item item, const Histogram& histogram);
 
   std::vector<Item> items_;
   std::string labels_;

@@ -63,6 +63,73 @@ TEST(MetricsPage, WhatSeveralWorkersCountStandsTogetherUnderTheirLabels) {
             "# HELP refused_total Refused.\n# TYPE refused_total counter\nrefused_total 0\n");
 }
 
+TEST(MetricsPage, HistogramsOfOneNameAreOneSumAndHaveNoLabelOfTheirWorker) {
+  Histogram of[2]{Histogram({1, 2}), Histogram({1, 2})};
+  MetricsPage page;
+  for (int worker = 0; worker < 2; ++worker) {
+    page.label_with("worker=\"" + std::to_string(worker) + '"');
+    page.add("rows", "Rows.", of[worker], "kind=\"decode\"");
+  }
+  of[0].observe(1);
+  of[1].observe(2);
+  of[1].observe(8);
+  EXPECT_EQ(
+      page.render(),
+      "# HELP rows Rows.\n# TYPE rows histogram\n"
+      "rows_bucket{kind=\"decode\",le=\"1\"} 1\nrows_bucket{kind=\"decode\",le=\"2\"} 2\n"
+      "rows_bucket{kind=\"decode\",le=\"+Inf\"} 3\nrows_sum{kind=\"decode\"} 11\nrows_count{kind=\"decode\"} 3\n");
+}
+
+TEST(MetricsPage, CountersOfOneNameAndLabelsAreOneSum) {
+  Counter a, b;
+  a.add(2);
+  b.add(5);
+  MetricsPage page;
+  page.add("c_total", "C.", a);
+  page.add("c_total", "C.", b);
+  EXPECT_EQ(page.render(), "# HELP c_total C.\n# TYPE c_total counter\nc_total 7\n");
+}
+
+TEST(MetricsPage, AHistogramMayShowSomeOfItsBoundsOnly) {
+  Histogram h({1, 2, 3, 4});
+  for (const double value : {1.0, 2.0, 3.0, 9.0}) h.observe(value);
+  MetricsPage page;
+  page.add("h", "H.", h, {}, {2, 3});
+  EXPECT_EQ(page.render(),
+            "# HELP h H.\n# TYPE h histogram\n"
+            "h_bucket{le=\"2\"} 2\nh_bucket{le=\"3\"} 3\nh_bucket{le=\"+Inf\"} 4\nh_sum 15\nh_count 4\n");
+}
+
+TEST(MetricsPageDeathTest, RefusesABucketThatTheHistogramDoesNotHave) {
+  Histogram h({1, 2});
+  MetricsPage page;
+  EXPECT_DEATH(page.add("h", "H.", h, {}, {1.5}), "check failed");
+}
+
+TEST(MetricsPage, JsonHasEverySampleUnderItsFullNameAndWhatIsForJsonOnly) {
+  Counter counter;
+  Histogram seed({1});
+  MetricsPage page;
+  page.add("a_total", "A.", counter, "k=\"v\"");
+  page.add_computed("x", "X.", [] { return std::nan(""); });
+  page.add_to_json("ttft_ms", "T.", seed);
+  seed.observe(0.5);
+  EXPECT_EQ(page.render_json(),
+            "{\"a_total{k=\\\"v\\\"}\":0,\"x\":null,\"ttft_ms_bucket{le=\\\"1\\\"}\":1,"
+            "\"ttft_ms_bucket{le=\\\"+Inf\\\"}\":1,\"ttft_ms_sum\":0.5,\"ttft_ms_count\":1}");
+  EXPECT_EQ(page.render().find("ttft_ms"), std::string::npos);
+}
+
+TEST(MetricsPage, TellsItsFamiliesAndTheNamesOfTheirLabels) {
+  Counter a, b;
+  MetricsPage page;
+  page.add("a_total", "A.", a, "k=\"v\\\"\",l=\"w\"");
+  page.add("a_total", "A.", b, "k=\"u\",l=\"w\"");
+  ASSERT_EQ(page.families().size(), 1u);
+  EXPECT_EQ(page.families()[0].labels, (std::vector<std::string_view>{"k", "l"}));
+  EXPECT_EQ(page.families()[0].type, "counter");
+}
+
 TEST(MetricsPage, HistogramBucketsAreCumulativeAndEndWithInfinity) {
   Histogram h({0.1, 1, 10});
   for (const double value : {0.05, 0.1, 0.5, 5.0, 10.0, 11.0}) h.observe(value);

@@ -31,6 +31,16 @@ struct Usage {
   Duration queue{};           // arrival → first step
   Duration prefill{};         // first step → first token
   Duration decode{};          // first token → last token
+  std::int32_t steps = 0;     // batches with rows of it
+  std::int32_t shared = 0;    // … of which others had rows, too
+  std::int32_t preemptions = 0;
+};
+
+// A piece of a prompt that was read in one step.
+struct PrefillChunk {
+  Duration begin{};  // since the request's arrival
+  Duration end{};
+  TokenCount tokens = 0;
 };
 
 struct Event {
@@ -59,8 +69,9 @@ struct Event {
   Error error;              // with FinishReason::error
   // With Request::keep_tokens: all that was sampled, the end-of-generation token and those of a stop string included.
   std::vector<Token> generated;
-  std::int32_t choice = 0;  // which of the answers that one client waits for, set by whoever asked for several
-  bool asked = false;       // with FinishReason::cancelled: by a client that stays and waits for the end
+  std::int32_t choice = 0;           // which of the answers that one client waits for, set by whoever asked for several
+  bool asked = false;                // with FinishReason::cancelled: by a client that stays and waits for the end
+  std::vector<PrefillChunk> chunks;  // with Request::traced
 };
 
 }  // namespace chasqui

@@ -40,6 +40,7 @@ struct RequestDraft {
   std::uint64_t pin = 0;            // set by the server, never read from a client; see Request
   bool keep_tokens = false;         // the finished event brings the tokens that were generated
   AdapterSetPtr adapters;           // null: the model alone
+  bool traced = false;              // … and the pieces in which the prompt was read
 };
 
 // What the server allows; constant after start.
@@ -77,6 +78,7 @@ struct Request {
   std::uint64_t pin = 0;  // all requests with the same one go to the same worker (a session's number); 0: to any
   bool keep_tokens = false;
   AdapterSetPtr adapters;
+  bool traced = false;
 };
 using RequestPtr = std::shared_ptr<const Request>;
 

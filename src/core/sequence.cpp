@@ -26,6 +26,9 @@ Usage Sequence::usage(TimePoint now) const {
   usage.queue = (started() ? started_ : now) - request_->arrival;
   if (started()) usage.prefill = (generated() > 0 ? first_token_at_ : now) - started_;
   if (generated() > 0) usage.decode = now - first_token_at_;
+  usage.steps = steps_;
+  usage.shared = shared_steps_;
+  usage.preemptions = preemptions_;
   return usage;
 }
 
@@ -74,6 +77,16 @@ void Sequence::computed_rows(TokenCount rows, TimePoint now) {
   computed_ += rows;
   CHECK(computed_ <= length());
   if (generated() > 0 && left() <= 1) state_ = State::decoding;
+}
+
+void Sequence::took_part(TokenCount rows, bool shared, TimePoint began) {
+  ++steps_;
+  if (shared) ++shared_steps_;
+  if (!request_->traced || generated() > 0) return;
+  const PrefillChunk chunk{began - request_->arrival, last_rows_at_ - request_->arrival, rows};
+  if (chunks_.size() < kChunksMax) return chunks_.push_back(chunk);
+  chunks_.back().end = chunk.end;
+  chunks_.back().tokens += rows;
 }
 
 void Sequence::add_token(Token token, TimePoint now) {

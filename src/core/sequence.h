@@ -51,6 +51,9 @@ class Sequence {
   // How often it lost its slot.
   std::int32_t preemptions() const { return preemptions_; }
   Usage usage(TimePoint now) const;
+  // With Request::traced; chunks beyond kChunksMax are added to the last one.
+  const std::vector<PrefillChunk>& chunks() const { return chunks_; }
+  static constexpr std::size_t kChunksMax = 64;
 
   // REQUIRES: waiting.
   void start(SlotId slot, TimePoint now);
@@ -64,6 +67,8 @@ class Sequence {
   void not_restored();
   // `rows` more positions are in the model. REQUIRES: prefilling or decoding.
   void computed_rows(TokenCount rows, TimePoint now);
+  // The step that began then computed them, alone or together with others. REQUIRES: computed_rows() was just called.
+  void took_part(TokenCount rows, bool shared, TimePoint began);
   // A token was sampled. REQUIRES: everything is computed.
   void add_token(Token token, TimePoint now);
   // The answer is as long as it may be.
@@ -81,7 +86,10 @@ class Sequence {
   TokenCount cached_ = 0;      // of the prompt, when the first rows of it were computed
   bool has_computed_ = false;  // rows of it, at any time
   std::vector<Token> generated_;
+  std::vector<PrefillChunk> chunks_;
   std::int32_t preemptions_ = 0;
+  std::int32_t steps_ = 0;
+  std::int32_t shared_steps_ = 0;
   TimePoint started_ = kNever;
   TimePoint first_token_at_{};
   TimePoint last_token_at_{};

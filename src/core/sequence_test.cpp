@@ -308,6 +308,38 @@ TEST(Usage, CountsTheTimeThatAPreemptedOneSpendsWaitingAsDecode) {
   EXPECT_EQ(usage.completion, 2);
 }
 
+TEST(Usage, CountsStepsAndThoseThatOthersShared) {
+  Sequence sequence = started(10, 5);
+  sequence.computed_rows(10, at(20));
+  sequence.took_part(10, false, at(10));
+  sequence.add_token(70, at(20));
+  sequence.computed_rows(1, at(30));
+  sequence.took_part(1, true, at(20));
+  sequence.preempt();
+  const Usage usage = sequence.usage(at(30));
+  EXPECT_EQ(usage.steps, 2);
+  EXPECT_EQ(usage.shared, 1);
+  EXPECT_EQ(usage.preemptions, 1);
+  EXPECT_TRUE(sequence.chunks().empty()) << "nobody asked for them";
+}
+
+TEST(Usage, OfATracedRequestHasThePiecesOfItsPromptButNotMoreThanAreKept) {
+  RequestDraft draft;
+  draft.prompt = test_prompt(90);
+  draft.traced = true;
+  Sequence sequence(test_request(1, std::move(draft)));
+  sequence.start(SlotId{0}, at(0));
+  for (int i = 0; i < 90; ++i) {
+    sequence.computed_rows(1, at(i + 1));
+    sequence.took_part(1, false, at(i));
+  }
+  ASSERT_EQ(sequence.chunks().size(), Sequence::kChunksMax);
+  EXPECT_EQ(sequence.chunks().front().end, milliseconds(1));
+  EXPECT_EQ(sequence.chunks().back().begin, milliseconds(63));
+  EXPECT_EQ(sequence.chunks().back().end, milliseconds(90));
+  EXPECT_EQ(sequence.chunks().back().tokens, 27);
+}
+
 TEST(FinishReason, EveryNameIsDifferentSinceItIsAMetricLabel) {
   EXPECT_EQ(name(FinishReason::stop), "stop");
   EXPECT_EQ(name(FinishReason::length), "length");

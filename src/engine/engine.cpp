@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "engine/compat_metrics.h"
 
 namespace chasqui {
 namespace {
@@ -34,6 +35,9 @@ Models one(std::unique_ptr<Model> model) {
   models.push_back(std::move(model));
   return models;
 }
+
+// With more workers the page shows sums only.
+constexpr std::size_t kWorkersShown = 8;
 
 // Events of each slot that may wait for the loop. Seconds of the fastest models and minutes of others: a loop that is
 // this far behind is stuck, not busy.
@@ -224,12 +228,18 @@ Load Engine::load() const {
 
 void Engine::add_metrics_to(MetricsPage& page) const {
   for (std::size_t i = 0; i < metrics_.size(); ++i) {
-    if (metrics_.size() > 1) page.label_with("worker=\"" + std::to_string(i) + '"');
+    if (metrics_.size() > 1 && metrics_.size() <= kWorkersShown) page.label_with("worker=\"" + std::to_string(i) + '"');
     metrics_[i].add_to(page);
   }
   page.label_with({});
+  for (const EngineMetrics& metrics : metrics_) metrics.add_disk_to(page);
   door_metrics_.add_to(page);
   if (dispatcher_) dispatch_metrics_.add_to(page);
+}
+
+void Engine::add_compat_metrics_to(MetricsPage& page, const std::string& model_name) const {
+  add_vllm_metrics(page, metrics_, model_name, shape_.cells);
+  add_llama_server_metrics(page, metrics_);
 }
 
 }  // namespace chasqui

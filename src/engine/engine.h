@@ -13,6 +13,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -100,8 +101,11 @@ class Engine {
   EngineMetrics& metrics(std::size_t worker = 0) { return metrics_[worker]; }
   DoorMetrics& door_metrics() { return door_metrics_; }
   const DispatchMetrics& dispatch_metrics() const { return dispatch_metrics_; }
-  // All of them, with a label for each worker where there are several.
+  // All of them. Counters and gauges have a label for each worker where there are several but not many: a page is at
+  // most 64 KiB.
   void add_metrics_to(MetricsPage& page) const;
+  // The same under the names of vLLM and llama-server, for whoever reads those.
+  void add_compat_metrics_to(MetricsPage& page, const std::string& model_name) const;
 
  private:
   void start_workers(Models models, const std::shared_ptr<const Tokenizer>& tokenizer, const Clock& clock);

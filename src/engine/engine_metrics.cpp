@@ -1,5 +1,6 @@
 #include "engine/engine_metrics.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -21,15 +22,43 @@ constexpr std::pair<ErrorCode, const char*> kRefusals[] = {{ErrorCode::not_found
 
 }  // namespace
 
+std::vector<double> EngineMetrics::first_token_bounds() {
+  return {.001, .002, .005, .01, .02, .04, .05, .06, .08, .1,  .2,  .25, .5,
+          .75,  1,    2.5,  5,   7.5, 10,  20,  40,  80,  160, 640, 2560};
+}
+
+std::vector<double> EngineMetrics::inter_token_bounds() {
+  return {.001, .002, .004, .006, .008, .01, .025, .05, .075, .1, .15, .2,
+          .3,   .4,   .5,   .75,  1,    2.5, 5,    7.5, 10,   20, 40,  80};
+}
+
+std::vector<double> EngineMetrics::request_bounds() {
+  return {.001, .005, .01, .02, .05, .1, .2, .3, .5,  .8,  1,   1.5, 2,    2.5,
+          5,    10,   15,  20,  30,  40, 50, 60, 120, 240, 480, 960, 1920, 7680};
+}
+
+std::vector<double> EngineMetrics::token_bounds() {
+  return {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000};
+}
+
+std::vector<double> EngineMetrics::iteration_bounds() {
+  return {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
+}
+
 void EngineMetrics::count_finished(const Event& event) {
   const Usage& usage = event.usage;
   requests_finished[static_cast<std::size_t>(event.reason)].add();
   waits[static_cast<std::size_t>(event.service_class)].queue_seconds.observe(to_seconds(usage.queue));
   request_seconds.observe(to_seconds(usage.queue + usage.prefill + usage.decode));
   if (usage.completion == 0) return;
+  request_prompt_tokens.observe(usage.prompt);
+  request_generation_tokens.observe(usage.completion);
+  longest_sequence.set(std::max<std::int64_t>(longest_sequence.value(), usage.prompt + usage.completion));
   prefill_seconds.observe(to_seconds(usage.prefill));
+  decode_seconds.observe(to_seconds(usage.decode));
   waits[static_cast<std::size_t>(event.service_class)].time_to_first_token_seconds.observe(
       to_seconds(usage.queue + usage.prefill));
+  ttft_ms.observe(to_milliseconds(usage.queue + usage.prefill));
   if (usage.completion > 1) {
     time_per_output_token_seconds.observe(to_seconds(usage.decode) / (usage.completion - 1));
   }
@@ -38,6 +67,17 @@ void EngineMetrics::count_finished(const Event& event) {
 void EngineMetrics::count_token(const Event& event) {
   if (event.since_last == Duration::zero()) return;
   waits[static_cast<std::size_t>(event.service_class)].inter_token_seconds.observe(to_seconds(event.since_last));
+  inter_token_ms.observe(to_milliseconds(event.since_last));
+}
+
+void EngineMetrics::count_step(bool decodes, std::uint64_t rows, Duration took) {
+  const auto count = static_cast<double>(rows);
+  (decodes ? decode_steps : prefill_steps).add();
+  (decodes ? decode_rows : prefill_rows).observe(count);
+  (decodes ? decode_step_seconds : prefill_step_seconds).observe(to_seconds(took));
+  step_tokens.observe(count);
+  decode_ms.observe(to_milliseconds(took));
+  batch_size.observe(count);
 }
 
 void EngineMetrics::follow_reuse(const Reuse& reuse) {
@@ -113,7 +153,6 @@ void EngineMetrics::add_reuse_to(MetricsPage& page) const {
   page.add("chasqui_snapshots_refused_total", "Sequences too large to be kept.", snapshots_refused);
   page.add("chasqui_kv_save_seconds", "Time to copy sequences out in one step.", kv_save_seconds);
   page.add("chasqui_kv_restore_seconds", "Time to bring sequences back in one step.", kv_restore_seconds);
-  add_disk_to(page);
 }
 
 void EngineMetrics::name_adapters(const std::vector<std::string>& names) {
@@ -167,6 +206,15 @@ void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_sleeping", "1 while the model is out of memory for want of work.", sleeping);
   page.add("chasqui_wakes_total", "Times that the model was loaded again.", wakes);
   page.add("chasqui_wake_seconds", "Time to load the model again.", wake_seconds);
+  add_steps_to(page);
+  add_waits_to(page);
+  page.add_to_json("ttft_ms", "Arrival to the first token.", ttft_ms);
+  page.add_to_json("inter_token_ms", "Time between two tokens of a request.", inter_token_ms);
+  page.add_to_json("decode_ms", "Time to compute a batch.", decode_ms);
+  page.add_to_json("batch_size", "Rows of a batch.", batch_size);
+}
+
+void EngineMetrics::add_steps_to(MetricsPage& page) const {
   page.add("chasqui_steps_total", "Batches computed, by kind.", decode_steps, "kind=\"decode\"");
   page.add("chasqui_steps_total", "Batches computed, by kind.", prefill_steps, "kind=\"prefill\"");
   page.add("chasqui_decode_failures_total", "Batches that the model could not compute.", decode_failures);
@@ -185,22 +233,29 @@ void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_step_seconds", "Time to compute a batch, by kind.", prefill_step_seconds, "kind=\"prefill\"");
   page.add("chasqui_prompt_tokens_total", "Prompt tokens computed.", prompt_tokens);
   page.add("chasqui_generation_tokens_total", "Tokens generated.", generation_tokens);
-  page.add("chasqui_request_prefill_seconds", "First step to the first token.", prefill_seconds);
+}
+
+// By class there are three of each, so they show fewer buckets than there are; compat_metrics.cpp shows all.
+void EngineMetrics::add_waits_to(MetricsPage& page) const {
+  const std::vector<double> waits_shown = {.001, .005, .02, .05, .1, .2, .5, 1, 2.5, 5, 10, 20, 60, 240};
+  const std::vector<double> first_shown = {.001, .005, .02, .05, .1, .2, .5, 1, 2.5, 5, 10, 20, 80};
+  const std::vector<double> gaps_shown = {.001, .002, .004, .006, .008, .01, .025, .05, .075, .1, .15, .2, .5, 1, 10};
+  page.add("chasqui_request_prefill_seconds", "First step to the first token.", prefill_seconds, {}, waits_shown);
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
     page.add("chasqui_request_queue_seconds", "Arrival to the first step, by class.", waits[c].queue_seconds,
-             class_label(c));
+             class_label(c), waits_shown);
   }
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
     page.add("chasqui_time_to_first_token_seconds", "Arrival to the first token, by class.",
-             waits[c].time_to_first_token_seconds, class_label(c));
+             waits[c].time_to_first_token_seconds, class_label(c), first_shown);
   }
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
     page.add("chasqui_inter_token_seconds", "Time between two tokens of a request, by class.",
-             waits[c].inter_token_seconds, class_label(c));
+             waits[c].inter_token_seconds, class_label(c), gaps_shown);
   }
   page.add("chasqui_time_per_output_token_seconds", "Mean time between tokens of a request.",
-           time_per_output_token_seconds);
-  page.add("chasqui_request_seconds", "Arrival to the end.", request_seconds);
+           time_per_output_token_seconds, {}, gaps_shown);
+  page.add("chasqui_request_seconds", "Arrival to the end.", request_seconds, {}, waits_shown);
 }
 
 void DoorMetrics::add_to(MetricsPage& page) const {

@@ -89,17 +89,36 @@ struct EngineMetrics {
 
   // What clients of each class wait for.
   struct Waits {
-    Histogram queue_seconds{Histogram::latency_seconds()};
-    Histogram time_to_first_token_seconds{Histogram::latency_seconds()};
-    Histogram inter_token_seconds{Histogram::latency_seconds()};
+    Histogram queue_seconds{request_bounds()};
+    Histogram time_to_first_token_seconds{first_token_bounds()};
+    Histogram inter_token_seconds{inter_token_bounds()};
   };
   Waits waits[kServiceClasses];  // indexed by ServiceClass
-  Histogram prefill_seconds{Histogram::latency_seconds()};
-  Histogram time_per_output_token_seconds{Histogram::latency_seconds()};
-  Histogram request_seconds{Histogram::latency_seconds()};
+  Histogram prefill_seconds{request_bounds()};
+  Histogram decode_seconds{request_bounds()};
+  Histogram time_per_output_token_seconds{inter_token_bounds()};
+  Histogram request_seconds{request_bounds()};
+  Histogram request_prompt_tokens{token_bounds()};
+  Histogram request_generation_tokens{token_bounds()};
+  Histogram step_tokens{iteration_bounds()};  // rows of a step of either kind
+  Gauge longest_sequence;                     // prompt and answer
+
+  // As seed 002 has them, for the JSON form: 1, 2, 4 … 1024.
+  Histogram ttft_ms{Histogram::powers_of_two(1024)};
+  Histogram inter_token_ms{Histogram::powers_of_two(1024)};
+  Histogram decode_ms{Histogram::powers_of_two(1024)};
+  Histogram batch_size{Histogram::powers_of_two(1024)};
+
+  // vLLM's bounds, so that dashboards written for it stay right, and finer ones where small models live.
+  static std::vector<double> first_token_bounds();
+  static std::vector<double> inter_token_bounds();
+  static std::vector<double> request_bounds();
+  static std::vector<double> token_bounds();
+  static std::vector<double> iteration_bounds();
 
   void count_finished(const Event& event);
   void count_token(const Event& event);
+  void count_step(bool decodes, std::uint64_t rows, Duration took);
   void follow_reuse(const Reuse& reuse);
   // Before anything is counted.
   void name_adapters(const std::vector<std::string>& names);
@@ -109,11 +128,14 @@ struct EngineMetrics {
   // `counter` becomes `total`, a count that somebody else keeps. One writer.
   static void follow(Counter& counter, std::uint64_t total) { counter.add(total - counter.value()); }
   void add_to(MetricsPage& page) const;
+  // What matters of all workers together only; not in add_to().
+  void add_disk_to(MetricsPage& page) const;
 
  private:
   void add_reuse_to(MetricsPage& page) const;
   void add_adapters_to(MetricsPage& page) const;
-  void add_disk_to(MetricsPage& page) const;
+  void add_steps_to(MetricsPage& page) const;
+  void add_waits_to(MetricsPage& page) const;
 };
 
 struct DoorMetrics {

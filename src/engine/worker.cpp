@@ -319,14 +319,8 @@ void Worker::count_step() {
     const bool ledger = result_.status == DecodeStatus::no_room;
     const std::string_view reason = ledger ? "no room in the KV cache" : "the model gave up";
     log_error("a batch failed", {{"worker", number_}, {"rows", rows}, {"reason", reason}});
-  } else if (batch_.kind == Batch::Kind::decode) {
-    metrics_.decode_steps.add();
-    metrics_.decode_rows.observe(static_cast<double>(rows));
-    metrics_.decode_step_seconds.observe(to_seconds(result_.compute));
   } else {
-    metrics_.prefill_steps.add();
-    metrics_.prefill_rows.observe(static_cast<double>(rows));
-    metrics_.prefill_step_seconds.observe(to_seconds(result_.compute));
+    metrics_.count_step(batch_.kind == Batch::Kind::decode, rows, result_.compute);
   }
   if (result_.status == DecodeStatus::ok && batch_.predicted > Duration::zero()) {
     const double ratio = to_seconds(result_.compute) / to_seconds(batch_.predicted);

@@ -177,6 +177,7 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
           "a sequence left between next_batch() and commit()");
     Sequence& sequence = **running;
     sequence.computed_rows(part.rows, result.finished);
+    sequence.took_part(part.rows, batch.parts.size() > 1, planned_);
     ledger_.use(part.slot, part.rows);
     if (part.samples) {
       CHECK(sample != result.samples.end() && sample->request == sequence.id());
@@ -224,6 +225,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, TimePoint now, c
   event.usage = sequence.usage(now);
   event.error = error;
   if (sequence.request().keep_tokens) event.generated = sequence.generated_tokens();
+  event.chunks = sequence.chunks();
   events_.push_back(std::move(event));
   if (sequence.started()) forecast_.slot_held(now - sequence.started_at());
   forecast_.left(sequence.id());

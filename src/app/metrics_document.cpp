@@ -1,0 +1,116 @@
+#include "app/metrics_document.h"
+
+#include <cstdio>
+#include <deque>
+
+#include "api/session_keeper.h"
+#include "api/span_exporter.h"
+#include "base/clock.h"
+#include "engine/admission.h"
+#include "engine/compat_metrics.h"
+#include "engine/engine_metrics.h"
+#include "engine/session_table.h"
+#include "net/event_loop.h"
+#include "net/frame_server.h"
+#include "net/net_metrics.h"
+#include "net/offload.h"
+
+namespace chasqui {
+namespace {
+
+constexpr const char* kHead = R"(# Metrics
+
+`GET /metrics` answers in Prometheus' text format; with `?format=json` or `Accept: application/json` as one JSON object,
+`{"name{labels}": value}`, which is also what the local socket says to `metrics`. `?names=chasqui` (`vllm`, `llamacpp`)
+leaves out the names of others, as a scraper that needs only ours should. Nothing is measured when somebody asks:
+the answer is read from counters that the workers write without locks, so scrape as often as you like. A page is at most
+64 KiB.
+
+With several workers (`--workers`) counters and gauges of a worker have a label `worker`; histograms are of all workers
+together, and with more than eight workers so is everything. No label holds anything that a client says: there are no
+tenants, sessions or requests in it.
+
+Everything is since the start of the process. This file is printed by `chasqui metrics`.
+)";
+
+struct Section {
+  const char* title;
+  const char* text;
+  const char* prefix;  // of the names; empty: those of the JSON form only
+};
+
+constexpr Section kSections[] = {
+    {"Ours", "Times of clients are by class of service; `chasqui_inter_token_seconds` is what a reader feels.",
+     "chasqui_"},
+    {"As vLLM has them",
+     "For autoscalers, gateways (`vllm:num_requests_waiting`, `vllm:num_requests_running`, `vllm:kv_cache_usage_perc`\n"
+     "are the three that the Gateway API's inference extension needs) and dashboards. Histograms have all of vLLM's\n"
+     "bounds and finer ones below. The same numbers as ours, of all workers together.",
+     "vllm:"},
+    {"As llama-server has them", "For dashboards that are there already. Means are since the start.", "llamacpp:"},
+    {"In JSON only", "Histograms by powers of two, `_bucket{le=\"1\"}`, `2`, `4` … `1024`.", ""},
+};
+
+void write_section(const Section& section, const std::vector<MetricsPage::Family>& families, std::string& out) {
+  const std::string_view prefix = section.prefix;
+  out += std::string("\n## ") + section.title + "\n\n" + section.text + "\n\n";
+  out += "| name | type | labels | |\n|---|---|---|---|\n";
+  for (const MetricsPage::Family& family : families) {
+    if (prefix.empty() ? !family.json_only : family.json_only || !family.name.starts_with(prefix)) continue;
+    std::string labels;
+    for (const std::string_view label : family.labels) {
+      labels += labels.empty() ? "`" : ", `";
+      labels += label;
+      labels += '`';
+    }
+    out += "| `" + std::string(family.name) + "` | " + std::string(family.type) + " | " + labels + " | " +
+           std::string(family.help) + " |\n";
+  }
+}
+
+}  // namespace
+
+std::string metrics_document() {
+  const RealClock clock;
+  MetricsPage page;
+  net::NetMetrics net_metrics;
+  net::EventLoop loop(net_metrics);
+  const std::deque<EngineMetrics> engine(2);
+  const DoorMetrics door{};
+  const DispatchMetrics dispatch{};
+  const Admission admission{AdmissionConfig{}};
+  const SessionMetrics sessions{};
+  const SessionKeeper keeper(nullptr, loop, clock);
+  net::OffloadPool offload(loop);
+  const net::FrameMetrics frames{};
+  const SpanExporter spans(loop, offload, net::HttpTarget{}, SpanSource{});
+
+  for (std::size_t i = 0; i < engine.size(); ++i) {
+    page.label_with("worker=\"" + std::to_string(i) + '"');
+    engine[i].add_to(page);
+  }
+  page.label_with({});
+  for (const EngineMetrics& metrics : engine) metrics.add_disk_to(page);
+  door.add_to(page);
+  dispatch.add_to(page);
+  admission.add_to(page, door.requests_refused);
+  sessions.add_to(page);
+  keeper.add_to(page);
+  net_metrics.add_to(page);
+  frames.add_to(page);
+  offload.add_to(page);
+  spans.add_to(page);
+  add_vllm_metrics(page, engine, "model", 1);
+  add_llama_server_metrics(page, engine);
+
+  std::string out = kHead;
+  for (const Section& section : kSections) write_section(section, page.families(), out);
+  return out;
+}
+
+int print_metrics_document() {
+  std::fputs(metrics_document().c_str(), stdout);
+  return 0;
+}
+
+}  // namespace chasqui

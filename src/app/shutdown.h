@@ -1,0 +1,67 @@
+// How the server ends: it takes nothing new, lets what runs finish for a while, and stops the loop. Owned by app/serve;
+// loop thread only.
+#pragma once
+
+#include "api/span_exporter.h"
+#include "base/log.h"
+#include "engine/admission.h"
+#include "engine/engine.h"
+#include "net/event_loop.h"
+#include "net/frame_server.h"
+#include "net/http_server.h"
+
+namespace chasqui {
+
+// First signal: stop admitting and let running requests end. Second: close what is left now. Either way the loop goes
+// on until the last handler has returned, so that no coroutine outlives the engine that it uses.
+class Shutdown {
+ public:
+  Shutdown(net::EventLoop& loop, net::HttpServer& server, net::FrameServer& frames, Admission& admission,
+           Engine& engine, Duration drain_time, SpanExporter* spans)
+      : loop_(loop),
+        server_(server),
+        frames_(frames),
+        admission_(admission),
+        engine_(engine),
+        drain_time_(drain_time),
+        spans_(spans) {}
+
+  void begin() {
+    const Duration time = begun_ ? Duration::zero() : drain_time_;
+    begun_ = true;
+    log_info("draining", {{"requests", engine_.in_flight()}, {"seconds", to_seconds(time)}});
+    admission_.drain();
+    engine_.drain();
+    const TimePoint deadline = loop_.now() + time;
+    frames_.drain(deadline, [this] {
+      frames_drained_ = true;
+      stop_when_drained();
+    });
+    server_.drain(deadline, [this] {
+      server_drained_ = true;
+      stop_when_drained();
+    });
+  }
+
+ private:
+  void stop_when_drained() {
+    if (!server_drained_ || !frames_drained_ || ended_) return;
+    ended_ = true;
+    if (spans_ == nullptr) return loop_.stop();
+    spans_->finish([&loop = loop_] { loop.stop(); });
+  }
+
+  net::EventLoop& loop_;
+  net::HttpServer& server_;
+  net::FrameServer& frames_;
+  Admission& admission_;
+  Engine& engine_;
+  const Duration drain_time_;
+  SpanExporter* const spans_;  // null: nobody collects them
+  bool begun_ = false;
+  bool ended_ = false;
+  bool server_drained_ = false;
+  bool frames_drained_ = false;
+};
+
+}  // namespace chasqui

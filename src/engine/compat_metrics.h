@@ -1,0 +1,21 @@
+// What the engine counts, under the names that others have made common: autoscalers and gateways read vLLM's, existing
+// dashboards llama-server's. The same registers as in engine_metrics, summed over all workers, so the two never
+// disagree. Added to the page at start; `metrics` outlives it.
+#pragma once
+
+#include <deque>
+#include <string>
+
+#include "base/metrics.h"
+#include "core/types.h"
+#include "engine/engine_metrics.h"
+
+namespace chasqui {
+
+// `model_name` comes from the command line: long ones are cut, so that the page has a bound. `cells` are of all workers
+// together.
+void add_vllm_metrics(MetricsPage& page, const std::deque<EngineMetrics>& metrics, const std::string& model_name,
+                      TokenCount cells);
+void add_llama_server_metrics(MetricsPage& page, const std::deque<EngineMetrics>& metrics);
+
+}  // namespace chasqui

@@ -1,0 +1,105 @@
+// GET /metrics as a whole: small, cheap, documented, and in the words of others.
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import * as test from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+import { answer, ask } from './client.mjs';
+import { parseMetrics } from './metrics.mjs';
+import { run, sim, start } from './server.mjs';
+
+const { describe, it } = test;
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
+
+// Nanoseconds that all threads of the process have spent on a core.
+function cpuTime(server) {
+  const tasks = `/proc/${server.pid}/task`;
+  return readdirSync(tasks).reduce((sum, task) => {
+    return sum + Number(readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0]);
+  }, 0);
+}
+
+async function load(server) {
+  const classes = ['interactive', 'standard', 'background'];
+  await Promise.all(Array.from({ length: 24 }, (_, i) => {
+    return ask(server, '/v1/completions', { prompt: `story ${i}`, max_tokens: 20, class: classes[i % 3] });
+  }));
+  return server.idle();
+}
+
+describe('the page of metrics', async () => {
+  const server = await start(test, [...sim, '--workers', '4', '-np', '8']);
+
+  it('is at most 64 KiB with four workers', async () => {
+    const metrics = await load(server);
+    assert.ok(metrics.text.length <= 64 * 1024, `${metrics.text.length} bytes`);
+    for (const { name, labels } of metrics.samples) {
+      if (name.endsWith('_bucket')) assert.ok(!('worker' in labels), `${name} is there for each worker`);
+    }
+  });
+
+  it('costs two scrapers at 20 Hz at most a hundredth of a core', async () => {
+    const scrapes = 400;
+    const scrape = async () => (await server.fetch('/metrics')).text();
+    await scrape();
+    const before = cpuTime(server);
+    for (let i = 0; i < scrapes; ++i) await scrape();
+    const each = (cpuTime(server) - before) / scrapes;
+    assert.ok(each * 40 <= 0.01 * 1e9, `${each / 1000} µs for a scrape`);
+  });
+
+  it('is JSON when asked, with the histograms by powers of two', async () => {
+    const byQuery = await (await server.fetch('/metrics?format=json')).json();
+    const byHeader = await (await server.fetch('/metrics', { headers: { accept: 'application/json' } })).json();
+    assert.deepEqual(Object.keys(byQuery), Object.keys(byHeader));
+    for (const name of ['ttft_ms', 'inter_token_ms', 'decode_ms', 'batch_size']) {
+      const bounds = Object.keys(byQuery).filter((key) => key.startsWith(`${name}_bucket{`));
+      assert.deepEqual(bounds, [...Array.from({ length: 11 }, (_, i) => String(2 ** i)), '+Inf'].map(
+        (bound) => `${name}_bucket{le="${bound}"}`));
+      assert.equal(byQuery[bounds.at(-1)], byQuery[`${name}_count`]);
+      assert.ok(byQuery[`${name}_count`] > 0, name);
+    }
+  });
+
+  it('has the names that autoscalers, gateways and dashboards know, with the same numbers', async () => {
+    const metrics = await server.idle();
+    const all = (name) => metrics.sum(name);
+    assert.equal(all('vllm:num_requests_running'), 0);
+    assert.equal(all('vllm:num_requests_waiting'), 0);
+    assert.equal(all('vllm:kv_cache_usage_perc'), 0);
+    assert.equal(all('vllm:generation_tokens_total'), all('chasqui_generation_tokens_total'));
+    assert.equal(all('vllm:time_to_first_token_seconds_count'), all('chasqui_time_to_first_token_seconds_count'));
+    assert.equal(all('vllm:request_success_total'), all('chasqui_requests_finished_total'));
+    assert.equal(all('llamacpp:tokens_predicted_total'), all('chasqui_generation_tokens_total'));
+    assert.equal(all('llamacpp:n_decode_total'), all('chasqui_steps_total'));
+    assert.ok(all('llamacpp:predicted_tokens_seconds') > 0);
+    const [info] = metrics.all('vllm:cache_config_info');
+    assert.equal(Number(info.labels.num_gpu_blocks), all('chasqui_kv_cells'));
+  });
+
+  it('can be asked for the names of one system', async () => {
+    for (const [names, prefix] of [['chasqui', 'chasqui_'], ['vllm', 'vllm:'], ['llamacpp', 'llamacpp:']]) {
+      const metrics = parseMetrics(await (await server.fetch(`/metrics?names=${names}`)).text());
+      assert.ok(metrics.samples.length > 5);
+      for (const name of metrics.types.keys()) assert.ok(name.startsWith(prefix), name);
+    }
+    assert.equal((await server.fetch('/metrics?names=other')).status, 400);
+  });
+
+  it('is what docs/metrics.md says, and nothing else', async () => {
+    const { code, stdout } = await run(['metrics']);
+    assert.equal(code, 0);
+    assert.equal(readFileSync(path.join(root, 'docs/metrics.md'), 'utf8'), stdout, 'run: chasqui metrics > docs/metrics.md');
+    for (const name of (await server.metrics()).types.keys()) assert.ok(stdout.includes(`\`${name}\``), name);
+  });
+});
+
+describe('many workers', () => {
+  it('are one sum', async (t) => {
+    const server = await start(t, [...sim, '--workers', '9', '-np', '9']);
+    await answer(server, 'Hello', { max_tokens: 3 });
+    const metrics = await server.idle();
+    assert.deepEqual(metrics.all('chasqui_kv_slots').map(({ labels, value }) => [labels, value]), [[{}, 9]]);
+  });
+});

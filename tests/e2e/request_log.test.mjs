@@ -1,0 +1,100 @@
+// What the server says of each request when it has ended: in the answer, in a header, in the log; and never the prompt.
+import assert from 'node:assert/strict';
+import * as test from 'node:test';
+
+import { answer, endless, post, refused, streamChat, user } from './client.mjs';
+import { demo, sim, start } from './server.mjs';
+
+const { describe, it } = test;
+const secret = 'the treasure lies under the third fig tree';
+
+// The line of the request that ended last, as key → value. Log lines come before the answer's last byte or soon after.
+async function lines(server, wish, prefix = ' I request ') {
+  for (;;) {
+    const found = server.stderr.split('\n').filter((line) => line.includes(prefix)).map(
+      (line) => Object.fromEntries([...line.matchAll(/(\w+)=("(?:[^"\\]|\\.)*"|\S+)/g)].map(([, key, value]) => [key, value])));
+    const good = found.filter(wish);
+    if (good.length > 0) return good;
+    await server.metrics();
+  }
+}
+
+describe('a request that has ended', async () => {
+  const server = await start(test, [...demo, '-np', '2']);
+
+  it('has a receipt in its answer and in Server-Timing', async () => {
+    const response = await post(server, '/v1/chat/completions', { messages: user('Hello'), max_tokens: 6, ignore_eos: true });
+    const { timings, usage } = await response.json();
+    assert.equal(timings.prompt_n + timings.cache_n, usage.prompt_tokens);
+    assert.equal(timings.predicted_n, 6);
+    assert.ok(timings.steps >= 6 && timings.steps_shared === 0 && timings.preemptions === 0, JSON.stringify(timings));
+    const parts = response.headers.get('server-timing').split(', ').map((part) => part.split(';dur='));
+    assert.deepEqual(parts.map(([name]) => name), ['queue', 'prefill', 'decode']);
+    for (const [i, name] of ['queue_ms', 'prompt_ms', 'predicted_ms'].entries()) {
+      assert.ok(Math.abs(Number(parts[i][1]) - timings[name]) < 0.002, name);
+    }
+  });
+
+  it('counts the steps that it shared with others', async () => {
+    const fields = { max_tokens: 40, ignore_eos: true };
+    const both = await Promise.all([answer(server, 'One', fields), answer(server, 'Two', fields)]);
+    assert.ok(both.some(({ timings }) => timings.steps_shared > 0), JSON.stringify(both.map(({ timings }) => timings)));
+  });
+
+  it('is one line in the log, which explains it', async () => {
+    const { timings, usage } = await answer(server, secret, { max_tokens: 3, ignore_eos: true });
+    const [line] = await lines(server, (one) => one.completion_tokens === '3');
+    assert.equal(line.route, '/v1/chat/completions');
+    assert.equal(line.status, '200');
+    assert.equal(line.finish, 'length');
+    assert.equal(line.class, 'standard');
+    assert.equal(Number(line.prompt_tokens), usage.prompt_tokens);
+    assert.equal(Number(line.cached_tokens), timings.cache_n);
+    for (const [name, field] of [['queue_ms', 'queue_ms'], ['prefill_ms', 'prompt_ms'], ['decode_ms', 'predicted_ms']]) {
+      assert.ok(Math.abs(Number(line[name]) - timings[field]) < 0.002, name);
+    }
+    assert.doesNotMatch(server.stderr, /treasure/);
+  });
+
+  it('says when its client left', async () => {
+    const stream = await streamChat(server, 'go on', endless);
+    await stream.nextText();
+    stream.leave();
+    const [line] = await lines(server, (one) => one.status === '499');
+    assert.equal(line.finish, 'cancelled');
+    assert.ok(Number(line.completion_tokens) > 0);
+  });
+
+  it('says when it was refused', async () => {
+    await refused(await post(server, '/v1/completions', { prompt: 'x', temperature: -3 }), 400);
+    const [line] = await lines(server, (one) => one.status === '400');
+    assert.equal(line.finish, 'refused');
+    assert.equal(line.error, 'invalid_request');
+    assert.equal(line.route, '/v1/completions');
+  });
+
+  it('names the trace that it belongs to', async () => {
+    const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
+    await answer(server, 'Hello', { max_tokens: 1 }, { headers: { traceparent: `00-${trace}-00f067aa0ba902b7-01` } });
+    assert.ok((await lines(server, (one) => one.trace === trace)).length === 1);
+  });
+});
+
+describe('the log', () => {
+  it('is JSON when asked, and has prompts only when asked, with control characters escaped', async (t) => {
+    const server = await start(t, [...sim, '--log-format', 'json', '--log-prompts']);
+    await answer(server, `${secret}\n\u001b[31m`, { max_tokens: 2 });
+    while (!server.stderr.includes('"message":"request"')) await server.metrics();
+    const all = server.stderr.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
+    assert.ok(all.find(({ message }) => message === 'prompt').body.includes('treasure'));
+    assert.equal(all.find(({ message }) => message === 'request').completion_tokens, 2);
+    assert.ok(!server.stderr.includes('\u001b'));
+  });
+
+  it('has no lines of requests when they are not wanted', async (t) => {
+    const server = await start(t, sim, { CHASQUI_LOG_REQUESTS: '0' });
+    await answer(server, 'Hello', { max_tokens: 2 });
+    await server.idle();
+    assert.doesNotMatch(server.stderr, / request /);
+  });
+});
