@@ -247,8 +247,11 @@ void raise_descriptor_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files could not be raised");
 }
 
-void add_door_metrics(MetricsPage& metrics, Engine& engine, const Admission& admission, const SessionTable& sessions) {
+// What happens to requests, as opposed to bytes.
+void add_request_metrics(MetricsPage& metrics, const std::string& model_name, Engine& engine,
+                         const Admission& admission, const SessionTable& sessions) {
   engine.add_metrics_to(metrics);
+  engine.add_compat_metrics_to(metrics, model_name);
   admission.add_to(metrics, engine.door_metrics().requests_refused);
   sessions.metrics().add_to(metrics);
 }
@@ -302,8 +305,7 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   net::FrameMetrics frame_metrics;
   net::FrameServer frames(loop, frame_metrics, settings.frames,
                           [&door](net::FrameConnection& connection) { return door.open(connection); });
-  engine.add_compat_metrics_to(metrics, settings.model_name);
-  add_door_metrics(metrics, engine, admission, sessions);
+  add_request_metrics(metrics, settings.model_name, engine, admission, sessions);
   net_metrics.add_to(metrics);
   frame_metrics.add_to(metrics);
   offload.add_to(metrics);
