@@ -39,8 +39,9 @@ struct FakeService {
   FingerprintMaker fingerprints;
   SessionTable sessions{{.tokens = engine.shape().cells_per_slot - 1}, *model.tokenizer};
   ResponseStore responses;
-  Service service{config, model, limits,    metrics,      clock,   loop,     offload,
-                  engine, keys,  admission, fingerprints, streams, sessions, responses};
+  EmbeddingDesk embeddings{model, loop, *EmbeddingDesk::configure(model, {}, limits.context)};
+  Service service{config, model,     limits,       metrics, clock,    loop,      offload, engine,
+                  keys,   admission, fingerprints, streams, sessions, responses, nullptr, &embeddings};
 };
 
 }  // namespace chasqui

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "api/embedding_desk.h"
 #include "api/fingerprint.h"
 #include "api/generation.h"
 #include "api/key_ring.h"
@@ -55,6 +56,7 @@ struct Service {
   SessionTable& sessions;
   ResponseStore& responses;
   SessionKeeper* keeper = nullptr;  // null: sessions end with the process
+  EmbeddingDesk* embeddings = nullptr;
 };
 
 }  // namespace chasqui

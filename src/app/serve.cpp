@@ -278,7 +278,8 @@ void raise_descriptor_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files could not be raised");
 }
 
-int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Folders folders, KeyRing& keys) {
+int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Folders folders,
+        const EmbeddingConfig& embedding, KeyRing& keys) {
   const RealClock clock;
   Wakeup wakeup(config.wakeup);
   MetricsPage metrics;
@@ -305,9 +306,11 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   streams.on_finished([&](const Event& event) { sessions.finished(event, clock.now()); });
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
   net::OffloadPool offload(loop);
+  EmbeddingDesk embeddings(model, loop, embedding);
   Service service{settings,     model,   limits,   metrics,   clock,
                   loop,         offload, engine,   keys,      admission,
-                  fingerprints, streams, sessions, responses, keeper ? &*keeper : nullptr};
+                  fingerprints, streams, sessions, responses, keeper ? &*keeper : nullptr,
+                  &embeddings};
   net::Router router(&http_error);
   add_routes(router, service);
   net::HttpServer server(loop, router, settings.http);
@@ -321,6 +324,7 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   net_metrics.add_to(metrics);
   frame_metrics.add_to(metrics);
   offload.add_to(metrics);
+  embeddings.add_to(metrics);
 
   const auto url = open_doors(server, frames, config);
   if (!url) return fail(url.error());
@@ -365,7 +369,9 @@ int serve(const ServeConfig& config) {
   }
   auto folders = open_folders(config, *model, *part, contexts.front()->shape());
   if (!folders) return fail(folders.error());
-  return run(config, *model, std::move(contexts), std::move(*folders), keys);
+  const auto embedding = EmbeddingDesk::configure(*model, config.pooling, contexts.front()->shape().cells_per_slot);
+  if (!embedding) return fail(embedding.error());
+  return run(config, *model, std::move(contexts), std::move(*folders), *embedding, keys);
 }
 
 }  // namespace chasqui

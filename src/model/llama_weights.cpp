@@ -148,6 +148,13 @@ RecommendedSampling recommended_sampling(const llama_model* model) {
   return sampling;
 }
 
+std::optional<Pooling> pooling_of(const llama_model* model, const std::string& architecture) {
+  const std::string text = meta(model, (architecture + ".pooling_type").c_str());
+  if (text.size() != 1 || text[0] < '0' || text[0] > '4') return std::nullopt;
+  constexpr Pooling kByNumber[] = {Pooling::none, Pooling::mean, Pooling::cls, Pooling::last, Pooling::rank};
+  return kByNumber[text[0] - '0'];
+}
+
 // 494033024 is "494 M", 1100048384 is "1.1 B".
 std::string count_in_words(std::uint64_t count) {
   const bool billions = count >= 1'000'000'000;
@@ -182,6 +189,8 @@ ModelInfo describe(const llama_model* model, std::string path, std::string name)
   info.hybrid = llama_model_is_hybrid(model);
   info.sliding_window = llama_model_n_swa(model);
   info.encoder = llama_model_has_encoder(model);
+  info.pooling = pooling_of(model, info.architecture);
+  info.ranks = info.pooling == Pooling::rank;
   info.sampling = recommended_sampling(model);
   return info;
 }

@@ -1,6 +1,7 @@
 #include "model/loaded_model.h"
 
 #include "model/llama_chat_template.h"
+#include "model/llama_embedder.h"
 #include "model/llama_model.h"
 #include "model/llama_tokenizer.h"
 #include "model/weights_identity.h"
@@ -22,6 +23,12 @@ Result<LoadedModel> load_parts(Result<WeightsPtr> weights, const LoadOptions& op
     auto model = LlamaModel::make(weights, config);
     if (!model) return model.error();
     return std::unique_ptr<Model>(std::move(*model));
+  };
+  loaded.make_embedder = [weights = *weights](Pooling pooling,
+                                              TokenCount tokens_max) -> Result<std::unique_ptr<Embedder>> {
+    auto embedder = LlamaEmbedder::make(weights, {.pooling = pooling, .tokens_max = tokens_max});
+    if (!embedder) return embedder.error();
+    return std::unique_ptr<Embedder>(std::move(*embedder));
   };
   return loaded;
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/types.h"
+#include "model/embedder.h"
 
 namespace chasqui {
 
@@ -61,6 +62,9 @@ struct ModelInfo {
   bool hybrid = false;            // some layers are recurrent
   TokenCount sliding_window = 0;  // 0: every layer sees everything
   bool encoder = false;           // needs an encoder pass, which Chasqui does not do
+
+  std::optional<Pooling> pooling;  // of its embeddings, where the file says
+  bool ranks = false;              // has a head for ranking
 
   RecommendedSampling sampling;
   InfillTokens infill;
