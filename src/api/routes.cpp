@@ -8,6 +8,7 @@
 #include "api/infill.h"
 #include "api/native.h"
 #include "api/ollama.h"
+#include "api/rerank.h"
 #include "api/responses.h"
 #include "api/sessions.h"
 #include "api/text_tools.h"
@@ -75,6 +76,12 @@ net::Awaitable<void> ollama_embeddings(Service& service, net::HttpExchange& exch
 net::Awaitable<void> openai_embeddings(Service& service, net::HttpExchange& exchange) {
   return handle_vectors(service, exchange, &prepare_openai_embeddings);
 }
+net::Awaitable<void> rerank(Service& service, net::HttpExchange& exchange) {
+  return handle_vectors(service, exchange, &prepare_rerank);
+}
+net::Awaitable<void> score(Service& service, net::HttpExchange& exchange) {
+  return handle_vectors(service, exchange, &prepare_score);
+}
 net::Awaitable<void> native_embeddings(Service& service, net::HttpExchange& exchange) {
   return handle_vectors(service, exchange, &prepare_native_embeddings);
 }
@@ -121,6 +128,7 @@ const Route kRoutes[] = {
     {HttpMethod::get, "/ready", Access::open, &handle_ready},
     {HttpMethod::get, "/metrics", Access::key, &handle_metrics},
     {HttpMethod::get, "/props", Access::key, &handle_props},
+    {HttpMethod::post, "/props", Access::key, &handle_change_props},
     {HttpMethod::get, "/models", Access::key, &handle_models},
     {HttpMethod::get, "/v1/models", Access::key, &handle_models},
     {HttpMethod::post, "/v1/chat/completions", Access::key, &chat},
@@ -153,6 +161,12 @@ const Route kRoutes[] = {
     {HttpMethod::post, "/v1/embeddings", Access::key, &openai_embeddings},
     {HttpMethod::post, "/embeddings", Access::key, &native_embeddings},
     {HttpMethod::post, "/embedding", Access::key, &native_embeddings},
+    {HttpMethod::post, "/v1/rerank", Access::key, &rerank},
+    {HttpMethod::post, "/v1/reranking", Access::key, &rerank},
+    {HttpMethod::post, "/rerank", Access::key, &rerank},
+    {HttpMethod::post, "/reranking", Access::key, &rerank},
+    {HttpMethod::post, "/v1/score", Access::key, &score},
+    {HttpMethod::post, "/score", Access::key, &score},
     {HttpMethod::post, "/api/embed", Access::key, &ollama_embed},
     {HttpMethod::post, "/api/embeddings", Access::key, &ollama_embeddings},
     {HttpMethod::post, "/api/chat", Access::key, &ollama_chat},

@@ -135,6 +135,8 @@ void describe_vocabulary(const llama_vocab* vocab, ModelInfo& info) {
   if (info.bos >= 0) info.bos_text = llama_vocab_get_text(vocab, info.bos);
   if (info.eos >= 0) info.eos_text = llama_vocab_get_text(vocab, info.eos);
   info.adds_bos = llama_vocab_get_add_bos(vocab);
+  info.adds_eos = llama_vocab_get_add_eos(vocab);
+  if (llama_vocab_get_add_sep(vocab)) info.separator = llama_vocab_sep(vocab);
 }
 
 RecommendedSampling recommended_sampling(const llama_model* model) {
@@ -191,6 +193,7 @@ ModelInfo describe(const llama_model* model, std::string path, std::string name)
   info.encoder = llama_model_has_encoder(model);
   info.pooling = pooling_of(model, info.architecture);
   info.ranks = info.pooling == Pooling::rank;
+  if (const char* source = llama_model_chat_template(model, "rerank")) info.rank_template = source;
   info.sampling = recommended_sampling(model);
   return info;
 }

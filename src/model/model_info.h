@@ -65,6 +65,9 @@ struct ModelInfo {
 
   std::optional<Pooling> pooling;  // of its embeddings, where the file says
   bool ranks = false;              // has a head for ranking
+  std::string rank_template;       // {query} and {document} as such a head wants them; empty: special tokens between
+  Token separator = -1;            // before a document, where there is no template
+  bool adds_eos = false;
 
   RecommendedSampling sampling;
   InfillTokens infill;
