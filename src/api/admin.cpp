@@ -1,6 +1,7 @@
 #include "api/admin.h"
 
 #include "api/answer.h"
+#include "api/errors.h"
 #include "api/generation_fields.h"
 #include "base/json_writer.h"
 
@@ -109,16 +110,49 @@ std::string props_body(const Service& service) {
   return out;
 }
 
+// The list that llama-server adds for clients of Ollama.
+void write_listed(JsonWriter& json, const Service& service) {
+  json.key("models");
+  json.begin_array();
+  json.begin_object();
+  for (const std::string_view key : {"name", "model"}) json.field(key, service.config.model_name);
+  for (const std::string_view key : {"modified_at", "size", "digest", "description"}) json.field(key, "");
+  json.field("type", "model");
+  json.key("tags");
+  json.begin_array();
+  json.end_array();
+  json.key("capabilities");
+  json.begin_array();
+  for (const std::string_view what : {"completion", "embedding"}) json.string(what);
+  json.end_array();
+  json.field("parameters", "");
+  json.key("details");
+  json.begin_object();
+  json.field("parent_model", "");
+  json.field("format", "gguf");
+  json.field("family", service.model.info.architecture);
+  json.field("quantization_level", service.model.info.format);
+  json.end_object();
+  json.end_object();
+  json.end_array();
+}
+
 std::string models_body(const Service& service) {
   const ModelInfo& info = service.model.info;
   std::string out;
   JsonWriter json(out);
   json.begin_object();
+  write_listed(json, service);
   json.field("object", "list");
   json.key("data");
   json.begin_array();
   json.begin_object();
   json.field("id", service.config.model_name);
+  for (const std::string_view key : {"aliases", "tags"}) {
+    json.key(key);
+    json.begin_array();
+    json.end_array();
+  }
   json.field("object", "model");
   json.field("created", service.clock.unix_seconds());
   json.field("owned_by", "chasqui");
@@ -243,6 +277,12 @@ net::Awaitable<void> handle_models(Service& service, net::HttpExchange& exchange
 net::Awaitable<void> handle_props(Service& service, net::HttpExchange& exchange) {
   std::string body = props_body(service);
   co_await respond_json(exchange, std::move(body));
+}
+
+net::Awaitable<void> handle_change_props(Service&, net::HttpExchange& exchange) {
+  std::string body = error_body(501, "the properties of this server are set by its flags and cannot be changed");
+  net::HttpResponse response(501, "application/json", std::move(body));
+  co_await exchange.respond(std::move(response));
 }
 
 Result<std::string> health_answer(const Service& service) {

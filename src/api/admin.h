@@ -16,6 +16,8 @@ net::Awaitable<void> handle_ready(Service& service, net::HttpExchange& exchange)
 net::Awaitable<void> handle_metrics(Service& service, net::HttpExchange& exchange);
 net::Awaitable<void> handle_models(Service& service, net::HttpExchange& exchange);
 net::Awaitable<void> handle_props(Service& service, net::HttpExchange& exchange);
+// 501: nothing of the server changes while it runs.
+net::Awaitable<void> handle_change_props(Service& service, net::HttpExchange& exchange);
 
 // What GET /health and GET /props say, for doors that are not HTTP's.
 Result<std::string> health_answer(const Service& service);

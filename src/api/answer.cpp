@@ -5,6 +5,7 @@
 
 #include "api/anthropic.h"
 #include "api/errors.h"
+#include "api/ollama.h"
 #include "net/sse.h"
 
 namespace chasqui {
@@ -16,7 +17,9 @@ constexpr Duration kRetryAfterUnknown = seconds(1);
 net::HttpResponse error_response(std::string_view path, const Error& error) {
   const ErrorRow row = error_row(error.code);
   net::HttpResponse response(row.status, "application/json",
-                             is_anthropic(path) ? anthropic_error_body(row.status, error.message) : error_body(error));
+                             is_anthropic(path) ? anthropic_error_body(row.status, error.message)
+                             : is_ollama(path)  ? ollama_error_body(error.message)
+                                                : error_body(error));
   if (!row.retry) return response;
   const Duration wait = error.retry_after > Duration::zero() ? error.retry_after : kRetryAfterUnknown;
   response.headers.add("Retry-After", std::to_string(std::chrono::ceil<seconds>(wait).count()));
@@ -87,7 +90,7 @@ namespace {
 
 net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange, Generation& generation,
                                    const Answer& answer, std::size_t running) {
-  net::HttpHeaders headers = net::sse_headers();
+  net::HttpHeaders headers = answer.writer->headers();
   bool open = co_await exchange.start_stream(200, std::move(headers));
   std::vector<Event> events;
   std::string out;
@@ -101,10 +104,10 @@ net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange
       generation.take(events);
       co_await settle_end(answer, events);
       finished = write_events(*answer.writer, events, out, &running);
-    } else {
+    } else if (answer.writer->has_comments()) {
       net::append_sse_comment(out, "ping");
     }
-    if (!finished) open = co_await exchange.write_chunk(out);
+    if (!finished && !out.empty()) open = co_await exchange.write_chunk(out);
   }
   if (finished) co_await exchange.finish_stream(out);
 }
@@ -149,13 +152,15 @@ net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& gen
 
 }  // namespace
 
+net::HttpHeaders AnswerWriter::headers() const { return net::sse_headers(); }
+
 void AnswerWriter::fail(const Error& error, std::string& out) { net::append_sse_data_line(out, error_body(error)); }
 
 bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out, std::size_t* running) {
   bool finished = false;
   for (const Event& event : events) {
     if (event.kind == Event::Kind::queued) {
-      write_queued(event, out);
+      if (writer.has_comments()) write_queued(event, out);
     } else if (event.kind == Event::Kind::text) {
       writer.text(event, out);
     } else if (const auto failure = failure_of(event)) {
@@ -170,6 +175,11 @@ bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::s
 }
 
 net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer, Permit permit) {
+  if (answer.request == nullptr) {
+    std::string body = std::move(answer.ready);
+    co_await respond_json(exchange, std::move(body));
+    co_return;
+  }
   const std::size_t running = 1 + answer.others.size();
   auto started = submit(service, answer, std::move(permit));
   if (!started) {

@@ -30,6 +30,9 @@ class AnswerWriter {
   virtual void text(const Event& event, std::string& out) = 0;
   virtual void end(const Event& event, std::string& out) = 0;
   virtual void fail(const Error& error, std::string& out);  // OpenAI's shape, unless the protocol has its own
+  // Of a stream. Some protocols have streams of their own, in which nothing can be said that clients ignore.
+  virtual net::HttpHeaders headers() const;
+  virtual bool has_comments() const { return true; }
   // The same for a request that does not stream, for writers that read along: the finished event comes last.
   virtual void hear(const Event&) {}
   // The whole answer as one JSON body, for a request that does not stream.
@@ -50,6 +53,7 @@ struct Answer {
   // Is awaited before the end of the answer is told; its error takes the end's place.
   std::function<net::Awaitable<Result<void>>()> before_end = {};
   RequestNotePtr note = {};  // none where nobody keeps a log
+  std::string ready = {};  // the whole body, where there is nothing to generate; then there is no request, nor a writer
 };
 
 // For the handler of a request that is in front of the engine yet. Null where nobody keeps a log.

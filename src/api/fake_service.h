@@ -40,8 +40,9 @@ struct FakeService {
   SessionTable sessions{{.tokens = engine.shape().cells_per_slot - 1}, *model.tokenizer};
   AdapterShelf adapters{model.info.adapters, true};
   ResponseStore responses;
-  Service service{config, model,     limits,       metrics, clock,    loop,     offload,  engine,
-                  keys,   admission, fingerprints, streams, sessions, adapters, responses};
+  EmbeddingDesk embeddings{model, loop, *EmbeddingDesk::configure(model, {}, limits.context)};
+  Service service{config, model,     limits,       metrics, clock,    loop,     offload,   engine,
+                  keys,   admission, fingerprints, streams, sessions, adapters, responses, embeddings};
 };
 
 }  // namespace chasqui

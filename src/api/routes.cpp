@@ -7,10 +7,13 @@
 #include "api/anthropic.h"
 #include "api/completions.h"
 #include "api/debug_trace.h"
+#include "api/embeddings.h"
 #include "api/errors.h"
 #include "api/infill.h"
 #include "api/native.h"
+#include "api/ollama.h"
 #include "api/page.h"
+#include "api/rerank.h"
 #include "api/responses.h"
 #include "api/sessions.h"
 #include "api/slots.h"
@@ -61,6 +64,35 @@ net::Awaitable<void> message_tokens(Service& service, net::HttpExchange& exchang
   return handle_text_tool(service, exchange, &count_message_tokens);
 }
 
+net::Awaitable<void> ollama_chat(Service& service, net::HttpExchange& exchange) {
+  return handle_generation(service, exchange, &prepare_ollama_chat);
+}
+net::Awaitable<void> ollama_generate(Service& service, net::HttpExchange& exchange) {
+  return handle_generation(service, exchange, &prepare_ollama_generate);
+}
+net::Awaitable<void> ollama_show_model(Service& service, net::HttpExchange& exchange) {
+  return handle_text_tool(service, exchange, &ollama_show);
+}
+
+net::Awaitable<void> ollama_embed(Service& service, net::HttpExchange& exchange) {
+  return handle_vectors(service, exchange, &prepare_ollama_embed);
+}
+net::Awaitable<void> ollama_embeddings(Service& service, net::HttpExchange& exchange) {
+  return handle_vectors(service, exchange, &prepare_ollama_embeddings);
+}
+net::Awaitable<void> openai_embeddings(Service& service, net::HttpExchange& exchange) {
+  return handle_vectors(service, exchange, &prepare_openai_embeddings);
+}
+net::Awaitable<void> rerank(Service& service, net::HttpExchange& exchange) {
+  return handle_vectors(service, exchange, &prepare_rerank);
+}
+net::Awaitable<void> score(Service& service, net::HttpExchange& exchange) {
+  return handle_vectors(service, exchange, &prepare_score);
+}
+net::Awaitable<void> native_embeddings(Service& service, net::HttpExchange& exchange) {
+  return handle_vectors(service, exchange, &prepare_native_embeddings);
+}
+
 net::Awaitable<void> sessions_list(Service& service, net::HttpExchange& exchange) {
   return handle_session_command(service, exchange, &list_sessions);
 }
@@ -109,6 +141,7 @@ const Route kRoutes[] = {
     {HttpMethod::post, "/lora-adapters", Access::key, &handle_set_adapters},
     {HttpMethod::get, "/slots", Access::key, &handle_slots},
     {HttpMethod::post, "/slots/{id}", Access::key, &handle_slot_action},
+    {HttpMethod::post, "/props", Access::key, &handle_change_props},
     {HttpMethod::get, "/models", Access::key, &handle_models},
     {HttpMethod::get, "/v1/models", Access::key, &handle_models},
     {HttpMethod::post, "/v1/chat/completions", Access::key, &chat},
@@ -138,6 +171,23 @@ const Route kRoutes[] = {
     {HttpMethod::post, "/v1/sessions/{id}/generate", Access::key, &handle_session_generate},
     {HttpMethod::post, "/v1/sessions/{id}/cancel", Access::key, &session_cancel},
     {HttpMethod::post, "/v1/sessions/{id}/fork", Access::key, &session_fork},
+    {HttpMethod::post, "/v1/embeddings", Access::key, &openai_embeddings},
+    {HttpMethod::post, "/embeddings", Access::key, &native_embeddings},
+    {HttpMethod::post, "/embedding", Access::key, &native_embeddings},
+    {HttpMethod::post, "/v1/rerank", Access::key, &rerank},
+    {HttpMethod::post, "/v1/reranking", Access::key, &rerank},
+    {HttpMethod::post, "/rerank", Access::key, &rerank},
+    {HttpMethod::post, "/reranking", Access::key, &rerank},
+    {HttpMethod::post, "/v1/score", Access::key, &score},
+    {HttpMethod::post, "/score", Access::key, &score},
+    {HttpMethod::post, "/api/embed", Access::key, &ollama_embed},
+    {HttpMethod::post, "/api/embeddings", Access::key, &ollama_embeddings},
+    {HttpMethod::post, "/api/chat", Access::key, &ollama_chat},
+    {HttpMethod::post, "/api/generate", Access::key, &ollama_generate},
+    {HttpMethod::get, "/api/tags", Access::key, &handle_ollama_tags},
+    {HttpMethod::get, "/api/ps", Access::key, &handle_ollama_running},
+    {HttpMethod::post, "/api/show", Access::key, &ollama_show_model},
+    {HttpMethod::get, "/api/version", Access::key, &handle_ollama_version},
     {HttpMethod::post, "/tokenize", Access::key, &tokenize},
     {HttpMethod::post, "/detokenize", Access::key, &detokenize_route},
     {HttpMethod::post, "/apply-template", Access::key, &apply_template},
@@ -180,6 +230,7 @@ void add_routes(net::Router& router, Service& service) {
       if (is_anthropic(request.path)) {
         return net::HttpResponse(401, "application/json", anthropic_error_body(401, kMessage));
       }
+      if (is_ollama(request.path)) return net::HttpResponse(401, "application/json", ollama_error_body(kMessage));
       return http_error(401, kMessage);
     });
   }

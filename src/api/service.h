@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "api/embedding_desk.h"
 #include "api/fingerprint.h"
 #include "api/generation.h"
 #include "api/key_ring.h"
@@ -61,6 +62,7 @@ struct Service {
   SessionTable& sessions;
   AdapterShelf& adapters;
   ResponseStore& responses;
+  EmbeddingDesk& embeddings;
   SessionKeeper* keeper = nullptr;  // null: sessions end with the process
   RequestLog* requests = nullptr;   // null: nobody keeps a log of them
   std::size_t step_watchers = 0;    // of /debug/steps

@@ -50,6 +50,11 @@ const std::map<std::string, EngineKind> kEngines = {{"llama", EngineKind::llama}
 const std::map<std::string, FlashAttention> kFlashAttention = {
     {"auto", FlashAttention::automatic}, {"on", FlashAttention::on}, {"off", FlashAttention::off}};
 const std::map<std::string, KvType> kKvTypes = {{"f16", KvType::f16}, {"q8_0", KvType::q8_0}};
+const std::map<std::string, std::optional<Pooling>> kPoolings = {{"none", Pooling::none},
+                                                                 {"mean", Pooling::mean},
+                                                                 {"cls", Pooling::cls},
+                                                                 {"last", Pooling::last},
+                                                                 {"rank", Pooling::rank}};
 const std::map<std::string, Wakeup::Kind> kWakeups = {
     {"eventfd", Wakeup::Kind::eventfd}, {"pipe", Wakeup::Kind::pipe}, {"polling", Wakeup::Kind::polling}};
 const std::map<std::string, LogLevel> kLogLevels = {{"debug", LogLevel::debug},
@@ -81,6 +86,18 @@ void add_model_options(CLI::App& app, ServeConfig& config) {
   app.add_option("--chat-template-file", config.chat_template_file, "Jinja template instead of the model's own")
       ->envname("LLAMA_ARG_CHAT_TEMPLATE_FILE")
       ->type_name("FILE")
+      ->group(group);
+  add_choice(app, "--pooling", config.pooling, kPoolings,
+             "what the vectors of an input's tokens become in embeddings; mean, unless the model says otherwise")
+      ->envname("LLAMA_ARG_POOLING")
+      ->group(group);
+  app.add_flag_callback(
+         "--rerank,--reranking", [&config] { config.pooling = Pooling::rank; }, "the same as --pooling rank")
+      ->envname("LLAMA_ARG_RERANKING")
+      ->group(group);
+  app.add_flag_callback(
+         "--embeddings,--embedding", [] {}, "nothing: every server has embeddings, beside generation")
+      ->envname("LLAMA_ARG_EMBEDDINGS")
       ->group(group);
   add_off_flag(app, "--no-mmap", config.use_mmap, "read the file instead of mapping it")
       ->envname("LLAMA_ARG_NO_MMAP")

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/wakeup.h"
+#include "model/embedder.h"
 #include "model/model_config.h"
 #include "sched/targets.h"
 
@@ -35,6 +36,8 @@ struct ServeConfig {
   std::int32_t gpu_layers = -1;
   bool use_mmap = true;
   bool use_mlock = false;
+
+  std::optional<Pooling> pooling;  // of embeddings; none: as the model says
 
   ModelConfig model;          // of all workers together; slots and cells may be 0: chosen from the model
   std::int32_t workers = 1;   // contexts that share the model

@@ -256,8 +256,8 @@ void add_request_metrics(MetricsPage& metrics, const std::string& model_name, En
   sessions.metrics().add_to(metrics);
 }
 
-int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Folders folders, KeyRing& keys,
-        const std::optional<net::HttpTarget>& collector) {
+int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Folders folders,
+        const EmbeddingConfig& embedding, KeyRing& keys, const std::optional<net::HttpTarget>& collector) {
   const RealClock clock;
   Wakeup wakeup(config.wakeup);
   MetricsPage metrics;
@@ -288,10 +288,25 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   });
   net::WakeupListener listener(loop, wakeup, [&streams] { streams.deliver(); });
   net::OffloadPool offload(loop);
-  Service service{
-      settings, model,     limits,       metrics, clock,    loop,     offload,   engine,
-      keys,     admission, fingerprints, streams, sessions, adapters, responses, keeper ? &*keeper : nullptr,
-      &requests};
+  EmbeddingDesk embeddings(model, loop, embedding);
+  Service service{settings,
+                  model,
+                  limits,
+                  metrics,
+                  clock,
+                  loop,
+                  offload,
+                  engine,
+                  keys,
+                  admission,
+                  fingerprints,
+                  streams,
+                  sessions,
+                  adapters,
+                  responses,
+                  embeddings,
+                  keeper ? &*keeper : nullptr,
+                  &requests};
   std::optional<SpanExporter> spans;
   if (collector) {
     spans.emplace(loop, offload, *collector, SpanSource{settings.model_name, settings.version});
@@ -309,6 +324,7 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   net_metrics.add_to(metrics);
   frame_metrics.add_to(metrics);
   offload.add_to(metrics);
+  embeddings.add_to(metrics);
 
   const auto url = open_doors(server, frames, config);
   if (!url) return fail(url.error());
@@ -357,7 +373,10 @@ int serve(const ServeConfig& config) {
   }
   auto folders = open_folders(config, *model, *part, contexts.front()->shape());
   if (!folders) return fail(folders.error());
-  return run(config, *model, std::move(contexts), std::move(*folders), keys, *collector);
+  const auto embedding =
+      EmbeddingDesk::configure(*model, config.pooling, contexts.front()->shape().cells_per_slot, sleeps);
+  if (!embedding) return fail(embedding.error());
+  return run(config, *model, std::move(contexts), std::move(*folders), *embedding, keys, *collector);
 }
 
 }  // namespace chasqui

@@ -136,6 +136,8 @@ void describe_vocabulary(const llama_vocab* vocab, ModelInfo& info) {
   if (info.bos >= 0) info.bos_text = llama_vocab_get_text(vocab, info.bos);
   if (info.eos >= 0) info.eos_text = llama_vocab_get_text(vocab, info.eos);
   info.adds_bos = llama_vocab_get_add_bos(vocab);
+  info.adds_eos = llama_vocab_get_add_eos(vocab);
+  if (llama_vocab_get_add_sep(vocab)) info.separator = llama_vocab_sep(vocab);
 }
 
 RecommendedSampling recommended_sampling(const llama_model* model) {
@@ -147,6 +149,13 @@ RecommendedSampling recommended_sampling(const llama_model* model) {
   sampling.repeat_last_n = meta_int(model, LLAMA_MODEL_META_KEY_SAMPLING_PENALTY_LAST_N);
   sampling.repeat_penalty = meta_float(model, LLAMA_MODEL_META_KEY_SAMPLING_PENALTY_REPEAT);
   return sampling;
+}
+
+std::optional<Pooling> pooling_of(const llama_model* model, const std::string& architecture) {
+  const std::string text = meta(model, (architecture + ".pooling_type").c_str());
+  if (text.size() != 1 || text[0] < '0' || text[0] > '4') return std::nullopt;
+  constexpr Pooling kByNumber[] = {Pooling::none, Pooling::mean, Pooling::cls, Pooling::last, Pooling::rank};
+  return kByNumber[text[0] - '0'];
 }
 
 // 494033024 is "494 M", 1100048384 is "1.1 B".
@@ -183,6 +192,9 @@ ModelInfo describe(const llama_model* model, std::string path, std::string name)
   info.hybrid = llama_model_is_hybrid(model);
   info.sliding_window = llama_model_n_swa(model);
   info.encoder = llama_model_has_encoder(model);
+  info.pooling = pooling_of(model, info.architecture);
+  info.ranks = info.pooling == Pooling::rank;
+  if (const char* source = llama_model_chat_template(model, "rerank")) info.rank_template = source;
   info.sampling = recommended_sampling(model);
   return info;
 }

@@ -1,6 +1,7 @@
 #include "model/loaded_model.h"
 
 #include "model/llama_chat_template.h"
+#include "model/llama_embedder.h"
 #include "model/llama_model.h"
 #include "model/llama_source.h"
 #include "model/llama_tokenizer.h"
@@ -36,6 +37,13 @@ Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
     auto model = LlamaModel::make(std::move(*shared), config);
     if (!model) return model.error();
     return std::unique_ptr<Model>(std::move(*model));
+  };
+  loaded.make_embedder = [source](Pooling pooling, TokenCount tokens_max) -> Result<std::unique_ptr<Embedder>> {
+    auto shared = source->weights();
+    if (!shared) return shared.error();
+    auto embedder = LlamaEmbedder::make(std::move(*shared), {.pooling = pooling, .tokens_max = tokens_max});
+    if (!embedder) return embedder.error();
+    return std::unique_ptr<Embedder>(std::move(*embedder));
   };
   return loaded;
 }

@@ -12,11 +12,12 @@
 #include "base/error.h"
 #include "core/model_identity.h"
 #include "model/chat_template.h"
+#include "model/embedder.h"
+#include "model/llama_sampling_kit.h"
 #include "model/llama_weights.h"
 #include "model/model.h"
 #include "model/model_config.h"
 #include "model/model_info.h"
-#include "model/llama_sampling_kit.h"
 #include "model/sim_model.h"
 #include "model/tokenizer.h"
 
@@ -28,6 +29,8 @@ struct LoadedModel {
   std::shared_ptr<const ChatTemplate> chat_template;
   std::shared_ptr<SamplingKit> sampling;
   std::function<Result<std::unique_ptr<Model>>(const ModelConfig&)> make;  // one context
+  // On the thread that is to use it; empty where the engine has none. Inputs may have so many tokens.
+  std::function<Result<std::unique_ptr<Embedder>>(Pooling, TokenCount)> make_embedder;
   // What snapshots of such a context belong to. Reads the file once more.
   std::function<Result<ModelIdentity>(const ModelConfig&, const ModelShape&)> identify;
 };

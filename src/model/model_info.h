@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/types.h"
+#include "model/embedder.h"
 
 namespace chasqui {
 
@@ -72,6 +73,12 @@ struct ModelInfo {
   bool hybrid = false;            // some layers are recurrent
   TokenCount sliding_window = 0;  // 0: every layer sees everything
   bool encoder = false;           // needs an encoder pass, which Chasqui does not do
+
+  std::optional<Pooling> pooling;  // of its embeddings, where the file says
+  bool ranks = false;              // has a head for ranking
+  std::string rank_template;       // {query} and {document} as such a head wants them; empty: special tokens between
+  Token separator = -1;            // before a document, where there is no template
+  bool adds_eos = false;
 
   RecommendedSampling sampling;
   std::vector<AdapterInfo> adapters;

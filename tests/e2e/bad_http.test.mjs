@@ -137,7 +137,7 @@ describe('a path', async () => {
   const server = await start(test, sim);
 
   it('that does not exist is answered with 404 in JSON', async () => {
-    const targets = ['/nothing', '/v1', '/v1/chat/completion', '/health/', '/HEALTH', '/..%2fetc/passwd', '/v1/embeddings'];
+    const targets = ['/nothing', '/v1', '/v1/chat/completion', '/health/', '/HEALTH', '/..%2fetc/passwd', '/v1/embedding'];
     for (const target of targets) {
       const error = await refused(await server.fetch(target), 404);
       assert.equal(error.type, 'not_found_error');

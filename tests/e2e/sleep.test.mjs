@@ -45,6 +45,16 @@ describe('a server that sleeps', async () => {
     assert.equal(await isSleeping(server), true);
   });
 
+  it('embeds without waking, and keeps no memory for that', async () => {
+    await asleep(server);
+    const embed = () => ask(server, '/v1/embeddings', { input: question });
+    const { data } = await embed();
+    const before = residentKilobytes(server);
+    for (let i = 0; i < 5; ++i) assert.deepEqual((await embed()).data, data);
+    assert.equal(await isSleeping(server), true);
+    assert.ok(residentKilobytes(server) < before + 1500, 'the weights, 3.7 MB, are not loaded beside themselves');
+  });
+
   it('answers as before, with what was cached', async () => {
     const first = await answer(server, question, { max_tokens: 24, cache_prompt: false });
     const { id } = await ask(server, '/v1/sessions', { messages: user(question) });

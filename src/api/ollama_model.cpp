@@ -1,0 +1,154 @@
+#include <array>
+#include <cstdio>
+#include <ctime>
+
+#include "api/fields.h"
+#include "api/ollama.h"
+
+namespace chasqui {
+namespace {
+
+// Of Ollama's interface, not ours: clients refuse to talk to one that they think too old.
+constexpr std::string_view kVersionSpoken = "0.12.6";
+
+// "135M", "7.2B"
+std::string short_count(std::uint64_t count) {
+  const auto value = static_cast<double>(count);
+  const double unit = value >= 1e9 ? 1e9 : value >= 1e6 ? 1e6 : 1e3;
+  std::array<char, 32> text{};
+  const int size = std::snprintf(text.data(), text.size(), "%.3g%c", value / unit,
+                                 value >= 1e9   ? 'B'
+                                 : value >= 1e6 ? 'M'
+                                                : 'K');
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+void write_details(JsonWriter& json, const ModelInfo& info) {
+  json.key("details");
+  json.begin_object();
+  json.field("parent_model", "");
+  json.field("format", "gguf");
+  json.field("family", info.architecture);
+  json.key("families");
+  json.begin_array();
+  json.string(info.architecture);
+  json.end_array();
+  json.field("parameter_size", short_count(info.parameters));
+  json.field("quantization_level", info.format);
+  json.end_object();
+}
+
+// One model of a list; open, so that more can follow.
+void begin_model(JsonWriter& json, const Service& service) {
+  json.begin_object();
+  json.field("name", service.config.model_name);
+  json.field("model", service.config.model_name);
+  json.field("size", service.model.info.size_bytes);
+  json.field("digest", "");
+  write_details(json, service.model.info);
+}
+
+std::string tags_body(const Service& service) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("models");
+  json.begin_array();
+  begin_model(json, service);
+  json.field("modified_at", rfc3339(service.clock.unix_seconds()));
+  json.end_object();
+  json.end_array();
+  json.end_object();
+  return out;
+}
+
+std::string running_body(const Service& service) {
+  // It is never unloaded: always a day from now.
+  constexpr std::int64_t kDay = 24 * 60 * 60;
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("models");
+  json.begin_array();
+  begin_model(json, service);
+  json.field("expires_at", rfc3339(service.clock.unix_seconds() + kDay));
+  json.field("size_vram", 0);
+  json.field("context_length", service.engine.shape().cells_per_slot);
+  json.end_object();
+  json.end_array();
+  json.end_object();
+  return out;
+}
+
+void write_capabilities(JsonWriter& json, const Service& service) {
+  const std::string_view source = service.model.chat_template->source();
+  json.key("capabilities");
+  json.begin_array();
+  json.string("completion");
+  if (source.find("tools") != std::string_view::npos) json.string("tools");
+  if (source.find("think") != std::string_view::npos) json.string("thinking");
+  if (service.model.info.infill.present()) json.string("insert");
+  if (service.model.make_embedder) json.string("embedding");
+  json.end_array();
+}
+
+}  // namespace
+
+std::string rfc3339(std::int64_t unix_seconds) {
+  const auto time = static_cast<std::time_t>(unix_seconds);
+  std::tm parts{};
+  gmtime_r(&time, &parts);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+Result<std::string> ollama_show(const Service& service, const std::string& body) {
+  auto object = parse_json_object(body);
+  if (!object) return object.error();
+  Fields fields(*object);
+  const auto model = fields.string("model");
+  const auto name = fields.string("name");
+  if (!model && !name) fields.refuse("model", "the name of a model");
+  if (!fields.ok()) return fields.error();
+  const ModelInfo& info = service.model.info;
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("modelfile", "");
+  json.field("parameters", "");
+  json.field("template", service.model.chat_template->source());
+  write_details(json, info);
+  json.key("model_info");
+  json.begin_object();
+  json.field("general.architecture", info.architecture);
+  json.field("general.basename", info.name);
+  json.field("general.parameter_count", info.parameters);
+  json.field(info.architecture + ".block_count", info.layers);
+  json.field(info.architecture + ".context_length", service.engine.shape().cells_per_slot);
+  json.field(info.architecture + ".embedding_length", info.embedding_length);
+  json.field("tokenizer.ggml.model", info.vocabulary_type);
+  json.end_object();
+  write_capabilities(json, service);
+  json.field("modified_at", rfc3339(service.clock.unix_seconds()));
+  json.end_object();
+  return out;
+}
+
+net::Awaitable<void> handle_ollama_tags(Service& service, net::HttpExchange& exchange) {
+  std::string body = tags_body(service);
+  co_await respond_json(exchange, std::move(body));
+}
+
+net::Awaitable<void> handle_ollama_running(Service& service, net::HttpExchange& exchange) {
+  std::string body = running_body(service);
+  co_await respond_json(exchange, std::move(body));
+}
+
+net::Awaitable<void> handle_ollama_version(Service& service, net::HttpExchange& exchange) {
+  std::string body = "{\"version\":\"" + std::string(kVersionSpoken) + "\",\"chasqui\":";
+  append_json_string(body, service.config.version);
+  body += '}';
+  co_await respond_json(exchange, std::move(body));
+}
+
+}  // namespace chasqui

@@ -1,0 +1,55 @@
+// The Embedder that libllama computes. Its thread has low priority and computes alone, and no more than a chunk of
+// tokens at once, so that steps of running streams never wait for it. Made and used on that thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "model/embedder.h"
+#include "model/llama_weights.h"
+
+struct llama_context;
+
+namespace chasqui {
+
+struct EmbedderConfig {
+  Pooling pooling = Pooling::mean;
+  TokenCount tokens_max = 0;        // of one input; at most what the model was trained with
+  std::int32_t chunk_tokens = 128;  // computed at once
+};
+
+class LlamaEmbedder final : public Embedder {
+ public:
+  // Lowers the priority of the calling thread. Errors: the model has no head for ranking, or no context could be made.
+  static Result<std::unique_ptr<LlamaEmbedder>> make(WeightsPtr weights, const EmbedderConfig& config);
+  ~LlamaEmbedder() override;
+  LlamaEmbedder(const LlamaEmbedder&) = delete;
+  LlamaEmbedder& operator=(const LlamaEmbedder&) = delete;
+
+  const EmbedderShape& shape() const override { return shape_; }
+  Result<std::vector<Embedded>> embed(std::span<const std::vector<Token>> inputs) override;
+
+ private:
+  // A row of the running chunk: the token at `position` of `input`.
+  struct Row {
+    std::size_t input = 0;
+    TokenCount position = 0;
+  };
+
+  explicit LlamaEmbedder(WeightsPtr weights) : weights_(std::move(weights)) {}
+  Result<void> open(const EmbedderConfig& config);
+  Result<void> compute(std::span<const std::vector<Token>> inputs, const std::vector<Row>& rows);
+  Result<void> take(std::span<const std::vector<Token>> inputs, const std::vector<Row>& rows,
+                    std::vector<Embedded>& out);
+  std::int32_t sequence_of(std::size_t input) const { return static_cast<std::int32_t>(input % kSequences); }
+
+  // Inputs of one chunk: as many as can be begun in it, and one that goes on.
+  static constexpr std::size_t kSequences = 64;
+
+  const WeightsPtr weights_;
+  EmbedderShape shape_;
+  std::size_t chunk_ = 0;
+  llama_context* context_ = nullptr;
+};
+
+}  // namespace chasqui

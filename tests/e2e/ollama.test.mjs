@@ -1,0 +1,171 @@
+// Ollama's own client, unmodified, and what it does not show.
+import assert from 'node:assert/strict';
+import * as test from 'node:test';
+
+import { Ollama } from 'ollama';
+
+import { demo, sim, start } from './server.mjs';
+
+const { describe, it } = test;
+const messages = [{ role: 'user', content: 'What is Chasqui?' }];
+const options = { temperature: 0, seed: 1, num_predict: 24 };
+const post = (server, target, body) => server.fetch(target, { method: 'POST', body: JSON.stringify(body) });
+
+function checkFigures(last, tokens) {
+  assert.equal(last.done, true);
+  assert.equal(last.eval_count, tokens);
+  assert.ok(last.prompt_eval_count > 0);
+  for (const name of ['total_duration', 'prompt_eval_duration', 'eval_duration']) {
+    assert.ok(Number.isInteger(last[name]) && last[name] > 1000, `${name} is ${last[name]}, which are no nanoseconds`);
+  }
+  assert.ok(last.total_duration >= last.eval_duration);
+}
+
+describe('the ollama client', async () => {
+  const server = await start(test, demo);
+  const client = new Ollama({ host: server.url });
+  const model = 'chasqui-demo';
+
+  it('chats, streamed and whole, with the same words', async () => {
+    const whole = await client.chat({ model, messages, options });
+    assert.equal(whole.model, model);
+    assert.equal(whole.message.role, 'assistant');
+    assert.equal(whole.done_reason, 'length');
+    checkFigures(whole, 24);
+    const pieces = [];
+    for await (const part of await client.chat({ model, messages, options, stream: true })) pieces.push(part);
+    assert.equal(pieces.map((part) => part.message.content).join(''), whole.message.content);
+    assert.ok(pieces.length > 10, 'it came in pieces');
+    assert.ok(pieces.slice(0, -1).every((part) => part.done === false));
+    checkFigures(pieces.at(-1), 24);
+    assert.equal(pieces.at(-1).message.content, '');
+  });
+
+  it('generates with the template, with a system prompt, and raw', async () => {
+    const chat = await client.chat({ model, messages, options });
+    const same = await client.generate({ model, prompt: messages[0].content, options });
+    assert.equal(same.response, chat.message.content);
+    const led = await client.chat({ model, messages: [{ role: 'system', content: 'Be brief.' }, ...messages], options });
+    const system = await client.generate({ model, system: 'Be brief.', prompt: messages[0].content, options });
+    assert.equal(system.response, led.message.content);
+    assert.ok(system.prompt_eval_count > same.prompt_eval_count);
+    const raw = await client.generate({ model, prompt: messages[0].content, raw: true, options });
+    assert.ok(raw.prompt_eval_count < same.prompt_eval_count, 'raw prompts have no template around them');
+    let text = '';
+    for await (const part of await client.generate({ model, prompt: messages[0].content, raw: true, stream: true, options })) {
+      text += part.response;
+    }
+    assert.equal(text, raw.response);
+  });
+
+  it('ends where the model or a stop string does', async () => {
+    const whole = await client.chat({ model, messages, options: { temperature: 0 } });
+    assert.equal(whole.done_reason, 'stop');
+    const word = whole.message.content.split(' ')[2];
+    const cut = await client.chat({ model, messages, options: { temperature: 0, stop: [word] } });
+    assert.equal(cut.done_reason, 'stop');
+    assert.equal(cut.message.content, whole.message.content.slice(0, whole.message.content.indexOf(word)));
+  });
+
+  it('goes on with an answer that is there already', async () => {
+    const begun = { role: 'assistant', content: 'Chasqui' };
+    const { prompt_eval_count: short } = await client.chat({ model, messages, options });
+    const { prompt_eval_count: long } = await client.chat({ model, messages: [...messages, begun], options });
+    assert.ok(long > short);
+  });
+
+  it('keeps to a format', async () => {
+    const schema = {
+      type: 'object', properties: { colour: { enum: ['red', 'green'] }, size: { type: 'integer', maximum: 99, minimum: 0 } },
+      required: ['colour', 'size'], additionalProperties: false,
+    };
+    const hot = { temperature: 1.5, seed: 4, num_predict: 200 };
+    const shaped = JSON.parse((await client.chat({ model, messages, format: schema, options: hot })).message.content);
+    assert.ok(['red', 'green'].includes(shaped.colour));
+    assert.ok(Number.isInteger(shaped.size));
+    const first = (await client.generate({ model, prompt: 'x', format: 'json', options: hot })).response.trimStart()[0];
+    assert.equal(first, '{');
+  });
+
+  it('says what it has', async () => {
+    const { models } = await client.list();
+    assert.deepEqual(models.map((one) => one.name), [model]);
+    assert.ok(models[0].size > 1e6);
+    assert.match(models[0].details.parameter_size, /^\d.*M$/);
+    const shown = await client.show({ model });
+    assert.ok(shown.capabilities.includes('completion'));
+    assert.equal(shown.model_info['general.architecture'], shown.details.family);
+    assert.ok(shown.model_info[`${shown.details.family}.context_length`] > 0);
+    assert.match(shown.template, /im_start|messages/);
+    const running = await client.ps();
+    assert.equal(running.models[0].model, model);
+    assert.ok(new Date(running.models[0].expires_at) > new Date());
+    assert.match((await client.version()).version, /^\d+\.\d+\.\d+$/);
+  });
+
+  it('has the model loaded, whatever is said about that', async () => {
+    assert.equal((await client.generate({ model, prompt: '' })).done_reason, 'load');
+    assert.equal((await client.chat({ model, messages: [], keep_alive: 0 })).done_reason, 'unload');
+    const after = await client.chat({ model, messages, options, keep_alive: '5m' });
+    assert.equal(after.eval_count, 24);
+  });
+
+  it('stops when told to', async () => {
+    const endless = new Ollama({ host: server.url });
+    const stream = await endless.generate({ model, prompt: 'Go on', stream: true, options: { num_predict: -1, stop: [] } });
+    setImmediate(() => endless.abort());
+    await assert.rejects(async () => { for await (const _ of stream); }, { name: 'AbortError' });
+    await server.idle();
+  });
+
+  it('refuses in its words, naming the field', async () => {
+    const cases = [
+      ['/api/chat', { messages: 'x' }, /messages must be/],
+      ['/api/chat', { messages: [{ role: 'boss', content: 'x' }] }, /messages\[0\]\.role must be/],
+      ['/api/chat', { messages: [{ role: 'user', content: 'x', images: ['eA=='] }] }, /messages\[0\]\.images must be/],
+      ['/api/chat', { messages, format: 'xml' }, /format must be "json" or a JSON Schema/],
+      ['/api/chat', { messages, format: { type: 'object', $dynamicRef: '#x' } }, /\$dynamicRef/],
+      ['/api/chat', { messages, think: 'hardest' }, /think must be/],
+      ['/api/chat', { messages, think: 3 }, /think must be/],
+      ['/api/chat', { messages, stream: 'yes' }, /stream must be/],
+      ['/api/chat', { messages, keep_alive: {} }, /keep_alive must be/],
+      ['/api/chat', { messages, logprobs: true }, /logprobs must be left out/],
+      ['/api/chat', { messages, options: { num_predict: -3 } }, /options\.num_predict must be at least -2/],
+      ['/api/chat', { messages, options: { temperature: 'hot' } }, /options\.temperature must be/],
+      ['/api/chat', { messages, options: 3 }, /options must be/],
+      ['/api/generate', { prompt: 3 }, /prompt must be/],
+      ['/api/generate', { prompt: 'x', images: ['eA=='] }, /images must be left out/],
+      ['/api/generate', { prompt: 'x', system: 'y', raw: true }, /system must be left out/],
+      ['/api/generate', { prompt: 'x', context: [1] }, /context must be left out/],
+      ['/api/generate', { prompt: 'x', template: '{{.}}' }, /template must be left out/],
+      ['/api/show', {}, /model must be/],
+    ];
+    for (const [target, body, message] of cases) {
+      const response = await post(server, target, body);
+      const text = await response.text();
+      assert.equal(response.status, 400, `${target} ${JSON.stringify(body)}: ${text}`);
+      assert.match(JSON.parse(text).error, message);
+    }
+  });
+});
+
+describe('streams of lines', async () => {
+  const server = await start(test, [...sim, '--api-key', 'secret']);
+  const headers = { authorization: 'Bearer secret' };
+
+  it('are lines of JSON and nothing else', async () => {
+    const body = JSON.stringify({ prompt: 'Hello', options: { num_predict: 8 } });
+    const response = await server.fetch('/api/generate', { method: 'POST', headers, body });
+    assert.equal(response.headers.get('content-type'), 'application/x-ndjson');
+    const lines = (await response.text()).split('\n');
+    assert.equal(lines.pop(), '');
+    assert.ok(lines.map((line) => JSON.parse(line)).every((line) => typeof line.response === 'string'));
+  });
+
+  it('need the key', async () => {
+    const response = await server.fetch('/api/tags');
+    assert.equal(response.status, 401);
+    assert.equal((await response.json()).error, 'Invalid API Key');
+    server.key = 'secret';
+  });
+});
