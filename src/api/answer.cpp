@@ -5,6 +5,7 @@
 
 #include "api/anthropic.h"
 #include "api/errors.h"
+#include "api/stream_routes.h"
 #include "net/sse.h"
 
 namespace chasqui {
@@ -141,6 +142,19 @@ bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::s
 }
 
 net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer, Permit permit) {
+  if (answer.stream && service.kept != nullptr && !answer.before_end) {
+    Result<std::optional<std::string>> name = KeptStreams::wish(exchange.request());
+    if (!name) {
+      Error error = name.error();
+      co_await respond_error(exchange, std::move(error));
+      co_return;
+    }
+    if (*name) {
+      std::string id = std::move(**name);
+      co_await deliver_kept(service, exchange, std::move(id), std::move(answer), std::move(permit));
+      co_return;
+    }
+  }
   const std::size_t running = 1 + answer.others.size();
   auto started = submit(service, answer, std::move(permit));
   if (!started) {

@@ -6,8 +6,10 @@
 #include "api/errors.h"
 #include "api/infill.h"
 #include "api/native.h"
+#include "api/openapi.h"
 #include "api/responses.h"
 #include "api/sessions.h"
+#include "api/stream_routes.h"
 #include "api/text_tools.h"
 
 namespace chasqui {
@@ -94,6 +96,7 @@ const Route kRoutes[] = {
     {HttpMethod::get, "/health", Access::open, &handle_health},
     {HttpMethod::get, "/v1/health", Access::open, &handle_health},
     {HttpMethod::get, "/ready", Access::open, &handle_ready},
+    {HttpMethod::get, "/openapi.json", Access::open, &handle_openapi},
     {HttpMethod::get, "/metrics", Access::key, &handle_metrics},
     {HttpMethod::get, "/props", Access::key, &handle_props},
     {HttpMethod::get, "/models", Access::key, &handle_models},
@@ -125,6 +128,9 @@ const Route kRoutes[] = {
     {HttpMethod::post, "/v1/sessions/{id}/generate", Access::key, &handle_session_generate},
     {HttpMethod::post, "/v1/sessions/{id}/cancel", Access::key, &session_cancel},
     {HttpMethod::post, "/v1/sessions/{id}/fork", Access::key, &session_fork},
+    {HttpMethod::get, "/v1/stream", Access::key, &handle_stream},
+    {HttpMethod::del, "/v1/stream", Access::key, &handle_stop_stream},
+    {HttpMethod::post, "/v1/streams/lookup", Access::key, &handle_stream_lookup},
     {HttpMethod::post, "/tokenize", Access::key, &tokenize},
     {HttpMethod::post, "/detokenize", Access::key, &detokenize_route},
     {HttpMethod::post, "/apply-template", Access::key, &apply_template},
@@ -138,6 +144,12 @@ bool is_open(const net::HttpRequest& request) {
 }
 
 }  // namespace
+
+std::vector<RouteName> route_names() {
+  std::vector<RouteName> names;
+  for (const Route& route : kRoutes) names.push_back({route.method, route.path, route.access == Access::open});
+  return names;
+}
 
 net::HttpResponse http_error(int status, std::string_view message) {
   return net::HttpResponse(status, "application/json", error_body(status, message));

@@ -23,6 +23,8 @@
 
 namespace chasqui {
 
+class KeptStreams;
+
 struct ServiceConfig {
   std::string model_name;               // what clients see as `model`
   std::size_t tenant_requests = 64;     // in flight of one tenant, where its key says nothing; 0: no limit
@@ -55,6 +57,7 @@ struct Service {
   SessionTable& sessions;
   ResponseStore& responses;
   SessionKeeper* keeper = nullptr;  // null: sessions end with the process
+  KeptStreams* kept = nullptr;      // null: no stream can be resumed
 };
 
 }  // namespace chasqui

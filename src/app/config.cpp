@@ -1,43 +1,20 @@
 #include "app/config.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 
 #include "app/door_options.h"
 #include "app/folder_options.h"
+#include "app/llama_flags.h"
 #include "app/option_kinds.h"
+#include "app/resume_options.h"
 #include "app/scheduling_options.h"
 
 namespace chasqui {
 namespace {
-
-// llama-server's short flags of several letters, which CLI11 would read as bundles of one-letter flags.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kLongNames = {{
-    {"-np", "--parallel"},
-    {"-ub", "--ubatch-size"},
-    {"-tb", "--threads-batch"},
-    {"-ngl", "--gpu-layers"},
-    {"-fa", "--flash-attn"},
-    {"-ctk", "--cache-type-k"},
-    {"-ctv", "--cache-type-v"},
-    {"-kvu", "--kv-unified"},
-    {"-to", "--timeout"},
-    {"--n-predict", "--predict"},
-    {"--n-gpu-layers", "--gpu-layers"},
-}};
-
-std::vector<std::string> with_long_names(int argc, const char* const* argv) {
-  std::vector<std::string> arguments(argv + 1, argv + argc);
-  for (std::string& argument : arguments) {
-    for (const auto& [old_name, new_name] : kLongNames) {
-      if (argument == old_name) argument = new_name;
-    }
-  }
-  return arguments;
-}
 
 const std::map<std::string, EngineKind> kEngines = {{"llama", EngineKind::llama}, {"sim", EngineKind::sim}};
 const std::map<std::string, FlashAttention> kFlashAttention = {
@@ -230,13 +207,23 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   add_session_options(*serve, config);
   add_folder_options(*serve, config);
   add_door_options(*serve, config);
+  add_resume_options(*serve, config);
   add_scheduling_options(*serve, config);
   add_limit_options(*serve, config);
   add_log_options(*serve, config);
   SimulateConfig simulation;
   CLI::App* simulate = add_simulate(app, simulation);
 
-  std::vector<std::string> arguments = with_long_names(argc, argv);
+  accept_llama_words(*serve);
+  LlamaArguments read = from_llama_server(*serve, {argv + 1, argv + argc}, [](const char* name) -> const char* {
+    return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing runs yet
+  });
+  if (read.refusal) {
+    std::fprintf(stderr, "%s\n", read.refusal->c_str());
+    return {std::nullopt, std::nullopt, 2};
+  }
+  std::vector<std::string> arguments = std::move(read.arguments);
+  config.notes = std::move(read.notes);
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
   try {
     app.parse(arguments);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/kept_streams.h"
 #include "app/bench_command.h"
 #include "app/simulate_command.h"
 #include "base/clock.h"
@@ -55,6 +56,8 @@ struct ServeConfig {
   std::size_t sessions_max = 1024;
   std::optional<std::size_t> tenant_sessions;  // 0: no limit; none: a quarter of all for each tenant that has a key
 
+  KeptStreamLimits kept;  // streams that clients may come back to
+
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
   std::size_t queue_requests = 512;
@@ -68,6 +71,8 @@ struct ServeConfig {
 
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::text;
+
+  std::vector<std::string> notes;  // flags of llama-server's that have no effect here, for the log
 };
 
 // What the command line says: what to run, or an exit code after help, version or a usage error (already printed).

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "api/frame_door.h"
+#include "api/kept_streams.h"
 #include "api/routes.h"
 #include "api/service.h"
 #include "app/capacity.h"
@@ -228,11 +229,12 @@ SessionLimits session_limits(const ServeConfig& config, const ModelShape& shape)
 // on until the last handler has returned, so that no coroutine outlives the engine that it uses.
 class Shutdown {
  public:
-  Shutdown(net::EventLoop& loop, net::HttpServer& server, net::FrameServer& frames, Admission& admission,
-           Engine& engine, Duration drain_time)
+  Shutdown(net::EventLoop& loop, net::HttpServer& server, net::FrameServer& frames, KeptStreams& kept,
+           Admission& admission, Engine& engine, Duration drain_time)
       : loop_(loop),
         server_(server),
         frames_(frames),
+        kept_(kept),
         admission_(admission),
         engine_(engine),
         drain_time_(drain_time) {}
@@ -244,6 +246,10 @@ class Shutdown {
     admission_.drain();
     engine_.drain();
     const TimePoint deadline = loop_.now() + time;
+    kept_.drain([this] {
+      kept_drained_ = true;
+      stop_when_drained();
+    });
     frames_.drain(deadline, [this] {
       frames_drained_ = true;
       stop_when_drained();
@@ -256,18 +262,20 @@ class Shutdown {
 
  private:
   void stop_when_drained() {
-    if (server_drained_ && frames_drained_) loop_.stop();
+    if (server_drained_ && frames_drained_ && kept_drained_) loop_.stop();
   }
 
   net::EventLoop& loop_;
   net::HttpServer& server_;
   net::FrameServer& frames_;
+  KeptStreams& kept_;
   Admission& admission_;
   Engine& engine_;
   const Duration drain_time_;
   bool begun_ = false;
   bool server_drained_ = false;
   bool frames_drained_ = false;
+  bool kept_drained_ = false;
 };
 
 // Each connection is a descriptor; the soft limit of 1,024 is a relic of select().
@@ -290,6 +298,7 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   Admission admission(admission_config(config, shape));
   const FingerprintMaker fingerprints;
   ResponseStore responses;
+  KeptStreams kept(config.kept);
   EngineConfig engine_settings = engine_config(config, shape);
   engine_settings.disk = std::move(folders.snapshots);
   Engine engine(engine_settings, std::move(contexts), model.tokenizer, clock, wakeup);
@@ -307,7 +316,8 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   net::OffloadPool offload(loop);
   Service service{settings,     model,   limits,   metrics,   clock,
                   loop,         offload, engine,   keys,      admission,
-                  fingerprints, streams, sessions, responses, keeper ? &*keeper : nullptr};
+                  fingerprints, streams, sessions, responses, keeper ? &*keeper : nullptr,
+                  &kept};
   net::Router router(&http_error);
   add_routes(router, service);
   net::HttpServer server(loop, router, settings.http);
@@ -318,13 +328,14 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   engine.add_metrics_to(metrics);
   admission.add_to(metrics, engine.door_metrics().requests_refused);
   sessions.metrics().add_to(metrics);
+  kept.metrics().add_to(metrics);
   net_metrics.add_to(metrics);
   frame_metrics.add_to(metrics);
   offload.add_to(metrics);
 
   const auto url = open_doors(server, frames, config);
   if (!url) return fail(url.error());
-  Shutdown shutdown(loop, server, frames, admission, engine, config.drain_time);
+  Shutdown shutdown(loop, server, frames, kept, admission, engine, config.drain_time);
   SessionSweep sweep(loop, sessions);
   KeyReload reload(config, keys, loop, offload);
   loop.on_signal(SIGTERM, [&shutdown] { shutdown.begin(); });
@@ -342,6 +353,7 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
 
 int serve(const ServeConfig& config) {
   configure_log(config.log_level, config.log_format);
+  for (const std::string& note : config.notes) log_warning(note);
   raise_descriptor_limit();
   const auto lines = read_keys(config.api_keys, config.api_key_file);
   if (!lines) {
