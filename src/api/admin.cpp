@@ -3,6 +3,7 @@
 #include "api/answer.h"
 #include "api/errors.h"
 #include "api/generation_fields.h"
+#include "api/kept_streams.h"
 #include "base/json_writer.h"
 
 namespace chasqui {
@@ -61,6 +62,13 @@ void write_limits(JsonWriter& json, const Service& service) {
   json.field("session_messages", sessions.messages);
   json.field("session_text_bytes", sessions.text_bytes_max());
   json.field("session_ttl_seconds", to_seconds(sessions.ttl));
+  if (service.kept != nullptr) {
+    const KeptStreamLimits& kept = service.kept->limits();
+    json.field("resume_streams", kept.streams);
+    json.field("resume_tenant_streams", kept.tenant_streams);
+    json.field("resume_bytes", kept.bytes);
+    json.field("resume_ttl_seconds", to_seconds(kept.ttl));
+  }
   json.end_object();
 }
 

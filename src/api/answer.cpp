@@ -6,6 +6,7 @@
 #include "api/anthropic.h"
 #include "api/errors.h"
 #include "api/ollama.h"
+#include "api/stream_routes.h"
 #include "net/sse.h"
 
 namespace chasqui {
@@ -179,6 +180,19 @@ net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchang
     std::string body = std::move(answer.ready);
     co_await respond_json(exchange, std::move(body));
     co_return;
+  }
+  if (answer.stream && service.kept != nullptr && !answer.before_end) {
+    Result<std::optional<std::string>> name = KeptStreams::wish(exchange.request());
+    if (!name) {
+      Error error = name.error();
+      co_await respond_error(exchange, std::move(error));
+      co_return;
+    }
+    if (*name) {
+      std::string id = std::move(**name);
+      co_await deliver_kept(service, exchange, std::move(id), std::move(answer), std::move(permit));
+      co_return;
+    }
   }
   const std::size_t running = 1 + answer.others.size();
   auto started = submit(service, answer, std::move(permit));

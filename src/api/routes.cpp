@@ -12,12 +12,14 @@
 #include "api/infill.h"
 #include "api/native.h"
 #include "api/ollama.h"
+#include "api/openapi.h"
 #include "api/page.h"
 #include "api/rerank.h"
 #include "api/responses.h"
 #include "api/sessions.h"
 #include "api/slots.h"
 #include "api/step_feed.h"
+#include "api/stream_routes.h"
 #include "api/text_tools.h"
 
 namespace chasqui {
@@ -133,6 +135,7 @@ const Route kRoutes[] = {
     {HttpMethod::get, "/health", Access::open, &handle_health},
     {HttpMethod::get, "/v1/health", Access::open, &handle_health},
     {HttpMethod::get, "/ready", Access::open, &handle_ready},
+    {HttpMethod::get, "/openapi.json", Access::open, &handle_openapi},
     {HttpMethod::get, "/metrics", Access::key, &handle_metrics},
     {HttpMethod::get, "/debug/trace", Access::key, &handle_debug_trace},
     {HttpMethod::get, "/props", Access::key, &handle_props},
@@ -188,6 +191,9 @@ const Route kRoutes[] = {
     {HttpMethod::get, "/api/ps", Access::key, &handle_ollama_running},
     {HttpMethod::post, "/api/show", Access::key, &ollama_show_model},
     {HttpMethod::get, "/api/version", Access::key, &handle_ollama_version},
+    {HttpMethod::get, "/v1/stream", Access::key, &handle_stream},
+    {HttpMethod::del, "/v1/stream", Access::key, &handle_stop_stream},
+    {HttpMethod::post, "/v1/streams/lookup", Access::key, &handle_stream_lookup},
     {HttpMethod::post, "/tokenize", Access::key, &tokenize},
     {HttpMethod::post, "/detokenize", Access::key, &detokenize_route},
     {HttpMethod::post, "/apply-template", Access::key, &apply_template},
@@ -206,6 +212,12 @@ bool is_open(const net::HttpRequest& request) {
 }
 
 }  // namespace
+
+std::vector<RouteName> route_names() {
+  std::vector<RouteName> names;
+  for (const Route& route : kRoutes) names.push_back({route.method, route.path, route.access == Access::open});
+  return names;
+}
 
 net::HttpResponse http_error(int status, std::string_view message) {
   return net::HttpResponse(status, "application/json", error_body(status, message));

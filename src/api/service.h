@@ -26,6 +26,8 @@
 
 namespace chasqui {
 
+class KeptStreams;
+
 struct ServiceConfig {
   std::string model_name;               // what clients see as `model`
   std::size_t tenant_requests = 64;     // in flight of one tenant, where its key says nothing; 0: no limit
@@ -65,6 +67,7 @@ struct Service {
   EmbeddingDesk& embeddings;
   SessionKeeper* keeper = nullptr;  // null: sessions end with the process
   RequestLog* requests = nullptr;   // null: nobody keeps a log of them
+  KeptStreams* kept = nullptr;      // null: no stream can be resumed
   std::size_t step_watchers = 0;    // of /debug/steps
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "api/kept_streams.h"
 #include "app/adapter_flags.h"
 #include "app/bench_command.h"
 #include "app/operation_flags.h"
@@ -64,6 +65,8 @@ struct ServeConfig {
   std::size_t sessions_max = 1024;
   std::optional<std::size_t> tenant_sessions;  // 0: no limit; none: a quarter of all for each tenant that has a key
 
+  KeptStreamLimits kept;  // streams that clients may come back to
+
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
   std::size_t queue_requests = 512;
@@ -80,6 +83,8 @@ struct ServeConfig {
   bool log_requests = true;   // a line for each, when it has ended
   bool log_prompts = false;   // … and its body
   std::string otlp_endpoint;  // http://host:port of a collector of spans; empty: none, and no connection is made
+
+  std::vector<std::string> notes;  // flags of llama-server's that have no effect here, for the log
 };
 
 // What the command line says: what to run, or an exit code after help, version or a usage error (already printed).

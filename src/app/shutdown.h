@@ -2,6 +2,7 @@
 // loop thread only.
 #pragma once
 
+#include "api/kept_streams.h"
 #include "api/span_exporter.h"
 #include "base/log.h"
 #include "engine/admission.h"
@@ -16,11 +17,12 @@ namespace chasqui {
 // on until the last handler has returned, so that no coroutine outlives the engine that it uses.
 class Shutdown {
  public:
-  Shutdown(net::EventLoop& loop, net::HttpServer& server, net::FrameServer& frames, Admission& admission,
-           Engine& engine, Duration drain_time, SpanExporter* spans)
+  Shutdown(net::EventLoop& loop, net::HttpServer& server, net::FrameServer& frames, KeptStreams& kept,
+           Admission& admission, Engine& engine, Duration drain_time, SpanExporter* spans)
       : loop_(loop),
         server_(server),
         frames_(frames),
+        kept_(kept),
         admission_(admission),
         engine_(engine),
         drain_time_(drain_time),
@@ -33,6 +35,10 @@ class Shutdown {
     admission_.drain();
     engine_.drain();
     const TimePoint deadline = loop_.now() + time;
+    kept_.drain([this] {
+      kept_drained_ = true;
+      stop_when_drained();
+    });
     frames_.drain(deadline, [this] {
       frames_drained_ = true;
       stop_when_drained();
@@ -45,7 +51,7 @@ class Shutdown {
 
  private:
   void stop_when_drained() {
-    if (!server_drained_ || !frames_drained_ || ended_) return;
+    if (!server_drained_ || !frames_drained_ || !kept_drained_ || ended_) return;
     ended_ = true;
     if (spans_ == nullptr) return loop_.stop();
     spans_->finish([&loop = loop_] { loop.stop(); });
@@ -54,6 +60,7 @@ class Shutdown {
   net::EventLoop& loop_;
   net::HttpServer& server_;
   net::FrameServer& frames_;
+  KeptStreams& kept_;
   Admission& admission_;
   Engine& engine_;
   const Duration drain_time_;
@@ -62,6 +69,7 @@ class Shutdown {
   bool ended_ = false;
   bool server_drained_ = false;
   bool frames_drained_ = false;
+  bool kept_drained_ = false;
 };
 
 }  // namespace chasqui

@@ -1,0 +1,35 @@
+// The last bytes of a stream, under their offsets from its beginning. Bounded: what is older is overwritten. And the
+// ids of events: the offset behind the event, so that an id and a count of bytes say the same. One thread; no clock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace chasqui {
+
+class StreamRing {
+ public:
+  explicit StreamRing(std::size_t capacity) : capacity_(capacity) {}
+
+  void append(std::string_view bytes);
+
+  // Offsets of the first byte that is left, and behind the last one.
+  std::uint64_t begin() const { return end_ - bytes_.size(); }
+  std::uint64_t end() const { return end_; }
+
+  // Appends at most `max` bytes from `from` on to `out`. REQUIRES: begin() <= from <= end()
+  void copy(std::uint64_t from, std::size_t max, std::string& out) const;
+
+ private:
+  const std::size_t capacity_;
+  std::string bytes_;      // grows to capacity_, then is a ring
+  std::uint64_t end_ = 0;  // byte n stands at n % capacity_
+};
+
+// Appends `frames`, whole server-sent events, to `out`, each with `id: N` as its last line; N is the offset behind it
+// when the first of them begins at `start`. Comments get none.
+void append_with_ids(std::string_view frames, std::uint64_t start, std::string& out);
+
+}  // namespace chasqui

@@ -1,0 +1,179 @@
+#include "app/llama_flags.h"
+
+#include <algorithm>
+#include <array>
+
+namespace chasqui {
+namespace {
+
+// llama-server's other names for options that are ours. Its short flags have several letters, which CLI11 would read as
+// bundles of one-letter flags.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kOtherNames = {{
+    {"-np", "--parallel"},
+    {"-ub", "--ubatch-size"},
+    {"-tb", "--threads-batch"},
+    {"-ngl", "--gpu-layers"},
+    {"-fa", "--flash-attn"},
+    {"-ctk", "--cache-type-k"},
+    {"-ctv", "--cache-type-v"},
+    {"-kvu", "--kv-unified"},
+    {"-to", "--timeout"},
+    {"-cram", "--cache-ram"},
+    {"--n-predict", "--predict"},
+    {"--n-gpu-layers", "--gpu-layers"},
+    {"-sps", "--slot-prompt-similarity"},
+    {"-ag", "--agent"},
+    {"-rea", "--reasoning"},
+}};
+
+std::string our_name(const std::string& name) {
+  for (const auto& [other, ours] : kOtherNames) {
+    if (name == other) return std::string(ours);
+  }
+  return name;
+}
+
+bool has_name(const LlamaFlag& flag, std::string_view name) {
+  std::string_view rest = flag.names;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    if (rest.substr(0, end) == name) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
+}
+
+const LlamaFlag* find_flag(std::string_view name) {
+  for (const LlamaFlag& flag : llama_flags()) {
+    if (has_name(flag, name)) return &flag;
+  }
+  return nullptr;
+}
+
+// The option of ours of this name; one letter and its value may be one word.
+const CLI::Option* our_option(const CLI::App& serve, const std::string& name) {
+  return serve.get_option_no_throw(name);
+}
+
+bool has_variable(const CLI::App& serve, std::string_view variable) {
+  const std::vector<const CLI::Option*> options = serve.get_options();
+  return std::any_of(options.begin(), options.end(),
+                     [&](const CLI::Option* option) { return option->get_envname() == variable; });
+}
+
+std::string refusal(std::string_view name, const LlamaFlag& flag) {
+  return std::string(name) + " is llama-server's and not served here: " + std::string(flag.why);
+}
+
+std::string note(std::string_view name, const LlamaFlag& flag) {
+  return std::string(name) + " has no effect: " + std::string(flag.why);
+}
+
+// Writes our arguments for one of its flags, an option and a word for it; % stands for its value. The last one counts.
+void write_ours(const LlamaFlag& flag, const std::string& value, std::vector<std::string>& out) {
+  const std::string option(flag.why.substr(0, flag.why.find(' ')));
+  if (const auto before = std::find(out.begin(), out.end(), option); before != out.end()) {
+    out.erase(before, before + (before + 1 == out.end() ? 1 : 2));
+  }
+  std::string_view rest = flag.why;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    const std::string_view word = rest.substr(0, end);
+    out.push_back(word == "%" ? value : std::string(word));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+// In the form of ours, or untouched when it is no flag of llama-server's either.
+class Translation {
+ public:
+  Translation(const CLI::App& serve, const std::vector<std::string>& arguments) : serve_(serve), in_(arguments) {}
+
+  LlamaArguments translate() {
+    while (at_ < in_.size() && !out_.refusal) one();
+    return std::move(out_);
+  }
+
+ private:
+  void one() {
+    const std::string word = in_[at_++];
+    if (word.size() < 2 || word[0] != '-') return out_.arguments.push_back(word);
+    const std::size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
+    const std::string name = our_name(word.substr(0, equals));
+    const bool joined = equals != std::string::npos;
+    if (const CLI::Option* option = our_option(serve_, name)) {
+      out_.arguments.push_back(joined ? name + word.substr(equals) : name);
+      if (!joined) value_of_ours(*option);
+      return;
+    }
+    const LlamaFlag* flag = find_flag(name);
+    if (flag == nullptr) return out_.arguments.push_back(word);
+    const std::string value = joined ? word.substr(equals + 1) : value_of(*flag);
+    if (flag->fate == FlagFate::refused) out_.refusal = refusal(name, *flag);
+    if (flag->fate == FlagFate::taken) out_.notes.push_back(note(name, *flag));
+    if (flag->fate == FlagFate::written) write_ours(*flag, value, out_.arguments);
+  }
+
+  // What belongs to an option of ours is never looked at, whatever it looks like. Once flash attention was a flag.
+  void value_of_ours(const CLI::Option& option) {
+    if (option.get_items_expected_max() == 0) return;
+    const bool next_is_flag = at_ == in_.size() || in_[at_].starts_with("-");
+    if (option.check_lname("flash-attn") && next_is_flag) return out_.arguments.push_back("on");
+    if (at_ < in_.size()) out_.arguments.push_back(in_[at_++]);
+  }
+
+  std::string value_of(const LlamaFlag& flag) {
+    std::string value;
+    for (int left = flag.values; left > 0 && at_ < in_.size(); --left) value = in_[at_++];
+    return value;
+  }
+
+  const CLI::App& serve_;
+  const std::vector<std::string>& in_;
+  std::size_t at_ = 0;
+  LlamaArguments out_;
+};
+
+}  // namespace
+
+std::vector<std::string> with_long_names(std::vector<std::string> arguments) {
+  for (std::string& argument : arguments) argument = our_name(argument);
+  return arguments;
+}
+
+LlamaArguments from_llama_server(const CLI::App& serve, const std::vector<std::string>& arguments,
+                                 ReadVariable variable) {
+  LlamaArguments result = Translation(serve, arguments).translate();
+  for (const LlamaFlag& flag : llama_flags()) {
+    if (result.refusal) break;
+    if (flag.variable.empty() || has_variable(serve, flag.variable)) continue;
+    const char* value = variable(std::string(flag.variable).c_str());
+    if (value == nullptr || *value == 0) continue;
+    const bool off = std::string_view(value) == "0" || std::string_view(value) == "false";
+    if (flag.fate == FlagFate::refused && !off) result.refusal = refusal(flag.variable, flag);
+    if (flag.fate == FlagFate::taken) result.notes.push_back(note(flag.variable, flag));
+    if (flag.fate == FlagFate::written && !off) write_ours(flag, value, result.arguments);
+  }
+  return result;
+}
+
+void accept_llama_words(CLI::App& serve) {
+  const auto replace = [&serve](const char* name, std::vector<std::string> words, const char* ours) {
+    CLI::Option* option = serve.get_option_no_throw(name);
+    if (option == nullptr) return;
+    const auto change = [words = std::move(words), ours = std::string(ours)](std::string& value) {
+      if (std::find(words.begin(), words.end(), value) != words.end()) value = ours;
+      return std::string();
+    };
+    option->transform(CLI::Validator(change, ""));
+  };
+  replace("--threads", {"-1"}, "0");
+  replace("--threads-batch", {"-1"}, "0");
+  replace("--parallel", {"-1"}, "0");
+  replace("--gpu-layers", {"all", "auto"}, "-1");
+  replace("--flash-attn", {"1", "true", "enabled"}, "on");
+  replace("--flash-attn", {"0", "false", "disabled"}, "off");
+  replace("--flash-attn", {"-1"}, "auto");
+}
+
+}  // namespace chasqui

@@ -1,0 +1,231 @@
+#include "app/llama_flags.h"
+
+#include <cstring>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "app/config.h"
+
+namespace chasqui {
+namespace {
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words;
+  std::string word;
+  bool any = false;
+  char quote = 0;
+  for (const char c : line) {
+    if (quote != 0) {
+      if (c == quote)
+        quote = 0;
+      else
+        word += c;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+      any = true;
+    } else if (c == ' ') {
+      if (any || !word.empty()) words.push_back(std::exchange(word, ""));
+      any = false;
+    } else {
+      word += c;
+    }
+  }
+  if (any || !word.empty()) words.push_back(word);
+  return words;
+}
+
+struct Read {
+  CommandLine line;
+  std::string errors;
+};
+
+Read read(const std::string& line) {
+  std::vector<std::string> words = words_of(line);
+  std::vector<const char*> argv = {"chasqui", "serve"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  testing::internal::CaptureStderr();
+  CommandLine result = read_command_line(static_cast<int>(argv.size()), argv.data());
+  return {std::move(result), testing::internal::GetCapturedStderr()};
+}
+
+// What follows `llama-server` in READMEs, guides and bug reports; models and folders have other names.
+struct Real {
+  const char* line;
+  const char* refusal;  // null: it starts
+};
+
+const Real kReal[] = {
+    {"-m model.gguf", nullptr},
+    {"-m models/7B/ggml-model.gguf -c 2048", nullptr},
+    {"-m model.gguf --port 8080", nullptr},
+    {"-m model.gguf --host 0.0.0.0 --port 9090 -c 4096", nullptr},
+    {"-m model.gguf -c 16384 -np 4", nullptr},
+    {"--model /models/m.gguf --host 0.0.0.0 --port 8012 --api-key your-secret-key", nullptr},
+    {"-m m.gguf --port 8080 --n-gpu-layers 1000", nullptr},
+    {"--model models/m-q4.gguf --ctx-size 256 --threads 1 --port 11434", nullptr},
+    {"-m /models/m.gguf -c 512 --host 0.0.0.0 --port 8080 --n-predict 2048 -ngl 99", nullptr},
+    {"-fa on --host 0.0.0.0 -a default_model --port 8087 -m m-Q8_0.gguf --no-mmap --jinja -c 128000 -b 1024", nullptr},
+    {"-m m.gguf -ngl 99 -c 32768 --ubatch-size 128", nullptr},
+    {"-m m.gguf -md draft-model.gguf -cd 100 -c 10000", nullptr},
+    {"-m m.gguf -md m-eagle3.gguf --spec-type draft-eagle3", nullptr},
+    {"-m a.gguf -md b.gguf --spec-type draft-dflash --spec-draft-n-max 15 -ngl 99 -ngld 99 -fa", nullptr},
+    {"--model s-00001-of-00003.gguf --alias step --fit on --prio 3 --temp 1.0 --top-p 0.95 --ctx-size 196608 --host "
+     "0.0.0.0 --port 8001 --jinja --cache-prompt --batch-size 30720 --threads 32 --threads-batch 64 --flash-attn auto "
+     "--parallel 1 --cache-ram -1 --chat-template-file /tmp/t.jinja",
+     nullptr},
+    {"-m m.gguf --port 8090 --ctx-size 262144 --flash-attn on --no-mmap --temp 1 --top-p 0.95 --top-k 40 --min-p 0.01 "
+     "--presence-penalty 0.0 --repeat-penalty 1.0 --frequency-penalty 0.0 --batch-size 2048 --ubatch-size 2048 "
+     "--parallel 4 --cache-ram -1 --cache-type-k f16 --cache-type-v f16 --threads -1 --seed -1 -dio --no-webui "
+     "--metrics",
+     nullptr},
+    {"-m m.gguf -c 32768 -t 5 -fa on --prio-batch 2 -ub 2048 -b 2048 -ctk q8_0 -ctv q8_0 -ngl 999 "
+     "-ot 'blk.1\\.ffn_.*_exps\\.=CUDA0,blk.2\\.ffn_.*_exps\\.=CUDA0' --cpu-moe --no-context-shift --no-mmap",
+     nullptr},
+    {"--model q.gguf --threads -1 --n-gpu-layers 99 -ot '.ffn_.*_exps.=CPU' --ctx-size 16384 --temp 0.7 --min-p 0.0 "
+     "--top-p 0.8 --top-k 20 --repeat-penalty 1.05",
+     nullptr},
+    {"-m m.gguf -ngl all -c 0 -fa on --jinja --reasoning-format none -ncmoe 28 -ub 4096 -b 4096", nullptr},
+    {"-m m.gguf --chat-template-kwargs '{\"reasoning_effort\":\"high\"}' -np 1 -a glimmer --jinja", nullptr},
+    {"-m m.gguf -fa -nkvo -c 163840 -ngl 0 -np 4 --mlock -a r1:671b -s 3047 -t 62 --temp 0.6", nullptr},
+    {"-m m.gguf -c 8192 -cb -np 8 --slots --log-disable -v", nullptr},
+    {"-m m.gguf --ctx-size 65536 -kvu --cache-reuse 256 --swa-full -sm layer -ts 3,1 -mg 0", nullptr},
+    {"-m m.gguf --numa distribute -t 32 --mlock --no-warmup --threads-http 8 --timeout 600", nullptr},
+    {"-m m.gguf --port=8033 --ctx-size=8192 --n-gpu-layers=99 --no-slots --verbosity 4", nullptr},
+    {"-m m.gguf -c 4096 --draft-max 16 --draft-min 5 --draft-p-min 0.9 -devd CUDA1", nullptr},
+    {"-m m.gguf --host /run/llm.sock --reasoning-budget 0 --no-prefill-assistant", nullptr},
+    {"-m m.gguf --log-file server.log --log-timestamps --log-prefix --keep -1", nullptr},
+    {"-hf ggml-org/gemma-3-4b-it-GGUF", "-hf .*--model FILE"},
+    {"-hf ggml-org/gemma-3-4b-it-qat-GGUF -c 131072 -fa on --port 8080", "--model FILE"},
+    {"--jinja -fa -hf bartowski/Mistral-Nemo-Instruct-2407-GGUF:Q6_K_L", "-hf .*--model FILE"},
+    {"--jinja -fa -hf b/firefunction-v2-GGUF -hff firefunction-v2-IQ1_M.gguf --chat-template-file t.jinja", "-hf "},
+    {"-m m.gguf -ctk q4_0 -ctv q4_0", "--cache-type-k.*q8_0"},
+    {"-m gemma.gguf --mmproj mmproj-gemma.gguf", "--mmproj .*text model"},
+    {"-m m.gguf --embeddings --pooling mean -ub 8192", nullptr},
+    {"-m bge.gguf --reranking --host 0.0.0.0", nullptr},
+    {"-m m.gguf --lora a.gguf --lora-scaled b.gguf:0.5 --lora-init-without-apply", nullptr},
+    {"-m m.gguf --sleep-idle-seconds 600 --no-ui", nullptr},
+    {"-m m.gguf -c 16384 --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768", "--rope-scaling .*convert"},
+    {"-m m.gguf --slot-save-path /var/cache --slots", "--slot-save-path .*--session-dir"},
+    {"--models-dir ./models_directory", "--models-dir .*--model FILE"},
+    {"--models-preset ./my-models.ini", "--models-preset .*--model FILE"},
+    {"-m m.gguf --grammar-file grammars/json.gbnf", "--grammar-file .*\"grammar\""},
+    {"-m m.gguf --ssl-key-file key.pem --ssl-cert-file cert.pem", "--ssl-key-file .*proxy"},
+    {"-m m.gguf --mcp-servers-config mcp.json", "--mcp-servers-config .*tools"},
+    {"-m m.gguf --chat-template chatml", "--chat-template .*--chat-template-file"},
+    {"-m m.gguf --api-prefix /v1", "--api-prefix .*proxy"},
+    {"-m m.gguf --override-kv tokenizer.ggml.add_bos_token=bool:false", "--override-kv .*gguf_set_metadata"},
+};
+
+TEST(LlamaFlags, RealCommandLinesStartOrSayWhatToUse) {
+  ASSERT_GE(std::size(kReal), 40u);
+  for (const Real& real : kReal) {
+    const Read result = read(real.line);
+    if (real.refusal == nullptr) {
+      EXPECT_TRUE(result.line.serve) << real.line << "\n" << result.errors;
+    } else {
+      EXPECT_FALSE(result.line.serve) << real.line;
+      EXPECT_EQ(result.line.exit_code, 2 /* usage */) << real.line;
+      EXPECT_TRUE(std::regex_search(result.errors, std::regex(real.refusal))) << real.line << "\n" << result.errors;
+    }
+  }
+}
+
+TEST(LlamaFlags, ArgumentsMeanWhatTheyMeanThere) {
+  const auto serve = read("-m m.gguf -ngl all -t -1 -np -1 -fa -c 4096 --port=1234 -cram 512 -v").line.serve;
+  ASSERT_TRUE(serve);
+  EXPECT_EQ(serve->gpu_layers, -1);
+  EXPECT_EQ(serve->model.threads, 0);
+  EXPECT_EQ(serve->model.slots, 0);
+  EXPECT_EQ(serve->model.flash_attention, FlashAttention::on);
+  EXPECT_EQ(serve->model.cells, 4096);
+  EXPECT_EQ(serve->port, 1234);
+  EXPECT_EQ(serve->cache_ram, 512);
+  EXPECT_EQ(serve->log_level, LogLevel::debug);
+}
+
+TEST(LlamaFlags, WhatHasNoEffectIsSaidWithItsReason) {
+  const auto serve = read("-m m.gguf --temp 0.6 --mlock --numa distribute").line.serve;
+  ASSERT_TRUE(serve);
+  EXPECT_TRUE(serve->use_mlock);
+  ASSERT_EQ(serve->notes.size(), 2u);
+  EXPECT_TRUE(std::regex_search(serve->notes[0], std::regex("^--temp has no effect: .*request"))) << serve->notes[0];
+  EXPECT_TRUE(std::regex_search(serve->notes[1], std::regex("^--numa has no effect: ."))) << serve->notes[1];
+}
+
+TEST(LlamaFlags, AValueOfOursIsNeverTakenForAFlag) {
+  const auto serve = read("--alias --jinja --api-key -hf --temp --mlock").line.serve;
+  ASSERT_TRUE(serve);
+  EXPECT_EQ(serve->alias, "--jinja");
+  EXPECT_EQ(serve->api_keys, std::vector<std::string>{"-hf"});
+  EXPECT_FALSE(serve->use_mlock) << "it was the value of --temp";
+}
+
+TEST(LlamaFlags, OtherCommandsGetLongNamesAndNothingElse) {
+  EXPECT_EQ(with_long_names({"inspect", "-np", "4", "--temp", "1"}),
+            (std::vector<std::string>{"inspect", "--parallel", "4", "--temp", "1"}));
+}
+
+TEST(LlamaFlags, VariablesAreReadLikeFlags) {
+  CLI::App app;
+  const auto from = [&](ReadVariable variable) { return from_llama_server(app, {"serve"}, variable); };
+  const LlamaArguments repository = from([](const char* name) -> const char* {
+    return std::strcmp(name, "LLAMA_ARG_HF_REPO") == 0 ? "ggml-org/x" : nullptr;
+  });
+  ASSERT_TRUE(repository.refusal);
+  EXPECT_TRUE(repository.refusal->starts_with("LLAMA_ARG_HF_REPO ")) << *repository.refusal;
+  const LlamaArguments metrics = from([](const char* name) -> const char* {
+    return std::strcmp(name, "LLAMA_ARG_ENDPOINT_METRICS") == 0 ? "1" : nullptr;
+  });
+  EXPECT_FALSE(metrics.refusal);
+  ASSERT_EQ(metrics.notes.size(), 1u);
+  EXPECT_TRUE(metrics.notes[0].starts_with("LLAMA_ARG_ENDPOINT_METRICS ")) << metrics.notes[0];
+  const LlamaArguments off = from(
+      [](const char* name) -> const char* { return std::strcmp(name, "LLAMA_ARG_UI_MCP_PROXY") == 0 ? "0" : nullptr; });
+  EXPECT_FALSE(off.refusal) << "switched off is what it is here";
+}
+
+TEST(LlamaFlags, TheDocumentationSaysWhatBecomesOfEach) {
+  std::ifstream file(CHASQUI_SOURCE_DIR "/docs/llama_flags.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  for (const LlamaFlag& flag : llama_flags()) {
+    std::string row = "| `";
+    for (const char c : flag.names) row += c == ' ' ? "`, `" : std::string(1, c);
+    row += flag.variable.empty() ? "` |  | " : "` | `" + std::string(flag.variable) + "` | ";
+    const std::string why(flag.why);
+    if (flag.fate == FlagFate::written)
+      row += "written: `" + why + "` |";
+    else
+      row += (flag.fate == FlagFate::taken ? "taken: " : "refused: ") + why + " |";
+    EXPECT_NE(text.str().find(row), std::string::npos) << "docs/llama_flags.md should have this row:\n" << row;
+  }
+  std::size_t rows = 0;
+  for (std::string line; std::getline(text, line);) rows += line.starts_with("| `-") ? 1 : 0;
+  EXPECT_EQ(rows, llama_flags().size()) << "docs/llama_flags.md has rows about options of ours, or rows twice";
+}
+
+TEST(LlamaFlags, EveryFlagOfThePinnedServerIsKnown) {
+  std::ifstream file(CHASQUI_LLAMA_SERVER_README);
+  ASSERT_TRUE(file) << CHASQUI_LLAMA_SERVER_README;
+  const std::regex row("^\\| `(-[^`]*)` \\|");
+  const std::regex flag("(^|, )(--?[A-Za-z][A-Za-z0-9.-]*)");
+  std::size_t flags = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::smatch head;
+    if (!std::regex_search(line, head, row)) continue;
+    const std::string names = head[1];
+    for (std::sregex_iterator name(names.begin(), names.end(), flag), end; name != end; ++name) {
+      ++flags;
+      // Either something comes of it (a value may be missing or wrong) or the table has it.
+      const Read result = read((*name)[2].str());
+      EXPECT_FALSE(result.errors.find("not expected") != std::string::npos) << (*name)[2] << ": " << result.errors;
+    }
+  }
+  EXPECT_GT(flags, 250u);
+}
+
+}  // namespace
+}  // namespace chasqui

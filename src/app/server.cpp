@@ -1,0 +1,141 @@
+#include "app/server.h"
+
+#include <csignal>
+#include <cstdio>
+
+#include "api/errors.h"
+#include "api/routes.h"
+#include "base/log.h"
+
+namespace chasqui {
+
+Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts parts, KeyRing& keys)
+    : config_(config),
+      model_(model),
+      keys_(keys),
+      wakeup_(config.wakeup),
+      loop_(net_metrics_),
+      shape_(shape_of_all(parts.contexts)),
+      limits_(request_limits(config, shape_)),
+      settings_(service_config(config, model)),
+      admission_(admission_config(config, shape_)),
+      kept_(config.kept),
+      engine_(engine_settings(parts), std::move(parts.contexts), model.tokenizer, clock_, wakeup_),
+      sessions_(session_limits(config, shape_), *model.tokenizer),
+      streams_(engine_, loop_, settings_.unread_max),
+      adapters_(model.info.adapters, config.adapters.apply),
+      requests_({config.log_requests, config.log_prompts, settings_.traces}, clock_, keys),
+      listener_(loop_, wakeup_, [this] { streams_.deliver(); }),
+      offload_(loop_),
+      embeddings_(model, loop_, parts.embedding),
+      service_{settings_,  model_,      limits_,    metrics_,      clock_,   loop_,     offload_,
+               engine_,    keys_,       admission_, fingerprints_, streams_, sessions_, adapters_,
+               responses_, embeddings_, nullptr,    &requests_,    &kept_},
+      router_(&http_error),
+      http_(loop_, router_, settings_.http),
+      door_(service_),
+      frames_(loop_, frame_metrics_, settings_.frames,
+              [this](net::FrameConnection& connection) { return door_.open(connection); }),
+      sweep_(loop_, sessions_),
+      reload_(config, keys, loop_, offload_) {
+  sessions_.on_unpinned([this](std::uint64_t pin) { engine_.unpin(pin); });
+  if (parts.folders.sessions) {
+    keeper_.emplace(std::move(parts.folders.sessions), loop_, clock_).bring_back(sessions_, keys_, shape_.vocabulary);
+    service_.keeper = &*keeper_;
+  }
+  follow_finished();
+  collect_spans(parts.collector);
+  add_routes(router_, service_);
+  add_metrics();
+}
+
+EngineConfig Server::engine_settings(ServerParts& parts) const {
+  EngineConfig out = engine_config(config_, model_.info, shape_);
+  out.disk = std::move(parts.folders.snapshots);
+  return out;
+}
+
+void Server::follow_finished() {
+  streams_.on_finished([this](const Event& event) {
+    sessions_.finished(event, clock_.now());
+    requests_.finished(event);
+  });
+}
+
+void Server::collect_spans(const std::optional<net::HttpTarget>& collector) {
+  if (!collector) return;
+  spans_.emplace(loop_, offload_, *collector, SpanSource{settings_.model_name, settings_.version});
+  requests_.on_ended([this](const std::shared_ptr<RequestRecord>& record) { spans_->add(record); });
+}
+
+void Server::add_metrics() {
+  engine_.add_metrics_to(metrics_);
+  engine_.add_compat_metrics_to(metrics_, settings_.model_name);
+  admission_.add_to(metrics_, engine_.door_metrics().requests_refused);
+  sessions_.metrics().add_to(metrics_);
+  if (keeper_) keeper_->add_to(metrics_);
+  if (spans_) spans_->add_to(metrics_);
+  kept_.metrics().add_to(metrics_);
+  net_metrics_.add_to(metrics_);
+  frame_metrics_.add_to(metrics_);
+  offload_.add_to(metrics_);
+  embeddings_.add_to(metrics_);
+}
+
+Result<std::string> Server::listen() {
+  std::string url;
+  std::string said;  // when all are open, and not when one of them fails
+  if (!config_.host.empty()) {
+    auto bound = http_.listen(net::ListenAddress::tcp(config_.host, config_.port));
+    if (!bound) return bound.error();
+    url = "http://" + bound->text;
+    said += "listening on " + url + '\n';
+  }
+  if (!config_.unix_socket.empty()) {
+    auto bound = http_.listen(net::ListenAddress::unix_socket(config_.unix_socket, config_.socket_mode));
+    if (!bound) return bound.error();
+    said += "listening on " + bound->text + '\n';
+  }
+  if (!config_.socket.empty()) {
+    auto bound = frames_.listen(net::ListenAddress::unix_socket(config_.socket, config_.socket_mode));
+    if (!bound) return bound.error();
+    said += "listening on " + bound->text + " for frames\n";
+  }
+  std::fputs(said.c_str(), stdout);
+  return url;
+}
+
+void Server::greet(const std::string& url) const {
+  const std::size_t workers = engine_.workers();
+  const std::string shared = workers > 1 ? " of " + std::to_string(workers) + " workers" : "";
+  std::printf("serving %s (%s), %d slots of %d tokens%s\n", settings_.model_name.c_str(),
+              model_.info.description.c_str(), engine_.shape().slots, engine_.shape().cells_per_slot, shared.c_str());
+  if (!url.empty()) {
+    if (settings_.page) std::printf("talk to it in a browser: %s/\n", url.c_str());
+    std::printf(
+        "try: curl -N %s/v1/chat/completions -d "
+        "'{\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"What is Chasqui?\"}]}'\n",
+        url.c_str());
+  }
+  std::fflush(stdout);
+}
+
+Result<void> Server::open() {
+  const auto url = listen();
+  if (!url) return url.error();
+  shutdown_.emplace(loop_, http_, frames_, kept_, admission_, engine_, config_.drain_time, spans_ ? &*spans_ : nullptr);
+  loop_.on_signal(SIGTERM, [this] { shutdown_->begin(); });
+  loop_.on_signal(SIGINT, [this] { shutdown_->begin(); });
+  // Without a key file SIGHUP means what it means everywhere: the terminal has gone.
+  if (!config_.api_key_file.empty()) loop_.on_signal(SIGHUP, [this] { reload_.begin(); });
+  greet(*url);
+  return {};
+}
+
+void Server::run() {
+  loop_.run();
+  if (keeper_) keeper_->finish();
+  log_info("stopped");
+}
+
+}  // namespace chasqui

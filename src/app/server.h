@@ -1,0 +1,99 @@
+// A server that runs: every part, in the order in which they are made and, backwards, given up. Owned by app/serve;
+// made, run and destroyed on one thread, which becomes the loop's.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "api/embedding_desk.h"
+#include "api/frame_door.h"
+#include "api/kept_streams.h"
+#include "api/request_log.h"
+#include "api/service.h"
+#include "api/session_keeper.h"
+#include "api/span_exporter.h"
+#include "app/config.h"
+#include "app/key_reload.h"
+#include "app/session_sweep.h"
+#include "app/settings.h"
+#include "app/shutdown.h"
+#include "net/frame_server.h"
+#include "net/http_server.h"
+#include "net/wakeup_listener.h"
+
+namespace chasqui {
+
+// The folders of the server; null: not wanted. Each is a folder in the one that was named, since it is for the server's
+// user alone.
+struct Folders {
+  std::shared_ptr<SnapshotFolder> snapshots;
+  std::unique_ptr<SessionStore> sessions;
+};
+
+// What can fail before there is a server.
+struct ServerParts {
+  Models contexts;  // of the workers
+  Folders folders;
+  EmbeddingConfig embedding;
+  std::optional<net::HttpTarget> collector;  // of spans
+};
+
+class Server {
+ public:
+  // `config`, `model` and `keys` outlive it. Starts the workers and brings sessions back.
+  Server(const ServeConfig& config, const LoadedModel& model, ServerParts parts, KeyRing& keys);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Opens every door that was asked for and says so on standard output. Errors name the flag or the address.
+  Result<void> open();
+  // Until a signal ends it and everything that ran has ended.
+  void run();
+
+ private:
+  EngineConfig engine_settings(ServerParts& parts) const;
+  Result<std::string> listen();
+  void follow_finished();
+  void collect_spans(const std::optional<net::HttpTarget>& collector);
+  void add_metrics();
+  void greet(const std::string& url) const;
+
+  const ServeConfig& config_;
+  const LoadedModel& model_;
+  KeyRing& keys_;
+
+  const RealClock clock_;
+  Wakeup wakeup_;
+  MetricsPage metrics_;
+  net::NetMetrics net_metrics_;
+  net::EventLoop loop_;
+  const ModelShape shape_;
+  const RequestLimits limits_;
+  const ServiceConfig settings_;
+  Admission admission_;
+  const FingerprintMaker fingerprints_;
+  ResponseStore responses_;
+  KeptStreams kept_;
+  Engine engine_;
+  SessionTable sessions_;
+  std::optional<SessionKeeper> keeper_;
+  StreamHub streams_;
+  AdapterShelf adapters_;
+  RequestLog requests_;
+  net::WakeupListener listener_;
+  net::OffloadPool offload_;
+  EmbeddingDesk embeddings_;
+  Service service_;
+  std::optional<SpanExporter> spans_;
+  net::Router router_;
+  net::HttpServer http_;
+  FrameDoor door_;
+  net::FrameMetrics frame_metrics_;
+  net::FrameServer frames_;
+  SessionSweep sweep_;
+  KeyReload reload_;
+  std::optional<Shutdown> shutdown_;
+};
+
+}  // namespace chasqui

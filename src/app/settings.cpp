@@ -1,0 +1,103 @@
+#include "app/settings.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include <unistd.h>
+
+namespace chasqui {
+namespace {
+
+std::size_t physical_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page <= 0) return std::size_t{8} << 30;  // not told: a small machine of today
+  return static_cast<std::size_t>(pages) * static_cast<std::size_t>(page);
+}
+
+// Sixteen fills of the KV cache are minutes of reading for most models, so that --queue-wait refuses first; this is
+// the bound for memory (four bytes a token), and for the time before anything can be predicted.
+constexpr std::int64_t kQueueTokensPerCell = 16;
+
+// What is kept must not crowd out what runs, the page cache of the model file included.
+ReuseConfig reuse_config(const ServeConfig& config) {
+  constexpr std::size_t kMiB = 1 << 20;
+  ReuseConfig out;
+  out.shared_by_tenants = config.cache_shared;
+  out.cache.bytes = config.cache_ram < 0
+                        ? std::numeric_limits<std::size_t>::max() / 2
+                        : std::min(static_cast<std::size_t>(config.cache_ram) * kMiB, physical_memory() / 4);
+  if (config.cache_disk.empty()) return out;
+  // What waits to be written is in memory, too.
+  out.disk.emplace();
+  out.disk->bytes = static_cast<std::uint64_t>(config.cache_disk_mib) * kMiB;
+  out.disk->queue_bytes = out.cache.bytes / 4;
+  out.cache.bytes -= out.disk->queue_bytes;
+  return out;
+}
+
+}  // namespace
+
+AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& shape) {
+  AdmissionConfig out;
+  out.slots = shape.slots;
+  out.queue_requests = config.queue_requests;
+  out.queue_tokens = config.queue_tokens > 0 ? config.queue_tokens : kQueueTokensPerCell * shape.cells;
+  for (std::size_t c = 0; c < kServiceClasses; ++c) {
+    out.queue_wait[c] = config.queue_wait.empty() ? config.targets.of[c].first_token : config.queue_wait[c];
+  }
+  return out;
+}
+
+RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape) {
+  RequestLimits limits;
+  limits.vocabulary = shape.vocabulary;
+  limits.context = shape.cells_per_slot;
+  limits.max_tokens_default = static_cast<TokenCount>(config.predict);
+  limits.timeout_default = config.request_timeout;
+  return limits;
+}
+
+EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape) {
+  EngineConfig out;
+  for (const AdapterInfo& adapter : model.adapters) out.adapters.push_back(adapter.name);
+  out.reuse = reuse_config(config);
+  out.targets = config.targets;
+  out.policy = config.policy;
+  out.sleep_after = config.operation.sleep_after;
+  // Admission refuses first. A request that was cancelled gives its permit back a step before the engine is rid of it,
+  // hence the room.
+  out.waiting_max = config.queue_requests + 2 * static_cast<std::size_t>(shape.slots) + 64;
+  out.pins_max = config.sessions_max;
+  return out;
+}
+
+ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model) {
+  ServiceConfig out;
+  out.model_name = config.alias.empty() ? model.info.name : config.alias;
+  out.version = CHASQUI_VERSION;
+  out.page = config.page;
+  out.cache_prompt = config.cache_prompt;
+  out.cache_shared = config.cache_shared;
+  out.show_slots = config.operation.show_slots;
+  out.traces = !config.otlp_endpoint.empty();
+  out.cache_bytes = reuse_config(config).cache.bytes;
+  out.disk_cache_bytes = config.cache_disk.empty() ? 0 : static_cast<std::uint64_t>(config.cache_disk_mib) << 20;
+  out.http.write_time = config.write_timeout;
+  out.tenant_requests = config.tenant_requests.value_or(out.tenant_requests);
+  out.anonymous_requests = config.tenant_requests.value_or(0);
+  out.tenant_sessions = config.tenant_sessions.value_or((config.sessions_max + 3) / 4);
+  out.anonymous_sessions = config.tenant_sessions.value_or(0);
+  return out;
+}
+
+SessionLimits session_limits(const ServeConfig& config, const ModelShape& shape) {
+  SessionLimits out;
+  out.tokens = shape.cells_per_slot - 1;
+  out.sessions = config.sessions_max;
+  out.ttl = config.session_ttl;
+  return out;
+}
+
+}  // namespace chasqui

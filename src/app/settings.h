@@ -1,0 +1,21 @@
+// What each part of the server is configured with, read off the command line and the model. Pure, but for the size of
+// the machine's memory; at start only.
+#pragma once
+
+#include "api/service.h"
+#include "app/config.h"
+#include "engine/admission.h"
+#include "engine/engine.h"
+#include "engine/session_table.h"
+#include "model/loaded_model.h"
+
+namespace chasqui {
+
+// `shape` is that of all workers together.
+RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape);
+AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& shape);
+EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape);
+ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model);
+SessionLimits session_limits(const ServeConfig& config, const ModelShape& shape);
+
+}  // namespace chasqui

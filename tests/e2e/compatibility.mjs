@@ -1,0 +1,138 @@
+// The one table of what clients of llama-server and OpenAI send and what becomes of it here. docs/compatibility.md is
+// made from it (`node compatibility.mjs > ../../docs/compatibility.md`), and compatibility.test.mjs sends every row.
+//
+// [field, value to send, llama-server, OpenAI, here]. Words: yes; no: ignored without a word; refused: a 400 that names
+// it; or what is different.
+import { pathToFileURL } from 'node:url';
+
+const messages = [{ role: 'user', content: 'say: hello' }];
+const tool = { type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } };
+const schema = { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'], additionalProperties: false };
+
+// Fields of every generating route, tried on /v1/chat/completions.
+const shared = [
+  ['max_tokens', 3, 'yes', 'yes', 'yes'],
+  ['max_completion_tokens', 3, 'yes', 'yes', 'yes'],
+  ['n_predict', 3, 'yes', '-', 'yes'],
+  ['min_tokens', 1, '-', '-', 'yes'],
+  ['temperature', 0.5, 'yes', 'yes', 'yes'],
+  ['top_p', 0.9, 'yes', 'yes', 'yes'],
+  ['top_k', 10, 'yes', '-', 'yes'],
+  ['min_p', 0.1, 'yes', '-', 'yes'],
+  ['typical_p', 0.9, 'yes', '-', 'yes'],
+  ['top_n_sigma', 1, 'yes', '-', 'yes'],
+  ['xtc_probability', 0.1, 'yes', '-', 'yes'],
+  ['xtc_threshold', 0.2, 'yes', '-', 'yes'],
+  ['dynatemp_range', 0.1, 'yes', '-', 'yes'],
+  ['dynatemp_exponent', 1, 'yes', '-', 'yes'],
+  ['repeat_penalty', 1.1, 'yes', '-', 'yes'],
+  ['repeat_last_n', 32, 'yes', '-', 'yes'],
+  ['presence_penalty', 0.1, 'yes', 'yes', 'yes'],
+  ['frequency_penalty', 0.1, 'yes', 'yes', 'yes'],
+  ['dry_multiplier', 0.5, 'yes', '-', 'yes'],
+  ['dry_sequence_breakers', ['\n'], 'yes', '-', 'yes'],
+  ['mirostat', 2, 'yes', '-', 'yes'],
+  ['adaptive_target', 0.5, 'yes', '-', 'yes'],
+  ['samplers', ['top_k', 'temperature'], 'yes', '-', 'yes'],
+  ['seed', 7, 'yes', 'yes', 'yes'],
+  ['stop', ['x'], 'yes', 'yes', 'yes'],
+  ['stop_token_ids', [300], '-', '-', 'yes'],
+  ['logit_bias', { 300: -1 }, 'yes', 'yes', 'yes'],
+  ['ignore_eos', true, 'yes', '-', 'yes'],
+  ['grammar', 'root ::= "a"', 'yes', '-', 'yes'],
+  ['json_schema', schema, 'yes', '-', 'yes'],
+  ['cache_prompt', false, 'yes', '-', 'yes'],
+  ['timings_per_token', true, 'yes', '-', 'yes'],
+  ['t_max_predict_ms', 1000, 'yes, from the first line break on', '-', 'yes'],
+  ['t_max_prompt_ms', 1000, 'no', '-', 'yes'],
+  ['timeout_ms', 5000, '-', '-', 'yes'],
+  ['priority', 'background', '-', '-', 'yes'],
+  ['service_tier', 'flex', 'no', 'yes', 'yes'],
+  ['n_keep', 5, 'yes', '-', 'yes, since nothing is shifted'],
+  ['n_indent', 2, 'yes', '-', 'refused'],
+];
+
+export const table = {
+  '/v1/chat/completions': { base: { messages, max_tokens: 4 }, rows: [
+    ...shared,
+    ['stream', true, 'yes', 'yes', 'yes'],
+    ['stream_options', { include_usage: true }, 'yes', 'yes', 'yes'],
+    ['n', 2, 'yes', 'yes', 'yes'],
+    ['logprobs', true, 'in its own shape', 'yes', 'yes'],
+    ['tools', [tool], 'yes', 'yes', 'yes'],
+    ['parallel_tool_calls', false, 'yes', 'yes', 'yes'],
+    ['response_format', { type: 'json_object' }, 'yes', 'yes', 'yes'],
+    ['reasoning_format', 'none', 'yes', '-', 'yes'],
+    ['reasoning_effort', 'low', 'yes', 'yes', 'yes, where the template knows it'],
+    ['reasoning_budget_tokens', 100, 'yes', '-', 'refused'],
+    ['chat_template_kwargs', { x: 1 }, 'yes', '-', 'yes'],
+    ['add_generation_prompt', true, 'yes', '-', 'yes'],
+    ['user', 'ann', 'no', 'yes', 'no'],
+    ['temperature', 'hot', 'refused', 'refused', 'refused'],
+    ['stream', 'yes', 'no: read as false', 'refused', 'refused'],
+  ] },
+  '/v1/completions': { base: { prompt: 'once', max_tokens: 4 }, rows: [
+    ['stream', true, 'yes', 'yes', 'yes'],
+    ['n', 2, 'yes', 'yes', 'yes'],
+    ['best_of', 2, 'no', 'yes', 'yes'],
+    ['echo', true, 'no', 'yes', 'yes'],
+    ['suffix', 'end', 'no', 'yes', 'yes, where the model can fill gaps'],
+    ['logprobs', 2, 'in its own shape', 'yes', 'yes'],
+    ['prompt', ['a', 'b'], 'yes', 'yes', 'yes'],
+    ['prompt', [300, 301], 'yes', 'yes', 'yes'],
+    ['prompt', {}, 'refused', 'refused', 'refused'],
+  ] },
+  '/completion': { base: { prompt: 'once', n_predict: 4 }, rows: [
+    ['stream', true, 'yes', '-', 'yes'],
+    ['n_probs', 2, 'yes', '-', 'yes'],
+    ['post_sampling_probs', true, 'yes', '-', 'yes'],
+    ['return_tokens', true, 'yes', '-', 'yes'],
+    ['n_predict', 0, 'one token', '-', 'yes: none'],
+    ['id_slot', 0, 'yes', '-', 'no: slots are the scheduler\'s'],
+  ] },
+  '/v1/messages': { base: { messages, max_tokens: 4 }, rows: [
+    ['system', 'Be brief.', 'yes', '-', 'yes'],
+    ['stream', true, 'yes', '-', 'yes'],
+    ['stop_sequences', ['x'], 'yes', '-', 'yes'],
+    ['top_k', 5, 'yes', '-', 'yes'],
+    ['metadata', { user_id: 'ann' }, 'no', '-', 'no'],
+    ['tools', [{ name: 'look', input_schema: { type: 'object', properties: {} } }], 'yes', '-', 'yes'],
+  ] },
+  '/v1/responses': { base: { input: 'say: hello', max_output_tokens: 4 }, rows: [
+    ['stream', true, 'yes', 'yes', 'yes'],
+    ['instructions', 'Be brief.', 'yes', 'yes', 'yes'],
+    ['store', true, 'no', 'yes', 'yes'],
+    ['previous_response_id', 'resp_unknown', 'refused', 'yes', 'refused unless it is stored'],
+    ['metadata', { a: 'b' }, 'no', 'yes', 'yes'],
+  ] },
+};
+
+// Headers and routes, which are not fields: in the document only; resume.test.mjs and others try them.
+const beyond = `
+## Beyond fields
+
+| what | llama-server | OpenAI | here |
+|---|---|---|---|
+| \`X-Conversation-Id\`, \`GET /v1/stream\` | yes | - | yes, with an \`id\` on every event and \`Last-Event-ID\` |
+| malformed JSON | 500 | 400 | 400 |
+| too many requests | they wait, without a limit | 429 | 429 or 503 with \`Retry-After\` |
+| \`/openapi.json\` | - | - | yes |
+`;
+
+export function document() {
+  let out = `# Compatibility
+
+What clients of llama-server 0.5 and of OpenAI send, and what becomes of it. *no*: ignored without a word; *refused*: a 400
+that names the field; *-*: not known there. Every row is sent to a server by \`tests/e2e/compatibility.test.mjs\`; this file
+is made from the same table (\`node tests/e2e/compatibility.mjs\`). Flags of llama-server: [llama_flags.md](llama_flags.md).
+`;
+  for (const [route, { rows }] of Object.entries(table)) {
+    out += `\n## ${route}\n\n| field | such as | llama-server | OpenAI | here |\n|---|---|---|---|---|\n`;
+    for (const [field, value, llama, openai, here] of rows) {
+      out += `| \`${field}\` | \`${JSON.stringify(value).replaceAll('|', '\\|')}\` | ${llama} | ${openai} | ${here} |\n`;
+    }
+  }
+  return out + beyond;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) process.stdout.write(document());
