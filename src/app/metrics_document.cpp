@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <deque>
 
+#include "api/embedding_desk.h"
+#include "api/kept_streams.h"
 #include "api/session_keeper.h"
 #include "api/span_exporter.h"
 #include "base/clock.h"
@@ -83,6 +85,9 @@ std::string metrics_document() {
   const SessionKeeper keeper(nullptr, loop, clock);
   net::OffloadPool offload(loop);
   const net::FrameMetrics frames{};
+  const KeptStreamMetrics kept{};
+  const LoadedModel no_model;
+  const EmbeddingDesk embeddings(no_model, loop, {});
   const SpanExporter spans(loop, offload, net::HttpTarget{}, SpanSource{});
 
   for (std::size_t i = 0; i < engine.size(); ++i) {
@@ -100,6 +105,8 @@ std::string metrics_document() {
   frames.add_to(page);
   offload.add_to(page);
   spans.add_to(page);
+  kept.add_to(page);
+  embeddings.add_to(page);
   add_vllm_metrics(page, engine, "model", 1);
   add_llama_server_metrics(page, engine);
 

@@ -78,7 +78,7 @@ describe('the openai client', async () => {
       assert.match(error.message, /temperature must be a number between 0 and/);
       return true;
     });
-    await assert.rejects(client.embeddings.create({ model, input: 'x' }), OpenAI.NotFoundError);
+    await assert.rejects(client.moderations.create({ model, input: 'x' }), OpenAI.NotFoundError);
   });
 
   it('aborts a stream, and the cells come back', async () => {
