@@ -40,13 +40,16 @@ struct SlotRestore {
   TokenCount keep = 0;
 };
 
-// The rows of one sequence, contiguous in Batch::rows.
+// The rows of one sequence, contiguous in Batch::rows, and behind them those that only fill up.
 struct BatchPart {
   const Request* request = nullptr;  // lives at least until commit()
   SlotId slot;
   std::int32_t first_row = 0;
   std::int32_t rows = 0;
   bool samples = false;  // the last row is an output row and a token is to be sampled from it
+  // So many rows follow that belong to nobody: the slot forgets their positions after the step. They make the parts of
+  // a batch equally long where libllama needs that to compute them in one pass.
+  std::int32_t padding = 0;
 };
 
 // All rows of one llama_decode call. Decode rows and prefill chunks go as separate batches, because with one KV
@@ -71,6 +74,12 @@ struct Batch {
   Duration predicted{};  // what the step is expected to take; zero when nothing is known
 
   bool empty() const { return rows.empty() && saves.empty(); }
+  // Rows that belong to nobody, wherever they are.
+  std::int32_t rows_of_nobody() const {
+    std::int32_t all = padding;
+    for (const BatchPart& part : parts) all += part.padding;
+    return all;
+  }
   void clear() {
     saves.clear();
     trims.clear();

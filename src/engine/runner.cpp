@@ -19,7 +19,7 @@ void Runner::run(const Batch& batch, BatchResult& result) {
     const TimePoint started = clock_.now();
     result.status = model_.decode(batch);
     result.compute = clock_.now() - started;
-    for (auto row = batch.rows.end() - batch.padding; row != batch.rows.end(); ++row) model_.trim(row->slot, 0);
+    trim_padding(batch, result.status);
   }
   if (result.status == DecodeStatus::ok) {
     for (const BatchPart& part : batch.parts) {
@@ -46,6 +46,15 @@ void Runner::prepare(const Batch& batch, BatchResult& result) {
   }
   for (const SlotMove& move : batch.moves) {
     move.exchange ? model_.exchange(move.from, move.to) : model_.move(move.from, move.to);
+  }
+}
+
+void Runner::trim_padding(const Batch& batch, DecodeStatus status) {
+  for (auto row = batch.rows.end() - batch.padding; row != batch.rows.end(); ++row) model_.trim(row->slot, 0);
+  if (status != DecodeStatus::ok) return;  // the slots hold what they held before
+  for (const BatchPart& part : batch.parts) {
+    const auto last = static_cast<std::size_t>(part.first_row + part.rows - 1);
+    if (part.padding > 0) model_.trim(part.slot, batch.rows[last].position + 1);
   }
 }
 

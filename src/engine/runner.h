@@ -38,6 +38,7 @@ class Runner {
   };
 
   void prepare(const Batch& batch, BatchResult& result);
+  void trim_padding(const Batch& batch, DecodeStatus status);
   Voice& voice(const Request& request);
   void sample(const BatchPart& part, Sample& out);
 

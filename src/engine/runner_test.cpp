@@ -127,6 +127,18 @@ TEST_F(RunnerTest, EmptiesReleasedSlotsBeforeItComputes) {
   EXPECT_EQ(speak(request), "one");
 }
 
+TEST_F(RunnerTest, WhatFillsUpAPartIsForgotten) {
+  const RequestPtr request = say("four words in all");
+  batch_.clear();
+  batch_.kind = Batch::Kind::prefill;
+  for (const Token token : request->prompt) batch_.rows.push_back({token, position_++, SlotId{0}, false});
+  batch_.rows.back().output = true;
+  for (int i = 0; i < 5; ++i) batch_.rows.push_back({request->prompt.back(), position_ + i, SlotId{0}, false});
+  batch_.parts.push_back({request.get(), SlotId{0}, 0, position_, true, 5});
+  run();
+  EXPECT_EQ(speak(request), "four words in all") << "the model refuses positions that do not follow";
+}
+
 TEST_F(RunnerTest, AFailureGivesNoSamplesButStillTrimsAndTellsTheTime) {
   prefill(say("one"));
   model_.fail_decode(1, DecodeStatus::failed);

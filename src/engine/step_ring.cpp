@@ -10,7 +10,7 @@ StepRecord describe_step(const Batch& batch, const BatchResult& result) {
   out.compute = std::chrono::nanoseconds(result.compute).count();
   out.prefill = batch.kind == Batch::Kind::prefill ? 1 : 0;
   out.cut = result.status == DecodeStatus::ok ? 0 : 1;
-  out.padding = batch.padding;
+  out.padding = batch.rows_of_nobody();
   out.sequences = static_cast<std::int32_t>(batch.parts.size());
   for (const BatchPart& part : batch.parts) {
     const auto c = static_cast<std::size_t>(part.request->service_class);

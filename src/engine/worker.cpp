@@ -310,7 +310,7 @@ void Worker::count_step() {
     return;
   }
   if (batch_.rows.empty()) return;
-  const auto rows = batch_.rows.size() - static_cast<std::uint64_t>(batch_.padding);
+  const auto rows = batch_.rows.size() - static_cast<std::uint64_t>(batch_.rows_of_nobody());
   if (result_.status == DecodeStatus::aborted) {
     metrics_.aborted_steps.add();
   } else if (result_.status != DecodeStatus::ok) {

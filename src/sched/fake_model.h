@@ -275,15 +275,17 @@ class FakeModel {
     SlotId previous;
     for (const BatchPart& part : batch.parts) {
       expect(part.first_row == next_row && part.rows > 0, "parts do not follow each other");
-      next_row += part.rows;
+      next_row += part.rows + part.padding;
       if (!exists(part.slot)) return expect(false, "rows of a slot that does not exist");
       expect(previous < part.slot, "slots do not ascend");
       previous = part.slot;
       expect(!ended_.contains(part.request->id), "rows of a request that has ended");
       expect(same_adapters(part.request->adapters.get(), batch.adapters), "rows of a request with other adapters");
       check_part(batch, part);
+      check_filling(batch, part);
     }
     check_padding(batch, next_row);
+    check_passes(batch);
     if (batch.kind == Batch::Kind::decode && !batch.parts.empty()) {
       expect(decodes(at(batch.parts.back().slot)), "a decode batch ends with a row of a prompt, which fills no hole");
     }
@@ -316,6 +318,29 @@ class FakeModel {
       expect(row.position == position, "a position that does not continue its slot");
       expect(row.output == (part.samples && i + 1 == part.rows), "output at the wrong row");
       expect(row.token == tokens[static_cast<std::size_t>(position)], "a row with the wrong token");
+    }
+  }
+
+  void check_filling(const Batch& batch, const BatchPart& part) {
+    if (part.padding == 0) return;
+    expect(dense_slots_ && batch.kind == Batch::Kind::prefill, "a part is filled up where it is of no use");
+    expect(held(part.slot) + part.rows + part.padding <= layout_.cells_per_slot, "padding beyond the cells of a slot");
+    TokenCount position = held(part.slot) + part.rows;
+    for (std::int32_t i = part.rows; i < part.rows + part.padding; ++i, ++position) {
+      const Row& row = batch.rows[static_cast<std::size_t>(part.first_row + i)];
+      expect(row.slot == part.slot && row.position == position && !row.output, "padding that does not follow its part");
+    }
+  }
+
+  // libllama takes adjacent slots together, and equally many rows of each.
+  void check_passes(const Batch& batch) {
+    if (!dense_slots_ || batch.kind != Batch::Kind::prefill || batch.parts.empty()) return;
+    const BatchPart& first = batch.parts.front();
+    for (std::size_t i = 0; i < batch.parts.size(); ++i) {
+      const BatchPart& part = batch.parts[i];
+      expect(part.slot.value == first.slot.value + static_cast<std::int32_t>(i) &&
+                 part.rows + part.padding == first.rows + first.padding,
+             "prompts that need more than one pass in one batch");
     }
   }
 

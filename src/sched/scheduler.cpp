@@ -20,7 +20,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
     : config_(config),
       ledger_(config.kv),
       reuse_(config.reuse),
-      plan_(config_.targets, config.rows_max, config.kv.slots, config.dense_slots),
+      plan_(config_.targets, config.rows_max, config.kv, config.dense_slots),
       adapter_turns_(config_.targets) {
   CHECK(config_.rows_max > 0);
 }

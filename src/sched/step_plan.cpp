@@ -1,6 +1,7 @@
 #include "sched/step_plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 namespace chasqui {
@@ -21,6 +22,10 @@ constexpr Duration kTurnEvery = milliseconds(500);
 // Kernels for quantized weights compute so many rows at once, and what is left over one by one.
 constexpr TokenCount kPadTo = 4;
 constexpr std::uint64_t kPadTrialEvery = 256;
+// Of the rows that a prompt gets beside another one, at most a quarter is filled up: that costs less than a pass of its
+// own. One that is longer by an eighth makes all longer.
+constexpr TokenCount kFillPart = 4;
+constexpr TokenCount kLongerPart = 8;
 // Late streams of lesser classes that join a decode step although it is full.
 constexpr TokenCount kOverdueRows = 4;
 
@@ -166,7 +171,7 @@ void StepPlan::plan_decode(const RunningSequences& running, Batch& batch) {
     if (!decodes && !fills_hole) continue;
     one_run_ = one_run_ && (!dense_slots_ || batch.rows.empty() || sequence->slot().value == previous.value + 1);
     previous = sequence->slot();
-    add_part(*sequence, 1, batch);
+    add_part(*sequence, 1, 0, batch);
   }
 }
 
@@ -175,7 +180,7 @@ void StepPlan::pad(const RunningSequences& running, const StepTime& times, Batch
   const TokenCount padded = (rows + kPadTo - 1) / kPadTo * kPadTo;
   const std::int32_t first = batch.rows.back().slot.value + 1;
   const std::int32_t end = first + padded - rows;
-  if (!dense_slots_ || !one_run_ || padded == rows || padded > rows_max_ || end > slots_) return;
+  if (!dense_slots_ || !one_run_ || padded == rows || padded > rows_max_ || end > kv_.slots) return;
   const auto taken = [&](const auto& sequence) {
     return sequence->slot().value >= first && sequence->slot().value < end;
   };
@@ -205,8 +210,21 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
   const Sequence& first = *prefilling_.front();
   if (now - first.last_rows_at() >= kTurnEvery) last_turn_ = now;
   chunks_.assign(1, {&first, chunk_of(first, times, time)});
-  StepSize size = StepSize{}.with(chunks_.front().second, first.computed());
-  // Company makes the rows of a short prompt cheaper, up to a point; beyond it everybody would wait for everybody.
+  if (dense_slots_) {
+    const Company company = join_neighbours(times, time);
+    for (const auto& [sequence, unused] : chunks_) {
+      const TokenCount rows = std::min(sequence->left(), company.rows);
+      add_part(*sequence, rows, company.rows - rows, batch);
+    }
+  } else {
+    join_in_any_order(times, time);
+    for (const auto& [sequence, rows] : chunks_) add_part(*sequence, rows, 0, batch);
+  }
+}
+
+// Company makes the rows of a short prompt cheaper, up to a point; beyond it everybody would wait for everybody.
+void StepPlan::join_in_any_order(const StepTime& times, Duration time) {
+  StepSize size = StepSize{}.with(chunks_.front().second, chunks_.front().first->computed());
   for (std::size_t i = 1; i < prefilling_.size() && !times.saturated(size.rows) && size.rows < rows_max_; ++i) {
     const Sequence& other = *prefilling_[i];
     const TokenCount rows = std::min(other.left(), rows_max_ - size.rows);
@@ -216,18 +234,60 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
     size = with;
   }
   std::sort(chunks_.begin(), chunks_.end(), [](const Chunk& a, const Chunk& b) { return by_slot(a.first, b.first); });
-  for (const auto& [sequence, rows] : chunks_) add_part(*sequence, rows, batch);
 }
 
-void StepPlan::add_part(const Sequence& sequence, TokenCount rows, Batch& batch) {
+// From the most urgent prompt to both sides, the more urgent neighbour first.
+StepPlan::Company StepPlan::join_neighbours(const StepTime& times, Duration time) {
+  const Sequence& first = *chunks_.front().first;
+  const TokenCount rows = chunks_.front().second;
+  Company company{rows, rows, first.computed()};
+  by_slot_.resize(prefilling_.size());
+  std::iota(by_slot_.begin(), by_slot_.end(), std::size_t{0});
+  std::sort(by_slot_.begin(), by_slot_.end(),
+            [this](std::size_t a, std::size_t b) { return by_slot(prefilling_[a], prefilling_[b]); });
+  const auto slot_at = [this](std::size_t place) { return prefilling_[by_slot_[place]]->slot().value; };
+  const auto at = std::find(by_slot_.begin(), by_slot_.end(), std::size_t{0});
+  std::size_t begin = static_cast<std::size_t>(at - by_slot_.begin());
+  std::size_t end = begin + 1;
+  while (!times.saturated(company.all(end - begin))) {
+    const bool left = begin > 0 && slot_at(begin - 1) + 1 == slot_at(begin);
+    const bool right = end < by_slot_.size() && slot_at(end) == slot_at(end - 1) + 1;
+    if (!left && !right) break;
+    const bool goes_left = left && (!right || by_slot_[begin - 1] < by_slot_[end]);
+    const Sequence& other = *prefilling_[by_slot_[goes_left ? begin - 1 : end]];
+    if (!joins(other, times, time, company)) break;
+    chunks_.insert(goes_left ? chunks_.begin() : chunks_.end(), Chunk{&other, 0});
+    goes_left ? --begin : ++end;
+  }
+  return company;
+}
+
+bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time, Company& company) const {
+  Company with = company;
+  // One that is a little longer makes all of them longer, rather than leave a few rows for a pass of their own.
+  const bool whole = other.left() <= company.rows + company.rows / kLongerPart;
+  with.rows = std::max(company.rows, whole ? other.left() : company.rows);
+  with.shortest = std::min(company.shortest, other.left());
+  with.position = std::max(company.position, other.computed());
+  const std::size_t parts = chunks_.size() + 1;
+  if (with.rows - with.shortest > with.rows / kFillPart) return false;
+  if (with.position + with.rows > kv_.cells_per_slot || with.all(parts) > rows_max_) return false;
+  const StepSize size{with.all(parts), with.position + with.rows};
+  if (times.known(Batch::Kind::prefill) && times.predict(Batch::Kind::prefill, size) > time) return false;
+  company = with;
+  return true;
+}
+
+void StepPlan::add_part(const Sequence& sequence, TokenCount rows, TokenCount padding, Batch& batch) {
   const bool samples = rows == sequence.left() && !sequence.at_limit();
   const auto first = static_cast<std::int32_t>(batch.rows.size());
-  for (TokenCount i = 0; i < rows; ++i) {
+  for (TokenCount i = 0; i < rows + padding; ++i) {
     const TokenCount position = sequence.computed() + i;
-    batch.rows.push_back({sequence.token(position), position, sequence.slot(), samples && i + 1 == rows});
+    const Token token = sequence.token(std::min(position, sequence.computed() + rows - 1));
+    batch.rows.push_back({token, position, sequence.slot(), samples && i + 1 == rows});
   }
-  batch.parts.push_back({&sequence.request(), sequence.slot(), first, rows, samples});
-  size_ = size_.with(rows, sequence.computed());
+  batch.parts.push_back({&sequence.request(), sequence.slot(), first, rows, samples, padding});
+  size_ = size_.with(rows + padding, sequence.computed());
 }
 
 }  // namespace chasqui

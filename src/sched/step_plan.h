@@ -10,12 +10,15 @@
 //   - The most urgent prompt is read first, but twice a second there is a turn for the oldest.
 //   - With a stream of cells for each slot libllama computes rows of adjacent slots in one pass, so a sequence that is
 //     still prefilling between decoding ones gives one row of its prompt to the decode step.
+//   - For the same reason prompts that are read together are in adjacent slots and get equally many rows; what is
+//     shorter is filled up with rows that its slot forgets again.
 //   - Where rows by fours cost less than fewer of them, free slots after the last one get a row that nobody wants.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "cache/kv_ledger.h"
 #include "core/batch.h"
 #include "core/sequence.h"
 #include "sched/step_time.h"
@@ -28,8 +31,8 @@ using RunningSequences = std::vector<std::unique_ptr<Sequence>>;  // ascending s
 
 class StepPlan {
  public:
-  StepPlan(const SchedulerTargets& targets, TokenCount rows_max, std::int32_t slots, bool dense_slots)
-      : targets_(targets), rows_max_(rows_max), slots_(slots), dense_slots_(dense_slots) {}
+  StepPlan(const SchedulerTargets& targets, TokenCount rows_max, const KvLedger::Layout& kv, bool dense_slots)
+      : targets_(targets), rows_max_(rows_max), kv_(kv), dense_slots_(dense_slots) {}
 
   // Fills kind, rows, parts and predicted time of `batch`; nothing when nobody runs. Only sequences with the adapters
   // of `batch` get rows; the streams of others only limit how long the step may be.
@@ -42,6 +45,13 @@ class StepPlan {
 
  private:
   using Chunk = std::pair<const Sequence*, TokenCount>;
+  // Prompts that one pass reads: adjacent slots, `rows` of each.
+  struct Company {
+    TokenCount rows = 0;
+    TokenCount shortest = 0;  // rows that the shortest of them has for it
+    TokenCount position = 0;  // where the one that is furthest begins
+    TokenCount all(std::size_t parts) const { return rows * static_cast<TokenCount>(parts); }
+  };
 
   void survey(const RunningSequences& running, const AdapterSet* adapters);
   void give_turn(TimePoint now);
@@ -54,12 +64,15 @@ class StepPlan {
   void plan_decode(const RunningSequences& running, Batch& batch);
   void pad(const RunningSequences& running, const StepTime& times, Batch& batch);
   void plan_prefill(const StepTime& times, TimePoint now, Batch& batch);
+  void join_in_any_order(const StepTime& times, Duration time);
+  Company join_neighbours(const StepTime& times, Duration time);
+  bool joins(const Sequence& other, const StepTime& times, Duration time, Company& company) const;
   TokenCount chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const;
-  void add_part(const Sequence& sequence, TokenCount rows, Batch& batch);
+  void add_part(const Sequence& sequence, TokenCount rows, TokenCount padding, Batch& batch);
 
   const SchedulerTargets targets_;
   const TokenCount rows_max_;
-  const std::int32_t slots_;
+  const KvLedger::Layout kv_;
   const bool dense_slots_;
 
   bool prefilled_last_ = false;
@@ -73,6 +86,7 @@ class StepPlan {
   std::vector<const Sequence*> others_;      // decode, too, with other adapters
   std::vector<const Sequence*> decode_now_;  // those who get a row, ascending slots
   std::vector<const Sequence*> prefilling_;  // most urgent first
+  std::vector<std::size_t> by_slot_;         // places in prefilling_, ascending slots
   std::vector<Chunk> chunks_;
   Duration decode_time_{};
 };

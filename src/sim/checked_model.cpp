@@ -139,12 +139,12 @@ bool CheckedModel::check(const Batch& batch) {
     const Life* life = lives_.find(part.request->id);
     faults_.expect(life != nullptr, "one-terminal: rows of a request that has ended");
     const bool follows = part.first_row == static_cast<std::int32_t>(next_row) && part.rows > 0 &&
-                         next_row + static_cast<std::size_t>(part.rows) <= batch.rows.size();
+                         next_row + static_cast<std::size_t>(part.rows + part.padding) <= batch.rows.size();
     faults_.expect(follows, "batch: parts do not follow each other");
     faults_.expect(previous < part.slot && exists(part.slot), "batch: slots do not ascend");
     previous = part.slot;
     if (life == nullptr || !follows || !exists(part.slot)) return false;
-    next_row += static_cast<std::size_t>(part.rows);
+    next_row += static_cast<std::size_t>(part.rows + part.padding);
     check_part(batch, part, *life);
   }
   faults_.expect(next_row + static_cast<std::size_t>(batch.padding) == batch.rows.size(),
@@ -165,7 +165,7 @@ void CheckedModel::check_part(const Batch& batch, const BatchPart& part, const L
   expect(held.length == 0 || held.owner == part.request->id, "batch: a slot was used again without a trim");
   expect(!life.slot.valid() || life.slot == part.slot, "batch: rows in another slot than before");
   const TokenCount end = held.length + part.rows;
-  expect(end <= layout_.cells_per_slot, "bounded: a slot holds too many cells");
+  expect(end + part.padding <= layout_.cells_per_slot, "bounded: a slot holds too many cells");
   expect(end <= life.known, "batch: rows beyond the tokens that are known");
   expect(part.samples == (end == life.known && life.request->max_tokens > 0),
          "batch: the last known token samples and no other");
@@ -183,6 +183,10 @@ void CheckedModel::check_part(const Batch& batch, const BatchPart& part, const L
     expect(row.output == (part.samples && i + 1 == part.rows), "batch: output at the wrong row");
     const auto index = static_cast<std::size_t>(position);
     expect(index >= prompt.size() || row.token == prompt[index], "tokens: not the prompt's token");
+  }
+  for (std::int32_t i = 0; i < part.padding; ++i, ++position) {
+    const Row& row = batch.rows[static_cast<std::size_t>(part.first_row + part.rows + i)];
+    expect(row.slot == part.slot && row.position == position && !row.output, "batch: padding does not follow its part");
   }
 }
 

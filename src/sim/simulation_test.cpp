@@ -41,6 +41,7 @@ WorkloadConfig workload_of(std::uint64_t seed) {
   config.prefix_share = 0.3;
   config.leaving_share = 0.2;
   config.timeout_share = 0.2;
+  config.timeout_ms = *Distribution::parse("1000-30000", "");
   config.slow_share = 0.1;
   return config;
 }

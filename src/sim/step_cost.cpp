@@ -17,7 +17,8 @@ Duration CostModel::cost(const Batch& batch, TokenCount held, TimePoint now) {
   } else {
     for (const BatchPart& part : batch.parts) {
       const double first = batch.rows[static_cast<std::size_t>(part.first_row)].position + 1;
-      cells += part.rows * (first + 0.5 * (part.rows - 1));
+      const std::int32_t rows = part.rows + part.padding;
+      cells += rows * (first + 0.5 * (rows - 1));
     }
   }
   const StepCost& each = batch.kind == Batch::Kind::decode ? config_.decode : config_.prefill;
@@ -34,7 +35,7 @@ Duration CostModel::copy(std::int64_t cells) const {
 std::int32_t CostModel::count_passes(const Batch& batch) {
   if (config_.unified) return 1;
   left_.clear();
-  for (const BatchPart& part : batch.parts) left_.push_back(part.rows);
+  for (const BatchPart& part : batch.parts) left_.push_back(part.rows + part.padding);
   std::int32_t passes = 0;
   for (std::size_t first = 0; first < left_.size();) {
     if (left_[first] == 0) {
