@@ -53,7 +53,7 @@ Result<std::vector<TomlItem>> read_file(const std::string& path, const CLI::App&
   for (TomlItem& item : *items) {
     const std::string name = option_name(item.key);
     const CLI::Option* option = command.get_option_no_throw("--" + name);
-    if (option == nullptr || name == kFileOption || name == "help" || name == "json") {
+    if (option == nullptr || name == kFileOption || name == "help" || name == "json" || name == "limits") {
       return bad_file(path, "there is no setting \"" + item.key + "\"; chasqui config shows all of them");
     }
     if (!said.emplace(option, item.key).second) {
@@ -109,7 +109,7 @@ std::vector<Setting> settings_of(const CLI::App& command, const Settings& settin
   std::vector<Setting> out;
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = long_name(*option);
-    if (name.empty() || name == "help" || name == "json") continue;
+    if (name.empty() || name == "help" || name == "json" || name == "limits") continue;
     Setting setting{name, value_of(*option), option->get_group(), "default"};
     if (const auto found = settings.origins.find(name); found != settings.origins.end()) {
       setting.origin = word(found->second);

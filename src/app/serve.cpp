@@ -224,6 +224,7 @@ ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model
   out.cache_bytes = reuse_config(config).cache.bytes;
   out.disk_cache_bytes = config.cache_disk.empty() ? 0 : static_cast<std::uint64_t>(config.cache_disk_mib) << 20;
   out.http.write_time = config.write_timeout;
+  out.drain_time = config.drain_time;
   out.tenant_requests = config.tenant_requests.value_or(out.tenant_requests);
   out.anonymous_requests = config.tenant_requests.value_or(0);
   out.tenant_sessions = config.tenant_sessions.value_or((config.sessions_max + 3) / 4);

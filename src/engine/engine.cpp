@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "engine/compat_metrics.h"
 
@@ -41,7 +42,7 @@ constexpr std::size_t kWorkersShown = 8;
 
 // Events of each slot that may wait for the loop. Seconds of the fastest models and minutes of others: a loop that is
 // this far behind is stuck, not busy.
-constexpr std::size_t kOutboxEventsPerSlot = 4096;
+constexpr std::size_t kOutboxEventsPerSlot = kSizeLimit<"undelivered_events">;
 
 }  // namespace
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/mailbox.h"
 #include "base/wakeup.h"
 #include "core/event.h"
@@ -32,14 +33,14 @@ namespace chasqui {
 
 // Sizes are of all workers together, each gets an equal part.
 struct EngineConfig {
-  std::size_t waiting_max = 512;  // requests that may wait for a slot
+  std::size_t waiting_max = kSizeLimit<"queue_requests">;  // requests that may wait for a slot
   ReuseConfig reuse;              // cut_anywhere comes from the model
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
   std::vector<std::string> adapters;     // names, for metrics
   std::shared_ptr<SnapshotFolder> disk;  // with reuse.disk; of all workers together
   Duration sleep_after{};                // a worker without work puts its model to sleep; zero: never
-  Duration stuck_after = seconds(30);    // a step that takes longer means that the worker hangs
+  Duration stuck_after = kTimeLimit<"stuck_seconds">;  // a step that takes longer means that the worker hangs
   std::size_t pins_max = 65'536;         // sessions that belong to a worker
 };
 
