@@ -19,10 +19,13 @@
 #include "api/service.h"
 #include "api/span_exporter.h"
 #include "app/capacity.h"
+#include "app/doors.h"
 #include "app/key_reload.h"
 #include "app/session_sweep.h"
 #include "app/shutdown.h"
+#include "app/supervise.h"
 #include "app/watching_options.h"
+#include "app/worker_watch.h"
 #include "model/sleepy_model.h"
 #include "net/frame_server.h"
 #include "net/http_server.h"
@@ -74,21 +77,6 @@ std::size_t physical_memory() {
   return static_cast<std::size_t>(pages) * static_cast<std::size_t>(page);
 }
 
-// A server that strangers can reach without a key is a mistake more often than a wish.
-Result<void> check_address(const ServeConfig& config) {
-  if (config.host.empty()) return {};
-  const auto address = net::ListenAddress::tcp(config.host, config.port);
-  if (!address.is_valid()) {
-    return invalid_field(
-        "--host", "--host " + config.host + " must be an IPv4 or IPv6 address, localhost, or a path ending in .sock");
-  }
-  const bool keys = !config.api_keys.empty() || !config.api_key_file.empty();
-  if (keys || config.no_auth || address.is_loopback()) return {};
-  return invalid_field("--host", "--host " + config.host +
-                                     " can be reached from other machines: set --api-key, or --no-auth if everybody "
-                                     "who can reach it may use it");
-}
-
 RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape) {
   RequestLimits limits;
   limits.vocabulary = shape.vocabulary;
@@ -96,29 +84,6 @@ RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape)
   limits.max_tokens_default = static_cast<TokenCount>(config.predict);
   limits.timeout_default = config.request_timeout;
   return limits;
-}
-
-Result<std::string> open_doors(net::HttpServer& server, net::FrameServer& frames, const ServeConfig& config) {
-  std::string url;
-  std::string said;  // when all are open, and not when one of them fails
-  if (!config.host.empty()) {
-    auto bound = server.listen(net::ListenAddress::tcp(config.host, config.port));
-    if (!bound) return bound.error();
-    url = "http://" + bound->text;
-    said += "listening on " + url + '\n';
-  }
-  if (!config.unix_socket.empty()) {
-    auto bound = server.listen(net::ListenAddress::unix_socket(config.unix_socket, config.socket_mode));
-    if (!bound) return bound.error();
-    said += "listening on " + bound->text + '\n';
-  }
-  if (!config.socket.empty()) {
-    auto bound = frames.listen(net::ListenAddress::unix_socket(config.socket, config.socket_mode));
-    if (!bound) return bound.error();
-    said += "listening on " + bound->text + " for frames\n";
-  }
-  std::fputs(said.c_str(), stdout);
-  return url;
 }
 
 void greet(const std::string& url, const Service& service) {
@@ -205,6 +170,7 @@ EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, co
   out.targets = config.targets;
   out.policy = config.policy;
   out.sleep_after = config.operation.sleep_after;
+  out.stuck_after = config.operation.stuck_after;
   // Admission refuses first. A request that was cancelled gives its permit back a step before the engine is rid of it,
   // hence the room.
   out.waiting_max = config.queue_requests + 2 * static_cast<std::size_t>(shape.slots) + 64;
@@ -257,8 +223,15 @@ void add_request_metrics(MetricsPage& metrics, const std::string& model_name, En
   sessions.metrics().add_to(metrics);
 }
 
-int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Folders folders, KeyRing& keys,
-        const std::optional<net::HttpTarget>& collector) {
+void listen_to_signals(net::EventLoop& loop, const ServeConfig& config, Shutdown& shutdown, KeyReload& reload) {
+  loop.on_signal(SIGTERM, [&shutdown] { shutdown.begin(); });
+  loop.on_signal(SIGINT, [&shutdown] { shutdown.begin(); });
+  // Without a key file SIGHUP means what it means everywhere: the terminal has gone.
+  if (!config.api_key_file.empty()) loop.on_signal(SIGHUP, [&reload] { reload.begin(); });
+}
+
+int run(const ServeConfig& config, const Doors& doors, const LoadedModel& model, Models contexts, Folders folders,
+        KeyRing& keys, const std::optional<net::HttpTarget>& collector) {
   const RealClock clock;
   Wakeup wakeup(config.wakeup);
   MetricsPage metrics;
@@ -311,18 +284,19 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   frame_metrics.add_to(metrics);
   offload.add_to(metrics);
 
-  const auto url = open_doors(server, frames, config);
+  const auto url = open_doors(server, frames, doors);
   if (!url) return fail(url.error());
-  Shutdown shutdown(loop, server, frames, admission, engine, config.drain_time, spans ? &*spans : nullptr);
+  Shutdown shutdown(loop, server, frames, admission, engine, config.drain_time, doors.stay, spans ? &*spans : nullptr);
   SessionSweep sweep(loop, sessions);
+  WorkerWatch watch(loop, engine, streams);
+  // Only another process can have a worker that moves; it is there where somebody starts it.
+  if (is_supervised()) watch.on_hang([&shutdown] { shutdown.begin(); });
   KeyReload reload(config, keys, loop, offload);
-  loop.on_signal(SIGTERM, [&shutdown] { shutdown.begin(); });
-  loop.on_signal(SIGINT, [&shutdown] { shutdown.begin(); });
-  // Without a key file SIGHUP means what it means everywhere: the terminal has gone.
-  if (!config.api_key_file.empty()) loop.on_signal(SIGHUP, [&reload] { reload.begin(); });
+  listen_to_signals(loop, config, shutdown, reload);
   greet(*url, service);
   loop.run();
   if (keeper) keeper->finish();
+  if (is_supervised() && watch.hangs()) end_hung_process();
   log_info("stopped");
   return 0;
 }
@@ -339,7 +313,8 @@ int serve(const ServeConfig& config) {
   }
   KeyRing keys;
   keys.replace(*lines);
-  if (auto good = check_address(config); !good) return fail(good.error());
+  const auto doors = doors_of(config);
+  if (!doors) return fail(doors.error());
   const auto collector = collector_of(config);
   if (!collector) return fail(collector.error());
   auto model = load(config);
@@ -358,7 +333,7 @@ int serve(const ServeConfig& config) {
   }
   auto folders = open_folders(config, *model, *part, contexts.front()->shape());
   if (!folders) return fail(folders.error());
-  return run(config, *model, std::move(contexts), std::move(*folders), keys, *collector);
+  return run(config, *doors, *model, std::move(contexts), std::move(*folders), keys, *collector);
 }
 
 }  // namespace chasqui

@@ -181,6 +181,11 @@ std::optional<std::size_t> Engine::stuck_worker(TimePoint now) const {
   return std::nullopt;
 }
 
+std::optional<std::vector<RequestId>> Engine::requests_of(std::size_t worker) {
+  if (!dispatcher_) return std::nullopt;
+  return dispatcher_->requests_of(worker);
+}
+
 void Engine::take_events(std::vector<Event>& events) {
   outbox_.drain(events);
   std::size_t finished = 0;
