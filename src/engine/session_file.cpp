@@ -163,8 +163,9 @@ SessionImage get_image(FieldReader& fields) {
   image.settings.service_class = static_cast<ServiceClass>(service_class);
   std::int64_t ttl = 0;
   fields.number(ttl);
-  if (ttl < 1 || ttl > 366 * 86'400) fields.fail();
-  image.settings.ttl = seconds(ttl);
+  constexpr std::int64_t kTtlMax = 366 * 86'400;
+  if (ttl < 1 || ttl > kTtlMax) fields.fail();
+  image.settings.ttl = seconds(std::clamp<std::int64_t>(ttl, 1, kTtlMax));
   fields.number(image.settings.created);
   image.tokens.resize(fields.count(0, sizeof(Token)));
   for (Token& token : image.tokens) fields.number(token);
