@@ -16,8 +16,8 @@ TEST(Limits, HaveOneNameEachAndSayWhatHappens) {
     EXPECT_EQ(limit.unit == LimitUnit::time, limit.name.ends_with("_seconds")) << limit.name;
     EXPECT_EQ(limit.unit == LimitUnit::bytes, limit.name.ends_with("_bytes")) << limit.name;
     EXPECT_TRUE(limit.standard > 0 || !limit.depends.empty()) << limit.name;
-    if (!limit.flag.empty()) EXPECT_TRUE(limit.flag.starts_with("--")) << limit.name;
-    if (!limit.metric.empty()) EXPECT_TRUE(limit.metric.starts_with("chasqui_")) << limit.name;
+    EXPECT_TRUE(limit.flag.empty() || limit.flag.starts_with("--")) << limit.name;
+    EXPECT_TRUE(limit.metric.empty() || limit.metric.starts_with("chasqui_")) << limit.name;
   }
 }
 
