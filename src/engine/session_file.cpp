@@ -216,6 +216,9 @@ Result<LoadedSession> read_session(std::span<const std::byte> bytes, const Weigh
   LoadedSession out;
   FieldReader fields(bytes.subspan(kFields));
   out.image = get_image(fields);
+  // What texts take in memory; no field of the file grows by more.
+  constexpr std::size_t kGrowthMax = 16;
+  if (out.image.chat && out.image.chat->bytes / kGrowthMax > bytes.size()) fields.fail();
   if (!fields.good()) return damaged("its fields are not what they should be");
   out.foreign = !std::ranges::equal(bytes.subspan(kWeights, weights.size()), weights);
   const auto known = [&limits](Token token) { return token >= 0 && token < limits.vocabulary; };

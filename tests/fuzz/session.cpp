@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
     std::ranges::copy(sum.result(), file.begin() + kSum);
   }
   const auto read = read_session(file, WeightsId{}, {1000});
-  if (!read) return 0;
+  if (!read || read->foreign) return 0;  // of another model: its tokens are not looked at
   const auto again = read_session(write_session(read->image, WeightsId{}), WeightsId{}, {1 << 30});
   must(again.has_value(), "what was read can be written and read again");
   must(again->image.tokens == read->image.tokens && again->image.id == read->image.id, "… and is the same");
