@@ -37,11 +37,12 @@ def on_time():
     """Streams of four people while prompts of 1,500 words are read, again and again."""
     people = "name=people,clients=4,duration=15,prompt-words=24,max-tokens=64,priority=interactive"
     readers = "name=readers,clients=2,duration=15,prompt-words=1500,max-tokens=4"
-    with paired.Server("chasqui", DEMO, 8, 8 * 2048, "--cache-ram", "0") as server:
+    with paired.Server("chasqui", DEMO, 8, 8 * 8192, "--cache-ram", "0") as server:
         report = server.bench(["--load", people, "--load", readers, "--health-probes", "20"])
         slowest = server.metric("chasqui_loop_stalls_total")
     figures = group(report, "people")
-    at_most("time between two tokens of a stream, p99, ms", figures["itl_ms"]["p99"], 100)
+    # Twice the target of interactive streams: a step may take 1.6 times as long, and machines have neighbours.
+    at_most("time between two tokens of a stream, p99, ms", figures["itl_ms"]["p99"], 200)
     at_most("time to a stream's first token, p95, ms", figures["ttft_ms"]["p95"], 500)
     at_least("prompts read meanwhile", group(report, "readers")["ok"], 10)
     held("turns of the loop over 5 ms", slowest, "(shown)", True)
@@ -62,6 +63,7 @@ def overload():
         report = server.bench(["--load", "clients=80,requests=400,prompt-words=24,max-tokens=64,retry=1"])
         total = report["total"]
         held("neither answered nor refused, of 400", total["errors"], "0", total["errors"] == 0)
+        at_least("came back when they were told", total["retried"], 1)
         at_least("answered", total["ok"], 1)
         left = sum(server.metric(f"chasqui_{name}") for name in ("requests_running", "requests_waiting", "kv_cells_used"))
         held("requests and cells that are left over", left, "0", left == 0)
