@@ -1,8 +1,12 @@
-// A worker that hangs: /health says so, its requests end with an error, and nobody else notices.
+// What goes wrong below the server: a worker that hangs, a machine that is out of descriptors.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import http from 'node:http';
 import * as test from 'node:test';
 
 import { answer, ask, endless, post, refused, streamChat, user } from './client.mjs';
+import { connect } from './raw.mjs';
 import { sim, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -80,5 +84,30 @@ describe('a worker that hangs', async () => {
     }
     stream.leave();
     assert.equal((await server.idle()).value('chasqui_worker_stalls_total'), 0);
+  });
+});
+
+describe('a server that is out of descriptors', { skip: process.platform !== 'linux' && 'prlimit is needed' }, async () => {
+  it('goes on with those it has, and takes the others when it can', async (t) => {
+    const server = await start(t, sim);
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    t.after(() => agent.destroy());
+    const ask = (target) => new Promise((resolve, reject) => {
+      http.get(server.url + target, { agent }, (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (part) => (text += part)).on('end', () => resolve(text));
+      }).on('error', reject);
+    });
+    assert.equal(await ask('/health'), '{"status":"ok"}');
+    const most = readdirSync(`/proc/${server.pid}/fd`).length + 10;
+    execFileSync('prlimit', ['--pid', String(server.pid), `--nofile=${most}:${most}`]);
+    const crowd = await Promise.all(Array.from({ length: 60 }, () => connect(server)));
+    const failures = async () => Number(/^chasqui_http_accept_failures_total (\d+)$/m.exec(await ask('/metrics'))[1]);
+    while ((await failures()) === 0);
+    const before = await failures();
+    for (let i = 0; i < 50; ++i) assert.equal(await ask('/health'), '{"status":"ok"}');
+    assert.ok((await failures()) - before < 50, 'it does not try again and again');
+    for (const socket of crowd) socket.destroy();
+    assert.equal((await answer(server, 'say: room again')).text, 'room again');
   });
 });
