@@ -47,6 +47,8 @@ def main(wanted):
     if unknown or not known:
         sys.exit(f"docs/promises.md has no {', '.join(sorted(unknown)) or 'promises'}")
     os.makedirs(OUT, exist_ok=True)
+    if (busy := os.getloadavg()[0]) > 1:
+        print(f"the load average is {busy:.1f}: figures (P1, P5, P7, P8) say little on a machine with other work")
     begun = time.monotonic()
     results = [check(*promise) for promise in known if not wanted or promise[0] in wanted]
     print(f"{sum(results)} of {len(results)} kept, in {time.monotonic() - begun:.0f} s")
