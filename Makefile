@@ -9,7 +9,7 @@ PAGE_INSTALLED = page/node_modules/.package-lock.json
 .DEFAULT_GOAL := build
 # Each verb is a sequence of steps, and ninja uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build run test unit e2e page page-test asan tsan tidy lint fmt bench-tools models clean
+.PHONY: help setup build run test unit e2e page page-test asan tsan promises fuzz tidy lint fmt bench-tools models clean
 
 help:             ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -48,6 +48,15 @@ tsan: build/tsan/build.ninja  ## unit tests under ThreadSanitizer
 	cmake --build build/tsan
 	TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp $$TSAN_OPTIONS" \
 		$$(setarch -R true 2> /dev/null && echo setarch -R) $(UNIT_TESTS) build/tsan
+
+promises: build $(E2E_INSTALLED)  ## check every promise of docs/promises.md, in a quarter of an hour at most
+	@tools/setup.sh --checks
+	@tools/promises.py
+
+SECONDS ?= 60
+fuzz:             ## fuzz whatever comes from outside: make fuzz [SECONDS=60]
+	@tools/setup.sh --checks
+	@tools/fuzz.py --seconds $(SECONDS)
 
 tidy:             ## the rules of the house: layers, header owners, sizes, banned words
 	@tools/tidy.py --self-test

@@ -3,7 +3,7 @@
 #include "api/answer.h"
 #include "api/errors.h"
 #include "api/generation_fields.h"
-#include "api/kept_streams.h"
+#include "api/limits.h"
 #include "base/json_writer.h"
 
 namespace chasqui {
@@ -19,56 +19,6 @@ void write_sampling(JsonWriter& json, const SamplingParams& sampling) {
   json.field("repeat_penalty", sampling.repeat_penalty);
   json.field("frequency_penalty", sampling.frequency_penalty);
   json.field("presence_penalty", sampling.presence_penalty);
-  json.end_object();
-}
-
-void write_limits(JsonWriter& json, const Service& service) {
-  const net::HttpLimits& http = service.config.http;
-  json.begin_object();
-  json.field("request_line_bytes", http.request_line_bytes);
-  json.field("header_bytes", http.header_bytes);
-  json.field("header_count", http.header_count);
-  json.field("body_bytes", http.body_bytes);
-  json.field("header_seconds", to_seconds(http.header_time));
-  json.field("body_seconds", to_seconds(http.body_time));
-  json.field("keep_alive_seconds", to_seconds(http.keep_alive_time));
-  json.field("write_seconds", to_seconds(http.write_time));
-  json.field("connections", http.connections_max());
-  json.field("frame_bytes", service.config.frames.frame_bytes);
-  json.field("frame_line_bytes", service.config.frames.line_bytes);
-  json.field("frame_unsent_bytes", service.config.frames.unsent_bytes);
-  json.field("frame_connections", service.config.frames.connections);
-  json.field("unread_bytes", service.config.unread_max);
-  json.field("stop", service.limits.stops_max);
-  json.field("logit_bias", service.limits.logit_bias_max);
-  json.field("context_tokens", service.limits.context);
-  const AdmissionConfig& admission = service.admission.config();
-  json.field("prefix_cache_bytes", service.config.cache_bytes);
-  json.field("queue_requests", admission.queue_requests);
-  json.field("queue_tokens", admission.queue_tokens);
-  json.key("queue_wait_seconds");
-  json.begin_object();
-  for (std::size_t c = 0; c < kServiceClasses; ++c) {
-    json.field(name(static_cast<ServiceClass>(c)), to_seconds(admission.queue_wait[c]));
-  }
-  json.end_object();
-  json.field("tenant_requests", service.config.tenant_requests);
-  json.field("promises", admission.promises_max);
-  json.field("disk_cache_bytes", service.config.disk_cache_bytes);
-  const SessionLimits& sessions = service.sessions.limits();
-  json.field("sessions", sessions.sessions);
-  json.field("tenant_sessions", service.config.tenant_sessions);
-  json.field("session_tokens", sessions.tokens);
-  json.field("session_messages", sessions.messages);
-  json.field("session_text_bytes", sessions.text_bytes_max());
-  json.field("session_ttl_seconds", to_seconds(sessions.ttl));
-  if (service.kept != nullptr) {
-    const KeptStreamLimits& kept = service.kept->limits();
-    json.field("resume_streams", kept.streams);
-    json.field("resume_tenant_streams", kept.tenant_streams);
-    json.field("resume_bytes", kept.bytes);
-    json.field("resume_ttl_seconds", to_seconds(kept.ttl));
-  }
   json.end_object();
 }
 

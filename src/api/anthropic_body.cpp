@@ -5,6 +5,7 @@
 #include "api/completions.h"
 #include "api/openai_body.h"
 #include "api/prompt.h"
+#include "base/limits.h"
 #include "base/random_id.h"
 
 namespace chasqui {
@@ -12,7 +13,6 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kMessagesMax = 4096;
 constexpr std::int64_t kMaxTokensUnsaid = 4096;  // as llama-server
 
 std::string item(const std::string& array, std::size_t index) { return array + '[' + std::to_string(index) + ']'; }
@@ -206,8 +206,8 @@ Chat read_anthropic_chat(Fields& fields) {
     if (auto error = read_text(*system, "system", message.content)) fields.refuse(std::move(*error));
   }
   const json::array* messages = fields.array("messages");
-  if (messages == nullptr || messages->empty() || messages->size() > kMessagesMax) {
-    fields.refuse("messages", "an array of 1 to " + std::to_string(kMessagesMax) + " messages");
+  if (messages == nullptr || messages->empty() || messages->size() > kSizeLimit<"messages">) {
+    fields.refuse("messages", "an array of 1 to " + std::to_string(kSizeLimit<"messages">) + " messages");
     return chat;
   }
   MessageReader reader(chat.messages);

@@ -1,6 +1,7 @@
 #include "api/constraint.h"
 
 #include "api/schema_check.h"
+#include "base/limits.h"
 #include "model/schema_grammar.h"
 
 namespace chasqui {
@@ -8,7 +9,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kBytesMax = 64 * 1024;
+constexpr std::size_t kBytesMax = kSizeLimit<"grammar_bytes">;
 
 void take(Fields& fields, Result<Grammar> grammar, RequestDraft& draft) {
   if (grammar) {

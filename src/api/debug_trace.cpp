@@ -5,13 +5,14 @@
 
 #include "api/answer.h"
 #include "base/json_writer.h"
+#include "base/limits.h"
 
 namespace chasqui {
 namespace {
 
-constexpr int kSecondsMax = 60;
+constexpr int kSecondsMax = kCountLimit<"trace_seconds"> / 1000;
 constexpr int kSecondsDefault = 5;
-constexpr std::size_t kTracersMax = 4;
+constexpr std::size_t kTracersMax = kSizeLimit<"traces">;
 // The ring holds ten times as many steps as the fastest model makes in this time.
 constexpr Duration kLookEvery = milliseconds(50);
 constexpr std::size_t kStepsMax = 100'000;  // of one worker; a minute of steps of half a millisecond

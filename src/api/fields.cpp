@@ -2,12 +2,14 @@
 
 #include <cmath>
 
+#include "base/limits.h"
+
 namespace chasqui {
 namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kDepthMax = 64;
+constexpr std::size_t kDepthMax = kSizeLimit<"json_depth">;
 
 // Doubles up to here hold every whole number exactly.
 constexpr double kExactMax = 9007199254740992.0;

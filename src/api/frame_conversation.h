@@ -11,6 +11,7 @@
 #include "api/frame_json.h"
 #include "api/service.h"
 #include "api/sessions.h"
+#include "base/limits.h"
 #include "net/frame_connection.h"
 
 namespace chasqui {
@@ -18,7 +19,7 @@ namespace chasqui {
 class FrameConversation final : public net::FrameHandler {
  public:
   // Requests and commands of one connection at once.
-  static constexpr std::size_t kOpenMax = 256;
+  static constexpr std::size_t kOpenMax = kSizeLimit<"frame_requests">;
 
   FrameConversation(Service& service, net::FrameConnection& connection, Caller caller)
       : service_(service), connection_(connection), caller_(std::move(caller)) {}

@@ -5,6 +5,7 @@
 #include "api/fields.h"
 #include "api/openai_json.h"
 #include "base/json_writer.h"
+#include "base/limits.h"
 
 namespace chasqui {
 namespace {
@@ -12,8 +13,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kLengthBytes = 4;
-constexpr std::size_t kIdBytesMax = 128;
-constexpr std::size_t kMetadataBytesMax = 4096;
+constexpr std::size_t kIdBytesMax = kSizeLimit<"frame_id_bytes">;
+constexpr std::size_t kMetadataBytesMax = kSizeLimit<"frame_metadata_bytes">;
 constexpr std::string_view kNoId = "null";
 
 // Its length is known when it is written: room first, the number at the end.

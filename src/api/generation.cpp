@@ -16,14 +16,49 @@ constexpr std::size_t kChanceOverhead = 60;
 void StreamHub::deliver() {
   engine_.take_events(events_);
   for (Event& event : events_) {
-    const auto found = open_.find(event.request);
-    if (event.kind == Event::Kind::finished) {
-      event.asked = found != open_.end() && found->second->cancel_asked_ && event.reason == FinishReason::cancelled;
-      if (watcher_) watcher_(event);
+    const bool finished = event.kind == Event::Kind::finished;
+    if (given_up_.contains(event.request)) {
+      if (finished) given_up_.erase(event.request);
+      continue;
     }
+    if (finished) {
+      finish(std::move(event));
+      continue;
+    }
+    const auto found = open_.find(event.request);
     if (found == open_.end()) continue;  // its handler has gone; the cancel is on its way
     found->second->receive(std::move(event));
   }
+}
+
+void StreamHub::finish(Event event) {
+  const auto found = open_.find(event.request);
+  event.asked = found != open_.end() && found->second->cancel_asked_ && event.reason == FinishReason::cancelled;
+  if (watcher_) watcher_(event);
+  if (found == open_.end()) return;
+  Generation& generation = *found->second;
+  open_.erase(found);
+  generation.receive(std::move(event));
+}
+
+std::size_t StreamHub::give_up(const std::optional<std::vector<RequestId>>& requests, const Error& error) {
+  std::vector<RequestPtr> lost;
+  for (const auto& [id, generation] : open_) {
+    if (!requests || std::ranges::find(*requests, id) != requests->end()) lost.push_back(generation->request_of(id));
+  }
+  for (const RequestPtr& request : lost) {
+    Event event;
+    event.request = request->id;
+    event.kind = Event::Kind::finished;
+    event.service_class = request->service_class;
+    event.reason = FinishReason::error;
+    event.usage.prompt = static_cast<TokenCount>(request->prompt.size());
+    event.error = error;
+    given_up_.insert(request->id);
+    engine_.cancel(request->id);  // for the time when it moves again
+    finish(std::move(event));
+  }
+  return lost.size();
 }
 
 void StreamHub::cancel(RequestId request) {

@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/request.h"
@@ -32,17 +34,23 @@ class StreamHub {
   void on_finished(std::function<void(const Event&)> watcher) { watcher_ = std::move(watcher); }
   // For a client that asks for it and waits for the end all the same: its finished event says so.
   void cancel(RequestId request);
+  // Ends requests with an error, of a worker that does not answer; none: all. What it says of them later is dropped.
+  // Returns how many that were.
+  std::size_t give_up(const std::optional<std::vector<RequestId>>& requests, const Error& error);
   // Null when nobody reads its answer.
   RequestPtr request_of(RequestId id) const;
 
  private:
   friend class Generation;
 
+  void finish(Event event);
+
   Engine& engine_;
   net::EventLoop& loop_;
   const std::size_t unread_max_;
   std::function<void(const Event&)> watcher_;
   std::unordered_map<RequestId, Generation*> open_;
+  std::unordered_set<RequestId> given_up_;  // their worker has not ended them yet
   std::vector<Event> events_;
 };
 

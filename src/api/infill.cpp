@@ -3,14 +3,15 @@
 #include "api/fields.h"
 #include "api/native.h"
 #include "api/prompt.h"
+#include "base/limits.h"
 
 namespace chasqui {
 namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kFilesMax = 256;
-constexpr std::size_t kTextBytesMax = 4 * 1024 * 1024;
+constexpr std::size_t kFilesMax = kSizeLimit<"infill_files">;
+constexpr std::size_t kTextBytesMax = kSizeLimit<"infill_bytes">;
 
 Error no_infill(const std::string& field) {
   return invalid_field(field, field + " cannot be used: this model has no tokens for a gap that is to be filled in");

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kIdHeader = "X-Conversation-Id";
 constexpr std::string_view kWishHeader = "X-Resumable";
-constexpr std::size_t kIdBytes = 256;
+constexpr std::size_t kIdBytes = kSizeLimit<"resume_id_bytes">;
 constexpr std::size_t kChunk = 64 * 1024;
 
 void notify_all(const std::vector<net::EventSignal*>& readers) {

@@ -20,16 +20,17 @@
 
 #include "api/answer.h"
 #include "api/stream_ring.h"
+#include "base/limits.h"
 #include "base/metrics.h"
 #include "net/event_signal.h"
 
 namespace chasqui {
 
 struct KeptStreamLimits {
-  std::size_t streams = 64;
-  std::size_t tenant_streams = 16;  // of one that has a key
-  std::size_t bytes = 1 << 20;      // of each
-  Duration ttl = seconds(60);
+  std::size_t streams = kSizeLimit<"resume_streams">;
+  std::size_t tenant_streams = kSizeLimit<"resume_tenant_streams">;  // of one that has a key
+  std::size_t bytes = kSizeLimit<"resume_bytes">;                    // of each
+  Duration ttl = kTimeLimit<"resume_ttl_seconds">;
 };
 
 struct KeptStreamMetrics {

@@ -5,13 +5,15 @@
 #include <fstream>
 #include <map>
 
+#include "base/limits.h"
+
 namespace chasqui {
 namespace {
 
-constexpr std::size_t kKeysMax = 2048;  // replacing so many takes the loop half a millisecond
-constexpr std::size_t kNameMax = 64;
-constexpr std::size_t kFileMax = 4 * 1024 * 1024;
-constexpr std::size_t kInFlightMax = 100'000;
+constexpr std::size_t kKeysMax = kSizeLimit<"keys">;  // replacing so many takes the loop half a millisecond
+constexpr std::size_t kNameMax = kSizeLimit<"key_name_bytes">;
+constexpr std::size_t kFileMax = kSizeLimit<"key_file_bytes">;
+constexpr std::size_t kInFlightMax = kSizeLimit<"key_requests">;
 constexpr double kWeightMin = 0.01;
 constexpr double kWeightMax = 1000;
 constexpr std::string_view kHashed = "sha256:";

@@ -11,14 +11,12 @@
 #include "api/openai_body.h"
 #include "api/openai_json.h"
 #include "api/prompt.h"
+#include "base/limits.h"
 
 namespace chasqui {
 namespace {
 
 namespace json = boost::json;
-
-constexpr std::int64_t kAnswersMax = 16;  // to one prompt
-constexpr std::size_t kShownMax = 64;
 
 class NativeWriter final : public AnswerWriter {
  public:
@@ -180,13 +178,17 @@ NativeBody read_native_body(const Service& service, const Caller& caller, Fields
   read_constraint(fields, out.draft);
   for (const std::string_view name : {"n_cmpl", "n"}) {
     const std::int64_t count = fields.integer(name).value_or(out.n);
-    if (count < 1 || count > kAnswersMax) fields.refuse(name, "between 1 and 16");
+    if (count < 1 || count > kCountLimit<"answers">) {
+      fields.refuse(name, "between 1 and " + std::to_string(kCountLimit<"answers">));
+    }
     if (fields.ok()) out.n = static_cast<std::int32_t>(count);
   }
   out.stream = fields.boolean("stream").value_or(false);
   out.return_tokens = fields.boolean("return_tokens").value_or(false);
   read_strings(fields, "response_fields", out.shown);
-  if (out.shown.size() > kShownMax) fields.refuse("response_fields", "at most 64 names");
+  if (out.shown.size() > kSizeLimit<"response_fields">) {
+    fields.refuse("response_fields", "at most " + std::to_string(kCountLimit<"response_fields">) + " names");
+  }
   return out;
 }
 

@@ -7,13 +7,14 @@
 #include "api/ollama.h"
 #include "api/openai_body.h"
 #include "api/prompt.h"
+#include "base/limits.h"
 
 namespace chasqui {
 namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kMessagesMax = 4096;
+constexpr std::size_t kMessagesMax = kSizeLimit<"messages">;
 
 // What both routes have.
 struct OllamaBody {

@@ -5,6 +5,7 @@
 #include "api/adapter_fields.h"
 #include "api/constraint.h"
 #include "api/generation_fields.h"
+#include "base/limits.h"
 #include "base/random_id.h"
 
 namespace chasqui {
@@ -13,8 +14,7 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::int64_t kAnswersMax = 16;      // to one prompt
-constexpr std::int64_t kTopLogprobsMax = 20;  // OpenAI's limit
+const std::string kTopLogprobsAllowed = "between 0 and " + std::to_string(kCountLimit<"top_logprobs">);
 
 // Chat: "logprobs": true and "top_logprobs": 3. Completions: "logprobs": 3.
 void read_logprobs(Fields& fields, bool chat, RequestDraft& draft) {
@@ -23,21 +23,21 @@ void read_logprobs(Fields& fields, bool chat, RequestDraft& draft) {
     const json::value* value = fields.any("logprobs");
     if (value == nullptr || (value->is_bool() && !value->get_bool())) return;
     const auto count = fields.integer("logprobs");
-    if (count && (*count < 0 || *count > kTopLogprobsMax)) fields.refuse("logprobs", "between 0 and 20");
+    if (count && (*count < 0 || *count > kCountLimit<"top_logprobs">)) fields.refuse("logprobs", kTopLogprobsAllowed);
     if (count) chances = static_cast<std::int32_t>(*count);
     return;
   }
   const bool asked = fields.boolean("logprobs").value_or(false);
   const auto count = fields.integer("top_logprobs");
-  if (count && (*count < 0 || *count > kTopLogprobsMax)) fields.refuse("top_logprobs", "between 0 and 20");
+  if (count && (*count < 0 || *count > kCountLimit<"top_logprobs">)) fields.refuse("top_logprobs", kTopLogprobsAllowed);
   if (count && *count > 0 && !asked) fields.refuse("top_logprobs", "left out unless logprobs is true");
   if (asked) chances = static_cast<std::int32_t>(count.value_or(0));
 }
 
 std::int32_t read_count(Fields& fields, std::string_view name, std::int32_t unsaid) {
   const std::int64_t count = fields.integer(name).value_or(unsaid);
-  if (count < 1 || count > kAnswersMax) {
-    fields.refuse(name, "between 1 and " + std::to_string(kAnswersMax));
+  if (count < 1 || count > kCountLimit<"answers">) {
+    fields.refuse(name, "between 1 and " + std::to_string(kCountLimit<"answers">));
     return unsaid;
   }
   return static_cast<std::int32_t>(count);

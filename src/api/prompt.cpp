@@ -1,13 +1,12 @@
 #include "api/prompt.h"
 
 #include "api/generation_fields.h"
+#include "base/limits.h"
 
 namespace chasqui {
 namespace {
 
 namespace json = boost::json;
-
-constexpr std::size_t kMessagesMax = 4096;
 
 std::string item(std::string_view array, std::size_t index) {
   return std::string(array) + '[' + std::to_string(index) + ']';
@@ -143,8 +142,8 @@ std::optional<Error> read_message(const json::value& value, const std::string& p
 std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name) {
   std::vector<ChatMessage> out;
   const json::array* messages = fields.array(name);
-  if (messages == nullptr || messages->empty() || messages->size() > kMessagesMax) {
-    fields.refuse(name, "an array of 1 to " + std::to_string(kMessagesMax) + " messages");
+  if (messages == nullptr || messages->empty() || messages->size() > kSizeLimit<"messages">) {
+    fields.refuse(name, "an array of 1 to " + std::to_string(kSizeLimit<"messages">) + " messages");
     return out;
   }
   for (std::size_t i = 0; i < messages->size() && fields.ok(); ++i) {

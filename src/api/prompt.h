@@ -7,6 +7,7 @@
 
 #include "api/fields.h"
 #include "api/service.h"
+#include "base/limits.h"
 #include "core/request.h"
 #include "model/chat_template.h"
 
@@ -42,7 +43,7 @@ Result<RequestPtr> request_from_draft(const Service& service, RequestDraft draft
 Result<std::vector<RequestPtr>> requests_from_draft(const Service& service, RequestDraft draft, std::int32_t count);
 
 // The same for each of some prompts, at most kRequestsMax altogether; those of one prompt follow each other.
-constexpr std::size_t kRequestsMax = 128;
+constexpr std::size_t kRequestsMax = kSizeLimit<"requests">;
 Result<std::vector<RequestPtr>> requests_of_prompts(const Service& service, const RequestDraft& draft,
                                                     std::vector<std::vector<Token>> prompts, std::int32_t each);
 

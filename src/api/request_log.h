@@ -17,6 +17,7 @@
 #include "api/key_ring.h"
 #include "api/trace_parent.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "core/event.h"
 #include "core/request.h"
 
@@ -97,7 +98,7 @@ class RequestLog {
   void tell(const std::shared_ptr<RequestRecord>& record);
   void write_line(const RequestRecord& record) const;
 
-  static constexpr std::size_t kKept = 1024;
+  static constexpr std::size_t kKept = kSizeLimit<"requests_remembered">;
 
   const RequestLogConfig config_;
   const Clock& clock_;

@@ -16,16 +16,17 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "core/types.h"
 #include "model/chat_template.h"
 
 namespace chasqui {
 
 struct ResponseStoreLimits {
-  std::size_t responses = 8192;
-  std::size_t tenant_responses = 2048;
-  std::size_t tenant_bytes = 64 * 1024 * 1024;
-  Duration ttl = seconds(3600);
+  std::size_t responses = kSizeLimit<"responses">;
+  std::size_t tenant_responses = kSizeLimit<"tenant_responses">;
+  std::size_t tenant_bytes = kSizeLimit<"tenant_response_bytes">;
+  Duration ttl = kTimeLimit<"response_seconds">;
 };
 
 using ConversationPtr = std::shared_ptr<const std::vector<std::shared_ptr<const ChatMessage>>>;

@@ -5,14 +5,13 @@
 #include "api/generation_fields.h"
 #include "api/openai_body.h"
 #include "api/responses.h"
+#include "base/limits.h"
 #include "base/random_id.h"
 
 namespace chasqui {
 namespace {
 
 namespace json = boost::json;
-
-constexpr std::size_t kItemsMax = 4096;
 
 std::string item(const std::string& array, std::size_t index) { return array + '[' + std::to_string(index) + ']'; }
 
@@ -157,8 +156,9 @@ void read_input(Fields& fields, ResponseAsk& ask) {
               ask);
     return;
   }
-  if (input == nullptr || !input->is_array() || input->get_array().empty() || input->get_array().size() > kItemsMax) {
-    return fields.refuse("input", "a string or an array of 1 to " + std::to_string(kItemsMax) + " items");
+  if (input == nullptr || !input->is_array() || input->get_array().empty() ||
+      input->get_array().size() > kSizeLimit<"messages">) {
+    return fields.refuse("input", "a string or an array of 1 to " + std::to_string(kSizeLimit<"messages">) + " items");
   }
   InputReader reader(ask.chat.messages);
   for (std::size_t i = 0; i < input->get_array().size() && fields.ok(); ++i) {

@@ -4,16 +4,17 @@
 
 #include "api/schema_leaves.h"
 #include "api/schema_overlap.h"
+#include "base/limits.h"
 
 namespace chasqui {
 namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kDepthMax = 60;
-constexpr std::size_t kPropertiesMax = 200;  // of one object
-constexpr std::size_t kNameBytesMax = 256;   // of one property
-constexpr std::size_t kNodesMax = 2000;      // of one schema
+constexpr std::size_t kDepthMax = kSizeLimit<"schema_depth">;
+constexpr std::size_t kPropertiesMax = kSizeLimit<"schema_properties">;  // of one object
+constexpr std::size_t kNameBytesMax = kSizeLimit<"schema_name_bytes">;   // of one property
+constexpr std::size_t kNodesMax = kSizeLimit<"schema_parts">;            // of one schema
 
 class SchemaReader : private SchemaLeaves {
  public:

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "api/schema_pattern.h"
+#include "base/limits.h"
 
 namespace chasqui {
 
@@ -11,8 +12,8 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::int64_t kRepeatsMax = 2000;      // llama.cpp's grammars do not count further
-constexpr double kExactMax = 9007199254740992;  // whole numbers that every client can read
+constexpr std::int64_t kRepeatsMax = kCountLimit<"schema_repeats">;  // llama.cpp's grammars do not count further
+constexpr double kExactMax = 9007199254740992;                       // whole numbers that every client can read
 
 constexpr std::string_view kAnnotations[] = {"title",    "description", "default",    "examples", "deprecated",
                                              "readOnly", "writeOnly",   "$schema",    "$id",      "$comment",

@@ -3,11 +3,13 @@
 #include <bitset>
 #include <utility>
 
+#include "base/limits.h"
+
 namespace chasqui {
 namespace {
 
-constexpr std::size_t kBytesMax = 1024;
-constexpr int kDepthMax = 20;
+constexpr std::size_t kBytesMax = kSizeLimit<"pattern_bytes">;
+constexpr int kDepthMax = kCountLimit<"pattern_depth">;
 
 #define CHASQUI_DATE                                                                                  \
   "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|" \

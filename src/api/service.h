@@ -12,6 +12,7 @@
 #include "api/response_store.h"
 #include "api/session_keeper.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/metrics.h"
 #include "core/request.h"
 #include "engine/adapter_shelf.h"
@@ -29,20 +30,22 @@ namespace chasqui {
 class KeptStreams;
 
 struct ServiceConfig {
-  std::string model_name;               // what clients see as `model`
-  std::size_t tenant_requests = 64;     // in flight of one tenant, where its key says nothing; 0: no limit
-  std::size_t anonymous_requests = 0;   // in flight of everybody together when there are no keys; 0: no limit
-  std::size_t tenant_sessions = 256;    // open at once of one tenant; 0: no limit but that of all
-  std::size_t anonymous_sessions = 0;   // … of everybody together when there are no keys
-  bool cache_prompt = true;             // where a request does not say
-  bool cache_shared = false;            // between tenants
-  bool show_slots = true;               // GET /slots
-  std::size_t cache_bytes = 0;          // of snapshots; shown in /props
-  std::uint64_t disk_cache_bytes = 0;   // of files for what was computed; 0: there are none
-  Duration ping_every = seconds(5);     // silence after which a stream gets a comment
-  std::size_t unread_max = 256 * 1024;  // bytes that may wait for a client that does not read
-  net::HttpLimits http;                 // shown in /props
-  net::FrameLimits frames;              // … and these
+  std::string model_name;  // what clients see as `model`
+  // In flight of one tenant, where its key says nothing; 0: no limit.
+  std::size_t tenant_requests = kSizeLimit<"tenant_requests">;
+  std::size_t anonymous_requests = 0;  // in flight of everybody together when there are no keys; 0: no limit
+  std::size_t tenant_sessions = 256;   // open at once of one tenant; 0: no limit but that of all
+  std::size_t anonymous_sessions = 0;  // … of everybody together when there are no keys
+  bool cache_prompt = true;            // where a request does not say
+  bool cache_shared = false;           // between tenants
+  bool show_slots = true;              // GET /slots
+  std::size_t cache_bytes = 0;         // of snapshots; shown in /props
+  std::uint64_t disk_cache_bytes = 0;  // of files for what was computed; 0: there are none
+  Duration ping_every = kTimeLimit<"silent_seconds">;   // silence after which a stream gets a comment
+  std::size_t unread_max = kSizeLimit<"unread_bytes">;  // bytes that may wait for a client that does not read
+  Duration drain_time{};                                // shown in /props
+  net::HttpLimits http;                                 // … and these
+  net::FrameLimits frames;                              // … and these
   std::string version;
   bool page = true;     // at "/"
   bool traces = false;  // somebody collects spans

@@ -10,6 +10,7 @@
 
 #include "api/request_log.h"
 #include "api/span_json.h"
+#include "base/limits.h"
 #include "base/metrics.h"
 #include "net/event_signal.h"
 #include "net/http_post.h"
@@ -19,7 +20,7 @@ namespace chasqui {
 
 class SpanExporter {
  public:
-  static constexpr std::size_t kQueueMax = 2048;  // requests
+  static constexpr std::size_t kQueueMax = kSizeLimit<"spans_queued">;  // requests
   static constexpr std::size_t kBatchMax = 256;
 
   SpanExporter(net::EventLoop& loop, net::OffloadPool& offload, net::HttpTarget collector, SpanSource source);

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "api/service.h"
+#include "base/limits.h"
 #include "net/exchange.h"
 
 namespace chasqui {
 
 // Watchers at once; one more is refused.
-inline constexpr std::size_t kStepWatchersMax = 32;
+inline constexpr std::size_t kStepWatchersMax = kSizeLimit<"step_watchers">;
 
 net::Awaitable<void> handle_step_feed(Service& service, net::HttpExchange& exchange);
 

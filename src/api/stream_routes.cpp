@@ -5,11 +5,12 @@
 #include "api/errors.h"
 #include "api/fields.h"
 #include "base/json_writer.h"
+#include "base/limits.h"
 
 namespace chasqui {
 namespace {
 
-constexpr std::size_t kLookupMax = 1000;
+constexpr std::size_t kLookupMax = kSizeLimit<"resume_lookup">;
 
 std::optional<std::uint64_t> whole_number(std::string_view text) {
   std::uint64_t value = 0;

@@ -4,13 +4,14 @@
 #include "api/fields.h"
 #include "api/prompt.h"
 #include "base/json_writer.h"
+#include "base/limits.h"
 #include "base/utf8.h"
 
 namespace chasqui {
 namespace {
 
 // Longer texts than any context holds are no use to a client, and a thread of the pool to us.
-constexpr std::size_t kContentBytesMax = 1024 * 1024;
+constexpr std::size_t kContentBytesMax = kSizeLimit<"content_bytes">;
 
 // A piece that is not UTF-8 by itself is shown as its bytes, as llama-server does.
 void write_piece(JsonWriter& json, std::string_view piece) {

@@ -8,6 +8,7 @@
 #include "app/completion.h"
 #include "app/config_file.h"
 #include "app/inspect_command.h"
+#include "app/limits_document.h"
 #include "app/llama_flags.h"
 #include "app/metrics_document.h"
 #include "app/serve_options.h"
@@ -40,6 +41,7 @@ struct Commands {
     add_serve_options(*doctor, doctor_config);
     add_serve_options(*show, show_config);
     for (CLI::App* command : {doctor, show, inspect}) command->add_flag("--json", json, "for programs");
+    show->add_flag("--limits", limits, "the limits instead: what they are, what happens there, what shows it");
     inspect_config.model.slots = 0;
     inspect->add_option("model", inspect_config.model_path, "GGUF file; without it the built-in demo model")
         ->type_name("FILE");
@@ -60,6 +62,7 @@ struct Commands {
   cli::TopOptions top_options;
   double top_interval_s = 1;
   bool json = false;
+  bool limits = false;
   std::string shell;
   CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP; with no options the built-in demo model");
   CLI::App* chat = add_chat_command(app, chat_config);
@@ -102,7 +105,9 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   if (seen.version->parsed()) said = std::string("chasqui ") + CHASQUI_VERSION + '\n';
   if (seen.completion->parsed()) said = completion_script(seen.app, seen.shell);
   if (seen.show->parsed()) {
-    said = seen.json ? settings_json(*seen.show, settings) : settings_text(*seen.show, settings);
+    const auto print =
+        seen.limits ? (seen.json ? limits_json : limits_document) : (seen.json ? settings_json : settings_text);
+    said = print(*seen.show, settings);
   }
   if (said.empty()) return {seen.config, std::nullopt, 0};
   std::fwrite(said.data(), 1, said.size(), stdout);

@@ -14,6 +14,7 @@
 #include "app/operation_flags.h"
 #include "app/simulate_command.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/wakeup.h"
 #include "model/embedder.h"
@@ -24,8 +25,8 @@ namespace chasqui {
 
 enum class EngineKind { llama, sim };
 
-constexpr std::int64_t kCacheRam = 8192;
-constexpr std::int64_t kCacheDisk = 16384;
+constexpr std::int64_t kCacheRam = kCountLimit<"prefix_cache_bytes"> / (1 << 20);
+constexpr std::int64_t kCacheDisk = kCountLimit<"disk_cache_bytes"> / (1 << 20);
 
 struct ServeConfig {
   EngineKind engine = EngineKind::llama;
@@ -60,22 +61,22 @@ struct ServeConfig {
   std::string cache_disk;              // folder for what leaves memory; empty: it is gone
   std::int64_t cache_disk_mib = kCacheDisk;
 
-  std::string session_dir;               // folder in which sessions outlive the process; empty: they do not
-  Duration session_ttl = seconds(3600);  // since the last use, where a client does not say
-  std::size_t sessions_max = 1024;
+  std::string session_dir;  // folder in which sessions outlive the process; empty: they do not
+  Duration session_ttl = kTimeLimit<"session_ttl_seconds">;  // since the last use, where a client does not say
+  std::size_t sessions_max = kSizeLimit<"sessions">;
   std::optional<std::size_t> tenant_sessions;  // 0: no limit; none: a quarter of all for each tenant that has a key
 
   KeptStreamLimits kept;  // streams that clients may come back to
 
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
-  std::size_t queue_requests = 512;
+  std::size_t queue_requests = kSizeLimit<"queue_requests">;
   std::int64_t queue_tokens = 0;               // 0: a multiple of the KV cells
   std::vector<Duration> queue_wait;            // of each class; none: its TTFT target; zero: no limit
   std::optional<std::size_t> tenant_requests;  // 0: no limit; none: 64 for each tenant that has a key
   Duration request_timeout{};                  // zero: none
-  Duration write_timeout = seconds(30);
-  Duration drain_time = seconds(30);
+  Duration write_timeout = kTimeLimit<"write_seconds">;
+  Duration drain_time = kTimeLimit<"drain_seconds">;
   Wakeup::Kind wakeup = Wakeup::Kind::eventfd;
 
   LogLevel log_level = LogLevel::info;

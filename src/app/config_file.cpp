@@ -27,7 +27,9 @@ std::string long_name(const CLI::Option& option) {
 bool is_secret(const std::string& name) { return name == "api-key"; }
 
 // The others say something and do nothing.
-bool is_setting(const std::string& name) { return name != "help" && name != "version" && name != "json"; }
+bool is_setting(const std::string& name) {
+  return name != "help" && name != "version" && name != "json" && name != "limits";
+}
 
 Error bad_file(const std::string& file, const std::string& why) {
   return invalid_field("--config", "--config " + file + ": " + why);

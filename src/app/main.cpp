@@ -3,11 +3,14 @@
 #include "app/config.h"
 #include "app/serve.h"
 #include "app/simulate_command.h"
+#include "app/supervise.h"
 
 int main(int argc, char** argv) {
   const chasqui::CommandLine line = chasqui::read_command_line(argc, argv);
   if (line.bench) return chasqui::run_bench(*line.bench);
   if (line.command) return line.command();
   if (line.simulate) return chasqui::simulate(*line.simulate);
-  return line.serve ? chasqui::serve(*line.serve) : line.exit_code;
+  if (!line.serve) return line.exit_code;
+  const bool supervises = line.serve->operation.supervise && !chasqui::is_supervised();
+  return supervises ? chasqui::supervise(*line.serve, argv) : chasqui::serve(*line.serve);
 }

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/option_kinds.h"
+
 namespace chasqui {
 
 void add_operation_options(CLI::App& app, OperationFlags& flags) {
@@ -24,6 +26,17 @@ void add_operation_options(CLI::App& app, OperationFlags& flags) {
       })
       ->type_name("SECONDS")
       ->default_str("-1")
+      ->group(group);
+  add_seconds(app, "--stuck-after", flags.stuck_after,
+              "a step that takes longer is a hang: /health is 503, and the requests of that worker get an error")
+      ->envname("CHASQUI_STUCK_AFTER")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->default_str("30")
+      ->group(group);
+  app.add_flag("--supervise", flags.supervise,
+               "keep the listening sockets in a process that starts the server again when it dies: see "
+               "docs/operation.md")
+      ->envname("CHASQUI_SUPERVISE")
       ->group(group);
 }
 

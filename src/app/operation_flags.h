@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/clock.h"
+#include "base/limits.h"
 
 namespace CLI {
 class App;
@@ -13,7 +13,9 @@ namespace chasqui {
 
 struct OperationFlags {
   bool show_slots = true;
-  Duration sleep_after{};  // without work; zero: never
+  Duration sleep_after{};                              // without work; zero: never
+  Duration stuck_after = kTimeLimit<"stuck_seconds">;  // in one step
+  bool supervise = false;                              // by a process that starts it again when it dies
 };
 
 void add_operation_options(CLI::App& app, OperationFlags& flags);

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "app/capacity.h"
+#include "app/doors.h"
 #include "app/server.h"
 #include "app/watching_options.h"
 #include "model/sleepy_model.h"
@@ -51,21 +52,6 @@ Result<LoadedModel> load(const ServeConfig& config) {
   }
   if (!config.model_path.empty()) return load_llama(config.model_path, *options);
   return load_llama(demo_model(), "chasqui-demo", *options);
-}
-
-// A server that strangers can reach without a key is a mistake more often than a wish.
-Result<void> check_address(const ServeConfig& config) {
-  if (config.host.empty()) return {};
-  const auto address = net::ListenAddress::tcp(config.host, config.port);
-  if (!address.is_valid()) {
-    return invalid_field(
-        "--host", "--host " + config.host + " must be an IPv4 or IPv6 address, localhost, or a path ending in .sock");
-  }
-  const bool keys = !config.api_keys.empty() || !config.api_key_file.empty();
-  if (keys || config.no_auth || address.is_loopback()) return {};
-  return invalid_field("--host", "--host " + config.host +
-                                     " can be reached from other machines: set --api-key, or --no-auth if everybody "
-                                     "who can reach it may use it");
 }
 
 // Each connection is a descriptor; the soft limit of 1,024 is a relic of select().
@@ -111,7 +97,8 @@ int serve(const ServeConfig& config) {
   }
   KeyRing keys;
   keys.replace(*lines);
-  if (auto good = check_address(config); !good) return fail(good.error());
+  const auto doors = doors_of(config);
+  if (!doors) return fail(doors.error());
   const auto collector = collector_of(config);
   if (!collector) return fail(collector.error());
   auto model = load(config);
@@ -133,7 +120,7 @@ int serve(const ServeConfig& config) {
   const auto embedding =
       EmbeddingDesk::configure(*model, config.pooling, contexts.front()->shape().cells_per_slot, sleeps);
   if (!embedding) return fail(embedding.error());
-  Server server(config, *model, {std::move(contexts), std::move(*folders), *embedding, *collector}, keys);
+  Server server(config, *model, {*doors, std::move(contexts), std::move(*folders), *embedding, *collector}, keys);
   if (auto open = server.open(); !open) return fail(open.error());
   server.run();
   return 0;

@@ -5,6 +5,7 @@
 
 #include "api/errors.h"
 #include "api/routes.h"
+#include "app/supervise.h"
 #include "base/log.h"
 
 namespace chasqui {
@@ -12,6 +13,7 @@ namespace chasqui {
 Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts parts, KeyRing& keys)
     : config_(config),
       model_(model),
+      doors_(std::move(parts.doors)),
       keys_(keys),
       wakeup_(config.wakeup),
       loop_(net_metrics_),
@@ -37,6 +39,7 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
       frames_(loop_, frame_metrics_, settings_.frames,
               [this](net::FrameConnection& connection) { return door_.open(connection); }),
       sweep_(loop_, sessions_),
+      watch_(loop_, engine_, streams_),
       reload_(config, keys, loop_, offload_) {
   sessions_.on_unpinned([this](std::uint64_t pin) { engine_.unpin(pin); });
   if (parts.folders.sessions) {
@@ -82,29 +85,6 @@ void Server::add_metrics() {
   embeddings_.add_to(metrics_);
 }
 
-Result<std::string> Server::listen() {
-  std::string url;
-  std::string said;  // when all are open, and not when one of them fails
-  if (!config_.host.empty()) {
-    auto bound = http_.listen(net::ListenAddress::tcp(config_.host, config_.port));
-    if (!bound) return bound.error();
-    url = "http://" + bound->text;
-    said += "listening on " + url + '\n';
-  }
-  if (!config_.unix_socket.empty()) {
-    auto bound = http_.listen(net::ListenAddress::unix_socket(config_.unix_socket, config_.socket_mode));
-    if (!bound) return bound.error();
-    said += "listening on " + bound->text + '\n';
-  }
-  if (!config_.socket.empty()) {
-    auto bound = frames_.listen(net::ListenAddress::unix_socket(config_.socket, config_.socket_mode));
-    if (!bound) return bound.error();
-    said += "listening on " + bound->text + " for frames\n";
-  }
-  std::fputs(said.c_str(), stdout);
-  return url;
-}
-
 void Server::greet(const std::string& url) const {
   const std::size_t workers = engine_.workers();
   const std::string shared = workers > 1 ? " of " + std::to_string(workers) + " workers" : "";
@@ -121,13 +101,16 @@ void Server::greet(const std::string& url) const {
 }
 
 Result<void> Server::open() {
-  const auto url = listen();
+  const auto url = open_doors(http_, frames_, doors_);
   if (!url) return url.error();
-  shutdown_.emplace(loop_, http_, frames_, kept_, admission_, engine_, config_.drain_time, spans_ ? &*spans_ : nullptr);
+  shutdown_.emplace(loop_, http_, frames_, kept_, admission_, engine_, config_.drain_time, doors_.stay,
+                    spans_ ? &*spans_ : nullptr);
   loop_.on_signal(SIGTERM, [this] { shutdown_->begin(); });
   loop_.on_signal(SIGINT, [this] { shutdown_->begin(); });
   // Without a key file SIGHUP means what it means everywhere: the terminal has gone.
   if (!config_.api_key_file.empty()) loop_.on_signal(SIGHUP, [this] { reload_.begin(); });
+  // Only another process can have a worker that moves; it is there where somebody starts it.
+  if (is_supervised()) watch_.on_hang([this] { shutdown_->begin(); });
   greet(*url);
   return {};
 }
@@ -135,6 +118,7 @@ Result<void> Server::open() {
 void Server::run() {
   loop_.run();
   if (keeper_) keeper_->finish();
+  if (is_supervised() && watch_.hangs()) end_hung_process();
   log_info("stopped");
 }
 

@@ -14,10 +14,12 @@
 #include "api/session_keeper.h"
 #include "api/span_exporter.h"
 #include "app/config.h"
+#include "app/doors.h"
 #include "app/key_reload.h"
 #include "app/session_sweep.h"
 #include "app/settings.h"
 #include "app/shutdown.h"
+#include "app/worker_watch.h"
 #include "net/frame_server.h"
 #include "net/http_server.h"
 #include "net/wakeup_listener.h"
@@ -33,6 +35,7 @@ struct Folders {
 
 // What can fail before there is a server.
 struct ServerParts {
+  Doors doors;
   Models contexts;  // of the workers
   Folders folders;
   EmbeddingConfig embedding;
@@ -46,14 +49,13 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Opens every door that was asked for and says so on standard output. Errors name the flag or the address.
+  // Opens its doors and says so on standard output. Errors name the address.
   Result<void> open();
   // Until a signal ends it and everything that ran has ended.
   void run();
 
  private:
   EngineConfig engine_settings(ServerParts& parts) const;
-  Result<std::string> listen();
   void follow_finished();
   void collect_spans(const std::optional<net::HttpTarget>& collector);
   void add_metrics();
@@ -61,6 +63,7 @@ class Server {
 
   const ServeConfig& config_;
   const LoadedModel& model_;
+  const Doors doors_;
   KeyRing& keys_;
 
   const RealClock clock_;
@@ -92,6 +95,7 @@ class Server {
   net::FrameMetrics frame_metrics_;
   net::FrameServer frames_;
   SessionSweep sweep_;
+  WorkerWatch watch_;
   KeyReload reload_;
   std::optional<Shutdown> shutdown_;
 };

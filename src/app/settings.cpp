@@ -66,6 +66,7 @@ EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, co
   out.targets = config.targets;
   out.policy = config.policy;
   out.sleep_after = config.operation.sleep_after;
+  out.stuck_after = config.operation.stuck_after;
   // Admission refuses first. A request that was cancelled gives its permit back a step before the engine is rid of it,
   // hence the room.
   out.waiting_max = config.queue_requests + 2 * static_cast<std::size_t>(shape.slots) + 64;
@@ -85,6 +86,7 @@ ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model
   out.cache_bytes = reuse_config(config).cache.bytes;
   out.disk_cache_bytes = config.cache_disk.empty() ? 0 : static_cast<std::uint64_t>(config.cache_disk_mib) << 20;
   out.http.write_time = config.write_timeout;
+  out.drain_time = config.drain_time;
   out.tenant_requests = config.tenant_requests.value_or(out.tenant_requests);
   out.anonymous_requests = config.tenant_requests.value_or(0);
   out.tenant_sessions = config.tenant_sessions.value_or((config.sessions_max + 3) / 4);

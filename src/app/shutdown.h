@@ -13,12 +13,14 @@
 
 namespace chasqui {
 
-// First signal: stop admitting and let running requests end. Second: close what is left now. Either way the loop goes
-// on until the last handler has returned, so that no coroutine outlives the engine that it uses.
+// Where whoever started us keeps the listening sockets, those who have connected may ask first: their connections
+// cannot be given back. Then, or at once: stop admitting and let running requests end. Second signal: close what is
+// left now. Either way the loop goes on until the last handler has returned, so that no coroutine outlives the engine
+// that it uses.
 class Shutdown {
  public:
   Shutdown(net::EventLoop& loop, net::HttpServer& server, net::FrameServer& frames, KeptStreams& kept,
-           Admission& admission, Engine& engine, Duration drain_time, SpanExporter* spans)
+           Admission& admission, Engine& engine, Duration drain_time, bool sockets_stay, SpanExporter* spans)
       : loop_(loop),
         server_(server),
         frames_(frames),
@@ -26,9 +28,33 @@ class Shutdown {
         admission_(admission),
         engine_(engine),
         drain_time_(drain_time),
+        sockets_stay_(sockets_stay),
+        timer_(loop.executor()),
         spans_(spans) {}
 
   void begin() {
+    if (leaving_) begun_ = true;  // the second signal
+    if (!sockets_stay_ || leaving_) return drain();
+    leaving_ = true;
+    log_info("leaving: whoever has connected may ask", {{"connections", server_.connections()}});
+    server_.stop_accepting();
+    let_ask(loop_.now() + kAskTime);
+  }
+
+ private:
+  static constexpr Duration kAskTime = seconds(1);
+  static constexpr Duration kLookEvery = milliseconds(10);
+
+  void let_ask(TimePoint end) {
+    if (begun_) return;
+    if (server_.connections() == 0 || loop_.now() >= end) return drain();
+    timer_.expires_after(kLookEvery);
+    timer_.async_wait([this, end](net::SystemError error) {
+      if (!error) let_ask(end);
+    });
+  }
+
+  void drain() {
     const Duration time = begun_ ? Duration::zero() : drain_time_;
     begun_ = true;
     log_info("draining", {{"requests", engine_.in_flight()}, {"seconds", to_seconds(time)}});
@@ -49,7 +75,6 @@ class Shutdown {
     });
   }
 
- private:
   void stop_when_drained() {
     if (!server_drained_ || !frames_drained_ || !kept_drained_ || ended_) return;
     ended_ = true;
@@ -64,7 +89,10 @@ class Shutdown {
   Admission& admission_;
   Engine& engine_;
   const Duration drain_time_;
+  const bool sockets_stay_;
+  net::Timer timer_;
   SpanExporter* const spans_;  // null: nobody collects them
+  bool leaving_ = false;
   bool begun_ = false;
   bool ended_ = false;
   bool server_drained_ = false;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "core/adapter_set.h"
 #include "core/sampling.h"
 #include "core/types.h"
@@ -45,13 +46,13 @@ struct RequestDraft {
 
 // What the server allows; constant after start.
 struct RequestLimits {
-  TokenCount vocabulary = 0;   // token ids are 0 … vocabulary-1
-  TokenCount context = 0;      // cells of one slot: prompt and answer together
-  std::size_t stops_max = 16;  // stop strings
-  std::size_t stop_bytes_max = 1024;
-  std::size_t stop_tokens_max = 64;
-  std::size_t logit_bias_max = 1024;
-  std::int32_t chances_max = 100;  // likely tokens told with each token
+  TokenCount vocabulary = 0;                   // token ids are 0 … vocabulary-1
+  TokenCount context = 0;                      // cells of one slot: prompt and answer together
+  std::size_t stops_max = kSizeLimit<"stop">;  // stop strings
+  std::size_t stop_bytes_max = kSizeLimit<"stop_bytes">;
+  std::size_t stop_tokens_max = kSizeLimit<"stop_tokens">;
+  std::size_t logit_bias_max = kSizeLimit<"logit_bias">;
+  std::int32_t chances_max = kCountLimit<"chances">;  // likely tokens told with each token
   TokenCount max_tokens_default = -1;
   Duration timeout_default = Duration::zero();  // zero: none
 };

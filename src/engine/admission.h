@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/metrics.h"
 #include "core/load.h"
 #include "core/types.h"
@@ -27,11 +28,12 @@ namespace chasqui {
 
 struct AdmissionConfig {
   std::int32_t slots = 1;
-  std::size_t queue_requests = 512;       // requests that may wait, those that are still being read included
+  std::size_t queue_requests =
+      kSizeLimit<"queue_requests">;       // requests that may wait, those that are still being read included
   std::int64_t queue_tokens = 1'000'000;  // prompt tokens that may wait
   // Longest predicted wait for a first token, of each class; zero: no limit.
   std::array<Duration, kServiceClasses> queue_wait = {seconds(1), seconds(5), seconds(30)};
-  std::size_t promises_max = 16'384;
+  std::size_t promises_max = kSizeLimit<"promises">;
 };
 
 // Who asks to come in.

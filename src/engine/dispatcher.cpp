@@ -61,6 +61,20 @@ void Dispatcher::take(const EndCommand& end) {
   for (const RequestId request : end.requests) placement_.ended(request);
 }
 
+void Dispatcher::take(const ListCommand& list) {
+  *list.requests = placement_.requests_of(list.worker);
+  list.done->store(true, std::memory_order_release);
+  list.done->notify_all();
+}
+
+std::vector<RequestId> Dispatcher::requests_of(std::size_t worker) {
+  std::vector<RequestId> requests;
+  std::atomic<bool> done{false};
+  post(ListCommand{worker, &requests, &done});
+  done.wait(false);
+  return requests;
+}
+
 // It was let in, so it has to end here (one-terminal).
 void Dispatcher::refuse(const Request& request) {
   Event event;

@@ -7,6 +7,7 @@
 // lost here. There are at most one submit and one cancel for each request.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <variant>
@@ -43,6 +44,8 @@ class Dispatcher {
   bool cancel(RequestId request) { return inbox_.push(CancelCommand{request}); }
   // The finished events of these requests have been taken.
   void ended(std::vector<RequestId> requests) { post(EndCommand{std::move(requests)}); }
+  // What a worker has of those that have not ended. Waits for the dispatcher, which waits for nobody.
+  std::vector<RequestId> requests_of(std::size_t worker);
   // No more requests with this pin will come; another one may begin anew anywhere.
   void unpin(std::uint64_t pin) { post(UnpinCommand{pin}); }
 
@@ -50,10 +53,15 @@ class Dispatcher {
   struct EndCommand {
     std::vector<RequestId> requests;
   };
+  struct ListCommand {
+    std::size_t worker = 0;
+    std::vector<RequestId>* requests = nullptr;  // belongs to whoever waits for `done`
+    std::atomic<bool>* done = nullptr;
+  };
   struct UnpinCommand {
     std::uint64_t pin = 0;
   };
-  using Order = std::variant<SubmitCommand, CancelCommand, EndCommand, UnpinCommand, StopCommand>;
+  using Order = std::variant<SubmitCommand, CancelCommand, EndCommand, ListCommand, UnpinCommand, StopCommand>;
 
   void post(Order order);
   void run();
@@ -61,6 +69,7 @@ class Dispatcher {
   void take(SubmitCommand& submit);
   void take(const CancelCommand& cancel);
   void take(const EndCommand& end);
+  void take(const ListCommand& list);
   void take(const UnpinCommand& unpin) { placement_.unpin(unpin.pin); }
   void take(const StopCommand&) { stopped_ = true; }
   void refuse(const Request& request);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "engine/compat_metrics.h"
 
@@ -41,7 +42,7 @@ constexpr std::size_t kWorkersShown = 8;
 
 // Events of each slot that may wait for the loop. Seconds of the fastest models and minutes of others: a loop that is
 // this far behind is stuck, not busy.
-constexpr std::size_t kOutboxEventsPerSlot = 4096;
+constexpr std::size_t kOutboxEventsPerSlot = kSizeLimit<"undelivered_events">;
 
 }  // namespace
 
@@ -178,6 +179,11 @@ std::optional<std::size_t> Engine::stuck_worker(TimePoint now) const {
     if (!workers_[i]->alive(now, config_.stuck_after)) return i;
   }
   return std::nullopt;
+}
+
+std::optional<std::vector<RequestId>> Engine::requests_of(std::size_t worker) {
+  if (!dispatcher_) return std::nullopt;
+  return dispatcher_->requests_of(worker);
 }
 
 void Engine::take_events(std::vector<Event>& events) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/mailbox.h"
 #include "base/wakeup.h"
 #include "core/event.h"
@@ -32,15 +33,15 @@ namespace chasqui {
 
 // Sizes are of all workers together, each gets an equal part.
 struct EngineConfig {
-  std::size_t waiting_max = 512;  // requests that may wait for a slot
-  ReuseConfig reuse;              // cut_anywhere comes from the model
+  std::size_t waiting_max = kSizeLimit<"queue_requests">;  // requests that may wait for a slot
+  ReuseConfig reuse;                                       // cut_anywhere comes from the model
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
-  std::vector<std::string> adapters;     // names, for metrics
-  std::shared_ptr<SnapshotFolder> disk;  // with reuse.disk; of all workers together
-  Duration sleep_after{};                // a worker without work puts its model to sleep; zero: never
-  Duration stuck_after = seconds(30);    // a step that takes longer means that the worker hangs
-  std::size_t pins_max = 65'536;         // sessions that belong to a worker
+  std::vector<std::string> adapters;                   // names, for metrics
+  std::shared_ptr<SnapshotFolder> disk;                // with reuse.disk; of all workers together
+  Duration sleep_after{};                              // a worker without work puts its model to sleep; zero: never
+  Duration stuck_after = kTimeLimit<"stuck_seconds">;  // a step that takes longer means that the worker hangs
+  std::size_t pins_max = 65'536;                       // sessions that belong to a worker
 };
 
 using Models = std::vector<std::unique_ptr<Model>>;
@@ -78,6 +79,12 @@ class Engine {
   bool alive(TimePoint now) const { return !stuck_worker(now); }
   // The first that has not.
   std::optional<std::size_t> stuck_worker(TimePoint now) const;
+
+  bool stuck(std::size_t worker, TimePoint now) const { return !workers_[worker]->alive(now, config_.stuck_after); }
+  Duration stuck_after() const { return config_.stuck_after; }
+  // What a worker has, of all that have not ended; none: whatever there is, for it is the only one. Any thread but the
+  // workers' and the dispatcher's.
+  std::optional<std::vector<RequestId>> requests_of(std::size_t worker);
 
   // Any thread but the workers': forgets what was computed for a tenant, or for all where they share it, in memory and
   // in files, and returns how many copies of sequences that were. Waits until every worker has ended its step.

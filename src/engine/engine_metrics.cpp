@@ -218,6 +218,8 @@ void EngineMetrics::add_steps_to(MetricsPage& page) const {
   page.add("chasqui_steps_total", "Batches computed, by kind.", decode_steps, "kind=\"decode\"");
   page.add("chasqui_steps_total", "Batches computed, by kind.", prefill_steps, "kind=\"prefill\"");
   page.add("chasqui_decode_failures_total", "Batches that the model could not compute.", decode_failures);
+  page.add("chasqui_worker_stalls_total",
+           "Times that a worker stood still in a step, so that its requests were given up.", stalls);
   page.add("chasqui_steps_aborted_total",
            "Steps cut short because their only client left, or for somebody more urgent.", aborted_steps);
   page.add("chasqui_cancel_steps", "Steps between a client's leaving and its slot being free.", cancel_steps);

@@ -31,6 +31,7 @@ struct EngineMetrics {
   Counter decode_steps;
   Counter prefill_steps;
   Counter decode_failures;
+  Counter stalls;
   Counter aborted_steps;
   Histogram cancel_steps{{0, 1, 2, 4}};
   Gauge compute_threads;

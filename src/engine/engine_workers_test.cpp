@@ -301,6 +301,32 @@ TEST(EngineWorkers, ShowTheirSlotsAsOneRow) {
   client.read_to_end();
 }
 
+TEST(EngineWorkers, AreKnownWithWhatTheyHaveAndOnlyOneOfThemIsStuck) {
+  StepGate hanging;
+  ClientConfig config = workers(2);
+  config.gates = {&hanging, nullptr};
+  FakeClient client(config);
+  std::set<std::uint64_t> of_first, placed;
+  for (std::uint64_t pin = 1; pin <= 6; ++pin) {
+    const auto request = client.submit("story", 3, [&](RequestDraft& draft) { draft.pin = pin; });
+    placed.insert(request->id.value);
+  }
+  hanging.wait_inside(1);
+  const auto ids = client.engine.requests_of(0);
+  ASSERT_TRUE(ids.has_value());
+  for (const RequestId id : *ids) of_first.insert(id.value);
+  EXPECT_GE(of_first.size(), 1u);
+  EXPECT_LT(of_first.size(), placed.size()) << "the other one has some";
+  EXPECT_TRUE(std::ranges::includes(placed, of_first));
+  while (ended(client, 1) < placed.size() - of_first.size()) ::sched_yield();
+  const TimePoint later = client.clock().now() + std::chrono::hours(1);
+  EXPECT_TRUE(client.engine.stuck(0, later));
+  EXPECT_FALSE(client.engine.stuck(1, client.clock().now()));
+  hanging.open();
+  client.read_to_end();
+  EXPECT_TRUE(client.engine.requests_of(0)->empty());
+}
+
 TEST(EngineWorkers, ForgetATenantTogether) {
   ClientConfig config = workers(2);
   config.engine.reuse.cache.bytes = 1 << 20;

@@ -128,6 +128,14 @@ void Placement::unpin(std::uint64_t pin) {
   pins_.erase(found);
 }
 
+std::vector<RequestId> Placement::requests_of(std::size_t worker) const {
+  std::vector<RequestId> out;
+  for (const auto& [request, where] : requests_) {
+    if (where == worker) out.push_back(request);
+  }
+  return out;
+}
+
 std::optional<std::size_t> Placement::worker_of(RequestId request) const {
   const auto found = requests_.find(request);
   return found != requests_.end() ? std::optional(found->second) : std::nullopt;

@@ -71,6 +71,7 @@ class Placement {
   void unpin(std::uint64_t pin);
 
   std::optional<std::size_t> worker_of(RequestId request) const;
+  std::vector<RequestId> requests_of(std::size_t worker) const;
   std::size_t in_flight() const { return requests_.size(); }
   std::size_t in_flight(std::size_t worker) const { return shares_[worker].in_flight; }
   std::size_t pins() const { return pins_.size(); }

@@ -163,8 +163,9 @@ SessionImage get_image(FieldReader& fields) {
   image.settings.service_class = static_cast<ServiceClass>(service_class);
   std::int64_t ttl = 0;
   fields.number(ttl);
-  if (ttl < 1 || ttl > 366 * 86'400) fields.fail();
-  image.settings.ttl = seconds(ttl);
+  constexpr std::int64_t kTtlMax = 366 * 86'400;
+  if (ttl < 1 || ttl > kTtlMax) fields.fail();
+  image.settings.ttl = seconds(std::clamp<std::int64_t>(ttl, 1, kTtlMax));
   fields.number(image.settings.created);
   image.tokens.resize(fields.count(0, sizeof(Token)));
   for (Token& token : image.tokens) fields.number(token);
@@ -215,6 +216,9 @@ Result<LoadedSession> read_session(std::span<const std::byte> bytes, const Weigh
   LoadedSession out;
   FieldReader fields(bytes.subspan(kFields));
   out.image = get_image(fields);
+  // What texts take in memory; no field of the file grows by more.
+  constexpr std::size_t kGrowthMax = 16;
+  if (out.image.chat && out.image.chat->bytes / kGrowthMax > bytes.size()) fields.fail();
   if (!fields.good()) return damaged("its fields are not what they should be");
   out.foreign = !std::ranges::equal(bytes.subspan(kWeights, weights.size()), weights);
   const auto known = [&limits](Token token) { return token >= 0 && token < limits.vocabulary; };

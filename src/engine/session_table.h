@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/metrics.h"
 #include "core/event.h"
 #include "engine/session.h"
@@ -27,10 +28,10 @@ namespace chasqui {
 
 struct SessionLimits {
   TokenCount tokens = 0;  // of one session; a slot must have a cell left for an answer
-  std::size_t sessions = 1024;
-  Duration ttl = seconds(3600);  // where nobody says
-  Duration ttl_max = seconds(86'400);
-  std::size_t messages = 4096;
+  std::size_t sessions = kSizeLimit<"sessions">;
+  Duration ttl = kTimeLimit<"session_ttl_seconds">;  // where nobody says
+  Duration ttl_max = kTimeLimit<"session_ttl_max_seconds">;
+  std::size_t messages = kSizeLimit<"session_messages">;
 
   std::size_t text_bytes_max() const { return 64 * 1024 + 16 * static_cast<std::size_t>(tokens); }
 };

@@ -7,14 +7,16 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/limits.h"
+
 namespace chasqui {
 namespace {
 
-constexpr std::size_t kBytesMax = 256 * 1024;  // what a schema of 64 KiB may become
-constexpr int kNestingMax = 100;
-constexpr std::size_t kRulesMax = 10'000;
-constexpr double kWaysMax = 4096;  // to the next character, from any place
-constexpr double kSkipsMax = 256;  // of what may be left out, one after the other
+constexpr std::size_t kBytesMax = kSizeLimit<"grammar_made_bytes">;  // what a schema of 64 KiB may become
+constexpr int kNestingMax = kCountLimit<"grammar_nesting">;
+constexpr std::size_t kRulesMax = kSizeLimit<"grammar_rules">;
+constexpr double kWaysMax = kCountLimit<"grammar_ways">;    // to the next character, from any place
+constexpr double kSkipsMax = kCountLimit<"grammar_skips">;  // of what may be left out, one after the other
 constexpr double kCap = 1e15;
 
 struct Element {

@@ -1,6 +1,7 @@
 #include "model/sim_model.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <ranges>
 #include <utility>
@@ -12,6 +13,7 @@ namespace {
 
 constexpr float kChosen = 100.0f;  // far enough above the rest for any temperature and penalty
 constexpr float kRunnerUp = 50.0f;
+constexpr int kHangSecondsMax = 3600;
 constexpr std::size_t kNoEndAfterControl = 16;  // tokens; covers "assistant\n" and a few words
 
 // The finaliser of splitmix64: every input bit reaches every output bit.
@@ -49,6 +51,7 @@ SimModel::SimModel(std::shared_ptr<const SimTokenizer> tokenizer, const ModelCon
   shape_.unified = config.unified;
   assistant_ = tokenizer_->tokenize("assistant\n", AddSpecial::no, ParseSpecial::no);
   user_says_ = tokenizer_->tokenize("user\nsay:", AddSpecial::no, ParseSpecial::no);
+  user_hangs_ = tokenizer_->tokenize("user\nhang:", AddSpecial::no, ParseSpecial::no);
   slots_.resize(static_cast<std::size_t>(shape_.slots));
 }
 
@@ -76,6 +79,7 @@ DecodeStatus SimModel::decode(const Batch& batch) {
     append(slot, row.token, id_of(batch.adapters));
     if (!row.output) continue;
     output_[i] = 1;
+    hang_if_asked(slot);
     write_logits(slot, std::span(logits_).subspan(i * width, width));
   }
   return DecodeStatus::ok;
@@ -195,22 +199,36 @@ bool SimModel::ends(const Slot& slot) const {
   return mix(slot.hashes.back()) % static_cast<std::uint64_t>(options_.answer_tokens) == 0;
 }
 
-// The next token of the answer to "say: TEXT"; -1 when the history does not end in one.
-Token SimModel::echo(const Slot& slot) const {
+// Nothing when the history does not end in an answer to such a message.
+std::optional<SimModel::Turn> SimModel::last_turn(const Slot& slot, std::span<const Token> begin) const {
   const std::span<const Token> all = slot.tokens;
   const std::size_t answer = find_last(all, all.size(), SimTokenizer::kImStart);
-  if (answer == all.size() || !begins_with(all.subspan(answer + 1), assistant_)) return -1;
+  if (answer == all.size() || !begins_with(all.subspan(answer + 1), assistant_)) return std::nullopt;
   const std::size_t end = find_last(all, answer, SimTokenizer::kImEnd);
-  if (end == all.size()) return -1;
+  if (end == all.size()) return std::nullopt;
   const std::size_t turn = find_last(all, end, SimTokenizer::kImStart);
-  if (turn == all.size() || !begins_with(all.subspan(turn + 1), user_says_)) return -1;
+  if (turn == all.size() || !begins_with(all.subspan(turn + 1), begin)) return std::nullopt;
 
-  const std::size_t text_begin = turn + 1 + user_says_.size();
+  const std::size_t text_begin = turn + 1 + begin.size();
   std::string text = detokenize(*tokenizer_, all.subspan(text_begin, end - text_begin));
   if (text.starts_with(' ')) text.erase(0, 1);
-  const std::vector<Token> reply = tokenizer_->tokenize(text, AddSpecial::no, ParseSpecial::no);
-  const std::size_t said = all.size() - (answer + 1 + assistant_.size());
-  return said < reply.size() ? reply[said] : SimTokenizer::kImEnd;
+  return Turn{std::move(text), all.size() - (answer + 1 + assistant_.size())};
+}
+
+// The next token of the answer to "say: TEXT"; -1 when there is none.
+Token SimModel::echo(const Slot& slot) const {
+  const auto turn = last_turn(slot, user_says_);
+  if (!turn) return -1;
+  const std::vector<Token> reply = tokenizer_->tokenize(turn->text, AddSpecial::no, ParseSpecial::no);
+  return turn->said < reply.size() ? reply[turn->said] : SimTokenizer::kImEnd;
+}
+
+void SimModel::hang_if_asked(const Slot& slot) const {
+  const auto turn = last_turn(slot, user_hangs_);
+  if (!turn || turn->said > 0 || !options_.spend) return;
+  int seconds_wanted = 0;
+  std::from_chars(turn->text.data(), turn->text.data() + turn->text.size(), seconds_wanted);
+  options_.spend(seconds(std::clamp(seconds_wanted, 0, kHangSecondsMax)));
 }
 
 }  // namespace chasqui

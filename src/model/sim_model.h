@@ -6,13 +6,16 @@
 // The next token is a function of the slot's history, adapters included, given as one dominant logit. About one in
 // `answer_tokens` is
 // <|im_end|>; when that is banned (ignore_eos) the runner-up, a word, takes its place. A ChatML prompt whose last user
-// message is "say: TEXT" is answered with TEXT.
+// message is "say: TEXT" is answered with TEXT; the step that begins the answer to "hang: SECONDS" takes so much
+// longer.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -74,14 +77,22 @@ class SimModel final : public Model {
   void write_logits(const Slot& slot, std::span<float> row) const;
   Token word(const Slot& slot) const;
   bool ends(const Slot& slot) const;
+  // What the last user has asked for behind the words `begin`, and how many tokens of the answer are there.
+  struct Turn {
+    std::string text;
+    std::size_t said = 0;
+  };
+  std::optional<Turn> last_turn(const Slot& slot, std::span<const Token> begin) const;
   Token echo(const Slot& slot) const;
+  void hang_if_asked(const Slot& slot) const;
 
   // Constant after construction.
   const std::shared_ptr<const SimTokenizer> tokenizer_;
   const SimOptions options_;
   ModelShape shape_;
-  std::vector<Token> assistant_;  // "assistant\n"
-  std::vector<Token> user_says_;  // "user\nsay:"
+  std::vector<Token> assistant_;   // "assistant\n"
+  std::vector<Token> user_says_;   // "user\nsay:"
+  std::vector<Token> user_hangs_;  // "user\nhang:"
 
   std::atomic<bool> abort_{false};
   std::vector<Slot> slots_;

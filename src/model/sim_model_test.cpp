@@ -109,6 +109,19 @@ TEST(SimModel, SpendsWhatItCosts) {
   EXPECT_EQ(clock.now() - start, milliseconds(2) + microseconds(16));
 }
 
+TEST(SimModel, HangsOnceWhenItIsAskedTo) {
+  Duration spent{};
+  SimOptions options;
+  options.step = options.decode_row = options.prefill_row = Duration::zero();
+  options.spend = [&spent](Duration time) { spent += time; };
+  SimModel model = make_model(4, 4096, options);
+  answer(model, 0, "<|im_start|>user\nhang: 7<|im_end|>\n<|im_start|>assistant\n", 5);
+  EXPECT_EQ(spent, seconds(7));
+  answer(model, 1, "<|im_start|>user\nhang: forever<|im_end|>\n<|im_start|>assistant\n", 5);
+  answer(model, 2, kHello, 5);
+  EXPECT_EQ(spent, seconds(7));
+}
+
 TEST(SimModel, AFailureChangesNothing) {
   SimModel model = make_model();
   ASSERT_EQ(model.decode(rows(0, 0, {1, 2, 3})), DecodeStatus::ok);

@@ -57,7 +57,7 @@ void ConnectionExchange::on_client_gone(std::function<void()> callback) {
 std::string ConnectionExchange::head(int status, const HttpHeaders& headers) {
   HttpShared& shared = connection_.shared();
   shared.loop.metrics().count_response(status);
-  if (shared.draining || !request_.keep_alive) close_after_ = true;
+  if (shared.leaving || !request_.keep_alive) close_after_ = true;
   silent_ = request_.method == HttpMethod::head || !status_has_body(status);
 
   std::string out;

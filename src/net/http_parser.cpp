@@ -132,6 +132,7 @@ void HttpParser::check_head() {
 
   const std::size_t hosts = request_.headers.count("Host");
   if (hosts > 1 || (hosts == 0 && request_.version_minor == 1)) return refuse(400, "There must be one Host header.");
+  if (hosts == 1 && !is_authority(*request_.headers.get("Host"))) return refuse(400, "The Host header is malformed.");
   if (!check_transfer_encoding()) return;
   if (!take_target()) return;
   if (!chunked_ && llhttp_.content_length > limits_.body_bytes) return refuse(413, "The request body is too large.");
@@ -159,11 +160,26 @@ bool HttpParser::check_transfer_encoding() {
   return chunked_;
 }
 
+// The absolute form is for proxies, but every server has to take it. Who is named in it is nobody's concern here.
+void HttpParser::take_absolute_target() {
+  const std::string_view target = request_.target;
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (target.size() < scheme.size() || !equals_ignoring_case(target.substr(0, scheme.size()), scheme)) continue;
+    const std::size_t end = std::min(target.find_first_of("/?", scheme.size()), target.size());
+    const std::string_view authority = target.substr(scheme.size(), end - scheme.size());
+    if (authority.empty() || !is_authority(authority)) return;
+    const bool has_path = end < target.size() && target[end] == '/';
+    request_.target = (has_path ? "" : "/") + std::string(target.substr(end));
+    return;
+  }
+}
+
 bool HttpParser::take_target() {
   if (request_.target == "*" && request_.method == HttpMethod::options) {
     request_.path = "*";
     return true;
   }
+  take_absolute_target();
   if (!request_.target.starts_with('/')) {
     refuse(400, "The request target must be a path that starts with a slash.");
     return false;

@@ -1,6 +1,7 @@
 // Bytes in, one HttpRequest out. Pure: no I/O, no clock. Built on llhttp in strict mode, after checks of our own that
-// see the head first (net/head_scanner.h). Feeding it byte by byte or at once gives the same result. One parser per
-// request; owned by the exchange that is being read.
+// see the head first (net/head_scanner.h). Feeding it byte by byte or at once gives the same result, but for
+// the byte at which extensions and trailers of chunks are found to be too large. One parser per request; owned by the
+// exchange that is being read.
 //
 // It stops at the end of the head, so that a request can be refused before its body is read; accept_body() goes on.
 #pragma once
@@ -54,6 +55,7 @@ class HttpParser {
   void finish_head();
   void check_head();
   bool check_transfer_encoding();
+  void take_absolute_target();
   bool take_target();
   std::size_t feed_sized_body(std::string_view bytes);
   std::size_t feed_chunked_body(std::string_view bytes);

@@ -1,10 +1,10 @@
 #include "net/http_parser.h"
 
-#include <gtest/gtest.h>
-
 #include <random>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace chasqui::net {
 namespace {
@@ -138,7 +138,11 @@ std::vector<Case> head_cases() {
       {"TRACE", "TRACE /p HTTP/1.1\r\nHost: x\r\n\r\n", 501},
       {"method with odd characters", "G@T /p HTTP/1.1\r\nHost: x\r\n\r\n", 400},
       {"TLS hello", std::string("\x16\x03\x01\x02\x00\x01", 6), 400},
-      {"absolute target", "GET http://x/p HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+      {"absolute target of nobody", "GET http:///p HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+      {"absolute target with a user", "GET http://a@x/p HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+      {"two words as a host", get("Host: a b\r\n\r\n"), 400},
+      {"user as a host", get("Host: a@b\r\n\r\n"), 400},
+      {"port that is no number", get("Host: a:b\r\n\r\n"), 400},
       {"OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 200},
       {"GET *", "GET * HTTP/1.1\r\nHost: x\r\n\r\n", 400},
       {"fragment", "GET /p#x HTTP/1.1\r\nHost: x\r\n\r\n", 400},
@@ -231,6 +235,22 @@ TEST(HttpParser, TakesTheRequestApart) {
   EXPECT_EQ(request.headers.all("x-one").size(), 2u);
   EXPECT_EQ(request.body, "abc");
   EXPECT_TRUE(request.keep_alive);
+}
+
+TEST(HttpParser, TakesThePathOfAnAbsoluteTarget) {
+  const auto target = [](const std::string& text) {
+    return parse_whole("GET " + text + " HTTP/1.1\r\nHost: x\r\n\r\n").request.target;
+  };
+  EXPECT_EQ(target("http://x/p?a=b"), "/p?a=b");
+  EXPECT_EQ(target("HTTPS://[::1]:80/p"), "/p");
+  EXPECT_EQ(target("http://x:80"), "/");
+  EXPECT_EQ(target("http://x?a=b"), "/?a=b");
+}
+
+TEST(HttpParser, TakesEveryHostThatMayBe) {
+  for (const char* host : {"", "a", "a-b.c_d~", "a:80", "a:", "127.0.0.1:1", "[::1]", "[2001:db8::1]:8080", "%41"}) {
+    EXPECT_EQ(parse_whole(get("Host: " + std::string(host) + "\r\n\r\n")).status, 200) << host;
+  }
 }
 
 TEST(HttpParser, LeavesWhatFollowsTheRequest) {

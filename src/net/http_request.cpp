@@ -64,6 +64,27 @@ std::optional<std::string> percent_decode(std::string_view text) {
   return out;
 }
 
+bool is_authority(std::string_view text) {
+  const auto all = [](std::string_view part, auto&& allowed) { return std::ranges::all_of(part, allowed); };
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto is_name = [&](char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '.' || c == '_' ||
+           c == '~';
+  };
+  const auto is_address = [](char c) { return hex_digit(c) >= 0 || c == ':' || c == '.'; };
+  std::size_t end = text.find(':');
+  if (text.starts_with('[')) {
+    end = text.find(']');
+    if (end == std::string_view::npos || end == 1 || !all(text.substr(1, end - 1), is_address)) return false;
+    ++end;
+  } else {
+    const auto name = percent_decode(text.substr(0, end));
+    if (!name || !all(*name, is_name)) return false;
+  }
+  const std::string_view port = text.substr(std::min(end, text.size()));
+  return port.empty() || (port.starts_with(':') && all(port.substr(1), is_digit));
+}
+
 std::string_view HttpRequest::raw_path() const { return std::string_view(target).substr(0, target.find('?')); }
 
 std::string_view HttpRequest::raw_query() const {

@@ -14,12 +14,12 @@ namespace chasqui::net {
 
 enum class HttpMethod { get, head, post, put, patch, del, options };
 
-std::string_view name(HttpMethod method);                         // "GET"
+std::string_view name(HttpMethod method);                            // "GET"
 std::optional<HttpMethod> parse_http_method(std::string_view text);  // case-sensitive; nothing for other methods
 
 // Who is at the other end of a connection.
 struct HttpPeer {
-  std::string address;   // "192.0.2.1:4711", "[2001:db8::1]:4711", "unix"
+  std::string address;  // "192.0.2.1:4711", "[2001:db8::1]:4711", "unix"
   bool is_unix = false;
   bool is_loopback = false;  // Unix sockets count as loopback
   // From the kernel, for Unix sockets only.
@@ -46,6 +46,9 @@ struct HttpRequest {
 
   std::optional<std::string_view> header(std::string_view name) const { return headers.get(name); }
 };
+
+// Host and port as a Host header has them: a name, an address, or nothing; no user.
+bool is_authority(std::string_view text);
 
 // %41 → A. Nothing when an escape is incomplete, not hexadecimal, or a NUL.
 std::optional<std::string> percent_decode(std::string_view text);

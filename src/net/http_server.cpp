@@ -85,11 +85,16 @@ Result<BoundAddress> HttpServer::listen(const ListenAddress& address) {
   return seat->listener.bound();
 }
 
+void HttpServer::stop_accepting() {
+  state_->leaving = true;
+  state_->stop_listening();
+}
+
 void HttpServer::drain(TimePoint deadline, std::function<void()> done) {
   State& state = *state_;
+  stop_accepting();
   state.draining = true;
   state.on_drained = std::move(done);
-  state.stop_listening();
   for (HttpConnection* connection : state.connections) connection->close_when_idle();
   if (state.connections.empty()) return state.report_drained();
   state.drain_timer.expires_at(deadline);

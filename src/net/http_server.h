@@ -30,6 +30,9 @@ class HttpServer {
   // Binds and starts to accept; may be called several times. The value says what was bound, with the actual port.
   Result<BoundAddress> listen(const ListenAddress& address);
 
+  // Accepts nobody any more. Whoever is here may still ask, once. For sockets that others keep open: who has connected
+  // in time is served, everybody later waits for the next process.
+  void stop_accepting();
   // Stops accepting, closes idle connections, lets running exchanges finish until `deadline` (announcing
   // `Connection: close`), closes what is left then, and calls `done` when the last connection has ended.
   void drain(TimePoint deadline, std::function<void()> done);

@@ -39,7 +39,8 @@ struct HttpShared {
   const HttpLimits limits;
   HttpHeaders default_headers;
 
-  bool draining = false;
+  bool leaving = false;   // nobody is accepted any more; each answer is the last of its connection
+  bool draining = false;  // … and nobody is waited for who has not begun
   std::list<HttpConnection*> connections;
   std::size_t exchanges = 0;
   std::size_t body_bytes = 0;  // of all requests in memory

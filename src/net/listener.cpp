@@ -1,18 +1,19 @@
 #include "net/listener.h"
 
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
 #include <arpa/inet.h>
+#include <boost/asio/error.hpp>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <boost/asio/error.hpp>
-#include <cerrno>
-#include <cstring>
-#include <system_error>
-#include <utility>
 
 #include "base/log.h"
 
@@ -107,6 +108,7 @@ Result<int> open_unix(const ListenAddress& where) {
   const Result<void> removed = remove_stale(where.path, address);
   if (!removed) return removed.error();
   Descriptor fd(::socket(AF_UNIX, SOCK_STREAM, 0));
+  ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
   if (fd.get() < 0 || ::bind(fd.get(), address.get(), address.size) != 0) return cannot_listen(where.path, errno);
   // Nobody can connect before listen(), so the mode is in force in time.
   if (::chmod(where.path.c_str(), where.mode) != 0 || ::listen(fd.get(), kBacklog) != 0) {
@@ -125,6 +127,7 @@ Result<int> open_tcp(const ListenAddress& where) {
   }
   Descriptor fd(::socket(address->storage.ss_family, SOCK_STREAM, IPPROTO_TCP));
   if (fd.get() < 0) return cannot_listen(text, errno);
+  ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
   const int on = 1;
   const int off = 0;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -160,8 +163,44 @@ bool ListenAddress::is_loopback() const {
   return ::inet_pton(AF_INET, host.c_str(), &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
 }
 
+Result<ListenAddress> ListenAddress::inherited(int descriptor) {
+  const std::string name = "the descriptor " + std::to_string(descriptor);
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  SocketAddress bound;
+  bound.size = sizeof bound.storage;
+  if (::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 ||
+      ::getsockname(descriptor, bound.get(), &bound.size) != 0) {
+    return cannot_listen(name, errno);
+  }
+  if (listens == 0) return cannot_listen(name, EINVAL);
+  ListenAddress out;
+  out.descriptor = descriptor;
+  char text[INET6_ADDRSTRLEN] = {};
+  if (bound.storage.ss_family == AF_UNIX) {
+    const auto& name_of_it = reinterpret_cast<const sockaddr_un&>(bound.storage);
+    const std::size_t length = bound.size - offsetof(sockaddr_un, sun_path);
+    out.path.assign(name_of_it.sun_path, ::strnlen(name_of_it.sun_path, length));
+    if (out.path.empty()) out.path = "inherited";  // it has no name, or one that begins with a zero
+    return out;
+  }
+  const bool v6 = bound.storage.ss_family == AF_INET6;
+  if (!v6 && bound.storage.ss_family != AF_INET) return cannot_listen(name, EAFNOSUPPORT);
+  const void* address = v6 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(bound.storage).sin6_addr)
+                           : &reinterpret_cast<const sockaddr_in&>(bound.storage).sin_addr;
+  ::inet_ntop(bound.storage.ss_family, address, text, sizeof text);
+  out.host = text;
+  out.port = bound_port(descriptor);
+  return out;
+}
+
+Result<int> open_listening(const ListenAddress& address) {
+  if (address.descriptor >= 0) return address.descriptor;
+  return address.is_unix() ? open_unix(address) : open_tcp(address);
+}
+
 Result<Listener> Listener::open(EventLoop& loop, const ListenAddress& address) {
-  const Result<int> fd = address.is_unix() ? open_unix(address) : open_tcp(address);
+  const Result<int> fd = open_listening(address);
   if (!fd) return fd.error();
   ::fcntl(*fd, F_SETFD, FD_CLOEXEC);
 
@@ -181,16 +220,21 @@ Result<Listener> Listener::open(EventLoop& loop, const ListenAddress& address) {
     ::close(*fd);
     return cannot_listen(bound.text, error.value());
   }
-  return Listener(loop, std::move(acceptor), std::move(bound), address.path);
+  return Listener(loop, std::move(acceptor), std::move(bound), address);
 }
 
-Listener::Listener(EventLoop& loop, Acceptor acceptor, BoundAddress bound, std::string unlink_path)
-    : loop_(loop), acceptor_(std::move(acceptor)), bound_(std::move(bound)), unlink_path_(std::move(unlink_path)) {}
+Listener::Listener(EventLoop& loop, Acceptor acceptor, BoundAddress bound, const ListenAddress& address)
+    : loop_(loop),
+      acceptor_(std::move(acceptor)),
+      bound_(std::move(bound)),
+      is_unix_(address.is_unix()),
+      unlink_path_(address.descriptor < 0 ? address.path : "") {}
 
 Listener::Listener(Listener&& other) noexcept
     : loop_(other.loop_),
       acceptor_(std::move(other.acceptor_)),
       bound_(std::move(other.bound_)),
+      is_unix_(other.is_unix_),
       unlink_path_(std::move(other.unlink_path_)) {
   other.unlink_path_.clear();
 }
@@ -201,7 +245,7 @@ void Listener::close() {
   if (!acceptor_.is_open()) return;
   SystemError ignored;
   acceptor_.close(ignored);
-  if (is_unix()) ::unlink(unlink_path_.c_str());
+  if (!unlink_path_.empty()) ::unlink(unlink_path_.c_str());
 }
 
 Awaitable<std::optional<StreamSocket>> Listener::accept() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -16,12 +17,15 @@ namespace chasqui::net {
 // Where to listen: a path, or a host and port. Constructors keep the two apart.
 struct ListenAddress {
   static ListenAddress tcp(std::string host, std::uint16_t port);  // literal IPv4 or IPv6, or "localhost"; 0: any port
+  // A socket that listens already, from whoever started this process; it stays theirs when we close our end.
+  static Result<ListenAddress> inherited(int descriptor);
   static ListenAddress unix_socket(std::string path, mode_t mode = 0600);
 
   std::string host;
   std::uint16_t port = 0;
   std::string path;  // not empty: a Unix socket
   mode_t mode = 0600;
+  int descriptor = -1;  // of an inherited one
 
   bool is_unix() const { return !path.empty(); }
   // A path, or a host that can be bound without asking a name server.
@@ -36,6 +40,9 @@ struct BoundAddress {
   std::uint16_t port = 0;
 };
 
+// Binds and listens, without anybody who accepts: the descriptor, which is closed on exec.
+Result<int> open_listening(const ListenAddress& address);
+
 class Listener {
  public:
   static Result<Listener> open(EventLoop& loop, const ListenAddress& address);
@@ -44,7 +51,7 @@ class Listener {
   ~Listener();
 
   const BoundAddress& bound() const { return bound_; }
-  bool is_unix() const { return !unlink_path_.empty(); }
+  bool is_unix() const { return is_unix_; }
 
   // The next connection; nothing when the listener was closed. Waits a little and tries again when the process is out
   // of descriptors or the connection broke before it was taken.
@@ -53,12 +60,13 @@ class Listener {
 
  private:
   using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol, Executor>;
-  Listener(EventLoop& loop, Acceptor acceptor, BoundAddress bound, std::string unlink_path);
+  Listener(EventLoop& loop, Acceptor acceptor, BoundAddress bound, const ListenAddress& address);
 
   EventLoop& loop_;
   Acceptor acceptor_;
   BoundAddress bound_;
-  std::string unlink_path_;
+  bool is_unix_ = false;
+  std::string unlink_path_;  // empty: it is not ours to remove
 };
 
 }  // namespace chasqui::net

@@ -1,11 +1,14 @@
 #include "net/listener.h"
 
-#include <gtest/gtest.h>
-#include <sys/stat.h>
-
 #include <filesystem>
 #include <fstream>
 #include <thread>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "net/fake_client.h"
 #include "net/fake_server.h"
@@ -54,6 +57,43 @@ TEST_F(ListenerTest, KnowsWhatOnlyThisMachineReaches) {
   EXPECT_FALSE(ListenAddress::tcp("0.0.0.0", 1).is_loopback());
   EXPECT_FALSE(ListenAddress::tcp("::", 1).is_loopback());
   EXPECT_FALSE(ListenAddress::tcp("192.0.2.1", 1).is_loopback());
+}
+
+TEST_F(ListenerTest, TakesSocketsOfOthersAndLeavesThemOpen) {
+  const auto tcp = open_listening(ListenAddress::tcp("127.0.0.1", 0));
+  ASSERT_TRUE(tcp);
+  const int kept = ::dup(*tcp);
+  const auto address = ListenAddress::inherited(*tcp);
+  ASSERT_TRUE(address);
+  EXPECT_TRUE(address->is_loopback());
+  {
+    const auto listener = Listener::open(loop_, *address);
+    ASSERT_TRUE(listener);
+    EXPECT_EQ(listener->bound().port, address->port);
+  }
+  const auto again = ListenAddress::inherited(kept);
+  ASSERT_TRUE(again) << "it still listens";
+  EXPECT_EQ(again->port, address->port);
+  ::close(kept);
+
+  const std::string file = path("given");
+  const auto local = open_listening(ListenAddress::unix_socket(file));
+  ASSERT_TRUE(local);
+  const auto given = ListenAddress::inherited(*local);
+  ASSERT_TRUE(given);
+  EXPECT_EQ(given->path, file);
+  { ASSERT_TRUE(Listener::open(loop_, *given)); }
+  EXPECT_TRUE(std::filesystem::exists(file)) << "it is not ours to remove";
+}
+
+TEST_F(ListenerTest, RefusesDescriptorsThatDoNotListen) {
+  EXPECT_FALSE(ListenAddress::inherited(987));
+  const int file = ::open("/dev/null", O_RDONLY);
+  EXPECT_FALSE(ListenAddress::inherited(file));
+  ::close(file);
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  EXPECT_FALSE(ListenAddress::inherited(socket));
+  ::close(socket);
 }
 
 TEST_F(ListenerTest, KeepsUnixSocketsToTheirOwner) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/metrics.h"
 #include "net/event_loop.h"
 #include "net/event_signal.h"
@@ -28,9 +29,9 @@ namespace chasqui::net {
 
 struct OffloadOptions {
   std::size_t threads = 2;
-  std::size_t queue_jobs = 256;                // waiting, not running
-  std::size_t stack_bytes = 64 * 1024 * 1024;  // virtual; for recursive code such as std::regex
-  std::string name = "offload";                // of the threads, at most 12 characters
+  std::size_t queue_jobs = kSizeLimit<"offload_jobs">;  // waiting, not running
+  std::size_t stack_bytes = 64 * 1024 * 1024;           // virtual; for recursive code such as std::regex
+  std::string name = "offload";                         // of the threads, at most 12 characters
 };
 
 namespace detail {

@@ -20,7 +20,6 @@ const malformed = [
   ['an unknown method', `BREW /health HTTP/1.1\r\n${host}\r\n`, 501],
   ['no host', 'GET /health HTTP/1.1\r\n\r\n', 400],
   ['two hosts', `GET /health HTTP/1.1\r\n${host}${host}\r\n`, 400],
-  ['an absolute target', `GET http://localhost/health HTTP/1.1\r\n${host}\r\n`, 400],
   ['a malformed escape', get('/%zz'), 400],
   ['a bare line feed', 'GET /health HTTP/1.1\nHost: localhost\n\n', 400],
   ['a NUL in a header', get('/health', { 'X-Odd': 'a\u0000b' }), 400],

@@ -1,0 +1,71 @@
+#include "api/limits.h"
+
+#include <map>
+
+#include "api/kept_streams.h"
+#include "base/limits.h"
+
+namespace chasqui {
+namespace {
+
+// What a flag, the machine or the model has made of them; all others are as the table has them.
+std::map<std::string_view, double> chosen_here(const Service& service) {
+  const ServiceConfig& config = service.config;
+  const AdmissionConfig& admission = service.admission.config();
+  const SessionLimits& sessions = service.sessions.limits();
+  const KeptStreamLimits kept = service.kept != nullptr ? service.kept->limits() : KeptStreamLimits{};
+  const auto number = [](auto value) { return static_cast<double>(value); };
+  return {
+      {"write_seconds", to_seconds(config.http.write_time)},
+      {"connections", number(config.http.connections_max())},
+      {"queue_requests", number(admission.queue_requests)},
+      {"queue_tokens", number(admission.queue_tokens)},
+      {"tenant_requests", number(config.tenant_requests)},
+      {"sessions", number(sessions.sessions)},
+      {"tenant_sessions", number(config.tenant_sessions)},
+      {"session_tokens", number(sessions.tokens)},
+      {"session_ttl_seconds", to_seconds(sessions.ttl)},
+      {"prefix_cache_bytes", number(config.cache_bytes)},
+      {"disk_cache_bytes", number(config.disk_cache_bytes)},
+      {"drain_seconds", to_seconds(config.drain_time)},
+      {"resume_streams", number(kept.streams)},
+      {"resume_tenant_streams", number(kept.tenant_streams)},
+      {"resume_bytes", number(kept.bytes)},
+      {"resume_ttl_seconds", to_seconds(kept.ttl)},
+  };
+}
+
+void write_waits(JsonWriter& json, const AdmissionConfig& admission) {
+  json.begin_object();
+  for (std::size_t c = 0; c < kServiceClasses; ++c) {
+    json.field(name(static_cast<ServiceClass>(c)), to_seconds(admission.queue_wait[c]));
+  }
+  json.end_object();
+}
+
+void write_value(JsonWriter& json, const Limit& limit, double value) {
+  if (limit.unit == LimitUnit::time) return json.field(limit.name, value);
+  json.field(limit.name, static_cast<std::int64_t>(value));
+}
+
+}  // namespace
+
+void write_limits(JsonWriter& json, const Service& service) {
+  const auto chosen = chosen_here(service);
+  json.begin_object();
+  for (const Limit& limit : kLimits) {
+    if (limit.name == "queue_wait_seconds") {
+      json.key(limit.name);
+      write_waits(json, service.admission.config());
+      continue;
+    }
+    const auto found = chosen.find(limit.name);
+    const double standard = static_cast<double>(limit.standard) / (limit.unit == LimitUnit::time ? 1000 : 1);
+    write_value(json, limit, found != chosen.end() ? found->second : standard);
+  }
+  json.field("context_tokens", service.limits.context);
+  json.field("session_text_bytes", service.sessions.limits().text_bytes_max());
+  json.end_object();
+}
+
+}  // namespace chasqui

@@ -1,0 +1,107 @@
+#include "app/doors.h"
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include <unistd.h>
+
+namespace chasqui {
+namespace {
+
+constexpr int kFirstInherited = 3;  // as systemd hands them over
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+long number_in(const char* name) {
+  const std::string text = environment(name);
+  long value = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+  return end.ec == std::errc{} && end.ptr == text.data() + text.size() ? value : 0;
+}
+
+// Those that are meant for this process, each with its name.
+Result<Doors> inherited_doors() {
+  Doors out;
+  if (number_in("LISTEN_PID") != ::getpid()) return out;
+  const long count = number_in("LISTEN_FDS");
+  std::string names = environment("LISTEN_FDNAMES");
+  for (long i = 0; i < count; ++i) {
+    auto address = net::ListenAddress::inherited(kFirstInherited + static_cast<int>(i));
+    if (!address) return address.error();
+    const std::string name = names.substr(0, names.find(':'));
+    names.erase(0, std::min(names.size(), name.size() + 1));
+    (name == "frames" ? out.frames : out.http).push_back(std::move(*address));
+  }
+  out.stay = count > 0;
+  // Nobody whom we start is meant.
+  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(name);
+  if (out.frames.size() > 1) return invalid_field("LISTEN_FDNAMES", "LISTEN_FDNAMES names more than one socket frames");
+  return out;
+}
+
+// A server that strangers can reach without a key is a mistake more often than a wish.
+Result<void> check_address(const ServeConfig& config, const net::ListenAddress& address) {
+  if (!address.is_valid()) {
+    return invalid_field(
+        "--host", "--host " + config.host + " must be an IPv4 or IPv6 address, localhost, or a path ending in .sock");
+  }
+  const bool keys = !config.api_keys.empty() || !config.api_key_file.empty();
+  if (keys || config.no_auth || address.is_loopback()) return {};
+  return invalid_field("--host", "--host " + address.host +
+                                     " can be reached from other machines: set --api-key, or --no-auth if everybody "
+                                     "who can reach it may use it");
+}
+
+bool any_unix(const std::vector<net::ListenAddress>& addresses) {
+  for (const net::ListenAddress& address : addresses) {
+    if (address.is_unix()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<Doors> doors_of(const ServeConfig& config) {
+  auto doors = inherited_doors();
+  if (!doors) return doors.error();
+  const bool unix_given = any_unix(doors->http);
+  if (doors->http.empty() && !config.host.empty()) {
+    doors->http.push_back(net::ListenAddress::tcp(config.host, config.port));
+  }
+  if (!unix_given && !config.unix_socket.empty()) {
+    doors->http.push_back(net::ListenAddress::unix_socket(config.unix_socket, config.socket_mode));
+  }
+  if (doors->frames.empty() && !config.socket.empty()) {
+    doors->frames.push_back(net::ListenAddress::unix_socket(config.socket, config.socket_mode));
+  }
+  for (const net::ListenAddress& address : doors->http) {
+    if (auto good = check_address(config, address); !good) return good.error();
+  }
+  return doors;
+}
+
+Result<std::string> open_doors(net::HttpServer& server, net::FrameServer& frames, const Doors& doors) {
+  std::string url;
+  std::string said;  // when all are open, and not when one of them fails
+  for (const net::ListenAddress& address : doors.http) {
+    auto bound = server.listen(address);
+    if (!bound) return bound.error();
+    const std::string text = address.is_unix() ? bound->text : "http://" + bound->text;
+    said += "listening on " + text + '\n';
+    if (!address.is_unix() && url.empty()) url = text;
+  }
+  for (const net::ListenAddress& address : doors.frames) {
+    auto bound = frames.listen(address);
+    if (!bound) return bound.error();
+    said += "listening on " + bound->text + " for frames\n";
+  }
+  std::fputs(said.c_str(), stdout);
+  return url;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,29 @@
+// Where the server listens: what the flags say, or sockets that whoever started the process has opened already
+// (systemd's socket activation: LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES). Those take the place of the flags of their
+// kind; one named "frames" speaks frames, all others HTTP. At start only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/config.h"
+#include "base/error.h"
+#include "net/frame_server.h"
+#include "net/http_server.h"
+#include "net/listener.h"
+
+namespace chasqui {
+
+struct Doors {
+  std::vector<net::ListenAddress> http;
+  std::vector<net::ListenAddress> frames;  // one at most
+  bool stay = false;                       // they are others', who keep them open when we are gone
+};
+
+// Nothing is opened yet. Errors: an address that is none, or one that strangers can reach without a key.
+Result<Doors> doors_of(const ServeConfig& config);
+
+// Says on standard output what is open. The URL of the first HTTP door on TCP; empty where there is none.
+Result<std::string> open_doors(net::HttpServer& server, net::FrameServer& frames, const Doors& doors);
+
+}  // namespace chasqui

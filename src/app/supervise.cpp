@@ -1,0 +1,217 @@
+#include "app/supervise.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+#include "app/doors.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace chasqui {
+namespace {
+
+constexpr const char* kMark = "CHASQUI_SUPERVISED";
+constexpr int kHung = 70;  // EX_SOFTWARE
+constexpr int kFirstHandedOver = 3;
+constexpr int kKeptAbove = 64;  // where sockets do not stand in each other's way
+
+constexpr Duration kPauseMin = milliseconds(100);
+constexpr Duration kPauseMax = seconds(30);
+constexpr Duration kWell = seconds(60);  // whoever lives so long begins with a short pause again
+
+std::string how_it_ended(int status) {
+  if (WIFEXITED(status)) return "exit code " + std::to_string(WEXITSTATUS(status));
+  return std::string("signal ") + std::to_string(WTERMSIG(status)) + " (" + ::strsignal(WTERMSIG(status)) + ")";
+}
+
+sigset_t heard_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, number);
+  return set;
+}
+
+// A socket of the supervisor's, and the name by which the server knows its kind.
+struct HeldSocket {
+  int descriptor = -1;
+  std::string name;
+  std::string unlink_path;
+};
+
+class Supervisor {
+ public:
+  Supervisor(const ServeConfig& config, char** argv)
+      : argv_(argv), hears_hangup_(!config.api_key_file.empty()), signals_(heard_signals()) {}
+
+  Result<void> open(const Doors& doors);
+  int run();
+  ~Supervisor();
+
+ private:
+  Result<void> hold(const std::vector<net::ListenAddress>& addresses, const std::string& name);
+  bool start();
+  [[noreturn]] void become_server();
+  int wait_for_signal();
+  // The exit code, when there is to be no other server.
+  std::optional<int> child_ended();
+  std::optional<int> told(int signal_number);
+
+  char** const argv_;
+  const bool hears_hangup_;  // it reads its keys again
+  const sigset_t signals_;
+  sigset_t before_{};
+  const RealClock clock_;
+  std::vector<HeldSocket> sockets_;
+  pid_t child_ = 0;  // 0: there is none
+  TimePoint started_{};
+  TimePoint start_at_ = kNever;
+  Duration pause_ = kPauseMin;
+  std::int64_t starts_ = 0;
+  bool stopping_ = false;
+};
+
+Result<void> Supervisor::hold(const std::vector<net::ListenAddress>& addresses, const std::string& name) {
+  for (const net::ListenAddress& address : addresses) {
+    const auto opened = net::open_listening(address);
+    if (!opened) return opened.error();
+    const int kept = ::fcntl(*opened, F_DUPFD_CLOEXEC, kKeptAbove);
+    if (kept < 0) return Error{ErrorCode::unavailable, "the sockets cannot be kept: too many open files", ""};
+    ::close(*opened);
+    sockets_.push_back({kept, name, address.descriptor < 0 ? address.path : ""});
+  }
+  return {};
+}
+
+Result<void> Supervisor::open(const Doors& doors) {
+  if (auto held = hold(doors.http, "http"); !held) return held;
+  return hold(doors.frames, "frames");
+}
+
+Supervisor::~Supervisor() {
+  for (const HeldSocket& socket : sockets_) {
+    ::close(socket.descriptor);
+    if (!socket.unlink_path.empty()) ::unlink(socket.unlink_path.c_str());
+  }
+}
+
+// In the child, whose other threads are none.
+void Supervisor::become_server() {
+#ifdef __linux__
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+#endif
+  std::string names;
+  for (std::size_t i = 0; i < sockets_.size(); ++i) {
+    ::dup2(sockets_[i].descriptor, kFirstHandedOver + static_cast<int>(i));
+    names += (i == 0 ? "" : ":") + sockets_[i].name;
+  }
+  ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
+  ::setenv("LISTEN_FDS", std::to_string(sockets_.size()).c_str(), 1);
+  ::setenv("LISTEN_FDNAMES", names.c_str(), 1);
+  ::setenv(kMark, "1", 1);
+  ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  ::execvp(argv_[0], argv_);  // by name, so that a new binary in its place is taken next time
+  std::perror("chasqui: the server cannot be started");
+  ::_exit(2);
+}
+
+bool Supervisor::start() {
+  start_at_ = kNever;
+  started_ = clock_.now();
+  const pid_t child = ::fork();
+  if (child == 0) become_server();
+  if (child < 0) {
+    log_error("the server cannot be started: no process to be had", {{"again_in_s", to_seconds(pause_)}});
+    start_at_ = started_ + pause_;
+    return false;
+  }
+  child_ = child;
+  ++starts_;
+  log_info("the server is started", {{"pid", static_cast<std::int64_t>(child)}, {"start", starts_}});
+  return true;
+}
+
+int Supervisor::wait_for_signal() {
+  if (start_at_ == kNever) return ::sigwaitinfo(&signals_, nullptr);
+  const auto left = std::max(start_at_ - clock_.now(), Duration::zero());
+  timespec time{};
+  time.tv_sec = static_cast<time_t>(std::chrono::duration_cast<seconds>(left).count());
+  time.tv_nsec = static_cast<long>((left % seconds(1)).count());
+  return ::sigtimedwait(&signals_, nullptr, &time);
+}
+
+std::optional<int> Supervisor::child_ended() {
+  int status = 0;
+  if (child_ == 0 || ::waitpid(child_, &status, WNOHANG) != child_) return std::nullopt;
+  child_ = 0;
+  const Duration lived = clock_.now() - started_;
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (stopping_) return code;
+  // A mistake in the settings, or a server that has never stood: nothing gets better by trying again.
+  if (WIFEXITED(status) && (code == 2 || (code == 1 && starts_ == 1))) return code;
+  if (lived >= kWell) pause_ = kPauseMin;
+  log_error("the server has died; it is started again",
+            {{"by", how_it_ended(status)}, {"after_s", to_seconds(lived)}, {"in_s", to_seconds(pause_)}});
+  start_at_ = clock_.now() + pause_;
+  pause_ = std::min(2 * pause_, kPauseMax);
+  return std::nullopt;
+}
+
+std::optional<int> Supervisor::told(int signal_number) {
+  if (signal_number != SIGHUP || !hears_hangup_) stopping_ = true;
+  if (child_ == 0) return stopping_ ? std::optional<int>(0) : std::nullopt;
+  ::kill(child_, signal_number);
+  return std::nullopt;
+}
+
+int Supervisor::run() {
+  ::sigprocmask(SIG_BLOCK, &signals_, &before_);
+  start();
+  for (;;) {
+    const int heard = wait_for_signal();
+    std::optional<int> code;
+    if (heard == SIGCHLD) {
+      code = child_ended();
+    } else if (heard > 0) {
+      code = told(heard);
+    } else if (clock_.now() >= start_at_) {
+      start();
+    }
+    if (code) return *code;
+  }
+}
+
+}  // namespace
+
+bool is_supervised() { return std::getenv(kMark) != nullptr; }
+
+void end_hung_process() {
+  log_error("the process ends because a worker hangs", {});
+  std::fflush(nullptr);
+  ::_exit(kHung);
+}
+
+int supervise(const ServeConfig& config, char** argv) {
+  configure_log(config.log_level, config.log_format);
+  Supervisor supervisor(config, argv);
+  auto doors = doors_of(config);
+  Result<void> opened = doors ? supervisor.open(*doors) : Result<void>(doors.error());
+  if (!opened) {
+    std::fprintf(stderr, "chasqui: %s\n", opened.error().message.c_str());
+    return 1;
+  }
+  return supervisor.run();
+}
+
+}  // namespace chasqui

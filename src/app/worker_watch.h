@@ -1,0 +1,44 @@
+// Looks whether the workers move. Where one stands still for too long while it has work, its requests get an error
+// event, as do those that come to it later, until it moves again; /health says the same from the same clock. Owned by
+// serve(); loop thread only.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "api/generation.h"
+#include "engine/engine.h"
+#include "net/event_loop.h"
+
+namespace chasqui {
+
+class WorkerWatch {
+ public:
+  // All outlive it; it ends after the loop has stopped.
+  WorkerWatch(net::EventLoop& loop, Engine& engine, StreamHub& streams);
+
+  // Called once, the first time that one hangs.
+  void on_hang(std::function<void()> callback) { on_hang_ = std::move(callback); }
+  // One did so when it was last looked at.
+  bool hangs() const;
+
+ private:
+  struct Seen {
+    int looks = 0;  // in a row that found it standing
+    bool hangs = false;
+  };
+
+  void look();
+  void judge(std::size_t worker, bool stands);
+
+  net::EventLoop& loop_;
+  Engine& engine_;
+  StreamHub& streams_;
+  const Duration every_;
+  net::Timer timer_;
+  TimePoint last_look_{};
+  std::vector<Seen> workers_;
+  std::function<void()> on_hang_;
+};
+
+}  // namespace chasqui

@@ -1,0 +1,200 @@
+// The one table of limits: what each is by default, what happens where it is reached, what counts that, what sets it.
+// Code takes its defaults from here by name, and a name that is not here does not compile; docs/limits.md, `chasqui
+// config --limits` and /props are made of it. Constant; any thread.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+
+#include "base/clock.h"
+
+namespace chasqui {
+
+enum class LimitUnit { count, bytes, time };
+
+struct Limit {
+  std::string_view name;  // of times ends in _seconds
+  LimitUnit unit = LimitUnit::count;
+  std::int64_t standard = 0;      // of times in milliseconds
+  std::string_view of;            // what is limited
+  std::string_view reached;       // what happens then
+  std::string_view metric = {};   // that shows it; empty: none
+  std::string_view flag = {};     // that sets it; empty: none
+  std::string_view depends = {};  // what the default is, where it depends on the machine or the model
+};
+
+namespace limits_detail {
+
+constexpr std::int64_t kKiB = 1024;
+constexpr std::int64_t kMiB = 1024 * kKiB;
+constexpr std::int64_t kSecond = 1000;
+
+// What kind of client or caller they are about stands above them.
+inline constexpr Limit kTable[] = {
+    // HTTP
+    {"request_line_bytes", LimitUnit::bytes, 8 * kKiB, "the first line of a request", "414",
+     "chasqui_http_requests_refused_total"},
+    {"header_bytes", LimitUnit::bytes, 16 * kKiB, "all headers of a request", "431",
+     "chasqui_http_requests_refused_total"},
+    {"header_count", LimitUnit::count, 100, "headers of a request", "431", "chasqui_http_requests_refused_total"},
+    {"body_bytes", LimitUnit::bytes, 32 * kMiB, "the body of a request",
+     "413, before it is read where its length is announced", "chasqui_http_requests_refused_total"},
+    {"bodies_bytes", LimitUnit::bytes, 512 * kMiB, "all bodies in memory", "503", "chasqui_http_body_bytes"},
+    {"pipelined_bytes", LimitUnit::bytes, 64 * kKiB, "what is read ahead of a running request",
+     "the rest waits in the kernel"},
+    {"kernel_unsent_bytes", LimitUnit::bytes, 128 * kKiB, "answers that the kernel holds for one client",
+     "the rest waits for the client"},
+    {"header_seconds", LimitUnit::time, 10 * kSecond, "from the first byte of a request to the end of its headers",
+     "408, closed", "chasqui_http_timeouts_total"},
+    {"body_seconds", LimitUnit::time, 30 * kSecond, "from the end of the headers to the end of the body", "408, closed",
+     "chasqui_http_timeouts_total"},
+    {"keep_alive_seconds", LimitUnit::time, 60 * kSecond, "silence between requests", "closed",
+     "chasqui_http_timeouts_total"},
+    {"write_seconds", LimitUnit::time, 30 * kSecond, "a client takes no byte of its answer",
+     "closed, its request cancelled", "chasqui_http_timeouts_total", "--timeout"},
+    {"linger_seconds", LimitUnit::time, 2 * kSecond, "for a refused client to read why", "closed"},
+    {"connections", LimitUnit::count, 12'000, "connections at once", "accepting pauses",
+     "chasqui_http_accept_pauses_total", "", "12000, at most half of the descriptors that may be open"},
+    // The local socket (docs/protocol.md)
+    {"frame_bytes", LimitUnit::bytes, 8 * kMiB, "one frame", "an error event, closed"},
+    {"frame_line_bytes", LimitUnit::bytes, 64 * kKiB, "one line", "an error event, closed"},
+    {"frames_incomplete_bytes", LimitUnit::bytes, 256 * kMiB, "frames on their way, of all connections",
+     "an error event, closed"},
+    {"frame_unsent_bytes", LimitUnit::bytes, 256 * kKiB, "unread output of one connection",
+     "closed, its requests cancelled"},
+    {"frame_connections", LimitUnit::count, 1024, "connections at once", "accepting pauses"},
+    {"frame_seconds", LimitUnit::time, 30 * kSecond, "from the first byte of a message to its last",
+     "an error event, closed"},
+    {"frame_write_seconds", LimitUnit::time, 30 * kSecond, "a client takes no byte", "closed, its requests cancelled"},
+    {"frame_requests", LimitUnit::count, 256, "open requests of one connection", "an error event"},
+    {"frame_id_bytes", LimitUnit::bytes, 128, "the id of a request", "an error event"},
+    {"frame_metadata_bytes", LimitUnit::bytes, 4096, "the metadata of a request", "an error event"},
+    // Answers
+    {"unread_bytes", LimitUnit::bytes, 256 * kKiB, "events that wait for a client that does not read",
+     "its request is cancelled", "chasqui_slow_clients_total"},
+    {"silent_seconds", LimitUnit::time, 5 * kSecond, "a stream without a byte", "a comment is sent"},
+    {"resume_streams", LimitUnit::count, 64, "streams that can be resumed", "503", "chasqui_kept_streams",
+     "--resume-streams"},
+    {"resume_tenant_streams", LimitUnit::count, 16, "… of one tenant that has a key", "429", "chasqui_kept_streams",
+     "--resume-tenant-streams"},
+    {"resume_bytes", LimitUnit::bytes, 1 * kMiB, "bytes of one that can be read again",
+     "409 for older ones; a reader that is slower is cut off", "chasqui_kept_streams_behind_total", "--resume-bytes"},
+    {"resume_ttl_seconds", LimitUnit::time, 60 * kSecond, "a stream that nobody reads", "it ends",
+     "chasqui_kept_streams_abandoned_total", "--resume-ttl"},
+    {"resume_id_bytes", LimitUnit::bytes, 256, "the name of a stream", "400"},
+    {"resume_lookup", LimitUnit::count, 1000, "names in one lookup", "400"},
+    // Fields of requests
+    {"json_depth", LimitUnit::count, 64, "nesting of a body", "400"},
+    {"messages", LimitUnit::count, 4096, "messages, or items, of a conversation", "400"},
+    {"answers", LimitUnit::count, 16, "answers to one prompt (n)", "400"},
+    {"requests", LimitUnit::count, 128, "prompts × answers of one body", "400"},
+    {"top_logprobs", LimitUnit::count, 20, "likely tokens told with each (OpenAI)", "400"},
+    {"chances", LimitUnit::count, 100, "likely tokens told with each (n_probs)", "400"},
+    {"stop", LimitUnit::count, 16, "stop strings", "400"},
+    {"stop_bytes", LimitUnit::bytes, 1024, "one stop string", "400"},
+    {"stop_tokens", LimitUnit::count, 64, "stop tokens", "400"},
+    {"logit_bias", LimitUnit::count, 1024, "tokens with a bias", "400"},
+    {"response_fields", LimitUnit::count, 64, "response_fields", "400"},
+    {"content_bytes", LimitUnit::bytes, 1 * kMiB, "content of /tokenize and its likes", "400"},
+    {"infill_files", LimitUnit::count, 256, "input_extra of /infill", "400"},
+    {"infill_bytes", LimitUnit::bytes, 4 * kMiB, "texts of /infill", "400"},
+    // Constraints
+    {"grammar_bytes", LimitUnit::bytes, 64 * kKiB, "a grammar, or a schema", "400"},
+    {"grammar_made_bytes", LimitUnit::bytes, 256 * kKiB, "the grammar that a schema becomes", "400"},
+    {"grammar_nesting", LimitUnit::count, 100, "nesting of a grammar", "400"},
+    {"grammar_rules", LimitUnit::count, 10'000, "rules of a grammar", "400"},
+    {"grammar_ways", LimitUnit::count, 4096, "ways to the next character, from any place", "400"},
+    {"grammar_skips", LimitUnit::count, 256, "parts in a row that may be left out", "400"},
+    {"schema_depth", LimitUnit::count, 60, "nesting of a schema", "400"},
+    {"schema_parts", LimitUnit::count, 2000, "parts of a schema", "400"},
+    {"schema_properties", LimitUnit::count, 200, "properties of one object", "400"},
+    {"schema_name_bytes", LimitUnit::bytes, 256, "the name of a property", "400"},
+    {"schema_repeats", LimitUnit::count, 2000, "minItems, maxLength and their likes", "400"},
+    {"pattern_bytes", LimitUnit::bytes, 1024, "one pattern", "400"},
+    {"pattern_depth", LimitUnit::count, 20, "nesting of a pattern", "400"},
+    // Admission
+    {"queue_requests", LimitUnit::count, 512, "requests that wait for a slot", "503, Retry-After",
+     "chasqui_requests_refused_total", "--queue-requests"},
+    {"queue_tokens", LimitUnit::count, 0, "prompt tokens that wait", "503, Retry-After",
+     "chasqui_requests_refused_total", "--queue-tokens", "16 for each KV cell"},
+    {"queue_wait_seconds", LimitUnit::time, 0, "forecast wait for a first token, by class", "503, Retry-After",
+     "chasqui_requests_refused_total", "--queue-wait", "as --ttft-target"},
+    {"promises", LimitUnit::count, 16'384, "promised places in the queue", "503 without a place",
+     "chasqui_promises_open"},
+    {"tenant_requests", LimitUnit::count, 64, "requests in flight of one tenant", "429, Retry-After",
+     "chasqui_requests_refused_total", "--tenant-requests", "64; without keys none"},
+    // Sessions and responses
+    {"sessions", LimitUnit::count, 1024, "sessions open at once", "503", "chasqui_sessions", "--sessions-max"},
+    {"tenant_sessions", LimitUnit::count, 0, "… of one tenant", "429", "chasqui_sessions", "--tenant-sessions",
+     "a quarter of sessions; without keys none"},
+    {"session_tokens", LimitUnit::count, 0, "tokens of one session", "400", "chasqui_session_tokens", "--ctx-size",
+     "what a slot holds, less one"},
+    {"session_messages", LimitUnit::count, 4096, "messages of one session", "400"},
+    {"session_ttl_seconds", LimitUnit::time, 3600 * kSecond, "a session that nobody uses", "it ends",
+     "chasqui_sessions_expired_total", "--session-ttl"},
+    {"session_ttl_max_seconds", LimitUnit::time, 86'400 * kSecond, "what a client may ask for", "400"},
+    {"responses", LimitUnit::count, 8192, "responses that are remembered", "the oldest is forgotten"},
+    {"tenant_responses", LimitUnit::count, 2048, "… of one tenant", "the oldest is forgotten"},
+    {"tenant_response_bytes", LimitUnit::bytes, 64 * kMiB, "… together", "the oldest is forgotten"},
+    {"response_seconds", LimitUnit::time, 3600 * kSecond, "how long they are remembered", "forgotten"},
+    // What was computed
+    {"prefix_cache_bytes", LimitUnit::bytes, 8192 * kMiB, "snapshots in host memory",
+     "the least useful is dropped, or goes to disk", "chasqui_snapshot_bytes", "--cache-ram",
+     "8192 MiB, at most a quarter of the memory"},
+    {"disk_cache_bytes", LimitUnit::bytes, 16'384 * kMiB, "snapshots in files", "the least useful is deleted",
+     "chasqui_disk_evictions_total", "--cache-disk-mib"},
+    // Inside
+    {"offload_jobs", LimitUnit::count, 256, "bodies that wait to be read", "503", "chasqui_offload_refused_total"},
+    {"undelivered_events", LimitUnit::count, 4096, "events of one slot that the loop has not taken",
+     "everything is cancelled"},
+    {"stuck_seconds", LimitUnit::time, 30 * kSecond, "a step", "/health is 503, its requests get an error",
+     "chasqui_worker_stalls_total", "--stuck-after"},
+    {"drain_seconds", LimitUnit::time, 30 * kSecond, "running requests after SIGTERM", "cut", "", "--drain-time"},
+    // Keys
+    {"keys", LimitUnit::count, 2048, "keys of a file", "it is refused"},
+    {"key_name_bytes", LimitUnit::bytes, 64, "the name of a key", "the file is refused"},
+    {"key_file_bytes", LimitUnit::bytes, 4 * kMiB, "the file", "it is refused"},
+    {"key_requests", LimitUnit::count, 100'000, "in_flight of a key", "the file is refused"},
+    // Watching
+    {"step_watchers", LimitUnit::count, 32, "readers of /debug/steps", "503"},
+    {"traces", LimitUnit::count, 4, "traces at once (/debug/trace)", "503"},
+    {"trace_seconds", LimitUnit::time, 60 * kSecond, "one trace", "400"},
+    {"requests_remembered", LimitUnit::count, 1024, "requests that a trace can look back to",
+     "the oldest is forgotten"},
+    {"spans_queued", LimitUnit::count, 2048, "requests whose spans wait for the collector", "dropped",
+     "chasqui_traces_dropped_total"},
+};
+
+template <std::size_t N>
+struct Name {
+  constexpr Name(const char (&name)[N]) { std::copy_n(name, N, text); }  // implicit, so that a literal is a name
+  constexpr bool is(std::string_view other) const { return other == std::string_view(text, N - 1); }
+  char text[N] = {};
+};
+
+template <Name name>
+constexpr const Limit& find() {
+  constexpr auto same = [](const Limit& limit) { return name.is(limit.name); };
+  constexpr const Limit* found = std::find_if(std::begin(kTable), std::end(kTable), same);
+  static_assert(found != std::end(kTable), "the table of limits has no such name");
+  return *found;
+}
+
+}  // namespace limits_detail
+
+// All of them, in the order in which people read them.
+inline constexpr auto& kLimits = limits_detail::kTable;
+
+template <limits_detail::Name name>
+constexpr std::int64_t kCountLimit = limits_detail::find<name>().standard;
+
+template <limits_detail::Name name>
+constexpr std::size_t kSizeLimit = static_cast<std::size_t>(kCountLimit<name>);
+
+template <limits_detail::Name name>
+constexpr Duration kTimeLimit = milliseconds(kCountLimit<name>);
+
+}  // namespace chasqui

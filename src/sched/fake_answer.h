@@ -1,0 +1,42 @@
+// What FakeModel says: a hash of all tokens before, as a number, and where its answers end. Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/types.h"
+
+namespace chasqui {
+
+// When a request's answer ends by itself; 0: never.
+struct FakeScript {
+  TokenCount end_after = 0;   // the n-th token ends the generation
+  TokenCount stop_after = 0;  // the n-th token completes the stop string "STOP"
+};
+
+inline std::uint64_t fake_hash(std::uint64_t hash, Token token) {
+  hash = (hash ^ static_cast<std::uint64_t>(token)) * 0x100000001B3ull;
+  return hash ^ (hash >> 29);
+}
+
+inline Token fake_next(std::span<const Token> history) {
+  std::uint64_t hash = 0xCBF29CE484222325ull;
+  for (const Token token : history) hash = fake_hash(hash, token);
+  return static_cast<Token>(hash % 1000);
+}
+
+inline std::string fake_text(Token token) { return std::to_string(token) + ' '; }
+
+// The text of `tokens` tokens when the request is the only one.
+inline std::string fake_answer(std::vector<Token> history, TokenCount tokens, const FakeScript& script) {
+  std::string text;
+  for (TokenCount n = 1; n <= tokens; ++n) {
+    history.push_back(fake_next(history));
+    if (n != script.end_after && n != script.stop_after) text += fake_text(history.back());
+  }
+  return text;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,172 @@
+// --supervise, and sockets that are handed over: whatever ends the server, nobody is refused, and the next one goes on.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import * as test from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+import { ask, user } from './client.mjs';
+import { exchange, parse, request } from './raw.mjs';
+import { binary, run, sim, start } from './server.mjs';
+
+const { describe, it } = test;
+
+// On a connection of its own, so that none is used again that a dead server has left.
+async function say(server, what) {
+  const body = JSON.stringify({ messages: user(`say: ${what}`) });
+  const bytes = request('POST', '/v1/chat/completions', { 'Content-Length': Buffer.byteLength(body) }, body);
+  const response = parse(await exchange(server, bytes));
+  assert.equal(response.status, 200, response.body);
+  return JSON.parse(response.body).choices[0].message.content;
+}
+
+const childOf = (pid) => Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
+
+// The server that is there when it is not `old` any more.
+async function nextChild(server, old) {
+  for (;;) {
+    const child = childOf(server.pid);
+    if (child && child !== old) return child;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+// Eight clients that ask again and again until `change` is through; returns how many answers there were.
+async function underLoad(server, change) {
+  let done = false;
+  let answers = 0;
+  const client = async (i) => {
+    for (let n = 0; !done || n < 3; ++n) {
+      assert.equal(await say(server, `${i} and ${n}`), `${i} and ${n}`);
+      ++answers;
+    }
+  };
+  const clients = Promise.all(Array.from({ length: 8 }, (_, i) => client(i)));
+  await change();
+  done = true;
+  await clients;
+  return answers;
+}
+
+describe('a supervised server', { skip: process.platform !== 'linux' && '/proc is needed' }, async () => {
+  for (const signal of ['SIGKILL', 'SIGABRT']) {
+    it(`comes back after ${signal} with its sessions, and nobody is refused meanwhile`, async (t) => {
+      const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
+      t.after(() => fs.rm(dir, { recursive: true, force: true }));
+      const server = await start(t, [...sim, '--supervise', '--session-dir', dir]);
+      const session = await ask(server, '/v1/sessions', { text: 'Once upon a time' });
+      for (let round = 0; round < 3; ++round) {
+        const child = childOf(server.pid);
+        process.kill(child, signal);
+        const all = await Promise.all(Array.from({ length: 30 }, (_, i) => say(server, `after ${i}`)));
+        assert.deepEqual(all, Array.from({ length: 30 }, (_, i) => `after ${i}`));
+        assert.notEqual(childOf(server.pid), child);
+      }
+      const again = parse(await exchange(server, request('GET', `/v1/sessions/${session.id}`)));
+      assert.equal(JSON.parse(again.body).tokens, session.tokens);
+      const pauses = [...server.stderr.matchAll(/the server has died.*in_s=([\d.]+)/g)].map((match) => Number(match[1]));
+      assert.deepEqual(pauses, [0.1, 0.2, 0.4]);
+      assert.match(server.stderr, signal === 'SIGKILL' ? /signal 9/ : /signal 6/);
+    });
+  }
+
+  it('is restarted without loss when it alone is told to stop', async (t) => {
+    const server = await start(t, [...sim, '--supervise']);
+    const answers = await underLoad(server, async () => {
+      const child = childOf(server.pid);
+      process.kill(child, 'SIGTERM');
+      await nextChild(server, child);
+      await say(server, 'there');
+    });
+    assert.ok(answers >= 24);
+    assert.match(server.stderr, /the server has died.*exit code 0/);
+  });
+
+  it('is replaced when its worker hangs', async (t) => {
+    const server = await start(t, [...sim, '--supervise', '--stuck-after', '0.5']);
+    const child = childOf(server.pid);
+    const body = JSON.stringify({ messages: user('hang: 600') });
+    const lost = parse(await exchange(server,
+      request('POST', '/v1/chat/completions', { 'Content-Length': body.length }, body)));
+    assert.equal(lost.status, 500);
+    assert.match(lost.body, /hangs/);
+    assert.notEqual(await nextChild(server, child), child);
+    assert.equal(await say(server, 'fresh'), 'fresh');
+    assert.match(server.stderr, /the server has died.*exit code 70/);
+  });
+
+  it('that cannot start is not tried again and again', async (t) => {
+    const server = await start(t, sim);
+    const taken = await run(['serve', ...sim, '--supervise', '--port', String(server.port)]);
+    assert.deepEqual([taken.code, /Cannot listen/.test(taken.stderr)], [1, true]);
+    const missing = await run(['serve', '--supervise', '--port', '0', '-m', '/nowhere.gguf']);
+    assert.equal(missing.code, 1);
+    const keyless = await run(['serve', ...sim, '--supervise', '--port', '0', '--host', '0.0.0.0']);
+    assert.deepEqual([keyless.code, /--api-key/.test(keyless.stderr)], [1, true]);
+  });
+
+  it('keeps its Unix sockets, too', async (t) => {
+    const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
+    t.after(() => fs.rm(dir, { recursive: true, force: true }));
+    const names = ['http.sock', 'frames.sock'].map((name) => path.join(dir, name));
+    const server = await start(t, [...sim, '--supervise', '--unix-socket', names[0], '--socket', names[1]]);
+    const before = await Promise.all(names.map((name) => fs.stat(name)));
+    process.kill(childOf(server.pid), 'SIGKILL');
+    assert.equal(await say(server, 'back'), 'back');
+    const after = await Promise.all(names.map((name) => fs.stat(name)));
+    assert.deepEqual(after.map((file) => file.ino), before.map((file) => file.ino));
+    await server.stop();
+    for (const name of names) await assert.rejects(fs.stat(name), { code: 'ENOENT' });
+  });
+});
+
+// tests/e2e/activate.py: opens a socket and hands it to servers, as systemd does.
+class Activator {
+  constructor(t, args) {
+    const script = path.join(path.dirname(fileURLToPath(import.meta.url)), 'activate.py');
+    this.child = spawn('python3', [script, binary, 'serve', ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
+    t.after(() => this.child.kill('SIGKILL'));
+    this.lines = createInterface({ input: this.child.stdout })[Symbol.asyncIterator]();
+  }
+  async says(pattern) {
+    for (;;) {
+      const { value, done } = await this.lines.next();
+      assert.ok(!done, `activate.py ended before it said ${pattern}`);
+      const match = pattern.exec(value);
+      if (match) return match[1];
+    }
+  }
+  async port() {
+    return Number(await this.says(/^port (\d+)$/));
+  }
+  async start() {
+    this.child.stdin.write('start\n');
+    this.pid = Number(await this.says(/^pid (\d+)$/));
+    return this.says(/^listening on (.*)$/);
+  }
+  async stop() {
+    process.kill(this.pid, 'SIGTERM');
+    this.child.stdin.write('wait\n');
+    return Number(await this.says(/^code (-?\d+)$/));
+  }
+}
+
+describe('a socket that is handed over', { skip: process.platform !== 'linux' && 'as systemd does it' }, async () => {
+  it('is served, and survives a restart under load without a lost request', async (t) => {
+    const activator = new Activator(t, sim);
+    const server = { port: await activator.port() };
+    assert.equal(await activator.start(), `http://127.0.0.1:${server.port}`);
+    const answers = await underLoad(server, async () => {
+      for (let round = 0; round < 2; ++round) {
+        assert.equal(await activator.stop(), 0);
+        await activator.start();
+      }
+    });
+    assert.ok(answers >= 24);
+    assert.equal(await activator.stop(), 0);
+  });
+});

@@ -1,0 +1,17 @@
+// JSON schemas: what the check lets through keeps to it when it is checked again.
+#include "api/fields.h"
+#include "api/schema_check.h"
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace chasqui;
+  const auto value = parse_json(text_of(bytes, size));
+  if (!value) return 0;
+  const auto checked = check_schema(*value, "schema");
+  if (!checked) {
+    must(!checked.error().message.empty(), "a refusal says why");
+    return 0;
+  }
+  must(check_schema(boost::json::value(*checked), "schema").has_value(), "what is good stays good");
+  return 0;
+}
