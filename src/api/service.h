@@ -10,6 +10,7 @@
 #include "api/request_log.h"
 #include "api/response_store.h"
 #include "api/session_keeper.h"
+#include "api/slot_keeper.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "core/request.h"
@@ -64,6 +65,7 @@ struct Service {
   SessionKeeper* keeper = nullptr;  // null: sessions end with the process
   RequestLog* requests = nullptr;   // null: nobody keeps a log of them
   std::size_t step_watchers = 0;    // of /debug/steps
+  SlotKeeper* slots = nullptr;      // null: slots are not saved
 };
 
 }  // namespace chasqui

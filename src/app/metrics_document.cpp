@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "api/session_keeper.h"
+#include "api/slot_keeper.h"
 #include "api/span_exporter.h"
 #include "base/clock.h"
 #include "engine/admission.h"
@@ -81,6 +82,7 @@ std::string metrics_document() {
   const Admission admission{AdmissionConfig{}};
   const SessionMetrics sessions{};
   const SessionKeeper keeper(nullptr, loop, clock);
+  const SlotMetrics slots{};
   net::OffloadPool offload(loop);
   const net::FrameMetrics frames{};
   const SpanExporter spans(loop, offload, net::HttpTarget{}, SpanSource{});
@@ -96,6 +98,7 @@ std::string metrics_document() {
   admission.add_to(page, door.requests_refused);
   sessions.add_to(page);
   keeper.add_to(page);
+  slots.add_to(page);
   net_metrics.add_to(page);
   frames.add_to(page);
   offload.add_to(page);

@@ -174,14 +174,18 @@ ReuseConfig reuse_config(const ServeConfig& config) {
 struct Folders {
   std::shared_ptr<SnapshotFolder> snapshots;
   std::unique_ptr<SessionStore> sessions;
+  std::unique_ptr<SlotFiles> slots;
 };
 
 Result<Folders> open_folders(const ServeConfig& config, const LoadedModel& model, const ModelConfig& context,
                              const ModelShape& shape) {
   Folders out;
-  if (config.cache_disk.empty() && config.session_dir.empty()) return out;
+  if (config.cache_disk.empty() && config.session_dir.empty() && config.slot_save_path.empty()) return out;
   if (!config.cache_disk.empty() && config.cache_ram == 0) {
     return invalid_field("--cache-disk", "--cache-disk needs host memory to read into: --cache-ram must not be 0");
+  }
+  if (!config.slot_save_path.empty() && config.cache_ram == 0) {
+    return invalid_field("--slot-save-path", "--slot-save-path saves what --cache-ram keeps, which must not be 0");
   }
   const auto identity = model.identify(context, shape);
   if (!identity) return identity.error();
@@ -195,6 +199,12 @@ Result<Folders> open_folders(const ServeConfig& config, const LoadedModel& model
     if (!store) return store.error();
     out.sessions = std::move(*store);
   }
+  if (!config.slot_save_path.empty()) {
+    const std::uint64_t most = static_cast<std::uint64_t>(config.slot_save_mib) << 20;
+    auto files = SlotFiles::open(config.slot_save_path + "/slots", *identity, most);
+    if (!files) return files.error();
+    out.slots = std::move(*files);
+  }
   return out;
 }
 
@@ -202,6 +212,7 @@ EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, co
   EngineConfig out;
   for (const AdapterInfo& adapter : model.adapters) out.adapters.push_back(adapter.name);
   out.reuse = reuse_config(config);
+  out.reuse.notes_slots = !config.slot_save_path.empty();
   out.targets = config.targets;
   out.policy = config.policy;
   out.sleep_after = config.operation.sleep_after;
@@ -256,6 +267,15 @@ void add_request_metrics(MetricsPage& metrics, const std::string& model_name, En
   sessions.metrics().add_to(metrics);
 }
 
+// Null where there is no folder for it.
+std::unique_ptr<SlotKeeper> keep_slots(std::unique_ptr<SlotFiles> files, Service& service, MetricsPage& metrics) {
+  if (!files) return nullptr;
+  auto slots = std::make_unique<SlotKeeper>(std::move(files), service.engine, service.clock, service.loop);
+  slots->metrics().add_to(metrics);
+  service.slots = slots.get();
+  return slots;
+}
+
 int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Folders folders, KeyRing& keys,
         const std::optional<net::HttpTarget>& collector) {
   const RealClock clock;
@@ -292,6 +312,7 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
       settings, model,     limits,       metrics, clock,    loop,     offload,   engine,
       keys,     admission, fingerprints, streams, sessions, adapters, responses, keeper ? &*keeper : nullptr,
       &requests};
+  const std::unique_ptr<SlotKeeper> slots = keep_slots(std::move(folders.slots), service, metrics);
   std::optional<SpanExporter> spans;
   if (collector) {
     spans.emplace(loop, offload, *collector, SpanSource{settings.model_name, settings.version});
@@ -315,8 +336,7 @@ int run(const ServeConfig& config, const LoadedModel& model, Models contexts, Fo
   Shutdown shutdown(loop, server, frames, admission, engine, config.drain_time, spans ? &*spans : nullptr);
   SessionSweep sweep(loop, sessions);
   KeyReload reload(config, keys, loop, offload);
-  loop.on_signal(SIGTERM, [&shutdown] { shutdown.begin(); });
-  loop.on_signal(SIGINT, [&shutdown] { shutdown.begin(); });
+  for (const int end : {SIGTERM, SIGINT}) loop.on_signal(end, [&shutdown] { shutdown.begin(); });
   // Without a key file SIGHUP means what it means everywhere: the terminal has gone.
   if (!config.api_key_file.empty()) loop.on_signal(SIGHUP, [&reload] { reload.begin(); });
   greet(*url, service);
