@@ -1,5 +1,5 @@
 // What was copied out of a slot goes on in another one: with the demo model, and with the random models of other
-// kinds (sliding window, recurrent) where `make models` has made them.
+// kinds (sliding window, recurrent, hybrid) where `make models` has made them.
 #include <algorithm>
 #include <cctype>
 #include <cstring>
@@ -97,7 +97,8 @@ TEST_P(LlamaSnapshot, OfAnAnswerGoesOnWhereItWas) {
 
 TEST_P(LlamaSnapshot, CanBeCutWhereItHoldsAllOfIt) {
   const bool cuts = model_->shape().cuts_snapshots;
-  EXPECT_EQ(cuts, std::get<0>(GetParam()) != "random-swa" && std::get<0>(GetParam()) != "random-recurrent");
+  const std::string name = std::get<0>(GetParam());
+  EXPECT_EQ(cuts, name != "random-swa" && name != "random-recurrent" && name != "random-hybrid");
   const std::vector<float> logits = read(0);
   greedy(*model_, 0, kLength, logits, 12);  // what is cut off
   const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kLength + 12);
@@ -191,7 +192,8 @@ std::string name_of(const testing::TestParamInfo<std::tuple<std::string, bool>>&
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, LlamaSnapshot,
-                         testing::Combine(testing::Values("demo", "random-swa", "random-recurrent", "random-24m-f16"),
+                         testing::Combine(testing::Values("demo", "random-swa", "random-recurrent", "random-hybrid",
+                                                          "random-24m-f16"),
                                           testing::Bool()),
                          name_of);
 
