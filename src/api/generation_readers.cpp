@@ -193,6 +193,15 @@ void read_tell_usage(Fields& fields, std::string_view name, RequestDraft& draft)
   draft.tell_usage = fields.boolean(name).value_or(false);
 }
 
+// Which slots there are is not known here; a number that no slot has is found under no slot's name.
+void read_slot_label(Fields& fields, std::string_view name, RequestDraft& draft) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const auto label = fields.integer(name);
+  if (!label) return;
+  if (*label < -1 || *label > kMost) return fields.refuse(name, "a slot's number, or -1");
+  draft.slot_label = static_cast<std::int32_t>(*label);
+}
+
 void read_use_cache(Fields& fields, std::string_view name, RequestDraft& draft) {
   draft.use_cache = fields.boolean(name).value_or(draft.use_cache);
 }

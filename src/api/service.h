@@ -11,6 +11,7 @@
 #include "api/request_log.h"
 #include "api/response_store.h"
 #include "api/session_keeper.h"
+#include "api/slot_keeper.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/metrics.h"
@@ -71,6 +72,7 @@ struct Service {
   SessionKeeper* keeper = nullptr;  // null: sessions end with the process
   RequestLog* requests = nullptr;   // null: nobody keeps a log of them
   KeptStreams* kept = nullptr;      // null: no stream can be resumed
+  SlotKeeper* slots = nullptr;      // null: slots are not saved
   std::size_t step_watchers = 0;    // of /debug/steps
 };
 

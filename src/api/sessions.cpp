@@ -43,6 +43,13 @@ net::Awaitable<Result<void>> kept(Service& service) {
   co_return done;
 }
 
+// Both in memory and on disk, or neither.
+net::Awaitable<Result<void>> kept_or_taken_back(Service& service, SessionMark before) {
+  Result<void> safe = co_await kept(service);
+  if (!safe) service.sessions.take_back(before);
+  co_return safe;
+}
+
 Result<std::string> shown(const Service& service, const Result<const Session*>& session) {
   if (!session) return session.error();
   return session_body(service, **session);
@@ -66,7 +73,9 @@ Result<Answer> answer_of(Service& service, SessionAsk ask, SessionUse& use) {
   answer.on_submitted = [&use, id = (*request)->id, before = std::move(ask.before_answer)]() mutable {
     use.begin(id, std::move(before));
   };
-  if (service.keeper != nullptr) answer.before_end = [&service] { return service.keeper->kept(); };
+  if (service.keeper != nullptr) {
+    answer.before_end = [&service, before = mark_of(use.session())] { return kept_or_taken_back(service, before); };
+  }
   answer.request = std::move(*request);
   return answer;
 }
@@ -129,9 +138,10 @@ net::Awaitable<Result<std::string>> append_to_session(Service& service, SessionC
   };
   Result<SessionDelta> delta = co_await service.offload.run(std::move(work));
   if (!delta) co_return delta.error();
+  SessionMark before = mark_of(use->session());
   Result<std::string> answer = shown(service, use->append(std::move(*delta), service.clock.now()));
   if (!answer) co_return answer;
-  Result<void> safe = co_await kept(service);
+  Result<void> safe = co_await kept_or_taken_back(service, std::move(before));
   if (!safe) co_return safe.error();
   co_return answer;
 }
@@ -153,7 +163,7 @@ net::Awaitable<Result<Answer>> prepare_in_session(Service& service, SessionCall 
   co_return answer_of(service, std::move(*ask), *use);
 }
 
-Result<std::string> list_sessions(Service& service, const SessionCall& call) {
+Result<std::string> list_sessions(Service& service, SessionCall& call) {
   expire_old(service);
   const auto limit = page_size(call.limit);
   if (!limit) return limit.error();
@@ -169,12 +179,12 @@ Result<std::string> list_sessions(Service& service, const SessionCall& call) {
   return session_list_body(service, page, more);
 }
 
-Result<std::string> show_session(Service& service, const SessionCall& call) {
+Result<std::string> show_session(Service& service, SessionCall& call) {
   expire_old(service);
   return shown(service, service.sessions.find(call.caller.tenant.id, call.id));
 }
 
-Result<std::string> cancel_session(Service& service, const SessionCall& call) {
+Result<std::string> cancel_session(Service& service, SessionCall& call) {
   expire_old(service);
   const auto request = service.sessions.cancel(call.caller.tenant.id, call.id, service.clock.now());
   if (!request) return request.error();
@@ -182,13 +192,15 @@ Result<std::string> cancel_session(Service& service, const SessionCall& call) {
   return show_session(service, call);
 }
 
-Result<std::string> fork_session(Service& service, const SessionCall& call) {
+Result<std::string> fork_session(Service& service, SessionCall& call) {
   expire_old(service);
-  return shown(service, service.sessions.fork(owner_of(service, call.caller), call.id, service.clock.unix_seconds(),
-                                              service.clock.now()));
+  const auto fork =
+      service.sessions.fork(owner_of(service, call.caller), call.id, service.clock.unix_seconds(), service.clock.now());
+  if (fork) call.made = (*fork)->id;
+  return shown(service, fork);
 }
 
-Result<std::string> end_session(Service& service, const SessionCall& call) {
+Result<std::string> end_session(Service& service, SessionCall& call) {
   expire_old(service);
   const auto request = service.sessions.end(call.caller.tenant.id, call.id);
   if (!request) return request.error();
@@ -201,6 +213,7 @@ net::Awaitable<Result<std::string>> run_session_command(Service& service, Sessio
   Result<std::string> answer = command(service, call);
   if (answer && service.keeper != nullptr && service.keeper->changes() != changes) {
     Result<void> safe = co_await kept(service);
+    if (!safe && call.made) (void)service.sessions.end(call.caller.tenant.id, *call.made);  // nobody will know its id
     if (!safe) answer = safe.error();
   }
   co_return answer;

@@ -22,6 +22,7 @@ struct SessionCall {
   std::string body;
   std::optional<std::string> limit, after;  // of a list
   std::function<bool()> client_gone;
+  std::optional<SessionId> made;  // by the command: goes again when it cannot be kept
 };
 
 // Answers are the JSON of the session.
@@ -32,14 +33,14 @@ net::Awaitable<Result<Answer>> prepare_in_session(Service& service, SessionCall 
                                                   Permit& permit);
 
 // Commands that need nothing from the pool.
-using SessionCommand = Result<std::string> (*)(Service&, const SessionCall&);
+using SessionCommand = Result<std::string> (*)(Service&, SessionCall&);
 // Runs one; what it changed is safe, where sessions are kept in a folder, before anybody is told.
 net::Awaitable<Result<std::string>> run_session_command(Service& service, SessionCall call, SessionCommand command);
-Result<std::string> list_sessions(Service& service, const SessionCall& call);
-Result<std::string> show_session(Service& service, const SessionCall& call);
-Result<std::string> cancel_session(Service& service, const SessionCall& call);
-Result<std::string> fork_session(Service& service, const SessionCall& call);
-Result<std::string> end_session(Service& service, const SessionCall& call);
+Result<std::string> list_sessions(Service& service, SessionCall& call);
+Result<std::string> show_session(Service& service, SessionCall& call);
+Result<std::string> cancel_session(Service& service, SessionCall& call);
+Result<std::string> fork_session(Service& service, SessionCall& call);
+Result<std::string> end_session(Service& service, SessionCall& call);
 
 net::Awaitable<void> handle_create_session(Service& service, net::HttpExchange& exchange);
 net::Awaitable<void> handle_append(Service& service, net::HttpExchange& exchange);

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "api/answer.h"
+#include "api/fields.h"
 #include "api/routes.h"
 #include "base/json_writer.h"
 
@@ -77,6 +78,55 @@ std::string slots_body(const Service& service, std::uint32_t tenant, bool& free)
   return out;
 }
 
+std::string transfer_body(std::int32_t id, const std::string& filename, bool saved, const SlotTransfer& done) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("id_slot", id);
+  json.field("filename", filename);
+  json.field(saved ? "n_saved" : "n_restored", done.tokens);
+  json.field(saved ? "n_written" : "n_read", done.bytes);
+  json.key("timings");
+  json.begin_object();
+  json.field(saved ? "save_ms" : "restore_ms", to_milliseconds(done.took));
+  json.end_object();
+  json.end_object();
+  return out;
+}
+
+Result<std::string> read_filename(const std::string& body) {
+  const auto object = parse_json_object(body);
+  if (!object) return object.error();
+  Fields fields(*object);
+  const auto name = fields.string("filename");
+  if (!fields.ok()) return fields.error();
+  if (!name) return invalid_field("filename", "filename must be given");
+  std::string filename(*name);
+  if (auto good = SlotStore::check_name(filename); !good) return good.error();
+  return filename;
+}
+
+net::Awaitable<void> transfer(Service& service, net::HttpExchange& exchange, std::int32_t id, Tenant tenant,
+                              bool save) {
+  auto read = [body = exchange.take_body()] { return read_filename(body); };
+  Result<std::string> filename = co_await service.offload.run(std::move(read));
+  if (!filename) {
+    Error error = filename.error();
+    co_await respond_error(exchange, std::move(error));
+    co_return;
+  }
+  net::Awaitable<Result<SlotTransfer>> working =
+      save ? service.slots->save(SlotId{id}, tenant, *filename) : service.slots->restore(SlotId{id}, tenant, *filename);
+  Result<SlotTransfer> done = co_await std::move(working);
+  if (done) {
+    std::string body = transfer_body(id, *filename, save, *done);
+    co_await respond_json(exchange, std::move(body));
+  } else {
+    Error error = done.error();
+    co_await respond_error(exchange, std::move(error));
+  }
+}
+
 net::HttpResponse erased_body(const std::string& id, std::size_t erased) {
   std::string out;
   JsonWriter json(out);
@@ -97,12 +147,13 @@ std::optional<net::HttpResponse> refusal(const Service& service, const Caller& c
   if (failed != std::errc{} || end != id.data() + id.size() || number < 0 || number >= slots) {
     return http_error(400, "the slot must be a whole number between 0 and " + std::to_string(slots - 1));
   }
-  if (action == "save" || action == "restore") {
-    return http_error(501, "slots are not saved or restored here: a session (/v1/sessions) keeps a history");
+  const bool saves = action == "save" || action == "restore";
+  if (saves && service.slots == nullptr) {
+    return http_error(501, "this server does not save or restore slots; start it with --slot-save-path");
   }
-  if (action != "erase") return http_error(400, "action must be erase, save or restore");
+  if (!saves && action != "erase") return http_error(400, "action must be erase, save or restore");
   if (service.config.cache_shared && caller.tenant.id != 0) {
-    return http_error(403, "the cache is shared by tenants: no single one may erase it");
+    return http_error(403, "the cache is shared by tenants: no single one may " + std::string(action) + " it");
   }
   return std::nullopt;
 }
@@ -134,6 +185,10 @@ net::Awaitable<void> handle_slot_action(Service& service, net::HttpExchange& exc
   if (refused) {
     net::HttpResponse response = std::move(*refused);
     co_await exchange.respond(std::move(response));
+    co_return;
+  }
+  if (action != "erase") {
+    co_await transfer(service, exchange, std::stoi(id), caller->tenant, action == "save");
     co_return;
   }
   // Waits for the worker to end its step.

@@ -1,7 +1,7 @@
 // llama-server's slot routes, for those who watch or script them. GET /slots says who has which slot, without asking
 // the worker. POST /slots/{id}?action=… : a slot of ours holds nothing between requests, what was computed is in the
-// prefix cache; so `erase` forgets what the caller's tenant has there, whichever slot is named. `save` and `restore`
-// are not supported: sessions keep a history, and the cache finds what was computed of it. Loop.
+// prefix cache; so `erase` forgets what the caller's tenant has there, whichever slot is named, `save` writes what the
+// tenant's latest sequence in this slot (or that said `id_slot`) has left there, and `restore` puts it back. Loop.
 #pragma once
 
 #include "api/service.h"

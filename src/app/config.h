@@ -60,6 +60,8 @@ struct ServeConfig {
   bool cache_shared = false;           // between tenants
   std::string cache_disk;              // folder for what leaves memory; empty: it is gone
   std::int64_t cache_disk_mib = kCacheDisk;
+  std::string slot_save_path;  // folder for slots that clients save; empty: they cannot
+  std::int64_t slot_save_mib = kCacheDisk;
 
   std::string session_dir;  // folder in which sessions outlive the process; empty: they do not
   Duration session_ttl = kTimeLimit<"session_ttl_seconds">;  // since the last use, where a client does not say

@@ -17,6 +17,17 @@ void add_folder_options(CLI::App& app, ServeConfig& config) {
       ->type_name("MIB")
       ->capture_default_str()
       ->group(group);
+  app.add_option("--slot-save-path", config.slot_save_path,
+                 "folder for what POST /slots/{id}?action=save writes; this server's alone")
+      ->envname("LLAMA_ARG_SLOT_SAVE_PATH")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--slot-save-mib", config.slot_save_mib, "MiB of all files in the folder of --slot-save-path")
+      ->envname("CHASQUI_SLOT_SAVE_MIB")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
+      ->type_name("MIB")
+      ->capture_default_str()
+      ->group(group);
   app.add_option("--session-dir", config.session_dir,
                  "folder for sessions, so that they survive a restart; this server's alone")
       ->envname("CHASQUI_SESSION_DIR")

@@ -204,8 +204,6 @@ constexpr LlamaFlag kFlags[] = {
     {"--threads-http", "LLAMA_ARG_THREADS_HTTP", 1, kTaken, "one thread serves all connections"},
     {"--metrics", "LLAMA_ARG_ENDPOINT_METRICS", 0, kTaken, kAlways},
     {"--props", "LLAMA_ARG_ENDPOINT_PROPS", 0, kTaken, "properties are set on the command line only"},
-    {"--slot-save-path", "", 1, kRefused,
-     "sessions outlive the process with --session-dir DIR, prefixes with --cache-disk DIR"},
     {"--models-dir", "LLAMA_ARG_MODELS_DIR", 1, kRefused, kOneModel},
     {"--models-preset", "LLAMA_ARG_MODELS_PRESET", 1, kRefused, kOneModel},
     {"--models-max", "LLAMA_ARG_MODELS_MAX", 1, kTaken, kOneModel},

@@ -108,7 +108,7 @@ const Real kReal[] = {
     {"-m m.gguf --lora a.gguf --lora-scaled b.gguf:0.5 --lora-init-without-apply", nullptr},
     {"-m m.gguf --sleep-idle-seconds 600 --no-ui", nullptr},
     {"-m m.gguf -c 16384 --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768", "--rope-scaling .*convert"},
-    {"-m m.gguf --slot-save-path /var/cache --slots", "--slot-save-path .*--session-dir"},
+    {"-m m.gguf --slot-save-path /var/cache --slots", nullptr},
     {"--models-dir ./models_directory", "--models-dir .*--model FILE"},
     {"--models-preset ./my-models.ini", "--models-preset .*--model FILE"},
     {"-m m.gguf --grammar-file grammars/json.gbnf", "--grammar-file .*\"grammar\""},

@@ -6,6 +6,7 @@
 #include "api/embedding_desk.h"
 #include "api/kept_streams.h"
 #include "api/session_keeper.h"
+#include "api/slot_keeper.h"
 #include "api/span_exporter.h"
 #include "base/clock.h"
 #include "engine/admission.h"
@@ -83,6 +84,7 @@ std::string metrics_document() {
   const Admission admission{AdmissionConfig{}};
   const SessionMetrics sessions{};
   const SessionKeeper keeper(nullptr, loop, clock);
+  const SlotMetrics slots{};
   net::OffloadPool offload(loop);
   const net::FrameMetrics frames{};
   const KeptStreamMetrics kept{};
@@ -101,6 +103,7 @@ std::string metrics_document() {
   admission.add_to(page, door.requests_refused);
   sessions.add_to(page);
   keeper.add_to(page);
+  slots.add_to(page);
   net_metrics.add_to(page);
   frames.add_to(page);
   offload.add_to(page);

@@ -65,9 +65,12 @@ void raise_descriptor_limit() {
 Result<Folders> open_folders(const ServeConfig& config, const LoadedModel& model, const ModelConfig& context,
                              const ModelShape& shape) {
   Folders out;
-  if (config.cache_disk.empty() && config.session_dir.empty()) return out;
+  if (config.cache_disk.empty() && config.session_dir.empty() && config.slot_save_path.empty()) return out;
   if (!config.cache_disk.empty() && config.cache_ram == 0) {
     return invalid_field("--cache-disk", "--cache-disk needs host memory to read into: --cache-ram must not be 0");
+  }
+  if (!config.slot_save_path.empty() && config.cache_ram == 0) {
+    return invalid_field("--slot-save-path", "--slot-save-path saves what --cache-ram keeps, which must not be 0");
   }
   const auto identity = model.identify(context, shape);
   if (!identity) return identity.error();
@@ -80,6 +83,12 @@ Result<Folders> open_folders(const ServeConfig& config, const LoadedModel& model
     auto store = SessionStore::open(config.session_dir + "/sessions", identity->weights);
     if (!store) return store.error();
     out.sessions = std::move(*store);
+  }
+  if (!config.slot_save_path.empty()) {
+    const std::uint64_t most = static_cast<std::uint64_t>(config.slot_save_mib) << 20;
+    auto files = SlotFiles::open(config.slot_save_path + "/slots", *identity, most);
+    if (!files) return files.error();
+    out.slots = std::move(*files);
   }
   return out;
 }

@@ -46,6 +46,10 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
     keeper_.emplace(std::move(parts.folders.sessions), loop_, clock_).bring_back(sessions_, keys_, shape_.vocabulary);
     service_.keeper = &*keeper_;
   }
+  if (parts.folders.slots) {
+    slots_.emplace(std::move(parts.folders.slots), engine_, clock_, loop_);
+    service_.slots = &*slots_;
+  }
   follow_finished();
   collect_spans(parts.collector);
   add_routes(router_, service_);
@@ -77,6 +81,7 @@ void Server::add_metrics() {
   admission_.add_to(metrics_, engine_.door_metrics().requests_refused);
   sessions_.metrics().add_to(metrics_);
   if (keeper_) keeper_->add_to(metrics_);
+  if (slots_) slots_->metrics().add_to(metrics_);
   if (spans_) spans_->add_to(metrics_);
   kept_.metrics().add_to(metrics_);
   net_metrics_.add_to(metrics_);

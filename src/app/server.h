@@ -12,6 +12,7 @@
 #include "api/request_log.h"
 #include "api/service.h"
 #include "api/session_keeper.h"
+#include "api/slot_keeper.h"
 #include "api/span_exporter.h"
 #include "app/config.h"
 #include "app/doors.h"
@@ -31,6 +32,7 @@ namespace chasqui {
 struct Folders {
   std::shared_ptr<SnapshotFolder> snapshots;
   std::unique_ptr<SessionStore> sessions;
+  std::unique_ptr<SlotFiles> slots;
 };
 
 // What can fail before there is a server.
@@ -88,6 +90,7 @@ class Server {
   net::OffloadPool offload_;
   EmbeddingDesk embeddings_;
   Service service_;
+  std::optional<SlotKeeper> slots_;
   std::optional<SpanExporter> spans_;
   net::Router router_;
   net::HttpServer http_;

@@ -63,6 +63,7 @@ EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, co
   EngineConfig out;
   for (const AdapterInfo& adapter : model.adapters) out.adapters.push_back(adapter.name);
   out.reuse = reuse_config(config);
+  out.reuse.notes_slots = !config.slot_save_path.empty();
   out.targets = config.targets;
   out.policy = config.policy;
   out.sleep_after = config.operation.sleep_after;

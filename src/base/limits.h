@@ -146,6 +146,9 @@ inline constexpr Limit kTable[] = {
      "8192 MiB, at most a quarter of the memory"},
     {"disk_cache_bytes", LimitUnit::bytes, 16'384 * kMiB, "snapshots in files", "the least useful is deleted",
      "chasqui_disk_evictions_total", "--cache-disk-mib"},
+    {"slot_files_bytes", LimitUnit::bytes, 16'384 * kMiB, "slots that clients have saved", "413",
+     "chasqui_slot_files_refused_total", "--slot-save-mib"},
+    {"slot_name_bytes", LimitUnit::bytes, 128, "the name of such a file", "400"},
     // Inside
     {"offload_jobs", LimitUnit::count, 256, "bodies that wait to be read", "503", "chasqui_offload_refused_total"},
     {"undelivered_events", LimitUnit::count, 4096, "events of one slot that the loop has not taken",

@@ -141,6 +141,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->special_pieces = draft.special_pieces;
   request->shown_tokens = std::move(draft.shown_tokens);
   request->use_cache = draft.use_cache;
+  request->slot_label = draft.slot_label;
   request->pin = draft.pin;
   request->keep_tokens = draft.keep_tokens;
   request->adapters = std::move(draft.adapters);

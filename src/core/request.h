@@ -38,6 +38,7 @@ struct RequestDraft {
   bool special_pieces = false;      // render control tokens (<|im_end|> …) as text
   std::vector<Token> shown_tokens;  // … only these control tokens, in any case
   bool use_cache = true;            // begin with what was computed before, and keep what is computed now
+  std::int32_t slot_label = -1;     // see Request
   std::uint64_t pin = 0;            // set by the server, never read from a client; see Request
   bool keep_tokens = false;         // the finished event brings the tokens that were generated
   AdapterSetPtr adapters;           // null: the model alone
@@ -76,6 +77,7 @@ struct Request {
   bool special_pieces = false;
   std::vector<Token> shown_tokens;
   bool use_cache = true;
+  std::int32_t slot_label = -1;  // under which slot it is noted for who saves slots; -1: that which it was in
   std::uint64_t pin = 0;  // all requests with the same one go to the same worker (a session's number); 0: to any
   bool keep_tokens = false;
   AdapterSetPtr adapters;

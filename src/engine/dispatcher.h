@@ -48,6 +48,10 @@ class Dispatcher {
   std::vector<RequestId> requests_of(std::size_t worker);
   // No more requests with this pin will come; another one may begin anew anywhere.
   void unpin(std::uint64_t pin) { post(UnpinCommand{pin}); }
+  // This worker's cache has these tokens, though nobody sent it a prompt of them.
+  void brought(std::size_t worker, PrefixKey key, std::vector<Token> tokens) {
+    post(BroughtCommand{worker, key, std::move(tokens)});
+  }
 
  private:
   struct EndCommand {
@@ -61,7 +65,13 @@ class Dispatcher {
   struct UnpinCommand {
     std::uint64_t pin = 0;
   };
-  using Order = std::variant<SubmitCommand, CancelCommand, EndCommand, ListCommand, UnpinCommand, StopCommand>;
+  struct BroughtCommand {
+    std::size_t worker = 0;
+    PrefixKey key;
+    std::vector<Token> tokens;
+  };
+  using Order =
+      std::variant<SubmitCommand, CancelCommand, EndCommand, ListCommand, UnpinCommand, BroughtCommand, StopCommand>;
 
   void post(Order order);
   void run();
@@ -71,6 +81,7 @@ class Dispatcher {
   void take(const EndCommand& end);
   void take(const ListCommand& list);
   void take(const UnpinCommand& unpin) { placement_.unpin(unpin.pin); }
+  void take(const BroughtCommand& brought) { placement_.brought(brought.worker, brought.key, brought.tokens); }
   void take(const StopCommand&) { stopped_ = true; }
   void refuse(const Request& request);
   void hand_out();

@@ -18,6 +18,7 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   out.dense_slots = shape.dense_slots;
   out.exchanges = shape.cuts_snapshots;
   out.reuse = config.reuse;
+  out.reuse.first_slot = static_cast<std::int32_t>(number) * shape.slots;
   out.reuse.cache.bytes /= workers;
   if (out.reuse.disk) {
     out.reuse.disk->bytes /= workers;
@@ -159,6 +160,36 @@ std::size_t Engine::forget(const Tenant& tenant) {
     sum += count->load();
   }
   return static_cast<std::size_t>(sum);
+}
+
+SlotCopy Engine::copy_of_slot(SlotId slot, const Tenant& tenant) {
+  std::vector<std::shared_ptr<SlotAnswer>> answers;
+  for (const auto& worker : workers_) {
+    std::vector<Command> one;
+    one.emplace_back(CopySlotCommand{slot.value, tenant, answers.emplace_back(std::make_shared<SlotAnswer>())});
+    worker->post_all(one);  // never refused: somebody waits for it
+  }
+  SlotCopy newest;
+  for (const auto& answer : answers) {
+    answer->done.wait(false);
+    if (answer->copy.order > newest.order) newest = std::move(answer->copy);
+  }
+  return newest;
+}
+
+bool Engine::adopt_slot(SlotId slot, const Tenant& tenant, SlotCopy copy) {
+  const auto worker = static_cast<std::size_t>(slot.value / slots_.front().slots());
+  copy.order = next_id().value;
+  const PrefixKey key{config_.reuse.shared_by_tenants ? 0 : tenant.id, copy.adapters};
+  std::vector<Token> tokens;
+  if (dispatcher_) tokens = copy.tokens;
+  auto answer = std::make_shared<SlotAnswer>();
+  std::vector<Command> one;
+  one.emplace_back(AdoptSlotCommand{slot.value, tenant, std::move(copy), answer});
+  workers_[worker]->post_all(one);
+  answer->done.wait(false);
+  if (answer->kept && dispatcher_) dispatcher_->brought(worker, key, std::move(tokens));
+  return answer->kept;
 }
 
 bool Engine::sleeping() const {

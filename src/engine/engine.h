@@ -89,6 +89,12 @@ class Engine {
   // Any thread but the workers': forgets what was computed for a tenant, or for all where they share it, in memory and
   // in files, and returns how many copies of sequences that were. Waits until every worker has ended its step.
   std::size_t forget(const Tenant& tenant);
+  // Any thread but the workers', with reuse.notes_slots: what the tenant's latest sequence that was in this slot, or
+  // said so, has left in memory. Waits as forget() does.
+  SlotCopy copy_of_slot(SlotId slot, const Tenant& tenant);
+  // … and brings such a copy back, into the memory of the worker that has this slot; prompts that begin like it go
+  // there. False: it does not fit. REQUIRES: it is of this tenant, and has as many tokens as its KV
+  bool adopt_slot(SlotId slot, const Tenant& tenant, SlotCopy copy);
   // The models of all workers sleep, see EngineConfig::sleep_after.
   bool sleeping() const;
 
@@ -99,6 +105,10 @@ class Engine {
   // request meets that may go to any worker. Any thread.
   Load load() const;
   const ModelShape& shape() const { return shape_; }
+  // What would be larger fits into no worker's memory, or no slot.
+  SnapshotLimits snapshot_limits() const {
+    return {.kv_bytes = config_.reuse.cache.bytes / workers_.size(), .tokens = shape_.cells_per_slot};
+  }
   // Who has it, of shape().slots; those of the first worker come first. Any thread.
   SlotUse slot(SlotId slot) const;
   std::size_t workers() const { return workers_.size(); }

@@ -69,6 +69,8 @@ class Placement {
   void ended(RequestId request);
   // Forgets a pin, whoever is in flight with it.
   void unpin(std::uint64_t pin);
+  // The worker has these tokens in its cache, as if it had been sent a prompt of them.
+  void brought(std::size_t worker, PrefixKey key, std::span<const Token> tokens) { sent_.add(key, tokens, worker); }
 
   std::optional<std::size_t> worker_of(RequestId request) const;
   std::vector<RequestId> requests_of(std::size_t worker) const;

@@ -50,6 +50,7 @@ struct Session {
   std::vector<Token> tokens;
   ChatHistoryPtr chat;  // null: plain text, or nothing yet
   State state = State::idle;
+  std::uint64_t changes = 0;  // of its history, so far
   TimePoint last_used{};
 
   RequestId request;           // while generating
@@ -62,5 +63,16 @@ struct Session {
   TimePoint expires(TimePoint now) const { return (state == State::idle ? last_used : now) + settings.ttl; }
 };
 std::string_view name(Session::State state);
+
+// Where a session was before a change.
+struct SessionMark {
+  SessionId id;
+  std::uint64_t changes = 0;
+  std::size_t tokens = 0;
+  ChatHistoryPtr chat;
+};
+inline SessionMark mark_of(const Session& session) {
+  return {session.id, session.changes, session.tokens.size(), session.chat};
+}
 
 }  // namespace chasqui

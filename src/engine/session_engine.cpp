@@ -29,6 +29,21 @@ SessionLimits session_limits(const SessionEngineConfig& config, const ModelShape
   return limits;
 }
 
+// What waits to be written is a quarter of the memory, as with `chasqui serve`.
+Result<void> open_folder(const LoadedModel& model, const ModelShape& shape, SessionEngineConfig& config) {
+  ReuseConfig& reuse = config.engine.reuse;
+  if (config.cache_folder.empty()) return {};
+  if (reuse.cache.bytes == 0) return invalid_field("cache_folder", "cache_folder needs memory to read into");
+  const auto identity = model.identify(config.model, shape);
+  if (!identity) return identity.error();
+  auto folder = SnapshotFolder::open(config.cache_folder + "/snapshots", *identity);
+  if (!folder) return folder.error();
+  config.engine.disk = std::move(*folder);
+  reuse.disk = DiskLimits{.bytes = config.cache_folder_bytes, .queue_bytes = reuse.cache.bytes / 4};
+  reuse.cache.bytes -= reuse.disk->queue_bytes;
+  return {};
+}
+
 }  // namespace
 
 SessionEngineConfig::SessionEngineConfig() {
@@ -41,14 +56,20 @@ Result<std::unique_ptr<SessionEngine>> SessionEngine::open(LoadedModel model, Se
     const TokenCount trained = model.info.context_trained > 0 ? model.info.context_trained : kCellsPerSlot;
     config.model.cells = config.model.slots * std::min(trained, kCellsPerSlot);
   }
-  auto context = model.make(config.model);
-  if (!context) return context.error();
-  return std::unique_ptr<SessionEngine>(new SessionEngine(std::move(model), std::move(*context), config));
+  if (config.workers == 0) return invalid_field("workers", "workers must be at least 1");
+  Models contexts;
+  while (contexts.size() < config.workers) {
+    auto context = model.make(config.model);
+    if (!context) return context.error();
+    contexts.push_back(std::move(*context));
+  }
+  if (auto opened = open_folder(model, contexts.front()->shape(), config); !opened) return opened.error();
+  return std::unique_ptr<SessionEngine>(new SessionEngine(std::move(model), std::move(contexts), config));
 }
 
-SessionEngine::SessionEngine(LoadedModel model, std::unique_ptr<Model> context, const SessionEngineConfig& config)
+SessionEngine::SessionEngine(LoadedModel model, Models contexts, const SessionEngineConfig& config)
     : model_(std::move(model)),
-      engine_(config.engine, std::move(context), model_.tokenizer, clock_, wakeup_),
+      engine_(config.engine, std::move(contexts), model_.tokenizer, clock_, wakeup_),
       limits_(limits_of(engine_.shape())),
       sessions_(session_limits(config, engine_.shape()), *model_.tokenizer) {
   sessions_.on_unpinned([this](std::uint64_t pin) { engine_.unpin(pin); });

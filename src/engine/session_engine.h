@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,15 +24,18 @@ namespace chasqui {
 struct SessionEngineConfig {
   SessionEngineConfig();
 
-  ModelConfig model;    // no cells: as many as the model was trained with, at most 4,096 for each slot
+  ModelConfig model;    // of each worker; no cells: as many as the model was trained with, at most 4,096 for each slot
   EngineConfig engine;  // keeps 1 GiB of what was computed
+  std::size_t workers = 1;   // contexts, of one model; a session stays with its own
+  std::string cache_folder;  // what was computed outlives the program in `snapshots` there; empty: it does not
+  std::uint64_t cache_folder_bytes = std::uint64_t{16} << 30;
   std::size_t sessions = 1024;
   Duration ttl = seconds(3600);
 };
 
 class SessionEngine {
  public:
-  // Loads nothing, but makes the context: errors are the model's.
+  // Loads nothing, but makes the contexts: errors are the model's, and the folder's, which no other process may use.
   static Result<std::unique_ptr<SessionEngine>> open(LoadedModel model, SessionEngineConfig config = {});
   SessionEngine(const SessionEngine&) = delete;
   SessionEngine& operator=(const SessionEngine&) = delete;
@@ -62,7 +66,7 @@ class SessionEngine {
   Engine& engine() { return engine_; }
 
  private:
-  SessionEngine(LoadedModel model, std::unique_ptr<Model> context, const SessionEngineConfig& config);
+  SessionEngine(LoadedModel model, Models contexts, const SessionEngineConfig& config);
   Result<void> append_with(const SessionId& id, const std::function<Result<SessionDelta>(const SessionInput&)>& read);
   SessionInput input_of(const Session& session) const;
   std::optional<Event> take_first();

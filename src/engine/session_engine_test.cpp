@@ -1,6 +1,8 @@
 // libchasqui as a program uses it, with the simulated model: exact histories, and what a session saves.
 #include "engine/session_engine.h"
 
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
 #include "engine/fake_client.h"
@@ -193,6 +195,84 @@ TEST_F(SessionEngineTest, MistakesAreErrorsAndLeaveTheSessionAsItWas) {
   EXPECT_EQ(at(id).length(), 3);
   EXPECT_EQ(at(id).state, Session::State::idle);
   EXPECT_FALSE(engine_->next()) << "nobody generates, and nobody waits";
+}
+
+// --- several workers, and a folder
+
+class SessionEngineFolder : public testing::Test {
+ protected:
+  SessionEngineFolder() {
+    std::string name = testing::TempDir() + "chasqui.XXXXXX";
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  ~SessionEngineFolder() override { std::filesystem::remove_all(folder_); }
+
+  Result<std::unique_ptr<SessionEngine>> open(std::size_t workers = 1) const {
+    SessionEngineConfig config;
+    config.model.slots = 2;
+    config.model.cells = 2 * 2048;
+    config.model.rows_max = 64;
+    config.workers = workers;
+    config.cache_folder = folder_;
+    return SessionEngine::open(load_sim({}), config);
+  }
+  // How much of a session's prompt was known.
+  static TokenCount cached(SessionEngine& engine, const std::string& text) {
+    const auto id = engine.create();
+    EXPECT_TRUE(id && engine.append(*id, text));
+    const auto end = engine.answer(*id, short_answer(), [](std::string_view) {});
+    EXPECT_TRUE(end);
+    return end ? end->usage.cached : -1;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(SessionEngineFolder, WhatWasComputedOutlivesTheProgram) {
+  const std::string story = "a story " + std::string(500, '.');
+  EXPECT_EQ(cached(**open(), story), 0);
+  EXPECT_GT(cached(**open(), story), 400);
+}
+
+TEST_F(SessionEngineFolder, NoTwoProgramsShareAFolder) {
+  const auto first = open();
+  ASSERT_TRUE(first);
+  const auto second = open();
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::conflict);
+}
+
+TEST_F(SessionEngineFolder, EachOfManySessionsStaysWithOneOfTheWorkers) {
+  const auto engine = open(3);
+  ASSERT_TRUE(engine) << engine.error().message;
+  EXPECT_EQ((*engine)->engine().workers(), 3u);
+  std::vector<SessionId> ids;
+  for (int i = 0; i < 9; ++i) ids.push_back(*(*engine)->create());
+  for (int turn = 0; turn < 3; ++turn) {
+    for (const SessionId& id : ids) {
+      ASSERT_TRUE((*engine)->append(id, " turn " + std::to_string(turn)));
+      ASSERT_TRUE((*engine)->generate(id, short_answer()));
+    }
+    int ended = 0;
+    while (const auto event = (*engine)->next()) {
+      if (event->kind != Event::Kind::finished) continue;
+      ++ended;
+      if (turn > 0) {
+        EXPECT_GT(event->usage.cached, 0) << "a session is where its history is";
+      }
+    }
+    EXPECT_EQ(ended, 9);
+  }
+  for (std::size_t worker = 0; worker < 3; ++worker) {
+    EXPECT_GT((*engine)->engine().metrics(worker).generation_tokens.value(), 0u) << worker;
+  }
+}
+
+TEST(SessionEngineWorkers, AreAtLeastOne) {
+  SessionEngineConfig config;
+  config.workers = 0;
+  EXPECT_FALSE(SessionEngine::open(load_sim({}), config));
 }
 
 }  // namespace

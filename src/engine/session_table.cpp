@@ -55,7 +55,7 @@ Result<const Session*> SessionUse::append(SessionDelta delta, TimePoint now) {
   if (auto room = table_->check_room(*session_, delta); !room) return room.error();
   table_->extend(*session_, std::move(delta));
   session_->last_used = now;
-  table_->tell_changed(*session_);
+  table_->changed(*session_);
   std::exchange(table_, nullptr)->rest(*session_);
   return session_;
 }
@@ -91,7 +91,7 @@ Result<const Session*> SessionTable::create(const SessionOwner& owner, const Ses
   if (auto room = check_room(Session{}, begin); !room) return room.error();
   Session& added = add({random_id("sess_")}, owner, settings, 0, std::move(begin), now);
   metrics_.created.add();
-  tell_changed(added);
+  changed(added);
   return &added;
 }
 
@@ -106,7 +106,8 @@ Result<void> SessionTable::bring_back(const SessionOwner& owner, SessionImage im
   return {};
 }
 
-void SessionTable::tell_changed(const Session& session) const {
+void SessionTable::changed(Session& session) {
+  ++session.changes;
   if (journal_ != nullptr && !session.ended) journal_->changed(session);
 }
 
@@ -181,7 +182,7 @@ Result<const Session*> SessionTable::fork(const SessionOwner& owner, const Sessi
   Session& added =
       add({random_id("sess_")}, owner, settings, (*parent)->pin, {(*parent)->tokens, (*parent)->chat}, now);
   metrics_.created.add();
-  tell_changed(added);
+  changed(added);
   return &added;
 }
 
@@ -218,9 +219,20 @@ void SessionTable::finished(const Event& event, TimePoint now) {
   if (!event.generated.empty()) {
     extend(session, std::move(before));
     add_answer(session, event.generated);
-    tell_changed(session);
+    changed(session);
   }
   rest(session);
+}
+
+void SessionTable::take_back(const SessionMark& before) {
+  const auto found = sessions_.find(before.id.text);
+  if (found == sessions_.end()) return;
+  Session& session = *found->second;
+  if (session.state != Session::State::idle || session.changes != before.changes + 1) return;
+  metrics_.tokens.add(static_cast<std::int64_t>(before.tokens) - session.length());
+  session.tokens.resize(before.tokens);
+  session.chat = before.chat;
+  changed(session);
 }
 
 void SessionTable::expire(TimePoint now) {

@@ -113,6 +113,9 @@ class SessionTable {
   Result<std::optional<RequestId>> end(std::uint32_t tenant, const SessionId& id);
   // Each finished event; those of other requests are ignored.
   void finished(const Event& event, TimePoint now);
+  // The one change since then could not be kept on disk, and whoever wanted it is told so: the history is again what it
+  // was. Does nothing when the session is in use, or more has come on top of it: that is kept or refused together.
+  void take_back(const SessionMark& before);
   // Removes those that nobody has used for too long.
   void expire(TimePoint now);
 
@@ -128,7 +131,7 @@ class SessionTable {
   // Pin 0: one of its own.
   Session& add(SessionId id, const SessionOwner& owner, const SessionSettings& settings, std::uint64_t pin,
                SessionDelta begin, TimePoint now);
-  void tell_changed(const Session& session) const;
+  void changed(Session& session);
   void release(std::uint64_t pin);
   Result<void> check_room(const Session& session, const SessionDelta& delta) const;
   void extend(Session& session, SessionDelta delta);

@@ -69,6 +69,41 @@ TEST_F(SessionTableTest, KeepsExactlyWhatWasAppendedAndGenerated) {
   EXPECT_EQ(table_.metrics().tokens.value(), 8);
 }
 
+TEST_F(SessionTableTest, WhatCouldNotBeKeptIsTakenBack) {
+  const SessionId id = create(1, {1, 2});
+  SessionMark before = mark_of(at(id));
+  ASSERT_TRUE(table_.take(1, id, now_)->append({{3, 4}, nullptr}, now_));
+  table_.take_back(before);
+  EXPECT_EQ(at(id).tokens, (std::vector<Token>{1, 2}));
+  EXPECT_EQ(table_.metrics().tokens.value(), 2);
+
+  before = mark_of(at(id));
+  begin(id, 7, {{5}, nullptr});
+  table_.take_back(before);
+  EXPECT_EQ(at(id).state, Session::State::generating) << "nothing has changed yet";
+  finish(7, {100, kEnd});
+  table_.take_back(before);
+  EXPECT_EQ(at(id).tokens, (std::vector<Token>{1, 2}));
+  table_.take_back(before);
+  EXPECT_EQ(at(id).tokens, (std::vector<Token>{1, 2})) << "once is enough";
+}
+
+TEST_F(SessionTableTest, WhatOthersHaveBuiltOnIsNotTakenBack) {
+  const SessionId id = create(1, {1, 2});
+  const SessionMark before = mark_of(at(id));
+  ASSERT_TRUE(table_.take(1, id, now_)->append({{3}, nullptr}, now_));
+  {
+    auto use = table_.take(1, id, now_);
+    table_.take_back(before);
+    EXPECT_EQ(at(id).tokens, (std::vector<Token>{1, 2, 3})) << "somebody is about to";
+    ASSERT_TRUE(use->append({{4}, nullptr}, now_));
+  }
+  table_.take_back(before);
+  EXPECT_EQ(at(id).tokens, (std::vector<Token>{1, 2, 3, 4}));
+  EXPECT_TRUE(table_.end(1, id));
+  table_.take_back(before);
+}
+
 TEST_F(SessionTableTest, AGenerationWithoutATokenLeavesTheHistoryAsItWas) {
   const SessionId id = create(1, {1, 2});
   begin(id, 7, {{5}, nullptr});

@@ -128,6 +128,7 @@ bool Worker::alive(TimePoint now, Duration stuck_after) const {
 
 void Worker::run() {
   while (!stopped_) {
+    tell_of_slots();
     const bool rests = scheduler_.idle() || scheduler_.waits_for_disk();
     take_in(rests ? Wait::yes : Wait::no);  // submit, cancel, what came from the disk, stop
     planned_ = clock_.now();
@@ -141,6 +142,7 @@ void Worker::run() {
     }
     deliver();
   }
+  tell_of_slots();
   keep_on_disk();
 }
 
@@ -168,6 +170,11 @@ void Worker::take_in(Wait wait) {
     } else if (auto* forget = std::get_if<ForgetCommand>(&command)) {
       forget->count->store(static_cast<std::int64_t>(scheduler_.forget_tenant(forget->tenant)));
       forget->count->notify_all();
+    } else if (auto* copy = std::get_if<CopySlotCommand>(&command)) {
+      asked_.push_back(std::move(*copy));
+    } else if (auto* adopt = std::get_if<AdoptSlotCommand>(&command)) {
+      adopt->answer->kept = scheduler_.adopt_slot(adopt->slot, adopt->tenant, std::move(adopt->copy), now);
+      adopt->answer->tell();
     } else if (auto* outcome = std::get_if<DiskOutcome>(&command)) {
       take_outcome(std::move(*outcome));
     } else {
@@ -176,6 +183,16 @@ void Worker::take_in(Wait wait) {
     }
   }
   if (asleep() && !scheduler_.idle()) wake_up();
+}
+
+// Between two steps. What has left its slot in the last one is copied in the next.
+void Worker::tell_of_slots() {
+  if (scheduler_.reuse().has_left() && !stopped_) return;
+  for (CopySlotCommand& command : asked_) {
+    command.answer->copy = scheduler_.copy_of_slot(command.slot, command.tenant);
+    command.answer->tell();
+  }
+  asked_.clear();
 }
 
 void Worker::wait_for_commands() {

@@ -36,9 +36,34 @@ struct ForgetCommand {
   Tenant tenant;
   std::shared_ptr<std::atomic<std::int64_t>> count;
 };
+// What became of one of the next two; `done` is set last.
+struct SlotAnswer {
+  SlotCopy copy;
+  bool kept = false;
+  std::atomic<bool> done{false};
+
+  void tell() {
+    done.store(true);
+    done.notify_all();
+  }
+};
+// Say what a tenant's latest sequence in a slot has left. Slots are numbered through all workers.
+struct CopySlotCommand {
+  std::int32_t slot = 0;
+  Tenant tenant;
+  std::shared_ptr<SlotAnswer> answer;
+};
+// Keep what was said so, earlier.
+struct AdoptSlotCommand {
+  std::int32_t slot = 0;
+  Tenant tenant;
+  SlotCopy copy;
+  std::shared_ptr<SlotAnswer> answer;
+};
 // Cancel what is inside and end the thread.
 struct StopCommand {};
-using Command = std::variant<SubmitCommand, CancelCommand, ForgetCommand, StopCommand, DiskOutcome>;
+using Command = std::variant<SubmitCommand, CancelCommand, ForgetCommand, CopySlotCommand, AdoptSlotCommand,
+                             StopCommand, DiskOutcome>;
 
 class Worker {
  public:
@@ -91,6 +116,7 @@ class Worker {
   void take_in(Wait wait);
   void wait_for_commands();
   void wake_up();
+  void tell_of_slots();
   void take_outcome(DiskOutcome outcome);
   void order_disk();
   void keep_on_disk();
@@ -130,6 +156,7 @@ class Worker {
   BatchResult result_;
   std::vector<Command> commands_;
   std::vector<Event> events_;
+  std::vector<CopySlotCommand> asked_;  // of slots; answered as soon as all that has left them is copied
   bool stopped_ = false;
 
   std::thread thread_;  // last: everything above exists before it starts

@@ -1,5 +1,5 @@
 // What was copied out of a slot goes on in another one: with the demo model, and with the random models of other
-// kinds (sliding window, recurrent) where `make models` has made them.
+// kinds (sliding window, recurrent, hybrid) where `make models` has made them.
 #include <algorithm>
 #include <cctype>
 #include <cstring>
@@ -97,7 +97,8 @@ TEST_P(LlamaSnapshot, OfAnAnswerGoesOnWhereItWas) {
 
 TEST_P(LlamaSnapshot, CanBeCutWhereItHoldsAllOfIt) {
   const bool cuts = model_->shape().cuts_snapshots;
-  EXPECT_EQ(cuts, std::get<0>(GetParam()) != "random-swa" && std::get<0>(GetParam()) != "random-recurrent");
+  const std::string name = std::get<0>(GetParam());
+  EXPECT_EQ(cuts, name != "random-swa" && name != "random-recurrent" && name != "random-hybrid");
   const std::vector<float> logits = read(0);
   greedy(*model_, 0, kLength, logits, 12);  // what is cut off
   const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kLength + 12);
@@ -170,6 +171,37 @@ TEST_P(LlamaSnapshot, ThatIsNoneOrCutShortIsRefusedAndTheSlotStaysEmpty) {
   EXPECT_EQ(greedy(*model_, 1, kLength, logits, 4), greedy(*model_, 0, kLength, logits, 4));
 }
 
+// What two sequences say when they have changed places, and what they would have said.
+TEST_P(LlamaSnapshot, TwoThatChangePlacesGoOnAsIfTheyHadNot) {
+  const std::vector<float> first = read(0);
+  const std::vector<Token> expected = greedy(*model_, 0, kLength, first, 8);
+  const std::vector<Token> other(prompt_.rbegin(), prompt_.rbegin() + 100);
+  const std::vector<float> second = run(*model_, 1, 0, other);
+  const std::vector<Token> expected_other = greedy(*model_, 1, 100, second, 8);
+  for (const std::int32_t slot : {0, 1}) model_->trim(SlotId{slot}, 0);
+
+  EXPECT_LT(difference(first, read(0)), kClose);
+  EXPECT_LT(difference(second, run(*model_, 1, 0, other)), kClose);
+  model_->exchange(SlotId{0}, SlotId{1});
+  EXPECT_EQ(greedy(*model_, 1, kLength, first, 4), std::vector<Token>(expected.begin(), expected.begin() + 4));
+  EXPECT_EQ(greedy(*model_, 0, 100, second, 8), expected_other);
+  const KvSnapshotPtr whole = model_->snapshot(SlotId{1}, kLength + 4);
+  EXPECT_TRUE(whole) << "it holds what it held, and nothing of the other's";
+  EXPECT_FALSE(model_->snapshot(SlotId{2}, kLength));
+}
+
+TEST_P(LlamaSnapshot, ToChangePlacesWithAnEmptySlotIsToMove) {
+  const std::vector<float> logits = read(0);
+  const std::vector<Token> expected = greedy(*model_, 0, kLength, logits, 8);
+  model_->trim(SlotId{0}, 0);
+  EXPECT_LT(difference(logits, read(0)), kClose);
+  model_->exchange(SlotId{0}, SlotId{2});
+  EXPECT_FALSE(model_->snapshot(SlotId{0}, kLength));
+  model_->exchange(SlotId{1}, SlotId{2});
+  model_->exchange(SlotId{0}, SlotId{2});
+  EXPECT_EQ(greedy(*model_, 1, kLength, logits, 8), expected);
+}
+
 TEST(LlamaSnapshotWindow, ThatIsAsLongAsTheSlotCanBeCut) {
   if (!std::filesystem::exists(path_of("random-swa"))) GTEST_SKIP() << "make models";
   auto made = LlamaModel::make(weights_of("random-swa"), {.slots = 2, .cells = 512, .threads = 1});
@@ -191,7 +223,8 @@ std::string name_of(const testing::TestParamInfo<std::tuple<std::string, bool>>&
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, LlamaSnapshot,
-                         testing::Combine(testing::Values("demo", "random-swa", "random-recurrent", "random-24m-f16"),
+                         testing::Combine(testing::Values("demo", "random-swa", "random-recurrent", "random-hybrid",
+                                                          "random-24m-f16"),
                                           testing::Bool()),
                          name_of);
 

@@ -59,6 +59,7 @@ std::size_t Reuse::forget_tenant(const Tenant& tenant) {
   const std::uint32_t id = config_.shared_by_tenants ? 0 : tenant.id;
   std::size_t copies = std::erase_if(left_, [id](const Save& save) { return save.key.tenant == id; });
   copies += cache_.erase_tenant(id);
+  notes_.forget(tenant.id);
   const auto lasting = lasting_name(tenant);
   if (disk_ && lasting) copies += disk_->forget(*lasting);
   return copies;
@@ -162,12 +163,52 @@ void Reuse::started(const Sequence& sequence, const PrefixCache::Match& match, T
   cache_.announce(key_of(sequence.request()), sequence.request().prompt, sequence.id());
 }
 
+void Reuse::note_slot(const Sequence& sequence) {
+  const Request& request = sequence.request();
+  if (!config_.notes_slots || !uses_cache(request) || sequence.computed() == 0) return;
+  const std::int32_t label = request.slot_label;
+  SlotNote note;
+  note.tenant = request.tenant.id;
+  note.slot = label >= 0 ? label : config_.first_slot + sequence.slot().value;
+  note.order = request.id.value;
+  note.key = key_of(request);
+  sequence.copy_tokens(sequence.computed(), note.tokens);
+  notes_.add(std::move(note));
+}
+
+SlotCopy Reuse::copy_of_slot(std::int32_t slot, const Tenant& tenant) const {
+  const SlotNote* note = notes_.find(tenant.id, slot);
+  if (note == nullptr) return {};
+  const PrefixCache::Match match = cache_.match(note->key, note->tokens, static_cast<TokenCount>(note->tokens.size()));
+  SlotCopy copy{note->order, note->key.adapters, {}, nullptr};
+  if (match.length == 0) return copy;
+  PrefixCache::Kept kept = cache_.kept(match.entry);
+  copy.tokens = std::move(kept.tokens);
+  copy.kv = std::move(kept.snapshot);
+  return copy;
+}
+
+bool Reuse::adopt_slot(std::int32_t slot, const Tenant& tenant, SlotCopy copy, double row_seconds, TimePoint now) {
+  const PrefixKey key{config_.shared_by_tenants ? 0 : tenant.id, copy.adapters};
+  const auto lasting = lasting_name(tenant);
+  if (disk_ && lasting) disk_->name(key.tenant, *lasting);
+  const std::chrono::duration<double> cost(static_cast<double>(copy.tokens.size()) * row_seconds);
+  const auto inserted =
+      cache_.insert(key, copy.tokens, std::move(copy.kv), std::chrono::duration_cast<Duration>(cost), now);
+  if (disk_) disk_->take_evicted();
+  if (inserted == PrefixCache::Insertion::refused) return false;
+  notes_.add({tenant.id, slot, copy.order, key, std::move(copy.tokens)});
+  return true;
+}
+
 void Reuse::leaves(const Sequence& sequence) {
+  note_slot(sequence);
   if (worth_saving(sequence)) left_.push_back(save_of(sequence));
   forget(sequence.id());
 }
 
 void Reuse::leaves(const Sequence& sequence, Batch& batch) {
+  note_slot(sequence);
   if (worth_saving(sequence)) give(save_of(sequence), batch);
   forget(sequence.id());
 }

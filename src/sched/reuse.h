@@ -19,6 +19,7 @@
 #include "core/batch.h"
 #include "core/sequence.h"
 #include "sched/disk_tier.h"
+#include "sched/slot_notes.h"
 #include "sched/step_plan.h"
 
 namespace chasqui {
@@ -27,6 +28,8 @@ struct ReuseConfig {
   PrefixCache::Limits cache;       // no bytes: nothing is kept, and nobody waits
   bool shared_by_tenants = false;  // one tenant's prefixes serve the others; they could tell what others have asked
   std::optional<DiskLimits> disk;  // none: what leaves host memory is gone
+  bool notes_slots = false;        // for copy_of_slot()
+  std::int32_t first_slot = 0;     // … what others call this worker's slot 0
 };
 
 class Reuse {
@@ -70,6 +73,16 @@ class Reuse {
   // many copies of sequences there were.
   std::size_t forget_tenant(const Tenant& tenant);
 
+  // --- slots by their numbers, where they are noted
+
+  // Sequences have left whose copies are still to be made.
+  bool has_left() const { return !left_.empty(); }
+  // What the tenant's latest sequence in this slot has left. REQUIRES: !has_left(), and no step is running
+  SlotCopy copy_of_slot(std::int32_t slot, const Tenant& tenant) const;
+  // Keeps a copy that was saved earlier, as what this slot had last. Nothing of it is believed but what the cache
+  // needs: whether the model takes it shows when somebody begins with it. False: it does not fit.
+  bool adopt_slot(std::int32_t slot, const Tenant& tenant, SlotCopy copy, double row_seconds, TimePoint now);
+
   // --- the disk; null: there is none
 
   DiskTier* disk() { return disk_ ? &*disk_ : nullptr; }
@@ -109,6 +122,7 @@ class Reuse {
   bool fits(TokenCount tokens) const;
   bool quicker_to_copy(const Sequence& source, TokenCount gain, double row_seconds) const;
   Save save_of(const Sequence& sequence) const;
+  void note_slot(const Sequence& sequence);
   void expect_nothing_of(RequestId source);
   void give_up_refused(const Batch& batch, const BatchResult& result);
   void learn_sizes(const KvSnapshot& snapshot);
@@ -123,6 +137,7 @@ class Reuse {
   std::set<RequestId> wanted_;                       // running ones to copy out; in order, so that runs are repeatable
   std::vector<Save> left_;                           // of sequences that have given up their slots
   std::vector<Save> saving_;                         // of the running step, as in Batch::saves
+  SlotNotes notes_;
   std::vector<Token> scratch_;
   double copy_seconds_per_byte_;
   double bytes_per_token_ = 0;        // of the newest snapshot; 0: not known

@@ -54,6 +54,12 @@ class Scheduler {
   // See Reuse::forget_tenant().
   std::size_t forget_tenant(const Tenant& tenant) { return reuse_.forget_tenant(tenant); }
 
+  // See Reuse; REQUIRES: … as there.
+  SlotCopy copy_of_slot(std::int32_t slot, const Tenant& tenant) const { return reuse_.copy_of_slot(slot, tenant); }
+  bool adopt_slot(std::int32_t slot, const Tenant& tenant, SlotCopy copy, TimePoint now) {
+    return reuse_.adopt_slot(slot, tenant, std::move(copy), step_time_.prompt_row_seconds(), now);
+  }
+
   // Nothing waits, nothing runs and nothing is to be kept: next_batch() would be empty.
   bool idle() const { return waiting_.empty() && running_.empty() && !reuse_.has_saves(); }
 

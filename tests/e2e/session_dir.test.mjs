@@ -146,11 +146,16 @@ describe('a server with a folder for its sessions', async () => {
     const refused = await server.fetch(`/v1/sessions/${id}/append`, { method: 'POST', body: '{"text": " two"}' });
     assert.equal(refused.status, 503);
     assert.match((await refused.json()).error.message, /could not be written to disk/);
+    assert.equal((await show(server, id)).tokens, tokens, 'neither on disk nor in memory');
     const generated = await server.fetch(`/v1/sessions/${id}/generate`, { method: 'POST', body: '{"max_tokens": 2}' });
     assert.equal(generated.status, 503);
+    assert.equal((await show(server, id)).tokens, tokens);
+    assert.equal((await server.fetch(`/v1/sessions/${id}/fork`, { method: 'POST', body: '{}' })).status, 503);
+    assert.equal((await (await server.fetch('/v1/sessions')).json()).data.length, 1, 'nor is a fork that nobody knows of');
     await fs.rmdir(place);
     const { tokens: now } = await command(server, id, 'append', { text: ' three' });
-    assert.ok(now > tokens);
+    const { tokens: three } = await ask(server, '/tokenize', { content: ' three' });
+    assert.equal(now, tokens + three.length, 'without what was refused');
     await ends['kill -9'](server);
     const again = await start(t, [...sim, '--session-dir', dir]);
     assert.equal((await show(again, id)).tokens, now);

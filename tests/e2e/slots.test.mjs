@@ -6,7 +6,7 @@ import path from 'node:path';
 import * as test from 'node:test';
 
 import { answer, ask, post, refused, streamChat, user } from './client.mjs';
-import { sim, start } from './server.mjs';
+import { demo, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 const slotsOf = async (server, options) => (await server.fetch('/slots', options)).json();
@@ -111,5 +111,134 @@ describe('POST /slots/{id}', async () => {
       ['/slots/0?action=fly', 400], ['/slots/0?action=save', 501], ['/slots/0?action=restore', 501]]) {
       await refused(await post(server, target, { filename: 'x' }), status);
     }
+  });
+});
+
+describe('--slot-save-path', async () => {
+  const story = 'The relay runner waits at the post until the next one comes into sight. '.repeat(12);
+
+  async function folder(t) {
+    const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
+    t.after(() => fs.rm(dir, { recursive: true, force: true }));
+    return dir;
+  }
+  const complete = async (server, fields = {}, options = {}) => {
+    const body = await ask(server, '/completion', { prompt: story, n_predict: 8, temperature: 0, ...fields }, options);
+    return { text: body.content, cached: body.timings.cache_n };
+  };
+  const act = (server, action, filename, slot = 0, options = {}) =>
+    post(server, `/slots/${slot}?action=${action}`, { filename }, options);
+  const done = async (response) => {
+    const text = await response.text();
+    assert.equal(response.status, 200, text);
+    return JSON.parse(text);
+  };
+  const fileIn = async (dir) => {
+    const names = (await fs.readdir(path.join(dir, 'slots'))).filter((name) => name !== 'lock');
+    assert.equal(names.length, 1);
+    return path.join(dir, 'slots', names[0]);
+  };
+
+  it('saves what a slot has computed, and a prompt finds it after a restart', async (t) => {
+    const dir = await folder(t);
+    const first = await start(t, [...demo, '--slot-save-path', dir]);
+    const before = await complete(first, { id_slot: 1 });
+    assert.equal(before.cached, 0);
+    const saved = await done(await act(first, 'save', 'story.bin', 1));
+    assert.deepEqual(Object.keys(saved), ['id_slot', 'filename', 'n_saved', 'n_written', 'timings']);
+    assert.deepEqual([saved.id_slot, saved.filename], [1, 'story.bin']);
+    assert.ok(saved.n_saved > 100 && saved.timings.save_ms >= 0);
+    assert.equal(saved.n_written, (await fs.stat(await fileIn(dir))).size);
+    await first.stop();
+
+    const second = await start(t, [...demo], { LLAMA_ARG_SLOT_SAVE_PATH: dir });
+    const restored = await done(await act(second, 'restore', 'story.bin', 0));
+    assert.deepEqual(Object.keys(restored), ['id_slot', 'filename', 'n_restored', 'n_read', 'timings']);
+    assert.deepEqual([restored.n_restored, restored.n_read], [saved.n_saved, saved.n_written]);
+    assert.ok(restored.timings.restore_ms >= 0);
+    const after = await complete(second);
+    assert.ok(after.cached > 100, `${after.cached} tokens are known again`);
+    assert.equal(after.text, before.text);
+    const metrics = await second.metrics();
+    assert.equal(metrics.value('chasqui_slots_restored_total'), 1);
+  });
+
+  it('brings back in the same process what was erased, and saves it again', async (t) => {
+    const dir = await folder(t);
+    const server = await start(t, [...demo, '--slot-save-path', dir]);
+    const before = await complete(server);
+    const { n_saved: tokens } = await done(await act(server, 'save', 'a'));
+    await ask(server, '/slots/0?action=erase', {});
+    assert.equal((await refused(await act(server, 'save', 'b'), 400)).param, 'id_slot');
+    await done(await act(server, 'restore', 'a'));
+    assert.equal((await done(await act(server, 'save', 'b'))).n_saved, tokens);
+    const after = await complete(server);
+    assert.ok(after.cached > 100);
+    assert.equal(after.text, before.text);
+  });
+
+  it('refuses a damaged, foreign or missing file, which costs nothing', async (t) => {
+    const dir = await folder(t);
+    const first = await start(t, [...demo, '--slot-save-path', dir]);
+    const { text } = await complete(first);
+    await done(await act(first, 'save', 'x'));
+    const file = await fileIn(dir);
+    const good = await fs.readFile(file);
+    for (const at of [0, 30, 110, good.length - 1]) {
+      const bad = Buffer.from(good);
+      bad[at] ^= 1;
+      await fs.writeFile(file, bad);
+      const error = await refused(await act(first, 'restore', 'x'), 400);
+      assert.equal(error.param, 'filename', `byte ${at}`);
+    }
+    await fs.writeFile(file, good.subarray(0, good.length / 2));
+    await refused(await act(first, 'restore', 'x'), 400);
+    await refused(await act(first, 'restore', 'y'), 400);
+    await ask(first, '/slots/0?action=erase', {});
+    const fresh = await complete(first);
+    assert.deepEqual(fresh, { text, cached: 0 });
+    await fs.writeFile(file, good);
+    await first.stop();
+    const other = await start(t, [...demo, '--slot-save-path', dir, '-ctk', 'q8_0', '-fa', 'on']);
+    await refused(await act(other, 'restore', 'x'), 400);
+  });
+
+  it('gives nobody what another tenant has said or saved', async (t) => {
+    const dir = await folder(t);
+    const as = (key) => ({ headers: { authorization: `Bearer ${key}` } });
+    const server = await start(t, [...demo, '--slot-save-path', dir, '--api-key', 'alice,bob']);
+    server.key = 'alice';
+    await complete(server, {}, as('alice'));
+    await refused(await act(server, 'save', 'x', 0, as('bob')), 400);
+    await done(await act(server, 'save', 'x', 0, as('alice')));
+    await refused(await act(server, 'restore', 'x', 0, as('bob')), 400);
+    await ask(server, '/slots/0?action=erase', {}, as('alice'));
+    await done(await act(server, 'restore', 'x', 0, as('alice')));
+    assert.equal((await complete(server, {}, as('bob'))).cached, 0);
+    assert.ok((await complete(server, {}, as('alice'))).cached > 100);
+    await refused(await act(server, 'save', 'x'), 401);
+  });
+
+  it('takes names, and no paths', async (t) => {
+    const dir = await folder(t);
+    const server = await start(t, [...sim, '--slot-save-path', dir]);
+    for (const filename of ['../x', '/etc/passwd', 'a/b', 'a\\b', '..', '.', '', 'a\n', 'a\u0000', 'x.part', ' x', 'x'.repeat(129), 7,
+      undefined, ['x']]) {
+      for (const action of ['save', 'restore']) {
+        assert.equal((await refused(await act(server, action, filename), 400)).param, 'filename', String(filename));
+      }
+    }
+    await refused(await post(server, '/slots/0?action=save', '{'), 400);
+    assert.deepEqual(await fs.readdir(path.join(dir, 'slots')), ['lock']);
+  });
+
+  it('needs a cache, and nobody may save where all share one', async (t) => {
+    const dir = await folder(t);
+    const none = await run(['serve', ...demo, '--port', '0', '--slot-save-path', dir, '--cache-ram', '0']);
+    assert.equal(none.code, 1);
+    assert.match(none.stderr, /--slot-save-path/);
+    const shared = await start(t, [...sim, '--slot-save-path', dir, '--cache-shared', '--api-key', 'a']);
+    shared.key = 'a';
+    await refused(await act(shared, 'save', 'x', 0, { headers: { authorization: 'Bearer a' } }), 403);
   });
 });

@@ -82,7 +82,16 @@ void set_keys(gguf_context* gguf, const Shape& s) {
   }
   number("feed_forward_length", s.feed_forward);
   number("attention.head_count", s.heads);
-  number("attention.head_count_kv", s.kv_heads);
+  if (s.architecture == "lfm2") {
+    std::vector<std::uint32_t> kv_heads;  // none where a layer does not attend
+    for (std::int64_t i = 0; i < s.layers; ++i) {
+      kv_heads.push_back((i + 1) % s.attends == 0 ? static_cast<std::uint32_t>(s.kv_heads) : 0);
+    }
+    gguf_set_arr_data(gguf, "lfm2.attention.head_count_kv", GGUF_TYPE_UINT32, kv_heads.data(), kv_heads.size());
+    number("shortconv.l_cache", kConvolution);
+  } else {
+    number("attention.head_count_kv", s.kv_heads);
+  }
   number("attention.key_length", s.width / s.heads);
   number("attention.value_length", s.width / s.heads);
   number("rope.dimension_count", s.width / s.heads);

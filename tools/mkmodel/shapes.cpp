@@ -110,6 +110,22 @@ Shape recurrent() {
           .tied = true};
 }
 
+Shape hybrid() {
+  return {.name = "random-hybrid",
+          .about = "LFM2, two layers that attend and four that keep a state",
+          .architecture = "lfm2",
+          .vocabulary = "llama-spm",
+          .tokens = 32000,
+          .width = 256,
+          .layers = 6,
+          .heads = 4,
+          .kv_heads = 2,
+          .feed_forward = 768,
+          .attends = 3,
+          .context = 8192,
+          .tied = true};
+}
+
 class Plan {
  public:
   void matrix(const std::string& name, std::int64_t in, std::int64_t out, ggml_type type) {
@@ -148,6 +164,28 @@ void plan_attention_layer(Plan& plan, const Shape& s, const std::string& layer) 
   plan.matrix(layer + "ffn_down.weight", s.feed_forward, s.width, s.weights);
 }
 
+// Attention in every few layers, a short convolution with a state in the others.
+void plan_hybrid_layer(Plan& plan, const Shape& s, const std::string& layer, bool attends) {
+  const std::int64_t head = s.width / s.heads;
+  plan.vector(layer + "attn_norm.weight", s.width, 1);
+  if (attends) {
+    plan.matrix(layer + "attn_q.weight", s.width, s.width, s.weights);
+    plan.matrix(layer + "attn_k.weight", s.width, head * s.kv_heads, s.weights);
+    plan.matrix(layer + "attn_v.weight", s.width, head * s.kv_heads, s.weights);
+    plan.vector(layer + "attn_q_norm.weight", head, 1);
+    plan.vector(layer + "attn_k_norm.weight", head, 1);
+    plan.matrix(layer + "attn_output.weight", s.width, s.width, s.weights);
+  } else {
+    plan.matrix(layer + "shortconv.conv.weight", kConvolution, s.width, kF32);
+    plan.matrix(layer + "shortconv.in_proj.weight", s.width, 3 * s.width, s.weights);
+    plan.matrix(layer + "shortconv.out_proj.weight", s.width, s.width, s.weights);
+  }
+  plan.vector(layer + "ffn_norm.weight", s.width, 1);
+  plan.matrix(layer + "ffn_gate.weight", s.width, s.feed_forward, s.weights);
+  plan.matrix(layer + "ffn_up.weight", s.width, s.feed_forward, s.weights);
+  plan.matrix(layer + "ffn_down.weight", s.feed_forward, s.width, s.weights);
+}
+
 // Initial values as Mamba's authors choose them: states that decay at 1 … 16 times a step of about 0.01.
 void plan_state_layer(Plan& plan, const Shape& s, const std::string& layer) {
   const std::int64_t inner = 2 * s.width;
@@ -174,7 +212,8 @@ const std::vector<Shape>& shapes() {
                                       with_weights(one_billion(), "random-1.1b-q8_0", GGML_TYPE_Q8_0),
                                       draft(),
                                       sliding_window(),
-                                      recurrent()};
+                                      recurrent(),
+                                      hybrid()};
   return all;
 }
 
@@ -188,12 +227,14 @@ const Shape* find_shape(const std::string& name) {
 std::vector<TensorPlan> plan_tensors(const Shape& shape) {
   Plan plan;
   plan.embedding("token_embd.weight", shape);
-  plan.vector("output_norm.weight", shape.width, 1);
+  plan.vector(shape.architecture == "lfm2" ? "token_embd_norm.weight" : "output_norm.weight", shape.width, 1);
   if (!shape.tied) plan.embedding("output.weight", shape);
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     const std::string layer = "blk." + std::to_string(i) + ".";
     if (shape.architecture == "mamba") {
       plan_state_layer(plan, shape, layer);
+    } else if (shape.architecture == "lfm2") {
+      plan_hybrid_layer(plan, shape, layer, (i + 1) % shape.attends == 0);
     } else {
       plan_attention_layer(plan, shape, layer);
     }

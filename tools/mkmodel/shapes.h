@@ -13,7 +13,7 @@ namespace mkmodel {
 struct Shape {
   std::string name;
   std::string about;
-  std::string architecture;  // llama, qwen2, gemma2, mamba
+  std::string architecture;  // llama, qwen2, gemma2, mamba, lfm2
   std::string vocabulary;    // a models/ggml-vocab-*.gguf of llama.cpp
   std::int64_t tokens = 0;   // in that vocabulary
   std::int64_t width = 0;    // embedding length
@@ -21,12 +21,16 @@ struct Shape {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t feed_forward = 0;
-  std::int64_t window = 0;  // of a sliding-window architecture
+  std::int64_t window = 0;   // of a sliding-window architecture
+  std::int64_t attends = 1;  // every so many layers, from the last of them; the others convolve (lfm2)
   std::uint32_t context = 0;
   ggml_type weights = GGML_TYPE_F16;
   ggml_type embeddings = GGML_TYPE_F16;
   bool tied = false;  // the output layer is the embedding table
 };
+
+// Positions that a layer of lfm2 convolves.
+constexpr std::int64_t kConvolution = 3;
 
 const std::vector<Shape>& shapes();
 const Shape* find_shape(const std::string& name);

@@ -1,0 +1,56 @@
+// The folder of --slot-save-path: what clients have saved of slots, each under a name of theirs. Belongs to the user of
+// the server alone (0700) and is locked against other processes; each file is one snapshot (cache/snapshot_file.h),
+// bound to model, context and tenant. Names of different tenants never meet: a file's name begins with its tenant's.
+// Opened at start; then one thread at a time. Invariant: all files together are at most `bytes` once this has written,
+// and what is there already counts.
+//
+// Errors of restore() are those of cache/snapshot_file.h; conflict also when the file is of another tenant.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "cache/private_folder.h"
+#include "cache/snapshot_file.h"
+#include "core/kv_snapshot.h"
+#include "core/model_identity.h"
+
+namespace chasqui {
+
+// What clients may call a file: 1 to 128 bytes of UTF-8 that mean the same on every file system, and nothing but a
+// name. The error names the field `filename`.
+Result<void> check_slot_file_name(std::string_view name);
+
+class SlotFiles {
+ public:
+  // `bytes`: of all files together. Errors as of PrivateFolder. Removes what an end in the middle of a write has left
+  // behind.
+  static Result<std::unique_ptr<SlotFiles>> open(const std::string& path, const ModelIdentity& identity,
+                                                 std::uint64_t bytes);
+
+  // Returns the bytes of the file, which is on disk then. too_large when there is no room for it.
+  // REQUIRES: check_slot_file_name(name), there are as many tokens as the snapshot has, and there are some
+  Result<std::uint64_t> save(const std::string& name, LastingKey key, std::span<const Token> tokens,
+                             const KvSnapshot& kv);
+  // REQUIRES: check_slot_file_name(name)
+  Result<LoadedSnapshot> restore(const std::string& name, std::uint64_t tenant, const SnapshotLimits& limits) const;
+
+  const std::string& path() const { return folder_.path(); }
+
+ private:
+  SlotFiles(PrivateFolder folder, const ModelIdentity& identity, std::uint64_t bytes)
+      : folder_(std::move(folder)), identity_(identity), bytes_max_(bytes) {}
+
+  // Of all files but this one.
+  std::uint64_t bytes_beside(const std::string& file) const;
+
+  PrivateFolder folder_;
+  ModelIdentity identity_;
+  std::uint64_t bytes_max_;
+};
+
+}  // namespace chasqui

@@ -1,0 +1,65 @@
+#include "engine/slot_store.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+
+namespace chasqui {
+namespace {
+
+// What it is called in files; nothing for those who leave nothing behind.
+std::optional<std::uint64_t> lasting_name(const Tenant& tenant) {
+  if (tenant.id == 0 || tenant.lasting != 0) return tenant.lasting;
+  return std::nullopt;
+}
+
+Error nameless() { return {ErrorCode::forbidden, "whoever has no key of their own cannot keep files here", ""}; }
+
+// What the client can change is its own mistake; what it cannot is not.
+Error refusal(const std::string& filename, Error error) {
+  if (error.code == ErrorCode::unavailable) return error;
+  return invalid_field("filename", "filename " + filename + " cannot be restored: " +
+                                       (error.code == ErrorCode::not_found ? "there is no such file" : error.message));
+}
+
+}  // namespace
+
+Result<SlotTransfer> SlotStore::save(SlotId slot, const Tenant& tenant, const std::string& filename) {
+  if (auto good = check_slot_file_name(filename); !good) return good.error();
+  const auto name = lasting_name(tenant);
+  if (!name) return nameless();
+  const SlotCopy copy = engine_.copy_of_slot(slot, tenant);
+  if (!copy.kv) {
+    return invalid_field("id_slot", "nothing that was computed in slot " + std::to_string(slot.value) +
+                                        " is in memory: it was never used, or what it had has made room for others");
+  }
+  const TimePoint started = clock_.now();
+  const auto written = files_->save(filename, {*name, copy.adapters}, copy.tokens, *copy.kv);
+  if (!written) {
+    log_warning("a slot could not be saved", {{"folder", files_->path()}, {"reason", written.error().message}});
+    return written.error();
+  }
+  return SlotTransfer{copy.tokens.size(), *written, clock_.now() - started};
+}
+
+Result<SlotTransfer> SlotStore::restore(SlotId slot, const Tenant& tenant, const std::string& filename) {
+  if (auto good = check_slot_file_name(filename); !good) return good.error();
+  const auto name = lasting_name(tenant);
+  if (!name) return nameless();
+  const TimePoint started = clock_.now();
+  auto loaded = files_->restore(filename, *name, engine_.snapshot_limits());
+  if (!loaded) {
+    log_warning("a slot's file is refused", {{"folder", files_->path()}, {"reason", loaded.error().message}});
+    return refusal(filename, loaded.error());
+  }
+  const std::uint64_t bytes = snapshot_file_bytes(loaded->head.tokens.size(), loaded->head.kv_bytes);
+  const std::size_t tokens = loaded->head.tokens.size();
+  SlotCopy copy{0, loaded->head.key.adapter, std::move(loaded->head.tokens), std::move(loaded->kv)};
+  if (!engine_.adopt_slot(slot, tenant, std::move(copy))) {
+    return invalid_field("filename", "filename " + filename + " cannot be restored: it does not fit into --cache-ram");
+  }
+  return SlotTransfer{tokens, bytes, clock_.now() - started};
+}
+
+}  // namespace chasqui
