@@ -3,6 +3,8 @@
 #include "api/adapter_fields.h"
 #include "api/anthropic.h"
 #include "api/completions.h"
+#include "api/constraint.h"
+#include "api/generation_fields.h"
 #include "api/openai_body.h"
 #include "api/prompt.h"
 #include "base/random_id.h"
@@ -235,6 +237,8 @@ Result<Answer> prepare_messages(const Service& service, const Caller& caller, co
   read_common_fields(caller, fields, draft);
   read_adapters(service.adapters, service.config.model_name, fields, draft);
   read_stops(fields, draft);
+  read_constraint(fields, draft);
+  refuse_unsupported(fields, {"n_probs", "post_sampling_probs"});
   const bool stream = fields.boolean("stream").value_or(false);
   const Chat chat = read_anthropic_chat(fields);
   if (!fields.ok()) return fields.error();

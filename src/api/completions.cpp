@@ -118,7 +118,7 @@ Result<Answer> prepare_generate(const Service& service, const Caller& caller, co
   read_common_fields(caller, fields, draft);
   read_adapters(service.adapters, service.config.model_name, fields, draft);
   read_constraint(fields, draft);
-  refuse_unsupported(fields, {"n_probs", "logprobs", "echo", "suffix"});
+  refuse_unsupported(fields, {"n_probs", "post_sampling_probs", "logprobs", "echo", "suffix"});
   if (fields.integer("n").value_or(1) != 1) fields.refuse("n", "1: this route gives one answer");
   if (const auto penalty = fields.number("rep_penalty")) draft.sampling.repeat_penalty = static_cast<float>(*penalty);
   const bool stream = fields.boolean("stream").value_or(true);
