@@ -61,13 +61,10 @@ Result<Answer> prepare_chat(const Service& service, const Caller& caller, const 
   Fields fields(*object);
   OpenAiBody common = read_openai_body(service, caller, fields, "chatcmpl-", new_draft(service, caller));
   const Chat chat = read_chat(fields);
+  const ReasoningWish reasoning = read_reasoning_budget(fields);
   if (!fields.ok()) return fields.error();
-  const bool told = common.draft.sampling.chances >= 0;
-  auto made = requests_from_chat(service, chat, std::move(common.draft), common.head.n);
+  auto made = requests_from_chat(service, chat, std::move(common.draft), common.head.n, reasoning);
   if (!made) return made.error();
-  if (made->format != nullptr && told) {
-    return invalid_field("logprobs", "logprobs must be left out where the answer may have reasoning or tool calls");
-  }
   auto writer = made->format != nullptr ? make_parts_writer(std::move(common.head), std::move(made->format))
                                         : make_chat_writer(std::move(common.head));
   return answer_of(std::move(made->requests), common.stream, std::move(writer));
