@@ -60,7 +60,7 @@ TEST(ReasoningGate, EndsTheReasoningThatThePromptBeganAfterItsBudget) {
 
 TEST(ReasoningGate, LeavesAnAnswerWithoutReasoningAlone) {
   EXPECT_EQ(said_under(limit_of(1, {4}), 4), (std::vector<Token>{0, 0, 0, 0}));
-  EXPECT_EQ(said_under(limit_of(1, {1, 2, 3}), 4), (std::vector<Token>{0, 0, 0, 0}));
+  EXPECT_EQ(said_under(limit_of(3, {1, 2, 3}), 4), (std::vector<Token>{0, 0, 0, 0}));
 }
 
 TEST(ReasoningGate, CountsAgainWhereTheModelThinksAgain) {
