@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <limits>
 
 #include "api/adapter_fields.h"
 #include "api/anthropic.h"
 #include "api/completions.h"
+#include "api/constraint.h"
+#include "api/generation_fields.h"
 #include "api/openai_body.h"
 #include "api/prompt.h"
 #include "base/limits.h"
@@ -171,19 +174,25 @@ void read_choice(Fields& fields, Chat& chat) {
   if (!choice.ok()) fields.refuse(choice.error());
 }
 
-void read_thinking(Fields& fields, Chat& chat) {
+ReasoningWish read_thinking(Fields& fields, Chat& chat) {
   const json::object* object = fields.object("thinking");
-  if (object == nullptr) return;
+  if (object == nullptr) return {};
   Fields thinking(*object, "thinking");
   const auto type = thinking.string("type");
   if (type != "enabled" && type != "disabled" && type != "adaptive") {
     thinking.refuse("type", "enabled, disabled or adaptive");
   }
   chat.enable_thinking = type != "disabled";
-  if (const auto budget = thinking.integer("budget_tokens"); budget && *budget < 1) {
-    thinking.refuse("budget_tokens", "at least 1");
+  ReasoningWish wish;
+  if (const auto budget = thinking.integer("budget_tokens")) {
+    if (*budget < 1 || *budget > std::numeric_limits<TokenCount>::max()) {
+      thinking.refuse("budget_tokens", "a whole number of tokens, at least 1");
+    } else if (type == "enabled") {
+      wish.budget = static_cast<TokenCount>(*budget);
+    }
   }
   if (!thinking.ok()) fields.refuse(thinking.error());
+  return wish;
 }
 
 void read_stops(Fields& fields, RequestDraft& draft) {
@@ -235,10 +244,14 @@ Result<Answer> prepare_messages(const Service& service, const Caller& caller, co
   read_common_fields(caller, fields, draft);
   read_adapters(service.adapters, service.config.model_name, fields, draft);
   read_stops(fields, draft);
+  read_constraint(fields, draft);
+  refuse_unsupported(fields, {"n_probs", "post_sampling_probs"});
   const bool stream = fields.boolean("stream").value_or(false);
   const Chat chat = read_anthropic_chat(fields);
   if (!fields.ok()) return fields.error();
-  auto made = requests_from_chat(service, chat, std::move(draft));
+  Chat read_before;  // its switches are in `chat` already
+  const ReasoningWish reasoning = read_thinking(fields, read_before);
+  auto made = requests_from_chat(service, chat, std::move(draft), 1, reasoning);
   if (!made) return made.error();
   const auto prompt = static_cast<TokenCount>(made->requests.front()->prompt.size());
   auto writer = make_message_writer(random_id("msg_"), service.config.model_name, prompt, std::move(made->format));

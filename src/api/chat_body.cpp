@@ -1,6 +1,7 @@
 // read_chat() and requests_from_chat(): everything of a chat that decides what the template writes, what the model may
 // say and how that is read.
 #include <algorithm>
+#include <limits>
 
 #include "api/prompt.h"
 
@@ -95,11 +96,7 @@ void read_reasoning(Fields& fields, Chat& chat) {
   }
   chat.split_reasoning = format != "none";
   if (const auto enabled = fields.boolean("enable_thinking")) chat.enable_thinking = enabled;
-  for (const std::string_view name : {"reasoning_budget", "reasoning_budget_tokens", "thinking_budget_tokens"}) {
-    const auto budget = fields.integer(name);
-    if (budget == 0) chat.enable_thinking = false;
-    if (budget && *budget != 0 && *budget != -1) fields.refuse(name, "-1 (no limit) or 0 (no reasoning)");
-  }
+  if (read_reasoning_budget(fields).budget == 0) chat.enable_thinking = false;
   const auto effort = fields.string("reasoning_effort");
   if (!effort) return;
   set_reasoning_effort(chat, *effort, fields, "reasoning_effort");
@@ -113,6 +110,32 @@ std::vector<Token> tokens_of_markers(const Tokenizer& tokenizer, const std::vect
     if (tokens.size() == 1 && tokenizer.piece(tokens[0]).empty()) out.push_back(tokens[0]);
   }
   return out;
+}
+
+bool reasoning_is_over(const PreparedChat& prepared) {
+  const std::size_t begun = prepared.answer_begin.rfind(prepared.thinking_begin);
+  if (begun == std::string::npos) return true;
+  const std::size_t from = begun + prepared.thinking_begin.size();
+  return std::ranges::any_of(prepared.thinking_ends, [&](const std::string& end) {
+    return prepared.answer_begin.find(end, from) != std::string::npos;
+  });
+}
+
+// None where the template has no reasoning that could be ended.
+std::optional<ReasoningLimit> limit_of(const Tokenizer& tokenizer, const ReasoningWish& wish,
+                                       const PreparedChat& prepared) {
+  if (!wish.budget || prepared.thinking_begin.empty() || prepared.thinking_ends.empty()) return std::nullopt;
+  const auto tokens = [&tokenizer](const std::string& text) {
+    return tokenizer.tokenize(text, AddSpecial::no, ParseSpecial::yes);
+  };
+  ReasoningLimit limit;
+  limit.tokens = *wish.budget;
+  limit.begin = tokens(prepared.thinking_begin);
+  for (const std::string& end : prepared.thinking_ends) limit.ends.push_back(tokens(end));
+  limit.forced = tokens(wish.message + prepared.thinking_ends.front());
+  // What the prompt has begun and ended itself is over; its end would count against the budget.
+  if (!reasoning_is_over(prepared)) limit.begun = tokens(prepared.answer_begin);
+  return limit;
 }
 
 std::string escaped_for_regex(std::string_view text) {
@@ -153,6 +176,21 @@ void set_reasoning_effort(Chat& chat, std::string_view effort, Fields& fields, s
   }
 }
 
+ReasoningWish read_reasoning_budget(Fields& fields) {
+  ReasoningWish wish;
+  for (const std::string_view name : {"reasoning_budget", "reasoning_budget_tokens", "thinking_budget_tokens"}) {
+    const auto budget = fields.integer(name);
+    if (!budget || *budget == -1) continue;
+    if (*budget < 0 || *budget > std::numeric_limits<TokenCount>::max()) {
+      fields.refuse(name, "a whole number of tokens, or -1 for no limit");
+    } else {
+      wish.budget = static_cast<TokenCount>(*budget);
+    }
+  }
+  wish.message = fields.string("reasoning_budget_message").value_or("");
+  return wish;
+}
+
 void read_chat_switches(Fields& fields, Chat& chat) {
   chat.tools = read_tools(fields);
   if (!fields.ok()) return;
@@ -183,7 +221,7 @@ Chat read_chat(Fields& fields) {
 }
 
 Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat, RequestDraft draft,
-                                        std::int32_t count) {
+                                        std::int32_t count, const ReasoningWish& reasoning) {
   auto prepared = service.model.chat_template->prepare(chat);
   if (!prepared) return prepared.error();
   const Tokenizer& tokenizer = *service.model.tokenizer;
@@ -192,7 +230,11 @@ Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat
   draft.prompt = std::move(*tokens);
   // What has to obey a client's own grammar is content, whatever it looks like.
   ChatRequests out;
-  if (!draft.grammar) out.format = std::move(prepared->format);
+  std::optional<ReasoningLimit> limit;
+  if (!draft.grammar) {
+    out.format = std::move(prepared->format);
+    limit = limit_of(tokenizer, reasoning, *prepared);
+  }
   if (!prepared->grammar.empty()) {
     if (draft.grammar) {
       return invalid_field("tools",
@@ -205,7 +247,7 @@ Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat
   for (std::string& stop : prepared->stops) {
     if (draft.stop.size() < service.limits.stops_max) draft.stop.push_back(std::move(stop));
   }
-  auto requests = requests_from_draft(service, std::move(draft), count);
+  auto requests = requests_from_draft(service, std::move(draft), count, limit ? &*limit : nullptr);
   if (!requests) return requests.error();
   out.requests = std::move(*requests);
   return out;

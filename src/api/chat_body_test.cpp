@@ -59,7 +59,8 @@ TEST(ChatBody, ReadsWhatIsSaidAboutReasoning) {
   EXPECT_EQ(read(R"("reasoning_format":"x")").field, "reasoning_format");
   EXPECT_EQ(read(R"("enable_thinking":false)").chat.enable_thinking, false);
   EXPECT_EQ(read(R"("reasoning_budget":0)").chat.enable_thinking, false);
-  EXPECT_EQ(read(R"("reasoning_budget":100)").field, "reasoning_budget");
+  EXPECT_EQ(read(R"("reasoning_budget":100)").field, "");
+  EXPECT_EQ(read(R"("reasoning_budget":-2)").field, "reasoning_budget");
   EXPECT_EQ(read(R"("reasoning_effort":"none")").chat.enable_thinking, false);
   EXPECT_EQ(read(R"("reasoning_effort":"low")").chat.template_args.at("reasoning_effort"), "\"low\"");
   EXPECT_EQ(read(R"("reasoning_effort":"x")").field, "reasoning_effort");

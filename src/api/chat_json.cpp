@@ -1,6 +1,7 @@
 #include "api/chat_json.h"
 
 #include "api/answer_reader.h"
+#include "api/likelihoods.h"
 #include "net/sse.h"
 
 namespace chasqui {
@@ -19,19 +20,37 @@ class PartsWriter final : public AnswerWriter {
 
   void text(const Event& event, std::string& out) override {
     Choice& choice = open(event, out);
-    for (const AnswerDelta& delta : choice.reader.read(event)) write_delta(event.choice, delta, out);
+    if (!event.chances.empty()) choice.untold.push_back(event.chances);
+    const std::span<const AnswerDelta> deltas = choice.reader.read(event);
+    for (std::size_t i = 0; i < deltas.size(); ++i) {
+      write_delta(event.choice, deltas[i], out);
+      // What belongs to the token is told with the last that it made certain.
+      const bool last = i + 1 == deltas.size() && event.kind == Event::Kind::text;
+      if (last && tells()) write_logprobs(choice, choice.untold.size(), out);
+      out += ",\"finish_reason\":null}]";
+      if (last && event.usage.prompt > 0) {
+        out += ",\"timings\":";
+        JsonWriter timings(out);
+        write_timings(timings, event.usage);
+      }
+      out += "}\n\n";
+    }
   }
 
   void end(const Event& event, std::string& out) override {
     text(event, out);
+    Choice& choice = choice_of(event);
     begin_chunk(event.choice, out);
-    out += "{},\"finish_reason\":\"";
-    out += finish_reason(event, choice_of(event).reader);
+    out += "{}";
+    const std::size_t told = tells() ? told_tokens(*head_.tokenizer, choice.untold, event, event.text.size()) : 0;
+    if (told > 0) write_logprobs(choice, told, out);
+    out += ",\"finish_reason\":\"";
+    out += finish_reason(event, choice.reader);
     out += "\"}],\"timings\":";
     JsonWriter timings(out);
     write_timings(timings, event.usage);
     out += "}\n\n";
-    choice_of(event).usage = event.usage;
+    choice.usage = event.usage;
     if (++ended_ < choices_.size()) return;
     if (head_.include_usage) write_usage_chunk(out);
     net::append_sse_data_line(out, "[DONE]");
@@ -58,6 +77,12 @@ class PartsWriter final : public AnswerWriter {
       json.field("index", i);
       json.key("message");
       write_message(json, choices_[i]->reader);
+      if (tells()) {
+        const std::span<const TokenChances> all = answers[i].chances;
+        json.key("logprobs");
+        write_chat_logprobs(json, *head_.tokenizer,
+                            all.first(told_tokens(*head_.tokenizer, all, answers[i].finished, answers[i].text.size())));
+      }
       json.field("finish_reason", finish_reason(answers[i].finished, choices_[i]->reader));
       json.end_object();
     }
@@ -75,8 +100,18 @@ class PartsWriter final : public AnswerWriter {
     explicit Choice(AnswerFormatPtr format) : reader(std::move(format)) {}
     AnswerReader reader;
     Usage usage;
+    std::vector<TokenChances> untold;
     bool opened = false;
   };
+
+  bool tells() const { return head_.tokenizer != nullptr; }
+
+  void write_logprobs(Choice& choice, std::size_t told, std::string& out) const {
+    out += ",\"logprobs\":";
+    JsonWriter json(out);
+    write_chat_logprobs(json, *head_.tokenizer, std::span<const TokenChances>(choice.untold).first(told));
+    choice.untold.clear();
+  }
 
   Choice& choice_of(const Event& event) { return *choices_[static_cast<std::size_t>(event.choice)]; }
 
@@ -127,7 +162,6 @@ class PartsWriter final : public AnswerWriter {
         write_text(",\"function\":{\"arguments\":\"", delta.text, "\"}}]}", out);
         break;
     }
-    out += ",\"finish_reason\":null}]}\n\n";
   }
 
   static void write_text(std::string_view before, std::string_view text, std::string_view behind, std::string& out) {

@@ -61,13 +61,10 @@ Result<Answer> prepare_chat(const Service& service, const Caller& caller, const 
   Fields fields(*object);
   OpenAiBody common = read_openai_body(service, caller, fields, "chatcmpl-", new_draft(service, caller));
   const Chat chat = read_chat(fields);
+  const ReasoningWish reasoning = read_reasoning_budget(fields);
   if (!fields.ok()) return fields.error();
-  const bool told = common.draft.sampling.chances >= 0;
-  auto made = requests_from_chat(service, chat, std::move(common.draft), common.head.n);
+  auto made = requests_from_chat(service, chat, std::move(common.draft), common.head.n, reasoning);
   if (!made) return made.error();
-  if (made->format != nullptr && told) {
-    return invalid_field("logprobs", "logprobs must be left out where the answer may have reasoning or tool calls");
-  }
   auto writer = made->format != nullptr ? make_parts_writer(std::move(common.head), std::move(made->format))
                                         : make_chat_writer(std::move(common.head));
   return answer_of(std::move(made->requests), common.stream, std::move(writer));
@@ -118,7 +115,7 @@ Result<Answer> prepare_generate(const Service& service, const Caller& caller, co
   read_common_fields(caller, fields, draft);
   read_adapters(service.adapters, service.config.model_name, fields, draft);
   read_constraint(fields, draft);
-  refuse_unsupported(fields, {"n_probs", "logprobs", "echo", "suffix"});
+  refuse_unsupported(fields, {"n_probs", "post_sampling_probs", "logprobs", "echo", "suffix"});
   if (fields.integer("n").value_or(1) != 1) fields.refuse("n", "1: this route gives one answer");
   if (const auto penalty = fields.number("rep_penalty")) draft.sampling.repeat_penalty = static_cast<float>(*penalty);
   const bool stream = fields.boolean("stream").value_or(true);

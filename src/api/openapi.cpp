@@ -45,6 +45,7 @@ constexpr FieldType kTypes[] = {
     {"stream", kBoolean},
     {"timings_per_token", kBoolean},
     {"cache_prompt", kBoolean},
+    {"id_slot", R"("type":"integer","minimum":-1)"},
     {"timeout_ms", R"("type":"integer","minimum":1)"},
     {"t_max_prompt_ms", R"("type":"integer","minimum":-1)"},
     {"t_max_predict_ms", R"("type":"integer","minimum":-1)"},

@@ -2,6 +2,7 @@
 
 #include "api/generation_fields.h"
 #include "base/limits.h"
+#include "model/reasoning_gate.h"
 
 namespace chasqui {
 namespace {
@@ -175,7 +176,7 @@ Result<std::vector<Token>> read_tokens(const Service& service, const json::array
   return tokens;
 }
 
-Result<void> prepare_sampling(const Service& service, RequestDraft& draft) {
+Result<void> prepare_sampling(const Service& service, RequestDraft& draft, const ReasoningLimit* reasoning) {
   for (const auto& [text, bias] : draft.text_bias) {
     for (const Token token : service.model.tokenizer->tokenize(text, AddSpecial::no, ParseSpecial::yes)) {
       draft.sampling.logit_bias.push_back({token, bias});
@@ -188,21 +189,25 @@ Result<void> prepare_sampling(const Service& service, RequestDraft& draft) {
   auto parts = service.model.sampling->prepare(draft.sampling, grammar, service.limits.context);
   if (!parts) return parts.error();
   draft.parts = std::move(*parts);
+  if (reasoning != nullptr) {
+    draft.parts = limit_reasoning(std::move(draft.parts), *reasoning, *service.model.tokenizer);
+  }
   return {};
 }
 
-Result<RequestPtr> request_from_draft(const Service& service, RequestDraft draft) {
-  if (auto ready = prepare_sampling(service, draft); !ready) return ready.error();
+Result<RequestPtr> request_from_draft(const Service& service, RequestDraft draft, const ReasoningLimit* reasoning) {
+  if (auto ready = prepare_sampling(service, draft, reasoning); !ready) return ready.error();
   return make_request(service.engine.next_id(), std::move(draft), service.limits, service.clock.now());
 }
 
-Result<std::vector<RequestPtr>> requests_from_draft(const Service& service, RequestDraft draft, std::int32_t count) {
+Result<std::vector<RequestPtr>> requests_from_draft(const Service& service, RequestDraft draft, std::int32_t count,
+                                                    const ReasoningLimit* reasoning) {
   std::vector<RequestPtr> out;
   if (!draft.sampling.seed) draft.sampling.seed = random_seed();
   for (std::int32_t i = 0; i < count; ++i) {
     RequestDraft one = draft;
     *one.sampling.seed += static_cast<std::uint32_t>(i);
-    auto request = request_from_draft(service, std::move(one));
+    auto request = request_from_draft(service, std::move(one), reasoning);
     if (!request) return request.error();
     out.push_back(std::move(*request));
   }

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "core/request.h"
 #include "model/chat_template.h"
+#include "model/reasoning_limit.h"
 
 namespace chasqui {
 
@@ -36,11 +37,13 @@ Result<std::vector<Token>> tokenize_prompt(const Service& service, std::string_v
 
 // What the draft's sampling needs of the model: tokens for the texts of logit_bias, grammar and samplers. Its prompt is
 // there, or is going to be; errors are those of make_request(), too.
-Result<void> prepare_sampling(const Service& service, RequestDraft& draft);
+Result<void> prepare_sampling(const Service& service, RequestDraft& draft, const ReasoningLimit* reasoning = nullptr);
 // prepare_sampling(), and then the request.
-Result<RequestPtr> request_from_draft(const Service& service, RequestDraft draft);
+Result<RequestPtr> request_from_draft(const Service& service, RequestDraft draft,
+                                      const ReasoningLimit* reasoning = nullptr);
 // `count` requests that differ in their seeds only.
-Result<std::vector<RequestPtr>> requests_from_draft(const Service& service, RequestDraft draft, std::int32_t count);
+Result<std::vector<RequestPtr>> requests_from_draft(const Service& service, RequestDraft draft, std::int32_t count,
+                                                    const ReasoningLimit* reasoning = nullptr);
 
 // The same for each of some prompts, at most kRequestsMax altogether; those of one prompt follow each other.
 constexpr std::size_t kRequestsMax = kSizeLimit<"requests">;
@@ -53,13 +56,21 @@ Result<std::vector<std::vector<Token>>> read_prompts(const Service& service, con
 // Template → tokens.
 Result<std::vector<Token>> prompt_of_chat(const Service& service, const Chat& chat);
 // A chat's requests, and how their answers are read; null: an answer is content as it stands.
+// What a client says about how long the model may think.
+struct ReasoningWish {
+  std::optional<TokenCount> budget;  // tokens, then the reasoning is ended; none: no limit
+  std::string message;               // … with this before its end
+};
+// reasoning_budget and what else it is called.
+ReasoningWish read_reasoning_budget(Fields& fields);
+
 struct ChatRequests {
   std::vector<RequestPtr> requests;
   AnswerFormatPtr format;
 };
 // Template → tokens → grammar → `count` requests that differ in their seeds only.
 Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat, RequestDraft draft,
-                                        std::int32_t count = 1);
+                                        std::int32_t count = 1, const ReasoningWish& reasoning = {});
 // A prompt as the completion routes take it: a string, or an array of token ids.
 Result<RequestPtr> request_from_prompt(const Service& service, const boost::json::value& prompt, RequestDraft draft);
 

@@ -214,6 +214,9 @@ void read_text_format(Fields& fields, RequestDraft& draft) {
   } else if (type != "text") {
     inner.refuse("type", "text, json_object or json_schema");
   }
+  if (!schema.is_null() && draft.grammar) {
+    return fields.refuse("text.format", "left out beside grammar, json_schema or response_format");
+  }
   if (inner.ok() && !schema.is_null()) {
     auto grammar = schema_constraint(schema, "text.format.schema");
     if (!grammar) return fields.refuse(grammar.error());
@@ -258,7 +261,9 @@ Result<ResponseAsk> read_response_ask(const Service& service, const Caller& call
   ask.draft = new_draft(service, caller);
   read_common_fields(caller, fields, ask.draft);
   read_adapters(service.adapters, service.config.model_name, fields, ask.draft);
-  refuse_unsupported(fields, {"background", "conversation", "prompt", "top_logprobs"});
+  read_constraint(fields, ask.draft);
+  refuse_unsupported(fields,
+                     {"background", "conversation", "prompt", "top_logprobs", "n_probs", "post_sampling_probs"});
   if (const auto tokens = fields.integer("max_output_tokens")) ask.draft.max_tokens = *tokens;
   if (fields.string("truncation").value_or("disabled") != "disabled") {
     fields.refuse("truncation", "disabled; nothing is left out of a conversation here");

@@ -1,6 +1,8 @@
 #include "api/schema_check.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include "api/schema_leaves.h"
 #include "api/schema_overlap.h"
@@ -27,19 +29,47 @@ class SchemaReader : private SchemaLeaves {
         definitions(root_.get_object(), name, out);
       }
     }
+    check_cycles();
     if (error_) return *error_;
     return out;
   }
 
  private:
+  // A definition that refers to itself before anything is written would never begin.
+  void check_cycles() {
+    for (bool less = true; less && !error_;) {
+      const std::size_t before = direct_.size();
+      std::erase_if(direct_, [this](const Reference& one) {
+        return std::ranges::find(direct_, one.to, &Reference::from) == direct_.end();
+      });
+      less = direct_.size() < before;
+    }
+    if (!direct_.empty()) refuse(direct_[0].where, "$ref", "leads back to itself with no object or array between");
+  }
+
+  // The converter makes names of rules of these, and takes a-b, a_b and "a b" for the same.
+  std::string plain_name(const std::string& target) {
+    return 'd' + std::to_string(names_.emplace(target, names_.size()).first->second);
+  }
+
   void definitions(const json::object& schema, std::string_view name, json::object& out) {
     const json::value* all = schema.if_contains(name);
     if (all == nullptr || !all->is_object()) return;
     json::object made;
+    if (const json::value* before = out.if_contains("$defs")) made = before->get_object();
     for (const auto& [key, value] : all->get_object()) {
-      made[key] = node(value, '.' + std::string(name) + '.' + std::string(key), 1);
+      const std::string target = "#/" + std::string(name) + '/' + std::string(key);
+      within_ = target;
+      made[plain_name(target)] = node(value, '.' + std::string(name) + '.' + std::string(key), 1);
     }
-    out[name] = std::move(made);
+    if (!made.empty()) out["$defs"] = std::move(made);
+  }
+
+  json::object inner(const json::value& value, const std::string& where, std::size_t depth) {
+    ++inside_;
+    json::object out = node(value, where, depth);
+    --inside_;
+    return out;
   }
 
   json::object node(const json::value& value, const std::string& where, std::size_t depth) {
@@ -111,7 +141,8 @@ class SchemaReader : private SchemaLeaves {
     if (all == nullptr || !all->is_object() || !all->get_object().contains(rest)) {
       refuse(where, "$ref", "names a definition that the schema does not have");
     }
-    return {{"$ref", target}};
+    if (inside_ == 0) direct_.push_back({within_, std::string(target), where});
+    return {{"$ref", "#/$defs/" + plain_name(std::string(target))}};
   }
 
   json::object alternatives(const json::object& schema, std::string_view keyword, const std::string& where,
@@ -239,7 +270,7 @@ class SchemaReader : private SchemaLeaves {
       }
       for (const auto& [name, value] : properties->get_object()) {
         if (name.size() > kNameBytesMax) refuse(where, "properties", "must have names of at most 256 bytes");
-        made[name] = node(value, where + ".properties." + std::string(name), depth + 1);
+        made[name] = inner(value, where + ".properties." + std::string(name), depth + 1);
       }
     }
     if (required != nullptr) check_required(*required, made, where);
@@ -252,7 +283,7 @@ class SchemaReader : private SchemaLeaves {
       if (required != nullptr) out["required"] = *required;
       out["additionalProperties"] = false;
     } else if (others != nullptr && others->is_object()) {
-      out["additionalProperties"] = node(*others, where + ".additionalProperties", depth + 1);
+      out["additionalProperties"] = inner(*others, where + ".additionalProperties", depth + 1);
     } else if ((others != nullptr && !others->get_bool()) || (others == nullptr && properties != nullptr)) {
       out["additionalProperties"] = false;
     }
@@ -273,7 +304,7 @@ class SchemaReader : private SchemaLeaves {
       if (out.contains("minItems")) refuse(where, "minItems", "must be 0 where no items are allowed");
       return {{"enum", json::array{json::array()}}};
     } else {
-      out["items"] = node(*items, where + ".items", depth + 1);
+      out["items"] = inner(*items, where + ".items", depth + 1);
     }
     if (const json::value* most = out.if_contains("maxItems"); most != nullptr && most->get_int64() == 0) {
       return {{"enum", json::array{json::array()}}};
@@ -289,7 +320,7 @@ class SchemaReader : private SchemaLeaves {
     }
     json::array made;
     for (const json::value& item : first.get_array()) {
-      made.push_back(node(item, where + ".prefixItems[" + std::to_string(made.size()) + ']', depth + 1));
+      made.push_back(inner(item, where + ".prefixItems[" + std::to_string(made.size()) + ']', depth + 1));
     }
     json::object range;
     bounds(schema, "minItems", "maxItems", where, range);
@@ -305,6 +336,15 @@ class SchemaReader : private SchemaLeaves {
 
   const json::value& root_;
   std::size_t nodes_ = 0;
+  std::map<std::string, std::size_t, std::less<>> names_;  // of definitions, by what refers to them
+  std::string within_;                                     // the definition that is being read
+  std::size_t inside_ = 0;                                 // objects and arrays around, in it
+  struct Reference {
+    std::string from;
+    std::string to;
+    std::string where;
+  };
+  std::vector<Reference> direct_;  // those with inside_ 0
 };
 
 }  // namespace

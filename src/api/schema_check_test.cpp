@@ -126,11 +126,41 @@ TEST(SafePattern, NeverMatchesWhatJsonHasToEscape) {
   EXPECT_EQ(*safe_pattern("^(?:ab)+?c{2,3}$"), "^(ab)+c{2,3}$");
 }
 
+TEST(SafePattern, RepeatsWholeCharacters) {
+  EXPECT_EQ(*safe_pattern("^\u00fa{2}x$"), "^[\u00fa]{2}x$");
+  EXPECT_EQ(*safe_pattern("^a{2,}(b|)c{0,3}?$"), "^a{2,}(b|)c{0,3}$");
+}
+
 TEST(SafePattern, SaysWhatItDoesNotKnow) {
-  for (const char* pattern :
-       {"a", "^a", "^(a$", "^a)$", "^[a$", "^\\bword$", "^a{x}$", "^(?<n>a)$", "^a\\1$", "^a^b$"}) {
+  for (const char* pattern : {"^*a$", "^a**$", "^(|+)$", "^a{3,2}$", "^a{,2}$", "^a{2001}$", "^a{1}{2}$", "a", "^a",
+                              "^(a$", "^a)$", "^[a$", "^\\bword$", "^a{x}$", "^(?<n>a)$", "^a\\1$", "^a^b$"}) {
     EXPECT_FALSE(safe_pattern(pattern)) << pattern;
   }
+}
+
+TEST(SchemaCheck, TellsDefinitionsOfSimilarNamesApart) {
+  const auto checked = check(R"({"type":"array","prefixItems":[{"$ref":"#/$defs/a-b"},{"$ref":"#/definitions/a_b"}],
+      "$defs":{"a-b":{"const":1}},"definitions":{"a_b":{"const":2}}})");
+  ASSERT_TRUE(checked);
+  const auto grammar = grammar_of_schema(json::serialize(*checked));
+  ASSERT_TRUE(grammar);
+  EXPECT_NE(grammar->find("(\"1\")"), std::string::npos) << *grammar;
+  EXPECT_NE(grammar->find("(\"2\")"), std::string::npos) << *grammar;
+}
+
+TEST(SchemaCheck, RefusesWhatLeadsBackToItselfBeforeAnythingIsWritten) {
+  const auto one = check(R"({"$ref":"#/$defs/A","$defs":{"A":{"$ref":"#/$defs/A"}}})");
+  ASSERT_FALSE(one);
+  EXPECT_EQ(one.error().field, "schema.$ref");
+  EXPECT_FALSE(check(
+      R"({"$defs":{"A":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/B"}]},"B":{"allOf":[{"$ref":"#/$defs/A"}]}}})"));
+  EXPECT_TRUE(check(R"({"$defs":{"A":{"anyOf":[{"type":"null"},{"type":"array","items":{"$ref":"#/$defs/A"}}]}}})"));
+}
+
+TEST(SchemaGrammar, LeavesTheRootToTheWholeWhereAMemberHasNoName) {
+  const auto grammar = grammar_of_schema(R"({"type":"object","properties":{"":{"type":"null"}},"required":[""]})");
+  ASSERT_TRUE(grammar);
+  EXPECT_NE(grammar->find("root ::= answer"), std::string::npos) << *grammar;
 }
 
 TEST(SchemaGrammar, WritesNoNumberThatOverflowsAndNoHalfASurrogate) {

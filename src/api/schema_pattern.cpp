@@ -1,6 +1,7 @@
 #include "api/schema_pattern.h"
 
 #include <bitset>
+#include <charconv>
 #include <utility>
 
 #include "base/limits.h"
@@ -10,6 +11,7 @@ namespace {
 
 constexpr std::size_t kBytesMax = kSizeLimit<"pattern_bytes">;
 constexpr int kDepthMax = kCountLimit<"pattern_depth">;
+constexpr int kRepeatsMax = kCountLimit<"schema_repeats">;  // llama.cpp's grammars do not count further
 
 #define CHASQUI_DATE                                                                                  \
   "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|" \
@@ -62,6 +64,9 @@ class PatternReader {
 
   void step(char c) {
     if (std::exchange(skipped_, false)) return;
+    const bool repeats = c == '*' || c == '+' || c == '?' || c == '{';
+    if (repeats && !repeatable_) return fail("has a repetition of nothing, or of another repetition");
+    repeatable_ = !repeats && c != '(' && c != '|';
     switch (c) {
       case '.': put_class(~Set(), true); break;
       case '[': return read_class();
@@ -78,23 +83,32 @@ class PatternReader {
       case ']':
       case '}': return fail("has a bracket that nothing opened");
       default:
-        if (static_cast<unsigned char>(c) < 0x80 && !plain(static_cast<unsigned char>(c))) {
+        if (static_cast<unsigned char>(c) >= 0x80) return put_character();
+        if (!plain(static_cast<unsigned char>(c))) {
           return fail("may not demand quotes, backslashes or control characters");
         }
         out_ += c;
     }
     ++at_;
-    if ((c == '*' || c == '+' || c == '?') && at_ < text_.size() && (text_[at_] == '?' || text_[at_] == '+')) {
-      if (text_[at_] == '?') ++at_;  // lazy or not is the same for a whole match
-    }
+    if (repeats && at_ < text_.size() && text_[at_] == '?') ++at_;  // lazy or not is the same for a whole match
   }
 
   void read_count() {
     const std::size_t end = text_.find('}', at_);
     const std::string_view inside = text_.substr(at_ + 1, end == text_.npos ? 0 : end - at_ - 1);
-    if (inside.empty() || inside.size() > 9 || inside.find_first_not_of("0123456789,") != inside.npos) {
+    int least = 0;
+    int most = 0;
+    const char* const stop = inside.data() + inside.size();
+    const char* at = std::from_chars(inside.data(), stop, least).ptr;
+    most = least;
+    if (at != inside.data() && at != stop && *at == ',') {
+      ++at;
+      if (at != stop) at = std::from_chars(at, stop, most).ptr;
+    }
+    if (inside.empty() || inside.size() > 9 || inside[0] == ',' || inside[0] == '-' || at != stop || most < least) {
       return fail("has a count that is no {n}, {n,} or {n,m}");
     }
+    if (most > kRepeatsMax) return fail("may count to 2000 at most");
     out_ += text_.substr(at_, end + 1 - at_);
     at_ = end + 1;
     if (at_ < text_.size() && text_[at_] == '?') ++at_;
@@ -169,6 +183,13 @@ class PatternReader {
     ++at_;
   }
 
+  // One character of several bytes, as a class: what repeats it must not repeat its last byte.
+  void put_character() {
+    const std::size_t begin = at_++;
+    while (at_ < text_.size() && (static_cast<unsigned char>(text_[at_]) & 0xC0) == 0x80) ++at_;
+    out_ += '[' + std::string(text_.substr(begin, at_ - begin)) + ']';
+  }
+
   // Every character as \xHH, which neither the class nor the grammar could mistake; with `beyond` those that are not
   // ASCII, too.
   void put_class(const Set& set, bool beyond) {
@@ -200,6 +221,7 @@ class PatternReader {
   std::string out_;
   std::string why_;
   bool skipped_ = false;
+  bool repeatable_ = false;  // something came that a repetition may follow
   bool top_alternative_ = false;
 };
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/thread_time.h"
+
 namespace chasqui {
 namespace {
 
@@ -21,6 +23,13 @@ TEST(RealClock, NeverRunsBackwardsAndKnowsTheYear) {
   EXPECT_LE(first, clock.now());
   EXPECT_LT(first, kNever);
   EXPECT_GT(clock.unix_seconds(), 1'700'000'000);
+}
+
+TEST(ThreadTime, GrowsWithWork) {
+  const Duration before = thread_time();
+  volatile std::uint64_t work = 0;
+  while (thread_time() == before) work = work + 1;
+  EXPECT_GT(thread_time(), before);
 }
 
 }  // namespace

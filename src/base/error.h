@@ -33,8 +33,8 @@ std::string_view name(ErrorCode code);
 
 struct Error {
   ErrorCode code = ErrorCode::internal;
-  std::string message;  // a sentence for the client: what was wrong and what is allowed
-  std::string field;    // the request field at fault, empty when there is none
+  std::string message;     // a sentence for the client: what was wrong and what is allowed
+  std::string field;       // the request field at fault, empty when there is none
   Duration retry_after{};  // when trying again makes sense; zero: not known, or never
 };
 

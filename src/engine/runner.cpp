@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "base/thread_time.h"
+
 namespace chasqui {
 namespace {
 
-// For one token; an ordinary grammar takes a hundredth of it. A request that needs longer ends, as at its max_tokens.
+// Of computing, for one token; an ordinary grammar takes a hundredth of it. A request that needs longer ends, as at its
+// max_tokens. Time that the thread waited for a processor is nobody's fault.
 constexpr Duration kConstraintMax = milliseconds(250);
 
 }  // namespace
@@ -63,10 +66,10 @@ void Runner::sample(const BatchPart& part, Sample& out) {
   out.request = part.request->id;
   // The ways through an ambiguous grammar may double with every token. Everybody else waits for it.
   const bool timed = part.request->parts != nullptr;
-  const TimePoint started = timed ? clock_.now() : TimePoint();
+  const Duration started = timed ? thread_time() : Duration::zero();
   out.token = speaker.sampler.sample(model_.logits(part.first_row + part.rows - 1), scratch_, &out.chances);
   speaker.sampler.accept(out.token);
-  if (timed) out.time_is_up = clock_.now() - started > kConstraintMax;
+  if (timed) out.time_is_up = thread_time() - started > kConstraintMax;
   const auto& stops = part.request->stop_tokens;
   out.end_of_generation =
       tokenizer_.is_end_of_generation(out.token) || std::find(stops.begin(), stops.end(), out.token) != stops.end();

@@ -25,6 +25,7 @@ class LlamaTokenizer final : public Tokenizer {
   std::size_t piece_bytes_max() const override { return piece_bytes_max_; }
   bool is_end_of_generation(Token token) const override { return pieces_[static_cast<std::size_t>(token)].ends; }
   std::span<const Token> end_of_generation_tokens() const override { return end_of_generation_; }
+  const llama_vocab* vocab() const { return weights_->vocab(); }
 
  private:
   struct Piece {

@@ -17,7 +17,12 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
 
 Result<std::string> grammar_of_schema(const std::string& schema) {
   try {
-    std::string grammar = json_schema_to_grammar(common_json::parse(schema), true);
+    const common_chat_schema_document document = common_chat_schema_from_json(common_json::parse(schema));
+    // Not with json_schema_to_grammar(): its rules for the members of the whole are named by them alone, so that a
+    // member without a name would take the place of the root.
+    std::string grammar = build_grammar([&document](const common_grammar_builder& builder) {
+      builder.add_rule("root", builder.add_schema("answer", *document.root));
+    });
     replace_all(grammar, "([eE] [-+]? integral-part)?", "([eE] [-+]? [0-9]{1,2})?");
     replace_all(grammar, "\"u\" [0-9a-fA-F]{4}",
                 "\"u\" ([0-9a-ce-fA-CE-F] [0-9a-fA-F]{3} | [dD] [0-7] [0-9a-fA-F]{2})");

@@ -64,7 +64,7 @@ export const table = {
     ['response_format', { type: 'json_object' }, 'yes', 'yes', 'yes'],
     ['reasoning_format', 'none', 'yes', '-', 'yes'],
     ['reasoning_effort', 'low', 'yes', 'yes', 'yes, where the template knows it'],
-    ['reasoning_budget_tokens', 100, 'yes', '-', 'refused'],
+    ['reasoning_budget_tokens', 100, 'yes', '-', 'yes'],
     ['chat_template_kwargs', { x: 1 }, 'yes', '-', 'yes'],
     ['add_generation_prompt', true, 'yes', '-', 'yes'],
     ['user', 'ann', 'no', 'yes', 'no'],

@@ -97,7 +97,7 @@ describe('OpenAI chat with tools', async () => {
       [{ tools: [weather], parallel_tool_calls: 'yes' }, 'parallel_tool_calls'],
       [{ reasoning_format: 'x' }, 'reasoning_format'],
       [{ reasoning_effort: 'x' }, 'reasoning_effort'],
-      [{ reasoning_budget: 5 }, 'reasoning_budget'],
+      [{ reasoning_budget: -5 }, 'reasoning_budget'],
       [{ chat_template_kwargs: { enable_thinking: 'no' } }, 'chat_template_kwargs.enable_thinking'],
     ]) {
       const error = await refused(await post(server, '/v1/chat/completions', { ...base, ...fields }), 400);

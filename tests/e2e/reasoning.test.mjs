@@ -1,0 +1,132 @@
+// Reasoning that is limited, and chances told of answers with reasoning and calls. The demo model does not think by
+// itself; a template of ours begins for it.
+import assert from 'node:assert/strict';
+import * as test from 'node:test';
+import { writeFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+import Anthropic from '@anthropic-ai/sdk';
+
+import { answer, ask, post, refused, streamChat, user } from './client.mjs';
+import { demo, start } from './server.mjs';
+
+const { describe, it } = test;
+
+const template = `{%- for m in messages -%}{{- '<|im_start|>' + m.role + '\\n' -}}
+{%- if m.role == 'assistant' and m.reasoning_content -%}{{- '<think>\\n' + m.reasoning_content + '\\n</think>\\n\\n' -}}{%- endif -%}
+{{- m.content + '<|im_end|>\\n' -}}{%- endfor -%}
+{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n<think>\\n' -}}
+{%- if enable_thinking is defined and not enable_thinking -%}{{- '\\n</think>\\n\\n' -}}{%- endif -%}{%- endif -%}`;
+
+async function startThinking(flags = []) {
+  const folder = mkdtempSync(path.join(tmpdir(), 'chasqui-reasoning-'));
+  const file = path.join(folder, 'thinking.jinja');
+  writeFileSync(file, template);
+  return { server: await start(test, [...demo, '--chat-template-file', file, ...flags]), done: () => rmSync(folder, { recursive: true }) };
+}
+
+describe('reasoning', async () => {
+  const { server, done } = await startThinking();
+  test.after(done);
+  const question = 'What is Chasqui?';
+  const think = (fields) => answer(server, question, { max_tokens: 60, ignore_eos: true, ...fields });
+  const tokensOf = async (content) => (await ask(server, '/tokenize', { content })).tokens.length;
+
+  it('goes on as long as it likes without a budget', async () => {
+    for (const fields of [{}, { reasoning_budget: -1 }]) {
+      const { choices } = await think(fields);
+      assert.ok(choices[0].message.reasoning_content.length > 50);
+      assert.equal(choices[0].message.content, '');
+    }
+  });
+
+  it('ends after its budget, and the answer follows', async () => {
+    const whole = (await think({})).choices[0].message.reasoning_content;
+    for (const name of ['reasoning_budget', 'reasoning_budget_tokens', 'thinking_budget_tokens']) {
+      const { message } = (await think({ [name]: 5 })).choices[0];
+      assert.ok(whole.startsWith(message.reasoning_content.trimEnd()), message.reasoning_content);
+      assert.ok((await tokensOf(message.reasoning_content)) <= 6, message.reasoning_content);
+      assert.ok(message.content.length > 20);
+    }
+  });
+
+  it('ends in a stream in the same place', async () => {
+    const { message } = (await think({ reasoning_budget: 7 })).choices[0];
+    const stream = await streamChat(server, question, { max_tokens: 60, ignore_eos: true, reasoning_budget: 7 });
+    await stream.collect();
+    const joined = (name) => stream.chunks.map((chunk) => chunk.choices[0]?.delta?.[name] ?? '').join('');
+    assert.equal(joined('reasoning_content'), message.reasoning_content);
+    assert.equal(joined('content'), message.content);
+  });
+
+  it('says its message before the end', async () => {
+    const { message } = (await think({ reasoning_budget: 3, reasoning_budget_message: ' ... enough.' })).choices[0];
+    assert.match(message.reasoning_content, /enough\.$/);
+    assert.ok(message.content.length > 20);
+  });
+
+  it('is none with a budget of 0, with enable_thinking false and with an effort of none', async () => {
+    for (const fields of [{ reasoning_budget: 0 }, { enable_thinking: false }, { reasoning_effort: 'none' },
+      { chat_template_kwargs: { enable_thinking: false } }]) {
+      const { message } = (await think(fields)).choices[0];
+      assert.equal(message.reasoning_content, undefined, JSON.stringify(fields));
+      assert.ok(message.content.length > 20);
+    }
+  });
+
+  it('is limited for Anthropic\'s clients, too', async () => {
+    const anthropic = new Anthropic({ baseURL: server.url, apiKey: 'none', maxRetries: 0 });
+    const body = { model: 'x', max_tokens: 60, temperature: 0, messages: user(question) };
+    const made = await anthropic.messages.create({ ...body, thinking: { type: 'enabled', budget_tokens: 6 }, ignore_eos: true });
+    assert.deepEqual(made.content.map((block) => block.type), ['thinking', 'text']);
+    assert.ok((await tokensOf(made.content[0].thinking)) <= 7);
+  });
+
+  it('that is wrongly limited is a 400', async () => {
+    for (const budget of [-2, 1e12, 'much', 0.5]) {
+      const error = await refused(await post(server, '/v1/chat/completions', { messages: user('x'), reasoning_budget: budget }), 400);
+      assert.equal(error.param, 'reasoning_budget');
+    }
+  });
+
+  it('has logprobs of all its tokens, whole and streamed', async () => {
+    const fields = { reasoning_budget: 5, logprobs: true, top_logprobs: 2, max_tokens: 20 };
+    const { choices, usage } = await think(fields);
+    const told = choices[0].logprobs.content;
+    assert.equal(told.length, usage.completion_tokens);
+    assert.ok(told.every((one) => one.top_logprobs.length === 2));
+    const text = Buffer.concat(told.map((one) => Buffer.from(one.bytes))).toString();
+    assert.ok(text.includes('</think>') && text.includes(choices[0].message.content.trim()), text);
+    const stream = await streamChat(server, question, { ignore_eos: true, ...fields });
+    await stream.collect();
+    const streamed = stream.chunks.flatMap((chunk) => chunk.choices[0]?.logprobs?.content ?? []);
+    assert.deepEqual(streamed.map((one) => one.token), told.map((one) => one.token));
+  });
+});
+
+describe('calls with logprobs', async () => {
+  const server = await start(test, demo);
+  const parameters = { type: 'object', properties: { city: { enum: ['Lima', 'Cusco'] } }, required: ['city'] };
+  const fields = {
+    tools: [{ type: 'function', function: { name: 'weather', parameters } }], tool_choice: 'required', parallel_tool_calls: false,
+    logprobs: true, top_logprobs: 1, max_tokens: 100,
+  };
+
+  it('tell each token that the call is made of', async () => {
+    const { choices } = await answer(server, 'How is the weather in Lima?', fields);
+    assert.equal(choices[0].finish_reason, 'tool_calls');
+    const text = Buffer.concat(choices[0].logprobs.content.map((one) => Buffer.from(one.bytes))).toString();
+    assert.match(text, /"name": "weather"/);
+    const stream = await streamChat(server, 'How is the weather in Lima?', fields);
+    await stream.collect();
+    const streamed = stream.chunks.flatMap((chunk) => chunk.choices[0]?.logprobs?.content ?? []);
+    assert.deepEqual(streamed.map((one) => one.token), choices[0].logprobs.content.map((one) => one.token));
+  });
+
+  it('tell the timings with each token, where that is wished', async () => {
+    const stream = await streamChat(server, 'How is the weather in Lima?', { ...fields, timings_per_token: true });
+    await stream.collect();
+    assert.ok(stream.chunks.filter((chunk) => chunk.timings).length > 3);
+  });
+});
