@@ -162,7 +162,7 @@ TEST(StepTime, ABatchIsSaturatedWhenMoreRowsWouldNotBeCheaper) {
   EXPECT_FALSE(times.saturated(16));
   EXPECT_TRUE(times.saturated(64)) << "not seen: large enough for most kernels";
   learn(times, Kind::prefill, {16, 0}, {.row_us = 2000});
-  learn(times, Kind::prefill, {64, 0}, {.row_us = 600});
+  learn(times, Kind::prefill, {64, 0}, {.row_us = 505});
   learn(times, Kind::prefill, {256, 0}, {.row_us = 500});
   EXPECT_FALSE(times.saturated(16));
   EXPECT_TRUE(times.saturated(64)) << "close enough to the best";
