@@ -76,6 +76,38 @@ TEST(EngineLeaving, SomebodyElsesCancelCutsNoStep) {
   EXPECT_EQ(client.engine.metrics().aborted_steps.value(), 0u);
 }
 
+// How many steps are cut when somebody of `newcomer` comes while a long prompt is read in the background.
+std::uint64_t cut_by(ServiceClass newcomer) {
+  StepGate gate;
+  StepClock clock;
+  ClientConfig config;
+  config.context = 1024;
+  config.gate = &gate;
+  config.clock = &clock;
+  config.step_time = milliseconds(50);
+  FakeClient client(config);
+  const auto of_class = [](ServiceClass service_class) {
+    return [service_class](RequestDraft& draft) { draft.service_class = service_class; };
+  };
+  std::string words;
+  for (int i = 0; i < 400; ++i) words += "word ";
+  const RequestPtr reading = client.submit(words, 3, of_class(ServiceClass::background));
+  gate.allow(4);  // which tell how long a step takes, and earn the right to lose one
+  gate.wait_inside(5);
+  const RequestPtr next = client.submit("a question", 3, of_class(newcomer));
+  gate.open();
+  client.read_to_end();
+  for (const RequestPtr& request : {reading, next}) {
+    EXPECT_EQ(client.of(request).text, answer_alone(*request).text) << "what was lost is computed again";
+  }
+  return client.engine.metrics().aborted_steps.value();
+}
+
+TEST(EngineClasses, WhoeverIsMoreUrgentCutsAStepThatReadsInTheBackground) {
+  EXPECT_EQ(cut_by(ServiceClass::interactive), 1u);
+  EXPECT_EQ(cut_by(ServiceClass::background), 0u);
+}
+
 TEST(EngineEnd, AnInboxFullOfCancelsDoesNotKeepItFromEnding) {
   StepGate gate;
   ClientConfig config;

@@ -70,7 +70,8 @@ struct ClientConfig {
   std::size_t workers = 1;       // each with so many slots
   StepGate* gate = nullptr;      // none: steps run freely
   std::vector<StepGate*> gates;  // of each worker, where they differ
-  StepClock* clock = nullptr;    // none: the real clock; else each step lets 1 ms pass
+  StepClock* clock = nullptr;    // none: the real clock; else each step lets this time pass
+  Duration step_time = milliseconds(1);
   std::uint64_t fail_step = 0;   // this decode() fails; 0: none
   std::size_t fail_worker = 0;   // … of this worker
 };
@@ -158,9 +159,9 @@ class FakeClient {
   std::unique_ptr<Model> make_sim(std::size_t worker) {
     SimOptions options;
     StepGate* const its_gate = config_.gates.empty() ? config_.gate : config_.gates[worker];
-    options.spend = [gate = its_gate, clock = config_.clock](Duration) {
+    options.spend = [gate = its_gate, clock = config_.clock, time = config_.step_time](Duration) {
       if (gate != nullptr) gate->pass();
-      if (clock != nullptr) clock->advance(milliseconds(1));
+      if (clock != nullptr) clock->advance(time);
     };
     const ModelConfig shape{.slots = config_.slots,
                             .cells = config_.slots * config_.context,
