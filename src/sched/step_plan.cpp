@@ -241,6 +241,8 @@ StepPlan::Company StepPlan::join_neighbours(const StepTime& times, Duration time
   const Sequence& first = *chunks_.front().first;
   const TokenCount rows = chunks_.front().second;
   Company company{rows, rows, first.computed()};
+  // Whoever comes meanwhile and is more urgent would wait for all of them, and background work is not cut every time.
+  if (first.request().service_class == ServiceClass::background) time = std::min(time, targets_.prefill_step / 4);
   by_slot_.resize(prefilling_.size());
   std::iota(by_slot_.begin(), by_slot_.end(), std::size_t{0});
   std::sort(by_slot_.begin(), by_slot_.end(),
