@@ -75,7 +75,8 @@ test('editing and trying again make versions to go back to', async (t) => {
   await tab.page.click('.message.assistant [aria-label="Try again"]');
   await tab.until(() => document.querySelector('.message.assistant .branches')?.innerText.includes('2 of 2'));
   await tab.ended();
-  await tab.page.click('.message.assistant [aria-label="Previous version"]');
+  // Not by its place on the screen, which moves while the answer above is still being laid out.
+  await tab.page.$eval('.message.assistant [aria-label="Previous version"]', (button) => button.click());
   assert.equal((await tab.messages())[1], first);
 
   await tab.page.hover('.message.user');
@@ -86,7 +87,7 @@ test('editing and trying again make versions to go back to', async (t) => {
   await tab.until(() => document.querySelector('.message.user .text')?.innerText === 'two');
   await tab.ended();
   assert.equal(await tab.text('.message.user .branches'), '2 of 2');
-  await tab.page.click('.message.user [aria-label="Previous version"]');
+  await tab.page.$eval('.message.user [aria-label="Previous version"]', (button) => button.click());
   assert.deepEqual((await tab.messages()).slice(0, 2), ['one', first], 'with the answer that was chosen last');
   await tab.reload();
   assert.deepEqual((await tab.messages()).slice(0, 2), ['one', first]);
