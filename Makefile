@@ -9,7 +9,7 @@ PAGE_INSTALLED = page/node_modules/.package-lock.json
 .DEFAULT_GOAL := build
 # Each verb is a sequence of steps, and ninja uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build run test unit e2e page page-test asan tsan promises fuzz tidy lint fmt bench-tools models clean
+.PHONY: help setup build run test unit e2e page page-test asan tsan promises fuzz tidy lint fmt bench-tools models test-models clean
 
 help:             ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -26,28 +26,32 @@ run: setup build/build.ninja  ## set up, build and serve: make run [MODEL=file.g
 
 test: setup tidy unit e2e page-test  ## everything that a change must pass
 
-unit: build       ## unit tests
+# The tests want a model of each kind: with a window, recurrent, hybrid.
+test-models: build
+	cmake --build build --target test-models
+
+unit: test-models ## unit tests
 	$(UNIT_TESTS) build
 
-e2e: build $(E2E_INSTALLED)  ## end-to-end tests: the real binary and real sockets
+e2e: test-models $(E2E_INSTALLED)  ## end-to-end tests: the real binary and real sockets
 	cd tests/e2e && node --test --test-reporter=spec
 
 page: $(PAGE_INSTALLED)  ## page/built, the page that the binary holds, of page/src
 	cd page && node build.mjs
 
-page-test: build $(PAGE_INSTALLED)  ## the page in a real Chromium, and whether page/built is of its sources
+page-test: test-models $(PAGE_INSTALLED)  ## the page in a real Chromium, and whether page/built is of its sources
 	@tools/setup.sh --browser
 	cd page && node --test --test-reporter=spec test/*.test.mjs
 
 asan: build/asan/build.ninja  ## unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	cmake --build build/asan
+	cmake --build build/asan --target all --target test-models
 	$(UNIT_TESTS) build/asan
 
 # ThreadSanitizer of g++ 12 needs its shadow addresses free, which many random bits of mmap do not leave.
+FEW_RANDOM_BITS = $$(setarch -R true 2> /dev/null && echo setarch -R)
 tsan: build/tsan/build.ninja  ## unit tests under ThreadSanitizer
-	cmake --build build/tsan
-	TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp $$TSAN_OPTIONS" \
-		$$(setarch -R true 2> /dev/null && echo setarch -R) $(UNIT_TESTS) build/tsan
+	$(FEW_RANDOM_BITS) cmake --build build/tsan --target all --target test-models
+	TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp $$TSAN_OPTIONS" $(FEW_RANDOM_BITS) $(UNIT_TESTS) build/tsan
 
 promises: build $(E2E_INSTALLED)  ## check every promise of docs/promises.md, in a quarter of an hour at most
 	@tools/setup.sh --checks

@@ -1,9 +1,10 @@
 // The view of the batch in a real browser: one sees a prompt being read in chunks while streams go on.
 import assert from 'node:assert/strict';
+import path from 'node:path';
 import test from 'node:test';
 
 import { endless, streamChat, user } from '../../tests/e2e/client.mjs';
-import { demo, sim, start } from '../../tests/e2e/server.mjs';
+import { binary, demo, sim, start } from '../../tests/e2e/server.mjs';
 import { Tab, openBrowser } from './browser.mjs';
 
 const browser = await openBrowser(test);
@@ -38,34 +39,35 @@ function points(tab, variable) {
 }
 
 test('a prompt is read in chunks while streams go on, and the page shows it', async (t) => {
-  const server = await start(t, [...demo, '-np', '4', '-c', '16000', '--prefill-step', '20']);
+  // Steps of this model take milliseconds: those that only decode do not push the chunks out of reach at once.
+  const model = path.resolve(path.dirname(binary), '../models/random-24m-f16.gguf');
+  const server = await start(t, [...demo, '-m', model, '-np', '4', '-c', '8192', '--prefill-step', '20', '--itl-target', '40,100,100']);
   const tab = await Tab.open(t, browser, server);
   await tab.page.click('#watch');
   await tab.until(() => document.querySelector('.state').dataset.state === 'live');
   const streams = [];
   for (let i = 0; i < 2; ++i) {
-    const stream = await streamChat(server, `Stream ${i}`, { ...endless, max_tokens: 3000, priority: 'interactive' });
+    const stream = await streamChat(server, `Stream ${i}`, { ...endless, max_tokens: 1500, priority: 'interactive' });
     await stream.nextText();
     streams.push(stream);
   }
-  const prompt = user('A long prompt that is read in chunks. '.repeat(330));
+  const prompt = user('A long prompt that is read in chunks. '.repeat(140));
   const answer = await streamChat(server, prompt, { max_tokens: 1, priority: 'background' });
-  await answer.collect();
-  await streams[0].nextText();
-  await tab.until(() => /[1-9]/.test(document.querySelector('.tile:nth-child(5) .value').textContent));
   await tab.page.focus('.charts');
+  await tab.until(() => / of 8,192/.test(document.querySelector('.tile:nth-child(4) .note').textContent) &&
+    Number(document.querySelector('.tile:nth-child(4) .note').textContent.split(' ')[0].replace(',', '')) > 800);
   await tab.page.keyboard.press('Space');
   await tab.page.waitForSelector('#pause[aria-pressed="true"]');
   await tab.shoot('batch-chunks-light');
-  const words = await walk(tab, 70);
-  for (const stream of streams) stream.leave();
+  const words = await walk(tab, 200);
+  for (const stream of [...streams, answer]) stream.leave();
 
   const chunks = words.map((text) => Number(/(\d+) background prompt rows/.exec(text)?.[1] ?? 0));
   const reads = words.flatMap((text, i) => (/reads prompts/.test(text) && chunks[i] > 0 ? [i] : []));
   assert.ok(reads.length >= 2, `more than one chunk:\n${words.join('\n')}`);
   const between = words.slice(reads[0], reads.at(-1)).filter((text) => /2 interactive streams/.test(text));
   assert.ok(between.length >= 1, `streams go on between the chunks:\n${words.join('\n')}`);
-  assert.ok(words.some((text) => /a token [\d.]+ ms after the last one, target 100 ms/.test(text)), words.join('\n'));
+  assert.ok(words.some((text) => /a token [\d.]+ ms after the last one, target 40 ms/.test(text)), words.join('\n'));
   // Decode steps of this model take a millisecond: too thin between 20 ms of reading to count their points.
   for (const variable of ['--interactive', '--background', '--prefill', '--target']) {
     assert.ok(await points(tab, variable) > 20, `${variable} is in the picture`);

@@ -290,6 +290,9 @@ class SchemaReader : private SchemaLeaves {
     return out;
   }
 
+  // Not array{array()}: compilers differ on whether that is a copy or holds one empty array (CWG 2137).
+  static json::object no_items() { return {{"enum", json::array(1, json::array())}}; }
+
   json::object array(const json::object& schema, const std::string& where, std::size_t depth) {
     only(schema, where, {"type", "items", "prefixItems", "minItems", "maxItems"});
     const json::value* items = schema.if_contains("items");
@@ -302,12 +305,12 @@ class SchemaReader : private SchemaLeaves {
       if (out.size() > 1) out["items"] = json::object();
     } else if (items->is_bool()) {
       if (out.contains("minItems")) refuse(where, "minItems", "must be 0 where no items are allowed");
-      return {{"enum", json::array{json::array()}}};
+      return no_items();
     } else {
       out["items"] = inner(*items, where + ".items", depth + 1);
     }
     if (const json::value* most = out.if_contains("maxItems"); most != nullptr && most->get_int64() == 0) {
-      return {{"enum", json::array{json::array()}}};
+      return no_items();
     }
     return out;
   }

@@ -1,5 +1,5 @@
 // What was copied out of a slot goes on in another one: with the demo model, and with the random models of other
-// kinds (sliding window, recurrent, hybrid) where `make models` has made them.
+// kinds (sliding window, recurrent, hybrid) that `make test-models` makes.
 #include <algorithm>
 #include <cctype>
 #include <cstring>
@@ -47,7 +47,7 @@ class LlamaSnapshot : public testing::TestWithParam<std::tuple<std::string, bool
  protected:
   void SetUp() override {
     const auto& [name, unified] = GetParam();
-    if (!std::filesystem::exists(path_of(name))) GTEST_SKIP() << path_of(name) << " is not there: make models";
+    ASSERT_TRUE(std::filesystem::exists(path_of(name))) << path_of(name) << " is not there: make test-models";
     const WeightsPtr weights = weights_of(name);
     auto model = LlamaModel::make(weights, {.slots = 3, .cells = 3 * 512, .unified = unified, .threads = 1});
     ASSERT_TRUE(model) << model.error().message;
@@ -203,7 +203,6 @@ TEST_P(LlamaSnapshot, ToChangePlacesWithAnEmptySlotIsToMove) {
 }
 
 TEST(LlamaSnapshotWindow, ThatIsAsLongAsTheSlotCanBeCut) {
-  if (!std::filesystem::exists(path_of("random-swa"))) GTEST_SKIP() << "make models";
   auto made = LlamaModel::make(weights_of("random-swa"), {.slots = 2, .cells = 512, .threads = 1});
   ASSERT_TRUE(made) << made.error().message;
   LlamaModel& model = **made;

@@ -11,7 +11,6 @@
 // enough answers were the same to their ends. The demo model, of which some tokens are nearly certain, is compared by
 // likelihoods themselves.
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -22,6 +21,7 @@ import { binary, demo, start } from './server.mjs';
 
 const { describe, it } = test;
 
+// `make test-models` makes them.
 const fileOf = (name) => path.resolve(path.dirname(binary), `../models/${name}.gguf`);
 const models = {
   'demo': { flags: [...demo], cuts: true, by: Math.exp, close: 0.1 },
@@ -229,9 +229,8 @@ async function tellAll(t, flags, way, keeps) {
 }
 
 for (const [name, model] of Object.entries(models)) {
-  const missing = model.file && !existsSync(fileOf(model.file)) && 'make models';
   const flags = [...(model.file ? ['-m', fileOf(model.file), ...demo] : model.flags), '-np', '4', '-c', '4096', '--queue-wait', '0'];
-  describe(`answers of ${name} are the same`, { skip: missing }, async () => {
+  describe(`answers of ${name} are the same`, async () => {
     for (const [what, way] of Object.entries(ways)) {
       it(what, async (t) => {
         const expected = await tellAll(t, [...flags, '--cache-ram', '0', '--session-dir', await folder(t)], way, false);

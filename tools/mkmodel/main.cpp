@@ -19,6 +19,7 @@ namespace {
 constexpr const char* kUsage =
     "usage: mkmodel NAME OUT.gguf [--seed N] [--vocabularies DIR]\n"
     "       mkmodel --all DIR [--seed N] [--vocabularies DIR]    those that DIR does not have yet\n"
+    "       mkmodel --small DIR [--seed N] [--vocabularies DIR]  of these, those that the tests need\n"
     "       mkmodel --adapter MODEL.gguf OUT.gguf [--seed N]     a LoRA adapter with random weights for that model\n"
     "       mkmodel --list\n"
     "       mkmodel --check FILE.gguf [--threads N]\n";
@@ -27,6 +28,7 @@ struct Arguments {
   std::vector<std::string> words;
   bool list = false;
   bool all = false;
+  bool small = false;  // of all, only these
   bool check = false;
   bool adapter = false;
   std::uint64_t seed = 1;
@@ -49,6 +51,8 @@ bool read_arguments(int count, char** values, Arguments& arguments) {
       arguments.list = true;
     } else if (word == "--all") {
       arguments.all = true;
+    } else if (word == "--small") {
+      arguments.all = arguments.small = true;
     } else if (word == "--check") {
       arguments.check = true;
     } else if (word == "--adapter") {
@@ -103,6 +107,7 @@ int make_missing(const Arguments& arguments) {
   std::filesystem::create_directories(arguments.words[0]);
   for (const mkmodel::Shape& shape : mkmodel::shapes()) {
     const std::string path = arguments.words[0] + "/" + shape.name + ".gguf";
+    if (arguments.small && !shape.small) continue;
     if (!std::filesystem::exists(path)) make(shape, arguments, path);
   }
   return 0;

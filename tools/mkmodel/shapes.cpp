@@ -29,7 +29,8 @@ Shape small_llama() {
           .heads = 6,
           .kv_heads = 6,
           .feed_forward = 768,
-          .context = 2048};
+          .context = 2048,
+          .small = true};
 }
 
 Shape half_billion() {
@@ -95,7 +96,8 @@ Shape sliding_window() {
           .feed_forward = 768,
           .window = 256,
           .context = 8192,
-          .tied = true};
+          .tied = true,
+          .small = true};
 }
 
 Shape recurrent() {
@@ -107,7 +109,8 @@ Shape recurrent() {
           .width = 256,
           .layers = 4,
           .context = 1048576,
-          .tied = true};
+          .tied = true,
+          .small = true};
 }
 
 Shape hybrid() {
@@ -123,7 +126,8 @@ Shape hybrid() {
           .feed_forward = 768,
           .attends = 3,
           .context = 8192,
-          .tied = true};
+          .tied = true,
+          .small = true};
 }
 
 class Plan {

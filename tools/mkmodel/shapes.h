@@ -26,7 +26,8 @@ struct Shape {
   std::uint32_t context = 0;
   ggml_type weights = GGML_TYPE_F16;
   ggml_type embeddings = GGML_TYPE_F16;
-  bool tied = false;  // the output layer is the embedding table
+  bool tied = false;   // the output layer is the embedding table
+  bool small = false;  // tens of MiB, written in a fraction of a second: the tests make it themselves
 };
 
 // Positions that a layer of lfm2 convolves.
