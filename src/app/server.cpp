@@ -6,6 +6,7 @@
 #include "api/errors.h"
 #include "api/routes.h"
 #include "app/supervise.h"
+#include "base/limits.h"
 #include "base/log.h"
 
 namespace chasqui {
@@ -88,6 +89,7 @@ void Server::add_metrics() {
   frame_metrics_.add_to(metrics_);
   offload_.add_to(metrics_);
   embeddings_.add_to(metrics_);
+  metrics_.fit(kSizeLimit<"metrics_bytes">);
 }
 
 void Server::greet(const std::string& url) const {

@@ -163,8 +163,11 @@ inline constexpr Limit kTable[] = {
     {"key_requests", LimitUnit::count, 100'000, "in_flight of a key", "the file is refused"},
     // Watching
     {"step_watchers", LimitUnit::count, 32, "readers of /debug/steps", "503"},
+    {"sequences_listed", LimitUnit::count, 256, "sequences in /debug/sequences", "the rest is counted only"},
     {"traces", LimitUnit::count, 4, "traces at once (/debug/trace)", "503"},
     {"trace_seconds", LimitUnit::time, 60 * kSecond, "one trace", "400"},
+    {"metrics_bytes", LimitUnit::bytes, 64 * kKiB, "the page of metrics",
+     "workers are one sum; then every second bucket is left out, the longest histogram first"},
     {"requests_remembered", LimitUnit::count, 1024, "requests that a trace can look back to",
      "the oldest is forgotten"},
     {"spans_queued", LimitUnit::count, 2048, "requests whose spans wait for the collector", "dropped",

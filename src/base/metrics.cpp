@@ -28,6 +28,15 @@ std::string with_label(std::string_view labels, std::string_view more) {
   return both;
 }
 
+// What a value takes at most: of counts what a year of 100,000 a second comes to.
+constexpr std::size_t kCountBytes = 13;
+constexpr std::size_t kValueBytes = 24;
+constexpr std::size_t kBucketsMin = 4;  // fewer say nothing
+
+std::string comment_of(const std::string& name, const std::string& help, const std::string& type) {
+  return "# HELP " + name + ' ' + help + "\n# TYPE " + name + ' ' + type + '\n';
+}
+
 // `name{labels} `, with the space before the value.
 std::string sample_head(std::string name, std::string_view labels) {
   if (!labels.empty()) {
@@ -127,24 +136,103 @@ void MetricsPage::add_to_json(std::string name, std::string help, const Histogra
   put_histogram(std::move(item), histogram);
 }
 
-void MetricsPage::put_value(Item item, std::function<double()> read) {
-  if (!labels_.empty()) item.labels = item.labels.empty() ? labels_ : with_label(labels_, item.labels);
-  item.heads.push_back(sample_head(item.name, item.labels));
+void MetricsPage::add_labelled(std::string name, std::string help, std::function<double()> read,
+                               std::string shape, std::function<std::string()> labels, std::size_t labels_max) {
+  Item item{.name = std::move(name), .help = std::move(help), .labels = std::move(shape), .type = "gauge"};
+  item.own_labels = item.labels;
+  item.late_labels = std::move(labels);
+  item.labels_max = labels_max;
   item.values.push_back(std::move(read));
+  make_heads(item);
+  put(std::move(item));
+}
+
+void MetricsPage::put_value(Item item, std::function<double()> read) {
+  item.own_labels = item.labels;
+  if (!labels_.empty()) item.labels = item.labels.empty() ? labels_ : with_label(labels_, item.labels);
+  item.values.push_back(std::move(read));
+  make_heads(item);
   put(std::move(item));
 }
 
 void MetricsPage::put_histogram(Item item, const Histogram& histogram) {
   if (item.bounds.empty()) item.bounds = histogram.bounds();
   CHECK(std::ranges::includes(histogram.bounds(), item.bounds), "a bucket needs a bound of the histogram");
+  item.own_labels = item.labels;
+  item.keeps_buckets = keep_buckets_;
+  item.histograms.push_back(&histogram);
+  make_heads(item);
+  put(std::move(item));
+}
+
+void MetricsPage::make_heads(Item& item) {
+  item.heads.clear();
+  if (item.histograms.empty()) {
+    item.heads.push_back(sample_head(item.name, item.labels));
+    return;
+  }
   for (const double bound : item.bounds) {
     item.heads.push_back(sample_head(item.name + "_bucket", with_label(item.labels, bound_label(bound))));
   }
   item.heads.push_back(sample_head(item.name + "_bucket", with_label(item.labels, "le=\"+Inf\"")));
   item.heads.push_back(sample_head(item.name + "_sum", item.labels));
   item.heads.push_back(sample_head(item.name + "_count", item.labels));
-  item.histograms.push_back(&histogram);
-  put(std::move(item));
+}
+
+std::size_t MetricsPage::bytes_at_most(const Item& item) {
+  std::size_t bytes = item.labels_max;
+  for (const std::string& head : item.heads) bytes += head.size() + 1;
+  if (item.histograms.empty()) return bytes + kValueBytes;
+  return bytes + (item.heads.size() - 1) * kCountBytes + kValueBytes;
+}
+
+std::size_t MetricsPage::bytes_at_most() const {
+  std::size_t bytes = 0;
+  std::string_view previous;
+  for (const Item& item : items_) {
+    if (item.json_only) continue;
+    if (item.name != previous) bytes += comment_of(item.name, item.help, item.type).size();
+    previous = item.name;
+    bytes += bytes_at_most(item);
+  }
+  return bytes;
+}
+
+void MetricsPage::fit(std::size_t bytes) {
+  if (bytes_at_most() > bytes) sum_over_common_labels();
+  while (bytes_at_most() > bytes && thin_longest(false)) {
+  }
+  while (bytes_at_most() > bytes && thin_longest(true)) {
+  }
+}
+
+void MetricsPage::sum_over_common_labels() {
+  std::vector<Item> all;
+  all.swap(items_);
+  for (Item& item : all) {
+    item.labels = item.own_labels;
+    make_heads(item);
+    put(std::move(item));
+  }
+}
+
+// All histograms of one name alike; the last bound stays. False: there is none with buckets to spare.
+bool MetricsPage::thin_longest(bool also_kept) {
+  const Item* longest = nullptr;
+  for (const Item& item : items_) {
+    if (item.json_only || item.bounds.size() < kBucketsMin || (item.keeps_buckets && !also_kept)) continue;
+    if (longest == nullptr || bytes_at_most(item) > bytes_at_most(*longest)) longest = &item;
+  }
+  if (longest == nullptr) return false;
+  const std::string name = longest->name;
+  for (Item& item : items_) {
+    if (item.name != name) continue;
+    std::vector<double> kept;
+    for (std::size_t i = (item.bounds.size() + 1) % 2; i < item.bounds.size(); i += 2) kept.push_back(item.bounds[i]);
+    item.bounds = std::move(kept);
+    make_heads(item);
+  }
+  return true;
 }
 
 void MetricsPage::put(Item item) {
@@ -165,6 +253,7 @@ template <class Sink>
 void MetricsPage::write(const Item& item, Sink&& sink) {
   double total = 0;
   for (const auto& read : item.values) total += read();
+  if (item.late_labels) return sink(sample_head(item.name, item.late_labels()), total);
   if (item.histograms.empty()) return sink(item.heads.front(), total);
   const std::vector<double>& all = item.histograms.front()->bounds();
   std::uint64_t cumulated = 0;
@@ -187,7 +276,7 @@ std::string MetricsPage::render() const {
   for (const Item& item : items_) {
     if (item.json_only) continue;
     if (item.name != previous) {
-      out += "# HELP " + item.name + ' ' + item.help + "\n# TYPE " + item.name + ' ' + item.type + '\n';
+      out += comment_of(item.name, item.help, item.type);
       previous = item.name;
     }
     write(item, [&out](const std::string& head, double value) {

@@ -75,6 +75,19 @@ class MetricsPage {
   // have: repeated for each worker they would be most of the page.
   void label_with(std::string labels) { labels_ = std::move(labels); }
 
+  // Buckets of what is added from now on are the last to be left out by fit(): others have chosen them.
+  void keep_buckets(bool keep) { keep_buckets_ = keep; }
+  // A gauge whose labels are made when the page is read, of at most `labels_max` bytes; `shape` has their names.
+  void add_labelled(std::string name, std::string help, std::function<double()> read, std::string shape,
+                    std::function<std::string()> labels, std::size_t labels_max);
+
+  // When all is added: leaves out as much as it takes for a page of at most so many bytes, also after a year. First go
+  // the labels of label_with(), and their samples become one sum; then every second bucket, of the longest histogram
+  // first.
+  void fit(std::size_t bytes);
+  // Of a rendered page.
+  std::size_t bytes_at_most() const;
+
   // Prometheus text exposition 0.0.4. Metrics of one name stand together, in the order in which they were added.
   std::string render() const;
   // The same samples as one JSON object on one line, {"name{labels}":value,…}, and those of add_to_json().
@@ -91,7 +104,11 @@ class MetricsPage {
  private:
   struct Item {
     std::string name{}, help{}, labels{}, type{};
+    std::string own_labels{};  // without those of label_with()
     bool json_only = false;
+    bool keeps_buckets = false;
+    std::size_t labels_max = 0;                     // of those made when the page is read
+    std::function<std::string()> late_labels{};
     std::vector<std::function<double()>> values{};  // their sum
     std::vector<const Histogram*> histograms{};     // … or that of these
     std::vector<double> bounds{};                   // of the histogram's buckets
@@ -102,9 +119,14 @@ class MetricsPage {
   void put(Item item);
   void put_value(Item item, std::function<double()> read);
   void put_histogram(Item item, const Histogram& histogram);
+  static void make_heads(Item& item);
+  static std::size_t bytes_at_most(const Item& item);
+  void sum_over_common_labels();
+  bool thin_longest(bool also_kept);
 
   std::vector<Item> items_;
   std::string labels_;
+  bool keep_buckets_ = false;
 };
 
 }  // namespace chasqui

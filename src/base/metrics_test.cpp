@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -98,6 +99,65 @@ TEST(MetricsPage, AHistogramMayShowSomeOfItsBoundsOnly) {
   EXPECT_EQ(page.render(),
             "# HELP h H.\n# TYPE h histogram\n"
             "h_bucket{le=\"2\"} 2\nh_bucket{le=\"3\"} 3\nh_bucket{le=\"+Inf\"} 4\nh_sum 15\nh_count 4\n");
+}
+
+TEST(MetricsPage, LabelsOfASampleMayBeMadeWhenItIsRead) {
+  std::string who = "a";
+  MetricsPage page;
+  page.add_labelled("info", "Who.", [] { return 7.0; }, "who=\"\"", [&who] { return "who=\"" + who + '"'; }, 100);
+  who = "b";
+  EXPECT_EQ(page.render(), "# HELP info Who.\n# TYPE info gauge\ninfo{who=\"b\"} 7\n");
+  EXPECT_EQ(page.families().front().labels, std::vector<std::string_view>{"who"});
+}
+
+// Two workers' counters, a histogram of many buckets and one that others rely on, all counting for a year.
+struct CrowdedPage {
+  explicit CrowdedPage(std::size_t bytes) {
+    for (int worker = 0; worker < 2; ++worker) {
+      page.label_with("worker=\"" + std::to_string(worker) + '"');
+      for (int i = 0; i < 20; ++i) page.add("c" + std::to_string(i) + "_total", "C.", counter);
+    }
+    page.label_with({});
+    page.add("many", "M.", many);
+    page.keep_buckets(true);
+    page.add("others", "O.", others);
+    page.fit(bytes);
+    counter.add(3'000'000'000'000);
+    for (int i = 0; i < 100; ++i) many.observe(0.1 * i);
+  }
+  std::size_t lines_with(std::string_view text) const {
+    const std::string rendered = page.render();
+    std::size_t count = 0;
+    for (std::size_t at = rendered.find(text); at != rendered.npos; at = rendered.find(text, at + 1)) ++count;
+    return count;
+  }
+
+  Counter counter;
+  Histogram many{Histogram::powers_of_two(1 << 20)}, others{Histogram::powers_of_two(1 << 20)};
+  MetricsPage page;
+};
+
+TEST(MetricsPage, LeavesOutWhatMattersLeastUntilItFits) {
+  const CrowdedPage all(100'000);
+  EXPECT_EQ(all.lines_with("worker="), 40U);
+  EXPECT_EQ(all.lines_with("many_bucket"), 22U);
+  const std::size_t needed = all.page.bytes_at_most();
+
+  const CrowdedPage summed(needed - 1);
+  EXPECT_EQ(summed.lines_with("worker="), 0U);
+  EXPECT_EQ(summed.lines_with("many_bucket"), 22U);
+  EXPECT_NE(summed.page.render().find("c0_total 6000000000000\n"), std::string::npos) << summed.page.render();
+
+  const CrowdedPage thinned(summed.page.bytes_at_most() - 1);
+  EXPECT_EQ(thinned.lines_with("many_bucket"), 12U);
+  EXPECT_EQ(thinned.lines_with("others_bucket"), 22U);
+  EXPECT_NE(thinned.page.render().find("many_bucket{le=\"1048576\"} 100\n"), std::string::npos);
+
+  for (std::size_t bytes = needed; bytes > 3000; bytes -= 100) {
+    const CrowdedPage page(bytes);
+    EXPECT_LE(page.page.render().size(), bytes);
+    EXPECT_LE(page.page.render().size(), page.page.bytes_at_most());
+  }
 }
 
 TEST(MetricsPageDeathTest, RefusesABucketThatTheHistogramDoesNotHave) {

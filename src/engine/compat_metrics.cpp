@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/json_writer.h"
 
 namespace chasqui {
@@ -10,6 +11,7 @@ namespace {
 using Workers = std::deque<EngineMetrics>;
 
 constexpr std::size_t kModelNameMax = 32;
+constexpr std::size_t kAdapterListMax = 1024;
 
 // A quoted label value: Prometheus escapes as JSON does what a model's name may hold.
 std::string model_label(std::string name) {
@@ -22,6 +24,35 @@ std::string model_label(std::string name) {
   std::string out = "model_name=";
   append_json_string(out, name);
   return out;
+}
+
+// Names of the adapters that requests want, as vLLM has them: "a,b". What does not fit is left out.
+std::string adapters_wanted(const Workers& workers, const Gauge EngineMetrics::AdapterSteps::*wanted) {
+  std::string names;
+  for (std::size_t i = 0; i < workers.front().adapter_steps.size(); ++i) {
+    const auto wants = [i, wanted](const EngineMetrics& m) { return (m.adapter_steps[i].*wanted).value() > 0; };
+    if (std::ranges::none_of(workers, wants)) continue;
+    std::string quoted;
+    append_json_escaped(quoted, workers.front().adapter_steps[i].name);
+    if (names.size() + quoted.size() + 1 > kAdapterListMax) break;
+    if (!names.empty()) names += ',';
+    names += quoted;
+  }
+  return names;
+}
+
+void add_adapters(MetricsPage& page, const Workers& workers) {
+  if (workers.front().adapter_steps.empty()) return;
+  // Beside the adapters there are steps of none and of several. All that are loaded can be in use at once.
+  const std::string most = "max_lora=\"" + std::to_string(workers.front().adapter_steps.size() - 2) + '"';
+  const auto labels = [&workers, most] {
+    return most + ",running_lora_adapters=\"" + adapters_wanted(workers, &EngineMetrics::AdapterSteps::running) +
+           "\",waiting_lora_adapters=\"" + adapters_wanted(workers, &EngineMetrics::AdapterSteps::waiting) + '"';
+  };
+  page.add_labelled(
+      "vllm:lora_requests_info", "Adapters that running and waiting requests want; the value is the time.",
+      [] { return static_cast<double>(RealClock().unix_seconds()); },
+      R"(max_lora="",running_lora_adapters="",waiting_lora_adapters="")", labels, 2 * kAdapterListMax + most.size());
 }
 
 double over(double a, double b) { return b > 0 ? a / b : 0; }
@@ -91,6 +122,7 @@ class Board {
 
 void add_vllm_metrics(MetricsPage& page, const Workers& workers, const std::string& model_name, TokenCount cells) {
   const std::string model = model_label(model_name);
+  page.keep_buckets(true);
   Board board(page, workers, model);
   board.gauge("vllm:num_requests_running", "Requests that hold a slot.", &running);
   board.gauge("vllm:num_requests_waiting", "Requests that wait for a slot.", &waiting);
@@ -127,6 +159,8 @@ void add_vllm_metrics(MetricsPage& page, const Workers& workers, const std::stri
   board.histogram("vllm:request_prompt_tokens", "Tokens of a prompt.", &EngineMetrics::request_prompt_tokens);
   board.histogram("vllm:request_generation_tokens", "Tokens of an answer.", &EngineMetrics::request_generation_tokens);
   board.histogram("vllm:iteration_tokens_total", "Rows of a step.", &EngineMetrics::step_tokens);
+  page.keep_buckets(false);
+  add_adapters(page, workers);
 }
 
 void add_llama_server_metrics(MetricsPage& page, const Workers& workers) {

@@ -20,6 +20,9 @@ constexpr std::pair<ErrorCode, const char*> kRefusals[] = {{ErrorCode::not_found
                                                            {ErrorCode::too_large, "reason=\"too_large\""},
                                                            {ErrorCode::unavailable, "reason=\"unreadable\""}};
 
+// Enough for what is rare; the page has a bound.
+const std::vector<double> kCoarse = {.001, .005, .02, .1, .5, 2, 10, 60};
+
 }  // namespace
 
 std::vector<double> EngineMetrics::first_token_bounds() {
@@ -134,8 +137,8 @@ void EngineMetrics::add_disk_to(MetricsPage& page) const {
   }
   page.add("chasqui_disk_refused_total", "Files that were not used when somebody waited for them, by reason.",
            disk_not_taken, "reason=\"not_taken\"");
-  page.add("chasqui_disk_read_seconds", "Time to read and check a file.", disk_read_seconds);
-  page.add("chasqui_disk_write_seconds", "Time to write and sync a file.", disk_write_seconds);
+  page.add("chasqui_disk_read_seconds", "Time to read and check a file.", disk_read_seconds, {}, kCoarse);
+  page.add("chasqui_disk_write_seconds", "Time to write and sync a file.", disk_write_seconds, {}, kCoarse);
 }
 
 void EngineMetrics::add_reuse_to(MetricsPage& page) const {
@@ -151,8 +154,8 @@ void EngineMetrics::add_reuse_to(MetricsPage& page) const {
   page.add("chasqui_snapshots_kept_total", "Sequences copied to host memory.", snapshots_kept);
   page.add("chasqui_snapshots_evicted_total", "Sequences that made room for others.", snapshots_evicted);
   page.add("chasqui_snapshots_refused_total", "Sequences too large to be kept.", snapshots_refused);
-  page.add("chasqui_kv_save_seconds", "Time to copy sequences out in one step.", kv_save_seconds);
-  page.add("chasqui_kv_restore_seconds", "Time to bring sequences back in one step.", kv_restore_seconds);
+  page.add("chasqui_kv_save_seconds", "Time to copy sequences out in one step.", kv_save_seconds, {}, kCoarse);
+  page.add("chasqui_kv_restore_seconds", "Time to bring sequences back in one step.", kv_restore_seconds, {}, kCoarse);
 }
 
 void EngineMetrics::name_adapters(const std::vector<std::string>& names) {
@@ -172,6 +175,23 @@ void EngineMetrics::count_adapters(const AdapterSet* set) {
 void EngineMetrics::follow_adapters(const AdapterTurns& turns) {
   follow(adapter_switches, turns.switches());
   adapter_switch_seconds.store(to_seconds(turns.switch_time()), std::memory_order_relaxed);
+}
+
+void EngineMetrics::show_adapters(const RunningSequences& running, const WaitQueue::Line& waiting) {
+  if (adapter_steps.empty()) return;
+  const auto show = [this](const auto& sequences, Gauge AdapterSteps::*shown) {
+    for (std::size_t i = 0; i < adapter_steps.size(); ++i) {
+      const auto wants = [i](const auto& sequence) {
+        const AdapterSet* set = sequence->request().adapters.get();
+        return set != nullptr && std::ranges::any_of(set->uses, [i](const AdapterUse& use) {
+                 return static_cast<std::size_t>(use.adapter) + 1 == i;
+               });
+      };
+      (adapter_steps[i].*shown).set(std::ranges::count_if(sequences, wants));
+    }
+  };
+  show(running, &AdapterSteps::running);
+  show(waiting, &AdapterSteps::waiting);
 }
 
 void EngineMetrics::add_adapters_to(MetricsPage& page) const {
@@ -205,7 +225,7 @@ void EngineMetrics::add_to(MetricsPage& page) const {
   add_adapters_to(page);
   page.add("chasqui_sleeping", "1 while the model is out of memory for want of work.", sleeping);
   page.add("chasqui_wakes_total", "Times that the model was loaded again.", wakes);
-  page.add("chasqui_wake_seconds", "Time to load the model again.", wake_seconds);
+  page.add("chasqui_wake_seconds", "Time to load the model again.", wake_seconds, {}, kCoarse);
   add_steps_to(page);
   add_waits_to(page);
   page.add_to_json("ttft_ms", "Arrival to the first token.", ttft_ms);

@@ -13,6 +13,7 @@
 #include "core/event.h"
 #include "sched/adapter_turns.h"
 #include "sched/reuse.h"
+#include "sched/wait_queue.h"
 
 namespace chasqui {
 
@@ -80,6 +81,7 @@ struct EngineMetrics {
   struct AdapterSteps {
     std::string name;
     Counter steps;
+    Gauge running, waiting;  // requests that want it; of an adapter only
   };
   std::deque<AdapterSteps> adapter_steps;  // of the model alone, of each adapter by itself, of several at once
   Counter adapter_switches;
@@ -125,6 +127,7 @@ struct EngineMetrics {
   void name_adapters(const std::vector<std::string>& names);
   void count_adapters(const AdapterSet* set);
   void follow_adapters(const AdapterTurns& turns);
+  void show_adapters(const RunningSequences& running, const WaitQueue::Line& waiting);
   void count_disk(const DiskOutcome& outcome);
   // `counter` becomes `total`, a count that somebody else keeps. One writer.
   static void follow(Counter& counter, std::uint64_t total) { counter.add(total - counter.value()); }

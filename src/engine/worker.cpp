@@ -296,6 +296,7 @@ void Worker::deliver() {
   metrics_.kv_slots_used.set(scheduler_.ledger().slots_used());
   metrics_.follow_reuse(scheduler_.reuse());
   metrics_.follow_adapters(scheduler_.adapter_turns());
+  metrics_.show_adapters(scheduler_.running_sequences(), scheduler_.waiting_sequences());
   for (Event& event : events_) {
     if (event.kind == Event::Kind::text) metrics_.count_token(event);
     if (event.kind != Event::Kind::finished) continue;

@@ -80,6 +80,7 @@ class Scheduler {
   // Running sequences that wait for their next token, by class.
   std::array<std::int32_t, kServiceClasses> streams() const;
   const RunningSequences& running_sequences() const { return running_; }
+  const WaitQueue::Line& waiting_sequences() const { return waiting_.all(); }  // in no order
   // Sequences that lost their slot, so far.
   std::uint64_t preemptions() const { return preemptions_; }
   // Sequences that went to another slot, so far.

@@ -7,7 +7,7 @@ import path from 'node:path';
 import * as test from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import { answer, ask, post, refused, user } from './client.mjs';
+import { answer, ask, endless, post, refused, streamChat, user } from './client.mjs';
 import { binary, demo, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -148,6 +148,22 @@ describe('adapters of a model', async () => {
       assert.ok(steps > 0, `${adapter}: ${steps}`);
     }
     assert.ok(after.value('chasqui_adapter_switches_total') > before.value('chasqui_adapter_switches_total'));
+  });
+
+  it('are told to gateways while requests want them, as vLLM tells it', async () => {
+    const info = (metrics) => metrics.all('vllm:lora_requests_info').map(({ labels }) => labels);
+    assert.deepEqual(info(await server.metrics()), [{ max_lora: '2', running_lora_adapters: '', waiting_lora_adapters: '' }]);
+    const streams = [];
+    for (const lora of ['second', 'one']) {
+      const stream = await streamChat(server, user(questions[0]), { ...endless, max_tokens: 400, lora });
+      await stream.nextText();
+      streams.push(stream);
+    }
+    await server.until((metrics) => info(metrics)[0].running_lora_adapters === 'one,second');
+    const { value } = (await server.metrics()).all('vllm:lora_requests_info')[0];
+    assert.ok(Math.abs(value - Date.now() / 1000) < 3600, `${value} is no time`);
+    for (const stream of streams) stream.leave();
+    await server.until((metrics) => info(metrics)[0].running_lora_adapters === '');
   });
 
   it('are those of a session while it generates', async () => {

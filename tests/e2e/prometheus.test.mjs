@@ -117,8 +117,10 @@ describe('Prometheus', { skip }, () => {
     assert.equal(ours.status, 0, ours.text);
     assert.equal(ours.text, '');
     const all = promtool(['check', 'metrics'], await page('all'));
+    assert.equal(all.status, 3, 'the exit status of a lint finding, as docs/metrics.md says');
     for (const line of all.text.split('\n').filter((text) => text !== '')) {
-      assert.match(line, /^(vllm|llamacpp):/, 'somebody else chose the name');
+      assert.match(line, /^(vllm|llamacpp):\w+ (metric names should not contain ':'|non-(counter|histogram and non-summary) metrics should not have|non-histogram|counter metrics should have|no help text|metric names should not|use base unit)/,
+        'somebody else chose the name');
     }
   });
 
