@@ -146,7 +146,8 @@ net::Awaitable<void> FrameConversation::generate([[maybe_unused]] Busy busy, Fra
   Open open(*this, head.id);
   RequestNotePtr note;
   if (service_.requests != nullptr) {
-    note = service_.requests->open(head.event.empty() ? "generate" : head.event, caller_, {}, {}, body);
+    note = service_.requests->open(head.event.empty() ? "generate" : head.event, caller_, head.traceparent,
+                                   head.tracestate, body);
   }
   std::optional<SessionUse> use;
   Permit permit;

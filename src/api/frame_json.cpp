@@ -161,6 +161,8 @@ FrameHead read_frame_head(std::string_view body) {
   if (head.event.empty() && head.chat && fields.any("prompt") != nullptr) {
     fields.refuse("prompt", "left out beside messages");
   }
+  head.traceparent = fields.string("traceparent").value_or("");
+  head.tracestate = fields.string("tracestate").value_or("");
   refuse_several(fields);
   read_metadata(fields, head);
   read_list_fields(fields, head);

@@ -22,6 +22,8 @@ struct FrameHead {
   std::string metadata;  // as JSON; empty: none
   std::string limit;     // of a list, as HTTP's query has it
   std::string after;
+  std::string traceparent;  // as HTTP's headers of these names
+  std::string tracestate;
   bool has_limit = false;
   bool has_after = false;
   bool stream = true;

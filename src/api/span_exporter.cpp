@@ -17,6 +17,7 @@ constexpr Duration kLastLimit = seconds(2);  // … at the end of the process
 SpanExporter::SpanExporter(net::EventLoop& loop, net::OffloadPool& offload, net::HttpTarget collector,
                            SpanSource source)
     : loop_(loop), offload_(offload), collector_(std::move(collector)), source_(std::move(source)), wake_(loop) {
+  if (collector_.tls) trust_.emplace();
   loop_.spawn(run(), "span exporter");
 }
 
@@ -56,10 +57,11 @@ net::Awaitable<void> SpanExporter::send_batch() {
   }
   std::string json = std::move(*body);
   net::HttpTarget target = collector_;
+  net::TlsTrust* trust = trust_ ? &*trust_ : nullptr;
   Duration limit = kLimit;
   if (done_) limit = kLastLimit;
   const Result<int> status =
-      co_await net::http_post(loop_, std::move(target), "application/json", std::move(json), limit);
+      co_await net::http_post(loop_, std::move(target), trust, "application/json", std::move(json), limit);
   const bool good = status && *status >= 200 && *status < 300;
   (good ? sent_ : dropped_failed_).add(count);
   if (good == !failing_) co_return;

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "api/request_log.h"
@@ -38,6 +39,7 @@ class SpanExporter {
   net::EventLoop& loop_;
   net::OffloadPool& offload_;
   const net::HttpTarget collector_;
+  std::optional<net::TlsTrust> trust_;  // of https
   SpanSource source_;
   net::EventSignal wake_;
   std::deque<std::shared_ptr<RequestRecord>> queue_;

@@ -23,7 +23,7 @@ void add_watching_options(CLI::App& app, ServeConfig& config) {
       ->envname("CHASQUI_LOG_PROMPTS")
       ->group(group);
   app.add_option("--otlp-endpoint", config.otlp_endpoint,
-                 "collector of spans, http://HOST[:PORT][/PATH]; /v1/traces is added: see docs/tracing.md")
+                 "collector of spans, http[s]://HOST[:PORT][/PATH]; /v1/traces is added: see docs/tracing.md")
       ->envname("OTEL_EXPORTER_OTLP_ENDPOINT")
       ->type_name("URL")
       ->group(group);

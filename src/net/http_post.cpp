@@ -3,15 +3,21 @@
 #include <array>
 #include <charconv>
 #include <memory>
+#include <tuple>
 
 #include <boost/asio/connect.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/host_name_verification.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
 
 namespace chasqui::net {
 namespace {
 
 using Tcp = asio::ip::tcp;
+using Socket = asio::basic_stream_socket<Tcp, Executor>;
+using TlsStream = asio::ssl::stream<Socket&>;
 
 // Shared with the timer, which may come when the coroutine has gone.
 struct Post {
@@ -25,7 +31,7 @@ struct Post {
   }
 
   asio::ip::basic_resolver<Tcp, Executor> resolver;
-  asio::basic_stream_socket<Tcp, Executor> socket;
+  Socket socket;
   Timer timer;
   bool late = false;
 };
@@ -53,17 +59,46 @@ std::string head_of(const HttpTarget& target, std::string_view content_type, std
   return out;
 }
 
+// Writes the request and reads the beginning of the answer. The stream outlives it.
+template <class Stream>
+Awaitable<Result<int>> exchange(const Post& post, Stream& stream, const std::string& host, std::string_view message) {
+  auto [write_error, written] = co_await asio::async_write(stream, asio::buffer(message), kAwait);
+  if (write_error) co_return failure(post, "writing to " + host, write_error);
+  std::string head;
+  std::array<char, 512> part{};
+  while (head.size() < 12) {
+    auto [read_error, n] = co_await stream.async_read_some(asio::buffer(part), kAwait);
+    if (read_error) co_return failure(post, "reading from " + host, read_error);
+    head.append(part.data(), n);
+  }
+  co_return status_of(head);
+}
+
+// The same inside TLS: the server must prove that it is `host`.
+Awaitable<Result<int>> exchange_in_tls(Post& post, TlsTrust& trust, const std::string& host, std::string_view message) {
+  TlsStream stream(post.socket, trust.tls());
+  SystemError error;
+  asio::ip::make_address(host, error);
+  if (error) SSL_set_tlsext_host_name(stream.native_handle(), host.c_str());  // it is a name
+  stream.set_verify_callback(asio::ssl::host_name_verification(host), error);
+  if (!error) std::tie(error) = co_await stream.async_handshake(TlsStream::client, kAwait);
+  if (error) co_return failure(post, "TLS with " + host, error);
+  Result<int> status = co_await exchange(post, stream, host, message);
+  co_return status;
+}
+
 Error bad_url(std::string_view url) {
-  return invalid_field("url", "\"" + std::string(url) + "\" must be http://HOST[:PORT][/PATH]");
+  return invalid_field("url", "\"" + std::string(url) + "\" must be http://HOST[:PORT][/PATH] or https://HOST[:PORT][/PATH]");
 }
 
 }  // namespace
 
 Result<HttpTarget> read_http_url(std::string_view url) {
-  constexpr std::string_view kScheme = "http://";
-  if (!url.starts_with(kScheme)) return bad_url(url);
   HttpTarget out;
-  std::string_view rest = url.substr(kScheme.size());
+  out.tls = url.starts_with("https://");
+  if (!out.tls && !url.starts_with("http://")) return bad_url(url);
+  if (out.tls) out.port = 443;
+  std::string_view rest = url.substr(url.find("//") + 2);
   const std::size_t slash = rest.find('/');
   if (slash != rest.npos) out.path = rest.substr(slash);
   rest = rest.substr(0, slash);
@@ -87,8 +122,8 @@ Result<HttpTarget> read_http_url(std::string_view url) {
   return out;
 }
 
-Awaitable<Result<int>> http_post(EventLoop& loop, HttpTarget target, std::string content_type, std::string body,
-                                 Duration limit) {
+Awaitable<Result<int>> http_post(EventLoop& loop, HttpTarget target, TlsTrust* trust, std::string content_type,
+                                 std::string body, Duration limit) {
   const auto post = std::make_shared<Post>(loop);
   post->timer.expires_after(limit);
   post->timer.async_wait([post](SystemError error) {
@@ -101,17 +136,15 @@ Awaitable<Result<int>> http_post(EventLoop& loop, HttpTarget target, std::string
   if (connect_error) co_return failure(*post, "connecting to " + target.host, connect_error);
   std::string message = head_of(target, content_type, body.size());
   message += body;
-  auto [write_error, written] = co_await asio::async_write(post->socket, asio::buffer(message), kAwait);
-  if (write_error) co_return failure(*post, "writing to " + target.host, write_error);
-  std::string head;
-  std::array<char, 512> part{};
-  while (head.size() < 12) {
-    auto [read_error, n] = co_await post->socket.async_read_some(asio::buffer(part), kAwait);
-    if (read_error) co_return failure(*post, "reading from " + target.host, read_error);
-    head.append(part.data(), n);
+  Result<int> status = 0;
+  if (target.tls) {
+    CHECK(trust != nullptr, "TLS needs somebody to believe");
+    status = co_await exchange_in_tls(*post, *trust, target.host, message);
+  } else {
+    status = co_await exchange(*post, post->socket, target.host, message);
   }
   post->timer.cancel();
-  co_return status_of(head);
+  co_return status;
 }
 
 }  // namespace chasqui::net

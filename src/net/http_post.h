@@ -1,5 +1,6 @@
 // One POST to somebody else's HTTP server, the only connection that Chasqui opens by itself: a collector of spans that
-// its operator has named. Plain HTTP/1.1, a connection for each request, no redirects. Loop thread only; never blocks.
+// its operator has named. HTTP/1.1, plain or in TLS, a connection for each request, no redirects. Loop thread only; never
+// blocks.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "net/event_loop.h"
+#include "net/tls_trust.h"
 
 namespace chasqui::net {
 
@@ -16,13 +18,15 @@ struct HttpTarget {
   std::string host;  // a name or an address
   std::uint16_t port = 80;
   std::string path = "/";
+  bool tls = false;
 };
 
-// http://HOST[:PORT][/PATH]; IPv6 addresses in brackets. Errors say what is wrong with it.
+// http://HOST[:PORT][/PATH] or https://…; IPv6 addresses in brackets. Errors say what is wrong with it.
 Result<HttpTarget> read_http_url(std::string_view url);
 
-// The status of the answer, whose body is not read. An error when there was none within `limit`.
-Awaitable<Result<int>> http_post(EventLoop& loop, HttpTarget target, std::string content_type, std::string body,
-                                 Duration limit);
+// The status of the answer, whose body is not read. An error when there was none within `limit`, or when a TLS server
+// cannot prove that it is the host. `trust` is needed for those; it outlives the call.
+Awaitable<Result<int>> http_post(EventLoop& loop, HttpTarget target, TlsTrust* trust, std::string content_type,
+                                 std::string body, Duration limit);
 
 }  // namespace chasqui::net

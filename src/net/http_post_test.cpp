@@ -19,10 +19,16 @@ TEST(HttpUrl, HasHostPortAndPath) {
   ASSERT_TRUE(v6);
   EXPECT_EQ(v6->host, "::1");
   EXPECT_EQ(v6->port, 9);
+  EXPECT_FALSE(v6->tls);
+  const auto tls = read_http_url("https://collector/a");
+  ASSERT_TRUE(tls);
+  EXPECT_TRUE(tls->tls);
+  EXPECT_EQ(tls->host, "collector");
+  EXPECT_EQ(tls->port, 443);
 }
 
 TEST(HttpUrl, RefusesWhatItCannotCall) {
-  for (const char* bad : {"", "collector:4318", "https://collector", "http://", "http://:80", "http://a:0",
+  for (const char* bad : {"", "collector:4318", "ftp://collector", "https://", "http://:80", "http://a:0",
                           "http://a:x", "http://a:70000", "http://[::1", "http://[::1]x", "http://a b/",
                           "http://user@a/", "http://a/?q=1", "http://a/\r\nHost: b"}) {
     EXPECT_FALSE(read_http_url(bad)) << bad;

@@ -1,22 +1,30 @@
 // Spans for a collector (OTLP over HTTP), and a trace file for Chrome. The collector here is a stand-in that checks
 // what a real one would refuse.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
+import https from 'node:https';
+import os from 'node:os';
+import path from 'node:path';
 import * as test from 'node:test';
 
 import { answer, ask, post, refused, user } from './client.mjs';
+import { startWithSocket } from './frames.mjs';
 import { demo, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 
 class Collector {
-  static async start(t) {
+  // `tls`: { key, cert }; plain without.
+  static async start(t, tls) {
     const collector = new Collector();
     collector.spans = [];
     collector.bodies = [];
     collector.status = 200;
-    collector.server = http.createServer((request, response) => collector.answer(request, response));
+    const answer = (request, response) => collector.answer(request, response);
+    collector.server = tls ? https.createServer(tls, answer) : http.createServer(answer);
     collector.server.listen(0, '127.0.0.1');
     await once(collector.server, 'listening');
     collector.url = `http://127.0.0.1:${collector.server.address().port}`;
@@ -133,8 +141,47 @@ describe('spans', () => {
     await Promise.all(Array.from({ length: 10 }, (_, i) => answer(server, `${i}`, { max_tokens: 1 })));
   });
 
+  it('go through TLS, and only to a collector that proves who it is', async (t) => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-tls-'));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const [key, cert] = ['key.pem', 'cert.pem'].map((name) => path.join(folder, name));
+    execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2',
+      '-keyout', key, '-out', cert, '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'], { stdio: 'ignore' });
+    const collector = await Collector.start(t, { key: readFileSync(key), cert: readFileSync(cert) });
+    const { port } = collector.server.address();
+
+    const known = await start(t, [...sim, '--otlp-endpoint', `https://localhost:${port}`], { SSL_CERT_FILE: cert });
+    await answer(known, 'one', { max_tokens: 1 });
+    const [root] = await collector.roots(known, 1);
+    check(root);
+
+    const dropped = (metrics) => metrics.value('chasqui_traces_dropped_total', { reason: 'collector' }) === 1;
+    for (const [url, env] of [[`https://localhost:${port}`, {}], [`https://127.0.0.1:${port}`, { SSL_CERT_FILE: cert }]]) {
+      const doubting = await start(t, [...sim, '--otlp-endpoint', url], env);
+      await answer(doubting, 'two', { max_tokens: 1 });
+      await doubting.until(dropped);
+      assert.match(doubting.stderr, /TLS with .*certificate verify failed/);
+    }
+    assert.equal(collector.spans.filter(({ kind }) => kind === 2).length, 1, 'a stranger was told');
+  });
+
+  it('hang where a frame of the local socket says', async (t) => {
+    const collector = await Collector.start(t);
+    const server = await startWithSocket(t, [...sim, '--otlp-endpoint', collector.url]);
+    const client = await server.client(t);
+    const trace = 'b'.repeat(32);
+    for (const traceparent of [`00-${trace}-${'c'.repeat(16)}-01`, 'nonsense']) {
+      await client.text({ prompt: 'a', max_tokens: 1, traceparent, tracestate: 'vendor=x' });
+    }
+    const roots = await collector.roots(server, 2);
+    const mine = roots.find(({ traceId }) => traceId === trace);
+    assert.equal(mine.parentSpanId, 'c'.repeat(16));
+    assert.equal(mine.traceState, 'vendor=x');
+    assert.equal(roots.find(({ traceId }) => traceId !== trace).parentSpanId, undefined);
+  });
+
   it('need an address that makes sense', async () => {
-    const { code, stderr } = await run(['serve', ...sim, '--port', '0', '--otlp-endpoint', 'https://collector']);
+    const { code, stderr } = await run(['serve', ...sim, '--port', '0', '--otlp-endpoint', 'ftp://collector']);
     assert.notEqual(code, 0);
     assert.match(stderr, /--otlp-endpoint.*http:\/\/HOST/);
   });
