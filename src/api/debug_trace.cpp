@@ -158,10 +158,9 @@ std::string chrome_trace(const StepsByWorker& steps, const std::vector<std::shar
 net::Awaitable<void> handle_debug_trace(Service& service, net::HttpExchange& exchange) {
   static std::size_t tracers = 0;  // loop thread only
   const Result<int> seconds_asked = read_seconds(exchange.request());
-  const bool here = exchange.request().peer != nullptr && exchange.request().peer->is_loopback;
   Error error;
-  if (service.keys.open() && !here) {
-    error = {ErrorCode::forbidden, "without keys, only for clients on this machine", ""};
+  if (!service.keys.may_watch(exchange.request())) {
+    error = {ErrorCode::forbidden, "only for clients on this machine, or with a key that has admin=yes", ""};
   } else if (!seconds_asked) {
     error = seconds_asked.error();
   } else if (tracers >= kTracersMax) {

@@ -71,6 +71,13 @@ RequestPtr StreamHub::request_of(RequestId id) const {
   return found != open_.end() ? found->second->request_of(id) : nullptr;
 }
 
+std::vector<RequestPtr> StreamHub::requests() const {
+  std::vector<RequestPtr> all;
+  all.reserve(open_.size());
+  for (const auto& [id, generation] : open_) all.push_back(generation->request_of(id));
+  return all;
+}
+
 Result<std::unique_ptr<Generation>> Generation::start(StreamHub& hub, RequestPtr request, Permit permit) {
   std::vector<RequestPtr> requests;
   requests.push_back(std::move(request));

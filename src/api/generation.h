@@ -39,6 +39,8 @@ class StreamHub {
   std::size_t give_up(const std::optional<std::vector<RequestId>>& requests, const Error& error);
   // Null when nobody reads its answer.
   RequestPtr request_of(RequestId id) const;
+  // All that run or wait and whose answer somebody reads, in no order.
+  std::vector<RequestPtr> requests() const;
 
  private:
   friend class Generation;

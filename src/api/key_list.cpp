@@ -92,8 +92,11 @@ std::optional<Mistake> read_option(std::string_view word, KeyLine& line) {
   } else if (field == "in_flight") {
     line.in_flight = number<std::size_t>(value, 1, kInFlightMax);
     if (!line.in_flight) return Mistake{"in_flight", "a whole number between 1 and 100000"};
+  } else if (field == "admin") {
+    line.admin = value == "yes";
+    if (!line.admin && value != "no") return Mistake{"admin", "yes or no"};
   } else {
-    return Mistake{"what follows the key", "name=, class=, weight= or in_flight="};
+    return Mistake{"what follows the key", "name=, class=, weight=, in_flight= or admin="};
   }
   return std::nullopt;
 }
@@ -133,7 +136,8 @@ class KeyReader {
     if (!fresh) {
       const KeyLine& before = lines_[seen->second];
       // The same key twice is no harm, as long as it means the same.
-      if (before.tenant == line.tenant && before.service_class == line.service_class) return {};
+      const bool same = before.service_class == line.service_class && before.admin == line.admin;
+      if (before.tenant == line.tenant && same) return {};
       return fault(line_number, "the key", "on one line only, or mean the same on both");
     }
     Tenant& tenant = tenants_[line.tenant];

@@ -1,7 +1,7 @@
 // The key file: who may come in, as whom, and how much of the service they get. Parsing only; pure, any thread. Keys
 // leave this file as hashes.
 //
-//   KEY [name=alice] [class=interactive|standard|background] [weight=2] [in_flight=64]
+//   KEY [name=alice] [class=interactive|standard|background] [weight=2] [in_flight=64] [admin=yes]
 //   sha256:<64 hex digits> [the same options]
 //
 // Blank lines and lines that begin with # are skipped. Lines with one name are one tenant, and so have one weight and
@@ -25,6 +25,7 @@ struct KeyLine {
   std::optional<ServiceClass> service_class;
   std::optional<double> weight;
   std::optional<std::size_t> in_flight;
+  bool admin = false;  // may see what others do: /debug/trace, /debug/sequences
 };
 
 // `plain` are keys without options, from the command line. Errors name file, line and field, and say what is allowed.

@@ -21,6 +21,7 @@ struct Caller {
   ServiceClass service_class = ServiceClass::standard;   // of requests that do not say
   ServiceClass most_urgent = ServiceClass::interactive;  // what a request asks for beyond this becomes this
   std::optional<std::size_t> in_flight;                  // requests of the tenant at once; none: as the server's flag
+  bool admin = false;                                    // may see what others do
 };
 
 // A user of this machine, for whom the kernel vouches: a tenant without a key. Numbered from the top, while those of
@@ -47,6 +48,9 @@ class KeyRing {
   // whose key has gone.
   std::string name_of(const Tenant& tenant) const;
 
+  // Whether whoever sends this may see what others do: by a key for that; where there is none, on this machine.
+  bool may_watch(const net::HttpRequest& request) const;
+
   std::size_t keys() const { return keys_.size(); }
   std::size_t tenants() const { return ids_.size(); }
 
@@ -59,6 +63,7 @@ class KeyRing {
   std::vector<Key> keys_;
   std::map<std::string, std::uint32_t> ids_;              // by the tenant's name
   std::unordered_map<std::uint32_t, std::string> names_;  // … and back
+  bool has_admin_ = false;
   std::uint32_t last_id_ = 0;
 };
 

@@ -21,6 +21,7 @@ constexpr RouteText kTexts[] = {
      .path = "/debug/trace",
      .summary = "The steps and requests of the last seconds, for Perfetto",
      .query = "seconds"},
+    {kGet, "/debug/sequences", "Who runs and who waits"},
     {.method = kGet, .path = "/debug/steps", .summary = "Each step as it is computed", .answer = "text/event-stream"},
     {kGet, "/props", "The model, its template, defaults and all limits"},
     {kPost, "/props", "Nothing of the server changes while it runs: 501"},

@@ -17,6 +17,7 @@
 #include "api/rerank.h"
 #include "api/responses.h"
 #include "api/sessions.h"
+#include "api/sequence_list.h"
 #include "api/slots.h"
 #include "api/step_feed.h"
 #include "api/stream_routes.h"
@@ -138,6 +139,7 @@ const Route kRoutes[] = {
     {HttpMethod::get, "/openapi.json", Access::open, &handle_openapi},
     {HttpMethod::get, "/metrics", Access::key, &handle_metrics},
     {HttpMethod::get, "/debug/trace", Access::key, &handle_debug_trace},
+    {HttpMethod::get, "/debug/sequences", Access::key, &handle_sequences},
     {HttpMethod::get, "/props", Access::key, &handle_props},
     {HttpMethod::get, "/debug/steps", Access::key, &handle_step_feed},
     {HttpMethod::get, "/lora-adapters", Access::key, &handle_adapters},

@@ -56,7 +56,7 @@ class Watcher {
   enum class Wait { time, changed, leave };
   Wait wait_until(TimePoint when);
   Result<std::string> get(const std::string& path);
-  void describe();
+  void describe(bool keys);
 
   const TopOptions& options_;
   HttpClient& http_;
@@ -75,8 +75,10 @@ Result<std::string> Watcher::get(const std::string& path) {
   return std::move(answer->body);
 }
 
-void Watcher::describe() {
+// `keys`: they work.
+void Watcher::describe(bool keys) {
   std::string title = "chasqui top  " + options_.url;
+  if (keys) title = "chasqui top  o t s q: overview, tenants, sequences, quit  " + options_.url;
   boost::system::error_code error;
   const auto body = get("/props");
   const boost::json::value props = body ? boost::json::parse(*body, error) : boost::json::value();
@@ -104,6 +106,8 @@ Result<void> Watcher::look() {
   const TimePoint now = clock_.now();
   const double since = last_ == TimePoint{} ? to_seconds(options_.interval) : to_seconds(now - last_);
   view_.add(std::move(sample), since);
+  const auto list = get("/debug/sequences");
+  view_.show(list ? SequenceSample::parse(*list) : std::nullopt, list ? "" : list.error().message, since);
   view_.complain("");
   last_ = now;
   return {};
@@ -120,11 +124,15 @@ Watcher::Wait Watcher::wait_until(TimePoint when) {
     if (::poll(&keys, listens ? 1 : 0, static_cast<int>(std::clamp(left, 1.0, 1000.0))) <= 0) continue;
     char key = 0;
     if (::read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q') return Wait::leave;
+    if (key == 'o') view_.focus(TopFocus::overview);
+    if (key == 't') view_.focus(TopFocus::tenants);
+    if (key == 's') view_.focus(TopFocus::sequences);
+    if (key == 'o' || key == 't' || key == 's') return Wait::changed;
   }
 }
 
 int Watcher::once() {
-  describe();
+  describe(false);
   if (wait_until(clock_.now() + options_.interval) == Wait::leave) return 1;
   if (auto seen = look(); !seen) {
     write_error("chasqui top: " + seen.error().message + "\n");
@@ -137,7 +145,7 @@ int Watcher::once() {
 }
 
 int Watcher::live() {
-  describe();
+  describe(true);
   const Screen screen;
   const Paint paint(shows_colours(STDOUT_FILENO));
   for (;;) {

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <iterator>
 
 #include "cli/machine.h"
+#include "cli/top_lists.h"
 
 namespace chasqui::cli {
 namespace {
@@ -13,6 +15,7 @@ namespace {
 constexpr const char* kTokens = "chasqui_generation_tokens_total";
 constexpr const char* kFirst = "chasqui_time_to_first_token_seconds";
 constexpr const char* kNext = "chasqui_inter_token_seconds";
+constexpr std::size_t kTenantsShown = 5;  // in the overview
 
 [[gnu::format(printf, 1, 2)]] std::string print(const char* format, ...) {
   char text[512];
@@ -73,6 +76,34 @@ void TopView::add(MetricsSample sample, double seconds) {
   remember(tokens_, rate(kTokens));
   remember(first_, quantile_between(*before_, *now_, kFirst, 0.5));
   remember(next_, quantile_between(*before_, *now_, kNext, 0.5));
+}
+
+void TopView::show(std::optional<SequenceSample> sequences, std::string why_not, double seconds) {
+  sequences_before_ = std::move(sequences_);
+  sequences_ = std::move(sequences);
+  why_no_sequences_ = std::move(why_not);
+  sequence_seconds_ = std::max(seconds, 1e-3);
+}
+
+// As far as there are rows.
+void TopView::append_lists(std::vector<std::string>& lines, std::size_t rows) const {
+  const auto left = [&] { return rows > lines.size() + 2 ? rows - lines.size() - 2 : 0; };  // after a head
+  if (!sequences_) {
+    if (!why_no_sequences_.empty()) lines.push_back("sequences  not shown: " + harmless(why_no_sequences_));
+    return;
+  }
+  const auto append = [&](std::vector<std::string> list) {
+    lines.emplace_back();
+    std::ranges::move(list, std::back_inserter(lines));
+  };
+  const bool overview = focus_ == TopFocus::overview;
+  if (focus_ != TopFocus::sequences && left() > 0 && !sequences_->tenants.empty()) {
+    const std::size_t most = overview ? std::min(left(), kTenantsShown) : left();
+    append(tenant_lines(*sequences_, sequences_before_, sequence_seconds_, most));
+  }
+  if (focus_ != TopFocus::tenants && left() > 0 && !sequences_->sequences.empty()) {
+    append(sequence_lines(*sequences_, sequences_before_, sequence_seconds_, left()));
+  }
 }
 
 double TopView::rate(std::string_view name, const Labels& wanted) const {
@@ -159,6 +190,8 @@ std::vector<std::string> TopView::lines(Size size, const Paint& paint) const {
     plain.push_back(tenants());
     for (std::string& line : caches()) plain.push_back(std::move(line));
     for (std::string& line : workers()) plain.push_back(std::move(line));
+    if (focus_ != TopFocus::overview) plain.resize(std::min<std::size_t>(plain.size(), fault_.empty() ? 2 : 3));
+    append_lists(plain, static_cast<std::size_t>(std::max(size.rows, 0)));
   }
   std::vector<std::string> out;
   for (std::size_t i = 0; i < plain.size() && static_cast<int>(out.size()) < size.rows; ++i) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/metrics_sample.h"
+#include "cli/sequence_sample.h"
 #include "cli/terminal.h"
 
 namespace chasqui::cli {
@@ -15,12 +16,18 @@ namespace chasqui::cli {
 // Values from left to right, ▁ to █; a blank where there is none. Of the last `width`.
 std::string sparkline(const std::deque<std::optional<double>>& values, std::size_t width);
 
+// What the lists have room for: both a part, or one of them all.
+enum class TopFocus { overview, tenants, sequences };
+
 class TopView {
  public:
   // What /props says of the server, in a line.
   void describe(std::string title) { title_ = std::move(title); }
   // `seconds` since the sample before.
   void add(MetricsSample sample, double seconds);
+  // Who runs and who waits; nothing, and why, where the server does not say.
+  void show(std::optional<SequenceSample> sequences, std::string why_not, double seconds);
+  void focus(TopFocus focus) { focus_ = focus; }
   // What to say instead of new figures; empty: all is well.
   void complain(std::string fault) { fault_ = std::move(fault); }
 
@@ -38,11 +45,16 @@ class TopView {
   std::string tenants() const;
   std::vector<std::string> workers() const;
   std::vector<std::string> caches() const;
+  void append_lists(std::vector<std::string>& lines, std::size_t rows) const;
   double rate(std::string_view name, const Labels& wanted = {}) const;
 
   std::string title_, fault_;
   std::optional<MetricsSample> before_, now_;
   double seconds_ = 1;
+  std::optional<SequenceSample> sequences_before_, sequences_;
+  double sequence_seconds_ = 1;
+  std::string why_no_sequences_;
+  TopFocus focus_ = TopFocus::overview;
   History tokens_, first_, next_;
 };
 

@@ -1,0 +1,13 @@
+// GET /debug/sequences: who runs and who waits, for whoever looks after the server (chasqui top). From what the loop
+// knows of its requests and from the board of the slots, so no worker is asked. Loop thread.
+#pragma once
+
+#include "api/service.h"
+#include "net/exchange.h"
+
+namespace chasqui {
+
+// 403 for clients that may not see what concerns others, see KeyRing::may_watch().
+net::Awaitable<void> handle_sequences(Service& service, net::HttpExchange& exchange);
+
+}  // namespace chasqui

@@ -1,0 +1,78 @@
+#include "cli/top_lists.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/terminal.h"
+
+namespace chasqui::cli {
+namespace {
+
+constexpr std::size_t kTenantColumns = 16;  // a key without a name is known by its hash, which is longer
+
+template <class... Values>
+std::string print(const char* format, Values... values) {
+  char text[256];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+std::string shown_tenant(const std::string& tenant) {
+  return tenant.empty() ? "-" : harmless(tenant).substr(0, kTenantColumns);
+}
+
+double rate(std::int64_t grown, bool known, double seconds) {
+  return known ? static_cast<double>(std::max<std::int64_t>(grown, 0)) / seconds : 0;
+}
+
+std::string age(double milliseconds) {
+  const double seconds = milliseconds / 1000;
+  if (seconds < 100) return print("%.1f s", seconds);
+  return seconds < 6000 ? print("%.0f min", seconds / 60) : print("%.0f h", seconds / 3600);
+}
+
+// `all` lines, of which the last ones may not fit.
+void cut_to(std::vector<std::string>& lines, std::size_t all, std::size_t most) {
+  if (all + 1 == lines.size() && lines.size() <= most + 1) return;
+  lines.resize(std::min(lines.size(), most));
+  lines.push_back(print("  … and %zu more", all + 1 - lines.size()));
+}
+
+}  // namespace
+
+std::vector<std::string> tenant_lines(const SequenceSample& now, const std::optional<SequenceSample>& before,
+                                      double seconds, std::size_t most) {
+  std::vector<TenantRow> rows = now.tenants;
+  std::ranges::stable_sort(rows, [](const TenantRow& a, const TenantRow& b) {
+    return a.running + a.waiting > b.running + b.waiting;
+  });
+  std::vector<std::string> lines{print("%-18s %8s %8s %10s", "tenant", "running", "waiting", "tokens/s")};
+  for (const TenantRow& row : rows) {
+    const std::int64_t grown = before ? now.grown(*before, row) : 0;
+    lines.push_back(print("  %-16s %8lld %8lld %10.1f", shown_tenant(row.tenant).c_str(),
+                          static_cast<long long>(row.running), static_cast<long long>(row.waiting),
+                          rate(grown, before.has_value(), seconds)));
+  }
+  cut_to(lines, rows.size(), most);
+  return lines;
+}
+
+std::vector<std::string> sequence_lines(const SequenceSample& now, const std::optional<SequenceSample>& before,
+                                        double seconds, std::size_t most) {
+  std::vector<std::string> lines{print("%-10s %-16s %-11s %-7s %15s %7s %13s %8s %8s", "sequence", "tenant", "class",
+                                       "state", "prompt read", "cached", "answer", "tokens/s", "age")};
+  for (const SequenceRow& row : now.sequences) {
+    const std::int64_t grown = before ? now.grown(*before, row) : 0;
+    const std::string read = print("%lld/%lld", static_cast<long long>(row.read), static_cast<long long>(row.prompt));
+    const std::string said =
+        print("%lld/%lld", static_cast<long long>(row.generated), static_cast<long long>(row.most));
+    lines.push_back(print("  %-8lld %-16s %-11s %-7s %15s %7lld %13s %8.1f %8s", static_cast<long long>(row.id),
+                          shown_tenant(row.tenant).c_str(), harmless(row.service_class).c_str(),
+                          harmless(row.state).c_str(), read.c_str(), static_cast<long long>(row.cached), said.c_str(),
+                          rate(grown, before.has_value(), seconds), age(row.age_ms).c_str()));
+  }
+  cut_to(lines, static_cast<std::size_t>(now.total), most);
+  return lines;
+}
+
+}  // namespace chasqui::cli

@@ -1,0 +1,19 @@
+// The lists of `chasqui top`: a line for each tenant and for each sequence, with what they got since the look before.
+// Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/sequence_sample.h"
+
+namespace chasqui::cli {
+
+// A head and at most `most` lines more, the last of which says how many are left out. `seconds` since `before`.
+std::vector<std::string> tenant_lines(const SequenceSample& now, const std::optional<SequenceSample>& before,
+                                      double seconds, std::size_t most);
+std::vector<std::string> sequence_lines(const SequenceSample& now, const std::optional<SequenceSample>& before,
+                                        double seconds, std::size_t most);
+
+}  // namespace chasqui::cli

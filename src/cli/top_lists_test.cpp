@@ -1,0 +1,62 @@
+#include "cli/top_lists.h"
+
+#include <gtest/gtest.h>
+
+namespace chasqui::cli {
+namespace {
+
+SequenceSample sample_of(int sequences, int generated) {
+  SequenceSample sample;
+  for (int i = 0; i < sequences; ++i) {
+    SequenceRow row;
+    row.id = i + 1;
+    row.tenant = i % 2 == 0 ? "alice" : "";
+    row.service_class = "interactive";
+    row.state = "writing";
+    row.prompt = row.read = 12;
+    row.generated = generated;
+    row.most = 100;
+    row.age_ms = 1500;
+    sample.sequences.push_back(row);
+  }
+  sample.total = sequences;
+  sample.tenants = {{"", sequences / 2, 0, 0}, {"alice", (sequences + 1) / 2, 3, 0}};
+  return sample;
+}
+
+TEST(TopLists, SayWhatEachSequenceIsAndHowFast) {
+  const auto lines = sequence_lines(sample_of(2, 40), sample_of(2, 30), 2, 10);
+  ASSERT_EQ(lines.size(), 3U);
+  for (const char* part : {"alice", "interactive", "writing", "12/12", "40/100", "5.0", "1.5 s"}) {
+    EXPECT_NE(lines[1].find(part), std::string::npos) << part << " in " << lines[1];
+  }
+  EXPECT_NE(lines[2].find(" - "), std::string::npos) << "nobody in particular: " << lines[2];
+}
+
+TEST(TopLists, PutTheTenantWithMostFirst) {
+  const auto lines = tenant_lines(sample_of(4, 40), sample_of(4, 30), 1, 10);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_TRUE(lines[1].starts_with("  alice")) << lines[1];
+  EXPECT_NE(lines[1].find("20.0"), std::string::npos) << lines[1];
+}
+
+TEST(TopLists, CountWhatDoesNotFit) {
+  SequenceSample many = sample_of(6, 1);
+  EXPECT_EQ(sequence_lines(many, {}, 1, 6).size(), 7U);
+  auto lines = sequence_lines(many, {}, 1, 3);
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines.back(), "  … and 4 more");
+  many.total = 500;  // the server lists some of them only
+  lines = sequence_lines(many, {}, 1, 10);
+  ASSERT_EQ(lines.size(), 8U);
+  EXPECT_EQ(lines.back(), "  … and 494 more");
+}
+
+TEST(TopLists, ShowNoControlCharacters) {
+  SequenceSample bad = sample_of(1, 1);
+  bad.sequences[0].tenant = bad.sequences[0].state = "a\x1b[2J";
+  for (const std::string& line : sequence_lines(bad, {}, 1, 5)) EXPECT_EQ(line.find('\x1b'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace chasqui::cli
