@@ -4,11 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <chasqui_demo_model.h>
-#include <unistd.h>
 
 #include "app/capacity.h"
+#include "app/progress_bar.h"
 #include "base/log.h"
 #include "cli/chat.h"
+#include "cli/frame_answerer.h"
 #include "cli/local_answerer.h"
 #include "cli/server_answerer.h"
 
@@ -32,23 +33,14 @@ void add_answer_options(CLI::App& app, ChatConfig& config) {
   app.add_option("--seed", config.seed, "of the dice")->type_name("N")->group(group);
 }
 
-bool shows_loading(double done) {
-  constexpr int kWidth = 24;
-  const int full = static_cast<int>(done * kWidth);
-  std::string bar(static_cast<std::size_t>(full), '#');
-  bar.resize(kWidth, '.');
-  std::fprintf(stderr, "\rloading [%s] %3.0f %%\033[K", bar.c_str(), done * 100);
-  return true;
-}
-
 Result<cli::AnswererPtr> open_model(const ChatConfig& config, const cli::AnswerSettings& settings) {
   LoadOptions options;
   options.weights.gpu_layers = config.gpu_layers;
-  const bool shows = isatty(STDERR_FILENO) == 1 && !config.model.empty();
-  if (shows) options.weights.progress = shows_loading;
+  ProgressBar bar("loading the model", ProgressBar::End::goes, false);
+  options.weights.progress = [&bar](double share) { return bar.show(share); };
   auto model =
       config.model.empty() ? load_llama(demo_model(), "chasqui-demo", options) : load_llama(config.model, options);
-  if (shows) std::fputs("\r\033[K", stderr);
+  bar.done();
   if (!model) return model.error();
   SessionEngineConfig engine;
   engine.model.slots = 1;
@@ -69,6 +61,12 @@ CLI::App* add_chat_command(CLI::App& app, ChatConfig& config) {
       ->group(group);
   chat->add_option("--unix-socket", config.unix_socket, "a running server that speaks HTTP on this Unix socket")
       ->type_name("PATH")
+      ->group(group);
+  chat->add_option("--socket", config.socket, "a running server that speaks frames on this Unix socket (its --socket)")
+      ->envname("CHASQUI_CHAT_SOCKET")
+      ->type_name("PATH")
+      ->excludes("--url")
+      ->excludes("--unix-socket")
       ->group(group);
   chat->add_option("--api-key", config.api_key, "the server's key")
       ->envname("CHASQUI_API_KEY")
@@ -108,8 +106,9 @@ int run_chat(const ChatConfig& config) {
   settings.max_tokens = config.max_tokens;
   settings.seed = config.seed;
   const std::string url = config.unix_socket.empty() ? config.url : "unix:" + config.unix_socket;
-  auto answerer =
-      url.empty() ? open_model(config, settings) : cli::open_server(url, config.api_key, config.model, settings);
+  auto answerer = !config.socket.empty() ? cli::open_frames(config.socket, settings)
+                  : url.empty()          ? open_model(config, settings)
+                                         : cli::open_server(url, config.api_key, config.model, settings);
   if (!answerer) {
     std::fprintf(stderr, "chasqui chat: %s\n", answerer.error().message.c_str());
     return 1;

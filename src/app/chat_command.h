@@ -15,6 +15,7 @@ namespace chasqui {
 struct ChatConfig {
   std::string url;          // empty: a model in this process
   std::string unix_socket;  // … or HTTP on that socket
+  std::string socket;       // … or frames on that one
   std::string api_key;
   std::string model;  // file; of a server: the name of one of its models
   std::int32_t gpu_layers = -1;

@@ -11,6 +11,7 @@
 
 #include "app/capacity.h"
 #include "app/doors.h"
+#include "app/progress_bar.h"
 #include "app/server.h"
 #include "app/watching_options.h"
 #include "model/sleepy_model.h"
@@ -50,8 +51,12 @@ Result<LoadedModel> load(const ServeConfig& config) {
     sim.spend = [](Duration time) { std::this_thread::sleep_for(time); };
     return load_sim(sim, options->weights.adapters);
   }
-  if (!config.model_path.empty()) return load_llama(config.model_path, *options);
-  return load_llama(demo_model(), "chasqui-demo", *options);
+  ProgressBar bar("loading the model", ProgressBar::End::stays, true);
+  options->weights.progress = [&bar](double share) { return bar.show(share); };
+  auto model = config.model_path.empty() ? load_llama(demo_model(), "chasqui-demo", *options)
+                                         : load_llama(config.model_path, *options);
+  if (model) bar.done();
+  return model;
 }
 
 // Each connection is a descriptor; the soft limit of 1,024 is a relic of select().
@@ -119,10 +124,15 @@ int serve(const ServeConfig& config) {
   const bool sleeps = config.operation.sleep_after > Duration::zero();
   // One after the other, so that each finds its number of compute threads on cores that the others do not use.
   Models contexts;
-  for (std::int32_t i = 0; i < config.workers; ++i) {
-    auto context = sleeps ? SleepyModel::start(make) : make();
-    if (!context) return fail(context.error());
-    contexts.push_back(std::move(*context));
+  {
+    ProgressBar bar("trying compute threads", ProgressBar::End::stays, true);
+    for (std::int32_t i = 0; i < config.workers; ++i) {
+      bar.show(static_cast<double>(i) / config.workers);
+      auto context = sleeps ? SleepyModel::start(make) : make();
+      if (!context) return fail(context.error());
+      contexts.push_back(std::move(*context));
+    }
+    bar.done();
   }
   auto folders = open_folders(config, *model, *part, contexts.front()->shape());
   if (!folders) return fail(folders.error());

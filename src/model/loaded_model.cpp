@@ -18,6 +18,7 @@ Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
   // What tokenizes has to go on while the weights are freed.
   WeightsOptions words_only = options.weights;
   words_only.vocabulary_only = true;
+  words_only.progress = {};
   words_only.adapters.clear();
   Result<WeightsPtr> vocabulary = options.sleeps ? load(words_only) : weights;
   if (!vocabulary) return vocabulary.error();
@@ -29,7 +30,9 @@ Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
   loaded.tokenizer = std::make_shared<LlamaTokenizer>(*vocabulary);
   loaded.chat_template = std::move(*chat_template);
   loaded.sampling = std::make_shared<SamplingKit>(loaded.tokenizer, (*vocabulary)->vocab());
-  const auto again = [load, how = options.weights] { return load(how); };
+  WeightsOptions quietly = options.weights;
+  quietly.progress = {};  // whoever wants to know has gone when they are loaded again
+  const auto again = [load, quietly] { return load(quietly); };
   const auto source = std::make_shared<LlamaSource>(again, *weights);
   loaded.make = [source](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
     auto shared = source->weights();

@@ -57,6 +57,21 @@ describe('chasqui chat in a pipe', async () => {
     assert.equal(remote.stdout, local.stdout);
   });
 
+  it('speaks frames on the local socket, and says the same', async (t) => {
+    const socket = path.join(folder, 'frames.sock');
+    await start(t, [...demo, '--socket', socket]);
+    const local = await pipe(['chat', ...temperate], 'What is a slot?');
+    const { code, stdout, stderr } = await pipe(['chat', ...temperate, '--socket', socket], 'What is a slot?');
+    assert.equal(code, 0, stderr);
+    assert.equal(stdout, local.stdout);
+    const long = await pipe(['chat', '--socket', socket], 'word '.repeat(20000));
+    assert.equal(long.code, 1);
+    assert.match(long.stderr, /context|tokens|bytes/);
+    const nobody = await pipe(['chat', '--socket', path.join(folder, 'none.sock')], 'hi');
+    assert.equal(nobody.code, 1);
+    assert.match(nobody.stderr, /nobody listens/);
+  });
+
   it('speaks HTTP on a Unix socket', async (t) => {
     const socket = path.join(folder, 'http.sock');
     await start(t, [...demo, '--unix-socket', socket]);
@@ -178,6 +193,23 @@ describe('chasqui chat in a terminal', inTerminal, async () => {
     await terminal.shows(/ended 0/);
   });
 
+  it('interrupts an answer that comes in frames, and asks again on the same connection', async (t) => {
+    const socket = path.join(folder, 'interrupted.sock');
+    const server = await start(t, [...sim, '--socket', socket]);
+    const terminal = new Terminal(t, ['chat', '--no-history', '--socket', socket]);
+    await terminal.shows(/^>$/m);
+    terminal.enter('Tell me a very long story');
+    await terminal.shows(/story\n\S+/);
+    terminal.press('C-c');
+    await terminal.shows(/\[interrupted\]\n>$/m);
+    await server.until((metrics) => metrics.value('chasqui_requests_finished_total', { reason: 'cancelled' }) === 1);
+    terminal.enter('/stats');
+    await terminal.shows(/last answer: [1-9]\d* tokens in[^]*>$/m);
+    assert.equal((await server.metrics()).value('chasqui_socket_connections_accepted_total'), 1);
+    terminal.press('C-c', 'C-c');
+    await terminal.shows(/ended 0/);
+  });
+
   it('has colours, and none with NO_COLOR', async (t) => {
     const colours = new Terminal(t, ['chat', '--no-history']);
     await colours.shows(/^>$/m);
@@ -185,6 +217,22 @@ describe('chasqui chat in a terminal', inTerminal, async () => {
     const plain = new Terminal(t, ['chat', '--no-history'], { env: { NO_COLOR: '1' } });
     await plain.shows(/^>$/m);
     assert.doesNotMatch(plain.paintedScreen(), /\x1b/);
+  });
+});
+
+describe('chasqui serve in a terminal', inTerminal, async () => {
+  it('shows how far loading and trying threads are, and leaves a line of each', async (t) => {
+    const terminal = new Terminal(t, ['serve', ...demo, '--port', '0', '--workers', '2', '-np', '2', '--no-log-requests']);
+    await terminal.shows(/loading the model \[#{24}\] 100 % +\d+\.\d s\n[^]*trying compute threads \[#{24}\] 100 % +\d+\.\d s\n[^]*serving chasqui-demo/);
+    terminal.press('C-c');
+    await terminal.shows(/ended 0/);
+  });
+
+  it('is told by the log where there is no terminal', async (t) => {
+    const server = await start(t, demo);
+    assert.match(server.stderr, /I done: loading the model seconds=\d/);
+    assert.match(server.stderr, /I done: trying compute threads seconds=\d/);
+    assert.doesNotMatch(server.stderr, /\[#|\x1b/);
   });
 });
 
@@ -379,6 +427,33 @@ describe('chasqui top', async () => {
     terminal.press('q');
     const screen = await terminal.shows(/ended 0/);
     assert.doesNotMatch(screen, /running/);
+  });
+
+  it('lists tenants and sequences', inTerminal, async (t) => {
+    const keys = file('top-keys', 'k-alice name=alice\nk-bob name=bob class=background\nk-root name=root admin=yes\n');
+    const server = await start(t, [...sim, '-np', '2', '--api-key-file', keys]);
+    server.key = 'k-root';
+    const ask = (key) => fetch(`${server.url}/v1/completions`, {
+      method: 'POST', headers: { authorization: `Bearer ${key}` },
+      body: JSON.stringify({ prompt: 'Tell me a long story', max_tokens: 1500, ignore_eos: true }),
+    }).then((response) => response.json());
+    const terminal = new Terminal(t, ['top', '-i', '0.2', '--url', server.url, '--api-key', 'k-root'], { columns: 120 });
+    const asked = [ask('k-alice'), ask('k-alice'), ask('k-bob')];
+    await terminal.shows(/^tenant +running +waiting +tokens\/s\n +alice +2 +0 +[1-9][\d.]*\n +bob +0 +1 /m);
+    await terminal.shows(/alice +standard +writing +(\d+)\/\1 +\d+ +\d+\/1500 +[1-9][\d.]* +[\d.]+ s/);
+    await terminal.shows(/bob +background +waiting +0\/\d+/);
+    terminal.press('t');
+    await terminal.shows(/^chasqui top[^\n]*\nrunning[^\n]*\n\ntenant[^\n]*\n +alice[^\n]*\n +bob[^\n]*\s*$/);
+    terminal.press('s');
+    await terminal.shows(/^chasqui top[^\n]*\nrunning[^\n]*\n\nsequence[^\n]*\n(.*alice.*\n){2}.*bob.*\s*$/);
+    terminal.press('o');
+    await terminal.shows(/ITL p50/);
+    const stranger = await fetch(`${server.url}/debug/sequences`, { headers: { authorization: 'Bearer k-alice' } });
+    assert.equal(stranger.status, 403);
+    await Promise.all(asked);
+    await terminal.shows(/running 0/);
+    terminal.press('q');
+    await terminal.shows(/ended 0/);
   });
 
   it('goes on when the server has come back', inTerminal, async (t) => {
