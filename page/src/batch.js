@@ -4,6 +4,7 @@ import { h, icon, iconButton } from './dom.js';
 import { Feed } from './feed.js';
 import { Steps, classes, describe } from './steps.js';
 
+const byClass = (counts) => counts.flatMap((n, i) => (n > 0 ? `${n} ${classes[i]}` : [])).join(', ') || 'nobody';
 const whole = (value) => Math.round(value).toLocaleString('en');
 
 class Tile {
@@ -31,7 +32,7 @@ export class BatchPanel {
     this.tiles = {
       promise: new Tile('Promise kept', 'Of the tokens in view, how many came within the target of their class'),
       running: new Tile('Running', 'Requests that hold a slot'),
-      waiting: new Tile('Waiting', 'Requests without a slot: interactive, standard, background'),
+      waiting: new Tile('Waiting', 'Requests without a slot, by class'),
       cells: new Tile('Cells', 'KV positions that hold something'),
       tokens: new Tile('Tokens a second', 'Generated, over the last three seconds of steps'),
       cache: new Tile('From the cache', 'Prompt tokens of the steps in view that were not computed again'),
@@ -154,10 +155,10 @@ export class BatchPanel {
     const cells = Math.round(promise.cells / workers);
     const { running = 0, waiting = [0, 0, 0], cells: used = 0 } = sums ?? {};
     this.tiles.running.show(`${running} of ${slots}`, 'slots', running / slots);
-    this.tiles.waiting.show(String(waiting.reduce((a, b) => a + b, 0)), waiting.join(' · '));
+    this.tiles.waiting.show(String(waiting.reduce((a, b) => a + b, 0)), byClass(waiting));
     this.tiles.cells.show(`${Math.round((100 * used) / cells)} %`, `${whole(used)} of ${whole(cells)}`, used / cells);
     if (!sums) return;
-    this.tiles.tokens.show(whole(sums.tokens), `${whole(sums.prompt)} prompt rows a second`);
+    this.tiles.tokens.show(whole(sums.tokens), `${whole(sums.prompt)} rows of prompts`);
     const asked = sums.computed + sums.restored;
     this.tiles.cache.show(asked ? `${Math.round((100 * sums.restored) / asked)} %` : '–',
       `${whole(sums.restored)} tokens`, asked ? sums.restored / asked : 0);

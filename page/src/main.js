@@ -46,7 +46,7 @@ class Page {
       const props = await (await ask('props', { key: this.settings.key })).json();
       this.modelName = props.model_alias ?? '';
       this.dialog.defaults = props.default_generation_settings?.params ?? {};
-      this.side.model.textContent = `${this.modelName} · ${props.total_slots} slots of ${props.default_generation_settings?.n_ctx} tokens`;
+      this.side.model.textContent = `${this.modelName} · ${props.total_slots} slots of ${props.default_generation_settings?.n_ctx?.toLocaleString('en')} tokens`;
       if (pathOf(this.chat.conversation).length === 0) this.chat.draw();
     } catch {
       this.side.model.textContent = '';

@@ -18,7 +18,7 @@ export function figuresOf(node) {
   }
   const streamed = node.pieces > 1 ? (1000 * (node.pieces - 1)) / (node.elapsed_ms - node.first_ms) : 0;
   const speed = timings?.predicted_per_second || streamed;
-  if (speed > 0 && Number.isFinite(speed)) figures.push(`${speed.toFixed(1)} a second`);
+  if (speed > 0 && Number.isFinite(speed)) figures.push(`${speed < 100 ? speed.toFixed(1) : Math.round(speed).toLocaleString('en')} a second`);
   if (node.first_ms) figures.push(`first after ${seconds(node.first_ms)}`);
   if (usage) {
     const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;

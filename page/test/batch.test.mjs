@@ -90,7 +90,7 @@ test('figures follow the server: slots, queue by class, cells, cache hits', asyn
   for (const priority of ['standard', 'background', 'background']) {
     waiting.push(await streamChat(server, 'wait', { ...endless, priority }));
   }
-  await tab.until(() => document.querySelector('.tile:nth-child(3) .note').textContent === '0 · 1 · 2');
+  await tab.until(() => document.querySelector('.tile:nth-child(3) .note').textContent === '1 standard, 2 background');
   assert.equal(await tile(3), '3');
   assert.equal(await tile(2), '1 of 1');
   assert.match(await note(4), /^[\d,]+ of 400,000$/);

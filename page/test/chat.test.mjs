@@ -28,7 +28,7 @@ test('an answer grows on the page while it streams, and says what it took', asyn
   assert.ok(seen[0].length < whole.length / 4, 'its beginning, too');
   for (let i = 1; i < seen.length; ++i) assert.ok(seen[i].length > seen[i - 1].length, 'it only grows');
   for (const text of seen) assert.ok(whole.startsWith(text.trimEnd()), 'what is seen is the beginning of the answer');
-  assert.match(await tab.text('.message.assistant .figures'), /^9,000 tokens · [\d.]+ a second · first after .* · prompt \d+/);
+  assert.match(await tab.text('.message.assistant .figures'), /^9,000 tokens · [\d.,]+ a second · first after .* · prompt \d+/);
 });
 
 test('stop ends the answer at the server, keeps what was said, and the next one works', async (t) => {
