@@ -27,11 +27,11 @@ constexpr const char* kHead = R"(# Metrics
 `{"name{labels}": value}`, which is also what the local socket says to `metrics`. `?names=chasqui` (`vllm`, `llamacpp`)
 leaves out the names of others, as a scraper that needs only ours should. Nothing is measured when somebody asks:
 the answer is read from counters that the workers write without locks, so scrape as often as you like. A page is at most
-64 KiB, also after years: where it might become more, workers are one sum, and then every second bucket is left out, of
-the longest histogram first, of `vllm:` names last.
+64 KiB, also after years: where it might become more, every second bucket of our longest histograms is left out; where
+that is not enough, workers become one sum, and `vllm:` histograms lose buckets as well.
 
-With several workers (`--workers`) counters and gauges of a worker have a label `worker`, as long as the page has room
-for it (for about four workers); histograms are of all workers together. No label holds anything that a client says:
+With several workers (`--workers`) what tells one from another has a label `worker`; all else, and everything with more
+than eight workers, is of all workers together. No label holds anything that a client says:
 there are no tenants, sessions or requests in it. Families of `--lora`, `--cache-disk`, `--session-dir`, `--slot-save-path`
 and `--otlp-endpoint` are there with these options only.
 
@@ -104,6 +104,7 @@ std::string metrics_document() {
     engine[i].add_to(page);
   }
   page.label_with({});
+  for (const EngineMetrics& metrics : engine) metrics.add_shared_to(page);
   for (const EngineMetrics& metrics : engine) metrics.add_disk_to(page);
   door.add_to(page);
   dispatch.add_to(page);

@@ -167,7 +167,7 @@ inline constexpr Limit kTable[] = {
     {"traces", LimitUnit::count, 4, "traces at once (/debug/trace)", "503"},
     {"trace_seconds", LimitUnit::time, 60 * kSecond, "one trace", "400"},
     {"metrics_bytes", LimitUnit::bytes, 64 * kKiB, "the page of metrics",
-     "workers are one sum; then every second bucket is left out, the longest histogram first"},
+     "buckets are left out, the longest histogram first; then workers become one sum"},
     {"requests_remembered", LimitUnit::count, 1024, "requests that a trace can look back to",
      "the oldest is forgotten"},
     {"spans_queued", LimitUnit::count, 2048, "requests whose spans wait for the collector", "dropped",

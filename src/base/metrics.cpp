@@ -31,7 +31,8 @@ std::string with_label(std::string_view labels, std::string_view more) {
 // What a value takes at most: of counts what a year of 100,000 a second comes to.
 constexpr std::size_t kCountBytes = 13;
 constexpr std::size_t kValueBytes = 24;
-constexpr std::size_t kBucketsMin = 4;  // fewer say nothing
+constexpr std::size_t kBucketsGood = 10;
+constexpr std::size_t kBucketsMin = 4;  // histograms with fewer stay as they are
 
 std::string comment_of(const std::string& name, const std::string& help, const std::string& type) {
   return "# HELP " + name + ' ' + help + "\n# TYPE " + name + ' ' + type + '\n';
@@ -199,10 +200,12 @@ std::size_t MetricsPage::bytes_at_most() const {
 }
 
 void MetricsPage::fit(std::size_t bytes) {
-  if (bytes_at_most() > bytes) sum_over_common_labels();
-  while (bytes_at_most() > bytes && thin_longest(false)) {
+  while (bytes_at_most() > bytes && thin_longest(kBucketsGood, false)) {
   }
-  while (bytes_at_most() > bytes && thin_longest(true)) {
+  if (bytes_at_most() > bytes) sum_over_common_labels();
+  while (bytes_at_most() > bytes && thin_longest(kBucketsMin, false)) {
+  }
+  while (bytes_at_most() > bytes && thin_longest(kBucketsMin, true)) {
   }
 }
 
@@ -217,10 +220,10 @@ void MetricsPage::sum_over_common_labels() {
 }
 
 // All histograms of one name alike; the last bound stays. False: there is none with buckets to spare.
-bool MetricsPage::thin_longest(bool also_kept) {
+bool MetricsPage::thin_longest(std::size_t least, bool also_kept) {
   const Item* longest = nullptr;
   for (const Item& item : items_) {
-    if (item.json_only || item.bounds.size() < kBucketsMin || (item.keeps_buckets && !also_kept)) continue;
+    if (item.json_only || item.bounds.size() < least || (item.keeps_buckets && !also_kept)) continue;
     if (longest == nullptr || bytes_at_most(item) > bytes_at_most(*longest)) longest = &item;
   }
   if (longest == nullptr) return false;

@@ -81,9 +81,9 @@ class MetricsPage {
   void add_labelled(std::string name, std::string help, std::function<double()> read, std::string shape,
                     std::function<std::string()> labels, std::size_t labels_max);
 
-  // When all is added: leaves out as much as it takes for a page of at most so many bytes, also after a year. First go
-  // the labels of label_with(), and their samples become one sum; then every second bucket, of the longest histogram
-  // first.
+  // When all is added: leaves out as much as it takes for a page of at most so many bytes, also after a year. First
+  // goes every second bucket of the longest histogram, then of the next one …, once or twice; then the labels of
+  // label_with(), whose samples become one sum; then more buckets.
   void fit(std::size_t bytes);
   // Of a rendered page.
   std::size_t bytes_at_most() const;
@@ -122,7 +122,7 @@ class MetricsPage {
   static void make_heads(Item& item);
   static std::size_t bytes_at_most(const Item& item);
   void sum_over_common_labels();
-  bool thin_longest(bool also_kept);
+  bool thin_longest(std::size_t least, bool also_kept);
 
   std::vector<Item> items_;
   std::string labels_;

@@ -269,6 +269,7 @@ void Engine::add_metrics_to(MetricsPage& page) const {
     metrics_[i].add_to(page);
   }
   page.label_with({});
+  for (const EngineMetrics& metrics : metrics_) metrics.add_shared_to(page);
   if (config_.disk) {
     for (const EngineMetrics& metrics : metrics_) metrics.add_disk_to(page);
   }

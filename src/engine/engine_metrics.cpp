@@ -221,6 +221,17 @@ void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_kv_cells", "KV positions of the context.", kv_cells_total);
   page.add("chasqui_kv_slots_used", "Slots that are taken.", kv_slots_used);
   page.add("chasqui_kv_slots", "Slots of the context.", kv_slots_total);
+  page.add("chasqui_steps_total", "Batches computed, by kind.", decode_steps, "kind=\"decode\"");
+  page.add("chasqui_steps_total", "Batches computed, by kind.", prefill_steps, "kind=\"prefill\"");
+  page.add("chasqui_decode_failures_total", "Batches that the model could not compute.", decode_failures);
+  page.add("chasqui_worker_stalls_total",
+           "Times that a worker stood still in a step, so that its requests were given up.", stalls);
+  page.add("chasqui_compute_threads", "Compute threads of the last step.", compute_threads);
+  page.add("chasqui_prompt_tokens_total", "Prompt tokens computed.", prompt_tokens);
+  page.add("chasqui_generation_tokens_total", "Tokens generated.", generation_tokens);
+}
+
+void EngineMetrics::add_shared_to(MetricsPage& page) const {
   add_reuse_to(page);
   add_adapters_to(page);
   page.add("chasqui_sleeping", "1 while the model is out of memory for want of work.", sleeping);
@@ -235,15 +246,9 @@ void EngineMetrics::add_to(MetricsPage& page) const {
 }
 
 void EngineMetrics::add_steps_to(MetricsPage& page) const {
-  page.add("chasqui_steps_total", "Batches computed, by kind.", decode_steps, "kind=\"decode\"");
-  page.add("chasqui_steps_total", "Batches computed, by kind.", prefill_steps, "kind=\"prefill\"");
-  page.add("chasqui_decode_failures_total", "Batches that the model could not compute.", decode_failures);
-  page.add("chasqui_worker_stalls_total",
-           "Times that a worker stood still in a step, so that its requests were given up.", stalls);
   page.add("chasqui_steps_aborted_total",
            "Steps cut short because their only client left, or for somebody more urgent.", aborted_steps);
   page.add("chasqui_cancel_steps", "Steps between a client's leaving and its slot being free.", cancel_steps);
-  page.add("chasqui_compute_threads", "Compute threads of the last step.", compute_threads);
   page.add("chasqui_cut_decodes_total", "Steps begun again with fewer threads because something else held a core.",
            cut_decodes);
   page.add("chasqui_preemptions_total", "Requests that lost their slot for a while.", preemptions);
@@ -253,8 +258,6 @@ void EngineMetrics::add_steps_to(MetricsPage& page) const {
   page.add("chasqui_step_rows", "Rows of a batch, by kind.", prefill_rows, "kind=\"prefill\"");
   page.add("chasqui_step_seconds", "Time to compute a batch, by kind.", decode_step_seconds, "kind=\"decode\"");
   page.add("chasqui_step_seconds", "Time to compute a batch, by kind.", prefill_step_seconds, "kind=\"prefill\"");
-  page.add("chasqui_prompt_tokens_total", "Prompt tokens computed.", prompt_tokens);
-  page.add("chasqui_generation_tokens_total", "Tokens generated.", generation_tokens);
 }
 
 // By class there are three of each, so they show fewer buckets than there are; compat_metrics.cpp shows all.

@@ -131,8 +131,10 @@ struct EngineMetrics {
   void count_disk(const DiskOutcome& outcome);
   // `counter` becomes `total`, a count that somebody else keeps. One writer.
   static void follow(Counter& counter, std::uint64_t total) { counter.add(total - counter.value()); }
+  // What tells one worker from another: few, for each is on the page once for every worker.
   void add_to(MetricsPage& page) const;
-  // What matters of all workers together only; not in add_to().
+  // What matters of all workers together only; not in add_to(). The second where there is a disk.
+  void add_shared_to(MetricsPage& page) const;
   void add_disk_to(MetricsPage& page) const;
 
  private:

@@ -206,7 +206,7 @@ describe('chasqui chat in a terminal', inTerminal, async () => {
     terminal.enter('/stats');
     await terminal.shows(/last answer: [1-9]\d* tokens in[^]*>$/m);
     assert.equal((await server.metrics()).value('chasqui_socket_connections_accepted_total'), 1);
-    terminal.press('C-c', 'C-c');
+    terminal.enter('/quit');
     await terminal.shows(/ended 0/);
   });
 

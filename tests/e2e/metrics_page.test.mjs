@@ -116,9 +116,9 @@ describe('the page of metrics, however much there is to count', async () => {
   }
 
   it('keeps workers apart while there is room', async (t) => {
-    const server = await start(t, [...sim, '--workers', '2', '-np', '2']);
+    const server = await start(t, [...sim, '--workers', '8', '-np', '8']);
     const workers = (await server.metrics()).all('chasqui_kv_slots').map(({ labels }) => labels.worker);
-    assert.deepEqual(workers, ['0', '1']);
+    assert.deepEqual(workers, ['0', '1', '2', '3', '4', '5', '6', '7']);
   });
 });
 
