@@ -32,8 +32,8 @@ that is not enough, workers become one sum, and `vllm:` histograms lose buckets 
 
 With several workers (`--workers`) what tells one from another has a label `worker`; all else, and everything with more
 than eight workers, is of all workers together. No label holds anything that a client says:
-there are no tenants, sessions or requests in it. Families of `--lora`, `--cache-disk`, `--session-dir`, `--slot-save-path`
-and `--otlp-endpoint` are there with these options only.
+there are no tenants, sessions or requests in it. Families of `--lora`, `--cache-disk`, `--session-dir`,
+`--slot-save-path` and `--otlp-endpoint` are there with these options only.
 
 `promtool check metrics` has nothing to say of our names. Of the others it says, with exit status 3, that a metric name
 should have no colon, and the like: they are what autoscalers and dashboards read, so they stay. A scraper that lints

@@ -15,11 +15,7 @@ constexpr int kWidth = 24;
 }  // namespace
 
 ProgressBar::ProgressBar(std::string what, End end, bool logs)
-    : what_(std::move(what)),
-      end_(end),
-      logs_(logs),
-      terminal_(::isatty(STDERR_FILENO) == 1),
-      began_(clock_.now()) {}
+    : what_(std::move(what)), end_(end), logs_(logs), terminal_(::isatty(STDERR_FILENO) == 1), began_(clock_.now()) {}
 
 ProgressBar::~ProgressBar() {
   if (terminal_ && !done_ && percent_ >= 0) std::fputs("\r\033[K", stderr);

@@ -137,8 +137,8 @@ void MetricsPage::add_to_json(std::string name, std::string help, const Histogra
   put_histogram(std::move(item), histogram);
 }
 
-void MetricsPage::add_labelled(std::string name, std::string help, std::function<double()> read,
-                               std::string shape, std::function<std::string()> labels, std::size_t labels_max) {
+void MetricsPage::add_labelled(std::string name, std::string help, std::function<double()> read, std::string shape,
+                               std::function<std::string()> labels, std::size_t labels_max) {
   Item item{.name = std::move(name), .help = std::move(help), .labels = std::move(shape), .type = "gauge"};
   item.own_labels = item.labels;
   item.late_labels = std::move(labels);

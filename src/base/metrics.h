@@ -107,7 +107,7 @@ class MetricsPage {
     std::string own_labels{};  // without those of label_with()
     bool json_only = false;
     bool keeps_buckets = false;
-    std::size_t labels_max = 0;                     // of those made when the page is read
+    std::size_t labels_max = 0;  // of those made when the page is read
     std::function<std::string()> late_labels{};
     std::vector<std::function<double()>> values{};  // their sum
     std::vector<const Histogram*> histograms{};     // … or that of these

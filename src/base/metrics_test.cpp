@@ -104,7 +104,8 @@ TEST(MetricsPage, AHistogramMayShowSomeOfItsBoundsOnly) {
 TEST(MetricsPage, LabelsOfASampleMayBeMadeWhenItIsRead) {
   std::string who = "a";
   MetricsPage page;
-  page.add_labelled("info", "Who.", [] { return 7.0; }, "who=\"\"", [&who] { return "who=\"" + who + '"'; }, 100);
+  page.add_labelled(
+      "info", "Who.", [] { return 7.0; }, "who=\"\"", [&who] { return "who=\"" + who + '"'; }, 100);
   who = "b";
   EXPECT_EQ(page.render(), "# HELP info Who.\n# TYPE info gauge\ninfo{who=\"b\"} 7\n");
   EXPECT_EQ(page.families().front().labels, std::vector<std::string_view>{"who"});

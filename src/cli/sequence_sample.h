@@ -11,9 +11,9 @@ namespace chasqui::cli {
 
 struct SequenceRow {
   std::int64_t id = 0;
-  std::string tenant;         // empty: nobody in particular
-  std::string service_class;  // interactive, standard, background
-  std::string state;          // waiting, reading, writing
+  std::string tenant;                                                      // empty: nobody in particular
+  std::string service_class;                                               // interactive, standard, background
+  std::string state;                                                       // waiting, reading, writing
   std::int64_t prompt = 0, read = 0, cached = 0, generated = 0, most = 0;  // tokens
   double age_ms = 0;
 };
@@ -24,8 +24,8 @@ struct TenantRow {
 };
 
 struct SequenceSample {
-  std::int64_t total = 0;               // also of those that are not listed
-  std::vector<SequenceRow> sequences;   // those that run first
+  std::int64_t total = 0;              // also of those that are not listed
+  std::vector<SequenceRow> sequences;  // those that run first
   std::vector<TenantRow> tenants;
 
   // Nothing when the text is no such list.

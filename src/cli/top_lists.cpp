@@ -43,9 +43,8 @@ void cut_to(std::vector<std::string>& lines, std::size_t all, std::size_t most) 
 std::vector<std::string> tenant_lines(const SequenceSample& now, const std::optional<SequenceSample>& before,
                                       double seconds, std::size_t most) {
   std::vector<TenantRow> rows = now.tenants;
-  std::ranges::stable_sort(rows, [](const TenantRow& a, const TenantRow& b) {
-    return a.running + a.waiting > b.running + b.waiting;
-  });
+  std::ranges::stable_sort(
+      rows, [](const TenantRow& a, const TenantRow& b) { return a.running + a.waiting > b.running + b.waiting; });
   std::vector<std::string> lines{print("%-18s %8s %8s %10s", "tenant", "running", "waiting", "tokens/s")};
   for (const TenantRow& row : rows) {
     const std::int64_t grown = before ? now.grown(*before, row) : 0;

@@ -72,8 +72,8 @@ struct ClientConfig {
   std::vector<StepGate*> gates;  // of each worker, where they differ
   StepClock* clock = nullptr;    // none: the real clock; else each step lets this time pass
   Duration step_time = milliseconds(1);
-  std::uint64_t fail_step = 0;   // this decode() fails; 0: none
-  std::size_t fail_worker = 0;   // … of this worker
+  std::uint64_t fail_step = 0;  // this decode() fails; 0: none
+  std::size_t fail_worker = 0;  // … of this worker
 };
 
 class FakeClient {

@@ -88,7 +88,8 @@ Awaitable<Result<int>> exchange_in_tls(Post& post, TlsTrust& trust, const std::s
 }
 
 Error bad_url(std::string_view url) {
-  return invalid_field("url", "\"" + std::string(url) + "\" must be http://HOST[:PORT][/PATH] or https://HOST[:PORT][/PATH]");
+  return invalid_field("url",
+                       "\"" + std::string(url) + "\" must be http://HOST[:PORT][/PATH] or https://HOST[:PORT][/PATH]");
 }
 
 }  // namespace

@@ -28,9 +28,9 @@ TEST(HttpUrl, HasHostPortAndPath) {
 }
 
 TEST(HttpUrl, RefusesWhatItCannotCall) {
-  for (const char* bad : {"", "collector:4318", "ftp://collector", "https://", "http://:80", "http://a:0",
-                          "http://a:x", "http://a:70000", "http://[::1", "http://[::1]x", "http://a b/",
-                          "http://user@a/", "http://a/?q=1", "http://a/\r\nHost: b"}) {
+  for (const char* bad :
+       {"", "collector:4318", "ftp://collector", "https://", "http://:80", "http://a:0", "http://a:x", "http://a:70000",
+        "http://[::1", "http://[::1]x", "http://a b/", "http://user@a/", "http://a/?q=1", "http://a/\r\nHost: b"}) {
     EXPECT_FALSE(read_http_url(bad)) << bad;
   }
 }
