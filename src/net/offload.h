@@ -8,8 +8,8 @@
 // The function must be callable on any thread and own what it uses: the caller may be gone when it runs. It returns T
 // or Result<T>; run() gives Result<T> either way. Exceptions become Error internal. A full queue is Error overloaded.
 //
-// Jobs run in the order in which they come, each put off by what its caller says it can wait: so a short request does not
-// stand behind a hundred long ones that came just before, and those wait for no longer than they said.
+// Jobs run in the order in which they come, each put off by what its caller says it can wait: so a short request does
+// not stand behind a hundred long ones that came just before, and those wait for no longer than they said.
 #pragma once
 
 #include <cstddef>
