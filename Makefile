@@ -75,8 +75,8 @@ fmt:              ## format the C++ sources
 	@tools/setup.sh --checks
 	$(CPP_FILES) | xargs -r clang-format-14 -i
 
-bench-tools: build/build.ninja  ## raw_decode: libllama without a server, to compare with; sampling_cost
-	cmake --build build --target raw_decode sampling_cost
+bench-tools: build/build.ninja  ## what to compare with: raw_decode (libllama alone), sampling_cost, answer_cost
+	cmake --build build --target raw_decode sampling_cost answer_cost
 
 models: build/build.ninja  ## random-weight models of real shapes, into build/models
 	cmake --build build --target models

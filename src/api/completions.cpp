@@ -67,9 +67,12 @@ Result<Answer> prepare_chat(const Service& service, const Caller& caller, const 
   if (!fields.ok()) return fields.error();
   auto made = requests_from_chat(service, chat, std::move(common.draft), common.head.n, reasoning);
   if (!made) return made.error();
+  if (made->reasoning_switch) made->reasoning_switch->id = common.head.id;
   auto writer = made->format != nullptr ? make_parts_writer(std::move(common.head), std::move(made->format))
                                         : make_chat_writer(std::move(common.head));
-  return answer_of(std::move(made->requests), common.stream, std::move(writer));
+  Answer answer = answer_of(std::move(made->requests), common.stream, std::move(writer));
+  answer.reasoning_switch = std::move(made->reasoning_switch);
+  return answer;
 }
 
 Result<Answer> prepare_completion(const Service& service, const Caller& caller, const std::string& body) {

@@ -48,6 +48,7 @@ Result<LoadedModel> load(const ServeConfig& config) {
   if (config.engine == EngineKind::sim) {
     SimOptions sim;
     sim.spend = [](Duration time) { std::this_thread::sleep_for(time); };
+    if (!options->chat_template.empty()) return load_forced_sim(demo_model(), *options, sim);
     return load_sim(sim, options->weights.adapters);
   }
   if (!config.model_path.empty()) return load_llama(config.model_path, *options);
