@@ -63,12 +63,13 @@ Result<std::unique_ptr<Generation>> submit(Service& service, const Answer& answe
   std::size_t tokens = 0;
   for (const RequestPtr& request : requests) tokens += request->prompt.size();
   auto weighed = service.admission.weigh(permit, answer.request->service_class, static_cast<TokenCount>(tokens),
-                                         service.engine.load(), service.clock.now());
+                                         service.engine.load(), service.clock.now(), requests.size());
   if (!weighed) {
     note_refused(answer.note, weighed.error());
     return weighed.error();
   }
   auto started = Generation::start(service.streams, requests, std::move(permit));
+  if (started && answer.reasoning_switch) service.switches.add(answer.reasoning_switch);
   if (!started) {
     note_refused(answer.note, started.error());
   } else if (answer.note) {

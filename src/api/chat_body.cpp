@@ -124,12 +124,13 @@ bool reasoning_is_over(const PreparedChat& prepared) {
 // None where the template has no reasoning that could be ended.
 std::optional<ReasoningLimit> limit_of(const Tokenizer& tokenizer, const ReasoningWish& wish,
                                        const PreparedChat& prepared) {
-  if (!wish.budget || prepared.thinking_begin.empty() || prepared.thinking_ends.empty()) return std::nullopt;
+  if ((!wish.budget && !wish.control) || prepared.thinking_begin.empty() || prepared.thinking_ends.empty())
+    return std::nullopt;
   const auto tokens = [&tokenizer](const std::string& text) {
     return tokenizer.tokenize(text, AddSpecial::no, ParseSpecial::yes);
   };
   ReasoningLimit limit;
-  limit.tokens = *wish.budget;
+  limit.tokens = wish.budget.value_or(std::numeric_limits<TokenCount>::max());
   limit.begin = tokens(prepared.thinking_begin);
   for (const std::string& end : prepared.thinking_ends) limit.ends.push_back(tokens(end));
   limit.forced = tokens(wish.message + prepared.thinking_ends.front());
@@ -188,6 +189,7 @@ ReasoningWish read_reasoning_budget(Fields& fields) {
     }
   }
   wish.message = fields.string("reasoning_budget_message").value_or("");
+  wish.control = fields.boolean("reasoning_control").value_or(false);
   return wish;
 }
 
@@ -234,6 +236,11 @@ Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat
   if (!draft.grammar) {
     out.format = std::move(prepared->format);
     limit = limit_of(tokenizer, reasoning, *prepared);
+    if (limit && reasoning.control) {
+      out.reasoning_switch = std::make_shared<ReasoningSwitch>();
+      out.reasoning_switch->tenant = draft.tenant.id;
+      limit->end_now = {out.reasoning_switch, &out.reasoning_switch->end};
+    }
   }
   if (!prepared->grammar.empty()) {
     if (draft.grammar) {

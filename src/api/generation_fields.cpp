@@ -65,7 +65,7 @@ const GenerationField kFields[] = {
     {"cache_prompt", "", "true, see `--no-cache-prompt`", "",
      "begin with what was computed before, and keep what is computed now ([prefix_cache.md](prefix_cache.md))",
      &read_use_cache},
-    {"id_slot", "", "-1", "≥ -1",
+    {"id_slot", "", "-1", "0 … slots - 1, -1: none",
      "the number under which [`POST /slots/{id}?action=save`](#slots) finds what was computed; where it is computed is "
      "the server's choice",
      &read_slot_label},

@@ -193,7 +193,7 @@ void read_tell_usage(Fields& fields, std::string_view name, RequestDraft& draft)
   draft.tell_usage = fields.boolean(name).value_or(false);
 }
 
-// Which slots there are is not known here; a number that no slot has is found under no slot's name.
+// Which slots there are is not known here; make_request() looks.
 void read_slot_label(Fields& fields, std::string_view name, RequestDraft& draft) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   const auto label = fields.integer(name);

@@ -38,6 +38,7 @@ constexpr RouteText kTexts[] = {
     {kPost, "/chat/completions", "Answer a chat, as OpenAI does", true, "messages"},
     {kPost, "/v1/chat/completions/input_tokens", "Count the tokens of a chat", false, "messages"},
     {kPost, "/chat/completions/input_tokens", "Count the tokens of a chat", false, "messages"},
+    {kPost, "/v1/chat/completions/control", "End the reasoning of an answer that runs", false, "id, action"},
     {kPost, "/v1/messages", "Answer a chat, as Anthropic does", true, "messages, max_tokens"},
     {kPost, "/v1/messages/count_tokens", "Count the tokens of such a chat", false, "messages"},
     {kPost, "/v1/responses", "Make a response, as OpenAI does", true, "input"},

@@ -55,18 +55,20 @@ Result<std::vector<std::vector<Token>>> read_prompts(const Service& service, con
 
 // Template → tokens.
 Result<std::vector<Token>> prompt_of_chat(const Service& service, const Chat& chat);
-// A chat's requests, and how their answers are read; null: an answer is content as it stands.
 // What a client says about how long the model may think.
 struct ReasoningWish {
   std::optional<TokenCount> budget;  // tokens, then the reasoning is ended; none: no limit
   std::string message;               // … with this before its end
+  bool control = false;              // it may be ended while it runs
 };
 // reasoning_budget and what else it is called.
 ReasoningWish read_reasoning_budget(Fields& fields);
 
+// A chat's requests, and how their answers are read; null: an answer is content as it stands.
 struct ChatRequests {
   std::vector<RequestPtr> requests;
   AnswerFormatPtr format;
+  ReasoningSwitchPtr reasoning_switch = {};  // without its id yet; null where nobody may end the reasoning
 };
 // Template → tokens → grammar → `count` requests that differ in their seeds only.
 Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat, RequestDraft draft,

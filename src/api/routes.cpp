@@ -153,6 +153,7 @@ const Route kRoutes[] = {
     {HttpMethod::post, "/chat/completions", Access::key, &chat},
     {HttpMethod::post, "/v1/chat/completions/input_tokens", Access::key, &chat_input_tokens},
     {HttpMethod::post, "/chat/completions/input_tokens", Access::key, &chat_input_tokens},
+    {HttpMethod::post, "/v1/chat/completions/control", Access::key, &handle_control},
     {HttpMethod::post, "/v1/messages", Access::key, &messages},
     {HttpMethod::post, "/v1/messages/count_tokens", Access::key, &message_tokens},
     {HttpMethod::post, "/v1/responses", Access::key, &handle_response},

@@ -8,6 +8,7 @@
 #include "api/fingerprint.h"
 #include "api/generation.h"
 #include "api/key_ring.h"
+#include "api/reasoning_control.h"
 #include "api/request_log.h"
 #include "api/response_store.h"
 #include "api/session_keeper.h"
@@ -74,6 +75,7 @@ struct Service {
   KeptStreams* kept = nullptr;      // null: no stream can be resumed
   SlotKeeper* slots = nullptr;      // null: slots are not saved
   std::size_t step_watchers = 0;    // of /debug/steps
+  ReasoningSwitches switches = {};  // of answers whose reasoning can be ended
 };
 
 }  // namespace chasqui

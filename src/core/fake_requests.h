@@ -13,6 +13,7 @@ inline RequestLimits test_limits() {
   RequestLimits limits;
   limits.vocabulary = 1000;
   limits.context = 100;
+  limits.slots = 16;
   return limits;
 }
 

@@ -116,6 +116,10 @@ Result<void> check_draft(const RequestDraft& draft, const RequestLimits& limits)
                          "max_tokens must be between -1 (no limit) and " + std::to_string(kMaxTokensLimit));
   }
   if (auto ok = check_stop_tokens(draft.stop_tokens, limits); !ok) return ok.error();
+  if (draft.slot_label < -1 || draft.slot_label >= limits.slots) {
+    return invalid_field("id_slot", "id_slot must be a slot between 0 and " + std::to_string(limits.slots - 1) +
+                                        ", or -1; got " + std::to_string(draft.slot_label));
+  }
   for (const auto& [field, value] : {std::pair{"timeout_ms", draft.timeout_ms},
                                      {"t_max_prompt_ms", draft.prompt_ms},
                                      {"t_max_predict_ms", draft.predict_ms}}) {

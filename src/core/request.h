@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,9 +48,10 @@ struct RequestDraft {
 
 // What the server allows; constant after start.
 struct RequestLimits {
-  TokenCount vocabulary = 0;                   // token ids are 0 … vocabulary-1
-  TokenCount context = 0;                      // cells of one slot: prompt and answer together
-  std::size_t stops_max = kSizeLimit<"stop">;  // stop strings
+  TokenCount vocabulary = 0;                                      // token ids are 0 … vocabulary-1
+  TokenCount context = 0;                                         // cells of one slot: prompt and answer together
+  std::int32_t slots = std::numeric_limits<std::int32_t>::max();  // of all workers
+  std::size_t stops_max = kSizeLimit<"stop">;                     // stop strings
   std::size_t stop_bytes_max = kSizeLimit<"stop_bytes">;
   std::size_t stop_tokens_max = kSizeLimit<"stop_tokens">;
   std::size_t logit_bias_max = kSizeLimit<"logit_bias">;
@@ -78,7 +80,7 @@ struct Request {
   std::vector<Token> shown_tokens;
   bool use_cache = true;
   std::int32_t slot_label = -1;  // under which slot it is noted for who saves slots; -1: that which it was in
-  std::uint64_t pin = 0;  // all requests with the same one go to the same worker (a session's number); 0: to any
+  std::uint64_t pin = 0;         // all requests with the same one go to the same worker (a session's number); 0: to any
   bool keep_tokens = false;
   AdapterSetPtr adapters;
   bool traced = false;

@@ -84,6 +84,7 @@ Permit& Permit::operator=(Permit&& other) noexcept {
   admission_ = std::exchange(other.admission_, nullptr);
   applicant_ = other.applicant_;
   entered_ = other.entered_;
+  more_ = other.more_;
   kept_ = other.kept_;
   weighed_ = other.weighed_;
   return *this;
@@ -136,13 +137,14 @@ Duration Admission::turn_of(const Applicant& applicant, const Load& load, TimePo
 }
 
 Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenCount prompt_tokens, const Load& load,
-                              TimePoint now) {
+                              TimePoint now, std::size_t requests) {
   CHECK(permit.admission_ == this && !permit.weighed_, "a permit is weighed once");
   advance(now);
+  if (auto fits = widen(permit, requests, load, now); !fits) return fits.error();
   forget_recent(load);
   const std::int64_t waiting = waiting_of(load);
   const std::int64_t here = load.running + waiting + static_cast<std::int64_t>(recent_.size());
-  const bool has_slot = here < static_cast<std::int64_t>(config_.slots);
+  const bool has_slot = here + static_cast<std::int64_t>(permit.more_) < static_cast<std::int64_t>(config_.slots);
   const double stretch = permit.kept_ ? kKeptStretch : 1;
   std::int64_t tokens = 0;
   std::int64_t tokens_before = 0;
@@ -175,8 +177,27 @@ Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenC
     return refuse(Refusal::queue_wait, turn);
   }
   permit.weighed_ = true;
-  ++weighed_;
-  recent_.push_back({service_class, prompt_tokens});
+  weighed_ += 1 + permit.more_;
+  const auto each = prompt_tokens / static_cast<TokenCount>(1 + permit.more_);
+  for (std::size_t i = 0; i <= permit.more_; ++i) recent_.push_back({service_class, each});
+  return {};
+}
+
+Result<void> Admission::widen(Permit& permit, std::size_t requests, const Load& load, TimePoint now) {
+  const std::size_t more = requests - 1;
+  if (more == 0) return {};
+  const Applicant& applicant = permit.applicant_;
+  TenantState& tenant = tenants_.at(applicant.tenant);
+  if (applicant.requests_max > 0 && tenant.entered.size() + more > applicant.requests_max) {
+    return refuse_tenant(applicant, tenant, load, now);
+  }
+  const std::size_t held = permit.kept_ ? 0 : places_held();
+  if (in_flight_ > 1 && in_flight_ + more + held > places()) {
+    return refuse(Refusal::queue_requests, turn_of(applicant, load, now));
+  }
+  permit.more_ = more;
+  in_flight_ += more;
+  for (std::size_t i = 0; i < more; ++i) tenant.entered.insert(permit.entered_);
   return {};
 }
 
@@ -219,11 +240,11 @@ Permit Admission::admit(const Applicant& applicant, TimePoint now, bool kept) {
 }
 
 void Admission::leave(const Permit& permit) {
-  --in_flight_;
-  if (permit.weighed_) --weighed_;
+  in_flight_ -= 1 + permit.more_;
+  if (permit.weighed_) weighed_ -= 1 + permit.more_;
   const auto tenant = tenants_.find(permit.applicant_.tenant);
   auto& entered = tenant->second.entered;
-  entered.erase(entered.find(permit.entered_));
+  for (std::size_t i = 0; i <= permit.more_; ++i) entered.erase(entered.find(permit.entered_));
   if (entered.empty()) tenants_.erase(tenant);
 }
 

@@ -57,7 +57,8 @@ struct AdmissionMetrics {
 
 class Admission;
 
-// The right of one request to be here. Gives its place back when it goes.
+// The right of one client's request, or of the several that it asks for at once, to be here. Gives its place back when
+// it goes.
 class Permit {
  public:
   Permit() = default;
@@ -76,6 +77,7 @@ class Permit {
   Admission* admission_ = nullptr;
   Applicant applicant_;
   TimePoint entered_{};
+  std::size_t more_ = 0;  // requests beyond the first
   bool kept_ = false;     // came back for a promised place
   bool weighed_ = false;  // on its way to the worker, or there
 };
@@ -88,9 +90,11 @@ class Admission {
 
   // Before anything of the request is read. Errors: quota_exceeded, overloaded, unavailable, with retry_after.
   Result<Permit> enter(const Applicant& applicant, const Load& load, TimePoint now);
-  // When its prompt is known and before it goes to the engine; drop the permit when the answer is an error.
+  // When its prompt is known and before it goes to the engine; drop the permit when the answer is an error. One that
+  // wants several answers counts as so many `requests` from here on; it is let in whole or not at all, and where nobody
+  // else is, however many they are.
   Result<void> weigh(Permit& permit, ServiceClass service_class, TokenCount prompt_tokens, const Load& load,
-                     TimePoint now);
+                     TimePoint now, std::size_t requests = 1);
   // From now on everybody is refused.
   void drain() { draining_ = true; }
 
@@ -125,6 +129,7 @@ class Admission {
   void leave(const Permit& permit);
   void forget_recent(const Load& load);
 
+  Result<void> widen(Permit& permit, std::size_t requests, const Load& load, TimePoint now);
   Permit admit(const Applicant& applicant, TimePoint now, bool kept);
   void claim(const Promise& promise);
   void count_return(double came);  // 1: it came back, 0: it did not

@@ -53,6 +53,38 @@ class AdmissionTest : public ::testing::Test {
   std::vector<Permit> permits_;
 };
 
+TEST_F(AdmissionTest, SeveralAnswersCountAsSoManyRequests) {
+  Permit first = std::move(*enter(1, 7, 3));
+  ASSERT_TRUE(admission_.weigh(first, ServiceClass::standard, 30, load_, now_, 3));
+  EXPECT_EQ(admission_.in_flight(), 3u);
+  const auto fourth = enter(2, 7, 3);
+  ASSERT_FALSE(fourth);
+  EXPECT_EQ(fourth.error().code, ErrorCode::quota_exceeded);
+  Permit other = std::move(*enter(3, 8));
+  const auto two = admission_.weigh(other, ServiceClass::standard, 10, load_, now_, 2);
+  ASSERT_FALSE(two) << "there is one place left";
+  EXPECT_EQ(two.error().code, ErrorCode::overloaded);
+  EXPECT_EQ(count(Refusal::queue_requests), 1u);
+  other.release();
+  EXPECT_EQ(admission_.in_flight(), 3u) << "what was not let in takes nothing";
+  first.release();
+  EXPECT_EQ(admission_.in_flight(), 0u);
+  EXPECT_TRUE(enter(2, 7, 3));
+}
+
+TEST_F(AdmissionTest, MoreAnswersThanATenantMayHaveAtOnceAreRefused) {
+  Permit permit = std::move(*enter(1, 7, 2));
+  const auto refusal = admission_.weigh(permit, ServiceClass::standard, 30, load_, now_, 3);
+  ASSERT_FALSE(refusal);
+  EXPECT_EQ(refusal.error().code, ErrorCode::quota_exceeded);
+}
+
+TEST_F(AdmissionTest, WhoIsAloneMayWantMoreThanThereArePlaces) {
+  Permit permit = std::move(*enter(1));
+  EXPECT_TRUE(admission_.weigh(permit, ServiceClass::standard, 80, load_, now_, 8));
+  EXPECT_EQ(admission_.in_flight(), 8u);
+}
+
 TEST_F(AdmissionTest, PlacesAreTakenAndGivenBack) {
   fill();
   EXPECT_EQ(admission_.in_flight(), 4u);

@@ -1,5 +1,6 @@
 #include "model/loaded_model.h"
 
+#include "model/forced_voice.h"
 #include "model/llama_chat_template.h"
 #include "model/llama_embedder.h"
 #include "model/llama_model.h"
@@ -74,8 +75,10 @@ Result<LoadedModel> load_llama(std::span<const std::byte> gguf, const std::strin
   return loaded;
 }
 
-LoadedModel load_sim(const SimOptions& options, const std::vector<AdapterFile>& adapters) {
-  auto tokenizer = std::make_shared<SimTokenizer>();
+namespace {
+
+// All but what talks.
+LoadedModel simulated(const SimOptions& options, const std::vector<AdapterFile>& adapters) {
   LoadedModel loaded;
   loaded.info.name = "sim";
   loaded.info.description = "simulated, without weights";
@@ -83,13 +86,25 @@ LoadedModel load_sim(const SimOptions& options, const std::vector<AdapterFile>& 
   loaded.info.format = "none";
   loaded.info.context_trained = options.context;
   loaded.info.vocabulary_type = "sim";
-  loaded.info.vocabulary = tokenizer->vocabulary();
-  loaded.info.eos = SimTokenizer::kImEnd;
-  loaded.info.eos_text = tokenizer->special_piece(SimTokenizer::kImEnd);
   for (const AdapterFile& file : adapters) {
     const std::uint64_t contents = std::hash<std::string>()(file.name);
     loaded.info.adapters.push_back({file.name, file.path, file.scale, contents, {}, {}});
   }
+  loaded.identify = [seed = options.seed](const ModelConfig& config, const ModelShape& shape) -> Result<ModelIdentity> {
+    const std::string weights = "sim " + std::to_string(seed);
+    return ModelIdentity{checksum(std::as_bytes(std::span(weights))), identify_context(config, shape)};
+  };
+  return loaded;
+}
+
+}  // namespace
+
+LoadedModel load_sim(const SimOptions& options, const std::vector<AdapterFile>& adapters) {
+  LoadedModel loaded = simulated(options, adapters);
+  auto tokenizer = std::make_shared<SimTokenizer>();
+  loaded.info.vocabulary = tokenizer->vocabulary();
+  loaded.info.eos = SimTokenizer::kImEnd;
+  loaded.info.eos_text = tokenizer->special_piece(SimTokenizer::kImEnd);
   loaded.tokenizer = tokenizer;
   loaded.sampling = std::make_shared<SamplingKit>(tokenizer, nullptr);
   loaded.chat_template = std::make_shared<SimChatTemplate>();
@@ -97,9 +112,35 @@ LoadedModel load_sim(const SimOptions& options, const std::vector<AdapterFile>& 
   loaded.make = [tokenizer, options](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
     return std::unique_ptr<Model>(std::make_unique<SimModel>(tokenizer, config, options));
   };
-  loaded.identify = [seed = options.seed](const ModelConfig& config, const ModelShape& shape) -> Result<ModelIdentity> {
-    const std::string weights = "sim " + std::to_string(seed);
-    return ModelIdentity{checksum(std::as_bytes(std::span(weights))), identify_context(config, shape)};
+  return loaded;
+}
+
+Result<LoadedModel> load_forced_sim(std::span<const std::byte> gguf, const LoadOptions& load,
+                                    const SimOptions& options) {
+  WeightsOptions words_only;
+  words_only.vocabulary_only = true;
+  auto vocabulary = LlamaWeights::from_memory(gguf, "sim", words_only);
+  if (!vocabulary) return vocabulary.error();
+  auto chat_template = LlamaChatTemplate::make(*vocabulary, load.chat_template);
+  if (!chat_template) return chat_template.error();
+  LoadedModel loaded = simulated(options, load.weights.adapters);
+  const ModelInfo& real = (*vocabulary)->info();
+  loaded.info.vocabulary_type = real.vocabulary_type;
+  loaded.info.vocabulary = real.vocabulary;
+  loaded.info.bos = real.bos;
+  loaded.info.bos_text = real.bos_text;
+  loaded.info.eos = real.eos;
+  loaded.info.eos_text = real.eos_text;
+  loaded.info.adds_bos = real.adds_bos;
+  const auto tokenizer = std::make_shared<LlamaTokenizer>(*vocabulary);
+  loaded.tokenizer = tokenizer;
+  loaded.sampling = std::make_shared<SamplingKit>(tokenizer, (*vocabulary)->vocab());
+  loaded.chat_template = std::move(*chat_template);
+  loaded.info.chat_template = loaded.chat_template->source();
+  const auto voice = std::make_shared<ForcedVoice>(tokenizer);
+  loaded.make = [voice, size = tokenizer->vocabulary(),
+                 options](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
+    return std::unique_ptr<Model>(std::make_unique<SimModel>(size, voice, config, options));
   };
   return loaded;
 }

@@ -48,5 +48,9 @@ Result<LoadedModel> load_llama(std::span<const std::byte> gguf, const std::strin
                                const LoadOptions& options = {});
 // Adapters change what it says; their files are not read.
 LoadedModel load_sim(const SimOptions& options = {}, const std::vector<AdapterFile>& adapters = {});
+// With the vocabulary of a real model and its template, or that of `load`: it says what prompts tell it
+// (model/forced_voice.h). `gguf` outlives what is returned.
+Result<LoadedModel> load_forced_sim(std::span<const std::byte> gguf, const LoadOptions& load,
+                                    const SimOptions& options);
 
 }  // namespace chasqui

@@ -15,12 +15,19 @@ namespace {
 struct Gate {
   LlamaSamplerPtr budget;
   GrammarGate grammar;
+  std::shared_ptr<const Flag> end_now;  // null where nobody asks, and once it was obeyed
 };
 
 Gate& gate_of(const llama_sampler* sampler) { return *static_cast<Gate*>(sampler->ctx); }
 
 bool forcing(const Gate& gate) {
   return common_reasoning_budget_get_state(gate.budget.get()) == REASONING_BUDGET_FORCING;
+}
+
+// What is asked for before the model thinks is done when it begins to.
+void end_if_asked(Gate& gate) {
+  if (gate.end_now == nullptr || !gate.end_now->raised()) return;
+  if (common_reasoning_budget_force(gate.budget.get())) gate.end_now.reset();
 }
 
 void accept(llama_sampler* sampler, llama_token token) {
@@ -31,6 +38,7 @@ void accept(llama_sampler* sampler, llama_token token) {
 
 void apply(llama_sampler* sampler, llama_token_data_array* row) {
   Gate& gate = gate_of(sampler);
+  end_if_asked(gate);
   if (forcing(gate) || !gate.grammar.present()) return llama_sampler_apply(gate.budget.get(), row);
   for (std::size_t i = 0; i < row->size; ++i) {
     if (!gate.grammar.allows(row->data[i].id)) row->data[i].logit = -std::numeric_limits<float>::infinity();
@@ -59,6 +67,7 @@ GrammarGate limit_reasoning(GrammarGate grammar, const ReasoningLimit& limit, co
   gate->budget.reset(common_reasoning_budget_init(vocab, {limit.begin}, limit.ends, limit.forced, limit.tokens));
   for (const Token token : limit.begun) llama_sampler_accept(gate->budget.get(), token);
   gate->grammar = std::move(grammar);
+  gate->end_now = limit.end_now;
   static llama_sampler_i kInterface = interface();
   return GrammarGate(LlamaSamplerPtr(llama_sampler_init(&kInterface, gate.release())));
 }

@@ -81,6 +81,41 @@ TEST(ReasoningGate, CountsAgainWhereTheModelThinksAgain) {
   EXPECT_TRUE(gate.allows(7));
 }
 
+TEST(ReasoningGate, EndsWhenSomebodyElseSaysSo) {
+  const auto end_now = std::make_shared<Flag>();
+  ReasoningLimit limit = limit_of(1000, {});
+  limit.begin = {1};
+  limit.ends = {{2}};
+  limit.forced = {4, 2};
+  limit.end_now = end_now;
+  GrammarGate gate = limit_reasoning(GrammarGate(), limit, Numbers());
+  gate.accept(1);
+  EXPECT_TRUE(gate.allows(7));
+  end_now->raise();
+  gate.accept(7);  // was drawn before
+  for (const Token token : {4, 2}) {
+    EXPECT_FALSE(gate.allows(7));
+    EXPECT_TRUE(gate.allows(token));
+    gate.accept(token);
+  }
+  EXPECT_TRUE(gate.allows(7));
+}
+
+TEST(ReasoningGate, EndsAtItsBeginWhereThatWasAskedBefore) {
+  const auto end_now = std::make_shared<Flag>();
+  ReasoningLimit limit = limit_of(1000, {});
+  limit.begin = {1};
+  limit.ends = {{2}};
+  limit.forced = {2};
+  limit.end_now = end_now;
+  GrammarGate gate = limit_reasoning(GrammarGate(), limit, Numbers());
+  end_now->raise();
+  EXPECT_TRUE(gate.allows(7)) << "nothing to end yet";
+  gate.accept(1);
+  EXPECT_FALSE(gate.allows(7));
+  EXPECT_TRUE(gate.allows(2));
+}
+
 TEST(ReasoningGate, AsksTheGrammarWhereverTheEndIsNotBeingSaid) {
   const LlamaTokenizer tokenizer(test_weights());
   const auto token = [&tokenizer](std::string_view text) {

@@ -2,8 +2,10 @@
 // `forced`. Plain data.
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "base/flag.h"
 #include "core/types.h"
 
 namespace chasqui {
@@ -13,7 +15,8 @@ struct ReasoningLimit {
   std::vector<Token> begin;
   std::vector<std::vector<Token>> ends;
   std::vector<Token> forced;
-  std::vector<Token> begun;  // the end of the prompt, where thinking may have begun already
+  std::vector<Token> begun;             // the end of the prompt, where thinking may have begun already
+  std::shared_ptr<const Flag> end_now;  // raised by others, for an end before; null: nobody will
 };
 
 }  // namespace chasqui

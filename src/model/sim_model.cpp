@@ -1,57 +1,37 @@
 #include "model/sim_model.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <ranges>
 #include <utility>
 
 #include "base/error.h"
+#include "model/sim_hash.h"
+#include "model/sim_words.h"
 
 namespace chasqui {
 namespace {
 
 constexpr float kChosen = 100.0f;  // far enough above the rest for any temperature and penalty
 constexpr float kRunnerUp = 50.0f;
-constexpr int kHangSecondsMax = 3600;
-constexpr std::size_t kNoEndAfterControl = 16;  // tokens; covers "assistant\n" and a few words
-
-// The finaliser of splitmix64: every input bit reaches every output bit.
-std::uint64_t mix(std::uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xBF58476D1CE4E5B9ull;
-  x ^= x >> 27;
-  x *= 0x94D049BB133111EBull;
-  return x ^ (x >> 31);
-}
-
-bool begins_with(std::span<const Token> tokens, std::span<const Token> beginning) {
-  return tokens.size() >= beginning.size() && std::ranges::equal(tokens.first(beginning.size()), beginning);
-}
-
-// Index of the last `wanted` in tokens[0 … end), or tokens.size() when there is none.
-std::size_t find_last(std::span<const Token> tokens, std::size_t end, Token wanted) {
-  while (end > 0) {
-    if (tokens[--end] == wanted) return end;
-  }
-  return tokens.size();
-}
 
 }  // namespace
 
-SimModel::SimModel(std::shared_ptr<const SimTokenizer> tokenizer, const ModelConfig& config, SimOptions options)
-    : tokenizer_(std::move(tokenizer)), options_(std::move(options)) {
-  CHECK(config.slots >= 1 && config.rows_max >= config.slots && options_.answer_tokens >= 1);
-  shape_.vocabulary = tokenizer_->vocabulary();
+SimModel::SimModel(const std::shared_ptr<const SimTokenizer>& tokenizer, const ModelConfig& config, SimOptions options)
+    : SimModel(tokenizer->vocabulary(), std::make_shared<SimWords>(tokenizer, options.answer_tokens), config, options) {
+}
+
+SimModel::SimModel(TokenCount vocabulary, std::shared_ptr<const SimVoice> voice, const ModelConfig& config,
+                   SimOptions options)
+    : voice_(std::move(voice)), options_(std::move(options)) {
+  CHECK(config.slots >= 1 && config.rows_max >= config.slots);
+  shape_.vocabulary = vocabulary;
   shape_.slots = config.slots;
   shape_.cells = config.cells > 0 ? config.cells : options_.context * config.slots;
   shape_.cells_per_slot = config.unified ? shape_.cells : shape_.cells / config.slots;
   shape_.rows_max = config.rows_max;
   shape_.outputs_max = std::clamp(config.outputs_max, config.slots, config.rows_max);
   shape_.unified = config.unified;
-  assistant_ = tokenizer_->tokenize("assistant\n", AddSpecial::no, ParseSpecial::no);
-  user_says_ = tokenizer_->tokenize("user\nsay:", AddSpecial::no, ParseSpecial::no);
-  user_hangs_ = tokenizer_->tokenize("user\nhang:", AddSpecial::no, ParseSpecial::no);
   slots_.resize(static_cast<std::size_t>(shape_.slots));
 }
 
@@ -79,7 +59,7 @@ DecodeStatus SimModel::decode(const Batch& batch) {
     append(slot, row.token, id_of(batch.adapters));
     if (!row.output) continue;
     output_[i] = 1;
-    hang_if_asked(slot);
+    if (slot.prompt == 0) slot.prompt = slot.tokens.size();
     write_logits(slot, std::span(logits_).subspan(i * width, width));
   }
   return DecodeStatus::ok;
@@ -108,11 +88,11 @@ bool SimModel::fits(const Batch& batch) {
 }
 
 void SimModel::append(Slot& slot, Token token, std::uint64_t adapters) {
-  const std::uint64_t before = slot.hashes.empty() ? mix(options_.seed) : slot.hashes.back();
+  const std::uint64_t before = slot.hashes.empty() ? mix_bits(options_.seed) : slot.hashes.back();
   slot.adapters = slot.hashes.empty() ? adapters : slot.adapters;
   CHECK(slot.adapters == adapters, "a row with other adapters than those before it in its slot");
   slot.tokens.push_back(token);
-  slot.hashes.push_back(mix((before ^ adapters) + static_cast<std::uint64_t>(token) * 0x9E3779B97F4A7C15ull + 1));
+  slot.hashes.push_back(mix_bits((before ^ adapters) + static_cast<std::uint64_t>(token) * 0x9E3779B97F4A7C15ull + 1));
   ++cells_used_;
 }
 
@@ -130,6 +110,7 @@ void SimModel::trim(SlotId id, TokenCount keep) {
   cells_used_ -= size - keep;
   slot.tokens.resize(static_cast<std::size_t>(keep));
   slot.hashes.resize(static_cast<std::size_t>(keep));
+  if (slot.tokens.size() < slot.prompt) slot.prompt = 0;
 }
 
 void SimModel::move(SlotId from, SlotId to) {
@@ -173,62 +154,13 @@ void SimModel::fail_decode(std::uint64_t calls, DecodeStatus status) {
 }
 
 void SimModel::write_logits(const Slot& slot, std::span<float> row) const {
+  const SimHistory history{slot.tokens, slot.hashes.back(), slot.prompt};
+  const Duration hang = voice_->hang(history);
+  if (options_.spend && hang > Duration::zero()) options_.spend(hang);
+  const SimVoice::Next next = voice_->next(history);
   std::ranges::fill(row, 0.0f);
-  const Token runner_up = word(slot);
-  Token chosen = echo(slot);
-  if (chosen < 0) chosen = ends(slot) ? SimTokenizer::kImEnd : runner_up;
-  row[static_cast<std::size_t>(runner_up)] = kRunnerUp;
-  row[static_cast<std::size_t>(chosen)] = kChosen;
-}
-
-// Words, now and then a full stop, and an é in two tokens, so that half characters occur.
-Token SimModel::word(const Slot& slot) const {
-  if (slot.tokens.back() == 0xC3) return 0xA9;
-  const std::uint64_t hash = slot.hashes.back();
-  if (hash % 13 == 0) return '.';
-  if (hash % 61 == 0) return 0xC3;
-  const auto words = static_cast<std::uint64_t>(shape_.vocabulary - SimTokenizer::kFirstWord);
-  return SimTokenizer::kFirstWord + static_cast<Token>((hash >> 8) % words);
-}
-
-bool SimModel::ends(const Slot& slot) const {
-  if (slot.tokens.back() == 0xC3) return false;
-  const std::size_t near = std::min(slot.tokens.size(), kNoEndAfterControl);
-  const auto control = [](Token t) { return t >= SimTokenizer::kImStart && t < SimTokenizer::kFirstWord; };
-  if (std::ranges::any_of(std::span(slot.tokens).last(near), control)) return false;
-  return mix(slot.hashes.back()) % static_cast<std::uint64_t>(options_.answer_tokens) == 0;
-}
-
-// Nothing when the history does not end in an answer to such a message.
-std::optional<SimModel::Turn> SimModel::last_turn(const Slot& slot, std::span<const Token> begin) const {
-  const std::span<const Token> all = slot.tokens;
-  const std::size_t answer = find_last(all, all.size(), SimTokenizer::kImStart);
-  if (answer == all.size() || !begins_with(all.subspan(answer + 1), assistant_)) return std::nullopt;
-  const std::size_t end = find_last(all, answer, SimTokenizer::kImEnd);
-  if (end == all.size()) return std::nullopt;
-  const std::size_t turn = find_last(all, end, SimTokenizer::kImStart);
-  if (turn == all.size() || !begins_with(all.subspan(turn + 1), begin)) return std::nullopt;
-
-  const std::size_t text_begin = turn + 1 + begin.size();
-  std::string text = detokenize(*tokenizer_, all.subspan(text_begin, end - text_begin));
-  if (text.starts_with(' ')) text.erase(0, 1);
-  return Turn{std::move(text), all.size() - (answer + 1 + assistant_.size())};
-}
-
-// The next token of the answer to "say: TEXT"; -1 when there is none.
-Token SimModel::echo(const Slot& slot) const {
-  const auto turn = last_turn(slot, user_says_);
-  if (!turn) return -1;
-  const std::vector<Token> reply = tokenizer_->tokenize(turn->text, AddSpecial::no, ParseSpecial::no);
-  return turn->said < reply.size() ? reply[turn->said] : SimTokenizer::kImEnd;
-}
-
-void SimModel::hang_if_asked(const Slot& slot) const {
-  const auto turn = last_turn(slot, user_hangs_);
-  if (!turn || turn->said > 0 || !options_.spend) return;
-  int seconds_wanted = 0;
-  std::from_chars(turn->text.data(), turn->text.data() + turn->text.size(), seconds_wanted);
-  options_.spend(seconds(std::clamp(seconds_wanted, 0, kHangSecondsMax)));
+  row[static_cast<std::size_t>(next.runner_up)] = kRunnerUp;
+  row[static_cast<std::size_t>(next.chosen)] = kChosen;
 }
 
 }  // namespace chasqui

@@ -1,27 +1,23 @@
 // A Model without weights (`--engine sim`): it answers at a programmable speed, in word salad that depends on every
-// token in its slot, so that a wrong position, a forgotten trim or a mixed-up slot changes the answer or trips a
-// CHECK. Used by tests, by the simulator (on virtual time) and to try the server where there is no model.
-// Owned by one worker and used on its thread only.
+// token in its slot (model/sim_words.h), so that a wrong position, a forgotten trim or a mixed-up slot changes the
+// answer or trips a CHECK; or with another SimVoice, what tests want it to say (model/forced_voice.h). Used by tests,
+// by the simulator (on virtual time) and to try the server where there is no model. Owned by one worker and used on its
+// thread only.
 //
-// The next token is a function of the slot's history, adapters included, given as one dominant logit. About one in
-// `answer_tokens` is
-// <|im_end|>; when that is banned (ignore_eos) the runner-up, a word, takes its place. A ChatML prompt whose last user
-// message is "say: TEXT" is answered with TEXT; the step that begins the answer to "hang: SECONDS" takes so much
-// longer.
+// The next token is what the voice says of the slot's history, given as one dominant logit.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "model/model.h"
 #include "model/model_config.h"
 #include "model/sim_tokenizer.h"
+#include "model/sim_voice.h"
 
 namespace chasqui {
 
@@ -40,7 +36,8 @@ struct SimOptions {
 
 class SimModel final : public Model {
  public:
-  SimModel(std::shared_ptr<const SimTokenizer> tokenizer, const ModelConfig& config, SimOptions options);
+  SimModel(const std::shared_ptr<const SimTokenizer>& tokenizer, const ModelConfig& config, SimOptions options);
+  SimModel(TokenCount vocabulary, std::shared_ptr<const SimVoice> voice, const ModelConfig& config, SimOptions options);
 
   const ModelShape& shape() const override { return shape_; }
   DecodeStatus decode(const Batch& batch) override;
@@ -68,6 +65,7 @@ class SimModel final : public Model {
     std::uint64_t adapters = 0;
     std::vector<Token> tokens;
     std::vector<std::uint64_t> hashes;
+    std::size_t prompt = 0;  // tokens before the first that was asked for
   };
 
   Slot& slot_of(SlotId id);
@@ -75,24 +73,11 @@ class SimModel final : public Model {
   bool fits(const Batch& batch);
   void append(Slot& slot, Token token, std::uint64_t adapters);
   void write_logits(const Slot& slot, std::span<float> row) const;
-  Token word(const Slot& slot) const;
-  bool ends(const Slot& slot) const;
-  // What the last user has asked for behind the words `begin`, and how many tokens of the answer are there.
-  struct Turn {
-    std::string text;
-    std::size_t said = 0;
-  };
-  std::optional<Turn> last_turn(const Slot& slot, std::span<const Token> begin) const;
-  Token echo(const Slot& slot) const;
-  void hang_if_asked(const Slot& slot) const;
 
   // Constant after construction.
-  const std::shared_ptr<const SimTokenizer> tokenizer_;
+  const std::shared_ptr<const SimVoice> voice_;
   const SimOptions options_;
   ModelShape shape_;
-  std::vector<Token> assistant_;   // "assistant\n"
-  std::vector<Token> user_says_;   // "user\nsay:"
-  std::vector<Token> user_hangs_;  // "user\nhang:"
 
   std::atomic<bool> abort_{false};
   std::vector<Slot> slots_;

@@ -65,6 +65,7 @@ export const table = {
     ['reasoning_format', 'none', 'yes', '-', 'yes'],
     ['reasoning_effort', 'low', 'yes', 'yes', 'yes, where the template knows it'],
     ['reasoning_budget_tokens', 100, 'yes', '-', 'yes'],
+    ['reasoning_control', true, 'yes', '-', 'yes'],
     ['chat_template_kwargs', { x: 1 }, 'yes', '-', 'yes'],
     ['add_generation_prompt', true, 'yes', '-', 'yes'],
     ['user', 'ann', 'no', 'yes', 'no'],

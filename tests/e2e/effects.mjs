@@ -48,7 +48,7 @@ const inert = (name) => async (say, refused) => {
 
 let lastSlot = 4; // those before may be used, where requests come side by side
 
-// field: (say, refused, server) => …; say(fields) answers { text, finish, tokens, cached, serviceClass, events }.
+// field: (say, refused, server) => …; say(fields, question) answers { text, finish, tokens, cached, serviceClass, events }.
 export const effects = {
   max_tokens: counts('max_tokens'),
   n_predict: counts('n_predict'),
@@ -155,7 +155,13 @@ export const effects = {
     assert.equal((await say({ ...greedy, cache_prompt: false })).cached, 0);
   },
   timeout_ms: async (say) => assert.ok((await say({ temperature: 0, ignore_eos: true, max_tokens: 1900, timeout_ms: 60 })).tokens < 1900),
-  t_max_prompt_ms: async (say) => assert.ok((await say({ temperature: 0, max_tokens: 4, t_max_prompt_ms: 60_000 })).tokens === 4),
+  t_max_prompt_ms: async (say) => {
+    const long = 'Who runs over the mountains, and with what? '.repeat(100);
+    const fields = { temperature: 0, ignore_eos: true, max_tokens: 4, cache_prompt: false };
+    assert.equal((await say({ ...fields, t_max_prompt_ms: 60_000 }, long)).tokens, 4);
+    const late = await say({ ...fields, t_max_prompt_ms: 1 }, long);
+    assert.deepEqual([late.text, late.tokens], ['', 0]);
+  },
   t_max_predict_ms: async (say) => assert.ok((await say({ temperature: 0, ignore_eos: true, max_tokens: 1900, t_max_predict_ms: 30 })).tokens < 1900),
   priority: asClass('priority', 'background', 'background'),
   class: asClass('class', 'interactive', 'interactive'),
@@ -167,7 +173,7 @@ export const effects = {
     await say({ temperature: 0, max_tokens: 4, id_slot: slot });
     const { n_saved: saved } = await (await save()).json();
     assert.ok(saved > 4, 'what was computed is found under it');
-    await refused({ id_slot: -2 }, 'id_slot');
+    for (const wrong of [-2, 4096]) await refused({ id_slot: wrong }, 'id_slot');
   },
   n_keep: inert('n_keep'),
   n_discard: inert('n_discard'),

@@ -1,15 +1,21 @@
-// Every row of the error table that a client can provoke, once: status, type, and whether it says when to come back.
+// Every row of the error table of docs/api.md is provoked once: status, type, and whether it says when to come back.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import * as test from 'node:test';
 
 import { ask, endless, post, refused, retryAfter, streamChat, user } from './client.mjs';
-import { parse, exchange, request } from './raw.mjs';
+import { refusal, request } from './raw.mjs';
 import { sim, start } from './server.mjs';
 
 const { describe, it } = test;
 
-// What no client can do: 403 is for folders at the start, 500 for faults of ours and of the model.
-const notFromOutside = [403, 500];
+// "status type" of each.
+function documentedRows() {
+  const text = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8');
+  const table = text.slice(text.indexOf('\n## Errors\n'), text.indexOf('\n## Overload\n'));
+  const rows = [...table.matchAll(/^\| ([\d, ]+) \| `(\w+)` \|/gm)];
+  return rows.flatMap(([, statuses, type]) => statuses.split(', ').map((status) => `${status} ${type}`));
+}
 
 describe('the error table', async () => {
   const server = await start(test, [...sim, '-np', '1', '-c', '2000', '--api-key', 'secret', '--tenant-requests', '1']);
@@ -18,7 +24,7 @@ describe('the error table', async () => {
   const send = (path, body, more = headers) => post(server, path, body, { headers: more });
   const seen = new Set();
   const row = (what, status, type, provoke, retry = false) => it(`${status} ${type}: ${what}`, async () => {
-    seen.add(status);
+    seen.add(`${status} ${type}`);
     const response = await provoke();
     const error = await refused(response, status);
     assert.equal(error.type, type);
@@ -53,16 +59,38 @@ describe('the error table', async () => {
     return response;
   }, true);
 
-  it('413 invalid_request_error: a body that is too large', async () => {
-    seen.add(413);
-    const response = parse(await exchange(server,
-      request('POST', '/tokenize', { ...headers, 'Content-Length': 64 * 1024 * 1024 })));
-    assert.equal(response.status, 413);
-    assert.equal(JSON.parse(response.body).error.type, 'invalid_request_error');
+  row('a wrong method', 405, 'invalid_request_error', () => send('/health', {}));
+  row('what was not asked for at the start', 501, 'not_supported_error', () => send('/slots/0?action=save', {}));
+
+  // What no decent client sends.
+  const raw = (what, status, type, bytes) => it(`${status} ${type}: ${what}`, async () => {
+    seen.add(`${status} ${type}`);
+    assert.equal((await refusal(server, bytes, status)).error.type, type);
+  });
+  raw('half a head', 408, 'invalid_request_error', 'GET /health HTTP/1.1\r\nHost: loc');
+  raw('a body that is too large', 413, 'invalid_request_error',
+    request('POST', '/tokenize', { ...headers, 'Content-Length': 64 * 1024 * 1024 }));
+  raw('a long request line', 414, 'invalid_request_error', request('GET', `/${'x'.repeat(9000)}`));
+  raw('a large header', 431, 'invalid_request_error', request('GET', '/health', { 'X-Large': 'x'.repeat(17_000) }));
+  raw('another HTTP', 505, 'server_error', 'GET /health HTTP/2.0\r\nHost: localhost\r\n\r\n');
+
+  it('403 permission_error: to erase what tenants share', async (t) => {
+    seen.add('403 permission_error');
+    const shared = await start(t, [...sim, '--cache-shared', '--api-key', 'secret']);
+    shared.key = 'secret';
+    const response = await post(shared, '/slots/0?action=erase', {}, { headers });
+    assert.equal((await refused(response, 403)).type, 'permission_error');
+  });
+
+  it('500 server_error: a worker that hangs', async (t) => {
+    seen.add('500 server_error');
+    const stuck = await start(t, [...sim, '--stuck-after', '0.5']);
+    const response = await post(stuck, '/v1/chat/completions', { messages: user('hang: 2') });
+    assert.equal((await refused(response, 500)).type, 'server_error');
   });
 
   it('503 unavailable_error: a full queue, and when to come back', async (t) => {
-    seen.add(503);
+    seen.add('503 unavailable_error');
     const full = await start(t, [...sim, '-np', '1', '-c', '500000', '--queue-requests', '0']);
     const running = await streamChat(full, 'go on', endless);
     await running.nextText();
@@ -73,9 +101,12 @@ describe('the error table', async () => {
     await full.idle();
   });
 
-  it('has no other rows', async () => {
+  it('has no other rows, and neither has the OpenAPI document', async () => {
+    assert.deepEqual([...seen].sort(), documentedRows().sort());
     const document = await (await server.fetch('/openapi.json')).json();
-    const rows = Object.keys(document.components.responses).map((name) => Number(name.replace('Error', '')));
-    assert.deepEqual(rows.filter((status) => !notFromOutside.includes(status)).sort(), [...seen].sort());
+    for (const name of Object.keys(document.components.responses)) {
+      const status = name.replace('Error', '');
+      assert.ok([...seen].some((row) => row.startsWith(status)), name);
+    }
   });
 });

@@ -1,20 +1,21 @@
 // Every field of the table of generation fields has its effect on every route that takes them (effects.mjs).
 import assert from 'node:assert/strict';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as test from 'node:test';
 
 import { ask, post } from './client.mjs';
 import { effects, refusals, without } from './effects.mjs';
+import { withGaps } from './gguf.mjs';
 import { demo, start } from './server.mjs';
 
 const { describe, it } = test;
 
 const question = 'What is Chasqui?';
-const messages = [{ role: 'user', content: question }];
+const messages = (text) => [{ role: 'user', content: text }];
 // The same words to the model as a chat's, so that answers are the same on all routes.
-const prompt = `<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`;
+const prompt = (text) => `<|im_start|>user\n${text}<|im_end|>\n<|im_start|>assistant\n`;
 const ofChat = (body) => ({
   text: body.choices[0].message?.content ?? body.choices[0].text, finish: body.choices[0].finish_reason, ...ofUsage(body.usage),
   chances: body.choices[0].logprobs?.content?.map((one) => ({ own: Math.exp(one.logprob), others: one.top_logprobs.length }))
@@ -25,34 +26,33 @@ const ofChat = (body) => ({
 const ofUsage = (usage) => ({ tokens: usage.completion_tokens, cached: usage.prompt_tokens_details.cached_tokens });
 
 // route: [body, how its answer says text, finish, tokens and cached].
-const chat = [() => ({ messages }), ofChat];
-const completion = [() => ({ prompt }), (body) => ({
+const chat = [(text) => ({ messages: messages(text) }), ofChat];
+const completion = [(text) => ({ prompt: prompt(text) }), (body) => ({
   text: body.content, finish: body.stop_type === 'limit' ? 'length' : 'stop', tokens: body.tokens_predicted, cached: body.timings.cache_n,
   chances: body.completion_probabilities?.map((one) => ({
     own: one.prob ?? Math.exp(one.logprob), others: (one.top_probs ?? one.top_logprobs).length,
   })),
 })];
-const responses = [() => ({ input: question, store: false }), (body) => ({
+const responses = [(text) => ({ input: text, store: false }), (body) => ({
   text: body.output.at(-1)?.content[0].text ?? '', finish: body.status === 'incomplete' ? 'length' : 'stop',
   tokens: body.usage.output_tokens, cached: body.usage.input_tokens_details.cached_tokens,
 })];
 const routes = {
   '/v1/chat/completions': chat,
   '/chat/completions': chat,
-  '/v1/completions': [() => ({ prompt }), ofChat],
+  '/v1/completions': [(text) => ({ prompt: prompt(text) }), ofChat],
   '/completion': completion,
   '/completions': completion,
-  '/generate': [() => ({ prompt, stream: false }), (body) => ({ text: body.text, finish: body.finish_reason, ...ofUsage(body.usage) })],
-  '/v1/messages': [() => ({ messages, max_tokens: 2000 }), (body) => ({
+  '/generate': [(text) => ({ prompt: prompt(text), stream: false }), (body) => ({ text: body.text, finish: body.finish_reason, ...ofUsage(body.usage) })],
+  '/v1/messages': [(text) => ({ messages: messages(text), max_tokens: 2000 }), (body) => ({
     text: body.content[0]?.text ?? '', finish: body.stop_reason === 'max_tokens' ? 'length' : 'stop',
     tokens: body.usage.output_tokens, cached: body.usage.cache_read_input_tokens,
   })],
   '/v1/responses': responses,
   '/responses': responses,
   '/v1/sessions/{id}/generate': [() => ({ stream: false }), ofChat],
+  '/infill': [(text) => ({ input_prefix: `user\n${text}`, input_suffix: 'assistant' }), completion[1]],
 };
-// The demo model has no tokens for gaps, and no other model is small enough.
-const notHere = ['/infill'];
 
 // Sent where a field changes nothing.
 const values = { stream_options: { include_usage: true }, timings_per_token: true, service_tier: 'auto' };
@@ -70,7 +70,11 @@ async function read(server, path, body) {
 }
 
 describe('the fields of a generation', async () => {
-  const server = await start(test, [...demo, '--slot-save-path', mkdtempSync(join(tmpdir(), 'slots-'))]);
+  const folder = mkdtempSync(join(tmpdir(), 'fields-'));
+  test.after(() => rmSync(folder, { recursive: true }));
+  const model = join(folder, 'gaps.gguf');
+  withGaps(model);
+  const server = await start(test, [...demo, '-m', model, '--slot-save-path', folder]);
   const document = await (await server.fetch('/openapi.json')).json();
   const fields = Object.keys(document.components.schemas.GenerationFields.properties);
 
@@ -78,13 +82,13 @@ describe('the fields of a generation', async () => {
     assert.deepEqual(Object.keys(effects).sort(), [...fields].sort());
     const taking = Object.entries(document.paths)
       .filter(([, path]) => JSON.stringify(path.post ?? {}).includes('/GenerationFields')).map(([path]) => path);
-    assert.deepEqual([...Object.keys(routes), ...notHere].sort(), taking.sort());
+    assert.deepEqual(Object.keys(routes).sort(), taking.sort());
   });
 
   for (const [route, [bodyOf, readAnswer]] of Object.entries(routes)) {
-    const at = async () => {
+    const at = async (text) => {
       if (!route.includes('{id}')) return route;
-      const { id } = await ask(server, '/v1/sessions', { messages });
+      const { id } = await ask(server, '/v1/sessions', { messages: messages(text) });
       return route.replace('{id}', id);
     };
     // What `run` gave, and the line of the log about it, which comes a little later.
@@ -95,16 +99,16 @@ describe('the fields of a generation', async () => {
       while (lines().length === 0) await server.metrics();
       return [got, lines()[0]];
     };
-    const say = async (wish) => {
-      const path = await at();
-      const [got, line] = await logged(path, () => read(server, path, { ...bodyOf(), ...wish }));
+    const say = async (wish, text = question) => {
+      const path = await at(text);
+      const [got, line] = await logged(path, () => read(server, path, { ...bodyOf(text), ...wish }));
       if (path !== route) await server.fetch(path.replace(/\/generate$/, ''), { method: 'DELETE' });
       return { ...got, ...(got.body ? readAnswer(got.body) : {}), serviceClass: / class=(\S+)/.exec(line)[1] };
     };
     const refuse = async (wish, field) => {
-      const path = await at();
+      const path = await at(question);
       const [[response, said]] = await logged(path, async () => {
-        const refused = await post(server, path, { ...bodyOf(), ...wish });
+        const refused = await post(server, path, { ...bodyOf(question), ...wish });
         return [refused, await refused.text()];
       });
       assert.equal(response.status, 400, said);

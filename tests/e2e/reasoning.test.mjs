@@ -105,6 +105,42 @@ describe('reasoning', async () => {
   });
 });
 
+describe('the end of reasoning on demand', async () => {
+  const { server, done } = await startThinking(['--api-key', 'a,b']);
+  test.after(done);
+  server.key = 'a';
+  const headers = { authorization: 'Bearer a' };
+  const control = (body, key = 'a') =>
+    post(server, '/v1/chat/completions/control', body, { headers: { authorization: `Bearer ${key}` } });
+
+  it('comes where the request allows it, and the answer follows', async () => {
+    const fields = { reasoning_control: true, ignore_eos: true, max_tokens: 1500 };
+    const stream = await streamChat(server, 'What is Chasqui?', fields, { headers });
+    let asked;
+    let content = '';
+    await stream.collect((chunk) => {
+      const delta = chunk.choices[0]?.delta ?? {};
+      if (delta.reasoning_content && !asked) asked = control({ id: chunk.id, action: 'reasoning_end' });
+      content += delta.content ?? '';
+    });
+    assert.deepEqual(await (await asked).json(), { success: true });
+    assert.ok(content.length > 20, content);
+  });
+
+  it('is refused for answers that do not allow it, that are others\', and that there are not', async () => {
+    for (const [fields, key] of [[{}, 'a'], [{ reasoning_control: true }, 'b']]) {
+      const stream = await streamChat(server, 'What is Chasqui?', { ...fields, ignore_eos: true, max_tokens: 1500 }, { headers });
+      const first = (await stream[Symbol.asyncIterator]().next()).value;
+      const said = await (await control({ id: first.id, action: 'reasoning_end' }, key)).json();
+      assert.equal(said.success, false);
+      stream.leave();
+    }
+    assert.equal((await (await control({ id: 'chatcmpl-none', action: 'reasoning_end' })).json()).success, false);
+    assert.equal((await refused(await control({ action: 'reasoning_end' }), 400)).param, 'id');
+    assert.equal((await refused(await control({ id: 'x', action: 'stop' }), 400)).param, 'action');
+  });
+});
+
 describe('calls with logprobs', async () => {
   const server = await start(test, demo);
   const parameters = { type: 'object', properties: { city: { enum: ['Lima', 'Cusco'] } }, required: ['city'] };

@@ -95,8 +95,15 @@ void set_keys(gguf_context* gguf, const Shape& s) {
   number("attention.key_length", s.width / s.heads);
   number("attention.value_length", s.width / s.heads);
   number("rope.dimension_count", s.width / s.heads);
-  real("rope.freq_base", s.architecture == "qwen2" ? 1e6f : 1e4f);
+  real("rope.freq_base", s.architecture.starts_with("qwen") ? 1e6f : 1e4f);
   if (s.window > 0) number("attention.sliding_window", s.window);
+  if (s.ranks) {
+    constexpr std::uint32_t kRank = 4;  // LLAMA_POOLING_TYPE_RANK
+    number("pooling_type", kRank);
+    const char* labels[] = {"yes", "no"};
+    gguf_set_arr_str(gguf, (s.architecture + ".classifier.output_labels").c_str(), labels, 2);
+    gguf_set_val_str(gguf, "tokenizer.chat_template.rerank", "Does it answer? Question: {query} Text: {document} :");
+  }
 }
 
 // Tensors without data: gguf wants to know their names, types and extents.

@@ -130,6 +130,25 @@ Shape hybrid() {
           .small = true};
 }
 
+Shape ranking() {
+  return {.name = "random-rank",
+          .about = "Qwen3 with a head for ranking",
+          .architecture = "qwen3",
+          .vocabulary = "llama-spm",
+          .tokens = 32000,
+          .width = 128,
+          .layers = 2,
+          .heads = 2,
+          .kv_heads = 1,
+          .feed_forward = 384,
+          .context = 8192,
+          .weights = GGML_TYPE_Q8_0,
+          .embeddings = GGML_TYPE_Q8_0,
+          .tied = true,
+          .ranks = true,
+          .small = true};
+}
+
 class Plan {
  public:
   void matrix(const std::string& name, std::int64_t in, std::int64_t out, ggml_type type) {
@@ -158,6 +177,10 @@ void plan_attention_layer(Plan& plan, const Shape& s, const std::string& layer) 
     plan.vector(layer + "attn_v.bias", kv, 0);
   }
   plan.matrix(layer + "attn_output.weight", s.width, s.width, s.weights);
+  if (s.architecture == "qwen3") {
+    plan.vector(layer + "attn_q_norm.weight", s.width / s.heads, 1);
+    plan.vector(layer + "attn_k_norm.weight", s.width / s.heads, 1);
+  }
   if (s.architecture == "gemma2") {
     plan.vector(layer + "post_attention_norm.weight", s.width, 1);
     plan.vector(layer + "post_ffw_norm.weight", s.width, 1);
@@ -217,7 +240,8 @@ const std::vector<Shape>& shapes() {
                                       draft(),
                                       sliding_window(),
                                       recurrent(),
-                                      hybrid()};
+                                      hybrid(),
+                                      ranking()};
   return all;
 }
 
@@ -233,6 +257,7 @@ std::vector<TensorPlan> plan_tensors(const Shape& shape) {
   plan.embedding("token_embd.weight", shape);
   plan.vector(shape.architecture == "lfm2" ? "token_embd_norm.weight" : "output_norm.weight", shape.width, 1);
   if (!shape.tied) plan.embedding("output.weight", shape);
+  if (shape.ranks) plan.matrix("cls.output.weight", shape.width, 2, kF32);
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     const std::string layer = "blk." + std::to_string(i) + ".";
     if (shape.architecture == "mamba") {

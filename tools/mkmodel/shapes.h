@@ -13,7 +13,7 @@ namespace mkmodel {
 struct Shape {
   std::string name;
   std::string about;
-  std::string architecture;  // llama, qwen2, gemma2, mamba, lfm2
+  std::string architecture;  // llama, qwen2, qwen3, gemma2, mamba, lfm2
   std::string vocabulary;    // a models/ggml-vocab-*.gguf of llama.cpp
   std::int64_t tokens = 0;   // in that vocabulary
   std::int64_t width = 0;    // embedding length
@@ -27,6 +27,7 @@ struct Shape {
   ggml_type weights = GGML_TYPE_F16;
   ggml_type embeddings = GGML_TYPE_F16;
   bool tied = false;   // the output layer is the embedding table
+  bool ranks = false;  // with a head that says yes or no to a query and a document (qwen3)
   bool small = false;  // tens of MiB, written in a fraction of a second: the tests make it themselves
 };
 
