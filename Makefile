@@ -9,7 +9,7 @@ PAGE_INSTALLED = page/node_modules/.package-lock.json
 .DEFAULT_GOAL := build
 # Each verb is a sequence of steps, and ninja uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build run test unit e2e page page-test asan tsan promises fuzz tidy lint fmt bench-tools models test-models clean
+.PHONY: help setup build run test unit e2e page page-test asan asan-binary tsan promises hostile soak fuzz deb tidy lint fmt bench-tools models test-models clean
 
 help:             ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -47,6 +47,9 @@ asan: build/asan/build.ninja  ## unit tests under AddressSanitizer and Undefined
 	cmake --build build/asan --target all --target test-models
 	$(UNIT_TESTS) build/asan
 
+asan-binary: build/asan/build.ninja  ## the server under AddressSanitizer, build/asan/bin/chasqui
+	cmake --build build/asan --target chasqui
+
 # ThreadSanitizer of g++ 12 needs its shadow addresses free, which many random bits of mmap do not leave.
 FEW_RANDOM_BITS = $$(setarch -R true 2> /dev/null && echo setarch -R)
 tsan: build/tsan/build.ninja  ## unit tests under ThreadSanitizer
@@ -56,6 +59,23 @@ tsan: build/tsan/build.ninja  ## unit tests under ThreadSanitizer
 promises: build $(E2E_INSTALLED)  ## check every promise of docs/promises.md, in a quarter of an hour at most
 	@tools/setup.sh --checks
 	@tools/promises.py
+
+EXCHANGES ?= 100000
+SEED ?= 1
+hostile: asan-binary $(E2E_INSTALLED)  ## hostile HTTP against that server: make hostile [EXCHANGES=100000 SEED=1]
+	cd tests/e2e && CHASQUI_BIN='$(CURDIR)/build/asan/bin/chasqui' node hostile.mjs $(EXCHANGES) $(SEED)
+
+MINUTES ?= 60
+soak: build       ## mixed load with faults: make soak [MINUTES=60 SEED=1]
+	@tools/soak.py --minutes $(MINUTES) --seed $(SEED)
+
+# Of a build for many machines; DEB_BUILD=build packs the one for this machine.
+DEB_BUILD ?= build/portable
+deb: $(DEB_BUILD)/build.ninja  ## a Debian package in build/deb, unpacked and tried
+	cmake --build $(DEB_BUILD) --target chasqui
+	rm -rf build/deb
+	cd $(DEB_BUILD) && cpack -G DEB -B '$(CURDIR)/build/deb'
+	tools/try_deb.sh build/deb/chasqui_*.deb
 
 SECONDS ?= 60
 fuzz:             ## fuzz whatever comes from outside: make fuzz [SECONDS=60]
@@ -75,8 +95,8 @@ fmt:              ## format the C++ sources
 	@tools/setup.sh --checks
 	$(CPP_FILES) | xargs -r clang-format-14 -i
 
-bench-tools: build/build.ninja  ## raw_decode: libllama without a server, to compare with; answer_cost
-	cmake --build build --target raw_decode answer_cost
+bench-tools: build/build.ninja  ## what to compare with: raw_decode (libllama alone), sampling_cost, answer_cost
+	cmake --build build --target raw_decode sampling_cost answer_cost
 
 models: build/build.ninja  ## random-weight models of real shapes, into build/models
 	cmake --build build --target models

@@ -25,6 +25,8 @@ LLHTTP = sorted(glob.glob("/usr/share/llhttp/*.c"))
 
 BASE = ["src/base/error.cpp", "src/base/log.cpp", "src/base/clock.cpp", "src/base/utf8.cpp", "src/base/json_writer.cpp"]
 CORE = ["src/core/adapter_set.cpp", "src/core/event.cpp", "src/core/request.cpp", "src/core/sampling.cpp"]
+# Files that also hold what a target never calls: what that would need is left out.
+WITHOUT_THE_REST = ["-Wl,--unresolved-symbols=ignore-all"]
 # What each target is made of, beside tests/fuzz/TARGET.cpp, and the libraries that it needs.
 TARGETS = {
     "http": (BASE + ["src/net/http_parser.cpp", "src/net/head_scanner.cpp", "src/net/http_request.cpp",
@@ -39,6 +41,10 @@ TARGETS = {
              ["-lcrypto"]),
     "toml": (BASE + ["src/app/toml_file.cpp"], []),
     "snapshot": (BASE + ["src/base/checksum.cpp", "src/cache/snapshot_file.cpp", "src/cache/whole_file.cpp"], []),
+    "chat": (BASE + CORE + ["src/api/fields.cpp", "src/api/generation_fields.cpp", "src/api/generation_readers.cpp",
+                            "src/api/prompt.cpp", "src/api/chat_body.cpp", "src/api/anthropic_body.cpp",
+                            "src/api/ollama_body.cpp"], ["-lboost_json", *WITHOUT_THE_REST]),
+    "resume": (BASE + ["src/api/stream_ring.cpp", "src/api/stream_offset.cpp"], []),
     "session": (BASE + ["src/base/checksum.cpp", "src/engine/session_file.cpp"], []),
 }
 # toml++ says "unreachable" of letters beyond ASCII that come where it looks for blanks, and takes them for blanks or not.

@@ -9,7 +9,7 @@ readonly build_packages=(
   libboost1.81-dev libboost-json1.81-dev node-llhttp libcli11-dev libedit-dev libtomlplusplus-dev libssl-dev libxxhash-dev
   libgtest-dev libbenchmark-dev
 )
-readonly check_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 jq tmux)
+readonly check_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 jq tmux openssl)
 readonly browser_packages=(chromium fonts-dejavu-core)
 
 say() { printf 'setup: %s\n' "$*" >&2; }

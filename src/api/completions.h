@@ -23,6 +23,10 @@ using PrepareAnswer = Result<Answer> (*)(const Service&, const Caller&, const st
 // A permit for this request, before its body is taken and read; errors are admission's.
 Result<Permit> enter(Service& service, const Caller& caller, std::string_view path, std::string_view body);
 
+// By how much the reading of a body lets others pass: a hundred times what it takes, so that a person's question does
+// not stand behind a batch of long ones that came just before it; 1 s at most.
+Duration reading_can_wait(std::size_t body_bytes);
+
 // The handler of all of them.
 net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exchange, PrepareAnswer prepare);
 

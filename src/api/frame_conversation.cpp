@@ -180,9 +180,10 @@ net::Awaitable<Result<Answer>> FrameConversation::prepare(const FrameHead& head,
   Result<Permit> entered = enter(service_, caller_, "generate", body);
   if (!entered) co_return entered.error();
   permit = std::move(*entered);
+  const Duration can_wait = reading_can_wait(body.size());
   auto work = [&service = service_, caller = caller_, read = head.chat ? &prepare_chat : &prepare_completion,
                body = std::move(body)] { return read(service, caller, body); };
-  Result<Answer> answer = co_await service_.offload.run(std::move(work));
+  Result<Answer> answer = co_await service_.offload.run(std::move(work), can_wait);
   co_return answer;
 }
 

@@ -63,8 +63,9 @@ Result<Caller> caller_of(const Service& service, const net::HttpExchange& exchan
 // Reads the body, and finds the conversation that it goes on with.
 net::Awaitable<Result<ConversationPtr>> take_in(Service& service, net::HttpExchange& exchange, Caller caller,
                                                 std::optional<ResponseAsk>& ask) {
+  const Duration can_wait = reading_can_wait(exchange.request().body.size());
   auto work = [&service, caller, body = exchange.take_body()] { return read_response_ask(service, caller, body); };
-  Result<ResponseAsk> read = co_await service.offload.run(std::move(work));
+  Result<ResponseAsk> read = co_await service.offload.run(std::move(work), can_wait);
   if (!read) co_return read.error();
   ask.emplace(std::move(*read));
   co_return conversation_of(service, caller, *ask);

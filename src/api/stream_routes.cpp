@@ -1,9 +1,8 @@
 #include "api/stream_routes.h"
 
-#include <charconv>
-
 #include "api/errors.h"
 #include "api/fields.h"
+#include "api/stream_offset.h"
 #include "base/json_writer.h"
 #include "base/limits.h"
 
@@ -12,30 +11,11 @@ namespace {
 
 constexpr std::size_t kLookupMax = kSizeLimit<"resume_lookup">;
 
-std::optional<std::uint64_t> whole_number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failed != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-Result<std::uint64_t> read_offset(std::string_view text, const std::string& field, const KeptStream& stream) {
-  const auto value = whole_number(text);
-  if (!value || *value > stream.ring.end()) {
-    return invalid_field(field, field + " must be a whole number of at most " + std::to_string(stream.ring.end()) +
-                                    ", the bytes that the stream has so far");
-  }
-  if (*value >= stream.ring.begin()) return *value;
-  return Error{ErrorCode::conflict,
-               "the stream is kept from byte " + std::to_string(stream.ring.begin()) + " on; what was before is gone",
-               field};
-}
-
 // Where to go on.
 Result<std::uint64_t> first_byte(const net::HttpRequest& request, const KeptStream& stream) {
-  if (const auto from = request.query("from")) return read_offset(*from, "from", stream);
+  if (const auto from = request.query("from")) return read_stream_offset(*from, "from", stream.ring);
   const auto last = request.header("Last-Event-ID");
-  return read_offset(last.value_or("0"), "Last-Event-ID", stream);
+  return read_stream_offset(last.value_or("0"), "Last-Event-ID", stream.ring);
 }
 
 Result<KeptStreamPtr> stream_of(Service& service, const net::HttpRequest& request) {

@@ -51,9 +51,11 @@ struct ServeConfig {
   std::string socket;       // frames on this path (docs/protocol.md)
   std::uint32_t socket_mode = 0600;
   std::vector<std::string> api_keys;
-  std::string api_key_file;  // more of them, with names and shares; read again on SIGHUP
-  bool no_auth = false;      // allows a public address without a key
-  bool page = true;          // at "/"
+  std::string api_key_file;     // more of them, with names and shares; read again on SIGHUP
+  bool no_auth = false;         // allows a public address without a key
+  std::string tls_certificate;  // PEM files for the TCP door, read again on SIGHUP; empty: plain HTTP
+  std::string tls_key;
+  bool page = true;  // at "/"
 
   bool cache_prompt = true;            // what a request gets that does not say
   std::int64_t cache_ram = kCacheRam;  // MiB of host memory for what was computed; -1: no limit, 0: nothing is kept

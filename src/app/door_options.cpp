@@ -56,6 +56,15 @@ void add_door_options(CLI::App& app, ServeConfig& config) {
       ->envname("LLAMA_ARG_API_KEY_FILE")
       ->type_name("FILE")
       ->group(group);
+  app.add_option("--tls-cert", config.tls_certificate,
+                 "PEM file with the certificate and its chain: TLS on the TCP port; SIGHUP reads it again")
+      ->envname("LLAMA_ARG_SSL_CERT_FILE")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--tls-key", config.tls_key, "PEM file with its key, without a password")
+      ->envname("LLAMA_ARG_SSL_KEY_FILE")
+      ->type_name("FILE")
+      ->group(group);
   add_off_flag(app, "--no-webui", config.page, "no page at /: the routes alone")
       ->envname("LLAMA_ARG_NO_WEBUI")
       ->group(group);

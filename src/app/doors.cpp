@@ -85,13 +85,13 @@ Result<Doors> doors_of(const ServeConfig& config) {
   return doors;
 }
 
-Result<std::string> open_doors(net::HttpServer& server, net::FrameServer& frames, const Doors& doors) {
+Result<std::string> open_doors(net::HttpServer& server, net::FrameServer& frames, const Doors& doors, bool tls) {
   std::string url;
   std::string said;  // when all are open, and not when one of them fails
   for (const net::ListenAddress& address : doors.http) {
     auto bound = server.listen(address);
     if (!bound) return bound.error();
-    const std::string text = address.is_unix() ? bound->text : "http://" + bound->text;
+    const std::string text = address.is_unix() ? bound->text : (tls ? "https://" : "http://") + bound->text;
     said += "listening on " + text + '\n';
     if (!address.is_unix() && url.empty()) url = text;
   }

@@ -24,6 +24,6 @@ struct Doors {
 Result<Doors> doors_of(const ServeConfig& config);
 
 // Says on standard output what is open. The URL of the first HTTP door on TCP; empty where there is none.
-Result<std::string> open_doors(net::HttpServer& server, net::FrameServer& frames, const Doors& doors);
+Result<std::string> open_doors(net::HttpServer& server, net::FrameServer& frames, const Doors& doors, bool tls);
 
 }  // namespace chasqui

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "app/capacity.h"
+#include "app/load_guard.h"
 #include "base/log.h"
 #include "cli/doctor.h"
 #include "cli/inspect.h"
@@ -18,12 +19,18 @@
 namespace chasqui {
 namespace {
 
+std::string name_of(const ServeConfig& config) {
+  return config.model_path.empty() ? "chasqui-demo" : config.model_path;
+}
+
 Result<GgufSummary> summary_of(const ServeConfig& config) {
+  const LoadGuard guard(name_of(config));
   return config.model_path.empty() ? summarize_gguf(demo_model()) : summarize_gguf(config.model_path);
 }
 
 // Rendering needs the vocabulary, and so the model; its weights are mapped and not touched.
 std::string template_error(const ServeConfig& config) {
+  const LoadGuard guard(name_of(config));
   LoadOptions options;
   if (!config.chat_template_file.empty()) {
     std::ifstream file(config.chat_template_file);

@@ -23,8 +23,6 @@ constexpr std::string_view kTools = "the server runs no tools; the client does, 
 constexpr std::string_view kRope =
     "the model is used with the rotation that is in its file; convert the file with the values that you need";
 constexpr std::string_view kOneModel = "one process serves one model; start one for each with --model FILE and --port";
-constexpr std::string_view kTls =
-    "put a reverse proxy in front, which ends TLS; or --unix-socket for clients on this machine";
 constexpr std::string_view kCors = "put a reverse proxy in front, which sets these headers";
 constexpr std::string_view kLogs = "logs go to standard error: see --log-level and --log-format";
 constexpr std::string_view kBuiltIn = "name a file with --model FILE";
@@ -196,8 +194,6 @@ constexpr LlamaFlag kFlags[] = {
     {"--mcp-servers-json", "LLAMA_ARG_MCP_SERVERS_JSON", 1, kRefused, kTools},
     {"--agent", "LLAMA_ARG_AGENT", 0, kRefused, kTools},
     {"-no-ag --no-agent", "", 0, kTaken, kAlways},
-    {"--ssl-key-file", "LLAMA_ARG_SSL_KEY_FILE", 1, kRefused, kTls},
-    {"--ssl-cert-file", "LLAMA_ARG_SSL_CERT_FILE", 1, kRefused, kTls},
     {"--chat-template-kwargs", "LLAMA_ARG_CHAT_TEMPLATE_KWARGS", 1, kTaken,
      "each request says this with \"chat_template_kwargs\""},
     {"--sse-ping-interval", "LLAMA_ARG_SSE_PING_INTERVAL", 1, kTaken, "a stream that waits is not pinged"},

@@ -8,7 +8,7 @@ namespace {
 
 // llama-server's other names for options that are ours. Its short flags have several letters, which CLI11 would read as
 // bundles of one-letter flags.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kOtherNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kOtherNames = {{
     {"-np", "--parallel"},
     {"-ub", "--ubatch-size"},
     {"-tb", "--threads-batch"},
@@ -23,6 +23,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kOtherNa
     {"--n-gpu-layers", "--gpu-layers"},
     {"-sps", "--slot-prompt-similarity"},
     {"-ag", "--agent"},
+    {"--ssl-cert-file", "--tls-cert"},
+    {"--ssl-key-file", "--tls-key"},
     {"-rea", "--reasoning"},
 }};
 

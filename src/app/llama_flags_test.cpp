@@ -112,7 +112,6 @@ const Real kReal[] = {
     {"--models-dir ./models_directory", "--models-dir .*--model FILE"},
     {"--models-preset ./my-models.ini", "--models-preset .*--model FILE"},
     {"-m m.gguf --grammar-file grammars/json.gbnf", "--grammar-file .*\"grammar\""},
-    {"-m m.gguf --ssl-key-file key.pem --ssl-cert-file cert.pem", "--ssl-key-file .*proxy"},
     {"-m m.gguf --mcp-servers-config mcp.json", "--mcp-servers-config .*tools"},
     {"-m m.gguf --chat-template chatml", "--chat-template .*--chat-template-file"},
     {"-m m.gguf --api-prefix /v1", "--api-prefix .*proxy"},

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <thread>
 
 #include <chasqui_demo_model.h>
@@ -11,7 +12,9 @@
 
 #include "app/capacity.h"
 #include "app/doors.h"
+#include "app/load_guard.h"
 #include "app/server.h"
+#include "app/tls_reload.h"
 #include "app/watching_options.h"
 #include "model/sleepy_model.h"
 
@@ -107,10 +110,18 @@ int serve(const ServeConfig& config) {
   }
   KeyRing keys;
   keys.replace(*lines);
+  auto tls = read_tls_identity(config);
+  if (!tls) {
+    fail(tls.error());
+    return 2;
+  }
+  // OpenSSL writes to sockets without the flag that Asio has, so a client that has gone would end the process.
+  if (*tls) std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
   const auto doors = doors_of(config);
   if (!doors) return fail(doors.error());
   const auto collector = collector_of(config);
   if (!collector) return fail(collector.error());
+  std::optional<LoadGuard> guard(std::in_place, config.model_path.empty() ? "chasqui-demo" : config.model_path);
   auto model = load(config);
   if (!model) return fail(model.error());
   const ModelConfig whole = with_capacity(config.model, model->info, config.workers);
@@ -125,12 +136,14 @@ int serve(const ServeConfig& config) {
     if (!context) return fail(context.error());
     contexts.push_back(std::move(*context));
   }
+  guard.reset();
   auto folders = open_folders(config, *model, *part, contexts.front()->shape());
   if (!folders) return fail(folders.error());
   const auto embedding =
       EmbeddingDesk::configure(*model, config.pooling, contexts.front()->shape().cells_per_slot, sleeps);
   if (!embedding) return fail(embedding.error());
-  Server server(config, *model, {*doors, std::move(contexts), std::move(*folders), *embedding, *collector}, keys);
+  Server server(config, *model,
+                {*doors, std::move(contexts), std::move(*folders), *embedding, *collector, std::move(*tls)}, keys);
   if (auto open = server.open(); !open) return fail(open.error());
   server.run();
   return 0;

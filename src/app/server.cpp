@@ -50,6 +50,11 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
     slots_.emplace(std::move(parts.folders.slots), engine_, clock_, loop_);
     service_.slots = &*slots_;
   }
+  if (parts.tls) {
+    tls_.emplace(loop_, std::move(parts.tls));
+    tls_reload_.emplace(config, *tls_, loop_, offload_);
+    http_.use_tls(&*tls_);
+  }
   follow_finished();
   collect_spans(parts.collector);
   add_routes(router_, service_);
@@ -106,18 +111,26 @@ void Server::greet(const std::string& url) const {
 }
 
 Result<void> Server::open() {
-  const auto url = open_doors(http_, frames_, doors_);
+  const auto url = open_doors(http_, frames_, doors_, tls_.has_value());
   if (!url) return url.error();
   shutdown_.emplace(loop_, http_, frames_, kept_, admission_, engine_, config_.drain_time, doors_.stay,
                     spans_ ? &*spans_ : nullptr);
-  loop_.on_signal(SIGTERM, [this] { shutdown_->begin(); });
-  loop_.on_signal(SIGINT, [this] { shutdown_->begin(); });
-  // Without a key file SIGHUP means what it means everywhere: the terminal has gone.
-  if (!config_.api_key_file.empty()) loop_.on_signal(SIGHUP, [this] { reload_.begin(); });
+  follow_signals();
   // Only another process can have a worker that moves; it is there where somebody starts it.
   if (is_supervised()) watch_.on_hang([this] { shutdown_->begin(); });
   greet(*url);
   return {};
+}
+
+void Server::follow_signals() {
+  loop_.on_signal(SIGTERM, [this] { shutdown_->begin(); });
+  loop_.on_signal(SIGINT, [this] { shutdown_->begin(); });
+  // Without files to read again SIGHUP means what it means everywhere: the terminal has gone.
+  if (config_.api_key_file.empty() && !tls_reload_) return;
+  loop_.on_signal(SIGHUP, [this] {
+    if (!config_.api_key_file.empty()) reload_.begin();
+    if (tls_reload_) tls_reload_->begin();
+  });
 }
 
 void Server::run() {

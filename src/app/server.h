@@ -20,6 +20,7 @@
 #include "app/session_sweep.h"
 #include "app/settings.h"
 #include "app/shutdown.h"
+#include "app/tls_reload.h"
 #include "app/worker_watch.h"
 #include "net/frame_server.h"
 #include "net/http_server.h"
@@ -42,6 +43,7 @@ struct ServerParts {
   Folders folders;
   EmbeddingConfig embedding;
   std::optional<net::HttpTarget> collector;  // of spans
+  net::TlsIdentity tls;                      // null: plain HTTP
 };
 
 class Server {
@@ -61,6 +63,7 @@ class Server {
   void follow_finished();
   void collect_spans(const std::optional<net::HttpTarget>& collector);
   void add_metrics();
+  void follow_signals();
   void greet(const std::string& url) const;
 
   const ServeConfig& config_;
@@ -93,6 +96,7 @@ class Server {
   std::optional<SlotKeeper> slots_;
   std::optional<SpanExporter> spans_;
   net::Router router_;
+  std::optional<net::TlsDoor> tls_;
   net::HttpServer http_;
   FrameDoor door_;
   net::FrameMetrics frame_metrics_;
@@ -100,6 +104,7 @@ class Server {
   SessionSweep sweep_;
   WorkerWatch watch_;
   KeyReload reload_;
+  std::optional<TlsReload> tls_reload_;
   std::optional<Shutdown> shutdown_;
 };
 

@@ -53,7 +53,9 @@ struct HeldSocket {
 class Supervisor {
  public:
   Supervisor(const ServeConfig& config, char** argv)
-      : argv_(argv), hears_hangup_(!config.api_key_file.empty()), signals_(heard_signals()) {}
+      : argv_(argv),
+        hears_hangup_(!config.api_key_file.empty() || !config.tls_certificate.empty()),
+        signals_(heard_signals()) {}
 
   Result<void> open(const Doors& doors);
   int run();

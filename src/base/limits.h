@@ -57,7 +57,11 @@ inline constexpr Limit kTable[] = {
      "closed, its request cancelled", "chasqui_http_timeouts_total", "--timeout"},
     {"linger_seconds", LimitUnit::time, 2 * kSecond, "for a refused client to read why", "closed"},
     {"connections", LimitUnit::count, 12'000, "connections at once", "accepting pauses",
-     "chasqui_http_accept_pauses_total", "", "12000, at most half of the descriptors that may be open"},
+     "chasqui_http_accept_pauses_total", "", "12000, less where few descriptors may be open: half of them, or all but 4096"},
+    {"tls_handshake_seconds", LimitUnit::time, 10 * kSecond, "from a connection to the end of its TLS handshake",
+     "closed", "chasqui_http_timeouts_total"},
+    {"tls_handshakes", LimitUnit::count, 1024, "TLS handshakes under way", "the oldest is closed",
+     "chasqui_tls_handshakes_failed_total"},
     // The local socket (docs/protocol.md)
     {"frame_bytes", LimitUnit::bytes, 8 * kMiB, "one frame", "an error event, closed"},
     {"frame_line_bytes", LimitUnit::bytes, 64 * kKiB, "one line", "an error event, closed"},

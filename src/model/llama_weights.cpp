@@ -15,6 +15,7 @@
 #endif
 
 #include "base/log.h"
+#include "model/gguf_summary.h"
 #include "model/llama_runtime.h"
 
 namespace chasqui {
@@ -45,7 +46,11 @@ Result<void> check_file(const std::string& path) {
   char magic[4];
   if (std::fread(magic, 1, sizeof magic, file.get()) != sizeof magic) return bad_model(path, system_message() + ".");
   if (std::memcmp(magic, "GGUF", sizeof magic) != 0) return bad_model(path, "it is not a GGUF file.");
-  return {};
+  // Sizes and offsets of everything in its head, held against the file.
+  const auto summary = summarize_gguf(path);
+  if (summary) return {};
+  const std::string& why = summary.error().message;
+  return bad_model(path, why.starts_with(path + ": ") ? why.substr(path.size() + 2) : why);
 }
 
 // Passes progress on and remembers whether the caller stopped the loading.

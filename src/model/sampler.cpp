@@ -1,6 +1,7 @@
 #include "model/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -65,6 +66,27 @@ void keep_most_likely(std::vector<Candidate>& candidates, std::size_t count) {
   const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(count);
   std::nth_element(candidates.begin(), end, candidates.end(), more_likely);
   candidates.erase(end, candidates.end());
+}
+
+// Keeps the most likely candidates whose weights add up to `mass`, and `least` of them at least. Sums the weights by
+// classes of about equal logits, so that only the class in which the mass is reached has to be sorted.
+void keep_mass(std::vector<Candidate>& candidates, double top, double mass, std::size_t least) {
+  constexpr std::size_t kClasses = 512;
+  constexpr double kClassesForOne = 16;  // classes for a difference of 1 between logits
+  const auto class_of = [top](const Candidate& c) {
+    return static_cast<std::size_t>(std::min((top - c.logit) * kClassesForOne, double{kClasses - 1}));
+  };
+  std::array<double, kClasses> weights{};
+  for (const Candidate& c : candidates) weights[class_of(c)] += c.probability;
+  std::size_t last = 0;
+  while (last + 1 < kClasses && weights[last] < mass) mass -= weights[last++];
+
+  const auto above = std::ranges::partition(candidates, [&](const Candidate& c) { return class_of(c) < last; }).begin();
+  const auto rest = std::partition(above, candidates.end(), [&](const Candidate& c) { return class_of(c) == last; });
+  std::size_t count = static_cast<std::size_t>(above - candidates.begin());
+  count += count_for_mass({above, rest}, mass);
+  if (count < least) return keep_most_likely(candidates, least);
+  candidates.resize(count);
 }
 
 // 53 random bits in [0, 1), the same with every standard library (std::generate_canonical is not).
@@ -144,11 +166,12 @@ void Sampler::adjust(std::span<float> logits) const {
 // keep a beginning of the sorted candidates, so the shorter one counts, and min-p, which needs no sorting, goes first;
 // top-p still means its share of everything that was there before min-p.
 void Sampler::build(std::span<const float> logits, std::vector<Candidate>& candidates) const {
+  bool early = false;
   if (params_.top_k > 0 && params_.top_k < vocabulary_) {
     gather_top_k(logits, static_cast<std::size_t>(params_.top_k), candidates);
   } else {
     const Token top = largest(logits);
-    const bool early = top >= 0 && params_.min_p > 0.0f && params_.min_keep <= 1;
+    early = top >= 0 && params_.min_p > 0.0f && params_.min_keep <= 1;
     gather_at_least(logits, early ? min_p_bound(logits[static_cast<std::size_t>(top)]) : kBanned, candidates);
   }
   if (candidates.empty()) {
@@ -157,11 +180,9 @@ void Sampler::build(std::span<const float> logits, std::vector<Candidate>& candi
   }
   const float top = most_likely_logit(candidates);
   if (params_.top_p < 1.0f) {
-    const bool whole = params_.top_k <= 0 || params_.top_k >= vocabulary_;
     const double seen = weigh(candidates, top, 1.0);
-    const double all = whole ? mass_of(logits, top) : seen;
-    const std::size_t count = count_for_mass(candidates, all * static_cast<double>(params_.top_p));
-    keep_most_likely(candidates, std::max(count, keep_min()));
+    const double all = early ? mass_of(logits, top) : seen;
+    keep_mass(candidates, top, all * static_cast<double>(params_.top_p), keep_min());
   }
   if (params_.min_p > 0.0f) {
     const float bound = min_p_bound(top);

@@ -1,9 +1,10 @@
 #include "net/http_connection.h"
 
 #include <algorithm>
+#include <utility>
+
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
-#include <utility>
 
 #include "net/connection_exchange.h"
 
@@ -15,6 +16,15 @@ constexpr Duration kLookAgain = seconds(1);
 constexpr std::size_t kBurstBytes = 1024 * 1024;
 
 }  // namespace
+
+struct HttpConnection::Handshake {
+  Handshake(HttpShared& owner, HttpConnection* connection)
+      : shared(owner), place(shared.handshakes.insert(shared.handshakes.end(), connection)) {}
+  ~Handshake() { shared.handshakes.erase(place); }
+
+  HttpShared& shared;
+  std::list<HttpConnection*>::iterator place;
+};
 
 struct HttpConnection::Presence {
   Presence(HttpShared& owner, HttpConnection* connection) : shared(owner) {
@@ -33,8 +43,8 @@ struct HttpConnection::Presence {
   std::list<HttpConnection*>::iterator place;
 };
 
-HttpConnection::HttpConnection(std::shared_ptr<HttpShared> shared, StreamSocket socket)
-    : shared_(std::move(shared)), socket_(std::move(socket)), timer_(shared_->loop.executor()) {
+HttpConnection::HttpConnection(std::shared_ptr<HttpShared> shared, StreamSocket socket, TlsDoor* door)
+    : shared_(std::move(shared)), socket_(std::move(socket)), door_(door), timer_(shared_->loop.executor()) {
   SystemError ignored;
   socket_.non_blocking(true, ignored);
   configure_stream(socket_, shared_->limits.write_time, shared_->limits.unsent_bytes);
@@ -42,8 +52,54 @@ HttpConnection::HttpConnection(std::shared_ptr<HttpShared> shared, StreamSocket 
 
 Awaitable<void> HttpConnection::run(std::shared_ptr<HttpConnection> self) {
   const Presence presence(*self->shared_, self.get());
-  co_await self->serve();
+  bool ready = true;
+  if (self->door_ != nullptr) ready = co_await self->shake_hands(*self->door_);
+  if (ready) co_await self->serve();
   self->close_socket();
+}
+
+// Those who are slow are closed first where there are too many: an honest client needs some milliseconds.
+Awaitable<bool> HttpConnection::shake_hands(TlsDoor& door) {
+  const Handshake seat(*shared_, this);
+  if (shared_->handshakes.size() > shared_->limits.handshakes) {
+    const auto oldest = std::ranges::find_if(shared_->handshakes, [](const auto* other) { return !other->gone(); });
+    (*oldest)->close();
+  }
+  tls_ = TlsSession::open(door.identity(), socket_);
+  set_deadline(Phase::handshake, shared_->limits.handshake_time);
+  auto step = tls_ ? TlsSession::Step::wants_read : TlsSession::Step::failed;  // the client begins
+  while (!gone_ && (step == TlsSession::Step::wants_read || step == TlsSession::Step::wants_write)) {
+    const bool reads = step == TlsSession::Step::wants_read;
+    const StreamSocket::wait_type what = reads ? StreamSocket::wait_read : StreamSocket::wait_write;
+    const auto ready = co_await socket_.async_wait(what, kAwait);
+    shared_->loop.turn_begins();
+    if (std::get<0>(ready) || gone_) break;
+    step = co_await shake_once(door);
+  }
+  clear_deadline();
+  NetMetrics& metrics = shared_->loop.metrics();
+  const bool done = step == TlsSession::Step::done && !gone_;
+  (done ? metrics.handshakes : metrics.handshakes_failed).add();
+  if (step == TlsSession::Step::plain_http && !gone_) co_await refuse_plain();
+  co_return done;
+}
+
+Awaitable<TlsSession::Step> HttpConnection::shake_once(TlsDoor& door) {
+  in_pool_ = true;
+  auto work = [tls = tls_] { return tls->shake(); };
+  const Result<TlsSession::Step> step = co_await door.pool().run(std::move(work));
+  in_pool_ = false;
+  co_return step ? *step : TlsSession::Step::failed;
+}
+
+// Who types http:// instead of https:// is told so, in what they can read.
+Awaitable<void> HttpConnection::refuse_plain() {
+  tls_ = nullptr;
+  ConnectionExchange exchange(*this);
+  exchange.close_after();
+  HttpResponse refusal = shared_->router.error(400, "This port speaks TLS: use https://.");
+  co_await exchange.respond(std::move(refusal));
+  if (!gone_) co_await linger();
 }
 
 Awaitable<void> HttpConnection::serve() {
@@ -60,6 +116,7 @@ Awaitable<void> HttpConnection::serve() {
 Awaitable<bool> HttpConnection::wait_for_request() {
   if (shared_->draining || gone_) co_return false;
   std::string().swap(ahead_);
+  if (tls_ && tls_->has_unread()) co_return true;
   set_deadline(Phase::idle, shared_->limits.keep_alive_time);
   waiting_idle_ = true;
   const auto outcome = co_await socket_.async_wait(StreamSocket::wait_read, kAwait);
@@ -124,7 +181,7 @@ Awaitable<bool> HttpConnection::read_request(ConnectionExchange& exchange, HttpP
 // One read, or one wait for it.
 Awaitable<bool> HttpConnection::read_more(ConnectionExchange& exchange, HttpParser& parser) {
   SystemError error;
-  const std::size_t n = socket_.read_some(asio::buffer(shared_->scratch), error);
+  const std::size_t n = read_some(asio::buffer(shared_->scratch), error);
   if (!error) {
     shared_->loop.metrics().bytes_in.add(n);
     feed(exchange, parser, std::string_view(shared_->scratch.data(), n));
@@ -141,7 +198,7 @@ Awaitable<bool> HttpConnection::read_more(ConnectionExchange& exchange, HttpPars
   } else if (deadline_ == kNever || phase_ != phase) {
     set_deadline(phase, in_body ? shared_->limits.body_time : shared_->limits.header_time);
   }
-  const auto outcome = co_await socket_.async_wait(StreamSocket::wait_read, kAwait);
+  const auto outcome = co_await socket_.async_wait(read_wait(), kAwait);
   shared_->loop.turn_begins();
   if (timed_out_ && !gone_) {
     exchange.close_after();
@@ -182,7 +239,7 @@ Awaitable<bool> HttpConnection::send(SendBuffers buffers) {
   unsent_ = buffers.unsent();
   while (unsent_ > 0 && !gone_) {
     SystemError error;
-    const std::size_t n = socket_.write_some(buffers, error);
+    const std::size_t n = write_some(buffers, error);
     if (!error) {
       buffers.consume(n);
       unsent_ = buffers.unsent();
@@ -196,7 +253,7 @@ Awaitable<bool> HttpConnection::send(SendBuffers buffers) {
       break;
     }
     set_deadline(Phase::write, shared_->limits.write_time);
-    const auto outcome = co_await socket_.async_wait(StreamSocket::wait_write, kAwait);
+    const auto outcome = co_await socket_.async_wait(write_wait(), kAwait);
     shared_->loop.turn_begins();
     clear_deadline();
     if (std::get<0>(outcome)) mark_gone();
@@ -209,6 +266,7 @@ Awaitable<bool> HttpConnection::send(SendBuffers buffers) {
 // end, and swallow what comes for a while.
 Awaitable<void> HttpConnection::linger() {
   SystemError error;
+  if (tls_) tls_->say_end();
   socket_.shutdown(StreamSocket::shutdown_send, error);
   set_deadline(Phase::linger, shared_->limits.linger_time);
   while (!gone_ && !error) {
@@ -237,8 +295,13 @@ void HttpConnection::close_when_idle() {
 
 void HttpConnection::close_socket() {
   SystemError ignored;
-  socket_.close(ignored);
   timer_.cancel();
+  if (in_pool_) {
+    socket_.shutdown(StreamSocket::shutdown_both, ignored);  // and closed when the pool is done with it
+    return;
+  }
+  if (tls_ && socket_.is_open()) tls_->say_end();
+  socket_.close(ignored);
 }
 
 void HttpConnection::mark_gone() {
@@ -271,7 +334,7 @@ void HttpConnection::watch_readable(SystemError error) {
   }
   auto& scratch = shared_->scratch;
   std::size_t n = 0;
-  if (!error) n = socket_.read_some(asio::buffer(scratch.data(), std::min(room, scratch.size())), error);
+  if (!error) n = read_some(asio::buffer(scratch.data(), std::min(room, scratch.size())), error);
   if (error && error != asio::error::would_block) return mark_gone();
   shared_->loop.metrics().bytes_in.add(n);
   ahead_.append(scratch.data(), n);
@@ -311,6 +374,7 @@ void HttpConnection::on_timer() {
   NetMetrics& metrics = shared_->loop.metrics();
   SystemError ignored;
   switch (phase_) {
+    case Phase::handshake: metrics.timeouts_handshake.add(); return mark_gone();
     case Phase::idle: metrics.timeouts_idle.add(); return mark_gone();
     case Phase::header: metrics.timeouts_header.add(); break;
     case Phase::body: metrics.timeouts_body.add(); break;

@@ -7,6 +7,7 @@
 // 3. While a handler may be waiting, one readability wait watches for the client to leave. What it reads meanwhile is
 //    the next request and goes to `ahead_`, bounded; the watch goes on behind it.
 // 4. mark_gone() is the one way out while an exchange runs: closes the socket, which ends every pending wait.
+// 5. With TLS it begins with a handshake, and reads and writes go through `tls_`; without, straight to the socket.
 #pragma once
 
 #include <functional>
@@ -19,6 +20,7 @@
 #include "net/http_shared.h"
 #include "net/send_buffers.h"
 #include "net/socket.h"
+#include "net/tls_door.h"
 
 namespace chasqui::net {
 
@@ -26,7 +28,8 @@ class ConnectionExchange;
 
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
-  HttpConnection(std::shared_ptr<HttpShared> shared, StreamSocket socket);
+  // Null: without TLS.
+  HttpConnection(std::shared_ptr<HttpShared> shared, StreamSocket socket, TlsDoor* door);
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
@@ -47,9 +50,13 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void set_gone_callback(std::function<void()> callback) { on_gone_ = std::move(callback); }
 
  private:
-  enum class Phase { idle, header, body, write, linger };
-  struct Presence;  // in the server's list
+  enum class Phase { handshake, idle, header, body, write, linger };
+  struct Presence;   // in the server's list
+  struct Handshake;  // in its list of those that are in one
 
+  Awaitable<bool> shake_hands(TlsDoor& door);
+  Awaitable<TlsSession::Step> shake_once(TlsDoor& door);
+  Awaitable<void> refuse_plain();
   Awaitable<void> serve();
   Awaitable<bool> wait_for_request();
   Awaitable<bool> exchange_once();
@@ -68,8 +75,19 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void watch_readable(SystemError error);
   void close_socket();
 
+  std::size_t read_some(asio::mutable_buffer into, SystemError& error) {
+    return tls_ ? tls_->read_some(into, error) : socket_.read_some(into, error);
+  }
+  std::size_t write_some(const SendBuffers& buffers, SystemError& error) {
+    return tls_ ? tls_->write_some(buffers, error) : socket_.write_some(buffers, error);
+  }
+  StreamSocket::wait_type read_wait() const { return tls_ ? tls_->waits_for() : StreamSocket::wait_read; }
+  StreamSocket::wait_type write_wait() const { return tls_ ? tls_->waits_for() : StreamSocket::wait_write; }
+
   const std::shared_ptr<HttpShared> shared_;
   StreamSocket socket_;
+  TlsDoor* const door_;
+  std::shared_ptr<TlsSession> tls_;  // shared with the pool while it computes
   Timer timer_;
   std::shared_ptr<const HttpPeer> peer_;  // made when the first request comes
   std::string ahead_;                     // read behind the running exchange, bounded by pipelined_bytes and one read
@@ -83,6 +101,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool waiting_idle_ = false;
   bool timed_out_ = false;
   bool gone_ = false;
+  bool in_pool_ = false;   // which uses the socket: it must stay open
   bool watching_ = false;  // someone wants to know
   bool watch_armed_ = false;
 };

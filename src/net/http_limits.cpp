@@ -7,13 +7,20 @@
 #include "base/limits.h"
 
 namespace chasqui::net {
+namespace {
+
+constexpr std::size_t kForFiles = 4096;
+
+}  // namespace
 
 std::size_t HttpLimits::connections_max() const {
   if (connections > 0) return connections;
   constexpr std::size_t kDefault = kSizeLimit<"connections">;
   rlimit descriptors{};
   if (::getrlimit(RLIMIT_NOFILE, &descriptors) != 0 || descriptors.rlim_cur == RLIM_INFINITY) return kDefault;
-  return std::clamp<std::size_t>(descriptors.rlim_cur / 2, 1, kDefault);
+  const std::size_t all = descriptors.rlim_cur;
+  const std::size_t for_files = std::min(all / 2, kForFiles);
+  return std::clamp<std::size_t>(all - for_files, 1, kDefault);
 }
 
 }  // namespace chasqui::net

@@ -23,8 +23,10 @@ struct HttpLimits {
   Duration keep_alive_time = kTimeLimit<"keep_alive_seconds">;
   Duration write_time = kTimeLimit<"write_seconds">;
   Duration linger_time = kTimeLimit<"linger_seconds">;
+  Duration handshake_time = kTimeLimit<"tls_handshake_seconds">;
+  std::size_t handshakes = kSizeLimit<"tls_handshakes">;
 
-  // 0: that of the table, or half of the descriptors that the process may open, whichever is less.
+  // 0: that of the table, or less where the process may open few descriptors, some of which are for files.
   std::size_t connections = 0;
 
   // `connections`, or what its 0 stands for.

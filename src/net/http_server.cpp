@@ -10,10 +10,11 @@ namespace chasqui::net {
 
 // An open listener and what its accept loop waits for while the server is full.
 struct ListenerSeat {
-  ListenerSeat(EventLoop& loop, Listener open) : listener(std::move(open)), room(loop) {}
+  ListenerSeat(EventLoop& loop, Listener open, TlsDoor* tls) : listener(std::move(open)), room(loop), door(tls) {}
 
   Listener listener;
   EventSignal room;
+  TlsDoor* const door;
 };
 
 struct HttpServer::State final : HttpShared, std::enable_shared_from_this<State> {
@@ -29,6 +30,7 @@ struct HttpServer::State final : HttpShared, std::enable_shared_from_this<State>
 
   const std::size_t connections_max;
   std::vector<std::unique_ptr<ListenerSeat>> seats;
+  TlsDoor* door = nullptr;
   Timer drain_timer;
   std::function<void()> on_drained;
   bool abandoned = false;  // the server is gone, and perhaps the loop's timers with it
@@ -43,7 +45,7 @@ Awaitable<void> HttpServer::State::accept_all(std::shared_ptr<State> self, Liste
     }
     std::optional<StreamSocket> socket = co_await seat->listener.accept();
     if (!socket) co_return;
-    auto connection = std::make_shared<HttpConnection>(self, std::move(*socket));
+    auto connection = std::make_shared<HttpConnection>(self, std::move(*socket), seat->door);
     self->loop.spawn(HttpConnection::run(std::move(connection)), "connection");
   }
 }
@@ -76,10 +78,13 @@ HttpServer::~HttpServer() {
 
 void HttpServer::set_default_headers(HttpHeaders headers) { state_->default_headers = std::move(headers); }
 
+void HttpServer::use_tls(TlsDoor* door) { state_->door = door; }
+
 Result<BoundAddress> HttpServer::listen(const ListenAddress& address) {
   auto listener = Listener::open(state_->loop, address);
   if (!listener) return listener.error();
-  state_->seats.push_back(std::make_unique<ListenerSeat>(state_->loop, std::move(*listener)));
+  TlsDoor* const door = address.is_unix() ? nullptr : state_->door;
+  state_->seats.push_back(std::make_unique<ListenerSeat>(state_->loop, std::move(*listener), door));
   ListenerSeat* const seat = state_->seats.back().get();
   state_->loop.spawn(State::accept_all(state_, seat), "accept");
   return seat->listener.bound();

@@ -42,6 +42,7 @@ struct HttpShared {
   bool leaving = false;   // nobody is accepted any more; each answer is the last of its connection
   bool draining = false;  // … and nobody is waited for who has not begun
   std::list<HttpConnection*> connections;
+  std::list<HttpConnection*> handshakes;  // those of `connections` that are in one, the oldest first
   std::size_t exchanges = 0;
   std::size_t body_bytes = 0;  // of all requests in memory
   // Every read lands here first and is parsed before anything else runs, so connections need no buffers of their own.

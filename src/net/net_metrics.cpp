@@ -21,10 +21,13 @@ void NetMetrics::add_to(MetricsPage& page) const {
   }
   page.add("chasqui_http_requests_refused_total", "Requests that broke a rule or limit of HTTP.", requests_refused);
   const std::string timeouts = "Connections and requests that ran out of time, by phase.";
+  page.add("chasqui_http_timeouts_total", timeouts, timeouts_handshake, "phase=\"handshake\"");
   page.add("chasqui_http_timeouts_total", timeouts, timeouts_header, "phase=\"header\"");
   page.add("chasqui_http_timeouts_total", timeouts, timeouts_body, "phase=\"body\"");
   page.add("chasqui_http_timeouts_total", timeouts, timeouts_write, "phase=\"write\"");
   page.add("chasqui_http_timeouts_total", timeouts, timeouts_idle, "phase=\"idle\"");
+  page.add("chasqui_tls_handshakes_total", "TLS handshakes that were completed.", handshakes);
+  page.add("chasqui_tls_handshakes_failed_total", "TLS handshakes that were not.", handshakes_failed);
   page.add("chasqui_http_clients_gone_total", "Clients that left before their answer was complete.", clients_gone);
   page.add("chasqui_http_body_bytes", "Request bodies in memory.", body_bytes);
   page.add("chasqui_http_received_bytes_total", "Bytes received.", bytes_in);

@@ -13,9 +13,12 @@ struct NetMetrics {
   Gauge body_bytes;  // request bodies in memory
   Counter connections_accepted;
   Counter accept_failures;
-  Counter accept_pauses;  // the connection cap was reached
+  Counter accept_pauses;             // the connection cap was reached
   std::array<Counter, 5> responses;  // by class: 1xx … 5xx
-  Counter requests_refused;  // the head or body broke a rule or a limit
+  Counter requests_refused;          // the head or body broke a rule or a limit
+  Counter handshakes;                // of TLS, complete
+  Counter handshakes_failed;         // … not: no TLS, other versions, too slow, too many
+  Counter timeouts_handshake;
   Counter timeouts_header, timeouts_body, timeouts_write, timeouts_idle;
   Counter clients_gone;  // left before their answer was complete
   Counter bytes_in, bytes_out;

@@ -68,13 +68,13 @@ OffloadPool::~OffloadPool() {
   for (const auto& thread : threads_) ::pthread_join(thread->handle, nullptr);
 }
 
-bool OffloadPool::submit(std::shared_ptr<OffloadJob> job) {
+bool OffloadPool::submit(std::shared_ptr<OffloadJob> job, Duration can_wait) {
   if (waiting_.size() >= options_.queue_jobs) {
     refused_.add();
     return false;
   }
   jobs_.add();
-  waiting_.push_back(std::move(job));
+  waiting_.emplace(clock_.now() + can_wait, std::move(job));
   hand_out();
   return true;
 }
@@ -82,12 +82,12 @@ bool OffloadPool::submit(std::shared_ptr<OffloadJob> job) {
 void OffloadPool::hand_out() {
   for (const auto& thread : threads_) {
     // A job that only we still know was given up by its coroutine.
-    while (!waiting_.empty() && waiting_.front().use_count() == 1) waiting_.pop_front();
+    while (!waiting_.empty() && waiting_.begin()->second.use_count() == 1) waiting_.erase(waiting_.begin());
     if (waiting_.empty()) break;
     if (thread->busy) continue;
     thread->busy = true;
-    thread->inbox.push(std::move(waiting_.front()));
-    waiting_.pop_front();
+    thread->inbox.push(std::move(waiting_.begin()->second));
+    waiting_.erase(waiting_.begin());
   }
   queued_.set(static_cast<std::int64_t>(waiting_.size()));
 }

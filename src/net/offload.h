@@ -7,11 +7,14 @@
 //
 // The function must be callable on any thread and own what it uses: the caller may be gone when it runs. It returns T
 // or Result<T>; run() gives Result<T> either way. Exceptions become Error internal. A full queue is Error overloaded.
+//
+// Jobs run in the order in which they come, each put off by what its caller says it can wait: so a short request does
+// not stand behind a hundred long ones that came just before, and those wait for no longer than they said.
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/metrics.h"
@@ -75,7 +79,7 @@ class OffloadPool {
   using ResultOf = typename detail::OffloadResult<std::invoke_result_t<F&>>::Type;
 
   template <class F>
-  Awaitable<ResultOf<F>> run(F function);
+  Awaitable<ResultOf<F>> run(F function, Duration can_wait = {});
 
   void add_to(MetricsPage& page) const;
   std::size_t waiting() const { return waiting_.size(); }
@@ -108,13 +112,14 @@ class OffloadPool {
   };
 
   // False when the queue is full.
-  bool submit(std::shared_ptr<OffloadJob> job);
+  bool submit(std::shared_ptr<OffloadJob> job, Duration can_wait);
   void hand_out();
   void job_done(std::size_t thread, const std::shared_ptr<OffloadJob>& job);
 
   EventLoop& loop_;
   const OffloadOptions options_;
-  std::deque<std::shared_ptr<OffloadJob>> waiting_;
+  const RealClock clock_;
+  std::multimap<TimePoint, std::shared_ptr<OffloadJob>> waiting_;  // by when each should run; of equals, who came first
   std::vector<std::unique_ptr<Thread>> threads_;
   Counter jobs_;
   Counter refused_;
@@ -122,9 +127,9 @@ class OffloadPool {
 };
 
 template <class F>
-Awaitable<OffloadPool::ResultOf<F>> OffloadPool::run(F function) {
+Awaitable<OffloadPool::ResultOf<F>> OffloadPool::run(F function, Duration can_wait) {
   auto job = std::make_shared<Job<F>>(loop_, std::move(function));
-  if (!submit(job)) {
+  if (!submit(job, can_wait)) {
     co_return Error{ErrorCode::overloaded, "The server has too much work waiting; try again later.", {}};
   }
   co_await job->wait();

@@ -51,6 +51,13 @@ class OffloadTest : public testing::Test {
     if (++ended_ == expected_) loop_.stop();
   }
 
+  Awaitable<void> tell(std::string name, Duration can_wait) {
+    auto nothing = [] {};
+    co_await pool_->run(std::move(nothing), can_wait);
+    outcomes_ += name;
+    if (++ended_ == expected_) loop_.stop();
+  }
+
   Awaitable<void> recurse() {
     auto work = [] { return deep(40'000); };
     const Result<int> result = co_await pool_->run(std::move(work));
@@ -93,6 +100,20 @@ TEST_F(OffloadTest, RefusesWhatDoesNotFit) {
   MetricsPage page;
   pool_->add_to(page);
   EXPECT_NE(page.render().find("chasqui_offload_refused_total 1\n"), std::string::npos);
+}
+
+TEST_F(OffloadTest, WhoCanWaitLetsOthersPass) {
+  start({.threads = 1});
+  Mailbox<int> word(10);
+  expected_ = 5;
+  loop_.spawn(hold(word), "test");
+  for (const auto& [name, can_wait] : {std::pair("patient ", seconds(1000)), std::pair("second ", seconds(100)),
+                                       std::pair("first ", seconds(0)), std::pair("third ", seconds(100))}) {
+    loop_.spawn(tell(name, can_wait), "test");
+  }
+  loop_.post([&] { word.close(); });
+  loop_.run();
+  EXPECT_EQ(outcomes_, "ran first second third patient ");
 }
 
 TEST_F(OffloadTest, GivesRecursionRoom) {

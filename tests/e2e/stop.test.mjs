@@ -60,6 +60,17 @@ describe('a server that is told to stop', async () => {
     assert.deepEqual(await server.ended, wellEnded);
   });
 
+  it('lets all of fifty streams finish', async (t) => {
+    const server = await start(t, [...sim, '-np', '50', '-c', '50000']);
+    const all = await Promise.all(Array.from({ length: 50 }, (_, i) =>
+      streamChat(server, `stream ${i}`, { ignore_eos: true, max_tokens: 300 })));
+    await Promise.all(all.map((stream) => stream.nextText()));
+    server.signal('SIGTERM');
+    await Promise.all(all.map((stream) => stream.collect()));
+    assert.deepEqual(all.map((stream) => stream.finish), Array(50).fill('length'));
+    assert.deepEqual(await server.ended, wellEnded);
+  });
+
   it('refuses a request that is still being sent with 503', async (t) => {
     const server = await start(t, [...sim, '-np', '2', '-c', '200000']);
     const stream = await streamChat(server, 'the stream', endless);

@@ -1,0 +1,41 @@
+# What is installed, and a Debian package of it (`make deb`): the binary, the units of deploy/systemd, the settings that
+# they name, completions and documents.
+include(GNUInstallDirs)
+install(TARGETS chasqui RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES deploy/systemd/chasqui.service deploy/systemd/chasqui.socket DESTINATION lib/systemd/system)
+install(FILES deploy/debian/chasqui.toml DESTINATION /etc/chasqui)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/chasqui RENAME copyright)
+install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/chasqui)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/chasqui)
+install(DIRECTORY deploy/grafana deploy/prometheus DESTINATION ${CMAKE_INSTALL_DATADIR}/chasqui)
+# The binary knows its own flags.
+install(CODE [[
+  foreach(shell IN ITEMS bash zsh fish)
+    set(file_of_bash share/bash-completion/completions/chasqui)
+    set(file_of_zsh share/zsh/vendor-completions/_chasqui)
+    set(file_of_fish share/fish/vendor_completions.d/chasqui.fish)
+    set(file "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/${file_of_${shell}}")
+    get_filename_component(folder "${file}" DIRECTORY)
+    file(MAKE_DIRECTORY "${folder}")
+    execute_process(COMMAND "$<TARGET_FILE:chasqui>" completion ${shell} OUTPUT_FILE "${file}" COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()
+]])
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME chasqui)
+set(CPACK_PACKAGE_VENDOR Chasqui)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Serves GGUF language models to many clients at once")
+set(CPACK_PACKAGE_DESCRIPTION "One binary on libllama that speaks the APIs of OpenAI, Anthropic, Ollama and llama-server.
+ Streams keep their pace while long prompts are read, what was computed is not computed again, and overload is
+ refused at the door.")
+set(CPACK_PACKAGE_CONTACT "Chasqui <chasqui@localhost>")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS systemd)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debian/postinst
+    ${PROJECT_SOURCE_DIR}/deploy/debian/prerm ${PROJECT_SOURCE_DIR}/deploy/debian/conffiles)
+include(CPack)

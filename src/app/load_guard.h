@@ -1,0 +1,25 @@
+// While a model is loaded: what its file makes libllama die of ends the process in order, with a line that names the
+// file and exit code 1, instead of with a signal and a core. Broken files are refused before (model/gguf_summary); this
+// is for what nobody has foreseen, and no protection against a file that wants to do harm. One at a time; the signals
+// are those of the process.
+#pragma once
+
+#include <array>
+#include <csignal>
+#include <string>
+
+namespace chasqui {
+
+class LoadGuard {
+ public:
+  explicit LoadGuard(const std::string& model);
+  ~LoadGuard();
+  LoadGuard(const LoadGuard&) = delete;
+  LoadGuard& operator=(const LoadGuard&) = delete;
+
+ private:
+  static constexpr std::array<int, 5> kSignals = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+  std::array<struct sigaction, kSignals.size()> before_{};
+};
+
+}  // namespace chasqui

@@ -1,0 +1,46 @@
+// Bodies of chats in three dialects, as far as the template's arguments: messages, tools and switches. What is accepted
+// is what a template may be given: roles that it knows, JSON where it takes JSON.
+#include <algorithm>
+#include <array>
+
+#include "api/anthropic.h"
+#include "api/ollama.h"
+#include "api/prompt.h"
+#include "fuzz.h"
+
+namespace chasqui {
+namespace {
+
+bool is_json(const std::string& text) { return text.empty() || parse_json(text).has_value(); }
+
+void check_chat(const Chat& chat) {
+  constexpr std::array kRoles{"system", "developer", "user", "assistant", "tool"};
+  must(chat.messages.size() <= 2 * kSizeLimit<"messages">, "messages within their limit");
+  for (const ChatMessage& message : chat.messages) {
+    must(std::ranges::find(kRoles, message.role) != kRoles.end(), "roles are known ones");
+    must(message.tool_calls.empty() || message.role == "assistant", "only an assistant calls");
+    for (const ToolCall& call : message.tool_calls) must(is_json(call.arguments), "arguments of a call are JSON");
+  }
+  for (const Tool& tool : chat.tools) must(is_json(tool.parameters), "parameters of a tool are JSON");
+  for (const auto& [name, json] : chat.template_args) must(parse_json(json).has_value(), "switches are JSON");
+  must(is_json(chat.json_schema), "a schema is JSON");
+}
+
+}  // namespace
+}  // namespace chasqui
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace chasqui;
+  if (size == 0) return 0;
+  const auto body = parse_json_object(text_of(bytes + 1, size - 1));
+  if (!body) return 0;
+  Fields fields(*body);
+  constexpr std::array kReaders{&read_chat, &read_anthropic_chat, &read_ollama_chat};
+  const Chat chat = kReaders[bytes[0] % kReaders.size()](fields);
+  if (fields.ok()) {
+    check_chat(chat);
+  } else {
+    must(!fields.error().message.empty(), "a refusal says why");
+  }
+  return 0;
+}
