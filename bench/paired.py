@@ -55,7 +55,8 @@ class Server:
 
     def __init__(self, side, model_path, slots, cells, *more):
         self.port = free_port()
-        flags = ["-m", model_path, "--host", "127.0.0.1", "--port", str(self.port)]
+        flags = ["-m", model_path] if model_path else []
+        flags += ["--host", "127.0.0.1", "--port", str(self.port)]
         flags += ["-np", str(slots), "-c", str(cells)] + thread_flags() + list(more)
         if side == "chasqui":
             command = [CHASQUI, "serve"] + flags + shlex.split(os.environ.get("OUR_ARGS", ""))

@@ -23,7 +23,8 @@ FLAGS = ["-g", "-O1", "-DNDEBUG", "-fno-omit-frame-pointer", f"-fsanitize=fuzzer
          "-DLLHTTP_STRICT_MODE=1", f"-I{ROOT}/src", f"-I{ROOT}/tests/fuzz", "-isystem", "/usr/share/include/llhttp"]
 LLHTTP = sorted(glob.glob("/usr/share/llhttp/*.c"))
 
-BASE = ["src/base/error.cpp", "src/base/log.cpp", "src/base/clock.cpp", "src/base/utf8.cpp", "src/base/json_writer.cpp"]
+BASE = ["src/base/error.cpp", "src/base/log.cpp", "src/base/clock.cpp", "src/base/utf8.cpp",
+        "src/base/random_bits.cpp", "src/base/json_writer.cpp"]
 CORE = ["src/core/adapter_set.cpp", "src/core/event.cpp", "src/core/request.cpp", "src/core/sampling.cpp"]
 # Files that also hold what a target never calls: what that would need is left out.
 WITHOUT_THE_REST = ["-Wl,--unresolved-symbols=ignore-all"]

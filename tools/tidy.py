@@ -59,7 +59,7 @@ OWNED = [
          r"\bstd::(\w*mutex|\w+_lock|lock_guard|condition_variable\w*)\b", r"src/base/mailbox\.h$",
          "threads meet in base/mailbox.h and nowhere else"),
     Rule("owner-thread", r"#\s*include\s*<(thread|pthread\.h|future)>|\bstd::(jthread|thread|async)\b",
-         r"src/(engine/(worker|dispatcher|snapshot_disk)|net/offload|app/)|" + TEST,
+         r"src/(engine/(worker|dispatcher|snapshot_disk)|net/offload|base/thread_name|app/)|" + TEST,
          "threads are started by engine/worker, engine/dispatcher, engine/snapshot_disk, net/offload and app"),
     Rule("owner-atomic", r"#\s*include\s*<atomic>|\bstd::atomic", r"src/(base|engine|net)/|src/model/(llama|sim|sleepy)_|" + TEST,
          "atomics live in base, engine, net, model/llama_* and model/sim_*"),

@@ -27,8 +27,13 @@ constexpr Kind kKinds[] = {
      "\"}}\n</tool_call>"},
 };
 
+struct Cost {
+  double microseconds = 0;  // of each token
+  double bytes = 0;         // of its event
+};
+
 // Of one answer with `count` tokens of four characters.
-double microseconds_each(const AnswerFormatPtr& format, const Kind& kind, int count) {
+Cost cost_of(const AnswerFormatPtr& format, const Kind& kind, int count) {
   AnswerHead head;
   head.id = "chatcmpl-12345678901234567890123456789012";
   head.model = "chasqui-demo";
@@ -43,13 +48,15 @@ double microseconds_each(const AnswerFormatPtr& format, const Kind& kind, int co
   Event finished;
   finished.kind = Event::Kind::finished;
   std::string out;
+  std::size_t bytes = 0;
   const Duration before = thread_time();
   for (const Event& event : events) {
     out.clear();
     writer->text(event, out);
+    bytes += out.size();
   }
   writer->end(finished, out);
-  return to_milliseconds(thread_time() - before) * 1000 / count;
+  return {to_milliseconds(thread_time() - before) * 1000 / count, static_cast<double>(bytes) / count};
 }
 
 int run(const char* path) {
@@ -67,12 +74,13 @@ int run(const char* path) {
   for (const Kind& kind : kKinds) {
     double first = 0;
     for (const int count : {200, 1000, 4000, 16'000}) {
-      std::vector<double> rounds;
-      for (int i = 0; i < kRounds; ++i) rounds.push_back(microseconds_each(prepared->format, kind, count));
-      std::ranges::sort(rounds);
-      const double median = rounds[rounds.size() / 2];
-      if (first == 0) first = median;
-      std::printf("%-9s %6d tokens: %6.2f us each, %.2f of the shortest\n", kind.name, count, median, median / first);
+      std::vector<Cost> rounds;
+      for (int i = 0; i < kRounds; ++i) rounds.push_back(cost_of(prepared->format, kind, count));
+      std::ranges::sort(rounds, {}, &Cost::microseconds);
+      const Cost median = rounds[rounds.size() / 2];
+      if (first == 0) first = median.microseconds;
+      std::printf("%-9s %6d tokens: %6.2f us and %5.1f bytes each, %.2f of the shortest\n", kind.name, count,
+                  median.microseconds, median.bytes, median.microseconds / first);
     }
   }
   return 0;

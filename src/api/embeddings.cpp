@@ -28,11 +28,20 @@ struct VectorForm {
   std::size_t tokens = 0;
 };
 
+// As much of a text as may fit, so that the tokenizer has not to read what is cut off anyway.
+std::string_view beginning_of(const Service& service, std::string_view text) {
+  std::size_t size = service.model.tokenizer->piece_bytes_max() * static_cast<std::size_t>(service.limits.context);
+  if (size == 0 || text.size() <= size) return text;
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;  // not within a character
+  return text.substr(0, size);
+}
+
 Result<void> add_input(const Service& service, const json::value& value, const std::string& name, bool cut,
                        std::vector<std::vector<Token>>& out) {
   std::vector<Token> tokens;
   if (value.is_string()) {
-    auto read = tokenize_prompt(service, std::string_view(value.get_string()));
+    const std::string_view text = value.get_string();
+    auto read = tokenize_prompt(service, cut ? beginning_of(service, text) : text);
     if (!read) return Error{read.error().code, name + ": " + read.error().message, name};
     tokens = std::move(*read);
   } else if (value.is_array()) {

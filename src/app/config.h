@@ -30,6 +30,7 @@ constexpr std::int64_t kCacheDisk = kCountLimit<"disk_cache_bytes"> / (1 << 20);
 
 struct ServeConfig {
   EngineKind engine = EngineKind::llama;
+  std::optional<double> sim_step_ms;  // none: as a small model
   std::string model_path;  // empty: the built-in demo model
   std::string alias;       // empty: the model's own name
   std::string chat_template_file;

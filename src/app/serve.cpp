@@ -52,6 +52,11 @@ Result<LoadedModel> load(const ServeConfig& config) {
   if (config.engine == EngineKind::sim) {
     SimOptions sim;
     sim.spend = [](Duration time) { std::this_thread::sleep_for(time); };
+    if (config.sim_step_ms) {
+      sim.step = std::chrono::round<Duration>(std::chrono::duration<double, std::milli>(*config.sim_step_ms));
+      sim.decode_row = sim.prefill_row = Duration::zero();
+      if (sim.step == Duration::zero()) sim.spend = {};
+    }
     if (!options->chat_template.empty()) return load_forced_sim(demo_model(), *options, sim);
     return load_sim(sim, options->weights.adapters);
   }

@@ -45,6 +45,12 @@ void add_model_options(CLI::App& app, ServeConfig& config) {
       ->envname("CHASQUI_ENGINE")
       ->default_str("llama")
       ->group(group);
+  app.add_option("--sim-step", config.sim_step_ms,
+                 "what a step of --engine sim takes, whatever is in it (as a small model)")
+      ->envname("CHASQUI_SIM_STEP")
+      ->check(CLI::Range(0.0, 10000.0))
+      ->type_name("MS")
+      ->group(group);
   app.add_option("--gpu-layers", config.gpu_layers, "(-ngl) layers to keep on the GPU; -1: all that fit")
       ->envname("LLAMA_ARG_N_GPU_LAYERS")
       ->check(CLI::Range(-1, 100000))

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <string>
 
+#include "base/random_bits.h"
 #include "base/utf8.h"
 
 namespace chasqui {
@@ -102,10 +102,7 @@ Result<void> check_sampling(const SamplingParams& sampling, const RequestLimits&
   return {};
 }
 
-std::uint32_t random_seed() {
-  thread_local std::random_device device;
-  return device();
-}
+std::uint32_t random_seed() { return static_cast<std::uint32_t>(RandomBits{}()); }
 
 Result<void> check_draft(const RequestDraft& draft, const RequestLimits& limits) {
   if (auto ok = check_prompt(draft.prompt, limits); !ok) return ok.error();

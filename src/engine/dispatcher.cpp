@@ -1,5 +1,7 @@
 #include "engine/dispatcher.h"
 
+#include "base/thread_name.h"
+
 namespace chasqui {
 
 Dispatcher::Dispatcher(const DispatcherConfig& config, const Workers& workers, const Clock& clock,
@@ -28,6 +30,7 @@ void Dispatcher::post(Order order) {
 }
 
 void Dispatcher::run() {
+  name_this_thread("dispatcher");
   while (!stopped_) {
     inbox_.drain(orders_, Wait::yes);
     look_at_workers();

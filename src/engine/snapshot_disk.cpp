@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/thread_name.h"
 
 namespace chasqui {
 namespace {
@@ -21,8 +22,8 @@ SnapshotDisk::SnapshotDisk(std::shared_ptr<SnapshotFolder> folder, const Snapsho
       deliver_(std::move(deliver)),
       reads_(kOrdersMax),
       rest_(kOrdersMax),
-      reader_([this] { run(reads_); }),
-      writer_([this] { run(rest_); }) {}
+      reader_([this] { run(reads_, "disk-reader"); }),
+      writer_([this] { run(rest_, "disk-writer"); }) {}
 
 SnapshotDisk::~SnapshotDisk() {
   reads_.close();
@@ -42,7 +43,8 @@ void SnapshotDisk::order(std::vector<DiskOrder>& orders) {
   rest_.push_all(orders);
 }
 
-void SnapshotDisk::run(Mailbox<DiskOrder>& inbox) {
+void SnapshotDisk::run(Mailbox<DiskOrder>& inbox, const char* name) {
+  name_this_thread(name);
   std::vector<DiskOrder> orders;
   for (;;) {
     inbox.drain(orders, Wait::yes);

@@ -34,7 +34,7 @@ class SnapshotDisk {
   void order(std::vector<DiskOrder>& orders);
 
  private:
-  void run(Mailbox<DiskOrder>& inbox);
+  void run(Mailbox<DiskOrder>& inbox, const char* name);
   void carry_out(DiskOrder& order);
   void read(const DiskOrder& order, DiskOutcome& outcome);
   void write(DiskOrder& order, DiskOutcome& outcome);

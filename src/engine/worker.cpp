@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/thread_name.h"
 
 namespace chasqui {
 namespace {
@@ -127,6 +128,7 @@ bool Worker::alive(TimePoint now, Duration stuck_after) const {
 }
 
 void Worker::run() {
+  name_this_thread("worker-" + std::to_string(number_));
   while (!stopped_) {
     tell_of_slots();
     const bool rests = scheduler_.idle() || scheduler_.waits_for_disk();

@@ -90,7 +90,19 @@ std::string without_talk(const std::string& grammar, const std::string& parser) 
   return out;
 }
 
-PreparedChat to_prepared(common_chat_params params, bool continues, bool calls) {
+// Where calls stand side by side without a section round them, llama-common's grammars allow several, whatever was
+// said.
+std::string with_one_call(std::string grammar) {
+  constexpr std::string_view kRule = "tool-calls ::= ";
+  const std::size_t begin = grammar.starts_with(kRule) ? 0 : grammar.find("\n" + std::string(kRule));
+  if (begin == std::string::npos) return grammar;
+  const std::size_t end = std::min(grammar.find('\n', begin + 1), grammar.size());
+  if (grammar[end - 1] == '+') grammar.erase(end - 1, 1);
+  return grammar;
+}
+
+PreparedChat to_prepared(common_chat_params params, bool continues, bool calls, bool parallel) {
+  if (!parallel) params.grammar = with_one_call(std::move(params.grammar));
   if (calls && !params.grammar.empty() && !params.grammar_lazy)
     params.grammar = without_talk(params.grammar, params.parser);
   PreparedChat out;
@@ -255,11 +267,11 @@ Result<PreparedChat> prepare_with(const Chat& chat, Apply apply) {
     common_chat_templates_inputs inputs = to_common(chat);
     const bool continues = inputs.continue_final_message != COMMON_CHAT_CONTINUATION_NONE;
     const bool calls = chat.tool_choice == ToolChoice::required && !chat.tools.empty();
-    PreparedChat prepared = to_prepared(apply(inputs), continues, calls);
+    PreparedChat prepared = to_prepared(apply(inputs), continues, calls, chat.parallel_tool_calls);
     if (chat.only_tool.empty()) return prepared;
     std::erase_if(inputs.tools, [&chat](const common_chat_tool& tool) { return tool.name != chat.only_tool; });
     inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;
-    PreparedChat only = to_prepared(apply(inputs), continues, calls);
+    PreparedChat only = to_prepared(apply(inputs), continues, calls, chat.parallel_tool_calls);
     only.prompt = std::move(prepared.prompt);
     return only;
   } catch (const std::exception& e) {

@@ -11,6 +11,8 @@
 #include <chat-peg-parser.h>
 #include <chat.h>
 
+#include "model/control_escaper.h"
+
 namespace chasqui {
 namespace {
 
@@ -203,13 +205,14 @@ void append(std::vector<AnswerDelta>& out, AnswerDelta::Kind kind, std::string_v
 }
 
 // What `next` says beyond `before`; nothing where it takes back what it said, which cannot be delivered.
-void append_difference(const common_chat_msg& before, const common_chat_msg& next, std::vector<AnswerDelta>& out) {
+void append_difference(const common_chat_msg& before, const common_chat_msg& next, ControlEscaper& arguments,
+                       std::vector<AnswerDelta>& out) {
   using Kind = AnswerDelta::Kind;
-  const auto more = [&out](Kind kind, const std::string& was, const std::string& is, std::size_t call) {
-    if (is.size() > was.size() && is.starts_with(was)) append(out, kind, std::string_view(is).substr(was.size()), call);
+  const auto rest = [](const std::string& was, const std::string& is) {
+    return is.starts_with(was) ? std::string_view(is).substr(was.size()) : std::string_view();
   };
-  more(Kind::reasoning, before.reasoning_content, next.reasoning_content, 0);
-  more(Kind::content, before.content, next.content, 0);
+  append(out, Kind::reasoning, rest(before.reasoning_content, next.reasoning_content));
+  append(out, Kind::content, rest(before.content, next.content));
   for (std::size_t i = 0; i < next.tool_calls.size(); ++i) {
     const common_chat_tool_call& call = next.tool_calls[i];
     if (i >= before.tool_calls.size()) {
@@ -218,9 +221,10 @@ void append_difference(const common_chat_msg& before, const common_chat_msg& nex
       delta.call = i;
       delta.name = call.name;
       delta.id = call.id;
-      append(out, Kind::call_arguments, call.arguments, i);
+      arguments = {};
+      append(out, Kind::call_arguments, arguments.escaped(call.arguments), i);
     } else {
-      more(Kind::call_arguments, before.tool_calls[i].arguments, call.arguments, i);
+      append(out, Kind::call_arguments, arguments.escaped(rest(before.tool_calls[i].arguments, call.arguments)), i);
     }
   }
 }
@@ -254,7 +258,7 @@ class PegAnswerParser final : public AnswerParser {
       parsed = parse(false);
       keep_rest(parsed);
     }
-    append_difference(said_, parsed.message, out);
+    append_difference(said_, parsed.message, arguments_, out);
   }
 
   std::uint64_t bytes_parsed() const override { return counted_; }
@@ -297,7 +301,7 @@ class PegAnswerParser final : public AnswerParser {
   void read(std::vector<AnswerDelta>& out) {
     Parsed parsed = parse(false);
     if (parsed.any) {
-      append_difference(said_, parsed.message, out);
+      append_difference(said_, parsed.message, arguments_, out);
       note(parsed);
     }
     parse_at_ = text_.size() + (text_.size() > kShort ? text_.size() / 8 : 1);
@@ -374,6 +378,7 @@ class PegAnswerParser final : public AnswerParser {
   std::size_t begin_ = 0;
   std::size_t anchor_ = 0;
   common_chat_msg at_anchor_;
+  ControlEscaper arguments_;  // of the last call
   std::uint64_t counted_ = 0;
 };
 

@@ -18,6 +18,12 @@ bool begins_with(std::span<const Token> tokens, std::span<const Token> beginning
 
 // Index of the last `wanted` in tokens[0 … end), or tokens.size() when there is none.
 std::size_t find_last(std::span<const Token> tokens, std::size_t end, Token wanted) {
+  constexpr std::size_t kAtOnce = 16;  // in vector instructions: this is asked of a whole history for each token
+  for (; end >= kAtOnce; end -= kAtOnce) {
+    bool there = false;
+    for (std::size_t i = end - kAtOnce; i < end; ++i) there |= tokens[i] == wanted;
+    if (there) break;
+  }
   while (end > 0) {
     if (tokens[--end] == wanted) return end;
   }
@@ -85,8 +91,10 @@ SimVoice::Next SimWords::next(const SimHistory& history) const {
 }
 
 Duration SimWords::hang(const SimHistory& history) const {
+  const std::size_t size = history.tokens.size();
+  if (size < assistant_.size() || !begins_with(history.tokens.last(assistant_.size()), assistant_)) return {};
   const auto turn = last_turn(history.tokens, user_hangs_);
-  if (!turn || turn->said > 0) return Duration::zero();
+  if (!turn || turn->said > 0) return {};
   int seconds_wanted = 0;
   std::from_chars(turn->text.data(), turn->text.data() + turn->text.size(), seconds_wanted);
   return seconds(std::clamp(seconds_wanted, 0, kHangSecondsMax));

@@ -10,11 +10,13 @@ import Anthropic from '@anthropic-ai/sdk';
 import { Ollama } from 'ollama';
 import OpenAI from 'openai';
 
+import { ask, post, refused } from './client.mjs';
 import { sim, start } from './server.mjs';
 
 const { describe, it } = test;
 
-const template = `{%- if tools -%}<|im_start|>system
+const template = `{%- if reasoning_effort is defined -%}Effort: {{ reasoning_effort }}{%- endif -%}
+{%- if tools -%}<|im_start|>system
 <tools>{%- for t in tools -%}{{ t | tojson }}{%- endfor -%}</tools><|im_end|>
 {%- endif -%}
 {%- for m in messages -%}{{- '<|im_start|>' + m.role + '\\n' -}}
@@ -35,6 +37,9 @@ const everything = hex(`<think>\n${thought}\n</think>\n\n${content}${asText}`);
 const object = (name) => ({ type: 'object', properties: { [name]: { type: 'string' } }, required: [name], additionalProperties: false });
 const functions = [['weather', 'Tells the weather.', object('city')], ['note', 'Writes down.', object('text')]];
 const openaiTools = functions.map(([name, description, parameters]) => ({ type: 'function', function: { name, description, parameters } }));
+const responseTools = functions.map(([name, description, parameters]) => (
+  { type: 'function', name, description, parameters, strict: true }));
+const anthropicTools = functions.map(([name, description, input_schema]) => ({ name, description, input_schema }));
 const found = (list) => list.map(([name, args]) => [name, typeof args === 'string' ? JSON.parse(args) : args]);
 
 describe('an answer with reasoning, content and two calls', async () => {
@@ -61,10 +66,56 @@ describe('an answer with reasoning, content and two calls', async () => {
     assert.deepEqual(again.tool_calls.map((call) => call.function.arguments), message.tool_calls.map((call) => call.function.arguments));
   });
 
-  it('has at most one call where several may not be made at once', async () => {
-    const { choices: [{ message }] } = await openai.chat.completions.create(
-      { model: 'x', messages, tools: openaiTools, parallel_tool_calls: false, max_tokens: 200 });
-    assert.equal(message.tool_calls.length, 1);
+  it('has one call where several may not be made at once, in each dialect', async () => {
+    const chat = await openai.chat.completions.create({ model: 'x', messages, tools: openaiTools, parallel_tool_calls: false });
+    assert.equal(chat.choices[0].message.tool_calls.length, 1);
+    const response = await openai.responses.create(
+      { model: 'x', input: everything, tools: responseTools, parallel_tool_calls: false });
+    assert.equal(response.output.filter((item) => item.type === 'function_call').length, 1);
+    for (const [tool_choice, count] of [[{ type: 'auto', disable_parallel_tool_use: true }, 1], [{ type: 'auto' }, 2], [{ type: 'none' }, 0]]) {
+      const message = await anthropic.messages.create({ model: 'x', max_tokens: 500, messages, tools: anthropicTools, tool_choice });
+      assert.equal(message.content.filter((block) => block.type === 'tool_use').length, count, JSON.stringify(tool_choice));
+    }
+  });
+
+  it('calls only what is allowed', async () => {
+    const allowed = (mode, ...names) => ({
+      type: 'allowed_tools', allowed_tools: { mode, tools: names.map((name) => ({ type: 'function', function: { name } })) },
+    });
+    for (const mode of ['auto', 'required']) {
+      const { choices: [{ message }] } = await openai.chat.completions.create(
+        { model: 'x', messages, tools: openaiTools, tool_choice: allowed(mode, 'note'), max_tokens: 200 });
+      assert.ok(message.tool_calls.length > 0 && message.tool_calls.every((call) => call.function.name === 'note'), mode);
+    }
+    const none = await openai.chat.completions.create({ model: 'x', messages, tools: openaiTools, tool_choice: 'none' });
+    assert.equal(none.choices[0].message.tool_calls, undefined);
+  });
+
+  it('knows how much thought is wished, in each dialect', async () => {
+    for (const effort of ['low', 'high']) {
+      const { prompt } = await ask(server, '/apply-template', { messages, reasoning_effort: effort });
+      assert.ok(prompt.startsWith(`Effort: ${effort}`), prompt.slice(0, 40));
+    }
+    const counts = async (route, body, more) => [
+      (await ask(server, route, body)).input_tokens, (await ask(server, route, { ...body, ...more })).input_tokens,
+    ];
+    for (const [without, withEffort] of [
+      await counts('/v1/chat/completions/input_tokens', { messages }, { reasoning_effort: 'low' }),
+      await counts('/v1/responses/input_tokens', { input: 'x' }, { reasoning: { effort: 'low' } }),
+    ]) assert.ok(withEffort > without, `${without} ${withEffort}`);
+    const [some, much] = await Promise.all([true, 'high'].map((think) => ollama.chat({ model: 'x', messages, think })));
+    assert.ok(much.prompt_eval_count > some.prompt_eval_count);
+    const { prompt: silent } = await ask(server, '/apply-template', { messages, reasoning_effort: 'none' });
+    assert.ok(silent.endsWith('<think>\n\n</think>\n\n'), silent.slice(-60));
+  });
+
+  it('is cut as a response after max_output_tokens, and refuses what responses here have not', async () => {
+    const cut = await openai.responses.create({ model: 'x', input: hex('one two three four five six'), max_output_tokens: 3 });
+    assert.deepEqual([cut.status, cut.incomplete_details.reason, cut.usage.output_tokens], ['incomplete', 'max_output_tokens', 3]);
+    for (const [field, value] of [['background', true], ['conversation', 'c'], ['prompt', { id: 'p' }], ['truncation', 'auto']]) {
+      const error = await refused(await post(server, '/v1/responses', { model: 'x', input: 'x', [field]: value }), 400);
+      assert.equal(error.param, field);
+    }
   });
 
   it('is left as the model writes it with reasoning_format none', async () => {
@@ -75,8 +126,7 @@ describe('an answer with reasoning, content and two calls', async () => {
   });
 
   it('is a response of OpenAI\'s, with an event for each step of each item', async () => {
-    const tools = functions.map(([name, description, parameters]) => ({ type: 'function', name, description, parameters, strict: true }));
-    const body = { model: 'x', input: everything, tools };
+    const body = { model: 'x', input: everything, tools: responseTools };
     const made = await openai.responses.create(body);
     assert.deepEqual(made.output.map((item) => item.type), ['reasoning', 'message', 'function_call', 'function_call']);
     assert.equal(made.output[0].content[0].text.trim(), thought);
@@ -99,7 +149,7 @@ describe('an answer with reasoning, content and two calls', async () => {
     assert.deepEqual(last.response.output.map((one) => one.content?.[0].text ?? one.arguments), Object.values(texts));
     assert.deepEqual(Object.values(texts), made.output.map((one) => one.content?.[0].text ?? one.arguments));
     const next = await openai.responses.create({
-      model: 'x', tools, previous_response_id: made.id, input: [
+      model: 'x', tools: responseTools, previous_response_id: made.id, input: [
         ...made.output.slice(2).map((one) => ({ type: 'function_call_output', call_id: one.call_id, output: 'done' })),
         { role: 'user', content: hex('Thanks.') },
       ],
@@ -108,8 +158,7 @@ describe('an answer with reasoning, content and two calls', async () => {
   });
 
   it('is a message of Anthropic\'s, with a block for each part', async () => {
-    const tools = functions.map(([name, description, input_schema]) => ({ name, description, input_schema }));
-    const body = { model: 'x', max_tokens: 500, messages, tools, thinking: { type: 'enabled', budget_tokens: 1024 } };
+    const body = { model: 'x', max_tokens: 500, messages, tools: anthropicTools, thinking: { type: 'enabled', budget_tokens: 1024 } };
     const check = (message) => {
       assert.equal(message.stop_reason, 'tool_use');
       assert.deepEqual(message.content.map((block) => block.type), ['thinking', 'text', 'tool_use', 'tool_use']);

@@ -192,6 +192,6 @@ export const refusals = {
 // … or none, because every stream tells its usage or none does, and where the word has other values.
 const streams = ['stream_options', 'timings_per_token'];
 export const without = {
-  '/completion': ['stream_options'], '/completions': ['stream_options'], '/generate': streams,
+  '/completion': ['stream_options'], '/completions': ['stream_options'], '/infill': ['stream_options'], '/generate': streams,
   '/v1/messages': [...streams, 'service_tier'], '/v1/responses': streams, '/responses': streams,
 };

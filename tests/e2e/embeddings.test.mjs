@@ -84,6 +84,14 @@ describe('embeddings', async () => {
     assert.ok(cosine(older.embedding, openai) > 0.9999);
   });
 
+  it('of what is too long are those of its beginning, or refused, to Ollama\'s clients', async () => {
+    const ollama = new Ollama({ host: server.url });
+    const long = 'word '.repeat(20000);
+    const [cut] = (await ollama.embed({ model, input: long })).embeddings;
+    assert.equal(cut.length, (await embed('a'))[0].length);
+    await assert.rejects(ollama.embed({ model, input: long, truncate: false }), /context|tokens/);
+  });
+
   it('are more inputs than fit in one go', async () => {
     const many = Array.from({ length: 300 }, (_, i) => `text number ${i}`);
     const vectors = await embed(many);

@@ -88,14 +88,15 @@ async function written(server, message) {
   if (!begin || !plain?.includes('ZZZ') || !all?.startsWith(begin)) return undefined;
   const end = plain.slice(plain.lastIndexOf('ZZZ') + 3);
   const text = all.slice(begin.length);
-  return end && text.endsWith(end) ? text.slice(0, -end.length) : text;
+  // Tokens that end a turn with calls where their models say them; the vocabulary here has not got them.
+  return (end && text.endsWith(end) ? text.slice(0, -end.length) : text).replace(/(<\|eom_id\|>|<\|tool_response>)$/, '');
 }
 
 async function tryCalls(server, tried) {
-  for (const count of [2, 1]) {
+  for (const [count, content] of [[2, 'I look: 1 < 2.'], [2, ''], [1, 'I look: 1 < 2.'], [1, '']]) {
     const wanted = calls.slice(0, count);
-    const text = await written(server, { content: 'I look: 1 < 2.', tool_calls: wanted.map(asCall) });
-    if (!text) continue;
+    const text = await written(server, { content, tool_calls: wanted.map(asCall) });
+    if (!text || (content && text.endsWith(content))) continue; // it is said before calls, if at all
     const body = { messages: say(text), tools, temperature: 0, max_tokens: 2000, cache_prompt: false };
     const found = await whole(server, body);
     // Where the end of a turn with calls is not that of one without, the text is not what a model would say.
@@ -119,7 +120,7 @@ async function tryReasoning(server, tried) {
     const text = `${begun.trimEnd().endsWith(open) ? '' : open}\nI wonder: 1 < 2, [x].\n${close}\n\nIt is a string.`;
     const body = { messages: say(text), temperature: 0, max_tokens: 2000, cache_prompt: false };
     const found = await whole(server, body);
-    if (!found.reasoning.includes('I wonder: 1 < 2, [x].')) continue;
+    if (!found.reasoning.includes('I wonder: 1 < 2, [x].') || found.content === '') continue; // it has other marks
     assert.ok(found.content.includes('It is a string.') && !found.content.includes('I wonder'), found.content);
     assert.deepEqual(await streamed(server, body), found);
     tried.reasoning += 1;

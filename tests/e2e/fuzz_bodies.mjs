@@ -14,6 +14,7 @@ const tools = [{ type: 'function', function: { name: 'look', parameters: { type:
 const seeds = [
   [/messages(\/count_tokens)?$/, [{ ...chat, messages: chat.messages.slice(1), system: 'x', stop_sequences: ['y'] }]],
   [/responses(\/input_tokens)?$/, [{ input: 'go on', max_output_tokens: 4 }, { input: [{ role: 'user', content: 'x' }], stream: true, store: true }]],
+  [/control$/, [{ id: 'chatcmpl-x', action: 'reasoning_end' }]],
   [/chat\/|apply-template$/, [chat, { ...chat, stream: true, tools, tool_choice: 'auto' },
     { ...chat, logprobs: true, top_logprobs: 3, n: 2, seed: 1, stop: ['a'], logit_bias: { 5: 1 } },
     { ...chat, response_format: { type: 'json_schema', json_schema: { name: 'n', schema: { type: 'object', properties: { a: { type: 'integer' } } } } } }]],

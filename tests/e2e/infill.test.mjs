@@ -27,7 +27,8 @@ describe('a gap', async () => {
     const wanted = await ask(server, '/completion', { prompt, ...greedy });
     assert.ok(wanted.content.length > 20);
     assert.equal(got.content, wanted.content);
-    assert.equal(got.tokens_evaluated, wanted.tokens_evaluated);
+    // Each part is cut into tokens by itself.
+    assert.ok(Math.abs(got.tokens_evaluated - wanted.tokens_evaluated) <= 2, `${got.tokens_evaluated}`);
   };
 
   it('is asked about between what comes before and after it', async () => {
