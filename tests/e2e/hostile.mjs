@@ -17,8 +17,8 @@ import { demo, hangAfter, Server } from './server.mjs';
 const flags = [...demo, '-np', '4', '-c', '2048', '-n', '8', '--request-timeout', '5', '--queue-wait', '0',
   '--sessions-max', '200000', '--session-ttl', '1', '--log-level', 'error'];
 const sound = 'GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
-const lanes = 24;
-const quietMs = 400; // whoever hears nothing for as long has sent something that is not complete, and leaves
+const lanes = 128;
+const quietMs = 300; // whoever hears nothing for as long has sent something that is not complete, and leaves
 const right = new Set([501, 505]);
 const cases = [...Object.values(groups).flat(), ...alone].map(([, bytes]) => bytes).filter((bytes) => bytes.length < 40_000);
 
