@@ -27,7 +27,7 @@ BASE = ["src/base/error.cpp", "src/base/log.cpp", "src/base/clock.cpp", "src/bas
         "src/base/random_bits.cpp", "src/base/json_writer.cpp"]
 CORE = ["src/core/adapter_set.cpp", "src/core/event.cpp", "src/core/request.cpp", "src/core/sampling.cpp"]
 # Files that also hold what a target never calls: what that would need is left out.
-WITHOUT_THE_REST = ["-Wl,--unresolved-symbols=ignore-all"]
+WITHOUT_THE_REST = ["-no-pie", "-Wl,-z,lazy", "-Wl,--unresolved-symbols=ignore-all"]
 # What each target is made of, beside tests/fuzz/TARGET.cpp, and the libraries that it needs.
 TARGETS = {
     "http": (BASE + ["src/net/http_parser.cpp", "src/net/head_scanner.cpp", "src/net/http_request.cpp",

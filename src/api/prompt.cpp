@@ -127,6 +127,9 @@ std::optional<Error> read_message(const json::value& value, const std::string& p
   message.tool_call_id = fields.string("tool_call_id").value_or("");
   message.reasoning = fields.string("reasoning_content").value_or("");
   const json::array* calls = fields.array("tool_calls");
+  if (calls != nullptr && !calls->empty() && role && *role != "assistant") {
+    fields.refuse("tool_calls", "left out unless the role is assistant");
+  }
   const json::value* content = fields.any("content");
   if (content == nullptr && (role != "assistant" || calls == nullptr)) {
     fields.refuse("content", "a string or an array of text parts");

@@ -57,7 +57,7 @@ inline constexpr Limit kTable[] = {
      "closed, its request cancelled", "chasqui_http_timeouts_total", "--timeout"},
     {"linger_seconds", LimitUnit::time, 2 * kSecond, "for a refused client to read why", "closed"},
     {"connections", LimitUnit::count, 12'000, "connections at once", "accepting pauses",
-     "chasqui_http_accept_pauses_total", "", 
+     "chasqui_http_accept_pauses_total", "",
      "12000, less where few descriptors may be open: half of them, or all but 4096"},
     {"tls_handshake_seconds", LimitUnit::time, 10 * kSecond, "from a connection to the end of its TLS handshake",
      "closed", "chasqui_http_timeouts_total"},

@@ -14,11 +14,11 @@ import { alone, groups } from './http_cases.mjs';
 import { demo, hangAfter, Server } from './server.mjs';
 
 // The real model, since what is behind the doors is what hostile bytes are after. A tight context bounds each answer.
-const flags = [...demo, '-np', '4', '-c', '2048', '-n', '8', '--request-timeout', '5', '--queue-wait', '0',
+const flags = [...demo, '-np', '4', '-c', '1024', '-n', '4', '--request-timeout', '1', '--queue-wait', '0',
   '--sessions-max', '200000', '--session-ttl', '1', '--log-level', 'error'];
 const sound = 'GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
-const lanes = 24;
-const quietMs = 400; // whoever hears nothing for as long has sent something that is not complete, and leaves
+const lanes = 64;
+const quietMs = 300; // whoever hears nothing for as long has sent something that is not complete, and leaves
 const right = new Set([501, 505]);
 const cases = [...Object.values(groups).flat(), ...alone].map(([, bytes]) => bytes).filter((bytes) => bytes.length < 40_000);
 
@@ -139,9 +139,10 @@ class Run {
     const lane = async () => {
       while (left-- > 0) {
         const one = plan(dice, this.paths, this.fields);
-        for (const status of statuses(await exchange(this.server.port, one))) {
+        const answer = await exchange(this.server.port, one);
+        for (const status of statuses(answer)) {
           this.seen[status] = (this.seen[status] ?? 0) + 1;
-          if (status >= 500 && !right.has(status)) this.wrong.push({ status, bytes: one.pieces.join('').slice(0, 2000) });
+          if (status >= 500 && !right.has(status)) this.wrong.push({ status, bytes: one.pieces.join('').slice(0, 2000), answer: answer.slice(0, 2000) });
         }
       }
     };

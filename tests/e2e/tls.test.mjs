@@ -197,7 +197,7 @@ describe('TLS', async () => {
     const junk = await connect(server);
     junk.resume();
     junk.write(Buffer.alloc(100, 7));
-    await once(junk, 'close');
+    await new Promise((resolve) => junk.once('close', resolve));
     const half = await connect(server);
     half.write(Buffer.from('16030102000100', 'hex'));
     half.destroy();
