@@ -45,7 +45,7 @@ explain_elsewhere() {
   say "this is not Debian 12, so nothing is installed for you. The build needs:"
   cat >&2 <<'LIST'
   a C++20 compiler (g++ 12 or clang 14, or newer), CMake 3.25, Ninja, git, Python 3, Node.js 20 with npm
-  Boost 1.81 or newer (headers and Boost.JSON), CLI11 2, OpenSSL 3 (libcrypto), xxHash 0.8, GoogleTest
+  Boost 1.81 or newer (headers and Boost.JSON), CLI11 2, OpenSSL 3, xxHash 0.8, GoogleTest
   llhttp 8 in C source (Debian's node-llhttp: /usr/share/llhttp and /usr/share/include/llhttp)
   optional: ccache; clang-format 14, clang-tidy 14 and jq for `make fmt` and `make lint`; Chromium for `make page-test`
 LIST
