@@ -12,9 +12,10 @@ namespace chasqui::net {
 
 class TlsDoor {
  public:
-  // A thread of its own: signatures do not wait for prompts that are tokenized, nor the other way round.
+  // A thread of its own: signatures do not wait for prompts that are tokenized, nor the other way round. A connection
+  // has one job at most, so that none is refused; those of connections that were closed meanwhile are over at once.
   TlsDoor(EventLoop& loop, TlsIdentity identity)
-      : identity_(std::move(identity)), pool_(loop, {1, kSizeLimit<"tls_handshakes">, 1024 * 1024, "tls"}) {}
+      : identity_(std::move(identity)), pool_(loop, {1, kSizeLimit<"connections">, 1024 * 1024, "tls"}) {}
 
   // For those who connect from now on; connections keep what they have begun with.
   void replace(TlsIdentity identity) { identity_ = std::move(identity); }
