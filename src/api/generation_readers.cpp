@@ -193,6 +193,13 @@ void read_tell_usage(Fields& fields, std::string_view name, RequestDraft& draft)
   draft.tell_usage = fields.boolean(name).value_or(false);
 }
 
+void read_guesses_max(Fields& fields, std::string_view name, RequestDraft& draft) {
+  const auto guesses = fields.integer(name);
+  if (!guesses) return;
+  if (*guesses < 0 || *guesses > kCountLimit<"guesses">) return fields.refuse(name, "a whole number between 0 and 16");
+  draft.guesses_max = static_cast<TokenCount>(*guesses);
+}
+
 // Which slots there are is not known here; make_request() looks.
 void read_slot_label(Fields& fields, std::string_view name, RequestDraft& draft) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();

@@ -128,7 +128,9 @@ void RequestLog::write_line(const RequestRecord& record) const {
                        {"completion_tokens", usage.completion},
                        {"steps", usage.steps},
                        {"shared_steps", usage.shared},
-                       {"preemptions", usage.preemptions}});
+                       {"preemptions", usage.preemptions},
+                       {"guesses", usage.guesses},
+                       {"guesses_right", usage.guesses_right}});
 }
 
 }  // namespace chasqui

@@ -15,4 +15,8 @@ ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::int32_
 // flags that do not go together.
 Result<ModelConfig> part_of_worker(ModelConfig whole, std::int32_t workers, std::int32_t cores);
 
+// Rows of a batch that can have an output: one for each slot, and some more where guesses are checked. Each costs
+// memory for a vocabulary of floats.
+std::int32_t outputs_for(std::int32_t slots, TokenCount guesses_max);
+
 }  // namespace chasqui

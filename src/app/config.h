@@ -13,6 +13,7 @@
 #include "app/bench_command.h"
 #include "app/operation_flags.h"
 #include "app/simulate_command.h"
+#include "app/speculation_options.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -31,8 +32,8 @@ constexpr std::int64_t kCacheDisk = kCountLimit<"disk_cache_bytes"> / (1 << 20);
 struct ServeConfig {
   EngineKind engine = EngineKind::llama;
   std::optional<double> sim_step_ms;  // none: as a small model
-  std::string model_path;  // empty: the built-in demo model
-  std::string alias;       // empty: the model's own name
+  std::string model_path;             // empty: the built-in demo model
+  std::string alias;                  // empty: the model's own name
   std::string chat_template_file;
   AdapterFlags adapters;
   OperationFlags operation;
@@ -72,6 +73,8 @@ struct ServeConfig {
   std::optional<std::size_t> tenant_sessions;  // 0: no limit; none: a quarter of all for each tenant that has a key
 
   KeptStreamLimits kept;  // streams that clients may come back to
+
+  SpeculationOptions speculation;
 
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;

@@ -135,8 +135,9 @@ int serve(const ServeConfig& config) {
   auto model = load(config);
   if (!model) return fail(model.error());
   const ModelConfig whole = with_capacity(config.model, model->info, config.workers);
-  const auto part = part_of_worker(whole, config.workers, default_threads());
+  auto part = part_of_worker(whole, config.workers, default_threads());
   if (!part) return fail(part.error());
+  part->outputs_max = outputs_for(part->slots, config.speculation.guesses_max());
   const auto make = [&make_context = model->make, &part] { return make_context(*part); };
   const bool sleeps = config.operation.sleep_after > Duration::zero();
   // One after the other, so that each finds its number of compute threads on cores that the others do not use.

@@ -221,6 +221,7 @@ void add_serve_options(CLI::App& app, ServeConfig& config) {
   add_session_options(app, config);
   add_folder_options(app, config);
   add_door_options(app, config);
+  add_speculation_options(app, config.speculation);
   add_resume_options(app, config);
   add_scheduling_options(app, config);
   add_limit_options(app, config);

@@ -67,6 +67,7 @@ EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, co
   out.reuse.notes_slots = !config.slot_save_path.empty();
   out.targets = config.targets;
   out.policy = config.policy;
+  out.guesses_max = config.speculation.guesses_max();
   out.sleep_after = config.operation.sleep_after;
   out.stuck_after = config.operation.stuck_after;
   // Admission refuses first. A request that was cancelled gives its permit back a step before the engine is rid of it,

@@ -47,14 +47,20 @@ struct BatchPart {
   std::int32_t first_row = 0;
   std::int32_t rows = 0;
   bool samples = false;  // the last row is an output row and a token is to be sampled from it
+  // So many rows follow that hold guesses of what the sequence says next, each with an output: as long as what is
+  // sampled is what was guessed, the row after it tells one token more. The slot forgets the positions of the others.
+  // Only with `samples` and in decode batches.
+  std::int32_t guesses = 0;
   // So many rows follow that belong to nobody: the slot forgets their positions after the step. They make the parts of
   // a batch equally long where libllama needs that to compute them in one pass.
   std::int32_t padding = 0;
+
+  std::int32_t last_row() const { return first_row + rows - 1; }
 };
 
 // All rows of one llama_decode call. Decode rows and prefill chunks go as separate batches, because with one KV
 // stream per sequence a mixed batch is split into more passes over the weights than the two. A decode batch has one row
-// for each of its sequences; some may be rows of a prompt, where that keeps the slots adjacent.
+// for each of its sequences, and guesses behind it; some may be rows of a prompt, where that keeps the slots adjacent.
 struct Batch {
   enum class Kind { decode, prefill };
 
@@ -100,7 +106,7 @@ enum class DecodeStatus {
   failed,   // the backend gave up on this batch
 };
 
-// What was sampled for one part.
+// A token that was sampled for one part.
 struct Sample {
   RequestId request;
   Token token = 0;
@@ -110,11 +116,15 @@ struct Sample {
   bool time_is_up = false;           // Request::predict_limit
   bool stopped = false;              // a stop string matched; text ends before it
   std::string stop_string;
+
+  bool ends() const { return end_of_generation || time_is_up || stopped; }
 };
 
 struct BatchResult {
   DecodeStatus status = DecodeStatus::ok;
-  std::vector<Sample> samples;            // one per part with `samples`, in the order of parts
+  // For each part with `samples`, in the order of parts: one, and one more for each guess that was right, until one
+  // ends the answer.
+  std::vector<Sample> samples;
   std::vector<KvSnapshotPtr> snapshots;   // one per save; null where the model could not
   std::vector<std::size_t> not_restored;  // indexes into Batch::restores; then the status is `aborted`
   Duration saving{};                      // all saves together

@@ -34,6 +34,8 @@ struct Usage {
   std::int32_t steps = 0;     // batches with rows of it
   std::int32_t shared = 0;    // … of which others had rows, too
   std::int32_t preemptions = 0;
+  TokenCount guesses = 0;        // of its next tokens, that were checked
+  TokenCount guesses_right = 0;  // … and were right
 };
 
 // A piece of a prompt that was read in one step.

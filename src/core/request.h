@@ -35,6 +35,7 @@ struct RequestDraft {
   std::optional<std::int64_t> predict_ms;  // from the first token to the last
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
+  TokenCount guesses_max = -1;      // of its next tokens, in one step; -1: as many as the server makes
   bool tell_usage = false;          // with every token
   bool special_pieces = false;      // render control tokens (<|im_end|> …) as text
   std::vector<Token> shown_tokens;  // … only these control tokens, in any case
@@ -73,6 +74,7 @@ struct Request {
   TimePoint deadline = kNever;
   TimePoint prompt_deadline = kNever;        // of the first token; not after `deadline`
   Duration predict_limit = Duration::max();  // from the first token to the last
+  TokenCount guesses_max = -1;               // see RequestDraft
   bool tell_usage = false;                   // text events have the usage so far
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;

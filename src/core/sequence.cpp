@@ -29,6 +29,8 @@ Usage Sequence::usage(TimePoint now) const {
   usage.steps = steps_;
   usage.shared = shared_steps_;
   usage.preemptions = preemptions_;
+  usage.guesses = guesses_;
+  usage.guesses_right = guesses_right_;
   return usage;
 }
 
@@ -95,6 +97,11 @@ void Sequence::add_token(Token token, TimePoint now) {
   last_token_at_ = now;
   generated_.push_back(token);
   state_ = State::decoding;
+}
+
+void Sequence::guessed(TokenCount checked, TokenCount right) {
+  guesses_ += checked;
+  guesses_right_ += right;
 }
 
 void Sequence::finish() {

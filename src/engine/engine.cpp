@@ -27,6 +27,8 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
     out.reuse.disk->workers = static_cast<std::uint32_t>(workers);
   }
   out.reuse.cache.cut_anywhere = shape.cuts_snapshots;
+  // What was guessed wrong has to be taken back.
+  out.speculation = {shape.trims_anywhere ? config.guesses_max : 0, shape.outputs_max};
   out.targets = config.targets;
   out.policy = config.policy;
   return out;

@@ -37,9 +37,10 @@ struct EngineConfig {
   ReuseConfig reuse;                                       // cut_anywhere comes from the model
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
-  std::vector<std::string> adapters;                   // names, for metrics
-  std::shared_ptr<SnapshotFolder> disk;                // with reuse.disk; of all workers together
-  Duration sleep_after{};                              // a worker without work puts its model to sleep; zero: never
+  TokenCount guesses_max = 0;            // of what a sequence says next, checked in one step; 0: none are made
+  std::vector<std::string> adapters;     // names, for metrics
+  std::shared_ptr<SnapshotFolder> disk;  // with reuse.disk; of all workers together
+  Duration sleep_after{};                // a worker without work puts its model to sleep; zero: never
   Duration stuck_after = kTimeLimit<"stuck_seconds">;  // a step that takes longer means that the worker hangs
   std::size_t pins_max = 65'536;                       // sessions that belong to a worker
 };

@@ -83,6 +83,15 @@ void EngineMetrics::count_step(bool decodes, std::uint64_t rows, Duration took) 
   batch_size.observe(count);
 }
 
+void EngineMetrics::follow_speculation(const Speculation& speculation) {
+  const Speculation::Stats& stats = speculation.stats();
+  if (guess_steps.value() == stats.steps) return;
+  follow(guess_steps, stats.steps);
+  follow(guesses, stats.checked);
+  follow(guesses_right, stats.right);
+  for (std::size_t i = 0; i < std::size(guesses_right_at); ++i) follow(guesses_right_at[i], stats.right_at[i]);
+}
+
 void EngineMetrics::follow_reuse(const Reuse& reuse) {
   const PrefixCache::Stats stats = reuse.cache_stats();
   follow(cached_tokens, stats.tokens_matched);
@@ -238,6 +247,7 @@ void EngineMetrics::add_shared_to(MetricsPage& page) const {
   page.add("chasqui_wakes_total", "Times that the model was loaded again.", wakes);
   page.add("chasqui_wake_seconds", "Time to load the model again.", wake_seconds, {}, kCoarse);
   add_steps_to(page);
+  add_speculation_to(page);
   add_waits_to(page);
   page.add_to_json("ttft_ms", "Arrival to the first token.", ttft_ms);
   page.add_to_json("inter_token_ms", "Time between two tokens of a request.", inter_token_ms);
@@ -258,6 +268,18 @@ void EngineMetrics::add_steps_to(MetricsPage& page) const {
   page.add("chasqui_step_rows", "Rows of a batch, by kind.", prefill_rows, "kind=\"prefill\"");
   page.add("chasqui_step_seconds", "Time to compute a batch, by kind.", decode_step_seconds, "kind=\"decode\"");
   page.add("chasqui_step_seconds", "Time to compute a batch, by kind.", prefill_step_seconds, "kind=\"prefill\"");
+}
+
+void EngineMetrics::add_speculation_to(MetricsPage& page) const {
+  page.add("chasqui_guess_steps_total", "Steps that checked guesses of a request's next tokens, for each request.",
+           guess_steps);
+  page.add("chasqui_guesses_total", "Guesses of next tokens that were checked.", guesses);
+  page.add("chasqui_guesses_right_total", "Guesses that were right: each is a token without a step of its own.",
+           guesses_right);
+  for (std::size_t i = 0; i < std::size(guesses_right_at); ++i) {
+    page.add("chasqui_guesses_right_at_total", "Guesses that were right, by place: the first, the second …",
+             guesses_right_at[i], "place=\"" + std::to_string(i) + '"');
+  }
 }
 
 // By class there are three of each, so they show fewer buckets than there are; compat_metrics.cpp shows all.

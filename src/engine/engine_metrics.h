@@ -13,6 +13,7 @@
 #include "core/event.h"
 #include "sched/adapter_turns.h"
 #include "sched/reuse.h"
+#include "sched/speculation.h"
 #include "sched/wait_queue.h"
 
 namespace chasqui {
@@ -39,6 +40,10 @@ struct EngineMetrics {
   Counter cut_decodes;
   Counter preemptions;
   Counter slot_moves;
+  Counter guess_steps;    // in which guesses were checked, counted for each sequence
+  Counter guesses;        // that were checked
+  Counter guesses_right;  // … and were
+  Counter guesses_right_at[Speculation::kGuessesMost];
   Histogram step_prediction_ratio{{0.25, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 4}};
   Histogram decode_rows{Histogram::powers_of_two(256)};
   Histogram prefill_rows{Histogram::powers_of_two(4096)};
@@ -123,6 +128,7 @@ struct EngineMetrics {
   void count_token(const Event& event);
   void count_step(bool decodes, std::uint64_t rows, Duration took);
   void follow_reuse(const Reuse& reuse);
+  void follow_speculation(const Speculation& speculation);
   // Before anything is counted.
   void name_adapters(const std::vector<std::string>& names);
   void count_adapters(const AdapterSet* set);
@@ -142,6 +148,7 @@ struct EngineMetrics {
   void add_adapters_to(MetricsPage& page) const;
   void add_steps_to(MetricsPage& page) const;
   void add_waits_to(MetricsPage& page) const;
+  void add_speculation_to(MetricsPage& page) const;
 };
 
 struct DoorMetrics {

@@ -22,12 +22,10 @@ void Runner::run(const Batch& batch, BatchResult& result) {
     const TimePoint started = clock_.now();
     result.status = model_.decode(batch);
     result.compute = clock_.now() - started;
-    trim_padding(batch, result.status);
+    trim_padding(batch);
   }
   if (result.status == DecodeStatus::ok) {
-    for (const BatchPart& part : batch.parts) {
-      if (part.samples) sample(part, result.samples.emplace_back());
-    }
+    for (const BatchPart& part : batch.parts) read(batch, part, result);
   }
   result.finished = clock_.now();
 }
@@ -52,35 +50,44 @@ void Runner::prepare(const Batch& batch, BatchResult& result) {
   }
 }
 
-void Runner::trim_padding(const Batch& batch, DecodeStatus status) {
+void Runner::trim_padding(const Batch& batch) {
   for (auto row = batch.rows.end() - batch.padding; row != batch.rows.end(); ++row) model_.trim(row->slot, 0);
-  if (status != DecodeStatus::ok) return;  // the slots hold what they held before
-  for (const BatchPart& part : batch.parts) {
-    const auto last = static_cast<std::size_t>(part.first_row + part.rows - 1);
-    if (part.padding > 0) model_.trim(part.slot, batch.rows[last].position + 1);
-  }
 }
 
-void Runner::sample(const BatchPart& part, Sample& out) {
-  Voice& speaker = voice(*part.request);
-  out.request = part.request->id;
+// Samples until a guess was wrong. That each token is drawn from what the model said of its own row, whatever had been
+// guessed, is why guessing changes no answer. REQUIRES: the batch was computed
+void Runner::read(const Batch& batch, const BatchPart& part, BatchResult& result) {
+  const auto last = batch.rows.begin() + part.last_row();
+  std::int32_t right = 0;
+  while (part.samples) {
+    Sample& out = result.samples.emplace_back();
+    sample(*part.request, part.last_row() + right, out);
+    if (out.ends() || right == part.guesses || last[right + 1].token != out.token) break;
+    ++right;
+  }
+  if (right < part.guesses || part.padding > 0) model_.trim(part.slot, last->position + 1 + right);
+}
+
+void Runner::sample(const Request& request, std::int32_t row, Sample& out) {
+  Voice& speaker = voice(request);
+  out.request = request.id;
   // The ways through an ambiguous grammar may double with every token. Everybody else waits for it.
-  const bool timed = part.request->parts != nullptr;
+  const bool timed = request.parts != nullptr;
   const Duration started = timed ? thread_time() : Duration::zero();
-  out.token = speaker.sampler.sample(model_.logits(part.first_row + part.rows - 1), scratch_, &out.chances);
+  out.token = speaker.sampler.sample(model_.logits(row), scratch_, &out.chances);
   speaker.sampler.accept(out.token);
   if (timed) out.time_is_up = thread_time() - started > kConstraintMax;
-  const auto& stops = part.request->stop_tokens;
+  const auto& stops = request.stop_tokens;
   out.end_of_generation =
       tokenizer_.is_end_of_generation(out.token) || std::find(stops.begin(), stops.end(), out.token) != stops.end();
-  if (part.request->predict_limit != Duration::max()) {
+  if (request.predict_limit != Duration::max()) {
     const TimePoint now = clock_.now();
     if (speaker.first_token == kNever) speaker.first_token = now;
-    out.time_is_up = out.time_is_up || now - speaker.first_token >= part.request->predict_limit;
+    out.time_is_up = out.time_is_up || now - speaker.first_token >= request.predict_limit;
   }
-  const auto& shows = part.request->shown_tokens;
+  const auto& shows = request.shown_tokens;
   const bool shown = std::find(shows.begin(), shows.end(), out.token) != shows.end();
-  if (out.end_of_generation && !part.request->special_pieces && !shown) return;
+  if (out.end_of_generation && !request.special_pieces && !shown) return;
   const std::string* const stop = shown ? speaker.text.push_bytes(tokenizer_.special_piece(out.token), out.text)
                                         : speaker.text.push(out.token, out.text);
   if (stop != nullptr) {

@@ -38,9 +38,10 @@ class Runner {
   };
 
   void prepare(const Batch& batch, BatchResult& result);
-  void trim_padding(const Batch& batch, DecodeStatus status);
+  void trim_padding(const Batch& batch);
+  void read(const Batch& batch, const BatchPart& part, BatchResult& result);
   Voice& voice(const Request& request);
-  void sample(const BatchPart& part, Sample& out);
+  void sample(const Request& request, std::int32_t row, Sample& out);
 
   Model& model_;
   const Tokenizer& tokenizer_;

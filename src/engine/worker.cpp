@@ -297,6 +297,7 @@ void Worker::deliver() {
   metrics_.kv_cells_used.set(scheduler_.ledger().cells_used());
   metrics_.kv_slots_used.set(scheduler_.ledger().slots_used());
   metrics_.follow_reuse(scheduler_.reuse());
+  metrics_.follow_speculation(scheduler_.speculation());
   metrics_.follow_adapters(scheduler_.adapter_turns());
   metrics_.show_adapters(scheduler_.running_sequences(), scheduler_.waiting_sequences());
   for (Event& event : events_) {

@@ -53,6 +53,9 @@ inline SchedulerConfig draw_config(Dice& dice, TokenCount context, bool unified)
   // Background often has less patience than requests live, or it would never be as urgent as others.
   config.targets.prefill_step = milliseconds(dice.between(0, 60));
   config.policy = dice.permille(100) ? Policy::fcfs : Policy::chasqui;
+  if (dice.permille(600)) {
+    config.speculation = {dice.between(1, 8), config.kv.slots + dice.below(4 * config.kv.slots)};
+  }
   return config;
 }
 
@@ -67,6 +70,7 @@ inline RequestDraft draw_request(Dice& dice, TokenCount context) {
   draft.tenant.id = static_cast<std::uint32_t>(dice.below(5));
   draft.tenant.weight = 1 + draft.tenant.id;
   draft.sampling.seed = 1;
+  if (dice.permille(200)) draft.guesses_max = dice.between(0, 8);
   return draft;
 }
 

@@ -88,6 +88,9 @@ class FakeModel {
     const auto found = prompt_rows_of_.find(RequestId{id});
     return found != prompt_rows_of_.end() ? found->second : 0;
   }
+  // Of next tokens, that were checked.
+  std::uint64_t guesses() const { return guesses_; }
+  std::uint64_t guesses_right() const { return guesses_right_; }
   std::uint64_t saves() const { return saves_; }
   std::uint64_t restores() const { return restores_; }
   std::uint64_t refused_restores() const { return refused_restores_; }
@@ -246,7 +249,7 @@ class FakeModel {
     SlotId previous;
     for (const BatchPart& part : batch.parts) {
       expect(part.first_row == next_row && part.rows > 0, "parts do not follow each other");
-      next_row += part.rows + part.padding;
+      next_row += width_of(part);
       if (!exists(part.slot)) return expect(false, "rows of a slot that does not exist");
       expect(previous < part.slot, "slots do not ascend");
       previous = part.slot;
@@ -275,7 +278,8 @@ class FakeModel {
     }
     const bool decodes_now = position > 0 && decodes(at(part.slot));
     if (batch.kind == Batch::Kind::decode) {
-      expect(part.rows == 1, "a decode part of more than one row");
+      expect(part.rows == 1 || !decodes_now, "a decode part of more than one row");
+      expect(part.rows == 1 || part.rows <= width_of(batch.parts.back()), "a hole is filled up with too much");
       expect(decodes_now || dense_slots_, "a row of a prompt among the decoding ones for no reason");
     } else {
       expect(!decodes_now, "a decoding request in a prefill batch");
@@ -290,14 +294,25 @@ class FakeModel {
       expect(row.output == (part.samples && i + 1 == part.rows), "output at the wrong row");
       expect(row.token == tokens[static_cast<std::size_t>(position)], "a row with the wrong token");
     }
+    expect(part.guesses == 0 || (decodes_now && part.samples), "guesses of what a request says that says nothing");
+    expect(said(request.id) + part.guesses < std::max(request.max_tokens, 1), "guesses beyond the end of the answer");
+    for (std::int32_t i = 0; i < part.guesses; ++i, ++position) {
+      const Row& row = batch.rows[static_cast<std::size_t>(part.last_row() + 1 + i)];
+      expect(row.slot == part.slot && row.position == position && row.output, "a guess that does not follow its part");
+    }
   }
+
+  // Rows of a slot.
+  static std::int32_t width_of(const BatchPart& part) { return part.rows + part.guesses + part.padding; }
 
   void check_filling(const Batch& batch, const BatchPart& part) {
     if (part.padding == 0) return;
-    expect(dense_slots_ && batch.kind == Batch::Kind::prefill, "a part is filled up where it is of no use");
-    expect(held(part.slot) + part.rows + part.padding <= layout_.cells_per_slot, "padding beyond the cells of a slot");
-    TokenCount position = held(part.slot) + part.rows;
-    for (std::int32_t i = part.rows; i < part.rows + part.padding; ++i, ++position) {
+    const auto guesses = [](const BatchPart& other) { return other.guesses > 0; };
+    const bool use = batch.kind == Batch::Kind::prefill || std::any_of(batch.parts.begin(), batch.parts.end(), guesses);
+    expect(dense_slots_ && use, "a part is filled up where it is of no use");
+    expect(held(part.slot) + width_of(part) <= layout_.cells_per_slot, "padding beyond the cells of a slot");
+    TokenCount position = held(part.slot) + part.rows + part.guesses;
+    for (std::int32_t i = part.rows + part.guesses; i < width_of(part); ++i, ++position) {
       const Row& row = batch.rows[static_cast<std::size_t>(part.first_row + i)];
       expect(row.slot == part.slot && row.position == position && !row.output, "padding that does not follow its part");
     }
@@ -305,12 +320,12 @@ class FakeModel {
 
   // libllama takes adjacent slots together, and equally many rows of each.
   void check_passes(const Batch& batch) {
-    if (!dense_slots_ || batch.kind != Batch::Kind::prefill || batch.parts.empty()) return;
+    if (!dense_slots_ || batch.parts.empty()) return;
     const BatchPart& first = batch.parts.front();
     for (std::size_t i = 0; i < batch.parts.size(); ++i) {
       const BatchPart& part = batch.parts[i];
-      expect(part.slot.value == first.slot.value + static_cast<std::int32_t>(i) &&
-                 part.rows + part.padding == first.rows + first.padding,
+      expect(width_of(part) == width_of(first), "slots with unequal numbers of rows in one batch");
+      expect(batch.kind == Batch::Kind::decode || part.slot.value == first.slot.value + static_cast<std::int32_t>(i),
              "prompts that need more than one pass in one batch");
     }
   }
@@ -333,7 +348,7 @@ class FakeModel {
     expect(held_by_all() + static_cast<TokenCount>(batch.rows.size()) <= layout_.cells,
            "more rows than the context has cells");
     for (const BatchPart& part : batch.parts) {
-      expect(held(part.slot) + part.rows <= layout_.cells_per_slot, "more rows than the slot has cells");
+      expect(held(part.slot) + part.rows + part.guesses <= layout_.cells_per_slot, "more rows than the slot has cells");
     }
   }
 
@@ -347,19 +362,32 @@ class FakeModel {
     for (std::int32_t i = 0; i < part.rows; ++i) {
       slot.history.push_back(batch.rows[static_cast<std::size_t>(part.first_row + i)].token);
     }
-    if (!part.samples) return;
+    guesses_ += static_cast<std::uint64_t>(part.guesses);
+    for (std::int32_t right = 0; part.samples; ++right) {
+      const Sample sampled = sample(slot);
+      result.samples.push_back(sampled);
+      if (sampled.ends() || right == part.guesses) return;
+      const Token guess = batch.rows[static_cast<std::size_t>(part.last_row() + 1 + right)].token;
+      if (guess != sampled.token) return;
+      slot.history.push_back(guess);
+      ++guesses_right_;
+    }
+  }
+
+  Sample sample(const Slot& slot) {
     std::vector<Token>& answer = answers_[slot.owner];
-    answer.push_back(fake_next(slot.history));
+    answer.push_back(fake_next(slot.history, scripts_[slot.owner].repeats));
     const auto count = static_cast<TokenCount>(answer.size());
 
     const FakeScript script = scripts_[slot.owner];
-    Sample& sample = result.samples.emplace_back();
+    Sample sample;
     sample.request = slot.owner;
     sample.token = answer.back();
     sample.end_of_generation = count == script.end_after;
     sample.stopped = !sample.end_of_generation && count == script.stop_after;
     if (sample.stopped) sample.stop_string = "STOP";
     if (!sample.end_of_generation && !sample.stopped) sample.text = fake_text(answer.back());
+    return sample;
   }
 
   const KvLedger::Layout layout_;
@@ -376,6 +404,8 @@ class FakeModel {
   std::map<RequestId, TokenCount> prompt_rows_of_;
   std::uint64_t prompt_rows_ = 0;
   std::uint64_t preempted_ = 0;
+  std::uint64_t guesses_ = 0;
+  std::uint64_t guesses_right_ = 0;
   std::uint64_t saves_ = 0;
   std::uint64_t restores_ = 0;
   std::uint64_t refused_restores_ = 0;

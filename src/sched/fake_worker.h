@@ -89,7 +89,7 @@ class FakeWorker {
     if (work) {
       model.run(batch, status, result);
       const Duration row = decoded() ? decode_row_cost.value_or(row_cost) : row_cost;
-      result.compute = row * static_cast<int>(batch.rows.size()) + change_of_adapters();
+      result.compute = step_cost + row * static_cast<int>(batch.rows.size()) + change_of_adapters();
       clock.advance(result.compute);
       result.restoring = restore_cost * static_cast<int>(batch.restores.size());
       result.finished = clock.now();
@@ -137,6 +137,15 @@ class FakeWorker {
     draft.max_tokens = max_tokens;
     return submit(id, std::move(draft), {});
   }
+  RequestPtr submit(std::uint64_t id, RequestDraft draft, const FakeScript& script) {
+    Outcome& outcome = outcomes[RequestId{id}];
+    outcome.request = test_request(id, std::move(draft), limits_, clock.now());
+    outcome.script = script;
+    model.meet(outcome.request, script);
+    scheduler.add(outcome.request);
+    return outcome.request;
+  }
+
   void cancel(std::uint64_t id) {
     scheduler.cancel(RequestId{id}, clock.now());
     take_events();
@@ -165,6 +174,7 @@ class FakeWorker {
   FakeModel model;
   Batch batch;
   BatchResult result;
+  Duration step_cost{};  // whatever is in it
   Duration row_cost = milliseconds(1);
   Duration restore_cost{};
   Duration switch_cost{};                   // of a step with other adapters than the one before
@@ -185,15 +195,6 @@ class FakeWorker {
     const std::vector<Token> own = test_prompt(ask.prompt - ask.shared, id);
     prompt.insert(prompt.end(), own.begin(), own.end());
     return prompt;
-  }
-
-  RequestPtr submit(std::uint64_t id, RequestDraft draft, const FakeScript& script) {
-    Outcome& outcome = outcomes[RequestId{id}];
-    outcome.request = test_request(id, std::move(draft), limits_, clock.now());
-    outcome.script = script;
-    model.meet(outcome.request, script);
-    scheduler.add(outcome.request);
-    return outcome.request;
   }
 
   void expect_consistent() {

@@ -20,6 +20,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
     : config_(config),
       ledger_(config.kv),
       reuse_(config.reuse),
+      speculation_(config.speculation),
       plan_(config_.targets, config.rows_max, config.kv, config.dense_slots),
       adapter_turns_(config_.targets) {
   CHECK(config_.rows_max > 0);
@@ -78,8 +79,19 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   } else {
     close_holes(batch);
   }
-  plan_.plan(running_, urgency, step_time_, now, batch);
+  const TokenCount cells = ledger_.unified() ? ledger_.cells_free() : ledger_.cells_total();
+  plan_.plan(running_, urgency, step_time_, speculation_, cells, now, batch);
+  reserve_guesses(batch);
   CHECK(!batch.empty(), "progress: somebody runs and nothing is to be done");
+}
+
+// The plan has seen to it that there are cells.
+void Scheduler::reserve_guesses(const Batch& batch) {
+  for (const BatchPart& part : batch.parts) {
+    if (part.guesses == 0) continue;
+    const TokenCount end = batch.rows[static_cast<std::size_t>(part.last_row())].position + 1 + part.guesses;
+    CHECK(ledger_.reserve(part.slot, end), "conservation: no cells for guesses");
+  }
 }
 
 // Tokens to read before everybody here can be answered.
@@ -180,12 +192,29 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
     sequence.took_part(part.rows, batch.parts.size() > 1, planned_);
     ledger_.use(part.slot, part.rows);
     if (part.samples) {
-      CHECK(sample != result.samples.end() && sample->request == sequence.id());
-      commit_sample(sequence, *sample++, result.finished);
+      sample = commit_samples(sequence, part, sample, result.samples.end(), result.finished);
     } else if (sequence.left() == 0) {
       finish(sequence, FinishReason::length, result.finished);  // asked for no token at all
     }
   }
+}
+
+// One token, and another one for each guess that was right: its row is computed then.
+Scheduler::Samples Scheduler::commit_samples(Sequence& sequence, const BatchPart& part, Samples next, Samples end,
+                                             TimePoint now) {
+  const RequestId id = sequence.id();
+  const auto last = std::find_if(next, end, [id](const Sample& sample) { return sample.request != id; });
+  const auto said = static_cast<TokenCount>(last - next);
+  CHECK(said >= 1 && said <= 1 + part.guesses, "a token for the row, and one for each guess that was right");
+  sequence.guessed(part.guesses, said - 1);
+  commit_sample(sequence, *next, now);
+  while (++next != last) {
+    sequence.computed_rows(1, now);
+    ledger_.use(part.slot, 1);
+    commit_sample(sequence, *next, now);
+  }
+  speculation_.commit(sequence, part.guesses, said);
+  return last;
 }
 
 void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoint now) {
@@ -231,6 +260,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, TimePoint now, c
   forecast_.left(sequence.id());
   counters_.leave(sequence.request().tenant);
   reuse_.forget(sequence.id());
+  speculation_.forget(sequence.id());
   sequence.finish();
 }
 

@@ -6,6 +6,7 @@
 //   what need not be computed again   reuse.h
 //   whose adapters are applied        adapter_turns.h, scheduler_adapters.cpp
 //   which rows are in a step          step_plan.h, by step_time.h
+//   what is guessed and checked       speculation.h
 //   which cells there are             cache/kv_ledger.h
 #pragma once
 
@@ -20,6 +21,7 @@
 #include "core/sequence.h"
 #include "sched/adapter_turns.h"
 #include "sched/reuse.h"
+#include "sched/speculation.h"
 #include "sched/step_plan.h"
 #include "sched/step_time.h"
 #include "sched/targets.h"
@@ -36,6 +38,7 @@ struct SchedulerConfig {
   bool dense_slots = false;  // rows of adjacent slots are computed in one pass: keep them adjacent
   bool exchanges = false;    // two sequences may change places
   ReuseConfig reuse;
+  SpeculationConfig speculation;
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
 };
@@ -87,6 +90,7 @@ class Scheduler {
   std::uint64_t moves() const { return moves_; }
   const KvLedger& ledger() const { return ledger_; }
   const Reuse& reuse() const { return reuse_; }
+  const Speculation& speculation() const { return speculation_; }
   const AdapterTurns& adapter_turns() const { return adapter_turns_; }
   DiskTier* disk() { return reuse_.disk(); }  // null: there is none
   // What admission has to know.
@@ -119,6 +123,9 @@ class Scheduler {
   void announce(const Urgency& urgency, TimePoint now);
   void note_reading(const Batch& batch, Duration took);
   void commit_parts(const Batch& batch, const BatchResult& result);
+  using Samples = std::vector<Sample>::const_iterator;
+  void reserve_guesses(const Batch& batch);
+  Samples commit_samples(Sequence& sequence, const BatchPart& part, Samples next, Samples end, TimePoint now);
   void commit_sample(Sequence& sequence, const Sample& sample, TimePoint now);
   void finish(Sequence& sequence, FinishReason reason, TimePoint now, const Error& error = {});
   void retire_finished(Keep keep);
@@ -132,6 +139,7 @@ class Scheduler {
   KvLedger ledger_;
   Reuse reuse_;
   StepTime step_time_;
+  Speculation speculation_;
   StepPlan plan_;
   AdapterTurns adapter_turns_;
   TenantCounters counters_;

@@ -63,6 +63,8 @@ class Simulation {
   std::uint64_t filled_holes() const { return filled_holes_; }
   std::uint64_t told_to_wait() const { return told_to_wait_; }
   std::uint64_t prompts_between() const { return prompts_between_; }
+  std::uint64_t guesses() const { return model_.guesses(); }
+  std::uint64_t guesses_right() const { return model_.guesses_right(); }
   // The sequences of all slots decoded in one step.
   bool filled_a_step() const { return largest_decode_ == static_cast<std::size_t>(config_.kv.slots); }
 
@@ -93,6 +95,7 @@ class Simulation {
     life.request = test_request(id, draw_request(dice_, kContext), request_limits, clock_.now());
     if (dice_.permille(500)) life.script.end_after = dice_.between(1, 30);
     if (dice_.permille(200)) life.script.stop_after = dice_.between(1, 30);
+    life.script.repeats = dice_.permille(700);
     life.answer = fake_answer(life.request->prompt, life.request->max_tokens, life.script);
     model_.meet(life.request, life.script);
     scheduler_.add(life.request);
@@ -277,6 +280,8 @@ class Simulation {
     EXPECT_EQ(event.stop_string.empty(), event.reason != FinishReason::stop || life.tokens == script.end_after);
     EXPECT_EQ(event.usage.prompt, static_cast<TokenCount>(life.request->prompt.size()));
     EXPECT_EQ(event.usage.completion, life.tokens);
+    EXPECT_LE(event.usage.guesses_right, event.usage.guesses);
+    EXPECT_TRUE(life.request->guesses_max != 0 || event.usage.guesses == 0) << "guesses that nobody wanted";
     EXPECT_EQ(event.usage.queue + event.usage.prefill + event.usage.decode, clock_.now() - life.request->arrival);
     life.ended = true;
     --living_;
@@ -321,7 +326,7 @@ class Simulation {
 struct Outcome {
   std::uint64_t hash;
   std::size_t ends[5];
-  std::uint64_t preemptions, moves, filled_holes, told_to_wait, prompts_between;
+  std::uint64_t preemptions, moves, filled_holes, told_to_wait, prompts_between, guesses, guesses_right;
   bool filled_a_step;
 };
 
@@ -336,6 +341,8 @@ Outcome simulate(std::uint64_t seed, bool unified, std::size_t requests = 2000) 
                   simulation.filled_holes(),
                   simulation.told_to_wait(),
                   simulation.prompts_between(),
+                  simulation.guesses(),
+                  simulation.guesses_right(),
                   simulation.filled_a_step()};
   for (std::size_t i = 0; i < 5; ++i) outcome.ends[i] = simulation.ends(static_cast<FinishReason>(i));
   return outcome;
@@ -364,6 +371,8 @@ TEST(SchedulerSimulation, MeetsWhatItIsMeantToMeet) {
       sum.filled_holes += outcome.filled_holes;
       sum.told_to_wait += outcome.told_to_wait;
       sum.prompts_between += outcome.prompts_between;
+      sum.guesses += outcome.guesses;
+      sum.guesses_right += outcome.guesses_right;
     }
   }
   EXPECT_GT(streams.preemptions, 50u);
@@ -371,6 +380,10 @@ TEST(SchedulerSimulation, MeetsWhatItIsMeantToMeet) {
   EXPECT_GT(streams.filled_holes, 50u);
   EXPECT_GT(streams.prompts_between, 5u) << "long ones that had nowhere to go";
   EXPECT_GT(streams.told_to_wait, 50u);
+  for (const Outcome& sum : {streams, pool}) {
+    EXPECT_GT(sum.guesses_right, 50u);
+    EXPECT_GT(sum.guesses, sum.guesses_right + 50u) << "some are wrong";
+  }
   EXPECT_GT(pool.preemptions, 50u);
   EXPECT_EQ(pool.moves + pool.filled_holes, 0u) << "in one pool slots need not be adjacent";
 }

@@ -33,8 +33,8 @@ bool by_slot(const Sequence* a, const Sequence* b) { return a->slot() < b->slot(
 
 }  // namespace
 
-void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times, TimePoint now,
-                    Batch& batch) {
+void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times,
+                    Speculation& speculation, TokenCount cells, TimePoint now, Batch& batch) {
   survey(running, batch.adapters);
   size_ = {};
   one_run_ = true;
@@ -43,12 +43,13 @@ void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, con
             [&](const Sequence* a, const Sequence* b) { return urgency.rows_before(*a, *b); });
   if (urgency.takes_turns()) give_turn(now);
   choose_decoding(times, now);
+  choose_width(times, speculation, cells);
   if (prefill_has_turn(times, now)) {
     batch.kind = Batch::Kind::prefill;
     plan_prefill(times, now, batch);
   } else {
     batch.kind = Batch::Kind::decode;
-    plan_decode(running, batch);
+    plan_decode(running, speculation, batch);
     pad(running, times, batch);
   }
   prefilled_last_ = batch.kind == Batch::Kind::prefill;
@@ -121,6 +122,25 @@ void StepPlan::choose_decoding(const StepTime& times, TimePoint now) {
   decode_time_ = times.predict(Batch::Kind::decode, size);
 }
 
+// A step that checks guesses may take as long as the most urgent class waits for a token: each step brings one.
+void StepPlan::choose_width(const StepTime& times, Speculation& speculation, TokenCount cells) {
+  width_ = 1;
+  if (decode_now_.empty() || !speculation.on()) return;
+  ServiceClass best = decode_now_.front()->request().service_class;
+  TokenCount deepest = 0;
+  for (const Sequence* sequence : decode_now_) {
+    best = std::min(best, sequence->request().service_class);
+    deepest = std::max(deepest, sequence->length());
+  }
+  // A prompt that fills a hole may have an output, too.
+  const TokenCount rows = std::min(rows_max_, speculation.outputs_max() - static_cast<TokenCount>(prefilling_.size()));
+  const Duration target = targets_.of[static_cast<std::size_t>(best)].next_token;
+  width_ = speculation.choose(decode_now_, times, {rows, kv_.cells_per_slot, cells, dense_slots_, target});
+  if (width_ == 1) return;
+  const auto all = static_cast<TokenCount>(decode_now_.size()) * width_;
+  decode_time_ = times.predict(Batch::Kind::decode, {all, deepest + width_ - 1});
+}
+
 Duration StepPlan::next_token_target(const Sequence& sequence) const {
   const Duration target = targets_.of[static_cast<std::size_t>(sequence.request().service_class)].next_token;
   const auto stretched = std::chrono::duration_cast<Duration>(kStretch * target);
@@ -158,21 +178,32 @@ bool StepPlan::prefill_has_turn(const StepTime& times, TimePoint now) const {
   return times.rows_within(prefill_time(now), decode_time_, {}, first.computed(), least) == least;
 }
 
-void StepPlan::plan_decode(const RunningSequences& running, Batch& batch) {
+void StepPlan::plan_decode(const RunningSequences& running, const Speculation& speculation, Batch& batch) {
   auto next = decode_now_.begin();
   SlotId previous;
   for (const auto& sequence : running) {
     if (next == decode_now_.end()) break;
     const bool decodes = *next == sequence.get();
-    const bool fills_hole = dense_slots_ && sequence->prefilling() &&
-                            same_adapters(sequence->request().adapters.get(), batch.adapters) &&
-                            static_cast<TokenCount>(batch.rows.size() + (decode_now_.end() - next)) < rows_max_;
-    if (decodes) ++next;
-    if (!decodes && !fills_hole) continue;
+    if (!decodes && !fills_hole(*sequence, decode_now_.end() - next, batch)) continue;
     one_run_ = one_run_ && (!dense_slots_ || batch.rows.empty() || sequence->slot().value == previous.value + 1);
     previous = sequence->slot();
-    add_part(*sequence, 1, 0, batch);
+    if (decodes) {
+      const std::span<const Token> guesses = width_ > 1 ? speculation.guesses(*sequence) : std::span<const Token>();
+      const TokenCount padding = dense_slots_ ? width_ - 1 - static_cast<TokenCount>(guesses.size()) : 0;
+      add_part(*sequence, 1, guesses, padding, batch);
+      ++next;
+    } else {
+      const TokenCount rows = std::min(width_, sequence->left());
+      add_part(*sequence, rows, {}, width_ - rows, batch);
+    }
   }
+}
+
+// A prompt between decoding streams, `to_come` of them behind it.
+bool StepPlan::fills_hole(const Sequence& sequence, std::ptrdiff_t to_come, const Batch& batch) const {
+  const auto rows = static_cast<TokenCount>(batch.rows.size()) + width_ * (static_cast<TokenCount>(to_come) + 1);
+  return dense_slots_ && sequence.prefilling() && same_adapters(sequence.request().adapters.get(), batch.adapters) &&
+         sequence.computed() + width_ <= kv_.cells_per_slot && rows <= rows_max_;
 }
 
 void StepPlan::pad(const RunningSequences& running, const StepTime& times, Batch& batch) {
@@ -180,7 +211,7 @@ void StepPlan::pad(const RunningSequences& running, const StepTime& times, Batch
   const TokenCount padded = (rows + kPadTo - 1) / kPadTo * kPadTo;
   const std::int32_t first = batch.rows.back().slot.value + 1;
   const std::int32_t end = first + padded - rows;
-  if (!dense_slots_ || !one_run_ || padded == rows || padded > rows_max_ || end > kv_.slots) return;
+  if (!dense_slots_ || !one_run_ || width_ > 1 || padded == rows || padded > rows_max_ || end > kv_.slots) return;
   const auto taken = [&](const auto& sequence) {
     return sequence->slot().value >= first && sequence->slot().value < end;
   };
@@ -214,11 +245,11 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
     const Company company = join_neighbours(times, time);
     for (const auto& [sequence, unused] : chunks_) {
       const TokenCount rows = std::min(sequence->left(), company.rows);
-      add_part(*sequence, rows, company.rows - rows, batch);
+      add_part(*sequence, rows, {}, company.rows - rows, batch);
     }
   } else {
     join_in_any_order(times, time);
-    for (const auto& [sequence, rows] : chunks_) add_part(*sequence, rows, 0, batch);
+    for (const auto& [sequence, rows] : chunks_) add_part(*sequence, rows, {}, 0, batch);
   }
 }
 
@@ -280,16 +311,21 @@ bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time
   return true;
 }
 
-void StepPlan::add_part(const Sequence& sequence, TokenCount rows, TokenCount padding, Batch& batch) {
+void StepPlan::add_part(const Sequence& sequence, TokenCount rows, std::span<const Token> guesses, TokenCount padding,
+                        Batch& batch) {
   const bool samples = rows == sequence.left() && !sequence.at_limit();
   const auto first = static_cast<std::int32_t>(batch.rows.size());
-  for (TokenCount i = 0; i < rows + padding; ++i) {
-    const TokenCount position = sequence.computed() + i;
-    const Token token = sequence.token(std::min(position, sequence.computed() + rows - 1));
-    batch.rows.push_back({token, position, sequence.slot(), samples && i + 1 == rows});
+  TokenCount position = sequence.computed();
+  Token token = 0;
+  for (TokenCount i = 1; i <= rows; ++i, ++position) {
+    token = sequence.token(position);
+    batch.rows.push_back({token, position, sequence.slot(), samples && i == rows});
   }
-  batch.parts.push_back({&sequence.request(), sequence.slot(), first, rows, samples, padding});
-  size_ = size_.with(rows + padding, sequence.computed());
+  for (const Token guess : guesses) batch.rows.push_back({guess, position++, sequence.slot(), true});
+  for (TokenCount i = 0; i < padding; ++i) batch.rows.push_back({token, position++, sequence.slot(), false});
+  const auto guessed = static_cast<std::int32_t>(guesses.size());
+  batch.parts.push_back({&sequence.request(), sequence.slot(), first, rows, samples, guessed, padding});
+  size_ = size_.with(rows + guessed + padding, sequence.computed());
 }
 
 }  // namespace chasqui

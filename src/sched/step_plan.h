@@ -13,14 +13,19 @@
 //   - For the same reason prompts that are read together are in adjacent slots and get equally many rows; what is
 //     shorter is filled up with rows that its slot forgets again.
 //   - Where rows by fours cost less than fewer of them, free slots after the last one get a row that nobody wants.
+//   - Where guesses of what streams say next are worth checking (Speculation), each stream of a decode step gets rows
+//     for them, equally many for the same reason.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cache/kv_ledger.h"
 #include "core/batch.h"
 #include "core/sequence.h"
+#include "sched/speculation.h"
 #include "sched/step_time.h"
 #include "sched/targets.h"
 #include "sched/urgency.h"
@@ -35,9 +40,10 @@ class StepPlan {
       : targets_(targets), rows_max_(rows_max), kv_(kv), dense_slots_(dense_slots) {}
 
   // Fills kind, rows, parts and predicted time of `batch`; nothing when nobody runs. Only sequences with the adapters
-  // of `batch` get rows; the streams of others only limit how long the step may be.
-  void plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times, TimePoint now,
-            Batch& batch);
+  // of `batch` get rows; the streams of others only limit how long the step may be. Rows for guesses need a cell each
+  // beyond those that are reserved: `cells` are there.
+  void plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times, Speculation& speculation,
+            TokenCount cells, TimePoint now, Batch& batch);
   // What `batch`, the last one planned, cost: for StepTime::observe.
   StepSize size() const { return size_; }
   // It was computed in one pass, so its time says what such a step takes.
@@ -56,19 +62,22 @@ class StepPlan {
   void survey(const RunningSequences& running, const AdapterSet* adapters);
   void give_turn(TimePoint now);
   void choose_decoding(const StepTime& times, TimePoint now);
+  void choose_width(const StepTime& times, Speculation& speculation, TokenCount cells);
   bool overdue(const Sequence& sequence, TimePoint now) const;
   Duration next_token_target(const Sequence& sequence) const;
   Duration prefill_time(TimePoint now) const;
   bool prefill_has_turn(const StepTime& times, TimePoint now) const;
   bool guarded(const Sequence& first, TimePoint now) const;
-  void plan_decode(const RunningSequences& running, Batch& batch);
+  void plan_decode(const RunningSequences& running, const Speculation& speculation, Batch& batch);
+  bool fills_hole(const Sequence& sequence, std::ptrdiff_t to_come, const Batch& batch) const;
   void pad(const RunningSequences& running, const StepTime& times, Batch& batch);
   void plan_prefill(const StepTime& times, TimePoint now, Batch& batch);
   void join_in_any_order(const StepTime& times, Duration time);
   Company join_neighbours(const StepTime& times, Duration time);
   bool joins(const Sequence& other, const StepTime& times, Duration time, Company& company) const;
   TokenCount chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const;
-  void add_part(const Sequence& sequence, TokenCount rows, TokenCount padding, Batch& batch);
+  void add_part(const Sequence& sequence, TokenCount rows, std::span<const Token> guesses, TokenCount padding,
+                Batch& batch);
 
   const SchedulerTargets targets_;
   const TokenCount rows_max_;
@@ -88,6 +97,7 @@ class StepPlan {
   std::vector<const Sequence*> prefilling_;  // most urgent first
   std::vector<std::size_t> by_slot_;         // places in prefilling_, ascending slots
   std::vector<Chunk> chunks_;
+  TokenCount width_ = 1;  // rows of each sequence in a decode step
   Duration decode_time_{};
 };
 

@@ -40,6 +40,8 @@ class StepTime {
   void observe(Batch::Kind kind, StepSize size, Duration took);
 
   bool known(Batch::Kind kind) const { return cost(kind).best_row() > 0; }
+  // … and about batches of about so many rows.
+  bool seen(Batch::Kind kind, TokenCount rows) const { return cost(kind).row[bucket_of(rows)] > 0; }
   // Seconds for one prompt row in a batch of the best size; 0 when nothing is known.
   double prompt_row_seconds() const { return cost(Batch::Kind::prefill).best_row(); }
   // Whether a decode step of `padded` rows takes less than one of `size`, as it does where kernels compute rows by

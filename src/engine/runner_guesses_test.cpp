@@ -1,0 +1,155 @@
+// Guesses of next tokens: what the runner makes of those that are right, and of those that are not.
+#include <gtest/gtest.h>
+
+#include "core/fake_requests.h"
+#include "engine/runner.h"
+#include "model/sim_model.h"
+
+namespace chasqui {
+namespace {
+
+// One slot of a SimModel that answers "say: TEXT" with TEXT, fed by hand.
+class RunnerGuesses : public testing::Test {
+ protected:
+  RequestPtr say(std::string_view text, std::vector<std::string> stop = {}, float temperature = 0) {
+    RequestDraft draft;
+    draft.prompt =
+        tokenizer_->tokenize("<|im_start|>user\nsay: " + std::string(text) + "<|im_end|>\n<|im_start|>assistant\n",
+                             AddSpecial::no, ParseSpecial::yes);
+    draft.sampling.temperature = temperature;
+    draft.sampling.seed = 7;
+    draft.stop = std::move(stop);
+    RequestLimits limits;
+    limits.vocabulary = tokenizer_->vocabulary();
+    limits.context = 512;
+    return test_request(++ids_, std::move(draft), limits);
+  }
+
+  // The prompt, and its first token.
+  void begin(const RequestPtr& request) {
+    batch_.clear();
+    batch_.kind = Batch::Kind::prefill;
+    batch_.trims.push_back(SlotId{0});
+    position_ = 0;
+    for (const Token token : request->prompt) batch_.rows.push_back({token, position_++, SlotId{0}, false});
+    batch_.rows.back().output = true;
+    batch_.parts.push_back({request.get(), SlotId{0}, 0, position_, true});
+    runner_.run(batch_, result_);
+    said_ = {result_.samples.front().token};
+    text_ = result_.samples.front().text;
+  }
+
+  // One step with these guesses; how many tokens it brought.
+  std::size_t step(const RequestPtr& request, const std::vector<Token>& guesses, std::int32_t padding = 0) {
+    batch_.clear();
+    batch_.kind = Batch::Kind::decode;
+    TokenCount position = position_;
+    batch_.rows.push_back({said_.back(), position++, SlotId{0}, true});
+    for (const Token guess : guesses) batch_.rows.push_back({guess, position++, SlotId{0}, true});
+    for (std::int32_t i = 0; i < padding; ++i) batch_.rows.push_back({0, position++, SlotId{0}, false});
+    batch_.parts.push_back({request.get(), SlotId{0}, 0, 1, true, static_cast<std::int32_t>(guesses.size()), padding});
+    runner_.run(batch_, result_);
+    for (const Sample& sample : result_.samples) {
+      EXPECT_EQ(sample.request, request->id);
+      said_.push_back(sample.token);
+      text_ += sample.text;
+    }
+    position_ += static_cast<TokenCount>(result_.samples.size());
+    EXPECT_EQ(model_.history(SlotId{0}).size(), static_cast<std::size_t>(position_)) << "wrong guesses are forgotten";
+    return result_.samples.size();
+  }
+
+  // All that it says, a token in each step.
+  std::vector<Token> alone(const RequestPtr& request) {
+    begin(request);
+    for (int i = 0; i < 100 && !result_.samples.back().ends(); ++i) step(request, {});
+    runner_.close(request->id);
+    return said_;
+  }
+
+  static std::vector<Token> part(const std::vector<Token>& tokens, std::size_t from, std::size_t count) {
+    return {tokens.begin() + static_cast<std::ptrdiff_t>(from),
+            tokens.begin() + static_cast<std::ptrdiff_t>(from + count)};
+  }
+
+  std::shared_ptr<const SimTokenizer> tokenizer_ = std::make_shared<const SimTokenizer>();
+  ManualClock clock_;
+  SimModel model_{tokenizer_,
+                  {.slots = 2, .cells = 1024, .rows_max = 256, .outputs_max = 16},
+                  {.step = milliseconds(3), .spend = [this](Duration d) { clock_.advance(d); }}};
+  Runner runner_{model_, *tokenizer_, clock_};
+  Batch batch_;
+  BatchResult result_;
+  TokenCount position_ = 0;
+  std::vector<Token> said_;
+  std::string text_;
+  std::uint64_t ids_ = 0;
+};
+
+TEST_F(RunnerGuesses, EachThatIsRightIsATokenMore) {
+  const std::vector<Token> tokens = alone(say("one two three four five"));
+  const RequestPtr request = say("one two three four five");
+  begin(request);
+  EXPECT_EQ(step(request, part(tokens, 1, 3)), 4u) << "three that were right, and the one after them";
+  EXPECT_EQ(said_, part(tokens, 0, 5));
+}
+
+TEST_F(RunnerGuesses, TheFirstThatIsWrongEndsIt) {
+  const std::vector<Token> tokens = alone(say("one two three four five"));
+  for (std::size_t wrong = 0; wrong < 4; ++wrong) {
+    const RequestPtr request = say("one two three four five");
+    begin(request);
+    std::vector<Token> guesses = part(tokens, 1, 4);
+    guesses[wrong] = guesses[wrong] + 1;
+    EXPECT_EQ(step(request, guesses, 2), wrong + 1);
+    EXPECT_EQ(said_, part(tokens, 0, wrong + 2)) << "the right one in its place";
+    while (!result_.samples.back().ends()) step(request, {});
+    EXPECT_EQ(said_, tokens) << "as if nothing had been guessed";
+    EXPECT_EQ(text_, "one two three four five");
+  }
+}
+
+TEST_F(RunnerGuesses, WithATemperatureTheSameSeedSaysTheSame) {
+  const std::vector<Token> tokens = alone(say("one two three four five six", {}, 1.5f));
+  const RequestPtr request = say("one two three four five six", {}, 1.5f);
+  begin(request);
+  for (std::size_t n = 0; !result_.samples.back().ends(); ++n) {
+    const std::size_t count = std::min<std::size_t>(n % 4, tokens.size() - said_.size());
+    std::vector<Token> guesses = part(tokens, said_.size(), count);
+    if (n % 3 == 1 && !guesses.empty()) guesses.back() += 1;
+    step(request, guesses);
+  }
+  EXPECT_EQ(said_, tokens);
+}
+
+TEST_F(RunnerGuesses, AnAnswerThatEndsSaysNothingAfterIt) {
+  const std::vector<Token> tokens = alone(say("one two"));
+  const RequestPtr request = say("one two");
+  begin(request);
+  std::vector<Token> guesses = part(tokens, 1, tokens.size() - 1);
+  guesses.insert(guesses.end(), 3, guesses.back());
+  EXPECT_EQ(step(request, guesses), tokens.size() - 1);
+  EXPECT_TRUE(result_.samples.back().end_of_generation);
+
+  const std::vector<Token> longer = alone(say("one two three four", {"wo th"}));
+  const RequestPtr stopped = say("one two three four", {"wo th"});
+  begin(stopped);
+  guesses = part(longer, 1, longer.size() - 1);
+  guesses.insert(guesses.end(), 3, 0);
+  step(stopped, guesses);
+  EXPECT_TRUE(result_.samples.back().stopped);
+  EXPECT_EQ(text_, "one t");
+}
+
+TEST_F(RunnerGuesses, AStepThatFailsLeavesTheSlotAsItWas) {
+  const std::vector<Token> tokens = alone(say("one two three"));
+  const RequestPtr request = say("one two three");
+  begin(request);
+  const auto before = model_.history(SlotId{0}).size();
+  model_.fail_decode(1, DecodeStatus::failed);
+  EXPECT_EQ(step(request, part(tokens, 1, 2)), 0u);
+  EXPECT_EQ(model_.history(SlotId{0}).size(), before);
+}
+
+}  // namespace
+}  // namespace chasqui

@@ -1,0 +1,57 @@
+#include "sched/ngram_index.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace chasqui {
+namespace {
+
+constexpr std::size_t kPlacesMin = 256;
+// Places for each token, so that few n-grams push each other out.
+constexpr std::size_t kPlacesPerToken = 2;
+
+}  // namespace
+
+// Of the kNgram tokens before `end`.
+std::uint64_t NgramIndex::hash_of(const Sequence& sequence, TokenCount end) {
+  std::uint64_t hash = 0;
+  for (TokenCount i = end - kNgram; i < end; ++i) {
+    hash = (hash ^ static_cast<std::uint32_t>(sequence.token(i))) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+bool NgramIndex::same(const Sequence& sequence, TokenCount end, TokenCount other) {
+  for (TokenCount i = 1; i <= kNgram; ++i) {
+    if (sequence.token(end - i) != sequence.token(other - i)) return false;
+  }
+  return true;
+}
+
+void NgramIndex::make_room(const Sequence& sequence) {
+  const auto wanted = std::max(kPlacesMin, kPlacesPerToken * static_cast<std::size_t>(sequence.length()));
+  if (places_.size() >= wanted) return;
+  places_.assign(std::bit_ceil(wanted), 0);
+  for (TokenCount end = kNgram; end <= noted_; ++end) note(sequence, end);
+}
+
+// All but the n-gram at the end: that one is looked for.
+void NgramIndex::follow(const Sequence& sequence) {
+  if (noted_ + 1 >= sequence.length()) return;
+  make_room(sequence);
+  while (noted_ + 1 < sequence.length()) note(sequence, ++noted_);
+}
+
+void NgramIndex::guess(const Sequence& sequence, TokenCount most, std::vector<Token>& out) const {
+  out.clear();
+  const TokenCount end = sequence.length();
+  if (places_.empty() || end <= kNgram) return;
+  const TokenCount place = places_[hash_of(sequence, end) & (places_.size() - 1)];
+  if (place == 0 || !same(sequence, end, place)) return;
+  for (TokenCount i = 0; i < most; ++i) {
+    out.push_back(place + i < end ? sequence.token(place + i) : out[static_cast<std::size_t>(place + i - end)]);
+  }
+}
+
+}  // namespace chasqui

@@ -1,0 +1,120 @@
+// Guesses of what sequences say next: that they change no answer, that they save steps where they are often right, and
+// that they cost hardly anything where they are not.
+#include <gtest/gtest.h>
+
+#include "sched/fake_worker.h"
+
+namespace chasqui {
+namespace {
+
+SchedulerConfig guessing(SchedulerConfig config, TokenCount guesses = 4) {
+  config.speculation = {guesses, 256};
+  return config;
+}
+
+// A long answer to each of them, and how many steps it took after all had begun to speak.
+struct Answers {
+  explicit Answers(const SchedulerConfig& config, int requests = 1, bool repeats = true,
+                   Duration row = microseconds(100))
+      : worker(config) {
+    worker.step_cost = milliseconds(10);
+    worker.row_cost = row;
+    for (int id = 1; id <= requests; ++id) {
+      worker.add(static_cast<std::uint64_t>(id), {.prompt = 12, .max_tokens = 200, .script = {.repeats = repeats}});
+    }
+    const TimePoint begin = worker.clock.now();
+    while (worker.step()) ++steps;
+    took = worker.clock.now() - begin;
+  }
+  double right_share() const {
+    return static_cast<double>(worker.model.guesses_right()) / static_cast<double>(worker.model.guesses());
+  }
+  FakeWorker worker;
+  int steps = 0;
+  Duration took{};
+};
+
+// FakeWorker compares each answer with what the request says when it is alone.
+TEST(SchedulerSpeculation, SavesStepsWhereAnAnswerRepeatsItself) {
+  for (const auto& config : {streams(4, 64, 1000), dense_streams(4, 64, 1000), one_pool(4, 4000)}) {
+    const Answers plain(config);
+    const Answers guessed(guessing(config));
+    EXPECT_LT(guessed.steps, plain.steps * 2 / 3);
+    EXPECT_LT(guessed.took, plain.took * 3 / 4);
+    EXPECT_EQ(plain.worker.model.guesses(), 0u);
+    const Usage usage = guessed.worker.outcomes.at(RequestId{1}).last.usage;
+    EXPECT_EQ(usage.guesses, static_cast<TokenCount>(guessed.worker.model.guesses()));
+    EXPECT_EQ(usage.guesses_right, static_cast<TokenCount>(guessed.worker.model.guesses_right()));
+    const Speculation::Stats& stats = guessed.worker.scheduler.speculation().stats();
+    EXPECT_EQ(stats.checked, guessed.worker.model.guesses());
+    EXPECT_EQ(stats.right, guessed.worker.model.guesses_right());
+    EXPECT_GE(stats.right_at[0], stats.right_at[1]);
+    EXPECT_GT(stats.right_at[1], 0u);
+  }
+}
+
+TEST(SchedulerSpeculation, ManySequencesShareTheStepsThatCheck) {
+  for (const auto& config : {dense_streams(8, 128, 1000), one_pool(8, 8000)}) {
+    const Answers plain(config, 8);
+    const Answers guessed(guessing(config), 8);
+    EXPECT_LT(guessed.took, plain.took * 4 / 5);
+  }
+}
+
+// Where a row costs as much as it does for the machine that is busy, waiting is what brings most tokens.
+TEST(SchedulerSpeculation, ChecksNothingWhereARowCostsAsMuchAsAStep) {
+  const SchedulerConfig config = dense_streams(4, 64, 1000);
+  const Answers plain(config, 4, true, milliseconds(50));
+  const Answers guessed(guessing(config), 4, true, milliseconds(50));
+  EXPECT_LE(guessed.took, plain.took * 103 / 100) << "but for a few trials";
+}
+
+TEST(SchedulerSpeculation, ChecksNothingInTextThatDoesNotRepeatItself) {
+  const SchedulerConfig config = dense_streams(4, 64, 1000);
+  const Answers plain(config, 4, false);
+  const Answers guessed(guessing(config), 4, false);
+  EXPECT_LE(guessed.took, plain.took * 103 / 100);
+}
+
+TEST(SchedulerSpeculation, ARequestMayHaveNone) {
+  SchedulerConfig config = guessing(streams(4, 64, 1000));
+  FakeWorker worker(config);
+  worker.step_cost = milliseconds(10);
+  RequestDraft draft;
+  draft.prompt = test_prompt(12, 1);
+  draft.max_tokens = 200;
+  draft.guesses_max = 0;
+  worker.submit(1, std::move(draft), {.repeats = true});
+  worker.run_to_end();
+  EXPECT_EQ(worker.model.guesses(), 0u);
+  EXPECT_EQ(worker.of(1).tokens, 200);
+}
+
+// One more than the answer may have would be a row for nothing, and a cell that may not be there.
+TEST(SchedulerSpeculation, NeverGuessesBeyondTheEndOfTheAnswerOrOfTheSlot) {
+  for (TokenCount tokens = 1; tokens < 40; ++tokens) {
+    FakeWorker worker(guessing(dense_streams(2, 64, 52), 8));
+    worker.step_cost = milliseconds(10);
+    worker.row_cost = microseconds(100);
+    worker.add(1, {.prompt = 12, .max_tokens = tokens, .script = {.repeats = true}});
+    worker.add(2, {.prompt = 12, .max_tokens = -1, .script = {.end_after = tokens, .repeats = true}});
+    worker.run_to_end();
+    EXPECT_EQ(worker.of(1).tokens, tokens);
+    EXPECT_EQ(worker.of(2).tokens, tokens);
+  }
+}
+
+TEST(SchedulerSpeculation, InOnePoolItTakesNoCellsThatOthersNeed) {
+  FakeWorker worker(guessing(one_pool(4, 120)));
+  worker.step_cost = milliseconds(10);
+  worker.row_cost = microseconds(100);
+  for (std::uint64_t id = 1; id <= 4; ++id) {
+    worker.add(id, {.prompt = 10, .max_tokens = 60, .script = {.repeats = true}});
+  }
+  worker.run_to_end();
+  for (std::uint64_t id = 1; id <= 4; ++id) EXPECT_EQ(worker.of(id).tokens, 60);
+  EXPECT_GT(worker.model.guesses_right(), 0u);
+}
+
+}  // namespace
+}  // namespace chasqui
