@@ -16,7 +16,7 @@ constexpr std::string_view kPinning =
 constexpr std::string_view kRequests =
     "it is each request that says this; the defaults are those of llama-server without flags";
 constexpr std::string_view kAlways = "it is always so";
-constexpr std::string_view kDraft = "nothing is drafted; answers are the same, but not as fast";
+constexpr std::string_view kDraft = "how much is guessed follows what it brings: see docs/speculation.md";
 constexpr std::string_view kPictures = "there are no pictures and no sound; serve a text model without it";
 constexpr std::string_view kPage = "it is for the page of llama-server";
 constexpr std::string_view kTools = "the server runs no tools; the client does, with \"tools\" in its requests";
@@ -237,9 +237,7 @@ constexpr LlamaFlag kFlags[] = {
     {"-hfd -hfrd --spec-draft-hf --hf-repo-draft", "LLAMA_ARG_SPEC_DRAFT_HF_REPO", 1, kTaken, kDraft},
     {"-ctkd --spec-draft-type-k --cache-type-k-draft", "LLAMA_ARG_SPEC_DRAFT_CACHE_TYPE_K", 1, kTaken, kDraft},
     {"-ctvd --spec-draft-type-v --cache-type-v-draft", "LLAMA_ARG_SPEC_DRAFT_CACHE_TYPE_V", 1, kTaken, kDraft},
-    {"--spec-draft-n-min", "LLAMA_ARG_SPEC_DRAFT_N_MIN", 1, kTaken, kDraft},
     {"--spec-synth-len", "LLAMA_ARG_SPEC_SYNTH_LEN", 1, kTaken, kDraft},
-    {"--spec-synth-rates", "LLAMA_ARG_SPEC_SYNTH_RATES", 1, kTaken, kDraft},
     {"--spec-draft-p-split --draft-p-split", "LLAMA_ARG_SPEC_DRAFT_P_SPLIT", 1, kTaken, kDraft},
     {"--spec-draft-p-min --draft-p-min", "LLAMA_ARG_SPEC_DRAFT_P_MIN", 1, kTaken, kDraft},
     {"--spec-draft-backend-sampling --no-spec-draft-backend-sampling", "LLAMA_ARG_SPEC_DRAFT_BACKEND_SAMPLING", 0,
@@ -247,11 +245,10 @@ constexpr LlamaFlag kFlags[] = {
     {"-devd --spec-draft-device --device-draft", "", 1, kTaken, kDraft},
     {"-ngld --spec-draft-ngl --gpu-layers-draft --n-gpu-layers-draft", "LLAMA_ARG_N_GPU_LAYERS_DRAFT", 1, kTaken,
      kDraft},
-    {"-md --spec-draft-model --model-draft", "LLAMA_ARG_SPEC_DRAFT_MODEL", 1, kTaken, kDraft},
     {"-cd --ctx-size-draft", "LLAMA_ARG_CTX_SIZE_DRAFT", 1, kTaken, kDraft},
     {"--spec-default", "", 0, kTaken, kDraft},
     {"--draft --draft-n", "LLAMA_ARG_DRAFT_MAX", 1, kTaken, kDraft},
-    {"--draft-min --draft-n-min", "LLAMA_ARG_DRAFT_MIN", 1, kTaken, kDraft},
+    {"--draft-n-min", "LLAMA_ARG_DRAFT_MIN", 1, kTaken, kDraft},
     {"--spec-ngram-mod-n-min", "", 1, kTaken, kDraft},
     {"--spec-ngram-mod-n-max", "", 1, kTaken, kDraft},
     {"--spec-ngram-mod-n-match", "", 1, kTaken, kDraft},

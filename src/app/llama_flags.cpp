@@ -8,8 +8,9 @@ namespace {
 
 // llama-server's other names for options that are ours. Its short flags have several letters, which CLI11 would read as
 // bundles of one-letter flags.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kOtherNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kOtherNames = {{
     {"-np", "--parallel"},
+    {"-md", "--model-draft"},
     {"-ub", "--ubatch-size"},
     {"-tb", "--threads-batch"},
     {"-ngl", "--gpu-layers"},

@@ -12,6 +12,7 @@
 
 #include "app/capacity.h"
 #include "app/doors.h"
+#include "app/draft_models.h"
 #include "app/load_guard.h"
 #include "app/progress_bar.h"
 #include "app/server.h"
@@ -152,14 +153,18 @@ int serve(const ServeConfig& config) {
     }
     bar.done();
   }
+  auto drafts = make_drafts(config, *model, *part);
+  if (!drafts) return fail(drafts.error());
   guard.reset();
   auto folders = open_folders(config, *model, *part, contexts.front()->shape());
   if (!folders) return fail(folders.error());
   const auto embedding =
       EmbeddingDesk::configure(*model, config.pooling, contexts.front()->shape().cells_per_slot, sleeps);
   if (!embedding) return fail(embedding.error());
-  Server server(config, *model,
-                {*doors, std::move(contexts), std::move(*folders), *embedding, *collector, std::move(*tls)}, keys);
+  Server server(
+      config, *model,
+      {*doors, std::move(contexts), std::move(*drafts), std::move(*folders), *embedding, *collector, std::move(*tls)},
+      keys);
   if (auto open = server.open(); !open) return fail(open.error());
   server.run();
   return 0;

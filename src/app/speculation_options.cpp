@@ -6,16 +6,28 @@
 namespace chasqui {
 namespace {
 
-const std::map<std::string, bool> kKinds = {{"none", false}, {"ngram", true}};
+// llama-server's words are those with a hyphen.
+const std::map<std::string, GuessSource> kSources = {
+    {"auto", GuessSource::automatic},    {"none", GuessSource::none},           {"ngram", GuessSource::ngram},
+    {"draft", GuessSource::draft},       {"draft-simple", GuessSource::draft},  {"ngram-simple", GuessSource::ngram},
+    {"ngram-map-k", GuessSource::ngram}, {"ngram-map-k4v", GuessSource::ngram}, {"ngram-mod", GuessSource::ngram},
+    {"ngram-cache", GuessSource::ngram}};
 
 }  // namespace
 
 void add_speculation_options(CLI::App& app, SpeculationOptions& options) {
-  const std::string group = "Context and speed";
-  add_choice(app, "--spec-type", options.on, kKinds,
-             "how next tokens are guessed, to be checked together: from what was said before, or not at all")
+  const std::string group = "Speculation";
+  add_choice(app, "--spec-type", options.source, kSources,
+             "who guesses next tokens, to be checked together: the draft model, what was said before, nobody")
       ->envname("LLAMA_ARG_SPEC_TYPE")
-      ->default_str("ngram")
+      ->type_name("auto|draft|ngram|none")
+      ->default_str("auto")
+      ->group(group);
+  app.add_option("--model-draft,--spec-draft-model", options.draft_model,
+                 "(-md) GGUF file of a small model with the same vocabulary, which guesses")
+      ->envname("LLAMA_ARG_SPEC_DRAFT_MODEL")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE")
       ->group(group);
   app.add_option("--spec-draft-n-max,--draft-max", options.most,
                  "guesses of a sequence that a step may check; it checks as many as pay")
@@ -23,6 +35,20 @@ void add_speculation_options(CLI::App& app, SpeculationOptions& options) {
       ->check(CLI::Range(1, static_cast<int>(kCountLimit<"guesses">)))
       ->type_name("N")
       ->capture_default_str()
+      ->group(group);
+  app.add_option("--spec-draft-n-min,--draft-min", options.least,
+                 "guesses that a step checks at least, even where that makes it slower")
+      ->envname("LLAMA_ARG_SPEC_DRAFT_N_MIN")
+      ->check(CLI::Range(0, static_cast<int>(kCountLimit<"guesses">)))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--spec-synth-rates", options.pretended,
+                 "for benchmarks: guesses count as right with this chance, by place; answers make no sense")
+      ->envname("LLAMA_ARG_SPEC_SYNTH_RATES")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("P[,P…]")
       ->group(group);
 }
 

@@ -1,6 +1,9 @@
 // The flags of `chasqui serve` that say how next tokens are guessed. Part of app/config.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/types.h"
 
 namespace CLI {
@@ -9,11 +12,19 @@ class App;
 
 namespace chasqui {
 
-struct SpeculationOptions {
-  bool on = true;
-  TokenCount most = 7;  // guesses in one step: with its own row a sequence has eight, which kernels like
+enum class GuessSource { automatic, none, ngram, draft };  // automatic: a draft model where there is one, else ngram
 
-  TokenCount guesses_max() const { return on ? most : 0; }
+struct SpeculationOptions {
+  GuessSource source = GuessSource::automatic;
+  TokenCount most = 7;              // guesses in one step: with its own row a sequence has eight, which kernels like
+  TokenCount least = 0;             // … and at least so many, whether it pays or not
+  std::string draft_model;          // its file; empty: there is none
+  std::vector<double> pretended{};  // see EngineConfig::guess_chances
+
+  TokenCount guesses_max() const { return source == GuessSource::none ? 0 : most; }
+  bool drafts() const {
+    return source == GuessSource::draft || (source == GuessSource::automatic && !draft_model.empty());
+  }
 };
 
 // `options` outlives the parsing.

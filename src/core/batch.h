@@ -58,6 +58,20 @@ struct BatchPart {
   std::int32_t last_row() const { return first_row + rows - 1; }
 };
 
+// What the draft model does before the rows of a step are computed. It has slots of its own, numbered alike; each goes
+// on at the position of its first row, whatever it held from there on.
+struct Drafting {
+  std::vector<Row> reading;  // what it only has to know of: prompts that it has not seen
+  // Of each part whose guesses it makes, ascending slots: its newest tokens, the last of which has an output.
+  std::vector<Row> rows;
+
+  bool empty() const { return reading.empty() && rows.empty(); }
+  void clear() {
+    reading.clear();
+    rows.clear();
+  }
+};
+
 // All rows of one llama_decode call. Decode rows and prefill chunks go as separate batches, because with one KV
 // stream per sequence a mixed batch is split into more passes over the weights than the two. A decode batch has one row
 // for each of its sequences, and guesses behind it; some may be rows of a prompt, where that keeps the slots adjacent.
@@ -74,6 +88,7 @@ struct Batch {
   std::vector<SlotMove> moves;
   std::vector<Row> rows;         // ascending slots; positions of a slot ascending
   std::vector<BatchPart> parts;  // in the order of rows
+  Drafting drafting;             // with it, the tokens of guesses are still to be written into `rows`
   // So many rows at the end belong to nobody. They are in free slots, which are emptied after the step, and bring the
   // batch to a size whose rows cost less.
   std::int32_t padding = 0;
@@ -96,6 +111,7 @@ struct Batch {
     padding = 0;
     rows.clear();
     parts.clear();
+    drafting.clear();
   }
 };
 
@@ -130,7 +146,10 @@ struct BatchResult {
   Duration saving{};                      // all saves together
   Duration restoring{};                   // … and all restores
   TimePoint finished{};
-  Duration compute{};  // llama_decode alone
+  Duration compute{};        // llama_decode alone
+  bool drafted = false;      // the draft model has done what it was to do
+  Duration drafting{};       // … and took so long for its guesses
+  Duration draft_reading{};  // … and for what it had to read
 
   void clear() {
     status = DecodeStatus::ok;
@@ -140,6 +159,9 @@ struct BatchResult {
     saving = {};
     restoring = {};
     compute = {};
+    drafted = false;
+    drafting = {};
+    draft_reading = {};
   }
 };
 

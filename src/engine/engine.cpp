@@ -28,7 +28,9 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   }
   out.reuse.cache.cut_anywhere = shape.cuts_snapshots;
   // What was guessed wrong has to be taken back.
-  out.speculation = {shape.trims_anywhere ? config.guesses_max : 0, shape.outputs_max};
+  out.speculation.guesses_max = shape.trims_anywhere ? config.guesses_max : 0;
+  out.speculation.guesses_min = config.guesses_min;
+  out.speculation.outputs_max = shape.outputs_max;
   out.targets = config.targets;
   out.policy = config.policy;
   return out;
@@ -66,18 +68,20 @@ Engine::Engine(const EngineConfig& config, std::unique_ptr<Model> model, std::sh
     : Engine(config, one(std::move(model)), std::move(tokenizer), clock, wakeup) {}
 
 Engine::Engine(const EngineConfig& config, Models models, std::shared_ptr<const Tokenizer> tokenizer,
-               const Clock& clock, Wakeup& wakeup)
+               const Clock& clock, Wakeup& wakeup, Models drafts)
     : config_(config),
       shape_(shape_of_all(models)),
       in_flight_max_(static_cast<std::size_t>(shape_.slots) + config.waiting_max),
       outbox_(static_cast<std::size_t>(shape_.slots) * kOutboxEventsPerSlot, [&wakeup] { wakeup.signal(); }) {
-  start_workers(std::move(models), tokenizer, clock);
+  start_workers(std::move(models), std::move(drafts), tokenizer, clock);
   if (workers_.size() > 1) {
     dispatcher_ = std::make_unique<Dispatcher>(dispatcher_config(), workers_, clock, outbox_, dispatch_metrics_);
   }
 }
 
-void Engine::start_workers(Models models, const std::shared_ptr<const Tokenizer>& tokenizer, const Clock& clock) {
+void Engine::start_workers(Models models, Models drafts, const std::shared_ptr<const Tokenizer>& tokenizer,
+                           const Clock& clock) {
+  CHECK(drafts.empty() || drafts.size() == models.size(), "a draft model for each worker, or for none");
   // Before any of them writes: what is written while the folder is looked through would be taken for a leftover.
   std::vector<FoundSnapshot> found;
   if (config_.disk) {
@@ -93,6 +97,11 @@ void Engine::start_workers(Models models, const std::shared_ptr<const Tokenizer>
     Worker::Parts parts;
     parts.scheduler = scheduler_config(config_, shape, models.size(), workers_.size());
     parts.model = std::move(model);
+    if (!drafts.empty()) {
+      parts.draft = std::move(drafts[workers_.size()]);
+      parts.scheduler.speculation.draft_model = true;
+    }
+    parts.guess_chances = config_.guess_chances;
     parts.tokenizer = tokenizer;
     parts.disk = config_.disk;
     parts.found = found;

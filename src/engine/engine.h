@@ -37,10 +37,13 @@ struct EngineConfig {
   ReuseConfig reuse;                                       // cut_anywhere comes from the model
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
-  TokenCount guesses_max = 0;            // of what a sequence says next, checked in one step; 0: none are made
-  std::vector<std::string> adapters;     // names, for metrics
-  std::shared_ptr<SnapshotFolder> disk;  // with reuse.disk; of all workers together
-  Duration sleep_after{};                // a worker without work puts its model to sleep; zero: never
+  TokenCount guesses_max = 0;  // of what a sequence says next, checked in one step; 0: none are made
+  TokenCount guesses_min = 0;  // … and at least so many, whether that pays or not
+  // For benchmarks: how often guesses count as right, by place, the last one for all that follow; empty: as they are.
+  std::vector<double> guess_chances;
+  std::vector<std::string> adapters;                   // names, for metrics
+  std::shared_ptr<SnapshotFolder> disk;                // with reuse.disk; of all workers together
+  Duration sleep_after{};                              // a worker without work puts its model to sleep; zero: never
   Duration stuck_after = kTimeLimit<"stuck_seconds">;  // a step that takes longer means that the worker hangs
   std::size_t pins_max = 65'536;                       // sessions that belong to a worker
 };
@@ -51,10 +54,10 @@ ModelShape shape_of_all(const Models& models);
 
 class Engine {
  public:
-  // One worker for each model. `clock` and `wakeup` outlive the engine. `wakeup` is signalled whenever take_events()
-  // has something new.
+  // One worker for each model, with one of `drafts` to guess for it where there are any. `clock` and `wakeup` outlive
+  // the engine. `wakeup` is signalled whenever take_events() has something new.
   Engine(const EngineConfig& config, Models models, std::shared_ptr<const Tokenizer> tokenizer, const Clock& clock,
-         Wakeup& wakeup);
+         Wakeup& wakeup, Models drafts = {});
   Engine(const EngineConfig& config, std::unique_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer,
          const Clock& clock, Wakeup& wakeup);
   // Cancels what still runs and waits for the workers, at most one step.
@@ -126,7 +129,8 @@ class Engine {
   void add_compat_metrics_to(MetricsPage& page, const std::string& model_name) const;
 
  private:
-  void start_workers(Models models, const std::shared_ptr<const Tokenizer>& tokenizer, const Clock& clock);
+  void start_workers(Models models, Models drafts, const std::shared_ptr<const Tokenizer>& tokenizer,
+                     const Clock& clock);
   DispatcherConfig dispatcher_config() const;
 
   const EngineConfig config_;

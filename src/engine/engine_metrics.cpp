@@ -85,6 +85,7 @@ void EngineMetrics::count_step(bool decodes, std::uint64_t rows, Duration took) 
 
 void EngineMetrics::follow_speculation(const Speculation& speculation) {
   const Speculation::Stats& stats = speculation.stats();
+  follow(draft_rows, stats.draft_rows);
   if (guess_steps.value() == stats.steps) return;
   follow(guess_steps, stats.steps);
   follow(guesses, stats.checked);
@@ -276,8 +277,9 @@ void EngineMetrics::add_speculation_to(MetricsPage& page) const {
   page.add("chasqui_guesses_total", "Guesses of next tokens that were checked.", guesses);
   page.add("chasqui_guesses_right_total", "Guesses that were right: each is a token without a step of its own.",
            guesses_right);
+  page.add("chasqui_draft_rows_total", "Tokens that the draft model has read without guessing.", draft_rows);
   for (std::size_t i = 0; i < std::size(guesses_right_at); ++i) {
-    page.add("chasqui_guesses_right_at_total", "Guesses that were right, by place: the first, the second …",
+    page.add("chasqui_guesses_right_at_total", "Guesses that were right, by place; 0 is the first.",
              guesses_right_at[i], "place=\"" + std::to_string(i) + '"');
   }
 }

@@ -13,12 +13,14 @@ constexpr Duration kConstraintMax = milliseconds(250);
 
 }  // namespace
 
-void Runner::run(const Batch& batch, BatchResult& result) {
+void Runner::run(Batch& batch, BatchResult& result) {
   result.clear();
   prepare(batch, result);
+  if (drafter_) drafter_->follow(batch);
   if (!result.not_restored.empty()) {
     result.status = DecodeStatus::aborted;  // rows would go on from what is not there
   } else if (!batch.rows.empty()) {
+    if (!batch.drafting.empty()) drafter_->draft(batch, result, clock_);
     const TimePoint started = clock_.now();
     result.status = model_.decode(batch);
     result.compute = clock_.now() - started;
@@ -61,20 +63,33 @@ void Runner::read(const Batch& batch, const BatchPart& part, BatchResult& result
   std::int32_t right = 0;
   while (part.samples) {
     Sample& out = result.samples.emplace_back();
-    sample(*part.request, part.last_row() + right, out);
-    if (out.ends() || right == part.guesses || last[right + 1].token != out.token) break;
+    const std::optional<Token> instead = pretended(batch, part, right);
+    sample(*part.request, part.last_row() + right, instead, out);
+    const bool was_right =
+        pretended_.empty() ? right < part.guesses && last[right + 1].token == out.token : instead.has_value();
+    if (out.ends() || !was_right) break;
     ++right;
   }
   if (right < part.guesses || part.padding > 0) model_.trim(part.slot, last->position + 1 + right);
 }
 
-void Runner::sample(const Request& request, std::int32_t row, Sample& out) {
+// The guess, where it is to count as right.
+std::optional<Token> Runner::pretended(const Batch& batch, const BatchPart& part, std::int32_t place) {
+  if (pretended_.empty() || place == part.guesses) return std::nullopt;
+  const Token guess = batch.rows[static_cast<std::size_t>(part.last_row() + 1 + place)].token;
+  const double chance = pretended_[std::min(static_cast<std::size_t>(place), pretended_.size() - 1)];
+  const double drawn = static_cast<double>(dice_()) / std::minstd_rand::max();
+  return drawn < chance && !tokenizer_.is_end_of_generation(guess) ? std::optional(guess) : std::nullopt;
+}
+
+void Runner::sample(const Request& request, std::int32_t row, std::optional<Token> instead, Sample& out) {
   Voice& speaker = voice(request);
   out.request = request.id;
   // The ways through an ambiguous grammar may double with every token. Everybody else waits for it.
   const bool timed = request.parts != nullptr;
   const Duration started = timed ? thread_time() : Duration::zero();
   out.token = speaker.sampler.sample(model_.logits(row), scratch_, &out.chances);
+  out.token = instead.value_or(out.token);
   speaker.sampler.accept(out.token);
   if (timed) out.time_is_up = thread_time() - started > kConstraintMax;
   const auto& stops = request.stop_tokens;

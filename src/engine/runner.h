@@ -4,11 +4,15 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <random>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/clock.h"
 #include "core/batch.h"
+#include "engine/drafter.h"
 #include "model/model.h"
 #include "model/sampler.h"
 #include "model/text_assembler.h"
@@ -19,13 +23,21 @@ namespace chasqui {
 class Runner {
  public:
   // All three outlive the runner.
-  Runner(Model& model, const Tokenizer& tokenizer, const Clock& clock)
-      : model_(model), tokenizer_(tokenizer), clock_(clock) {}
+  // `drafter` may be null: then no batch has anything for it.
+  Runner(Model& model, const Tokenizer& tokenizer, const Clock& clock, std::unique_ptr<Drafter> drafter = nullptr)
+      : model_(model), tokenizer_(tokenizer), clock_(clock), drafter_(std::move(drafter)) {}
 
-  void run(const Batch& batch, BatchResult& result);
+  // For benchmarks: a guess counts as right with the chance for its place, the last one for all that follow, whatever
+  // the model says.
+  void pretend(std::vector<double> chances) { pretended_ = std::move(chances); }
+
+  // Writes the draft model's guesses into the rows.
+  void run(Batch& batch, BatchResult& result);
 
   // Forgets a sequence and gives back the text that was held for a character or a stop string that did not come.
   std::string close(RequestId id);
+
+  Drafter* drafter() { return drafter_.get(); }
 
   std::size_t open_sequences() const { return voices_.size(); }
 
@@ -41,11 +53,15 @@ class Runner {
   void trim_padding(const Batch& batch);
   void read(const Batch& batch, const BatchPart& part, BatchResult& result);
   Voice& voice(const Request& request);
-  void sample(const Request& request, std::int32_t row, Sample& out);
+  void sample(const Request& request, std::int32_t row, std::optional<Token> instead, Sample& out);
+  std::optional<Token> pretended(const Batch& batch, const BatchPart& part, std::int32_t place);
 
   Model& model_;
   const Tokenizer& tokenizer_;
   const Clock& clock_;
+  const std::unique_ptr<Drafter> drafter_;
+  std::vector<double> pretended_;
+  std::minstd_rand dice_;
   std::unordered_map<RequestId, Voice> voices_;
   SamplerScratch scratch_;
 };

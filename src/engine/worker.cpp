@@ -46,8 +46,16 @@ Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoar
       tokenizer_(std::move(parts.tokenizer)),
       scheduler_(parts.scheduler),
       disk_(open_disk(parts)),
-      runner_(*model_, *tokenizer_, clock),
-      thread_([this] { run(); }) {}
+      runner_(*model_, *tokenizer_, clock, make_drafter(parts)),
+      thread_([this, chances = std::move(parts.guess_chances)]() mutable {
+        runner_.pretend(std::move(chances));
+        run();
+      }) {}
+
+std::unique_ptr<Drafter> Worker::make_drafter(Parts& parts) {
+  if (!parts.draft) return nullptr;
+  return std::make_unique<Drafter>(std::move(parts.draft), model_->shape().vocabulary);
+}
 
 Worker::~Worker() {
   stop();
@@ -201,6 +209,7 @@ void Worker::wait_for_commands() {
   if (sleep_after_ > Duration::zero() && !asleep() && scheduler_.idle()) {
     if (inbox_.drain_within(commands_, sleep_after_)) return;
     if (model_->fall_asleep()) {
+      if (runner_.drafter() != nullptr) runner_.drafter()->fall_asleep();
       asleep_.store(true, std::memory_order_relaxed);
       metrics_.sleeping.set(1);
       log_info("nothing to do: the model sleeps", {{"worker", number_}, {"after_s", to_seconds(sleep_after_)}});
@@ -213,7 +222,8 @@ void Worker::wait_for_commands() {
 void Worker::wake_up() {
   last_progress_.store(kNever.time_since_epoch().count(), std::memory_order_relaxed);  // this is no hanging
   const TimePoint started = clock_.now();
-  const auto awake = model_->wake();
+  auto awake = model_->wake();
+  if (awake && runner_.drafter() != nullptr) awake = runner_.drafter()->wake();
   const TimePoint now = clock_.now();
   last_progress_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   if (!awake) {

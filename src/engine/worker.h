@@ -69,6 +69,8 @@ class Worker {
  public:
   struct Parts {
     std::unique_ptr<Model> model;
+    std::unique_ptr<Model> draft;       // guesses for it, with scheduler.speculation.draft_model; or null
+    std::vector<double> guess_chances;  // see EngineConfig
     std::shared_ptr<const Tokenizer> tokenizer;
     SchedulerConfig scheduler;
     std::size_t inbox_max = 0;
@@ -110,6 +112,7 @@ class Worker {
 
  private:
   std::unique_ptr<SnapshotDisk> open_disk(Parts& parts);
+  std::unique_ptr<Drafter> make_drafter(Parts& parts);
   void run();
   void hurry(RequestId cancelled);
   void make_way();

@@ -81,9 +81,8 @@ void DiskTier::used(PrefixKey key, std::span<const Token> tokens) {
 void DiskTier::refused(PrefixKey key, std::span<const Token> tokens) {
   const auto name = lasting(key);
   if (!name) return;
-  drop_waiting([&](const Waiting& waiting) {
-    return waiting.key == *name && std::ranges::equal(waiting.tokens, tokens);
-  });
+  drop_waiting(
+      [&](const Waiting& waiting) { return waiting.key == *name && std::ranges::equal(waiting.tokens, tokens); });
   if (written_ != 0 && store_.writes(written_, *name, tokens)) {
     written_in_vain_ = true;
     ++refused_;
@@ -119,8 +118,7 @@ void DiskTier::drop_waiting(const std::function<bool(const Waiting&)>& which) {
 // There is a name for it, and it is not there.
 bool DiskTier::fits_below(const PrefixCache::Kept& kept) const {
   const auto name = lasting(kept.key);
-  return name && std::cmp_greater_equal(kept.tokens.size(), kWorthAFile) &&
-         !store_.covers(*name, kept.tokens);
+  return name && std::cmp_greater_equal(kept.tokens.size(), kWorthAFile) && !store_.covers(*name, kept.tokens);
 }
 
 void DiskTier::enqueue(PrefixCache::Kept kept, std::size_t owned) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/batch.h"
 #include "core/types.h"
 
 namespace chasqui {
@@ -31,6 +32,34 @@ inline Token fake_next(std::span<const Token> history, bool repeats = false) {
 }
 
 inline std::string fake_text(Token token) { return std::to_string(token) + ' '; }
+
+// What the model says of the newest token of `answer`.
+inline Sample fake_sample(RequestId request, std::span<const Token> answer, const FakeScript& script) {
+  const auto count = static_cast<TokenCount>(answer.size());
+  Sample sample;
+  sample.request = request;
+  sample.token = answer.back();
+  sample.end_of_generation = count == script.end_after;
+  sample.stopped = !sample.end_of_generation && count == script.stop_after;
+  if (sample.stopped) sample.stop_string = "STOP";
+  if (!sample.end_of_generation && !sample.stopped) sample.text = fake_text(answer.back());
+  return sample;
+}
+
+// Rows of a slot.
+inline std::int32_t width_of(const BatchPart& part) { return part.rows + part.guesses + part.padding; }
+
+// libllama takes adjacent slots together, and equally many rows of each. Prompts are not read otherwise; decoding
+// sequences cannot always be adjacent.
+inline bool one_pass(const Batch& batch) {
+  for (std::size_t i = 1; i < batch.parts.size(); ++i) {
+    const BatchPart& before = batch.parts[i - 1];
+    const BatchPart& part = batch.parts[i];
+    if (width_of(part) != width_of(before)) return false;
+    if (batch.kind == Batch::Kind::prefill && part.slot.value != before.slot.value + 1) return false;
+  }
+  return true;
+}
 
 // The text of `tokens` tokens when the request is the only one.
 inline std::string fake_answer(std::vector<Token> history, TokenCount tokens, const FakeScript& script) {

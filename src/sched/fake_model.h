@@ -259,7 +259,7 @@ class FakeModel {
       check_filling(batch, part);
     }
     check_padding(batch, next_row);
-    check_passes(batch);
+    if (dense_slots_) expect(one_pass(batch), "rows that need more than one pass in one batch");
     if (batch.kind == Batch::Kind::decode && !batch.parts.empty()) {
       expect(decodes(at(batch.parts.back().slot)), "a decode batch ends with a row of a prompt, which fills no hole");
     }
@@ -302,9 +302,6 @@ class FakeModel {
     }
   }
 
-  // Rows of a slot.
-  static std::int32_t width_of(const BatchPart& part) { return part.rows + part.guesses + part.padding; }
-
   void check_filling(const Batch& batch, const BatchPart& part) {
     if (part.padding == 0) return;
     const auto guesses = [](const BatchPart& other) { return other.guesses > 0; };
@@ -315,18 +312,6 @@ class FakeModel {
     for (std::int32_t i = part.rows + part.guesses; i < width_of(part); ++i, ++position) {
       const Row& row = batch.rows[static_cast<std::size_t>(part.first_row + i)];
       expect(row.slot == part.slot && row.position == position && !row.output, "padding that does not follow its part");
-    }
-  }
-
-  // libllama takes adjacent slots together, and equally many rows of each.
-  void check_passes(const Batch& batch) {
-    if (!dense_slots_ || batch.parts.empty()) return;
-    const BatchPart& first = batch.parts.front();
-    for (std::size_t i = 0; i < batch.parts.size(); ++i) {
-      const BatchPart& part = batch.parts[i];
-      expect(width_of(part) == width_of(first), "slots with unequal numbers of rows in one batch");
-      expect(batch.kind == Batch::Kind::decode || part.slot.value == first.slot.value + static_cast<std::int32_t>(i),
-             "prompts that need more than one pass in one batch");
     }
   }
 
@@ -376,18 +361,9 @@ class FakeModel {
 
   Sample sample(const Slot& slot) {
     std::vector<Token>& answer = answers_[slot.owner];
-    answer.push_back(fake_next(slot.history, scripts_[slot.owner].repeats));
-    const auto count = static_cast<TokenCount>(answer.size());
-
     const FakeScript script = scripts_[slot.owner];
-    Sample sample;
-    sample.request = slot.owner;
-    sample.token = answer.back();
-    sample.end_of_generation = count == script.end_after;
-    sample.stopped = !sample.end_of_generation && count == script.stop_after;
-    if (sample.stopped) sample.stop_string = "STOP";
-    if (!sample.end_of_generation && !sample.stopped) sample.text = fake_text(answer.back());
-    return sample;
+    answer.push_back(fake_next(slot.history, script.repeats));
+    return fake_sample(slot.owner, answer, script);
   }
 
   const KvLedger::Layout layout_;

@@ -145,6 +145,7 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
     sequence->not_restored();
   }
   if (batch.rows.empty()) return;
+  if (!batch.drafting.empty()) speculation_.drafted(result);
   if (result.status == DecodeStatus::ok) {
     note_reading(batch, result.finished - planned_);
     const Duration took = adapter_turns_.computed(result.compute, batch.predicted);

@@ -150,6 +150,7 @@ void Scheduler::preempt(std::size_t place, Batch& batch) {
                            }) > 0;
   if (never_there) sequence->not_restored();
   reuse_.leaves(*sequence, batch);
+  speculation_.preempted(sequence->id());
   if (sequence->computed() > 0) to_trim_.push_back(sequence->slot());
   ledger_.release(sequence->slot());
   sequence->preempt();

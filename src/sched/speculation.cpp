@@ -7,13 +7,25 @@ namespace {
 
 // Checking must bring so many times the tokens a second: what is predicted is never quite right.
 constexpr double kBetter = 1.03;
-// A size of batch that has not been seen is tried when it would pay if rows for guesses cost this share of the others.
-constexpr double kUnseenRow = 0.15;
-// What was slow once may have been so by chance: now and then a size is believed to take this much of it.
+// A size of batch that has not been seen is tried when it would pay if rows beyond the next smaller one cost this share
+// of those in it.
+constexpr double kUnseenRow = 0.5;
+// What was slow once may have been so by chance, above all the first time: now and then it is believed to take this
+// much of it.
 constexpr double kSecondChance = 0.75;
-constexpr std::uint64_t kSecondChanceEvery = 256;
+constexpr std::uint64_t kSecondChanceEvery = 128;
+// A draft model is taken to need this share of a step for a guess until it has made one.
+constexpr double kUnseenDraft = 0.1;
+// Of a sequence it computes so many tokens before its guesses in any case, because after a step of which all guesses
+// were right there are two that it has not seen: equally many of each sequence are computed in one pass.
+constexpr TokenCount kNewest = 2;
+// Rows that it reads in one step: at first, and at most.
+constexpr TokenCount kFirstReading = 64;
+constexpr TokenCount kReadingMost = 512;
 
 }  // namespace
+
+bool Speculation::Turn::ready() const { return guesser->read >= sequence->length() - kNewest; }
 
 TokenCount Speculation::most(const Sequence& sequence, const Room& room) const {
   const Request& request = sequence.request();
@@ -23,73 +35,153 @@ TokenCount Speculation::most(const Sequence& sequence, const Room& room) const {
                     0, kGuessesMost);
 }
 
-TokenCount Speculation::choose(std::span<const Sequence* const> decoding, const StepTime& times, const Room& room) {
+void Speculation::collect(std::span<const Sequence* const> decoding, const Room& room) {
   now_.clear();
-  if (!on() || decoding.empty()) return 1;
-  TokenCount deepest = 0;
-  TokenCount widest = 1;
-  TokenCount cells = room.cells_per_slot;
   for (const Sequence* sequence : decoding) {
-    deepest = std::max(deepest, sequence->length());
-    cells = std::min(cells, room.cells_per_slot - sequence->length() + 1);
-    const auto found = guessers_.try_emplace(sequence->id(), all_.chance()).first;
-    Guesser& guesser = found->second;
+    Guesser& guesser = guessers_.try_emplace(sequence->id(), all_.chance()).first->second;
     guesser.checked = 0;
     guesser.guesses.clear();
     const TokenCount most = this->most(*sequence, room);
     if (most == 0) continue;
-    guesser.index.follow(*sequence);
-    guesser.index.guess(*sequence, most, guesser.guesses);
-    if (guesser.guesses.empty()) continue;
-    now_.push_back(&guesser);
-    widest = std::max(widest, 1 + static_cast<TokenCount>(guesser.guesses.size()));
+    if (config_.draft_model) {
+      guesser.guesses.assign(static_cast<std::size_t>(most), 0);
+    } else {
+      guesser.index.follow(*sequence);
+      guesser.index.guess(*sequence, most, guesser.guesses);
+    }
+    if (!guesser.guesses.empty()) now_.push_back({sequence, &guesser});
   }
-  if (room.even) widest = std::min(widest, cells);
+}
+
+TokenCount Speculation::choose(std::span<const Sequence* const> decoding, const StepTime& times, const Room& room) {
+  now_.clear();
+  pays_ = false;
+  if (!on() || decoding.empty()) return 1;
+  collect(decoding, room);
+  TokenCount widest = 1;
+  for (const Turn& turn : now_) widest = std::max(widest, 1 + static_cast<TokenCount>(turn.guesser->guesses.size()));
+  TokenCount deepest = 0;
+  for (const Sequence* sequence : decoding) {
+    deepest = std::max(deepest, sequence->length());
+    if (room.even) widest = std::min(widest, room.cells_per_slot - sequence->length() + 1);
+  }
   const auto sequences = static_cast<TokenCount>(decoding.size());
   const double alone = to_seconds(times.predict(Batch::Kind::decode, {sequences, deepest}));
   if (now_.empty() || alone <= 0) return 1;
   ++considered_;
+  time_ = room.time;
 
   const double limit = std::max(to_seconds(room.time), alone);
   TokenCount best = 1;
   double best_rate = kBetter * sequences / alone;
   for (TokenCount width = 2; width <= widest; ++width) {
-    TokenCount rows = sequences * width;
-    if (!room.even) {
-      rows = sequences;
-      for (const Guesser* each : now_) rows += std::min(width - 1, static_cast<TokenCount>(each->guesses.size()));
-    }
+    const TokenCount rows = rows_of(width, sequences, room.even);
     if (rows > room.rows || rows - sequences > room.cells) break;
     const double takes = seconds(rows, width, deepest, times, alone);
     const double rate = tokens(width, decoding.size()) / takes;
-    if (takes > limit || rate <= best_rate) continue;
+    const bool must = width <= 1 + config_.guesses_min;
+    if (!must && (takes > limit || rate <= best_rate)) continue;
     best = width;
     best_rate = rate;
   }
-  for (Guesser* each : now_) each->checked = std::min(best - 1, static_cast<TokenCount>(each->guesses.size()));
-  return best;
+  pays_ = best > 1;
+  bool any = false;
+  for (const Turn& turn : now_) {
+    if (config_.draft_model && !turn.ready()) continue;
+    any = true;
+    turn.guesser->checked = std::min(best - 1, static_cast<TokenCount>(turn.guesser->guesses.size()));
+  }
+  return any ? best : 1;
+}
+
+TokenCount Speculation::rows_of(TokenCount width, TokenCount sequences, bool even) const {
+  if (even) return sequences * width;
+  TokenCount rows = sequences;
+  for (const Turn& turn : now_) rows += std::min(width - 1, static_cast<TokenCount>(turn.guesser->guesses.size()));
+  return rows;
 }
 
 // That a step of such a width brings.
 double Speculation::tokens(TokenCount width, std::size_t sequences) const {
   double all = static_cast<double>(sequences);
-  for (const Guesser* each : now_) {
-    all += each->acceptance.expected(std::min(width - 1, static_cast<TokenCount>(each->guesses.size())));
+  for (const Turn& turn : now_) {
+    const auto guesses = static_cast<TokenCount>(turn.guesser->guesses.size());
+    all += turn.guesser->acceptance.expected(std::min(width - 1, guesses));
   }
   return all;
 }
 
 double Speculation::seconds(TokenCount rows, TokenCount width, TokenCount deepest, const StepTime& times,
                             double alone) const {
-  if (!times.seen(Batch::Kind::decode, rows)) return alone * (1 + kUnseenRow * (width - 1));
-  const double takes = to_seconds(times.predict(Batch::Kind::decode, {rows, deepest + width - 1}));
-  return considered_ % kSecondChanceEvery == 0 ? kSecondChance * takes : takes;
+  const TokenCount depth = deepest + width - 1;
+  const bool seen = times.seen(Batch::Kind::decode, rows);
+  const TokenCount known = seen ? rows : std::max(times.seen_below(Batch::Kind::decode, rows), 1);
+  double takes = to_seconds(times.predict(Batch::Kind::decode, {known, depth}));
+  takes *= 1 + kUnseenRow * (rows - known) / known;
+  if (config_.draft_model) {
+    const double guess = draft_cost_.guess_seconds(now_.size());
+    takes += (width - 1) * (guess > 0 ? guess : kUnseenDraft * alone);
+  }
+  return seen && considered_ % kSecondChanceEvery == 0 ? kSecondChance * takes : takes;
 }
 
 std::span<const Token> Speculation::guesses(const Sequence& sequence) const {
   const auto found = guessers_.find(sequence.id());
   if (found == guessers_.end()) return {};
   return std::span(found->second.guesses).first(static_cast<std::size_t>(found->second.checked));
+}
+
+void Speculation::plan_drafting(Drafting& drafting) {
+  drafting_.clear();
+  drafts_ = 0;
+  draft_guesses_ = 0;
+  if (!config_.draft_model || !pays_) return;
+  for (const auto& [sequence, guesser] : now_) {
+    if (guesser->checked == 0) continue;
+    const TokenCount length = sequence->length();
+    for (TokenCount position = length - kNewest; position < length; ++position) {
+      drafting.rows.push_back({sequence->token(position), position, sequence->slot(), position + 1 == length});
+    }
+    drafting_.emplace_back(sequence->id(), length);
+    ++drafts_;
+    draft_guesses_ = std::max(draft_guesses_, guesser->checked);
+  }
+  read_more(drafting);
+}
+
+// For those whom it can guess for in one of the next steps.
+void Speculation::read_more(Drafting& drafting) {
+  const double row = draft_cost_.row_seconds();
+  TokenCount left = kFirstReading;
+  if (row > 0) left = static_cast<TokenCount>(std::clamp(to_seconds(time_) / 2 / row, 16.0, double{kReadingMost}));
+  for (const Turn& turn : now_) {
+    if (turn.ready() || left == 0) continue;
+    const TokenCount begin = turn.guesser->read;
+    // This step brings a token, so this is all but the newest two when it is done.
+    const TokenCount end = std::min(turn.sequence->length() - kNewest + 1, begin + left);
+    for (TokenCount position = begin; position < end; ++position) {
+      drafting.reading.push_back({turn.sequence->token(position), position, turn.sequence->slot(), false});
+    }
+    left -= end - begin;
+    drafting_.emplace_back(turn.sequence->id(), end);
+  }
+}
+
+void Speculation::drafted(const BatchResult& result) {
+  std::size_t reading = 0;
+  for (const auto& [id, end] : drafting_) {
+    const auto found = guessers_.find(id);
+    if (found == guessers_.end()) continue;
+    Guesser& guesser = found->second;
+    if (guesser.checked == 0) reading += static_cast<std::size_t>(end - guesser.read);
+    guesser.read = result.drafted ? end : 0;  // else who knows; it begins again
+  }
+  if (result.drafted && draft_guesses_ > 0) draft_cost_.guessed(drafts_, draft_guesses_, result.drafting);
+  if (result.drafted && reading > 0) {
+    draft_cost_.read(reading, result.draft_reading);
+    stats_.draft_rows += reading;
+  }
+  drafting_.clear();
 }
 
 void Speculation::commit(const Sequence& sequence, TokenCount checked, TokenCount said) {
@@ -103,16 +195,27 @@ void Speculation::commit(const Sequence& sequence, TokenCount checked, TokenCoun
   }
   const auto found = guessers_.find(sequence.id());
   if (found == guessers_.end()) return;
-  const std::vector<Token>& guesses = found->second.guesses;
-  const auto known = std::min(guesses.size(), static_cast<std::size_t>(said));
+  Guesser& guesser = found->second;
+  TokenCount were_right = right;
+  TokenCount known = checked;
+  if (config_.draft_model) {
+    if (checked > 0 && guesser.read > 0) guesser.read += std::min(right, checked - 1);  // the last guess it only made
+  } else {
+    known = std::min(static_cast<TokenCount>(guesser.guesses.size()), said);
+    const auto newest = sequence.generated_tokens().end() - said;
+    const auto wrong = std::mismatch(guesser.guesses.begin(), guesser.guesses.begin() + known, newest).first;
+    were_right = static_cast<TokenCount>(wrong - guesser.guesses.begin());
+  }
+  guesser.guesses.clear();
+  guesser.checked = 0;
   if (known == 0) return;
-  const std::vector<Token>& tokens = sequence.generated_tokens();
-  const auto newest = tokens.end() - said;
-  const auto wrong = std::mismatch(guesses.begin(), guesses.begin() + static_cast<std::ptrdiff_t>(known), newest).first;
-  const auto were_right = static_cast<std::size_t>(wrong - guesses.begin());
-  found->second.acceptance.observe(static_cast<TokenCount>(were_right), were_right < known);
-  all_.observe(static_cast<TokenCount>(were_right), were_right < known);
-  found->second.guesses.clear();
+  guesser.acceptance.observe(were_right, were_right < known);
+  all_.observe(were_right, were_right < known);
+}
+
+void Speculation::preempted(RequestId id) {
+  const auto found = guessers_.find(id);
+  if (found != guessers_.end()) found->second.read = 0;
 }
 
 }  // namespace chasqui

@@ -1,8 +1,11 @@
 // Guesses what decoding sequences say next, and how many guesses a decode step checks. A row that checks a guess is
 // computed together with the others, so it costs less than a step of its own; it is worth it when the guess is likely
-// enough to be right. Both are measured: what steps take (StepTime) and how often guesses were right (Acceptance), also
-// of guesses that were not checked, since what was said tells whether they would have been right. So nothing is checked
-// where it does not pay: on a busy server, or in text that does not repeat itself.
+// enough to be right. Both are measured: what steps take (StepTime, DraftCost) and how often guesses were right
+// (Acceptance). So nothing is checked where it does not pay: on a busy server, or in text that does not repeat itself.
+//
+// Guesses are what followed in the sequence itself the last time (NgramIndex); then those that were not checked count
+// as well, since what was said tells whether they would have been right. Or a draft model makes them: its part of a
+// step is planned here, and what its slots hold is known here.
 // Owned by the Scheduler; pure.
 #pragma once
 
@@ -13,8 +16,10 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "core/batch.h"
 #include "core/sequence.h"
 #include "sched/acceptance.h"
+#include "sched/draft_cost.h"
 #include "sched/ngram_index.h"
 #include "sched/step_time.h"
 
@@ -22,7 +27,9 @@ namespace chasqui {
 
 struct SpeculationConfig {
   TokenCount guesses_max = 0;  // of one sequence in one step; 0: none are made
+  TokenCount guesses_min = 0;  // are checked whether they pay or not, where there are so many
   TokenCount outputs_max = 0;  // rows of a batch that can have an output
+  bool draft_model = false;    // makes the guesses, instead of what the sequence said before
 };
 
 class Speculation {
@@ -43,20 +50,29 @@ class Speculation {
     std::uint64_t checked = 0;                           // guesses that had rows
     std::uint64_t right = 0;                             // … and were
     std::array<std::uint64_t, kGuessesMost> right_at{};  // by place: the first, the second …
+    std::uint64_t draft_rows = 0;                        // that the draft model has read of prompts
   };
 
-  explicit Speculation(const SpeculationConfig& config) : config_(config) {}
+  explicit Speculation(const SpeculationConfig& config) : config_(config), all_(config.draft_model ? 0.7 : 0.5) {}
 
   bool on() const { return config_.guesses_max > 0; }
   TokenCount outputs_max() const { return config_.outputs_max; }
 
-  // Makes up its mind for a decode step of `decoding`: how many rows each of them gets, 1 without any guesses.
+  // Makes up its mind for a decode step of `decoding`, ascending slots: how many rows each of them gets, 1 without any
+  // guesses.
   TokenCount choose(std::span<const Sequence* const> decoding, const StepTime& times, const Room& room);
-  // What is to be checked of the sequence after choose(), the next token first. Valid until the next choose().
+  // What is to be checked of the sequence after choose(), the next token first; with a draft model the tokens are not
+  // known yet. Valid until the next choose().
   std::span<const Token> guesses(const Sequence& sequence) const;
+  // What the draft model does in the step that choose() was asked about.
+  void plan_drafting(Drafting& drafting);
 
+  // The draft model has done its part of such a step, or not.
+  void drafted(const BatchResult& result);
   // The sequence has said `said` tokens in a step that checked `checked` guesses. REQUIRES: they are its newest tokens
   void commit(const Sequence& sequence, TokenCount checked, TokenCount said);
+  // It lost its slot.
+  void preempted(RequestId id);
   void forget(RequestId id) { guessers_.erase(id); }
 
   const Stats& stats() const { return stats_; }
@@ -68,16 +84,32 @@ class Speculation {
     Acceptance acceptance;
     std::vector<Token> guesses;
     TokenCount checked = 0;  // of them, in the step that is being planned
+    TokenCount read = 0;     // tokens of the sequence that the draft model's slot holds
+  };
+  // Who may be guessed for in the step that is being planned.
+  struct Turn {
+    const Sequence* sequence = nullptr;
+    Guesser* guesser = nullptr;
+    bool ready() const;  // the draft model has to read no more than its newest tokens
   };
 
   TokenCount most(const Sequence& sequence, const Room& room) const;
+  void collect(std::span<const Sequence* const> decoding, const Room& room);
+  TokenCount rows_of(TokenCount width, TokenCount sequences, bool even) const;
   double tokens(TokenCount width, std::size_t sequences) const;
   double seconds(TokenCount rows, TokenCount width, TokenCount deepest, const StepTime& times, double alone) const;
+  void read_more(Drafting& drafting);
 
   const SpeculationConfig config_;
   std::unordered_map<RequestId, Guesser> guessers_;  // of the sequences that decode
-  Acceptance all_{0.5};                              // what is expected of those who begin
-  std::vector<Guesser*> now_;                        // those with a guess in the step that is being planned
+  Acceptance all_;                                   // what is expected of those who begin
+  DraftCost draft_cost_;
+  std::vector<Turn> now_;  // ascending slots
+  bool pays_ = false;      // to guess, in the step that is being planned, if the draft model were ready
+  Duration time_{};        // Room::time of that step
+  std::vector<std::pair<RequestId, TokenCount>> drafting_;  // who the draft model works for, and how far it reads them
+  std::size_t drafts_ = 0;                                  // for how many of them it guesses
+  TokenCount draft_guesses_ = 0;                            // … and how often
   std::uint64_t considered_ = 0;
   Stats stats_;
 };

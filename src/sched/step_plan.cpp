@@ -50,6 +50,7 @@ void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, con
   } else {
     batch.kind = Batch::Kind::decode;
     plan_decode(running, speculation, batch);
+    speculation.plan_drafting(batch.drafting);
     pad(running, times, batch);
   }
   prefilled_last_ = batch.kind == Batch::Kind::prefill;

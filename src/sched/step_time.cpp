@@ -52,6 +52,13 @@ double StepTime::seconds_of(Batch::Kind kind, StepSize size) const {
   return size.rows * known.row[bucket] + static_cast<double>(size.context()) * known.cell[bucket];
 }
 
+TokenCount StepTime::seen_below(Batch::Kind kind, TokenCount rows) const {
+  for (std::size_t i = bucket_of(rows); i-- > 0;) {
+    if (cost(kind).row[i] > 0) return kSizes[i];
+  }
+  return 0;
+}
+
 double StepTime::slowdown() const { return std::clamp(std::min(surprises_[0], surprises_[1]), 1.0, kSurprise); }
 
 Duration StepTime::predict(Batch::Kind kind, StepSize size) const {

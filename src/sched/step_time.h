@@ -42,6 +42,8 @@ class StepTime {
   bool known(Batch::Kind kind) const { return cost(kind).best_row() > 0; }
   // … and about batches of about so many rows.
   bool seen(Batch::Kind kind, TokenCount rows) const { return cost(kind).row[bucket_of(rows)] > 0; }
+  // The largest size below that of such batches that was seen; 0: none was.
+  TokenCount seen_below(Batch::Kind kind, TokenCount rows) const;
   // Seconds for one prompt row in a batch of the best size; 0 when nothing is known.
   double prompt_row_seconds() const { return cost(Batch::Kind::prefill).best_row(); }
   // Whether a decode step of `padded` rows takes less than one of `size`, as it does where kernels compute rows by

@@ -1,0 +1,41 @@
+// A second, smaller model of the same vocabulary that guesses what sequences say next: before the rows of a step are
+// computed it reads what it has not seen, and writes its guesses into the rows that check them. Its slots are those of
+// the large model, emptied and moved with them; which tokens it has is the Scheduler's business, which plans all of it.
+// Owned by the Runner; worker thread only.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/batch.h"
+#include "model/model.h"
+
+namespace chasqui {
+
+class Drafter {
+ public:
+  // REQUIRES: as many slots and cells as the large model has, memory that can be trimmed anywhere
+  // `vocabulary` is that of the large model, which may have some tokens more or fewer at the end.
+  Drafter(std::unique_ptr<Model> model, TokenCount vocabulary);
+
+  // What leaves its slot or goes to another, which also counts for a step that is not computed after all.
+  void follow(const Batch& batch);
+  // Does what batch.drafting says. The times go to `result`. Where it fails the guesses are those of nobody, and wrong.
+  void draft(Batch& batch, BatchResult& result, const Clock& clock);
+
+  // See Model.
+  void fall_asleep();
+  Result<void> wake() { return model_->wake(); }
+
+ private:
+  bool compute(const std::vector<Row>& rows, Batch::Kind kind);
+  Token best(std::int32_t row);
+  bool guess(Batch& batch);
+
+  const std::unique_ptr<Model> model_;
+  const TokenCount vocabulary_;
+  std::vector<TokenCount> held_;  // positions of each slot
+  Batch own_;
+};
+
+}  // namespace chasqui
