@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """What a connection costs in memory while nothing happens on it: resident memory of the server over the number of
-connections, beyond what it has after a few of them have come and gone. Simulated engine, one step in ten seconds.
+connections, beyond what it has after a few of them have come and gone. Simulated engine, one step in a second.
 
     bench/idle_streams.py [STREAMS] [KIND …]          CHASQUI=build/bin/chasqui
 
 kept-alive   a request was answered, and none is under way
-streams      an SSE stream each: 256 have a slot and get a token with every step, the others wait for one; all have their
-             headers and what came so far, and read whatever comes
+streams      an SSE stream each: 256 have a slot and get a token with every step, the others wait for one and are told
+             their place now and then; all have their headers, and read whatever comes
 chats        the same by POST /v1/chat/completions with a conversation of 400 words
 """
 import json
@@ -24,7 +24,7 @@ SLOTS = 256
 AT_ONCE = 128  # that are being opened
 LIMIT_S = 240
 WARM_UP = 600  # as many come and go first
-FLAGS = ["--engine", "sim", "--sim-step", "10000", "--queue-wait", "0", "--queue-requests", "100000", "--queue-tokens",
+FLAGS = ["--engine", "sim", "--sim-step", "1000", "--queue-wait", "0", "--queue-requests", "100000", "--queue-tokens",
          "100000000", "--log-level", "error", "--cache-ram", "0"]
 
 
@@ -40,11 +40,11 @@ def requests_of(kind):
         return lambda i: request("GET", "/health"), b"}"
     if kind == "streams":
         return lambda i: request("POST", "/v1/completions", {
-            "prompt": f"Stream {i}", "stream": True, "max_tokens": 200}), b"\r\n\r\n"
+            "prompt": f"Stream {i}", "stream": True, "max_tokens": 800}), b"\r\n\r\n"
     if kind == "chats":
         text = asking.words(400, 1)
         return lambda i: request("POST", "/v1/chat/completions", {
-            "messages": [{"role": "user", "content": f"{i} {text}"}], "stream": True, "max_tokens": 200}), b"\r\n\r\n"
+            "messages": [{"role": "user", "content": f"{i} {text}"}], "stream": True, "max_tokens": 800}), b"\r\n\r\n"
     sys.exit(f"no such kind of connection: {kind}; there are kept-alive, streams and chats")
 
 
@@ -99,19 +99,20 @@ def memory(pid):
     return [int(lines[name].split()[0]) * 1024 for name in ("VmRSS", "RssAnon")]
 
 
-def settle(server, crowd, seconds):
-    """Lets things come to rest, and reads what comes."""
+def state(server):
+    return [server.metric(f"chasqui_requests_{name}") for name in ("running", "waiting")]
+
+
+def settle(server, crowd, wanted, seconds=3):
+    """Until the engine has so many requests, and a little longer; reads what comes."""
+    end = time.monotonic() + 60
+    while sum(state(server)) != wanted:
+        crowd.read(0.1)
+        if time.monotonic() > end:
+            sys.exit(f"{sum(state(server)):.0f} requests in the engine instead of {wanted}")
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         crowd.read(0.1)
-
-
-def wait_until_idle(server):
-    end = time.monotonic() + 60
-    while server.metric("chasqui_requests_running") + server.metric("chasqui_requests_waiting") > 0:
-        if time.monotonic() > end:
-            sys.exit("the server did not become idle")
-        time.sleep(0.2)
 
 
 def measure(kind, count):
@@ -120,19 +121,20 @@ def measure(kind, count):
     with paired.Server("chasqui", None, slots, slots * 1024, *FLAGS) as server:
         pid = server.process.pid
         crowd = Crowd(server.port)
+        asks = kind != "kept-alive"
         crowd.open(min(WARM_UP, count), make, end)
-        settle(server, crowd, 1)
+        settle(server, crowd, min(WARM_UP, count) * asks)
         crowd.close()
-        wait_until_idle(server)
+        settle(server, crowd, 0)
         before = memory(pid)
         started = time.monotonic()
         crowd.open(count, make, end)
         took = time.monotonic() - started
-        settle(server, crowd, 3)
+        settle(server, crowd, count * asks)
         during = memory(pid)
-        running = server.metric("chasqui_requests_running")
+        running, _ = state(server)
         crowd.close()
-        wait_until_idle(server)
+        settle(server, crowd, 0)
         after = memory(pid)
     each = [(during[i] - before[i]) / count / 1024 for i in (0, 1)]
     paired.record("Memory of connections on which nothing happens", {

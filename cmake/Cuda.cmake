@@ -50,9 +50,14 @@ function(chasqui_cuda_options options arguments key)
   endif()
 
   # Without a driver's library, or the toolkit's stand-in for it, virtual memory of GPUs cannot be linked.
-  get_filename_component(root "${nvcc}" REALPATH)
-  get_filename_component(root "${root}" DIRECTORY)
-  get_filename_component(root "${root}" DIRECTORY)
+  execute_process(COMMAND ${nvcc} -v __none__ OUTPUT_VARIABLE said ERROR_VARIABLE said)   # it may be a script elsewhere
+  if(said MATCHES "TOP=([^\r\n]+)")
+    get_filename_component(root "${CMAKE_MATCH_1}" REALPATH)
+  else()
+    get_filename_component(root "${nvcc}" REALPATH)
+    get_filename_component(root "${root}" DIRECTORY)
+    get_filename_component(root "${root}" DIRECTORY)
+  endif()
   set(CUDAToolkit_ROOT "${root}" CACHE PATH "" FORCE)
   find_library(CHASQUI_CUDA_DRIVER cuda HINTS ${root}/lib64/stubs ${root}/lib/stubs ${root}/lib64)
   set(no_vmm OFF)

@@ -90,7 +90,9 @@ TEST_F(TuningFileTest, AFolderThatCannotBeIsAsGoodAsNone) {
 }
 
 TEST(TunedFor, WhateverThreadsHangOnMakesAnotherKey) {
-  const ModelInfo model{.description = "qwen2, 494 M parameters, Q4_0", .size_bytes = 350'000'000, .layers = 24};
+  ModelInfo model;
+  model.description = "qwen2, 494 M parameters, Q4_0";
+  model.size_bytes = 350'000'000;
   const ServeConfig config;
   const ModelConfig context{.slots = 8, .cells = 4096};
   const std::string plain = tuned_for(config, model, context);

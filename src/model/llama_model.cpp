@@ -189,8 +189,8 @@ void LlamaModel::find_threads(const ModelConfig& config, TimePoint start) {
   log_info("compute threads measured", {{"one_row", in_words(figures, 1)},
                                         {"eight_rows", in_words(figures, more)},
                                         {"took_ms", to_milliseconds(clock_.now() - start)}});
-  // Whoever was cut shared a core with somebody who may be gone at the next start.
-  if (cuts == cuts_ && !figures.empty() && config.on_threads_measured) config.on_threads_measured(figures);
+  // Whoever was cut, or had no time to compare, shared a core with somebody who may be gone at the next start.
+  if (cuts == cuts_ && figures.size() > 1 && config.on_threads_measured) config.on_threads_measured(figures);
 }
 
 // As if they had just been measured. False: there are none, or of numbers that are no choice here.
