@@ -51,6 +51,7 @@ class Readers {
     text += event.text;
     if (taken_.fetch_add(1, std::memory_order_acq_rel) + 1 == due_.load(std::memory_order_acquire)) {
       told_.store(clock_.now().time_since_epoch().count(), std::memory_order_release);
+      told_.notify_one();
     }
   }
   // Of the next step.
@@ -58,8 +59,11 @@ class Readers {
     told_.store(0, std::memory_order_relaxed);
     due_.fetch_add(count_, std::memory_order_acq_rel);
   }
-  // Zero: not yet.
-  Duration told() const { return Duration(told_.load(std::memory_order_acquire)); }
+  // Waits until all of them have it.
+  Duration told() const {
+    told_.wait(0, std::memory_order_acquire);
+    return Duration(told_.load(std::memory_order_acquire));
+  }
 
  private:
   const std::size_t count_;
@@ -291,10 +295,10 @@ void measure(const Way& way, const Load& load) {
     const TimePoint end = clock.now();
     next = std::max(next + load.pace, end);
     std::this_thread::sleep_until(next);
-    while (readers.told() == Duration::zero()) std::this_thread::sleep_for(microseconds(100));
+    const Duration told = readers.told();
     if (step < kWarmUp) continue;
     own.push_back(to_milliseconds(end - begin) * 1e3 / static_cast<double>(load.readers));
-    late.push_back(to_milliseconds(readers.told() - begin.time_since_epoch()) * 1e3);
+    late.push_back(to_milliseconds(told - begin.time_since_epoch()) * 1e3);
   }
   const double spent = (cpu_microseconds() - cpu) / static_cast<double>(load.steps * load.readers);
   std::printf("| %zu | %s | %.2f | %.2f | %.0f | %.0f |\n", load.readers, way.name, at(own, 0.5), spent, at(late, 0.5),
