@@ -317,7 +317,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: delivery_cost [STEPS [PACE_MS]]\n");
     return 2;
   }
-  std::printf("| readers | way | worker, µs/token | process CPU, µs/token | last has it after µs, p50 | p99 |\n");
+  std::printf("| readers | way | worker, µs/token | process CPU, µs/token | last has it after, µs, p50 | … p99 |\n");
   std::printf("|---:|---|---:|---:|---:|---:|\n");
   for (const std::size_t readers : {1, 16, 64, 256}) {
     load.readers = readers;
