@@ -24,6 +24,7 @@ OUT = paired.from_environment("BENCH_OUT", os.path.join(paired.ROOT, "docs/perfo
 MINUTES = float(paired.from_environment("MINUTES", "30"))
 BIN = os.path.dirname(os.path.abspath(paired.CHASQUI))
 DEMO = os.path.join(paired.ROOT, "models/demo/chasqui-demo.gguf")
+SETTINGS = ["ROUNDS", "SIZE", "MODEL", "THREADS", "OUR_ARGS", "PEER_ARGS"]  # those that change what is measured
 SIDES = {"chasqui": "Chasqui", "llama-server": "llama-server", "raw_decode": "libllama alone"}
 
 
@@ -103,8 +104,7 @@ def run(command, limit_s):
     print(f"== {shown(command)}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         record = os.path.join(folder, "record")
-        environment = {"ROUNDS": "1", **os.environ, **dict(word.split("=", 1) for word in settings),
-                       "BENCH_RECORD": record}
+        environment = {**os.environ, **dict(word.split("=", 1) for word in settings), "BENCH_RECORD": record}
         process = subprocess.Popen(words, cwd=paired.ROOT, env=environment, stdout=subprocess.PIPE, text=True)
         try:
             text, _ = process.communicate(timeout=limit_s)
@@ -123,10 +123,22 @@ def run(command, limit_s):
             return [json.loads(line) for line in file]
 
 
+def peer():
+    """What llama-server says of itself."""
+    if not paired.LLAMA_SERVER:
+        return ""
+    done = subprocess.run([paired.LLAMA_SERVER, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False)
+    found = re.search(r"version: *(.*)", done.stdout)
+    return found[1] if found else "unknown"
+
+
 def measure(name, end):
     """All commands of one bench; none when one failed."""
-    entry = {"date": datetime.date.today().isoformat(), "commit": commit(), "processor": processor(),
-             "load": round(os.getloadavg()[0], 2), "commands": [shown(each) for each in BENCHES[name]], "records": []}
+    given = [f"{key}={os.environ[key]}" for key in SETTINGS if os.environ.get(key)]
+    entry = {"date": datetime.date.today().isoformat(), "commit": commit(), "processor": processor(), "peer": peer(),
+             "load": round(os.getloadavg()[0], 2), "commands": [shown(given + each) for each in BENCHES[name]],
+             "records": []}
     for command in BENCHES[name]:
         records = run(command, max(1, end - time.monotonic()))
         if records is None:
@@ -148,10 +160,11 @@ def table(results):
     lines = ["# What `make bench` measured", "",
              "Made by `bench/suite.py`; a part is measured again by `make bench BENCH=name`. "
              "[performance.md](../performance.md) says what was meant.", "",
-             "| | date | commit | on | load before | commands |", "|---|---|---|---|---:|---|"]
+             "| | date | commit | llama-server | on | load before | commands |", "|---|---|---|---|---|---:|---|"]
     for name, entry in results.items():
         commands = "<br>".join(f"`{each}`" for each in entry["commands"])
-        lines.append(f"| {name} | {entry['date']} | {entry['commit']} | {entry['processor']} | {entry['load']} | {commands} |")
+        facts = [name, *(str(entry[key]) for key in ("date", "commit", "peer", "processor", "load")), commands]
+        lines.append("| " + " | ".join(facts) + " |")
     lines += ["", "| | | " + " | ".join(SIDES.values()) + " |", "|---|---|" + "---:|" * len(SIDES)]
     for name, entry in results.items():
         for record in entry["records"]:
@@ -223,6 +236,7 @@ def main():
     for name in wanted:
         if name not in BENCHES:
             sys.exit(f"{name}: no such bench; there are {', '.join(BENCHES)}")
+    os.environ.setdefault("ROUNDS", "1")
     os.makedirs(OUT, exist_ok=True)
     before = os.path.join(OUT, "bench.json")
     results = {}
