@@ -29,7 +29,15 @@
 
 namespace {
 
-using namespace chasqui;
+using chasqui::Duration;
+using chasqui::Event;
+using chasqui::Mailbox;
+using chasqui::milliseconds;
+using chasqui::RealClock;
+using chasqui::TimePoint;
+using chasqui::to_milliseconds;
+using chasqui::Wait;
+using chasqui::Wakeup;
 
 constexpr std::size_t kCapacity = 1 << 20;
 constexpr std::size_t kWarmUp = 20;  // steps that do not count
