@@ -9,7 +9,7 @@ PAGE_INSTALLED = page/node_modules/.package-lock.json
 .DEFAULT_GOAL := build
 # Each verb is a sequence of steps, and ninja uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build run test unit e2e page page-test asan asan-binary tsan promises hostile soak fuzz deb tidy lint fmt bench-tools models test-models clean
+.PHONY: help setup build run test unit e2e page page-test asan asan-binary tsan promises hostile soak fuzz deb tidy lint fmt bench bench-tools models cuda test-models clean
 
 help:             ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -95,8 +95,17 @@ fmt:              ## format the C++ sources
 	@tools/setup.sh --checks
 	$(CPP_FILES) | xargs -r clang-format-14 -i
 
-bench-tools: build/build.ninja  ## what to compare with: raw_decode (libllama alone), sampling_cost, answer_cost
-	cmake --build build --target raw_decode sampling_cost answer_cost
+bench-tools: build/build.ninja  ## what to compare with: raw_decode (libllama alone), sampling_cost, answer_cost, delivery_cost
+	cmake --build build --target raw_decode sampling_cost answer_cost delivery_cost
+
+BENCH ?=
+bench: build/build.ninja  ## the suite, half an hour at most: make bench [BENCH=name,name LLAMA_SERVER=path ROUNDS=1]
+	@tools/setup.sh --checks
+	cmake --build build --target chasqui raw_decode delivery_cost models
+	@bench/suite.py $(BENCH)
+
+cuda: build/cuda/build.ninja  ## the server with libllama's CUDA backend, build/cuda/bin/chasqui (docs/cuda.md)
+	cmake --build build/cuda --target chasqui
 
 models: build/build.ninja  ## random-weight models of real shapes, into build/models
 	cmake --build build --target models

@@ -42,7 +42,14 @@ def computed(answer):
     return answer["usage"]["prompt_tokens"] - cached(answer)
 
 
+_before = [""]
+
+
 def told(what, value, promise=""):
+    """A figure whose name begins with "…" is of what the one before it was of."""
+    if not what.startswith("…"):
+        _before[0] = what.split(":")[0]
+    paired.record("What is computed again", {what if not what.startswith("…") else f"{_before[0]} {what}": {"chasqui": value}})
     print(f"  {what:<62}{paired.shown(value):>10}   {promise}", flush=True)
 
 

@@ -2,10 +2,12 @@
 """500 clients on 64 slots: what the crowd gets, and whether the server still answers those who ask how it is."""
 import paired
 
+CLIENTS, SLOTS, TOKENS = paired.sized((500, 64, 32), (20, 4, 8))
+
 paired.compare(
-    "500 clients on 64 slots",
-    (paired.model("random-24m-f16.gguf"), 64, 64 * 512),
-    ["--load", "clients=500,requests=1000,prompt-words=24,max-tokens=32", "--health-probes", "20", "--timeout", "600"],
+    f"{CLIENTS} clients on {SLOTS} slots",
+    (paired.model("random-24m-f16.gguf"), SLOTS, SLOTS * 512),
+    ["--load", f"clients={CLIENTS},requests={2 * CLIENTS},prompt-words=24,max-tokens={TOKENS}", "--health-probes", "20", "--timeout", "600"],
     {
         "ok": ("total", "ok"),
         "refused": ("total", "refused"),

@@ -1,8 +1,15 @@
 #!/usr/bin/env python3
-"""32 and 64 equal streams, beside what libllama does alone with the same rows in the same round."""
+"""Equal streams, beside what libllama does alone with the same rows in the same round.
+
+    bench/equal_streams.py [STREAMS …]          by default 32 and 64
+"""
+import os
+import sys
+
 import paired
 
-TOKENS = 48
+STREAMS = [int(word) for word in sys.argv[1:]] or paired.sized([32, 64], [2])
+TOKENS = paired.sized(48, 4)
 WORDS = 24
 
 
@@ -36,8 +43,9 @@ def compare(streams):
             last = columns[side][-1]
             last["share of raw"] = last["tokens/s"] / raw["total_tokens_per_s"]
     rows = ["tokens/s", "share of raw", "ITL p50 ms", "ITL p99 ms", "TTFT p50 ms", "TTFT max ms", "server CPU s"]
-    paired.print_table(f"{streams} equal streams of {TOKENS} tokens", columns, rows)
+    name = os.path.basename(path).removesuffix(".gguf")
+    paired.print_table(f"{streams} equal streams of {TOKENS} tokens, {name}", columns, rows)
 
 
-for count in (32, 64):
+for count in STREAMS:
     compare(count)

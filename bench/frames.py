@@ -17,8 +17,10 @@ import sys
 import tempfile
 import time
 
-CHASQUI = os.environ.get("CHASQUI", "build/bin/chasqui")
-STREAMS, TOKENS, QUESTIONS = 32, 500, 300
+import paired
+
+CHASQUI = paired.CHASQUI
+STREAMS, TOKENS, QUESTIONS = paired.sized((32, 500, 300), (4, 20, 10))
 
 
 def connect(address):
@@ -173,6 +175,8 @@ def main():
     columns = list(results["frames"][0])
     print("| | " + " | ".join(columns) + " |\n|---|" + "---:|" * len(columns))
     for name, rows in results.items():
+        paired.record("What a token costs at each door", {
+            f"{name}: {column}": {"chasqui": statistics.median(row[column] for row in rows)} for column in columns})
         print(f"| {name} | " + " | ".join(f"{statistics.median(row[c] for row in rows):.1f}" for c in columns) + " |")
 
 

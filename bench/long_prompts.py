@@ -2,11 +2,12 @@
 """Four people chat while two prompts of 3,000 words arrive. Nobody wants to notice."""
 import paired
 
-SHORT = "name=short,clients=4,duration=45,prompt-words=24,max-tokens=64,priority=interactive"
-LONG = "name=long,clients=2,requests=2,prompt-words=3000,max-tokens=8,start=5"
+SECONDS, WORDS, START = paired.sized((45, 3000, 5), (3, 100, 1))
+SHORT = f"name=short,clients=4,duration={SECONDS},prompt-words=24,max-tokens=64,priority=interactive"
+LONG = f"name=long,clients=2,requests=2,prompt-words={WORDS},max-tokens=8,start={START}"
 
 paired.compare(
-    "4 streams while two prompts of 3,000 words arrive",
+    f"4 streams while two prompts of {WORDS:,} words arrive",
     (paired.model("random-0.5b-q4_0.gguf"), 8, 8 * 4608),
     ["--load", SHORT, "--load", LONG, "--goodput", "ttft:1000,itl:200"],
     {

@@ -2,10 +2,12 @@
 """Short and long answers mixed: 60 of 12 tokens, 20 of 40 and 10 of 96, by 16 clients on 32 slots."""
 import paired
 
+REQUESTS, CLIENTS, TOKENS = paired.sized((90, 16, "12*60/40*20/96*10"), (9, 4, "2*6/4*2/8*1"))
+
 paired.compare(
-    "90 mixed answers by 16 clients on 32 slots",
+    f"{REQUESTS} mixed answers by {CLIENTS} clients on 32 slots",
     (paired.model("random-0.5b-q4_0.gguf"), 32, 32 * 256),
-    ["--load", "clients=16,requests=90,prompt-words=24,max-tokens=12*60/40*20/96*10"],
+    ["--load", f"clients={CLIENTS},requests={REQUESTS},prompt-words=24,max-tokens={TOKENS}"],
     {
         "ok": ("total", "ok"),
         "tokens/s": ("total", "tokens_per_s"),

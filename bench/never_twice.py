@@ -18,13 +18,14 @@ MODEL = paired.model("random-0.5b-q4_0.gguf")
 # Its answers are text that tokenizes to what was said, as a client's history needs it; random weights say no such thing.
 DEMO = os.path.join(paired.ROOT, "models/demo/chasqui-demo.gguf")
 MIB = 1 << 20
+TURNS = paired.sized(10, 2)
 
 
 def plain_turns(server, ask_turn):
     """Ten turns with all of the history each time: the most that was computed beyond what was new."""
     messages = [{"role": "system", "content": "You are Chasqui, and answer briefly."}]
     known, most = 0, 0
-    for number in range(10):
+    for number in range(TURNS):
         messages.append({"role": "user", "content": ask_turn(number)})
         answer, _ = ask(server, "/v1/chat/completions", {"messages": messages, "max_tokens": 24, "temperature": 0})
         fresh = answer["usage"]["prompt_tokens"] - known
@@ -40,7 +41,7 @@ def session_turns(server, ask_turn):
     session, _ = ask(server, "/v1/sessions", {"messages": [{"role": "system", "content": "You are Chasqui."}]})
     path = f"/v1/sessions/{session['id']}"
     known, most = 0, 0
-    for number in range(10):
+    for number in range(TURNS):
         ask(server, path + "/append", {"message": {"role": "user", "content": ask_turn(number)}})
         answer, _ = ask(server, path + "/generate", {"max_tokens": 24, "temperature": 0})
         fresh = answer["usage"]["prompt_tokens"] - known
@@ -63,7 +64,7 @@ def turns():
 def forks():
     """Four forks of 2,000 words while the session that they are of generates."""
     with paired.Server("chasqui", MODEL, 8, 8 * 4096, *PATIENCE) as server:
-        session, _ = ask(server, "/v1/sessions", {"text": words(2000, "fork")})
+        session, _ = ask(server, "/v1/sessions", {"text": words(paired.sized(2000, 50), "fork")})
         path = f"/v1/sessions/{session['id']}"
         request = urllib.request.Request(
             server.url + path + "/generate",
@@ -98,7 +99,8 @@ def forks():
 class Conversations:
     """Three times the tokens that the context holds; `again` asks all of them for another turn."""
 
-    SLOTS, CELLS, WORDS, COUNT = 2, 1024, 700, 9
+    SLOTS, CELLS = 2, 1024
+    WORDS, COUNT = paired.sized((700, 9), (100, 3))
 
     def __init__(self):
         self.prompts = [words(self.WORDS, f"conversation {number}") for number in range(self.COUNT)]

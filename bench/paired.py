@@ -1,7 +1,8 @@
 """What the comparisons share: servers on free ports, one at a time, in rounds that alternate, and a table of medians.
 
 Settings come from the environment: CHASQUI and RAW_DECODE (default: build/bin), LLAMA_SERVER (without it only Chasqui
-runs), MODEL, ROUNDS (default 3), THREADS (for every side; default: each one's own), OUR_ARGS, PEER_ARGS (more flags).
+runs), MODEL, ROUNDS (default 3), THREADS (for every side; default: each one's own), OUR_ARGS, PEER_ARGS (more flags),
+SIZE=tiny (as little as shows that a script works), BENCH_RECORD (a file to which figures are appended, for bench/suite.py).
 """
 import json
 import os
@@ -30,6 +31,20 @@ RAW_DECODE = from_environment("RAW_DECODE", os.path.join(ROOT, "build/bin/raw_de
 LLAMA_SERVER = from_environment("LLAMA_SERVER", "")
 ROUNDS = int(from_environment("ROUNDS", "3"))
 THREADS = from_environment("THREADS", "")
+TINY = os.environ.get("SIZE") == "tiny"
+RECORD = from_environment("BENCH_RECORD", "")
+
+
+def sized(usual, tiny):
+    return tiny if TINY else usual
+
+
+def record(title, figures):
+    """For bench/suite.py. `figures`: {what: {side: a number}}; sides are chasqui, llama-server and raw_decode."""
+    if not RECORD:
+        return
+    with open(RECORD, "a", encoding="utf-8") as file:
+        file.write(json.dumps({"title": title, "figures": figures}, ensure_ascii=False) + "\n")
 
 
 def model(default):
@@ -173,13 +188,16 @@ def print_table(title, columns, rows):
     print(f"\n{title}: medians of {ROUNDS} rounds, in brackets each round")
     width = max(len(row) for row in rows) + 2
     print(" " * width + "".join(f"{name:>34}" for name in columns))
+    medians = {}
     for row in rows:
         line = f"{row:<{width}}"
-        for figures in columns.values():
+        for side, figures in columns.items():
             values = [figure[row] for figure in figures if figure.get(row) is not None]
             middle = statistics.median(values) if values else None
+            medians.setdefault(row, {})[side] = middle
             line += f"{shown(middle) + '  (' + ' '.join(map(shown, values)) + ')':>34}"
         print(line)
+    record(title, medians)
 
 
 def compare(title, server_shape, flags, figures):

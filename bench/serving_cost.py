@@ -12,7 +12,7 @@ import sys
 
 import paired
 
-STREAMS = [int(word) for word in sys.argv[1:]] or [1, 16, 64, 256]
+STREAMS = [int(word) for word in sys.argv[1:]] or paired.sized([1, 16, 64, 256], [1, 4])
 TICK = 1e6 / os.sysconf("SC_CLK_TCK")
 KINDS = {"worker": "worker", "offload": "pool", "dispatcher": "pool", "embed": "pool"}
 
@@ -30,7 +30,7 @@ def times(pid):
 
 def measure(streams, paced):
     step = "50" if paced else "0"
-    tokens = 200 if paced else max(400, 100_000 // streams)
+    tokens = paired.sized(200, 20) if paced else max(400, paired.sized(100_000, 400) // streams)
     flags = ["--engine", "sim", "--sim-step", step, "--queue-wait", "0"]
     with paired.Server("chasqui", None, streams, streams * (tokens + 200), *flags) as server:
         pid = server.process.pid
@@ -53,6 +53,10 @@ def main():
         for streams in STREAMS:
             rounds = [measure(streams, paced) for _ in range(paired.ROUNDS)]
             middle = {column: statistics.median(each[column] for each in rounds) for column in columns}
+            name = f"{'paced' if paced else 'unpaced'}, {streams} streams"
+            paired.record("What serving a token costs", {
+                f"{name}: {column if column == 'tokens/s' else column + ', µs a token'}": {"chasqui": middle[column]}
+                for column in columns})
             print(f"{'paced' if paced else 'unpaced'}, {streams:>3} streams".ljust(24) +
                   "".join(f"{middle[column]:>14.2f}" if column != "tokens/s" else f"{middle[column]:>14.0f}" for column in columns),
                   flush=True)

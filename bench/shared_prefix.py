@@ -7,7 +7,7 @@ import time
 import paired
 from asking import PATIENCE, ask, complete, computed, words
 
-REQUESTS, AT_ONCE, SHARED, OWN, TOKENS = 24, 8, 1200, 20, 8
+REQUESTS, AT_ONCE, SHARED, OWN, TOKENS = paired.sized((24, 8, 1200, 20, 8), (4, 2, 50, 5, 2))
 
 
 def crowd(server, prompts):

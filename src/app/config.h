@@ -43,6 +43,9 @@ struct ServeConfig {
 
   std::optional<Pooling> pooling;  // of embeddings; none: as the model says
 
+  bool keep_tuning = true;   // what is measured at start, for the next one
+  std::string tuning_cache;  // folder for it; empty: in that of the user's caches
+
   ModelConfig model;          // of all workers together; slots and cells may be 0: chosen from the model
   std::int32_t workers = 1;   // contexts that share the model
   std::int64_t predict = -1;  // tokens of an answer when a request does not say

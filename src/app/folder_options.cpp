@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/option_kinds.h"
+
 namespace chasqui {
 
 void add_folder_options(CLI::App& app, ServeConfig& config) {
@@ -32,6 +34,15 @@ void add_folder_options(CLI::App& app, ServeConfig& config) {
                  "folder for sessions, so that they survive a restart; this server's alone")
       ->envname("CHASQUI_SESSION_DIR")
       ->type_name("DIR")
+      ->group(group);
+  app.add_option("--tuning-cache", config.tuning_cache,
+                 "folder for what is measured of compute threads, so that the next start need not; by default "
+                 "chasqui/tuning in $XDG_CACHE_HOME or ~/.cache")
+      ->envname("CHASQUI_TUNING_CACHE")
+      ->type_name("DIR")
+      ->group(group);
+  add_off_flag(app, "--no-tuning-cache", config.keep_tuning, "measure at every start, and keep nothing of it")
+      ->envname("CHASQUI_NO_TUNING_CACHE")
       ->group(group);
 }
 

@@ -17,6 +17,7 @@
 #include "app/progress_bar.h"
 #include "app/server.h"
 #include "app/tls_reload.h"
+#include "app/tuning_file.h"
 #include "app/watching_options.h"
 #include "model/sleepy_model.h"
 
@@ -108,6 +109,33 @@ Result<Folders> open_folders(const ServeConfig& config, const LoadedModel& model
   return out;
 }
 
+// One after the other, so that each finds its number of compute threads on cores that the others do not use. `part` is
+// kept by those that will be made again after they have slept.
+Result<Models> make_contexts(const ServeConfig& config, const LoadedModel& model, ModelConfig& part) {
+  std::optional<TuningFile> tuning;
+  ThreadFigures measured;
+  if (config.engine == EngineKind::llama) {
+    tuning.emplace(tuning_folder(config), tuned_for(config, model.info, part));
+    part.thread_figures = tuning->read();
+    part.on_threads_measured = [&measured](const ThreadFigures& figures) { measured = figures; };
+  }
+  const auto make = [&make_context = model.make, &part] { return make_context(part); };
+  const bool sleeps = config.operation.sleep_after > Duration::zero();
+  Models contexts;
+  ProgressBar bar("trying compute threads", ProgressBar::End::stays, true);
+  for (std::int32_t i = 0; i < config.workers; ++i) {
+    bar.show(static_cast<double>(i) / config.workers);
+    auto context = sleeps ? SleepyModel::start(make) : make();
+    if (!context) return context.error();
+    contexts.push_back(std::move(*context));
+    if (part.thread_figures.empty()) part.thread_figures = measured;  // the next ones are like it
+  }
+  bar.done();
+  part.on_threads_measured = nullptr;
+  if (tuning && !measured.empty()) tuning->write(measured);
+  return contexts;
+}
+
 }  // namespace
 
 int serve(const ServeConfig& config) {
@@ -139,31 +167,20 @@ int serve(const ServeConfig& config) {
   auto part = part_of_worker(whole, config.workers, default_threads());
   if (!part) return fail(part.error());
   part->outputs_max = outputs_for(part->slots, config.speculation.guesses_max());
-  const auto make = [&make_context = model->make, &part] { return make_context(*part); };
   const bool sleeps = config.operation.sleep_after > Duration::zero();
-  // One after the other, so that each finds its number of compute threads on cores that the others do not use.
-  Models contexts;
-  {
-    ProgressBar bar("trying compute threads", ProgressBar::End::stays, true);
-    for (std::int32_t i = 0; i < config.workers; ++i) {
-      bar.show(static_cast<double>(i) / config.workers);
-      auto context = sleeps ? SleepyModel::start(make) : make();
-      if (!context) return fail(context.error());
-      contexts.push_back(std::move(*context));
-    }
-    bar.done();
-  }
+  auto contexts = make_contexts(config, *model, *part);
+  if (!contexts) return fail(contexts.error());
   auto drafts = make_drafts(config, *model, *part);
   if (!drafts) return fail(drafts.error());
   guard.reset();
-  auto folders = open_folders(config, *model, *part, contexts.front()->shape());
+  auto folders = open_folders(config, *model, *part, contexts->front()->shape());
   if (!folders) return fail(folders.error());
   const auto embedding =
-      EmbeddingDesk::configure(*model, config.pooling, contexts.front()->shape().cells_per_slot, sleeps);
+      EmbeddingDesk::configure(*model, config.pooling, contexts->front()->shape().cells_per_slot, sleeps);
   if (!embedding) return fail(embedding.error());
   Server server(
       config, *model,
-      {*doors, std::move(contexts), std::move(*drafts), std::move(*folders), *embedding, *collector, std::move(*tls)},
+      {*doors, std::move(*contexts), std::move(*drafts), std::move(*folders), *embedding, *collector, std::move(*tls)},
       keys);
   if (auto open = server.open(); !open) return fail(open.error());
   server.run();

@@ -84,9 +84,15 @@ llama_context_params context_params(const ModelConfig& config) {
 constexpr Duration kMeasuring = milliseconds(350);
 constexpr Duration kReadingGigabyte = seconds(2);
 
-std::string format_milliseconds(Duration d) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f ms", to_milliseconds(d));
+// "1: 25.1 ms, 2: 13.3 ms"
+std::string in_words(const ThreadFigures& figures, std::int32_t rows) {
+  std::string text;
+  for (const ThreadFigure& figure : figures) {
+    if (figure.rows != rows) continue;
+    char words[48];
+    std::snprintf(words, sizeof words, "%d: %.1f ms", figure.threads, to_milliseconds(figure.took));
+    text += (text.empty() ? "" : ", ") + std::string(words);
+  }
   return text;
 }
 
@@ -100,7 +106,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::make(WeightsPtr weights, const M
   std::unique_ptr<LlamaModel> model(new LlamaModel(std::move(weights), clock != nullptr ? *clock : real_clock));
   if (auto opened = model->open(resolved); !opened) return opened.error();
   if (resolved.warm_up) {
-    if (auto warm = model->warm_up(); !warm) return warm.error();
+    if (auto warm = model->warm_up(resolved); !warm) return warm.error();
   }
   return model;
 }
@@ -158,7 +164,7 @@ void LlamaModel::make_arrays() {
 }
 
 // Reads all weights once, lets libllama build its graphs, and finds out how many threads are worth using.
-Result<void> LlamaModel::warm_up() {
+Result<void> LlamaModel::warm_up(const ModelConfig& config) {
   const TimePoint start = clock_.now();
   Batch batch = warm_up_batch(1);
   ThreadPlan whole = plan(batch);
@@ -167,17 +173,41 @@ Result<void> LlamaModel::warm_up() {
   if (whole.threads > 1 && choice_) whole.patience = kMeasuring + gigabytes * kReadingGigabyte;
   const DecodeStatus status = decode_as(whole, batch);
   llama_memory_clear(llama_get_memory(context_), true);
-  if (status == DecodeStatus::ok && choice_ && choice_->most() > 1) {
-    const TimePoint end = clock_.now() + kMeasuring;
-    const Duration first = clock_.now() - start;
-    std::string one, eight;
-    const Duration row = measure_threads(warm_up_batch(1), first, end, one);
-    measure_threads(warm_up_batch(std::min(8, shape_.rows_max)), 4 * row, end, eight);
-    log_info("compute threads measured",
-             {{"one_row", one}, {"eight_rows", eight}, {"took_ms", to_milliseconds(clock_.now() - start)}});
-  }
   if (status != DecodeStatus::ok) return Error{ErrorCode::model_failure, "The model fails at its first decode.", ""};
+  if (choice_ && choice_->most() > 1 && !recall_threads(config.thread_figures)) find_threads(config, start);
   return {};
+}
+
+void LlamaModel::find_threads(const ModelConfig& config, TimePoint start) {
+  const TimePoint end = clock_.now() + kMeasuring;
+  const Duration first = clock_.now() - start;
+  const std::int32_t more = std::min(8, shape_.rows_max);
+  const std::uint64_t cuts = cuts_;
+  ThreadFigures figures;
+  const Duration row = measure_threads(warm_up_batch(1), first, end, figures);
+  measure_threads(warm_up_batch(more), 4 * row, end, figures);
+  log_info("compute threads measured", {{"one_row", in_words(figures, 1)},
+                                        {"eight_rows", in_words(figures, more)},
+                                        {"took_ms", to_milliseconds(clock_.now() - start)}});
+  // Whoever was cut, or had no time to compare, shared a core with somebody who may be gone at the next start.
+  if (cuts == cuts_ && figures.size() > 1 && config.on_threads_measured) config.on_threads_measured(figures);
+}
+
+// As if they had just been measured. False: there are none, or of numbers that are no choice here.
+bool LlamaModel::recall_threads(const ThreadFigures& figures) {
+  if (figures.empty()) return false;
+  for (const ThreadFigure& figure : figures) {
+    if (figure.rows < 1 || figure.rows > shape_.rows_max || figure.took <= Duration::zero()) return false;
+    if (std::ranges::count(choice_->numbers(static_cast<std::size_t>(figure.rows)), figure.threads) == 0) return false;
+  }
+  choice_->forget(warm_up_batch(1));  // the first decode also read the weights
+  for (const ThreadFigure& figure : figures) {
+    choice_->choose_exactly(warm_up_batch(figure.rows), figure.threads);
+    choice_->observe(figure.took, clock_.now());
+  }
+  log_info("compute threads as measured before",
+           {{"one_row", in_words(figures, 1)}, {"eight_rows", in_words(figures, std::min(8, shape_.rows_max))}});
+  return true;
 }
 
 Batch LlamaModel::warm_up_batch(std::int32_t rows) const {
@@ -190,10 +220,9 @@ Batch LlamaModel::warm_up_batch(std::int32_t rows) const {
   return batch;
 }
 
-// Decodes the batch with all numbers of threads that may be worth it: "1: 25.1 ms, 2: 13.3 ms". Few threads come first,
-// because what they take is the measure of whether more are strangled. `first` is what most threads may take. Returns
-// the least time.
-Duration LlamaModel::measure_threads(const Batch& batch, Duration first, TimePoint end, std::string& text) {
+// Decodes the batch with all numbers of threads that may be worth it. Few threads come first, because what they take is
+// the measure of whether more are strangled. `first` is what most threads may take. Returns the least time.
+Duration LlamaModel::measure_threads(const Batch& batch, Duration first, TimePoint end, ThreadFigures& figures) {
   constexpr int kTimes = 3;
   Duration best = first;
   const auto numbers = choice_->numbers(batch.rows.size());
@@ -203,7 +232,7 @@ Duration LlamaModel::measure_threads(const Batch& batch, Duration first, TimePoi
     for (int times = 0; times < kTimes && least > kMeasuring / 20; ++times) {
       const TimePoint start = clock_.now();
       if (start + std::min(least, best) > end) return best;
-      if (text.empty() && times == 0) choice_->forget(batch);  // the first decode also read the weights
+      if (figures.empty() && times == 0) choice_->forget(batch);  // the first decode also read the weights
       ThreadPlan plan = choice_->choose_exactly(batch, numbers[i]);
       if (numbers[i] > 1) plan.patience = std::min(plan.patience, 2 * first + kMeasuring / 10);
       const std::uint64_t cuts = cuts_;
@@ -213,7 +242,7 @@ Duration LlamaModel::measure_threads(const Batch& batch, Duration first, TimePoi
       least = std::min(least, clock_.now() - start);
     }
     best = std::min(best, least);
-    text += (text.empty() ? "" : ", ") + std::to_string(numbers[i]) + ": " + format_milliseconds(least);
+    figures.push_back({static_cast<std::int32_t>(batch.rows.size()), numbers[i], least});
   }
   return best;
 }

@@ -56,9 +56,11 @@ class LlamaModel final : public Model {
   LlamaModel(WeightsPtr weights, const Clock& clock);
   Result<void> open(const ModelConfig& config);
   void make_arrays();
-  Result<void> warm_up();
+  Result<void> warm_up(const ModelConfig& config);
   Batch warm_up_batch(std::int32_t rows) const;
-  Duration measure_threads(const Batch& batch, Duration first, TimePoint end, std::string& text);
+  void find_threads(const ModelConfig& config, TimePoint start);
+  bool recall_threads(const ThreadFigures& figures);
+  Duration measure_threads(const Batch& batch, Duration first, TimePoint end, ThreadFigures& figures);
   llama_batch fill_arrays(const Batch& batch);
   void apply(const AdapterSet* adapters);
   ThreadPlan plan(const Batch& batch);

@@ -204,6 +204,35 @@ TEST(LlamaModel, WarmUpLeavesNothingBehind) {
   EXPECT_LT(difference(run(*expected, 0, 0, prompt), run(**warm, 0, 0, prompt)), kClose);
 }
 
+// With a clock that stands still nothing takes too long, whatever else the machine does.
+ThreadFigures measured_at_start(ThreadFigures known) {
+  static const ManualClock clock;
+  ThreadFigures measured;
+  ModelConfig config{.slots = 1, .cells = 512, .threads = 2};
+  config.thread_figures = std::move(known);
+  config.on_threads_measured = [&measured](const ThreadFigures& figures) { measured = figures; };
+  auto model = LlamaModel::make(test_weights(), config, &clock);
+  EXPECT_TRUE(model) << model.error().message;
+  return measured;
+}
+
+TEST(LlamaModel, AStartSaysWhatItMeasuredOfAllNumbersOfThreads) {
+  const ThreadFigures all = {{1, 1, {}}, {1, 2, {}}, {8, 1, {}}, {8, 2, {}}};
+  EXPECT_EQ(measured_at_start({}), all);
+}
+
+TEST(LlamaModel, WhatWasMeasuredBeforeIsNotMeasuredAgain) {
+  const ThreadFigures known = {{1, 1, milliseconds(2)}, {1, 2, milliseconds(1)}};
+  EXPECT_EQ(measured_at_start(known), ThreadFigures());
+}
+
+TEST(LlamaModel, FiguresOfNumbersThatAreNoChoiceHereAreMeasuredAgain) {
+  for (const ThreadFigure odd : {ThreadFigure{1, 4, milliseconds(1)}, ThreadFigure{0, 1, milliseconds(1)},
+                                 ThreadFigure{1 << 20, 1, milliseconds(1)}, ThreadFigure{1, 1, milliseconds(-1)}}) {
+    EXPECT_FALSE(measured_at_start({{1, 1, milliseconds(2)}, odd}).empty());
+  }
+}
+
 TEST(LlamaModel, NoRoomChangesNothing) {
   auto model = make({.slots = 2, .cells = 512, .rows_max = 512});
   const std::vector<Token> prompt = tokens();

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "core/types.h"
+#include "model/thread_figures.h"
 
 namespace chasqui {
 
@@ -26,6 +28,9 @@ struct ModelConfig {
   KvType kv_keys = KvType::f16;
   KvType kv_values = KvType::f16;
   bool warm_up = true;  // decode once at construction, so that the first request does not pay for page faults
+  // What an earlier start measured; empty: warm_up measures, and says what came out unless something was in its way.
+  ThreadFigures thread_figures{};
+  std::function<void(const ThreadFigures&)> on_threads_measured{};
 };
 
 // Cores that compute threads should use: the ones that this process may run on, without hyper-threads' second halves

@@ -59,7 +59,9 @@ export class Server {
     const hasDoor = env.LLAMA_ARG_PORT || flags.some((flag) => flag === '--host' || flag === '--port');
     const door = hasDoor ? [] : ['--port', '0'];
     this.args = ['serve', ...door, ...flags];
-    this.child = spawn(binary, this.args, { env: cleanEnvironment(env), stdio: ['ignore', 'pipe', 'pipe'] });
+    // Nothing of a test is to be left in the folders of whoever runs it.
+    const alone = env.CHASQUI_TUNING_CACHE ? {} : { CHASQUI_NO_TUNING_CACHE: '1' };
+    this.child = spawn(binary, this.args, { env: cleanEnvironment({ ...alone, ...env }), stdio: ['ignore', 'pipe', 'pipe'] });
     this.stderr = '';
     this.stdout = [];
     this.child.stderr.setEncoding('utf8').on('data', (text) => (this.stderr += text));

@@ -1,6 +1,6 @@
 // The command line: what starts, what does not, and what it says then.
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import * as test from 'node:test';
@@ -71,6 +71,43 @@ describe('the command line', async () => {
     const fromFlags = await props([...sim, '--port', '0', '-np', '2', '--ctx-size', '3000', '-a', 'yours'],
       { ...environment, LLAMA_ARG_PORT: '1' });
     assert.deepEqual(shown(fromFlags), [2, 3000, 'yours']);
+  });
+});
+
+describe('what is measured at start', async () => {
+  const one = ['-c', '512', '-np', '1', '-t', '2'];
+  const again = async (t, flags, env) => {
+    const server = await start(t, flags, env);
+    await server.stop();
+    return server.stderr;
+  };
+
+  it('is measured once, whatever becomes of the file in between', async (t) => {
+    const kept = path.join(mkdtempSync(path.join(folder, 'tuning-')), 'of', 'all');
+    const env = { CHASQUI_TUNING_CACHE: kept };
+    const files = () => (existsSync(kept) ? readdirSync(kept) : []);
+    let stderr = '';
+    // Nothing is kept where a step had to be cut, as on a machine that does other things.
+    for (let i = 0; i < 20 && files().length === 0; ++i) stderr = await again(t, one, env);
+    assert.match(stderr, /compute threads measured/);
+    assert.equal(files().length, 1);
+    assert.match(await again(t, one, env), /compute threads as measured before/);
+    const damaged = path.join(kept, files()[0]);
+    const other = await again(t, ['--poll', '0', ...one], env);
+    assert.match(other, /compute threads measured/, 'that was of another context');
+    writeFileSync(damaged, readFileSync(damaged).subarray(0, 100));
+    assert.match(await again(t, one, env), /is ignored[^]*it is damaged[^]*compute threads measured/);
+  });
+
+  it('is kept nowhere when nobody wants it', async (t) => {
+    const kept = mkdtempSync(path.join(folder, 'tuning-'));
+    for (const [flags, env] of [
+      [['--no-tuning-cache'], { CHASQUI_TUNING_CACHE: kept }],
+      [[], { CHASQUI_TUNING_CACHE: kept, CHASQUI_NO_TUNING_CACHE: '1' }],
+    ]) {
+      assert.match(await again(t, [...flags, ...one], env), /compute threads measured/);
+      assert.deepEqual(readdirSync(kept), []);
+    }
   });
 });
 
