@@ -32,7 +32,7 @@ class TextSink {
  public:
   virtual ~TextSink() = default;
   // `out` is empty at the first text of a wake-up, and kept until flush(). May take what the event holds. False: this
-  // one is taken, but none after it.
+  // one is taken, but none after it, and flush() does not come: `out` has to be used before.
   virtual bool text(Event& event, std::string& out) = 0;
   // After the last text of a wake-up. False: none is taken any more.
   virtual bool flush(std::string& out, TimePoint now) = 0;
