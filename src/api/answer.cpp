@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "api/answer_sinks.h"
 #include "api/anthropic.h"
 #include "api/errors.h"
 #include "api/ollama.h"
@@ -94,44 +95,40 @@ net::Awaitable<void> stream_answer(Service& service, net::HttpExchange& exchange
                                    const Answer& answer, std::size_t running) {
   net::HttpHeaders headers = answer.writer->headers();
   bool open = co_await exchange.start_stream(200, std::move(headers));
+  StreamSink sink(exchange, *answer.writer, service.clock.now());
   std::vector<Event> events;
   std::string out;
   bool finished = false;
   while (open && !finished) {
-    const TimePoint ping_at = service.clock.now() + service.config.ping_every;
-    const bool woken = co_await generation.wait_until(ping_at);
+    const bool woken = co_await generation.wait_until(sink.said_at() + service.config.ping_every, &sink);
     if (exchange.client_gone() || generation.slow()) co_return;  // the connection closes, the request is cancelled
+    sink.check();
+    const TimePoint now = service.clock.now();
     out.clear();
     if (woken) {
       generation.take(events);
       co_await settle_end(answer, events);
       finished = write_events(*answer.writer, events, out, &running);
+    } else if (now < sink.said_at() + service.config.ping_every) {
+      continue;  // it said something while we slept
     } else if (answer.writer->has_comments()) {
       net::append_sse_comment(out, "ping");
     }
-    if (!finished && !out.empty()) open = co_await exchange.write_chunk(out);
+    sink.said(now);
+    if (!finished) open = co_await exchange.write_chunk(out);  // and what the sink could not write
   }
   if (finished) co_await exchange.finish_stream(out);
-}
-
-// Of an answer that does not stream.
-void collect(Event& event, Collected& out) {
-  out.text += event.text;
-  if (event.kind == Event::Kind::text) {
-    out.tokens.push_back(event.token);
-    if (!event.chances.empty()) out.chances.push_back(std::move(event.chances));
-  } else if (event.kind == Event::Kind::finished) {
-    out.finished = std::move(event);
-  }
 }
 
 net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& generation, const Answer& answer,
                                     std::size_t running) {
   std::vector<Event> events;
   std::vector<Collected> answers(running);
+  WholeSink sink(*answer.writer, answers);
   while (running > 0) {
-    co_await generation.wait_until(kNever);
+    co_await generation.wait_until(kNever, &sink);
     if (exchange.client_gone() || generation.slow()) co_return;
+    sink.check();
     generation.take(events);
     co_await settle_end(answer, events);
     for (Event& event : events) {
@@ -144,7 +141,7 @@ net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& gen
           co_return;
         }
       }
-      collect(event, answers[static_cast<std::size_t>(event.choice)]);
+      collect(event, answers);
     }
   }
   exchange.add_response_header("Server-Timing", server_timing(answers.front().finished.usage));

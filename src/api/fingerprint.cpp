@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 
+#include "base/random_bits.h"
 #include "net/sha256.h"
 
 namespace chasqui {
@@ -15,8 +15,8 @@ constexpr std::size_t kEndBytes = 64 * 1024;
 }  // namespace
 
 FingerprintMaker::FingerprintMaker() {
-  std::random_device device;
-  for (int i = 0; i < 4; ++i) secret_ += std::to_string(device()) + '\n';
+  const RandomBits random;
+  for (int i = 0; i < 4; ++i) secret_ += std::to_string(random()) + '\n';
   of(0, "", "");  // libcrypto sets itself up at its first use, which takes milliseconds that the loop has not got
 }
 

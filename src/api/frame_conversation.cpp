@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/admin.h"
+#include "api/answer_sinks.h"
 #include "api/completions.h"
 #include "base/json_writer.h"
 #include "base/utf8.h"
@@ -52,6 +53,29 @@ struct FrameConversation::Open {
   Generation* generation = nullptr;  // none yet, or none any more
   RequestId request;
   bool cancelled = false;
+};
+
+// Frames of one request, appended to what leaves the connection at the end of the turn.
+class FrameConversation::Sink final : public AnswerSink {
+ public:
+  Sink(FrameConversation& conversation, const FrameHead& head, AnswerWriter& writer, std::string& text)
+      : conversation_(conversation), head_(head), writer_(writer), text_(text) {}
+
+  bool flush(std::string&, TimePoint) override {
+    if (head_.stream) conversation_.connection_.send();
+    return true;
+  }
+
+ private:
+  bool say(Event& event, std::string&) override {
+    conversation_.say_event(head_, writer_, event, text_);
+    return true;
+  }
+
+  FrameConversation& conversation_;
+  const FrameHead& head_;
+  AnswerWriter& writer_;
+  std::string& text_;
 };
 
 net::Awaitable<void> FrameConversation::frame(std::string body) {
@@ -200,43 +224,41 @@ net::Awaitable<void> FrameConversation::deliver(Open& open, const FrameHead& hea
   open.generation = &generation;
   std::vector<Event> events;
   std::string text;
+  Sink sink(*this, head, *answer.writer, text);
   bool finished = false;
   while (!finished) {
-    co_await generation.wait_until(kNever);
+    co_await generation.wait_until(kNever, &sink);
     if (connection_.gone()) break;
+    sink.check();
     generation.take(events);
     co_await settle_end(answer, events);
     if (connection_.gone()) break;
-    finished = say_events(head, *answer.writer, events, text);
+    for (const Event& event : events) finished = say_event(head, *answer.writer, event, text);
     connection_.send();
   }
   open.generation = nullptr;
 }
 
-bool FrameConversation::say_events(const FrameHead& head, AnswerWriter& writer, const std::vector<Event>& events,
-                                   std::string& text) {
+bool FrameConversation::say_event(const FrameHead& head, AnswerWriter& writer, const Event& event, std::string& text) {
   std::string& out = connection_.outgoing();
-  for (const Event& event : events) {
-    if (event.kind == Event::Kind::queued) {
-      if (!for_people()) append_queued_frame(out, head.id, event);
-      continue;
-    }
-    if (event.kind == Event::Kind::text && head.stream) {
-      writer.text(event, out);
-      continue;
-    }
-    text += event.text;
-    if (event.kind == Event::Kind::text) continue;
-    if (const auto failure = failure_of(event)) {
-      say_error(head.id, *failure);
-    } else if (head.stream) {
-      writer.end(event, out);
-    } else {
-      out += writer.whole(text, event);
-    }
-    return true;
+  if (event.kind == Event::Kind::queued) {
+    if (!for_people()) append_queued_frame(out, head.id, event);
+    return false;
   }
-  return false;
+  if (event.kind == Event::Kind::text && head.stream) {
+    writer.text(event, out);
+    return false;
+  }
+  text += event.text;
+  if (event.kind == Event::Kind::text) return false;
+  if (const auto failure = failure_of(event)) {
+    say_error(head.id, *failure);
+  } else if (head.stream) {
+    writer.end(event, out);
+  } else {
+    out += writer.whole(text, event);
+  }
+  return true;
 }
 
 net::Awaitable<void> FrameConversation::run_command([[maybe_unused]] Busy busy, FrameHead head, std::string body) {

@@ -32,6 +32,7 @@ class FrameConversation final : public net::FrameHandler {
  private:
   using Busy = net::FrameConnection::Busy;
   struct Open;
+  class Sink;
 
   net::Awaitable<FrameHead> read_head_in_pool(std::string& body);
   void dispatch(FrameHead head, std::string body);
@@ -43,8 +44,8 @@ class FrameConversation final : public net::FrameHandler {
   net::Awaitable<Result<Answer>> prepare(const FrameHead& head, std::string body, std::optional<SessionUse>& use,
                                          Permit& permit);
   net::Awaitable<void> deliver(Open& open, const FrameHead& head, Answer answer, Permit permit);
-  // True when the last event of the request was among them.
-  bool say_events(const FrameHead& head, AnswerWriter& writer, const std::vector<Event>& events, std::string& text);
+  // True when it is the last event of the request. `text` is what has been said to one that does not stream.
+  bool say_event(const FrameHead& head, AnswerWriter& writer, const Event& event, std::string& text);
   net::Awaitable<void> run_command(Busy busy, FrameHead head, std::string body);
 
   void say_result(const std::string& id, const Result<std::string>& result);

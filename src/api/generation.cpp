@@ -15,7 +15,9 @@ constexpr std::size_t kChanceOverhead = 60;
 
 void StreamHub::deliver() {
   engine_.take_events(events_);
-  for (Event& event : events_) {
+  next_.assign(events_.size(), Generation::kNone);
+  for (std::uint32_t i = 0; i < events_.size(); ++i) {
+    Event& event = events_[i];
     const bool finished = event.kind == Event::Kind::finished;
     if (given_up_.contains(event.request)) {
       if (finished) given_up_.erase(event.request);
@@ -27,8 +29,29 @@ void StreamHub::deliver() {
     }
     const auto found = open_.find(event.request);
     if (found == open_.end()) continue;  // its handler has gone; the cancel is on its way
-    found->second->receive(std::move(event));
+    found->second->receive(event, i);
   }
+  if (speaking_.empty()) return;
+  const TimePoint now = loop_.now();
+  for (Generation* generation : speaking_) speak(*generation, now);
+  speaking_.clear();
+}
+
+// What the sink does not take is for the handler.
+void StreamHub::speak(Generation& generation, TimePoint now) {
+  if (generation.first_unsaid_ == Generation::kNone) return;  // the handler has to come for something else, too
+  TextSink*& sink = generation.sink_;
+  out_.clear();
+  for (std::uint32_t i = generation.first_unsaid_; i != Generation::kNone; i = next_[i]) {
+    if (sink == nullptr) {
+      generation.keep(std::move(events_[i]));
+    } else if (!sink->text(events_[i], out_)) {
+      sink = nullptr;
+    }
+  }
+  generation.first_unsaid_ = generation.last_unsaid_ = Generation::kNone;
+  if (sink != nullptr && !sink->flush(out_, now)) sink = nullptr;
+  if (sink == nullptr) generation.signal_.notify();
 }
 
 void StreamHub::finish(Event event) {
@@ -38,7 +61,8 @@ void StreamHub::finish(Event event) {
   if (found == open_.end()) return;
   Generation& generation = *found->second;
   open_.erase(found);
-  generation.receive(std::move(event));
+  generation.keep_unsaid();
+  generation.keep(std::move(event));
 }
 
 std::size_t StreamHub::give_up(const std::optional<std::vector<RequestId>>& requests, const Error& error) {
@@ -109,9 +133,11 @@ void Generation::cancel_all() {
   for (const RequestId id : ids_) hub_.engine_.cancel(id);  // harmless for those that have ended
 }
 
-net::Awaitable<bool> Generation::wait_until(TimePoint deadline) {
+net::Awaitable<bool> Generation::wait_until(TimePoint deadline, TextSink* sink) {
   if (!events_.empty()) co_return true;
+  sink_ = sink;
   const bool notified = co_await signal_.wait_until(deadline);
+  sink_ = nullptr;
   co_return notified;
 }
 
@@ -121,7 +147,28 @@ void Generation::take(std::vector<Event>& events) {
   unread_ = 0;
 }
 
-void Generation::receive(Event event) {
+void Generation::receive(Event& event, std::uint32_t place) {
+  if (event.kind != Event::Kind::text || sink_ == nullptr || !events_.empty()) {
+    keep_unsaid();
+    return keep(std::move(event));
+  }
+  if (ids_.size() > 1) event.choice = static_cast<std::int32_t>(place_of(event.request));
+  if (first_unsaid_ == kNone) {
+    first_unsaid_ = place;
+    hub_.speaking_.push_back(this);
+  } else {
+    hub_.next_[last_unsaid_] = place;
+  }
+  last_unsaid_ = place;
+}
+
+// Before something that the handler has to see, and in one write with it.
+void Generation::keep_unsaid() {
+  for (std::uint32_t i = first_unsaid_; i != kNone; i = hub_.next_[i]) keep(std::move(hub_.events_[i]));
+  first_unsaid_ = last_unsaid_ = kNone;
+}
+
+void Generation::keep(Event&& event) {
   if (event.kind == Event::Kind::finished) {
     --running_;
     if (running_ == 0) permit_.release();

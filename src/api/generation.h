@@ -2,6 +2,10 @@
 // event to the Generation it belongs to; a Generation is awaited by one handler and cancels its request when it is
 // destroyed before the end. Loop thread only.
 //
+// Text need not wake the handler: while it waits, its TextSink is given the text, all of one wake-up together, and the
+// handler sleeps on until something else happens, or the sink takes no more. Resuming a coroutine for each token would
+// cost more than the token.
+//
 // bounded: a handler whose client does not read stops taking events; past `unread_max` bytes the request is cancelled,
 // its text is dropped, and the handler sees slow() (worker-never-waits).
 #pragma once
@@ -22,6 +26,17 @@
 namespace chasqui {
 
 class Generation;
+
+// Where text events go instead of waking the handler. Neither of the two may resume it, destroy a Generation, or throw.
+class TextSink {
+ public:
+  virtual ~TextSink() = default;
+  // `out` is empty at the first text of a wake-up, and kept until flush(). May take what the event holds. False: this
+  // one is taken, but none after it, and flush() does not come: `out` has to be used before.
+  virtual bool text(Event& event, std::string& out) = 0;
+  // After the last text of a wake-up. False: none is taken any more.
+  virtual bool flush(std::string& out, TimePoint now) = 0;
+};
 
 class StreamHub {
  public:
@@ -46,6 +61,7 @@ class StreamHub {
   friend class Generation;
 
   void finish(Event event);
+  void speak(Generation& generation, TimePoint now);
 
   Engine& engine_;
   net::EventLoop& loop_;
@@ -54,6 +70,10 @@ class StreamHub {
   std::unordered_map<RequestId, Generation*> open_;
   std::unordered_set<RequestId> given_up_;  // their worker has not ended them yet
   std::vector<Event> events_;
+  // While deliver() runs: those with text for their sinks; for each event the next one of the same Generation.
+  std::vector<Generation*> speaking_;
+  std::vector<std::uint32_t> next_;
+  std::string out_;  // of one sink at a time
 };
 
 class Generation {
@@ -68,8 +88,9 @@ class Generation {
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
-  // True when there is something to take() or interrupt() was called; false when `deadline` came first.
-  net::Awaitable<bool> wait_until(TimePoint deadline);
+  // True when there is something to take(), interrupt() was called or the sink takes no more; false when `deadline`
+  // came first. Text goes to the sink meanwhile, if there is one.
+  net::Awaitable<bool> wait_until(TimePoint deadline, TextSink* sink = nullptr);
   // Replaces the content of `events` by what has come since the last call.
   void take(std::vector<Event>& events);
   // Makes a wait return, for a client that has gone.
@@ -85,9 +106,17 @@ class Generation {
   std::ptrdiff_t place_of(RequestId id) const;
   RequestPtr request_of(RequestId id) const { return requests_[static_cast<std::size_t>(place_of(id))]; }
 
-  void receive(Event event);
+  // Text for the sink waits in the hub until all events of the wake-up are known: the place of one in its list.
+  void receive(Event& event, std::uint32_t place);
+  void keep(Event&& event);
+  void keep_unsaid();
+
+  static constexpr std::uint32_t kNone = UINT32_MAX;
 
   StreamHub& hub_;
+  TextSink* sink_ = nullptr;
+  std::uint32_t first_unsaid_ = kNone;
+  std::uint32_t last_unsaid_ = kNone;
   std::vector<RequestId> ids_;        // those that have been submitted
   std::vector<RequestPtr> requests_;  // … by place
   std::size_t running_ = 0;

@@ -114,10 +114,11 @@ net::Awaitable<Result<std::string>> create_session(Service& service, SessionCall
   expire_old(service);
   const SessionOwner owner = owner_of(service, call.caller);
   if (auto place = service.sessions.check_place(owner); !place) co_return place.error();
+  const Duration can_wait = reading_can_wait(call.body.size());
   auto work = [&service, caller = call.caller, body = std::move(call.body)] {
     return read_new_session(service, caller, body);
   };
-  Result<NewSession> made = co_await service.offload.run(std::move(work));
+  Result<NewSession> made = co_await service.offload.run(std::move(work), can_wait);
   if (!made) co_return made.error();
   if (call.client_gone()) co_return client_gone();  // nobody would ever know its id
   const auto session = service.sessions.create(owner, made->settings, std::move(made->begin), service.clock.now());
@@ -133,10 +134,11 @@ net::Awaitable<Result<std::string>> create_session(Service& service, SessionCall
 net::Awaitable<Result<std::string>> append_to_session(Service& service, SessionCall call) {
   Result<SessionUse> use = take(service, call);
   if (!use) co_return use.error();
+  const Duration can_wait = reading_can_wait(call.body.size());
   auto work = [&service, tail = tail_of(service.sessions, use->session()), body = std::move(call.body)] {
     return read_append(service, tail, body);
   };
-  Result<SessionDelta> delta = co_await service.offload.run(std::move(work));
+  Result<SessionDelta> delta = co_await service.offload.run(std::move(work), can_wait);
   if (!delta) co_return delta.error();
   SessionMark before = mark_of(use->session());
   Result<std::string> answer = shown(service, use->append(std::move(*delta), service.clock.now()));
@@ -154,10 +156,11 @@ net::Awaitable<Result<Answer>> prepare_in_session(Service& service, SessionCall 
   Result<Permit> entered = enter(service, call.caller, call.path, call.body);
   if (!entered) co_return entered.error();
   permit = std::move(*entered);
+  const Duration can_wait = reading_can_wait(call.body.size());
   auto work = [&service, caller = call.caller, tail = tail_of(service.sessions, use->session()),
                urgency = use->session().settings.service_class,
                body = std::move(call.body)] { return read_session_ask(service, caller, tail, urgency, body); };
-  Result<SessionAsk> ask = co_await service.offload.run(std::move(work));
+  Result<SessionAsk> ask = co_await service.offload.run(std::move(work), can_wait);
   if (!ask) co_return ask.error();
   if (call.client_gone()) co_return client_gone();
   co_return answer_of(service, std::move(*ask), *use);

@@ -1,6 +1,6 @@
 #include "api/trace_parent.h"
 
-#include <random>
+#include "base/random_bits.h"
 
 namespace chasqui {
 namespace {
@@ -32,7 +32,7 @@ std::optional<TraceParent> read_trace_parent(std::string_view traceparent, std::
 }
 
 std::string random_hex(std::size_t digits) {
-  thread_local std::mt19937_64 random{std::random_device{}()};
+  const RandomBits random;
   std::string out;
   do {
     out.clear();

@@ -86,9 +86,10 @@ std::vector<double> Histogram::powers_of_two(std::uint64_t last) {
   return bounds;
 }
 
-void Histogram::observe(double value) {
+void Histogram::observe(double value, std::uint64_t times) {
   const auto at = std::lower_bound(bounds_.begin(), bounds_.end(), value) - bounds_.begin();
-  buckets_[static_cast<std::size_t>(at)].fetch_add(1, std::memory_order_relaxed);
+  buckets_[static_cast<std::size_t>(at)].fetch_add(times, std::memory_order_relaxed);
+  value *= static_cast<double>(times);
   double sum = sum_.load(std::memory_order_relaxed);
   while (!sum_.compare_exchange_weak(sum, sum + value, std::memory_order_relaxed)) {
   }

@@ -43,7 +43,7 @@ class Histogram {
   // 1, 2, 4 … up to `last`: for rows, tokens, sizes.
   static std::vector<double> powers_of_two(std::uint64_t last);
 
-  void observe(double value);
+  void observe(double value, std::uint64_t times = 1);
 
   const std::vector<double>& bounds() const { return bounds_; }
   std::uint64_t bucket(std::size_t i) const { return buckets_[i].load(std::memory_order_relaxed); }

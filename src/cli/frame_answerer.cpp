@@ -5,7 +5,7 @@
 #include <boost/json.hpp>
 
 #include "base/clock.h"
-#include "base/json_writer.h"
+#include "cli/question.h"
 #include "net/frame_line.h"
 
 namespace chasqui::cli {
@@ -83,18 +83,7 @@ std::string FrameAnswerer::body(const Conversation& conversation) const {
   JsonWriter w(text);
   w.begin_object();
   w.field("id", 1);
-  w.key("messages");
-  w.begin_array();
-  for (const ChatMessage& m : conversation.messages()) {
-    w.begin_object();
-    w.field("role", m.role);
-    w.field("content", m.content);
-    w.end_object();
-  }
-  w.end_array();
-  if (settings_.temperature) w.field("temperature", *settings_.temperature);
-  if (settings_.max_tokens) w.field("max_tokens", *settings_.max_tokens);
-  if (settings_.seed) w.field("seed", *settings_.seed);
+  write_question(w, conversation, settings_);
   w.end_object();
   return text;
 }

@@ -2,9 +2,9 @@
 
 #include <boost/json.hpp>
 
-#include "base/json_writer.h"
 #include "cli/chat_stream.h"
 #include "cli/http_client.h"
+#include "cli/question.h"
 
 namespace chasqui::cli {
 namespace {
@@ -48,21 +48,10 @@ std::string ServerAnswerer::body(const Conversation& conversation) const {
   JsonWriter w(text);
   w.begin_object();
   if (!model_.empty()) w.field("model", model_);
-  w.key("messages");
-  w.begin_array();
-  for (const ChatMessage& m : conversation.messages()) {
-    w.begin_object();
-    w.field("role", m.role);
-    w.field("content", m.content);
-    w.end_object();
-  }
-  w.end_array();
+  write_question(w, conversation, settings_);
   w.field("stream", true);
   w.key("stream_options");
   w.raw(R"({"include_usage":true})");
-  if (settings_.temperature) w.field("temperature", *settings_.temperature);
-  if (settings_.max_tokens) w.field("max_tokens", *settings_.max_tokens);
-  if (settings_.seed) w.field("seed", *settings_.seed);
   w.end_object();
   return text;
 }

@@ -67,10 +67,26 @@ void EngineMetrics::count_finished(const Event& event) {
   }
 }
 
-void EngineMetrics::count_token(const Event& event) {
-  if (event.since_last == Duration::zero()) return;
-  waits[static_cast<std::size_t>(event.service_class)].inter_token_seconds.observe(to_seconds(event.since_last));
-  inter_token_ms.observe(to_milliseconds(event.since_last));
+// Most tokens of a step have the same distance from the one before, and are counted together.
+void EngineMetrics::count_tokens(const std::vector<Event>& events) {
+  const Event* first = nullptr;
+  std::uint64_t times = 0;
+  const auto count = [&] {
+    if (first == nullptr) return;
+    const Duration since_last = first->since_last;
+    waits[static_cast<std::size_t>(first->service_class)].inter_token_seconds.observe(to_seconds(since_last), times);
+    inter_token_ms.observe(to_milliseconds(since_last), times);
+  };
+  for (const Event& event : events) {
+    if (event.kind != Event::Kind::text || event.since_last == Duration::zero()) continue;
+    if (first == nullptr || event.since_last != first->since_last || event.service_class != first->service_class) {
+      count();
+      first = &event;
+      times = 0;
+    }
+    ++times;
+  }
+  count();
 }
 
 void EngineMetrics::count_step(bool decodes, std::uint64_t rows, Duration took) {

@@ -126,7 +126,7 @@ struct EngineMetrics {
   static std::vector<double> iteration_bounds();
 
   void count_finished(const Event& event);
-  void count_token(const Event& event);
+  void count_tokens(const std::vector<Event>& events);  // of one step
   void count_step(bool decodes, std::uint64_t rows, Duration took);
   void follow_reuse(const Reuse& reuse);
   void follow_speculation(const Speculation& speculation);

@@ -52,11 +52,27 @@ TEST(EngineMetrics, TheTimeBetweenTokensCountsFromTheSecondTokenOn) {
   EngineMetrics metrics;
   Event event;
   event.service_class = ServiceClass::interactive;
-  metrics.count_token(event);
+  metrics.count_tokens({event});
   event.since_last = milliseconds(50);
-  metrics.count_token(event);
+  metrics.count_tokens({event});
   EXPECT_EQ(metrics.waits[0].inter_token_seconds.count(), 1u);
   EXPECT_DOUBLE_EQ(metrics.waits[0].inter_token_seconds.sum(), 0.05);
+}
+
+TEST(EngineMetrics, TokensOfAStepAreCountedByTheirClassAndDistance) {
+  EngineMetrics metrics;
+  std::vector<Event> events(7);
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    events[i].since_last = milliseconds(i < 4 ? 50 : 20);
+    events[i].service_class = i == 0 ? ServiceClass::interactive : ServiceClass::standard;
+  }
+  events[2].kind = Event::Kind::finished;
+  events[3].since_last = Duration::zero();
+  metrics.count_tokens(events);
+  EXPECT_EQ(metrics.waits[0].inter_token_seconds.count(), 1u);
+  EXPECT_EQ(metrics.waits[1].inter_token_seconds.count(), 4u);
+  EXPECT_DOUBLE_EQ(metrics.waits[1].inter_token_seconds.sum(), 0.05 + 3 * 0.02);
+  EXPECT_DOUBLE_EQ(metrics.inter_token_ms.sum(), 2 * 50 + 3 * 20);
 }
 
 TEST(EngineMetrics, ThePageIsWellFormedPrometheusText) {

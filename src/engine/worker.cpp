@@ -310,8 +310,8 @@ void Worker::deliver() {
   metrics_.follow_speculation(scheduler_.speculation());
   metrics_.follow_adapters(scheduler_.adapter_turns());
   metrics_.show_adapters(scheduler_.running_sequences(), scheduler_.waiting_sequences());
+  metrics_.count_tokens(events_);
   for (Event& event : events_) {
-    if (event.kind == Event::Kind::text) metrics_.count_token(event);
     if (event.kind != Event::Kind::finished) continue;
     event.text = runner_.close(event.request);
     metrics_.count_finished(event);

@@ -122,6 +122,10 @@ std::string_view ConnectionExchange::size_line(std::size_t size) {
 Awaitable<bool> ConnectionExchange::write_chunk(std::string_view data) {
   CHECK(stage_ == Stage::streaming);
   if (connection_.gone()) co_return false;
+  if (!rest_.empty()) {
+    const bool open = co_await send_rest();
+    if (!open) co_return false;
+  }
   if (data.empty() || silent_) co_return true;
   const std::string_view before = chunked_ ? size_line(data.size()) : std::string_view();
   SendBuffers buffers{before, data, chunked_ ? "\r\n" : ""};
@@ -129,10 +133,34 @@ Awaitable<bool> ConnectionExchange::write_chunk(std::string_view data) {
   co_return sent;
 }
 
+bool ConnectionExchange::write_now(std::string_view data) {
+  if (connection_.gone()) return false;
+  CHECK(stage_ == Stage::streaming && rest_.empty());
+  if (data.empty() || silent_) return true;
+  const std::string_view before = chunked_ ? size_line(data.size()) : std::string_view();
+  SendBuffers buffers{before, data, chunked_ ? "\r\n" : ""};
+  connection_.send_now(buffers);
+  if (buffers.unsent() == 0) return true;
+  if (connection_.gone()) return false;
+  for (const auto& piece : buffers) rest_.append(static_cast<const char*>(piece.data()), piece.size());
+  return false;
+}
+
+Awaitable<bool> ConnectionExchange::send_rest() {
+  SendBuffers buffers{rest_};
+  const bool sent = co_await connection_.send(buffers);
+  std::string().swap(rest_);
+  co_return sent;
+}
+
 Awaitable<bool> ConnectionExchange::finish_stream(std::string_view data) {
   CHECK(stage_ == Stage::streaming);
   stage_ = Stage::done;
   if (connection_.gone()) co_return false;
+  if (!rest_.empty()) {
+    const bool open = co_await send_rest();
+    if (!open) co_return false;
+  }
   if (silent_ || (!chunked_ && data.empty())) co_return true;
   const bool last_chunk = chunked_ && !data.empty();
   const std::string_view before = last_chunk ? size_line(data.size()) : std::string_view();

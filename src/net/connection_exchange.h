@@ -2,6 +2,7 @@
 // again. Lives in the frame of the connection's coroutine for one request; loop thread only.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -26,9 +27,10 @@ class ConnectionExchange final : public HttpExchange {
   Awaitable<bool> respond(HttpResponse response) override;
   Awaitable<bool> start_stream(int status, HttpHeaders headers) override;
   Awaitable<bool> write_chunk(std::string_view data) override;
+  bool write_now(std::string_view data) override;
   Awaitable<bool> finish_stream(std::string_view data) override;
   bool response_started() const override { return stage_ != Stage::open; }
-  std::size_t unsent_bytes() const override { return connection_.unsent_bytes(); }
+  std::size_t unsent_bytes() const override { return std::max(connection_.unsent_bytes(), rest_.size()); }
   bool client_gone() override;
   void on_client_gone(std::function<void()> callback) override;
 
@@ -51,10 +53,12 @@ class ConnectionExchange final : public HttpExchange {
   std::string head(int status, const HttpHeaders& headers);
   void append_connection(std::string& out) const;
   std::string_view size_line(std::size_t size);
+  Awaitable<bool> send_rest();
 
   HttpConnection& connection_;
   HttpRequest request_;
   HttpHeaders extra_;  // add_response_header()
+  std::string rest_;   // of what write_now() was given
   std::optional<HttpResponse> refusal_;
   const HttpHandler* handler_ = nullptr;
   std::size_t accounted_ = 0;

@@ -1,6 +1,6 @@
 // One request and the answer to it: what a handler gets. The handler answers with one respond(), or with
-// start_stream(), any number of write_chunk() and one finish_stream(). A handler that returns without an answer makes
-// a 500; one that returns inside a stream makes the connection close, which clients see as a broken answer.
+// start_stream(), any number of write_chunk() and write_now(), and one finish_stream(). Without any of them there is
+// a 500; a handler that returns inside a stream makes the connection close, which clients see as a broken answer.
 //
 // Owned by the connection's coroutine and alive until the handler returns; loop thread only. An interface, so that
 // handlers can be tested without sockets.
@@ -45,6 +45,10 @@ class HttpExchange {
   // Sends `data` as one chunk and returns when the kernel has taken all of it, so a slow client slows its handler
   // down and nothing piles up here. `data` must stay alive until then; an empty one sends nothing.
   virtual Awaitable<bool> write_chunk(std::string_view data) = 0;
+  // The same for whoever cannot wait: hands the kernel what it takes at once. True when that was all of it. False when
+  // the client is gone, or what is left is kept and leaves before the data of the next awaited write, which has to come
+  // first now. REQUIRES: no write is pending.
+  virtual bool write_now(std::string_view data) = 0;
   // Ends the stream, with `data` as its last chunk in the same write.
   virtual Awaitable<bool> finish_stream(std::string_view data = {}) = 0;
 

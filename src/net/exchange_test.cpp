@@ -1,9 +1,9 @@
 #include "net/exchange.h"
 
-#include <gtest/gtest.h>
-
 #include <optional>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "net/fake_client.h"
 #include "net/fake_server.h"
@@ -155,6 +155,33 @@ TEST_F(ExchangeTest, CutsAClientThatDoesNotRead) {
   EXPECT_EQ(server_->next_event(), "flood over");
   EXPECT_EQ(server_->metrics().timeouts_write.value(), 1u);
   EXPECT_LE(server_->metrics().bytes_out.value(), 512u * 1024);  // and cost no more than the kernel may hold
+}
+
+TEST_F(ExchangeTest, WhatTheKernelDidNotTakeAtOnceLeavesBeforeWhatIsSaidNext) {
+  start();
+  FakeClient client(server_->port(), 4096);
+  client.send("GET /hasty HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(server_->next_event(), "full");
+  server_->go();
+  client.read_until("\r\n\r\n");
+  const std::string body = client.read_to_end();
+  const std::string said = server_->next_event();
+  ASSERT_TRUE(said.starts_with("sent ")) << said;
+  const int lines = std::stoi(said.substr(5));
+  std::string expected;
+  for (int i = 0; i < lines; ++i) expected += FakeServer::line(i);
+  EXPECT_TRUE(body == expected + "end") << body.size() << " bytes for " << lines << " lines";
+}
+
+TEST_F(ExchangeTest, WhoCannotWaitIsToldThatTheClientIsGone) {
+  start();
+  FakeClient client(server_->port(), 4096);
+  client.send("GET /hasty HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(server_->next_event(), "full");
+  client.reset();
+  server_->on_loop([] {});
+  server_->go();
+  EXPECT_TRUE(server_->next_event().starts_with("not sent"));
 }
 
 TEST_F(ExchangeTest, NoticesALeaveDuringAPendingWrite) {

@@ -28,6 +28,7 @@ class FakeServer {
     route(HttpMethod::get, "/wait", &FakeServer::wait);
     route(HttpMethod::get, "/stream/{count}", &FakeServer::stream);
     route(HttpMethod::get, "/flood", &FakeServer::flood);
+    route(HttpMethod::get, "/hasty", &FakeServer::hasty);
     route(HttpMethod::get, "/throw", &FakeServer::throw_up);
     route(HttpMethod::get, "/nothing", &FakeServer::nothing);
     route(HttpMethod::get, "/broken", &FakeServer::broken);
@@ -63,6 +64,13 @@ class FakeServer {
     });
     while (next_event() != "ran") {
     }
+  }
+
+  // What /hasty says.
+  static std::string line(int number) {
+    std::string text = std::to_string(number) + ' ';
+    text.resize(1000, 'x');
+    return text + '\n';
   }
 
  private:
@@ -112,6 +120,20 @@ class FakeServer {
     const std::string block(64 * 1024, 'x');
     while (open) open = co_await exchange.write_chunk(block);
     report("flood over");
+  }
+  // Numbered lines without waiting, until the kernel takes no more; then two of which one waits.
+  Awaitable<void> hasty(HttpExchange& exchange) {
+    co_await exchange.start_stream(200, HttpHeaders());
+    int lines = 0;
+    std::string text = line(lines++);
+    while (exchange.write_now(text)) text = line(lines++);
+    report(exchange.client_gone() ? "gone" : "full");
+    co_await go_.wait();
+    text = line(lines++);
+    co_await exchange.write_chunk(text);
+    exchange.write_now(line(lines++));
+    const bool sent = co_await exchange.finish_stream("end");
+    report((sent ? "sent " : "not sent ") + std::to_string(lines));
   }
   Awaitable<void> throw_up(HttpExchange& exchange) {
     if (exchange.request().method == HttpMethod::get) throw std::runtime_error("on purpose");

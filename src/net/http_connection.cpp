@@ -262,6 +262,15 @@ Awaitable<bool> HttpConnection::send(SendBuffers buffers) {
   co_return !gone_;
 }
 
+void HttpConnection::send_now(SendBuffers& buffers) {
+  if (gone_) return;
+  SystemError error;
+  const std::size_t n = write_some(buffers, error);
+  if (error && error != asio::error::would_block) return mark_gone();
+  buffers.consume(n);
+  shared_->loop.metrics().bytes_out.add(n);
+}
+
 // A client that is still sending would, on close(), get a reset, and lose the answer that says why. So: announce the
 // end, and swallow what comes for a while.
 Awaitable<void> HttpConnection::linger() {

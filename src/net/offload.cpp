@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/mailbox.h"
+#include "base/thread_name.h"
 
 namespace chasqui::net {
 
@@ -23,7 +24,9 @@ struct OffloadPool::Thread {
   Thread(OffloadPool& owner, std::size_t number) : pool(owner), index(number) {}
 
   static void* enter(void* self) {
-    static_cast<Thread*>(self)->work();
+    auto& thread = *static_cast<Thread*>(self);
+    name_this_thread(thread.pool.options_.name.substr(0, 12) + "-" + std::to_string(thread.index % 100));
+    thread.work();
     return nullptr;
   }
 
@@ -56,9 +59,6 @@ OffloadPool::OffloadPool(EventLoop& loop, OffloadOptions options) : loop_(loop),
     threads_.push_back(std::make_unique<Thread>(*this, i));
     Thread& thread = *threads_.back();
     CHECK(::pthread_create(&thread.handle, &attributes, &Thread::enter, &thread) == 0, "offload thread");
-#ifdef __linux__
-    ::pthread_setname_np(thread.handle, (options_.name.substr(0, 12) + "-" + std::to_string(i % 100)).c_str());
-#endif
   }
   ::pthread_attr_destroy(&attributes);
 }

@@ -220,7 +220,7 @@ Scheduler::Samples Scheduler::commit_samples(Sequence& sequence, const BatchPart
 
 void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoint now) {
   const bool first = sequence.generated() == 0;
-  Event event;
+  Event& event = events_.emplace_back();
   event.request = sequence.id();
   event.text = sample.text;
   event.chances = sample.chances;
@@ -228,7 +228,6 @@ void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoin
   event.tokens = 1;
   event.since_last = first ? Duration::zero() : now - sequence.last_token_at();
   event.service_class = sequence.request().service_class;
-  events_.push_back(std::move(event));
   if (first) {
     reuse_.prompt_computed(sequence);
     const TokenCount rows = sequence.length() - sequence.cached();
@@ -287,6 +286,7 @@ std::size_t Scheduler::place_of(RequestId id) const {
 }
 
 void Scheduler::take_events(std::vector<Event>& events) {
+  if (events.empty()) return events.swap(events_);
   events.insert(events.end(), std::make_move_iterator(events_.begin()), std::make_move_iterator(events_.end()));
   events_.clear();
 }

@@ -1,0 +1,66 @@
+// Where the text of an answer goes as it comes, in place of a coroutine that is resumed for each token: see TextSink.
+// In the frame of the coroutine that delivers the answer; loop thread only.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "api/answer.h"
+#include "api/generation.h"
+#include "net/exchange.h"
+
+namespace chasqui {
+
+// What a writer throws is for the coroutine.
+class AnswerSink : public TextSink {
+ public:
+  bool text(Event& event, std::string& out) final;
+  // Throws what a writer has thrown.
+  void check() const;
+
+ protected:
+  // False as text().
+  virtual bool say(Event& event, std::string& out) = 0;
+
+ private:
+  std::exception_ptr failure_;
+};
+
+// Of a stream: frames, straight to the connection while that takes them.
+class StreamSink final : public AnswerSink {
+ public:
+  StreamSink(net::HttpExchange& exchange, AnswerWriter& writer, TimePoint begin)
+      : exchange_(exchange), writer_(writer), said_at_(begin) {}
+
+  bool flush(std::string& out, TimePoint now) override;
+  // When the client last got something, from here or from the coroutine.
+  TimePoint said_at() const { return said_at_; }
+  void said(TimePoint now) { said_at_ = now; }
+
+ private:
+  bool say(Event& event, std::string& out) override;
+
+  net::HttpExchange& exchange_;
+  AnswerWriter& writer_;
+  TimePoint said_at_;
+};
+
+// Of an answer that does not stream: everything is remembered until the end.
+class WholeSink final : public AnswerSink {
+ public:
+  WholeSink(AnswerWriter& writer, std::vector<Collected>& answers) : writer_(writer), answers_(answers) {}
+
+  bool flush(std::string&, TimePoint) override { return true; }
+
+ private:
+  bool say(Event& event, std::string& out) override;
+
+  AnswerWriter& writer_;
+  std::vector<Collected>& answers_;
+};
+
+// Adds what an event says to the answer that it belongs to; takes what it holds.
+void collect(Event& event, std::vector<Collected>& answers);
+
+}  // namespace chasqui
