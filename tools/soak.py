@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Mixed load with faults for as long as is said, and what is left of it: tools/soak.py [--minutes 60] [--seed 1].
+"""Mixed load with faults for as long as is said, and what is left of it: tools/soak.py [--minutes 60] [--warm-up 4] [--seed 1].
 
 Clients of all kinds (streams, whole answers, sessions, embeddings, streams that are resumed, clients that leave, reset,
 never read, or send rubbish) against one server with the built-in model, a small cache, and both folders. Meanwhile the
 process is stopped and continued, runs out of descriptors, has its cache files deleted and cut, and is told to read its
 keys again. Every ten seconds its memory, descriptors and threads are noted. In the end: resident memory by quarters, the
-last within 2 % of the second; descriptors and threads as before; nothing left of any request; a canary that says what it
-said before; no answer with 5xx but 503. Exit status 1 when one of these does not hold.
+last within 2 % of the second; descriptors likewise, and as before; threads as before; nothing left of any request; a
+canary that says what it said before; no answer with 5xx but 503. Exit status 1 when one of these does not hold.
+
+The warm-up comes first and is not counted: the caches fill up in the first minute, and what is allocated stays the same
+from then on, but malloc takes until the third to have seen its pieces in every order (what it holds is a quarter more).
 """
 import argparse
 import glob
@@ -29,7 +32,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CHASQUI = os.environ.get("CHASQUI", os.path.join(ROOT, "build/bin/chasqui"))
 CLIENTS = 10
 NOTE_EVERY_S = 10
+SAY_EVERY = 6  # notes
 FAULT_EVERY_S = 7
+KEPT = ("snapshots", "snapshot_bytes", "prefix_index_bytes", "sessions", "kept_streams")
 GAUGES = ("requests_running", "requests_waiting", "kv_slots_used", "kv_cells_used", "http_body_bytes", "kept_streams")
 WORDS = "river stone light under seven quiet doors of the old house where nobody had asked for bread since spring".split()
 
@@ -213,6 +218,15 @@ class Soak:
         return {"resident_mib": int(status["VmRSS"].split()[0]) / 1024, "threads": int(status["Threads"]),
                 "descriptors": len(os.listdir(f"/proc/{self.server.pid}/fd"))}
 
+    def say(self, note, begun):
+        """A line of how it is now, with what the server says it keeps."""
+        try:
+            kept = ", ".join(f"{name} {self.metric(name):.0f}" for name in KEPT)
+        except (OSError, http.client.HTTPException):
+            kept = "it cannot be asked now"
+        print(f"  {(time.monotonic() - begun) / 60:5.1f} min  {note['resident_mib']:7.1f} MiB, {note['descriptors']} descriptors, "
+              f"{note['threads']} threads, {sum(self.statuses.values())} answers; {kept}", flush=True)
+
     def wait_until(self, wish, limit_s):
         end = time.monotonic() + limit_s
         while time.monotonic() < end:
@@ -229,7 +243,7 @@ class Soak:
     def is_idle(self):
         return all(self.metric(name) == 0 for name in GAUGES)
 
-    def run(self, minutes):
+    def run(self, warm_up, minutes):
         if not self.wait_until(lambda: self.call("GET", "/health")[0] == 200, 60):
             sys.exit("the server did not start")
         self.call("POST", "/v1/embeddings", {"input": "x"})  # its thread begins with the first
@@ -239,10 +253,14 @@ class Soak:
         for thread in threads:
             thread.start()
         notes = []
-        end = time.monotonic() + 60 * minutes
+        begun = time.monotonic()
+        end = begun + 60 * (warm_up + minutes)
         while time.monotonic() < end and self.server.poll() is None:
             time.sleep(min(NOTE_EVERY_S, max(0.1, end - time.monotonic())))
             notes.append(self.used())
+            if len(notes) % SAY_EVERY == 0:
+                self.say(notes[-1], begun)
+        del notes[:min(round(60 * warm_up / NOTE_EVERY_S), len(notes) - 4)]
         self.over.set()
         for thread in threads:
             thread.join(150)
@@ -255,11 +273,16 @@ class Soak:
             held.append(good)
             print(f"  {'holds' if good else 'BROKEN':<7} {what}", flush=True)
 
-        quarter = max(1, len(notes) // 4)
-        parts = [statistics.median(note["resident_mib"] for note in notes[i * quarter:(i + 1) * quarter]) for i in range(4)]
+        def quarters(what):
+            count = max(1, len(notes) // 4)
+            return [statistics.median(note[what] for note in notes[i * count:(i + 1) * count]) for i in range(4)]
+
+        parts = quarters("resident_mib")
         print(f"  answers {dict(sorted(self.statuses.items()))}, broken off {self.broken_off}, faults {self.faults}")
         hold(f"resident memory by quarters, MiB: {', '.join(f'{part:.1f}' for part in parts)}", parts[3] <= parts[1] * 1.02)
-        hold(f"descriptors while it ran: at most {max(note['descriptors'] for note in notes)}", True)
+        opened = quarters("descriptors")
+        hold(f"descriptors by quarters: {', '.join(f'{part:.0f}' for part in opened)}, at most "
+             f"{max(note['descriptors'] for note in notes)}", opened[3] <= opened[1] + CLIENTS // 2)
         idle = self.wait_until(self.is_idle, 60)
         hold(f"nothing is left of any request {'' if idle else {name: self.metric(name) for name in GAUGES}}", idle)
         # Files of sessions and snapshots are open only while they are written.
@@ -280,13 +303,15 @@ class Soak:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--warm-up", type=float, default=4, metavar="MINUTES")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         soak = Soak(folder, arguments.seed)
         try:
-            print(f"soak: {arguments.minutes:g} minutes of mixed load with faults, seed {arguments.seed}", flush=True)
-            good = soak.run(arguments.minutes)
+            print(f"soak: {arguments.minutes:g} minutes of mixed load with faults, after {arguments.warm_up:g} to warm up, seed "
+                  f"{arguments.seed}", flush=True)
+            good = soak.run(arguments.warm_up, arguments.minutes)
             if not good:
                 soak.log.seek(0)
                 print("".join(soak.log.readlines()[-30:]))

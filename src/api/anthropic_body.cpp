@@ -8,6 +8,7 @@
 #include "api/generation_fields.h"
 #include "api/openai_body.h"
 #include "api/prompt.h"
+#include "api/tool_limits.h"
 #include "base/limits.h"
 #include "base/random_id.h"
 
@@ -136,7 +137,7 @@ class MessageReader {
 };
 
 void read_tools_of(Fields& fields, Chat& chat) {
-  const json::array* tools = fields.array("tools");
+  const json::array* tools = tools_within_limits(fields);
   if (tools == nullptr) return;
   for (std::size_t i = 0; i < tools->size() && fields.ok(); ++i) {
     const std::string path = item("tools", i);

@@ -1,6 +1,7 @@
 #include "api/prompt.h"
 
 #include "api/generation_fields.h"
+#include "api/tool_limits.h"
 #include "base/limits.h"
 #include "model/reasoning_gate.h"
 
@@ -158,7 +159,7 @@ std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name) {
 
 std::vector<Tool> read_tools(Fields& fields) {
   std::vector<Tool> out;
-  if (const json::array* tools = fields.array("tools")) {
+  if (const json::array* tools = tools_within_limits(fields)) {
     for (std::size_t i = 0; i < tools->size() && fields.ok(); ++i) {
       if (auto error = read_tool((*tools)[i], i, out.emplace_back())) fields.refuse(std::move(*error));
     }

@@ -94,6 +94,9 @@ inline constexpr Limit kTable[] = {
     // Fields of requests
     {"json_depth", LimitUnit::count, 64, "nesting of a body", "400"},
     {"messages", LimitUnit::count, 4096, "messages, or items, of a conversation", "400"},
+    {"tools", LimitUnit::count, 256, "tools of a request", "400"},
+    {"tool_properties", LimitUnit::count, 2048, "properties in the parameters of all of them", "400"},
+    {"template_seconds", LimitUnit::time, 2 * kSecond, "computing of the chat template for one request", "400"},
     {"answers", LimitUnit::count, 16, "answers to one prompt (n)", "400"},
     {"requests", LimitUnit::count, 128, "prompts × answers of one body", "400"},
     {"top_logprobs", LimitUnit::count, 20, "likely tokens told with each (OpenAI)", "400"},

@@ -11,11 +11,16 @@
 #include <chat.h>
 #include <llama.h>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "model/peg_answer_parser.h"
+#include "model/template_budget.h"
 
 namespace chasqui {
 namespace {
+
+// To find out what a template does it is rendered some dozen times.
+constexpr Duration kAnalysesMax = 10 * kTimeLimit<"template_seconds">;
 
 common_chat_msg to_common(const ChatMessage& message) {
   common_chat_msg out;
@@ -244,6 +249,7 @@ LlamaChatTemplate::~LlamaChatTemplate() = default;
 
 Result<std::unique_ptr<LlamaChatTemplate>> LlamaChatTemplate::make(WeightsPtr weights, const std::string& source) {
   auto impl = std::make_unique<Impl>();
+  const TemplateBudget budget(kAnalysesMax);
   try {
     impl->templates = common_chat_templates_init(weights->model(), source);
     impl->analyse(*weights);
@@ -263,6 +269,7 @@ namespace {
 template <class Apply>
 Result<PreparedChat> prepare_with(const Chat& chat, Apply apply) {
   if (chat.messages.empty()) return invalid_field("messages", "messages must have at least one message");
+  const TemplateBudget budget(kTimeLimit<"template_seconds">);
   try {
     common_chat_templates_inputs inputs = to_common(chat);
     const bool continues = inputs.continue_final_message != COMMON_CHAT_CONTINUATION_NONE;
@@ -275,6 +282,10 @@ Result<PreparedChat> prepare_with(const Chat& chat, Apply apply) {
     only.prompt = std::move(prepared.prompt);
     return only;
   } catch (const std::exception& e) {
+    if (budget.is_used_up()) {
+      return invalid_field("messages",
+                           "The model's chat template computes for too long over these messages; send fewer.");
+    }
     return invalid_field("messages", std::string("The model's chat template refuses these messages: ") + e.what());
   }
 }

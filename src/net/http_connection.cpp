@@ -7,6 +7,7 @@
 #include <boost/asio/post.hpp>
 
 #include "net/connection_exchange.h"
+#include "net/tls_hello.h"
 
 namespace chasqui::net {
 namespace {
@@ -67,7 +68,8 @@ Awaitable<bool> HttpConnection::shake_hands(TlsDoor& door) {
   }
   tls_ = TlsSession::open(door.identity(), socket_);
   set_deadline(Phase::handshake, shared_->limits.handshake_time);
-  auto step = tls_ ? TlsSession::Step::wants_read : TlsSession::Step::failed;  // the client begins
+  co_await hello_arrives(shared_->loop, socket_);
+  auto step = tls_ ? TlsSession::Step::wants_read : TlsSession::Step::failed;
   while (!gone_ && (step == TlsSession::Step::wants_read || step == TlsSession::Step::wants_write)) {
     const bool reads = step == TlsSession::Step::wants_read;
     const StreamSocket::wait_type what = reads ? StreamSocket::wait_read : StreamSocket::wait_write;

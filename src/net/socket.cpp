@@ -83,6 +83,11 @@ bool hung_up(StreamSocket& socket) {
   return ::poll(&watched, 1, 0) > 0 && (watched.revents & (POLLHUP | POLLERR)) != 0;
 }
 
+void wake_at(StreamSocket& socket, std::size_t bytes) {
+  const auto least = static_cast<int>(bytes);
+  ::setsockopt(socket.native_handle(), SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
+}
+
 void configure_stream(StreamSocket& socket, [[maybe_unused]] Duration timeout,
                       [[maybe_unused]] std::size_t unsent_bytes) {
   const int fd = socket.native_handle();

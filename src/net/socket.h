@@ -23,6 +23,9 @@ bool closed_behind_bytes(StreamSocket& socket);
 // Has the other end of a Unix socket been closed altogether, and not only its sending half?
 bool hung_up(StreamSocket& socket);
 
+// From now on the socket is ready to be read when this much is there, or when nothing more will come.
+void wake_at(StreamSocket& socket, std::size_t bytes);
+
 // TCP: small writes go out at once; bytes that the peer does not acknowledge for `timeout` reset the connection, so a
 // peer that vanished is noticed; and the kernel takes `unsent_bytes` beyond the peer's window instead of megabytes, so
 // writing to a peer that does not read waits soon. Unix sockets are like that by nature.

@@ -6,7 +6,7 @@ import fs from 'node:fs/promises';
 import https from 'node:https';
 import os from 'node:os';
 import path from 'node:path';
-import { Readable } from 'node:stream';
+import { Duplex, Readable } from 'node:stream';
 import * as test from 'node:test';
 import tls from 'node:tls';
 import { promisify } from 'node:util';
@@ -60,6 +60,35 @@ async function certificateOf(server) {
   const { CN } = socket.getPeerCertificate().subject;
   socket.destroy();
   return CN;
+}
+
+// How often a thread of the server had gone to sleep.
+async function wakeUps(server, name) {
+  const tasks = `/proc/${server.pid}/task`;
+  for (const task of await fs.readdir(tasks)) {
+    const status = await fs.readFile(`${tasks}/${task}/status`, 'utf8');
+    if (status.startsWith(`Name:\t${name}\n`)) return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)[1]);
+  }
+  throw new Error(`no thread ${name}`);
+}
+
+// A connection whose first message goes out one byte at a time.
+async function byteByByte(t, server) {
+  const socket = await connect(server);
+  socket.setNoDelay(true);
+  let first = true;
+  const slow = new Duplex({
+    read() {},
+    write(bytes, _, done) {
+      const most = first ? 1 : bytes.length;
+      first = false;
+      const next = (at) => (at >= bytes.length ? done() : socket.write(bytes.subarray(at, at + most), () => setImmediate(next, at + most)));
+      next(0);
+    },
+  });
+  socket.on('data', (part) => slow.push(part));
+  t.after(() => socket.destroy());
+  return slow;
 }
 
 const failedHandshakes = (server) => async (count) => {
@@ -205,6 +234,22 @@ describe('TLS', async () => {
     silent.destroy();
     await failedHandshakes(server)(3);
     await server.until((metrics) => metrics.value('chasqui_http_connections_open') === 1, 'only we are left');
+  });
+
+  it('does not wake the thread of handshakes for half a hello, and completes one that comes byte by byte', async (t) => {
+    const server = await startSecure(t, sim, certify(await folder(t), 'one'));
+    assert.equal(await certificateOf(server), 'one');
+    const before = await wakeUps(server, 'tls-0');
+    const half = await Promise.all(Array.from({ length: 100 }, () => connect(server)));
+    for (const [i, socket] of half.entries()) socket.write(Buffer.from('16030102000100', 'hex').subarray(0, 1 + i % 7));
+    const slow = tls.connect({ socket: await byteByByte(t, server), rejectUnauthorized: false });
+    await once(slow, 'secureConnect');
+    slow.write(request('GET', '/health'));
+    assert.match(String((await once(slow, 'data'))[0]), /^HTTP\/1\.1 200 /);
+    assert.ok(await wakeUps(server, 'tls-0') - before < 20, `${await wakeUps(server, 'tls-0') - before} times`);
+    for (const socket of half) socket.destroy();
+    slow.destroy();
+    await server.until((metrics) => metrics.value('chasqui_tls_handshakes_failed_total') >= 100, 'those are over');
   });
 
   it('lets nobody wait behind clients that never finish their handshake, and closes the oldest of them', async (t) => {

@@ -1,0 +1,15 @@
+// The tools of a request, in whatever dialect, before they are read: as many as are of use, and with parameters whose
+// grammar can be made. The converter of llama-common takes time that grows with the square of an object's properties:
+// ten seconds for two thousand. Pure; offload pool.
+#pragma once
+
+#include <boost/json.hpp>
+
+#include "api/fields.h"
+
+namespace chasqui {
+
+// The array in `tools`; null where there is none, and where it was refused.
+const boost::json::array* tools_within_limits(Fields& fields);
+
+}  // namespace chasqui

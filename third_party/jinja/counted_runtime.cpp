@@ -1,0 +1,16 @@
+// The interpreter with a call of ours in each of its steps, where it has a place for messages to whoever debugs it.
+#include "jinja/runtime.h"
+#include "jinja/utils.h"
+#include "jinja/value.h"
+
+namespace chasqui {
+
+void count_template_step();              // model/template_budget.cpp
+extern const bool template_steps_count;  // whoever asks for it gets this file instead of libllama's
+const bool template_steps_count = true;
+
+}  // namespace chasqui
+
+#undef JJ_DEBUG
+#define JJ_DEBUG(...) ::chasqui::count_template_step()
+#include "jinja/runtime.cpp"
