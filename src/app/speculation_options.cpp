@@ -6,12 +6,14 @@
 namespace chasqui {
 namespace {
 
-// llama-server's words are those with a hyphen.
+// llama-server's words are those with a hyphen. What it does with heads of their own is done by ngram here.
 const std::map<std::string, GuessSource> kSources = {
-    {"auto", GuessSource::automatic},    {"none", GuessSource::none},           {"ngram", GuessSource::ngram},
-    {"draft", GuessSource::draft},       {"draft-simple", GuessSource::draft},  {"ngram-simple", GuessSource::ngram},
-    {"ngram-map-k", GuessSource::ngram}, {"ngram-map-k4v", GuessSource::ngram}, {"ngram-mod", GuessSource::ngram},
-    {"ngram-cache", GuessSource::ngram}};
+    {"auto", GuessSource::automatic},     {"none", GuessSource::none},           {"ngram", GuessSource::ngram},
+    {"draft", GuessSource::draft},        {"draft-simple", GuessSource::draft},  {"ngram-simple", GuessSource::ngram},
+    {"ngram-map-k", GuessSource::ngram},  {"ngram-map-k4v", GuessSource::ngram}, {"ngram-mod", GuessSource::ngram},
+    {"ngram-cache", GuessSource::ngram},  {"draft-eagle3", GuessSource::ngram},  {"draft-mtp", GuessSource::ngram},
+    {"draft-dflash", GuessSource::ngram}, {"draft-dspark", GuessSource::ngram},
+};
 
 }  // namespace
 
@@ -26,7 +28,6 @@ void add_speculation_options(CLI::App& app, SpeculationOptions& options) {
   app.add_option("--model-draft,--spec-draft-model", options.draft_model,
                  "(-md) GGUF file of a small model with the same vocabulary, which guesses")
       ->envname("LLAMA_ARG_SPEC_DRAFT_MODEL")
-      ->check(CLI::ExistingFile)
       ->type_name("FILE")
       ->group(group);
   app.add_option("--spec-draft-n-max,--draft-max", options.most,

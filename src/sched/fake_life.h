@@ -54,7 +54,8 @@ inline SchedulerConfig draw_config(Dice& dice, TokenCount context, bool unified)
   config.targets.prefill_step = milliseconds(dice.between(0, 60));
   config.policy = dice.permille(100) ? Policy::fcfs : Policy::chasqui;
   if (dice.permille(600)) {
-    config.speculation = {dice.between(1, 8), config.kv.slots + dice.below(4 * config.kv.slots)};
+    config.speculation.guesses_max = dice.between(1, 8);
+    config.speculation.outputs_max = config.kv.slots + dice.below(4 * config.kv.slots);
   }
   return config;
 }

@@ -8,7 +8,7 @@ namespace chasqui {
 namespace {
 
 SchedulerConfig guessing(SchedulerConfig config, TokenCount guesses = 4) {
-  config.speculation = {guesses, 256};
+  config.speculation = {.guesses_max = guesses, .outputs_max = 256};
   return config;
 }
 
