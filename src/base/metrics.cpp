@@ -31,7 +31,7 @@ std::string with_label(std::string_view labels, std::string_view more) {
 // What a value takes at most: of counts what a year of 100,000 a second comes to.
 constexpr std::size_t kCountBytes = 13;
 constexpr std::size_t kValueBytes = 24;
-constexpr std::size_t kBucketsGood = 10;
+constexpr std::size_t kBucketsGood = 8;
 constexpr std::size_t kBucketsMin = 4;  // histograms with fewer stay as they are
 
 std::string comment_of(const std::string& name, const std::string& help, const std::string& type) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -106,7 +108,9 @@ void EngineMetrics::follow_speculation(const Speculation& speculation) {
   follow(guess_steps, stats.steps);
   follow(guesses, stats.checked);
   follow(guesses_right, stats.right);
-  for (std::size_t i = 0; i < std::size(guesses_right_at); ++i) follow(guesses_right_at[i], stats.right_at[i]);
+  constexpr std::size_t kLast = std::extent_v<decltype(guesses_right_at)> - 1;
+  for (std::size_t i = 0; i < kLast; ++i) follow(guesses_right_at[i], stats.right_at[i]);
+  follow(guesses_right_at[kLast], std::accumulate(stats.right_at.begin() + kLast, stats.right_at.end(), 0ull));
 }
 
 void EngineMetrics::follow_reuse(const Reuse& reuse) {
@@ -295,8 +299,9 @@ void EngineMetrics::add_speculation_to(MetricsPage& page) const {
            guesses_right);
   page.add("chasqui_draft_rows_total", "Tokens that the draft model has read without guessing.", draft_rows);
   for (std::size_t i = 0; i < std::size(guesses_right_at); ++i) {
-    page.add("chasqui_guesses_right_at_total", "Guesses that were right, by place; 0 is the first.",
-             guesses_right_at[i], "place=\"" + std::to_string(i) + '"');
+    page.add("chasqui_guesses_right_at_total",
+             "Guesses that were right, by place: 0 is the first, 5 all from there on.", guesses_right_at[i],
+             "place=\"" + std::to_string(i) + '"');
   }
 }
 
