@@ -49,6 +49,7 @@ BENCHES = {
     "shared_prefix": [["bench/shared_prefix.py"]],
     "long_prompts": [["OUR_ARGS=--queue-wait 0", "bench/long_prompts.py"]],
     "never_twice": [["bench/never_twice.py"]],
+    "speculation": [["bench/speculation.py", *paired.sized([], ["1"])]],
     "idle_streams": [["bench/idle_streams.py", *paired.sized(["10000"], ["200"])]],
     "delivery_cost": [[os.path.join(BIN, "delivery_cost"), *paired.sized([], ["5", "1"])]],
 }

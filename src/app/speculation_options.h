@@ -12,7 +12,7 @@ class App;
 
 namespace chasqui {
 
-enum class GuessSource { automatic, none, ngram, draft };  // automatic: a draft model where there is one, else ngram
+enum class GuessSource { automatic, none, ngram, draft };  // automatic: draft where there is a model for it
 
 struct SpeculationOptions {
   GuessSource source = GuessSource::automatic;
@@ -21,7 +21,7 @@ struct SpeculationOptions {
   std::string draft_model;          // its file; empty: there is none
   std::vector<double> pretended{};  // see EngineConfig::guess_chances
 
-  TokenCount guesses_max() const { return source == GuessSource::none ? 0 : most; }
+  TokenCount guesses_max() const { return drafts() || source == GuessSource::ngram ? most : 0; }
   bool drafts() const {
     return source == GuessSource::draft || (source == GuessSource::automatic && !draft_model.empty());
   }

@@ -20,7 +20,7 @@ const texts = (answers) => answers.map(({ content }) => content);
 
 describe('guesses from what was said before', async () => {
   const plain = await start(test, [...demo, '-np', '4', '--spec-type', 'none']);
-  const server = await start(test, [...demo, '-np', '4', '--draft-min', '3']);
+  const server = await start(test, [...demo, '-np', '4', '--spec-type', 'ngram', '--draft-min', '3']);
 
   it('change no answer, greedy or with a seed', async () => {
     for (const more of [{}, { temperature: 0.8, seed: 11 }, { temperature: 1.2, top_p: 0.9, seed: 3, repeat_penalty: 1.1 }]) {

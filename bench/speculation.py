@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""What guesses of next tokens bring, by how many streams there are: tokens/s without them, with as many as pay (the
+default), and with always so many. Guesses count as right with a pretended chance, so that no pair of models has to be
+trained for it; every side does the same work otherwise.
+
+    bench/speculation.py [STREAMS …]          1 2 4 8 16 32 by default
+
+MODEL (default: the 24 M one), DRAFT (a draft model; without one guesses come from what was said before, which with these
+models repeats itself), CHANCE (0.8), ALWAYS (3 guesses), TOKENS (192), ROUNDS; the others as in bench/paired.py.
+"""
+import statistics
+import sys
+
+import paired
+
+MODEL = paired.model("random-24m-f16.gguf")
+DRAFT = paired.from_environment("DRAFT", "")
+CHANCE = paired.from_environment("CHANCE", "0.8")
+ALWAYS = paired.from_environment("ALWAYS", "3")
+TOKENS = int(paired.from_environment("TOKENS", "192"))
+CELLS = 512
+
+SIDES = {
+    "none": ["--spec-type", "none"],
+    "as many as pay": [],
+    f"always {ALWAYS}": ["--spec-draft-n-min", ALWAYS, "--spec-draft-n-max", ALWAYS],
+}
+
+
+def tokens_per_second(server, streams):
+    """The second of two equal loads, so that whatever has to be learned is known."""
+    load = f"clients={streams},requests={2 * streams},prompt-words=16,max-tokens={TOKENS}"
+    server.bench(["--load", load])
+    return server.bench(["--load", load])["total"]["tokens_per_s"]
+
+
+def main():
+    streams = [int(n) for n in sys.argv[1:]] or [1, 2, 4, 8, 16, 32]
+    found = {side: {n: [] for n in streams} for side in SIDES}
+    for number in range(paired.ROUNDS):
+        for side in list(SIDES) if number % 2 == 0 else list(SIDES)[::-1]:
+            guesser = ["--model-draft", DRAFT] if DRAFT else ["--spec-type", "ngram"]
+            flags = SIDES[side] + ([*guesser, "--spec-synth-rates", CHANCE] if side != "none" else [])
+            with paired.Server("chasqui", MODEL, max(streams), max(streams) * CELLS, "--no-log-requests", *flags) as server:
+                for n in streams:
+                    found[side][n].append(tokens_per_second(server, n))
+    print(f"guesses right with a chance of {CHANCE}, {'a draft model' if DRAFT else 'from what was said'}; medians of "
+          f"{paired.ROUNDS} rounds")
+    print("| streams | " + " | ".join(SIDES) + " | as many as pay, over the better of the two |")
+    print("|---:|" + "---:|" * (len(SIDES) + 1))
+    for n in streams:
+        medians = [statistics.median(found[side][n]) for side in SIDES]
+        ratio = medians[1] / max(medians[0], medians[2])
+        print(f"| {n} | " + " | ".join(f"{value:.0f}" for value in medians) + f" | {ratio:.2f} |")
+        paired.record(f"{n} streams, with guesses", {"tokens/s": {"chasqui": medians[1]}})
+
+
+main()
