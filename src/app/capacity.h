@@ -8,8 +8,8 @@
 namespace chasqui {
 
 // Fills in slots, cells, threads and rows_max where they are 0 or too small. What the user asked for is kept.
-// Slots that nobody asked for are a multiple of `workers`.
-ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::int32_t workers = 1);
+// Slots that nobody asked for are a multiple of `workers`; threads are for each of them, and 0 is left to the model.
+ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::int32_t cores, std::int32_t workers = 1);
 
 // The part of one worker: slots and cells evenly, and of `cores` where the number of threads is open. Errors name the
 // flags that do not go together.

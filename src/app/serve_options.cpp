@@ -172,12 +172,12 @@ void add_context_options(CLI::App& app, ServeConfig& config) {
       ->type_name("N")
       ->group(group);
   app.add_option("-t,--threads", model.threads,
-                 "compute threads of each worker for one row; 0: its part of the cores, one alone for tiny models")
+                 "compute threads of each worker for one row; 0: its part of the cores, for tiny models one")
       ->envname("LLAMA_ARG_THREADS")
       ->check(CLI::Range(0, 512))
       ->type_name("N")
       ->group(group);
-  app.add_option("--threads-batch", model.threads_batch, "(-tb) compute threads for more rows; 0: as --threads")
+  app.add_option("--threads-batch", model.threads_batch, "(-tb) compute threads for more rows; 0: as --threads, or its part of the cores where that is 0")
       ->envname("LLAMA_ARG_THREADS_BATCH")
       ->check(CLI::Range(0, 512))
       ->type_name("N")
