@@ -2,6 +2,8 @@
 """Equal streams, beside what libllama does alone with the same rows in the same round.
 
     bench/equal_streams.py [STREAMS …]          by default 32 and 64
+
+TOKENS: of each answer (48). Settings: those of bench/paired.py.
 """
 import os
 import sys
@@ -9,7 +11,7 @@ import sys
 import paired
 
 STREAMS = [int(word) for word in sys.argv[1:]] or paired.sized([32, 64], [2])
-TOKENS = paired.sized(48, 4)
+TOKENS = int(paired.from_environment("TOKENS", paired.sized("48", "4")))
 WORDS = 24
 
 
@@ -43,8 +45,9 @@ def compare(streams):
             last = columns[side][-1]
             last["share of raw"] = last["tokens/s"] / raw["total_tokens_per_s"]
     rows = ["tokens/s", "share of raw", "ITL p50 ms", "ITL p99 ms", "TTFT p50 ms", "TTFT max ms", "server CPU s"]
+    beside = f", core {paired.NEIGHBOUR} busy" if paired.NEIGHBOUR else ""
     name = os.path.basename(path).removesuffix(".gguf")
-    paired.print_table(f"{streams} equal streams of {TOKENS} tokens, {name}", columns, rows)
+    paired.print_table(f"{streams} equal streams of {TOKENS} tokens, {name}{beside}", columns, rows)
 
 
 for count in STREAMS:

@@ -2,7 +2,8 @@
 
 Settings come from the environment: CHASQUI and RAW_DECODE (default: build/bin), LLAMA_SERVER (without it only Chasqui
 runs), MODEL, ROUNDS (default 3), THREADS (for every side; default: each one's own), OUR_ARGS, PEER_ARGS (more flags),
-SIZE=tiny (as little as shows that a script works), BENCH_RECORD (a file to which figures are appended, for bench/suite.py).
+NEIGHBOUR (a core that another process keeps busy
+meanwhile), SIZE=tiny (as little as shows that a script works), BENCH_RECORD (a file to which figures are appended, for bench/suite.py).
 """
 import json
 import os
@@ -33,6 +34,7 @@ ROUNDS = int(from_environment("ROUNDS", "3"))
 THREADS = from_environment("THREADS", "")
 TINY = os.environ.get("SIZE") == "tiny"
 RECORD = from_environment("BENCH_RECORD", "")
+NEIGHBOUR = from_environment("NEIGHBOUR", "")
 
 
 def sized(usual, tiny):
@@ -57,6 +59,12 @@ def model(default):
 
 def thread_flags():
     return ["-t", THREADS] if THREADS else []
+
+
+def keep_a_core_busy():
+    """Until this process ends, however it does."""
+    here = f"while [ -d /proc/{os.getpid()} ]; do i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; done"
+    subprocess.Popen(["taskset", "-c", NEIGHBOUR, "sh", "-c", here])
 
 
 def free_port():
@@ -136,6 +144,8 @@ def end_by_signal(*unused):
 
 
 signal.signal(signal.SIGTERM, end_by_signal)
+if NEIGHBOUR:
+    keep_a_core_busy()
 
 
 def measure(side, server_shape, flags):
