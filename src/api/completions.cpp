@@ -168,7 +168,8 @@ net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exch
   auto work = [&service, prepare, caller = *caller, body = exchange.take_body()] {
     return prepare(service, caller, body);
   };
-  Result<Answer> answer = co_await service.offload.run(std::move(work), can_wait);
+  auto gone = [&exchange] { return exchange.client_gone(); };
+  Result<Answer> answer = co_await service.offload.run(std::move(work), can_wait, std::move(gone));
   if (exchange.client_gone()) co_return;
   if (!answer) {
     Error error = answer.error();

@@ -339,7 +339,8 @@ net::Awaitable<void> handle_vectors(Service& service, net::HttpExchange& exchang
     co_return;
   }
   auto read = [&service, prepare, body = exchange.take_body()] { return prepare(service, body); };
-  Result<VectorJob> job = co_await service.offload.run(std::move(read));
+  auto gone = [&exchange] { return exchange.client_gone(); };
+  Result<VectorJob> job = co_await service.offload.run(std::move(read), Duration::zero(), std::move(gone));
   if (exchange.client_gone()) co_return;
   if (!job) {
     Error error = job.error();

@@ -65,7 +65,8 @@ net::Awaitable<Result<ConversationPtr>> take_in(Service& service, net::HttpExcha
                                                 std::optional<ResponseAsk>& ask) {
   const Duration can_wait = reading_can_wait(exchange.request().body.size());
   auto work = [&service, caller, body = exchange.take_body()] { return read_response_ask(service, caller, body); };
-  Result<ResponseAsk> read = co_await service.offload.run(std::move(work), can_wait);
+  auto gone = [&exchange] { return exchange.client_gone(); };
+  Result<ResponseAsk> read = co_await service.offload.run(std::move(work), can_wait, std::move(gone));
   if (!read) co_return read.error();
   ask.emplace(std::move(*read));
   co_return conversation_of(service, caller, *ask);

@@ -19,6 +19,10 @@ Error detail::offload_exception(std::exception_ptr exception) {
   return Error{ErrorCode::internal, "The server failed while it worked on this request.", {}};
 }
 
+Error detail::nobody_waits() {
+  return Error{ErrorCode::unavailable, "The client left before its request was read.", {}};
+}
+
 // The loop hands a thread one job at a time, so its mailbox needs one place.
 struct OffloadPool::Thread {
   Thread(OffloadPool& owner, std::size_t number) : pool(owner), index(number) {}
@@ -68,7 +72,21 @@ OffloadPool::~OffloadPool() {
   for (const auto& thread : threads_) ::pthread_join(thread->handle, nullptr);
 }
 
+// True: its coroutine has ended, or hears now that there is no result.
+bool OffloadPool::drop_unwanted(const std::shared_ptr<OffloadJob>& waiting) {
+  if (waiting.use_count() == 1) return true;
+  if (!waiting->gone()) return false;
+  dropped_.add();
+  waiting->give_up();
+  waiting->finish();
+  return true;
+}
+
 bool OffloadPool::submit(std::shared_ptr<OffloadJob> job, Duration can_wait) {
+  // Whether somebody left is known a turn after it was first asked, so it is not put off until there is no place.
+  if (waiting_.size() >= options_.queue_jobs / 2) {
+    std::erase_if(waiting_, [this](const auto& entry) { return drop_unwanted(entry.second); });
+  }
   if (waiting_.size() >= options_.queue_jobs) {
     refused_.add();
     return false;
@@ -81,8 +99,7 @@ bool OffloadPool::submit(std::shared_ptr<OffloadJob> job, Duration can_wait) {
 
 void OffloadPool::hand_out() {
   for (const auto& thread : threads_) {
-    // A job that only we still know was given up by its coroutine.
-    while (!waiting_.empty() && waiting_.begin()->second.use_count() == 1) waiting_.erase(waiting_.begin());
+    while (!waiting_.empty() && drop_unwanted(waiting_.begin()->second)) waiting_.erase(waiting_.begin());
     if (waiting_.empty()) break;
     if (thread->busy) continue;
     thread->busy = true;
@@ -101,6 +118,7 @@ void OffloadPool::job_done(std::size_t thread, const std::shared_ptr<OffloadJob>
 void OffloadPool::add_to(MetricsPage& page) const {
   page.add("chasqui_offload_jobs_total", "Jobs given to the offload threads.", jobs_);
   page.add("chasqui_offload_refused_total", "Jobs refused because the queue was full.", refused_);
+  page.add("chasqui_offload_dropped_total", "Jobs dropped because their clients left before their turn.", dropped_);
   page.add("chasqui_offload_queue_jobs", "Jobs that wait for an offload thread.", queued_);
 }
 

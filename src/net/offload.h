@@ -9,11 +9,14 @@
 // or Result<T>; run() gives Result<T> either way. Exceptions become Error internal. A full queue is Error overloaded.
 //
 // Jobs run in the order in which they come, each put off by what its caller says it can wait: so a short request does
-// not stand behind a hundred long ones that came just before, and those wait for no longer than they said.
+// not stand behind a hundred long ones that came just before, and those wait for no longer than they said. Where `gone`
+// tells that nobody wants the result any more, a job that still waits is dropped (Error unavailable): when its turn
+// comes, or when places get scarce.
 #pragma once
 
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -50,21 +53,27 @@ struct OffloadResult<Result<T>> {
 };
 
 Error offload_exception(std::exception_ptr exception);
+Error nobody_waits();
 
 }  // namespace detail
 
 // One job; shared by the waiting coroutine and the pool, so that either may end first. Destroyed on the loop.
 class OffloadJob {
  public:
-  explicit OffloadJob(EventLoop& loop) : finished_(loop) {}
+  OffloadJob(EventLoop& loop, std::function<bool()> gone) : finished_(loop), gone_(std::move(gone)) {}
   virtual ~OffloadJob() = default;
   virtual void execute() noexcept = 0;
+  // The result is an Error; in place of execute().
+  virtual void give_up() = 0;
+  // It is wanted no more.
+  bool gone() const { return gone_ && gone_(); }
 
   Awaitable<bool> wait() { return finished_.wait(); }
   void finish() { finished_.notify(); }
 
  private:
   EventSignal finished_;
+  std::function<bool()> gone_;  // called on the loop while the job waits
 };
 
 class OffloadPool {
@@ -79,7 +88,7 @@ class OffloadPool {
   using ResultOf = typename detail::OffloadResult<std::invoke_result_t<F&>>::Type;
 
   template <class F>
-  Awaitable<ResultOf<F>> run(F function, Duration can_wait = {});
+  Awaitable<ResultOf<F>> run(F function, Duration can_wait = {}, std::function<bool()> gone = {});
 
   void add_to(MetricsPage& page) const;
   std::size_t waiting() const { return waiting_.size(); }
@@ -90,7 +99,10 @@ class OffloadPool {
   template <class F>
   class Job final : public OffloadJob {
    public:
-    Job(EventLoop& loop, F function) : OffloadJob(loop), function_(std::move(function)) {}
+    Job(EventLoop& loop, F function, std::function<bool()> gone)
+        : OffloadJob(loop, std::move(gone)), function_(std::move(function)) {}
+
+    void give_up() override { result.emplace(detail::nobody_waits()); }
 
     void execute() noexcept override {
       try {
@@ -114,6 +126,7 @@ class OffloadPool {
   // False when the queue is full.
   bool submit(std::shared_ptr<OffloadJob> job, Duration can_wait);
   void hand_out();
+  bool drop_unwanted(const std::shared_ptr<OffloadJob>& waiting);
   void job_done(std::size_t thread, const std::shared_ptr<OffloadJob>& job);
 
   EventLoop& loop_;
@@ -123,12 +136,13 @@ class OffloadPool {
   std::vector<std::unique_ptr<Thread>> threads_;
   Counter jobs_;
   Counter refused_;
+  Counter dropped_;
   Gauge queued_;
 };
 
 template <class F>
-Awaitable<OffloadPool::ResultOf<F>> OffloadPool::run(F function, Duration can_wait) {
-  auto job = std::make_shared<Job<F>>(loop_, std::move(function));
+Awaitable<OffloadPool::ResultOf<F>> OffloadPool::run(F function, Duration can_wait, std::function<bool()> gone) {
+  auto job = std::make_shared<Job<F>>(loop_, std::move(function), std::move(gone));
   if (!submit(job, can_wait)) {
     co_return Error{ErrorCode::overloaded, "The server has too much work waiting; try again later.", {}};
   }

@@ -1,11 +1,12 @@
 #include "net/offload.h"
 
-#include <gtest/gtest.h>
-
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "base/mailbox.h"
 
@@ -40,13 +41,13 @@ class OffloadTest : public testing::Test {
   }
 
   // Holds its thread until a word comes.
-  Awaitable<void> hold(Mailbox<int>& word) {
+  Awaitable<void> hold(Mailbox<int>& word, std::function<bool()> gone = {}) {
     auto work = [&word] {
       std::vector<int> words;
       word.drain(words, Wait::yes);
       return 1;
     };
-    const Result<int> result = co_await pool_->run(std::move(work));
+    const Result<int> result = co_await pool_->run(std::move(work), {}, std::move(gone));
     outcomes_ += result ? "ran " : std::string(name(result.error().code)) + " ";
     if (++ended_ == expected_) loop_.stop();
   }
@@ -100,6 +101,26 @@ TEST_F(OffloadTest, RefusesWhatDoesNotFit) {
   MetricsPage page;
   pool_->add_to(page);
   EXPECT_NE(page.render().find("chasqui_offload_refused_total 1\n"), std::string::npos);
+}
+
+TEST_F(OffloadTest, WhoLeftMakesRoomForOthers) {
+  start({.threads = 1, .queue_jobs = 2});
+  Mailbox<int> word(10);
+  bool left = false;
+  expected_ = 5;
+  for (int i = 0; i < 3; ++i) loop_.spawn(hold(word, [&left] { return left; }), "test");  // one runs, two wait
+  loop_.post([&] {
+    left = true;
+    loop_.spawn(hold(word), "test");
+    loop_.spawn(hold(word), "test");
+    EXPECT_EQ(pool_->waiting(), 2u) << "the two that came later";
+  });
+  loop_.post([&] { word.close(); });
+  loop_.run();
+  EXPECT_EQ(outcomes_, "unavailable unavailable ran ran ran ") << "who runs already does so to the end";
+  MetricsPage page;
+  pool_->add_to(page);
+  EXPECT_NE(page.render().find("chasqui_offload_dropped_total 2\n"), std::string::npos);
 }
 
 TEST_F(OffloadTest, WhoCanWaitLetsOthersPass) {
