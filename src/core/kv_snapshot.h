@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "base/pages.h"
 #include "core/types.h"
 
 namespace chasqui {
@@ -14,19 +15,17 @@ namespace chasqui {
 class KvSnapshot {
  public:
   // Room for `size` bytes, not cleared: whoever makes a snapshot fills all of it.
-  KvSnapshot(std::size_t size, TokenCount tokens)
-      : bytes_(std::make_unique_for_overwrite<std::byte[]>(size)), size_(size), tokens_(tokens) {}
+  KvSnapshot(std::size_t size, TokenCount tokens) : pages_(size), tokens_(tokens) {}
 
-  std::span<std::byte> bytes() { return {bytes_.get(), size_}; }
-  std::span<const std::byte> bytes() const { return {bytes_.get(), size_}; }
+  std::span<std::byte> bytes() { return pages_.bytes(); }
+  std::span<const std::byte> bytes() const { return pages_.bytes(); }
   // It holds the positions 0 … tokens()-1.
   TokenCount tokens() const { return tokens_; }
   // What goes back to the system when the last lease ends.
-  std::size_t resident_bytes() const { return size_; }
+  std::size_t resident_bytes() const { return pages_.bytes().size(); }
 
  private:
-  std::unique_ptr<std::byte[]> bytes_;
-  std::size_t size_;
+  Pages pages_;
   TokenCount tokens_;
 };
 using KvSnapshotPtr = std::shared_ptr<const KvSnapshot>;

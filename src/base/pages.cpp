@@ -1,0 +1,30 @@
+#include "base/pages.h"
+
+#include <new>
+
+#include <sys/mman.h>
+
+namespace chasqui {
+namespace {
+
+// Whoever asks for bytes is about to write all of them, so the faults are taken at once, which is cheaper.
+std::byte* take(std::size_t size) {
+  if (size < Pages::kOwnMapping) return new std::byte[size];
+  void* const found = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (found == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<std::byte*>(found);
+}
+
+}  // namespace
+
+Pages::Pages(std::size_t size) : bytes_(take(size), Free{size}), size_(size) {}
+
+void Pages::Free::operator()(std::byte* bytes) const {
+  if (size < kOwnMapping) {
+    delete[] bytes;
+  } else {
+    ::munmap(bytes, size);
+  }
+}
+
+}  // namespace chasqui
