@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """What guesses of next tokens bring, by how many streams there are: tokens/s without them, with as many as pay (the
 default), and with always so many. Guesses count as right with a pretended chance, so that no pair of models has to be
-trained for it; every side does the same work otherwise.
+trained for it; every side does the same work otherwise. With CHANCE=real they count as what they are.
 
     bench/speculation.py [STREAMS …]          1 2 4 8 16 32 by default
 
-MODEL (default: the 24 M one), DRAFT (a draft model; without one guesses come from what was said before, which with these
-models repeats itself), CHANCE (0.8), ALWAYS (3 guesses), TOKENS (192), ROUNDS; the others as in bench/paired.py.
+MODEL (default: the 24 M one), DRAFT (a draft model; without one guesses cost nothing: they come from what was said before,
+or are anything where nothing was), CHANCE (0.8, or real), ALWAYS (3 guesses), TOKENS (192), ROUNDS; the others as in bench/paired.py.
 """
 import statistics
 import sys
@@ -28,10 +28,10 @@ SIDES = {
 
 
 def tokens_per_second(server, streams):
-    """The second of two equal loads, so that whatever has to be learned is known."""
-    load = f"clients={streams},requests={2 * streams},prompt-words=16,max-tokens={TOKENS}"
-    server.bench(["--load", load])
-    return server.bench(["--load", load])["total"]["tokens_per_s"]
+    """After a longer load of the same kind, so that whatever has to be learned is known."""
+    load = f"clients={streams},prompt-words=16,max-tokens={TOKENS}"
+    server.bench(["--load", f"{load},requests={4 * streams}"])
+    return server.bench(["--load", f"{load},requests={2 * streams}"])["total"]["tokens_per_s"]
 
 
 def main():
@@ -40,11 +40,12 @@ def main():
     for number in range(paired.ROUNDS):
         for side in list(SIDES) if number % 2 == 0 else list(SIDES)[::-1]:
             guesser = ["--model-draft", DRAFT] if DRAFT else ["--spec-type", "ngram"]
-            flags = SIDES[side] + ([*guesser, "--spec-synth-rates", CHANCE] if side != "none" else [])
+            chance = [] if CHANCE == "real" else ["--spec-synth-rates", CHANCE]
+            flags = SIDES[side] + ([*guesser, *chance] if side != "none" else [])
             with paired.Server("chasqui", MODEL, max(streams), max(streams) * CELLS, "--no-log-requests", *flags) as server:
                 for n in streams:
                     found[side][n].append(tokens_per_second(server, n))
-    print(f"guesses right with a chance of {CHANCE}, {'a draft model' if DRAFT else 'from what was said'}; medians of "
+    print(f"guesses right with {'their own chance' if CHANCE == 'real' else 'a chance of ' + CHANCE}, {'a draft model' if DRAFT else 'from what was said'}; medians of "
           f"{paired.ROUNDS} rounds")
     print("| streams | " + " | ".join(SIDES) + " | as many as pay, over the better of the two |")
     print("|---:|" + "---:|" * (len(SIDES) + 1))

@@ -30,6 +30,7 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   // What was guessed wrong has to be taken back.
   out.speculation.guesses_max = shape.trims_anywhere ? config.guesses_max : 0;
   out.speculation.guesses_min = config.guesses_min;
+  out.speculation.always = !config.guess_chances.empty();
   out.speculation.outputs_max = shape.outputs_max;
   out.targets = config.targets;
   out.policy = config.policy;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,6 +91,7 @@ class FakeWorker {
       model.run(batch, status, result);
       const Duration row = decoded() ? decode_row_cost.value_or(row_cost) : row_cost;
       result.compute = step_cost + row * static_cast<int>(batch.rows.size()) + change_of_adapters();
+      if (rows_seen_.insert(batch.rows.size()).second) result.compute += new_size_cost;
       clock.advance(result.compute);
       result.restoring = restore_cost * static_cast<int>(batch.restores.size());
       result.finished = clock.now();
@@ -179,6 +181,7 @@ class FakeWorker {
   Duration restore_cost{};
   Duration switch_cost{};                   // of a step with other adapters than the one before
   std::optional<Duration> decode_row_cost;  // where it is another one
+  Duration new_size_cost{};                 // more, the first time that a batch has so many rows
   std::map<RequestId, Outcome> outcomes;
   Parts parts;                        // of the last batch
   std::vector<std::uint64_t> ending;  // who finished, in order
@@ -222,6 +225,7 @@ class FakeWorker {
 
   RequestLimits limits_ = test_limits();
   std::uint64_t applied_ = 0;
+  std::set<std::size_t> rows_seen_;
 };
 
 }  // namespace chasqui

@@ -149,7 +149,10 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   if (result.status == DecodeStatus::ok) {
     note_reading(batch, result.finished - planned_);
     const Duration took = adapter_turns_.computed(result.compute, batch.predicted);
-    if (plan_.one_run()) step_time_.observe(batch.kind, plan_.size(), took);
+    const bool rare =
+        batch.kind == Batch::Kind::decode && speculation_.turns() && step_time_.seen(batch.kind, plan_.size().rows);
+    if (plan_.one_run() && !rare) step_time_.observe(batch.kind, plan_.size(), took);
+    if (batch.kind == Batch::Kind::decode) speculation_.computed(result, took);
     commit_parts(batch, result);
   } else if (result.status != DecodeStatus::aborted) {
     const Error error{ErrorCode::model_failure, "the model failed to compute this request", ""};

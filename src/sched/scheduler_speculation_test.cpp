@@ -76,6 +76,21 @@ TEST(SchedulerSpeculation, ChecksNothingInTextThatDoesNotRepeatItself) {
   EXPECT_LE(guessed.took, plain.took * 103 / 100);
 }
 
+// libllama builds a graph for each size of batch, and caches are cold: what a size took the first time says little.
+TEST(SchedulerSpeculation, WhatWasSlowTheFirstTimeIsTriedAgain) {
+  const auto steps_of = [](Duration new_size_cost) {
+    FakeWorker worker(guessing(dense_streams(1, 64, 1000)));
+    worker.step_cost = milliseconds(10);
+    worker.row_cost = microseconds(100);
+    worker.new_size_cost = new_size_cost;
+    worker.add(1, {.prompt = 12, .max_tokens = 800, .script = {.repeats = true}});
+    int steps = 0;
+    while (worker.step()) ++steps;
+    return steps;
+  };
+  EXPECT_LE(steps_of(milliseconds(20)), steps_of({}) + 20);
+}
+
 TEST(SchedulerSpeculation, ARequestMayHaveNone) {
   SchedulerConfig config = guessing(streams(4, 64, 1000));
   FakeWorker worker(config);

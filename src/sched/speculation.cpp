@@ -1,19 +1,17 @@
 #include "sched/speculation.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace chasqui {
 namespace {
 
-// Checking must bring so many times the tokens a second: what is predicted is never quite right.
-constexpr double kBetter = 1.03;
-// A size of batch that has not been seen is tried when it would pay if rows beyond the next smaller one cost this share
-// of those in it.
+// Checking more must bring so many times the tokens a second: what is predicted is never quite right.
+constexpr double kBetter = 1.01;
+// Rows beyond the next smaller batch that was seen are taken to cost this share of those in it, until they are tried.
 constexpr double kUnseenRow = 0.5;
-// What was slow once may have been so by chance, above all the first time: now and then it is believed to take this
-// much of it.
-constexpr double kSecondChance = 0.75;
-constexpr std::uint64_t kSecondChanceEvery = 128;
+// A trial is so many steps of the same width, since in the first of them libllama builds its graph anew.
+constexpr int kTrialSteps = 2;
 // A draft model is taken to need this share of a step for a guess until it has made one.
 constexpr double kUnseenDraft = 0.1;
 // Of a sequence it computes so many tokens before its guesses in any case, because after a step of which all guesses
@@ -48,6 +46,8 @@ void Speculation::collect(std::span<const Sequence* const> decoding, const Room&
     } else {
       guesser.index.follow(*sequence);
       guesser.index.guess(*sequence, most, guesser.guesses);
+      if (config_.always)
+        guesser.guesses.resize(static_cast<std::size_t>(most), sequence->token(sequence->length() - 1));
     }
     if (!guesser.guesses.empty()) now_.push_back({sequence, &guesser});
   }
@@ -55,7 +55,7 @@ void Speculation::collect(std::span<const Sequence* const> decoding, const Room&
 
 TokenCount Speculation::choose(std::span<const Sequence* const> decoding, const StepTime& times, const Room& room) {
   now_.clear();
-  pays_ = false;
+  pays_ = checks_ = trial_ = false;
   if (!on() || decoding.empty()) return 1;
   collect(decoding, room);
   TokenCount widest = 1;
@@ -65,33 +65,57 @@ TokenCount Speculation::choose(std::span<const Sequence* const> decoding, const 
     deepest = std::max(deepest, sequence->length());
     if (room.even) widest = std::min(widest, room.cells_per_slot - sequence->length() + 1);
   }
-  const auto sequences = static_cast<TokenCount>(decoding.size());
-  const double alone = to_seconds(times.predict(Batch::Kind::decode, {sequences, deepest}));
-  if (now_.empty() || alone <= 0) return 1;
-  ++considered_;
+  if (now_.empty() || !times.known(Batch::Kind::decode)) return 1;
   time_ = room.time;
+  const TokenCount best = pick(static_cast<TokenCount>(decoding.size()), widest, deepest, times, room);
+  pays_ = best > 1;
+  for (const Turn& turn : now_) {
+    if (config_.draft_model && !turn.ready()) continue;
+    checks_ |= pays_;
+    turn.guesser->checked = std::min(best - 1, static_cast<TokenCount>(turn.guesser->guesses.size()));
+  }
+  const TokenCount width = checks_ ? best : 1;
+  turns_ = width != std::exchange(width_before_, width);
+  return width;
+}
 
+// The width that is expected to bring most tokens a second; or, where there is time for trials, the one that may bring
+// even more.
+TokenCount Speculation::pick(TokenCount sequences, TokenCount widest, TokenCount deepest, const StepTime& times,
+                             const Room& room) {
+  const double alone = to_seconds(times.predict(Batch::Kind::decode, {sequences, deepest}));
   const double limit = std::max(to_seconds(room.time), alone);
-  TokenCount best = 1;
-  double best_rate = kBetter * sequences / alone;
+  struct Choice {
+    TokenCount width = 1;
+    double rate = 0;  // tokens a second
+  };
+  Choice best{1, sequences / alone};
+  TokenCount reachable = 1;
+  Choice hoped{1, best.rate / times.hope(Batch::Kind::decode, sequences)};
   for (TokenCount width = 2; width <= widest; ++width) {
     const TokenCount rows = rows_of(width, sequences, room.even);
     if (rows > room.rows || rows - sequences > room.cells) break;
     const double takes = seconds(rows, width, deepest, times, alone);
-    const double rate = tokens(width, decoding.size()) / takes;
-    const bool must = width <= 1 + config_.guesses_min;
-    if (!must && (takes > limit || rate <= best_rate)) continue;
-    best = width;
-    best_rate = rate;
+    const double rate = tokens(width, static_cast<std::size_t>(sequences)) / takes;
+    if (width <= 1 + config_.guesses_min) {
+      best = hoped = {width, rate};
+      continue;
+    }
+    const double hope = times.hope(Batch::Kind::decode, rows);
+    if (hope * takes > limit) continue;
+    reachable = width;
+    if (rate > hope * hoped.rate) hoped = {width, rate / hope};
+    if (takes <= limit && rate > kBetter * best.rate && times.seen(Batch::Kind::decode, rows)) best = {width, rate};
   }
-  pays_ = best > 1;
-  bool any = false;
-  for (const Turn& turn : now_) {
-    if (config_.draft_model && !turn.ready()) continue;
-    any = true;
-    turn.guesser->checked = std::min(best - 1, static_cast<TokenCount>(turn.guesser->guesses.size()));
+  if (trial_steps_ == 0 && credit_.enough() && hoped.width != best.width && hoped.rate > kBetter * best.rate) {
+    trial_steps_ = kTrialSteps;
+    trial_width_ = hoped.width;
   }
-  return any ? best : 1;
+  trial_ = trial_steps_ > 0 && trial_width_ <= reachable;
+  trial_steps_ = trial_ ? trial_steps_ - 1 : 0;
+  const TokenCount width = trial_ ? trial_width_ : best.width;
+  worth_ = tokens(width, static_cast<std::size_t>(sequences)) / best.rate;
+  return width;
 }
 
 TokenCount Speculation::rows_of(TokenCount width, TokenCount sequences, bool even) const {
@@ -114,15 +138,15 @@ double Speculation::tokens(TokenCount width, std::size_t sequences) const {
 double Speculation::seconds(TokenCount rows, TokenCount width, TokenCount deepest, const StepTime& times,
                             double alone) const {
   const TokenCount depth = deepest + width - 1;
-  const bool seen = times.seen(Batch::Kind::decode, rows);
-  const TokenCount known = seen ? rows : std::max(times.seen_below(Batch::Kind::decode, rows), 1);
+  const TokenCount known =
+      times.seen(Batch::Kind::decode, rows) ? rows : std::max(times.seen_below(Batch::Kind::decode, rows), 1);
   double takes = to_seconds(times.predict(Batch::Kind::decode, {known, depth}));
   takes *= 1 + kUnseenRow * (rows - known) / known;
   if (config_.draft_model) {
     const double guess = draft_cost_.guess_seconds(now_.size());
     takes += (width - 1) * (guess > 0 ? guess : kUnseenDraft * alone);
   }
-  return seen && considered_ % kSecondChanceEvery == 0 ? kSecondChance * takes : takes;
+  return takes;
 }
 
 std::span<const Token> Speculation::guesses(const Sequence& sequence) const {
@@ -184,6 +208,14 @@ void Speculation::drafted(const BatchResult& result) {
   drafting_.clear();
 }
 
+// Reading for the draft model belongs to the trial that it is done for.
+void Speculation::computed(const BatchResult& result, Duration took) {
+  if (!on() || now_.empty()) return;
+  const double all = to_seconds(took + result.drafting + result.draft_reading);
+  const double lost = !trial_ ? 0 : checks_ || !pays_ ? std::max(all - worth_, 0.0) : to_seconds(result.draft_reading);
+  credit_.spend(all, lost);
+}
+
 void Speculation::commit(const Sequence& sequence, TokenCount checked, TokenCount said) {
   if (!on()) return;
   const TokenCount right = std::min(checked, said - 1);
@@ -200,7 +232,7 @@ void Speculation::commit(const Sequence& sequence, TokenCount checked, TokenCoun
   TokenCount known = checked;
   if (config_.draft_model) {
     if (checked > 0 && guesser.read > 0) guesser.read += std::min(right, checked - 1);  // the last guess it only made
-  } else {
+  } else if (!config_.always) {
     known = std::min(static_cast<TokenCount>(guesser.guesses.size()), said);
     const auto newest = sequence.generated_tokens().end() - said;
     const auto wrong = std::mismatch(guesser.guesses.begin(), guesser.guesses.begin() + known, newest).first;

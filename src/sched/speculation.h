@@ -22,6 +22,7 @@
 #include "sched/draft_cost.h"
 #include "sched/ngram_index.h"
 #include "sched/step_time.h"
+#include "sched/trial_credit.h"
 
 namespace chasqui {
 
@@ -30,6 +31,7 @@ struct SpeculationConfig {
   TokenCount guesses_min = 0;  // are checked whether they pay or not, where there are so many
   TokenCount outputs_max = 0;  // rows of a batch that can have an output
   bool draft_model = false;    // makes the guesses, instead of what the sequence said before
+  bool always = false;         // guesses anything where nothing was said before: they only count as right
 };
 
 class Speculation {
@@ -67,8 +69,14 @@ class Speculation {
   // What the draft model does in the step that choose() was asked about.
   void plan_drafting(Drafting& drafting);
 
+  // That step has other rows than the one before only because of the guesses: libllama builds a graph for it, which
+  // the next ones have no need of.
+  bool turns() const { return turns_; }
+
   // The draft model has done its part of such a step, or not.
   void drafted(const BatchResult& result);
+  // The step that choose() was asked about took so long, without the draft model's part.
+  void computed(const BatchResult& result, Duration took);
   // The sequence has said `said` tokens in a step that checked `checked` guesses. REQUIRES: they are its newest tokens
   void commit(const Sequence& sequence, TokenCount checked, TokenCount said);
   // It lost its slot.
@@ -98,6 +106,7 @@ class Speculation {
   TokenCount rows_of(TokenCount width, TokenCount sequences, bool even) const;
   double tokens(TokenCount width, std::size_t sequences) const;
   double seconds(TokenCount rows, TokenCount width, TokenCount deepest, const StepTime& times, double alone) const;
+  TokenCount pick(TokenCount sequences, TokenCount widest, TokenCount deepest, const StepTime& times, const Room& room);
   void read_more(Drafting& drafting);
 
   const SpeculationConfig config_;
@@ -106,11 +115,18 @@ class Speculation {
   DraftCost draft_cost_;
   std::vector<Turn> now_;  // ascending slots
   bool pays_ = false;      // to guess, in the step that is being planned, if the draft model were ready
-  Duration time_{};        // Room::time of that step
+  bool checks_ = false;    // guesses of somebody
+  bool turns_ = false;
+  TokenCount width_before_ = 1;
+  bool trial_ = false;  // it is not expected to be the best
+  double worth_ = 0;    // seconds that its tokens would take as is expected to be the best
+  TokenCount trial_width_ = 1;
+  int trial_steps_ = 0;  // that are left of it
+  TrialCredit credit_;
+  Duration time_{};                                         // Room::time of that step
   std::vector<std::pair<RequestId, TokenCount>> drafting_;  // who the draft model works for, and how far it reads them
   std::size_t drafts_ = 0;                                  // for how many of them it guesses
   TokenCount draft_guesses_ = 0;                            // … and how often
-  std::uint64_t considered_ = 0;
   Stats stats_;
 };
 

@@ -1,6 +1,7 @@
 #include "sched/step_time.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace chasqui {
 namespace {
@@ -15,6 +16,11 @@ constexpr double kCellsPerRow = 1000;
 constexpr TokenCount kOddMost = 8;
 // Within this of the cheapest row, a batch is large enough: 32 prompts of 40 tokens are read 10 % sooner than at 1.25.
 constexpr double kGoodEnough = 1.02;
+// What may be hoped of a size that was not seen for so many steps, and of one that was seen once: the first batch of a
+// size also makes libllama build its graph anew.
+constexpr double kOldSteps = 64;
+constexpr double kOldHope = 0.7;
+constexpr double kOnceHope = 0.5;
 // A smaller chunk must bring so many times the rows a second of a larger one: sizes that were not seen cost the same.
 constexpr double kBetterRate = 1.01;
 
@@ -59,6 +65,14 @@ TokenCount StepTime::seen_below(Batch::Kind kind, TokenCount rows) const {
   return 0;
 }
 
+double StepTime::hope(Batch::Kind kind, TokenCount rows) const {
+  const Cost& known = cost(kind);
+  const std::size_t bucket = bucket_of(rows);
+  if (known.row[bucket] == 0 || known.once[bucket]) return kOnceHope;
+  const auto age = static_cast<double>(known.observed - known.seen_at[bucket]);
+  return 1 - (1 - kOldHope) * std::min(1.0, age / kOldSteps);
+}
+
 double StepTime::slowdown() const { return std::clamp(std::min(surprises_[0], surprises_[1]), 1.0, kSurprise); }
 
 Duration StepTime::predict(Batch::Kind kind, StepSize size) const {
@@ -74,6 +88,8 @@ void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
   double& row = known.row[bucket];
   double& cell = known.cell[bucket];
   const double cells = static_cast<double>(size.context()) / kCellsPerRow;
+  const bool second = std::exchange(known.once[bucket], row == 0);
+  known.seen_at[bucket] = ++known.observed;
   if (row == 0) {
     if (nearest != kBuckets) cell = known.cell[nearest];
     const double rest = to_seconds(took) - static_cast<double>(size.context()) * cell;
@@ -84,7 +100,8 @@ void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
   surprises_ = {to_seconds(took) / predicted, surprises_[0]};
   const double error = std::min(to_seconds(took), kSurprise * predicted) - predicted;
   const double rows = size.rows;
-  const double step = kNewest * error / (rows * rows + cells * cells);
+  const double weight = second && error < 0 ? 1 : kNewest;
+  const double step = weight * error / (rows * rows + cells * cells);
   row = std::max(row + step * rows, 0.1 * row);
   cell = std::max(cell + step * cells / kCellsPerRow, 0.0);
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/clock.h"
 #include "core/batch.h"
@@ -42,6 +43,9 @@ class StepTime {
   bool known(Batch::Kind kind) const { return cost(kind).best_row() > 0; }
   // … and about batches of about so many rows.
   bool seen(Batch::Kind kind, TokenCount rows) const { return cost(kind).row[bucket_of(rows)] > 0; }
+  // What a batch that takes `predict()` may take at best: one of a size that was long not seen, or only once, may have
+  // been slow by chance. A share of the prediction, 1 for what was just seen.
+  double hope(Batch::Kind kind, TokenCount rows) const;
   // The largest size below that of such batches that was seen; 0: none was.
   TokenCount seen_below(Batch::Kind kind, TokenCount rows) const;
   // Seconds for one prompt row in a batch of the best size; 0 when nothing is known.
@@ -60,8 +64,11 @@ class StepTime {
   static constexpr std::size_t kBuckets = kSizes.size();
 
   struct Cost {
-    std::array<double, kBuckets> row{};   // seconds; 0: not seen
-    std::array<double, kBuckets> cell{};  // seconds for a row to look back at one position
+    std::array<double, kBuckets> row{};             // seconds; 0: not seen
+    std::array<double, kBuckets> cell{};            // seconds for a row to look back at one position
+    std::array<std::uint64_t, kBuckets> seen_at{};  // the newest observation, by number; and whether
+    std::array<bool, kBuckets> once{};              // … it is the only one
+    std::uint64_t observed = 0;
     std::size_t nearest(std::size_t bucket) const;
     double best_row() const;
   };

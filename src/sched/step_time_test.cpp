@@ -196,6 +196,23 @@ TEST(StepTime, PaddingPaysWhereMoreRowsTakeLessTime) {
   EXPECT_FALSE(times.padding_pays({6, 0}, 8)) << "72 ms instead of 60";
 }
 
+TEST(StepTime, WhatWasSeenOnceOrLongAgoMayBeBetterThanItSeems) {
+  StepTime times;
+  EXPECT_LT(times.hope(Kind::decode, 8), 1) << "never seen";
+  learn(times, Kind::decode, {8, 0}, {.row_us = 2000}, 1);
+  const double once = times.hope(Kind::decode, 8);
+  EXPECT_LT(once, 0.8);
+  learn(times, Kind::decode, {8, 0}, {.row_us = 1000}, 1);
+  expect_near(times.predict(Kind::decode, {8, 0}), milliseconds(8));
+  EXPECT_EQ(times.hope(Kind::decode, 8), 1) << "just seen";
+  learn(times, Kind::decode, {4, 0}, {.row_us = 1000}, 20);
+  const double later = times.hope(Kind::decode, 8);
+  EXPECT_LT(later, 1);
+  learn(times, Kind::decode, {4, 0}, {.row_us = 1000}, 500);
+  EXPECT_LT(times.hope(Kind::decode, 8), later);
+  EXPECT_GT(times.hope(Kind::decode, 8), once);
+}
+
 TEST(StepTime, WhenTheMachineSlowsDownAllSizesAreExpectedToTakeLongerAtOnce) {
   StepTime times;
   learn(times, Kind::prefill, {16, 0}, {.row_us = 1000});
