@@ -24,7 +24,7 @@ OUT = paired.from_environment("BENCH_OUT", os.path.join(paired.ROOT, "docs/perfo
 MINUTES = float(paired.from_environment("MINUTES", "30"))
 BIN = os.path.dirname(os.path.abspath(paired.CHASQUI))
 DEMO = os.path.join(paired.ROOT, "models/demo/chasqui-demo.gguf")
-SETTINGS = ["ROUNDS", "SIZE", "MODEL", "THREADS", "OUR_ARGS", "PEER_ARGS"]  # those that change what is measured
+SETTINGS = ["ROUNDS", "SIZE", "MODEL", "THREADS", "NEIGHBOUR", "OUR_ARGS", "PEER_ARGS"]  # those that change what is measured
 SIDES = {"chasqui": "Chasqui", "llama-server": "llama-server", "raw_decode": "libllama alone"}
 
 
@@ -49,6 +49,7 @@ BENCHES = {
     "shared_prefix": [["bench/shared_prefix.py"]],
     "long_prompts": [["OUR_ARGS=--queue-wait 0", "bench/long_prompts.py"]],
     "never_twice": [["bench/never_twice.py"]],
+    "profile": [["bench/profile.py", *paired.sized(["1", "64"], ["1"])]],
     "speculation": [["bench/speculation.py", *paired.sized([], ["1"])]],
     "idle_streams": [["bench/idle_streams.py", *paired.sized(["10000"], ["200"])]],
     "delivery_cost": [[os.path.join(BIN, "delivery_cost"), *paired.sized([], ["5", "1"])]],
