@@ -177,7 +177,8 @@ void add_context_options(CLI::App& app, ServeConfig& config) {
       ->check(CLI::Range(0, 512))
       ->type_name("N")
       ->group(group);
-  app.add_option("--threads-batch", model.threads_batch, "(-tb) compute threads for more rows; 0: as --threads, or its part of the cores where that is 0")
+  app.add_option("--threads-batch", model.threads_batch,
+                 "(-tb) compute threads for more rows; 0: as --threads, or its part of the cores where that is 0")
       ->envname("LLAMA_ARG_THREADS_BATCH")
       ->check(CLI::Range(0, 512))
       ->type_name("N")
