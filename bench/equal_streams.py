@@ -13,6 +13,7 @@ import paired
 STREAMS = [int(word) for word in sys.argv[1:]] or paired.sized([32, 64], [2])
 TOKENS = int(paired.from_environment("TOKENS", paired.sized("48", "4")))
 WORDS = 24
+CELLS = 208 + TOKENS  # of each stream
 
 
 def figures(report):
@@ -36,7 +37,7 @@ def compare(streams):
         for side in order:
             # All come at once, and none is to be refused because its first token would come late.
             patience = ["--queue-wait", "0"] if side == "chasqui" else []
-            report = paired.measure(side, (path, streams, streams * 256, *patience), flags)
+            report = paired.measure(side, (path, streams, streams * CELLS, *patience), flags)
             columns[side].append(figures(report))
             prompt = max(1, report["total"]["prompt_tokens"] // report["total"]["ok"])
         raw = paired.raw_decode(path, streams, prompt, TOKENS)
