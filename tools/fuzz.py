@@ -24,7 +24,7 @@ FLAGS = ["-g", "-O1", "-DNDEBUG", "-fno-omit-frame-pointer", f"-fsanitize=fuzzer
 LLHTTP = sorted(glob.glob("/usr/share/llhttp/*.c"))
 
 BASE = ["src/base/error.cpp", "src/base/log.cpp", "src/base/clock.cpp", "src/base/utf8.cpp",
-        "src/base/random_bits.cpp", "src/base/json_writer.cpp"]
+        "src/base/random_bits.cpp", "src/base/json_writer.cpp", "src/base/pages.cpp"]
 CORE = ["src/core/adapter_set.cpp", "src/core/event.cpp", "src/core/request.cpp", "src/core/sampling.cpp"]
 # Files that also hold what a target never calls: what that would need is left out.
 WITHOUT_THE_REST = ["-no-pie", "-Wl,-z,lazy", "-Wl,--unresolved-symbols=ignore-all"]
