@@ -141,12 +141,12 @@ export class BatchCanvas {
       }
     });
     pen.strokeStyle = this.ink.target;
-    pen.lineWidth = 1.5;
+    pen.lineWidth = 2;
     pen.setLineDash([5, 4]);
     pen.beginPath();
     this.shown.forEach((step, i) => {
       if (!step.target) return;
-      const y = yOf(step.target);
+      const y = Math.round(yOf(step.target)); // whole pixels, else its colour fades wherever the scale puts it between them
       pen.moveTo(this.start + i * column - 1, y);
       pen.lineTo(this.start + (i + 1) * column - 1, y);
     });
