@@ -49,7 +49,9 @@ COLUMNS = ["decode", "sampling", "text", "scheduling", "delivery", "memory", "ke
 
 def part_of(thread, in_kernel, symbol):
     if thread == "pool":
-        return "pool"
+        # Compute threads are made before there is a worker, and have no name of their own.
+        computes = "yield" in symbol if in_kernel else re.search(WORKER[0][1], symbol)
+        return "decode" if computes else "pool"
     before = "loop: " if thread == "loop" else ""
     if in_kernel:
         # A yield is how a compute thread waits for the others.
@@ -61,7 +63,7 @@ def part_of(thread, in_kernel, symbol):
 
 
 def kinds_of_threads(pid):
-    """{thread: worker, loop or pool}. Compute threads have the name of the worker that made them."""
+    """{thread: worker, loop or pool}."""
     kinds = {}
     for thread in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{thread}/comm", encoding="utf-8") as file:
