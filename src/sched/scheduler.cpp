@@ -150,7 +150,7 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
     note_reading(batch, result.finished - planned_);
     const Duration took = adapter_turns_.computed(result.compute, batch.predicted);
     const bool rare =
-        batch.kind == Batch::Kind::decode && speculation_.turns() && step_time_.seen(batch.kind, plan_.size().rows);
+        batch.kind == Batch::Kind::decode && speculation_.turns() && step_time_.settled(batch.kind, plan_.size().rows);
     if (plan_.one_run() && !rare) step_time_.observe(batch.kind, plan_.size(), took);
     if (batch.kind == Batch::Kind::decode) speculation_.computed(result, took);
     commit_parts(batch, result);

@@ -91,6 +91,26 @@ TEST(SchedulerSpeculation, WhatWasSlowTheFirstTimeIsTriedAgain) {
   EXPECT_LE(steps_of(milliseconds(20)), steps_of({}) + 20);
 }
 
+// A step is not learned from where guesses have just changed its size; that must not outlast the guesses.
+TEST(SchedulerSpeculation, WhatStepsTakeIsLearnedAgainWhenNobodyGuesses) {
+  for (TokenCount tokens = 40; tokens < 50; ++tokens) {
+    FakeWorker worker(guessing(dense_streams(2, 64, 1000)));
+    worker.step_cost = milliseconds(10);
+    worker.row_cost = microseconds(100);
+    worker.add(1, {.prompt = 12, .max_tokens = tokens, .script = {.repeats = true}});
+    worker.run_to_end();
+    worker.step_cost = milliseconds(40);
+    RequestDraft draft;
+    draft.prompt = test_prompt(12, 2);
+    draft.max_tokens = 60;
+    draft.guesses_max = 0;
+    worker.submit(2, std::move(draft), {});
+    Duration predicted{};
+    while (worker.step()) predicted = worker.batch.predicted;
+    EXPECT_GT(predicted, milliseconds(30)) << tokens;
+  }
+}
+
 TEST(SchedulerSpeculation, ARequestMayHaveNone) {
   SchedulerConfig config = guessing(streams(4, 64, 1000));
   FakeWorker worker(config);

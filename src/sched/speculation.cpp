@@ -56,6 +56,8 @@ void Speculation::collect(std::span<const Sequence* const> decoding, const Room&
 TokenCount Speculation::choose(std::span<const Sequence* const> decoding, const StepTime& times, const Room& room) {
   now_.clear();
   pays_ = checks_ = trial_ = false;
+  const TokenCount before = std::exchange(width_before_, 1);
+  turns_ = before != 1;
   if (!on() || decoding.empty()) return 1;
   collect(decoding, room);
   TokenCount widest = 1;
@@ -75,7 +77,8 @@ TokenCount Speculation::choose(std::span<const Sequence* const> decoding, const 
     turn.guesser->checked = std::min(best - 1, static_cast<TokenCount>(turn.guesser->guesses.size()));
   }
   const TokenCount width = checks_ ? best : 1;
-  turns_ = width != std::exchange(width_before_, width);
+  width_before_ = width;
+  turns_ = width != before;
   return width;
 }
 

@@ -43,6 +43,10 @@ class StepTime {
   bool known(Batch::Kind kind) const { return cost(kind).best_row() > 0; }
   // … and about batches of about so many rows.
   bool seen(Batch::Kind kind, TokenCount rows) const { return cost(kind).row[bucket_of(rows)] > 0; }
+  // … and more than once.
+  bool settled(Batch::Kind kind, TokenCount rows) const {
+    return seen(kind, rows) && !cost(kind).once[bucket_of(rows)];
+  }
   // What a batch that takes `predict()` may take at best: one of a size that was long not seen, or only once, may have
   // been slow by chance. A share of the prediction, 1 for what was just seen.
   double hope(Batch::Kind kind, TokenCount rows) const;
