@@ -2,8 +2,8 @@
 
 Settings come from the environment: CHASQUI and RAW_DECODE (default: build/bin), LLAMA_SERVER (without it only Chasqui
 runs), MODEL, ROUNDS (default 3), THREADS (for every side; default: each one's own), OUR_ARGS, PEER_ARGS (more flags),
-NEIGHBOUR (a core that another process keeps busy
-meanwhile), SIZE=tiny (as little as shows that a script works), BENCH_RECORD (a file to which figures are appended, for bench/suite.py).
+NEIGHBOUR (a core that another process keeps busy meanwhile), SIZE=tiny (as little as shows that a script works),
+BENCH_RECORD (a file to which figures are appended, for bench/suite.py).
 """
 import json
 import os
