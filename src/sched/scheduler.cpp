@@ -28,7 +28,10 @@ Scheduler::Scheduler(const SchedulerConfig& config)
 
 void Scheduler::add(RequestPtr request) {
   counters_.join(request->tenant);
-  forecast_.arrived(*request, wait_of(request->service_class));
+  // Who waits for nothing but reading, before anything was read, was predicted nothing: that it waits says as little
+  // about the next as that a server has just started.
+  const bool slot_free = waiting_.size() + running_.size() < static_cast<std::size_t>(ledger_.slots_total());
+  if (forecast_.row_seconds() > 0 || !slot_free) forecast_.arrived(*request, wait_of(request->service_class));
   waiting_.push(std::make_unique<Sequence>(std::move(request)));
 }
 
