@@ -5,9 +5,10 @@ trained for it; every side does the same work otherwise. With CHANCE=real they c
 
     bench/speculation.py [STREAMS …]          1 2 4 8 16 32 by default
 
-MODEL (default: the 24 M one), DRAFT (a draft model; without one guesses cost nothing: they come from what was said before,
-or are anything where nothing was), CHANCE (0.8, or real), ALWAYS (3 guesses), TOKENS (192), ROUNDS; the others as in bench/paired.py.
+MODEL (default: the 24 M one), DRAFT (a draft model, or heads in a file of their own; without one guesses cost nothing: they
+come from what was said before, or are anything where nothing was), CHANCE (0.8, or real), ALWAYS (3 guesses), TOKENS (192), ROUNDS; the others as in bench/paired.py.
 """
+import os
 import statistics
 import sys
 
@@ -45,7 +46,7 @@ def main():
             with paired.Server("chasqui", MODEL, max(streams), max(streams) * CELLS, "--no-log-requests", *flags) as server:
                 for n in streams:
                     found[side][n].append(tokens_per_second(server, n))
-    print(f"guesses right with {'their own chance' if CHANCE == 'real' else 'a chance of ' + CHANCE}, {'a draft model' if DRAFT else 'from what was said'}; medians of "
+    print(f"guesses right with {'their own chance' if CHANCE == 'real' else 'a chance of ' + CHANCE}, {'of ' + os.path.basename(DRAFT) if DRAFT else 'from what was said'}; medians of "
           f"{paired.ROUNDS} rounds")
     print("| streams | " + " | ".join(SIDES) + " | as many as pay, over the better of the two |")
     print("|---:|" + "---:|" * (len(SIDES) + 1))

@@ -4,6 +4,10 @@
 #include <cstdlib>
 
 #include "app/capacity.h"
+#include "base/log.h"
+#include "model/gguf_summary.h"
+#include "model/llama_heads.h"
+#include "model/llama_tokenizer.h"
 #include "model/sleepy_model.h"
 
 namespace chasqui {
@@ -14,9 +18,7 @@ constexpr TokenCount kSizesApart = 128;
 // Rows that it reads at once; more would keep streams waiting.
 constexpr TokenCount kDraftRows = 512;
 
-Result<void> check_words(const LoadedModel& model, const LoadedModel& draft) {
-  const Tokenizer& words = *model.tokenizer;
-  const Tokenizer& others = *draft.tokenizer;
+Result<void> check_words(const Tokenizer& words, const Tokenizer& others) {
   const TokenCount apart = words.vocabulary() - others.vocabulary();
   const auto refuse = [](const std::string& why) {
     return invalid_field("--model-draft", "--model-draft must have the vocabulary of the model: " + why);
@@ -29,11 +31,52 @@ Result<void> check_words(const LoadedModel& model, const LoadedModel& draft) {
     if (words.special_piece(token) == others.special_piece(token)) continue;
     return refuse("token " + std::to_string(token) + " is another one");
   }
-  if (!draft.info.trims_anywhere()) return refuse("and memory that can take back what was guessed wrong");
   return {};
 }
 
+WeightsOptions how_to_load(const ServeConfig& config) {
+  WeightsOptions options;
+  options.gpu_layers = config.gpu_layers;
+  options.mmap = config.use_mmap;
+  return options;
+}
+
 }  // namespace
+
+Result<void> find_guesser(SpeculationOptions& options) {
+  if (options.source != GuessSource::automatic || options.draft_model.empty()) return {};
+  const auto file = summarize_gguf(options.draft_model);
+  if (!file) return file.error();
+  if (file->architecture == "eagle3") options.source = GuessSource::eagle3;
+  return {};
+}
+
+Result<HeadsConfig> choose_heads(const ServeConfig& config, const LoadedModel& model) {
+  HeadsConfig heads;
+  if (!config.speculation.heads()) return heads;
+  if (!model.info.trims_anywhere()) {
+    log_warning("nobody guesses: the memory of this model cannot take back what was guessed wrong");
+    return heads;
+  }
+  heads.guesses = config.speculation.guesses_max();
+  if (config.speculation.source == GuessSource::mtp) {
+    if (!has_usable_heads(model.info)) {
+      return invalid_field("--spec-type", "--spec-type mtp: the model has no such heads that libllama can use");
+    }
+    heads.own = true;
+    log_info("heads of the model guess", {{"guesses", heads.guesses}});
+    return heads;
+  }
+  if (config.speculation.draft_model.empty()) {
+    return invalid_field("--spec-type", "--spec-type eagle3 needs the file of the heads: --model-draft FILE");
+  }
+  auto weights = load_heads(config.speculation.draft_model, how_to_load(config), model.info);
+  if (!weights) return invalid_field("--model-draft", "--model-draft: " + weights.error().message);
+  if (auto same = check_words(*model.tokenizer, LlamaTokenizer(*weights)); !same) return same.error();
+  heads.weights = std::move(*weights);
+  log_info("heads guess", {{"file", config.speculation.draft_model}, {"guesses", heads.guesses}});
+  return heads;
+}
 
 Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, const ModelConfig& part) {
   Models drafts;
@@ -42,12 +85,14 @@ Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, 
     return invalid_field("--spec-type", "--spec-type draft needs a model that guesses: --model-draft FILE");
   }
   LoadOptions options;
-  options.weights.gpu_layers = config.gpu_layers;
-  options.weights.mmap = config.use_mmap;
+  options.weights = how_to_load(config);
   options.sleeps = config.operation.sleep_after > Duration::zero();
   const auto draft = load_llama(config.speculation.draft_model, options);
   if (!draft) return draft.error();
-  if (auto same = check_words(model, *draft); !same) return same.error();
+  if (auto same = check_words(*model.tokenizer, *draft->tokenizer); !same) return same.error();
+  if (!draft->info.trims_anywhere()) {
+    return invalid_field("--model-draft", "--model-draft must have memory that can take back what was guessed wrong");
+  }
   ModelConfig context = part;
   context.threads = 0;
   context.threads_batch = 0;

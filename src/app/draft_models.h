@@ -1,5 +1,5 @@
-// The draft models of `chasqui serve`: one context for each worker, of a small model that must speak the same tokens as
-// the large one. At start only.
+// Who guesses for `chasqui serve`: a draft model, a small one that must speak the same tokens as the large one, with a
+// context for each worker; or heads that were trained for the large one. At start only.
 #pragma once
 
 #include "app/config.h"
@@ -7,6 +7,12 @@
 #include "model/loaded_model.h"
 
 namespace chasqui {
+
+// Says eagle3 where nothing but such a file was named. Errors are those of the file.
+Result<void> find_guesser(SpeculationOptions& options);
+
+// Where they are to guess. Errors name the flag.
+Result<HeadsConfig> choose_heads(const ServeConfig& config, const LoadedModel& model);
 
 // None where nobody asked for one. `part` is what each worker's large model is made with. Errors name the flag.
 Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, const ModelConfig& part);

@@ -34,6 +34,7 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   options.weights.gpu_layers = config.gpu_layers;
   options.weights.mmap = config.use_mmap;
   options.weights.mlock = config.use_mlock;
+  options.weights.heads = config.speculation.source == GuessSource::mtp;
   options.sleeps = config.operation.sleep_after > Duration::zero();
   auto adapters = adapter_files(config.adapters);
   if (!adapters) return adapters.error();
@@ -138,7 +139,7 @@ Result<Models> make_contexts(const ServeConfig& config, const LoadedModel& model
 
 }  // namespace
 
-int serve(const ServeConfig& config) {
+int serve(ServeConfig config) {
   configure_log(config.log_level, config.log_format);
   for (const std::string& note : config.notes) log_warning(note);
   raise_descriptor_limit();
@@ -160,6 +161,7 @@ int serve(const ServeConfig& config) {
   if (!doors) return fail(doors.error());
   const auto collector = collector_of(config);
   if (!collector) return fail(collector.error());
+  if (auto found = find_guesser(config.speculation); !found) return fail(found.error());
   std::optional<LoadGuard> guard(std::in_place, config.model_path.empty() ? "chasqui-demo" : config.model_path);
   auto model = load(config);
   if (!model) return fail(model.error());
@@ -167,6 +169,9 @@ int serve(const ServeConfig& config) {
   auto part = part_of_worker(whole, config.workers, default_threads());
   if (!part) return fail(part.error());
   part->outputs_max = outputs_for(part->slots, config.speculation.guesses_max());
+  auto heads = choose_heads(config, *model);
+  if (!heads) return fail(heads.error());
+  part->heads = std::move(*heads);
   const bool sleeps = config.operation.sleep_after > Duration::zero();
   auto contexts = make_contexts(config, *model, *part);
   if (!contexts) return fail(contexts.error());

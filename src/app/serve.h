@@ -8,6 +8,6 @@ namespace chasqui {
 
 // The process's exit code: 0 after a drain, 1 when the server could not start, 2 when there is a mistake in the keys
 // (with a line that says why).
-int serve(const ServeConfig& config);
+int serve(ServeConfig config);
 
 }  // namespace chasqui

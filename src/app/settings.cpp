@@ -68,7 +68,7 @@ EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, co
   out.targets = config.targets;
   out.policy = config.policy;
   out.guesses_max = config.speculation.guesses_max();
-  out.guesses_min = std::min(config.speculation.least, config.speculation.most);
+  out.guesses_min = std::min(config.speculation.least, out.guesses_max);
   out.guess_chances = config.speculation.pretended;
   out.sleep_after = config.operation.sleep_after;
   out.stuck_after = config.operation.stuck_after;

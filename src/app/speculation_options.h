@@ -1,6 +1,7 @@
 // The flags of `chasqui serve` that say how next tokens are guessed. Part of app/config.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,19 +13,26 @@ class App;
 
 namespace chasqui {
 
-enum class GuessSource { automatic, none, ngram, draft };  // automatic: draft where there is a model for it
+// automatic: what the file for --model-draft is good for, if there is one; eagle3, mtp: see model/heads.h
+enum class GuessSource { automatic, none, ngram, draft, eagle3, mtp };
 
 struct SpeculationOptions {
   GuessSource source = GuessSource::automatic;
-  TokenCount most = 7;              // guesses in one step: with its own row a sequence has eight, which kernels like
+  std::optional<TokenCount> most;   // guesses in one step; none: as `guesses_max()` has it
   TokenCount least = 0;             // … and at least so many, whether it pays or not
   std::string draft_model;          // its file; empty: there is none
   std::vector<double> pretended{};  // see EngineConfig::guess_chances
 
-  TokenCount guesses_max() const { return drafts() || source == GuessSource::ngram ? most : 0; }
+  // With its own row a sequence has eight, which kernels like. Heads make all of them whatever is wanted, and are
+  // seldom right about the fourth.
+  TokenCount guesses_max() const {
+    if (source == GuessSource::none || (source == GuessSource::automatic && draft_model.empty())) return 0;
+    return most.value_or(heads() ? 3 : 7);
+  }
   bool drafts() const {
     return source == GuessSource::draft || (source == GuessSource::automatic && !draft_model.empty());
   }
+  bool heads() const { return source == GuessSource::eagle3 || source == GuessSource::mtp; }
 };
 
 // `options` outlives the parsing.

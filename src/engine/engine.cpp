@@ -101,6 +101,8 @@ void Engine::start_workers(Models models, Models drafts, const std::shared_ptr<c
     if (!drafts.empty()) {
       parts.draft = std::move(drafts[workers_.size()]);
       parts.scheduler.speculation.draft_model = true;
+    } else if (parts.model->heads() != nullptr) {
+      parts.scheduler.speculation.draft_model = parts.scheduler.speculation.heads = true;
     }
     parts.guess_chances = config_.guess_chances;
     parts.tokenizer = tokenizer;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "base/thread_time.h"
+#include "model/heads.h"
 
 namespace chasqui {
 namespace {
@@ -20,7 +22,7 @@ void Runner::run(Batch& batch, BatchResult& result) {
   if (!result.not_restored.empty()) {
     result.status = DecodeStatus::aborted;  // rows would go on from what is not there
   } else if (!batch.rows.empty()) {
-    if (!batch.drafting.empty()) drafter_->draft(batch, result, clock_);
+    if (!batch.drafting.empty()) drafter_ ? drafter_->draft(batch, result, clock_) : guess(batch, result);
     const TimePoint started = clock_.now();
     result.status = model_.decode(batch);
     result.compute = clock_.now() - started;
@@ -50,6 +52,16 @@ void Runner::prepare(const Batch& batch, BatchResult& result) {
   for (const SlotMove& move : batch.moves) {
     move.exchange ? model_.exchange(move.from, move.to) : model_.move(move.from, move.to);
   }
+}
+
+// With the heads of the model, whatever Batch::drafting wants to be read.
+void Runner::guess(Batch& batch, BatchResult& result) {
+  Heads* const heads = model_.heads();
+  CHECK(heads != nullptr, "nobody can guess");
+  const TimePoint started = clock_.now();
+  result.drafted = heads->guess(batch);
+  result.drafting = clock_.now() - started;
+  if (!result.drafted) log_warning("the heads that guess failed; their guesses are wrong");
 }
 
 void Runner::trim_padding(const Batch& batch) {

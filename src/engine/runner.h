@@ -23,7 +23,7 @@ namespace chasqui {
 class Runner {
  public:
   // All three outlive the runner.
-  // `drafter` may be null: then no batch has anything for it.
+  // `drafter` may be null: then the model has heads, or no batch has anything to be drafted.
   Runner(Model& model, const Tokenizer& tokenizer, const Clock& clock, std::unique_ptr<Drafter> drafter = nullptr)
       : model_(model), tokenizer_(tokenizer), clock_(clock), drafter_(std::move(drafter)) {}
 
@@ -50,6 +50,7 @@ class Runner {
   };
 
   void prepare(const Batch& batch, BatchResult& result);
+  void guess(Batch& batch, BatchResult& result);
   void trim_padding(const Batch& batch);
   void read(const Batch& batch, const BatchPart& part, BatchResult& result);
   Voice& voice(const Request& request);

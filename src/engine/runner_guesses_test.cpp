@@ -3,6 +3,7 @@
 
 #include "core/fake_requests.h"
 #include "engine/runner.h"
+#include "model/heads.h"
 #include "model/sim_model.h"
 
 namespace chasqui {
@@ -149,6 +150,72 @@ TEST_F(RunnerGuesses, AStepThatFailsLeavesTheSlotAsItWas) {
   model_.fail_decode(1, DecodeStatus::failed);
   EXPECT_EQ(step(request, part(tokens, 1, 2)), 0u);
   EXPECT_EQ(model_.history(SlotId{0}).size(), before);
+}
+
+// Heads that say what they were told to say.
+class TalkingHeads final : public Heads {
+ public:
+  TokenCount guesses() const override { return 3; }
+  bool guess(Batch& batch) override {
+    for (const BatchPart& part : batch.parts) {
+      for (std::int32_t i = 0; i < part.guesses && works; ++i) {
+        batch.rows[static_cast<std::size_t>(part.last_row() + 1 + i)].token = says[static_cast<std::size_t>(i)];
+      }
+    }
+    return works;
+  }
+  std::vector<Token> says;
+  bool works = true;
+};
+
+class HeadedModel final : public Model {
+ public:
+  explicit HeadedModel(SimModel& model) : model_(model) {}
+  const ModelShape& shape() const override { return model_.shape(); }
+  DecodeStatus decode(const Batch& batch) override { return model_.decode(batch); }
+  std::span<float> logits(std::int32_t row) override { return model_.logits(row); }
+  void trim(SlotId slot, TokenCount keep) override { model_.trim(slot, keep); }
+  void move(SlotId from, SlotId to) override { model_.move(from, to); }
+  void exchange(SlotId a, SlotId b) override { model_.exchange(a, b); }
+  KvSnapshotPtr snapshot(SlotId slot, TokenCount tokens) override { return model_.snapshot(slot, tokens); }
+  bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override {
+    return model_.restore(slot, snapshot, keep);
+  }
+  void request_abort() override { model_.request_abort(); }
+  void clear_abort() override { model_.clear_abort(); }
+  Heads* heads() override { return &own; }
+  TalkingHeads own;
+
+ private:
+  SimModel& model_;
+};
+
+TEST_F(RunnerGuesses, HeadsOfTheModelWriteTheirs) {
+  const std::vector<Token> tokens = alone(say("one two three four five"));
+  HeadedModel model(model_);
+  Runner runner{model, *tokenizer_, clock_};
+  for (const bool works : {true, false}) {
+    model.own.works = works;
+    model.own.says = part(tokens, 1, 3);
+    const RequestPtr request = say("one two three four five");
+    batch_.clear();
+    batch_.trims.push_back(SlotId{0});
+    TokenCount position = 0;
+    for (const Token token : request->prompt) batch_.rows.push_back({token, position++, SlotId{0}, false});
+    batch_.rows.back().output = true;
+    batch_.parts.push_back({request.get(), SlotId{0}, 0, position, true});
+    runner.run(batch_, result_);
+    batch_.clear();
+    batch_.drafting.rows.push_back({tokens[0], position, SlotId{0}, true});
+    batch_.rows.push_back({tokens[0], position++, SlotId{0}, true});
+    for (int i = 0; i < 3; ++i) batch_.rows.push_back({0, position++, SlotId{0}, true});
+    batch_.parts.push_back({request.get(), SlotId{0}, 0, 1, true, 3, 0});
+    runner.run(batch_, result_);
+    EXPECT_EQ(result_.drafted, works);
+    EXPECT_EQ(result_.samples.size(), works ? 4u : 1u);
+    EXPECT_EQ(result_.samples.front().token, tokens[1]);
+    runner.close(request->id);
+  }
 }
 
 }  // namespace

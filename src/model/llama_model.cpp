@@ -15,13 +15,7 @@
 namespace chasqui {
 namespace {
 
-ggml_type to_ggml(KvType type) {
-  switch (type) {
-    case KvType::f16: return GGML_TYPE_F16;
-    case KvType::q8_0: return GGML_TYPE_Q8_0;
-  }
-  return GGML_TYPE_F16;
-}
+ggml_type to_ggml(KvType type) { return type == KvType::q8_0 ? GGML_TYPE_Q8_0 : GGML_TYPE_F16; }
 
 llama_flash_attn_type to_llama(FlashAttention choice) {
   switch (choice) {
@@ -108,12 +102,14 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::make(WeightsPtr weights, const M
   if (resolved.warm_up) {
     if (auto warm = model->warm_up(resolved); !warm) return warm.error();
   }
+  if (auto heads = model->open_heads(resolved); !heads) return heads.error();
   return model;
 }
 
 LlamaModel::LlamaModel(WeightsPtr weights, const Clock& clock) : weights_(std::move(weights)), clock_(clock) {}
 
 LlamaModel::~LlamaModel() {
+  heads_.reset();
   if (context_ != nullptr) llama_free(context_);
   for (const Pool& pool : pools_) ggml_threadpool_free(pool.pool);
 }
@@ -149,6 +145,16 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   // A state that was partly advanced could not be brought back, so such models finish what they began.
   if (shape_.trims_anywhere) llama_set_abort_callback(context_, should_end, this);
   make_arrays();
+  return {};
+}
+
+// Not before the number of threads was found: nobody guesses in the batches for that.
+Result<void> LlamaModel::open_heads(const ModelConfig& config) {
+  if (!config.heads.any()) return {};
+  auto heads = LlamaHeads::make(context_, *weights_, context_params(config), shape_, config.heads);
+  if (!heads) return heads.error();
+  heads_ = std::move(*heads);
+  heads_->use_threads(std::ranges::find(pools_, threads_, &Pool::threads)->pool, threads_);
   return {};
 }
 
@@ -249,7 +255,9 @@ Duration LlamaModel::measure_threads(const Batch& batch, Duration first, TimePoi
 
 DecodeStatus LlamaModel::decode(const Batch& batch) {
   apply(batch.adapters);
-  return decode_as(plan(batch), batch);
+  const DecodeStatus status = decode_as(plan(batch), batch);
+  if (heads_ && status == DecodeStatus::ok) heads_->learn(fill_arrays(batch));
+  return status;
 }
 
 // libllama makes its graphs anew at the next decode.
@@ -381,6 +389,7 @@ void LlamaModel::use_threads(std::int32_t threads) {
   // libllama puts the threads of the pool before to sleep.
   llama_attach_threadpool(context_, found->pool, found->pool);
   llama_set_n_threads(context_, threads, threads);
+  if (heads_) heads_->use_threads(found->pool, threads);
 }
 
 }  // namespace chasqui

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "model/llama_heads.h"
 #include "model/llama_weights.h"
 #include "model/model.h"
 #include "model/model_config.h"
@@ -43,6 +44,7 @@ class LlamaModel final : public Model {
   void request_abort() override { abort_.store(true, std::memory_order_relaxed); }
   void clear_abort() override { abort_.store(false, std::memory_order_relaxed); }
   ComputeStats compute_stats() const override { return {threads_, cuts_}; }
+  Heads* heads() override { return heads_.get(); }
 
   const LlamaWeights& weights() const { return *weights_; }
 
@@ -55,6 +57,7 @@ class LlamaModel final : public Model {
 
   LlamaModel(WeightsPtr weights, const Clock& clock);
   Result<void> open(const ModelConfig& config);
+  Result<void> open_heads(const ModelConfig& config);
   void make_arrays();
   Result<void> warm_up(const ModelConfig& config);
   Batch warm_up_batch(std::int32_t rows) const;
@@ -88,6 +91,7 @@ class LlamaModel final : public Model {
   bool cut_ = false;                // it was ended at the deadline
   std::atomic<bool> ended_{false};  // … or on request: what libllama says about it is no error
 
+  std::unique_ptr<LlamaHeads> heads_;   // with ModelConfig::heads
   std::optional<ThreadChoice> choice_;  // with ModelConfig::adapt_threads
   std::vector<Pool> pools_;             // those that were needed so far
   std::int32_t threads_ = 0;            // of the last decode

@@ -82,6 +82,7 @@ llama_model_params model_params(Loading& loading) {
     params.load_mode = options.mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE;
   }
   params.vocab_only = options.vocabulary_only;
+  params.load_mtp = options.heads;
   params.progress_callback = Loading::on_progress;
   params.progress_callback_user_data = &loading;
   return params;
@@ -197,6 +198,7 @@ ModelInfo describe(const llama_model* model, std::string path, std::string name)
   info.hybrid = llama_model_is_hybrid(model);
   info.sliding_window = llama_model_n_swa(model);
   info.encoder = llama_model_has_encoder(model);
+  info.heads = std::atoi(meta(model, (info.architecture + ".nextn_predict_layers").c_str()).c_str());
   info.pooling = pooling_of(model, info.architecture);
   info.ranks = info.pooling == Pooling::rank;
   if (const char* source = llama_model_chat_template(model, "rerank")) info.rank_template = source;
@@ -243,7 +245,8 @@ Result<WeightsPtr> LlamaWeights::adopt(llama_model* model, std::string path, std
   }
   ModelInfo info = describe(model, std::move(path), name);
   std::shared_ptr<LlamaWeights> weights(new LlamaWeights(model, std::move(info)));
-  if (weights->info().encoder || !llama_model_has_decoder(model)) {
+  const bool heads = options.heads && weights->info().architecture == "eagle3";  // they encode the model's states
+  if (!heads && (weights->info().encoder || !llama_model_has_decoder(model))) {
     return bad_model(name, "models with an encoder do not generate text here.");
   }
   if (llama_model_is_diffusion(model)) return bad_model(name, "diffusion models do not generate token by token.");

@@ -12,6 +12,8 @@
 
 namespace chasqui {
 
+class Heads;
+
 // Constant after construction.
 struct ModelShape {
   TokenCount vocabulary = 0;
@@ -76,6 +78,9 @@ class Model {
   // is not to decode. wake() is harmless while it is awake; after an error it sleeps on.
   virtual bool fall_asleep() { return false; }
   virtual Result<void> wake() { return {}; }
+
+  // That guess for it; null: it has none. Another one after wake().
+  virtual Heads* heads() { return nullptr; }
 
   virtual ComputeStats compute_stats() const { return {}; }
 };

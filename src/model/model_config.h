@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "core/types.h"
 #include "model/thread_figures.h"
@@ -11,6 +12,17 @@ namespace chasqui {
 
 enum class FlashAttention { automatic, on, off };
 enum class KvType { f16, q8_0 };  // q8_0 halves the memory of a cell and needs flash attention
+
+class LlamaWeights;
+
+// Heads that guess, see model/heads.h.
+struct HeadsConfig {
+  std::shared_ptr<const LlamaWeights> weights;  // EAGLE-3, of a file of their own
+  bool own = false;                             // MTP, in the model's file
+  TokenCount guesses = 3;                       // of a sequence at a time
+
+  bool any() const { return own || weights != nullptr; }
+};
 
 struct ModelConfig {
   std::int32_t slots = 8;          // 1 … 256
@@ -27,6 +39,7 @@ struct ModelConfig {
   FlashAttention flash_attention = FlashAttention::automatic;
   KvType kv_keys = KvType::f16;
   KvType kv_values = KvType::f16;
+  HeadsConfig heads{};
   bool warm_up = true;  // decode once at construction, so that the first request does not pay for page faults
   // What an earlier start measured; empty: warm_up measures, and says what came out unless something was in its way.
   ThreadFigures thread_figures{};

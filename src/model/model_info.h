@@ -74,6 +74,8 @@ struct ModelInfo {
   TokenCount sliding_window = 0;  // 0: every layer sees everything
   bool encoder = false;           // needs an encoder pass, which Chasqui does not do
 
+  std::int32_t heads = 0;  // that guess next tokens (MTP)
+
   std::optional<Pooling> pooling;  // of its embeddings, where the file says
   bool ranks = false;              // has a head for ranking
   std::string rank_template;       // {query} and {document} as such a head wants them; empty: special tokens between

@@ -29,6 +29,7 @@ class SleepyModel final : public Model {
   bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override;
   void request_abort() override;
   void clear_abort() override;
+  Heads* heads() override { return model_ ? model_->heads() : nullptr; }
   ComputeStats compute_stats() const override { return model_ ? model_->compute_stats() : ComputeStats{}; }
 
   bool fall_asleep() override;

@@ -88,11 +88,15 @@ class FakeWorker {
     parts.clear();
     for (const BatchPart& part : batch.parts) parts.emplace_back(part.request->id.value, part.rows);
     if (work) {
+      const bool guesses = heads_cost && !batch.drafting.empty();
+      if (guesses) guess();
       model.run(batch, status, result);
       const Duration row = decoded() ? decode_row_cost.value_or(row_cost) : row_cost;
       result.compute = step_cost + row * static_cast<int>(batch.rows.size()) + change_of_adapters();
       if (rows_seen_.insert(batch.rows.size()).second) result.compute += new_size_cost;
-      clock.advance(result.compute);
+      result.drafted = guesses;
+      if (guesses) result.drafting = *heads_cost;
+      clock.advance(result.compute + result.drafting);
       result.restoring = restore_cost * static_cast<int>(batch.restores.size());
       result.finished = clock.now();
       scheduler.commit(batch, result);
@@ -180,6 +184,7 @@ class FakeWorker {
   Duration row_cost = milliseconds(1);
   Duration restore_cost{};
   Duration switch_cost{};                   // of a step with other adapters than the one before
+  std::optional<Duration> heads_cost;       // of guesses by heads, which are right; none: nobody makes them
   std::optional<Duration> decode_row_cost;  // where it is another one
   Duration new_size_cost{};                 // more, the first time that a batch has so many rows
   std::map<RequestId, Outcome> outcomes;
@@ -187,6 +192,18 @@ class FakeWorker {
   std::vector<std::uint64_t> ending;  // who finished, in order
 
  private:
+  void guess() {
+    for (const BatchPart& part : batch.parts) {
+      const Outcome& outcome = of(part.request->id.value);
+      std::vector<Token> tokens = outcome.request->prompt;
+      auto row = batch.rows.begin() + part.last_row() + 1;
+      for (TokenCount n = 0; n < outcome.tokens + part.guesses; ++n) {
+        tokens.push_back(fake_next(tokens, outcome.script.repeats));
+        if (n >= outcome.tokens) (row++)->token = tokens.back();
+      }
+    }
+  }
+
   Duration change_of_adapters() {
     const bool same = batch.rows.empty() || id_of(batch.adapters) == applied_;
     if (!batch.rows.empty()) applied_ = id_of(batch.adapters);

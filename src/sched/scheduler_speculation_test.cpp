@@ -111,6 +111,28 @@ TEST(SchedulerSpeculation, WhatStepsTakeIsLearnedAgainWhenNobodyGuesses) {
   }
 }
 
+// Heads have read what the model has, and make all their guesses at once.
+TEST(SchedulerSpeculation, HeadsAreAskedWhereAllTheirGuessesPay) {
+  const auto took = [](std::optional<Duration> heads) {
+    SchedulerConfig config = dense_streams(2, 64, 1000);
+    if (heads) {
+      config = guessing(config, 3);
+      config.speculation.draft_model = config.speculation.heads = true;
+    }
+    FakeWorker worker(config);
+    worker.step_cost = milliseconds(10);
+    worker.row_cost = microseconds(100);
+    worker.heads_cost = heads;
+    const TimePoint begin = worker.clock.now();
+    for (std::uint64_t id : {1, 2}) worker.add(id, 40, 400);
+    while (worker.step()) EXPECT_TRUE(worker.batch.drafting.reading.empty());
+    return to_seconds(worker.clock.now() - begin);
+  };
+  const double plain = took(std::nullopt);
+  EXPECT_LT(took(milliseconds(3)), 0.5 * plain) << "four tokens in a step that takes a third longer";
+  EXPECT_LT(took(milliseconds(40)), 1.1 * plain) << "four tokens in the time of five";
+}
+
 TEST(SchedulerSpeculation, ARequestMayHaveNone) {
   SchedulerConfig config = guessing(streams(4, 64, 1000));
   FakeWorker worker(config);

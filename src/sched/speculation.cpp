@@ -41,6 +41,7 @@ void Speculation::collect(std::span<const Sequence* const> decoding, const Room&
     guesser.guesses.clear();
     const TokenCount most = this->most(*sequence, room);
     if (most == 0) continue;
+    if (config_.heads) guesser.read = sequence->length();
     if (config_.draft_model) {
       guesser.guesses.assign(static_cast<std::size_t>(most), 0);
     } else {
@@ -147,9 +148,14 @@ double Speculation::seconds(TokenCount rows, TokenCount width, TokenCount deepes
   takes *= 1 + kUnseenRow * (rows - known) / known;
   if (config_.draft_model) {
     const double guess = draft_cost_.guess_seconds(now_.size());
-    takes += (width - 1) * (guess > 0 ? guess : kUnseenDraft * alone);
+    takes += made(width - 1) * (guess > 0 ? guess : kUnseenDraft * alone);
   }
   return takes;
+}
+
+// To have so many guesses of a sequence.
+TokenCount Speculation::made(TokenCount wanted) const {
+  return config_.heads && wanted > 0 ? config_.guesses_max : wanted;
 }
 
 std::span<const Token> Speculation::guesses(const Sequence& sequence) const {
@@ -171,7 +177,7 @@ void Speculation::plan_drafting(Drafting& drafting) {
     }
     drafting_.emplace_back(sequence->id(), length);
     ++drafts_;
-    draft_guesses_ = std::max(draft_guesses_, guesser->checked);
+    draft_guesses_ = std::max(draft_guesses_, made(guesser->checked));
   }
   read_more(drafting);
 }

@@ -31,6 +31,7 @@ struct SpeculationConfig {
   TokenCount guesses_min = 0;  // are checked whether they pay or not, where there are so many
   TokenCount outputs_max = 0;  // rows of a batch that can have an output
   bool draft_model = false;    // makes the guesses, instead of what the sequence said before
+  bool heads = false;          // with it: it has nothing to read, and always makes guesses_max
   bool always = false;         // guesses anything where nothing was said before: they only count as right
 };
 
@@ -105,6 +106,7 @@ class Speculation {
   void collect(std::span<const Sequence* const> decoding, const Room& room);
   TokenCount rows_of(TokenCount width, TokenCount sequences, bool even) const;
   double tokens(TokenCount width, std::size_t sequences) const;
+  TokenCount made(TokenCount wanted) const;
   double seconds(TokenCount rows, TokenCount width, TokenCount deepest, const StepTime& times, double alone) const;
   TokenCount pick(TokenCount sequences, TokenCount widest, TokenCount deepest, const StepTime& times, const Room& room);
   void read_more(Drafting& drafting);

@@ -96,6 +96,19 @@ void set_keys(gguf_context* gguf, const Shape& s) {
   number("attention.value_length", s.width / s.heads);
   number("rope.dimension_count", s.width / s.heads);
   real("rope.freq_base", s.architecture.starts_with("qwen") ? 1e6f : 1e4f);
+  if (s.heads_for > 0) {
+    const std::uint32_t layers[kLayersRead] = {1, 3, 5};
+    gguf_set_arr_data(gguf, "eagle3.target_layers", GGUF_TYPE_UINT32, layers, kLayersRead);
+    number("target_hidden_size", s.heads_for);
+  }
+  if (s.guessing > 0) {
+    number("nextn_predict_layers", s.guessing);
+    number("leading_dense_block_count", s.layers - s.guessing);
+    number("expert_count", kExperts);
+    number("expert_used_count", 2);
+    number("expert_shared_count", 1);
+    number("expert_feed_forward_length", s.feed_forward);
+  }
   if (s.window > 0) number("attention.sliding_window", s.window);
   if (s.ranks) {
     constexpr std::uint32_t kRank = 4;  // LLAMA_POOLING_TYPE_RANK

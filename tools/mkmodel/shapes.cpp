@@ -149,11 +149,46 @@ Shape ranking() {
           .small = true};
 }
 
+Shape eagle3() {
+  return {.name = "random-eagle3",
+          .about = "EAGLE-3 heads for random-24m-f16",
+          .architecture = "eagle3",
+          .vocabulary = "llama-spm",
+          .tokens = 32000,
+          .width = 192,
+          .layers = 1,
+          .heads = 4,
+          .kv_heads = 4,
+          .feed_forward = 384,
+          .context = 2048,
+          .heads_for = small_llama().width,
+          .small = true};
+}
+
+Shape multi_token() {
+  return {.name = "random-mtp",
+          .about = "GLM 4 MoE with a layer that guesses (MTP)",
+          .architecture = "glm4moe",
+          .vocabulary = "llama-spm",
+          .tokens = 32000,
+          .width = 192,
+          .layers = 4,
+          .heads = 4,
+          .kv_heads = 2,
+          .feed_forward = 384,
+          .context = 2048,
+          .guessing = 1,
+          .small = true};
+}
+
 class Plan {
  public:
   void matrix(const std::string& name, std::int64_t in, std::int64_t out, ggml_type type) {
     // Keeps the variance of what passes through.
     tensors.push_back({name, {in, out}, type, Fill::random, 1.0f / std::sqrt(static_cast<float>(in))});
+  }
+  void experts(const std::string& name, std::int64_t in, std::int64_t out, ggml_type type) {
+    tensors.push_back({name, {in, out, kExperts}, type, Fill::random, 1.0f / std::sqrt(static_cast<float>(in))});
   }
   void embedding(const std::string& name, const Shape& shape) {
     tensors.push_back({name, {shape.width, shape.tokens}, shape.embeddings, Fill::random, kEmbeddingDeviation});
@@ -185,6 +220,46 @@ void plan_attention_layer(Plan& plan, const Shape& s, const std::string& layer) 
     plan.vector(layer + "post_attention_norm.weight", s.width, 1);
     plan.vector(layer + "post_ffw_norm.weight", s.width, 1);
   }
+  plan.vector(layer + "ffn_norm.weight", s.width, 1);
+  plan.matrix(layer + "ffn_gate.weight", s.width, s.feed_forward, s.weights);
+  plan.matrix(layer + "ffn_up.weight", s.width, s.feed_forward, s.weights);
+  plan.matrix(layer + "ffn_down.weight", s.feed_forward, s.width, s.weights);
+}
+
+// The first layers are dense, the one that guesses has experts and one that is always asked.
+void plan_glm_layer(Plan& plan, const Shape& s, const std::string& layer, bool guesses) {
+  const std::int64_t kv = s.width / s.heads * s.kv_heads;
+  plan.vector(layer + "attn_norm.weight", s.width, 1);
+  plan.matrix(layer + "attn_q.weight", s.width, s.width, s.weights);
+  plan.matrix(layer + "attn_k.weight", s.width, kv, s.weights);
+  plan.matrix(layer + "attn_v.weight", s.width, kv, s.weights);
+  plan.matrix(layer + "attn_output.weight", s.width, s.width, s.weights);
+  plan.vector(layer + "post_attention_norm.weight", s.width, 1);
+  const std::string kind = guesses ? "_shexp.weight" : ".weight";
+  plan.matrix(layer + "ffn_gate" + kind, s.width, s.feed_forward, s.weights);
+  plan.matrix(layer + "ffn_up" + kind, s.width, s.feed_forward, s.weights);
+  plan.matrix(layer + "ffn_down" + kind, s.feed_forward, s.width, s.weights);
+  if (!guesses) return;
+  plan.matrix(layer + "ffn_gate_inp.weight", s.width, kExperts, kF32);
+  plan.vector(layer + "exp_probs_b.bias", kExperts, 0);
+  plan.experts(layer + "ffn_gate_exps.weight", s.width, s.feed_forward, s.weights);
+  plan.experts(layer + "ffn_up_exps.weight", s.width, s.feed_forward, s.weights);
+  plan.experts(layer + "ffn_down_exps.weight", s.feed_forward, s.width, s.weights);
+  plan.matrix(layer + "nextn.eh_proj.weight", 2 * s.width, s.width, s.weights);
+  plan.vector(layer + "nextn.enorm.weight", s.width, 1);
+  plan.vector(layer + "nextn.hnorm.weight", s.width, 1);
+}
+
+// Attends to what a token means and to the model's states before it, side by side.
+void plan_eagle3_layer(Plan& plan, const Shape& s, const std::string& layer) {
+  const std::int64_t kv = s.width / s.heads * s.kv_heads;
+  plan.matrix("fc.weight", kLayersRead * s.heads_for, s.width, s.weights);
+  plan.vector(layer + "attn_norm.weight", s.width, 1);
+  plan.vector(layer + "attn_norm_2.weight", s.width, 1);
+  plan.matrix(layer + "attn_q.weight", 2 * s.width, s.width, s.weights);
+  plan.matrix(layer + "attn_k.weight", 2 * s.width, kv, s.weights);
+  plan.matrix(layer + "attn_v.weight", 2 * s.width, kv, s.weights);
+  plan.matrix(layer + "attn_output.weight", s.width, s.width, s.weights);
   plan.vector(layer + "ffn_norm.weight", s.width, 1);
   plan.matrix(layer + "ffn_gate.weight", s.width, s.feed_forward, s.weights);
   plan.matrix(layer + "ffn_up.weight", s.width, s.feed_forward, s.weights);
@@ -241,7 +316,9 @@ const std::vector<Shape>& shapes() {
                                       sliding_window(),
                                       recurrent(),
                                       hybrid(),
-                                      ranking()};
+                                      ranking(),
+                                      eagle3(),
+                                      multi_token()};
   return all;
 }
 
@@ -264,6 +341,10 @@ std::vector<TensorPlan> plan_tensors(const Shape& shape) {
       plan_state_layer(plan, shape, layer);
     } else if (shape.architecture == "lfm2") {
       plan_hybrid_layer(plan, shape, layer, (i + 1) % shape.attends == 0);
+    } else if (shape.architecture == "eagle3") {
+      plan_eagle3_layer(plan, shape, layer);
+    } else if (shape.architecture == "glm4moe") {
+      plan_glm_layer(plan, shape, layer, i + shape.guessing >= shape.layers);
     } else {
       plan_attention_layer(plan, shape, layer);
     }

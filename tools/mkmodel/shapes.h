@@ -13,7 +13,7 @@ namespace mkmodel {
 struct Shape {
   std::string name;
   std::string about;
-  std::string architecture;  // llama, qwen2, qwen3, gemma2, mamba, lfm2
+  std::string architecture;  // llama, qwen2, qwen3, gemma2, mamba, lfm2, glm4moe, eagle3
   std::string vocabulary;    // a models/ggml-vocab-*.gguf of llama.cpp
   std::int64_t tokens = 0;   // in that vocabulary
   std::int64_t width = 0;    // embedding length
@@ -28,11 +28,17 @@ struct Shape {
   ggml_type embeddings = GGML_TYPE_F16;
   bool tied = false;   // the output layer is the embedding table
   bool ranks = false;  // with a head that says yes or no to a query and a document (qwen3)
+  std::int64_t heads_for = 0;  // width of the model that these heads guess for (eagle3)
+  std::int64_t guessing = 0;   // layers at the end that guess next tokens (glm4moe)
   bool small = false;  // tens of MiB, written in a fraction of a second: the tests make it themselves
 };
 
 // Positions that a layer of lfm2 convolves.
 constexpr std::int64_t kConvolution = 3;
+
+// Of the states that EAGLE-3 reads, and of the experts in a layer that has some.
+constexpr std::int64_t kLayersRead = 3;
+constexpr std::int64_t kExperts = 4;
 
 const std::vector<Shape>& shapes();
 const Shape* find_shape(const std::string& name);

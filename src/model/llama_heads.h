@@ -1,0 +1,84 @@
+// Heads that libllama computes: a context of their own beside that of the model, which llama-common feeds with the
+// model's hidden states. What it knows of a slot is kept here: where the tokens that it learned of end, and of which of
+// them it may still take some back. Anything else that happens to a slot makes it begin anew there, with what comes
+// next. Owned by the LlamaModel; its thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "model/heads.h"
+#include "model/llama_weights.h"
+#include "model/model.h"
+#include "model/model_config.h"
+
+struct common_speculative;
+struct ggml_threadpool;
+struct llama_batch;
+struct llama_context;
+struct llama_context_params;
+
+namespace chasqui {
+
+// EAGLE-3: of a file of their own, if they were made for a model of this shape. Errors say what does not fit.
+Result<WeightsPtr> load_heads(const std::string& path, WeightsOptions options, const ModelInfo& model);
+
+// MTP: the model has some, and libllama can compute them and take back what they hold.
+bool has_usable_heads(const ModelInfo& model);
+
+class LlamaHeads final : public Heads {
+ public:
+  // `target` computes `weights`, is made of `params` and outlives the heads. REQUIRES: its memory trims anywhere
+  static Result<std::unique_ptr<LlamaHeads>> make(llama_context* target, const LlamaWeights& weights,
+                                                  llama_context_params params, const ModelShape& shape,
+                                                  const HeadsConfig& config);
+  ~LlamaHeads() override;
+  LlamaHeads(const LlamaHeads&) = delete;
+  LlamaHeads& operator=(const LlamaHeads&) = delete;
+
+  TokenCount guesses() const override { return guesses_; }
+  bool guess(Batch& batch) override;
+
+  // The target has computed these rows just now.
+  void learn(const llama_batch& rows);
+  // The slot forgets its positions from `keep` on.
+  void trim(SlotId slot, TokenCount keep);
+  // The slot holds something else from now on.
+  void forget(SlotId slot) { trim(slot, 0); }
+  void use_threads(ggml_threadpool* pool, std::int32_t threads);
+
+ private:
+  struct Slot {
+    TokenCount first = 0;        // of the batch that it learned of last
+    TokenCount next = -1;        // the position after that; -1: nothing is known of what the slot holds
+    bool guessed = false;        // since then
+    bool has_guessed = false;    // ever
+    std::vector<Token> guesses;  // the newest
+  };
+  struct Run {
+    SlotId slot;
+    TokenCount first = 0;
+    TokenCount rows = 0;
+  };
+
+  LlamaHeads(const HeadsConfig& config, const ModelShape& shape);
+  Result<void> open(llama_context* target, const LlamaWeights& weights, llama_context_params params);
+  void find_runs(const llama_batch& rows);
+  bool in_order() const;
+  bool takes_back(SlotId slot);
+  Slot& at(SlotId slot) { return slots_[static_cast<std::size_t>(slot.value)]; }
+
+  const std::shared_ptr<const LlamaWeights> weights_;  // of a file of their own; null: they are in the model's
+  const TokenCount guesses_;
+  const TokenCount vocabulary_;
+  const bool unified_;
+  llama_context* context_ = nullptr;
+  common_speculative* driver_ = nullptr;
+  std::vector<Slot> slots_;
+  std::vector<Run> runs_;            // of the batch that is being learned of
+  const std::vector<Token> prompt_;  // llama-common wants one, and does not look at it
+};
+
+}  // namespace chasqui
