@@ -321,6 +321,11 @@ Duration Scheduler::wait_of(ServiceClass service_class) const {
     const bool before = sequence->prefilling() && sequence->request().service_class <= service_class;
     rows += before ? std::min(sequence->left(), kReadBefore) : 0;
   }
+  // Those who came at the same moment will have a slot, too, and are read before it.
+  if (const auto free = ledger_.slots_total() - static_cast<std::int32_t>(running_.size()); ahead > 0 && free > 0) {
+    const auto each = waiting_.tokens() / static_cast<std::int64_t>(waiting_.size());
+    rows += std::min(ahead, free) * static_cast<TokenCount>(std::min<std::int64_t>(each, kReadBefore));
+  }
   const std::chrono::duration<double> reading(rows * forecast_.row_seconds());
   const bool slot_free = ahead == 0 && ledger_.has_free_slot();
   return std::max(std::chrono::duration_cast<Duration>(reading), slot_free ? Duration::zero() : wait_behind(ahead));
