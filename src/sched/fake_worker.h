@@ -94,6 +94,7 @@ class FakeWorker {
       const Duration row = decoded() ? decode_row_cost.value_or(row_cost) : row_cost;
       result.compute = step_cost + row * static_cast<int>(batch.rows.size()) + change_of_adapters();
       if (rows_seen_.insert(batch.rows.size()).second) result.compute += new_size_cost;
+      if (std::exchange(rows_before_, batch.rows.size()) != batch.rows.size()) result.compute += turn_cost;
       result.drafted = guesses;
       if (guesses) result.drafting = *heads_cost;
       clock.advance(result.compute + result.drafting);
@@ -187,6 +188,7 @@ class FakeWorker {
   std::optional<Duration> heads_cost;       // of guesses by heads, which are right; none: nobody makes them
   std::optional<Duration> decode_row_cost;  // where it is another one
   Duration new_size_cost{};                 // more, the first time that a batch has so many rows
+  Duration turn_cost{};                     // more, when it has not as many as the one before
   std::map<RequestId, Outcome> outcomes;
   Parts parts;                        // of the last batch
   std::vector<std::uint64_t> ending;  // who finished, in order
@@ -243,6 +245,7 @@ class FakeWorker {
   RequestLimits limits_ = test_limits();
   std::uint64_t applied_ = 0;
   std::set<std::size_t> rows_seen_;
+  std::size_t rows_before_ = 0;
 };
 
 }  // namespace chasqui

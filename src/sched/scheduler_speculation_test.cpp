@@ -124,13 +124,38 @@ TEST(SchedulerSpeculation, HeadsAreAskedWhereAllTheirGuessesPay) {
     worker.row_cost = microseconds(100);
     worker.heads_cost = heads;
     const TimePoint begin = worker.clock.now();
-    for (std::uint64_t id : {1, 2}) worker.add(id, 40, 400);
+    for (std::uint64_t id : {1, 2}) worker.add(id, 40, 900);
     while (worker.step()) EXPECT_TRUE(worker.batch.drafting.reading.empty());
     return to_seconds(worker.clock.now() - begin);
   };
   const double plain = took(std::nullopt);
   EXPECT_LT(took(milliseconds(3)), 0.5 * plain) << "four tokens in a step that takes a third longer";
   EXPECT_LT(took(milliseconds(40)), 1.1 * plain) << "four tokens in the time of five";
+}
+
+// libllama builds its graph anew for each step that has not as many rows as the one before.
+TEST(SchedulerSpeculation, DoesNotTurnBackAndForthWhereItHardlyPays) {
+  for (const int row : {2, 3, 4, 5, 6}) {
+    const auto took = [row](TokenCount most, TokenCount least) {
+      SchedulerConfig config = guessing(dense_streams(8, 128, 1000), most);
+      config.speculation.guesses_min = least;
+      FakeWorker worker(config);
+      worker.step_cost = milliseconds(10);
+      worker.row_cost = milliseconds(row);
+      worker.turn_cost = milliseconds(15);
+      const auto answer = [&worker](std::uint64_t first, std::int64_t tokens) {
+        const TimePoint begin = worker.clock.now();
+        for (std::uint64_t id = first; id < first + 8; ++id) {
+          worker.add(id, {.prompt = 12, .max_tokens = tokens, .script = {.repeats = true}});
+        }
+        worker.run_to_end();
+        return to_seconds(worker.clock.now() - begin);
+      };
+      answer(1, 300);  // until it knows what pays
+      return answer(11, 600);
+    };
+    EXPECT_LT(took(7, 0), 1.03 * std::min(took(0, 0), took(3, 3))) << row << " ms a row";
+  }
 }
 
 TEST(SchedulerSpeculation, ARequestMayHaveNone) {

@@ -6,10 +6,16 @@
 namespace chasqui {
 namespace {
 
-// Checking more must bring so many times the tokens a second: what is predicted is never quite right.
-constexpr double kBetter = 1.01;
+// Another width must bring so many times the tokens a second: what is predicted is never quite right, and of many
+// predictions the best is mostly one that is too good.
+constexpr double kBetter = 1.03;
 // Rows beyond the next smaller batch that was seen are taken to cost this share of those in it, until they are tried.
 constexpr double kUnseenRow = 0.5;
+// A step of another width than the one before takes longer, and so does the one that turns back. A width is expected to
+// be kept for so many steps, which have to bring both in again.
+constexpr double kSteady = 8;
+// How much the newest turn says about the next.
+constexpr double kNewestTurn = 0.25;
 // A trial is so many steps of the same width, since in the first of them libllama builds its graph anew.
 constexpr int kTrialSteps = 2;
 // A draft model is taken to need this share of a step for a guess until it has made one.
@@ -56,9 +62,10 @@ void Speculation::collect(std::span<const Sequence* const> decoding, const Room&
 
 TokenCount Speculation::choose(std::span<const Sequence* const> decoding, const StepTime& times, const Room& room) {
   now_.clear();
+  after_trial_ = trial_;
   pays_ = checks_ = trial_ = false;
-  const TokenCount before = std::exchange(width_before_, 1);
-  turns_ = before != 1;
+  previous_ = std::exchange(width_before_, 1);
+  turns_ = previous_ != 1;
   if (!on() || decoding.empty()) return 1;
   collect(decoding, room);
   TokenCount widest = 1;
@@ -79,7 +86,7 @@ TokenCount Speculation::choose(std::span<const Sequence* const> decoding, const 
   }
   const TokenCount width = checks_ ? best : 1;
   width_before_ = width;
-  turns_ = width != before;
+  turns_ = width != previous_;
   return width;
 }
 
@@ -93,14 +100,15 @@ TokenCount Speculation::pick(TokenCount sequences, TokenCount widest, TokenCount
     TokenCount width = 1;
     double rate = 0;  // tokens a second
   };
-  Choice best{1, sequences / alone};
+  const auto turn = [this](TokenCount width) { return width == previous_ ? 0 : 2 / kSteady * turn_seconds_; };
+  Choice best{1, sequences / (alone + turn(1))};
   TokenCount reachable = 1;
   Choice hoped{1, best.rate / times.hope(Batch::Kind::decode, sequences)};
   for (TokenCount width = 2; width <= widest; ++width) {
     const TokenCount rows = rows_of(width, sequences, room.even);
     if (rows > room.rows || rows - sequences > room.cells) break;
     const double takes = seconds(rows, width, deepest, times, alone);
-    const double rate = tokens(width, static_cast<std::size_t>(sequences)) / takes;
+    const double rate = tokens(width, static_cast<std::size_t>(sequences)) / (takes + turn(width));
     if (width <= 1 + config_.guesses_min) {
       best = hoped = {width, rate};
       continue;
@@ -119,6 +127,7 @@ TokenCount Speculation::pick(TokenCount sequences, TokenCount widest, TokenCount
   trial_steps_ = trial_ ? trial_steps_ - 1 : 0;
   const TokenCount width = trial_ ? trial_width_ : best.width;
   worth_ = tokens(width, static_cast<std::size_t>(sequences)) / best.rate;
+  expected_ = width == 1 ? alone : seconds(rows_of(width, sequences, room.even), width, deepest, times, alone);
   return width;
 }
 
@@ -221,7 +230,10 @@ void Speculation::drafted(const BatchResult& result) {
 void Speculation::computed(const BatchResult& result, Duration took) {
   if (!on() || now_.empty()) return;
   const double all = to_seconds(took + result.drafting + result.draft_reading);
-  const double lost = !trial_ ? 0 : checks_ || !pays_ ? std::max(all - worth_, 0.0) : to_seconds(result.draft_reading);
+  const double longer = std::max(to_seconds(took + result.drafting) - expected_, 0.0);
+  if (turns_) turn_seconds_ += (turn_seconds_ == 0 ? 1 : kNewestTurn) * (longer - turn_seconds_);
+  const bool counts = trial_ ? checks_ || !pays_ : after_trial_;
+  const double lost = counts ? std::max(all - worth_, 0.0) : trial_ ? to_seconds(result.draft_reading) : 0;
   credit_.spend(all, lost);
 }
 

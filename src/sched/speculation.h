@@ -120,8 +120,12 @@ class Speculation {
   bool checks_ = false;    // guesses of somebody
   bool turns_ = false;
   TokenCount width_before_ = 1;
-  bool trial_ = false;  // it is not expected to be the best
-  double worth_ = 0;    // seconds that its tokens would take as is expected to be the best
+  TokenCount previous_ = 1;   // … in the step before the one that is being planned
+  double expected_ = 0;       // seconds that the step takes, if it does not turn
+  double turn_seconds_ = 0;   // … and more, if it does
+  bool trial_ = false;        // it is not expected to be the best
+  bool after_trial_ = false;  // the step before was one: this one turns back
+  double worth_ = 0;          // seconds that its tokens would take as is expected to be the best
   TokenCount trial_width_ = 1;
   int trial_steps_ = 0;  // that are left of it
   TrialCredit credit_;
