@@ -130,6 +130,8 @@ void TuningFile::write(const ThreadFigures& figures) const {
 std::string tuning_folder(const ServeConfig& config) {
   if (!config.keep_tuning) return {};
   if (!config.tuning_cache.empty()) return config.tuning_cache;
+  // The built-in model is measured within a tenth of a second, and who only tries it is left with no file.
+  if (config.model_path.empty()) return {};
   // Relative ones are to be ignored, says the XDG Base Directory Specification.
   const std::string caches = variable("XDG_CACHE_HOME");
   if (caches.starts_with('/')) return caches + "/chasqui/tuning";

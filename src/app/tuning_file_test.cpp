@@ -1,5 +1,6 @@
 #include "app/tuning_file.h"
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -122,6 +123,15 @@ TEST(TuningFolder, IsWhereItWasAskedForOrNowhere) {
   EXPECT_EQ(tuning_folder(config), "/var/cache/chasqui");
   config.keep_tuning = false;
   EXPECT_EQ(tuning_folder(config), "");
+}
+
+TEST(TuningFolder, IsAmongTheCachesForModelsOfFilesOnly) {
+  ServeConfig config;
+  EXPECT_EQ(tuning_folder(config), "") << "the built-in model";
+  config.model_path = "model.gguf";
+  const std::string found = tuning_folder(config);
+  EXPECT_TRUE(found.empty() || found.ends_with("/chasqui/tuning")) << found;
+  EXPECT_EQ(found.empty(), std::getenv("HOME") == nullptr && std::getenv("XDG_CACHE_HOME") == nullptr);
 }
 
 }  // namespace
