@@ -6,7 +6,8 @@ trained for it; every side does the same work otherwise. With CHANCE=real they c
     bench/speculation.py [STREAMS …]          1 2 4 8 16 32 by default
 
 MODEL (default: the 24 M one), DRAFT (a draft model, or heads in a file of their own; without one guesses cost nothing: they
-come from what was said before, or are anything where nothing was), CHANCE (0.8, or real), ALWAYS (3 guesses), TOKENS (192), ROUNDS; the others as in bench/paired.py.
+come from what was said before, or are anything where nothing was), CHANCE (0.8, or real), ALWAYS (3 guesses), TOKENS (192),
+ROUNDS; the others as in bench/paired.py.
 """
 import os
 import statistics

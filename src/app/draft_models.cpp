@@ -46,7 +46,7 @@ WeightsOptions how_to_load(const ServeConfig& config) {
 Result<void> find_guesser(SpeculationOptions& options) {
   if (options.source != GuessSource::automatic || options.draft_model.empty()) return {};
   const auto file = summarize_gguf(options.draft_model);
-  if (!file) return file.error();
+  if (!file) return invalid_field("--model-draft", "--model-draft: " + file.error().message);
   if (file->architecture == "eagle3") options.source = GuessSource::eagle3;
   return {};
 }

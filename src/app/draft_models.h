@@ -8,7 +8,7 @@
 
 namespace chasqui {
 
-// Says eagle3 where nothing but such a file was named. Errors are those of the file.
+// Says eagle3 where nothing but such a file was named. Errors name the flag.
 Result<void> find_guesser(SpeculationOptions& options);
 
 // Where they are to guess. Errors name the flag.

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "engine/compat_metrics.h"
+#include "model/heads.h"
 
 namespace chasqui {
 namespace {
@@ -101,8 +102,10 @@ void Engine::start_workers(Models models, Models drafts, const std::shared_ptr<c
     if (!drafts.empty()) {
       parts.draft = std::move(drafts[workers_.size()]);
       parts.scheduler.speculation.draft_model = true;
-    } else if (parts.model->heads() != nullptr) {
-      parts.scheduler.speculation.draft_model = parts.scheduler.speculation.heads = true;
+    } else if (const Heads* heads = parts.model->heads()) {
+      SpeculationConfig& speculation = parts.scheduler.speculation;
+      speculation.draft_model = speculation.heads = true;
+      speculation.guesses_max = std::min(speculation.guesses_max, heads->guesses());
     }
     parts.guess_chances = config_.guess_chances;
     parts.tokenizer = tokenizer;

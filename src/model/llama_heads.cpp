@@ -114,6 +114,7 @@ Result<void> LlamaHeads::open(llama_context* target, const LlamaWeights& weights
     return refuse(e.what());
   }
   if (driver_ == nullptr) return refuse("llama-common knows no way to use them");
+  guesses_ = common_speculative_n_max(driver_);
   return {};
 }
 

@@ -71,7 +71,7 @@ class LlamaHeads final : public Heads {
   Slot& at(SlotId slot) { return slots_[static_cast<std::size_t>(slot.value)]; }
 
   const std::shared_ptr<const LlamaWeights> weights_;  // of a file of their own; null: they are in the model's
-  const TokenCount guesses_;
+  TokenCount guesses_;  // constant once it is open; a model with a layer for each has no more than layers
   const TokenCount vocabulary_;
   const bool unified_;
   llama_context* context_ = nullptr;

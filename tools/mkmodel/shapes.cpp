@@ -200,18 +200,30 @@ class Plan {
   std::vector<TensorPlan> tensors;
 };
 
+// What most kinds of layers have in common; `in`: the width of what attends.
+void plan_attention(Plan& plan, const Shape& s, const std::string& layer, std::int64_t in) {
+  const std::int64_t kv = s.width / s.heads * s.kv_heads;
+  plan.matrix(layer + "attn_q.weight", in, s.width, s.weights);
+  plan.matrix(layer + "attn_k.weight", in, kv, s.weights);
+  plan.matrix(layer + "attn_v.weight", in, kv, s.weights);
+  plan.matrix(layer + "attn_output.weight", s.width, s.width, s.weights);
+}
+
+void plan_feed_forward(Plan& plan, const Shape& s, const std::string& layer, const std::string& kind = "") {
+  plan.matrix(layer + "ffn_gate" + kind + ".weight", s.width, s.feed_forward, s.weights);
+  plan.matrix(layer + "ffn_up" + kind + ".weight", s.width, s.feed_forward, s.weights);
+  plan.matrix(layer + "ffn_down" + kind + ".weight", s.feed_forward, s.width, s.weights);
+}
+
 void plan_attention_layer(Plan& plan, const Shape& s, const std::string& layer) {
   const std::int64_t kv = s.width / s.heads * s.kv_heads;
   plan.vector(layer + "attn_norm.weight", s.width, 1);
-  plan.matrix(layer + "attn_q.weight", s.width, s.width, s.weights);
-  plan.matrix(layer + "attn_k.weight", s.width, kv, s.weights);
-  plan.matrix(layer + "attn_v.weight", s.width, kv, s.weights);
+  plan_attention(plan, s, layer, s.width);
   if (s.architecture == "qwen2") {
     plan.vector(layer + "attn_q.bias", s.width, 0);
     plan.vector(layer + "attn_k.bias", kv, 0);
     plan.vector(layer + "attn_v.bias", kv, 0);
   }
-  plan.matrix(layer + "attn_output.weight", s.width, s.width, s.weights);
   if (s.architecture == "qwen3") {
     plan.vector(layer + "attn_q_norm.weight", s.width / s.heads, 1);
     plan.vector(layer + "attn_k_norm.weight", s.width / s.heads, 1);
@@ -221,24 +233,15 @@ void plan_attention_layer(Plan& plan, const Shape& s, const std::string& layer) 
     plan.vector(layer + "post_ffw_norm.weight", s.width, 1);
   }
   plan.vector(layer + "ffn_norm.weight", s.width, 1);
-  plan.matrix(layer + "ffn_gate.weight", s.width, s.feed_forward, s.weights);
-  plan.matrix(layer + "ffn_up.weight", s.width, s.feed_forward, s.weights);
-  plan.matrix(layer + "ffn_down.weight", s.feed_forward, s.width, s.weights);
+  plan_feed_forward(plan, s, layer);
 }
 
 // The first layers are dense, the one that guesses has experts and one that is always asked.
 void plan_glm_layer(Plan& plan, const Shape& s, const std::string& layer, bool guesses) {
-  const std::int64_t kv = s.width / s.heads * s.kv_heads;
   plan.vector(layer + "attn_norm.weight", s.width, 1);
-  plan.matrix(layer + "attn_q.weight", s.width, s.width, s.weights);
-  plan.matrix(layer + "attn_k.weight", s.width, kv, s.weights);
-  plan.matrix(layer + "attn_v.weight", s.width, kv, s.weights);
-  plan.matrix(layer + "attn_output.weight", s.width, s.width, s.weights);
+  plan_attention(plan, s, layer, s.width);
   plan.vector(layer + "post_attention_norm.weight", s.width, 1);
-  const std::string kind = guesses ? "_shexp.weight" : ".weight";
-  plan.matrix(layer + "ffn_gate" + kind, s.width, s.feed_forward, s.weights);
-  plan.matrix(layer + "ffn_up" + kind, s.width, s.feed_forward, s.weights);
-  plan.matrix(layer + "ffn_down" + kind, s.feed_forward, s.width, s.weights);
+  plan_feed_forward(plan, s, layer, guesses ? "_shexp" : "");
   if (!guesses) return;
   plan.matrix(layer + "ffn_gate_inp.weight", s.width, kExperts, kF32);
   plan.vector(layer + "exp_probs_b.bias", kExperts, 0);
@@ -252,18 +255,12 @@ void plan_glm_layer(Plan& plan, const Shape& s, const std::string& layer, bool g
 
 // Attends to what a token means and to the model's states before it, side by side.
 void plan_eagle3_layer(Plan& plan, const Shape& s, const std::string& layer) {
-  const std::int64_t kv = s.width / s.heads * s.kv_heads;
   plan.matrix("fc.weight", kLayersRead * s.heads_for, s.width, s.weights);
   plan.vector(layer + "attn_norm.weight", s.width, 1);
   plan.vector(layer + "attn_norm_2.weight", s.width, 1);
-  plan.matrix(layer + "attn_q.weight", 2 * s.width, s.width, s.weights);
-  plan.matrix(layer + "attn_k.weight", 2 * s.width, kv, s.weights);
-  plan.matrix(layer + "attn_v.weight", 2 * s.width, kv, s.weights);
-  plan.matrix(layer + "attn_output.weight", s.width, s.width, s.weights);
+  plan_attention(plan, s, layer, 2 * s.width);
   plan.vector(layer + "ffn_norm.weight", s.width, 1);
-  plan.matrix(layer + "ffn_gate.weight", s.width, s.feed_forward, s.weights);
-  plan.matrix(layer + "ffn_up.weight", s.width, s.feed_forward, s.weights);
-  plan.matrix(layer + "ffn_down.weight", s.feed_forward, s.width, s.weights);
+  plan_feed_forward(plan, s, layer);
 }
 
 // Attention in every few layers, a short convolution with a state in the others.
@@ -283,9 +280,7 @@ void plan_hybrid_layer(Plan& plan, const Shape& s, const std::string& layer, boo
     plan.matrix(layer + "shortconv.out_proj.weight", s.width, s.width, s.weights);
   }
   plan.vector(layer + "ffn_norm.weight", s.width, 1);
-  plan.matrix(layer + "ffn_gate.weight", s.width, s.feed_forward, s.weights);
-  plan.matrix(layer + "ffn_up.weight", s.width, s.feed_forward, s.weights);
-  plan.matrix(layer + "ffn_down.weight", s.feed_forward, s.width, s.weights);
+  plan_feed_forward(plan, s, layer);
 }
 
 // Initial values as Mamba's authors choose them: states that decay at 1 … 16 times a step of about 0.01.
