@@ -31,6 +31,7 @@ std::string with_label(std::string_view labels, std::string_view more) {
 // What a value takes at most: of counts what a year of 100,000 a second comes to.
 constexpr std::size_t kCountBytes = 13;
 constexpr std::size_t kValueBytes = 24;
+constexpr std::size_t kPageGuess = 64 * 1024;  // of a rendered page
 constexpr std::size_t kBucketsGood = 8;
 constexpr std::size_t kBucketsMin = 4;  // histograms with fewer stay as they are
 
@@ -168,6 +169,7 @@ void MetricsPage::put_histogram(Item item, const Histogram& histogram) {
 }
 
 void MetricsPage::make_heads(Item& item) {
+  item.comment = comment_of(item.name, item.help, item.type);
   item.heads.clear();
   if (item.histograms.empty()) {
     item.heads.push_back(sample_head(item.name, item.labels));
@@ -193,7 +195,7 @@ std::size_t MetricsPage::bytes_at_most() const {
   std::string_view previous;
   for (const Item& item : items_) {
     if (item.json_only) continue;
-    if (item.name != previous) bytes += comment_of(item.name, item.help, item.type).size();
+    if (item.name != previous) bytes += item.comment.size();
     previous = item.name;
     bytes += bytes_at_most(item);
   }
@@ -274,13 +276,14 @@ void MetricsPage::write(const Item& item, Sink&& sink) {
   sink(item.heads[shown + 1], static_cast<double>(cumulated));
 }
 
-std::string MetricsPage::render() const {
+std::string MetricsPage::render(std::string_view prefix) const {
   std::string out;
+  out.reserve(kPageGuess);
   std::string_view previous;
   for (const Item& item : items_) {
-    if (item.json_only) continue;
+    if (item.json_only || !item.name.starts_with(prefix)) continue;
     if (item.name != previous) {
-      out += comment_of(item.name, item.help, item.type);
+      out += item.comment;
       previous = item.name;
     }
     write(item, [&out](const std::string& head, double value) {

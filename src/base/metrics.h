@@ -88,8 +88,9 @@ class MetricsPage {
   // Of a rendered page.
   std::size_t bytes_at_most() const;
 
-  // Prometheus text exposition 0.0.4. Metrics of one name stand together, in the order in which they were added.
-  std::string render() const;
+  // Prometheus text exposition 0.0.4. Metrics of one name stand together, in the order in which they were added. With a
+  // prefix: only those whose names begin so.
+  std::string render(std::string_view prefix = {}) const;
   // The same samples as one JSON object on one line, {"name{labels}":value,…}, and those of add_to_json().
   std::string render_json() const;
 
@@ -113,6 +114,7 @@ class MetricsPage {
     std::vector<const Histogram*> histograms{};     // … or that of these
     std::vector<double> bounds{};                   // of the histogram's buckets
     std::vector<std::string> heads{};               // `name{labels} ` of each sample, made once
+    std::string comment{};                          // before the first item of the name, made once
   };
   template <class Sink>
   static void write(const Item& item, Sink&& sink);

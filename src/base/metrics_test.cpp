@@ -111,6 +111,21 @@ TEST(MetricsPage, LabelsOfASampleMayBeMadeWhenItIsRead) {
   EXPECT_EQ(page.families().front().labels, std::vector<std::string_view>{"who"});
 }
 
+TEST(MetricsPage, MayHaveTheNamesWithAPrefixOnly) {
+  Counter counter;
+  Histogram histogram({1});
+  MetricsPage page;
+  page.add("ours_total", "Ours.", counter);
+  page.add("theirs_total", "Theirs.", counter);
+  page.add("ours_seconds", "Times.", histogram);
+  EXPECT_EQ(page.render("ours_"),
+            "# HELP ours_total Ours.\n# TYPE ours_total counter\nours_total 0\n"
+            "# HELP ours_seconds Times.\n# TYPE ours_seconds histogram\n"
+            "ours_seconds_bucket{le=\"1\"} 0\nours_seconds_bucket{le=\"+Inf\"} 0\nours_seconds_sum "
+            "0\nours_seconds_count 0\n");
+  EXPECT_EQ(page.render("nobody"), "");
+}
+
 // Two workers' counters, a histogram of many buckets and one that others rely on, all counting for a year.
 struct CrowdedPage {
   explicit CrowdedPage(std::size_t bytes) {

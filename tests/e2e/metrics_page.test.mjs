@@ -39,14 +39,19 @@ describe('the page of metrics', async () => {
     }
   });
 
-  it('costs two scrapers at 20 Hz at most a hundredth of a core', async () => {
-    const scrapes = 400;
-    const scrape = async () => (await server.fetch('/metrics')).text();
-    await scrape();
-    const before = cpuTime(server);
-    for (let i = 0; i < scrapes; ++i) await scrape();
-    const each = (cpuTime(server) - before) / scrapes;
-    assert.ok(each * 40 <= 0.01 * 1e9, `${each / 1000} µs for a scrape`);
+  // Of time on a core in all, since what it takes depends on the machine. Measured: 2.5 to 4 times.
+  it('costs no more than eight of the shortest answers', async () => {
+    const cost = { '/health': 0, '/metrics': 0 };
+    const get = async (page) => (await server.fetch(page)).text();
+    for (const page of Object.keys(cost)) await get(page);
+    for (let turn = 0; turn < 20; ++turn) {
+      for (const page of Object.keys(cost)) {
+        const before = cpuTime(server);
+        for (let i = 0; i < 20; ++i) await get(page);
+        cost[page] += cpuTime(server) - before;
+      }
+    }
+    assert.ok(cost['/metrics'] <= 8 * cost['/health'], JSON.stringify(cost));
   });
 
   it('is JSON when asked, with the histograms by powers of two', async () => {
