@@ -89,6 +89,7 @@ struct Batch {
   std::vector<Row> rows;         // ascending slots; positions of a slot ascending
   std::vector<BatchPart> parts;  // in the order of rows
   Drafting drafting;             // with it, the tokens of guesses are still to be written into `rows`
+  bool learn = false;            // the model's heads are to know of the rows, and of what the slots held before
   // So many rows at the end belong to nobody. They are in free slots, which are emptied after the step, and bring the
   // batch to a size whose rows cost less.
   std::int32_t padding = 0;
@@ -112,6 +113,7 @@ struct Batch {
     rows.clear();
     parts.clear();
     drafting.clear();
+    learn = false;
   }
 };
 
@@ -150,6 +152,7 @@ struct BatchResult {
   bool drafted = false;      // the draft model has done what it was to do
   Duration drafting{};       // … and took so long for its guesses
   Duration draft_reading{};  // … and for what it had to read
+  Duration learning{};       // of heads
 
   void clear() {
     status = DecodeStatus::ok;
@@ -162,6 +165,7 @@ struct BatchResult {
     drafted = false;
     drafting = {};
     draft_reading = {};
+    learning = {};
   }
 };
 

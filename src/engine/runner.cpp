@@ -26,6 +26,7 @@ void Runner::run(Batch& batch, BatchResult& result) {
     const TimePoint started = clock_.now();
     result.status = model_.decode(batch);
     result.compute = clock_.now() - started;
+    if (batch.learn && result.status == DecodeStatus::ok) learn(batch, result);
     trim_padding(batch);
   }
   if (result.status == DecodeStatus::ok) {
@@ -62,6 +63,14 @@ void Runner::guess(Batch& batch, BatchResult& result) {
   result.drafted = heads->guess(batch);
   result.drafting = clock_.now() - started;
   if (!result.drafted) log_warning("the heads that guess failed; their guesses are wrong");
+}
+
+void Runner::learn(const Batch& batch, BatchResult& result) {
+  Heads* const heads = model_.heads();
+  CHECK(heads != nullptr, "nobody can learn");
+  const TimePoint started = clock_.now();
+  heads->learn(batch);
+  result.learning = clock_.now() - started;
 }
 
 void Runner::trim_padding(const Batch& batch) {

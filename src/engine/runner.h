@@ -51,6 +51,7 @@ class Runner {
 
   void prepare(const Batch& batch, BatchResult& result);
   void guess(Batch& batch, BatchResult& result);
+  void learn(const Batch& batch, BatchResult& result);
   void trim_padding(const Batch& batch);
   void read(const Batch& batch, const BatchPart& part, BatchResult& result);
   Voice& voice(const Request& request);

@@ -156,6 +156,7 @@ TEST_F(RunnerGuesses, AStepThatFailsLeavesTheSlotAsItWas) {
 class TalkingHeads final : public Heads {
  public:
   TokenCount guesses() const override { return 3; }
+  void learn(const Batch& batch) override { learned += batch.rows.size(); }
   bool guess(Batch& batch) override {
     for (const BatchPart& part : batch.parts) {
       for (std::int32_t i = 0; i < part.guesses && works; ++i) {
@@ -165,6 +166,7 @@ class TalkingHeads final : public Heads {
     return works;
   }
   std::vector<Token> says;
+  std::size_t learned = 0;  // rows
   bool works = true;
 };
 
@@ -216,6 +218,26 @@ TEST_F(RunnerGuesses, HeadsOfTheModelWriteTheirs) {
     EXPECT_EQ(result_.samples.front().token, tokens[1]);
     runner.close(request->id);
   }
+  EXPECT_EQ(model.own.learned, 0u);
+}
+
+TEST_F(RunnerGuesses, HeadsOfTheModelLearnOfWhatWasComputed) {
+  HeadedModel model(model_);
+  Runner runner{model, *tokenizer_, clock_};
+  const auto learned = [&](bool learn, DecodeStatus status) {
+    batch_.clear();
+    batch_.trims.push_back(SlotId{0});
+    for (TokenCount position = 0; position < 5; ++position) batch_.rows.push_back({1, position, SlotId{0}, false});
+    batch_.learn = learn;
+    if (status != DecodeStatus::ok) model_.fail_decode(1, status);
+    model.own.learned = 0;
+    runner.run(batch_, result_);
+    EXPECT_EQ(result_.status, status);
+    return model.own.learned;
+  };
+  EXPECT_EQ(learned(true, DecodeStatus::ok), 5u);
+  EXPECT_EQ(learned(false, DecodeStatus::ok), 0u);
+  EXPECT_EQ(learned(true, DecodeStatus::failed), 0u);
 }
 
 }  // namespace

@@ -80,7 +80,8 @@ LlamaHeads::LlamaHeads(const HeadsConfig& config, const ModelShape& shape)
       guesses_(config.guesses),
       vocabulary_(shape.vocabulary),
       unified_(shape.unified),
-      slots_(static_cast<std::size_t>(shape.slots)) {}
+      slots_(static_cast<std::size_t>(shape.slots)),
+      rows_(shape) {}
 
 Result<std::unique_ptr<LlamaHeads>> LlamaHeads::make(llama_context* target, const LlamaWeights& weights,
                                                      llama_context_params params, const ModelShape& shape,
@@ -128,11 +129,10 @@ void LlamaHeads::use_threads(ggml_threadpool* pool, std::int32_t threads) {
   llama_set_n_threads(context_, threads, threads);
 }
 
-void LlamaHeads::find_runs(const llama_batch& rows) {
+void LlamaHeads::find_runs(const Batch& batch) {
   runs_.clear();
-  for (std::int32_t i = 0; i < rows.n_tokens; ++i) {
-    const SlotId slot{rows.seq_id[i][0]};
-    if (runs_.empty() || runs_.back().slot != slot) runs_.push_back({slot, rows.pos[i], 0});
+  for (const Row& row : batch.rows) {
+    if (runs_.empty() || runs_.back().slot != row.slot) runs_.push_back({row.slot, row.position, 0});
     ++runs_.back().rows;
   }
 }
@@ -145,8 +145,8 @@ bool LlamaHeads::in_order() const {
 
 // A position of EAGLE-3's memory is made of a hidden state and the token after it. So the newest is open until that
 // token is known: to guess() for sure, else to the next batch.
-void LlamaHeads::learn(const llama_batch& rows) {
-  find_runs(rows);
+void LlamaHeads::learn(const Batch& batch) {
+  find_runs(batch);
   const bool usable = in_order();
   for (const Run& run : runs_) {
     Slot& slot = at(run.slot);
@@ -159,8 +159,8 @@ void LlamaHeads::learn(const llama_batch& rows) {
     }
   }
   if (!usable) return;
-  const bool done = common_speculative_process(driver_, rows);
-  if (!done) log_warning("the heads that guess failed; they begin anew", {{"rows", rows.n_tokens}});
+  const bool done = common_speculative_process(driver_, rows_.fill(batch));
+  if (!done) log_warning("the heads that guess failed; they begin anew", {{"rows", batch.rows.size()}});
   for (const Run& run : runs_) {
     if (!done) {
       forget(run.slot);

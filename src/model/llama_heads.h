@@ -10,13 +10,13 @@
 
 #include "base/error.h"
 #include "model/heads.h"
+#include "model/llama_rows.h"
 #include "model/llama_weights.h"
 #include "model/model.h"
 #include "model/model_config.h"
 
 struct common_speculative;
 struct ggml_threadpool;
-struct llama_batch;
 struct llama_context;
 struct llama_context_params;
 
@@ -39,10 +39,9 @@ class LlamaHeads final : public Heads {
   LlamaHeads& operator=(const LlamaHeads&) = delete;
 
   TokenCount guesses() const override { return guesses_; }
+  void learn(const Batch& batch) override;
   bool guess(Batch& batch) override;
 
-  // The target has computed these rows just now.
-  void learn(const llama_batch& rows);
   // The slot forgets its positions from `keep` on.
   void trim(SlotId slot, TokenCount keep);
   // The slot holds something else from now on.
@@ -65,7 +64,7 @@ class LlamaHeads final : public Heads {
 
   LlamaHeads(const HeadsConfig& config, const ModelShape& shape);
   Result<void> open(llama_context* target, const LlamaWeights& weights, llama_context_params params);
-  void find_runs(const llama_batch& rows);
+  void find_runs(const Batch& batch);
   bool in_order() const;
   bool takes_back(SlotId slot);
   Slot& at(SlotId slot) { return slots_[static_cast<std::size_t>(slot.value)]; }
@@ -77,7 +76,8 @@ class LlamaHeads final : public Heads {
   llama_context* context_ = nullptr;
   common_speculative* driver_ = nullptr;
   std::vector<Slot> slots_;
-  std::vector<Run> runs_;            // of the batch that is being learned of
+  LlamaRows rows_;                   // of the batch that is being learned of
+  std::vector<Run> runs_;            // … slot by slot
   const std::vector<Token> prompt_;  // llama-common wants one, and does not look at it
 };
 

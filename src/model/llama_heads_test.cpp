@@ -98,6 +98,7 @@ class LlamaHeadsTest : public testing::TestWithParam<std::tuple<Kind, bool>> {
       token = i < right ? next[static_cast<std::size_t>(i)] : (token + 1) % 32000;
     }
     ASSERT_EQ(model.decode(batch), DecodeStatus::ok);
+    model.heads()->learn(batch);
     const TokenCount held = batch.rows.front().position + 1 + right;
     if (right < kGuesses) model.trim(SlotId{slot}, held);
     tokens.insert(tokens.end(), next.begin(), next.begin() + right + 1);
@@ -182,6 +183,16 @@ TEST_P(LlamaHeadsTest, NothingIsKnownOfASlotThatHoldsSomethingElse) {
   model->trim(SlotId{2}, 4);
   tokens.resize(5);
   EXPECT_FALSE(knows(2)) << "that far back nothing was kept";
+  run(*model, 2, 4, std::span(tokens).last(1));
+  tokens.push_back(7);
+  EXPECT_TRUE(knows(2));
+  Batch unlearned;
+  add_rows(unlearned, 2, 5, std::span(tokens).last(1));
+  ASSERT_EQ(model->decode(unlearned), DecodeStatus::ok);
+  tokens.push_back(7);
+  EXPECT_FALSE(knows(2)) << "they were not told of the last token";
+  step(*model, 2, tokens, 0, false);
+  EXPECT_TRUE(knows(2));
 }
 
 // Such rows are computed in another order where each slot has a stream of its own.
@@ -194,6 +205,7 @@ TEST_P(LlamaHeadsTest, PromptsOfUnequalLengthAreOnlyLearnedOfInOrder) {
   add_rows(batch, 0, 0, std::span(prompt).first(7));
   add_rows(batch, 1, 0, prompt);
   ASSERT_EQ(model->decode(batch), DecodeStatus::ok);
+  model->heads()->learn(batch);
   batch = checking(1, tokens);
   EXPECT_TRUE(model->heads()->guess(batch));
   const auto nothing = std::vector<Token>(kGuesses, -1);

@@ -144,7 +144,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   if (config.adapt_threads && !llama_supports_gpu_offload()) choice_.emplace(config.threads, config.threads_batch);
   // A state that was partly advanced could not be brought back, so such models finish what they began.
   if (shape_.trims_anywhere) llama_set_abort_callback(context_, should_end, this);
-  make_arrays();
+  rows_.emplace(shape_);
   return {};
 }
 
@@ -156,17 +156,6 @@ Result<void> LlamaModel::open_heads(const ModelConfig& config) {
   heads_ = std::move(*heads);
   heads_->use_threads(std::ranges::find(pools_, threads_, &Pool::threads)->pool, threads_);
   return {};
-}
-
-void LlamaModel::make_arrays() {
-  const auto rows = static_cast<std::size_t>(shape_.rows_max);
-  tokens_.resize(rows);
-  positions_.resize(rows);
-  slots_.resize(rows);
-  outputs_.resize(rows);
-  slot_counts_.assign(rows, 1);
-  slot_pointers_.resize(rows);
-  for (std::size_t i = 0; i < rows; ++i) slot_pointers_[i] = &slots_[i];
 }
 
 // Reads all weights once, lets libllama build its graphs, and finds out how many threads are worth using.
@@ -255,9 +244,7 @@ Duration LlamaModel::measure_threads(const Batch& batch, Duration first, TimePoi
 
 DecodeStatus LlamaModel::decode(const Batch& batch) {
   apply(batch.adapters);
-  const DecodeStatus status = decode_as(plan(batch), batch);
-  if (heads_ && status == DecodeStatus::ok) heads_->learn(fill_arrays(batch));
-  return status;
+  return decode_as(plan(batch), batch);
 }
 
 // libllama makes its graphs anew at the next decode.
@@ -280,7 +267,7 @@ ThreadPlan LlamaModel::plan(const Batch& batch) {
 }
 
 DecodeStatus LlamaModel::decode_as(ThreadPlan plan, const Batch& batch) {
-  const llama_batch arrays = fill_arrays(batch);
+  const llama_batch arrays = rows_->fill(batch);
   for (;;) {
     const TimePoint start = clock_.now();
     const int status = compute(arrays, plan, start);
@@ -330,31 +317,6 @@ DecodeStatus LlamaModel::finish(int status, const Batch& batch) {
   if (status == 2) return DecodeStatus::aborted;
   log_error("decoding failed", {{"status", status}, {"rows", batch.rows.size()}, {"parts", batch.parts.size()}});
   return DecodeStatus::failed;
-}
-
-llama_batch LlamaModel::fill_arrays(const Batch& batch) {
-  CHECK(!batch.rows.empty() && batch.rows.size() <= tokens_.size());
-  std::int32_t outputs = 0;
-  for (std::size_t i = 0; i < batch.rows.size(); ++i) {
-    const Row& row = batch.rows[i];
-    DCHECK(row.slot.value >= 0 && row.slot.value < shape_.slots);
-    DCHECK(i == 0 || batch.rows[i - 1].slot <= row.slot);
-    tokens_[i] = row.token;
-    positions_[i] = row.position;
-    slots_[i] = row.slot.value;
-    outputs_[i] = row.output ? 1 : 0;
-    outputs += outputs_[i];
-  }
-  // libllama aborts the process when there are more.
-  CHECK(outputs <= shape_.outputs_max);
-  llama_batch arrays{};
-  arrays.n_tokens = static_cast<std::int32_t>(batch.rows.size());
-  arrays.token = tokens_.data();
-  arrays.pos = positions_.data();
-  arrays.n_seq_id = slot_counts_.data();
-  arrays.seq_id = slot_pointers_.data();
-  arrays.logits = outputs_.data();
-  return arrays;
 }
 
 // libllama removes only the ubatch that failed; with a stream per slot, earlier ones of the same batch stay.

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "model/llama_heads.h"
+#include "model/llama_rows.h"
 #include "model/llama_weights.h"
 #include "model/model.h"
 #include "model/model_config.h"
@@ -58,13 +59,11 @@ class LlamaModel final : public Model {
   LlamaModel(WeightsPtr weights, const Clock& clock);
   Result<void> open(const ModelConfig& config);
   Result<void> open_heads(const ModelConfig& config);
-  void make_arrays();
   Result<void> warm_up(const ModelConfig& config);
   Batch warm_up_batch(std::int32_t rows) const;
   void find_threads(const ModelConfig& config, TimePoint start);
   bool recall_threads(const ThreadFigures& figures);
   Duration measure_threads(const Batch& batch, Duration first, TimePoint end, ThreadFigures& figures);
-  llama_batch fill_arrays(const Batch& batch);
   void apply(const AdapterSet* adapters);
   ThreadPlan plan(const Batch& batch);
   void use_threads(std::int32_t threads);
@@ -91,19 +90,13 @@ class LlamaModel final : public Model {
   bool cut_ = false;                // it was ended at the deadline
   std::atomic<bool> ended_{false};  // … or on request: what libllama says about it is no error
 
+  std::optional<LlamaRows> rows_;       // of the running decode; there once it is open
   std::unique_ptr<LlamaHeads> heads_;   // with ModelConfig::heads
   std::optional<ThreadChoice> choice_;  // with ModelConfig::adapt_threads
   std::vector<Pool> pools_;             // those that were needed so far
   std::int32_t threads_ = 0;            // of the last decode
   std::uint64_t cuts_ = 0;
 
-  // The llama_batch of the running decode, as wide as rows_max.
-  std::vector<std::int32_t> tokens_;
-  std::vector<std::int32_t> positions_;
-  std::vector<std::int32_t> slots_;
-  std::vector<std::int32_t> slot_counts_;
-  std::vector<std::int32_t*> slot_pointers_;
-  std::vector<std::int8_t> outputs_;
   std::vector<std::uint8_t> moving_;  // the state of a slot on its way to another
   std::vector<std::uint8_t> exchanging_;
   std::vector<AdapterUse> applied_;  // the adapters that the context has now

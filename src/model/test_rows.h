@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "model/heads.h"
 #include "model/model.h"
 
 namespace chasqui {
@@ -28,6 +29,7 @@ inline std::vector<float> run(Model& model, std::int32_t slot, TokenCount positi
   Batch batch;
   add_rows(batch, slot, position, tokens);
   CHECK(model.decode(batch) == DecodeStatus::ok);
+  if (model.heads() != nullptr) model.heads()->learn(batch);
   return copy(model.logits(static_cast<std::int32_t>(batch.rows.size()) - 1));
 }
 

@@ -91,13 +91,15 @@ class FakeWorker {
       const bool guesses = heads_cost && !batch.drafting.empty();
       if (guesses) guess();
       model.run(batch, status, result);
+      if (heads_cost) learn();
       const Duration row = decoded() ? decode_row_cost.value_or(row_cost) : row_cost;
       result.compute = step_cost + row * static_cast<int>(batch.rows.size()) + change_of_adapters();
       if (rows_seen_.insert(batch.rows.size()).second) result.compute += new_size_cost;
       if (std::exchange(rows_before_, batch.rows.size()) != batch.rows.size()) result.compute += turn_cost;
       result.drafted = guesses;
       if (guesses) result.drafting = *heads_cost;
-      clock.advance(result.compute + result.drafting);
+      if (batch.learn) result.learning = learn_cost;
+      clock.advance(result.compute + result.drafting + result.learning);
       result.restoring = restore_cost * static_cast<int>(batch.restores.size());
       result.finished = clock.now();
       scheduler.commit(batch, result);
@@ -185,7 +187,10 @@ class FakeWorker {
   Duration row_cost = milliseconds(1);
   Duration restore_cost{};
   Duration switch_cost{};                   // of a step with other adapters than the one before
-  std::optional<Duration> heads_cost;       // of guesses by heads, which are right; none: nobody makes them
+  std::optional<Duration> heads_cost;       // of guesses by heads; none: nobody makes them
+  bool heads_right = true;                  // … where they know of the row before
+  TokenCount heads_know = 0;                // rows that they have learned of without a gap at least where they guess
+  Duration learn_cost{};                    // what they take to learn of a batch
   std::optional<Duration> decode_row_cost;  // where it is another one
   Duration new_size_cost{};                 // more, the first time that a batch has so many rows
   Duration turn_cost{};                     // more, when it has not as many as the one before
@@ -196,6 +201,11 @@ class FakeWorker {
  private:
   void guess() {
     for (const BatchPart& part : batch.parts) {
+      const Known& known = known_[part.slot];
+      if (part.guesses == 0) continue;
+      EXPECT_EQ(known.next, batch.rows[static_cast<std::size_t>(part.last_row())].position) << "nothing is known";
+      EXPECT_TRUE(known.from == 0 || known.next - known.from >= heads_know);
+      if (!heads_right) continue;
       const Outcome& outcome = of(part.request->id.value);
       std::vector<Token> tokens = outcome.request->prompt;
       auto row = batch.rows.begin() + part.last_row() + 1;
@@ -203,6 +213,16 @@ class FakeWorker {
         tokens.push_back(fake_next(tokens, outcome.script.repeats));
         if (n >= outcome.tokens) (row++)->token = tokens.back();
       }
+    }
+  }
+
+  void learn() {
+    for (const BatchPart& part : batch.parts) {
+      Known& known = known_[part.slot];
+      const TokenCount first = batch.rows[static_cast<std::size_t>(part.first_row)].position;
+      if (!batch.learn || known.next != first) known.from = first;
+      const auto said = std::ranges::count(result.samples, part.request->id, &Sample::request);
+      known.next = batch.learn ? first + part.rows + std::max(static_cast<TokenCount>(said) - 1, 0) : -1;
     }
   }
 
@@ -243,6 +263,11 @@ class FakeWorker {
   }
 
   RequestLimits limits_ = test_limits();
+  struct Known {
+    TokenCount from = 0;
+    TokenCount next = 0;
+  };
+  std::map<SlotId, Known> known_;  // to the heads
   std::uint64_t applied_ = 0;
   std::set<std::size_t> rows_seen_;
   std::size_t rows_before_ = 0;

@@ -151,11 +151,13 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   if (!batch.drafting.empty()) speculation_.drafted(result);
   if (result.status == DecodeStatus::ok) {
     note_reading(batch, result.finished - planned_);
-    const Duration took = adapter_turns_.computed(result.compute, batch.predicted);
-    const bool rare =
-        batch.kind == Batch::Kind::decode && speculation_.turns() && step_time_.settled(batch.kind, plan_.size().rows);
+    const bool decoded = batch.kind == Batch::Kind::decode;
+    // What heads learn of a prompt is part of reading it. In a decode step it is part of their guesses.
+    const Duration computing = result.compute + (decoded ? Duration::zero() : result.learning);
+    const Duration took = adapter_turns_.computed(computing, batch.predicted);
+    const bool rare = decoded && speculation_.turns() && step_time_.settled(batch.kind, plan_.size().rows);
     if (plan_.one_run() && !rare) step_time_.observe(batch.kind, plan_.size(), took);
-    if (batch.kind == Batch::Kind::decode) speculation_.computed(result, took);
+    if (decoded) speculation_.computed(result, took);
     commit_parts(batch, result);
   } else if (result.status != DecodeStatus::aborted) {
     const Error error{ErrorCode::model_failure, "the model failed to compute this request", ""};

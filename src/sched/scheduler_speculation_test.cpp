@@ -133,6 +133,66 @@ TEST(SchedulerSpeculation, HeadsAreAskedWhereAllTheirGuessesPay) {
   EXPECT_LT(took(milliseconds(40)), 1.1 * plain) << "four tokens in the time of five";
 }
 
+struct HeadedWorker : FakeWorker {
+  explicit HeadedWorker(bool heads) : FakeWorker(config_with(heads)) {
+    step_cost = milliseconds(10);
+    row_cost = microseconds(100);
+    if (heads) heads_cost = milliseconds(2);
+    heads_know = 16;
+    learn_cost = milliseconds(3);
+  }
+  static SchedulerConfig config_with(bool heads) {
+    SchedulerConfig config = dense_streams(2, 64, 1000);
+    if (heads) config = guessing(config, 3);
+    config.speculation.draft_model = config.speculation.heads = heads;
+    return config;
+  }
+  double answer(std::uint64_t id, std::int64_t tokens) {
+    const TimePoint begin = clock.now();
+    add(id, 40, tokens);
+    run_to_end();
+    return to_seconds(clock.now() - begin);
+  }
+};
+
+TEST(SchedulerSpeculation, HeadsThatAreNeverRightCostHardlyAnything) {
+  HeadedWorker plain(false), headed(true);
+  headed.heads_right = false;
+  double without = 0, with = 0;
+  for (std::uint64_t id = 1; id <= 40; ++id) {
+    without += plain.answer(id, 200);
+    with += headed.answer(id, 200);
+  }
+  EXPECT_LT(with, 1.03 * without) << "each step that they learn of takes 1.3 times as long";
+}
+
+TEST(SchedulerSpeculation, HeadsThatWereWrongForLongAreAskedAgain) {
+  HeadedWorker plain(false), headed(true);
+  headed.heads_right = false;
+  std::uint64_t id = 1;
+  for (; id <= 30; ++id) headed.answer(id, 100);
+  const auto checked = headed.scheduler.speculation().stats().checked;
+  EXPECT_LT(checked, 100u);
+  headed.heads_right = true;
+  for (; id <= 60; ++id) headed.answer(id, 100);
+  EXPECT_LT(headed.answer(id, 400), 0.6 * plain.answer(id, 400));
+}
+
+// What they knew of an answer ends where they stopped to learn of it.
+TEST(SchedulerSpeculation, HeadsBeginAnewWithinAnAnswer) {
+  HeadedWorker plain(false), headed(true);
+  headed.step_cost = Duration::zero();
+  headed.row_cost = milliseconds(10);
+  headed.add(1, 40, 900);
+  for (int i = 0; i < 150; ++i) ASSERT_TRUE(headed.step());
+  EXPECT_FALSE(headed.batch.learn) << "no row of a guess pays";
+  headed.step_cost = milliseconds(10);
+  headed.row_cost = microseconds(100);
+  for (int i = 0; i < 500 && headed.step(); ++i) {
+  }
+  EXPECT_TRUE(headed.finished(1)) << "in fewer steps than tokens";
+}
+
 // libllama builds its graph anew for each step that has not as many rows as the one before.
 TEST(SchedulerSpeculation, DoesNotTurnBackAndForthWhereItHardlyPays) {
   for (const int row : {2, 3, 4, 5, 6}) {

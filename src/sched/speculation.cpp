@@ -23,13 +23,45 @@ constexpr double kUnseenDraft = 0.1;
 // Of a sequence it computes so many tokens before its guesses in any case, because after a step of which all guesses
 // were right there are two that it has not seen: equally many of each sequence are computed in one pass.
 constexpr TokenCount kNewest = 2;
+// What is expected of guesses that nobody has made yet.
+constexpr double kUnseenGuess = 0.5;
+constexpr double kUnseenModelsGuess = 0.7;
+// It is expected again after so many sequences that were not guessed for: when guesses are never right, a few are
+// checked in one of so many requests.
+constexpr int kForgottenAfter = 16;
+// Heads go on learning for so many steps after guesses have paid: they pay again soon, mostly. When they begin anew
+// within an answer they guess badly before they know this much of it.
+constexpr int kLearningSteps = 64;
+constexpr TokenCount kKnownLeast = 16;
 // Rows that it reads in one step: at first, and at most.
 constexpr TokenCount kFirstReading = 64;
 constexpr TokenCount kReadingMost = 512;
 
 }  // namespace
 
-bool Speculation::Turn::ready() const { return guesser->read >= sequence->length() - kNewest; }
+Speculation::Speculation(const SpeculationConfig& config)
+    : config_(config),
+      all_(config.draft_model ? kUnseenModelsGuess : kUnseenGuess),
+      learning_steps_(config.heads ? kLearningSteps : 0) {}
+
+bool Speculation::Turn::ready() const {
+  const TokenCount length = sequence->length();
+  return guesser->read >= length - kNewest && (guesser->from == 0 || length - guesser->from >= kKnownLeast);
+}
+
+bool Speculation::anyone_ready() const { return std::ranges::any_of(now_, &Turn::ready); }
+
+Speculation::Guesser& Speculation::guesser_of(const Sequence& sequence) {
+  const auto known = guessers_.find(sequence.id());
+  if (known != guessers_.end()) return known->second;
+  if (config_.draft_model && ++unasked_ > kForgottenAfter) {
+    all_ = Acceptance(kUnseenModelsGuess);
+    unasked_ = 0;
+  }
+  Guesser& fresh = guessers_.try_emplace(sequence.id(), all_.chance()).first->second;
+  if (config_.heads && learns()) fresh.read = sequence.length();
+  return fresh;
+}
 
 TokenCount Speculation::most(const Sequence& sequence, const Room& room) const {
   const Request& request = sequence.request();
@@ -42,12 +74,11 @@ TokenCount Speculation::most(const Sequence& sequence, const Room& room) const {
 void Speculation::collect(std::span<const Sequence* const> decoding, const Room& room) {
   now_.clear();
   for (const Sequence* sequence : decoding) {
-    Guesser& guesser = guessers_.try_emplace(sequence->id(), all_.chance()).first->second;
+    Guesser& guesser = guesser_of(*sequence);
     guesser.checked = 0;
     guesser.guesses.clear();
     const TokenCount most = this->most(*sequence, room);
     if (most == 0) continue;
-    if (config_.heads) guesser.read = sequence->length();
     if (config_.draft_model) {
       guesser.guesses.assign(static_cast<std::size_t>(most), 0);
     } else {
@@ -79,6 +110,7 @@ TokenCount Speculation::choose(std::span<const Sequence* const> decoding, const 
   time_ = room.time;
   const TokenCount best = pick(static_cast<TokenCount>(decoding.size()), widest, deepest, times, room);
   pays_ = best > 1;
+  if (config_.heads && pays_ && !trial_) learning_steps_ = kLearningSteps;
   for (const Turn& turn : now_) {
     if (config_.draft_model && !turn.ready()) continue;
     checks_ |= pays_;
@@ -119,9 +151,16 @@ TokenCount Speculation::pick(TokenCount sequences, TokenCount widest, TokenCount
     if (rate > hope * hoped.rate) hoped = {width, rate / hope};
     if (takes <= limit && rate > kBetter * best.rate && times.seen(Batch::Kind::decode, rows)) best = {width, rate};
   }
-  if (trial_steps_ == 0 && credit_.enough() && hoped.width != best.width && hoped.rate > kBetter * best.rate) {
-    trial_steps_ = kTrialSteps;
-    trial_width_ = hoped.width;
+  const bool hopes = hoped.width != best.width && hoped.rate > kBetter * best.rate;
+  learns_for_trial_ &= hopes;
+  if (trial_steps_ == 0 && hopes && (credit_.enough() || learns_for_trial_)) {
+    learns_for_trial_ = config_.heads && !anyone_ready();
+    if (learns_for_trial_) {
+      learning_steps_ = kKnownLeast;
+    } else {
+      trial_steps_ = kTrialSteps;
+      trial_width_ = hoped.width;
+    }
   }
   trial_ = trial_steps_ > 0 && trial_width_ <= reachable;
   trial_steps_ = trial_ ? trial_steps_ - 1 : 0;
@@ -188,7 +227,7 @@ void Speculation::plan_drafting(Drafting& drafting) {
     ++drafts_;
     draft_guesses_ = std::max(draft_guesses_, made(guesser->checked));
   }
-  read_more(drafting);
+  if (!config_.heads) read_more(drafting);
 }
 
 // For those whom it can guess for in one of the next steps.
@@ -218,7 +257,9 @@ void Speculation::drafted(const BatchResult& result) {
     if (guesser.checked == 0) reading += static_cast<std::size_t>(end - guesser.read);
     guesser.read = result.drafted ? end : 0;  // else who knows; it begins again
   }
-  if (result.drafted && draft_guesses_ > 0) draft_cost_.guessed(drafts_, draft_guesses_, result.drafting);
+  if (result.drafted && draft_guesses_ > 0) {
+    draft_cost_.guessed(drafts_, draft_guesses_, result.drafting + result.learning);
+  }
   if (result.drafted && reading > 0) {
     draft_cost_.read(reading, result.draft_reading);
     stats_.draft_rows += reading;
@@ -226,14 +267,19 @@ void Speculation::drafted(const BatchResult& result) {
   drafting_.clear();
 }
 
-// Reading for the draft model belongs to the trial that it is done for.
+// Reading for the draft model belongs to the trial that it is done for, and so does what heads learn for nothing.
 void Speculation::computed(const BatchResult& result, Duration took) {
+  learned_ = learns();
+  if (learned_) --learning_steps_;
   if (!on() || now_.empty()) return;
-  const double all = to_seconds(took + result.drafting + result.draft_reading);
-  const double longer = std::max(to_seconds(took + result.drafting) - expected_, 0.0);
+  const Duration guessing = result.drafting + (checks_ ? result.learning : Duration::zero());
+  const double all = to_seconds(took + result.drafting + result.draft_reading + result.learning);
+  const double longer = std::max(to_seconds(took + guessing) - expected_, 0.0);
   if (turns_) turn_seconds_ += (turn_seconds_ == 0 ? 1 : kNewestTurn) * (longer - turn_seconds_);
   const bool counts = trial_ ? checks_ || !pays_ : after_trial_;
-  const double lost = counts ? std::max(all - worth_, 0.0) : trial_ ? to_seconds(result.draft_reading) : 0;
+  const Duration for_nothing =
+      (trial_ ? result.draft_reading : Duration::zero()) + result.drafting + result.learning - guessing;
+  const double lost = counts ? std::max(all - worth_, 0.0) : to_seconds(for_nothing);
   credit_.spend(all, lost);
 }
 
@@ -241,6 +287,7 @@ void Speculation::commit(const Sequence& sequence, TokenCount checked, TokenCoun
   if (!on()) return;
   const TokenCount right = std::min(checked, said - 1);
   if (checked > 0) {
+    unasked_ = 0;
     ++stats_.steps;
     stats_.checked += static_cast<std::uint64_t>(checked);
     stats_.right += static_cast<std::uint64_t>(right);
@@ -251,7 +298,10 @@ void Speculation::commit(const Sequence& sequence, TokenCount checked, TokenCoun
   Guesser& guesser = found->second;
   TokenCount were_right = right;
   TokenCount known = checked;
-  if (config_.draft_model) {
+  if (config_.heads) {
+    if (learned_ && guesser.read == 0) guesser.from = sequence.length();
+    guesser.read = learned_ ? sequence.length() : 0;
+  } else if (config_.draft_model) {
     if (checked > 0 && guesser.read > 0) guesser.read += std::min(right, checked - 1);  // the last guess it only made
   } else if (!config_.always) {
     known = std::min(static_cast<TokenCount>(guesser.guesses.size()), said);

@@ -5,7 +5,11 @@
 //
 // Guesses are what followed in the sequence itself the last time (NgramIndex); then those that were not checked count
 // as well, since what was said tells whether they would have been right. Or a draft model makes them: its part of a
-// step is planned here, and what its slots hold is known here.
+// step is planned here, and what its slots hold is known here. Or heads of the model make them, which cost time for
+// every batch that they learn of: where guesses have not paid for long they learn of none, and begin anew when it does.
+//
+// Who was never right is not asked any more, and nothing more is known of it. So what is expected of requests to come
+// returns to what it was at first while nobody is asked.
 // Owned by the Scheduler; pure.
 #pragma once
 
@@ -56,7 +60,7 @@ class Speculation {
     std::uint64_t draft_rows = 0;                        // that the draft model has read of prompts
   };
 
-  explicit Speculation(const SpeculationConfig& config) : config_(config), all_(config.draft_model ? 0.7 : 0.5) {}
+  explicit Speculation(const SpeculationConfig& config);
 
   bool on() const { return config_.guesses_max > 0; }
   TokenCount outputs_max() const { return config_.outputs_max; }
@@ -69,6 +73,9 @@ class Speculation {
   std::span<const Token> guesses(const Sequence& sequence) const;
   // What the draft model does in the step that choose() was asked about.
   void plan_drafting(Drafting& drafting);
+
+  // The model's heads are to learn of the next batch.
+  bool learns() const { return learning_steps_ > 0; }
 
   // That step has other rows than the one before only because of the guesses: libllama builds a graph for it, which
   // the next ones have no need of.
@@ -93,15 +100,18 @@ class Speculation {
     Acceptance acceptance;
     std::vector<Token> guesses;
     TokenCount checked = 0;  // of them, in the step that is being planned
-    TokenCount read = 0;     // tokens of the sequence that the draft model's slot holds
+    TokenCount read = 0;     // tokens of the sequence that the draft model's slot holds, or up to which heads know it
+    TokenCount from = 0;     // … beginning here
   };
   // Who may be guessed for in the step that is being planned.
   struct Turn {
     const Sequence* sequence = nullptr;
     Guesser* guesser = nullptr;
-    bool ready() const;  // the draft model has to read no more than its newest tokens
+    bool ready() const;  // the draft model has to read no more than its newest tokens, or heads know enough of it
   };
 
+  Guesser& guesser_of(const Sequence& sequence);
+  bool anyone_ready() const;
   TokenCount most(const Sequence& sequence, const Room& room) const;
   void collect(std::span<const Sequence* const> decoding, const Room& room);
   TokenCount rows_of(TokenCount width, TokenCount sequences, bool even) const;
@@ -114,6 +124,10 @@ class Speculation {
   const SpeculationConfig config_;
   std::unordered_map<RequestId, Guesser> guessers_;  // of the sequences that decode
   Acceptance all_;                                   // what is expected of those who begin
+  int unasked_ = 0;                                  // sequences that began since a guess was checked
+  int learning_steps_;                               // decode steps that heads learn of if nothing pays
+  bool learned_ = false;                             // of the newest
+  bool learns_for_trial_ = false;                    // which cannot be made before they know something
   DraftCost draft_cost_;
   std::vector<Turn> now_;  // ascending slots
   bool pays_ = false;      // to guess, in the step that is being planned, if the draft model were ready

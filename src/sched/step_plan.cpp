@@ -53,6 +53,7 @@ void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, con
     speculation.plan_drafting(batch.drafting);
     pad(running, times, batch);
   }
+  batch.learn = speculation.learns();
   prefilled_last_ = batch.kind == Batch::Kind::prefill;
   batch.predicted = times.predict(batch.kind, size_);
 }
