@@ -22,6 +22,12 @@ void write_sampling(JsonWriter& json, const SamplingParams& sampling) {
   json.end_object();
 }
 
+const char* who_guesses(const SpeculationConfig& config) {
+  if (config.guesses_max == 0) return "none";
+  if (config.heads) return "heads";
+  return config.draft_model ? "draft" : "ngram";
+}
+
 std::string props_body(const Service& service) {
   const ModelInfo& info = service.model.info;
   const ModelShape& shape = service.engine.shape();
@@ -57,6 +63,11 @@ std::string props_body(const Service& service) {
   json.field("cells_per_slot", shape.cells_per_slot);
   json.field("trims_anywhere", info.trims_anywhere());
   json.field("cuts_snapshots", shape.cuts_snapshots);
+  json.end_object();
+  json.key("speculation");
+  json.begin_object();
+  json.field("guesser", who_guesses(service.engine.speculation()));
+  json.field("n_max", service.engine.speculation().guesses_max);
   json.end_object();
   json.key("lora");
   json.begin_array();

@@ -41,7 +41,7 @@ void write_slot(JsonWriter& json, const Service& service, std::uint32_t tenant, 
   json.begin_object();
   json.field("id", id);
   json.field("n_ctx", service.engine.shape().cells_per_slot);
-  json.field("speculative", false);
+  json.field("speculative", service.engine.speculation().guesses_max > 0);
   json.field("is_processing", busy);
   if (busy) {
     json.field("id_task", use.request.value);

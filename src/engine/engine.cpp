@@ -107,6 +107,7 @@ void Engine::start_workers(Models models, Models drafts, const std::shared_ptr<c
       speculation.draft_model = speculation.heads = true;
       speculation.guesses_max = std::min(speculation.guesses_max, heads->guesses());
     }
+    speculation_ = parts.scheduler.speculation;
     parts.guess_chances = config_.guess_chances;
     parts.tokenizer = tokenizer;
     parts.disk = config_.disk;

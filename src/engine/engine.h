@@ -28,6 +28,7 @@
 #include "engine/worker.h"
 #include "model/model.h"
 #include "model/tokenizer.h"
+#include "sched/speculation.h"
 
 namespace chasqui {
 
@@ -119,6 +120,8 @@ class Engine {
   // What the newest steps of a worker were, and what they were to keep. Any thread.
   const StepRing& steps(std::size_t worker) const { return workers_[worker]->steps(); }
   const SchedulerTargets& targets() const { return config_.targets; }
+  // Who guesses next tokens in each worker.
+  const SpeculationConfig& speculation() const { return speculation_; }
   EngineMetrics& metrics(std::size_t worker = 0) { return metrics_[worker]; }
   DoorMetrics& door_metrics() { return door_metrics_; }
   const DispatchMetrics& dispatch_metrics() const { return dispatch_metrics_; }
@@ -137,6 +140,7 @@ class Engine {
   const ModelShape shape_;
   const std::size_t in_flight_max_;
 
+  SpeculationConfig speculation_;      // constant after construction
   std::deque<EngineMetrics> metrics_;  // by worker
   std::deque<LoadBoard> loads_;        // by worker
   std::deque<SlotBoard> slots_;        // by worker

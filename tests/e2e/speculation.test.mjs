@@ -169,3 +169,20 @@ describe('heads', async () => {
     assert.equal((await ask(server, '/completion', body(list))).content, before.content);
   });
 });
+
+describe('who guesses', () => {
+  const cases = [
+    ['none', 0, [...demo, '--spec-type', 'none']],
+    ['ngram', 7, [...demo, '--spec-type', 'ngram']],
+    ['draft', 4, [...demo, '--model-draft', draft, '--draft-max', '4']],
+    ['heads', 3, ['-m', random('mtp'), '-c', '1024', '--spec-type', 'mtp']],
+    ['none', 0, ['-m', random('recurrent'), '-c', '1024', '--spec-type', 'ngram']],
+  ];
+  for (const [guesser, most, flags] of cases) {
+    it(`is in /props and /slots: ${guesser} with ${flags.join(' ').replace(/\S*\//g, '')}`, async (t) => {
+      const server = await start(t, [...flags, '-np', '2']);
+      assert.deepEqual((await (await server.fetch('/props')).json()).speculation, { guesser, n_max: most });
+      for (const slot of await (await server.fetch('/slots')).json()) assert.equal(slot.speculative, most > 0);
+    });
+  }
+});
