@@ -9,7 +9,7 @@ PAGE_INSTALLED = page/node_modules/.package-lock.json
 .DEFAULT_GOAL := build
 # Each verb is a sequence of steps, and ninja uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build run test unit e2e page page-test asan asan-binary tsan promises hostile soak fuzz deb tidy lint fmt bench bench-tools models cuda test-models clean
+.PHONY: help setup build run test unit e2e page page-test asan asan-binary tsan sanitized promises hostile soak fuzz deb tidy lint fmt bench bench-tools models cuda test-models clean
 
 help:             ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -55,6 +55,14 @@ FEW_RANDOM_BITS = $$(setarch -R true 2> /dev/null && echo setarch -R)
 tsan: build/tsan/build.ninja  ## unit tests under ThreadSanitizer
 	$(FEW_RANDOM_BITS) cmake --build build/tsan --target all --target test-models
 	TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp $$TSAN_OPTIONS" $(FEW_RANDOM_BITS) $(UNIT_TESTS) build/tsan
+
+# What CI has time to build twice: what all threads share, and the simulations.
+sanitized: build/asan/build.ninja build/tsan/build.ninja  ## the smaller part of both, which CI runs
+	cmake --build build/asan --target test_base test_cache test_sched
+	ctest -R '^unit\.(base|cache|sched)$$' --output-on-failure --no-tests=error --test-dir build/asan
+	$(FEW_RANDOM_BITS) cmake --build build/tsan --target test_base test_cache
+	TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp $$TSAN_OPTIONS" $(FEW_RANDOM_BITS) \
+	  ctest -R '^unit\.(base|cache)$$' --output-on-failure --no-tests=error --test-dir build/tsan
 
 # Only what the commands need: building all tests takes longer than running these.
 promises: build/build.ninja $(E2E_INSTALLED)  ## check every promise of docs/promises.md, in a quarter of an hour at most
