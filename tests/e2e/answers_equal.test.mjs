@@ -159,18 +159,19 @@ const ways = {
       await talk.append(id, prompt.slice(50, 60));
       await talk.generate(id);
     },
-    // Until all that was in memory has made room.
+    // Until all that was in memory has made room, also what seemed to be three times as dear as the others: who goes first
+    // depends on how long each was computed, by the clock of a machine that may have other work.
     async crowdOut(server, others) {
       const isWritten = (metrics) => metrics.value('chasqui_disk_snapshots') > 0 && metrics.value('chasqui_disk_queue') === 0;
       await server.until(isWritten, 'an idle server writes');
       const start = await server.idle();
       const target = start.value('chasqui_snapshots_evicted_total');
       for (let i = 0, entries = start.value('chasqui_snapshots'); ; ++i) {
-        assert.ok(i < 400, 'memory is never full');
+        assert.ok(i < 1200, 'memory is never full');
         await ask(server, '/v1/completions', { ...greedy, max_tokens: 1, prompt: [100 + i, ...others[0]] });
         const metrics = await server.idle();
         entries = Math.max(entries, metrics.value('chasqui_snapshots'));
-        if (metrics.value('chasqui_snapshots_evicted_total') > target + entries) return;
+        if (metrics.value('chasqui_snapshots_evicted_total') > target + 3 * entries) return;
       }
     },
     async check(talk) {
