@@ -26,14 +26,14 @@ constexpr TokenCount kNewest = 2;
 // What is expected of guesses that nobody has made yet.
 constexpr double kUnseenGuess = 0.5;
 constexpr double kUnseenModelsGuess = 0.7;
-// It is expected again after so many sequences that were not guessed for: when guesses are never right, a few are
+// That is expected again after so many sequences that were not guessed for: when guesses are never right, a few are
 // checked in one of so many requests.
 constexpr int kForgottenAfter = 16;
 // Heads go on learning for so many steps after guesses have paid: they pay again soon, mostly. When they begin anew
 // within an answer they guess badly before they know this much of it.
 constexpr int kLearningSteps = 64;
 constexpr TokenCount kKnownLeast = 16;
-// Rows that it reads in one step: at first, and at most.
+// Rows that a draft model reads in one step: at first, and at most.
 constexpr TokenCount kFirstReading = 64;
 constexpr TokenCount kReadingMost = 512;
 
@@ -278,7 +278,7 @@ void Speculation::computed(const BatchResult& result, Duration took) {
   if (turns_) turn_seconds_ += (turn_seconds_ == 0 ? 1 : kNewestTurn) * (longer - turn_seconds_);
   const bool counts = trial_ ? checks_ || !pays_ : after_trial_;
   const Duration for_nothing =
-      (trial_ ? result.draft_reading : Duration::zero()) + result.drafting + result.learning - guessing;
+      (trial_ ? result.draft_reading : Duration::zero()) + (checks_ ? Duration::zero() : result.learning);
   const double lost = counts ? std::max(all - worth_, 0.0) : to_seconds(for_nothing);
   credit_.spend(all, lost);
 }
