@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include "base/log_sink.h"
+
 namespace chasqui {
 namespace {
 
@@ -11,6 +13,7 @@ std::string last_words;  // written before the signals can come
 
 // Only what a signal handler may do.
 void give_up(int) {
+  flush_log();
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, last_words.data(), last_words.size());
   ::_exit(1);
 }

@@ -8,6 +8,7 @@
 #include "api/session_keeper.h"
 #include "api/slot_keeper.h"
 #include "api/span_exporter.h"
+#include "app/log_writer.h"
 #include "base/clock.h"
 #include "engine/admission.h"
 #include "engine/compat_metrics.h"
@@ -93,6 +94,7 @@ std::string metrics_document() {
   const SessionKeeper keeper(nullptr, loop, clock);
   const SlotMetrics slots{};
   net::OffloadPool offload(loop);
+  const LogMetrics log{};
   const net::FrameMetrics frames{};
   const KeptStreamMetrics kept{};
   const LoadedModel no_model;
@@ -115,6 +117,7 @@ std::string metrics_document() {
   net_metrics.add_to(page);
   frames.add_to(page);
   offload.add_to(page);
+  log.add_to(page);
   spans.add_to(page);
   kept.add_to(page);
   embeddings.add_to(page);

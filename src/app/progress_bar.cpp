@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/log_sink.h"
 
 namespace chasqui {
 
@@ -28,6 +29,7 @@ bool ProgressBar::show(double share) {
 }
 
 void ProgressBar::draw(int percent) {
+  if (percent_ < 0) flush_log();  // lines before it are not to come in the middle of it
   percent_ = percent;
   std::string bar(static_cast<std::size_t>(percent * kWidth / 100), '#');
   bar.resize(kWidth, '.');

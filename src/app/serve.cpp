@@ -14,17 +14,21 @@
 #include "app/doors.h"
 #include "app/draft_models.h"
 #include "app/load_guard.h"
+#include "app/log_writer.h"
 #include "app/progress_bar.h"
 #include "app/server.h"
 #include "app/tls_reload.h"
 #include "app/tuning_file.h"
 #include "app/watching_options.h"
+#include "base/log.h"
+#include "base/log_sink.h"
 #include "model/sleepy_model.h"
 
 namespace chasqui {
 namespace {
 
 int fail(const Error& error) {
+  flush_log();
   std::fprintf(stderr, "chasqui: %s\n", error.message.c_str());
   return 1;
 }
@@ -141,6 +145,8 @@ Result<Models> make_contexts(const ServeConfig& config, const LoadedModel& model
 
 int serve(ServeConfig config) {
   configure_log(config.log_level, config.log_format);
+  LogMetrics log_metrics;
+  LogWriter log(log_metrics);
   for (const std::string& note : config.notes) log_warning(note);
   raise_descriptor_limit();
   const auto lines = read_keys(config.api_keys, config.api_key_file);
@@ -186,7 +192,7 @@ int serve(ServeConfig config) {
   Server server(
       config, *model,
       {*doors, std::move(*contexts), std::move(*drafts), std::move(*folders), *embedding, *collector, std::move(*tls)},
-      keys);
+      keys, log_metrics);
   if (auto open = server.open(); !open) return fail(open.error());
   server.run();
   return 0;

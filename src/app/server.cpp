@@ -11,7 +11,8 @@
 
 namespace chasqui {
 
-Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts parts, KeyRing& keys)
+Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts parts, KeyRing& keys,
+               const LogMetrics& log)
     : config_(config),
       model_(model),
       doors_(std::move(parts.doors)),
@@ -60,7 +61,7 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
   follow_finished();
   collect_spans(parts.collector);
   add_routes(router_, service_);
-  add_metrics();
+  add_metrics(log);
 }
 
 EngineConfig Server::engine_settings(ServerParts& parts) const {
@@ -82,7 +83,7 @@ void Server::collect_spans(const std::optional<net::HttpTarget>& collector) {
   requests_.on_ended([this](const std::shared_ptr<RequestRecord>& record) { spans_->add(record); });
 }
 
-void Server::add_metrics() {
+void Server::add_metrics(const LogMetrics& log) {
   engine_.add_metrics_to(metrics_);
   engine_.add_compat_metrics_to(metrics_, settings_.model_name);
   admission_.add_to(metrics_, engine_.door_metrics().requests_refused);
@@ -94,6 +95,7 @@ void Server::add_metrics() {
   net_metrics_.add_to(metrics_);
   frame_metrics_.add_to(metrics_);
   offload_.add_to(metrics_);
+  log.add_to(metrics_);
   embeddings_.add_to(metrics_);
   metrics_.fit(kSizeLimit<"metrics_bytes">);
 }

@@ -17,6 +17,7 @@
 #include "app/config.h"
 #include "app/doors.h"
 #include "app/key_reload.h"
+#include "app/log_writer.h"
 #include "app/session_sweep.h"
 #include "app/settings.h"
 #include "app/shutdown.h"
@@ -49,8 +50,8 @@ struct ServerParts {
 
 class Server {
  public:
-  // `config`, `model` and `keys` outlive it. Starts the workers and brings sessions back.
-  Server(const ServeConfig& config, const LoadedModel& model, ServerParts parts, KeyRing& keys);
+  // `config`, `model`, `keys` and `log` outlive it. Starts the workers and brings sessions back.
+  Server(const ServeConfig& config, const LoadedModel& model, ServerParts parts, KeyRing& keys, const LogMetrics& log);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
@@ -63,7 +64,7 @@ class Server {
   EngineConfig engine_settings(ServerParts& parts) const;
   void follow_finished();
   void collect_spans(const std::optional<net::HttpTarget>& collector);
-  void add_metrics();
+  void add_metrics(const LogMetrics& log);
   void follow_signals();
   void greet(const std::string& url) const;
 

@@ -16,8 +16,10 @@
 #endif
 
 #include "app/doors.h"
+#include "app/log_writer.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/log_sink.h"
 
 namespace chasqui {
 namespace {
@@ -108,7 +110,7 @@ Supervisor::~Supervisor() {
   }
 }
 
-// In the child, whose other threads are none.
+// In the child, which has no thread but this one.
 void Supervisor::become_server() {
 #ifdef __linux__
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -200,6 +202,7 @@ bool is_supervised() { return std::getenv(kMark) != nullptr; }
 
 void end_hung_process() {
   log_error("the process ends because a worker hangs", {});
+  flush_log();
   std::fflush(nullptr);
   ::_exit(kHung);
 }
@@ -213,6 +216,8 @@ int supervise(const ServeConfig& config, char** argv) {
     std::fprintf(stderr, "chasqui: %s\n", opened.error().message.c_str());
     return 1;
   }
+  LogMetrics metrics;
+  LogWriter log(metrics);  // or a log that nobody reads would keep it from starting the next server
   return supervisor.run();
 }
 

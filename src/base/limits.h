@@ -166,6 +166,8 @@ inline constexpr Limit kTable[] = {
     {"slot_name_bytes", LimitUnit::bytes, 128, "the name of such a file", "400"},
     // Inside
     {"offload_jobs", LimitUnit::count, 256, "bodies that wait to be read", "503", "chasqui_offload_refused_total"},
+    {"log_lines", LimitUnit::count, 4096, "log lines that standard error has not taken", "the newest are left out",
+     "chasqui_log_lines_dropped_total"},
     {"undelivered_events", LimitUnit::count, 4096, "events of one slot that the loop has not taken",
      "everything is cancelled"},
     {"stuck_seconds", LimitUnit::time, 30 * kSecond, "a step", "/health is 503, its requests get an error",

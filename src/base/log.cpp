@@ -1,14 +1,17 @@
 #include "base/log.h"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <utility>
 
 #include <unistd.h>
 
 #include "base/json_writer.h"
+#include "base/log_sink.h"
 
 namespace chasqui {
 namespace {
@@ -16,6 +19,7 @@ namespace {
 // Constant after configure_log(), which runs before other threads start.
 LogLevel g_level = LogLevel::info;
 LogFormat g_format = LogFormat::text;
+std::atomic<LogSink*> g_sink{nullptr};
 
 constexpr std::array<std::string_view, 5> kLevelNames = {"debug", "info", "warning", "error", "off"};
 
@@ -75,21 +79,12 @@ void write_whole(std::string_view line) {
 
 void log_line(LogLevel level, std::string_view message, LogFields fields) {
   if (!log_enabled(level)) return;
-  const std::string body = format_log_line(g_format, level, message, fields);
-  std::string line;
-  line.reserve(body.size() + 40);
-  if (g_format == LogFormat::json) {
-    line += "{\"time\":\"";
-    append_time(line);
-    line += "\",";
-    line.append(body, 1);
+  std::string line = whole_log_line(level, message, fields);
+  if (LogSink* sink = g_sink.load(std::memory_order_acquire)) {
+    sink->push(std::move(line));
   } else {
-    append_time(line);
-    line += ' ';
-    line += body;
+    write_whole(line);
   }
-  line += '\n';
-  write_whole(line);
 }
 
 }  // namespace
@@ -97,6 +92,12 @@ void log_line(LogLevel level, std::string_view message, LogFields fields) {
 void configure_log(LogLevel level, LogFormat format) {
   g_level = level;
   g_format = format;
+}
+
+void set_log_sink(LogSink* sink) { g_sink.store(sink, std::memory_order_release); }
+
+void flush_log() {
+  if (const LogSink* sink = g_sink.load(std::memory_order_acquire)) sink->flush();
 }
 
 bool log_enabled(LogLevel level) { return level >= g_level && g_level != LogLevel::off; }
@@ -127,6 +128,24 @@ std::string format_log_line(LogFormat format, LogLevel level, std::string_view m
     append_text_value(out, field);
   }
   return out;
+}
+
+std::string whole_log_line(LogLevel level, std::string_view message, LogFields fields) {
+  const std::string body = format_log_line(g_format, level, message, fields);
+  std::string line;
+  line.reserve(body.size() + 40);
+  if (g_format == LogFormat::json) {
+    line += "{\"time\":\"";
+    append_time(line);
+    line += "\",";
+    line.append(body, 1);
+  } else {
+    append_time(line);
+    line += ' ';
+    line += body;
+  }
+  line += '\n';
+  return line;
 }
 
 void log_debug(std::string_view message, LogFields fields) { log_line(LogLevel::debug, message, fields); }

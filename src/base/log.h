@@ -1,7 +1,7 @@
 // Structured log lines: a short fixed message and named fields, as text
-// (`2026-11-21T12:00:01.123Z I message key=value`) or as one JSON object a line. Any thread; a line is written whole.
-// Never put prompts, answers or keys into a field.
-// Control characters and invalid UTF-8 in values are escaped, so that a client cannot forge lines.
+// (`2026-11-21T12:00:01.123Z I message key=value`) or as one JSON object a line. Any thread; a line is written whole,
+// or goes to a LogSink (base/log_sink.h) where there is one. Never put prompts, answers or keys into a field. Control
+// characters and invalid UTF-8 in values are escaped, so that a client cannot forge lines.
 #pragma once
 
 #include <concepts>
@@ -41,5 +41,7 @@ void log_error(std::string_view message, LogFields fields = {});
 
 // The line without its time stamp, exactly as it is written; for tests.
 std::string format_log_line(LogFormat format, LogLevel level, std::string_view message, LogFields fields);
+// … and with it, as of now, and with its end.
+std::string whole_log_line(LogLevel level, std::string_view message, LogFields fields);
 
 }  // namespace chasqui

@@ -1,4 +1,4 @@
-// What goes wrong below the server: a worker that hangs, a machine that is out of descriptors.
+// What goes wrong around the server: a worker that hangs, a log that nobody reads, a machine that is out of descriptors.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
@@ -26,6 +26,34 @@ async function toTheEnd(stream) {
   for await (const chunk of stream) chunks.push(chunk);
   return chunks;
 }
+
+describe('a reader of the log that stops', async () => {
+  const server = await start(test, [...sim, '--alias', 'name'.repeat(500)]);
+  const line = /I request /g;
+
+  it('keeps nobody waiting, and is told later how much it missed', async () => {
+    server.child.stderr.pause();
+    for (let i = 0; i < 60; ++i) {
+      await Promise.all(Array.from({ length: 100 }, () => answer(server, 'say: here', { max_tokens: 1 })));
+    }
+    const stalled = await server.until((metrics) => metrics.value('chasqui_log_lines_dropped_total') > 0);
+    server.child.stderr.resume();
+    const seen = () => (server.stderr.match(line) ?? []).length;
+    while (seen() + stalled.value('chasqui_log_lines_dropped_total') < 6000) await server.metrics();
+    await answer(server, 'say: here again');
+    while (!/W log lines are missing lines=\d+/.test(server.stderr)) await server.metrics();
+    const missing = Number(/log lines are missing lines=(\d+)/.exec(server.stderr)[1]);
+    assert.equal(missing, stalled.value('chasqui_log_lines_dropped_total'));
+    while (seen() + missing < 6001) await server.metrics();
+  });
+
+  it('does not take the server with it when it ends', async (t) => {
+    const server = await start(t, [...sim]);
+    server.child.stderr.destroy();
+    for (let i = 0; i < 3; ++i) assert.equal((await answer(server, 'say: here')).text, 'here');
+    await server.until((metrics) => metrics.value('chasqui_log_lines_dropped_total') >= 3);
+  });
+});
 
 describe('a worker that hangs', async () => {
   it('turns /health red, and its requests get an error until it moves', async (t) => {

@@ -74,6 +74,20 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
     });
   }
 
+  it('comes back while nobody reads the log', async (t) => {
+    const server = await start(t, [...sim, '--supervise', '--alias', 'name'.repeat(500)]);
+    server.child.stderr.pause();
+    const some = () => Promise.all(Array.from({ length: 200 }, (_, i) => say(server, `${i}`)));
+    while ((await server.metrics()).value('chasqui_log_lines_dropped_total') === 0) await some();
+    for (let round = 0; round < 2; ++round) {
+      const child = childOf(server.pid);
+      process.kill(child, 'SIGKILL');
+      assert.equal(await say(server, 'here again'), 'here again');
+      assert.notEqual(childOf(server.pid), child);
+    }
+    server.child.stderr.resume();
+  });
+
   it('is restarted without loss when it alone is told to stop', async (t) => {
     const server = await start(t, [...sim, '--supervise']);
     const answers = await underLoad(server, async () => {

@@ -1,0 +1,122 @@
+#include "app/log_writer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <vector>
+
+#include <poll.h>
+
+#include "base/log.h"
+#include "base/thread_name.h"
+
+namespace chasqui {
+namespace {
+
+constexpr std::array kDeadly = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+constexpr std::chrono::milliseconds kLookUp{100};  // at whether the process ends
+// Where the reader has taken something, so much can be written without waiting for it: of pipes POSIX says so.
+constexpr std::size_t kPiece = PIPE_BUF;
+
+// … and dies of it: the handler is used once.
+void write_last_lines(int signal) {
+  flush_log();
+  ::raise(signal);
+}
+
+}  // namespace
+
+void LogMetrics::add_to(MetricsPage& page) const {
+  page.add("chasqui_log_lines_dropped_total", "Log lines left out because standard error took none.", lines_dropped);
+}
+
+LogWriter::LogWriter(LogMetrics& metrics, std::size_t lines_max, int descriptor)
+    : metrics_(metrics), lines_max_(lines_max), descriptor_(descriptor), mailbox_(lines_max) {
+  // Signals are for other threads, and a closed pipe is no reason to die.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  set_log_sink(this);
+  struct sigaction action {};
+  action.sa_handler = &write_last_lines;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_ONSTACK);
+  for (std::size_t i = 0; i < kDeadly.size(); ++i) {
+    ::sigaction(kDeadly[i], nullptr, &before_[i]);
+    // Whoever has a handler, as sanitizers do, has more to say.
+    if (before_[i].sa_handler == SIG_DFL) ::sigaction(kDeadly[i], &action, nullptr);
+  }
+}
+
+LogWriter::~LogWriter() {
+  for (std::size_t i = 0; i < kDeadly.size(); ++i) ::sigaction(kDeadly[i], &before_[i], nullptr);
+  set_log_sink(nullptr);
+  tell_missing();
+  closing_.store(true, std::memory_order_relaxed);
+  mailbox_.close();
+  thread_.join();
+}
+
+void LogWriter::push(std::string&& line) {
+  // Not as soon as there is room for one: then every other line would be about missing ones.
+  if (dropping_.load(std::memory_order_relaxed) && waiting_.load(std::memory_order_relaxed) <= lines_max_ / 2) {
+    tell_missing();
+  }
+  if (!dropping_.load(std::memory_order_relaxed) && enqueue(std::move(line))) return;
+  dropping_.store(true, std::memory_order_relaxed);
+  missing_.fetch_add(1, std::memory_order_relaxed);
+  metrics_.lines_dropped.add();
+}
+
+bool LogWriter::enqueue(std::string&& line) {
+  if (waiting_.fetch_add(1, std::memory_order_relaxed) < lines_max_ && mailbox_.push(std::move(line))) return true;
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+  return false;
+}
+
+// Where they are missing: after those that waited before them.
+void LogWriter::tell_missing() {
+  if (!dropping_.exchange(false, std::memory_order_relaxed)) return;
+  const std::uint64_t lines = missing_.exchange(0, std::memory_order_relaxed);
+  if (log_enabled(LogLevel::warning)) {
+    enqueue(whole_log_line(LogLevel::warning, "log lines are missing", {{"lines", lines}}));
+  }
+}
+
+void LogWriter::flush() const {
+  for (auto left = kPatience; left.count() > 0 && waiting_.load(std::memory_order_relaxed) > 0; --left) {
+    ::poll(nullptr, 0, 1);  // what a signal handler may do
+  }
+}
+
+void LogWriter::run() {
+  name_this_thread("log");
+  std::vector<std::string> lines;
+  for (;;) {
+    mailbox_.drain(lines, Wait::yes);
+    if (lines.empty()) return;
+    for (const std::string& line : lines) {
+      if (!write(line)) metrics_.lines_dropped.add();
+      waiting_.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+}
+
+// False where the reader has gone, or takes nothing while the process ends.
+bool LogWriter::write(std::string_view line) {
+  while (!line.empty() && !given_up_) {
+    const bool closing = closing_.load(std::memory_order_relaxed);
+    pollfd door{descriptor_, POLLOUT, 0};
+    const int ready = ::poll(&door, 1, static_cast<int>((closing ? kPatience : kLookUp).count()));
+    if (ready == 0) given_up_ = closing;
+    if (ready <= 0) continue;
+    const ssize_t n = ::write(descriptor_, line.data(), std::min(line.size(), kPiece));
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n <= 0) return false;  // a closed standard error must not stop the server
+    line.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return line.empty();
+}
+
+}  // namespace chasqui

@@ -1,0 +1,66 @@
+// Writes log lines on a thread of its own, so that nobody who logs waits for whoever reads standard error: a pipe that
+// is full, a terminal that was stopped, a slow disk. Up to a limit lines wait; then the newest are left out, counted,
+// and told of in their place once somebody reads again. A process that dies of a signal gets time to write its last
+// lines first, and none dies because its log is closed. Owned by serve(), from before other threads start to after they
+// have ended, and by supervise(); one at a time.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "base/log_sink.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+
+namespace chasqui {
+
+struct LogMetrics {
+  Counter lines_dropped;
+
+  void add_to(MetricsPage& page) const;
+};
+
+class LogWriter final : public LogSink {
+ public:
+  // Who reads nothing for so long when the process ends misses the rest.
+  static constexpr std::chrono::milliseconds kPatience{1000};
+
+  explicit LogWriter(LogMetrics& metrics, std::size_t lines_max = kCountLimit<"log_lines">,
+                     int descriptor = STDERR_FILENO);
+  ~LogWriter() override;
+  LogWriter(const LogWriter&) = delete;
+  LogWriter& operator=(const LogWriter&) = delete;
+
+  // Any thread.
+  void push(std::string&& line) override;
+  void flush() const override;
+
+ private:
+  void run();
+  bool enqueue(std::string&& line);
+  void tell_missing();
+  bool write(std::string_view line);
+
+  LogMetrics& metrics_;
+  const std::size_t lines_max_;
+  const int descriptor_;
+  Mailbox<std::string> mailbox_;
+  std::atomic<std::size_t> waiting_{0};  // in the mailbox, or taken out of it and not written yet
+  std::atomic<bool> closing_{false};
+  std::atomic<bool> dropping_{false};      // until half of what may wait is written
+  std::atomic<std::uint64_t> missing_{0};  // lines that were dropped since somebody was told of it
+  bool given_up_ = false;                  // the writing thread's
+  std::array<struct sigaction, 5> before_{};
+  std::thread thread_;
+};
+
+}  // namespace chasqui

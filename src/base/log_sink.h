@@ -1,0 +1,24 @@
+// Where log lines go instead of standard error: to somebody who takes them without keeping the caller waiting
+// (app/log_writer). Any thread.
+#pragma once
+
+#include <string>
+
+namespace chasqui {
+
+class LogSink {
+ public:
+  virtual ~LogSink() = default;
+  // A whole line. Never waits for whoever reads the log.
+  virtual void push(std::string&& line) = 0;
+  // Waits until all of them are written, for a bounded time. Also in a signal handler.
+  virtual void flush() const = 0;
+};
+
+// All lines from now on; null: to standard error again, by whoever logs. REQUIRES: nobody logs meanwhile to the one
+// before
+void set_log_sink(LogSink* sink);
+// For those who are about to end the process, or to write to standard error themselves. Also in a signal handler.
+void flush_log();
+
+}  // namespace chasqui
