@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -89,11 +91,13 @@ class FakeWorker {
     for (const BatchPart& part : batch.parts) parts.emplace_back(part.request->id.value, part.rows);
     if (work) {
       const bool guesses = heads_cost && !batch.drafting.empty();
-      if (guesses) guess();
+      if (guesses) expect_known();
+      if (guesses || guess_chance) pretend_guesses();
       model.run(batch, status, result);
       if (heads_cost) learn();
       const Duration row = decoded() ? decode_row_cost.value_or(row_cost) : row_cost;
       result.compute = step_cost + row * static_cast<int>(batch.rows.size()) + change_of_adapters();
+      if (decode_cost && decoded()) result.compute = decode_cost(batch.rows.size());
       if (rows_seen_.insert(batch.rows.size()).second) result.compute += new_size_cost;
       if (std::exchange(rows_before_, batch.rows.size()) != batch.rows.size()) result.compute += turn_cost;
       result.drafted = guesses;
@@ -188,30 +192,37 @@ class FakeWorker {
   Duration restore_cost{};
   Duration switch_cost{};                   // of a step with other adapters than the one before
   std::optional<Duration> heads_cost;       // of guesses by heads; none: nobody makes them
-  bool heads_right = true;                  // … where they know of the row before
+  std::optional<double> guess_chance;       // that a guess is right; none: of heads 1, of others as it is
   TokenCount heads_know = 0;                // rows that they have learned of without a gap at least where they guess
   Duration learn_cost{};                    // what they take to learn of a batch
   std::optional<Duration> decode_row_cost;  // where it is another one
-  Duration new_size_cost{};                 // more, the first time that a batch has so many rows
-  Duration turn_cost{};                     // more, when it has not as many as the one before
+  std::function<Duration(std::size_t)> decode_cost;  // of so many rows, instead of all of these
+  Duration new_size_cost{};                          // more, the first time that a batch has so many rows
+  Duration turn_cost{};                              // more, when it has not as many as the one before
   std::map<RequestId, Outcome> outcomes;
   Parts parts;                        // of the last batch
   std::vector<std::uint64_t> ending;  // who finished, in order
 
  private:
-  void guess() {
+  void expect_known() {
     for (const BatchPart& part : batch.parts) {
       const Known& known = known_[part.slot];
       if (part.guesses == 0) continue;
       EXPECT_EQ(known.next, batch.rows[static_cast<std::size_t>(part.last_row())].position) << "nothing is known";
       EXPECT_TRUE(known.from == 0 || known.next - known.from >= heads_know);
-      if (!heads_right) continue;
+    }
+  }
+
+  void pretend_guesses() {
+    std::bernoulli_distribution right(guess_chance.value_or(1));
+    for (const BatchPart& part : batch.parts) {
+      if (part.guesses == 0) continue;
       const Outcome& outcome = of(part.request->id.value);
       std::vector<Token> tokens = outcome.request->prompt;
       auto row = batch.rows.begin() + part.last_row() + 1;
       for (TokenCount n = 0; n < outcome.tokens + part.guesses; ++n) {
         tokens.push_back(fake_next(tokens, outcome.script.repeats));
-        if (n >= outcome.tokens) (row++)->token = tokens.back();
+        if (n >= outcome.tokens) (row++)->token = right(chances_) ? tokens.back() : tokens.back() + 1;
       }
     }
   }
@@ -268,6 +279,7 @@ class FakeWorker {
     TokenCount next = 0;
   };
   std::map<SlotId, Known> known_;  // to the heads
+  std::mt19937 chances_{1};
   std::uint64_t applied_ = 0;
   std::set<std::size_t> rows_seen_;
   std::size_t rows_before_ = 0;

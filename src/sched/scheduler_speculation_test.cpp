@@ -1,5 +1,9 @@
 // Guesses of what sequences say next: that they change no answer, that they save steps where they are often right, and
 // that they cost hardly anything where they are not.
+#include <algorithm>
+#include <array>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "sched/fake_worker.h"
@@ -157,7 +161,7 @@ struct HeadedWorker : FakeWorker {
 
 TEST(SchedulerSpeculation, HeadsThatAreNeverRightCostHardlyAnything) {
   HeadedWorker plain(false), headed(true);
-  headed.heads_right = false;
+  headed.guess_chance = 0;
   double without = 0, with = 0;
   for (std::uint64_t id = 1; id <= 40; ++id) {
     without += plain.answer(id, 200);
@@ -168,12 +172,12 @@ TEST(SchedulerSpeculation, HeadsThatAreNeverRightCostHardlyAnything) {
 
 TEST(SchedulerSpeculation, HeadsThatWereWrongForLongAreAskedAgain) {
   HeadedWorker plain(false), headed(true);
-  headed.heads_right = false;
+  headed.guess_chance = 0;
   std::uint64_t id = 1;
   for (; id <= 30; ++id) headed.answer(id, 100);
   const auto checked = headed.scheduler.speculation().stats().checked;
   EXPECT_LT(checked, 100u);
-  headed.heads_right = true;
+  headed.guess_chance = 1;
   for (; id <= 60; ++id) headed.answer(id, 100);
   EXPECT_LT(headed.answer(id, 400), 0.6 * plain.answer(id, 400));
 }
@@ -215,6 +219,53 @@ TEST(SchedulerSpeculation, DoesNotTurnBackAndForthWhereItHardlyPays) {
       return answer(11, 600);
     };
     EXPECT_LT(took(7, 0), 1.03 * std::min(took(0, 0), took(3, 3))) << row << " ms a row";
+  }
+}
+
+// What a step takes by its rows: F16 weights of 24 M parameters on two cores (docs/performance.md), straight lines
+// between.
+Duration small_model(std::size_t rows) {
+  static constexpr std::array<std::pair<double, double>, 9> kMs = {
+      {{1, 1.6}, {2, 1.7}, {4, 1.9}, {8, 4.2}, {16, 8.5}, {32, 13}, {64, 20.8}, {128, 34}, {256, 58}}};
+  std::size_t i = 1;
+  while (i + 1 < kMs.size() && kMs[i].first < static_cast<double>(rows)) ++i;
+  const auto [from, less] = kMs[i - 1];
+  const auto [to, more] = kMs[i];
+  const double ms = less + (more - less) * (static_cast<double>(rows) - from) / (to - from);
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::milli>(ms));
+}
+
+// The seconds that answers of 100 tokens for each of `streams` take, in the long run.
+double seconds_with_chance(int streams, double chance, TokenCount most, TokenCount least) {
+  SchedulerConfig config = guessing(dense_streams(streams, 256, 512), most);
+  config.speculation.guesses_min = least;
+  config.speculation.always = true;
+  FakeWorker worker(config);
+  worker.guess_chance = chance;
+  worker.decode_cost = &small_model;
+  worker.row_cost = microseconds(300);
+  std::uint64_t id = 0;
+  const auto answers = [&] {
+    const TimePoint begin = worker.clock.now();
+    for (int i = 0; i < streams; ++i) worker.add(++id, 20, 100);
+    worker.run_to_end();
+    return to_seconds(worker.clock.now() - begin);
+  };
+  while (to_seconds(worker.clock.now().time_since_epoch()) < 10) answers();
+  double all = 0;
+  int times = 0;
+  for (; all < 10; ++times) all += answers();
+  return all / times;
+}
+
+// What is missing is the time of trials (1 %), and what is chosen when a few guesses were right or wrong by chance.
+TEST(SchedulerSpeculation, BringsWhatTheBetterOfNoneAndAlwaysThreeBrings) {
+  for (const int streams : {1, 4, 16}) {
+    const double none = seconds_with_chance(streams, 0, 0, 0);
+    for (const double chance : {0.0, 0.3, 0.6, 0.8, 0.95}) {
+      const double best = std::min(none, seconds_with_chance(streams, chance, 3, 3));
+      EXPECT_LT(0.96 * seconds_with_chance(streams, chance, 7, 0), best) << streams << " streams, chance " << chance;
+    }
   }
 }
 
