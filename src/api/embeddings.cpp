@@ -338,9 +338,10 @@ net::Awaitable<void> handle_vectors(Service& service, net::HttpExchange& exchang
     co_await respond_error(exchange, std::move(error));
     co_return;
   }
+  const Duration can_wait = reading_can_wait(exchange.request().body.size());
   auto read = [&service, prepare, body = exchange.take_body()] { return prepare(service, body); };
   auto gone = [&exchange] { return exchange.client_gone(); };
-  Result<VectorJob> job = co_await service.offload.run(std::move(read), Duration::zero(), std::move(gone));
+  Result<VectorJob> job = co_await service.offload.run(std::move(read), can_wait, std::move(gone));
   if (exchange.client_gone()) co_return;
   if (!job) {
     Error error = job.error();

@@ -1,6 +1,7 @@
 #include "api/text_tools.h"
 
 #include "api/answer.h"
+#include "api/completions.h"
 #include "api/fields.h"
 #include "api/prompt.h"
 #include "base/json_writer.h"
@@ -105,8 +106,11 @@ Result<std::string> count_chat_input(const Service& service, const std::string& 
 }
 
 net::Awaitable<void> handle_text_tool(Service& service, net::HttpExchange& exchange, TextTool tool) {
+  const Duration can_wait = reading_can_wait(exchange.request().body.size());
   auto work = [&service, tool, body = exchange.take_body()] { return tool(service, body); };
-  Result<std::string> answer = co_await service.offload.run(std::move(work));
+  auto gone = [&exchange] { return exchange.client_gone(); };
+  Result<std::string> answer = co_await service.offload.run(std::move(work), can_wait, std::move(gone));
+  if (exchange.client_gone()) co_return;
   if (answer) {
     co_await respond_json(exchange, std::move(*answer));
   } else {

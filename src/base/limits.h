@@ -165,7 +165,8 @@ inline constexpr Limit kTable[] = {
      "chasqui_slot_files_refused_total", "--slot-save-mib"},
     {"slot_name_bytes", LimitUnit::bytes, 128, "the name of such a file", "400"},
     // Inside
-    {"offload_jobs", LimitUnit::count, 256, "bodies that wait to be read", "503", "chasqui_offload_refused_total"},
+    {"offload_jobs", LimitUnit::count, 256, "bodies that wait to be read, half of them of 10 kB or more", "503",
+     "chasqui_offload_refused_total"},
     {"log_lines", LimitUnit::count, 4096, "log lines that standard error has not taken", "the newest are left out",
      "chasqui_log_lines_dropped_total"},
     {"undelivered_events", LimitUnit::count, 4096, "events of one slot that the loop has not taken",

@@ -51,7 +51,9 @@ struct OffloadPool::Thread {
   const std::size_t index;
   Mailbox<std::shared_ptr<OffloadJob>> inbox{1};
   pthread_t handle{};
-  bool busy = false;  // loop thread only
+  // Loop thread only.
+  bool busy = false;
+  bool runs_long = false;
 };
 
 OffloadPool::OffloadPool(EventLoop& loop, OffloadOptions options) : loop_(loop), options_(std::move(options)) {
@@ -84,33 +86,52 @@ bool OffloadPool::drop_unwanted(const std::shared_ptr<OffloadJob>& waiting) {
 
 bool OffloadPool::submit(std::shared_ptr<OffloadJob> job, Duration can_wait) {
   // Whether somebody left is known a turn after it was first asked, so it is not put off until there is no place.
-  if (waiting_.size() >= options_.queue_jobs / 2) {
-    std::erase_if(waiting_, [this](const auto& entry) { return drop_unwanted(entry.second); });
+  const auto drop_from = [this](Queue& queue) {
+    std::erase_if(queue, [this](const auto& entry) { return drop_unwanted(entry.second); });
+  };
+  const bool is_long = can_wait >= kLong;
+  const std::size_t half = options_.queue_jobs / 2;
+  if (waiting() >= half || (is_long && long_.size() >= half / 2)) {
+    drop_from(short_);
+    drop_from(long_);
   }
-  if (waiting_.size() >= options_.queue_jobs) {
+  if (waiting() >= options_.queue_jobs || (is_long && long_.size() >= std::max<std::size_t>(half, 1))) {
     refused_.add();
     return false;
   }
   jobs_.add();
-  waiting_.emplace(clock_.now() + can_wait, std::move(job));
+  (is_long ? long_ : short_).emplace(clock_.now() + can_wait, std::move(job));
   hand_out();
   return true;
 }
 
+// Whose first job is next; null: nobody's.
+OffloadPool::Queue* OffloadPool::next_queue() {
+  for (Queue* queue : {&short_, &long_}) {
+    while (!queue->empty() && drop_unwanted(queue->begin()->second)) queue->erase(queue->begin());
+  }
+  const bool long_may = !long_.empty() && (threads_.size() == 1 || long_running_ + 1 < threads_.size());
+  if (long_may && (short_.empty() || long_.begin()->first < short_.begin()->first)) return &long_;
+  return short_.empty() ? nullptr : &short_;
+}
+
 void OffloadPool::hand_out() {
   for (const auto& thread : threads_) {
-    while (!waiting_.empty() && drop_unwanted(waiting_.begin()->second)) waiting_.erase(waiting_.begin());
-    if (waiting_.empty()) break;
     if (thread->busy) continue;
+    Queue* queue = next_queue();
+    if (queue == nullptr) break;
     thread->busy = true;
-    thread->inbox.push(std::move(waiting_.begin()->second));
-    waiting_.erase(waiting_.begin());
+    thread->runs_long = queue == &long_;
+    if (thread->runs_long) ++long_running_;
+    thread->inbox.push(std::move(queue->begin()->second));
+    queue->erase(queue->begin());
   }
-  queued_.set(static_cast<std::int64_t>(waiting_.size()));
+  queued_.set(static_cast<std::int64_t>(waiting()));
 }
 
 void OffloadPool::job_done(std::size_t thread, const std::shared_ptr<OffloadJob>& job) {
   threads_[thread]->busy = false;
+  if (std::exchange(threads_[thread]->runs_long, false)) --long_running_;
   job->finish();
   hand_out();
 }

@@ -9,9 +9,10 @@
 // or Result<T>; run() gives Result<T> either way. Exceptions become Error internal. A full queue is Error overloaded.
 //
 // Jobs run in the order in which they come, each put off by what its caller says it can wait: so a short request does
-// not stand behind a hundred long ones that came just before, and those wait for no longer than they said. Where `gone`
-// tells that nobody wants the result any more, a job that still waits is dropped (Error unavailable): when its turn
-// comes, or when places get scarce.
+// not stand behind a hundred long ones that came just before. Long jobs, which say that they can wait for kLong or
+// more, never have all threads, nor more than half of the queue: whoever sends many of them keeps only such jobs
+// waiting. Where `gone` tells that nobody wants the result any more, a job that still waits is dropped (Error
+// unavailable): when its turn comes, or when places get scarce.
 #pragma once
 
 #include <cstddef>
@@ -78,6 +79,8 @@ class OffloadJob {
 
 class OffloadPool {
  public:
+  static constexpr Duration kLong = std::chrono::seconds(1);
+
   OffloadPool(EventLoop& loop, OffloadOptions options = {});
   // Waits for the jobs that run; drops those that wait.
   ~OffloadPool();
@@ -91,10 +94,12 @@ class OffloadPool {
   Awaitable<ResultOf<F>> run(F function, Duration can_wait = {}, std::function<bool()> gone = {});
 
   void add_to(MetricsPage& page) const;
-  std::size_t waiting() const { return waiting_.size(); }
+  std::size_t waiting() const { return short_.size() + long_.size(); }
 
  private:
   struct Thread;
+  using Queue =
+      std::multimap<TimePoint, std::shared_ptr<OffloadJob>>;  // by when each should run; of equals, who came first
 
   template <class F>
   class Job final : public OffloadJob {
@@ -126,13 +131,16 @@ class OffloadPool {
   // False when the queue is full.
   bool submit(std::shared_ptr<OffloadJob> job, Duration can_wait);
   void hand_out();
+  Queue* next_queue();
   bool drop_unwanted(const std::shared_ptr<OffloadJob>& waiting);
   void job_done(std::size_t thread, const std::shared_ptr<OffloadJob>& job);
 
   EventLoop& loop_;
   const OffloadOptions options_;
   const RealClock clock_;
-  std::multimap<TimePoint, std::shared_ptr<OffloadJob>> waiting_;  // by when each should run; of equals, who came first
+  Queue short_;
+  Queue long_;
+  std::size_t long_running_ = 0;
   std::vector<std::unique_ptr<Thread>> threads_;
   Counter jobs_;
   Counter refused_;

@@ -41,13 +41,13 @@ class OffloadTest : public testing::Test {
   }
 
   // Holds its thread until a word comes.
-  Awaitable<void> hold(Mailbox<int>& word, std::function<bool()> gone = {}) {
+  Awaitable<void> hold(Mailbox<int>& word, std::function<bool()> gone = {}, Duration can_wait = {}) {
     auto work = [&word] {
       std::vector<int> words;
       word.drain(words, Wait::yes);
       return 1;
     };
-    const Result<int> result = co_await pool_->run(std::move(work), {}, std::move(gone));
+    const Result<int> result = co_await pool_->run(std::move(work), can_wait, std::move(gone));
     outcomes_ += result ? "ran " : std::string(name(result.error().code)) + " ";
     if (++ended_ == expected_) loop_.stop();
   }
@@ -57,6 +57,12 @@ class OffloadTest : public testing::Test {
     co_await pool_->run(std::move(nothing), can_wait);
     outcomes_ += name;
     if (++ended_ == expected_) loop_.stop();
+  }
+
+  Awaitable<void> short_among_long(Mailbox<int>& word) {
+    co_await tell("short ", {});
+    EXPECT_EQ(pool_->waiting(), 4u);
+    word.close();
   }
 
   Awaitable<void> recurse() {
@@ -135,6 +141,21 @@ TEST_F(OffloadTest, WhoCanWaitLetsOthersPass) {
   loop_.post([&] { word.close(); });
   loop_.run();
   EXPECT_EQ(outcomes_, "ran first second third patient ");
+}
+
+TEST_F(OffloadTest, LongJobsHaveNeitherAllThreadsNorTheWholeQueue) {
+  start({.threads = 2, .queue_jobs = 8});
+  Mailbox<int> word(10);
+  expected_ = 7;
+  for (int i = 0; i < 6; ++i)
+    loop_.spawn(hold(word, {}, OffloadPool::kLong), "test");  // one runs, four wait, one may not
+  loop_.post([&] {
+    EXPECT_EQ(outcomes_, "overloaded ");
+    EXPECT_EQ(pool_->waiting(), 4u);
+    loop_.spawn(short_among_long(word), "test");
+  });
+  loop_.run();
+  EXPECT_EQ(outcomes_, "overloaded short ran ran ran ran ran ");
 }
 
 TEST_F(OffloadTest, GivesRecursionRoom) {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import * as test from 'node:test';
 
-import { answer, ask, endless, pieceOf, post, streamChat } from './client.mjs';
+import { answer, ask, endless, pieceOf, post, streamChat, user } from './client.mjs';
 import { demo, sim, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -69,4 +69,24 @@ describe('while a huge body is read and turned into tokens', async () => {
     assert.ok(pieces > 500);
     assert.equal((await answer(server, 'say: fine')).text, 'fine');
   });
+});
+
+// Whoever sends them: each takes half a second of one of two threads.
+describe('while many long texts are turned into tokens', async () => {
+  const text = 'word '.repeat(200_000);
+  for (const [path, body] of [['/tokenize', { content: text }], ['/v1/messages/count_tokens', { messages: user(text) }]]) {
+    it(`of ${path}, a question is answered before them`, async (t) => {
+      const server = await start(t, demo);
+      let ended = 0;
+      const long = Array.from({ length: 12 }, async () => {
+        await (await post(server, path, body)).arrayBuffer();
+        ++ended;
+      });
+      await server.until((metrics) => metrics.value('chasqui_offload_queue_jobs') + ended >= 10, 'all are there');
+      const before = ended;
+      await answer(server, 'What is Chasqui?', { max_tokens: 1 });
+      assert.ok(ended - before <= 2, `${ended - before} texts came first`);
+      await Promise.all(long);
+    });
+  }
 });
