@@ -108,9 +108,7 @@ Result<std::string> count_chat_input(const Service& service, const std::string& 
 net::Awaitable<void> handle_text_tool(Service& service, net::HttpExchange& exchange, TextTool tool) {
   const Duration can_wait = reading_can_wait(exchange.request().body.size());
   auto work = [&service, tool, body = exchange.take_body()] { return tool(service, body); };
-  auto gone = [&exchange] { return exchange.client_gone(); };
-  Result<std::string> answer = co_await service.offload.run(std::move(work), can_wait, std::move(gone));
-  if (exchange.client_gone()) co_return;
+  Result<std::string> answer = co_await service.offload.run(std::move(work), can_wait);
   if (answer) {
     co_await respond_json(exchange, std::move(*answer));
   } else {
