@@ -1,5 +1,7 @@
 #include "app/load_guard.h"
 
+#include <csignal>
+
 #include <unistd.h>
 
 #include "base/log_sink.h"
@@ -26,14 +28,7 @@ LoadGuard::LoadGuard(const std::string& model) {
   stack.ss_sp = handler_stack;
   stack.ss_size = sizeof handler_stack;
   ::sigaltstack(&stack, nullptr);
-  struct sigaction action {};
-  action.sa_handler = &give_up;
-  action.sa_flags = SA_ONSTACK;
-  for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
-}
-
-LoadGuard::~LoadGuard() {
-  for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+  deadly_signals_.emplace(&give_up, static_cast<int>(SA_ONSTACK), DeadlySignals::Which::all);
 }
 
 }  // namespace chasqui

@@ -4,22 +4,19 @@
 // are those of the process.
 #pragma once
 
-#include <array>
-#include <csignal>
+#include <optional>
 #include <string>
+
+#include "app/deadly_signals.h"
 
 namespace chasqui {
 
 class LoadGuard {
  public:
   explicit LoadGuard(const std::string& model);
-  ~LoadGuard();
-  LoadGuard(const LoadGuard&) = delete;
-  LoadGuard& operator=(const LoadGuard&) = delete;
 
  private:
-  static constexpr std::array<int, 5> kSignals = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-  std::array<struct sigaction, kSignals.size()> before_{};
+  std::optional<DeadlySignals> deadly_signals_;
 };
 
 }  // namespace chasqui

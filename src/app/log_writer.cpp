@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <vector>
 
 #include <poll.h>
@@ -13,7 +14,6 @@
 namespace chasqui {
 namespace {
 
-constexpr std::array kDeadly = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 constexpr std::chrono::milliseconds kLookUp{100};  // at whether the process ends
 // Where the reader has taken something, so much can be written without waiting for it: of pipes POSIX says so.
 constexpr std::size_t kPiece = PIPE_BUF;
@@ -39,18 +39,13 @@ LogWriter::LogWriter(LogMetrics& metrics, std::size_t lines_max, int descriptor)
   thread_ = std::thread([this] { run(); });
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   set_log_sink(this);
-  struct sigaction action {};
-  action.sa_handler = &write_last_lines;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_ONSTACK);
-  for (std::size_t i = 0; i < kDeadly.size(); ++i) {
-    ::sigaction(kDeadly[i], nullptr, &before_[i]);
-    // Whoever has a handler, as sanitizers do, has more to say.
-    if (before_[i].sa_handler == SIG_DFL) ::sigaction(kDeadly[i], &action, nullptr);
-  }
+  // Whoever has a handler, as sanitizers do, has more to say.
+  deadly_signals_.emplace(&write_last_lines, static_cast<int>(SA_RESETHAND | SA_ONSTACK),
+                          DeadlySignals::Which::unhandled);
 }
 
 LogWriter::~LogWriter() {
-  for (std::size_t i = 0; i < kDeadly.size(); ++i) ::sigaction(kDeadly[i], &before_[i], nullptr);
+  deadly_signals_.reset();
   set_log_sink(nullptr);
   tell_missing();
   closing_.store(true, std::memory_order_relaxed);

@@ -5,17 +5,18 @@
 // have ended, and by supervise(); one at a time.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 
 #include <unistd.h>
 
+#include "app/deadly_signals.h"
 #include "base/limits.h"
 #include "base/log_sink.h"
 #include "base/mailbox.h"
@@ -59,8 +60,8 @@ class LogWriter final : public LogSink {
   std::atomic<bool> dropping_{false};      // until half of what may wait is written
   std::atomic<std::uint64_t> missing_{0};  // lines that were dropped since somebody was told of it
   bool given_up_ = false;                  // the writing thread's
-  std::array<struct sigaction, 5> before_{};
   std::thread thread_;
+  std::optional<DeadlySignals> deadly_signals_;  // last lines are written first: from set_log_sink() on
 };
 
 }  // namespace chasqui

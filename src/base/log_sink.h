@@ -15,8 +15,8 @@ class LogSink {
   virtual void flush() const = 0;
 };
 
-// All lines from now on; null: to standard error again, by whoever logs. REQUIRES: nobody logs meanwhile to the one
-// before
+// All lines from now on; null: to standard error again, by whoever logs.
+// REQUIRES: nobody logs meanwhile to the one before.
 void set_log_sink(LogSink* sink);
 // For those who are about to end the process, or to write to standard error themselves. Also in a signal handler.
 void flush_log();

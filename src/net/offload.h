@@ -98,8 +98,8 @@ class OffloadPool {
 
  private:
   struct Thread;
-  using Queue =
-      std::multimap<TimePoint, std::shared_ptr<OffloadJob>>;  // by when each should run; of equals, who came first
+  // By when each should run; of equals, who came first.
+  using Queue = std::multimap<TimePoint, std::shared_ptr<OffloadJob>>;
 
   template <class F>
   class Job final : public OffloadJob {
