@@ -10,14 +10,10 @@ constexpr std::int32_t kSlotsDefault = 16;
 constexpr TokenCount kCellsPerSlotDefault = 4096;
 // What the KV cache may take when nobody said how large it should be.
 constexpr std::uint64_t kKvBytesDefault = 2ull << 30;
-// A row of a smaller model is computed before a second compute thread has woken up; and where another process holds one
-// of the cores, the first waits for the second in every layer. More rows are another matter: 64 of the demo model take
-// 4.6 ms with two threads and 8.0 with one.
-constexpr std::uint64_t kOneThreadBytes = 16ull << 20;
 
 }  // namespace
 
-ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::int32_t cores, std::int32_t workers) {
+ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::int32_t workers) {
   const TokenCount trained = info.context_trained > 0 ? info.context_trained : kCellsPerSlotDefault;
   const TokenCount per_slot = std::min(trained, kCellsPerSlotDefault);
   if (config.slots == 0) {
@@ -31,10 +27,6 @@ ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::int32_
     config.slots = std::max(workers, config.slots / workers * workers);
   }
   if (config.cells == 0) config.cells = config.slots * per_slot;
-  if (config.threads == 0 && info.size_bytes < kOneThreadBytes) {
-    config.threads = 1;
-    if (config.threads_batch == 0) config.threads_batch = std::max(1, cores / workers);
-  }
   config.rows_max = std::max(config.rows_max, config.slots);
   return config;
 }

@@ -1,4 +1,5 @@
-// How many slots, cells and threads to serve a model with when nobody said, and each worker's part of them. Pure.
+// How many slots and cells to serve a model with when nobody said, and each worker's part of them and of the cores.
+// Pure.
 #pragma once
 
 #include "base/error.h"
@@ -7,9 +8,9 @@
 
 namespace chasqui {
 
-// Fills in slots, cells, threads and rows_max where they are 0 or too small. What the user asked for is kept.
-// Slots that nobody asked for are a multiple of `workers`; threads are for each of them, and 0 is left to the model.
-ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::int32_t cores, std::int32_t workers = 1);
+// Fills in slots, cells and rows_max where they are 0 or too small. What the user asked for is kept.
+// Slots that nobody asked for are a multiple of `workers`.
+ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::int32_t workers = 1);
 
 // The part of one worker: slots and cells evenly, and of `cores` where the number of threads is open. Errors name the
 // flags that do not go together.

@@ -5,11 +5,10 @@
 namespace chasqui {
 namespace {
 
-ModelInfo model(TokenCount trained, std::uint64_t kv_bytes_per_cell, std::uint64_t size_bytes) {
+ModelInfo model(TokenCount trained, std::uint64_t kv_bytes_per_cell) {
   ModelInfo info;
   info.context_trained = trained;
   info.kv_bytes_per_cell = kv_bytes_per_cell;
-  info.size_bytes = size_bytes;
   return info;
 }
 
@@ -20,32 +19,18 @@ ModelConfig unset() {
 }
 
 TEST(Capacity, ASmallModelGetsItsTrainedContextInEverySlot) {
-  const ModelConfig config = with_capacity(unset(), model(2048, 2048, 3 << 20), 6);
+  const ModelConfig config = with_capacity(unset(), model(2048, 2048));
   EXPECT_EQ(config.slots, 16);
   EXPECT_EQ(config.cells, 16 * 2048);
 }
 
-TEST(Capacity, ATinyModelComputesOneRowWithOneThreadAndMoreWithAll) {
-  const ModelConfig config = with_capacity(unset(), model(2048, 2048, 3 << 20), 6);
-  EXPECT_EQ(config.threads, 1);
-  EXPECT_EQ(config.threads_batch, 6);
-  EXPECT_EQ(with_capacity(unset(), model(2048, 2048, 3 << 20), 6, 2).threads_batch, 3) << "of each worker";
-  EXPECT_EQ(with_capacity(unset(), model(2048, 2048, 3 << 20), 6, 9).threads_batch, 1);
-  ModelConfig asked = unset();
-  asked.threads = 2;
-  EXPECT_EQ(with_capacity(asked, model(2048, 2048, 3 << 20), 6).threads_batch, 0) << "as many as for one row";
-}
-
 TEST(Capacity, ALargeModelGetsFewerSlotsRatherThanAllTheMemory) {
-  const ModelConfig config = with_capacity(unset(), model(131072, 131072, 8ull << 30), 6);
+  const ModelConfig config = with_capacity(unset(), model(131072, 131072));
   EXPECT_EQ(config.slots, 4);
   EXPECT_EQ(config.cells, 4 * 4096);
-  EXPECT_EQ(config.threads, 0);  // one for each core
 }
 
-TEST(Capacity, EvenAHugeModelGetsOneSlot) {
-  EXPECT_EQ(with_capacity(unset(), model(131072, 1u << 30, 1ull << 40), 6).slots, 1);
-}
+TEST(Capacity, EvenAHugeModelGetsOneSlot) { EXPECT_EQ(with_capacity(unset(), model(131072, 1u << 30)).slots, 1); }
 
 TEST(Capacity, WhatWasAskedForIsKept) {
   ModelConfig config;
@@ -53,7 +38,7 @@ TEST(Capacity, WhatWasAskedForIsKept) {
   config.cells = 1000;
   config.threads = 3;
   config.rows_max = 4;
-  const ModelConfig got = with_capacity(config, model(2048, 1u << 30, 1), 6);
+  const ModelConfig got = with_capacity(config, model(2048, 1u << 30));
   EXPECT_EQ(got.slots, 5);
   EXPECT_EQ(got.cells, 1000);
   EXPECT_EQ(got.threads, 3);
@@ -61,13 +46,13 @@ TEST(Capacity, WhatWasAskedForIsKept) {
 }
 
 TEST(Capacity, AModelThatDoesNotSayItsContextGetsTheDefault) {
-  EXPECT_EQ(with_capacity(unset(), model(0, 0, 0), 6).cells, 16 * 4096);
+  EXPECT_EQ(with_capacity(unset(), model(0, 0)).cells, 16 * 4096);
 }
 
 TEST(Capacity, SlotsThatNobodyAskedForCanBeSharedByTheWorkers) {
-  EXPECT_EQ(with_capacity(unset(), model(2048, 2048, 3 << 20), 6, 3).slots, 15);
-  EXPECT_EQ(with_capacity(unset(), model(2048, 2048, 3 << 20), 6, 20).slots, 20) << "one for each at least";
-  EXPECT_EQ(with_capacity(unset(), model(131072, 1u << 30, 1ull << 40), 6, 2).slots, 2);
+  EXPECT_EQ(with_capacity(unset(), model(2048, 2048), 3).slots, 15);
+  EXPECT_EQ(with_capacity(unset(), model(2048, 2048), 20).slots, 20) << "one for each at least";
+  EXPECT_EQ(with_capacity(unset(), model(131072, 1u << 30), 2).slots, 2);
 }
 
 TEST(WorkersPart, IsAnEvenShareOfSlotsCellsAndCores) {

@@ -46,7 +46,7 @@ Result<cli::AnswererPtr> open_model(const ChatConfig& config, const cli::AnswerS
   engine.model.slots = 1;
   engine.model.cells = config.context;
   engine.model.threads = config.threads;
-  engine.model = with_capacity(engine.model, model->info, default_threads());
+  engine.model = with_capacity(engine.model, model->info);
   return cli::open_local(std::move(*model), std::move(engine), settings);
 }
 

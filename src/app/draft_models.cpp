@@ -98,7 +98,7 @@ Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, 
   context.threads_batch = 0;
   context.outputs_max = part.slots;
   context.rows_max = std::max(kDraftRows, 2 * part.slots);
-  context = with_capacity(context, draft->info, default_threads(), config.workers);
+  context = with_capacity(context, draft->info, config.workers);
   const auto make = [&make_context = draft->make, &context] { return make_context(context); };
   for (std::int32_t i = 0; i < config.workers; ++i) {
     auto made = options.sleeps ? SleepyModel::start([make = draft->make, context] { return make(context); }) : make();

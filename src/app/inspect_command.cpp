@@ -64,7 +64,7 @@ cli::DoctorQuestion question_of(const ServeConfig& config) {
     question.model_error = summary.error().message;
     return question;
   }
-  const ModelConfig plan = with_capacity(config.model, cli::info_of(*summary), default_threads(), config.workers);
+  const ModelConfig plan = with_capacity(config.model, cli::info_of(*summary), config.workers);
   question.slots = plan.slots;
   question.needed_bytes =
       summary->tensor_bytes + static_cast<std::uint64_t>(plan.cells) * cli::kv_bytes_per_cell(*summary, plan);
@@ -86,7 +86,7 @@ int run_inspect(const ServeConfig& config, bool json) {
     std::fprintf(stderr, "chasqui inspect: %s\n", cli::harmless(summary.error().message).c_str());
     return 1;
   }
-  const ModelConfig plan = with_capacity(config.model, cli::info_of(*summary), default_threads(), config.workers);
+  const ModelConfig plan = with_capacity(config.model, cli::info_of(*summary), config.workers);
   const cli::Machine machine = cli::look_at_machine();
   const cli::Paint paint(cli::shows_colours(STDOUT_FILENO));
   cli::write_out(json ? cli::inspect_json(*summary, plan, machine) : cli::inspect_text(*summary, plan, machine, paint));

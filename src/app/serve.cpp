@@ -171,7 +171,7 @@ int serve(ServeConfig config) {
   std::optional<LoadGuard> guard(std::in_place, config.model_path.empty() ? "chasqui-demo" : config.model_path);
   auto model = load(config);
   if (!model) return fail(model.error());
-  const ModelConfig whole = with_capacity(config.model, model->info, default_threads(), config.workers);
+  const ModelConfig whole = with_capacity(config.model, model->info, config.workers);
   auto part = part_of_worker(whole, config.workers, default_threads());
   if (!part) return fail(part.error());
   part->outputs_max = outputs_for(part->slots, config.speculation.guesses_max());

@@ -172,7 +172,7 @@ void add_context_options(CLI::App& app, ServeConfig& config) {
       ->type_name("N")
       ->group(group);
   app.add_option("-t,--threads", model.threads,
-                 "compute threads of each worker for one row; 0: its part of the cores, for tiny models one")
+                 "compute threads of each worker for one row; 0: its part of the cores")
       ->envname("LLAMA_ARG_THREADS")
       ->check(CLI::Range(0, 512))
       ->type_name("N")
