@@ -30,6 +30,15 @@ TEST(Capacity, ALargeModelGetsFewerSlotsRatherThanAllTheMemory) {
   EXPECT_EQ(config.cells, 4 * 4096);
 }
 
+TEST(Capacity, HowManyThreadsIsLeftToTheModelWhateverItsSize) {
+  for (const std::uint64_t bytes : {3ull << 20, 8ull << 30}) {
+    ModelInfo info = model(2048, 2048);
+    info.size_bytes = bytes;
+    EXPECT_EQ(with_capacity(unset(), info).threads, 0);
+    EXPECT_EQ(with_capacity(unset(), info).threads_batch, 0);
+  }
+}
+
 TEST(Capacity, EvenAHugeModelGetsOneSlot) { EXPECT_EQ(with_capacity(unset(), model(131072, 1u << 30)).slots, 1); }
 
 TEST(Capacity, WhatWasAskedForIsKept) {
