@@ -94,8 +94,6 @@ Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, 
     return invalid_field("--model-draft", "--model-draft must have memory that can take back what was guessed wrong");
   }
   ModelConfig context = part;
-  context.threads = 0;
-  context.threads_batch = 0;
   context.outputs_max = part.slots;
   context.rows_max = std::max(kDraftRows, 2 * part.slots);
   context = with_capacity(context, draft->info, config.workers);
