@@ -9,7 +9,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kDepthMax = kSizeLimit<"json_depth">;
+constexpr std::size_t kJsonDepthMax = kSizeLimit<"json_depth">;
 
 // Doubles up to here hold every whole number exactly.
 constexpr double kExactMax = 9007199254740992.0;
@@ -21,14 +21,14 @@ Result<json::value> parse_json(std::string_view body) {
     return Error{ErrorCode::invalid_request, "the body is empty; a JSON object is expected", ""};
   }
   json::parse_options options;
-  options.max_depth = kDepthMax;
+  options.max_depth = kJsonDepthMax;
   json::error_code failed;
   json::stream_parser parser({}, options);
   parser.write(body.data(), body.size(), failed);
   if (!failed) parser.finish(failed);
   if (failed == json::error::too_deep) {
     return Error{ErrorCode::invalid_request,
-                 "the body is nested too deeply; at most " + std::to_string(kDepthMax) + " levels are allowed", ""};
+                 "the body is nested too deeply; at most " + std::to_string(kJsonDepthMax) + " levels are allowed", ""};
   }
   if (failed) {
     return Error{ErrorCode::invalid_request, "the body is not valid JSON: " + failed.message(), ""};

@@ -13,7 +13,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kDepthMax = kSizeLimit<"schema_depth">;
+constexpr std::size_t kSchemaDepthMax = kSizeLimit<"schema_depth">;
 constexpr std::size_t kPropertiesMax = kSizeLimit<"schema_properties">;  // of one object
 constexpr std::size_t kNameBytesMax = kSizeLimit<"schema_name_bytes">;   // of one property
 constexpr std::size_t kNodesMax = kSizeLimit<"schema_parts">;            // of one schema
@@ -79,7 +79,7 @@ class SchemaReader : private SchemaLeaves {
       refuse(where, "", "must be a schema: an object, or true");
       return {};
     }
-    if (depth > kDepthMax) refuse(where, "", "is nested too deeply; at most 60 levels are allowed");
+    if (depth > kSchemaDepthMax) refuse(where, "", "is nested too deeply; at most 60 levels are allowed");
     if (++nodes_ > kNodesMax) refuse(where, "", "has too many parts; a schema may have at most 2000");
     if (error_) return {};
     const json::object& schema = value.get_object();

@@ -12,7 +12,7 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::int64_t kRepeatsMax = kCountLimit<"schema_repeats">;  // llama.cpp's grammars do not count further
+constexpr std::int64_t kLeafRepeatsMax = kCountLimit<"schema_repeats">;  // llama.cpp's grammars do not count further
 constexpr double kExactMax = 9007199254740992;                       // whole numbers that every client can read
 
 constexpr std::string_view kAnnotations[] = {"title",    "description", "default",    "examples", "deprecated",
@@ -103,8 +103,8 @@ std::int64_t SchemaLeaves::count(const json::object& schema, std::string_view ke
     return unsaid;
   }
   const double number = value->to_number<double>();
-  if (number > kRepeatsMax && !upper) refuse(where, keyword, "may be at most 2000");
-  return static_cast<std::int64_t>(std::min<double>(number, kRepeatsMax));
+  if (number > kLeafRepeatsMax && !upper) refuse(where, keyword, "may be at most 2000");
+  return static_cast<std::int64_t>(std::min<double>(number, kLeafRepeatsMax));
 }
 
 void SchemaLeaves::bounds(const json::object& schema, std::string_view low, std::string_view high,

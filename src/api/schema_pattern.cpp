@@ -10,8 +10,8 @@ namespace chasqui {
 namespace {
 
 constexpr std::size_t kBytesMax = kSizeLimit<"pattern_bytes">;
-constexpr int kDepthMax = kCountLimit<"pattern_depth">;
-constexpr int kRepeatsMax = kCountLimit<"schema_repeats">;  // llama.cpp's grammars do not count further
+constexpr int kPatternDepthMax = kCountLimit<"pattern_depth">;
+constexpr int kPatternRepeatsMax = kCountLimit<"schema_repeats">;  // llama.cpp's grammars do not count further
 
 #define CHASQUI_DATE                                                                                  \
   "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|" \
@@ -37,7 +37,7 @@ class PatternReader {
       const char c = text_[at_];
       if (c == '|' && depth == 0) top_alternative_ = true;
       if (c == '(') {
-        if (++depth > kDepthMax) fail("is nested too deeply");
+        if (++depth > kPatternDepthMax) fail("is nested too deeply");
         if (at_ + 1 < text_.size() && text_[at_ + 1] == '?') skip_group_mark();
       }
       if (c == ')') --depth;
@@ -108,7 +108,7 @@ class PatternReader {
     if (inside.empty() || inside.size() > 9 || inside[0] == ',' || inside[0] == '-' || at != stop || most < least) {
       return fail("has a count that is no {n}, {n,} or {n,m}");
     }
-    if (most > kRepeatsMax) return fail("may count to 2000 at most");
+    if (most > kPatternRepeatsMax) return fail("may count to 2000 at most");
     out_ += text_.substr(at_, end + 1 - at_);
     at_ = end + 1;
     if (at_ < text_.size() && text_[at_] == '?') ++at_;

@@ -8,7 +8,7 @@
 namespace chasqui {
 namespace {
 
-constexpr Duration kEvery = seconds(1);
+constexpr Duration kExportEvery = seconds(1);
 constexpr Duration kLimit = seconds(5);      // for one batch
 constexpr Duration kLastLimit = seconds(2);  // … at the end of the process
 
@@ -35,7 +35,7 @@ void SpanExporter::finish(std::function<void()> done) {
 
 net::Awaitable<void> SpanExporter::run() {
   for (;;) {
-    if (queue_.size() < kBatchMax && !done_) co_await wake_.wait_until(loop_.now() + kEvery);
+    if (queue_.size() < kBatchMax && !done_) co_await wake_.wait_until(loop_.now() + kExportEvery);
     if (!queue_.empty()) co_await send_batch();
     if (!done_ || (!queue_.empty() && !failing_)) continue;
     done_();

@@ -10,7 +10,7 @@ namespace chasqui {
 namespace {
 
 // A person sees no more than this, and forty steps fit into it where a model is small.
-constexpr Duration kEvery = milliseconds(50);
+constexpr Duration kFeedEvery = milliseconds(50);
 
 double milliseconds_of(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds / 1000) / 1000.0; }
 
@@ -146,7 +146,7 @@ net::Awaitable<void> handle_step_feed(Service& service, net::HttpExchange& excha
     if (!out.empty()) said = now;
     open = co_await exchange.write_chunk(out);
     out.clear();
-    co_await left.wait_until(now + kEvery);
+    co_await left.wait_until(now + kFeedEvery);
     reader.append_new(out);
   }
   exchange.on_client_gone({});

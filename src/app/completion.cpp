@@ -7,7 +7,7 @@
 namespace chasqui {
 namespace {
 
-struct Flag {
+struct CompletionFlag {
   std::string name;                // with its dashes
   std::string help;                // its first line
   std::vector<std::string> words;  // that it takes; none: anything
@@ -31,8 +31,8 @@ std::vector<std::string> words_of(const std::string& type) {
   return out;
 }
 
-std::vector<Flag> flags_of(const CLI::App& command) {
-  std::vector<Flag> out;
+std::vector<CompletionFlag> flags_of(const CLI::App& command) {
+  std::vector<CompletionFlag> out;
   for (const CLI::Option* option : command.get_options()) {
     const std::string type = option->get_type_name();
     const bool takes_value = option->get_expected_max() > 0;
@@ -69,7 +69,7 @@ std::string bash(const CLI::App& root) {
   for (const CLI::App* command : commands_of(root)) {
     names += (names.empty() ? "" : " ") + command->get_name();
     std::string all;
-    for (const Flag& flag : flags_of(*command)) {
+    for (const CompletionFlag& flag : flags_of(*command)) {
       all += (all.empty() ? "" : " ") + flag.name;
       if (!flag.takes_value) continue;
       const std::string reply = !flag.words.empty()
@@ -120,7 +120,7 @@ std::string fish(const CLI::App& root) {
   for (const CLI::App* command : commands_of(root)) {
     out += "complete -c chasqui -n __fish_use_subcommand -f -a " + command->get_name() + " -d " +
            shell_word(first_line(command->get_description())) + '\n';
-    for (const Flag& flag : flags_of(*command)) {
+    for (const CompletionFlag& flag : flags_of(*command)) {
       const bool is_long = flag.name.starts_with("--");
       out += "complete -c chasqui -n '__fish_seen_subcommand_from " + command->get_name() + "' " +
              (is_long ? "-l " + flag.name.substr(2) : "-s " + flag.name.substr(1)) + " -d " + shell_word(flag.help);

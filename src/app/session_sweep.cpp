@@ -3,13 +3,13 @@
 namespace chasqui {
 namespace {
 
-constexpr Duration kEvery = seconds(1);
+constexpr Duration kSweepEvery = seconds(1);
 
 }  // namespace
 
 void SessionSweep::sweep() {
   sessions_.expire(loop_.now());
-  timer_.expires_after(kEvery);
+  timer_.expires_after(kSweepEvery);
   timer_.async_wait([this](net::SystemError error) {
     if (!error) sweep();
   });

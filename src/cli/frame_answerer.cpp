@@ -13,7 +13,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr Duration kLook = milliseconds(50);  // … whether somebody wants to stop
+constexpr Duration kStopPollEvery = milliseconds(50);  // … whether somebody wants to stop
 
 Error broken(const std::string& what) { return {ErrorCode::unavailable, what, {}}; }
 
@@ -35,7 +35,7 @@ const json::object& part_of(const json::object& object, std::string_view name) {
 
 // The next event; an empty object when there was none for a moment.
 Result<json::object> next_event(net::FrameLine& line) {
-  const Result<std::string> body = line.next(kLook);
+  const Result<std::string> body = line.next(kStopPollEvery);
   if (!body) return body.error();
   if (body->empty()) return json::object();
   boost::system::error_code error;

@@ -11,7 +11,7 @@
 namespace chasqui::cli {
 namespace {
 
-constexpr Duration kLook = milliseconds(50);
+constexpr Duration kWatchEvery = milliseconds(50);
 
 }  // namespace
 
@@ -89,7 +89,7 @@ net::Awaitable<void> HttpClient::exchange(const HttpCall& call) {
 
 net::Awaitable<void> HttpClient::watch(const HttpCall& call) {
   while (!ended_) {
-    watch_timer_.expires_after(kLook);
+    watch_timer_.expires_after(kWatchEvery);
     co_await watch_timer_.async_wait(net::kAwait);
     if (ended_ || !call.stopped()) continue;
     answer_.stopped = true;

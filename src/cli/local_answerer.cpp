@@ -3,7 +3,7 @@
 namespace chasqui::cli {
 namespace {
 
-constexpr milliseconds kLook{50};
+constexpr milliseconds kPollEvery{50};
 
 class LocalAnswerer final : public Answerer {
  public:
@@ -72,7 +72,7 @@ Result<AnswerReport> LocalAnswerer::listen(const AnswerSinks& sinks, TimePoint b
       report.stopped = true;
       (void)engine_->cancel(*session_);
     }
-    const std::optional<Event> event = engine_->next_within(kLook);
+    const std::optional<Event> event = engine_->next_within(kPollEvery);
     if (!event) continue;
     if (!event->text.empty() && !report.stopped) {
       if (report.first_token_s == 0) report.first_token_s = to_seconds(clock_.now() - begin);

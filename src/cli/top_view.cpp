@@ -17,7 +17,7 @@ constexpr const char* kFirst = "chasqui_time_to_first_token_seconds";
 constexpr const char* kNext = "chasqui_inter_token_seconds";
 constexpr std::size_t kTenantsShown = 5;  // in the overview
 
-[[gnu::format(printf, 1, 2)]] std::string print(const char* format, ...) {
+[[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...) {
   char text[512];
   va_list values;
   va_start(values, format);
@@ -29,7 +29,7 @@ constexpr std::size_t kTenantsShown = 5;  // in the overview
 std::string milliseconds_in_words(std::optional<double> seconds) {
   if (!seconds) return "–";
   const double ms = *seconds * 1000;
-  return ms < 10 ? print("%.1f ms", ms) : print("%.0f ms", ms);
+  return ms < 10 ? formatted("%.1f ms", ms) : formatted("%.0f ms", ms);
 }
 
 std::string bytes(double value) { return bytes_in_words(static_cast<std::uint64_t>(std::max(value, 0.0))); }
@@ -111,7 +111,7 @@ double TopView::rate(std::string_view name, const Labels& wanted) const {
 }
 
 std::string TopView::rates() const {
-  return print("running %.0f   slots %.0f of %.0f   cells %.0f of %.0f   sessions %.0f   connections %.0f",
+  return formatted("running %.0f   slots %.0f of %.0f   cells %.0f of %.0f   sessions %.0f   connections %.0f",
                now_->sum("chasqui_requests_running"), now_->sum("chasqui_kv_slots_used"), now_->sum("chasqui_kv_slots"),
                now_->sum("chasqui_kv_cells_used"), now_->sum("chasqui_kv_cells"), now_->sum("chasqui_sessions"),
                now_->sum("chasqui_http_connections_open"));
@@ -124,7 +124,7 @@ std::string TopView::rows() const {
     const double steps = rate("chasqui_steps_total", wanted);
     const double rows = rate("chasqui_step_rows_sum", wanted);
     const double took = rate("chasqui_step_seconds_sum", wanted);
-    out += print("  %s %.1f/s of %.1f rows, %s each", kind, steps, steps > 0 ? rows / steps : 0,
+    out += formatted("  %s %.1f/s of %.1f rows, %s each", kind, steps, steps > 0 ? rows / steps : 0,
                  steps > 0 ? milliseconds_in_words(took / steps).c_str() : "–");
   }
   return out;
@@ -133,14 +133,14 @@ std::string TopView::rows() const {
 std::string TopView::queue() const {
   std::string out = "queue  ";
   for (const std::string& of : now_->values_of("chasqui_requests_waiting", "class")) {
-    out += print("  %s %.0f", harmless(of).c_str(), now_->sum("chasqui_requests_waiting", {{"class", of}}));
+    out += formatted("  %s %.0f", harmless(of).c_str(), now_->sum("chasqui_requests_waiting", {{"class", of}}));
   }
-  return out + print("   refused %.1f/s   put aside %.1f/s", rate("chasqui_requests_refused_total"),
+  return out + formatted("   refused %.1f/s   put aside %.1f/s", rate("chasqui_requests_refused_total"),
                      rate("chasqui_preemptions_total"));
 }
 
 std::string TopView::tenants() const {
-  return print("tenants  %.0f with requests, the largest has %.0f; %.0f requests in flight",
+  return formatted("tenants  %.0f with requests, the largest has %.0f; %.0f requests in flight",
                now_->sum("chasqui_tenants_in_flight"), now_->sum("chasqui_tenant_requests_in_flight_max"),
                now_->sum("chasqui_requests_in_flight"));
 }
@@ -149,7 +149,7 @@ std::vector<std::string> TopView::workers() const {
   std::vector<std::string> out;
   for (const std::string& worker : now_->values_of("chasqui_kv_slots_used", "worker")) {
     const Labels wanted{{"worker", worker}};
-    out.push_back(print("  worker %s   %.1f steps/s   slots %.0f of %.0f   cells %.0f of %.0f   threads %.0f",
+    out.push_back(formatted("  worker %s   %.1f steps/s   slots %.0f of %.0f   cells %.0f of %.0f   threads %.0f",
                         harmless(worker).c_str(), rate("chasqui_steps_total", wanted),
                         now_->sum("chasqui_kv_slots_used", wanted), now_->sum("chasqui_kv_slots", wanted),
                         now_->sum("chasqui_kv_cells_used", wanted), now_->sum("chasqui_kv_cells", wanted),
@@ -161,11 +161,12 @@ std::vector<std::string> TopView::workers() const {
 std::vector<std::string> TopView::caches() const {
   const double read = rate("chasqui_prompt_tokens_total");
   const double cached = rate("chasqui_prompt_tokens_cached_total");
-  std::vector<std::string> out{print("cache    memory %.0f snapshots, %s   prompts %.0f tokens/s, %.0f of them cached",
+  std::vector<std::string> out{formatted(
+        "cache    memory %.0f snapshots, %s   prompts %.0f tokens/s, %.0f of them cached",
                                      now_->sum("chasqui_snapshots"), bytes(now_->sum("chasqui_snapshot_bytes")).c_str(),
                                      read, cached)};
   if (now_->sum("chasqui_disk_snapshots") > 0 || now_->sum("chasqui_disk_written_bytes_total") > 0) {
-    out.push_back(print("         disk %.0f snapshots, %s   written %s/s   read %s/s",
+    out.push_back(formatted("         disk %.0f snapshots, %s   written %s/s   read %s/s",
                         now_->sum("chasqui_disk_snapshots"), bytes(now_->sum("chasqui_disk_bytes")).c_str(),
                         bytes(rate("chasqui_disk_written_bytes_total")).c_str(),
                         bytes(rate("chasqui_disk_read_bytes_total")).c_str()));
@@ -180,10 +181,10 @@ std::vector<std::string> TopView::lines(Size size, const Paint& paint) const {
     plain.push_back(rates());
     const auto width = static_cast<std::size_t>(std::max(size.columns - 34, 0));
     const auto last = [](const History& history) { return history.empty() ? std::nullopt : history.back(); };
-    plain.push_back(print("tokens/s %10.1f   ", last(tokens_).value_or(0)) + sparkline(tokens_, width));
-    plain.push_back("TTFT p50 " + print("%10s   ", milliseconds_in_words(last(first_)).c_str()) +
+    plain.push_back(formatted("tokens/s %10.1f   ", last(tokens_).value_or(0)) + sparkline(tokens_, width));
+    plain.push_back("TTFT p50 " + formatted("%10s   ", milliseconds_in_words(last(first_)).c_str()) +
                     sparkline(first_, width));
-    plain.push_back("ITL p50  " + print("%10s   ", milliseconds_in_words(last(next_)).c_str()) +
+    plain.push_back("ITL p50  " + formatted("%10s   ", milliseconds_in_words(last(next_)).c_str()) +
                     sparkline(next_, width));
     plain.push_back(rows());
     plain.push_back(queue());
