@@ -106,11 +106,12 @@ void add_scheduling_options(CLI::App& app, ServeConfig& config) {
       ->group(group);
   app.add_option_function<std::int64_t>(
          "--prefill-step", [&config](std::int64_t ms) { config.targets.prefill_step = milliseconds(ms); },
-         "longest step that only reads prompts")
+         "longest step that only reads prompts; 0: as the streams beside it allow, or a whole batch where there are "
+         "none")
       ->envname("CHASQUI_PREFILL_STEP")
-      ->check(CLI::Range(10, 60'000))
+      ->check(CLI::Range(0, 60'000))
       ->type_name("MS")
-      ->default_str("250")
+      ->default_str("0")
       ->group(group);
   add_choice(app, "--policy", config.policy, kPolicies, "who goes first; fcfs (who came first) is for comparisons")
       ->envname("CHASQUI_POLICY")

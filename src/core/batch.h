@@ -93,7 +93,12 @@ struct Batch {
   // So many rows at the end belong to nobody. They are in free slots, which are emptied after the step, and bring the
   // batch to a size whose rows cost less.
   std::int32_t padding = 0;
-  Duration predicted{};  // what the step is expected to take; zero when nothing is known
+  Duration predicted{};     // what the step is expected to take; zero when nothing is known
+  Duration stretch{};       // by how much it is planned to make a stream wait beyond its target
+  std::int32_t passes = 1;  // over the weights, in which libllama computes the rows
+  // Arrivals of this class, or of a more urgent one, cut the step: they would wait for its end for too long.
+  static constexpr int kUncut = -1;
+  int cut_by = kUncut;
 
   bool empty() const { return rows.empty() && saves.empty(); }
   // Rows that belong to nobody, wherever they are.
@@ -109,6 +114,9 @@ struct Batch {
     moves.clear();
     adapters = nullptr;
     predicted = {};
+    stretch = {};
+    passes = 1;
+    cut_by = kUncut;
     padding = 0;
     rows.clear();
     parts.clear();

@@ -34,18 +34,22 @@ Usage Sequence::usage(TimePoint now) const {
   return usage;
 }
 
-void Sequence::start(SlotId slot, TimePoint now) {
+void Sequence::start(SlotId slot, TimePoint now, bool holds_on) {
   CHECK(state_ == State::waiting);
   state_ = State::prefilling;
   slot_ = slot;
   last_rows_at_ = now;
+  slot_since_ = now;
+  holds_on_ = holds_on;
+  passed_ = 0;
   if (started()) return;
   started_ = now;
   last_token_at_ = now;
 }
 
-void Sequence::preempt() {
+void Sequence::preempt(TimePoint now) {
   CHECK(holds_slot());
+  preempted_at_ = now;
   state_ = State::waiting;
   slot_ = SlotId{};
   computed_ = 0;

@@ -50,15 +50,25 @@ class Sequence {
   bool started() const { return started_ != kNever; }
   // How often it lost its slot.
   std::int32_t preemptions() const { return preemptions_; }
+  // Since when it waits for a slot: its arrival, or when it lost its last one. REQUIRES: waiting.
+  TimePoint waiting_since() const { return preemptions_ == 0 ? request_->arrival : preempted_at_; }
+  // When it got the slot that it has. REQUIRES: prefilling or decoding.
+  TimePoint slot_since() const { return slot_since_; }
+  // Younger requests of its tenant and class that got a slot before it, since it waits.
+  std::int32_t passed() const { return passed_; }
+  void count_passed() { ++passed_; }
   Usage usage(TimePoint now) const;
   // With Request::traced; chunks beyond kChunksMax are added to the last one.
   const std::vector<PrefillChunk>& chunks() const { return chunks_; }
   static constexpr std::size_t kChunksMax = 64;
 
+  // It was passed so often that it keeps this slot for a slice, whoever else is more urgent.
+  bool holds_on() const { return holds_on_; }
+
   // REQUIRES: waiting.
-  void start(SlotId slot, TimePoint now);
-  // Its slot goes to somebody else. REQUIRES: prefilling or decoding.
-  void preempt();
+  void start(SlotId slot, TimePoint now, bool holds_on = false);
+  // Its slot goes to another one. REQUIRES: prefilling or decoding.
+  void preempt(TimePoint now);
   // It goes on in another slot. REQUIRES: prefilling or decoding.
   void move(SlotId slot);
   // Its first tokens are in the model without having been computed again. REQUIRES: prefilling, nothing is computed.
@@ -85,7 +95,8 @@ class Sequence {
   State state_ = State::waiting;
   SlotId slot_;
   TokenCount computed_ = 0;
-  TokenCount cached_ = 0;      // of the prompt, when the first rows of it were computed
+  TokenCount cached_ = 0;  // of the prompt, when the first rows of it were computed
+  bool holds_on_ = false;
   bool has_computed_ = false;  // rows of it, at any time
   std::vector<Token> generated_;
   std::vector<PrefillChunk> chunks_;
@@ -94,7 +105,10 @@ class Sequence {
   TokenCount guesses_right_ = 0;
   std::int32_t steps_ = 0;
   std::int32_t shared_steps_ = 0;
+  std::int32_t passed_ = 0;
   TimePoint started_ = kNever;
+  TimePoint slot_since_{};
+  TimePoint preempted_at_{};
   TimePoint first_token_at_{};
   TimePoint last_token_at_{};
   TimePoint last_rows_at_{};

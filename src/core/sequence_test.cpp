@@ -100,7 +100,7 @@ TEST(Sequence, APreemptedOneKeepsItsTokensAndComputesThemAgain) {
   sequence.computed_rows(1, {});
   sequence.add_token(71, at(30));
 
-  sequence.preempt();
+  sequence.preempt(TimePoint{});
   EXPECT_EQ(sequence.state(), State::waiting);
   EXPECT_FALSE(sequence.slot().valid());
   EXPECT_EQ(sequence.preemptions(), 1);
@@ -126,7 +126,7 @@ TEST(Sequence, MaySayItsNextTokenFromTheLastChunkOfItsSecondReading) {
   Sequence sequence = started(10, 5);
   sequence.computed_rows(10, {});
   sequence.add_token(70, at(20));
-  sequence.preempt();
+  sequence.preempt(TimePoint{});
   sequence.start(SlotId{0}, at(100));
   sequence.computed_rows(11, {});
   sequence.add_token(71, at(110));
@@ -153,7 +153,7 @@ TEST(Sequence, KnowsWhenItLastHadRows) {
   sequence.computed_rows(6, at(30));
   sequence.add_token(70, at(35));
   EXPECT_EQ(sequence.last_rows_at(), at(30));
-  sequence.preempt();
+  sequence.preempt(TimePoint{});
   sequence.start(SlotId{0}, at(100));
   EXPECT_EQ(sequence.last_rows_at(), at(100)) << "its wait for a slot is no wait for rows";
 }
@@ -176,7 +176,7 @@ TEST(Sequence, WhatIsBroughtBackIsNotComputedAndCountsAsCached) {
   EXPECT_EQ(sequence.usage(at(20)).cached, 7);
   sequence.computed_rows(3, {});
   sequence.add_token(70, at(20));
-  sequence.preempt();
+  sequence.preempt(TimePoint{});
   sequence.start(SlotId{0}, at(30));
   sequence.restored(10);
   EXPECT_EQ(sequence.state(), State::decoding) << "all but its newest token is there";
@@ -192,7 +192,7 @@ TEST(Sequence, WhatCouldNotBeBroughtBackIsComputed) {
   EXPECT_EQ(sequence.usage(at(20)).cached, 0);
   sequence.computed_rows(10, {});
   sequence.add_token(70, at(20));
-  sequence.preempt();
+  sequence.preempt(TimePoint{});
   sequence.start(SlotId{0}, at(30));
   sequence.restored(10);
   sequence.not_restored();
@@ -203,7 +203,7 @@ TEST(Sequence, WhatCouldNotBeBroughtBackIsComputed) {
 TEST(Sequence, WhoLosesItsSlotBeforeItsFirstRowsHasHadNothingCached) {
   Sequence sequence = started(10, 5);
   sequence.restored(9);
-  sequence.preempt();
+  sequence.preempt(TimePoint{});
   EXPECT_EQ(sequence.usage(at(20)).cached, 0);
   sequence.start(SlotId{0}, at(30));
   sequence.restored(4);
@@ -238,7 +238,7 @@ TEST(SequenceDeathTest, RefusesWhatItsStateDoesNotAllow) {
   Sequence waiting(test_request(1, 10, 3));
   EXPECT_DEATH(waiting.computed_rows(1, {}), "check failed");
   EXPECT_DEATH(waiting.add_token(1, at(0)), "check failed");
-  EXPECT_DEATH(waiting.preempt(), "check failed");
+  EXPECT_DEATH(waiting.preempt(TimePoint{}), "check failed");
   EXPECT_DEATH(waiting.move(SlotId{0}), "check failed");
 
   Sequence prefilling = started(10, 3);
@@ -297,7 +297,7 @@ TEST(Usage, CountsTheTimeThatAPreemptedOneSpendsWaitingAsDecode) {
   Sequence sequence = started(10, 5);
   sequence.computed_rows(10, {});
   sequence.add_token(70, at(20));
-  sequence.preempt();
+  sequence.preempt(TimePoint{});
   sequence.start(SlotId{0}, at(100));
   sequence.computed_rows(11, {});
   sequence.add_token(71, at(130));
@@ -315,7 +315,7 @@ TEST(Usage, CountsStepsAndThoseThatOthersShared) {
   sequence.add_token(70, at(20));
   sequence.computed_rows(1, at(30));
   sequence.took_part(1, true, at(20));
-  sequence.preempt();
+  sequence.preempt(TimePoint{});
   const Usage usage = sequence.usage(at(30));
   EXPECT_EQ(usage.steps, 2);
   EXPECT_EQ(usage.shared, 1);

@@ -79,9 +79,11 @@ TEST(CompatMetrics, CutLongNamesOfModelsBetweenCharacters) {
 // A busy day's numbers and four workers.
 TEST(CompatMetrics, LeaveRoomForTheRestOfAPageOf64KiB) {
   std::deque<EngineMetrics> metrics(4);
+  Batch batch;
+  batch.rows.resize(8);
   for (EngineMetrics& worker : metrics) {
     for (int i = 0; i < 100'000; ++i) {
-      worker.count_step(true, 8, milliseconds(3));
+      worker.count_step(batch, milliseconds(3));
     }
     worker.count_finished(ended(FinishReason::stop, 100));
   }

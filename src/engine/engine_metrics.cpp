@@ -91,8 +91,11 @@ void EngineMetrics::count_tokens(const std::vector<Event>& events) {
   count();
 }
 
-void EngineMetrics::count_step(bool decodes, std::uint64_t rows, Duration took) {
-  const auto count = static_cast<double>(rows);
+void EngineMetrics::count_step(const Batch& batch, Duration took) {
+  const bool decodes = batch.kind == Batch::Kind::decode;
+  const auto count = static_cast<double>(batch.rows.size()) - batch.rows_of_nobody();
+  step_passes.observe(batch.passes);
+  if (batch.stretch > Duration::zero()) stretch_seconds.observe(to_seconds(batch.stretch));
   (decodes ? decode_steps : prefill_steps).add();
   (decodes ? decode_rows : prefill_rows).observe(count);
   (decodes ? decode_step_seconds : prefill_step_seconds).observe(to_seconds(took));
@@ -277,13 +280,16 @@ void EngineMetrics::add_shared_to(MetricsPage& page) const {
 }
 
 void EngineMetrics::add_steps_to(MetricsPage& page) const {
-  page.add("chasqui_steps_aborted_total",
-           "Steps cut short because their only client left, or for somebody more urgent.", aborted_steps);
+  page.add("chasqui_steps_aborted_total", "Steps cut short because their only client left, or for an urgent arrival.",
+           aborted_steps);
   page.add("chasqui_cancel_steps", "Steps between a client's leaving and its slot being free.", cancel_steps);
   page.add("chasqui_cut_decodes_total", "Steps begun again with fewer threads because something else held a core.",
            cut_decodes);
   page.add("chasqui_preemptions_total", "Requests that lost their slot for a while.", preemptions);
   page.add("chasqui_slot_moves_total", "Requests that went to another slot to keep slots adjacent.", slot_moves);
+  page.add("chasqui_step_passes", "Passes over the weights in which a batch is computed.", step_passes);
+  page.add("chasqui_prefill_stretch_seconds",
+           "Prefill steps by how much later than its target they let a stream have its next token.", stretch_seconds);
   page.add("chasqui_step_prediction_ratio", "Time of a step over what was predicted.", step_prediction_ratio);
   page.add("chasqui_step_rows", "Rows of a batch, by kind.", decode_rows, "kind=\"decode\"");
   page.add("chasqui_step_rows", "Rows of a batch, by kind.", prefill_rows, "kind=\"prefill\"");

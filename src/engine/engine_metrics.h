@@ -40,6 +40,8 @@ struct EngineMetrics {
   Counter cut_decodes;
   Counter preemptions;
   Counter slot_moves;
+  Histogram step_passes{{1, 2, 4, 8, 16}};
+  Histogram stretch_seconds{Histogram::latency_seconds()};
   Counter guess_steps;          // in which guesses were checked, counted for each sequence
   Counter guesses;              // that were checked
   Counter guesses_right;        // … and were
@@ -127,7 +129,7 @@ struct EngineMetrics {
 
   void count_finished(const Event& event);
   void count_tokens(const std::vector<Event>& events);  // of one step
-  void count_step(bool decodes, std::uint64_t rows, Duration took);
+  void count_step(const Batch& batch, Duration took);
   void follow_reuse(const Reuse& reuse);
   void follow_speculation(const Speculation& speculation);
   // Before anything is counted.

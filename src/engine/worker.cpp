@@ -24,9 +24,12 @@ std::uint64_t prompt_rows(const Batch& batch) {
   return static_cast<std::uint64_t>(rows);
 }
 
-bool is_urgent(const Command& command) {
+constexpr int kNoArrival = kServiceClasses;
+
+// The class of a request that arrives, as a number; kNoArrival for other commands.
+int arrival_class(const Command& command) {
   const auto* submit = std::get_if<SubmitCommand>(&command);
-  return submit != nullptr && submit->request->service_class < ServiceClass::background;
+  return submit != nullptr ? static_cast<int>(submit->request->service_class) : kNoArrival;
 }
 
 }  // namespace
@@ -100,9 +103,9 @@ bool Worker::cancel(RequestId id) {
 
 void Worker::post_all(std::vector<Command>& commands) {
   std::vector<RequestId> cancelled;
-  bool urgent = false;
+  int most_urgent = kNoArrival;
   for (Command& command : commands) {
-    urgent = urgent || is_urgent(command);
+    most_urgent = std::min(most_urgent, arrival_class(command));
     auto* cancel = std::get_if<CancelCommand>(&command);
     if (cancel == nullptr) continue;
     cancel->step = steps_.load(std::memory_order_relaxed);
@@ -110,19 +113,19 @@ void Worker::post_all(std::vector<Command>& commands) {
   }
   inbox_.push_all(commands);
   for (const RequestId id : cancelled) hurry(id);
-  if (urgent) make_way();
+  abort_for_arrival(most_urgent);
 }
 
 bool Worker::post(Command command) {
-  const bool urgent = is_urgent(command);
+  const int arrival = arrival_class(command);
   const bool posted = inbox_.push(std::move(command));
-  if (posted && urgent) make_way();
+  if (posted) abort_for_arrival(arrival);
   return posted;
 }
 
-// After somebody more urgent than background work was posted. The same holds as for a cancel.
-void Worker::make_way() {
-  if (makes_way_.load(std::memory_order_acquire)) model_->request_abort();
+// After a request was posted. The same holds as for a cancel.
+void Worker::abort_for_arrival(int service_class) {
+  if (service_class <= cut_by_.load(std::memory_order_acquire)) model_->request_abort();
 }
 
 // After its cancel was posted. Should the step end meanwhile, the next one is cut in vain, and planned again.
@@ -130,9 +133,15 @@ void Worker::hurry(RequestId cancelled) {
   if (reading_.load(std::memory_order_acquire) == cancelled.value) model_->request_abort();
 }
 
+// A step that takes long is no hang while libllama still goes from one operation to the next.
 bool Worker::alive(TimePoint now, Duration stuck_after) const {
-  const TimePoint last{Duration(last_progress_.load(std::memory_order_relaxed))};
-  return last == kNever || now - last < stuck_after;
+  const std::uint64_t operations = model_->operations();
+  if (operations_seen_.exchange(operations, std::memory_order_relaxed) != operations) {
+    operations_at_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+  }
+  const TimePoint step{Duration(last_progress_.load(std::memory_order_relaxed))};
+  const TimePoint operation{Duration(operations_at_.load(std::memory_order_relaxed))};
+  return step == kNever || now - std::max(step, operation) < stuck_after;
 }
 
 void Worker::run() {
@@ -270,12 +279,11 @@ void Worker::keep_on_disk() {
 void Worker::compute() {
   const bool one_prompt = batch_.kind == Batch::Kind::prefill && batch_.parts.size() == 1;
   model_->clear_abort();
-  makes_way_.store(cut_.allows(batch_), std::memory_order_release);
+  cut_by_.store(batch_.cut_by, std::memory_order_release);
   reading_.store(one_prompt ? batch_.parts.front().request->id.value : 0, std::memory_order_release);
   runner_.run(batch_, result_);
   reading_.store(0, std::memory_order_release);
-  makes_way_.store(false, std::memory_order_release);
-  cut_.ended(batch_, result_);
+  cut_by_.store(Batch::kUncut, std::memory_order_release);
 }
 
 // Who has which slot after this step.
@@ -351,7 +359,7 @@ void Worker::count_step() {
     const std::string_view reason = ledger ? "no room in the KV cache" : "the model gave up";
     log_error("a batch failed", {{"worker", number_}, {"rows", rows}, {"reason", reason}});
   } else {
-    metrics_.count_step(batch_.kind == Batch::Kind::decode, rows, result_.compute);
+    metrics_.count_step(batch_, result_.compute);
   }
   if (result_.status == DecodeStatus::ok && batch_.predicted > Duration::zero()) {
     const double ratio = to_seconds(result_.compute) / to_seconds(batch_.predicted);

@@ -18,7 +18,6 @@
 #include "engine/runner.h"
 #include "engine/slot_board.h"
 #include "engine/snapshot_disk.h"
-#include "engine/step_cut.h"
 #include "engine/step_ring.h"
 #include "sched/scheduler.h"
 
@@ -115,7 +114,7 @@ class Worker {
   std::unique_ptr<Drafter> make_drafter(Parts& parts);
   void run();
   void hurry(RequestId cancelled);
-  void make_way();
+  void abort_for_arrival(int service_class);
   void take_in(Wait wait);
   void wait_for_commands();
   void wake_up();
@@ -137,10 +136,13 @@ class Worker {
   Mailbox<Command> inbox_;
   // When it last finished a step or took commands in; kNever while it sleeps with nothing to do.
   std::atomic<TimePoint::rep> last_progress_;
+  // Operations of the model, as of the last alive(), and when it had first seen so many.
+  mutable std::atomic<std::uint64_t> operations_seen_{0};
+  mutable std::atomic<TimePoint::rep> operations_at_{0};
   std::atomic<bool> asleep_{false};
-  std::atomic<std::uint64_t> steps_{0};    // done so far
-  std::atomic<std::uint64_t> reading_{0};  // the request whose prompt is all that the running step computes; 0: none
-  std::atomic<bool> makes_way_{false};     // the running step is to be cut for somebody more urgent
+  std::atomic<std::uint64_t> steps_{0};     // done so far
+  std::atomic<std::uint64_t> reading_{0};   // the request whose prompt is all that the running step computes; 0: none
+  std::atomic<int> cut_by_{Batch::kUncut};  // arrivals of which class, or a more urgent one, cut the running step
 
   // Worker thread only, but for Model::request_abort().
   const Duration sleep_after_;
@@ -151,7 +153,6 @@ class Worker {
   const std::unique_ptr<SnapshotDisk> disk_;  // after inbox_, which its thread writes to; null: there is none
   std::vector<DiskOrder> orders_;
   Runner runner_;
-  StepCut cut_;
   TimePoint planned_{};
   StepRecord step_;  // the one planned then
   StepRing step_ring_;

@@ -142,8 +142,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   use_threads(std::max(config.threads, config.threads_batch));
   // With a GPU the threads of the CPU matter little, and a decode returns before it is done.
   if (config.adapt_threads && !llama_supports_gpu_offload()) choice_.emplace(config.threads, config.threads_batch);
-  // A state that was partly advanced could not be brought back, so such models finish what they began.
-  if (shape_.trims_anywhere) llama_set_abort_callback(context_, should_end, this);
+  llama_set_abort_callback(context_, should_end, this);
   rows_.emplace(shape_);
   return {};
 }
@@ -302,6 +301,9 @@ int LlamaModel::compute(const llama_batch& arrays, const ThreadPlan& plan, TimeP
 // Called by the first compute thread, which is the worker's, after each operation.
 bool LlamaModel::should_end(void* self) {
   auto& model = *static_cast<LlamaModel*>(self);
+  model.operations_.fetch_add(1, std::memory_order_relaxed);
+  // A state that was partly advanced could not be brought back, so such models finish what they began.
+  if (!model.shape_.trims_anywhere) return false;
   if (!model.abort_.load(std::memory_order_relaxed)) {
     if (model.deadline_ == kNever || model.clock_.now() < model.deadline_) return false;
     model.cut_ = true;

@@ -44,6 +44,7 @@ class LlamaModel final : public Model {
   bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override;
   void request_abort() override { abort_.store(true, std::memory_order_relaxed); }
   void clear_abort() override { abort_.store(false, std::memory_order_relaxed); }
+  std::uint64_t operations() const override { return operations_.load(std::memory_order_relaxed); }
   ComputeStats compute_stats() const override { return {threads_, cuts_}; }
   Heads* heads() override { return heads_.get(); }
 
@@ -85,6 +86,7 @@ class LlamaModel final : public Model {
   std::uint32_t polling_ = 0;
 
   std::atomic<bool> abort_{false};
+  std::atomic<std::uint64_t> operations_{0};
   // Of the running decode.
   TimePoint deadline_ = kNever;
   bool cut_ = false;                // it was ended at the deadline

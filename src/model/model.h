@@ -74,6 +74,10 @@ class Model {
   virtual void request_abort() = 0;
   virtual void clear_abort() = 0;
 
+  // Any thread: operations that decodes have ended so far, which tells a long decode from one that hangs. 0 where that
+  // is not known.
+  virtual std::uint64_t operations() const { return 0; }
+
   // Gives its memory back until wake(), and what the slots hold with it; false: it does not do that. While it sleeps it
   // is not to decode. wake() is harmless while it is awake; after an error it sleeps on.
   virtual bool fall_asleep() { return false; }

@@ -32,9 +32,9 @@ bool SleepyModel::restore(SlotId slot, const KvSnapshot& snapshot, TokenCount ke
 
 void SleepyModel::request_abort() {
   abort_ = true;
-  ++aborting_;
+  ++looking_;
   if (Model* model = awake_) model->request_abort();
-  --aborting_;
+  --looking_;
 }
 
 void SleepyModel::clear_abort() {
@@ -42,9 +42,17 @@ void SleepyModel::clear_abort() {
   if (model_) model_->clear_abort();
 }
 
+std::uint64_t SleepyModel::operations() const {
+  ++looking_;
+  const Model* model = awake_;
+  const std::uint64_t operations = model != nullptr ? model->operations() : 0;
+  --looking_;
+  return operations;
+}
+
 bool SleepyModel::fall_asleep() {
   awake_ = nullptr;
-  while (aborting_ != 0) continue;  // a few instructions of somebody who has just seen it awake
+  while (looking_ != 0) continue;  // a few instructions of a thread that has just seen it awake
   model_.reset();
 #ifdef __GLIBC__
   malloc_trim(0);  // what libllama had in small pieces goes back to the system, too

@@ -29,6 +29,7 @@ class SleepyModel final : public Model {
   bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override;
   void request_abort() override;
   void clear_abort() override;
+  std::uint64_t operations() const override;
   Heads* heads() override { return model_ ? model_->heads() : nullptr; }
   ComputeStats compute_stats() const override { return model_ ? model_->compute_stats() : ComputeStats{}; }
 
@@ -43,7 +44,7 @@ class SleepyModel final : public Model {
   std::unique_ptr<Model> model_;  // null while it sleeps
   // For those who abort: what they use is not freed while they use it.
   std::atomic<Model*> awake_{nullptr};
-  std::atomic<int> aborting_{0};
+  mutable std::atomic<int> looking_{0};
   std::atomic<bool> abort_{false};
 };
 

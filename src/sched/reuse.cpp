@@ -150,6 +150,11 @@ PrefixCache::Match Reuse::find(const Sequence& waiting, double row_seconds) {
   return {};
 }
 
+double Reuse::swap_seconds(const Sequence& running, double row_seconds) const {
+  if (!uses_cache(running.request()) || !fits(running.computed())) return running.computed() * row_seconds;
+  return 2 * copy_seconds_per_byte_ * bytes_per_token_ * running.computed();
+}
+
 void Reuse::started(const Sequence& sequence, const PrefixCache::Match& match, TimePoint now) {
   awaiting_.erase(sequence.id());
   has_read_.erase(sequence.id());

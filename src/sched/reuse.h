@@ -45,6 +45,9 @@ class Reuse {
   bool waits(const Sequence& waiting, const RunningSequences& running);
   // The longest prefix that is quicker to bring back than to compute, at `row_seconds` a token; length 0: none.
   PrefixCache::Match find(const Sequence& waiting, double row_seconds);
+  // What it takes to bring back a running sequence that loses its slot: to copy what it holds out and in again, or to
+  // compute it again where no copy is kept.
+  double swap_seconds(const Sequence& running, double row_seconds) const;
   // It starts from this match, be it a hit or a miss.
   void started(const Sequence& sequence, const PrefixCache::Match& match, TimePoint now);
 

@@ -21,7 +21,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
       ledger_(config.kv),
       reuse_(config.reuse),
       speculation_(config.speculation),
-      plan_(config_.targets, config.rows_max, config.kv, config.dense_slots),
+      plan_({config.targets, config.rows_max, config.kv, config.dense_slots, config.cuts_steps}),
       adapter_turns_(config_.targets) {
   CHECK(config_.rows_max > 0);
 }
@@ -84,8 +84,16 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   }
   const TokenCount cells = ledger_.unified() ? ledger_.cells_free() : ledger_.cells_total();
   plan_.plan(running_, urgency, step_time_, speculation_, cells, now, batch);
+  if (!ledger_.has_free_slot()) batch.cut_by = std::min(batch.cut_by, least_urgent_running() - 1);
   reserve_guesses(batch);
   CHECK(!batch.empty(), "progress: somebody runs and nothing is to be done");
+}
+
+// An arrival that would not get a slot has nothing from a step that is cut.
+int Scheduler::least_urgent_running() const {
+  int least = 0;
+  for (const auto& sequence : running_) least = std::max(least, static_cast<int>(sequence->request().service_class));
+  return least;
 }
 
 // The plan has seen to it that there are cells.
@@ -107,7 +115,8 @@ std::int64_t Scheduler::unread_tokens() const {
 Urgency Scheduler::urgency(TimePoint now) const {
   const double row = step_time_.prompt_row_seconds();
   const std::chrono::duration<double> backlog(static_cast<double>(unread_tokens()) * row);
-  return {config_.targets, config_.policy, counters_, now, std::chrono::duration_cast<Duration>(backlog), row};
+  return {
+      config_.targets, config_.policy, counters_, overtaking_, now, std::chrono::duration_cast<Duration>(backlog), row};
 }
 
 void Scheduler::expire(TimePoint now) {
@@ -140,6 +149,7 @@ void Scheduler::announce(const Urgency& urgency, TimePoint now) {
 }
 
 void Scheduler::commit(const Batch& batch, const BatchResult& result) {
+  plan_.ended(batch, result);
   reuse_.commit(batch, result, step_time_.prompt_row_seconds(), result.finished);
   for (const std::size_t i : result.not_restored) {
     Sequence* sequence = find_running(batch.restores[i].request);
@@ -156,7 +166,7 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
     const Duration computing = result.compute + (decoded ? Duration::zero() : result.learning);
     const Duration took = adapter_turns_.computed(computing, batch.predicted);
     const bool rare = decoded && speculation_.turns() && step_time_.settled(batch.kind, plan_.size().rows);
-    if (plan_.one_run() && !rare) step_time_.observe(batch.kind, plan_.size(), took);
+    if (plan_.one_pass() && !rare) step_time_.observe(batch.kind, plan_.size(), took);
     if (decoded) speculation_.computed(result, took);
     commit_parts(batch, result);
   } else if (result.status != DecodeStatus::aborted) {

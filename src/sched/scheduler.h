@@ -20,6 +20,7 @@
 #include "core/load.h"
 #include "core/sequence.h"
 #include "sched/adapter_turns.h"
+#include "sched/overtaking.h"
 #include "sched/reuse.h"
 #include "sched/speculation.h"
 #include "sched/step_plan.h"
@@ -36,6 +37,7 @@ struct SchedulerConfig {
   KvLedger::Layout kv;
   TokenCount rows_max = 0;   // rows of one batch
   bool dense_slots = false;  // rows of adjacent slots are computed in one pass: keep them adjacent
+  bool cuts_steps = true;    // a running step can be aborted, with the slots as they were before
   bool exchanges = false;    // two sequences may change places
   ReuseConfig reuse;
   SpeculationConfig speculation;
@@ -99,7 +101,6 @@ class Scheduler {
   bool consistent() const;
 
  private:
-  using Turns = std::array<bool, kServiceClasses>;
   enum class Keep { nothing, what_is_worth_it };
 
   void end_all(FinishReason reason, const Error& error, TimePoint now);
@@ -109,12 +110,13 @@ class Scheduler {
   void reserve_next_cells(TimePoint now, Batch& batch);
   void start_waiting(const Urgency& urgency, TimePoint now, Batch& batch);
   PrefixCache::Match cached_prefix(const Sequence& sequence);
-  bool make_place(const Sequence& next, const Urgency& urgency, Batch& batch);
+  bool may_yield(TimePoint now) const;
+  Duration slice(const Sequence& running, const Sequence& waiting) const;
+  bool free_slot_for(const Sequence& next, const Urgency& urgency, TimePoint now, Batch& batch);
   TokenCount cells_needed(const Sequence& next, std::size_t others) const;
-  const Sequence* most_urgent(const Urgency& urgency, const Turns& turns);
-  Turns turns(const Urgency& urgency, TimePoint now) const;
+  const Sequence* most_urgent(const Urgency& urgency);
   const Sequence* next_to_start(const Urgency& urgency, TimePoint now, Batch& batch);
-  void preempt(std::size_t place, Batch& batch);
+  void preempt(std::size_t place, TimePoint now, Batch& batch);
   void close_holes(Batch& batch);
   void bring_sets_together(Batch& batch);
   void move(std::size_t place, SlotId to, Batch& batch);
@@ -124,6 +126,7 @@ class Scheduler {
   void note_reading(const Batch& batch, Duration took);
   void commit_parts(const Batch& batch, const BatchResult& result);
   using Samples = std::vector<Sample>::const_iterator;
+  int least_urgent_running() const;
   void reserve_guesses(const Batch& batch);
   Samples commit_samples(Sequence& sequence, const BatchPart& part, Samples next, Samples end, TimePoint now);
   void commit_sample(Sequence& sequence, const Sample& sample, TimePoint now);
@@ -144,13 +147,13 @@ class Scheduler {
   AdapterTurns adapter_turns_;
   TenantCounters counters_;
   WaitQueue waiting_;
+  Overtaking overtaking_;
   WaitForecast forecast_;
   RunningSequences running_;     // ascending slots
   std::vector<SlotId> to_trim_;  // released slots whose positions the model still holds
   std::vector<Event> events_;
   std::vector<const Sequence*> line_;  // scratch of announce() and bring_sets_together()
   TimePoint planned_{};                // the time of the last step
-  std::array<TimePoint, kServiceClasses> last_start_{};
   TimePoint announced_{};
   bool waits_for_disk_ = false;
   std::uint64_t preemptions_ = 0;

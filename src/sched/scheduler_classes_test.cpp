@@ -115,30 +115,21 @@ TEST(SchedulerClasses, APreemptedRequestCanBeCancelledAndMayRunOutOfTime) {
   EXPECT_GE(worker.of(2).tokens, 5);
 }
 
-TEST(SchedulerClasses, OnlyTheNewestBackgroundRequestLosesItsSlotAndNoneThatIsMoreUrgent) {
+TEST(SchedulerClasses, TheLeastUrgentLosesItsSlotFirstAndNoneToItsOwnClass) {
   FakeWorker worker(streams(3));
   worker.add(1, {.max_tokens = 60, .service_class = kBackground});
   worker.add(2, {.max_tokens = 60, .service_class = kStandard});
   worker.add(3, {.max_tokens = 60, .service_class = kBackground});
   while (worker.of(3).tokens < 3) ASSERT_TRUE(worker.step());
   worker.add(4, {.max_tokens = 60, .service_class = kInteractive});
-  while (worker.of(4).tokens < 3) ASSERT_TRUE(worker.step());
-  EXPECT_TRUE(worker.has_part(1) && worker.has_part(2)) << "only the newest has gone";
-  worker.add(5, {.service_class = kInteractive});
+  worker.add(5, {.max_tokens = 60, .service_class = kInteractive});
+  while (worker.of(5).tokens < 3) ASSERT_TRUE(worker.step());
+  EXPECT_TRUE(worker.has_part(2)) << "both in the background have gone";
   worker.add(6, {.service_class = kInteractive});
+  worker.add(7, {.service_class = kInteractive});
   ASSERT_TRUE(worker.step());
-  EXPECT_EQ(worker.scheduler.preemptions(), 2u) << "nobody else yields";
+  EXPECT_EQ(worker.scheduler.preemptions(), 3u) << "7 waits: all three are as urgent as it";
   worker.run_to_end();
-}
-
-TEST(SchedulerClasses, BackgroundThatHasWaitedLongEnoughKeepsItsSlot) {
-  FakeWorker worker(streams(1));
-  worker.add(1, {.max_tokens = -1, .service_class = kBackground});
-  worker.clock.advance(seconds(250));  // patience twice: as urgent as anybody
-  ASSERT_TRUE(worker.step());
-  worker.add(2, {.service_class = kInteractive});
-  worker.run_to_end();
-  EXPECT_EQ(worker.ending, (std::vector<std::uint64_t>{1, 2}));
 }
 
 TEST(SchedulerClasses, ATenantWithTenTimesTheRequestsGetsTheSameSlots) {
@@ -188,47 +179,72 @@ TEST(SchedulerClasses, AnInteractiveRequestGoesBeforeAnOldQueueOfALesserClass) {
   worker.run_to_end();
 }
 
-TEST(SchedulerClasses, ALesserClassOutOfPatienceGetsATurnNowAndThen) {
+TEST(SchedulerClasses, ALesserClassGetsASlotWhenItWasPassedOftenEnough) {
   for (const ServiceClass lesser : {kStandard, kBackground}) {
     FakeWorker worker(streams(1));
-    worker.row_cost = milliseconds(100);  // about 1.2 s for each request
-    for (std::uint64_t id = 1; id <= 5; ++id) worker.add(id, {.service_class = lesser});
+    worker.row_cost = milliseconds(100);
+    worker.add(100, {.service_class = kInteractive});
+    ASSERT_TRUE(worker.step());
+    for (std::uint64_t id = 1; id <= 3; ++id) worker.add(id, {.service_class = lesser});
     std::uint64_t id = 100;
-    const ClassTarget target = SchedulerTargets().of[static_cast<std::size_t>(lesser)];
-    std::vector<TimePoint> ends;
-    while (ends.size() < 3) {
+    std::vector<std::uint64_t> passed;
+    while (passed.size() < 3) {
       while (worker.scheduler.waiting() < 6) worker.add(++id, {.service_class = kInteractive});
       ASSERT_TRUE(worker.step());
       const auto done = static_cast<std::size_t>(
           std::count_if(worker.ending.begin(), worker.ending.end(), [](auto e) { return e < 100; }));
-      if (done > ends.size()) ends.push_back(worker.clock.now());
+      if (done > passed.size()) passed.push_back(worker.ending.size() - done);
       ASSERT_LT(id, 1000u) << "starved";
     }
-    EXPECT_GE(ends[0] - TimePoint{}, 4 * target.first_token) << "not before its patience ends";
-    EXPECT_LE(ends[0] - TimePoint{}, 4 * target.first_token + seconds(4));
-    EXPECT_GE(ends[2] - ends[1], target.first_token - seconds(2)) << "one of them, then the others again";
-    EXPECT_LE(ends[2] - ends[1], target.first_token + seconds(4));
+    EXPECT_NEAR(static_cast<double>(passed[0]), Overtaking::kPassedMost, 6);
+    EXPECT_NEAR(static_cast<double>(passed[2] - passed[1]), Overtaking::kPassedMost, 2) << "then the others again";
     worker.run_to_end();
   }
 }
 
-TEST(SchedulerClasses, ATurnIsForAFreeSlotAndDoesNotKeepInteractiveFromPreempting) {
-  FakeWorker worker(streams(1, 32, 2000));
-  worker.add(1, {.prompt = 50, .max_tokens = 1, .tenant = 1});
-  worker.add(2, {.service_class = kBackground, .tenant = 1});  // will run out of patience
-  worker.add(3, {.max_tokens = -1, .tenant = 3});
-  worker.run_until_finished(1);
-  ASSERT_TRUE(worker.step());
-  worker.clock.advance(seconds(60));
-  worker.add(4, {.max_tokens = 100, .service_class = kBackground, .tenant = 2});
-  worker.cancel(3);
-  ASSERT_TRUE(worker.step());
-  ASSERT_TRUE(worker.has_part(4)) << "its tenant has been served less";
-  worker.clock.advance(seconds(61));
-  worker.add(5, {.service_class = kInteractive, .tenant = 3});
-  ASSERT_TRUE(worker.step());
-  EXPECT_TRUE(worker.has_part(5)) << "the slot of 4 is not for 2, but it is for 5";
+// Copies are cheap here, so a slice is a second, and eight where both are the same tenant's.
+TEST(SchedulerClasses, ASlotGoesRoundAmongTenants) {
+  FakeWorker worker(with_cache(streams(2, 32, 2000)));
+  worker.row_cost = milliseconds(10);
+  for (std::uint64_t id = 1; id <= 8; ++id) worker.add(id, {.max_tokens = 1500, .tenant = 1});
+  for (int i = 0; i < 150; ++i) ASSERT_TRUE(worker.step());
+  worker.add(10, {.max_tokens = 1500, .tenant = 2});
+  const TimePoint came = worker.clock.now();
+  while (worker.of(10).tokens == 0) ASSERT_TRUE(worker.step());
+  EXPECT_LE(worker.clock.now() - came, seconds(2)) << "the other tenant has had both slots for longer than a slice";
+  worker.run_until_finished(10);
+  const auto others = [&] {
+    TokenCount tokens = 0;
+    for (std::uint64_t id = 1; id <= 8; ++id) tokens += worker.of(id).tokens;
+    return tokens;
+  };
+  EXPECT_GT(others(), 1500) << "the other slot was theirs all the time";
   worker.run_to_end();
+  for (std::uint64_t id = 1; id <= 8; ++id) EXPECT_EQ(worker.of(id).tokens, 1500) << id;
+}
+
+TEST(SchedulerClasses, EqualsTakeTurnsInASlot) {
+  FakeWorker worker(with_cache(streams(1, 32, 4000)));
+  worker.row_cost = milliseconds(10);
+  worker.add(1, {.max_tokens = 3000});
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(worker.step());
+  worker.add(2, {.max_tokens = 3000});
+  while (worker.of(2).tokens == 0) ASSERT_TRUE(worker.step());
+  EXPECT_FALSE(worker.finished(1));
+  EXPECT_LE(worker.clock.now() - TimePoint{}, seconds(10));
+  worker.run_to_end();
+  EXPECT_GE(worker.scheduler.preemptions(), 4u);
+  EXPECT_EQ(worker.of(1).tokens + worker.of(2).tokens, 6000);
+}
+
+TEST(SchedulerClasses, WhereNoCopyIsKeptASlotIsNotTakenFromOneThatWouldHaveToComputeMuchAgain) {
+  FakeWorker worker(streams(1, 32, 4000));
+  worker.row_cost = milliseconds(10);
+  worker.add(1, {.prompt = 1000, .max_tokens = 1000});
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(worker.step());
+  worker.add(2, {.max_tokens = 10});
+  worker.run_to_end();
+  EXPECT_EQ(worker.scheduler.preemptions(), 0u);
 }
 
 TEST(SchedulerClasses, WhatIsReadAgainAfterAPreemptionIsNotChargedAgain) {

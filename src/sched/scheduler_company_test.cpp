@@ -62,26 +62,5 @@ TEST(SchedulerCompany, GrowsNoFurtherThanRowsGetCheaper) {
   worker.run_to_end();
 }
 
-TEST(SchedulerCompany, IsShortInTheBackgroundWhereSomebodyUrgentMayCome) {
-  for (const ServiceClass service_class : {ServiceClass::standard, ServiceClass::background}) {
-    FakeWorker worker(dense_streams(8, 256, 100));
-    worker.row_cost = microseconds(2000);
-    worker.add(1, {.prompt = 10, .max_tokens = 1});
-    worker.run_to_end();
-    worker.row_cost = microseconds(1800);  // rows get cheaper in company, so that it is wanted
-    worker.add(2, {.prompt = 60, .max_tokens = 1});
-    worker.run_to_end();
-    worker.row_cost = microseconds(1600);
-    worker.add(3, {.prompt = 90, .max_tokens = 1});
-    worker.run_to_end();
-    for (std::uint64_t id = 4; id <= 8; ++id)
-      worker.add(id, {.prompt = 40, .max_tokens = 1, .service_class = service_class});
-    ASSERT_TRUE(worker.step());
-    const bool background = service_class == ServiceClass::background;
-    EXPECT_EQ(worker.parts.size() == 1, background) << name(service_class);
-    worker.run_to_end();
-  }
-}
-
 }  // namespace
 }  // namespace chasqui

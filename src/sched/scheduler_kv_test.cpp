@@ -29,7 +29,7 @@ TEST(SchedulerPool, AnswersThatMightNotFitTogetherStartTogether) {
 
 TEST(SchedulerPool, APromptWaitsUntilItsCellsAreFreeAndNobodyPassesIt) {
   FakeWorker worker(one_pool(4, 100));
-  worker.add(1, {.prompt = 60, .max_tokens = 5});
+  worker.add(1, {.prompt = 60, .max_tokens = 5, .service_class = kInteractive});
   ASSERT_TRUE(worker.step());
   worker.add(2, {.prompt = 50, .max_tokens = 5, .service_class = kInteractive});
   worker.add(3, {.prompt = 10, .max_tokens = 5});  // would fit, but it is not its turn
@@ -131,12 +131,12 @@ TEST(SchedulerPool, APromptThatNeedsAllCellsCanTakeThemFromBackground) {
 
 TEST(SchedulerPool, NobodyIsPutAsideInVain) {
   FakeWorker worker(one_pool(4, 100));
-  worker.add(1, {.prompt = 60, .max_tokens = 20, .service_class = kStandard});
+  worker.add(1, {.prompt = 60, .max_tokens = 20, .service_class = kInteractive});
   worker.add(2, {.prompt = 10, .max_tokens = 10, .service_class = kBackground});
   ASSERT_TRUE(worker.step());
   worker.add(3, {.prompt = 50, .max_tokens = 1, .service_class = kInteractive});
   ASSERT_TRUE(worker.step());
-  EXPECT_EQ(worker.scheduler.preemptions(), 0u) << "the cells of the standard one would still be missing";
+  EXPECT_EQ(worker.scheduler.preemptions(), 0u) << "the cells of the interactive one would still be missing";
   worker.run_to_end();
 }
 
@@ -298,7 +298,7 @@ TEST(SchedulerSlots, TheLastRowOfAPromptMayBeTheOneThatFillsAHole) {
   FakeWorker worker(dense_streams(3, 16, 1000));
   worker.add(1, {.prompt = 4, .max_tokens = 300});
   ASSERT_TRUE(worker.step());
-  worker.add(2, {.prompt = 40, .max_tokens = 4});
+  worker.add(2, {.prompt = 41, .max_tokens = 4});
   ASSERT_TRUE(worker.step());
   worker.add(3, {.prompt = 4, .max_tokens = 300, .service_class = kInteractive});
   bool sampled = false;

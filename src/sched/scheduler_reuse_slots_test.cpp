@@ -70,29 +70,6 @@ TEST(SchedulerReusePreemption, WhoWaitsForTheOneThatLostItsSlotGoesOn) {
 
 // A turn of the background class gives the slot to somebody who has not run out of patience, and so yields to the
 // interactive request that comes next.
-TEST(SchedulerReusePreemption, WhoLosesItsSlotInTheStepInWhichItWasToBeRestoredIsRestoredLater) {
-  SchedulerConfig config = cached_streams(1);
-  config.reuse.shared_by_tenants = true;
-  config.targets.of[2].first_token = milliseconds(10);
-  FakeWorker worker(config);
-  worker.add(1, {.prompt = 60, .max_tokens = 2, .tenant = 3, .shared = 60});
-  worker.run_to_end();
-  worker.add(2, {.prompt = 20, .max_tokens = 60, .service_class = kInteractive, .tenant = 1});
-  ASSERT_TRUE(worker.step());
-  worker.add(3, {.prompt = 30, .max_tokens = 2, .service_class = kBackground, .tenant = 1});
-  while (worker.of(2).tokens < 59) ASSERT_TRUE(worker.step());
-  worker.add(4, {.prompt = 60, .max_tokens = 2, .service_class = kBackground, .tenant = 2, .shared = 60});
-  worker.add(5, {.prompt = 10, .max_tokens = 2, .service_class = kInteractive, .tenant = 2});
-  const auto hits = [&] { return worker.scheduler.reuse().cache_stats().hits; };
-  while (hits() == 0) ASSERT_TRUE(worker.step());
-  EXPECT_EQ(worker.scheduler.preemptions(), 1u);
-  EXPECT_TRUE(worker.batch.restores.empty());
-  EXPECT_TRUE(worker.has_part(5));
-  worker.run_to_end();
-  EXPECT_EQ(worker.cached(4), 59) << "it has not computed them";
-  EXPECT_EQ(worker.model.prompt_rows(4), 1);
-}
-
 TEST(SchedulerReuseRestores, WhatCannotBeBroughtBackIsComputed) {
   FakeWorker worker(cached_streams(4));
   worker.add(1, {.prompt = 100, .max_tokens = 3, .shared = 100});

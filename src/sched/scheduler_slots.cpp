@@ -1,6 +1,7 @@
 // The part of the Scheduler that decides who has which slot. Invariants kept here:
 //   conservation  every running sequence holds exactly one slot of ledger_ and every cell that its next row needs
-//   progress      a free slot goes to the most urgent who does not wait for a prefix; patience makes everybody urgent
+//   progress      a free slot goes to the most urgent that does not wait for a prefix; a request that was passed often
+//                 enough is the most urgent (Overtaking)
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -11,6 +12,12 @@ namespace {
 // In one pool: cells that are kept free for each running sequence when another one starts, so that it is not put aside
 // again at once.
 constexpr TokenCount kCellsAhead = 4;
+// A sequence keeps its slot for so long at least …
+constexpr Duration kSliceLeast = seconds(1);
+// … and for so long that copies, of the sequences in all slots, take at most a twentieth of the time …
+constexpr int kCopiesPart = 20;
+// … and for so many slices where another one of its own tenant waits: answers that end soon are not interrupted.
+constexpr int kSlicesOfEqual = 8;
 // Moves before one step; each costs about a millisecond.
 constexpr std::size_t kMovesPerStep = 4;
 // A prompt with so little left is not worth moving out of the way of decoding sequences.
@@ -24,11 +31,10 @@ void Scheduler::reserve_next_cells(TimePoint now, Batch& batch) {
     for (const auto& sequence : running_) ledger_.reserve(sequence->slot(), sequence->length());
     return;
   }
-  const Urgency urgency = this->urgency(now);
-  const auto goes_first = [&](const std::unique_ptr<Sequence>& a, const std::unique_ptr<Sequence>& b) {
-    const int level_a = urgency.level(*a);
-    const int level_b = urgency.level(*b);
-    return level_a != level_b ? level_a < level_b : a->id() < b->id();
+  const auto goes_first = [](const std::unique_ptr<Sequence>& a, const std::unique_ptr<Sequence>& b) {
+    const ServiceClass class_a = a->request().service_class;
+    const ServiceClass class_b = b->request().service_class;
+    return class_a != class_b ? class_a < class_b : a->id() < b->id();
   };
   for (std::size_t i = 0; i < running_.size();) {
     if (ledger_.reserve(running_[i]->slot(), running_[i]->length())) {
@@ -36,7 +42,7 @@ void Scheduler::reserve_next_cells(TimePoint now, Batch& batch) {
       continue;
     }
     const auto victim = std::max_element(running_.begin(), running_.end(), goes_first) - running_.begin();
-    preempt(static_cast<std::size_t>(victim), batch);
+    preempt(static_cast<std::size_t>(victim), now, batch);
     if (static_cast<std::size_t>(victim) < i) --i;
   }
 }
@@ -54,8 +60,9 @@ void Scheduler::start_waiting(const Urgency& urgency, TimePoint now, Batch& batc
     if (!sequence->started()) {
       counters_.charge_prompt(request.tenant, static_cast<TokenCount>(request.prompt.size()), match.length);
     }
-    last_start_[static_cast<std::size_t>(request.service_class)] = now;
-    sequence->start(*slot, now);
+    const bool due = overtaking_.is_due(*sequence);
+    overtaking_.starts(*sequence, waiting_);
+    sequence->start(*slot, now, due);
     reuse_.started(*sequence, match, now);
     if (match.length > 0) {
       sequence->restored(match.length);
@@ -73,43 +80,43 @@ PrefixCache::Match Scheduler::cached_prefix(const Sequence& sequence) {
   return match.snapshot->tokens() <= ledger_.cells_total() - ledger_.cells_used() ? match : PrefixCache::Match{};
 }
 
-// Null when all that wait had better wait on. Marks those who have to wait for somebody else's prefix.
-const Sequence* Scheduler::most_urgent(const Urgency& urgency, const Turns& turns) {
-  const auto turn = [&](const Sequence& s) { return turns[static_cast<std::size_t>(s.request().service_class)]; };
+// Null when all that wait had better wait on. Marks those that have to wait for the prefix of another one.
+const Sequence* Scheduler::most_urgent(const Urgency& urgency) {
   for (;;) {
     const Sequence* best = nullptr;
     for (const auto& sequence : waiting_.all()) {
-      if (reuse_.waits(*sequence, running_)) continue;
-      const bool first =
-          best == nullptr || (turn(*sequence) != turn(*best) ? turn(*sequence) : urgency.slot_before(*sequence, *best));
-      if (first) best = sequence.get();
+      if (best != nullptr && !urgency.slot_before(*sequence, *best)) continue;
+      if (!reuse_.waits(*sequence, running_)) best = sequence.get();
     }
     if (best == nullptr || !reuse_.had_better_wait(*best, running_, step_time_.prompt_row_seconds())) return best;
   }
 }
 
-// Classes that go before the others for once: somebody there is out of patience, and none of them has had a slot for
-// the time in which all of them should.
-Scheduler::Turns Scheduler::turns(const Urgency& urgency, TimePoint now) const {
-  Turns turns{};
-  if (!urgency.takes_turns()) return turns;
-  for (const auto& sequence : waiting_.all()) {
-    const auto c = static_cast<std::size_t>(sequence->request().service_class);
-    if (turns[c] || now - last_start_[c] < config_.targets.of[c].first_token) continue;
-    turns[c] = urgency.out_of_patience(*sequence);
-  }
-  return turns;
+// Null when none can start now.
+const Sequence* Scheduler::next_to_start(const Urgency& urgency, TimePoint now, Batch& batch) {
+  if (!ledger_.has_free_slot() && !may_yield(now)) return nullptr;
+  const Sequence* next = most_urgent(urgency);
+  return next != nullptr && free_slot_for(*next, urgency, now, batch) ? next : nullptr;
 }
 
-// Null when nobody can start now. A turn is for a slot that is free; it does not keep others from preempting.
-const Sequence* Scheduler::next_to_start(const Urgency& urgency, TimePoint now, Batch& batch) {
-  const auto background = [](const auto& s) { return s->request().service_class == ServiceClass::background; };
-  if (!ledger_.has_free_slot() && std::none_of(running_.begin(), running_.end(), background)) return nullptr;
-  const Sequence* next = most_urgent(urgency, turns(urgency, now));
-  if (next == nullptr || make_place(*next, urgency, batch)) return next;
-  if (ledger_.has_free_slot()) return nullptr;
-  const Sequence* urgent = most_urgent(urgency, Turns{});
-  return urgent != nullptr && urgent != next && make_place(*urgent, urgency, batch) ? urgent : nullptr;
+// Whether any running sequence might give up its slot for any that waits: looked at first, since it is quick.
+bool Scheduler::may_yield(TimePoint now) const {
+  std::size_t urgent = 0;
+  while (urgent + 1 < kServiceClasses && waiting_.of_class(static_cast<ServiceClass>(urgent)) == 0) ++urgent;
+  return std::any_of(running_.begin(), running_.end(), [&](const auto& sequence) {
+    return static_cast<std::size_t>(sequence->request().service_class) > urgent ||
+           now - sequence->slot_since() >= kSliceLeast;
+  });
+}
+
+// How long `running` may keep its slot while `waiting` wants it.
+Duration Scheduler::slice(const Sequence& running, const Sequence& waiting) const {
+  const double swap = reuse_.swap_seconds(running, step_time_.prompt_row_seconds());
+  const std::chrono::duration<double> copies(kCopiesPart * ledger_.slots_total() * swap);
+  const Duration slice = std::max(kSliceLeast, std::chrono::duration_cast<Duration>(copies));
+  const bool equal = running.request().tenant.id == waiting.request().tenant.id &&
+                     running.request().service_class == waiting.request().service_class;
+  return equal ? kSlicesOfEqual * slice : slice;
 }
 
 // For `next` to start beside `others` running sequences.
@@ -118,13 +125,16 @@ TokenCount Scheduler::cells_needed(const Sequence& next, std::size_t others) con
   return next.length() + kCellsAhead * static_cast<TokenCount>(others + 1);
 }
 
-// A slot and cells for `next`, at the cost of background work where it is allowed. False: it has to wait.
-bool Scheduler::make_place(const Sequence& next, const Urgency& urgency, Batch& batch) {
+// A slot and cells for `next`, at the cost of those that have had their share. False: it has to wait.
+bool Scheduler::free_slot_for(const Sequence& next, const Urgency& urgency, TimePoint now, Batch& batch) {
+  const auto yields = [&](const Sequence& sequence) {
+    return urgency.yields_to(sequence, next, slice(sequence, next));
+  };
   TokenCount could_free = ledger_.cells_free();
   bool slot = ledger_.has_free_slot();
   std::size_t others = running_.size();
   for (const auto& sequence : running_) {
-    if (!urgency.yields_to(*sequence, next)) continue;
+    if (!yields(*sequence)) continue;
     slot = true;
     --others;
     could_free += ledger_.unified() ? ledger_.reserved(sequence->slot()) : 0;
@@ -133,16 +143,16 @@ bool Scheduler::make_place(const Sequence& next, const Urgency& urgency, Batch& 
   while (!ledger_.has_free_slot() || ledger_.cells_free() < cells_needed(next, running_.size())) {
     std::size_t victim = running_.size();
     for (std::size_t i = 0; i < running_.size(); ++i) {
-      if (!urgency.yields_to(*running_[i], next)) continue;
-      if (victim == running_.size() || running_[i]->id() > running_[victim]->id()) victim = i;
+      if (!yields(*running_[i])) continue;
+      if (victim == running_.size() || urgency.yields_before(*running_[i], *running_[victim])) victim = i;
     }
     CHECK(victim < running_.size());
-    preempt(victim, batch);
+    preempt(victim, now, batch);
   }
   return true;
 }
 
-void Scheduler::preempt(std::size_t place, Batch& batch) {
+void Scheduler::preempt(std::size_t place, TimePoint now, Batch& batch) {
   std::unique_ptr<Sequence> sequence = std::move(running_[place]);
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(place));
   const bool never_there = std::erase_if(batch.restores, [&](const SlotRestore& restore) {
@@ -153,7 +163,7 @@ void Scheduler::preempt(std::size_t place, Batch& batch) {
   speculation_.preempted(sequence->id());
   if (sequence->computed() > 0) to_trim_.push_back(sequence->slot());
   ledger_.release(sequence->slot());
-  sequence->preempt();
+  sequence->preempt(now);
   ++preemptions_;
   waiting_.push(std::move(sequence));
 }

@@ -7,18 +7,24 @@
 namespace chasqui {
 namespace {
 
-// Where decode steps take long, streams wait longer than their target, or prefill would get so small a part of the time
-// that long prompts never end: this many decode steps, but not longer than kStretch targets …
-constexpr int kDecodeStepsPerToken = 5;
-constexpr double kStretch = 1.6;
-// … unless even that leaves prefill less than half of the time.
-constexpr int kDecodeStepsLeast = 2;
-// The smallest chunk: less is not worth a step. With much to look back at, this is long enough for a step of its own.
-constexpr TokenCount kChunkMin = 4;
-// Before the first measurement: a guess that no model of today's sizes turns into a stall of seconds.
+// What a stream waits for its next token beside a prompt, where that is longer than its target: so many passes over the
+// weights, or so many decode steps. Less would leave prefill too few rows for a pass, or too small a part of the time.
+constexpr int kPassesPerToken = 8;
+constexpr double kDecodeStepsPerToken = 3;
+// A chunk beside streams takes so many passes at least, however late they are: its rows cost 1.3 times the least then.
+constexpr int kPassesOfChunk = 4;
+// Beside nothing but prompts: a step that cannot be cut takes so long, or so many passes. Arrivals wait for its end.
+constexpr Duration kUncutStep = milliseconds(250);
+// An arrival cuts a step that takes more than this part of the time within which its first token is due.
+constexpr int kCutPart = 4;
+// The most that one pass reads; larger batches bring nothing.
+constexpr TokenCount kMicroBatch = 512;
+// Before the first measurement, and by how much a chunk may be larger than all before it: a step of an unknown model
+// must not take minutes.
 constexpr TokenCount kChunkFirst = 64;
-// How long a prompt that is not the most urgent waits for rows at most, when it is the only one.
-constexpr Duration kTurnEvery = milliseconds(500);
+constexpr TokenCount kChunkGrowth = 8;
+// One in so many prefill steps belongs to the prompt that has waited longest for rows.
+constexpr std::uint64_t kTurnEvery = 3;
 // Kernels for quantized weights compute so many rows at once, and what is left over one by one.
 constexpr TokenCount kPadTo = 4;
 constexpr std::uint64_t kPadTrialEvery = 256;
@@ -26,9 +32,7 @@ constexpr std::uint64_t kPadTrialEvery = 256;
 // own. One that is longer by an eighth makes all longer.
 constexpr TokenCount kFillPart = 4;
 constexpr TokenCount kLongerPart = 8;
-// Late streams of lesser classes that join a decode step although it is full.
-constexpr TokenCount kOverdueRows = 4;
-
+constexpr Duration kUnlimited = Duration::max();
 bool by_slot(const Sequence* a, const Sequence* b) { return a->slot() < b->slot(); }
 
 }  // namespace
@@ -37,15 +41,16 @@ void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, con
                     Speculation& speculation, TokenCount cells, TimePoint now, Batch& batch) {
   survey(running, batch.adapters);
   size_ = {};
-  one_run_ = true;
+  passes_ = 1;
   if (decoding_.empty() && prefilling_.empty()) return;
   std::sort(prefilling_.begin(), prefilling_.end(),
             [&](const Sequence* a, const Sequence* b) { return urgency.rows_before(*a, *b); });
-  if (urgency.takes_turns()) give_turn(now);
-  choose_decoding(times, now);
+  if (urgency.takes_turns()) give_turn();
+  choose_decoding(times);
   choose_width(times, speculation, cells);
   if (prefill_has_turn(times, now)) {
     batch.kind = Batch::Kind::prefill;
+    ++prefills_;
     plan_prefill(times, now, batch);
   } else {
     batch.kind = Batch::Kind::decode;
@@ -56,18 +61,19 @@ void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, con
   batch.learn = speculation.learns();
   prefilled_last_ = batch.kind == Batch::Kind::prefill;
   batch.predicted = times.predict(batch.kind, size_);
+  batch.passes = passes_;
+  if (batch.kind == Batch::Kind::prefill) batch.stretch = stretch(now, batch.predicted);
 }
 
-// Puts the oldest prompt first when its turn has come. Without it, a stream of short prompts would keep a long one from
-// ever being read.
-void StepPlan::give_turn(TimePoint now) {
-  if (prefilling_.size() < 2 || now - last_turn_ < kTurnEvery) return;
-  const auto oldest =
+// Every so many prefill steps the prompt that has gone without rows for longest comes first: however many are more
+// urgent, each of those that have a slot is read.
+void StepPlan::give_turn() {
+  if (prefilling_.size() < 2 || prefills_ % kTurnEvery != 0) return;
+  const auto longest =
       std::min_element(prefilling_.begin(), prefilling_.end(), [](const Sequence* a, const Sequence* b) {
-        return std::tuple(a->request().arrival, a->id()) < std::tuple(b->request().arrival, b->id());
+        return std::tuple(a->last_rows_at(), a->id()) < std::tuple(b->last_rows_at(), b->id());
       });
-  if (now - (*oldest)->last_rows_at() < kTurnEvery) return;
-  std::rotate(prefilling_.begin(), oldest, oldest + 1);
+  std::rotate(prefilling_.begin(), longest, longest + 1);
 }
 
 void StepPlan::survey(const RunningSequences& running, const AdapterSet* adapters) {
@@ -81,47 +87,21 @@ void StepPlan::survey(const RunningSequences& running, const AdapterSet* adapter
   }
 }
 
-// The most urgent class first; then those of lesser classes who are late; then the rest, while the step stays within
-// the target of the most urgent. Among equals whoever is due first, which makes them take turns.
-void StepPlan::choose_decoding(const StepTime& times, TimePoint now) {
+// All that decode; where they are more than a batch holds, those who wait longest.
+void StepPlan::choose_decoding(const StepTime& times) {
   decode_time_ = {};
   decode_now_ = decoding_;
-  if (decoding_.empty()) return;
-  ServiceClass best = decoding_.front()->request().service_class;
-  ServiceClass worst = best;
-  for (const Sequence* sequence : decoding_) {
-    best = std::min(best, sequence->request().service_class);
-    worst = std::max(worst, sequence->request().service_class);
+  const auto most = static_cast<std::size_t>(rows_max_);
+  if (decode_now_.size() > most) {
+    std::sort(decode_now_.begin(), decode_now_.end(), [](const Sequence* a, const Sequence* b) {
+      return std::tuple(a->last_token_at(), a->id()) < std::tuple(b->last_token_at(), b->id());
+    });
+    decode_now_.resize(most);
+    std::sort(decode_now_.begin(), decode_now_.end(), by_slot);
   }
   StepSize size;
-  const auto grown_by = [&size](const Sequence& sequence) { return size.with(1, sequence.computed()); };
-  if (best == worst && static_cast<TokenCount>(decoding_.size()) <= rows_max_) {
-    for (const Sequence* sequence : decoding_) size = grown_by(*sequence);
-    decode_time_ = times.predict(Batch::Kind::decode, size);
-    return;
-  }
-
-  const auto rank = [&](const Sequence& sequence) {
-    return sequence.request().service_class == best ? 0 : overdue(sequence, now) ? 1 : 2;
-  };
-  const auto due = [this](const Sequence& s) { return s.last_token_at() + next_token_target(s); };
-  std::sort(decode_now_.begin(), decode_now_.end(), [&](const Sequence* a, const Sequence* b) {
-    return std::tuple(rank(*a), due(*a), a->generated(), a->id()) <
-           std::tuple(rank(*b), due(*b), b->generated(), b->id());
-  });
-  const Duration target = targets_.of[static_cast<std::size_t>(best)].next_token;
-  TokenCount overdue_rows = 0;
-  const auto fits = [&](const Sequence* sequence) {
-    const StepSize with = grown_by(*sequence);
-    const int of_rank = rank(*sequence);
-    if (with.rows > rows_max_ || (of_rank == 1 && ++overdue_rows > kOverdueRows)) return false;
-    if (of_rank == 2 && times.predict(Batch::Kind::decode, with) > target) return false;
-    size = with;
-    return true;
-  };
-  std::erase_if(decode_now_, [&](const Sequence* sequence) { return !fits(sequence); });
-  std::sort(decode_now_.begin(), decode_now_.end(), by_slot);
-  decode_time_ = times.predict(Batch::Kind::decode, size);
+  for (const Sequence* sequence : decode_now_) size = size.with(1, sequence->computed());
+  if (size.rows > 0) decode_time_ = times.predict(Batch::Kind::decode, size);
 }
 
 // A step that checks guesses may take as long as the most urgent class waits for a token: each step brings one.
@@ -143,41 +123,36 @@ void StepPlan::choose_width(const StepTime& times, Speculation& speculation, Tok
   decode_time_ = times.predict(Batch::Kind::decode, {all, deepest + width_ - 1});
 }
 
-Duration StepPlan::next_token_target(const Sequence& sequence) const {
-  const Duration target = targets_.of[static_cast<std::size_t>(sequence.request().service_class)].next_token;
-  const auto stretched = std::chrono::duration_cast<Duration>(kStretch * target);
-  return std::max({target, std::min(kDecodeStepsPerToken * decode_time_, stretched), kDecodeStepsLeast * decode_time_});
+Duration StepPlan::target_of(const Sequence& sequence) const {
+  return targets_.of[static_cast<std::size_t>(sequence.request().service_class)].next_token;
 }
 
-bool StepPlan::overdue(const Sequence& sequence, TimePoint now) const {
-  return now >= sequence.last_token_at() + next_token_target(sequence);
-}
-
-// How long the running streams can wait for their next decode step.
-Duration StepPlan::prefill_time(TimePoint now) const {
-  Duration time = targets_.prefill_step;
+// How long the running streams can wait for their next decode step. kUnlimited: there are none.
+Duration StepPlan::prefill_time(const StepTime& times, TimePoint now) const {
+  const auto decode_steps = std::chrono::duration_cast<Duration>(kDecodeStepsPerToken * decode_time_);
+  const Duration least = std::max(kPassesPerToken * times.pass(), decode_steps);
+  Duration time = targets_.prefill_step > Duration::zero() ? targets_.prefill_step : kUnlimited;
   for (const auto* streams : {&decoding_, &others_}) {
     for (const Sequence* sequence : *streams) {
-      time = std::min(time, sequence->last_token_at() + next_token_target(*sequence) - now - decode_time_);
+      time = std::min(time, sequence->last_token_at() + std::max(target_of(*sequence), least) - now - decode_time_);
     }
   }
   return time;
 }
 
-bool StepPlan::guarded(const Sequence& first, TimePoint now) const {
-  if (first.request().service_class == ServiceClass::interactive) return false;
-  return std::any_of(decoding_.begin(), decoding_.end(), [&](const Sequence* sequence) {
-    return sequence->request().service_class == ServiceClass::interactive && overdue(*sequence, now);
-  });
+// How much later than its target a stream gets its next token, after prefill of so long and a decode step.
+Duration StepPlan::stretch(TimePoint now, Duration prefill) const {
+  Duration most{};
+  for (const Sequence* sequence : decoding_) {
+    most = std::max(most, now + prefill + decode_time_ - sequence->last_token_at() - target_of(*sequence));
+  }
+  return most;
 }
 
 bool StepPlan::prefill_has_turn(const StepTime& times, TimePoint now) const {
   if (prefilling_.empty()) return false;
-  if (decoding_.empty()) return true;
-  const Sequence& first = *prefilling_.front();
-  if (!prefilled_last_) return !guarded(first, now);
-  const TokenCount least = std::min(first.left(), kChunkMin);
-  return times.rows_within(prefill_time(now), decode_time_, {}, first.computed(), least) == least;
+  if (decoding_.empty() || !prefilled_last_) return true;
+  return prefill_time(times, now) >= kPassesOfChunk * times.pass();
 }
 
 void StepPlan::plan_decode(const RunningSequences& running, const Speculation& speculation, Batch& batch) {
@@ -187,7 +162,7 @@ void StepPlan::plan_decode(const RunningSequences& running, const Speculation& s
     if (next == decode_now_.end()) break;
     const bool decodes = *next == sequence.get();
     if (!decodes && !fills_hole(*sequence, decode_now_.end() - next, batch)) continue;
-    one_run_ = one_run_ && (!dense_slots_ || batch.rows.empty() || sequence->slot().value == previous.value + 1);
+    if (dense_slots_ && !batch.rows.empty() && sequence->slot().value != previous.value + 1) ++passes_;
     previous = sequence->slot();
     if (decodes) {
       const std::span<const Token> guesses = width_ > 1 ? speculation.guesses(*sequence) : std::span<const Token>();
@@ -213,7 +188,7 @@ void StepPlan::pad(const RunningSequences& running, const StepTime& times, Batch
   const TokenCount padded = (rows + kPadTo - 1) / kPadTo * kPadTo;
   const std::int32_t first = batch.rows.back().slot.value + 1;
   const std::int32_t end = first + padded - rows;
-  if (!dense_slots_ || !one_run_ || width_ > 1 || padded == rows || padded > rows_max_ || end > kv_.slots) return;
+  if (!dense_slots_ || passes_ > 1 || width_ > 1 || padded == rows || padded > rows_max_ || end > kv_.slots) return;
   const auto taken = [&](const auto& sequence) {
     return sequence->slot().value >= first && sequence->slot().value < end;
   };
@@ -228,20 +203,29 @@ void StepPlan::pad(const RunningSequences& running, const StepTime& times, Batch
   size_.rows = padded;
 }
 
+// As large as the first steps of a model may be.
+TokenCount StepPlan::first_chunk(const StepTime& times) const {
+  const TokenCount largest = times.largest_seen(Batch::Kind::prefill);
+  return std::max(kChunkFirst, std::min(largest, kMicroBatch) * kChunkGrowth);
+}
+
 TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const {
-  const TokenCount most = std::min(sequence.left(), rows_max_);
-  const TokenCount least = std::min(most, kChunkMin);
-  if (!times.known(Batch::Kind::prefill))
-    return std::min(most, decoding_.empty() && others_.empty() ? rows_max_ : kChunkFirst);
-  const TokenCount rows = std::max(times.rows_within(time, decode_time_, {}, sequence.computed(), most), least);
+  const TokenCount most = std::min({sequence.left(), rows_max_, kMicroBatch, first_chunk(times)});
+  if (time == kUnlimited || !times.known(Batch::Kind::prefill)) return most;
+  time = std::max(time, kPassesOfChunk * times.pass());
+  const TokenCount rows = std::max(1, times.rows_within(time, decode_time_, {}, sequence.computed(), most));
   // A few rows that were left over would cost a step that is hardly shorter.
   return most - rows <= rows / 8 ? most : rows;
 }
 
 void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) {
-  const Duration time = prefill_time(now);
   const Sequence& first = *prefilling_.front();
-  if (now - first.last_rows_at() >= kTurnEvery) last_turn_ = now;
+  Duration time = prefill_time(times, now);
+  if (time == kUnlimited) {
+    const StepSize whole = StepSize{}.with(std::min({first.left(), rows_max_, kMicroBatch}), first.computed());
+    if (!cuts_steps_ || !cut_.affords(times.predict(Batch::Kind::prefill, whole)))
+      time = std::max(kUncutStep, kPassesPerToken * times.pass());
+  }
   chunks_.assign(1, {&first, chunk_of(first, times, time)});
   if (dense_slots_) {
     const Company company = join_neighbours(times, time);
@@ -253,6 +237,19 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
     join_in_any_order(times, time);
     for (const auto& [sequence, rows] : chunks_) add_part(*sequence, rows, {}, 0, batch);
   }
+  if (time == kUnlimited) batch.cut_by = cut_by(times.predict(Batch::Kind::prefill, size_));
+}
+
+// Arrivals of which class, or of a more urgent one, had better not wait for a step of so long.
+int StepPlan::cut_by(Duration step) const {
+  int most_urgent = static_cast<int>(kServiceClasses) - 1;
+  for (const auto& [sequence, unused] : chunks_) {
+    most_urgent = std::min(most_urgent, static_cast<int>(sequence->request().service_class));
+  }
+  for (int c = most_urgent; c >= 0; --c) {
+    if (step > targets_.of[static_cast<std::size_t>(c)].first_token / kCutPart) return c;
+  }
+  return Batch::kUncut;
 }
 
 // Company makes the rows of a short prompt cheaper, up to a point; beyond it everybody would wait for everybody.
@@ -262,7 +259,8 @@ void StepPlan::join_in_any_order(const StepTime& times, Duration time) {
     const Sequence& other = *prefilling_[i];
     const TokenCount rows = std::min(other.left(), rows_max_ - size.rows);
     const StepSize with = size.with(rows, other.computed());
-    if (times.known(Batch::Kind::prefill) && times.predict(Batch::Kind::prefill, with) > time) break;
+    if (times.known(Batch::Kind::prefill) && time != kUnlimited && times.predict(Batch::Kind::prefill, with) > time)
+      break;
     chunks_.emplace_back(&other, rows);
     size = with;
   }
@@ -274,8 +272,6 @@ StepPlan::Company StepPlan::join_neighbours(const StepTime& times, Duration time
   const Sequence& first = *chunks_.front().first;
   const TokenCount rows = chunks_.front().second;
   Company company{rows, rows, first.computed()};
-  // Whoever comes meanwhile and is more urgent would wait for all of them, and background work is not cut every time.
-  if (first.request().service_class == ServiceClass::background) time = std::min(time, targets_.prefill_step / 4);
   by_slot_.resize(prefilling_.size());
   std::iota(by_slot_.begin(), by_slot_.end(), std::size_t{0});
   std::sort(by_slot_.begin(), by_slot_.end(),
@@ -308,7 +304,8 @@ bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time
   if (with.rows - with.shortest > with.rows / kFillPart) return false;
   if (with.position + with.rows > kv_.cells_per_slot || with.all(parts) > rows_max_) return false;
   const StepSize size{with.all(parts), with.position + with.rows};
-  if (times.known(Batch::Kind::prefill) && times.predict(Batch::Kind::prefill, size) > time) return false;
+  if (times.known(Batch::Kind::prefill) && time != kUnlimited && times.predict(Batch::Kind::prefill, size) > time)
+    return false;
   company = with;
   return true;
 }

@@ -2,12 +2,14 @@
 // steps take (StepTime) and when each stream's next token is due. Owned by the Scheduler, which has reserved a slot and
 // cells for everything that can be planned here; pure.
 //
-//   - Streams of the most urgent class are in every decode step. Others join while the step stays within that class's
-//     target, the one that is due first before the others, and some in any case when their own target has passed.
-//   - A prefill step is as long as the stream that is due first can wait, less the decode step that it is waiting for.
-//     After each decode step prefill gets at least a few rows (progress), unless an interactive stream is late and the
-//     prompt is of a lesser class (latency guard).
-//   - The most urgent prompt is read first, but twice a second there is a turn for the oldest.
+//   - Every decoding stream is in every decode step; where a batch cannot hold all of them, those that are due first.
+//   - Beside streams, a prefill step is as long as the stream that is due first can wait, less the decode step that it
+//     is waiting for. What a stream can wait grows with what a pass over the weights costs, so that a chunk never gets
+//     so small that its rows cost much more than they have to; how far it exceeds the target is Batch::stretch.
+//   - With no stream decoding, a prompt is read in whole micro-batches. An urgent arrival may cut such a step
+//     (StepCut); where that has cost too much of late, steps are short instead.
+//   - After each decode step the most urgent prompt gets rows; one step in eight belongs to the one that has waited
+//     longest for rows.
 //   - With a stream of cells for each slot libllama computes rows of adjacent slots in one pass, so a sequence that is
 //     still prefilling between decoding ones gives one row of its prompt to the decode step.
 //   - For the same reason prompts that are read together are in adjacent slots and get equally many rows; what is
@@ -26,6 +28,7 @@
 #include "core/batch.h"
 #include "core/sequence.h"
 #include "sched/speculation.h"
+#include "sched/step_cut.h"
 #include "sched/step_time.h"
 #include "sched/targets.h"
 #include "sched/urgency.h"
@@ -36,8 +39,20 @@ using RunningSequences = std::vector<std::unique_ptr<Sequence>>;  // ascending s
 
 class StepPlan {
  public:
-  StepPlan(const SchedulerTargets& targets, TokenCount rows_max, const KvLedger::Layout& kv, bool dense_slots)
-      : targets_(targets), rows_max_(rows_max), kv_(kv), dense_slots_(dense_slots) {}
+  struct Config {  // as in SchedulerConfig
+    SchedulerTargets targets;
+    TokenCount rows_max = 0;
+    KvLedger::Layout kv;
+    bool dense_slots = false;
+    bool cuts_steps = true;
+  };
+
+  explicit StepPlan(const Config& config)
+      : targets_(config.targets),
+        rows_max_(config.rows_max),
+        kv_(config.kv),
+        dense_slots_(config.dense_slots),
+        cuts_steps_(config.cuts_steps) {}
 
   // Fills kind, rows, parts and predicted time of `batch`; nothing when nobody runs. Only sequences with the adapters
   // of `batch` get rows; the streams of others only limit how long the step may be. Rows for guesses need a cell each
@@ -47,7 +62,9 @@ class StepPlan {
   // What `batch`, the last one planned, cost: for StepTime::observe.
   StepSize size() const { return size_; }
   // It was computed in one pass, so its time says what such a step takes.
-  bool one_run() const { return one_run_; }
+  bool one_pass() const { return passes_ == 1; }
+  // What became of the batch that was planned last.
+  void ended(const Batch& batch, const BatchResult& result) { cut_.ended(batch, result); }
 
  private:
   using Chunk = std::pair<const Sequence*, TokenCount>;
@@ -60,18 +77,19 @@ class StepPlan {
   };
 
   void survey(const RunningSequences& running, const AdapterSet* adapters);
-  void give_turn(TimePoint now);
-  void choose_decoding(const StepTime& times, TimePoint now);
+  void give_turn();
+  void choose_decoding(const StepTime& times);
   void choose_width(const StepTime& times, Speculation& speculation, TokenCount cells);
-  bool overdue(const Sequence& sequence, TimePoint now) const;
-  Duration next_token_target(const Sequence& sequence) const;
-  Duration prefill_time(TimePoint now) const;
+  Duration target_of(const Sequence& sequence) const;
+  Duration prefill_time(const StepTime& times, TimePoint now) const;
   bool prefill_has_turn(const StepTime& times, TimePoint now) const;
-  bool guarded(const Sequence& first, TimePoint now) const;
   void plan_decode(const RunningSequences& running, const Speculation& speculation, Batch& batch);
   bool fills_hole(const Sequence& sequence, std::ptrdiff_t to_come, const Batch& batch) const;
   void pad(const RunningSequences& running, const StepTime& times, Batch& batch);
   void plan_prefill(const StepTime& times, TimePoint now, Batch& batch);
+  TokenCount first_chunk(const StepTime& times) const;
+  Duration stretch(TimePoint now, Duration prefill) const;
+  int cut_by(Duration step) const;
   void join_in_any_order(const StepTime& times, Duration time);
   Company join_neighbours(const StepTime& times, Duration time);
   bool joins(const Sequence& other, const StepTime& times, Duration time, Company& company) const;
@@ -83,12 +101,14 @@ class StepPlan {
   const TokenCount rows_max_;
   const KvLedger::Layout kv_;
   const bool dense_slots_;
+  const bool cuts_steps_;
 
   bool prefilled_last_ = false;
   std::uint64_t pads_considered_ = 0;
-  TimePoint last_turn_{};  // when somebody else's prompt was last read before the most urgent
+  std::uint64_t prefills_ = 1;
+  StepCut cut_;
   StepSize size_;
-  bool one_run_ = true;
+  std::int32_t passes_ = 1;
 
   // Of the step that is being planned.
   std::vector<const Sequence*> decoding_;    // all, ascending slots

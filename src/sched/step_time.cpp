@@ -106,6 +106,17 @@ void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
   cell = std::max(cell + step * cells / kCellsPerRow, 0.0);
 }
 
+Duration StepTime::pass() const {
+  double least = 0;
+  for (const Cost& each : costs_) {
+    for (std::size_t i = 0; i < kBuckets; ++i) {
+      const double step = each.row[i] * kSizes[i];
+      if (step > 0 && (least == 0 || step < least)) least = step;
+    }
+  }
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(slowdown() * least));
+}
+
 bool StepTime::padding_pays(StepSize size, TokenCount padded) const {
   const Cost& known = cost(Batch::Kind::decode);
   if (known.row[bucket_of(size.rows)] == 0) return false;

@@ -50,10 +50,14 @@ class StepTime {
   // What a batch that takes `predict()` may take at best: one of a size that was long not seen, or only once, may have
   // been slow by chance. A share of the prediction, 1 for what was just seen.
   double hope(Batch::Kind kind, TokenCount rows) const;
+  // The largest size of such batches that was seen; 0: none was.
+  TokenCount largest_seen(Batch::Kind kind) const { return seen_below(kind, kSizes.back()); }
   // The largest size below that of such batches that was seen; 0: none was.
   TokenCount seen_below(Batch::Kind kind, TokenCount rows) const;
   // Seconds for one prompt row in a batch of the best size; 0 when nothing is known.
   double prompt_row_seconds() const { return cost(Batch::Kind::prefill).best_row(); }
+  // The least that any pass over the weights takes: what a step costs however few rows it has. Zero: nothing is known.
+  Duration pass() const;
   // Whether a decode step of `padded` rows takes less than one of `size`, as it does where kernels compute rows by
   // fours and the rest one by one. Tried once where it is not known.
   bool padding_pays(StepSize size, TokenCount padded) const;

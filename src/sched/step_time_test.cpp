@@ -225,5 +225,15 @@ TEST(StepTime, WhenTheMachineSlowsDownAllSizesAreExpectedToTakeLongerAtOnce) {
   expect_near(times.predict(Kind::prefill, {64, 0}), milliseconds(64));
 }
 
+TEST(StepTime, APassIsTheLeastThatAnyStepTakes) {
+  StepTime times;
+  EXPECT_EQ(times.pass(), Duration::zero());
+  times.observe(Batch::Kind::decode, {16, 0}, milliseconds(90));
+  times.observe(Batch::Kind::prefill, {64, 0}, milliseconds(240));
+  EXPECT_EQ(times.pass(), milliseconds(90));
+  times.observe(Batch::Kind::decode, {1, 0}, milliseconds(30));
+  EXPECT_EQ(times.pass(), milliseconds(30));
+}
+
 }  // namespace
 }  // namespace chasqui

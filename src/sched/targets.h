@@ -19,8 +19,9 @@ struct SchedulerTargets {
       {milliseconds(5000), milliseconds(150)},
       {milliseconds(30000), milliseconds(1000)},
   }};
-  // A prefill step is not longer than this even when nobody is decoding: whoever comes during it waits for its end.
-  Duration prefill_step = milliseconds(250);
+  // A prefill step is not longer than this; zero: as long as the streams beside it allow, or, where there are none, as
+  // the largest batch takes.
+  Duration prefill_step{};
 };
 
 enum class Policy {

@@ -6,16 +6,16 @@
 namespace chasqui {
 namespace {
 
-// So many times its target is what a sequence bears before it is treated better.
-constexpr int kPatience = 4;
 // A long prompt is passed by a short one that comes up to this many times its own reading time later.
 constexpr double kWorkWeightMax = 8;
+// A tenant has had more than another one when its counter is ahead by so much: 64 generated tokens.
+constexpr double kServedMore = 128;
 
 }  // namespace
 
-Urgency::Urgency(const SchedulerTargets& targets, Policy policy, const TenantCounters& counters, TimePoint now,
-                 Duration backlog, double row_seconds)
-    : targets_(targets), policy_(policy), counters_(counters), now_(now) {
+Urgency::Urgency(const SchedulerTargets& targets, Policy policy, const TenantCounters& counters,
+                 const Overtaking& overtaking, TimePoint now, Duration backlog, double row_seconds)
+    : targets_(targets), policy_(policy), counters_(counters), overtaking_(overtaking), now_(now) {
   // The load is what the backlog is to the time in which the most urgent expect their first token.
   const double load = to_seconds(backlog) / to_seconds(std::max<Duration>(targets.of[0].first_token, milliseconds(1)));
   loaded_ = load > 1;
@@ -26,30 +26,20 @@ const ClassTarget& Urgency::target(const Sequence& sequence) const {
   return targets_.of[static_cast<std::size_t>(sequence.request().service_class)];
 }
 
-int Urgency::level(const Sequence& sequence) const {
-  if (policy_ == Policy::fcfs) return 0;
-  const auto promotions = (now_ - sequence.request().arrival) / patience(sequence);
-  const auto level = static_cast<std::int64_t>(sequence.request().service_class) - promotions;
-  return static_cast<int>(std::max<std::int64_t>(level, 0));
-}
-
-Duration Urgency::patience(const Sequence& sequence) const {
-  return std::max<Duration>(kPatience * target(sequence).first_token, milliseconds(1));
-}
-
-bool Urgency::out_of_patience(const Sequence& sequence) const {
-  return now_ - sequence.request().arrival >= patience(sequence);
-}
-
 double Urgency::score(const Sequence& sequence) const {
   const Request& request = sequence.request();
   if (policy_ == Policy::fcfs) return to_seconds(request.arrival.time_since_epoch());
-  const TimePoint due = std::min(request.arrival + target(sequence).first_token, request.deadline);
-  return to_seconds(due.time_since_epoch()) + work_weight_ * sequence.left();
+  const TimePoint due = std::min(sequence.waiting_since() + target(sequence).first_token, request.deadline);
+  // What a sequence had computed before it lost its slot is cheap to bring back.
+  const TokenCount work = sequence.preemptions() > 0 ? 0 : sequence.left();
+  return to_seconds(due.time_since_epoch()) + work_weight_ * work;
 }
 
 bool Urgency::slot_before(const Sequence& a, const Sequence& b) const {
   if (policy_ == Policy::chasqui) {
+    const bool due_a = overtaking_.is_due(a);
+    const bool due_b = overtaking_.is_due(b);
+    if (due_a != due_b) return due_a;
     if (a.request().service_class != b.request().service_class) {
       return a.request().service_class < b.request().service_class;
     }
@@ -70,9 +60,27 @@ bool Urgency::rows_before(const Sequence& a, const Sequence& b) const {
   return std::tuple(score(a), a.id()) < std::tuple(score(b), b.id());
 }
 
-bool Urgency::yields_to(const Sequence& sequence, const Sequence& other) const {
-  if (policy_ == Policy::fcfs || sequence.request().service_class != ServiceClass::background) return false;
-  return other.request().service_class != ServiceClass::background && !out_of_patience(sequence);
+bool Urgency::yields_to(const Sequence& running, const Sequence& waiting, Duration slice) const {
+  if (policy_ == Policy::fcfs) return false;
+  const ServiceClass its = running.request().service_class;
+  const ServiceClass others = waiting.request().service_class;
+  if (others < its && !running.holds_on()) return true;
+  if (now_ - running.slot_since() < slice) return false;
+  if (others < its || overtaking_.is_due(waiting)) return true;
+  if (others > its) return false;
+  const Tenant& tenant = running.request().tenant;
+  if (tenant.id == waiting.request().tenant.id) return now_ - waiting.waiting_since() >= target(waiting).first_token;
+  return counters_.of(tenant) - counters_.of(waiting.request().tenant) >= kServedMore;
+}
+
+bool Urgency::yields_before(const Sequence& a, const Sequence& b) const {
+  if (a.request().service_class != b.request().service_class) {
+    return a.request().service_class > b.request().service_class;
+  }
+  const double service_a = counters_.of(a.request().tenant);
+  const double service_b = counters_.of(b.request().tenant);
+  if (service_a != service_b) return service_a > service_b;
+  return std::tuple(a.slot_since(), a.id()) < std::tuple(b.slot_since(), b.id());
 }
 
 }  // namespace chasqui

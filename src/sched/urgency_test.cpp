@@ -32,47 +32,19 @@ class UrgencyTest : public testing::Test {
  protected:
   // Targets as they are by default: first tokens after 1, 5 and 30 s. One prompt token takes 1 ms.
   Urgency urgency(int now_ms, Duration backlog = {}, Policy policy = Policy::chasqui) const {
-    return {targets, policy, counters, at(now_ms), backlog, 0.001};
+    return {targets, policy, counters, overtaking, at(now_ms), backlog, 0.001};
   }
 
   SchedulerTargets targets;
   TenantCounters counters;
+  Overtaking overtaking;
 };
-
-TEST_F(UrgencyTest, TheLevelIsTheClassAtFirst) {
-  EXPECT_EQ(urgency(0).level(waiting(1, {ServiceClass::interactive})), 0);
-  EXPECT_EQ(urgency(0).level(waiting(1, {ServiceClass::standard})), 1);
-  EXPECT_EQ(urgency(0).level(waiting(1, {ServiceClass::background})), 2);
-}
-
-TEST_F(UrgencyTest, TheLevelFallsEachTimeThatPatienceRunsOut) {
-  const Sequence background = waiting(1, {ServiceClass::background, 1000});
-  EXPECT_EQ(urgency(1000 + 119'999).level(background), 2) << "4 x 30 s";
-  EXPECT_EQ(urgency(1000 + 120'000).level(background), 1);
-  EXPECT_EQ(urgency(1000 + 239'999).level(background), 1);
-  EXPECT_EQ(urgency(1000 + 240'000).level(background), 0);
-  EXPECT_EQ(urgency(2'000'000'000).level(background), 0) << "there is nothing better";
-  const Sequence standard = waiting(2, {ServiceClass::standard, 1000});
-  EXPECT_EQ(urgency(1000 + 20'000).level(standard), 0) << "4 x 5 s";
-}
-
-TEST_F(UrgencyTest, ATargetOfZeroIsNoDivisionByZero) {
-  for (ClassTarget& target : targets.of) target = {};
-  EXPECT_EQ(urgency(500).level(waiting(1, {ServiceClass::background})), 0);
-}
-
-TEST_F(UrgencyTest, PatienceEndsAfterFourTimesTheTarget) {
-  const Sequence standard = waiting(1, {ServiceClass::standard, 1000});
-  EXPECT_FALSE(urgency(1000 + 19'999).out_of_patience(standard));
-  EXPECT_TRUE(urgency(1000 + 20'000).out_of_patience(standard));
-}
 
 // Or else the old queue of a tenant who floods us would go before everything that is new.
 TEST_F(UrgencyTest, AgeLiftsNobodyAboveAMoreUrgentClass) {
   const Sequence old_standard = waiting(1, {ServiceClass::standard, 0});
   const Sequence fresh_interactive = waiting(2, {ServiceClass::interactive, 24'000});
   const Urgency now = urgency(25'000);
-  ASSERT_EQ(now.level(old_standard), now.level(fresh_interactive)) << "it keeps what it has";
   EXPECT_TRUE(now.slot_before(fresh_interactive, old_standard));
   EXPECT_TRUE(now.rows_before(fresh_interactive, old_standard));
 }
@@ -106,28 +78,24 @@ TEST_F(UrgencyTest, UnderLoadTheShortestWorkIsFirst) {
   EXPECT_TRUE(urgency(1000, seconds(5)).slot_before(late_short, early_long));
 }
 
-// A second of reading is what the most urgent class waits for its first token.
-TEST_F(UrgencyTest, ItIsLoadWhenThereIsMoreToReadThanAnybodyWantsToWaitFor) {
-  const Sequence early_long = waiting(1, {.arrival_ms = 0, .prompt = 100});
+TEST_F(UrgencyTest, WorkCountsAsMuchAsTheLoad) {
+  const Sequence early_long = waiting(1, {.arrival_ms = 0, .prompt = 1000});
   const Sequence late_short = waiting(2, {.arrival_ms = 500, .prompt = 5});
-  EXPECT_TRUE(urgency(500, milliseconds(1000)).rows_before(early_long, late_short));
-  EXPECT_TRUE(urgency(500, milliseconds(1001)).rows_before(late_short, early_long));
+  EXPECT_TRUE(urgency(500, milliseconds(400)).rows_before(early_long, late_short));
+  EXPECT_TRUE(urgency(500, milliseconds(600)).rows_before(late_short, early_long));
+  EXPECT_TRUE(urgency(500, milliseconds(1001)).rows_before(late_short, early_long)) << "more than the target";
   const Sequence as_short = waiting(3, {.arrival_ms = 400, .prompt = 5});
-  EXPECT_TRUE(urgency(500, seconds(5)).rows_before(as_short, late_short)) << "among equals who is due first";
+  EXPECT_TRUE(urgency(500, seconds(5)).rows_before(as_short, late_short)) << "among equals the one that is due first";
 }
 
-TEST_F(UrgencyTest, AgeGetsALongPromptASlotInAStreamOfShortOnesButNoRows) {
+TEST_F(UrgencyTest, ALongPromptIsPassedForASlotOnlyForEightTimesItsReadingTime) {
   const Sequence long_one = waiting(1, {.arrival_ms = 0, .prompt = 1000});
-  bool passed = false;
   for (std::uint64_t second = 1; second < 60; ++second) {
     const int now = static_cast<int>(second) * 1000;
     const Sequence fresh = waiting(1 + second, {.arrival_ms = now, .prompt = 5});
-    passed |= urgency(now, seconds(1000)).slot_before(long_one, fresh);
-    EXPECT_TRUE(passed || second < 20) << "8 times its reading time, or patience, whatever comes first";
-    EXPECT_FALSE(passed && second < 5) << "at first the short ones go";
+    EXPECT_EQ(urgency(now, seconds(1000)).slot_before(long_one, fresh), second >= 8);
     EXPECT_TRUE(urgency(now, seconds(1000)).rows_before(fresh, long_one)) << "it has turns instead, see StepPlan";
   }
-  EXPECT_TRUE(passed);
 }
 
 TEST_F(UrgencyTest, OfTwoAlikeTheFirstComerIsFirst) {
@@ -151,19 +119,54 @@ TEST_F(UrgencyTest, WithinAClassASlotGoesToTheTenantWithTheLeastService) {
   EXPECT_TRUE(urgency(1000).slot_before(urgent, modest)) << "the class counts more";
 }
 
-TEST_F(UrgencyTest, OnlyBackgroundWorkYieldsAndOnlyToABetterLevel) {
-  const Sequence interactive = waiting(1, {ServiceClass::interactive});
-  const Sequence standard = waiting(2, {ServiceClass::standard});
-  const Sequence background = waiting(3, {ServiceClass::background});
-  const Urgency now = urgency(0);
-  EXPECT_TRUE(now.yields_to(background, interactive));
-  EXPECT_TRUE(now.yields_to(background, standard));
-  EXPECT_FALSE(now.yields_to(background, waiting(4, {ServiceClass::background})));
-  EXPECT_FALSE(now.yields_to(standard, interactive));
-  EXPECT_FALSE(now.yields_to(interactive, background));
-  const Sequence fresh = waiting(5, {ServiceClass::interactive, 119'000});
-  EXPECT_TRUE(urgency(119'999).yields_to(background, fresh));
-  EXPECT_FALSE(urgency(120'000).yields_to(background, fresh)) << "out of patience";
+// Of what runs: from `since_ms` on.
+Sequence running(std::uint64_t id, const Ask& ask, int since_ms = 0) {
+  Sequence sequence = waiting(id, ask);
+  sequence.start(SlotId{0}, at(since_ms));
+  return sequence;
+}
+
+TEST_F(UrgencyTest, AMoreUrgentClassTakesASlotAtOnce) {
+  const Sequence background = running(1, {ServiceClass::background});
+  const Sequence standard = running(2, {ServiceClass::standard});
+  const Urgency now = urgency(1);
+  EXPECT_TRUE(now.yields_to(background, waiting(3, {ServiceClass::standard}), seconds(1)));
+  EXPECT_TRUE(now.yields_to(standard, waiting(4, {ServiceClass::interactive}), seconds(1)));
+  EXPECT_FALSE(now.yields_to(standard, waiting(5, {ServiceClass::standard}), seconds(1)));
+  EXPECT_FALSE(urgency(1'000'000).yields_to(standard, waiting(6, {ServiceClass::background}), seconds(1)));
+  Sequence lucky = waiting(7, {ServiceClass::background});
+  lucky.start(SlotId{0}, at(0), true);
+  EXPECT_FALSE(now.yields_to(lucky, waiting(8, {ServiceClass::interactive}), seconds(1))) << "it was passed for long";
+  EXPECT_TRUE(urgency(1000).yields_to(lucky, waiting(9, {ServiceClass::interactive}), seconds(1)));
+}
+
+TEST_F(UrgencyTest, ATenantThatWasServedMoreGivesUpASlotAfterASlice) {
+  counters.join({1, 1});
+  counters.join({2, 1});
+  const Sequence greedy = running(1, {.tenant = 1});
+  const Sequence modest = waiting(2, {.arrival_ms = 10, .tenant = 2});
+  EXPECT_FALSE(urgency(2000).yields_to(greedy, modest, seconds(1))) << "both were served alike";
+  for (int i = 0; i < 64; ++i) counters.charge_token({1, 1});
+  EXPECT_TRUE(urgency(2000).yields_to(greedy, modest, seconds(1)));
+  EXPECT_FALSE(urgency(999).yields_to(greedy, modest, seconds(1))) << "its slice";
+}
+
+TEST_F(UrgencyTest, EqualsTakeTurnsOnceOneHasWaitedForItsTarget) {
+  const Sequence first = running(1, {});
+  const Sequence second = waiting(2, {.arrival_ms = 100});
+  EXPECT_FALSE(urgency(5'000).yields_to(first, second, seconds(1)));
+  EXPECT_TRUE(urgency(5'100).yields_to(first, second, seconds(1)));
+  EXPECT_FALSE(urgency(5'100).yields_to(first, second, seconds(8)));
+}
+
+TEST_F(UrgencyTest, TheLongestInItsSlotYieldsFirstOfTheLeastUrgent) {
+  const Sequence early = running(1, {}, 0);
+  const Sequence late = running(2, {}, 100);
+  const Sequence background = running(3, {ServiceClass::background}, 200);
+  const Urgency now = urgency(1000);
+  EXPECT_TRUE(now.yields_before(early, late));
+  EXPECT_TRUE(now.yields_before(background, early));
+  EXPECT_FALSE(now.yields_before(early, early));
 }
 
 TEST_F(UrgencyTest, FirstComeFirstServedKnowsNothingElse) {
@@ -174,7 +177,7 @@ TEST_F(UrgencyTest, FirstComeFirstServedKnowsNothingElse) {
   const Urgency now = urgency(20, seconds(100), Policy::fcfs);
   EXPECT_TRUE(now.slot_before(first, second));
   EXPECT_TRUE(now.rows_before(first, second));
-  EXPECT_FALSE(now.yields_to(first, second));
+  EXPECT_FALSE(now.yields_to(running(1, {ServiceClass::background}), second, Duration::zero()));
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST(WaitQueue, OfAPreemptedSequenceWhatItSaidIsToBeReadAgainToo) {
   sequence->start(SlotId{0}, TimePoint{});
   sequence->computed_rows(3, {});
   sequence->add_token(7, TimePoint{});
-  sequence->preempt();
+  sequence->preempt(TimePoint{});
   queue.push(std::move(sequence));
   EXPECT_EQ(queue.tokens(), 4);
 }

@@ -1,0 +1,35 @@
+// Whether a prefill step may be so long that an urgent arrival would want to cut it. What was computed of a cut step is
+// lost, so over time only a part of reading may be lost that way, however often requests arrive. Owned by StepPlan;
+// pure.
+#pragma once
+
+#include <algorithm>
+
+#include "core/batch.h"
+
+namespace chasqui {
+
+class StepCut {
+ public:
+  // A step that is predicted to take so long may be cut: half of it is lost in the mean.
+  bool affords(Duration predicted) const { return !cut_before_ || credit_ >= predicted / 2; }
+
+  void ended(const Batch& batch, const BatchResult& result) {
+    if (batch.cut_by == Batch::kUncut) return;
+    if (result.status == DecodeStatus::aborted) {
+      cut_before_ = true;
+      credit_ = std::max(credit_ - result.compute, Duration::zero());
+    } else {
+      credit_ = std::min(credit_ + result.compute / kPart, kSteps * result.compute);
+    }
+  }
+
+ private:
+  static constexpr int kPart = 8;   // one part in so many may be lost
+  static constexpr int kSteps = 2;  // credit for so many steps at most: arrivals come in crowds
+
+  bool cut_before_ = false;
+  Duration credit_{};
+};
+
+}  // namespace chasqui
