@@ -29,10 +29,10 @@ namespace chasqui {
 struct AdmissionConfig {
   std::int32_t slots = 1;
   std::size_t queue_requests =
-      kSizeLimit<"queue_requests">;       // requests that may wait, those that are still being read included
-  std::int64_t queue_tokens = 1'000'000;  // prompt tokens that may wait
-  // Longest predicted wait for a first token, of each class; zero: no limit.
-  std::array<Duration, kServiceClasses> queue_wait = {seconds(1), seconds(5), seconds(30)};
+      kSizeLimit<"queue_requests">;  // requests that may wait, those that are still being read included
+  std::int64_t queue_tokens = kCountLimit<"queue_tokens">;  // prompt tokens that may wait; 0: no limit
+  // Longest predicted wait for a first token, of each class; zero, as is the default: no limit.
+  std::array<Duration, kServiceClasses> queue_wait{};
   std::size_t promises_max = kSizeLimit<"promises">;
 };
 
@@ -43,8 +43,8 @@ struct Applicant {
   Fingerprint fingerprint = 0;
 };
 
-enum class Refusal { draining, tenant_requests, queue_requests, queue_tokens, queue_wait };
-constexpr std::size_t kRefusals = 5;
+enum class Refusal { draining, tenant_requests, queue_requests, queue_tokens, queue_wait, ttft_timeout };
+constexpr std::size_t kRefusals = 6;
 std::string_view name(Refusal refusal);
 
 struct AdmissionMetrics {
@@ -92,9 +92,9 @@ class Admission {
   Result<Permit> enter(const Applicant& applicant, const Load& load, TimePoint now);
   // When its prompt is known and before it goes to the engine; drop the permit when the answer is an error. One that
   // wants several answers counts as so many `requests` from here on; it is let in whole or not at all, and where nobody
-  // else is, however many they are.
+  // else is, however many they are. `wait_max` is the longest wait for a first token that the client accepts.
   Result<void> weigh(Permit& permit, ServiceClass service_class, TokenCount prompt_tokens, const Load& load,
-                     TimePoint now, std::size_t requests = 1);
+                     TimePoint now, std::size_t requests = 1, Duration wait_max = Duration::max());
   // From now on everybody is refused.
   void drain() { draining_ = true; }
 
@@ -129,6 +129,7 @@ class Admission {
   void leave(const Permit& permit);
   void forget_recent(const Load& load);
 
+  Duration forecast(const Permit& permit, ServiceClass service_class, const Load& load, bool has_slot) const;
   Result<void> widen(Permit& permit, std::size_t requests, const Load& load, TimePoint now);
   Permit admit(const Applicant& applicant, TimePoint now, bool kept);
   void claim(const Promise& promise);
@@ -146,6 +147,7 @@ class Admission {
   std::size_t in_flight_ = 0;
   std::size_t weighed_ = 0;  // of those, the ones that went to the worker
   std::deque<Recent> recent_;
+  std::int64_t recent_tokens_ = 0;  // of all of them
   double share_that_returns_ = 1;
   bool draining_ = false;
 };

@@ -139,7 +139,7 @@ void OffloadPool::job_done(std::size_t thread, const std::shared_ptr<OffloadJob>
 void OffloadPool::add_to(MetricsPage& page) const {
   page.add("chasqui_offload_jobs_total", "Jobs given to the offload threads.", jobs_);
   page.add("chasqui_offload_refused_total", "Jobs refused because the queue was full.", refused_);
-  page.add("chasqui_offload_dropped_total", "Jobs dropped because their clients left before their turn.", dropped_);
+  page.add("chasqui_offload_dropped_total", "Jobs dropped: their clients left.", dropped_);
   page.add("chasqui_offload_queue_jobs", "Jobs that wait for an offload thread.", queued_);
 }
 
