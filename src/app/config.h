@@ -85,8 +85,8 @@ struct ServeConfig {
   std::int64_t queue_tokens = kCountLimit<"queue_tokens">;       // 0: no limit
   std::vector<Duration> queue_wait;                              // of each class; none, or zero: no limit
   Duration queue_timeout = kTimeLimit<"queue_timeout_seconds">;  // zero: none
-  std::optional<std::size_t> tenant_requests;                    // 0: no limit; none: 64 for each tenant that has a key
-  Duration request_timeout{};                                    // zero: none
+  std::optional<std::size_t> tenant_requests;  // 0: no limit; none: 64 for each where there are several
+  Duration request_timeout{};                  // zero: none
   Duration write_timeout = kTimeLimit<"write_seconds">;
   Duration drain_time = kTimeLimit<"drain_seconds">;
   Wakeup::Kind wakeup = Wakeup::Kind::eventfd;

@@ -79,7 +79,7 @@ void add_limit_options(CLI::App& app, ServeConfig& config) {
       ->default_str("600")
       ->group(group);
   app.add_option("--tenant-requests", config.tenant_requests,
-                 "requests in flight of one tenant; 0: no limit; without keys there is none unless set")
+                 "requests in flight of one tenant; 0: no limit; where there is one tenant there is none unless set")
       ->envname("CHASQUI_TENANT_REQUESTS")
       ->check(CLI::Range(0, 100000))
       ->type_name("N")

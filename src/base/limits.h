@@ -142,7 +142,7 @@ inline constexpr Limit kTable[] = {
     {"promises", LimitUnit::count, 16'384, "promised places in the queue", "503 without a place",
      "chasqui_promises_open"},
     {"tenant_requests", LimitUnit::count, 64, "requests in flight of one tenant", "429, Retry-After",
-     "chasqui_requests_refused_total", "--tenant-requests", "64; without keys none"},
+     "chasqui_requests_refused_total", "--tenant-requests", "64; none where there is one tenant"},
     // Sessions and responses
     {"sessions", LimitUnit::count, 1024, "sessions open at once", "503", "chasqui_sessions", "--sessions-max"},
     {"tenant_sessions", LimitUnit::count, 0, "… of one tenant", "429", "chasqui_sessions", "--tenant-sessions",
@@ -167,7 +167,9 @@ inline constexpr Limit kTable[] = {
      "chasqui_slot_files_refused_total", "--slot-save-mib"},
     {"slot_name_bytes", LimitUnit::bytes, 128, "the name of such a file", "400"},
     // Inside
-    {"offload_jobs", LimitUnit::count, 256, "bodies that wait to be read, half of them of 10 kB or more", "503",
+    {"offload_jobs", LimitUnit::count, 32'768, "bodies that wait to be read, half of them of 10 kB or more",
+     "503 for the tenant that has most of them", "chasqui_offload_refused_total"},
+    {"offload_bytes", LimitUnit::bytes, 512 * kMiB, "… together", "503 for the tenant that has most of them",
      "chasqui_offload_refused_total"},
     {"log_lines", LimitUnit::count, 4096, "log lines that standard error has not taken", "the newest are left out",
      "chasqui_log_lines_dropped_total"},

@@ -88,6 +88,7 @@ Permit& Permit::operator=(Permit&& other) noexcept {
   more_ = other.more_;
   kept_ = other.kept_;
   weighed_ = other.weighed_;
+  aside_ = other.aside_;
   return *this;
 }
 
@@ -111,6 +112,18 @@ Result<Permit> Admission::enter(const Applicant& applicant, const Load& load, Ti
     return admit(applicant, now, kept);
   }
   return refuse(Refusal::queue_requests, turn_of(applicant, load, now));
+}
+
+Result<Permit> Admission::enter_aside(const Applicant& applicant, TimePoint now) {
+  if (draining_) return refuse(Refusal::draining, kRetryAfterDrain);
+  TenantState& tenant = tenants_[applicant.tenant];
+  if (applicant.requests_max > 0 && tenant.aside >= applicant.requests_max) {
+    return refuse(Refusal::tenant_requests, kToldMin, applicant.requests_max);
+  }
+  ++tenant.aside;
+  Permit permit(*this, applicant, now, false);
+  permit.aside_ = true;
+  return permit;
 }
 
 // When a refused applicant shall come back: a promise it has already is not doubled.
@@ -252,12 +265,16 @@ Permit Admission::admit(const Applicant& applicant, TimePoint now, bool kept) {
 }
 
 void Admission::leave(const Permit& permit) {
-  in_flight_ -= 1 + permit.more_;
-  if (permit.weighed_) weighed_ -= 1 + permit.more_;
   const auto tenant = tenants_.find(permit.applicant_.tenant);
   auto& entered = tenant->second.entered;
-  for (std::size_t i = 0; i <= permit.more_; ++i) entered.erase(entered.find(permit.entered_));
-  if (entered.empty()) tenants_.erase(tenant);
+  if (permit.aside_) {
+    --tenant->second.aside;
+  } else {
+    in_flight_ -= 1 + permit.more_;
+    if (permit.weighed_) weighed_ -= 1 + permit.more_;
+    for (std::size_t i = 0; i <= permit.more_; ++i) entered.erase(entered.find(permit.entered_));
+  }
+  if (entered.empty() && tenant->second.aside == 0) tenants_.erase(tenant);
 }
 
 // The tenant's oldest request ends first, and then one after the other.
@@ -269,9 +286,7 @@ Error Admission::refuse_tenant(const Applicant& applicant, TenantState& tenant, 
   const TimePoint turn = std::max(now + (first_end > Duration::zero() ? first_end : one_more), tenant.told + one_more);
   const Duration wait = told(turn - now);
   tenant.told = now + wait;
-  Error error = refuse(Refusal::tenant_requests, wait);
-  error.message += " (the limit is " + std::to_string(applicant.requests_max) + ")";
-  return error;
+  return refuse(Refusal::tenant_requests, wait, applicant.requests_max);
 }
 
 Duration Admission::promise(Fingerprint fingerprint, Duration start, double position, const Load& load, TimePoint now) {
@@ -292,19 +307,20 @@ Duration Admission::promise(Fingerprint fingerprint, Duration start, double posi
   return told(wait);
 }
 
-Error Admission::refuse(Refusal refusal, Duration retry_after) {
+Error Admission::refuse(Refusal refusal, Duration retry_after, std::size_t limit) {
   metrics_.refused[static_cast<std::size_t>(refusal)].add();
   Error error;
   error.code = code_of(refusal);
   error.message = std::string(reason_of(refusal)) + " in " + in_seconds(retry_after);
+  if (limit > 0) error.message += " (the limit is " + std::to_string(limit) + ")";
   error.retry_after = retry_after;
   return error;
 }
 
 void Admission::add_to(MetricsPage& page, const Counter& by_engine) const {
   for (std::size_t i = 0; i < kRefusals; ++i) {
-    page.add("chasqui_requests_refused_total", "Requests refused at the door, by reason.",
-             metrics_.refused[i], "reason=\"" + std::string(name(static_cast<Refusal>(i))) + '"');
+    page.add("chasqui_requests_refused_total", "Requests refused at the door, by reason.", metrics_.refused[i],
+             "reason=\"" + std::string(name(static_cast<Refusal>(i))) + '"');
   }
   page.add("chasqui_requests_refused_total", "Requests refused at the door, by reason.", by_engine,
            "reason=\"engine\"");
@@ -319,17 +335,12 @@ void Admission::add_to(MetricsPage& page, const Counter& by_engine) const {
   });
   page.add_computed("chasqui_promises_open", "Promised places that are open.",
                     [this] { return static_cast<double>(promises_.open()); });
-  page.add_computed("chasqui_promises_returned_ratio",
-                    "Share of promised places that were claimed.",
+  page.add_computed("chasqui_promises_returned_ratio", "Share of promised places that were claimed.",
                     [this] { return share_that_returns_; });
-  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_made,
-           "state=\"made\"");
-  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_claimed,
-           "state=\"claimed\"");
-  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_expired,
-           "state=\"expired\"");
-  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_late,
-           "state=\"late\"");
+  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_made, "state=\"made\"");
+  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_claimed, "state=\"claimed\"");
+  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_expired, "state=\"expired\"");
+  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_late, "state=\"late\"");
 }
 
 }  // namespace chasqui

@@ -80,6 +80,7 @@ class Permit {
   std::size_t more_ = 0;  // requests beyond the first
   bool kept_ = false;     // came back for a promised place
   bool weighed_ = false;  // on its way to the worker, or there
+  bool aside_ = false;    // takes no slot
 };
 
 class Admission {
@@ -90,6 +91,9 @@ class Admission {
 
   // Before anything of the request is read. Errors: quota_exceeded, overloaded, unavailable, with retry_after.
   Result<Permit> enter(const Applicant& applicant, const Load& load, TimePoint now);
+  // A request that takes neither a slot nor a place in the queue, such as one that counts tokens. A tenant may have as
+  // many of them in flight as of the others. Errors: quota_exceeded, unavailable, with retry_after.
+  Result<Permit> enter_aside(const Applicant& applicant, TimePoint now);
   // When its prompt is known and before it goes to the engine; drop the permit when the answer is an error. One that
   // wants several answers counts as so many `requests` from here on; it is let in whole or not at all, and where nobody
   // else is, however many they are. `wait_max` is the longest wait for a first token that the client accepts.
@@ -114,6 +118,7 @@ class Admission {
 
   struct TenantState {
     std::multiset<TimePoint> entered;  // its requests in flight
+    std::size_t aside = 0;             // … that take no slot
     TimePoint told{};                  // the latest time that one of its refused requests was told
   };
   // Went to the worker after it published the load that is at hand.
@@ -138,7 +143,7 @@ class Admission {
   Duration turn_of(const Applicant& applicant, const Load& load, TimePoint now);
   // Promises a place that should be free `position` gaps after `start` from now, and says how long to wait for it.
   Duration promise(Fingerprint fingerprint, Duration start, double position, const Load& load, TimePoint now);
-  Error refuse(Refusal refusal, Duration retry_after);
+  Error refuse(Refusal refusal, Duration retry_after, std::size_t limit = 0);
 
   const AdmissionConfig config_;
   AdmissionMetrics metrics_;

@@ -249,6 +249,24 @@ TEST_F(AdmissionTest, AClientThatAcceptsNoLongWaitIsRefusedForIt) {
   EXPECT_EQ(admission.promises(), 0u) << "places are for those who would have waited";
 }
 
+TEST_F(AdmissionTest, RequestsThatTakeNoSlotHaveAQuotaOfTheirOwn) {
+  const auto aside = [&](std::uint32_t tenant) { return admission_.enter_aside({tenant, 2, 0}, now_); };
+  fill();
+  auto first = aside(7);
+  auto second = aside(7);
+  EXPECT_TRUE(first && second) << "all places in the queue are taken, but they need none";
+  EXPECT_EQ(admission_.in_flight(), 4u);
+  const auto third = aside(7);
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, ErrorCode::quota_exceeded);
+  EXPECT_NE(third.error().message.find("the limit is 2"), std::string::npos);
+  EXPECT_TRUE(aside(8)) << "another tenant";
+  first->release();
+  EXPECT_TRUE(aside(7));
+  permits_.clear();
+  EXPECT_TRUE(enter(1, 7, 1)) << "the other quota";
+}
+
 TEST_F(AdmissionTest, EachClassHasItsOwnLongestWait) {
   AdmissionConfig strict = config();
   strict.queue_wait = {seconds(1), seconds(5), Duration::zero()};
