@@ -129,6 +129,7 @@ net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& gen
   std::vector<Event> events;
   std::vector<Collected> answers(running);
   WholeSink sink(*answer.writer, answers);
+  generation.ignore_places();
   while (running > 0) {
     co_await generation.wait_until(kNever, &sink);
     if (exchange.client_gone() || generation.slow()) co_return;
