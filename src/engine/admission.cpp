@@ -115,7 +115,6 @@ Result<Permit> Admission::enter(const Applicant& applicant, const Load& load, Ti
 }
 
 Result<Permit> Admission::enter_aside(const Applicant& applicant, TimePoint now) {
-  if (draining_) return refuse(Refusal::draining, kRetryAfterDrain);
   TenantState& tenant = tenants_[applicant.tenant];
   if (applicant.requests_max > 0 && tenant.aside >= applicant.requests_max) {
     return refuse(Refusal::tenant_requests, kToldMin, applicant.requests_max);

@@ -1,5 +1,5 @@
-// Decides at the door who may come in, before work is done for them, and tells everybody else when to come back:
-// 429 when the tenant has too many requests in flight, 503 when this node has.
+// Decides at the door which requests come in, before work is done for them; the others are told when to come back:
+// 429 when the tenant has too many requests in flight, 503 when this node has, or when a limit on the wait is not met.
 //
 // Whoever is refused with 503 is promised a place in the queue behind the queue (engine/promise_book.h): the k-th is
 // told a time k places later, so that those who come back do not come together. A place frees up every
@@ -92,7 +92,7 @@ class Admission {
   // Before anything of the request is read. Errors: quota_exceeded, overloaded, unavailable, with retry_after.
   Result<Permit> enter(const Applicant& applicant, const Load& load, TimePoint now);
   // A request that takes neither a slot nor a place in the queue, such as one that counts tokens. A tenant may have as
-  // many of them in flight as of the others. Errors: quota_exceeded, unavailable, with retry_after.
+  // many of them in flight as of the others, also while the server drains. Errors: quota_exceeded, with retry_after.
   Result<Permit> enter_aside(const Applicant& applicant, TimePoint now);
   // When its prompt is known and before it goes to the engine; drop the permit when the answer is an error. One that
   // wants several answers counts as so many `requests` from here on; it is let in whole or not at all, and where nobody
