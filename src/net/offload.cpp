@@ -161,7 +161,7 @@ bool OffloadPool::submit(JobPtr job) {
   const std::size_t half = options_.queue_jobs / 2;
   ++unswept_;
   const bool scarce = waiting_ >= half || (is_long && waiting_long_ >= half / 2);
-  if (!fits(terms) || (scarce && unswept_ >= waiting_ / 16)) sweep();
+  if ((scarce || !fits(terms)) && unswept_ >= waiting_ / 16) sweep();
   if (!make_place(terms)) {
     refused_.add();
     return false;
