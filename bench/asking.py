@@ -10,10 +10,6 @@ NOUNS = ("sun", "moon", "river", "stone", "relay", "runner", "house", "tree", "b
          "night", "day", "year", "door", "book", "voice", "light", "wind", "rain", "snow", "city", "field", "horse")
 
 
-# For our servers: nobody is to be refused because the wait would be long.
-PATIENCE = ("--queue-wait", "0")
-
-
 def words(count, seed):
     """Of a vocabulary's most common ones, one token each in most; the same for the same seed."""
     dice = random.Random(seed)

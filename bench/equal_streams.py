@@ -35,9 +35,7 @@ def compare(streams):
     for order in paired.rounds():
         prompt = WORDS
         for side in order:
-            # All come at once, and none is to be refused because its first token would come late.
-            patience = ["--queue-wait", "0"] if side == "chasqui" else []
-            report = paired.measure(side, (path, streams, streams * CELLS, *patience), flags)
+            report = paired.measure(side, (path, streams, streams * CELLS), flags)
             columns[side].append(figures(report))
             prompt = max(1, report["total"]["prompt_tokens"] // report["total"]["ok"])
         raw = paired.raw_decode(path, streams, prompt, TOKENS)

@@ -24,8 +24,8 @@ SLOTS = 256
 AT_ONCE = 128  # that are being opened
 LIMIT_S = 240
 WARM_UP = 600  # as many come and go first
-FLAGS = ["--engine", "sim", "--sim-step", "1000", "--queue-wait", "0", "--queue-requests", "100000", "--queue-tokens",
-         "100000000", "--log-level", "error", "--cache-ram", "0"]
+FLAGS = ["--engine", "sim", "--sim-step", "1000", "--queue-requests", "100000", "--queue-tokens", "100000000",
+         "--log-level", "error", "--cache-ram", "0"]
 
 
 def request(method, path, body=None):

@@ -12,7 +12,7 @@ import time
 import urllib.request
 
 import paired
-from asking import PATIENCE, ask, cached, complete, computed, resident_bytes, told, words
+from asking import ask, cached, complete, computed, resident_bytes, told, words
 
 MODEL = paired.model("random-0.5b-q4_0.gguf")
 # Its answers are text that tokenizes to what was said, as a client's history needs it; random weights say no such thing.
@@ -63,7 +63,7 @@ def turns():
 
 def forks():
     """Four forks of 2,000 words while the session that they are of generates."""
-    with paired.Server("chasqui", MODEL, 8, 8 * 4096, *PATIENCE) as server:
+    with paired.Server("chasqui", MODEL, 8, 8 * 4096) as server:
         session, _ = ask(server, "/v1/sessions", {"text": words(paired.sized(2000, 50), "fork")})
         path = f"/v1/sessions/{session['id']}"
         request = urllib.request.Request(
@@ -107,7 +107,7 @@ class Conversations:
         self.turn = 0
 
     def server(self, *flags):
-        return paired.Server("chasqui", MODEL, self.SLOTS, self.SLOTS * self.CELLS, *PATIENCE, *flags)
+        return paired.Server("chasqui", MODEL, self.SLOTS, self.SLOTS * self.CELLS, *flags)
 
     def first(self, server):
         """The times of computing each."""

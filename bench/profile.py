@@ -89,7 +89,7 @@ def samples(pid, file):
 
 def measure(model, streams):
     load = f"clients={streams},requests={streams * 1000},prompt-words=8,max-tokens={TOKENS}"
-    with paired.Server("chasqui", model, streams, streams * CELLS, "--queue-wait", "0", "--no-log-requests") as server, \
+    with paired.Server("chasqui", model, streams, streams * CELLS, "--no-log-requests") as server, \
             tempfile.TemporaryDirectory() as folder:
         client = subprocess.Popen([paired.CHASQUI, "bench", "--url", server.url, "--no-progress", "--ignore-eos", "--json",
                                    os.path.join(folder, "report"), "--load", load], stdout=subprocess.DEVNULL)

@@ -48,7 +48,7 @@ def tenants():
         for _ in range(paired.ROUNDS):
             figures = {}
             for policy in "fcfs", "chasqui":
-                shape = (SMALL, 8, 8 * 512, "--api-key-file", keys.name, "--policy", policy, "--queue-wait", "0")
+                shape = (SMALL, 8, 8 * 512, "--api-key-file", keys.name, "--policy", policy)
                 report = paired.measure("chasqui", shape, flags + ["--api-key", "heavy-key"])
                 heavy, light = (group(report, name)["tokens_per_s"] for name in ("heavy", "light"))
                 figures[policy + " tokens/s"] = heavy + light
@@ -68,7 +68,7 @@ def background():
     for _ in range(paired.ROUNDS):
         figures = {}
         for name, flags in ("alone", people), ("beside", people + batch):
-            report = paired.measure("chasqui", (LARGE, 8, 8 * 1024, "--queue-wait", "0"), flags)
+            report = paired.measure("chasqui", (LARGE, 8, 8 * 1024), flags)
             for quantile in "p50", "p99":
                 figures[f"{name} {quantile}"] = group(report, "people")["ttft_ms"][quantile]
         rounds.append(figures)

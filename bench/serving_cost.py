@@ -32,7 +32,7 @@ def times(pid):
 def measure(streams, paced, unix):
     step = "50" if paced else "0"
     tokens = paired.sized(200, 20) if paced else max(400, paired.sized(100_000, 400) // streams)
-    flags = ["--engine", "sim", "--sim-step", step, "--queue-wait", "0"]
+    flags = ["--engine", "sim", "--sim-step", step]
     with tempfile.TemporaryDirectory() as folder, \
             paired.Server("chasqui", None, streams, streams * (tokens + 200), *flags,
                           "--unix-socket", f"{folder}/socket") as server:

@@ -5,7 +5,7 @@ import concurrent.futures
 import time
 
 import paired
-from asking import PATIENCE, ask, complete, computed, words
+from asking import ask, complete, computed, words
 
 REQUESTS, AT_ONCE, SHARED, OWN, TOKENS = paired.sized((24, 8, 1200, 20, 8), (4, 2, 50, 5, 2))
 
@@ -25,8 +25,7 @@ def token_count(server, text):
 def figures(side, path, seed):
     own = [words(OWN, f"{seed} own {i}") for i in range(REQUESTS)]
     prefix = words(SHARED, f"{seed} shared")
-    patience = PATIENCE if side == "chasqui" else ()
-    with paired.Server(side, path, AT_ONCE, AT_ONCE * 2048, *patience) as server:
+    with paired.Server(side, path, AT_ONCE, AT_ONCE * 2048) as server:
         crowd(server, [words(OWN, f"{seed} warm {i}") for i in range(2)])
         _, once = complete(server, words(SHARED, f"{seed} alone"), 1)  # of other words: nothing of it is known
         _, rest = crowd(server, [words(OWN, f"{seed} rest {i}") for i in range(REQUESTS)])

@@ -47,7 +47,7 @@ BENCHES = {
     "mixed_answers": [["bench/mixed_answers.py"]],
     "crowd": [["bench/crowd.py"]],
     "shared_prefix": [["bench/shared_prefix.py"]],
-    "long_prompts": [["OUR_ARGS=--queue-wait 0", "bench/long_prompts.py"]],
+    "long_prompts": [["bench/long_prompts.py"]],
     "never_twice": [["bench/never_twice.py"]],
     "profile": [["bench/profile.py", *paired.sized(["1", "64"], ["1"])]],
     "speculation": [["bench/speculation.py", *paired.sized([], ["1"])]],

@@ -63,8 +63,12 @@ Result<std::unique_ptr<Generation>> submit(Service& service, const Answer& answe
   requests.insert(requests.begin(), answer.request);
   std::size_t tokens = 0;
   for (const RequestPtr& request : requests) tokens += request->prompt.size();
-  auto weighed = service.admission.weigh(permit, answer.request->service_class, static_cast<TokenCount>(tokens),
-                                         service.engine.load(), service.clock.now(), requests.size());
+  const Request& first = *answer.request;
+  const TimePoint now = service.clock.now();
+  const Duration wait_max =
+      first.first_token_deadline == kNever ? Duration::max() : std::max(first.first_token_deadline - now, Duration(0));
+  auto weighed = service.admission.weigh(permit, first.service_class, static_cast<TokenCount>(tokens),
+                                         service.engine.load(), now, requests.size(), wait_max);
   if (!weighed) {
     note_refused(answer.note, weighed.error());
     return weighed.error();
@@ -125,6 +129,7 @@ net::Awaitable<void> collect_answer(net::HttpExchange& exchange, Generation& gen
   std::vector<Event> events;
   std::vector<Collected> answers(running);
   WholeSink sink(*answer.writer, answers);
+  generation.ignore_places();
   while (running > 0) {
     co_await generation.wait_until(kNever, &sink);
     if (exchange.client_gone() || generation.slow()) co_return;

@@ -132,19 +132,43 @@ Result<Answer> prepare_generate(const Service& service, const Caller& caller, co
   return Answer{std::move(*request), stream, std::make_unique<TextWriter>()};
 }
 
-Result<Permit> enter(Service& service, const Caller& caller, std::string_view path, std::string_view body) {
-  const bool anonymous = caller.tenant.id == 0;
+namespace {
+
+Applicant applicant_of(const Service& service, const Caller& caller) {
+  // Where there is one tenant, a quota would protect it from itself.
+  const bool alone = caller.tenant.id == 0 || service.keys.tenants() <= 1;
   Applicant applicant;
   applicant.tenant = caller.tenant.id;
   applicant.requests_max =
-      anonymous ? service.config.anonymous_requests : caller.in_flight.value_or(service.config.tenant_requests);
+      caller.in_flight.value_or(alone ? service.config.anonymous_requests : service.config.tenant_requests);
+  return applicant;
+}
+
+}  // namespace
+
+Result<Permit> enter(Service& service, const Caller& caller, std::string_view path, std::string_view body) {
+  Applicant applicant = applicant_of(service, caller);
   applicant.fingerprint = service.fingerprints.of(caller.tenant.id, path, body);
   return service.admission.enter(applicant, service.engine.load(), service.clock.now());
 }
 
-Duration reading_can_wait(std::size_t body_bytes) {
+Result<Permit> enter_aside(Service& service, const Caller& caller) {
+  return service.admission.enter_aside(applicant_of(service, caller), service.clock.now());
+}
+
+net::OffloadTerms reading_terms(const Caller& caller, std::size_t body_bytes) {
+  net::OffloadTerms terms;
+  terms.owner = caller.tenant.id;
+  terms.bytes = body_bytes;
   // Measured: parsing, the template and tokenization take half a microsecond to one for each byte.
-  return microseconds(std::min<std::size_t>(100 * body_bytes, 1'000'000));
+  terms.can_wait = microseconds(std::min<std::size_t>(100 * body_bytes, 1'000'000));
+  return terms;
+}
+
+net::OffloadTerms reading_terms(const Caller& caller, net::HttpExchange& exchange) {
+  net::OffloadTerms terms = reading_terms(caller, exchange.request().body.size());
+  terms.gone = [&exchange] { return exchange.client_gone(); };
+  return terms;
 }
 
 net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exchange, PrepareAnswer prepare) {
@@ -163,13 +187,12 @@ net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exch
     co_await respond_error(exchange, std::move(error));
     co_return;
   }
-  const Duration can_wait = reading_can_wait(exchange.request().body.size());
+  net::OffloadTerms terms = reading_terms(*caller, exchange);
   // The job owns the body: the client may leave, and the exchange end, while the pool still reads it.
   auto work = [&service, prepare, caller = *caller, body = exchange.take_body()] {
     return prepare(service, caller, body);
   };
-  auto gone = [&exchange] { return exchange.client_gone(); };
-  Result<Answer> answer = co_await service.offload.run(std::move(work), can_wait, std::move(gone));
+  Result<Answer> answer = co_await service.offload.run(std::move(work), std::move(terms));
   if (exchange.client_gone()) co_return;
   if (!answer) {
     Error error = answer.error();

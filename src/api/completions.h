@@ -23,9 +23,15 @@ using PrepareAnswer = Result<Answer> (*)(const Service&, const Caller&, const st
 // A permit for this request, before its body is taken and read; errors are admission's.
 Result<Permit> enter(Service& service, const Caller& caller, std::string_view path, std::string_view body);
 
-// By how much the reading of a body lets others pass: a hundred times what it takes, so that a person's question does
-// not stand behind a batch of long ones that came just before it; 1 s at most.
-Duration reading_can_wait(std::size_t body_bytes);
+// For a request that takes no slot, such as one that counts tokens: it has a quota of its own.
+Result<Permit> enter_aside(Service& service, const Caller& caller);
+
+// What the offload pool is told of the reading of a body. It lets others of the same tenant pass for a hundred times
+// what it takes, so that a person's question does not stand behind a batch of long ones that came just before it; 1 s
+// at most.
+net::OffloadTerms reading_terms(const Caller& caller, std::size_t body_bytes);
+// The same, as long as the client is there.
+net::OffloadTerms reading_terms(const Caller& caller, net::HttpExchange& exchange);
 
 // The handler of all of them.
 net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exchange, PrepareAnswer prepare);

@@ -79,12 +79,12 @@ Result<EmbeddingConfig> EmbeddingDesk::configure(const LoadedModel& model, const
   return config;
 }
 
-net::Awaitable<Result<std::vector<Embedded>>> EmbeddingDesk::embed(net::HttpExchange& exchange,
+net::Awaitable<Result<std::vector<Embedded>>> EmbeddingDesk::embed(net::HttpExchange& exchange, std::uint32_t tenant,
                                                                    std::vector<std::vector<Token>> inputs) {
   Result<std::vector<Embedded>> out = std::vector<Embedded>{};
   {
     const InFlight one(waiting_);
-    out = co_await embed_all(exchange, std::move(inputs));
+    out = co_await embed_all(exchange, tenant, std::move(inputs));
   }
   if (waiting_ == 0 && config_.leaves) {
     auto leave = [bench = bench_] { bench->embedder.reset(); };
@@ -94,6 +94,7 @@ net::Awaitable<Result<std::vector<Embedded>>> EmbeddingDesk::embed(net::HttpExch
 }
 
 net::Awaitable<Result<std::vector<Embedded>>> EmbeddingDesk::embed_all(net::HttpExchange& exchange,
+                                                                       std::uint32_t tenant,
                                                                        std::vector<std::vector<Token>> inputs) {
   std::vector<Embedded> out;
   std::size_t begin = 0;
@@ -104,7 +105,9 @@ net::Awaitable<Result<std::vector<Embedded>>> EmbeddingDesk::embed_all(net::Http
     inputs_.add(part.size());
     for (const auto& input : part) tokens_.add(input.size());
     auto work = [bench = bench_, part = std::move(part)] { return bench->embed(part); };
-    Result<std::vector<Embedded>> done = co_await pool_->run(std::move(work));
+    net::OffloadTerms terms;
+    terms.owner = tenant;
+    Result<std::vector<Embedded>> done = co_await pool_->run(std::move(work), std::move(terms));
     if (!done) co_return done.error();
     out.insert(out.end(), std::make_move_iterator(done->begin()), std::make_move_iterator(done->end()));
     begin = end;

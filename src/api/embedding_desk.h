@@ -35,8 +35,8 @@ class EmbeddingDesk {
                                            TokenCount context, bool leaves = false);
 
   const EmbeddingConfig& config() const { return config_; }
-  // Empty when the client left meanwhile.
-  net::Awaitable<Result<std::vector<Embedded>>> embed(net::HttpExchange& exchange,
+  // Empty when the client left meanwhile. Tenants take turns.
+  net::Awaitable<Result<std::vector<Embedded>>> embed(net::HttpExchange& exchange, std::uint32_t tenant,
                                                       std::vector<std::vector<Token>> inputs);
 
   void add_to(MetricsPage& page) const;
@@ -46,7 +46,7 @@ class EmbeddingDesk {
   struct Bench;
 
   // Of one request, on pool_.
-  net::Awaitable<Result<std::vector<Embedded>>> embed_all(net::HttpExchange& exchange,
+  net::Awaitable<Result<std::vector<Embedded>>> embed_all(net::HttpExchange& exchange, std::uint32_t tenant,
                                                           std::vector<std::vector<Token>> inputs);
 
   const EmbeddingConfig config_;

@@ -338,10 +338,9 @@ net::Awaitable<void> handle_vectors(Service& service, net::HttpExchange& exchang
     co_await respond_error(exchange, std::move(error));
     co_return;
   }
-  const Duration can_wait = reading_can_wait(exchange.request().body.size());
+  net::OffloadTerms terms = reading_terms(*caller, exchange);
   auto read = [&service, prepare, body = exchange.take_body()] { return prepare(service, body); };
-  auto gone = [&exchange] { return exchange.client_gone(); };
-  Result<VectorJob> job = co_await service.offload.run(std::move(read), can_wait, std::move(gone));
+  Result<VectorJob> job = co_await service.offload.run(std::move(read), std::move(terms));
   if (exchange.client_gone()) co_return;
   if (!job) {
     Error error = job.error();
@@ -349,7 +348,8 @@ net::Awaitable<void> handle_vectors(Service& service, net::HttpExchange& exchang
     co_return;
   }
   auto inputs = std::move(job->inputs);
-  Result<std::vector<Embedded>> vectors = co_await service.embeddings.embed(exchange, std::move(inputs));
+  Result<std::vector<Embedded>> vectors =
+      co_await service.embeddings.embed(exchange, caller->tenant.id, std::move(inputs));
   if (exchange.client_gone()) co_return;
   if (!vectors) {
     Error error = vectors.error();
@@ -359,7 +359,9 @@ net::Awaitable<void> handle_vectors(Service& service, net::HttpExchange& exchang
   auto tell = [write = std::move(job->write), values = std::move(*vectors)]() mutable {
     return write(std::move(values));
   };
-  Result<std::string> body = co_await service.offload.run(std::move(tell));
+  net::OffloadTerms telling;
+  telling.owner = caller->tenant.id;
+  Result<std::string> body = co_await service.offload.run(std::move(tell), std::move(telling));
   if (exchange.client_gone()) co_return;
   if (body) {
     co_await respond_json(exchange, std::move(*body));

@@ -94,7 +94,10 @@ net::Awaitable<FrameHead> FrameConversation::read_head_in_pool(std::string& body
   const auto owned = std::make_shared<std::string>(std::move(body));
   for (;;) {
     auto work = [owned] { return read_frame_head(*owned); };
-    Result<FrameHead> head = co_await service_.offload.run(std::move(work));
+    net::OffloadTerms terms;
+    terms.owner = caller_.tenant.id;
+    terms.bytes = owned->size();
+    Result<FrameHead> head = co_await service_.offload.run(std::move(work), std::move(terms));
     if (head) {
       body = std::move(*owned);
       co_return std::move(*head);
@@ -205,10 +208,10 @@ net::Awaitable<Result<Answer>> FrameConversation::prepare(const FrameHead& head,
   Result<Permit> entered = enter(service_, caller_, "generate", body);
   if (!entered) co_return entered.error();
   permit = std::move(*entered);
-  const Duration can_wait = reading_can_wait(body.size());
+  net::OffloadTerms terms = reading_terms(caller_, body.size());
   auto work = [&service = service_, caller = caller_, read = head.chat ? &prepare_chat : &prepare_completion,
                body = std::move(body)] { return read(service, caller, body); };
-  Result<Answer> answer = co_await service_.offload.run(std::move(work), can_wait);
+  Result<Answer> answer = co_await service_.offload.run(std::move(work), std::move(terms));
   co_return answer;
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -62,6 +63,8 @@ class StreamHub {
 
   void finish(Event event);
   void speak(Generation& generation, TimePoint now);
+  void note_place(Event&& event);
+  void tell_places();
 
   Engine& engine_;
   net::EventLoop& loop_;
@@ -74,6 +77,9 @@ class StreamHub {
   std::vector<Generation*> speaking_;
   std::vector<std::uint32_t> next_;
   std::string out_;  // of one sink at a time
+  // Requests whose clients have not been told yet where they stand. A worker says that of all that wait at once; a
+  // wake-up tells a few, so that thousands who wait do not hold the loop up.
+  std::deque<RequestId> places_;
 };
 
 class Generation {
@@ -93,6 +99,8 @@ class Generation {
   net::Awaitable<bool> wait_until(TimePoint deadline, TextSink* sink = nullptr);
   // Replaces the content of `events` by what has come since the last call.
   void take(std::vector<Event>& events);
+  // For a client that cannot be told where its request stands while it waits.
+  void ignore_places() { wants_places_ = false; }
   // Makes a wait return, for a client that has gone.
   void interrupt() { signal_.notify(); }
 
@@ -123,6 +131,8 @@ class Generation {
   Permit permit_;
   net::EventSignal signal_;
   std::vector<Event> events_;
+  std::optional<Event> place_;  // where it stands, as long as its id is in StreamHub::places_
+  bool wants_places_ = true;
   std::size_t unread_ = 0;  // bytes that events_ stands for
   bool slow_ = false;
   bool cancel_asked_ = false;

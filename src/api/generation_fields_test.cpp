@@ -64,7 +64,8 @@ TEST(GenerationFields, SamplersHaveNamesAndLetters) {
 TEST(GenerationFields, TheOtherFieldsReachTheDraft) {
   const RequestDraft draft = read(R"({"stop":"x","stop_token_ids":[4,5],"ignore_eos":true,"n_probs":3,
       "post_sampling_probs":true,"timings_per_token":true,"cache_prompt":false,"timeout_ms":9,"t_max_prompt_ms":8,
-      "t_max_predict_ms":7,"dry_sequence_breakers":["."],"seed":5,"logit_bias":[["yes",2],[3,false]],"n_keep":-1})");
+      "t_max_predict_ms":7,"ttft_timeout_ms":6,
+      "dry_sequence_breakers":["."],"seed":5,"logit_bias":[["yes",2],[3,false]],"n_keep":-1})");
   EXPECT_EQ(draft.stop, std::vector<std::string>{"x"});
   EXPECT_EQ(draft.stop_tokens, (std::vector<Token>{4, 5}));
   EXPECT_TRUE(draft.sampling.ignore_eos);
@@ -75,6 +76,7 @@ TEST(GenerationFields, TheOtherFieldsReachTheDraft) {
   EXPECT_EQ(draft.timeout_ms, 9);
   EXPECT_EQ(draft.prompt_ms, 8);
   EXPECT_EQ(draft.predict_ms, 7);
+  EXPECT_EQ(draft.ttft_ms, 6);
   EXPECT_EQ(draft.sampling.dry_sequence_breakers, std::vector<std::string>{"."});
   EXPECT_EQ(draft.sampling.seed, 5u);
   ASSERT_EQ(draft.text_bias.size(), 1u);
@@ -85,6 +87,7 @@ TEST(GenerationFields, TheOtherFieldsReachTheDraft) {
 TEST(GenerationFields, ALimitOfMinusOneIsNone) {
   EXPECT_FALSE(read(R"({"t_max_prompt_ms":-1})").prompt_ms);
   EXPECT_FALSE(read(R"({"t_max_predict_ms":-1})").predict_ms);
+  EXPECT_FALSE(read(R"({"ttft_timeout_ms":-1})").ttft_ms);
 }
 
 }  // namespace

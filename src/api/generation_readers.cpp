@@ -221,6 +221,10 @@ void read_prompt_limit(Fields& fields, std::string_view name, RequestDraft& draf
   read_milliseconds(fields, name, draft.prompt_ms);
 }
 
+void read_first_token_limit(Fields& fields, std::string_view name, RequestDraft& draft) {
+  read_milliseconds(fields, name, draft.ttft_ms);
+}
+
 void read_predict_limit(Fields& fields, std::string_view name, RequestDraft& draft) {
   read_milliseconds(fields, name, draft.predict_ms);
 }

@@ -25,6 +25,7 @@ void read_guesses_max(Fields& fields, std::string_view name, RequestDraft& draft
 void read_slot_label(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_timeout(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_prompt_limit(Fields& fields, std::string_view name, RequestDraft& draft);
+void read_first_token_limit(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_predict_limit(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_kept(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_indent(Fields& fields, std::string_view name, RequestDraft& draft);

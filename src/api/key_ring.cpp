@@ -1,6 +1,7 @@
 #include "api/key_ring.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace chasqui {
 namespace {
@@ -72,10 +73,17 @@ std::optional<Caller> KeyRing::find(std::string_view presented) const {
 
 std::optional<Caller> KeyRing::find(const net::HttpRequest& request) const {
   constexpr std::string_view kBearer = "Bearer ";
-  if (const auto header = request.header("Authorization"); header && header->starts_with(kBearer)) {
-    return find(header->substr(kBearer.size()));
-  }
-  return find(request.header("X-Api-Key").value_or(std::string_view()));
+  const auto header = request.header("Authorization");
+  const bool bears = header && header->starts_with(kBearer);
+  std::optional<Caller> caller =
+      find(bears ? header->substr(kBearer.size()) : request.header("X-Api-Key").value_or(std::string_view()));
+  const auto limit = request.header("X-TTFT-Timeout-Ms");
+  if (!caller || !limit) return caller;
+  std::int64_t limit_ms = 0;
+  const char* const end = limit->data() + limit->size();
+  const auto [last, failed] = std::from_chars(limit->data(), end, limit_ms);
+  caller->ttft_ms = failed == std::errc{} && last == end ? limit_ms : 0;
+  return caller;
 }
 
 bool KeyRing::may_watch(const net::HttpRequest& request) const {

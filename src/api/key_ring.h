@@ -22,6 +22,7 @@ struct Caller {
   ServiceClass most_urgent = ServiceClass::interactive;  // what a request asks for beyond this becomes this
   std::optional<std::size_t> in_flight;                  // requests of the tenant at once; none: as the server's flag
   bool admin = false;                                    // may see what others do
+  std::optional<std::int64_t> ttft_ms;                   // of this request, see RequestDraft; 0: no whole number
 };
 
 // A user of this machine, for whom the kernel vouches: a tenant without a key. Numbered from the top, while those of
@@ -37,7 +38,8 @@ class KeyRing {
   bool open() const { return keys_.empty(); }
   // Nothing when the key is not among them. Takes the same time for every key of one length.
   std::optional<Caller> find(std::string_view presented) const;
-  // By `Authorization: Bearer KEY`, or `X-Api-Key: KEY`; both are sent by one SDK or the other.
+  // By `Authorization: Bearer KEY`, or `X-Api-Key: KEY`; both are sent by one SDK or the other. Reads
+  // `X-TTFT-Timeout-Ms` as well.
   std::optional<Caller> find(const net::HttpRequest& request) const;
 
   // Who has this name that lasts, see Tenant; also a user of this machine. Nothing when there is no key for it, or

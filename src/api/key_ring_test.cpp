@@ -88,6 +88,18 @@ TEST(KeyRing, ReadsBothHeaders) {
   EXPECT_FALSE(ring.find(net::HttpRequest()));
 }
 
+TEST(KeyRing, ReadsTheLimitOfTheFirstToken) {
+  const KeyRing ring;
+  const auto limit = [&ring](const char* value) {
+    net::HttpRequest request;
+    request.headers.add("X-TTFT-Timeout-Ms", value);
+    return ring.find(request)->ttft_ms;
+  };
+  EXPECT_EQ(limit("2500"), 2500);
+  for (const char* bad : {"", "x", "12x", "1.5", "99999999999999999999"}) EXPECT_EQ(limit(bad), 0) << bad;
+  EXPECT_FALSE(ring.find(net::HttpRequest())->ttft_ms);
+}
+
 TEST(Fingerprint, TellsTenantsRoutesAndBodiesApart) {
   const FingerprintMaker maker;
   const Fingerprint one = maker.of(1, "/generate", "body");

@@ -20,6 +20,7 @@ std::map<std::string_view, double> chosen_here(const Service& service) {
       {"connections", number(config.http.connections_max())},
       {"queue_requests", number(admission.queue_requests)},
       {"queue_tokens", number(admission.queue_tokens)},
+      {"queue_timeout_seconds", to_seconds(service.limits.queue_timeout)},
       {"tenant_requests", number(config.tenant_requests)},
       {"sessions", number(sessions.sessions)},
       {"tenant_sessions", number(config.tenant_sessions)},

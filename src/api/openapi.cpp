@@ -48,6 +48,7 @@ constexpr FieldType kTypes[] = {
     {"id_slot", R"("type":"integer","minimum":-1)"},
     {"timeout_ms", R"("type":"integer","minimum":1)"},
     {"t_max_prompt_ms", R"("type":"integer","minimum":-1)"},
+    {"ttft_timeout_ms", R"("type":"integer","minimum":-1)"},
     {"t_max_predict_ms", R"("type":"integer","minimum":-1)"},
     {"priority", R"("type":"string","enum":["interactive","standard","background"])"},
     {"service_tier", R"("type":"string","enum":["auto","default","priority","flex"])"},

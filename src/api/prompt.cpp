@@ -116,6 +116,7 @@ RequestDraft new_draft(const Service& service, const Caller& caller) {
   draft.tenant = caller.tenant;
   draft.service_class = caller.service_class;
   draft.traced = service.config.traces;
+  draft.ttft_ms = caller.ttft_ms;
   return draft;
 }
 

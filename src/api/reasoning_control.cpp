@@ -45,7 +45,9 @@ net::Awaitable<void> handle_control(Service& service, net::HttpExchange& exchang
     co_return;
   }
   auto work = [body = exchange.take_body()] { return read_control(body); };
-  const Result<std::string> id = co_await service.offload.run(std::move(work));
+  net::OffloadTerms terms;
+  terms.owner = caller->tenant.id;
+  const Result<std::string> id = co_await service.offload.run(std::move(work), std::move(terms));
   if (exchange.client_gone()) co_return;
   if (!id) {
     Error error = id.error();

@@ -63,10 +63,9 @@ Result<Caller> caller_of(const Service& service, const net::HttpExchange& exchan
 // Reads the body, and finds the conversation that it goes on with.
 net::Awaitable<Result<ConversationPtr>> take_in(Service& service, net::HttpExchange& exchange, Caller caller,
                                                 std::optional<ResponseAsk>& ask) {
-  const Duration can_wait = reading_can_wait(exchange.request().body.size());
+  net::OffloadTerms terms = reading_terms(caller, exchange);
   auto work = [&service, caller, body = exchange.take_body()] { return read_response_ask(service, caller, body); };
-  auto gone = [&exchange] { return exchange.client_gone(); };
-  Result<ResponseAsk> read = co_await service.offload.run(std::move(work), can_wait, std::move(gone));
+  Result<ResponseAsk> read = co_await service.offload.run(std::move(work), std::move(terms));
   if (!read) co_return read.error();
   ask.emplace(std::move(*read));
   co_return conversation_of(service, caller, *ask);
@@ -99,7 +98,9 @@ net::Awaitable<Result<Answer>> prepare(Service& service, net::HttpExchange& exch
     fill_chat(ask, *conversation);
     return requests_from_chat(service, ask.chat, std::move(ask.draft));
   };
-  Result<ChatRequests> made = co_await service.offload.run(std::move(work));
+  net::OffloadTerms terms;
+  terms.owner = caller->tenant.id;
+  Result<ChatRequests> made = co_await service.offload.run(std::move(work), std::move(terms));
   if (!made) co_return made.error();
   Answer answer;
   answer.stream = stream;
@@ -121,6 +122,8 @@ net::Awaitable<void> respond(net::HttpExchange& exchange, Result<std::string> an
 net::Awaitable<Result<std::string>> count(Service& service, net::HttpExchange& exchange) {
   const Result<Caller> caller = caller_of(service, exchange);
   if (!caller) co_return caller.error();
+  const Result<Permit> permit = enter_aside(service, *caller);
+  if (!permit) co_return permit.error();
   std::optional<ResponseAsk> ask;
   Result<ConversationPtr> conversation = co_await take_in(service, exchange, *caller, ask);
   if (!conversation) co_return conversation.error();
@@ -128,7 +131,9 @@ net::Awaitable<Result<std::string>> count(Service& service, net::HttpExchange& e
     fill_chat(ask, *conversation);
     return prompt_of_chat(service, ask.chat);
   };
-  Result<std::vector<Token>> tokens = co_await service.offload.run(std::move(work));
+  net::OffloadTerms terms;
+  terms.owner = caller->tenant.id;
+  Result<std::vector<Token>> tokens = co_await service.offload.run(std::move(work), std::move(terms));
   if (!tokens) co_return tokens.error();
   co_return "{\"object\":\"response.input_tokens\",\"input_tokens\":" + std::to_string(tokens->size()) + "}";
 }

@@ -35,14 +35,14 @@ struct ServiceConfig {
   std::string model_name;  // what clients see as `model`
   // In flight of one tenant, where its key says nothing; 0: no limit.
   std::size_t tenant_requests = kSizeLimit<"tenant_requests">;
-  std::size_t anonymous_requests = 0;  // in flight of everybody together when there are no keys; 0: no limit
-  std::size_t tenant_sessions = 256;   // open at once of one tenant; 0: no limit but that of all
-  std::size_t anonymous_sessions = 0;  // … of everybody together when there are no keys
-  bool cache_prompt = true;            // where a request does not say
-  bool cache_shared = false;           // between tenants
-  bool show_slots = true;              // GET /slots
-  std::size_t cache_bytes = 0;         // of snapshots; shown in /props
-  std::uint64_t disk_cache_bytes = 0;  // of files for what was computed; 0: there are none
+  std::size_t anonymous_requests = 0;                   // … where there is one tenant; 0: no limit
+  std::size_t tenant_sessions = 256;                    // open at once of one tenant; 0: no limit but that of all
+  std::size_t anonymous_sessions = 0;                   // … of everybody together when there are no keys
+  bool cache_prompt = true;                             // where a request does not say
+  bool cache_shared = false;                            // between tenants
+  bool show_slots = true;                               // GET /slots
+  std::size_t cache_bytes = 0;                          // of snapshots; shown in /props
+  std::uint64_t disk_cache_bytes = 0;                   // of files for what was computed; 0: there are none
   Duration ping_every = kTimeLimit<"silent_seconds">;   // silence after which a stream gets a comment
   std::size_t unread_max = kSizeLimit<"unread_bytes">;  // bytes that may wait for a client that does not read
   Duration drain_time{};                                // shown in /props

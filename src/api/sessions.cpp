@@ -114,11 +114,11 @@ net::Awaitable<Result<std::string>> create_session(Service& service, SessionCall
   expire_old(service);
   const SessionOwner owner = owner_of(service, call.caller);
   if (auto place = service.sessions.check_place(owner); !place) co_return place.error();
-  const Duration can_wait = reading_can_wait(call.body.size());
+  net::OffloadTerms terms = reading_terms(call.caller, call.body.size());
   auto work = [&service, caller = call.caller, body = std::move(call.body)] {
     return read_new_session(service, caller, body);
   };
-  Result<NewSession> made = co_await service.offload.run(std::move(work), can_wait);
+  Result<NewSession> made = co_await service.offload.run(std::move(work), std::move(terms));
   if (!made) co_return made.error();
   if (call.client_gone()) co_return client_gone();  // nobody would ever know its id
   const auto session = service.sessions.create(owner, made->settings, std::move(made->begin), service.clock.now());
@@ -134,11 +134,11 @@ net::Awaitable<Result<std::string>> create_session(Service& service, SessionCall
 net::Awaitable<Result<std::string>> append_to_session(Service& service, SessionCall call) {
   Result<SessionUse> use = take(service, call);
   if (!use) co_return use.error();
-  const Duration can_wait = reading_can_wait(call.body.size());
+  net::OffloadTerms terms = reading_terms(call.caller, call.body.size());
   auto work = [&service, tail = tail_of(service.sessions, use->session()), body = std::move(call.body)] {
     return read_append(service, tail, body);
   };
-  Result<SessionDelta> delta = co_await service.offload.run(std::move(work), can_wait);
+  Result<SessionDelta> delta = co_await service.offload.run(std::move(work), std::move(terms));
   if (!delta) co_return delta.error();
   SessionMark before = mark_of(use->session());
   Result<std::string> answer = shown(service, use->append(std::move(*delta), service.clock.now()));
@@ -156,11 +156,11 @@ net::Awaitable<Result<Answer>> prepare_in_session(Service& service, SessionCall 
   Result<Permit> entered = enter(service, call.caller, call.path, call.body);
   if (!entered) co_return entered.error();
   permit = std::move(*entered);
-  const Duration can_wait = reading_can_wait(call.body.size());
+  net::OffloadTerms terms = reading_terms(call.caller, call.body.size());
   auto work = [&service, caller = call.caller, tail = tail_of(service.sessions, use->session()),
                urgency = use->session().settings.service_class,
                body = std::move(call.body)] { return read_session_ask(service, caller, tail, urgency, body); };
-  Result<SessionAsk> ask = co_await service.offload.run(std::move(work), can_wait);
+  Result<SessionAsk> ask = co_await service.offload.run(std::move(work), std::move(terms));
   if (!ask) co_return ask.error();
   if (call.client_gone()) co_return client_gone();
   co_return answer_of(service, std::move(*ask), *use);

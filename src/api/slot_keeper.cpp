@@ -8,7 +8,7 @@ namespace {
 net::OffloadOptions one_thread() {
   net::OffloadOptions options;
   options.threads = 1;
-  options.queue_jobs = 64;
+  options.queue_jobs = 1024;
   options.stack_bytes = 1 << 20;
   options.name = "slots";
   return options;
@@ -21,14 +21,18 @@ SlotKeeper::SlotKeeper(std::unique_ptr<SlotFiles> files, Engine& engine, const C
 
 net::Awaitable<Result<SlotTransfer>> SlotKeeper::save(SlotId slot, Tenant tenant, std::string filename) {
   auto work = [this, slot, tenant, filename = std::move(filename)] { return store_.save(slot, tenant, filename); };
-  Result<SlotTransfer> done = co_await pool_.run(std::move(work));
+  net::OffloadTerms terms;
+  terms.owner = tenant.id;
+  Result<SlotTransfer> done = co_await pool_.run(std::move(work), std::move(terms));
   (done ? metrics_.saved : metrics_.refused).add();
   co_return done;
 }
 
 net::Awaitable<Result<SlotTransfer>> SlotKeeper::restore(SlotId slot, Tenant tenant, std::string filename) {
   auto work = [this, slot, tenant, filename = std::move(filename)] { return store_.restore(slot, tenant, filename); };
-  Result<SlotTransfer> done = co_await pool_.run(std::move(work));
+  net::OffloadTerms terms;
+  terms.owner = tenant.id;
+  Result<SlotTransfer> done = co_await pool_.run(std::move(work), std::move(terms));
   (done ? metrics_.restored : metrics_.refused).add();
   co_return done;
 }

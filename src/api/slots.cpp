@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "api/answer.h"
+#include "api/completions.h"
 #include "api/fields.h"
 #include "api/routes.h"
 #include "base/json_writer.h"
@@ -109,7 +110,9 @@ Result<std::string> read_filename(const std::string& body) {
 net::Awaitable<void> transfer(Service& service, net::HttpExchange& exchange, std::int32_t id, Tenant tenant,
                               bool save) {
   auto read = [body = exchange.take_body()] { return read_filename(body); };
-  Result<std::string> filename = co_await service.offload.run(std::move(read));
+  net::OffloadTerms terms;
+  terms.owner = tenant.id;
+  Result<std::string> filename = co_await service.offload.run(std::move(read), std::move(terms));
   if (!filename) {
     Error error = filename.error();
     co_await respond_error(exchange, std::move(error));
@@ -125,6 +128,25 @@ net::Awaitable<void> transfer(Service& service, net::HttpExchange& exchange, std
     Error error = done.error();
     co_await respond_error(exchange, std::move(error));
   }
+}
+
+// The worker answers between two steps. The loop waits for it without a thread: a step may be long.
+struct ForgetAnswer {
+  explicit ForgetAnswer(net::EventLoop& loop) : told(loop) {}
+  net::EventSignal told;
+  std::size_t copies = 0;
+};
+
+net::Awaitable<std::size_t> forget(Service& service, Tenant tenant) {
+  auto answer = std::make_shared<ForgetAnswer>(service.loop);
+  service.engine.forget(tenant, [&loop = service.loop, answer](std::size_t copies) mutable {
+    loop.post([answer = std::move(answer), copies] {
+      answer->copies = copies;
+      answer->told.notify();
+    });
+  });
+  co_await answer->told.wait();
+  co_return answer->copies;
 }
 
 net::HttpResponse erased_body(const std::string& id, std::size_t erased) {
@@ -187,15 +209,18 @@ net::Awaitable<void> handle_slot_action(Service& service, net::HttpExchange& exc
     co_await exchange.respond(std::move(response));
     co_return;
   }
+  const Result<Permit> permit = enter_aside(service, *caller);
+  if (!permit) {
+    Error error = permit.error();
+    co_await respond_error(exchange, std::move(error));
+    co_return;
+  }
   if (action != "erase") {
     co_await transfer(service, exchange, std::stoi(id), caller->tenant, action == "save");
     co_return;
   }
-  // Waits for the worker to end its step.
-  auto work = [&service, tenant = caller->tenant] { return service.engine.forget(tenant); };
-  Result<std::size_t> erased = co_await service.offload.run(std::move(work));
-  net::HttpResponse response = http_error(503, "the server is shutting down");
-  if (erased) response = erased_body(id, *erased);
+  const std::size_t erased = co_await forget(service, caller->tenant);
+  net::HttpResponse response = erased_body(id, erased);
   co_await exchange.respond(std::move(response));
 }
 

@@ -138,7 +138,9 @@ net::Awaitable<void> handle_stream_lookup(Service& service, net::HttpExchange& e
   if (!caller) failed = Error{ErrorCode::unauthorized, "Invalid API Key", ""};
   if (!failed) {
     auto work = [body = exchange.take_body()] { return read_lookup(body); };
-    Result<std::vector<std::string>> ids = co_await service.offload.run(std::move(work));
+    net::OffloadTerms terms;
+    terms.owner = caller->tenant.id;
+    Result<std::vector<std::string>> ids = co_await service.offload.run(std::move(work), std::move(terms));
     if (ids) {
       std::string body = lookup_body(service, caller->tenant.id, *ids);
       co_await respond_json(exchange, std::move(body));

@@ -106,9 +106,17 @@ Result<std::string> count_chat_input(const Service& service, const std::string& 
 }
 
 net::Awaitable<void> handle_text_tool(Service& service, net::HttpExchange& exchange, TextTool tool) {
-  const Duration can_wait = reading_can_wait(exchange.request().body.size());
+  const std::optional<Caller> caller = service.keys.find(exchange.request());
+  Result<Permit> permit = Error{ErrorCode::unauthorized, "Invalid API Key", ""};
+  if (caller) permit = enter_aside(service, *caller);
+  if (!permit) {
+    Error error = permit.error();
+    co_await respond_error(exchange, std::move(error));
+    co_return;
+  }
+  net::OffloadTerms terms = reading_terms(*caller, exchange);
   auto work = [&service, tool, body = exchange.take_body()] { return tool(service, body); };
-  Result<std::string> answer = co_await service.offload.run(std::move(work), can_wait);
+  Result<std::string> answer = co_await service.offload.run(std::move(work), std::move(terms));
   if (answer) {
     co_await respond_json(exchange, std::move(*answer));
   } else {

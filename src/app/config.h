@@ -82,9 +82,10 @@ struct ServeConfig {
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
   std::size_t queue_requests = kSizeLimit<"queue_requests">;
-  std::int64_t queue_tokens = 0;               // 0: a multiple of the KV cells
-  std::vector<Duration> queue_wait;            // of each class; none: its TTFT target; zero: no limit
-  std::optional<std::size_t> tenant_requests;  // 0: no limit; none: 64 for each tenant that has a key
+  std::int64_t queue_tokens = kCountLimit<"queue_tokens">;       // 0: no limit
+  std::vector<Duration> queue_wait;                              // of each class; none, or zero: no limit
+  Duration queue_timeout = kTimeLimit<"queue_timeout_seconds">;  // zero: none
+  std::optional<std::size_t> tenant_requests;  // 0: no limit; none: 64 for each where there are several
   Duration request_timeout{};                  // zero: none
   Duration write_timeout = kTimeLimit<"write_seconds">;
   Duration drain_time = kTimeLimit<"drain_seconds">;

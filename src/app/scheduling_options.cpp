@@ -22,7 +22,8 @@ CLI::Option* add_waits(CLI::App& app, ServeConfig& config) {
               config.queue_wait[c] = std::chrono::duration_cast<Duration>(wait);
             }
           },
-          "longest predicted wait for a first token, for all classes or for each; 0: no limit")
+          "longest forecast wait for a first token, for all classes or for each; a request over it is refused; 0: none "
+          "is")
       ->delimiter(',')
       ->expected(1, static_cast<int>(kServiceClasses))
       ->check(CLI::Range(0.0, 86400.0))
@@ -66,15 +67,19 @@ void add_limit_options(CLI::App& app, ServeConfig& config) {
       ->type_name("N")
       ->capture_default_str()
       ->group(group);
-  app.add_option("--queue-tokens", config.queue_tokens, "prompt tokens that may wait; 0: 16 for each KV cell")
+  app.add_option("--queue-tokens", config.queue_tokens, "prompt tokens that may wait; 0: no limit")
       ->envname("CHASQUI_QUEUE_TOKENS")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
       ->type_name("N")
       ->capture_default_str()
       ->group(group);
-  add_waits(app, config)->envname("CHASQUI_QUEUE_WAIT")->default_str("as --ttft-target")->group(group);
+  add_waits(app, config)->envname("CHASQUI_QUEUE_WAIT")->default_str("0")->group(group);
+  add_seconds(app, "--queue-timeout", config.queue_timeout, "how long a request may wait for a slot; 0: no limit")
+      ->envname("CHASQUI_QUEUE_TIMEOUT")
+      ->default_str("600")
+      ->group(group);
   app.add_option("--tenant-requests", config.tenant_requests,
-                 "requests in flight of one tenant; 0: no limit; without keys there is none unless set")
+                 "requests in flight of one tenant; 0: no limit; where there is one tenant there is none unless set")
       ->envname("CHASQUI_TENANT_REQUESTS")
       ->check(CLI::Range(0, 100000))
       ->type_name("N")

@@ -16,10 +16,6 @@ std::size_t physical_memory() {
   return static_cast<std::size_t>(pages) * static_cast<std::size_t>(page);
 }
 
-// Sixteen fills of the KV cache are minutes of reading for most models, so that --queue-wait refuses first; this is
-// the bound for memory (four bytes a token), and for the time before anything can be predicted.
-constexpr std::int64_t kQueueTokensPerCell = 16;
-
 // What is kept must not crowd out what runs, the page cache of the model file included.
 ReuseConfig reuse_config(const ServeConfig& config) {
   constexpr std::size_t kMiB = 1 << 20;
@@ -43,10 +39,8 @@ AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& sh
   AdmissionConfig out;
   out.slots = shape.slots;
   out.queue_requests = config.queue_requests;
-  out.queue_tokens = config.queue_tokens > 0 ? config.queue_tokens : kQueueTokensPerCell * shape.cells;
-  for (std::size_t c = 0; c < kServiceClasses; ++c) {
-    out.queue_wait[c] = config.queue_wait.empty() ? config.targets.of[c].first_token : config.queue_wait[c];
-  }
+  out.queue_tokens = config.queue_tokens;
+  std::ranges::copy(config.queue_wait, out.queue_wait.begin());
   return out;
 }
 
@@ -57,6 +51,7 @@ RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape)
   limits.slots = shape.slots;
   limits.max_tokens_default = static_cast<TokenCount>(config.predict);
   limits.timeout_default = config.request_timeout;
+  limits.queue_timeout = config.queue_timeout;
   return limits;
 }
 

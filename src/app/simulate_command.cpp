@@ -177,7 +177,7 @@ void add_server_options(CLI::App& app, SimulateConfig& config) {
     door.queue_wait.fill(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s)));
   };
   app.add_option_function<double>("--queue-wait", all_classes,
-                                  "predicted wait over which requests are refused (1, 5, 30 by class); 0: never")
+                                  "forecast wait over which requests are refused; 0: never")
       ->check(CLI::Range(0.0, 1e9))
       ->type_name("SECONDS");
   add_number<std::size_t>(app, "--tenant-requests", door.tenant_requests, 0, 1'000'000,

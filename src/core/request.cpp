@@ -119,7 +119,8 @@ Result<void> check_draft(const RequestDraft& draft, const RequestLimits& limits)
   }
   for (const auto& [field, value] : {std::pair{"timeout_ms", draft.timeout_ms},
                                      {"t_max_prompt_ms", draft.prompt_ms},
-                                     {"t_max_predict_ms", draft.predict_ms}}) {
+                                     {"t_max_predict_ms", draft.predict_ms},
+                                     {"ttft_timeout_ms", draft.ttft_ms}}) {
     if (value && (*value < 1 || *value > kTimeoutLimitMs)) {
       return invalid_field(field, std::string(field) + " must be between 1 and " + std::to_string(kTimeoutLimitMs));
     }
@@ -164,6 +165,8 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
     request->deadline = now + limits.timeout_default;
   }
   request->prompt_deadline = request->deadline;
+  if (limits.queue_timeout > Duration::zero()) request->start_deadline = now + limits.queue_timeout;
+  if (draft.ttft_ms) request->first_token_deadline = now + milliseconds(*draft.ttft_ms);
   if (draft.prompt_ms) request->prompt_deadline = std::min(request->deadline, now + milliseconds(*draft.prompt_ms));
   return RequestPtr(std::move(request));
 }

@@ -33,6 +33,7 @@ struct RequestDraft {
   std::optional<std::int64_t> timeout_ms;  // from arrival to the last token; none: the server's default
   std::optional<std::int64_t> prompt_ms;   // from arrival to the first token
   std::optional<std::int64_t> predict_ms;  // from the first token to the last
+  std::optional<std::int64_t> ttft_ms;     // from arrival to the first token; over it the request fails
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
   TokenCount guesses_max = -1;      // of its next tokens, in one step; -1: as many as the server makes
@@ -59,6 +60,7 @@ struct RequestLimits {
   std::int32_t chances_max = kCountLimit<"chances">;  // likely tokens told with each token
   TokenCount max_tokens_default = -1;
   Duration timeout_default = Duration::zero();  // zero: none
+  Duration queue_timeout = Duration::zero();    // longest wait for a slot; zero: none
 };
 
 struct Request {
@@ -73,6 +75,8 @@ struct Request {
   TimePoint arrival{};
   TimePoint deadline = kNever;
   TimePoint prompt_deadline = kNever;        // of the first token; not after `deadline`
+  TimePoint start_deadline = kNever;         // it fails when it has not had a slot by then
+  TimePoint first_token_deadline = kNever;   // … or its first token
   Duration predict_limit = Duration::max();  // from the first token to the last
   TokenCount guesses_max = -1;               // see RequestDraft
   bool tell_usage = false;                   // text events have the usage so far

@@ -67,6 +67,11 @@ std::vector<NumberCase> number_cases() {
        {1, 60'000, 86'400'000},
        {0, -1, 86'400'001, 1e18},
        "1 and 86400000"},
+      {"ttft_timeout_ms",
+       [](RequestDraft& d, double v) { d.ttft_ms = static_cast<std::int64_t>(v); },
+       {1, 60'000, 86'400'000},
+       {0, -1, 86'400'001, 1e18},
+       "1 and 86400000"},
   };
 }
 
@@ -159,6 +164,19 @@ TEST(MakeRequest, TheServersDefaultHoldsWhereTheClientSaysNothing) {
   EXPECT_EQ((*outspoken)->max_tokens, 90);
   EXPECT_EQ((*outspoken)->deadline, now + milliseconds(250));
   EXPECT_EQ((*make(draft_of(1)))->deadline, kNever);
+}
+
+TEST(MakeRequest, PatienceCountsFromArrival) {
+  const TimePoint now(seconds(100));
+  RequestLimits limits = test_limits();
+  EXPECT_EQ((*make(draft_of(1), limits, now))->start_deadline, kNever);
+  limits.queue_timeout = seconds(600);
+  RequestDraft draft = draft_of(1);
+  draft.ttft_ms = 250;
+  const auto request = make(std::move(draft), limits, now);
+  EXPECT_EQ((*request)->start_deadline, now + seconds(600));
+  EXPECT_EQ((*request)->first_token_deadline, now + milliseconds(250));
+  EXPECT_EQ((*request)->deadline, kNever);
 }
 
 TEST(MakeRequest, StopStringsAreCountedMeasuredAndMustBeText) {

@@ -61,6 +61,7 @@ std::string_view reason_of(Refusal refusal) {
     case Refusal::queue_requests: return "too many requests are waiting; retry";
     case Refusal::queue_tokens: return "the requests that are waiting have too many tokens to read; retry";
     case Refusal::queue_wait: return "the wait would be too long; retry";
+    case Refusal::ttft_timeout: return "the first token would come later than ttft_timeout_ms allows; retry";
   }
   return "";
 }
@@ -73,8 +74,8 @@ ErrorCode code_of(Refusal refusal) {
 }  // namespace
 
 std::string_view name(Refusal refusal) {
-  constexpr std::array<std::string_view, kRefusals> kNames = {"draining", "tenant_requests", "queue_requests",
-                                                              "queue_tokens", "queue_wait"};
+  constexpr std::array<std::string_view, kRefusals> kNames = {"draining",     "tenant_requests", "queue_requests",
+                                                              "queue_tokens", "queue_wait",      "ttft_timeout"};
   return kNames[static_cast<std::size_t>(refusal)];
 }
 
@@ -87,6 +88,7 @@ Permit& Permit::operator=(Permit&& other) noexcept {
   more_ = other.more_;
   kept_ = other.kept_;
   weighed_ = other.weighed_;
+  aside_ = other.aside_;
   return *this;
 }
 
@@ -110,6 +112,17 @@ Result<Permit> Admission::enter(const Applicant& applicant, const Load& load, Ti
     return admit(applicant, now, kept);
   }
   return refuse(Refusal::queue_requests, turn_of(applicant, load, now));
+}
+
+Result<Permit> Admission::enter_aside(const Applicant& applicant, TimePoint now) {
+  TenantState& tenant = tenants_[applicant.tenant];
+  if (applicant.requests_max > 0 && tenant.aside >= applicant.requests_max) {
+    return refuse(Refusal::tenant_requests, kToldMin, applicant.requests_max);
+  }
+  ++tenant.aside;
+  Permit permit(*this, applicant, now, false);
+  permit.aside_ = true;
+  return permit;
 }
 
 // When a refused applicant shall come back: a promise it has already is not doubled.
@@ -137,7 +150,7 @@ Duration Admission::turn_of(const Applicant& applicant, const Load& load, TimePo
 }
 
 Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenCount prompt_tokens, const Load& load,
-                              TimePoint now, std::size_t requests) {
+                              TimePoint now, std::size_t requests, Duration wait_max) {
   CHECK(permit.admission_ == this && !permit.weighed_, "a permit is weighed once");
   advance(now);
   if (auto fits = widen(permit, requests, load, now); !fits) return fits.error();
@@ -146,17 +159,8 @@ Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenC
   const std::int64_t here = load.running + waiting + static_cast<std::int64_t>(recent_.size());
   const bool has_slot = here + static_cast<std::int64_t>(permit.more_) < static_cast<std::int64_t>(config_.slots);
   const double stretch = permit.kept_ ? kKeptStretch : 1;
-  std::int64_t tokens = 0;
-  std::int64_t tokens_before = 0;
-  double before = permit.kept_ ? 0 : static_cast<double>(places_held());
-  for (const Recent& recent : recent_) {
-    tokens += recent.tokens;
-    if (recent.service_class > service_class) continue;
-    tokens_before += recent.tokens;
-    before += 1;
-  }
   const double position = 1 + share_that_returns_ * static_cast<double>(promises_.open());
-  tokens += load.waiting_tokens;
+  const std::int64_t tokens = load.waiting_tokens + recent_tokens_;
   const auto tokens_max = static_cast<double>(config_.queue_tokens) * stretch;
   const auto tokens_then = static_cast<double>(tokens + prompt_tokens);
   if (!has_slot && config_.queue_tokens > 0 && tokens > 0 && tokens_then > tokens_max) {
@@ -165,22 +169,39 @@ Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenC
     const Duration wait = promise(permit.applicant_.fingerprint, start, position, load, now);
     return refuse(Refusal::queue_tokens, wait);
   }
-  // Who has a slot at once waits too, while the prompts of others are read.
-  // Nobody is refused for a guess.
-  const Duration a_place = load.slot_time_known ? gap(load) : Duration::zero();
-  const Duration after = has_slot ? times(load.row_time, static_cast<double>(tokens_before)) : times(a_place, before);
-  const Duration wait = load.wait[static_cast<std::size_t>(service_class)] + after;
   const Duration limit = config_.queue_wait[static_cast<std::size_t>(service_class)];
-  const Duration wait_max = times(limit, stretch / kKeptStretch);
-  if (here > 0 && limit > Duration::zero() && wait > wait_max) {
-    const Duration turn = promise(permit.applicant_.fingerprint, wait - wait_max, position, load, now);
-    return refuse(Refusal::queue_wait, turn);
+  // Without a limit on the wait everyone may wait, and nothing has to be forecast.
+  if (here > 0 && (limit > Duration::zero() || wait_max < Duration::max())) {
+    const Duration wait = forecast(permit, service_class, load, has_slot);
+    if (wait > wait_max) return refuse(Refusal::ttft_timeout, told(wait - wait_max));
+    const Duration fresh_max = times(limit, stretch / kKeptStretch);
+    if (limit > Duration::zero() && wait > fresh_max) {
+      const Duration turn = promise(permit.applicant_.fingerprint, wait - fresh_max, position, load, now);
+      return refuse(Refusal::queue_wait, turn);
+    }
   }
   permit.weighed_ = true;
   weighed_ += 1 + permit.more_;
   const auto each = prompt_tokens / static_cast<TokenCount>(1 + permit.more_);
   for (std::size_t i = 0; i <= permit.more_; ++i) recent_.push_back({service_class, each});
+  recent_tokens_ += static_cast<std::int64_t>(each) * static_cast<std::int64_t>(1 + permit.more_);
   return {};
+}
+
+// What the load says, and what those take that it does not show yet. A request that gets a slot at once waits, too,
+// while the prompts of others are read. As long as no sequence has ended, the time of a place is a guess, and counts
+// as nothing.
+Duration Admission::forecast(const Permit& permit, ServiceClass service_class, const Load& load, bool has_slot) const {
+  std::int64_t tokens_before = 0;
+  double before = permit.kept_ ? 0 : static_cast<double>(places_held());
+  for (const Recent& recent : recent_) {
+    if (recent.service_class > service_class) continue;
+    tokens_before += recent.tokens;
+    before += 1;
+  }
+  const Duration a_place = load.slot_time_known ? gap(load) : Duration::zero();
+  const Duration after = has_slot ? times(load.row_time, static_cast<double>(tokens_before)) : times(a_place, before);
+  return load.wait[static_cast<std::size_t>(service_class)] + after;
 }
 
 Result<void> Admission::widen(Permit& permit, std::size_t requests, const Load& load, TimePoint now) {
@@ -230,7 +251,10 @@ void Admission::count_return(double came) {
 void Admission::forget_recent(const Load& load) {
   const auto known = static_cast<std::size_t>(load.running + waiting_of(load));
   const std::size_t unknown = weighed_ - std::min(weighed_, known);
-  while (recent_.size() > unknown) recent_.pop_front();
+  while (recent_.size() > unknown) {
+    recent_tokens_ -= recent_.front().tokens;
+    recent_.pop_front();
+  }
 }
 
 Permit Admission::admit(const Applicant& applicant, TimePoint now, bool kept) {
@@ -240,12 +264,16 @@ Permit Admission::admit(const Applicant& applicant, TimePoint now, bool kept) {
 }
 
 void Admission::leave(const Permit& permit) {
-  in_flight_ -= 1 + permit.more_;
-  if (permit.weighed_) weighed_ -= 1 + permit.more_;
   const auto tenant = tenants_.find(permit.applicant_.tenant);
   auto& entered = tenant->second.entered;
-  for (std::size_t i = 0; i <= permit.more_; ++i) entered.erase(entered.find(permit.entered_));
-  if (entered.empty()) tenants_.erase(tenant);
+  if (permit.aside_) {
+    --tenant->second.aside;
+  } else {
+    in_flight_ -= 1 + permit.more_;
+    if (permit.weighed_) weighed_ -= 1 + permit.more_;
+    for (std::size_t i = 0; i <= permit.more_; ++i) entered.erase(entered.find(permit.entered_));
+  }
+  if (entered.empty() && tenant->second.aside == 0) tenants_.erase(tenant);
 }
 
 // The tenant's oldest request ends first, and then one after the other.
@@ -257,9 +285,7 @@ Error Admission::refuse_tenant(const Applicant& applicant, TenantState& tenant, 
   const TimePoint turn = std::max(now + (first_end > Duration::zero() ? first_end : one_more), tenant.told + one_more);
   const Duration wait = told(turn - now);
   tenant.told = now + wait;
-  Error error = refuse(Refusal::tenant_requests, wait);
-  error.message += " (the limit is " + std::to_string(applicant.requests_max) + ")";
-  return error;
+  return refuse(Refusal::tenant_requests, wait, applicant.requests_max);
 }
 
 Duration Admission::promise(Fingerprint fingerprint, Duration start, double position, const Load& load, TimePoint now) {
@@ -280,21 +306,22 @@ Duration Admission::promise(Fingerprint fingerprint, Duration start, double posi
   return told(wait);
 }
 
-Error Admission::refuse(Refusal refusal, Duration retry_after) {
+Error Admission::refuse(Refusal refusal, Duration retry_after, std::size_t limit) {
   metrics_.refused[static_cast<std::size_t>(refusal)].add();
   Error error;
   error.code = code_of(refusal);
   error.message = std::string(reason_of(refusal)) + " in " + in_seconds(retry_after);
+  if (limit > 0) error.message += " (the limit is " + std::to_string(limit) + ")";
   error.retry_after = retry_after;
   return error;
 }
 
 void Admission::add_to(MetricsPage& page, const Counter& by_engine) const {
   for (std::size_t i = 0; i < kRefusals; ++i) {
-    page.add("chasqui_requests_refused_total", "Requests refused before they reached the worker, by reason.",
-             metrics_.refused[i], "reason=\"" + std::string(name(static_cast<Refusal>(i))) + '"');
+    page.add("chasqui_requests_refused_total", "Requests refused at the door, by reason.", metrics_.refused[i],
+             "reason=\"" + std::string(name(static_cast<Refusal>(i))) + '"');
   }
-  page.add("chasqui_requests_refused_total", "Requests refused before they reached the worker, by reason.", by_engine,
+  page.add("chasqui_requests_refused_total", "Requests refused at the door, by reason.", by_engine,
            "reason=\"engine\"");
   page.add_computed("chasqui_requests_in_flight", "Requests that were admitted and have not ended.",
                     [this] { return static_cast<double>(in_flight_); });
@@ -305,19 +332,14 @@ void Admission::add_to(MetricsPage& page, const Counter& by_engine) const {
     for (const auto& [id, tenant] : tenants_) most = std::max(most, tenant.entered.size());
     return static_cast<double>(most);
   });
-  page.add_computed("chasqui_promises_open", "Refused requests with a promised place that they have not claimed yet.",
+  page.add_computed("chasqui_promises_open", "Promised places that are open.",
                     [this] { return static_cast<double>(promises_.open()); });
-  page.add_computed("chasqui_promises_returned_ratio",
-                    "Of those who were promised a place, how many came back, lately.",
+  page.add_computed("chasqui_promises_returned_ratio", "Share of promised places that were claimed.",
                     [this] { return share_that_returns_; });
-  page.add("chasqui_promises_total", "Promised places, by what became of them.", metrics_.promises_made,
-           "state=\"made\"");
-  page.add("chasqui_promises_total", "Promised places, by what became of them.", metrics_.promises_claimed,
-           "state=\"claimed\"");
-  page.add("chasqui_promises_total", "Promised places, by what became of them.", metrics_.promises_expired,
-           "state=\"expired\"");
-  page.add("chasqui_promises_total", "Promised places, by what became of them.", metrics_.promises_late,
-           "state=\"late\"");
+  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_made, "state=\"made\"");
+  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_claimed, "state=\"claimed\"");
+  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_expired, "state=\"expired\"");
+  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_late, "state=\"late\"");
 }
 
 }  // namespace chasqui

@@ -1,5 +1,5 @@
-// Decides at the door who may come in, before work is done for them, and tells everybody else when to come back:
-// 429 when the tenant has too many requests in flight, 503 when this node has.
+// Decides at the door which requests come in, before work is done for them; the others are told when to come back:
+// 429 when the tenant has too many requests in flight, 503 when this node has, or when a limit on the wait is not met.
 //
 // Whoever is refused with 503 is promised a place in the queue behind the queue (engine/promise_book.h): the k-th is
 // told a time k places later, so that those who come back do not come together. A place frees up every
@@ -29,10 +29,10 @@ namespace chasqui {
 struct AdmissionConfig {
   std::int32_t slots = 1;
   std::size_t queue_requests =
-      kSizeLimit<"queue_requests">;       // requests that may wait, those that are still being read included
-  std::int64_t queue_tokens = 1'000'000;  // prompt tokens that may wait
-  // Longest predicted wait for a first token, of each class; zero: no limit.
-  std::array<Duration, kServiceClasses> queue_wait = {seconds(1), seconds(5), seconds(30)};
+      kSizeLimit<"queue_requests">;  // requests that may wait, those that are still being read included
+  std::int64_t queue_tokens = kCountLimit<"queue_tokens">;  // prompt tokens that may wait; 0: no limit
+  // Longest predicted wait for a first token, of each class; zero, as is the default: no limit.
+  std::array<Duration, kServiceClasses> queue_wait{};
   std::size_t promises_max = kSizeLimit<"promises">;
 };
 
@@ -43,8 +43,8 @@ struct Applicant {
   Fingerprint fingerprint = 0;
 };
 
-enum class Refusal { draining, tenant_requests, queue_requests, queue_tokens, queue_wait };
-constexpr std::size_t kRefusals = 5;
+enum class Refusal { draining, tenant_requests, queue_requests, queue_tokens, queue_wait, ttft_timeout };
+constexpr std::size_t kRefusals = 6;
 std::string_view name(Refusal refusal);
 
 struct AdmissionMetrics {
@@ -80,6 +80,7 @@ class Permit {
   std::size_t more_ = 0;  // requests beyond the first
   bool kept_ = false;     // came back for a promised place
   bool weighed_ = false;  // on its way to the worker, or there
+  bool aside_ = false;    // takes no slot
 };
 
 class Admission {
@@ -90,11 +91,14 @@ class Admission {
 
   // Before anything of the request is read. Errors: quota_exceeded, overloaded, unavailable, with retry_after.
   Result<Permit> enter(const Applicant& applicant, const Load& load, TimePoint now);
+  // A request that takes neither a slot nor a place in the queue, such as one that counts tokens. A tenant may have as
+  // many of them in flight as of the others, also while the server drains. Errors: quota_exceeded, with retry_after.
+  Result<Permit> enter_aside(const Applicant& applicant, TimePoint now);
   // When its prompt is known and before it goes to the engine; drop the permit when the answer is an error. One that
   // wants several answers counts as so many `requests` from here on; it is let in whole or not at all, and where nobody
-  // else is, however many they are.
+  // else is, however many they are. `wait_max` is the longest wait for a first token that the client accepts.
   Result<void> weigh(Permit& permit, ServiceClass service_class, TokenCount prompt_tokens, const Load& load,
-                     TimePoint now, std::size_t requests = 1);
+                     TimePoint now, std::size_t requests = 1, Duration wait_max = Duration::max());
   // From now on everybody is refused.
   void drain() { draining_ = true; }
 
@@ -114,6 +118,7 @@ class Admission {
 
   struct TenantState {
     std::multiset<TimePoint> entered;  // its requests in flight
+    std::size_t aside = 0;             // … that take no slot
     TimePoint told{};                  // the latest time that one of its refused requests was told
   };
   // Went to the worker after it published the load that is at hand.
@@ -129,6 +134,7 @@ class Admission {
   void leave(const Permit& permit);
   void forget_recent(const Load& load);
 
+  Duration forecast(const Permit& permit, ServiceClass service_class, const Load& load, bool has_slot) const;
   Result<void> widen(Permit& permit, std::size_t requests, const Load& load, TimePoint now);
   Permit admit(const Applicant& applicant, TimePoint now, bool kept);
   void claim(const Promise& promise);
@@ -137,7 +143,7 @@ class Admission {
   Duration turn_of(const Applicant& applicant, const Load& load, TimePoint now);
   // Promises a place that should be free `position` gaps after `start` from now, and says how long to wait for it.
   Duration promise(Fingerprint fingerprint, Duration start, double position, const Load& load, TimePoint now);
-  Error refuse(Refusal refusal, Duration retry_after);
+  Error refuse(Refusal refusal, Duration retry_after, std::size_t limit = 0);
 
   const AdmissionConfig config_;
   AdmissionMetrics metrics_;
@@ -146,6 +152,7 @@ class Admission {
   std::size_t in_flight_ = 0;
   std::size_t weighed_ = 0;  // of those, the ones that went to the worker
   std::deque<Recent> recent_;
+  std::int64_t recent_tokens_ = 0;  // of all of them
   double share_that_returns_ = 1;
   bool draining_ = false;
 };

@@ -217,6 +217,58 @@ TEST_F(AdmissionTest, ALongWaitIsRefusedByClass) {
   EXPECT_TRUE(admission_.weigh(permits_[0], ServiceClass::standard, 10, load_, now_));
 }
 
+TEST_F(AdmissionTest, ByDefaultNothingIsRefusedForItsWait) {
+  AdmissionConfig plain;
+  plain.slots = 2;
+  Admission admission(plain);
+  load_.running = 2;
+  load_.wait.fill(seconds(10'000));
+  std::vector<Permit> permits;
+  for (Fingerprint i = 0; i < 5000; ++i) {
+    permits.push_back(std::move(*admission.enter({0, 0, i}, load_, now_)));
+    EXPECT_TRUE(admission.weigh(permits.back(), ServiceClass::interactive, 1000, load_, now_)) << "number " << i;
+  }
+}
+
+TEST_F(AdmissionTest, AClientThatAcceptsNoLongWaitIsRefusedForIt) {
+  AdmissionConfig plain;
+  plain.slots = 2;
+  Admission admission(plain);
+  load_.running = 2;
+  load_.wait.fill(seconds(20));
+  const auto weigh = [&](Duration wait_max) {
+    auto permit = std::move(*admission.enter({0, 0, 0}, load_, now_));
+    return admission.weigh(permit, ServiceClass::standard, 10, load_, now_, 1, wait_max);
+  };
+  EXPECT_TRUE(weigh(seconds(21)));
+  const auto refusal = weigh(seconds(5));
+  ASSERT_FALSE(refusal);
+  EXPECT_EQ(refusal.error().code, ErrorCode::overloaded);
+  EXPECT_EQ(refusal.error().retry_after, seconds(15));
+  EXPECT_EQ(admission.metrics().refused[static_cast<std::size_t>(Refusal::ttft_timeout)].value(), 1u);
+  EXPECT_EQ(admission.promises(), 0u) << "places are for those who would have waited";
+}
+
+TEST_F(AdmissionTest, RequestsThatTakeNoSlotHaveAQuotaOfTheirOwn) {
+  const auto aside = [&](std::uint32_t tenant) { return admission_.enter_aside({tenant, 2, 0}, now_); };
+  fill();
+  auto first = aside(7);
+  auto second = aside(7);
+  EXPECT_TRUE(first && second) << "all places in the queue are taken, but they need none";
+  EXPECT_EQ(admission_.in_flight(), 4u);
+  const auto third = aside(7);
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, ErrorCode::quota_exceeded);
+  EXPECT_NE(third.error().message.find("the limit is 2"), std::string::npos);
+  EXPECT_TRUE(aside(8)) << "another tenant";
+  first->release();
+  EXPECT_TRUE(aside(7));
+  permits_.clear();
+  EXPECT_TRUE(enter(1, 7, 1)) << "the other quota";
+  admission_.drain();
+  EXPECT_TRUE(aside(9)) << "what runs may still have to count its tokens";
+}
+
 TEST_F(AdmissionTest, EachClassHasItsOwnLongestWait) {
   AdmissionConfig strict = config();
   strict.queue_wait = {seconds(1), seconds(5), Duration::zero()};

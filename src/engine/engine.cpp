@@ -166,19 +166,24 @@ void Engine::cancel(RequestId id) {
   if (!posted) log_warning("a cancel was lost: the inbox is full", {{"request", id.value}});
 }
 
-std::size_t Engine::forget(const Tenant& tenant) {
-  std::vector<std::shared_ptr<std::atomic<std::int64_t>>> counts;
+void Engine::forget(const Tenant& tenant, std::function<void(std::size_t)> then) {
+  const auto forgetting = std::make_shared<Forgetting>(workers_.size(), std::move(then));
   for (const auto& worker : workers_) {
     std::vector<Command> one;
-    one.emplace_back(ForgetCommand{tenant, counts.emplace_back(std::make_shared<std::atomic<std::int64_t>>(-1))});
-    worker->post_all(one);  // never refused: somebody waits for it
+    one.emplace_back(ForgetCommand{tenant, forgetting});
+    worker->post_all(one);  // never refused: a client waits for it
   }
-  std::int64_t sum = 0;
-  for (const auto& count : counts) {
-    count->wait(-1);
-    sum += count->load();
-  }
-  return static_cast<std::size_t>(sum);
+}
+
+std::size_t Engine::forget(const Tenant& tenant) {
+  constexpr std::int64_t kUnknown = -1;
+  const auto count = std::make_shared<std::atomic<std::int64_t>>(kUnknown);
+  forget(tenant, [count](std::size_t copies) {
+    count->store(static_cast<std::int64_t>(copies));
+    count->notify_all();
+  });
+  count->wait(kUnknown);
+  return static_cast<std::size_t>(count->load());
 }
 
 SlotCopy Engine::copy_of_slot(SlotId slot, const Tenant& tenant) {

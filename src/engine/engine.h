@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -91,8 +92,10 @@ class Engine {
   // workers' and the dispatcher's.
   std::optional<std::vector<RequestId>> requests_of(std::size_t worker);
 
-  // Any thread but the workers': forgets what was computed for a tenant, or for all where they share it, in memory and
-  // in files, and returns how many copies of sequences that were. Waits until every worker has ended its step.
+  // Any thread: forgets what was computed for a tenant, or for all where they share it, in memory and in files. When
+  // every worker has ended its step `then` is told how many copies of sequences that were, on a worker's thread.
+  void forget(const Tenant& tenant, std::function<void(std::size_t)> then);
+  // The same for a thread that can wait, any but the workers'.
   std::size_t forget(const Tenant& tenant);
   // Any thread but the workers', with reuse.notes_slots: what the tenant's latest sequence that was in this slot, or
   // said so, has left in memory. Waits as forget() does.

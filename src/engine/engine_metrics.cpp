@@ -53,6 +53,7 @@ std::vector<double> EngineMetrics::iteration_bounds() {
 void EngineMetrics::count_finished(const Event& event) {
   const Usage& usage = event.usage;
   requests_finished[static_cast<std::size_t>(event.reason)].add();
+  if (event.reason == FinishReason::error && event.error.code == ErrorCode::overloaded) queue_timeouts.add();
   waits[static_cast<std::size_t>(event.service_class)].queue_seconds.observe(to_seconds(usage.queue));
   request_seconds.observe(to_seconds(usage.queue + usage.prefill + usage.decode));
   if (usage.completion == 0) return;
@@ -265,6 +266,7 @@ void EngineMetrics::add_to(MetricsPage& page) const {
 }
 
 void EngineMetrics::add_shared_to(MetricsPage& page) const {
+  page.add("chasqui_queue_timeouts_total", "Requests that waited too long.", queue_timeouts);
   add_reuse_to(page);
   add_adapters_to(page);
   page.add("chasqui_sleeping", "1 while the model is out of memory for want of work.", sleeping);

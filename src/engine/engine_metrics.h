@@ -24,6 +24,7 @@ struct EngineMetrics {
   Gauge requests_running;
   Gauge requests_waiting[kServiceClasses];
   Counter requests_finished[5];  // indexed by FinishReason
+  Counter queue_timeouts;        // of those with an error: nothing was said in time
 
   Gauge kv_cells_used;
   Gauge kv_cells_total;

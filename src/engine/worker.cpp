@@ -187,8 +187,7 @@ void Worker::take_in(Wait wait) {
       scheduler_.cancel(cancel->id, now);
       metrics_.cancel_steps.observe(static_cast<double>(steps_.load(std::memory_order_relaxed) - cancel->step));
     } else if (auto* forget = std::get_if<ForgetCommand>(&command)) {
-      forget->count->store(static_cast<std::int64_t>(scheduler_.forget_tenant(forget->tenant)));
-      forget->count->notify_all();
+      forget->forgetting->done(scheduler_.forget_tenant(forget->tenant));
     } else if (auto* copy = std::get_if<CopySlotCommand>(&command)) {
       asked_.push_back(std::move(*copy));
     } else if (auto* adopt = std::get_if<AdoptSlotCommand>(&command)) {

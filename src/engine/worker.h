@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <variant>
@@ -30,10 +31,27 @@ struct CancelCommand {
   RequestId id;
   std::uint64_t step = 0;  // steps that its worker had done when it was posted there
 };
-// Forget what was computed for a tenant; `count` says how much that was when it is not negative any more.
+// What all workers forget together. The last of them tells, on its thread.
+struct Forgetting {
+  explicit Forgetting(std::size_t workers, std::function<void(std::size_t)> then)
+      : left(workers), tell(std::move(then)) {}
+
+  void done(std::size_t copies) {
+    count.fetch_add(copies);
+    if (left.fetch_sub(1) > 1) return;
+    // What `tell` holds belongs to who asked, and goes before this does.
+    const auto telling = std::move(tell);
+    telling(count.load());
+  }
+
+  std::atomic<std::size_t> left;
+  std::atomic<std::size_t> count{0};
+  std::function<void(std::size_t)> tell;
+};
+// Forget what was computed for a tenant.
 struct ForgetCommand {
   Tenant tenant;
-  std::shared_ptr<std::atomic<std::int64_t>> count;
+  std::shared_ptr<Forgetting> forgetting;
 };
 // What became of one of the next two; `done` is set last.
 struct SlotAnswer {

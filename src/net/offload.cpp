@@ -1,5 +1,8 @@
 #include "net/offload.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <pthread.h>
 
 #include "base/log.h"
@@ -19,7 +22,11 @@ Error detail::offload_exception(std::exception_ptr exception) {
   return Error{ErrorCode::internal, "The server failed while it worked on this request.", {}};
 }
 
-Error detail::nobody_waits() {
+Error detail::queue_full() {
+  return Error{ErrorCode::overloaded, "The server has too much work waiting; try again later.", {}};
+}
+
+Error detail::client_left() {
   return Error{ErrorCode::unavailable, "The client left before its request was read.", {}};
 }
 
@@ -40,9 +47,12 @@ struct OffloadPool::Thread {
       inbox.drain(jobs, Wait::yes);
       if (jobs.empty()) return;  // closed
       for (auto& job : jobs) {
+        const TimePoint began = pool.clock_.now();
         job->execute();
+        const Duration took = pool.clock_.now() - began;
         // The job moves along, so that its last owner lets go of it on the loop.
-        pool.loop_.post([owner = &pool, number = index, done = std::move(job)] { owner->job_done(number, done); });
+        pool.loop_.post(
+            [owner = &pool, number = index, done = std::move(job), took] { owner->job_done(number, done, took); });
       }
     }
   }
@@ -75,63 +85,148 @@ OffloadPool::~OffloadPool() {
 }
 
 // True: its coroutine has ended, or hears now that there is no result.
-bool OffloadPool::drop_unwanted(const std::shared_ptr<OffloadJob>& waiting) {
+bool OffloadPool::drop_unwanted(const JobPtr& waiting) {
   if (waiting.use_count() == 1) return true;
   if (!waiting->gone()) return false;
   dropped_.add();
-  waiting->give_up();
+  waiting->give_up(detail::client_left());
   waiting->finish();
   return true;
 }
 
-bool OffloadPool::submit(std::shared_ptr<OffloadJob> job, Duration can_wait) {
-  // Whether somebody left is known a turn after it was first asked, so it is not put off until there is no place.
-  const auto drop_from = [this](Queue& queue) {
-    std::erase_if(queue, [this](const auto& entry) { return drop_unwanted(entry.second); });
-  };
-  const bool is_long = can_wait >= kLong;
-  const std::size_t half = options_.queue_jobs / 2;
-  if (waiting() >= half || (is_long && long_.size() >= half / 2)) {
-    drop_from(short_);
-    drop_from(long_);
+OffloadPool::Queue::iterator OffloadPool::take_out(Line& line, Queue& queue, Queue::iterator place) {
+  --waiting_;
+  line.bytes -= place->second->terms().bytes;
+  waiting_bytes_ -= place->second->terms().bytes;
+  if (place->second->terms().can_wait >= kLong) --waiting_long_;
+  return queue.erase(place);
+}
+
+// Whether a client left is known a turn after it was first asked, so this is not put off until there is no place.
+void OffloadPool::sweep() {
+  unswept_ = 0;
+  for (auto& [owner, line] : lines_) {
+    for (Queue* queue : {&line.brief, &line.lengthy}) {
+      for (auto place = queue->begin(); place != queue->end();) {
+        place = drop_unwanted(place->second) ? take_out(line, *queue, place) : std::next(place);
+      }
+    }
   }
-  if (waiting() >= options_.queue_jobs || (is_long && long_.size() >= std::max<std::size_t>(half, 1))) {
+}
+
+bool OffloadPool::fits(const OffloadTerms& terms) const {
+  if (waiting_ >= options_.queue_jobs) return false;
+  if (waiting_ > 0 && waiting_bytes_ + terms.bytes > options_.queue_bytes) return false;
+  return terms.can_wait < kLong || waiting_long_ < std::max<std::size_t>(options_.queue_jobs / 2, 1);
+}
+
+// Takes the newest jobs of the owner that has the most of what is scarce, as long as the one that comes has less.
+bool OffloadPool::make_place(const OffloadTerms& terms) {
+  while (!fits(terms)) {
+    const bool bytes = waiting_ < options_.queue_jobs && waiting_bytes_ + terms.bytes > options_.queue_bytes;
+    const bool jobs = waiting_ >= options_.queue_jobs;
+    const auto has = [=](const Line& line) {
+      if (bytes) return line.bytes;
+      return jobs ? line.waiting() : line.lengthy.size();
+    };
+    const auto most = std::ranges::max_element(lines_, {}, [&](const auto& entry) { return has(entry.second); });
+    const auto own = lines_.find(terms.owner);
+    const std::size_t then = (own != lines_.end() ? has(own->second) : 0) + (bytes ? terms.bytes : 1);
+    if (most == lines_.end() || has(most->second) <= then) return false;
+    Queue& queue = most->second.lengthy.empty() ? most->second.brief : most->second.lengthy;
+    const JobPtr last = std::prev(queue.end())->second;
+    take_out(most->second, queue, std::prev(queue.end()));
+    refused_.add();
+    last->give_up(detail::queue_full());
+    last->finish();
+  }
+  return true;
+}
+
+OffloadPool::Line& OffloadPool::line_of(std::uint32_t owner) {
+  const auto [place, is_new] = lines_.try_emplace(owner);
+  if (is_new && lines_.size() > 1) {
+    Duration least = Duration::max();
+    for (const auto& [other, line] : lines_) {
+      if (other != owner) least = std::min(least, line.served);
+    }
+    place->second.served = least;
+  }
+  return place->second;
+}
+
+bool OffloadPool::submit(JobPtr job) {
+  const OffloadTerms& terms = job->terms();
+  const bool is_long = terms.can_wait >= kLong;
+  const std::size_t half = options_.queue_jobs / 2;
+  ++unswept_;
+  const bool scarce = waiting_ >= half || (is_long && waiting_long_ >= half / 2);
+  if ((scarce || !fits(terms)) && unswept_ >= waiting_ / 16) sweep();
+  if (!make_place(terms)) {
     refused_.add();
     return false;
   }
   jobs_.add();
-  (is_long ? long_ : short_).emplace(clock_.now() + can_wait, std::move(job));
+  ++waiting_;
+  waiting_bytes_ += terms.bytes;
+  if (is_long) ++waiting_long_;
+  Line& line = line_of(terms.owner);
+  line.bytes += terms.bytes;
+  const TimePoint due = clock_.now() + terms.can_wait;
+  (is_long ? line.lengthy : line.brief).emplace(due, std::move(job));
   hand_out();
   return true;
 }
 
-// Whose first job is next; null: nobody's.
-OffloadPool::Queue* OffloadPool::next_queue() {
-  for (Queue* queue : {&short_, &long_}) {
-    while (!queue->empty() && drop_unwanted(queue->begin()->second)) queue->erase(queue->begin());
+// The queue whose first job is the next of this line; null: none may run now.
+OffloadPool::Queue* OffloadPool::next_queue(Line& line) const {
+  const bool long_may = !line.lengthy.empty() && (threads_.size() == 1 || long_running_ + 1 < threads_.size());
+  if (long_may && (line.brief.empty() || line.lengthy.begin()->first < line.brief.begin()->first)) return &line.lengthy;
+  return line.brief.empty() ? nullptr : &line.brief;
+}
+
+OffloadPool::Lines::iterator OffloadPool::next_line() {
+  auto best = lines_.end();
+  for (auto place = lines_.begin(); place != lines_.end();) {
+    Line& line = place->second;
+    for (Queue* queue : {&line.brief, &line.lengthy}) {
+      while (!queue->empty() && drop_unwanted(queue->begin()->second)) take_out(line, *queue, queue->begin());
+    }
+    if (line.waiting() == 0 && line.running == 0) {
+      place = lines_.erase(place);
+      continue;
+    }
+    const auto rank = [](const Line& one) { return std::pair(one.running, one.served); };
+    if (next_queue(line) != nullptr && (best == lines_.end() || rank(line) < rank(best->second))) best = place;
+    ++place;
   }
-  const bool long_may = !long_.empty() && (threads_.size() == 1 || long_running_ + 1 < threads_.size());
-  if (long_may && (short_.empty() || long_.begin()->first < short_.begin()->first)) return &long_;
-  return short_.empty() ? nullptr : &short_;
+  return best;
 }
 
 void OffloadPool::hand_out() {
   for (const auto& thread : threads_) {
     if (thread->busy) continue;
-    Queue* queue = next_queue();
-    if (queue == nullptr) break;
+    const auto next = next_line();
+    if (next == lines_.end()) break;
+    Line& line = next->second;
+    Queue& queue = *next_queue(line);
     thread->busy = true;
-    thread->runs_long = queue == &long_;
+    thread->runs_long = &queue == &line.lengthy;
     if (thread->runs_long) ++long_running_;
-    thread->inbox.push(std::move(queue->begin()->second));
-    queue->erase(queue->begin());
+    ++line.running;
+    JobPtr job = queue.begin()->second;
+    take_out(line, queue, queue.begin());
+    thread->inbox.push(std::move(job));
   }
-  queued_.set(static_cast<std::int64_t>(waiting()));
+  queued_.set(static_cast<std::int64_t>(waiting_));
 }
 
-void OffloadPool::job_done(std::size_t thread, const std::shared_ptr<OffloadJob>& job) {
+void OffloadPool::job_done(std::size_t thread, const JobPtr& job, Duration took) {
   threads_[thread]->busy = false;
   if (std::exchange(threads_[thread]->runs_long, false)) --long_running_;
+  Line& line = lines_.at(job->terms().owner);
+  --line.running;
+  line.served += took;
   job->finish();
   hand_out();
 }
@@ -139,7 +234,7 @@ void OffloadPool::job_done(std::size_t thread, const std::shared_ptr<OffloadJob>
 void OffloadPool::add_to(MetricsPage& page) const {
   page.add("chasqui_offload_jobs_total", "Jobs given to the offload threads.", jobs_);
   page.add("chasqui_offload_refused_total", "Jobs refused because the queue was full.", refused_);
-  page.add("chasqui_offload_dropped_total", "Jobs dropped because their clients left before their turn.", dropped_);
+  page.add("chasqui_offload_dropped_total", "Jobs dropped: their clients left.", dropped_);
   page.add("chasqui_offload_queue_jobs", "Jobs that wait for an offload thread.", queued_);
 }
 

@@ -8,14 +8,21 @@
 // The function must be callable on any thread and own what it uses: the caller may be gone when it runs. It returns T
 // or Result<T>; run() gives Result<T> either way. Exceptions become Error internal. A full queue is Error overloaded.
 //
-// Jobs run in the order in which they come, each put off by what its caller says it can wait: so a short request does
-// not stand behind a hundred long ones that came just before. Long jobs, which say that they can wait for kLong or
-// more, never have all threads, nor more than half of the queue: whoever sends many of them keeps only such jobs
-// waiting. Where `gone` tells that nobody wants the result any more, a job that still waits is dropped (Error
-// unavailable): when its turn comes, or when places get scarce.
+// Owners share the threads: the next job is of the owner that has the fewest running, of equals of the one whose jobs
+// have had the least time. An owner that joins starts with the least time of those present.
+//
+// The jobs of one owner run in the order in which they come, each put off by what its caller says it can wait: so a
+// short request does not stand behind a hundred long ones that came just before. Long jobs, which say that they can
+// wait for kLong or more, never have all threads, nor more than half of the queue. Where `gone` tells that the result
+// is not wanted any more, a job that still waits is dropped (Error unavailable): when its turn comes, or when places
+// get scarce.
+//
+// bounded: by jobs and by bytes. Where an owner with few jobs finds the queue full, the newest job of the owner that
+// has the most of them gives up its place (Error overloaded), so that one owner cannot fill the queue for others.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <map>
@@ -37,9 +44,18 @@ namespace chasqui::net {
 
 struct OffloadOptions {
   std::size_t threads = 2;
-  std::size_t queue_jobs = kSizeLimit<"offload_jobs">;  // waiting, not running
-  std::size_t stack_bytes = 64 * 1024 * 1024;           // virtual; for recursive code such as std::regex
-  std::string name = "offload";                         // of the threads, at most 12 characters
+  std::size_t queue_jobs = kSizeLimit<"offload_jobs">;    // waiting, not running
+  std::size_t stack_bytes = 64 * 1024 * 1024;             // virtual; for recursive code such as std::regex
+  std::string name = "offload";                           // of the threads, at most 12 characters
+  std::size_t queue_bytes = kSizeLimit<"offload_bytes">;  // of those that wait
+};
+
+// What the caller says of a job.
+struct OffloadTerms {
+  std::uint32_t owner = 0;          // whose turn it takes
+  std::size_t bytes = 0;            // that it holds while it waits
+  Duration can_wait{};              // lets other jobs of its owner pass for so long
+  std::function<bool()> gone = {};  // the result is not wanted any more; called on the loop while the job waits
 };
 
 namespace detail {
@@ -54,27 +70,29 @@ struct OffloadResult<Result<T>> {
 };
 
 Error offload_exception(std::exception_ptr exception);
-Error nobody_waits();
+Error client_left();
+Error queue_full();
 
 }  // namespace detail
 
 // One job; shared by the waiting coroutine and the pool, so that either may end first. Destroyed on the loop.
 class OffloadJob {
  public:
-  OffloadJob(EventLoop& loop, std::function<bool()> gone) : finished_(loop), gone_(std::move(gone)) {}
+  OffloadJob(EventLoop& loop, OffloadTerms terms) : terms_(std::move(terms)), finished_(loop) {}
   virtual ~OffloadJob() = default;
   virtual void execute() noexcept = 0;
-  // The result is an Error; in place of execute().
-  virtual void give_up() = 0;
+  // The result is this error; in place of execute().
+  virtual void give_up(Error error) = 0;
   // It is wanted no more.
-  bool gone() const { return gone_ && gone_(); }
+  bool gone() const { return terms_.gone && terms_.gone(); }
+  const OffloadTerms& terms() const { return terms_; }
 
   Awaitable<bool> wait() { return finished_.wait(); }
   void finish() { finished_.notify(); }
 
  private:
+  const OffloadTerms terms_;
   EventSignal finished_;
-  std::function<bool()> gone_;  // called on the loop while the job waits
 };
 
 class OffloadPool {
@@ -91,23 +109,34 @@ class OffloadPool {
   using ResultOf = typename detail::OffloadResult<std::invoke_result_t<F&>>::Type;
 
   template <class F>
-  Awaitable<ResultOf<F>> run(F function, Duration can_wait = {}, std::function<bool()> gone = {});
+  Awaitable<ResultOf<F>> run(F function, OffloadTerms terms = {});
 
   void add_to(MetricsPage& page) const;
-  std::size_t waiting() const { return short_.size() + long_.size(); }
+  std::size_t waiting() const { return waiting_; }
 
  private:
   struct Thread;
+  using JobPtr = std::shared_ptr<OffloadJob>;
   // By when each should run; of equals, who came first.
-  using Queue = std::multimap<TimePoint, std::shared_ptr<OffloadJob>>;
+  using Queue = std::multimap<TimePoint, JobPtr>;
+  // The jobs of one owner. There is a line as long as one of them waits or runs.
+  struct Line {
+    Queue brief;
+    Queue lengthy;
+    std::size_t running = 0;
+    std::size_t bytes = 0;  // of those that wait
+    Duration served{};      // time that its jobs have taken
+    std::size_t waiting() const { return brief.size() + lengthy.size(); }
+  };
+  using Lines = std::map<std::uint32_t, Line>;
 
   template <class F>
   class Job final : public OffloadJob {
    public:
-    Job(EventLoop& loop, F function, std::function<bool()> gone)
-        : OffloadJob(loop, std::move(gone)), function_(std::move(function)) {}
+    Job(EventLoop& loop, F function, OffloadTerms terms)
+        : OffloadJob(loop, std::move(terms)), function_(std::move(function)) {}
 
-    void give_up() override { result.emplace(detail::nobody_waits()); }
+    void give_up(Error error) override { result.emplace(std::move(error)); }
 
     void execute() noexcept override {
       try {
@@ -129,18 +158,27 @@ class OffloadPool {
   };
 
   // False when the queue is full.
-  bool submit(std::shared_ptr<OffloadJob> job, Duration can_wait);
+  bool submit(JobPtr job);
+  bool fits(const OffloadTerms& terms) const;
+  bool make_place(const OffloadTerms& terms);
+  Line& line_of(std::uint32_t owner);
+  void sweep();
   void hand_out();
-  Queue* next_queue();
-  bool drop_unwanted(const std::shared_ptr<OffloadJob>& waiting);
-  void job_done(std::size_t thread, const std::shared_ptr<OffloadJob>& job);
+  Lines::iterator next_line();
+  Queue* next_queue(Line& line) const;
+  bool drop_unwanted(const JobPtr& waiting);
+  Queue::iterator take_out(Line& line, Queue& queue, Queue::iterator place);
+  void job_done(std::size_t thread, const JobPtr& job, Duration took);
 
   EventLoop& loop_;
   const OffloadOptions options_;
   const RealClock clock_;
-  Queue short_;
-  Queue long_;
+  Lines lines_;
+  std::size_t waiting_ = 0;        // of all lines
+  std::size_t waiting_long_ = 0;   // … that are long
+  std::size_t waiting_bytes_ = 0;  // … what they hold
   std::size_t long_running_ = 0;
+  std::size_t unswept_ = 0;  // jobs that came since the last sweep()
   std::vector<std::unique_ptr<Thread>> threads_;
   Counter jobs_;
   Counter refused_;
@@ -149,11 +187,9 @@ class OffloadPool {
 };
 
 template <class F>
-Awaitable<OffloadPool::ResultOf<F>> OffloadPool::run(F function, Duration can_wait, std::function<bool()> gone) {
-  auto job = std::make_shared<Job<F>>(loop_, std::move(function), std::move(gone));
-  if (!submit(job, can_wait)) {
-    co_return Error{ErrorCode::overloaded, "The server has too much work waiting; try again later.", {}};
-  }
+Awaitable<OffloadPool::ResultOf<F>> OffloadPool::run(F function, OffloadTerms terms) {
+  auto job = std::make_shared<Job<F>>(loop_, std::move(function), std::move(terms));
+  if (!submit(job)) co_return detail::queue_full();
   co_await job->wait();
   co_return std::move(*job->result);
 }

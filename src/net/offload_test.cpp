@@ -41,26 +41,27 @@ class OffloadTest : public testing::Test {
   }
 
   // Holds its thread until a word comes.
-  Awaitable<void> hold(Mailbox<int>& word, std::function<bool()> gone = {}, Duration can_wait = {}) {
+  Awaitable<void> hold(Mailbox<int>& word, OffloadTerms terms = {}) {
     auto work = [&word] {
       std::vector<int> words;
       word.drain(words, Wait::yes);
       return 1;
     };
-    const Result<int> result = co_await pool_->run(std::move(work), can_wait, std::move(gone));
+    const Result<int> result = co_await pool_->run(std::move(work), std::move(terms));
     outcomes_ += result ? "ran " : std::string(name(result.error().code)) + " ";
     if (++ended_ == expected_) loop_.stop();
   }
 
-  Awaitable<void> tell(std::string name, Duration can_wait) {
+  Awaitable<void> tell(std::string name, OffloadTerms terms) {
     auto nothing = [] {};
-    co_await pool_->run(std::move(nothing), can_wait);
-    outcomes_ += name;
+    const Result<void> result = co_await pool_->run(std::move(nothing), std::move(terms));
+    outcomes_ += (result ? "" : "no ") + name;
     if (++ended_ == expected_) loop_.stop();
   }
 
   Awaitable<void> short_among_long(Mailbox<int>& word) {
-    co_await tell("short ", {});
+    OffloadTerms terms;
+    co_await tell("short ", std::move(terms));
     EXPECT_EQ(pool_->waiting(), 4u);
     word.close();
   }
@@ -70,6 +71,20 @@ class OffloadTest : public testing::Test {
     const Result<int> result = co_await pool_->run(std::move(work));
     EXPECT_EQ(result.value(), 40'000);
     loop_.stop();
+  }
+
+  static OffloadTerms terms(std::uint32_t owner, std::size_t bytes = 0, Duration can_wait = {}) {
+    OffloadTerms terms;
+    terms.owner = owner;
+    terms.bytes = bytes;
+    terms.can_wait = can_wait;
+    return terms;
+  }
+
+  static OffloadTerms until(bool& left) {
+    OffloadTerms terms;
+    terms.gone = [&left] { return left; };
+    return terms;
   }
 
   static int deep(int levels) {
@@ -114,7 +129,7 @@ TEST_F(OffloadTest, WhoLeftMakesRoomForOthers) {
   Mailbox<int> word(10);
   bool left = false;
   expected_ = 5;
-  for (int i = 0; i < 3; ++i) loop_.spawn(hold(word, [&left] { return left; }), "test");  // one runs, two wait
+  for (int i = 0; i < 3; ++i) loop_.spawn(hold(word, until(left)), "test");  // one runs, two wait
   loop_.post([&] {
     left = true;
     loop_.spawn(hold(word), "test");
@@ -136,7 +151,7 @@ TEST_F(OffloadTest, WhoCanWaitLetsOthersPass) {
   loop_.spawn(hold(word), "test");
   for (const auto& [name, can_wait] : {std::pair("patient ", seconds(1000)), std::pair("second ", seconds(100)),
                                        std::pair("first ", seconds(0)), std::pair("third ", seconds(100))}) {
-    loop_.spawn(tell(name, can_wait), "test");
+    loop_.spawn(tell(name, terms(0, 0, can_wait)), "test");
   }
   loop_.post([&] { word.close(); });
   loop_.run();
@@ -148,7 +163,7 @@ TEST_F(OffloadTest, LongJobsHaveNeitherAllThreadsNorTheWholeQueue) {
   Mailbox<int> word(10);
   expected_ = 7;
   for (int i = 0; i < 6; ++i)
-    loop_.spawn(hold(word, {}, OffloadPool::kLong), "test");  // one runs, four wait, one may not
+    loop_.spawn(hold(word, terms(0, 0, OffloadPool::kLong)), "test");  // one runs, four wait, one may not
   loop_.post([&] {
     EXPECT_EQ(outcomes_, "overloaded ");
     EXPECT_EQ(pool_->waiting(), 4u);
@@ -156,6 +171,62 @@ TEST_F(OffloadTest, LongJobsHaveNeitherAllThreadsNorTheWholeQueue) {
   });
   loop_.run();
   EXPECT_EQ(outcomes_, "overloaded short ran ran ran ran ran ");
+}
+
+TEST_F(OffloadTest, OwnersTakeTurns) {
+  start({.threads = 1});
+  Mailbox<int> word(10);
+  expected_ = 9;
+  loop_.spawn(hold(word, terms(1)), "test");
+  for (const char* name : {"a1 ", "a2 ", "a3 ", "a4 "}) loop_.spawn(tell(name, terms(1)), "test");
+  for (const char* name : {"b1 ", "b2 "}) loop_.spawn(tell(name, terms(2)), "test");
+  for (const char* name : {"c1 ", "c2 "}) loop_.spawn(tell(name, terms(3, 0, seconds(1000))), "test");
+  loop_.post([&] { word.close(); });
+  loop_.run();
+  EXPECT_EQ(outcomes_.find("ran "), 0u);
+  // The first owner has had a thread for long, the others for no time at all.
+  EXPECT_GT(outcomes_.find("a1 "), outcomes_.find("b2 ")) << outcomes_;
+  EXPECT_GT(outcomes_.find("a1 "), outcomes_.find("c2 ")) << outcomes_;
+  EXPECT_LT(outcomes_.find("a1 "), outcomes_.find("a4 ")) << outcomes_;
+}
+
+TEST_F(OffloadTest, AnOwnerCannotFillTheQueueForOthers) {
+  start({.threads = 1, .queue_jobs = 3});
+  Mailbox<int> word(10);
+  expected_ = 7;
+  loop_.spawn(hold(word, terms(1)), "test");
+  for (const char* name : {"a1 ", "a2 ", "a3 ", "a4 "}) loop_.spawn(tell(name, terms(1)), "test");
+  for (const char* name : {"b1 ", "b2 "}) loop_.spawn(tell(name, terms(2)), "test");
+  loop_.post([&] {
+    EXPECT_EQ(pool_->waiting(), 3u);
+    word.close();
+  });
+  loop_.run();
+  // The newest of the owner with most gives way; of owners with equally many none does.
+  for (const char* name : {"no a4 ", "no a3 ", "no b2 "}) EXPECT_NE(outcomes_.find(name), std::string::npos) << name;
+  EXPECT_NE(outcomes_.find("ran b1 a1 a2 "), std::string::npos) << outcomes_;
+}
+
+TEST_F(OffloadTest, BytesThatWaitAreBounded) {
+  OffloadOptions options;
+  options.threads = 1;
+  options.queue_bytes = 100;
+  start(std::move(options));
+  Mailbox<int> word(10);
+  expected_ = 6;
+  loop_.spawn(hold(word, terms(1, 1000)), "test");
+  loop_.spawn(tell("large ", terms(1, 500)), "test");  // alone it may be as large as it likes
+  loop_.spawn(tell("more ", terms(1, 1)), "test");
+  loop_.spawn(tell("empty ", terms(1, 0)), "test");
+  loop_.post([&] {
+    EXPECT_EQ(outcomes_, "no more no empty ");
+    loop_.spawn(tell("b1 ", terms(2, 60)), "test");  // in place of "large"
+    loop_.spawn(tell("b2 ", terms(2, 60)), "test");
+    loop_.post([&] { word.close(); });
+  });
+  loop_.run();
+  for (const char* name : {"no large ", "no b2 "}) EXPECT_NE(outcomes_.find(name), std::string::npos) << name;
+  EXPECT_NE(outcomes_.find("ran b1 "), std::string::npos) << outcomes_;
 }
 
 TEST_F(OffloadTest, GivesRecursionRoom) {

@@ -56,6 +56,7 @@ class FakeWorker {
     ServiceClass service_class = ServiceClass::standard;
     std::uint32_t tenant = 0;
     std::optional<std::int64_t> timeout_ms{};
+    std::optional<std::int64_t> ttft_ms{};
     FakeScript script{};
     TokenCount shared = 0;     // tokens at the beginning of the prompt that all of the same family have
     std::uint64_t family = 0;  // … and tokens that differ between families
@@ -136,6 +137,7 @@ class FakeWorker {
     draft.adapters = ask.adapters;
     draft.max_tokens = ask.max_tokens;
     draft.timeout_ms = ask.timeout_ms;
+    draft.ttft_ms = ask.ttft_ms;
     draft.service_class = ask.service_class;
     draft.tenant.id = ask.tenant;
     return submit(id, std::move(draft), ask.script);

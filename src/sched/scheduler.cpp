@@ -120,11 +120,21 @@ Urgency Scheduler::urgency(TimePoint now) const {
 }
 
 void Scheduler::expire(TimePoint now) {
-  while (auto sequence = waiting_.remove_expired(now)) finish(*sequence, FinishReason::deadline, now);
+  while (auto sequence = waiting_.remove_expired(now)) end_late(*sequence, now);
   for (const auto& sequence : running_) {
-    if (sequence->deadline() <= now) finish(*sequence, FinishReason::deadline, now);
+    if (sequence->expires() <= now) end_late(*sequence, now);
   }
   retire_finished(Keep::what_is_worth_it);
+}
+
+// At its deadline a sequence ends with what there is. One that has waited too long has nothing, so it fails.
+void Scheduler::end_late(Sequence& sequence, TimePoint now) {
+  if (sequence.deadline() <= now) return finish(sequence, FinishReason::deadline, now);
+  const Request& request = sequence.request();
+  Error error{ErrorCode::overloaded, "queue timeout: no slot was free in time (--queue-timeout); retry", ""};
+  if (request.first_token_deadline <= now) error.message = "no first token within ttft_timeout_ms; retry";
+  error.retry_after = std::clamp<Duration>(wait_of(request.service_class), seconds(1), seconds(60));
+  finish(sequence, FinishReason::error, now, error);
 }
 
 void Scheduler::announce(const Urgency& urgency, TimePoint now) {

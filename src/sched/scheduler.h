@@ -107,6 +107,7 @@ class Scheduler {
   Urgency urgency(TimePoint now) const;
   std::int64_t unread_tokens() const;
   void expire(TimePoint now);
+  void end_late(Sequence& sequence, TimePoint now);
   void reserve_next_cells(TimePoint now, Batch& batch);
   void start_waiting(const Urgency& urgency, TimePoint now, Batch& batch);
   PrefixCache::Match cached_prefix(const Sequence& sequence);

@@ -179,6 +179,21 @@ TEST(Scheduler, ADeadlineEndsARequestInEveryPhase) {
   EXPECT_TRUE(worker.scheduler.idle());
 }
 
+TEST(Scheduler, WhatGetsNoFirstTokenInTimeFails) {
+  FakeWorker worker(streams(1, 32, 1000));
+  worker.add(1, {.prompt = 900, .max_tokens = 40, .ttft_ms = 1});  // reading its prompt when its time comes
+  worker.add(2, {.prompt = 10, .max_tokens = 1, .ttft_ms = 1});    // waiting
+  worker.run_to_end();
+  for (const std::uint64_t id : {1, 2}) {
+    EXPECT_EQ(worker.reason(id), FinishReason::error) << id;
+    EXPECT_EQ(worker.of(id).last.error.code, ErrorCode::overloaded);
+    EXPECT_GE(worker.of(id).last.error.retry_after, seconds(1));
+  }
+  worker.add(3, {.prompt = 10, .max_tokens = 40, .ttft_ms = 1000});
+  worker.run_to_end();
+  EXPECT_EQ(worker.reason(3), FinishReason::length);
+}
+
 TEST(Scheduler, ADeadlineIsOverWhenItIsReached) {
   FakeWorker worker(streams());
   worker.add(1, {.max_tokens = -1, .timeout_ms = 5});

@@ -7,7 +7,7 @@ namespace chasqui {
 void WaitQueue::push(std::unique_ptr<Sequence> sequence) {
   ++counts_[static_cast<std::size_t>(sequence->request().service_class)];
   tokens_ += sequence->left();
-  next_deadline_ = std::min(next_deadline_, sequence->deadline());
+  next_deadline_ = std::min(next_deadline_, sequence->expires());
   line_.push_back(std::move(sequence));
 }
 
@@ -22,7 +22,7 @@ std::unique_ptr<Sequence> WaitQueue::remove_expired(TimePoint now) {
   if (now < next_deadline_) return nullptr;
   next_deadline_ = kNever;
   for (std::size_t i = 0; i < line_.size(); ++i) {
-    const TimePoint deadline = line_[i]->deadline();
+    const TimePoint deadline = line_[i]->expires();
     next_deadline_ = std::min(next_deadline_, deadline);
     if (deadline <= now) return remove_at(i);  // the bound stays at or below the rest: it is at most `now`
   }

@@ -17,7 +17,7 @@ class WaitQueue {
   void push(std::unique_ptr<Sequence> sequence);
   // Takes a sequence out, wherever it stands; null when it is not here.
   std::unique_ptr<Sequence> remove(RequestId id);
-  // Takes out one sequence whose deadline has passed; null when there is none.
+  // Takes out one sequence whose deadline has passed, or its patience; null when there is none.
   std::unique_ptr<Sequence> remove_expired(TimePoint now);
   // REQUIRES: !empty()
   std::unique_ptr<Sequence> pop() { return remove_at(line_.size() - 1); }

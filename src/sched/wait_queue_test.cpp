@@ -65,6 +65,31 @@ TEST(WaitQueue, CountsItsSequencesByClassAndTheirTokens) {
   for (std::size_t c = 0; c < kServiceClasses; ++c) EXPECT_EQ(queue.of_class(static_cast<ServiceClass>(c)), 0);
 }
 
+TEST(WaitQueue, WhatHasWaitedTooLongForASlotOrATokenIsExpired) {
+  WaitQueue queue;
+  RequestLimits limits = test_limits();
+  limits.queue_timeout = seconds(10);
+  RequestDraft draft;
+  draft.prompt = test_prompt(3, 1);
+  queue.push(std::make_unique<Sequence>(test_request(1, draft, limits)));
+  draft.ttft_ms = 4000;
+  queue.push(std::make_unique<Sequence>(test_request(2, draft, limits)));
+  auto preempted = std::make_unique<Sequence>(test_request(3, draft, limits));
+  draft.ttft_ms.reset();
+  auto late = std::make_unique<Sequence>(test_request(4, draft, limits));
+  for (Sequence* sequence : {preempted.get(), late.get()}) {
+    sequence->start(SlotId{0}, TimePoint(seconds(1)));
+    sequence->preempt();
+  }
+  queue.push(std::move(preempted));
+  queue.push(std::move(late));
+  EXPECT_EQ(queue.remove_expired(TimePoint(seconds(4) - Duration(1))), nullptr);
+  for (int i = 0; i < 2; ++i) EXPECT_NE(queue.remove_expired(TimePoint(seconds(4))), nullptr);
+  EXPECT_EQ(ids(queue), (std::vector<std::uint64_t>{1, 4}));
+  EXPECT_EQ(queue.remove_expired(TimePoint(seconds(10)))->id(), RequestId{1});
+  EXPECT_EQ(queue.remove_expired(TimePoint(seconds(1000))), nullptr) << "it has had a slot";
+}
+
 TEST(WaitQueue, OfAPreemptedSequenceWhatItSaidIsToBeReadAgainToo) {
   WaitQueue queue;
   auto sequence = waiting(1);

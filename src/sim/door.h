@@ -11,10 +11,10 @@
 namespace chasqui {
 
 struct DoorConfig {
-  std::size_t queue_requests = 512;
-  std::int64_t queue_tokens = 1'000'000;  // 0: no limit
+  std::size_t queue_requests = AdmissionConfig{}.queue_requests;
+  std::int64_t queue_tokens = AdmissionConfig{}.queue_tokens;                       // 0: no limit
   std::array<Duration, kServiceClasses> queue_wait = AdmissionConfig{}.queue_wait;  // zero: no limit
-  std::size_t tenant_requests = 0;        // of one tenant at once; 0: no limit
+  std::size_t tenant_requests = 0;  // of one tenant at once; 0: no limit
 };
 
 class Door {

@@ -171,6 +171,7 @@ TEST(Simulation, WhoIsLetInIsServedInTimeUnderOverload) {
   config.cost.decode = {2000, 300, 0.3};
   config.cost.prefill = {2000, 250, 0.1};
   config.cost.noise = 0.2;
+  config.door.queue_wait = {seconds(1), seconds(5), seconds(30)};
   WorkloadConfig drawn;
   drawn.requests = 3000;
   drawn.rate = 120;

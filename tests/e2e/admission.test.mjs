@@ -221,23 +221,24 @@ describe('the flag --tenant-requests', async () => {
 
   it('comes from the environment as well, with the other limits', async (t) => {
     const server = await start(t, sim, { CHASQUI_TENANT_REQUESTS: '7', CHASQUI_QUEUE_REQUESTS: '6',
-      CHASQUI_QUEUE_TOKENS: '5000', CHASQUI_QUEUE_WAIT: '4.5' });
+      CHASQUI_QUEUE_TOKENS: '5000', CHASQUI_QUEUE_WAIT: '4.5', CHASQUI_QUEUE_TIMEOUT: '90' });
     const { limits } = await (await server.fetch('/props')).json();
     assert.equal(limits.tenant_requests, 7);
     assert.equal(limits.queue_requests, 6);
     assert.equal(limits.queue_tokens, 5000);
+    assert.equal(limits.queue_timeout_seconds, 90);
     assert.deepEqual(limits.queue_wait_seconds, { interactive: 4.5, standard: 4.5, background: 4.5 });
   });
 
-  it('waits for a first token as long as each class means it to, unless told otherwise', async (t) => {
+  it('refuses nothing for its wait, unless told to', async (t) => {
     const waits = async (...flags) => {
       const server = await start(t, [...sim, ...flags]);
       const { limits } = await (await server.fetch('/props')).json();
       await server.stop();
       return Object.values(limits.queue_wait_seconds);
     };
-    assert.deepEqual(await waits(), [1, 5, 30]);
-    assert.deepEqual(await waits('--ttft-target', '500,2000,9000'), [0.5, 2, 9]);
+    assert.deepEqual(await waits(), [0, 0, 0]);
+    assert.deepEqual(await waits('--queue-wait', '3'), [3, 3, 3]);
     assert.deepEqual(await waits('--queue-wait', '2,7,0'), [2, 7, 0]);
   });
 });

@@ -230,7 +230,7 @@ async function tellAll(t, flags, way, keeps) {
 }
 
 for (const [name, model] of Object.entries(models)) {
-  const flags = [...(model.file ? ['-m', fileOf(model.file), ...demo] : model.flags), '-np', '4', '-c', '4096', '--queue-wait', '0'];
+  const flags = [...(model.file ? ['-m', fileOf(model.file), ...demo] : model.flags), '-np', '4', '-c', '4096'];
   describe(`answers of ${name} are the same`, async () => {
     for (const [what, way] of Object.entries(ways)) {
       it(what, async (t) => {

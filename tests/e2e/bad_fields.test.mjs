@@ -63,6 +63,7 @@ const generation = [
   ['n_probs is too large', { n_probs: 101 }, 'n_probs', /between 0 and 100/],
   ['id_slot is beyond the slots', { id_slot: 4096 }, 'id_slot', /between 0 and \d+, or -1/],
   ['t_max_prompt_ms is zero', { t_max_prompt_ms: 0 }, 't_max_prompt_ms', /between 1 and/],
+  ['ttft_timeout_ms is zero', { ttft_timeout_ms: 0 }, 'ttft_timeout_ms', /between 1 and/],
   ['t_max_predict_ms is a string', { t_max_predict_ms: 'x' }, 't_max_predict_ms', /a whole number/],
   ['n_indent is there', { n_indent: 2 }, 'n_indent', /must be 0/],
   ['timeout_ms is zero', { timeout_ms: 0 }, 'timeout_ms', /between 1 and/],

@@ -46,6 +46,7 @@ const shared = [
   ['t_max_predict_ms', 1000, 'yes, from the first line break on', '-', 'yes'],
   ['t_max_prompt_ms', 1000, 'no', '-', 'yes'],
   ['timeout_ms', 5000, '-', '-', 'yes'],
+  ['ttft_timeout_ms', 5000, '-', '-', 'yes'],
   ['priority', 'background', '-', '-', 'yes'],
   ['service_tier', 'flex', 'no', 'yes', 'yes'],
   ['n_keep', 5, 'yes', '-', 'yes, since nothing is shifted'],
@@ -116,7 +117,7 @@ const beyond = `
 |---|---|---|---|
 | \`X-Conversation-Id\`, \`GET /v1/stream\` | yes | - | yes, with an \`id\` on every event and \`Last-Event-ID\` |
 | malformed JSON | 500 | 400 | 400 |
-| too many requests | they wait, without a limit | 429 | 429 or 503 with \`Retry-After\` |
+| many requests | they wait, without a limit | 429 | they wait, 10,000 at most and ten minutes long |
 | \`/openapi.json\` | - | - | yes |
 `;
 

@@ -162,6 +162,11 @@ export const effects = {
     const late = await say({ ...fields, t_max_prompt_ms: 1 }, long);
     assert.deepEqual([late.text, late.tokens], ['', 0]);
   },
+  ttft_timeout_ms: async (say, refused) => {
+    const fields = { temperature: 0, ignore_eos: true, max_tokens: 4 };
+    assert.equal((await say({ ...fields, ttft_timeout_ms: 60_000 })).tokens, 4);
+    await refused({ ...fields, ttft_timeout_ms: 0 }, 'ttft_timeout_ms');
+  },
   t_max_predict_ms: async (say) => assert.ok((await say({ temperature: 0, ignore_eos: true, max_tokens: 1900, t_max_predict_ms: 30 })).tokens < 1900),
   priority: asClass('priority', 'background', 'background'),
   class: asClass('class', 'interactive', 'interactive'),

@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 
 import { Server } from './server.mjs';
 
-export const flags = ['--engine', 'sim', '-np', '8', '-c', '32768', '-n', '8', '--request-timeout', '0.3', '--queue-wait', '0',
+export const flags = ['--engine', 'sim', '-np', '8', '-c', '32768', '-n', '8', '--request-timeout', '0.3',
   '--session-ttl', '1', '--sessions-max', '200000', '--slot-save-path', mkdtempSync(path.join(os.tmpdir(), 'chasqui-fuzz-')),
   '--log-level', 'error'];
 

@@ -14,7 +14,7 @@ import { alone, groups } from './http_cases.mjs';
 import { demo, hangAfter, Server } from './server.mjs';
 
 // The real model, since what is behind the doors is what hostile bytes are after. A tight context bounds each answer.
-const flags = [...demo, '-np', '4', '-c', '1024', '-n', '4', '--request-timeout', '1', '--queue-wait', '0',
+const flags = [...demo, '-np', '4', '-c', '1024', '-n', '4', '--request-timeout', '1',
   '--sessions-max', '200000', '--session-ttl', '1', '--log-level', 'error'];
 const sound = 'GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
 const lanes = 64;

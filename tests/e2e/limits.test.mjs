@@ -35,7 +35,7 @@ describe('the table of limits', async () => {
     assert.equal(limits.write_seconds.setting, '3');
     assert.ok(!('setting' in limits.sessions));
     const { stdout } = await run(['config', '--limits', '--queue-requests', '7']);
-    assert.match(stdout, /`queue_requests` \| \*\*7\*\*, not 512 /);
+    assert.match(stdout, /`queue_requests` \| \*\*7\*\*, not 10000 /);
   });
 
   it('is in /props as it is in force', async (t) => {

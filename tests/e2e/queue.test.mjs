@@ -49,7 +49,7 @@ describe('a queue', async () => {
   });
 
   it('serves those first who are marked urgent', async (t) => {
-    const server = await start(t, [...sim, '-np', '1', '-c', '500000', '--queue-wait', '0']);
+    const server = await start(t, [...sim, '-np', '1', '-c', '500000']);
     const running = await streamChat(server, 'go on', endless);
     await running.nextText();
     const jobs = [];
@@ -61,6 +61,59 @@ describe('a queue', async () => {
     const [background, standard, interactive] = (await Promise.all(jobs)).map(({ timings }) => timings.queue_ms);
     // Who came first waited longest.
     assert.ok(background > standard && standard > interactive, `${background}, ${standard}, ${interactive} ms`);
+  });
+});
+
+describe('the flag --queue-timeout', async () => {
+  const server = await start(test, [...sim, '-np', '1', '-c', '500000', '--queue-timeout', '0.3']);
+
+  it('ends a wait for a slot: 503 where nothing was sent, else an error in the words of the stream', async () => {
+    const running = await streamChat(server, 'go on', endless);
+    await running.nextText();
+    running.collect().catch(() => {});
+    const whole = await post(server, '/v1/chat/completions', { messages: user('too late') });
+    assert.ok(retryAfter(whole) >= 1000);
+    assert.match((await refused(whole, 503)).message, /^queue timeout/);
+    const late = async (path, body) => (await post(server, path, { stream: true, max_tokens: 9, ...body })).text();
+    const openai = await late('/v1/chat/completions', { messages: user('too late') });
+    assert.match(openai, /data: \{"error":\{"code":503,"message":"queue timeout/);
+    const anthropic = await late('/v1/messages', { messages: user('too late') });
+    assert.match(anthropic, /^event: error\ndata: \{.*queue timeout/m);
+    assert.equal((await server.metrics()).value('chasqui_queue_timeouts_total'), 3);
+    running.leave();
+    await server.idle();
+  });
+
+  it('does not end what has begun', async () => {
+    const begun = await answer(server, 'hang: 1', { max_tokens: 4 });
+    assert.ok(begun.usage.completion_tokens > 0);
+  });
+});
+
+describe('a client that accepts no long wait', async () => {
+  const server = await start(test, [...sim, '-np', '1', '-c', '500000']);
+
+  for (const [how, fields, options] of [['by a field', { ttft_timeout_ms: 200 }, {}],
+    ['by a header', {}, { headers: { 'x-ttft-timeout-ms': '200' } }]]) {
+    it(`and says so ${how} is told that it would be long`, async () => {
+      assert.equal((await answer(server, 'say: at once', fields, options)).text, 'at once');
+      const running = await streamChat(server, 'go on', endless);
+      await running.nextText();
+      running.collect().catch(() => {});
+      const response = await post(server, '/v1/chat/completions', { messages: user('x'), ...fields }, options);
+      assert.ok(retryAfter(response) > 0);
+      assert.match((await refused(response, 503)).message, /ttft_timeout_ms/);
+      running.leave();
+      await server.idle();
+    });
+  }
+
+  it('has to name a number', async () => {
+    for (const value of ['soon', '0', '-5']) {
+      const options = { headers: { 'x-ttft-timeout-ms': value } };
+      const response = await post(server, '/v1/completions', { prompt: 'x', max_tokens: 1 }, options);
+      assert.equal((await refused(response, 400)).param, 'ttft_timeout_ms');
+    }
   });
 });
 

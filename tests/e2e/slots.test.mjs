@@ -11,6 +11,25 @@ import { demo, run, sim, start } from './server.mjs';
 const { describe, it } = test;
 const slotsOf = async (server, options) => (await server.fetch('/slots', options)).json();
 
+describe('erasing slots', async () => {
+  it('keeps no thread waiting for the worker, and so delays nothing else', async (t) => {
+    const server = await start(t, [...sim, '-np', '2', '-c', '8192', '--stuck-after', '0.5']);
+    const hanging = post(server, '/v1/chat/completions', { messages: user('hang: 4') });
+    while ((await server.fetch('/health')).status === 200) { /* the step has not begun, or not lasted long enough */ }
+    let erased = 0;
+    const jobs = Array.from({ length: 8 }, async () => {
+      const response = await post(server, '/slots/0?action=erase', {});
+      erased += 1;
+      assert.equal(response.status, 200);
+      assert.deepEqual(Object.keys(await response.json()), ['id_slot', 'n_erased']);
+    });
+    assert.ok((await ask(server, '/tokenize', { content: 'x' })).tokens.length > 0);
+    assert.equal(erased, 0, 'the step had ended before');
+    await Promise.all(jobs);
+    await (await hanging).text();
+  });
+});
+
 describe('GET /slots', async () => {
   const server = await start(test, [...sim, '-np', '2', '-c', '8192']);
 
