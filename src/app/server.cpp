@@ -22,7 +22,7 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
       loop_(net_metrics_),
       shape_(shape_of_all(parts.contexts)),
       limits_(request_limits(config, shape_)),
-      settings_(service_config(config, model)),
+      settings_(service_config(config, model, doors_)),
       admission_(admission_config(config, shape_)),
       kept_(config.kept),
       engine_(engine_settings(parts), std::move(parts.contexts), model.tokenizer, clock_, wakeup_,

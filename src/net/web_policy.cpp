@@ -85,7 +85,8 @@ bool changes_state(HttpMethod method) {
 
 std::optional<WebRefusal> judge_host(const WebPolicy& policy, const HttpRequest& request) {
   const auto host = request.header("Host");
-  if (!policy.checks_host || !host || is_loopback_authority(*host)) return std::nullopt;
+  // Browsers always name a host; HTTP/1.0 clients and some probes do not.
+  if (!policy.checks_host || !host || host->empty() || is_loopback_authority(*host)) return std::nullopt;
   if (std::ranges::find(policy.hosts, lower(host_of(*host))) != policy.hosts.end()) return std::nullopt;
   return WebRefusal{421,
                     "Host: a server without keys on this machine answers to localhost, *.localhost, 127.0.0.0/8 and "
