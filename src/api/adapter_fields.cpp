@@ -1,6 +1,7 @@
 #include "api/adapter_fields.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/json_writer.h"
 
@@ -118,7 +119,7 @@ Result<std::vector<float>> read_standing_scales(const AdapterShelf& shelf, const
   return scales;
 }
 
-std::string adapters_body(const AdapterShelf& shelf) {
+std::string adapters_body(const AdapterShelf& shelf, bool paths) {
   const std::vector<float> scales = shelf.standing_scales();
   std::string out;
   JsonWriter json(out);
@@ -128,7 +129,7 @@ std::string adapters_body(const AdapterShelf& shelf) {
     json.begin_object();
     json.field("id", i);
     json.field("name", adapter.name);
-    json.field("path", adapter.path);
+    json.field("path", paths ? adapter.path : std::filesystem::path(adapter.path).filename().string());
     json.field("scale", scales[i]);
     json.field("task_name", adapter.task_name);
     json.field("prompt_prefix", adapter.prompt_prefix);

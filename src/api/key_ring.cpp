@@ -79,6 +79,16 @@ std::optional<Caller> KeyRing::find(const net::HttpRequest& request) const {
 }
 
 bool KeyRing::may_watch(const net::HttpRequest& request) const {
+bool KeyRing::is_admin(const Caller& caller) const {
+  if (open() || caller.admin) return true;
+  return !has_admin_ && tenants() == 1 && caller.tenant.id == keys_.front().caller.tenant.id;
+}
+
+bool KeyRing::is_admin(const net::HttpRequest& request) const {
+  const std::optional<Caller> caller = find(request);
+  return caller && is_admin(*caller);
+}
+
   const std::optional<Caller> caller = find(request);
   if (!caller) return false;
   // Behind a proxy on this machine everybody seems to be here; who has one names a key.

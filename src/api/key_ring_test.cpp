@@ -91,6 +91,25 @@ TEST(KeyRing, ReadsBothHeaders) {
 TEST(Fingerprint, TellsTenantsRoutesAndBodiesApart) {
   const FingerprintMaker maker;
   const Fingerprint one = maker.of(1, "/generate", "body");
+TEST(KeyRing, WhoMayChangeWhatHoldsForAll) {
+  const auto is_admin = [](const KeyRing& ring, const char* key) {
+    net::HttpRequest request;
+    request.headers.add("X-Api-Key", key);
+    return ring.is_admin(request);
+  };
+  EXPECT_TRUE(is_admin(KeyRing(), "")) << "a server without keys";
+  EXPECT_TRUE(is_admin(ring_of("a\n"), "a")) << "the only tenant";
+  EXPECT_TRUE(is_admin(ring_of("a name=x\nb name=x\n"), "b"));
+  EXPECT_FALSE(is_admin(ring_of("a\n"), "b"));
+  EXPECT_FALSE(is_admin(ring_of("a\nb\n"), "a"));
+  const KeyRing ring = ring_of("a name=x\nroot name=x admin=yes\n");
+  EXPECT_TRUE(is_admin(ring, "root"));
+  EXPECT_FALSE(is_admin(ring, "a")) << "another key is for that";
+  Caller local;
+  local.tenant = tenant_of_user(1000);
+  EXPECT_FALSE(ring_of("a\n").is_admin(local));
+}
+
   EXPECT_EQ(one, maker.of(1, "/generate", "body"));
   EXPECT_NE(one, maker.of(2, "/generate", "body"));
   EXPECT_NE(one, maker.of(1, "/v1/completions", "body"));
