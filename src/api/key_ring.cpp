@@ -71,14 +71,14 @@ std::optional<Caller> KeyRing::find(std::string_view presented) const {
 }
 
 std::optional<Caller> KeyRing::find(const net::HttpRequest& request) const {
-  constexpr std::string_view kBearer = "Bearer ";
-  if (const auto header = request.header("Authorization"); header && header->starts_with(kBearer)) {
-    return find(header->substr(kBearer.size()));
+  constexpr std::string_view kBearer = "Bearer ";  // schemes have no case
+  const std::string_view header = request.header("Authorization").value_or(std::string_view());
+  if (net::equals_ignoring_case(header.substr(0, kBearer.size()), kBearer)) {
+    return find(header.substr(std::min(header.find_first_not_of(' ', kBearer.size()), header.size())));
   }
   return find(request.header("X-Api-Key").value_or(std::string_view()));
 }
 
-bool KeyRing::may_watch(const net::HttpRequest& request) const {
 bool KeyRing::is_admin(const Caller& caller) const {
   if (open() || caller.admin) return true;
   return !has_admin_ && tenants() == 1 && caller.tenant.id == keys_.front().caller.tenant.id;
@@ -89,6 +89,7 @@ bool KeyRing::is_admin(const net::HttpRequest& request) const {
   return caller && is_admin(*caller);
 }
 
+bool KeyRing::may_watch(const net::HttpRequest& request) const {
   const std::optional<Caller> caller = find(request);
   if (!caller) return false;
   // Behind a proxy on this machine everybody seems to be here; who has one names a key.

@@ -82,15 +82,15 @@ TEST(KeyRing, ReadsBothHeaders) {
     return ring.find(request).has_value();
   };
   EXPECT_TRUE(with("Authorization", "Bearer salt"));
+  EXPECT_TRUE(with("Authorization", "bearer salt"));
+  EXPECT_TRUE(with("Authorization", "BEARER  salt"));
+  EXPECT_FALSE(with("Authorization", "Bearersalt"));
   EXPECT_TRUE(with("X-Api-Key", "salt"));
   EXPECT_FALSE(with("Authorization", "Basic salt"));
   EXPECT_FALSE(with("Authorization", "Bearer "));
   EXPECT_FALSE(ring.find(net::HttpRequest()));
 }
 
-TEST(Fingerprint, TellsTenantsRoutesAndBodiesApart) {
-  const FingerprintMaker maker;
-  const Fingerprint one = maker.of(1, "/generate", "body");
 TEST(KeyRing, WhoMayChangeWhatHoldsForAll) {
   const auto is_admin = [](const KeyRing& ring, const char* key) {
     net::HttpRequest request;
@@ -110,6 +110,9 @@ TEST(KeyRing, WhoMayChangeWhatHoldsForAll) {
   EXPECT_FALSE(ring_of("a\n").is_admin(local));
 }
 
+TEST(Fingerprint, TellsTenantsRoutesAndBodiesApart) {
+  const FingerprintMaker maker;
+  const Fingerprint one = maker.of(1, "/generate", "body");
   EXPECT_EQ(one, maker.of(1, "/generate", "body"));
   EXPECT_NE(one, maker.of(2, "/generate", "body"));
   EXPECT_NE(one, maker.of(1, "/v1/completions", "body"));

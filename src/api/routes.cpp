@@ -228,7 +228,9 @@ std::optional<net::HttpResponse> gate(const Service& service, const net::HttpReq
     return refuse(request, refused->status, refused->message);
   }
   if (is_open(request) || service.keys.find(request)) return std::nullopt;
-  return refuse(request, 401, "Invalid API Key");
+  net::HttpResponse refusal = refuse(request, 401, "Invalid API Key");
+  refusal.headers.add("WWW-Authenticate", "Bearer realm=\"chasqui\"");
+  return refusal;
 }
 
 // Needs no key, since browsers send none with it, and says the same of every path.

@@ -23,6 +23,7 @@ const bad = [400];
 
 const methods = [
   ...['GET', 'HEAD'].map((method) => [`${method} is answered`, head(`${method} /health HTTP/1.1`), ok]),
+  ['HEAD of a stream ends with its head', head('HEAD /debug/steps HTTP/1.1'), ok],
   ['OPTIONS of any route', head('OPTIONS /health HTTP/1.1'), [204, 200]],
   ...['POST', 'PUT', 'PATCH', 'DELETE'].map((method) => [
     `${method} of a route that has no such method`, head(`${method} /health HTTP/1.1`, `${host}Content-Length: 0\r\n`),
@@ -189,6 +190,9 @@ const encodings = [
   ['an encoding with an underscore is none', post('Transfer_Encoding: chunked\r\n', chunk + last), [400, 400]],
   ['an encoding behind a line feed', post('X: x\nTransfer-Encoding: chunked\r\n', chunk + last), bad],
   ['an encoding in HTTP/1.0', head('POST /tokenize HTTP/1.0', 'Transfer-Encoding: chunked\r\n') + chunk + last, [501]],
+  ['a bare line feed behind the last chunk', chunked(`${chunk}0\r\n\n`), bad],
+  ['a compressed body', post(`Content-Encoding: gzip\r\nContent-Length: ${body.length}\r\n`), [415]],
+  ['a body that says it is not compressed', post(`Content-Encoding: identity\r\nContent-Length: ${body.length}\r\n`), ok],
   ['CL.TE', post('Content-Length: 6\r\nTransfer-Encoding: chunked\r\n', `0\r\n\r\nG`), bad],
   ['TE.CL', post('Transfer-Encoding: chunked\r\nContent-Length: 4\r\n', `5c\r\n${hidden}\r\n0\r\n\r\n`), bad],
   ['TE.TE with a space', post('Transfer-Encoding: chunked\r\nTransfer-encoding: x\r\n', last + hidden), [501]],

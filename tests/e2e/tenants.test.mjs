@@ -52,6 +52,12 @@ describe('keys of several tenants', async () => {
       assert.ok(!text.includes(folder) && !text.includes(path.dirname(model)), target);
     }
   });
+
+  it('are told how to show themselves', async () => {
+    const nobody = await server.fetch('/props');
+    assert.deepEqual([nobody.status, nobody.headers.get('www-authenticate')], [401, 'Bearer realm="chasqui"']);
+    assert.equal((await server.fetch('/props', { headers: { authorization: 'bearer a' } })).status, 200);
+  });
 });
 
 describe('the only tenant', async () => {
