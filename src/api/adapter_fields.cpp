@@ -68,6 +68,7 @@ void use_only(const AdapterShelf& shelf, std::size_t adapter, std::vector<float>
 // "MODEL:name"; other names of models are the client's affair.
 bool read_model(const AdapterShelf& shelf, std::string_view model_name, Fields& fields, std::vector<float>& scales) {
   const json::value* model = fields.any("model");
+  if (model != nullptr && !model->is_string()) fields.refuse("model", "a string");
   if (model == nullptr || !model->is_string()) return false;
   const std::string_view text = model->get_string();
   if (text.size() <= model_name.size() || !text.starts_with(model_name) || text[model_name.size()] != ':') return false;
