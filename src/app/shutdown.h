@@ -67,11 +67,13 @@ class Shutdown {
     let_ask(std::min(loop_.now() + kAskTime, end_));
   }
 
+  // Looks for the first time after a turn of the loop: a connection may be accepted and not counted yet.
   void let_ask(TimePoint until) {
-    if (server_.connections() == 0 || loop_.now() >= until) return drain(end_);
     timer_.expires_after(kLookEvery);
     timer_.async_wait([this, until](net::SystemError error) {
-      if (!error) let_ask(until);
+      if (error) return;
+      if (server_.connections() == 0 || loop_.now() >= until) return drain(end_);
+      let_ask(until);
     });
   }
 
