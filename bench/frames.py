@@ -66,7 +66,7 @@ class Events:
 
     def ask(self, connection, tokens, id=1):
         body = json.dumps(request_of(tokens)).encode()
-        connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
     def open_streams(self, streams):
         connections = [connect(self.address) for _ in range(streams)]
@@ -75,7 +75,7 @@ class Events:
         return connections, 1
 
     def ask_health(self, connection):
-        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
     token = b'"text":"'
     end = b"\r\n0\r\n\r\n"

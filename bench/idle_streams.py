@@ -30,7 +30,7 @@ FLAGS = ["--engine", "sim", "--sim-step", "1000", "--queue-requests", "100000", 
 
 def request(method, path, body=None):
     text = b"" if body is None else json.dumps(body).encode()
-    head = f"{method} {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
+    head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
     return head.encode() + text
 
 

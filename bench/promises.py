@@ -128,7 +128,7 @@ def ask(url_port, words, tokens):
     prompt = " ".join(random.choice(("sun", "moon", "river", "stone", "relay", "runner")) for _ in range(words))
     body = f'{{"prompt":"{prompt}","max_tokens":{tokens},"stream":true,"ignore_eos":true}}'
     client = socket.create_connection(("127.0.0.1", url_port))
-    client.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    client.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                    f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
     return client
 

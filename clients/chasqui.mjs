@@ -29,7 +29,8 @@ export class ChasquiError extends Error {
   }
 }
 
-// What is said to one request: an async iterator over its events, the last one included. An error is thrown.
+// What is said to one request: an async iterator over its events, the last one included. An error is thrown. Leaving the
+// loop before its end cancels the request.
 class Answer {
   constructor(client, id) {
     this.client = client;
@@ -48,13 +49,18 @@ class Answer {
   }
 
   async *[Symbol.asyncIterator]() {
-    for (;;) {
-      while (this.waiting.length === 0) await new Promise((resolve) => (this.wake = resolve));
-      const event = this.waiting.shift();
-      if (event instanceof Error) throw event;
-      if (event.event === 'error') throw new ChasquiError(event);
-      yield event;
-      if (ends.has(event.event)) return;
+    let over = false;
+    try {
+      while (!over) {
+        while (this.waiting.length === 0) await new Promise((resolve) => (this.wake = resolve));
+        const event = this.waiting.shift();
+        over = event instanceof Error || ends.has(event.event);
+        if (event instanceof Error) throw event;
+        if (event.event === 'error') throw new ChasquiError(event);
+        yield event;
+      }
+    } finally {
+      if (!over) this.client.drop(this);
     }
   }
 }
@@ -78,8 +84,8 @@ export class Client {
     this.pieces = [];
     this.held = 0;
     socket.on('data', (bytes) => this.#take(bytes));
-    socket.on('error', (error) => this.#fail(error));
-    socket.on('close', () => this.#fail(new Error('the server has closed the connection')));
+    socket.on('error', (error) => this.#end(error));
+    socket.on('close', () => this.#end(new Error('the connection is closed')));
   }
 
   // Cancels what still runs.
@@ -99,6 +105,10 @@ export class Client {
   start(fields) {
     const id = fields.id ?? `js-${++this.lastId}`;
     const answer = new Answer(this, id);
+    if (this.failure) {
+      answer.put(this.failure);
+      return answer;
+    }
     this.answers.set(id, answer);
     this.send({ ...fields, id });
     return answer;
@@ -106,6 +116,12 @@ export class Client {
 
   generate(fields) {
     return this.start(fields);
+  }
+
+  // Cancels a request whose events are wanted no more.
+  drop(answer) {
+    if (!this.answers.delete(answer.id) || this.failure) return;
+    answer.cancel();
   }
 
   // The whole answer.
@@ -141,6 +157,12 @@ export class Client {
     const answer = this.answers.get(event.id);
     if (ends.has(event.event)) this.answers.delete(event.id);
     answer?.put(event);
+  }
+
+  // Whatever is asked from now on fails in the same way.
+  #end(error) {
+    this.failure ??= error;
+    this.#fail(this.failure);
   }
 
   #fail(error) {

@@ -91,16 +91,23 @@ class Client:
         return id
 
     def events(self, id):
-        """All events of one request, the last one included. An error is raised as ChasquiError."""
-        while True:
-            event = self._next(id)
-            if event["event"] in ENDS:
-                self._waiting.pop(id, None)
-            if event["event"] == "error":
-                raise ChasquiError(event)
-            yield event
-            if event["event"] in ENDS:
-                return
+        """All events of one request, the last one included. An error is raised as ChasquiError. Leaving the loop before
+        its end cancels the request."""
+        over = False
+        try:
+            while not over:
+                event = self._next(id)
+                over = event["event"] in ENDS
+                if event["event"] == "error":
+                    raise ChasquiError(event)
+                yield event
+        except (OSError, struct.error):
+            over = True  # there is no connection to cancel on
+            raise
+        finally:
+            self._waiting.pop(id, None)
+            if not over:
+                self._cancel_if_open(id)
 
     def _next(self, id):
         queue = self._waiting[id]
@@ -114,6 +121,13 @@ class Client:
 
     def cancel(self, id):
         self.send({"id": id, "event": "cancel"})
+
+    def _cancel_if_open(self, id):
+        try:
+            if self._socket.fileno() >= 0:
+                self.cancel(id)
+        except OSError:
+            pass  # the server has gone, and the request with it
 
     def generate(self, **fields):
         return self.events(self.start(**fields))

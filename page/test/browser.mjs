@@ -17,9 +17,9 @@ export const screenshots = path.join(here, '../../build/screenshots');
 // No sandbox: tests run as root in containers, and the browser sees nothing but our own server.
 const flags = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--force-color-profile=srgb'];
 
-export async function openBrowser(context) {
+export async function openBrowser(context, more = []) {
   assert.ok(chromium, 'no Chromium: apt-get install chromium, or set CHROMIUM to one');
-  const browser = await puppeteer.launch({ executablePath: chromium, args: flags, protocolTimeout: hangAfter });
+  const browser = await puppeteer.launch({ executablePath: chromium, args: [...flags, ...more], protocolTimeout: hangAfter });
   context.after(() => browser.close());
   return browser;
 }

@@ -1,6 +1,7 @@
 #include "api/adapter_fields.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/json_writer.h"
 
@@ -67,6 +68,7 @@ void use_only(const AdapterShelf& shelf, std::size_t adapter, std::vector<float>
 // "MODEL:name"; other names of models are the client's affair.
 bool read_model(const AdapterShelf& shelf, std::string_view model_name, Fields& fields, std::vector<float>& scales) {
   const json::value* model = fields.any("model");
+  if (model != nullptr && !model->is_string()) fields.refuse("model", "a string");
   if (model == nullptr || !model->is_string()) return false;
   const std::string_view text = model->get_string();
   if (text.size() <= model_name.size() || !text.starts_with(model_name) || text[model_name.size()] != ':') return false;
@@ -118,7 +120,7 @@ Result<std::vector<float>> read_standing_scales(const AdapterShelf& shelf, const
   return scales;
 }
 
-std::string adapters_body(const AdapterShelf& shelf) {
+std::string adapters_body(const AdapterShelf& shelf, bool paths) {
   const std::vector<float> scales = shelf.standing_scales();
   std::string out;
   JsonWriter json(out);
@@ -128,7 +130,7 @@ std::string adapters_body(const AdapterShelf& shelf) {
     json.begin_object();
     json.field("id", i);
     json.field("name", adapter.name);
-    json.field("path", adapter.path);
+    json.field("path", paths ? adapter.path : std::filesystem::path(adapter.path).filename().string());
     json.field("scale", scales[i]);
     json.field("task_name", adapter.task_name);
     json.field("prompt_prefix", adapter.prompt_prefix);

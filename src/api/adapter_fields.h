@@ -16,6 +16,7 @@ void read_adapters(const AdapterShelf& shelf, std::string_view model_name, Field
 
 // POST /lora-adapters: the list from above.
 Result<std::vector<float>> read_standing_scales(const AdapterShelf& shelf, const std::string& body);
-std::string adapters_body(const AdapterShelf& shelf);
+// Without `paths` the files are shown by their names alone.
+std::string adapters_body(const AdapterShelf& shelf, bool paths);
 
 }  // namespace chasqui

@@ -6,11 +6,20 @@
 namespace chasqui {
 
 net::Awaitable<void> handle_adapters(Service& service, net::HttpExchange& exchange) {
-  std::string body = adapters_body(service.adapters);
+  std::string body = adapters_body(service.adapters, service.keys.is_admin(exchange.request()));
   co_await respond_json(exchange, std::move(body));
 }
 
 net::Awaitable<void> handle_set_adapters(Service& service, net::HttpExchange& exchange) {
+  if (!service.keys.is_admin(exchange.request())) {
+    Error error{
+        ErrorCode::forbidden,
+        "the scales of adapters hold for all tenants: changing them needs a key with admin=yes; a request says its "
+        "own with \"lora\"",
+        ""};
+    co_await respond_error(exchange, std::move(error));
+    co_return;
+  }
   auto work = [&service, body = exchange.take_body()] { return read_standing_scales(service.adapters, body); };
   Result<std::vector<float>> scales = co_await service.offload.run(std::move(work));
   if (!scales) {

@@ -1,5 +1,7 @@
 #include "api/admin.h"
 
+#include <filesystem>
+
 #include "api/answer.h"
 #include "api/errors.h"
 #include "api/generation_fields.h"
@@ -28,7 +30,7 @@ const char* who_guesses(const SpeculationConfig& config) {
   return config.draft_model ? "draft" : "ngram";
 }
 
-std::string props_body(const Service& service) {
+std::string props_body(const Service& service, bool paths) {
   const ModelInfo& info = service.model.info;
   const ModelShape& shape = service.engine.shape();
   std::string out;
@@ -43,7 +45,7 @@ std::string props_body(const Service& service) {
   json.field("total_slots", shape.slots);
   json.field("workers", service.engine.workers());
   json.field("model_alias", service.config.model_name);
-  json.field("model_path", info.path);
+  json.field("model_path", paths ? info.path : std::filesystem::path(info.path).filename().string());
   json.field("model_ftype", info.format);
   json.key("modalities");
   json.begin_object();
@@ -228,7 +230,7 @@ net::Awaitable<void> handle_models(Service& service, net::HttpExchange& exchange
 }
 
 net::Awaitable<void> handle_props(Service& service, net::HttpExchange& exchange) {
-  std::string body = props_body(service);
+  std::string body = props_body(service, service.keys.is_admin(exchange.request()));
   co_await respond_json(exchange, std::move(body));
 }
 
@@ -243,6 +245,8 @@ Result<std::string> health_answer(const Service& service) {
   return Error{ErrorCode::unavailable, "the model has not finished a step for a long time", ""};
 }
 
-std::string props_answer(const Service& service) { return props_body(service); }
+std::string props_answer(const Service& service, const Caller& caller) {
+  return props_body(service, service.keys.is_admin(caller));
+}
 
 }  // namespace chasqui

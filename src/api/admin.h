@@ -21,6 +21,6 @@ net::Awaitable<void> handle_change_props(Service& service, net::HttpExchange& ex
 
 // What GET /health and GET /props say, for doors that are not HTTP's.
 Result<std::string> health_answer(const Service& service);
-std::string props_answer(const Service& service);
+std::string props_answer(const Service& service, const Caller& caller);
 
 }  // namespace chasqui

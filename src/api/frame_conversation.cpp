@@ -149,7 +149,7 @@ void FrameConversation::cancel(const std::string& id) {
 Result<std::string> FrameConversation::answer_at_once(const FrameHead& head) {
   if (head.event == "health") return health_answer(service_);
   if (head.event == "metrics") return service_.metrics.render_json();
-  if (head.event == "props") return props_answer(service_);
+  if (head.event == "props") return props_answer(service_, caller_);
   return invalid_field("event",
                        "event must be left out or one of generate, cancel, health, metrics, props, session.create, "
                        "session.append, session.generate, session.cancel, session.fork, session.show, session.list, "

@@ -120,10 +120,17 @@ void read_samplers(Fields& fields, std::string_view name, RequestDraft& draft) {
 }
 
 void read_seed(Fields& fields, std::string_view name, RequestDraft& draft) {
-  const auto seed = fields.integer(name);
-  if (!seed || *seed == -1) return;  // -1: random, as in llama-server
+  const boost::json::value* value = fields.any(name);
+  std::uint64_t bits = 0;
+  if (value != nullptr && value->is_uint64()) {
+    bits = value->get_uint64();  // beyond what integer() takes
+  } else {
+    const auto seed = fields.integer(name);
+    if (!seed || *seed == -1) return;  // -1: random, as in llama-server
+    if (*seed < 0) return fields.refuse(name, "a whole number from 0 to 18446744073709551615, or -1 for a random one");
+    bits = static_cast<std::uint64_t>(*seed);
+  }
   // Any 64-bit seed of a client is a valid wish; the generator takes 32 bits of it.
-  const auto bits = static_cast<std::uint64_t>(*seed);
   draft.sampling.seed = static_cast<std::uint32_t>(bits ^ (bits >> 32));
 }
 

@@ -205,6 +205,10 @@ net::Awaitable<void> KeptStreams::follow(Service& service, net::HttpExchange& ex
   exchange.add_response_header(kIdHeader, stream->id);
   net::HttpHeaders headers = net::sse_headers();
   bool open = co_await exchange.start_stream(200, std::move(headers));
+  if (open && exchange.request().method == net::HttpMethod::head) {
+    co_await exchange.finish_stream();
+    open = false;
+  }
   std::string out;
   while (open && !exchange.client_gone()) {
     if (from < stream->ring.begin()) {

@@ -25,7 +25,7 @@ struct KeyLine {
   std::optional<ServiceClass> service_class;
   std::optional<double> weight;
   std::optional<std::size_t> in_flight;
-  bool admin = false;  // may see what others do: /debug/trace, /debug/sequences
+  bool admin = false;  // may see what others do, and change what holds for all
 };
 
 // `plain` are keys without options, from the command line. Errors name file, line and field, and say what is allowed.

@@ -72,11 +72,12 @@ std::optional<Caller> KeyRing::find(std::string_view presented) const {
 }
 
 std::optional<Caller> KeyRing::find(const net::HttpRequest& request) const {
-  constexpr std::string_view kBearer = "Bearer ";
-  const auto header = request.header("Authorization");
-  const bool bears = header && header->starts_with(kBearer);
+  constexpr std::string_view kBearer = "Bearer ";  // schemes have no case
+  const std::string_view header = request.header("Authorization").value_or(std::string_view());
+  const bool bears = net::equals_ignoring_case(header.substr(0, kBearer.size()), kBearer);
   std::optional<Caller> caller =
-      find(bears ? header->substr(kBearer.size()) : request.header("X-Api-Key").value_or(std::string_view()));
+      find(bears ? header.substr(std::min(header.find_first_not_of(' ', kBearer.size()), header.size()))
+                 : request.header("X-Api-Key").value_or(std::string_view()));
   const auto limit = request.header("X-TTFT-Timeout-Ms");
   if (!caller || !limit) return caller;
   std::int64_t limit_ms = 0;
@@ -84,6 +85,16 @@ std::optional<Caller> KeyRing::find(const net::HttpRequest& request) const {
   const auto [last, failed] = std::from_chars(limit->data(), end, limit_ms);
   caller->ttft_ms = failed == std::errc{} && last == end ? limit_ms : 0;
   return caller;
+}
+
+bool KeyRing::is_admin(const Caller& caller) const {
+  if (open() || caller.admin) return true;
+  return !has_admin_ && tenants() == 1 && caller.tenant.id == keys_.front().caller.tenant.id;
+}
+
+bool KeyRing::is_admin(const net::HttpRequest& request) const {
+  const std::optional<Caller> caller = find(request);
+  return caller && is_admin(*caller);
 }
 
 bool KeyRing::may_watch(const net::HttpRequest& request) const {

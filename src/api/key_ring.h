@@ -21,7 +21,7 @@ struct Caller {
   ServiceClass service_class = ServiceClass::standard;   // of requests that do not say
   ServiceClass most_urgent = ServiceClass::interactive;  // what a request asks for beyond this becomes this
   std::optional<std::size_t> in_flight;                  // requests of the tenant at once; none: as the server's flag
-  bool admin = false;                                    // may see what others do
+  bool admin = false;                                    // may see what others do, and change it
   std::optional<std::int64_t> ttft_ms;                   // of this request, see RequestDraft; 0: no whole number
 };
 
@@ -49,6 +49,11 @@ class KeyRing {
   // For logs: as in the key file, "uid:1000" for a user of this machine, empty for nobody in particular or somebody
   // whose key has gone.
   std::string name_of(const Tenant& tenant) const;
+
+  // Whether the caller may change what holds for all tenants, and see paths of files: every caller where there are no
+  // keys, a key with admin=yes, and any key while there is one tenant only and no such key.
+  bool is_admin(const Caller& caller) const;
+  bool is_admin(const net::HttpRequest& request) const;
 
   // Whether whoever sends this may see what others do: by a key for that; where there is none, on this machine.
   bool may_watch(const net::HttpRequest& request) const;

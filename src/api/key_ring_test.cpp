@@ -82,6 +82,9 @@ TEST(KeyRing, ReadsBothHeaders) {
     return ring.find(request).has_value();
   };
   EXPECT_TRUE(with("Authorization", "Bearer salt"));
+  EXPECT_TRUE(with("Authorization", "bearer salt"));
+  EXPECT_TRUE(with("Authorization", "BEARER  salt"));
+  EXPECT_FALSE(with("Authorization", "Bearersalt"));
   EXPECT_TRUE(with("X-Api-Key", "salt"));
   EXPECT_FALSE(with("Authorization", "Basic salt"));
   EXPECT_FALSE(with("Authorization", "Bearer "));
@@ -98,6 +101,25 @@ TEST(KeyRing, ReadsTheLimitOfTheFirstToken) {
   EXPECT_EQ(limit("2500"), 2500);
   for (const char* bad : {"", "x", "12x", "1.5", "99999999999999999999"}) EXPECT_EQ(limit(bad), 0) << bad;
   EXPECT_FALSE(ring.find(net::HttpRequest())->ttft_ms);
+}
+
+TEST(KeyRing, WhoMayChangeWhatHoldsForAll) {
+  const auto is_admin = [](const KeyRing& ring, const char* key) {
+    net::HttpRequest request;
+    request.headers.add("X-Api-Key", key);
+    return ring.is_admin(request);
+  };
+  EXPECT_TRUE(is_admin(KeyRing(), "")) << "a server without keys";
+  EXPECT_TRUE(is_admin(ring_of("a\n"), "a")) << "the only tenant";
+  EXPECT_TRUE(is_admin(ring_of("a name=x\nb name=x\n"), "b"));
+  EXPECT_FALSE(is_admin(ring_of("a\n"), "b"));
+  EXPECT_FALSE(is_admin(ring_of("a\nb\n"), "a"));
+  const KeyRing ring = ring_of("a name=x\nroot name=x admin=yes\n");
+  EXPECT_TRUE(is_admin(ring, "root"));
+  EXPECT_FALSE(is_admin(ring, "a")) << "another key is for that";
+  Caller local;
+  local.tenant = tenant_of_user(1000);
+  EXPECT_FALSE(ring_of("a\n").is_admin(local));
 }
 
 TEST(Fingerprint, TellsTenantsRoutesAndBodiesApart) {

@@ -47,6 +47,7 @@ std::int32_t read_count(Fields& fields, std::string_view name, std::int32_t unsa
 
 void read_common_fields(const Caller& caller, Fields& fields, RequestDraft& draft) {
   read_generation_fields(fields, draft);
+  fields.object("stream_options");  // also where nothing of it has an effect
   draft.service_class = std::max(draft.service_class, caller.most_urgent);
 }
 

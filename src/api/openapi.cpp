@@ -279,7 +279,7 @@ std::vector<std::string> undescribed_routes(const std::vector<RouteName>& routes
   return out;
 }
 
-std::string openapi_document(const std::vector<RouteName>& routes) {
+std::string openapi_document(const std::vector<RouteName>& routes, std::string_view prefix) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
@@ -288,7 +288,11 @@ std::string openapi_document(const std::vector<RouteName>& routes) {
   json.raw(R"({"title":"Chasqui","version":"1","description":"Serves GGUF language models to many clients at once. )"
            R"(See docs/api.md.","license":{"name":"MIT","identifier":"MIT"}})");
   json.key("servers");
-  json.raw(R"([{"url":"/"}])");
+  json.begin_array();
+  json.begin_object();
+  json.field("url", prefix.empty() ? "/" : prefix);
+  json.end_object();
+  json.end_array();
   json.key("security");
   json.raw(R"([{"bearer":[]},{"header":[]}])");
   json.key("paths");
@@ -310,8 +314,8 @@ std::string openapi_document(const std::vector<RouteName>& routes) {
   return out;
 }
 
-net::Awaitable<void> handle_openapi(Service&, net::HttpExchange& exchange) {
-  static const std::string document = openapi_document(route_names());
+net::Awaitable<void> handle_openapi(Service& service, net::HttpExchange& exchange) {
+  static const std::string document = openapi_document(route_names(), service.config.api_prefix);
   std::string body = document;
   co_await respond_json(exchange, std::move(body));
 }

@@ -21,7 +21,8 @@ struct RouteName {
   bool open;              // needs no key
 };
 
-std::string openapi_document(const std::vector<RouteName>& routes);
+// `prefix` is that of the server's paths, see --api-prefix.
+std::string openapi_document(const std::vector<RouteName>& routes, std::string_view prefix = "");
 
 // Routes that nothing has been written about.
 std::vector<std::string> undescribed_routes(const std::vector<RouteName>& routes);

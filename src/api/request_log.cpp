@@ -80,7 +80,9 @@ void RequestLog::finished(const Event& event) {
     // A stream has its 200 before anything can go wrong.
     if (!record->stream) record->refused_with = error_row(event.error.code).status;
   }
-  if (record->handler_ended) tell(record);
+  if (!record->handler_ended) return;
+  record->ended = clock_.now();  // its client left before the worker was done with it
+  tell(record);
 }
 
 void RequestLog::ended(const std::shared_ptr<RequestRecord>& record) {

@@ -45,6 +45,19 @@ struct Told {
   std::vector<std::shared_ptr<RequestRecord>> ended;
 };
 
+TEST(RequestLog, ARequestWhoseClientLeftEndsWhenTheWorkerIsDoneWithIt) {
+  Told told;
+  RequestNotePtr note = told.open();
+  note->submitted(*told.request(1), true);
+  told.clock.advance(milliseconds(1));
+  note.reset();
+  told.clock.advance(milliseconds(100));
+  told.log.finished(Told::finished(1));
+  ASSERT_EQ(told.ended.size(), 1u);
+  const RequestRecord& record = *told.ended[0];
+  EXPECT_GE(record.ended - record.began, record.usage.decode);
+}
+
 TEST(RequestLog, TellsOfARequestWhenHandlerAndEngineAreBothDone) {
   Told told;
   RequestNotePtr note = told.open();

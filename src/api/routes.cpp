@@ -16,8 +16,8 @@
 #include "api/page.h"
 #include "api/rerank.h"
 #include "api/responses.h"
-#include "api/sessions.h"
 #include "api/sequence_list.h"
+#include "api/sessions.h"
 #include "api/slots.h"
 #include "api/step_feed.h"
 #include "api/stream_routes.h"
@@ -214,6 +214,33 @@ bool is_open(const net::HttpRequest& request) {
   return false;
 }
 
+// In the shape of the path's dialect.
+net::HttpResponse refuse(const net::HttpRequest& request, int status, std::string_view message) {
+  if (is_anthropic(request.path)) {
+    return net::HttpResponse(status, "application/json", anthropic_error_body(status, message));
+  }
+  if (is_ollama(request.path)) return net::HttpResponse(status, "application/json", ollama_error_body(message));
+  return http_error(status, message);
+}
+
+std::optional<net::HttpResponse> gate(const Service& service, const net::HttpRequest& request) {
+  if (const auto refused = net::judge(service.config.web, request)) {
+    return refuse(request, refused->status, refused->message);
+  }
+  if (is_open(request) || service.keys.find(request)) return std::nullopt;
+  net::HttpResponse refusal = refuse(request, 401, "Invalid API Key");
+  refusal.headers.add("WWW-Authenticate", "Bearer realm=\"chasqui\"");
+  return refusal;
+}
+
+// Needs no key, since browsers send none with it, and says the same of every path.
+net::Awaitable<void> handle_preflight(Service& service, net::HttpExchange& exchange) {
+  net::HttpResponse response(204);
+  response.headers = net::preflight_headers(service.config.web, exchange.request());
+  response.headers.add("Allow", service.config.web.methods);
+  co_await exchange.respond(std::move(response));
+}
+
 }  // namespace
 
 std::vector<RouteName> route_names() {
@@ -238,17 +265,11 @@ void add_routes(net::Router& router, Service& service) {
                  [&service](net::HttpExchange& exchange) { return handle_page(service, exchange); });
     }
   }
-  if (!service.keys.open()) {
-    router.set_gate([&service](const net::HttpRequest& request) -> std::optional<net::HttpResponse> {
-      if (is_open(request) || service.keys.find(request)) return std::nullopt;
-      constexpr std::string_view kMessage = "Invalid API Key";
-      if (is_anthropic(request.path)) {
-        return net::HttpResponse(401, "application/json", anthropic_error_body(401, kMessage));
-      }
-      if (is_ollama(request.path)) return net::HttpResponse(401, "application/json", ollama_error_body(kMessage));
-      return http_error(401, kMessage);
-    });
-  }
+  router.set_prefix(service.config.api_prefix);
+  router.set_gate([&service](const net::HttpRequest& request) { return gate(service, request); });
+  router.set_headers(
+      [&web = service.config.web](const net::HttpRequest& request) { return net::cors_headers(web, request); });
+  router.set_options_handler([&service](net::HttpExchange& exchange) { return handle_preflight(service, exchange); });
 }
 
 }  // namespace chasqui

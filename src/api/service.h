@@ -26,6 +26,7 @@
 #include "net/frame_limits.h"
 #include "net/http_limits.h"
 #include "net/offload.h"
+#include "net/web_policy.h"
 
 namespace chasqui {
 
@@ -49,8 +50,10 @@ struct ServiceConfig {
   net::HttpLimits http;                                 // … and these
   net::FrameLimits frames;                              // … and these
   std::string version;
-  bool page = true;     // at "/"
-  bool traces = false;  // somebody collects spans
+  bool page = true;        // at "/"
+  net::WebPolicy web{};      // what browsers are told
+  std::string api_prefix{};  // in front of every path
+  bool traces = false;     // somebody collects spans
 };
 
 struct Service {

@@ -43,6 +43,8 @@ class SessionKeeper final : public SessionJournal {
   std::uint64_t changes() const { return changes_; }
   // Waits until all that has changed so far is on disk. An error when it is not.
   net::Awaitable<Result<void>> kept();
+  // That is what the last failure was about.
+  bool disk_full() const { return failure_ && failure_->code == ErrorCode::too_large; }
 
   void add_to(MetricsPage& page) const;
 

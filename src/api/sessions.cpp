@@ -26,9 +26,13 @@ Result<SessionUse> take(Service& service, const SessionCall& call) {
 // For nobody to read.
 Error client_gone() { return {ErrorCode::unavailable, "the client has gone", ""}; }
 
-net::Awaitable<void> respond(net::HttpExchange& exchange, Result<std::string> answer) {
+net::Awaitable<void> respond(const Service& service, net::HttpExchange& exchange, Result<std::string> answer) {
   if (answer) {
     co_await respond_json(exchange, std::move(*answer));
+  } else if (answer.error().code == ErrorCode::unavailable && service.keeper != nullptr &&
+             service.keeper->disk_full()) {
+    net::HttpResponse full(507, "application/json", error_body(507, answer.error().message));
+    co_await exchange.respond(std::move(full));
   } else {
     Error error = answer.error();
     co_await respond_error(exchange, std::move(error));
@@ -230,7 +234,7 @@ net::Awaitable<void> handle_create_session(Service& service, net::HttpExchange& 
   } else {
     answer = call.error();
   }
-  co_await respond(exchange, std::move(answer));
+  co_await respond(service, exchange, std::move(answer));
 }
 
 net::Awaitable<void> handle_append(Service& service, net::HttpExchange& exchange) {
@@ -241,7 +245,7 @@ net::Awaitable<void> handle_append(Service& service, net::HttpExchange& exchange
   } else {
     answer = call.error();
   }
-  co_await respond(exchange, std::move(answer));
+  co_await respond(service, exchange, std::move(answer));
 }
 
 net::Awaitable<void> handle_session_generate(Service& service, net::HttpExchange& exchange) {
@@ -277,7 +281,7 @@ net::Awaitable<void> handle_session_command(Service& service, net::HttpExchange&
   } else {
     answer = call.error();
   }
-  co_await respond(exchange, std::move(answer));
+  co_await respond(service, exchange, std::move(answer));
 }
 
 }  // namespace chasqui

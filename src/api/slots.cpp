@@ -174,8 +174,9 @@ std::optional<net::HttpResponse> refusal(const Service& service, const Caller& c
     return http_error(501, "this server does not save or restore slots; start it with --slot-save-path");
   }
   if (!saves && action != "erase") return http_error(400, "action must be erase, save or restore");
-  if (service.config.cache_shared && caller.tenant.id != 0) {
-    return http_error(403, "the cache is shared by tenants: no single one may " + std::string(action) + " it");
+  if (service.config.cache_shared && caller.tenant.id != 0 && !caller.admin) {
+    return http_error(403,
+                      "the cache is shared by tenants: only a key with admin=yes may " + std::string(action) + " it");
   }
   return std::nullopt;
 }

@@ -125,6 +125,12 @@ void append_promise(const Engine& engine, std::string& out) {
 }
 
 net::Awaitable<void> handle_step_feed(Service& service, net::HttpExchange& exchange) {
+  if (exchange.request().method == net::HttpMethod::head) {
+    net::HttpHeaders head = net::sse_headers();
+    const bool begun = co_await exchange.start_stream(200, std::move(head));
+    if (begun) co_await exchange.finish_stream();
+    co_return;
+  }
   if (service.step_watchers >= kStepWatchersMax) {
     Error error{ErrorCode::overloaded, "too many watch the steps already", ""};
     co_await respond_error(exchange, std::move(error));

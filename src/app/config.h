@@ -14,6 +14,7 @@
 #include "app/operation_flags.h"
 #include "app/simulate_command.h"
 #include "app/speculation_options.h"
+#include "app/web_options.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -61,6 +62,7 @@ struct ServeConfig {
   std::string tls_certificate;  // PEM files for the TCP door, read again on SIGHUP; empty: plain HTTP
   std::string tls_key;
   bool page = true;  // at "/"
+  WebOptions web;
 
   bool cache_prompt = true;            // what a request gets that does not say
   std::int64_t cache_ram = kCacheRam;  // MiB of host memory for what was computed; -1: no limit, 0: nothing is kept

@@ -79,6 +79,7 @@ Result<Doors> doors_of(const ServeConfig& config) {
   if (doors->frames.empty() && !config.socket.empty()) {
     doors->frames.push_back(net::ListenAddress::unix_socket(config.socket, config.socket_mode));
   }
+  if (auto good = check_origins(config); !good) return good.error();
   for (const net::ListenAddress& address : doors->http) {
     if (auto good = check_address(config, address); !good) return good.error();
   }

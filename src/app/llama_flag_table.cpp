@@ -23,7 +23,6 @@ constexpr std::string_view kTools = "the server runs no tools; the client does, 
 constexpr std::string_view kRope =
     "the model is used with the rotation that is in its file; convert the file with the values that you need";
 constexpr std::string_view kOneModel = "one process serves one model; start one for each with --model FILE and --port";
-constexpr std::string_view kCors = "put a reverse proxy in front, which sets these headers";
 constexpr std::string_view kLogs = "logs go to standard error: see --log-level and --log-format";
 constexpr std::string_view kBuiltIn = "name a file with --model FILE";
 constexpr std::string_view kConstraint = "send \"grammar\", \"json_schema\" or \"response_format\" with each request";
@@ -176,12 +175,6 @@ constexpr LlamaFlag kFlags[] = {
     {"--tags", "LLAMA_ARG_TAGS", 1, kTaken, "models have no tags"},
     {"--reuse-port", "LLAMA_ARG_REUSE_PORT", 0, kRefused, "start one server, with --workers for more contexts"},
     {"--path", "LLAMA_ARG_STATIC_PATH", 1, kRefused, "serve files with a web server in front"},
-    {"--cors-origins", "LLAMA_ARG_CORS_ORIGINS", 1, kRefused, kCors},
-    {"--cors-methods", "LLAMA_ARG_CORS_METHODS", 1, kRefused, kCors},
-    {"--cors-headers", "LLAMA_ARG_CORS_HEADERS", 1, kRefused, kCors},
-    {"--cors-credentials", "LLAMA_ARG_CORS_CREDENTIALS", 0, kRefused, kCors},
-    {"--no-cors-credentials", "", 0, kTaken, kAlways},
-    {"--api-prefix", "LLAMA_ARG_API_PREFIX", 1, kRefused, "put a reverse proxy in front, which takes the prefix off"},
     {"--ui-config --webui-config", "LLAMA_ARG_UI_CONFIG", 1, kTaken, kPage},
     {"--ui-config-file --webui-config-file", "LLAMA_ARG_UI_CONFIG_FILE", 1, kTaken, kPage},
     {"--ui --webui", "LLAMA_ARG_UI", 0, kTaken, kAlways},

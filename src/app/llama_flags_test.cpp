@@ -114,7 +114,7 @@ const Real kReal[] = {
     {"-m m.gguf --grammar-file grammars/json.gbnf", "--grammar-file .*\"grammar\""},
     {"-m m.gguf --mcp-servers-config mcp.json", "--mcp-servers-config .*tools"},
     {"-m m.gguf --chat-template chatml", "--chat-template .*--chat-template-file"},
-    {"-m m.gguf --api-prefix /v1", "--api-prefix .*proxy"},
+    {"-m m.gguf --api-prefix /v1 --cors-origins https://a.example,localhost --no-cors-credentials", nullptr},
     {"-m m.gguf --override-kv tokenizer.ggml.add_bos_token=bool:false", "--override-kv .*gguf_set_metadata"},
 };
 

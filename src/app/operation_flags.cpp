@@ -33,6 +33,13 @@ void add_operation_options(CLI::App& app, OperationFlags& flags) {
       ->check(CLI::Range(0.1, 86400.0))
       ->default_str("30")
       ->group(group);
+  add_seconds(
+      app, "--drain-delay", flags.drain_delay,
+      "after SIGTERM the listeners stay open for so long, /ready is 503 and new work is refused with 503, so that "
+      "load balancers notice")
+      ->envname("CHASQUI_DRAIN_DELAY")
+      ->default_str("0")
+      ->group(group);
   app.add_flag("--supervise", flags.supervise,
                "keep the listening sockets in a process that starts the server again when it dies: see "
                "docs/operation.md")

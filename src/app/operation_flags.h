@@ -15,6 +15,7 @@ struct OperationFlags {
   bool show_slots = true;
   Duration sleep_after{};                              // without work; zero: never
   Duration stuck_after = kTimeLimit<"stuck_seconds">;  // in one step
+  Duration drain_delay{};                              // after SIGTERM, before the listeners are closed
   bool supervise = false;                              // by a process that starts it again when it dies
 };
 

@@ -148,6 +148,7 @@ int serve(ServeConfig config) {
   LogMetrics log_metrics;
   LogWriter log(log_metrics);
   for (const std::string& note : config.notes) log_warning(note);
+  ExitGuard guard;
   raise_descriptor_limit();
   const auto lines = read_keys(config.api_keys, config.api_key_file);
   if (!lines) {
@@ -168,7 +169,7 @@ int serve(ServeConfig config) {
   const auto collector = collector_of(config);
   if (!collector) return fail(collector.error());
   if (auto found = find_guesser(config.speculation); !found) return fail(found.error());
-  std::optional<LoadGuard> guard(std::in_place, config.model_path.empty() ? "chasqui-demo" : config.model_path);
+  std::optional<LoadGuard> load_guard(std::in_place, config.model_path.empty() ? "chasqui-demo" : config.model_path);
   auto model = load(config);
   if (!model) return fail(model.error());
   const ModelConfig whole = with_capacity(config.model, model->info, config.workers);
@@ -183,7 +184,7 @@ int serve(ServeConfig config) {
   if (!contexts) return fail(contexts.error());
   auto drafts = make_drafts(config, *model, *part);
   if (!drafts) return fail(drafts.error());
-  guard.reset();
+  load_guard.reset();
   auto folders = open_folders(config, *model, *part, contexts->front()->shape());
   if (!folders) return fail(folders.error());
   const auto embedding =
@@ -192,7 +193,7 @@ int serve(ServeConfig config) {
   Server server(
       config, *model,
       {*doors, std::move(*contexts), std::move(*drafts), std::move(*folders), *embedding, *collector, std::move(*tls)},
-      keys, log_metrics);
+      keys, log_metrics, guard);
   if (auto open = server.open(); !open) return fail(open.error());
   server.run();
   return 0;

@@ -171,8 +171,7 @@ void add_context_options(CLI::App& app, ServeConfig& config) {
       ->check(CLI::Range(1, 1 << 16))
       ->type_name("N")
       ->group(group);
-  app.add_option("-t,--threads", model.threads,
-                 "compute threads of each worker for one row; 0: its part of the cores")
+  app.add_option("-t,--threads", model.threads, "compute threads of each worker for one row; 0: its part of the cores")
       ->envname("LLAMA_ARG_THREADS")
       ->check(CLI::Range(0, 512))
       ->type_name("N")
@@ -222,6 +221,7 @@ void add_serve_options(CLI::App& app, ServeConfig& config) {
   add_session_options(app, config);
   add_folder_options(app, config);
   add_door_options(app, config);
+  add_web_options(app, config.web);
   add_speculation_options(app, config.speculation);
   add_resume_options(app, config);
   add_scheduling_options(app, config);

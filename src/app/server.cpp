@@ -12,16 +12,17 @@
 namespace chasqui {
 
 Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts parts, KeyRing& keys,
-               const LogMetrics& log)
+               const LogMetrics& log, ExitGuard& guard)
     : config_(config),
       model_(model),
       doors_(std::move(parts.doors)),
       keys_(keys),
+      guard_(guard),
       wakeup_(config.wakeup),
       loop_(net_metrics_),
       shape_(shape_of_all(parts.contexts)),
       limits_(request_limits(config, shape_)),
-      settings_(service_config(config, model)),
+      settings_(service_config(config, model, doors_)),
       admission_(admission_config(config, shape_)),
       kept_(config.kept),
       engine_(engine_settings(parts), std::move(parts.contexts), model.tokenizer, clock_, wakeup_,
@@ -118,18 +119,24 @@ void Server::greet(const std::string& url) const {
 Result<void> Server::open() {
   const auto url = open_doors(http_, frames_, doors_, tls_.has_value());
   if (!url) return url.error();
-  shutdown_.emplace(loop_, http_, frames_, kept_, admission_, engine_, config_.drain_time, doors_.stay,
+  shutdown_.emplace(loop_, http_, frames_, kept_, admission_, engine_,
+                    ShutdownTimes{config_.operation.drain_delay, config_.drain_time}, doors_.stay,
                     spans_ ? &*spans_ : nullptr);
   follow_signals();
   // Only another process can have a worker that moves; it is there where somebody starts it.
-  if (is_supervised()) watch_.on_hang([this] { shutdown_->begin(); });
+  if (is_supervised()) {
+    watch_.on_hang([this] {
+      guard_.begin();
+      shutdown_->begin();
+    });
+  }
   greet(*url);
   return {};
 }
 
 void Server::follow_signals() {
-  loop_.on_signal(SIGTERM, [this] { shutdown_->begin(); });
-  loop_.on_signal(SIGINT, [this] { shutdown_->begin(); });
+  guard_.watch(config_.operation.drain_delay + config_.drain_time,
+               [this] { loop_.post([this] { shutdown_->begin(); }); });
   // Without files to read again SIGHUP means what it means everywhere: the terminal has gone.
   if (config_.api_key_file.empty() && !tls_reload_) return;
   loop_.on_signal(SIGHUP, [this] {
@@ -142,6 +149,7 @@ void Server::run() {
   loop_.run();
   if (keeper_) keeper_->finish();
   if (is_supervised() && watch_.hangs()) end_hung_process();
+  guard_.tear_down();
   log_info("stopped");
 }
 

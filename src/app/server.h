@@ -16,6 +16,7 @@
 #include "api/span_exporter.h"
 #include "app/config.h"
 #include "app/doors.h"
+#include "app/exit_guard.h"
 #include "app/key_reload.h"
 #include "app/log_writer.h"
 #include "app/session_sweep.h"
@@ -50,8 +51,9 @@ struct ServerParts {
 
 class Server {
  public:
-  // `config`, `model`, `keys` and `log` outlive it. Starts the workers and brings sessions back.
-  Server(const ServeConfig& config, const LoadedModel& model, ServerParts parts, KeyRing& keys, const LogMetrics& log);
+  // `config`, `model`, `keys`, `log` and `guard` outlive it. Starts the workers and brings sessions back.
+  Server(const ServeConfig& config, const LoadedModel& model, ServerParts parts, KeyRing& keys, const LogMetrics& log,
+         ExitGuard& guard);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
@@ -72,6 +74,7 @@ class Server {
   const LoadedModel& model_;
   const Doors doors_;
   KeyRing& keys_;
+  ExitGuard& guard_;
 
   const RealClock clock_;
   Wakeup wakeup_;

@@ -74,11 +74,13 @@ EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, co
   return out;
 }
 
-ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model) {
+ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model, const Doors& doors) {
   ServiceConfig out;
   out.model_name = config.alias.empty() ? model.info.name : config.alias;
   out.version = CHASQUI_VERSION;
   out.page = config.page;
+  out.web = web_policy(config, doors);
+  out.api_prefix = config.web.api_prefix;
   out.cache_prompt = config.cache_prompt;
   out.cache_shared = config.cache_shared;
   out.show_slots = config.operation.show_slots;

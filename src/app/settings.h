@@ -4,6 +4,7 @@
 
 #include "api/service.h"
 #include "app/config.h"
+#include "app/doors.h"
 #include "engine/admission.h"
 #include "engine/engine.h"
 #include "engine/session_table.h"
@@ -15,7 +16,7 @@ namespace chasqui {
 RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape);
 AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& shape);
 EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape);
-ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model);
+ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model, const Doors& doors);
 SessionLimits session_limits(const ServeConfig& config, const ModelShape& shape);
 
 }  // namespace chasqui

@@ -1,6 +1,9 @@
-// How the server ends: it takes nothing new, lets what runs finish for a while, and stops the loop. Owned by app/serve;
-// loop thread only.
+// How the server ends: it tells load balancers, takes nothing new, lets what runs finish for a while, and stops the
+// loop. Owned by app/serve; loop thread only. app/exit_guard ends the process where this hangs.
 #pragma once
+
+#include <algorithm>
+#include <utility>
 
 #include "api/kept_streams.h"
 #include "api/span_exporter.h"
@@ -13,54 +16,76 @@
 
 namespace chasqui {
 
-// Where whoever started us keeps the listening sockets, those who have connected may ask first: their connections
-// cannot be given back. Then, or at once: stop admitting and let running requests end. Second signal: close what is
-// left now. Either way the loop goes on until the last handler has returned, so that no coroutine outlives the engine
-// that it uses.
+struct ShutdownTimes {
+  Duration delay;  // with open listeners: /ready is 503, new work is refused with 503, every connection is closed after
+  Duration drain;  // then for what runs
+};
+
+// Four stages: the delay, if there is one; where another process keeps the listening sockets, a moment for connections
+// that have not sent their request yet, since they cannot be given back; the drain; the end of the loop. The second
+// signal closes what is left at once. The loop always goes on until the last handler has returned, so that no coroutine
+// outlives the engine that it uses.
 class Shutdown {
  public:
   Shutdown(net::EventLoop& loop, net::HttpServer& server, net::FrameServer& frames, KeptStreams& kept,
-           Admission& admission, Engine& engine, Duration drain_time, bool sockets_stay, SpanExporter* spans)
+           Admission& admission, Engine& engine, ShutdownTimes times, bool sockets_stay, SpanExporter* spans)
       : loop_(loop),
         server_(server),
         frames_(frames),
         kept_(kept),
         admission_(admission),
         engine_(engine),
-        drain_time_(drain_time),
+        times_(times),
         sockets_stay_(sockets_stay),
         timer_(loop.executor()),
         spans_(spans) {}
 
+  // For each signal.
   void begin() {
-    if (leaving_) begun_ = true;  // the second signal
-    if (!sockets_stay_ || leaving_) return drain();
-    leaving_ = true;
-    log_info("leaving: whoever has connected may ask", {{"connections", server_.connections()}});
-    server_.stop_accepting();
-    let_ask(loop_.now() + kAskTime);
+    timer_.cancel();
+    if (std::exchange(begun_, true)) return drain(loop_.now());
+    end_ = loop_.now() + times_.delay + times_.drain;
+    if (times_.delay == Duration::zero()) return leave();
+    log_info("draining: connections are still accepted, and told to go elsewhere",
+             {{"requests", engine_.in_flight()}, {"delay_s", to_seconds(times_.delay)}});
+    refuse_work();
+    server_.announce_end();
+    timer_.expires_after(times_.delay);
+    timer_.async_wait([this](net::SystemError error) {
+      if (!error) leave();
+    });
   }
 
  private:
   static constexpr Duration kAskTime = seconds(1);
   static constexpr Duration kLookEvery = milliseconds(10);
 
-  void let_ask(TimePoint end) {
-    if (begun_) return;
-    if (server_.connections() == 0 || loop_.now() >= end) return drain();
+  void leave() {
+    if (!sockets_stay_) return drain(end_);
+    log_info("leaving: connections that are open may send a request", {{"connections", server_.connections()}});
+    server_.stop_accepting();
+    let_ask(std::min(loop_.now() + kAskTime, end_));
+  }
+
+  // Looks for the first time after a turn of the loop: a connection may be accepted and not counted yet.
+  void let_ask(TimePoint until) {
     timer_.expires_after(kLookEvery);
-    timer_.async_wait([this, end](net::SystemError error) {
-      if (!error) let_ask(end);
+    timer_.async_wait([this, until](net::SystemError error) {
+      if (error) return;
+      if (server_.connections() == 0 || loop_.now() >= until) return drain(end_);
+      let_ask(until);
     });
   }
 
-  void drain() {
-    const Duration time = begun_ ? Duration::zero() : drain_time_;
-    begun_ = true;
-    log_info("draining", {{"requests", engine_.in_flight()}, {"seconds", to_seconds(time)}});
+  void refuse_work() {
     admission_.drain();
     engine_.drain();
-    const TimePoint deadline = loop_.now() + time;
+  }
+
+  void drain(TimePoint deadline) {
+    const Duration time = std::max(deadline - loop_.now(), Duration::zero());
+    log_info("draining", {{"requests", engine_.in_flight()}, {"seconds", to_seconds(time)}});
+    refuse_work();
     kept_.drain([this] {
       kept_drained_ = true;
       stop_when_drained();
@@ -88,11 +113,11 @@ class Shutdown {
   KeptStreams& kept_;
   Admission& admission_;
   Engine& engine_;
-  const Duration drain_time_;
+  const ShutdownTimes times_;
   const bool sockets_stay_;
   net::Timer timer_;
   SpanExporter* const spans_;  // null: nobody collects them
-  bool leaving_ = false;
+  TimePoint end_ = kNever;     // of the drain
   bool begun_ = false;
   bool ended_ = false;
   bool server_drained_ = false;

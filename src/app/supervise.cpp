@@ -16,6 +16,7 @@
 #endif
 
 #include "app/doors.h"
+#include "app/exit_guard.h"
 #include "app/log_writer.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -25,12 +26,13 @@ namespace chasqui {
 namespace {
 
 constexpr const char* kMark = "CHASQUI_SUPERVISED";
-constexpr int kHung = 70;  // EX_SOFTWARE
 constexpr int kFirstHandedOver = 3;
 constexpr int kKeptAbove = 64;  // where sockets do not stand in each other's way
 
 constexpr Duration kPauseMin = milliseconds(100);
 constexpr Duration kPauseMax = seconds(30);
+// A server ends itself in time (app/exit_guard); one that is stopped or cannot is killed.
+constexpr Duration kLongerThanItself = seconds(1);
 constexpr Duration kWell = seconds(60);  // whoever lives so long begins with a short pause again
 
 std::string how_it_ended(int status) {
@@ -56,6 +58,7 @@ class Supervisor {
  public:
   Supervisor(const ServeConfig& config, char** argv)
       : argv_(argv),
+        patience_(config.operation.drain_delay + config.drain_time + kLongerThanItself),
         hears_hangup_(!config.api_key_file.empty() || !config.tls_certificate.empty()),
         signals_(heard_signals()) {}
 
@@ -72,7 +75,11 @@ class Supervisor {
   std::optional<int> child_ended();
   std::optional<int> told(int signal_number);
 
+  TimePoint next_deadline() const { return std::min(start_at_, kill_at_); }
+  void kill_child();
+
   char** const argv_;
+  const Duration patience_;  // with a server that was told to stop
   const bool hears_hangup_;  // it reads its keys again
   const sigset_t signals_;
   sigset_t before_{};
@@ -81,6 +88,7 @@ class Supervisor {
   pid_t child_ = 0;  // 0: there is none
   TimePoint started_{};
   TimePoint start_at_ = kNever;
+  TimePoint kill_at_ = kNever;
   Duration pause_ = kPauseMin;
   std::int64_t starts_ = 0;
   bool stopping_ = false;
@@ -147,8 +155,8 @@ bool Supervisor::start() {
 }
 
 int Supervisor::wait_for_signal() {
-  if (start_at_ == kNever) return ::sigwaitinfo(&signals_, nullptr);
-  const auto left = std::max(start_at_ - clock_.now(), Duration::zero());
+  if (next_deadline() == kNever) return ::sigwaitinfo(&signals_, nullptr);
+  const auto left = std::max(next_deadline() - clock_.now(), Duration::zero());
   timespec time{};
   time.tv_sec = static_cast<time_t>(std::chrono::duration_cast<seconds>(left).count());
   time.tv_nsec = static_cast<long>((left % seconds(1)).count());
@@ -159,6 +167,7 @@ std::optional<int> Supervisor::child_ended() {
   int status = 0;
   if (child_ == 0 || ::waitpid(child_, &status, WNOHANG) != child_) return std::nullopt;
   child_ = 0;
+  kill_at_ = kNever;
   const Duration lived = clock_.now() - started_;
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   if (stopping_) return code;
@@ -176,7 +185,17 @@ std::optional<int> Supervisor::told(int signal_number) {
   if (signal_number != SIGHUP || !hears_hangup_) stopping_ = true;
   if (child_ == 0) return stopping_ ? std::optional<int>(0) : std::nullopt;
   ::kill(child_, signal_number);
+  if (stopping_) {
+    const Duration left = kill_at_ == kNever ? patience_ : kLongerThanItself;
+    kill_at_ = std::min(kill_at_, clock_.now() + left);
+  }
   return std::nullopt;
+}
+
+void Supervisor::kill_child() {
+  kill_at_ = kNever;
+  log_error("the server does not end; it is killed", {{"pid", static_cast<std::int64_t>(child_)}});
+  ::kill(child_, SIGKILL);
 }
 
 int Supervisor::run() {
@@ -189,6 +208,8 @@ int Supervisor::run() {
       code = child_ended();
     } else if (heard > 0) {
       code = told(heard);
+    } else if (clock_.now() >= kill_at_) {
+      kill_child();
     } else if (clock_.now() >= start_at_) {
       start();
     }
@@ -204,7 +225,7 @@ void end_hung_process() {
   log_error("the process ends because a worker hangs", {});
   flush_log();
   std::fflush(nullptr);
-  ::_exit(kHung);
+  ::_exit(ExitGuard::kForcedExit);
 }
 
 int supervise(const ServeConfig& config, char** argv) {

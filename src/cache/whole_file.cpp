@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{1} << 26;
 
 Error system_error(const std::string& what) {
-  const ErrorCode code = errno == ENOENT ? ErrorCode::not_found : ErrorCode::unavailable;
+  const bool full = errno == ENOSPC || errno == EDQUOT;
+  const ErrorCode code = errno == ENOENT ? ErrorCode::not_found : full ? ErrorCode::too_large : ErrorCode::unavailable;
   return {code, what + ": " + std::strerror(errno), ""};
 }
 Error damaged(std::string why) { return {ErrorCode::invalid_request, std::move(why), ""}; }

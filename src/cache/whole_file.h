@@ -3,7 +3,8 @@
 // Functions over a folder's descriptor; any thread, one at a time for each name.
 //
 // Errors: not_found when there is no such file, invalid_request when it is not one (a link, a pipe, a folder) or became
-// shorter while it was read, too_large, unavailable when the system refuses: what it says is in the message.
+// shorter while it was read, too_large, also where the disk is full, unavailable when the system refuses: what it says
+// is in the message.
 #pragma once
 
 #include <cstddef>

@@ -145,6 +145,11 @@ Engine::~Engine() {
 }
 
 Result<void> Engine::submit(RequestPtr request) {
+  if (!shape_.generates) {
+    return invalid_field("model",
+                         "the model of this server is made for embeddings and does not generate text; use "
+                         "/v1/embeddings or /v1/rerank");
+  }
   const auto cells = static_cast<std::int64_t>(request->prompt.size()) + request->max_tokens;
   if (cells > shape_.cells_per_slot) {
     return Error{ErrorCode::context_too_long, "the request was made for a larger context than this engine has", ""};

@@ -234,7 +234,7 @@ inline AloneAnswer answer_alone(const Request& request) {
     }
     batch.rows.assign(1, {token, position, SlotId{0}, false});
   }
-  assembler.flush(answer.text);
+  assembler.finish(answer.text);
   return answer;
 }
 

@@ -136,7 +136,7 @@ std::string Runner::close(RequestId id) {
   std::string held;
   const auto found = voices_.find(id);
   if (found == voices_.end()) return held;
-  found->second.text.flush(held);
+  found->second.text.finish(held);
   voices_.erase(found);
   return held;
 }
@@ -148,6 +148,7 @@ Runner::Voice& Runner::voice(const Request& request) {
       Sampler(request.sampling, tokenizer_.vocabulary(), tokenizer_.end_of_generation_tokens(), request.parts.get()),
       TextAssembler(tokenizer_, request.stop, request.special_pieces)};
   fresh.sampler.accept(request.prompt);
+  fresh.text.begin_after(request.prompt);
   return voices_.emplace(request.id, std::move(fresh)).first->second;
 }
 

@@ -267,15 +267,16 @@ void SessionTable::extend(Session& session, SessionDelta delta) {
 }
 
 void SessionTable::add_answer(Session& session, const std::vector<Token>& generated) {
+  TextAssembler assembler(tokenizer_, {}, false);
+  assembler.begin_after(session.tokens);
   session.tokens.insert(session.tokens.end(), generated.begin(), generated.end());
   metrics_.tokens.add(static_cast<std::int64_t>(generated.size()));
   if (!session.chat) return;
   const Token last = generated.back();
   const bool ended = tokenizer_.is_end_of_generation(last);
-  TextAssembler assembler(tokenizer_, {}, false);
   std::string text;
   for (std::size_t i = 0; i + (ended ? 1 : 0) < generated.size(); ++i) assembler.push(generated[i], text);
-  assembler.flush(text);
+  assembler.finish(text);
   const std::string_view end_text = ended ? tokenizer_.special_piece(last) : std::string_view();
   session.chat = std::make_shared<const ChatHistory>(with_answer(*session.chat, text, end_text));
 }

@@ -319,14 +319,16 @@ TEST_F(SessionTableTest, AnAnswerJoinsTheConversation) {
   std::vector<Token> said = tokenizer_.tokenize("Hi there", AddSpecial::no, ParseSpecial::no);
   said.push_back(kEnd);
   finish(7, said);
-  ASSERT_TRUE(at(id).chat);
   EXPECT_EQ(at(id).chat->messages.back()->content, "Hi there");
   EXPECT_EQ(at(id).chat->end, ChatHistory::End::ended_answer);
   EXPECT_EQ(at(id).chat->end_text, "<|im_end|>");
   begin(id, 8, {{}, at(id).chat});
   finish(8, {0xC3});
   EXPECT_EQ(at(id).chat->end, ChatHistory::End::open_answer);
-  EXPECT_EQ(at(id).chat->messages.back()->content, "\uFFFD") << "half a character is no text for a template";
+  EXPECT_EQ(at(id).chat->messages.back()->content, "") << "half a character is no text";
+  begin(id, 9, {{}, at(id).chat});
+  finish(9, {0xA9});
+  EXPECT_EQ(at(id).chat->messages.back()->content, "é") << "its other half makes it one";
 }
 
 // Any order of commands keeps the promises: one use at a time, nothing lost, nothing left behind.

@@ -19,8 +19,9 @@ Error nameless() { return {ErrorCode::forbidden, "whoever has no key of their ow
 // What the client can change is its own mistake; what it cannot is not.
 Error refusal(const std::string& filename, Error error) {
   if (error.code == ErrorCode::unavailable) return error;
-  return invalid_field("filename", "filename " + filename + " cannot be restored: " +
-                                       (error.code == ErrorCode::not_found ? "there is no such file" : error.message));
+  const std::string refused = "filename " + filename + " cannot be restored: ";
+  if (error.code == ErrorCode::not_found) return {ErrorCode::not_found, refused + "there is no such file", "filename"};
+  return invalid_field("filename", refused + error.message);
 }
 
 }  // namespace

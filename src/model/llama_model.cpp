@@ -99,7 +99,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::make(WeightsPtr weights, const M
   const ModelConfig resolved = resolve(config, weights->info());
   std::unique_ptr<LlamaModel> model(new LlamaModel(std::move(weights), clock != nullptr ? *clock : real_clock));
   if (auto opened = model->open(resolved); !opened) return opened.error();
-  if (resolved.warm_up) {
+  if (resolved.warm_up && model->weights_->info().generates) {
     if (auto warm = model->warm_up(resolved); !warm) return warm.error();
   }
   if (auto heads = model->open_heads(resolved); !heads) return heads.error();
@@ -129,6 +129,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   shape_.cells_per_slot = static_cast<TokenCount>(llama_n_ctx_seq(context_));
   shape_.rows_max = static_cast<std::int32_t>(llama_n_batch(context_));
   shape_.outputs_max = config.outputs_max;
+  shape_.generates = weights_->info().generates && llama_get_memory(context_) != nullptr;
   shape_.unified = config.unified;
   shape_.trims_anywhere = weights_->info().trims_anywhere();
   const TokenCount window = weights_->info().sliding_window;

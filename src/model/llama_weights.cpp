@@ -198,6 +198,7 @@ ModelInfo describe(const llama_model* model, std::string path, std::string name)
   info.hybrid = llama_model_is_hybrid(model);
   info.sliding_window = llama_model_n_swa(model);
   info.encoder = llama_model_has_encoder(model);
+  info.generates = meta(model, (info.architecture + ".attention.causal").c_str()) != "false";
   info.heads = std::atoi(meta(model, (info.architecture + ".nextn_predict_layers").c_str()).c_str());
   info.pooling = pooling_of(model, info.architecture);
   info.ranks = info.pooling == Pooling::rank;

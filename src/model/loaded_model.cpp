@@ -6,6 +6,7 @@
 #include "model/llama_model.h"
 #include "model/llama_source.h"
 #include "model/llama_tokenizer.h"
+#include "model/same_file.h"
 #include "model/weights_identity.h"
 
 namespace chasqui {
@@ -55,7 +56,19 @@ Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
 }  // namespace
 
 Result<LoadedModel> load_llama(const std::string& path, const LoadOptions& options) {
-  auto loaded = load_parts([path](const WeightsOptions& how) { return LlamaWeights::from_file(path, how); }, options);
+  std::shared_ptr<SameFile> same;  // only where the file is read again later
+  if (options.sleeps) {
+    auto seen = SameFile::look(path);
+    if (!seen) return seen.error();
+    same = std::make_shared<SameFile>(std::move(*seen));
+  }
+  const auto load = [path, same](const WeightsOptions& how) -> Result<WeightsPtr> {
+    if (same) {
+      if (auto unchanged = same->check(); !unchanged) return unchanged.error();
+    }
+    return LlamaWeights::from_file(path, how);
+  };
+  auto loaded = load_parts(load, options);
   if (!loaded) return loaded;
   loaded->identify = [path](const ModelConfig& config, const ModelShape& shape) -> Result<ModelIdentity> {
     const auto weights = identify_weights(path);

@@ -22,6 +22,7 @@ struct ModelShape {
   TokenCount cells_per_slot = 0;  // a sequence can be this long (all of `cells` when unified)
   std::int32_t rows_max = 0;      // rows of one Batch
   std::int32_t outputs_max = 0;   // … of which can be output rows; at least `slots`
+  bool generates = true;          // false: for embeddings alone, and decode() is not called
   bool unified = false;           // one pool of cells, instead of one stream per slot
   bool dense_slots = false;       // a batch is computed in one pass only when its slots are adjacent
   // False for recurrent and hybrid models, whose memory is a state: trim() then takes 0 or the whole length only, and

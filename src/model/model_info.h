@@ -72,6 +72,7 @@ struct ModelInfo {
   bool recurrent = false;         // memory is a state, not a list of positions
   bool hybrid = false;            // some layers are recurrent
   TokenCount sliding_window = 0;  // 0: every layer sees everything
+  bool generates = true;          // false: made for embeddings alone, whose rows see those that follow
   bool encoder = false;           // needs an encoder pass, which Chasqui does not do
 
   std::int32_t heads = 0;  // that guess next tokens (MTP)

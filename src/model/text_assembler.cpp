@@ -81,6 +81,24 @@ const std::string* TextAssembler::flush(std::string& out) {
   return nullptr;
 }
 
+void TextAssembler::finish(std::string& out) {
+  pending_.clear();
+  flush(out);
+}
+
+void TextAssembler::begin_after(std::span<const Token> tokens) {
+  constexpr std::size_t kIncompleteMax = 3;
+  std::string end;
+  while (!tokens.empty() && end.size() < kIncompleteMax) {
+    end.insert(0, special_pieces_ ? tokenizer_.special_piece(tokens.back()) : tokenizer_.piece(tokens.back()));
+    tokens = tokens.first(tokens.size() - 1);
+  }
+  for (std::size_t length = std::min(end.size(), kIncompleteMax); length > 0 && pending_.empty(); --length) {
+    const std::string_view beginning = std::string_view(end).substr(end.size() - length);
+    if (utf8_incomplete(beginning)) pending_ = beginning;
+  }
+}
+
 const std::string* TextAssembler::append(std::string_view character, std::string& out) {
   if (stops_.empty()) {
     out += character;

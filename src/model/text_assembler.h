@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,13 @@ class TextAssembler {
   // The end of the answer: appends what was held back, an incomplete character as U+FFFD. May complete a stop string
   // only if that contains U+FFFD.
   const std::string* flush(std::string& out);
+
+  // The same, but an incomplete character is left out: its other bytes were not generated.
+  void finish(std::string& out);
+
+  // The text goes on behind these tokens: where they end inside a character, its first bytes belong to what is pushed
+  // next. REQUIRES: nothing was pushed.
+  void begin_after(std::span<const Token> tokens);
 
   // Bytes held back now: less than the longest stop string, and three.
   std::size_t held() const { return held_.size() + pending_.size(); }

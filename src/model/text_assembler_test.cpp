@@ -189,5 +189,30 @@ TEST(TextAssembler, LongAnswersCostNoMorePerByte) {
   EXPECT_EQ(out.size(), (std::size_t{1} << 20) - 1023);
 }
 
+TEST(TextAssembler, LeavesAnIncompleteCharacterOutAtTheEnd) {
+  TextAssembler assembler(tokenizer(), {"bc"}, false);
+  std::string out;
+  for (const Token token : {Token{'a'}, Token{'b'}, Token{0xC3}}) assembler.push(token, out);
+  assembler.finish(out);
+  EXPECT_EQ(out, "ab");
+  EXPECT_EQ(assembler.held(), 0u);
+}
+
+TEST(TextAssembler, GoesOnInsideACharacter) {
+  const auto after = [](const std::vector<Token>& before, const std::vector<Token>& pushed) {
+    TextAssembler assembler(tokenizer(), {}, false);
+    assembler.begin_after(before);
+    std::string out;
+    for (const Token token : pushed) assembler.push(token, out);
+    assembler.finish(out);
+    return out;
+  };
+  EXPECT_EQ(after({'a', 0xC3}, {0xA9, 'b'}), "éb");
+  EXPECT_EQ(after({0xF0, 0x9F, 0x9A}, {0x80}), "🚀");
+  EXPECT_EQ(after({'a', 0xF0}, {0x9F, 0x9A, 0x80}), "🚀");
+  EXPECT_EQ(after({0xC3, 0xA9}, {'b'}), "b");
+  EXPECT_EQ(after({}, {'b'}), "b");
+}
+
 }  // namespace
 }  // namespace chasqui

@@ -33,6 +33,7 @@ void ConnectionExchange::take_route(Router::Route route) {
   handler_ = route.handler;
   refusal_ = std::move(route.refusal);
   set_params(std::move(route.params));
+  extra_ = std::move(route.headers);
 }
 
 void ConnectionExchange::add_response_header(std::string_view name, std::string_view value) {

@@ -217,7 +217,7 @@ void HttpConnection::feed(ConnectionExchange& exchange, HttpParser& parser, std:
     bytes.remove_prefix(parser.feed(bytes));
     switch (parser.state()) {
       case HttpParser::State::head_done:
-        exchange.take_route(shared_->router.route(exchange.request()));
+        exchange.take_route(shared_->router.enter(exchange.incoming()));
         parser.accept_body();
         // Refused with the body on its way: nobody will read it.
         if (exchange.refused() && parser.state() != HttpParser::State::complete) exchange.close_after();

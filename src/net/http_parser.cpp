@@ -134,6 +134,10 @@ void HttpParser::check_head() {
   if (hosts > 1 || (hosts == 0 && request_.version_minor == 1)) return refuse(400, "There must be one Host header.");
   if (hosts == 1 && !is_authority(*request_.headers.get("Host"))) return refuse(400, "The Host header is malformed.");
   if (!check_transfer_encoding()) return;
+  const auto coding = request_.headers.get("Content-Encoding");
+  if (coding && !coding->empty() && !equals_ignoring_case(*coding, "identity")) {
+    return refuse(415, "Content-Encoding must be left out or identity: bodies are taken as they are, not compressed.");
+  }
   if (!take_target()) return;
   if (!chunked_ && llhttp_.content_length > limits_.body_bytes) return refuse(413, "The request body is too large.");
 
@@ -216,16 +220,24 @@ std::size_t HttpParser::feed_sized_body(std::string_view bytes) {
   return taken;
 }
 
+std::size_t HttpParser::refuse_chunks(std::size_t taken) {
+  refuse(400, "The chunked body is malformed.");
+  return taken;
+}
+
 std::size_t HttpParser::feed_chunked_body(std::string_view bytes) {
   const llhttp_errno_t error = llhttp_execute(&llhttp_, bytes.data(), bytes.size());
   std::size_t taken = bytes.size();
   if (error == HPE_PAUSED && llhttp_get_error_pos(&llhttp_) != nullptr) {
     taken = static_cast<std::size_t>(llhttp_get_error_pos(&llhttp_) - bytes.data());
   }
+  // llhttp takes a bare LF for the empty line behind the last chunk, and a proxy may not.
+  const char before_last = taken >= 2 ? bytes[taken - 2] : last_byte_;
+  if (state_ == State::complete && before_last != '\r') return refuse_chunks(taken);
+  if (taken > 0) last_byte_ = bytes[taken - 1];
   chunked_bytes_ += taken;
   if (error != HPE_OK && error != HPE_PAUSED) {
-    if (state_ != State::refused) refuse(400, "The chunked body is malformed.");
-    return taken;
+    return state_ == State::refused ? taken : refuse_chunks(taken);
   }
   const std::size_t framing = chunked_bytes_ - request_.body.size();
   if (framing > limits_.header_bytes + kChunkFraming * chunk_count_) {

@@ -59,6 +59,7 @@ class HttpParser {
   bool take_target();
   std::size_t feed_sized_body(std::string_view bytes);
   std::size_t feed_chunked_body(std::string_view bytes);
+  std::size_t refuse_chunks(std::size_t taken);
   void refuse(int status, std::string_view message);
 
   const HttpLimits& limits_;
@@ -71,6 +72,7 @@ class HttpParser {
   std::size_t body_left_ = 0;
   std::size_t chunk_count_ = 0;
   std::size_t chunked_bytes_ = 0;  // of the chunked coding, data included
+  char last_byte_ = 0;             // that the chunked coding has had
   bool chunked_ = false;
   bool head_parsed_ = false;
   bool expects_continue_ = false;

@@ -261,6 +261,21 @@ TEST(HttpParser, LeavesWhatFollowsTheRequest) {
   }
 }
 
+TEST(HttpParser, AChunkedBodyEndsInAWholeLineEnd) {
+  const std::string head = post("Transfer-Encoding: chunked\r\n\r\n");
+  for (const std::size_t piece : {1u, 2u, 3u, 1000u}) {
+    EXPECT_EQ(parse(head + "2\r\nab\r\n0\r\n\r\n", piece).status, 200) << piece;
+    EXPECT_EQ(parse(head + "2\r\nab\r\n0\r\nX: y\r\n\r\n", piece).status, 200) << piece;
+    EXPECT_EQ(parse(head + "2\r\nab\r\n0\r\n\n", piece).status, 400) << piece;
+    EXPECT_EQ(parse(head + "0\r\nX: y\r\n\n", piece).status, 400) << piece;
+  }
+}
+
+TEST(HttpParser, TakesNoCompressedBody) {
+  EXPECT_EQ(parse_whole(post("Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nab")).status, 415);
+  EXPECT_EQ(parse_whole(post("Content-Encoding: Identity\r\nContent-Length: 2\r\n\r\nab")).status, 200);
+}
+
 TEST(HttpParser, CountsAChunkedBody) {
   HttpLimits limits;
   limits.body_bytes = 8;

@@ -90,8 +90,10 @@ Result<BoundAddress> HttpServer::listen(const ListenAddress& address) {
   return seat->listener.bound();
 }
 
+void HttpServer::announce_end() { state_->leaving = true; }
+
 void HttpServer::stop_accepting() {
-  state_->leaving = true;
+  announce_end();
   state_->stop_listening();
 }
 

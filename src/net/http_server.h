@@ -34,6 +34,8 @@ class HttpServer {
   // Binds and starts to accept; may be called several times. The value says what was bound, with the actual port.
   Result<BoundAddress> listen(const ListenAddress& address);
 
+  // Every answer is the last of its connection from now on; new connections are still accepted.
+  void announce_end();
   // Accepts nobody any more. Whoever is here may still ask, once. For sockets that others keep open: who has connected
   // in time is served, everybody later waits for the next process.
   void stop_accepting();

@@ -39,7 +39,7 @@ struct HttpShared {
   const HttpLimits limits;
   HttpHeaders default_headers;
 
-  bool leaving = false;   // nobody is accepted any more; each answer is the last of its connection
+  bool leaving = false;   // each answer is the last of its connection
   bool draining = false;  // … and nobody is waited for who has not begun
   std::list<HttpConnection*> connections;
   std::list<HttpConnection*> handshakes;  // those of `connections` that are in one, the oldest first

@@ -108,6 +108,30 @@ void Router::add(HttpMethod method, std::string_view pattern, HttpHandler handle
   CHECK(fresh, "a route was added twice");
 }
 
+// A refusal, or a redirect, where the target is not below the prefix.
+std::optional<HttpResponse> Router::take_prefix(HttpRequest& request) const {
+  if (prefix_.empty() || request.path == "*") return std::nullopt;
+  const std::string_view path = request.raw_path();
+  if (!path.starts_with(prefix_)) return error_(404, "There is nothing at this path.");
+  if (path.size() == prefix_.size()) {
+    HttpResponse redirect(308);  // or the page's relative addresses would lead out of it
+    redirect.headers.add("Location", prefix_ + "/");
+    return redirect;
+  }
+  if (path[prefix_.size()] != '/') return error_(404, "There is nothing at this path.");
+  request.target.erase(0, prefix_.size());
+  request.path = percent_decode(request.raw_path()).value_or("/");  // the parser has refused what cannot be decoded
+  return std::nullopt;
+}
+
+Router::Route Router::enter(HttpRequest& request) const {
+  Route out;
+  out.refusal = take_prefix(request);
+  if (!out.refusal) out = route(request);
+  if (headers_) out.headers = headers_(request);
+  return out;
+}
+
 Router::Route Router::route(const HttpRequest& request) const {
   Route route;
   const auto segments = decoded_segments(request.raw_path());

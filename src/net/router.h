@@ -33,6 +33,10 @@ class Router {
 
   // REQUIRES: this method and pattern are not there yet.
   void add(HttpMethod method, std::string_view pattern, HttpHandler handler);
+  // Everything lives under this path, such as "/chasqui": begins with a slash and does not end with one.
+  void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
+  // Headers for whatever answer a request gets, judged by its head.
+  void set_headers(std::function<HttpHeaders(const HttpRequest&)> headers) { headers_ = std::move(headers); }
   // For OPTIONS requests that have no route of their own (CORS preflights, `OPTIONS *`), on any path.
   void set_options_handler(HttpHandler handler) { options_handler_ = std::move(handler); }
   // For authentication before 32 MiB are read. Runs only for requests that have a route.
@@ -40,10 +44,13 @@ class Router {
 
   // Where a request goes, judged by its head alone.
   struct Route {
-    const HttpHandler* handler = nullptr;   // belongs to the router; null when refused
-    std::optional<HttpResponse> refusal;    // 404, 405 or what the gate said
+    const HttpHandler* handler = nullptr;                     // belongs to the router; null when refused
+    std::optional<HttpResponse> refusal;                      // 404, 405 or what the gate said
     std::vector<std::pair<std::string, std::string>> params;  // for HttpExchange::set_params
+    HttpHeaders headers;                                      // for the answer
   };
+  // Takes the prefix off the request's target and path, and routes it.
+  Route enter(HttpRequest& request) const;
   Route route(const HttpRequest& request) const;
 
   HttpResponse error(int status, std::string_view message) const { return error_(status, message); }
@@ -51,11 +58,14 @@ class Router {
  private:
   struct Node;
 
+  std::optional<HttpResponse> take_prefix(HttpRequest& request) const;
   HttpResponse method_refusal(const Node& node) const;
 
   ErrorResponse error_;
   HttpHandler options_handler_;
   HttpGate gate_;
+  std::function<HttpHeaders(const HttpRequest&)> headers_;
+  std::string prefix_;
   std::unique_ptr<Node> root_;
 };
 

@@ -90,5 +90,27 @@ TEST_F(RouterTest, AsksTheGateOnlyAboutRoutes) {
   EXPECT_EQ(status(HttpMethod::get, "/nothing"), 404);
 }
 
+TEST_F(RouterTest, TakesAPrefixOff) {
+  router_.set_prefix("/a/b");
+  const auto enter = [this](std::string target) {
+    HttpRequest request;
+    request.target = std::move(target);
+    const Router::Route route = router_.enter(request);
+    return std::pair(route.refusal ? route.refusal->status : 200, request.target);
+  };
+  EXPECT_EQ(enter("/a/b/v1/models?x=1"), std::pair(200, std::string("/v1/models?x=1")));
+  EXPECT_EQ(enter("/v1/models").first, 404);
+  EXPECT_EQ(enter("/a/bv1/models").first, 404);
+  EXPECT_EQ(enter("/a/b").first, 308);
+  EXPECT_EQ(enter("/a/b/nowhere").first, 404);
+}
+
+TEST_F(RouterTest, GivesHeadersToRefusalsToo) {
+  router_.set_headers([](const HttpRequest&) { return HttpHeaders{{"Vary", "Origin"}}; });
+  HttpRequest request;
+  request.target = request.path = "/nowhere";
+  EXPECT_EQ(router_.enter(request).headers.get("Vary"), "Origin");
+}
+
 }  // namespace
 }  // namespace chasqui::net

@@ -72,7 +72,16 @@ describe('the error table', async () => {
     request('POST', '/tokenize', { ...headers, 'Content-Length': 64 * 1024 * 1024 }));
   raw('a long request line', 414, 'invalid_request_error', request('GET', `/${'x'.repeat(9000)}`));
   raw('a large header', 431, 'invalid_request_error', request('GET', '/health', { 'X-Large': 'x'.repeat(17_000) }));
+  raw('a compressed body', 415, 'invalid_request_error',
+    request('POST', '/tokenize', { ...headers, 'Content-Encoding': 'gzip', 'Content-Length': 1 }, 'x'));
   raw('another HTTP', 505, 'server_error', 'GET /health HTTP/2.0\r\nHost: localhost\r\n\r\n');
+
+  it('421 invalid_request_error: a name that leads to this machine', async (t) => {
+    seen.add('421 invalid_request_error');
+    const open = await start(t, sim);
+    const { error } = await refusal(open, request('GET', '/health', { Host: 'evil.example' }), 421);
+    assert.equal(error.type, 'invalid_request_error');
+  });
 
   it('403 permission_error: to erase what tenants share', async (t) => {
     seen.add('403 permission_error');

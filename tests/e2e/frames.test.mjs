@@ -276,6 +276,44 @@ describe('lines on the local socket', async () => {
   });
 });
 
+describe('the clients', () => {
+  it('cancel what nobody waits for any more', async (t) => {
+    const server = await startWithSocket(t, [...sim, '-np', '2', '-c', '200000']);
+    const client = await server.client(t);
+    for await (const event of client.generate({ prompt: 'go on', ...endless })) if (event.event === 'token') break;
+    await server.idle();
+    assert.equal((await client.command('health')).status, 'ok');
+  });
+
+  it('cancel in Python, too', withPython, async (t) => {
+    const server = await startWithSocket(t, [...sim, '-np', '2', '-c', '200000']);
+    const script = `
+import sys
+sys.path.insert(0, sys.argv[1])
+from chasqui import Client
+with Client(sys.argv[2]) as client:
+    for event in client.generate(prompt="go on", ignore_eos=True, max_tokens=1000000):
+        if event["event"] == "token":
+            break
+    while client.command("metrics")["chasqui_requests_running"] != 0:
+        pass
+    print(client.command("health")["status"])
+`;
+    const { stdout } = await execute('python3', ['-c', script, clients, server.socket]);
+    assert.equal(stdout.trim(), 'ok');
+  });
+
+  it('fail at once when the server has gone', async (t) => {
+    const server = await startWithSocket(t, sim);
+    const client = await server.client(t);
+    await client.command('health');
+    server.signal('SIGTERM');
+    await server.ended;
+    await assert.rejects(client.text({ prompt: 'anybody?' }));
+    await assert.rejects(client.text({ prompt: 'anybody?' }));
+  });
+});
+
 describe('many requests on one connection', () => {
   it('interleaves 50 streams', async (t) => {
     const server = await startWithSocket(t, [...sim, '-np', '64', '-c', '65536']);

@@ -1,11 +1,12 @@
 // --session-dir: sessions survive the process, whatever ends it, as they were last acknowledged.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import * as test from 'node:test';
 
-import { ask, stream } from './client.mjs';
+import { ask, post, refused, stream } from './client.mjs';
 import { demo, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -167,5 +168,29 @@ describe('a server with a folder for its sessions', async () => {
     const second = await run(['serve', ...sim, '--port', '0', '--session-dir', dir]);
     assert.equal(second.code, 1);
     assert.match(second.stderr, /in use by another process/);
+  });
+});
+
+// A file system of so many kilobytes; null where this process may not mount one.
+async function smallDisk(t, kilobytes) {
+  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
+  const options = ['-t', 'tmpfs', '-o', `size=${kilobytes}k`, 'tmpfs', dir];
+  const mounted = process.platform === 'linux' && spawnSync('mount', options).status === 0;
+  t.after(async () => {
+    if (mounted) spawnSync('umount', ['-l', dir]);
+    await fs.rm(dir, { recursive: true, force: true });
+  });
+  return mounted ? dir : null;
+}
+
+describe('a full disk', () => {
+  it('refuses sessions with 507, and takes them again when there is room', async (t) => {
+    const dir = await smallDisk(t, 64);
+    if (!dir) return t.skip('no file system can be mounted here');
+    const server = await start(t, [...sim, '--session-dir', dir, '-c', '100000', '-np', '2']);
+    const text = 'word '.repeat(8000);
+    const error = await refused(await post(server, '/v1/sessions', { text: text.repeat(4) }), 507);
+    assert.match(error.message, /No space left/);
+    assert.ok((await open(server, { text: 'short' })).id);
   });
 });

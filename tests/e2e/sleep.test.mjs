@@ -1,12 +1,16 @@
 // A server that nobody asks for a while gives its memory back, and nobody notices but by the time of one answer.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import * as test from 'node:test';
 
 import { answer, ask, post, refused, user } from './client.mjs';
 import { demo, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
+const question = 'What is a slot?';
+const model = path.join(import.meta.dirname, '../../models/demo/chasqui-demo.gguf');
 // Long enough for the requests of one test, which follow each other at once; short enough to wait for.
 const sleepy = ['--sleep-idle-seconds', '1'];
 const asleep = (server) => server.until((metrics) => metrics.value('chasqui_sleeping') === 1, 'it sleeps');
@@ -18,7 +22,6 @@ function residentKilobytes(server) {
 
 describe('a server that sleeps', async () => {
   const server = await start(test, [...demo, ...sleepy, '-np', '8', '-c', '65536']);
-  const question = 'What is a slot?';
 
   it('gives its memory back and says so, and is healthy', async () => {
     await answer(server, question, { max_tokens: 16 });
@@ -100,5 +103,25 @@ describe('sleeping', () => {
       assert.equal(code, 2, value);
       assert.match(stderr, /sleep-idle-seconds/);
     }
+  });
+
+  it('refuses other weights under the old name, and takes a copy of the old ones', async (t) => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-sleep-'));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    const file = path.join(folder, 'model.gguf');
+    copyFileSync(model, file);
+    const one = await start(t, ['-t', '1', '-m', file, ...sleepy, '-np', '2', '-c', '4096']);
+    const before = await answer(one, question, { max_tokens: 8 });
+    await asleep(one);
+    const other = Buffer.from(readFileSync(model));
+    other.fill(other.at(-1) ^ 1, other.length - 64);
+    writeFileSync(`${file}.new`, other);
+    renameSync(`${file}.new`, file);
+    await refused(await post(one, '/v1/chat/completions', { messages: user(question), max_tokens: 8 }), 500);
+    copyFileSync(model, `${file}.new`);
+    renameSync(`${file}.new`, file);
+    assert.equal((await answer(one, question, { max_tokens: 8 })).text, before.text);
+    await one.stop();
+    assert.match(one.stderr, /another one than this server has loaded/);
   });
 });

@@ -212,7 +212,7 @@ describe('--slot-save-path', async () => {
     }
     await fs.writeFile(file, good.subarray(0, good.length / 2));
     await refused(await act(first, 'restore', 'x'), 400);
-    await refused(await act(first, 'restore', 'y'), 400);
+    await refused(await act(first, 'restore', 'y'), 404);
     await ask(first, '/slots/0?action=erase', {});
     const fresh = await complete(first);
     assert.deepEqual(fresh, { text, cached: 0 });
@@ -230,7 +230,7 @@ describe('--slot-save-path', async () => {
     await complete(server, {}, as('alice'));
     await refused(await act(server, 'save', 'x', 0, as('bob')), 400);
     await done(await act(server, 'save', 'x', 0, as('alice')));
-    await refused(await act(server, 'restore', 'x', 0, as('bob')), 400);
+    await refused(await act(server, 'restore', 'x', 0, as('bob')), 404);
     await ask(server, '/slots/0?action=erase', {}, as('alice'));
     await done(await act(server, 'restore', 'x', 0, as('alice')));
     assert.equal((await complete(server, {}, as('bob'))).cached, 0);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import * as test from 'node:test';
 
-import { answer, endless, post, streamChat, user } from './client.mjs';
+import { answer, endless, post, refused, streamChat, user } from './client.mjs';
 import { connect, parse, request } from './raw.mjs';
 import { demo, sim, start } from './server.mjs';
 
@@ -123,6 +123,39 @@ describe('a server that is told to stop', async () => {
     await doorClosed(server);
     server.signal('SIGTERM');
     await assert.rejects(stream.collect());
+    assert.deepEqual(await server.ended, wellEnded);
+  });
+
+  it('ends although a worker hangs', async (t) => {
+    const server = await start(t, [...sim, '--stuck-after', '0.1']);
+    await refused(await post(server, '/v1/chat/completions', { messages: user('hang: 3600') }), 500);
+    server.signal('SIGTERM');
+    assert.deepEqual(await server.ended, wellEnded);
+    assert.match(server.stderr, /the process ends without them/);
+  });
+
+  it('first tells load balancers, for as long as --drain-delay says', async (t) => {
+    const server = await start(t, [...sim, '-np', '2', '-c', '2000000', '--drain-delay', '3600']);
+    const stream = await streamChat(server, 'go on', endless);
+    await stream.nextText();
+    assert.equal((await server.fetch('/ready')).status, 200);
+    server.signal('SIGTERM');
+    while ((await server.fetch('/ready')).status !== 503);
+    const health = await server.fetch('/health');
+    assert.deepEqual([health.status, health.headers.get('connection')], [200, 'close']);
+    const late = await post(server, '/v1/chat/completions', { messages: user('late') });
+    assert.equal(late.headers.get('connection'), 'close');
+    assert.match((await refused(late, 503)).message, /shutting down/);
+    await stream.nextText(); // what runs goes on
+    server.signal('SIGTERM');
+    await assert.rejects(stream.collect());
+    assert.deepEqual(await server.ended, wellEnded);
+  });
+
+  it('closes its door when that delay is over', async (t) => {
+    const server = await start(t, [...sim, '--drain-delay', '0.05']);
+    server.signal('SIGTERM');
+    await doorClosed(server);
     assert.deepEqual(await server.ended, wellEnded);
   });
 

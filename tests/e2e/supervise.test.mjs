@@ -113,6 +113,14 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
     assert.match(server.stderr, /the server has died.*exit code 70/);
   });
 
+  it('that takes no notice of SIGTERM is killed', async (t) => {
+    const server = await start(t, [...sim, '--supervise', '--drain-time', '0.05']);
+    process.kill(childOf(server.pid), 'SIGSTOP');
+    server.signal('SIGTERM');
+    assert.deepEqual(await server.ended, { code: 128 + 9, signal: null });
+    assert.match(server.stderr, /the server does not end; it is killed/);
+  });
+
   it('that cannot start is not tried again and again', async (t) => {
     const server = await start(t, sim);
     const taken = await run(['serve', ...sim, '--supervise', '--port', String(server.port)]);

@@ -1,0 +1,158 @@
+#include "app/exit_guard.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/log_sink.h"
+#include "base/thread_name.h"
+
+namespace chasqui {
+namespace {
+
+// What the pipe carries.
+constexpr char kSignal = 's';
+constexpr char kBegin = 'b';
+constexpr char kTearDown = 't';
+constexpr char kEnd = 'e';
+
+volatile int g_signal_pipe = -1;  // signal handlers have no other way to know it
+
+void on_ending_signal(int) {
+  const int before = errno;
+  // A full pipe holds signals enough.
+  [[maybe_unused]] const ssize_t written = ::write(g_signal_pipe, &kSignal, 1);
+  errno = before;
+}
+
+void handle(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (const int number : {SIGTERM, SIGINT}) CHECK(::sigaction(number, &action, nullptr) == 0);
+}
+
+// The state of a thread, the word behind its name in /proc/PID/task/TID/stat.
+char state_in(const std::string& stat) {
+  const std::size_t name_end = stat.rfind(')');
+  return name_end != std::string::npos && name_end + 2 < stat.size() ? stat[name_end + 2] : '?';
+}
+
+}  // namespace
+
+std::string busy_threads() {
+  std::string out;
+#ifdef __linux__
+  namespace fs = std::filesystem;
+  const std::string self = std::to_string(::gettid());
+  std::error_code error;
+  for (fs::directory_iterator task("/proc/self/task", error), end; !error && task != end; task.increment(error)) {
+    if (task->path().filename() == self) continue;
+    std::ifstream file(task->path() / "stat");
+    const std::string stat(std::istreambuf_iterator<char>(file), {});
+    const char state = state_in(stat);
+    if (state != 'R' && state != 'D') continue;
+    const std::size_t begin = stat.find('(') + 1;
+    out += (out.empty() ? "" : ", ") + stat.substr(begin, stat.rfind(')') - begin);
+  }
+#endif
+  return out;
+}
+
+ExitGuard::ExitGuard() {
+  int ends[2] = {-1, -1};
+  CHECK(::pipe(ends) == 0, "a pipe for signals");
+  read_fd_ = ends[0];
+  write_fd_ = ends[1];
+  for (const int fd : ends) {
+    ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+    ::fcntl(fd, F_SETFL, O_NONBLOCK);
+  }
+}
+
+ExitGuard::~ExitGuard() {
+  if (thread_.joinable()) {
+    handle(SIG_DFL);
+    tell(kEnd);
+    thread_.join();
+  }
+  ::close(read_fd_);
+  ::close(write_fd_);
+}
+
+void ExitGuard::watch(Duration patience, std::function<void()> on_signal) {
+  CHECK(!thread_.joinable());
+  patience_ = patience;
+  on_signal_ = std::move(on_signal);
+  thread_ = std::thread([this] { run(); });
+  g_signal_pipe = write_fd_;
+  handle(&on_ending_signal);
+}
+
+void ExitGuard::begin() { tell(kBegin); }
+
+void ExitGuard::tear_down() {
+  if (!thread_.joinable()) return;
+  tell(kTearDown);
+  disconnected_.wait(false);
+}
+
+void ExitGuard::tell(char what) const {
+  while (::write(write_fd_, &what, 1) < 0 && (errno == EINTR || errno == EAGAIN)) ::poll(nullptr, 0, 1);
+}
+
+void ExitGuard::run() {
+  name_this_thread("exit-guard");
+  while (!ended_) {
+    int wait = -1;
+    if (deadline_ != kNever) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - clock_.now());
+      wait = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+    }
+    pollfd door{read_fd_, POLLIN, 0};
+    const int ready = ::poll(&door, 1, wait);
+    char what = 0;
+    if (ready > 0 && ::read(read_fd_, &what, 1) == 1) take_in(what);
+    if (!ended_ && clock_.now() >= deadline_) end_process();
+  }
+}
+
+void ExitGuard::take_in(char what) {
+  const TimePoint now = clock_.now();
+  switch (what) {
+    case kSignal:
+      deadline_ = std::min(deadline_, now + (++signals_ == 1 ? patience_ + kGrace : kHurry));
+      if (on_signal_) on_signal_();
+      break;
+    case kBegin: deadline_ = std::min(deadline_, now + patience_ + kGrace); break;
+    case kTearDown:
+      tearing_down_ = true;
+      deadline_ = std::min(deadline_, now + kGrace);
+      on_signal_ = nullptr;
+      disconnected_.store(true);
+      disconnected_.notify_all();
+      break;
+    default: ended_ = true; break;
+  }
+}
+
+void ExitGuard::end_process() const {
+  const std::string busy = busy_threads();
+  log_error(tearing_down_ ? "all requests are done, but parts of the server do not end; the process ends without them"
+                          : "the shutdown hangs; the process ends by force",
+            {{"computing", busy.empty() ? "no thread" : busy}});
+  flush_log();
+  ::_exit(tearing_down_ ? 0 : kForcedExit);
+}
+
+}  // namespace chasqui

@@ -1,0 +1,126 @@
+#include "app/exit_guard.h"
+
+#include <csignal>
+#include <optional>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "net/event_loop.h"
+#include "net/offload.h"
+
+namespace chasqui {
+namespace {
+
+// Each in a process of its own: that is what ends.
+class ExitGuardDeathTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    testing::GTEST_FLAG(death_test_style) = "threadsafe";
+    configure_log(LogLevel::info, LogFormat::text);
+  }
+};
+
+[[noreturn]] void wait_forever() {
+  for (;;) ::pause();
+}
+
+void compute_forever() {
+  volatile bool going = true;
+  while (going) {
+  }
+}
+
+net::Awaitable<void> run_forever(net::OffloadPool& pool, Mailbox<int>& started) {
+  auto job = [&started] {
+    started.push(1);
+    compute_forever();
+  };
+  co_await pool.run(std::move(job));
+}
+
+// A server whose pool has a job that never ends, up to the destructor that would join its thread.
+void end_with_a_stuck_pool() {
+  ExitGuard guard;
+  net::NetMetrics metrics;
+  net::EventLoop loop(metrics);
+  net::OffloadPool pool(loop);
+  guard.watch(seconds(600), [&loop] { loop.stop(); });
+  Mailbox<int> started(1);
+  loop.spawn(run_forever(pool, started), "stuck");
+  std::thread teller([&started] {
+    std::vector<int> said;
+    started.drain(said, Wait::yes);
+    ::kill(::getpid(), SIGTERM);
+  });
+  loop.run();
+  teller.join();
+  guard.tear_down();
+}
+
+TEST_F(ExitGuardDeathTest, AThreadOfThePoolThatNeverEndsIsNamedAndLeftBehind) {
+  EXPECT_EXIT(end_with_a_stuck_pool(), testing::ExitedWithCode(0), "parts of the server do not end.*offload-");
+}
+
+TEST_F(ExitGuardDeathTest, AShutdownThatHangsIsEndedByForce) {
+  const auto hang = [] {
+    ExitGuard guard;
+    guard.watch(milliseconds(1), [] {});
+    ::raise(SIGTERM);
+    wait_forever();
+  };
+  EXPECT_EXIT(hang(), testing::ExitedWithCode(ExitGuard::kForcedExit), "the shutdown hangs");
+}
+
+TEST_F(ExitGuardDeathTest, TheSecondSignalDoesNotWaitForThePatienceOfTheFirst) {
+  const auto hang = [] {
+    ExitGuard guard;
+    guard.watch(seconds(3600), [] {});
+    ::raise(SIGTERM);
+    ::raise(SIGINT);
+    wait_forever();
+  };
+  EXPECT_EXIT(hang(), testing::ExitedWithCode(ExitGuard::kForcedExit), "the shutdown hangs");
+}
+
+TEST_F(ExitGuardDeathTest, AHangThatTheServerFindsHasADeadlineToo) {
+  const auto hang = [] {
+    ExitGuard guard;
+    guard.watch(milliseconds(1), [] {});
+    guard.begin();
+    wait_forever();
+  };
+  EXPECT_EXIT(hang(), testing::ExitedWithCode(ExitGuard::kForcedExit), "the shutdown hangs");
+}
+
+TEST_F(ExitGuardDeathTest, ASignalAfterTheGuardEndsTheProcessAsUsual) {
+  const auto raise_late = [] {
+    std::optional<ExitGuard> guard(std::in_place);
+    guard->watch(seconds(3600), [] {});
+    guard.reset();
+    ::raise(SIGTERM);
+    wait_forever();
+  };
+  EXPECT_EXIT(raise_late(), testing::KilledBySignal(SIGTERM), "");
+}
+
+TEST(ExitGuard, TellsOfEachSignalUntilTheTearDown) {
+  Mailbox<int> told(8);
+  ExitGuard guard;
+  guard.watch(seconds(3600), [&told] { told.push(1); });
+  ::raise(SIGTERM);
+  std::vector<int> heard;
+  told.drain(heard, Wait::yes);
+  EXPECT_EQ(heard.size(), 1u);
+  guard.tear_down();
+}
+
+TEST(ExitGuard, WithoutAWatchDoesNothing) {
+  ExitGuard guard;
+  guard.tear_down();
+}
+
+}  // namespace
+}  // namespace chasqui

@@ -1,0 +1,44 @@
+#include "model/same_file.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <sys/stat.h>
+
+#include "model/weights_identity.h"
+
+namespace chasqui {
+
+Result<SameFile::Stamp> SameFile::stamp_of(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    return invalid_field("model", "Cannot read the model " + path + ": " + std::strerror(errno) + ".");
+  }
+  return Stamp{status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size), status.st_mtim.tv_sec,
+               status.st_mtim.tv_nsec};
+}
+
+Result<SameFile> SameFile::look(const std::string& path) {
+  const auto stamp = stamp_of(path);
+  if (!stamp) return stamp.error();
+  const auto sum = identify_weights(path);
+  if (!sum) return sum.error();
+  return SameFile(path, *stamp, *sum);
+}
+
+Result<void> SameFile::check() {
+  const auto stamp = stamp_of(path_);
+  if (!stamp) return stamp.error();
+  if (*stamp == stamp_) return {};
+  const auto sum = identify_weights(path_);
+  if (!sum) return sum.error();
+  if (*sum != sum_) {
+    return Error{ErrorCode::unavailable,
+                 "The model " + path_ + " is another one than this server has loaded; restart the server to serve it.",
+                 "model"};
+  }
+  stamp_ = *stamp;
+  return {};
+}
+
+}  // namespace chasqui
