@@ -6,27 +6,41 @@ namespace chasqui {
 namespace {
 
 constexpr std::int32_t kSlotsDefault = 16;
-// A slot of a model with a huge trained context is still only this long unless -c asks for more.
-constexpr TokenCount kCellsPerSlotDefault = 4096;
-// What the KV cache may take when nobody said how large it should be.
-constexpr std::uint64_t kKvBytesDefault = 2ull << 30;
+// Fewer slots than this are not worth longer ones.
+constexpr std::int32_t kSlotsWanted = 4;
+// Shorter slots than this are not worth more of them. Also what a model is taken to be trained with that does not say.
+constexpr TokenCount kCellsLeast = 4096;
+// On a GPU, whose memory is committed at once.
+constexpr std::uint64_t kGpuKvBytes = 2ull << 30;
 
 }  // namespace
 
-ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::int32_t workers) {
-  const TokenCount trained = info.context_trained > 0 ? info.context_trained : kCellsPerSlotDefault;
-  const TokenCount per_slot = std::min(trained, kCellsPerSlotDefault);
+std::uint64_t kv_bytes_for(std::uint64_t free_bytes, std::uint64_t weights, bool gpu) {
+  const std::uint64_t half = (free_bytes - std::min(free_bytes, weights)) / 2;
+  return gpu ? std::min(half, kGpuKvBytes) : half;
+}
+
+ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::uint64_t kv_bytes, std::int32_t workers) {
+  const TokenCount trained = info.context_trained > 0 ? info.context_trained : kCellsLeast;
+  const std::uint64_t cells_most = kv_bytes / std::max<std::uint64_t>(1, info.kv_bytes_per_cell);
+  const auto fit = [cells_most](std::int32_t slots, TokenCount each) {
+    return static_cast<std::uint64_t>(slots) * static_cast<std::uint64_t>(each) <= cells_most;
+  };
   if (config.slots == 0) {
     config.slots = kSlotsDefault;
-    const std::uint64_t slot_bytes =
-        std::max<std::uint64_t>(1, info.kv_bytes_per_cell) * static_cast<unsigned>(per_slot);
-    while (config.cells == 0 && config.slots > 1 &&
-           slot_bytes * static_cast<unsigned>(config.slots) > kKvBytesDefault) {
+    const TokenCount least = std::min(trained, kCellsLeast);
+    while (config.cells == 0 && config.slots > 1 && !fit(config.slots, config.slots > kSlotsWanted ? trained : least)) {
       config.slots /= 2;
     }
     config.slots = std::max(workers, config.slots / workers * workers);
   }
-  if (config.cells == 0) config.cells = config.slots * per_slot;
+  if (config.cells == 0) {
+    const std::uint64_t each = cells_most / static_cast<std::uint64_t>(config.slots);
+    const TokenCount least = std::min(trained, kCellsLeast);
+    const auto per_slot = static_cast<TokenCount>(
+        std::clamp(each, static_cast<std::uint64_t>(least), static_cast<std::uint64_t>(trained)));
+    config.cells = config.slots * per_slot;
+  }
   config.rows_max = std::max(config.rows_max, config.slots);
   return config;
 }

@@ -8,9 +8,14 @@
 
 namespace chasqui {
 
-// Fills in slots, cells and rows_max where they are 0 or too small. What the user asked for is kept.
-// Slots that nobody asked for are a multiple of `workers`.
-ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::int32_t workers = 1);
+// What the KV cache may take at most where the user did not say: half of what is left of `free_bytes` beside weights of
+// so many bytes. Memory of host backends is committed as cells are first used; that of a GPU at once, hence less there.
+std::uint64_t kv_bytes_for(std::uint64_t free_bytes, std::uint64_t weights, bool gpu);
+
+// Fills in slots, cells and rows_max where they are 0 or too small. What the user asked for is kept. A slot is as long
+// as the context that the model was trained with, where `kv_bytes` has room for that in four slots at least; else it is
+// shorter, or there are fewer. Slots that the user did not ask for are a multiple of `workers`.
+ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::uint64_t kv_bytes, std::int32_t workers = 1);
 
 // The part of one worker: slots and cells evenly, and of `cores` where the number of threads is open. Errors name the
 // flags that do not go together.

@@ -12,34 +12,54 @@ ModelInfo model(TokenCount trained, std::uint64_t kv_bytes_per_cell) {
   return info;
 }
 
+constexpr std::uint64_t kGiB = 1ull << 30;
+
 ModelConfig unset() {
   ModelConfig config;
   config.slots = 0;
   return config;
 }
 
-TEST(Capacity, ASmallModelGetsItsTrainedContextInEverySlot) {
-  const ModelConfig config = with_capacity(unset(), model(2048, 2048));
-  EXPECT_EQ(config.slots, 16);
-  EXPECT_EQ(config.cells, 16 * 2048);
+TEST(Capacity, EachSlotHoldsTheTrainedContextWhereMemoryAllows) {
+  const ModelConfig small = with_capacity(unset(), model(32768, 12288), 12 * kGiB);
+  EXPECT_EQ(small.slots, 16);
+  EXPECT_EQ(small.cells, 16 * 32768);
+  const ModelConfig middle = with_capacity(unset(), model(32768, 36864), 10 * kGiB);
+  EXPECT_EQ(middle.slots, 8) << "fewer slots rather than shorter ones";
+  EXPECT_EQ(middle.cells, 8 * 32768);
+  const ModelConfig large = with_capacity(unset(), model(131072, 131072), 11 * kGiB);
+  EXPECT_EQ(large.slots, 4) << "but not too few";
+  EXPECT_EQ(large.cells, 4 * 22528);
+  const ModelConfig tight = with_capacity(unset(), model(131072, 131072), 1 * kGiB);
+  EXPECT_EQ(tight.slots, 2);
+  EXPECT_EQ(tight.cells, 2 * 4096);
 }
 
-TEST(Capacity, ALargeModelGetsFewerSlotsRatherThanAllTheMemory) {
-  const ModelConfig config = with_capacity(unset(), model(131072, 131072));
-  EXPECT_EQ(config.slots, 4);
-  EXPECT_EQ(config.cells, 4 * 4096);
+TEST(Capacity, SlotsThatTheUserAskedForAreAsLongAsMemoryAllows) {
+  ModelConfig config = unset();
+  config.slots = 64;
+  EXPECT_EQ(with_capacity(config, model(32768, 12288), 6 * kGiB).cells, 64 * 8192);
+  EXPECT_EQ(with_capacity(config, model(32768, 12288), 0).cells, 64 * 4096) << "what was asked for is kept";
+}
+
+TEST(Capacity, HalfOfWhatTheWeightsLeaveIsForTheCache) {
+  EXPECT_EQ(kv_bytes_for(20 * kGiB, 4 * kGiB, false), 8 * kGiB);
+  EXPECT_EQ(kv_bytes_for(20 * kGiB, 4 * kGiB, true), 2 * kGiB) << "committed at once";
+  EXPECT_EQ(kv_bytes_for(2 * kGiB, 4 * kGiB, false), 0u);
 }
 
 TEST(Capacity, HowManyThreadsIsLeftToTheModelWhateverItsSize) {
   for (const std::uint64_t bytes : {3ull << 20, 8ull << 30}) {
     ModelInfo info = model(2048, 2048);
     info.size_bytes = bytes;
-    EXPECT_EQ(with_capacity(unset(), info).threads, 0);
-    EXPECT_EQ(with_capacity(unset(), info).threads_batch, 0);
+    EXPECT_EQ(with_capacity(unset(), info, 12 * kGiB).threads, 0);
+    EXPECT_EQ(with_capacity(unset(), info, 12 * kGiB).threads_batch, 0);
   }
 }
 
-TEST(Capacity, EvenAHugeModelGetsOneSlot) { EXPECT_EQ(with_capacity(unset(), model(131072, 1u << 30)).slots, 1); }
+TEST(Capacity, EvenAHugeModelGetsOneSlot) {
+  EXPECT_EQ(with_capacity(unset(), model(131072, 1u << 30), 12 * kGiB).slots, 1);
+}
 
 TEST(Capacity, WhatWasAskedForIsKept) {
   ModelConfig config;
@@ -47,7 +67,7 @@ TEST(Capacity, WhatWasAskedForIsKept) {
   config.cells = 1000;
   config.threads = 3;
   config.rows_max = 4;
-  const ModelConfig got = with_capacity(config, model(2048, 1u << 30));
+  const ModelConfig got = with_capacity(config, model(2048, 1u << 30), 12 * kGiB);
   EXPECT_EQ(got.slots, 5);
   EXPECT_EQ(got.cells, 1000);
   EXPECT_EQ(got.threads, 3);
@@ -55,13 +75,13 @@ TEST(Capacity, WhatWasAskedForIsKept) {
 }
 
 TEST(Capacity, AModelThatDoesNotSayItsContextGetsTheDefault) {
-  EXPECT_EQ(with_capacity(unset(), model(0, 0)).cells, 16 * 4096);
+  EXPECT_EQ(with_capacity(unset(), model(0, 0), 12 * kGiB).cells, 16 * 4096);
 }
 
 TEST(Capacity, SlotsThatNobodyAskedForCanBeSharedByTheWorkers) {
-  EXPECT_EQ(with_capacity(unset(), model(2048, 2048), 3).slots, 15);
-  EXPECT_EQ(with_capacity(unset(), model(2048, 2048), 20).slots, 20) << "one for each at least";
-  EXPECT_EQ(with_capacity(unset(), model(131072, 1u << 30), 2).slots, 2);
+  EXPECT_EQ(with_capacity(unset(), model(2048, 2048), 12 * kGiB, 3).slots, 15);
+  EXPECT_EQ(with_capacity(unset(), model(2048, 2048), 12 * kGiB, 20).slots, 20) << "one for each at least";
+  EXPECT_EQ(with_capacity(unset(), model(131072, 1u << 30), 12 * kGiB, 2).slots, 2);
 }
 
 TEST(WorkersPart, IsAnEvenShareOfSlotsCellsAndCores) {

@@ -11,7 +11,9 @@
 #include "cli/chat.h"
 #include "cli/frame_answerer.h"
 #include "cli/local_answerer.h"
+#include "cli/machine.h"
 #include "cli/server_answerer.h"
+#include "model/llama_runtime.h"
 
 namespace chasqui {
 namespace {
@@ -38,6 +40,7 @@ Result<cli::AnswererPtr> open_model(const ChatConfig& config, const cli::AnswerS
   options.weights.gpu_layers = config.gpu_layers;
   ProgressBar bar("loading the model", ProgressBar::End::goes, false);
   options.weights.progress = [&bar](double share) { return bar.show(share); };
+  const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
   auto model =
       config.model.empty() ? load_llama(demo_model(), "chasqui-demo", options) : load_llama(config.model, options);
   bar.done();
@@ -46,7 +49,8 @@ Result<cli::AnswererPtr> open_model(const ChatConfig& config, const cli::AnswerS
   engine.model.slots = 1;
   engine.model.cells = config.context;
   engine.model.threads = config.threads;
-  engine.model = with_capacity(engine.model, model->info);
+  const std::uint64_t kv_bytes = kv_bytes_for(free_bytes, model->info.size_bytes, offloads_to_gpu());
+  engine.model = with_capacity(engine.model, model->info, kv_bytes);
   return cli::open_local(std::move(*model), std::move(engine), settings);
 }
 

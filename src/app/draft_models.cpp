@@ -96,7 +96,7 @@ Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, 
   ModelConfig context = part;
   context.outputs_max = part.slots;
   context.rows_max = std::max(kDraftRows, 2 * part.slots);
-  context = with_capacity(context, draft->info, config.workers);
+  context = with_capacity(context, draft->info, 0, config.workers);  // slots and cells are as the model's
   const auto make = [&make_context = draft->make, &context] { return make_context(context); };
   for (std::int32_t i = 0; i < config.workers; ++i) {
     auto made = options.sleeps ? SleepyModel::start([make = draft->make, context] { return make(context); }) : make();

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "cli/doctor.h"
 #include "cli/inspect.h"
+#include "cli/machine.h"
 #include "model/gguf_summary.h"
 #include "model/llama_runtime.h"
 #include "model/loaded_model.h"
@@ -49,6 +50,14 @@ std::string template_error(const ServeConfig& config) {
   return text->find("Hello") == std::string::npos ? "the chat template leaves out what the user says" : "";
 }
 
+// As `serve` would start it now.
+ModelConfig plan_for(const ServeConfig& config, const GgufSummary& summary) {
+  const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
+  const bool gpu = start_llama_runtime() && offloads_to_gpu();
+  const std::uint64_t kv_bytes = kv_bytes_for(free_bytes, summary.tensor_bytes, gpu);
+  return with_capacity(config.model, cli::info_of(summary), kv_bytes, config.workers);
+}
+
 cli::DoctorQuestion question_of(const ServeConfig& config) {
   cli::DoctorQuestion question;
   question.model_path = config.model_path;
@@ -64,7 +73,7 @@ cli::DoctorQuestion question_of(const ServeConfig& config) {
     question.model_error = summary.error().message;
     return question;
   }
-  const ModelConfig plan = with_capacity(config.model, cli::info_of(*summary), config.workers);
+  const ModelConfig plan = plan_for(config, *summary);
   question.slots = plan.slots;
   question.needed_bytes =
       summary->tensor_bytes + static_cast<std::uint64_t>(plan.cells) * cli::kv_bytes_per_cell(*summary, plan);
@@ -86,7 +95,7 @@ int run_inspect(const ServeConfig& config, bool json) {
     std::fprintf(stderr, "chasqui inspect: %s\n", cli::harmless(summary.error().message).c_str());
     return 1;
   }
-  const ModelConfig plan = with_capacity(config.model, cli::info_of(*summary), config.workers);
+  const ModelConfig plan = plan_for(config, *summary);
   const cli::Machine machine = cli::look_at_machine();
   const cli::Paint paint(cli::shows_colours(STDOUT_FILENO));
   cli::write_out(json ? cli::inspect_json(*summary, plan, machine) : cli::inspect_text(*summary, plan, machine, paint));

@@ -22,6 +22,8 @@
 #include "app/watching_options.h"
 #include "base/log.h"
 #include "base/log_sink.h"
+#include "cli/machine.h"
+#include "model/llama_runtime.h"
 #include "model/sleepy_model.h"
 
 namespace chasqui {
@@ -170,9 +172,11 @@ int serve(ServeConfig config) {
   if (!collector) return fail(collector.error());
   if (auto found = find_guesser(config.speculation); !found) return fail(found.error());
   std::optional<LoadGuard> load_guard(std::in_place, config.model_path.empty() ? "chasqui-demo" : config.model_path);
+  const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
   auto model = load(config);
   if (!model) return fail(model.error());
-  const ModelConfig whole = with_capacity(config.model, model->info, config.workers);
+  const std::uint64_t kv_bytes = kv_bytes_for(free_bytes, model->info.size_bytes, offloads_to_gpu());
+  const ModelConfig whole = with_capacity(config.model, model->info, kv_bytes, config.workers);
   auto part = part_of_worker(whole, config.workers, default_threads());
   if (!part) return fail(part.error());
   part->outputs_max = outputs_for(part->slots, config.speculation.guesses_max());

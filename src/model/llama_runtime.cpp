@@ -104,6 +104,8 @@ Result<void> start_llama_runtime() {
   return started;
 }
 
+bool offloads_to_gpu() { return llama_supports_gpu_offload(); }
+
 std::string describe_llama_runtime() {
   std::string text = std::string("libllama ") + llama_version() + " (";
   const char* separator = "";
