@@ -5,6 +5,7 @@
 #include <string>
 
 #include "api/schema_leaves.h"
+#include "base/limits.h"
 
 namespace chasqui {
 
@@ -36,6 +37,7 @@ bool none_has_type(const json::object& schema, std::string_view type) {
 bool requires_name(const json::object& schema, std::string_view name) {
   const json::value* required = schema.if_contains("required");
   if (required == nullptr || !required->is_array()) return false;
+  if (required->get_array().size() > kSizeLimit<"schema_properties">) return false;
   return std::ranges::any_of(required->get_array(), [name](const json::value& item) {
     return item.is_string() && std::string_view(item.get_string()) == name;
   });
