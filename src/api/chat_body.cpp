@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "api/prompt.h"
+#include "base/limits.h"
+#include "model/grammar_shape.h"
 
 namespace chasqui {
 namespace {
@@ -83,7 +85,18 @@ void read_tool_choice(Fields& fields, Chat& chat) {
 void read_template_args(Fields& fields, Chat& chat) {
   const json::object* args = fields.object("chat_template_kwargs");
   if (args == nullptr) return;
-  for (const auto& [key, value] : *args) chat.template_args[std::string(key)] = json::serialize(value);
+  if (args->size() > kSizeLimit<"template_args">) {
+    return fields.refuse("chat_template_kwargs",
+                         "an object of at most " + std::to_string(kSizeLimit<"template_args">) + " members");
+  }
+  std::size_t bytes = 0;
+  for (const auto& [key, value] : *args) {
+    std::string& text = chat.template_args[std::string(key)] = json::serialize(value);
+    bytes += key.size() + text.size();
+    if (bytes <= kSizeLimit<"template_arg_bytes">) continue;
+    return fields.refuse("chat_template_kwargs",
+                         "of at most " + std::to_string(kSizeLimit<"template_arg_bytes">) + " bytes as JSON");
+  }
   Fields inner(*args, "chat_template_kwargs");
   chat.enable_thinking = inner.boolean("enable_thinking");
   if (!inner.ok()) fields.refuse(inner.error());
@@ -224,6 +237,7 @@ Chat read_chat(Fields& fields) {
 
 Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat, RequestDraft draft,
                                         std::int32_t count, const ReasoningWish& reasoning) {
+  if (auto error = check_calls(chat.messages)) return *error;
   auto prepared = service.model.chat_template->prepare(chat);
   if (!prepared) return prepared.error();
   const Tokenizer& tokenizer = *service.model.tokenizer;
@@ -247,6 +261,9 @@ Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat
       return invalid_field("tools",
                            "tools must be left out, or tool_choice be none, where grammar, json_schema or "
                            "response_format say what the answer looks like");
+    }
+    if (auto ok = check_grammar_shape(prepared->grammar); !ok) {
+      return invalid_field("tools", "tools cannot be kept to: their " + ok.error().message);
     }
     draft.grammar = grammar_of(tokenizer, *prepared);
   }

@@ -5,6 +5,7 @@
 #include "api/fake_service.h"
 #include "api/prompt.h"
 #include "api/responses.h"
+#include "base/limits.h"
 
 namespace chasqui {
 namespace {
@@ -141,6 +142,26 @@ TEST(ResponseBody, EveryMistakeNamesItsField) {
     ASSERT_FALSE(ask) << members;
     EXPECT_EQ(ask.error().field, field) << ask.error().message;
   }
+}
+
+TEST(ChatBody, BoundsTheArgumentsOfTheTemplate) {
+  const auto args = [](std::size_t count, std::size_t bytes) {
+    boost::json::object out;
+    for (std::size_t i = 0; i < count; ++i) out["k" + std::to_string(i)] = std::string(bytes, 'x');
+    return read("\"chat_template_kwargs\":" + boost::json::serialize(out)).field;
+  };
+  EXPECT_EQ(args(kSizeLimit<"template_args">, 1), "");
+  EXPECT_EQ(args(kSizeLimit<"template_args"> + 1, 1), "chat_template_kwargs");
+  EXPECT_EQ(args(4, kSizeLimit<"template_arg_bytes"> / 4), "chat_template_kwargs");
+}
+
+TEST(ChatBody, BoundsTheArgumentsOfAllCalls) {
+  ChatMessage message;
+  message.tool_calls.push_back({"", "t", "[" + std::string(kSizeLimit<"json_nodes"> / 2, ',')});
+  EXPECT_FALSE(check_calls({message}));
+  const auto error = check_calls({message, message});
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->field, "messages");
 }
 
 }  // namespace
