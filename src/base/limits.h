@@ -183,6 +183,7 @@ inline constexpr Limit kTable[] = {
     // Inside
     {"offload_jobs", LimitUnit::count, 256, "bodies that wait to be read, half of them of 10 kB or more", "503",
      "chasqui_offload_refused_total"},
+    {"offload_job_seconds", LimitUnit::time, 10 * kSecond, "one body that is being read", "/health is 503"},
     {"log_lines", LimitUnit::count, 4096, "log lines that standard error has not taken", "the newest are left out",
      "chasqui_log_lines_dropped_total"},
     {"undelivered_events", LimitUnit::count, 4096, "events of one slot that the loop has not taken",

@@ -1,5 +1,7 @@
 #include "net/offload.h"
 
+#include <algorithm>
+
 #include <pthread.h>
 
 #include "base/log.h"
@@ -53,6 +55,7 @@ struct OffloadPool::Thread {
   pthread_t handle{};
   // Loop thread only.
   bool busy = false;
+  TimePoint since{};  // it has been busy
   bool runs_long = false;
 };
 
@@ -121,6 +124,7 @@ void OffloadPool::hand_out() {
     Queue* queue = next_queue();
     if (queue == nullptr) break;
     thread->busy = true;
+    thread->since = clock_.now();
     thread->runs_long = queue == &long_;
     if (thread->runs_long) ++long_running_;
     thread->inbox.push(std::move(queue->begin()->second));
@@ -134,6 +138,11 @@ void OffloadPool::job_done(std::size_t thread, const std::shared_ptr<OffloadJob>
   if (std::exchange(threads_[thread]->runs_long, false)) --long_running_;
   job->finish();
   hand_out();
+}
+
+std::size_t OffloadPool::stuck_threads(TimePoint now) const {
+  const auto stuck = [&](const auto& thread) { return thread->busy && now - thread->since > kStuckAfter; };
+  return static_cast<std::size_t>(std::count_if(threads_.begin(), threads_.end(), stuck));
 }
 
 void OffloadPool::add_to(MetricsPage& page) const {
