@@ -38,8 +38,11 @@ void read_allowed_tools(Fields& fields, const json::object& object, Chat& chat) 
   const auto mode = allowed.string("mode");
   if (mode != "auto" && mode != "required") allowed.refuse("mode", "auto or required");
   const json::array* tools = allowed.array("tools");
-  if (tools == nullptr || tools->empty()) allowed.refuse("tools", "an array of tools");
+  if (tools == nullptr || tools->empty() || tools->size() > kSizeLimit<"tools">) {
+    allowed.refuse("tools", "an array of 1 to " + std::to_string(kSizeLimit<"tools">) + " tools");
+  }
   std::vector<Tool> kept;
+  std::vector<bool> taken(chat.tools.size());  // one that is named again is there already
   for (std::size_t i = 0; allowed.ok() && i < tools->size(); ++i) {
     const json::value& item = (*tools)[i];
     const json::value* function = item.is_object() ? item.get_object().if_contains("function") : nullptr;
@@ -50,8 +53,10 @@ void read_allowed_tools(Fields& fields, const json::object& object, Chat& chat) 
       allowed.refuse("tools", "an array of tools that are among the request's");
       break;
     }
-    for (const Tool& tool : chat.tools) {
-      if (tool.name == std::string_view(name->get_string())) kept.push_back(tool);
+    for (std::size_t j = 0; j < taken.size(); ++j) {
+      if (taken[j] || chat.tools[j].name != std::string_view(name->get_string())) continue;
+      taken[j] = true;
+      kept.push_back(chat.tools[j]);
     }
   }
   if (!allowed.ok()) return fields.refuse(allowed.error());

@@ -144,6 +144,20 @@ TEST(ResponseBody, EveryMistakeNamesItsField) {
   }
 }
 
+// Each entry copied every tool of its name: a body of 3 MB could ask for more memory than a machine has.
+TEST(ChatBody, TakesEachAllowedToolOnce) {
+  const auto allowed = [](std::size_t count) {
+    std::string list;
+    for (std::size_t i = 0; i < count; ++i) list += R"({"type":"function","name":"a"},)";
+    list.pop_back();
+    return read(std::string(kTools) + R"(,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[)" + list +
+                "]}");
+  };
+  EXPECT_EQ(allowed(1).chat.tools.size(), 1u);
+  EXPECT_EQ(allowed(kSizeLimit<"tools">).chat.tools.size(), 1u);
+  EXPECT_EQ(allowed(kSizeLimit<"tools"> + 1).field, "tool_choice.tools");
+}
+
 TEST(ChatBody, BoundsTheArgumentsOfTheTemplate) {
   const auto args = [](std::size_t count, std::size_t bytes) {
     boost::json::object out;

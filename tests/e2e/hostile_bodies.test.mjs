@@ -83,6 +83,8 @@ cases.push(
   ['a large description', chat, { ...base, tools: [tool(object({ p: { type: 'string', description: 'é'.repeat(10 * MiB) } }))] }, /tools\[0\]/],
   ['references that fan out', chat, { ...base, tool_choice: 'required', tools: [tool({ $ref: '#/$defs/d0', $defs: Object.fromEntries(
     many(40, (i) => [`d${i}`, i < 39 ? { anyOf: many(2, () => ({ $ref: `#/$defs/d${i + 1}` })) } : { type: 'string' }])) })] }, /tools|prompt/],
+  ['a tool that is allowed 100,000 times', chat, { ...base, tools: many(200, () => tool(object({ p: { type: 'string', description: 'd'.repeat(1000) } }))),
+    tool_choice: { type: 'allowed_tools', mode: 'auto', tools: many(100_000, () => ({ type: 'function', name: 't' })) } }, /tool_choice/],
   ['a literal many times', chat, { ...base, grammar: `root ::= "${'a'.repeat(60_000)}"{2000}` }, /grammar/],
   ['many repetitions', chat, { ...base, grammar: `root ::= ${'"a"{1,2000} '.repeat(4000)}` }, /grammar/],
   ['objects in objects with long names', chat,
