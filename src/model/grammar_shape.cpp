@@ -164,6 +164,8 @@ class GrammarReader {
       element.most = at_ < text_.size() && text_[at_] == '}' ? -1 : number();
     }
     skip(true);
+    // The compiler counts from one to the other until there is no memory.
+    if (element.most >= 0 && element.most < element.least) failed_ = true;
     if (at_ >= text_.size() || text_[at_] != '}') failed_ = true;
     ++at_;
   }

@@ -70,6 +70,12 @@ TEST(GrammarShape, RefusesWhatGrowsWhenItIsCompiled) {
   EXPECT_TRUE(check_grammar_shape("root ::= \"a\"{2000} [^\"]{2,2000}"));
 }
 
+TEST(GrammarShape, RefusesRepetitionsThatEndBeforeTheyBegin) {
+  EXPECT_FALSE(check_grammar_shape("root ::= \"a\"{3,1}"));
+  EXPECT_FALSE(check_grammar_shape("root ::= \"a\" ([a-z]{4,0})?"));
+  EXPECT_TRUE(check_grammar_shape("root ::= \"a\"{3,3} \"b\"{0,0} \"c\"{2,}"));
+}
+
 TEST(GrammarShape, CountsTheCopiesOfSeveralAnswers) {
   const std::string large = "root ::= " + repeated("\"a\"{1,2000} ", 20);
   EXPECT_TRUE(check_grammar_copies(large, 1));
