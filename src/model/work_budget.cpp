@@ -15,6 +15,7 @@ void count_template_step();
 std::string count_schema_rule(const std::string& name);
 void note_incomplete_schema(const std::string& what);
 void count_grammar_steps();
+void note_bad_grammar(const std::string& why);
 extern const bool template_steps_count;
 extern const bool schema_rules_count;
 extern const bool grammar_steps_count;
@@ -73,6 +74,10 @@ std::string count_schema_rule(const std::string& name) {
 
 void note_incomplete_schema(const std::string& what) {
   log_warning("a schema is kept in part", {{"what", what.substr(0, kNoteBytesMax)}});
+}
+
+void note_bad_grammar(const std::string& why) {
+  log_debug("a grammar cannot be parsed", {{"why", why.substr(0, kNoteBytesMax)}});
 }
 
 }  // namespace chasqui

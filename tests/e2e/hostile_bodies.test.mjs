@@ -85,6 +85,11 @@ cases.push(
     many(40, (i) => [`d${i}`, i < 39 ? { anyOf: many(2, () => ({ $ref: `#/$defs/d${i + 1}` })) } : { type: 'string' }])) })] }, /tools|prompt/],
   ['a tool that is allowed 100,000 times', chat, { ...base, tools: many(200, () => tool(object({ p: { type: 'string', description: 'd'.repeat(1000) } }))),
     tool_choice: { type: 'allowed_tools', mode: 'auto', tools: many(100_000, () => ({ type: 'function', name: 't' })) } }, /tool_choice/],
+  ['a repetition that ends before it begins', chat, { ...base, grammar: 'root ::= "a"{3,1}' }, /grammar/],
+  ['a length that ends before it begins', chat,
+    { ...base, tools: [tool(object({ p: { type: 'string', minLength: 5, maxLength: 2 } }))], tool_choice: 'required' }, /tools/],
+  ['items that end before they begin', chat,
+    { ...base, tools: [tool(object({ p: { type: 'array', items: { type: 'string' }, minItems: 5, maxItems: 2 } }))], tool_choice: 'required' }, /tools/],
   ['a literal many times', chat, { ...base, grammar: `root ::= "${'a'.repeat(60_000)}"{2000}` }, /grammar/],
   ['many repetitions', chat, { ...base, grammar: `root ::= ${'"a"{1,2000} '.repeat(4000)}` }, /grammar/],
   ['objects in objects with long names', chat,
@@ -123,6 +128,17 @@ describe('hostile bodies', async () => {
       await assert.rejects(async () => { for await (const event of request) void event; }, /tools\[0\]/, what);
     }
     await isWell();
+  });
+
+  it('what a client writes into a grammar is no line of the log', async () => {
+    for (const bad of ['missing', '"\\q"', '<nowhere>']) {
+      const response = await post(server, chat, { ...base, grammar: `root ::= "\n2026-01-01T00:00:00 ERROR forged by a client\n" ${bad}` });
+      await response.text();
+      assert.ok([200, 400].includes(response.status));
+    }
+    await isWell();
+    assert.doesNotMatch(server.stderr, /^2026-01-01T00:00:00 ERROR forged/m);
+    assert.doesNotMatch(server.stderr, /error parsing grammar/);
   });
 
   it('what a client writes into a pattern is no line of the log', async () => {

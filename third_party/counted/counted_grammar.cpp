@@ -1,10 +1,12 @@
-// The grammars of libllama with a call of ours in each of their steps. Two of its functions are ours, since what they do
-// takes the square of the ways through a grammar: finding the stacks that follow, and copying.
+// The grammars of libllama with a call of ours in each of their steps, and nothing on standard error. Two of its functions
+// are ours, since what they do takes the square of the ways through a grammar: finding the stacks that follow, and copying.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -16,7 +18,8 @@
 
 namespace chasqui {
 
-void count_grammar_steps();             // model/work_budget.cpp
+void count_grammar_steps();  // model/work_budget.cpp
+void note_bad_grammar(const std::string& why);
 extern const bool grammar_steps_count;  // whoever asks for it gets this file instead of libllama's
 const bool grammar_steps_count = true;
 
@@ -73,6 +76,15 @@ class StackSet {
   std::unordered_set<std::size_t, Hash, Same> places_;
 };
 
+// In place of fprintf(): what libllama says of a grammar that it cannot parse holds all of the client's text.
+template <class... Printed>
+void say(std::FILE*, const char*, Printed...) {}
+
+template <class Where, class Text>
+void say(std::FILE*, const char*, Where, const char* why, Text) {
+  note_bad_grammar(why);
+}
+
 struct OurOwn {};
 
 bool ends(const llama_grammar_element* element) {
@@ -128,9 +140,11 @@ using chasqui::advance_stack;
 #define CHASQUI_FIND(text) find(text)
 #define CHASQUI_THIRD_OF(a, b, c, name, ...) name
 #define find(...) CHASQUI_THIRD_OF(__VA_ARGS__, CHASQUI_FIND_IN, , CHASQUI_FIND)(__VA_ARGS__)
+#define fprintf chasqui::say
 #define llama_grammar_clone_impl llama_grammar_clone_as_it_was
 #include "llama-grammar.cpp"
 #undef find
+#undef fprintf
 #undef llama_grammar_clone_impl
 
 llama_grammar* llama_grammar_clone_impl(const llama_grammar& grammar) {
