@@ -172,6 +172,15 @@ TEST(SchemaGrammar, WritesNoNumberThatOverflowsAndNoHalfASurrogate) {
   EXPECT_NE(text->find("[dD] [0-7]"), std::string::npos) << *text;
 }
 
+TEST(SchemaCheck, RefusesReferencesToNowhereInAlternatives) {
+  for (const char* ref : {"#", "#/", "", "x", "#/$defs", "#/properties/a"}) {
+    for (const char* keyword : {"allOf", "oneOf"}) {
+      const json::object schema{{keyword, json::array{json::object{{"type", "string"}}, json::object{{"$ref", ref}}}}};
+      EXPECT_FALSE(check_schema(schema, "schema")) << ref;
+    }
+  }
+}
+
 // Each took time that grows with the square of its bytes, or faster.
 TEST(SchemaCheck, ReadsLongChainsAndListsInLinearTime) {
   json::object definitions;

@@ -51,6 +51,7 @@ const json::object* resolved(const json::value& root, const json::value& schema)
     const std::string_view ref = string_at(at->get_object(), "$ref");
     if (ref.empty()) return &at->get_object();
     const std::size_t slash = ref.find('/', 2);
+    if (!ref.starts_with("#/") || slash == std::string_view::npos || !root.is_object()) return nullptr;
     const json::value* all = root.get_object().if_contains(ref.substr(2, slash - 2));
     if (all == nullptr || !all->is_object()) return nullptr;
     at = all->get_object().if_contains(ref.substr(slash + 1));
