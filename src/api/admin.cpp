@@ -170,6 +170,8 @@ Result<std::string_view> names_wanted(const net::HttpRequest& request) {
   return invalid_field("names", "names must be one of all, chasqui, vllm, llamacpp");
 }
 
+constexpr std::string_view kReaderStuck = "a thread that reads requests has been busy with one for a long time";
+
 // Empty while all workers move.
 std::string who_is_stuck(const Service& service) {
   const auto stuck = service.engine.stuck_worker(service.clock.now());
@@ -184,6 +186,7 @@ std::string who_is_stuck(const Service& service) {
 
 net::Awaitable<void> handle_health(Service& service, net::HttpExchange& exchange) {
   std::string stuck = who_is_stuck(service);
+  if (stuck.empty() && service.offload.stuck_threads(service.clock.now()) > 0) stuck = std::string(kReaderStuck);
   if (!stuck.empty()) {
     Error error{ErrorCode::unavailable, std::move(stuck), ""};
     co_await respond_error(exchange, std::move(error));
@@ -241,6 +244,9 @@ net::Awaitable<void> handle_change_props(Service&, net::HttpExchange& exchange) 
 }
 
 Result<std::string> health_answer(const Service& service) {
+  if (service.offload.stuck_threads(service.clock.now()) > 0) {
+    return Error{ErrorCode::unavailable, std::string(kReaderStuck), ""};
+  }
   if (service.engine.alive(service.clock.now())) return std::string(R"({"status":"ok"})");
   return Error{ErrorCode::unavailable, "the model has not finished a step for a long time", ""};
 }

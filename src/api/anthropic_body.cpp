@@ -81,6 +81,10 @@ class MessageReader {
     Fields fields(value.get_object(), path);
     const std::string_view type = fields.string("type").value_or("");
     const bool assistant = message_.role == "assistant";
+    if (type.starts_with("tool_") && ++calls_ > kSizeLimit<"tool_calls">) {  // each result looks for its call
+      return invalid_field("messages", "messages may hold at most " + std::to_string(kSizeLimit<"tool_calls">) +
+                                           " calls of tools and their results");
+    }
     if (type == "text") {
       const auto text = fields.string("text");
       if (!text) fields.refuse("text", "a string");
@@ -134,6 +138,7 @@ class MessageReader {
 
   std::vector<ChatMessage>& out_;
   ChatMessage message_;
+  std::size_t calls_ = 0;
 };
 
 void read_tools_of(Fields& fields, Chat& chat) {

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "api/prompt.h"
+#include "base/limits.h"
+#include "model/grammar_shape.h"
 
 namespace chasqui {
 namespace {
@@ -36,8 +38,11 @@ void read_allowed_tools(Fields& fields, const json::object& object, Chat& chat) 
   const auto mode = allowed.string("mode");
   if (mode != "auto" && mode != "required") allowed.refuse("mode", "auto or required");
   const json::array* tools = allowed.array("tools");
-  if (tools == nullptr || tools->empty()) allowed.refuse("tools", "an array of tools");
+  if (tools == nullptr || tools->empty() || tools->size() > kSizeLimit<"tools">) {
+    allowed.refuse("tools", "an array of 1 to " + std::to_string(kSizeLimit<"tools">) + " tools");
+  }
   std::vector<Tool> kept;
+  std::vector<bool> taken(chat.tools.size());  // one that is named again is there already
   for (std::size_t i = 0; allowed.ok() && i < tools->size(); ++i) {
     const json::value& item = (*tools)[i];
     const json::value* function = item.is_object() ? item.get_object().if_contains("function") : nullptr;
@@ -48,8 +53,10 @@ void read_allowed_tools(Fields& fields, const json::object& object, Chat& chat) 
       allowed.refuse("tools", "an array of tools that are among the request's");
       break;
     }
-    for (const Tool& tool : chat.tools) {
-      if (tool.name == std::string_view(name->get_string())) kept.push_back(tool);
+    for (std::size_t j = 0; j < taken.size(); ++j) {
+      if (taken[j] || chat.tools[j].name != std::string_view(name->get_string())) continue;
+      taken[j] = true;
+      kept.push_back(chat.tools[j]);
     }
   }
   if (!allowed.ok()) return fields.refuse(allowed.error());
@@ -83,7 +90,18 @@ void read_tool_choice(Fields& fields, Chat& chat) {
 void read_template_args(Fields& fields, Chat& chat) {
   const json::object* args = fields.object("chat_template_kwargs");
   if (args == nullptr) return;
-  for (const auto& [key, value] : *args) chat.template_args[std::string(key)] = json::serialize(value);
+  if (args->size() > kSizeLimit<"template_args">) {
+    return fields.refuse("chat_template_kwargs",
+                         "an object of at most " + std::to_string(kSizeLimit<"template_args">) + " members");
+  }
+  std::size_t bytes = 0;
+  for (const auto& [key, value] : *args) {
+    std::string& text = chat.template_args[std::string(key)] = json::serialize(value);
+    bytes += key.size() + text.size();
+    if (bytes <= kSizeLimit<"template_arg_bytes">) continue;
+    return fields.refuse("chat_template_kwargs",
+                         "of at most " + std::to_string(kSizeLimit<"template_arg_bytes">) + " bytes as JSON");
+  }
   Fields inner(*args, "chat_template_kwargs");
   chat.enable_thinking = inner.boolean("enable_thinking");
   if (!inner.ok()) fields.refuse(inner.error());
@@ -224,6 +242,7 @@ Chat read_chat(Fields& fields) {
 
 Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat, RequestDraft draft,
                                         std::int32_t count, const ReasoningWish& reasoning) {
+  if (auto error = check_calls(chat.messages)) return *error;
   auto prepared = service.model.chat_template->prepare(chat);
   if (!prepared) return prepared.error();
   const Tokenizer& tokenizer = *service.model.tokenizer;
@@ -247,6 +266,9 @@ Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat
       return invalid_field("tools",
                            "tools must be left out, or tool_choice be none, where grammar, json_schema or "
                            "response_format say what the answer looks like");
+    }
+    if (auto ok = check_grammar_shape(prepared->grammar); !ok) {
+      return invalid_field("tools", "tools cannot be kept to: their " + ok.error().message);
     }
     draft.grammar = grammar_of(tokenizer, *prepared);
   }

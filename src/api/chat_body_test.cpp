@@ -5,6 +5,7 @@
 #include "api/fake_service.h"
 #include "api/prompt.h"
 #include "api/responses.h"
+#include "base/limits.h"
 
 namespace chasqui {
 namespace {
@@ -141,6 +142,40 @@ TEST(ResponseBody, EveryMistakeNamesItsField) {
     ASSERT_FALSE(ask) << members;
     EXPECT_EQ(ask.error().field, field) << ask.error().message;
   }
+}
+
+// Each entry copied every tool of its name: a body of 3 MB could ask for more memory than a machine has.
+TEST(ChatBody, TakesEachAllowedToolOnce) {
+  const auto allowed = [](std::size_t count) {
+    std::string list;
+    for (std::size_t i = 0; i < count; ++i) list += R"({"type":"function","name":"a"},)";
+    list.pop_back();
+    return read(std::string(kTools) + R"(,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[)" + list +
+                "]}");
+  };
+  EXPECT_EQ(allowed(1).chat.tools.size(), 1u);
+  EXPECT_EQ(allowed(kSizeLimit<"tools">).chat.tools.size(), 1u);
+  EXPECT_EQ(allowed(kSizeLimit<"tools"> + 1).field, "tool_choice.tools");
+}
+
+TEST(ChatBody, BoundsTheArgumentsOfTheTemplate) {
+  const auto args = [](std::size_t count, std::size_t bytes) {
+    boost::json::object out;
+    for (std::size_t i = 0; i < count; ++i) out["k" + std::to_string(i)] = std::string(bytes, 'x');
+    return read("\"chat_template_kwargs\":" + boost::json::serialize(out)).field;
+  };
+  EXPECT_EQ(args(kSizeLimit<"template_args">, 1), "");
+  EXPECT_EQ(args(kSizeLimit<"template_args"> + 1, 1), "chat_template_kwargs");
+  EXPECT_EQ(args(4, kSizeLimit<"template_arg_bytes"> / 4), "chat_template_kwargs");
+}
+
+TEST(ChatBody, BoundsTheArgumentsOfAllCalls) {
+  ChatMessage message;
+  message.tool_calls.push_back({"", "t", "[" + std::string(kSizeLimit<"json_nodes"> / 2, ',')});
+  EXPECT_FALSE(check_calls({message}));
+  const auto error = check_calls({message, message});
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->field, "messages");
 }
 
 }  // namespace

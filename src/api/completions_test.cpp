@@ -5,11 +5,13 @@
 #include <cmath>
 #include <set>
 
+#include <boost/json.hpp>
 #include <gtest/gtest.h>
 
 #include "api/errors.h"
 #include "api/fake_service.h"
 #include "api/infill.h"
+#include "base/limits.h"
 
 namespace chasqui {
 namespace {
@@ -42,6 +44,19 @@ TEST_F(PrepareTest, AChatBecomesARequest) {
   EXPECT_EQ(request.deadline - request.arrival, milliseconds(1000));
   EXPECT_EQ(detokenize(*model_.tokenizer, request.prompt),
             "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n");
+}
+
+TEST_F(PrepareTest, BiasesAreCountedBeforeTheyAreRead) {
+  const auto field_of = [this](const boost::json::value& bias) {
+    const auto answer =
+        prepare_completion(service_, caller_, R"({"prompt":"x","logit_bias":)" + boost::json::serialize(bias) + "}");
+    return answer ? std::string() : answer.error().field;
+  };
+  boost::json::array many(kSizeLimit<"logit_bias">, boost::json::array{1, 1});
+  EXPECT_EQ(field_of(many), "");
+  many.push_back("and what is wrong with it is not looked at");
+  EXPECT_EQ(field_of(many), "logit_bias");
+  EXPECT_EQ(field_of(boost::json::object{{std::string(kSizeLimit<"logit_bias_bytes"> + 1, 'a'), 1}}), "logit_bias");
 }
 
 TEST_F(PrepareTest, EveryMistakeNamesItsField) {

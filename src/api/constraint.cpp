@@ -2,6 +2,7 @@
 
 #include "api/schema_check.h"
 #include "base/limits.h"
+#include "model/grammar_shape.h"
 #include "model/schema_grammar.h"
 
 namespace chasqui {
@@ -50,6 +51,11 @@ void read_response_format(Fields& fields, const json::object& format, RequestDra
   take(fields, schema_constraint(*schema, "response_format.json_schema.schema"), draft);
 }
 
+// What its grammar is refused for is the schema's fault.
+Error under(const std::string& path, const Error& error) {
+  return invalid_field(path, path + " cannot be kept: " + error.message);
+}
+
 }  // namespace
 
 Result<Grammar> schema_constraint(const json::value& schema, const std::string& path) {
@@ -59,7 +65,8 @@ Result<Grammar> schema_constraint(const json::value& schema, const std::string& 
   auto checked = check_schema(schema, path);
   if (!checked) return checked.error();
   auto text = grammar_of_schema(json::serialize(*checked));
-  if (!text) return text.error();
+  if (!text) return under(path, text.error());
+  if (auto ok = check_grammar_shape(*text); !ok) return under(path, ok.error());
   Grammar grammar;
   grammar.text = std::move(*text);
   return grammar;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/limits.h"
+
 namespace chasqui {
 namespace {
 
@@ -75,6 +77,35 @@ TEST(Fields, TheFirstMistakeIsKept) {
   fields.integer("b");
   ASSERT_FALSE(fields.ok());
   EXPECT_EQ(fields.error().field, "a");
+}
+
+TEST(Json, CountsValuesWithoutATree) {
+  EXPECT_EQ(json_nodes(""), 1u);
+  EXPECT_EQ(json_nodes(R"("a,[{:\\\",,,")"), 1u) << "what stands in a text is none";
+  EXPECT_EQ(json_nodes("[1,2,3]"), 4u);
+  EXPECT_EQ(json_nodes(R"({"a":{"b":[]},"c":1})"), 8u) << "names count as well";
+  EXPECT_GE(json_nodes("[[],[],[]"), 6u) << "whether it is JSON or not";
+}
+
+TEST(Json, RefusesMoreValuesThanAreAllowed) {
+  std::string many = "[0";
+  for (std::size_t i = 2; i < kSizeLimit<"json_nodes">; ++i) many += ",0";
+  EXPECT_TRUE(parse_json(many + ']'));
+  const auto refused = parse_json(many + ",0]");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("too many values"), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(parse_json('"' + std::string(3 * kSizeLimit<"json_nodes">, ',') + '"'));
+}
+
+TEST(Json, IsRecognizedWithoutATree) {
+  for (const char* good :
+       {"{}", " [1, 2.5e3, -7, null, true, \"\\u00e9\"] \n", "3", "\"x\"", R"({"a":{"b":[false]}})"}) {
+    EXPECT_TRUE(is_json(good)) << good;
+  }
+  for (const char* bad : {"", " ", "{", "[1,]", "{} x", "{} {}", "nul", "'x'", "{\"a\"}"}) {
+    EXPECT_FALSE(is_json(bad)) << bad;
+  }
+  EXPECT_FALSE(is_json(std::string(100'000, '[')));
 }
 
 }  // namespace

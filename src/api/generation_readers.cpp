@@ -4,6 +4,8 @@
 #include <charconv>
 #include <limits>
 
+#include "base/limits.h"
+
 namespace chasqui {
 namespace {
 
@@ -137,8 +139,16 @@ void read_seed(Fields& fields, std::string_view name, RequestDraft& draft) {
 // OpenAI's {"token id": bias} and llama-server's [[token id, bias | false], …], which both take texts, too.
 void read_logit_bias(Fields& fields, std::string_view name, RequestDraft& draft) {
   constexpr std::string_view kAllowed =
-      "an object {\"token id or text\": number} or an array of [token id or text, number | false]";
+      "an object {\"token id or text\": number} or an array of [token id or text, number | false], with texts of at "
+      "most 1024 bytes";
   const json::value* value = fields.any(name);
+  const std::size_t count = value->is_object()  ? value->get_object().size()
+                            : value->is_array() ? value->get_array().size()
+                                                : 0;
+  if (count > kSizeLimit<"logit_bias">) {
+    return fields.refuse(name,
+                         "an object or an array of at most " + std::to_string(kSizeLimit<"logit_bias">) + " members");
+  }
   const auto add = [&draft](const json::value& key, std::string_view text, const json::value& bias_value) {
     const auto bias = bias_of(bias_value);
     if (!bias) return false;
@@ -146,7 +156,7 @@ void read_logit_bias(Fields& fields, std::string_view name, RequestDraft& draft)
       draft.sampling.logit_bias.push_back({static_cast<Token>(key.get_int64()), *bias});
       return true;
     }
-    if (!key.is_null()) return false;
+    if (!key.is_null() || text.size() > kSizeLimit<"logit_bias_bytes">) return false;
     if (const auto token = token_of(text)) {
       draft.sampling.logit_bias.push_back({*token, *bias});
     } else {

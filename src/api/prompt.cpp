@@ -3,6 +3,7 @@
 #include "api/generation_fields.h"
 #include "api/tool_limits.h"
 #include "base/limits.h"
+#include "model/grammar_shape.h"
 #include "model/reasoning_gate.h"
 
 namespace chasqui {
@@ -47,9 +48,7 @@ std::string arguments_text(Fields& function) {
   const json::value* value = function.any("arguments");
   if (value == nullptr) return "{}";
   if (!value->is_string()) return json::serialize(*value);
-  json::error_code failed;
-  json::parse(value->get_string(), failed);
-  if (failed) function.refuse("arguments", "JSON text");
+  if (!is_json(value->get_string())) function.refuse("arguments", "JSON text");
   return std::string(value->get_string());
 }
 
@@ -225,6 +224,10 @@ Result<std::vector<RequestPtr>> requests_of_prompts(const Service& service, cons
     return invalid_field("prompt", "prompt may ask for at most " + std::to_string(kRequestsMax) +
                                        " answers altogether, those of n and best_of included");
   }
+  if (draft.grammar) {
+    const std::size_t copies = prompts.size() * static_cast<std::size_t>(each);
+    if (auto ok = check_grammar_copies(draft.grammar->text, copies); !ok) return ok.error();
+  }
   std::vector<RequestPtr> out;
   for (std::vector<Token>& prompt : prompts) {
     RequestDraft one = draft;
@@ -236,7 +239,25 @@ Result<std::vector<RequestPtr>> requests_of_prompts(const Service& service, cons
   return out;
 }
 
+// The template may look into them, as a tree.
+std::optional<Error> check_calls(const std::vector<ChatMessage>& messages) {
+  std::size_t nodes = 0;
+  std::size_t calls = 0;
+  for (const ChatMessage& message : messages) {
+    calls += message.tool_calls.size();
+    for (const ToolCall& call : message.tool_calls) nodes += json_nodes(call.arguments);
+  }
+  if (calls > kSizeLimit<"tool_calls">) {
+    return invalid_field("messages",
+                         "messages may hold at most " + std::to_string(kSizeLimit<"tool_calls">) + " calls of tools");
+  }
+  if (nodes <= kSizeLimit<"json_nodes">) return std::nullopt;
+  return invalid_field("messages", "messages must hold calls of tools with at most " +
+                                       std::to_string(kSizeLimit<"json_nodes">) + " values in their arguments");
+}
+
 Result<std::vector<Token>> prompt_of_chat(const Service& service, const Chat& chat) {
+  if (auto error = check_calls(chat.messages)) return *error;
   auto text = service.model.chat_template->render(chat);
   if (!text) return text.error();
   return tokenize_prompt(service, *text);

@@ -29,6 +29,8 @@ std::optional<Error> read_message(const boost::json::value& value, const std::st
 // An array of 1 to 4,096 of them in `name`; and of `tools`. Mistakes are left in `fields`.
 std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name);
 std::vector<Tool> read_tools(Fields& fields);
+// Whether the arguments of their calls are small enough, all together.
+std::optional<Error> check_calls(const std::vector<ChatMessage>& messages);
 // Token ids of the vocabulary.
 Result<std::vector<Token>> read_tokens(const Service& service, const boost::json::array& ids, const std::string& field);
 

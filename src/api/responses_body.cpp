@@ -96,9 +96,7 @@ class InputReader {
     const auto arguments = fields.string("arguments");
     if (!id) fields.refuse("call_id", "a string");
     if (!name) fields.refuse("name", "a string");
-    json::error_code failed;
-    if (arguments) json::parse(*arguments, failed);
-    if (!arguments || failed) fields.refuse("arguments", "JSON text");
+    if (!arguments || !is_json(*arguments)) fields.refuse("arguments", "JSON text");
     if (!fields.ok()) return;
     assistant().tool_calls.push_back({std::string(*id), std::string(*name), std::string(*arguments)});
   }

@@ -16,7 +16,8 @@ namespace json = boost::json;
 constexpr std::size_t kSchemaDepthMax = kSizeLimit<"schema_depth">;
 constexpr std::size_t kPropertiesMax = kSizeLimit<"schema_properties">;  // of one object
 constexpr std::size_t kNameBytesMax = kSizeLimit<"schema_name_bytes">;   // of one property
-constexpr std::size_t kNodesMax = kSizeLimit<"schema_parts">;            // of one schema
+constexpr std::size_t kAlternativesMax = kSizeLimit<"schema_alternatives">;
+constexpr std::size_t kNodesMax = kSizeLimit<"schema_parts">;  // of one schema
 
 class SchemaReader : private SchemaLeaves {
  public:
@@ -37,14 +38,31 @@ class SchemaReader : private SchemaLeaves {
  private:
   // A definition that refers to itself before anything is written would never begin.
   void check_cycles() {
-    for (bool less = true; less && !error_;) {
-      const std::size_t before = direct_.size();
-      std::erase_if(direct_, [this](const Reference& one) {
-        return std::ranges::find(direct_, one.to, &Reference::from) == direct_.end();
-      });
-      less = direct_.size() < before;
+    std::map<std::string_view, std::size_t> leaving;  // how many references leave it that may be part of a cycle
+    std::multimap<std::string_view, std::size_t> reaching;
+    for (std::size_t i = 0; i < direct_.size(); ++i) {
+      ++leaving[direct_[i].from];
+      leaving[direct_[i].to];
+      reaching.emplace(direct_[i].to, i);
     }
-    if (!direct_.empty()) refuse(direct_[0].where, "$ref", "leads back to itself with no object or array between");
+    std::vector<std::string_view> ends;
+    for (const auto& [name, count] : leaving) {
+      if (count == 0) ends.push_back(name);
+    }
+    std::vector<bool> ended(direct_.size());
+    while (!ends.empty()) {
+      const auto [first, last] = reaching.equal_range(ends.back());
+      ends.pop_back();
+      for (auto one = first; one != last; ++one) {
+        ended[one->second] = true;
+        const std::string_view from = direct_[one->second].from;
+        if (--leaving[from] == 0) ends.push_back(from);
+      }
+    }
+    const auto cycle = std::ranges::find(ended, false);
+    if (cycle == ended.end()) return;
+    const auto index = static_cast<std::size_t>(cycle - ended.begin());
+    refuse(direct_[index].where, "$ref", "leads back to itself with no object or array between");
   }
 
   // The converter makes names of rules of these, and takes a-b, a_b and "a b" for the same.
@@ -153,6 +171,10 @@ class SchemaReader : private SchemaLeaves {
       refuse(where, keyword, "must be an array with at least one schema");
       return {};
     }
+    if (keyword == "oneOf" && list.get_array().size() > kAlternativesMax) {  // each is compared with each
+      refuse(where, keyword, "may have at most 100 alternatives; anyOf has no such limit: keyword oneOf");
+      return {};
+    }
     json::array made;
     std::size_t index = 0;
     for (const json::value& item : list.get_array()) {
@@ -233,6 +255,10 @@ class SchemaReader : private SchemaLeaves {
         {"minLength", "string"},  {"maxLength", "string"},         {"minimum", "integer"},
         {"maximum", "integer"},   {"exclusiveMinimum", "integer"}, {"exclusiveMaximum", "integer"}};
     json::array made;
+    if (list.size() > kTypesMax) {
+      refuse(where, "type", "may list each type once");
+      return {};
+    }
     for (const json::value& type : list) {
       if (!type.is_string()) {
         refuse(where, "type", "must be a string or an array of strings");

@@ -5,6 +5,7 @@
 
 #include "api/constraint.h"
 #include "api/schema_pattern.h"
+#include "base/limits.h"
 #include "model/schema_grammar.h"
 
 namespace chasqui {
@@ -169,6 +170,45 @@ TEST(SchemaGrammar, WritesNoNumberThatOverflowsAndNoHalfASurrogate) {
   EXPECT_NE(grammar->find("[eE] [-+]? [0-9]{1,2}"), std::string::npos) << *grammar;
   const auto text = grammar_of_schema(R"({"type":"string"})");
   EXPECT_NE(text->find("[dD] [0-7]"), std::string::npos) << *text;
+}
+
+TEST(SchemaCheck, RefusesReferencesToNowhereInAlternatives) {
+  for (const char* ref : {"#", "#/", "", "x", "#/$defs", "#/properties/a"}) {
+    for (const char* keyword : {"allOf", "oneOf"}) {
+      const json::object schema{{keyword, json::array{json::object{{"type", "string"}}, json::object{{"$ref", ref}}}}};
+      EXPECT_FALSE(check_schema(schema, "schema")) << ref;
+    }
+  }
+}
+
+// Each took time that grows with the square of its bytes, or faster.
+TEST(SchemaCheck, ReadsLongChainsAndListsInLinearTime) {
+  json::object definitions;
+  for (int i = 0; i < 1500; ++i) {
+    definitions["d" + std::to_string(i)] = json::object{{"$ref", "#/$defs/d" + std::to_string(i + 1)}};
+  }
+  definitions["d1500"] = json::object{{"type", "string"}};
+  json::object chain{{"$ref", "#/$defs/d0"}, {"$defs", definitions}};
+  EXPECT_TRUE(check_schema(chain, "schema"));
+  definitions["d1500"] = json::object{{"$ref", "#/$defs/d1000"}};
+  chain["$defs"] = definitions;
+  const auto cycle = check_schema(chain, "schema");
+  ASSERT_FALSE(cycle);
+  EXPECT_NE(cycle.error().message.find("leads back"), std::string::npos) << cycle.error().message;
+
+  const json::array types(6000, "string");
+  const auto listed = check_schema(json::object{{"type", types}}, "schema");
+  ASSERT_FALSE(listed);
+  EXPECT_EQ(listed.error().field, "schema.type");
+  EXPECT_FALSE(check_schema(json::object{{"type", types}, {"enum", json::array(6000, 1)}}, "schema"));
+
+  json::array constants;
+  for (std::size_t i = 0; i < kSizeLimit<"schema_alternatives">; ++i) constants.push_back(json::object{{"const", i}});
+  EXPECT_TRUE(check_schema(json::object{{"oneOf", constants}}, "schema"));
+  constants.push_back(json::object{{"const", "one more"}});
+  const auto many = check_schema(json::object{{"oneOf", constants}}, "schema");
+  ASSERT_FALSE(many);
+  EXPECT_EQ(many.error().field, "schema.oneOf");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace json = boost::json;
 namespace {
 
 constexpr std::int64_t kLeafRepeatsMax = kCountLimit<"schema_repeats">;  // llama.cpp's grammars do not count further
-constexpr double kExactMax = 9007199254740992;                       // whole numbers that every client can read
+constexpr double kExactMax = 9007199254740992;                           // whole numbers that every client can read
 
 constexpr std::string_view kAnnotations[] = {"title",    "description", "default",    "examples", "deprecated",
                                              "readOnly", "writeOnly",   "$schema",    "$id",      "$comment",
@@ -68,7 +68,9 @@ json::object SchemaLeaves::values(const json::object& schema, const std::string&
     list = schema.at("enum").get_array();
   }
   if (const json::value* type = schema.if_contains("type")) {
-    json::array kinds = type->is_array() ? type->get_array() : json::array{*type};
+    json::array kinds = type->is_array() ? type->get_array() : json::array(1, *type);
+    if (kinds.size() > kTypesMax) refuse(where, "type", "may list each type once");
+    if (error_) return {};
     json::array fitting;
     for (const json::value& value : list) {
       const bool fits = std::ranges::any_of(kinds, [&value](const json::value& kind) {
@@ -85,6 +87,9 @@ json::object SchemaLeaves::values(const json::object& schema, const std::string&
 void SchemaLeaves::check_required(const json::value& required, const json::object& properties,
                                   const std::string& where) {
   if (!required.is_array()) return refuse(where, "required", "must be an array of names");
+  if (required.get_array().size() > kSizeLimit<"schema_properties">) {
+    return refuse(where, "required", "may have at most 200 names");
+  }
   for (const json::value& name : required.get_array()) {
     if (!name.is_string()) return refuse(where, "required", "must be an array of names");
     if (!properties.contains(name.get_string())) {

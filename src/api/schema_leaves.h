@@ -2,6 +2,7 @@
 // by name. Pure; lives as long as one schema is being read (api/schema_check).
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -12,6 +13,9 @@
 #include "base/error.h"
 
 namespace chasqui {
+
+// JSON Schema has no more; a list of types names each once.
+constexpr std::size_t kTypesMax = 7;
 
 bool is_annotation(std::string_view keyword);
 // `type` is one of JSON Schema's.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "api/schema_leaves.h"
+#include "base/limits.h"
 
 namespace chasqui {
 
@@ -36,6 +37,7 @@ bool none_has_type(const json::object& schema, std::string_view type) {
 bool requires_name(const json::object& schema, std::string_view name) {
   const json::value* required = schema.if_contains("required");
   if (required == nullptr || !required->is_array()) return false;
+  if (required->get_array().size() > kSizeLimit<"schema_properties">) return false;
   return std::ranges::any_of(required->get_array(), [name](const json::value& item) {
     return item.is_string() && std::string_view(item.get_string()) == name;
   });
@@ -49,6 +51,7 @@ const json::object* resolved(const json::value& root, const json::value& schema)
     const std::string_view ref = string_at(at->get_object(), "$ref");
     if (ref.empty()) return &at->get_object();
     const std::size_t slash = ref.find('/', 2);
+    if (!ref.starts_with("#/") || slash == std::string_view::npos || !root.is_object()) return nullptr;
     const json::value* all = root.get_object().if_contains(ref.substr(2, slash - 2));
     if (all == nullptr || !all->is_object()) return nullptr;
     at = all->get_object().if_contains(ref.substr(slash + 1));

@@ -38,6 +38,7 @@ Result<SessionDelta> read_chat_input(Fields& fields, std::string_view name, cons
     return *error;
   }
   if (!fields.ok()) return fields.error();
+  if (auto error = check_calls(messages)) return *error;
   std::vector<Tool> tools = read_tools(fields);
   if (fields.string("tool_choice") == "none") tools.clear();
   if (!fields.ok()) return fields.error();

@@ -57,6 +57,45 @@ TEST(ToolLimits, CountsThePropertiesOfAllTools) {
   EXPECT_NE(refusal(tools), "");
 }
 
+TEST(ToolLimits, BoundsNamesReferencesAndPatterns) {
+  const std::string good(kSizeLimit<"schema_name_bytes">, '_');
+  const std::string bad = good + '_';
+  EXPECT_EQ(refusal({tool({{good, json::object{{"$ref", good}}}})}), "");
+  EXPECT_NE(refusal({tool({{bad, json::object{}}})}).find("tools[0] must be with names"), std::string::npos);
+  EXPECT_NE(refusal({tool(properties(1)), tool({{"p", json::object{{"$ref", bad}}}})}).find("tools[1]"),
+            std::string::npos);
+  EXPECT_NE(refusal({json::object{{"function", json::object{{"name", bad}}}}}), "");
+  EXPECT_NE(refusal({json::object{{"name", bad}, {"input_schema", json::object{}}}}), "");
+  const std::string pattern(kSizeLimit<"pattern_bytes"> + 1, 'a');
+  EXPECT_NE(refusal({tool({{"p", json::object{{"pattern", pattern}}}})}), "");
+}
+
+TEST(ToolLimits, BoundsWhatAllOfThemHoldTogether) {
+  json::array references;
+  for (std::size_t i = 0; i <= kSizeLimit<"tool_references">; ++i) references.push_back(json::object{{"$ref", "#/x"}});
+  EXPECT_NE(refusal({tool({{"p", json::object{{"anyOf", references}}}})}), "");
+  references.pop_back();
+  EXPECT_EQ(refusal({tool({{"p", json::object{{"anyOf", references}}}})}), "");
+  json::array values(kSizeLimit<"tool_parts">);
+  EXPECT_NE(refusal({tool({{"p", json::object{{"enum", values}}}})}), "");
+  const std::string text(kSizeLimit<"tool_bytes">, 'x');
+  EXPECT_NE(refusal({tool({{"p", json::object{{"const", text}}}})}), "");
+}
+
+// llama-common copies a schema for each of its types, so that nested lists of two double with every level.
+TEST(ToolLimits, CountsASchemaOnceForEachOfItsTypes) {
+  const auto nested = [](int levels) {
+    json::object schema{{"type", "string"}};
+    for (int i = 0; i < levels; ++i) {
+      schema = {{"type", json::array{"object", "string"}}, {"allOf", json::array{std::move(schema)}}};
+    }
+    return schema;
+  };
+  EXPECT_EQ(refusal({tool({{"p", nested(10)}})}), "");
+  EXPECT_NE(refusal({tool({{"p", nested(24)}})}), "");
+  EXPECT_NE(refusal({tool({{"p", json::object{{"type", json::array(8, "string")}}}})}), "");
+}
+
 TEST(ToolLimits, SaysNothingWhereThereAreNone) {
   const json::object body;
   Fields fields(body);

@@ -43,6 +43,7 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
       frames_(loop_, frame_metrics_, settings_.frames,
               [this](net::FrameConnection& connection) { return door_.open(connection); }),
       sweep_(loop_, sessions_),
+      memory_(loop_, offload_),
       watch_(loop_, engine_, streams_),
       reload_(config, keys, loop_, offload_) {
   sessions_.on_unpinned([this](std::uint64_t pin) { engine_.unpin(pin); });

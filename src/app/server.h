@@ -19,6 +19,7 @@
 #include "app/exit_guard.h"
 #include "app/key_reload.h"
 #include "app/log_writer.h"
+#include "app/memory_return.h"
 #include "app/session_sweep.h"
 #include "app/settings.h"
 #include "app/shutdown.h"
@@ -107,6 +108,7 @@ class Server {
   net::FrameMetrics frame_metrics_;
   net::FrameServer frames_;
   SessionSweep sweep_;
+  MemoryReturn memory_;
   WorkerWatch watch_;
   KeyReload reload_;
   std::optional<TlsReload> tls_reload_;

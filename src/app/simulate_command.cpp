@@ -18,7 +18,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::pair<const char*, Policy> kComparedPolicies[] = {{"chasqui", Policy::chasqui}, {"fcfs", Policy::fcfs}};
+constexpr std::pair<const char*, Policy> kSimulatedPolicies[] = {{"chasqui", Policy::chasqui}, {"fcfs", Policy::fcfs}};
 
 // An option whose text `read` turns into something; it throws what CLI11 shows as a usage error.
 CLI::Option* add_text(CLI::App& app, const std::string& name, const std::string& type, const std::string& help,
@@ -109,7 +109,7 @@ void read_policies(const std::string& text, std::vector<Policy>& policies) {
   policies.clear();
   for (const std::string& word : CLI::detail::split(text, ',')) {
     const std::size_t before = policies.size();
-    for (const auto& [name, policy] : kComparedPolicies) {
+    for (const auto& [name, policy] : kSimulatedPolicies) {
       if (word == name) policies.push_back(policy);
     }
     if (policies.size() == before) throw CLI::ValidationError("there is no policy '" + word + "': chasqui or fcfs");
@@ -117,7 +117,7 @@ void read_policies(const std::string& text, std::vector<Policy>& policies) {
 }
 
 std::string policy_name(Policy wanted) {
-  for (const auto& [name, policy] : kComparedPolicies) {
+  for (const auto& [name, policy] : kSimulatedPolicies) {
     if (policy == wanted) return name;
   }
   return "";

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/thread_time.h"
 #include "model/heads.h"
+#include "model/work_budget.h"
 
 namespace chasqui {
 namespace {
@@ -109,10 +110,12 @@ void Runner::sample(const Request& request, std::int32_t row, std::optional<Toke
   // The ways through an ambiguous grammar may double with every token. Everybody else waits for it.
   const bool timed = request.parts != nullptr;
   const Duration started = timed ? thread_time() : Duration::zero();
+  std::optional<WorkBudget> budget;
+  if (timed) budget.emplace(kConstraintMax);
   out.token = speaker.sampler.sample(model_.logits(row), scratch_, &out.chances);
   out.token = instead.value_or(out.token);
   speaker.sampler.accept(out.token);
-  if (timed) out.time_is_up = thread_time() - started > kConstraintMax;
+  if (timed) out.time_is_up = thread_time() - started >= kConstraintMax;
   const auto& stops = request.stop_tokens;
   out.end_of_generation =
       tokenizer_.is_end_of_generation(out.token) || std::find(stops.begin(), stops.end(), out.token) != stops.end();

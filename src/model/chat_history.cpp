@@ -2,6 +2,9 @@
 
 #include <string_view>
 
+#include "base/limits.h"
+#include "model/work_budget.h"
+
 namespace chasqui {
 namespace {
 
@@ -71,6 +74,7 @@ Result<std::string> text_behind_answer(const ChatTemplate& chat_template, const 
 
 Result<std::string> text_behind(const ChatTemplate& chat_template, const ChatHistory& history,
                                 std::span<const ChatMessage> added, bool answer) {
+  const WorkBudget budget(kTimeLimit<"template_seconds">);  // for all renderings together
   if (history.end == ChatHistory::End::message) return text_behind_message(chat_template, history, added, answer);
   return text_behind_answer(chat_template, history, added, answer);
 }

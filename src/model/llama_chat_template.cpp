@@ -14,7 +14,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "model/peg_answer_parser.h"
-#include "model/template_budget.h"
+#include "model/schema_grammar.h"
+#include "model/work_budget.h"
 
 namespace chasqui {
 namespace {
@@ -249,7 +250,7 @@ LlamaChatTemplate::~LlamaChatTemplate() = default;
 
 Result<std::unique_ptr<LlamaChatTemplate>> LlamaChatTemplate::make(WeightsPtr weights, const std::string& source) {
   auto impl = std::make_unique<Impl>();
-  const TemplateBudget budget(kAnalysesMax);
+  const WorkBudget budget(kAnalysesMax);
   try {
     impl->templates = common_chat_templates_init(weights->model(), source);
     impl->analyse(*weights);
@@ -265,11 +266,30 @@ bool LlamaChatTemplate::is_analysed() const { return impl_->analysed != nullptr;
 
 namespace {
 
+// A conversion that failed says nothing of which schema it was.
+Error why_not_prepared(const Chat& chat, const WorkBudget& budget, const std::exception& failed) {
+  if (budget.is_used_up() && budget.last_work() == WorkBudget::Work::schema) {
+    return invalid_field("tools", "tools are too complex: their grammar takes too long to make");
+  }
+  if (budget.is_used_up()) {
+    return invalid_field("messages",
+                         "The model's chat template computes for too long over these messages, tools and "
+                         "chat_template_kwargs; send fewer.");
+  }
+  for (std::size_t i = 0; i < chat.tools.size(); ++i) {
+    const auto converted = check_tool_schema(to_common(chat.tools[i]).parameters);
+    if (converted || budget.is_used_up()) continue;
+    return invalid_field("tools", "tools: the schema of the parameters of \"" + chat.tools[i].name +
+                                      "\" cannot be used: " + converted.error().message);
+  }
+  return invalid_field("messages", std::string("The model's chat template refuses these messages: ") + failed.what());
+}
+
 // `apply` is called for what the model is shown, and, where it may call one of the tools only, for that one alone.
 template <class Apply>
 Result<PreparedChat> prepare_with(const Chat& chat, Apply apply) {
   if (chat.messages.empty()) return invalid_field("messages", "messages must have at least one message");
-  const TemplateBudget budget(kTimeLimit<"template_seconds">);
+  const WorkBudget budget(kTimeLimit<"template_seconds">);
   try {
     common_chat_templates_inputs inputs = to_common(chat);
     const bool continues = inputs.continue_final_message != COMMON_CHAT_CONTINUATION_NONE;
@@ -282,11 +302,7 @@ Result<PreparedChat> prepare_with(const Chat& chat, Apply apply) {
     only.prompt = std::move(prepared.prompt);
     return only;
   } catch (const std::exception& e) {
-    if (budget.is_used_up()) {
-      return invalid_field("messages",
-                           "The model's chat template computes for too long over these messages; send fewer.");
-    }
-    return invalid_field("messages", std::string("The model's chat template refuses these messages: ") + e.what());
+    return why_not_prepared(chat, budget, e);
   }
 }
 

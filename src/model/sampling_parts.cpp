@@ -7,8 +7,10 @@
 
 #include <llama.h>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "model/llama_runtime.h"
+#include "model/work_budget.h"
 
 namespace chasqui {
 namespace {
@@ -123,8 +125,18 @@ void SamplerChain::accept(Token token) { llama_sampler_accept(chain_.get(), toke
 bool GrammarGate::allows(Token token) const {
   llama_token_data one{token, 1.0f, 0.0f};
   llama_token_data_array array{&one, 1, -1, false};
-  llama_sampler_apply(grammar_.get(), &array);
-  return one.logit > kNone;
+  return asked(array) && one.logit > kNone;
+}
+
+// False where that takes longer than the thread's budget: nothing is allowed then.
+bool GrammarGate::asked(llama_token_data_array& row) const {
+  try {
+    llama_sampler_apply(grammar_.get(), &row);
+    return true;
+  } catch (const std::exception& failed) {
+    log_debug("a grammar was not asked to its end", {{"reason", failed.what()}});
+    return false;
+  }
 }
 
 void GrammarGate::filter(std::vector<Candidate>& candidates) const {
@@ -132,7 +144,7 @@ void GrammarGate::filter(std::vector<Candidate>& candidates) const {
   row.clear();
   for (const Candidate& candidate : candidates) row.push_back({candidate.token, 1.0f, 0.0f});
   llama_token_data_array array{row.data(), row.size(), -1, false};
-  llama_sampler_apply(grammar_.get(), &array);
+  if (!asked(array)) return candidates.clear();
   std::size_t kept = 0;
   for (std::size_t i = 0; i < row.size(); ++i) {
     if (row[i].logit > kNone) candidates[kept++] = candidates[i];
@@ -153,6 +165,7 @@ void GrammarGate::accept(Token token) {
 Result<LlamaSamplerPtr> compile_grammar(const Grammar& grammar, const llama_vocab* vocab) {
   take_llama_error();
   LlamaSamplerPtr sampler;
+  const WorkBudget budget(kTimeLimit<"schema_seconds">);
   try {
     if (grammar.lazy) {
       std::vector<const char*> patterns;

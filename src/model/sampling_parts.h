@@ -12,6 +12,7 @@
 #include "model/candidates.h"
 
 struct llama_sampler;
+struct llama_token_data_array;
 struct llama_vocab;
 
 namespace chasqui {
@@ -50,6 +51,8 @@ class GrammarGate {
   void accept(Token token);
 
  private:
+  bool asked(llama_token_data_array& row) const;
+
   LlamaSamplerPtr grammar_;
 };
 

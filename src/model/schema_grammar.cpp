@@ -4,6 +4,9 @@
 
 #include <json-schema-to-grammar.h>
 
+#include "base/limits.h"
+#include "model/work_budget.h"
+
 namespace chasqui {
 namespace {
 
@@ -16,6 +19,7 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
 }  // namespace
 
 Result<std::string> grammar_of_schema(const std::string& schema) {
+  const WorkBudget budget(kTimeLimit<"schema_seconds">);
   try {
     const common_chat_schema_document document = common_chat_schema_from_json(common_json::parse(schema));
     // Not with json_schema_to_grammar(): its rules for the members of the whole are named by them alone, so that a
@@ -28,7 +32,18 @@ Result<std::string> grammar_of_schema(const std::string& schema) {
                 "\"u\" ([0-9a-ce-fA-CE-F] [0-9a-fA-F]{3} | [dD] [0-7] [0-9a-fA-F]{2})");
     return grammar;
   } catch (const std::exception& failed) {
+    if (budget.is_used_up()) return invalid_field("json_schema", "json_schema is too complex to make a grammar of");
     return invalid_field("json_schema", std::string("json_schema cannot be used: ") + failed.what());
+  }
+}
+
+Result<void> check_tool_schema(const std::string& schema) {
+  try {
+    const common_chat_schema_document document = common_chat_schema_from_json(common_json::parse(schema));
+    build_grammar([&document](const common_grammar_builder& builder) { builder.add_schema("tool", *document.root); });
+    return {};
+  } catch (const std::exception& failed) {
+    return invalid_field("tools", failed.what());
   }
 }
 

@@ -13,4 +13,8 @@ namespace chasqui {
 // exponent has two digits, so that it is finite, and an escape is no half of a surrogate pair.
 Result<std::string> grammar_of_schema(const std::string& schema);
 
+// Why the converter refuses the parameters of a tool, which are not checked as schemas of answers are: what it does not
+// know is left out. Errors say what is wrong without naming a field.
+Result<void> check_tool_schema(const std::string& schema);
+
 }  // namespace chasqui

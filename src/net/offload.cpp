@@ -63,6 +63,7 @@ struct OffloadPool::Thread {
   pthread_t handle{};
   // Loop thread only.
   bool busy = false;
+  TimePoint since{};  // it has been busy
   bool runs_long = false;
 };
 
@@ -211,6 +212,7 @@ void OffloadPool::hand_out() {
     Line& line = next->second;
     Queue& queue = *next_queue(line);
     thread->busy = true;
+    thread->since = clock_.now();
     thread->runs_long = &queue == &line.lengthy;
     if (thread->runs_long) ++long_running_;
     ++line.running;
@@ -229,6 +231,11 @@ void OffloadPool::job_done(std::size_t thread, const JobPtr& job, Duration took)
   line.served += took;
   job->finish();
   hand_out();
+}
+
+std::size_t OffloadPool::stuck_threads(TimePoint now) const {
+  const auto stuck = [&](const auto& thread) { return thread->busy && now - thread->since > kStuckAfter; };
+  return static_cast<std::size_t>(std::count_if(threads_.begin(), threads_.end(), stuck));
 }
 
 void OffloadPool::add_to(MetricsPage& page) const {

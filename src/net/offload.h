@@ -98,6 +98,7 @@ class OffloadJob {
 class OffloadPool {
  public:
   static constexpr Duration kLong = std::chrono::seconds(1);
+  static constexpr Duration kStuckAfter = kTimeLimit<"offload_job_seconds">;
 
   OffloadPool(EventLoop& loop, OffloadOptions options = {});
   // Waits for the jobs that run; drops those that wait.
@@ -110,6 +111,9 @@ class OffloadPool {
 
   template <class F>
   Awaitable<ResultOf<F>> run(F function, OffloadTerms terms = {});
+
+  // How many threads have been in one job for longer than any job of ours takes. Loop thread.
+  std::size_t stuck_threads(TimePoint now) const;
 
   void add_to(MetricsPage& page) const;
   std::size_t waiting() const { return waiting_; }

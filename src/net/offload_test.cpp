@@ -247,5 +247,20 @@ TEST_F(OffloadTest, EndsWithJobsThatNobodyWaitsFor) {
   EXPECT_EQ(outcomes_, "");
 }
 
+TEST_F(OffloadTest, TellsOfThreadsThatAreStuck) {
+  start({.threads = 2});
+  Mailbox<int> word(10);
+  expected_ = 1;
+  loop_.spawn(hold(word), "test");
+  loop_.post([&] {
+    const TimePoint now = loop_.now();
+    EXPECT_EQ(pool_->stuck_threads(now), 0u);
+    EXPECT_EQ(pool_->stuck_threads(now + OffloadPool::kStuckAfter + seconds(1)), 1u) << "the other one is idle";
+    word.close();
+  });
+  loop_.run();
+  EXPECT_EQ(pool_->stuck_threads(loop_.now() + seconds(1000)), 0u);
+}
+
 }  // namespace
 }  // namespace chasqui::net

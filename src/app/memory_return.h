@@ -1,0 +1,30 @@
+// Gives back to the system what large bodies have left in the allocator, within five seconds of their end: after one
+// was read a thread of the offload pool tells the allocator so, and once more two seconds later, when the body itself
+// is freed. Never more often, however many such bodies come. Owned by Server; loop thread only.
+#pragma once
+
+#include "net/event_loop.h"
+#include "net/offload.h"
+
+namespace chasqui {
+
+class MemoryReturn {
+ public:
+  // Both outlive it; it ends after the loop has stopped.
+  MemoryReturn(net::EventLoop& loop, net::OffloadPool& offload)
+      : loop_(loop), offload_(offload), timer_(loop.executor()) {
+    look();
+  }
+
+ private:
+  void look();
+  net::Awaitable<void> give_back();
+
+  net::EventLoop& loop_;
+  net::OffloadPool& offload_;
+  net::Timer timer_;
+  int rounds_ = 0;  // that are left
+  bool busy_ = false;
+};
+
+}  // namespace chasqui

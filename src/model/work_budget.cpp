@@ -1,0 +1,83 @@
+#include "model/work_budget.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/thread_time.h"
+
+namespace chasqui {
+
+// third_party/counted calls these.
+void count_template_step();
+std::string count_schema_rule(const std::string& name);
+void note_incomplete_schema(const std::string& what);
+void count_grammar_steps();
+void note_bad_grammar(const std::string& why);
+extern const bool template_steps_count;
+extern const bool schema_rules_count;
+extern const bool grammar_steps_count;
+
+namespace {
+
+// Reading the clock takes as long as some dozen of them.
+constexpr std::uint32_t kStepsBetweenLooks = 1024;
+constexpr std::uint32_t kTemplateStep = 16;
+constexpr std::size_t kNoteBytesMax = 256;
+
+thread_local WorkBudget* budget_of_thread = nullptr;
+
+}  // namespace
+
+WorkBudget::WorkBudget(Duration most)
+    : outer_(budget_of_thread),
+      end_(outer_ == nullptr ? thread_time() + most : std::min(outer_->end_, thread_time() + most)) {
+  CHECK(template_steps_count && schema_rules_count && grammar_steps_count);
+  budget_of_thread = this;
+}
+
+WorkBudget::~WorkBudget() { budget_of_thread = outer_; }
+
+// Once used up it stays so: llama-common may try a template again in another way.
+void WorkBudget::count(Work work, std::uint32_t steps) {
+  steps_ += steps;
+  if (!used_up_ && steps_ < kStepsBetweenLooks) return;
+  steps_ = 0;
+  if (!used_up_) last_work_ = work;
+  used_up_ = used_up_ || thread_time() > end_;
+  if (used_up_) throw std::runtime_error("it computes for too long");
+}
+
+void count_template_step() {
+  if (budget_of_thread != nullptr) budget_of_thread->count(WorkBudget::Work::text_template, kTemplateStep);
+}
+
+void count_grammar_steps() {
+  if (budget_of_thread != nullptr) budget_of_thread->count(WorkBudget::Work::grammar, kStepsBetweenLooks);
+}
+
+// The name of a rule: letters, digits and hyphens, with one hyphen for any others in a row.
+std::string count_schema_rule(const std::string& name) {
+  if (budget_of_thread != nullptr) budget_of_thread->count(WorkBudget::Work::schema, kStepsBetweenLooks);
+  std::string out;
+  out.reserve(name.size());
+  bool replaced = false;
+  for (const char c : name) {
+    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+    if (good || !replaced) out += good ? c : '-';
+    replaced = !good;
+  }
+  return out;
+}
+
+void note_incomplete_schema(const std::string& what) {
+  log_warning("a schema is kept in part", {{"what", what.substr(0, kNoteBytesMax)}});
+}
+
+void note_bad_grammar(const std::string& why) {
+  log_debug("a grammar cannot be parsed", {{"why", why.substr(0, kNoteBytesMax)}});
+}
+
+}  // namespace chasqui

@@ -1,0 +1,39 @@
+// How long the parts of llama.cpp that work on what clients send may compute: templates, the converter of JSON schemas,
+// grammars. None of them has a limit, and what a template does with a conversation is its author's business: of those
+// that llama.cpp brings along one looks back over all messages from each of them, twenty seconds for a thousand. While
+// a budget exists, what its thread computes there is ended with an exception when the time is used up, which is
+// computing time of the thread: a busy machine makes nobody exceed it. On the stack, any thread; the tightest of
+// several counts.
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace chasqui {
+
+class WorkBudget {
+ public:
+  enum class Work : std::uint8_t { text_template, schema, grammar };
+
+  explicit WorkBudget(Duration most);
+  ~WorkBudget();
+  WorkBudget(const WorkBudget&) = delete;
+  WorkBudget& operator=(const WorkBudget&) = delete;
+
+  bool is_used_up() const { return used_up_; }
+  // What used the rest of it. REQUIRES: is_used_up()
+  Work last_work() const { return last_work_; }
+
+  // For what works: so many steps of about 10 ns were made. Throws std::runtime_error.
+  void count(Work work, std::uint32_t steps);
+
+ private:
+  WorkBudget* const outer_;
+  const Duration end_;  // of the thread's time
+  std::uint32_t steps_ = 0;
+  Work last_work_ = Work::text_template;
+  bool used_up_ = false;
+};
+
+}  // namespace chasqui

@@ -1,0 +1,138 @@
+#include "model/work_budget.h"
+
+#include <gtest/gtest.h>
+
+#include "base/thread_time.h"
+#include "model/llama_chat_template.h"
+#include "model/llama_tokenizer.h"
+#include "model/sampling_parts.h"
+#include "model/schema_grammar.h"
+#include "model/test_weights.h"
+
+namespace chasqui {
+namespace {
+
+Chat chat_of(std::size_t messages) {
+  Chat chat;
+  chat.messages.resize(messages);
+  for (std::size_t i = 0; i < messages; ++i) {
+    chat.messages[i].role = i % 2 == 0 ? "user" : "assistant";
+    chat.messages[i].content = "x";
+  }
+  return chat;
+}
+
+std::unique_ptr<LlamaChatTemplate> made(const std::string& source) {
+  auto out = LlamaChatTemplate::make(test_weights(), source);
+  EXPECT_TRUE(out) << out.error().message;
+  return out ? std::move(*out) : nullptr;
+}
+
+// Each of them computes for minutes with a few hundred messages, and for no time with three.
+const char* const kSlow[] = {
+    "{% for a in messages %}{% for b in messages %}{% for c in messages %}{{ a.content }}{% endfor %}{% endfor %}"
+    "{% endfor %}",
+    "{% for a in messages %}{% for b in messages %}{% for c in messages if c.role == 'nobody' %}x{% endfor %}"
+    "{% endfor %}{{ a.content }}{% endfor %}",
+    "{% macro m(n) %}{% if n > 0 %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(messages | length) }}"
+    "{{ messages[0].content }}",
+};
+
+TEST(WorkBudget, EndsWhatComputesForTooLong) {
+  for (const char* source : kSlow) {
+    SCOPED_TRACE(source);
+    const auto slow = made(source);
+    ASSERT_NE(slow, nullptr);
+    ASSERT_TRUE(slow->render(chat_of(3)));
+    const Duration begun = thread_time();
+    {
+      const WorkBudget budget(milliseconds(20));
+      const auto text = slow->render(chat_of(200));
+      ASSERT_FALSE(text);
+      EXPECT_EQ(text.error().code, ErrorCode::invalid_request);
+      EXPECT_EQ(text.error().field, "messages");
+      EXPECT_NE(text.error().message.find("computes for too long"), std::string::npos) << text.error().message;
+    }
+    EXPECT_LT(thread_time() - begun, seconds(1));
+    EXPECT_TRUE(slow->render(chat_of(3))) << "the next one has its own";
+  }
+}
+
+TEST(WorkBudget, IsEachRequestsOwn) {
+  const auto chatml = made("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}");
+  ASSERT_NE(chatml, nullptr);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(chatml->render(chat_of(50)));
+}
+
+TEST(WorkBudget, OfAnInnerOneIsNoLongerThanTheOuter) {
+  const WorkBudget outer(milliseconds(0));
+  WorkBudget inner(seconds(100));
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 1'000'000; ++i) inner.count(WorkBudget::Work::text_template, 1);
+      },
+      std::runtime_error);
+  EXPECT_FALSE(outer.is_used_up()) << "that was the inner one";
+  EXPECT_THROW(inner.count(WorkBudget::Work::grammar, 1), std::runtime_error) << "and it stays so";
+}
+
+TEST(WorkBudget, EndsTheConverterOfSchemas) {
+  const std::string schema = R"({"type":"object","properties":{"a":{"type":"string","pattern":"^(a|b){1,9}$"}}})";
+  ASSERT_TRUE(grammar_of_schema(schema));
+  const WorkBudget none(milliseconds(0));
+  const auto refused = grammar_of_schema(schema);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().field, "json_schema");
+  EXPECT_NE(refused.error().message.find("too complex"), std::string::npos) << refused.error().message;
+}
+
+// llama-common's own way to it recursed for each of them.
+TEST(WorkBudget, LetsTheConverterCleanNamesOfAnyLength) {
+  EXPECT_TRUE(check_tool_schema(R"({"type":"object","properties":{")" + std::string(400'000, '_') + R"(":{}}})"));
+  EXPECT_FALSE(check_tool_schema(R"({"type":"object","properties":{"a":{"type":"string","pattern":"^(a$"}}})"));
+}
+
+// Twice as many stacks after each character.
+TEST(WorkBudget, EndsAGrammarWhoseWaysDouble) {
+  const LlamaTokenizer tokenizer(test_weights());
+  Grammar grammar;
+  grammar.text = "root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"z\"";
+  auto sampler = compile_grammar(grammar, test_weights()->vocab());
+  ASSERT_TRUE(sampler) << sampler.error().message;
+  GrammarGate gate(std::move(*sampler));
+  const std::vector<Token> tokens = tokenizer.tokenize(std::string(200, 'a'), AddSpecial::no, ParseSpecial::no);
+  const WorkBudget budget(milliseconds(50));
+  for (const Token token : tokens) {
+    if (!gate.present() || !gate.allows(token)) break;
+    gate.accept(token);
+  }
+  EXPECT_TRUE(budget.is_used_up());
+  EXPECT_EQ(budget.last_work(), WorkBudget::Work::grammar);
+}
+
+TEST(WorkBudget, CopiesOfAGrammarGoOnFromWhereItIs) {
+  const LlamaTokenizer tokenizer(test_weights());
+  Grammar grammar;
+  grammar.text = "root ::= item (\",\" item)*\nitem ::= [a-z]+ | \"(\" root \")\"";
+  grammar.begun = tokenizer.tokenize("ab,(c", AddSpecial::no, ParseSpecial::no);
+  auto sampler = compile_grammar(grammar, test_weights()->vocab());
+  ASSERT_TRUE(sampler) << sampler.error().message;
+  GrammarGate copy(copy_sampler(**sampler));
+  GrammarGate original(std::move(*sampler));
+  const auto same = [&] {
+    for (Token token = 0; token < tokenizer.vocabulary(); ++token) {
+      if (original.allows(token) != copy.allows(token)) return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(same());
+  for (const Token token : tokenizer.tokenize("d,e)", AddSpecial::no, ParseSpecial::no)) {
+    ASSERT_TRUE(copy.allows(token));
+    original.accept(token);
+    copy.accept(token);
+    EXPECT_TRUE(same());
+  }
+}
+
+}  // namespace
+}  // namespace chasqui

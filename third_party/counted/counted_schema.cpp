@@ -1,0 +1,25 @@
+// The converter of JSON schemas with a call of ours for each rule that it makes, where it cleans the rule's name with a
+// regular expression that recurses for every character. What it says of a pattern that it cannot keep goes to the log
+// instead of standard error.
+#include <functional>
+#include <regex>
+#include <string>
+
+#include "common.h"
+#include "json-schema-to-grammar.h"
+#include "trie.h"
+#include "unicode.h"
+
+namespace chasqui {
+
+std::string count_schema_rule(const std::string& name);  // model/work_budget.cpp; the name that is clean
+void note_incomplete_schema(const std::string& what);
+extern const bool schema_rules_count;  // whoever asks for it gets this file instead of libllama's
+const bool schema_rules_count = true;
+
+}  // namespace chasqui
+
+using std::string;
+#define regex_replace(name, expression, by) string(::chasqui::count_schema_rule(name))
+#define fprintf(stream, format, text) ::chasqui::note_incomplete_schema(text)
+#include "json-schema-to-grammar.cpp"
