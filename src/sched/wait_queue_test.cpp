@@ -79,7 +79,7 @@ TEST(WaitQueue, WhatHasWaitedTooLongForASlotOrATokenIsExpired) {
   auto late = std::make_unique<Sequence>(test_request(4, draft, limits));
   for (Sequence* sequence : {preempted.get(), late.get()}) {
     sequence->start(SlotId{0}, TimePoint(seconds(1)));
-    sequence->preempt();
+    sequence->preempt(TimePoint{});
   }
   queue.push(std::move(preempted));
   queue.push(std::move(late));
