@@ -41,7 +41,6 @@ void Sequence::start(SlotId slot, TimePoint now, bool holds_on) {
   last_rows_at_ = now;
   slot_since_ = now;
   holds_on_ = holds_on;
-  passed_ = 0;
   if (started()) return;
   started_ = now;
   last_token_at_ = now;
@@ -49,7 +48,7 @@ void Sequence::start(SlotId slot, TimePoint now, bool holds_on) {
 
 void Sequence::preempt(TimePoint now) {
   CHECK(holds_slot());
-  preempted_at_ = now;
+  if (computed_ > 0) preempted_at_ = now;
   state_ = State::waiting;
   slot_ = SlotId{};
   computed_ = 0;
@@ -77,6 +76,7 @@ void Sequence::not_restored() {
 }
 
 void Sequence::computed_rows(TokenCount rows, TimePoint now) {
+  passed_ = 0;
   CHECK(holds_slot());
   last_rows_at_ = now;
   has_computed_ = true;

@@ -58,8 +58,8 @@ class Sequence {
   bool started() const { return started_ != kNever; }
   // How often it lost its slot.
   std::int32_t preemptions() const { return preemptions_; }
-  // Since when it waits for a slot: its arrival, or when it lost its last one. REQUIRES: waiting.
-  TimePoint waiting_since() const { return preemptions_ == 0 ? request_->arrival : preempted_at_; }
+  // Since when it waits for a slot: its arrival, or when it lost the last one in which rows of it were computed.
+  TimePoint waiting_since() const { return preempted_at_ == kNever ? request_->arrival : preempted_at_; }
   // When it got the slot that it has. REQUIRES: prefilling or decoding.
   TimePoint slot_since() const { return slot_since_; }
   // Younger requests of its tenant and class that got a slot before it, since it waits.
@@ -116,7 +116,7 @@ class Sequence {
   std::int32_t passed_ = 0;
   TimePoint started_ = kNever;
   TimePoint slot_since_{};
-  TimePoint preempted_at_{};
+  TimePoint preempted_at_ = kNever;  // … after rows of it were computed
   TimePoint first_token_at_{};
   TimePoint last_token_at_{};
   TimePoint last_rows_at_{};

@@ -95,8 +95,8 @@ void EngineMetrics::count_tokens(const std::vector<Event>& events) {
 void EngineMetrics::count_step(const Batch& batch, Duration took) {
   const bool decodes = batch.kind == Batch::Kind::decode;
   const auto count = static_cast<double>(batch.rows.size()) - batch.rows_of_nobody();
-  step_passes.observe(batch.passes);
-  if (batch.stretch > Duration::zero()) stretch_seconds.observe(to_seconds(batch.stretch));
+  passes.add(static_cast<std::uint64_t>(batch.passes));
+  stretch_ms.add(static_cast<std::uint64_t>(std::max<std::int64_t>(batch.stretch / milliseconds(1), 0)));
   (decodes ? decode_steps : prefill_steps).add();
   (decodes ? decode_rows : prefill_rows).observe(count);
   (decodes ? decode_step_seconds : prefill_step_seconds).observe(to_seconds(took));
@@ -289,9 +289,8 @@ void EngineMetrics::add_steps_to(MetricsPage& page) const {
            cut_decodes);
   page.add("chasqui_preemptions_total", "Requests that lost their slot for a while.", preemptions);
   page.add("chasqui_slot_moves_total", "Requests that went to another slot to keep slots adjacent.", slot_moves);
-  page.add("chasqui_step_passes", "Passes over the weights in which a batch is computed.", step_passes);
-  page.add("chasqui_prefill_stretch_seconds",
-           "Prefill steps by how much later than its target they let a stream have its next token.", stretch_seconds);
+  page.add("chasqui_passes_total", "Passes over the weights that steps took.", passes);
+  page.add("chasqui_stretch_ms_total", "How much later than their targets prefill steps let streams go on.", stretch_ms);
   page.add("chasqui_step_prediction_ratio", "Time of a step over what was predicted.", step_prediction_ratio);
   page.add("chasqui_step_rows", "Rows of a batch, by kind.", decode_rows, "kind=\"decode\"");
   page.add("chasqui_step_rows", "Rows of a batch, by kind.", prefill_rows, "kind=\"prefill\"");

@@ -41,14 +41,14 @@ struct EngineMetrics {
   Counter cut_decodes;
   Counter preemptions;
   Counter slot_moves;
-  Histogram step_passes{{1, 2, 4, 8, 16}};
-  Histogram stretch_seconds{Histogram::latency_seconds()};
+  Counter passes;
+  Counter stretch_ms;
   Counter guess_steps;          // in which guesses were checked, counted for each sequence
   Counter guesses;              // that were checked
   Counter guesses_right;        // … and were
   Counter guesses_right_at[6];  // by place, the last one for all that follow
   Counter draft_rows;           // that a draft model has read of prompts
-  Histogram step_prediction_ratio{{0.25, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 4}};
+  Histogram step_prediction_ratio{{0.5, 0.8, 0.9, 1, 1.1, 1.25, 2, 4}};
   Histogram decode_rows{Histogram::powers_of_two(256)};
   Histogram prefill_rows{Histogram::powers_of_two(4096)};
   Histogram decode_step_seconds{Histogram::latency_seconds()};

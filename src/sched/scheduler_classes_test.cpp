@@ -202,6 +202,23 @@ TEST(SchedulerClasses, ALesserClassGetsASlotWhenItWasPassedOftenEnough) {
   }
 }
 
+// It would go behind those that came after it each time, and never begin.
+TEST(SchedulerClasses, OneThatLosesItsSlotBeforeItsFirstRowKeepsItsPlaceInTheLine) {
+  FakeWorker worker(streams(1, 16));
+  worker.add(1, {.service_class = kBackground});
+  worker.add(2, {.service_class = kInteractive});
+  ASSERT_TRUE(worker.step());
+  worker.add(3, {.service_class = kBackground});
+  worker.cancel(2);
+  worker.scheduler.next_batch(worker.clock.now(), worker.batch);  // 1 has a slot now
+  ASSERT_EQ(worker.scheduler.running(), 1u);
+  worker.clock.advance(seconds(1));
+  worker.add(4, {.service_class = kInteractive});
+  worker.run_to_end();
+  EXPECT_EQ(worker.scheduler.preemptions(), 1u);
+  EXPECT_EQ(worker.ending, (std::vector<std::uint64_t>{2, 4, 1, 3}));
+}
+
 // Copies are cheap here, so a slice is a second, and eight where both are the same tenant's.
 TEST(SchedulerClasses, ASlotGoesRoundAmongTenants) {
   FakeWorker worker(with_cache(streams(2, 32, 2000)));

@@ -110,7 +110,7 @@ describe('an answer of the demo model', async () => {
   });
 
   it('takes seeds of any integer size', async () => {
-    for (const seed of [0, -1, 2 ** 40, -(2 ** 52)]) {
+    for (const seed of [0, -1, 2 ** 40, 2 ** 52]) {
       await answer(server, question, { temperature: 1, seed, max_tokens: 2 });
     }
   });
