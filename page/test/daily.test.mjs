@@ -1,0 +1,53 @@
+// Daily use in a real browser: wide tables and long lines of code.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+
+import { sim, start } from '../../tests/e2e/server.mjs';
+import { Tab, eventsOf, openBrowser, small, wide } from './browser.mjs';
+
+const browser = await openBrowser(test);
+
+const names = ['throughput_tokens_per_second', 'interactive', 'acknowledgement', 'configuration', 'synchronisation',
+  'infrastructure', 'characteristics', 'misunderstanding'];
+const tables = `| ${names.join(' | ')} |
+|${names.map(() => '---').join('|')}|
+| ${names.map((name) => `the ${name} of it`).join(' | ')} |
+
+\`\`\`cpp
+const std::string line = "${'a line of code that is longer than any screen '.repeat(6)}";
+\`\`\`
+`;
+
+for (const [size, viewport] of Object.entries({ wide, small })) {
+  test(`${size}: words of a table stay whole, wide tables and long lines of code scroll by themselves`, async (t) => {
+    const server = await start(t, sim);
+    const tab = await Tab.open(t, browser, server, { viewport });
+    await tab.answerWith('/v1/chat/completions', [eventsOf([{ content: tables }])]);
+    await tab.ask('Show me a table.');
+    await tab.shoot(`${size}-8-table`);
+    const seen = await tab.page.evaluate(() => {
+      // A word in several lines has several rectangles.
+      const broken = [];
+      const walker = document.createTreeWalker(document.querySelector('.text table'), NodeFilter.SHOW_TEXT);
+      while (walker.nextNode()) {
+        for (const { index, 0: word } of walker.currentNode.data.matchAll(/\S+/g)) {
+          const range = document.createRange();
+          range.setStart(walker.currentNode, index);
+          range.setEnd(walker.currentNode, index + word.length);
+          if (range.getClientRects().length > 1) broken.push(word);
+        }
+      }
+      const scrolls = (selector) => {
+        const box = document.querySelector(selector);
+        return box.scrollWidth > box.clientWidth;
+      };
+      return { broken, table: scrolls('.text .table'), code: scrolls('.text pre'),
+        page: document.querySelector('#log').scrollWidth - document.querySelector('#log').clientWidth,
+        font: parseFloat(getComputedStyle(document.querySelector('.text pre code')).fontSize) };
+    });
+    assert.deepEqual(seen.broken, []);
+    assert.ok(seen.table && seen.code, JSON.stringify(seen));
+    assert.ok(seen.page <= 0, `the conversation is ${seen.page} pixels too wide`);
+    assert.ok(seen.font >= 14, `code has ${seen.font} pixels`);
+  });
+}
