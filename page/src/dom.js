@@ -57,6 +57,18 @@ export function say(text) {
   find('#say').textContent = text;
 }
 
+// Tab walks in a circle inside a dialog; browsers by themselves let it leave for their own toolbar.
+export function keepFocusIn(dialog) {
+  dialog.addEventListener('keydown', (event) => {
+    if (event.key !== 'Tab') return;
+    const stops = [...dialog.querySelectorAll('button, input, textarea, select')].filter((element) => !element.disabled);
+    const [from, to] = event.shiftKey ? [stops[0], stops.at(-1)] : [stops.at(-1), stops[0]];
+    if (document.activeElement !== from) return;
+    event.preventDefault();
+    to.focus();
+  });
+}
+
 let toastTimer;
 export function toast(text, action = null) {
   const box = find('#toast');

@@ -1,4 +1,4 @@
-// Daily use in a real browser: wide tables and long lines of code.
+// Daily use in a real browser: wide tables and code, the key dialog with the keyboard alone.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
@@ -51,3 +51,33 @@ for (const [size, viewport] of Object.entries({ wide, small })) {
     assert.ok(seen.font >= 14, `code has ${seen.font} pixels`);
   });
 }
+
+test('the key dialog takes the key from the keyboard alone, and gives the focus back', async (t) => {
+  const server = await start(t, [...sim, '--api-key', 'the-right-one']);
+  server.key = 'the-right-one';
+  const tab = await Tab.open(t, browser, server, { expectedFaults: [/401/] });
+  const { keyboard } = tab.page;
+  const focused = () => tab.page.evaluate(() => document.activeElement.id);
+  await tab.send('let me in');
+  await tab.page.waitForSelector('#key-dialog[open]');
+  assert.equal(await focused(), 'key');
+  for (const back of [false, true]) {
+    for (let i = 0; i < 6; ++i) {
+      if (back) await keyboard.down('Shift');
+      await keyboard.press('Tab');
+      if (back) await keyboard.up('Shift');
+      assert.ok(await tab.page.evaluate(() => document.activeElement.closest('#key-dialog') !== null), 'the focus has left');
+    }
+  }
+  await keyboard.press('Escape');
+  await tab.page.waitForSelector('#key-dialog', { hidden: true });
+  await tab.ended();
+  assert.equal(await focused(), 'prompt');
+  await tab.send('once more');
+  await tab.page.waitForSelector('#key-dialog[open]');
+  await keyboard.type('the-right-one');
+  await keyboard.press('Enter');
+  await tab.until(() => document.querySelector('.message.assistant:last-child:not(.streaming) .figures')?.innerText);
+  assert.equal(await focused(), 'prompt');
+  assert.deepEqual((await tab.texts('.message.user .text')), ['let me in', 'once more'], 'the key is no message');
+});
