@@ -1,7 +1,7 @@
 // Puts the page together: conversations, chat, batch, settings, keys.
 import { BatchPanel } from './batch.js';
 import { Chat } from './chat.js';
-import { mend, newConversation, pathOf } from './conversation.js';
+import { interrupted, newConversation, pathOf } from './conversation.js';
 import { find, h, icon, iconButton, say } from './dom.js';
 import { ask } from './server.js';
 import { SettingsDialog, askForKey } from './settings.js';
@@ -32,7 +32,10 @@ class Page {
 
   async start() {
     await openStore();
-    this.conversations = (await allConversations()).map(mend);
+    this.conversations = await allConversations();
+    for (const conversation of this.conversations) {
+      for (const node of interrupted(conversation)) this.chat.run(conversation, node, { resumes: true });
+    }
     const watches = /(^#|&)batch/.test(location.hash); // before open() says where we are
     const wanted = location.hash.match(/c=([\w-]+)/)?.[1];
     this.open(this.conversations.find((one) => one.id === wanted) ?? this.conversations[0] ?? this.fresh());
@@ -84,7 +87,7 @@ class Page {
   }
 
   async remove(conversation) {
-    this.chat.running.get(conversation.id)?.controller.abort();
+    this.chat.stop(conversation);
     this.conversations = this.conversations.filter((one) => one !== conversation);
     if (conversation === this.chat.conversation) this.open(this.conversations[0] ?? this.fresh());
     this.listChanged();

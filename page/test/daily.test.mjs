@@ -81,3 +81,39 @@ test('the key dialog takes the key from the keyboard alone, and gives the focus 
   assert.equal(await focused(), 'prompt');
   assert.deepEqual((await tab.texts('.message.user .text')), ['let me in', 'once more'], 'the key is no message');
 });
+
+test('20 reloads in the middle of 20 answers end with the complete answers', async (t) => {
+  const server = await start(t, [...sim, '-np', '2', '-c', '16000', '--sim-step', '4']);
+  const tab = await Tab.open(t, browser, server);
+  await tab.settle({ more: JSON.stringify({ temperature: 0, max_tokens: 300, ignore_eos: true }) });
+  for (let i = 0; i < 20; ++i) {
+    const prompt = `Question ${i}`;
+    const messages = [{ role: 'user', content: prompt }];
+    const response = await server.fetch('/v1/chat/completions', { method: 'POST',
+      body: JSON.stringify({ messages, temperature: 0, max_tokens: 300, ignore_eos: true }) });
+    const whole = (await response.json()).choices[0].message.content;
+    await tab.page.click('#new');
+    await tab.send(prompt);
+    await tab.until((least) => document.querySelector('.message.assistant.streaming .text')?.textContent.length > least, 1 + i * 20);
+    await tab.reload();
+    await tab.ended();
+    const shown = await tab.page.$eval('.message.assistant .text', (element) => element.textContent);
+    const plain = (text) => text.replace(/\W+/g, '');
+    assert.equal(plain(shown), plain(whole), `answer ${i}`);
+    assert.match(await tab.text('.message.assistant .figures'), /^300 tokens/);
+  }
+  assert.ok((await server.metrics()).value('chasqui_kept_streams_resumed_total') >= 18, 'reloads came in the middle');
+});
+
+test('an answer that the server does not keep says that it was cut off', async (t) => {
+  const server = await start(t, [...sim, '-np', '2', '-c', '400000', '--resume-streams', '0']);
+  const tab = await Tab.open(t, browser, server, { expectedFaults: [/503/] });
+  await tab.settle({ more: '{"ignore_eos": true, "max_tokens": 1000000}' });
+  await tab.send('Never end.');
+  await tab.until(() => document.querySelector('.message.assistant.streaming .text')?.textContent.length > 200);
+  await tab.reload();
+  await tab.ended();
+  await server.idle();
+  assert.equal(await tab.text('.message.assistant:last-child .end'), 'stopped');
+  assert.match(await tab.text('.message .fault'), /cut off/);
+});
