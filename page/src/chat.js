@@ -1,6 +1,8 @@
 // The conversation in the middle of the page: its messages, the field to write in, and the answer that is coming.
-import { addAnswer, addNode, choose, lastId, messagesFor, pathOf } from './conversation.js';
-import { h, icon, iconButton, say } from './dom.js';
+import {
+  addAnswer, addNode, choose, lastId, messagesFor, newStream, pathOf, removeNode, tokensUsed,
+} from './conversation.js';
+import { h, icon, iconButton, say, toast } from './dom.js';
 import { MessageView } from './message.js';
 import { Break, Refusal, resumeAnswer, stopStream, streamAnswer } from './server.js';
 import { requestFields } from './settings.js';
@@ -19,6 +21,10 @@ export class Chat {
     this.title = h('h1', {}, 'Chasqui');
     this.log = h('div', { id: 'log', role: 'log', 'aria-label': 'Messages', tabindex: '0', onscroll: () => this.scrolled() });
     this.jump = iconButton('down', 'To the newest message', () => this.toEnd(), { id: 'jump', hidden: true });
+    this.fill = h('span', { class: 'fill' });
+    this.used = h('span', {});
+    this.gauge = h('div', { id: 'context', role: 'meter', 'aria-label': 'Context used', 'aria-valuemin': 0, hidden: true },
+      this.used, h('div', { class: 'track' }, this.fill));
     this.prompt = h('textarea', { id: 'prompt', rows: 1, 'aria-label': 'Message', placeholder: 'Write a message',
       enterkeyhint: 'send', oninput: () => this.grow(), onkeydown: (event) => this.key(event) });
     this.button = h('button', { type: 'submit', id: 'send', class: 'icon', 'aria-label': 'Send', title: 'Send' }, icon('send'));
@@ -26,7 +32,8 @@ export class Chat {
       h('div', { class: 'box' }, this.prompt, this.button),
       h('p', { class: 'hint' }, h('kbd', {}, 'Enter'), ' sends · ', h('kbd', {}, 'Shift Enter'), ' new line · ',
         h('kbd', {}, 'Esc'), ' stops'));
-    const bar = h('header', { class: 'bar' }, page.menuButton, this.title, h('div', { class: 'buttons' }, page.barButtons));
+    const bar = h('header', { class: 'bar' }, page.menuButton, this.title,
+      h('div', { class: 'buttons' }, this.gauge, page.barButtons));
     element.append(bar, h('div', { class: 'scroll' }, this.log, this.jump), form);
     this.follow = true;
   }
@@ -56,6 +63,24 @@ export class Chat {
     this.log.replaceChildren(list);
     for (const view of this.views) view.show();
     this.showButton();
+    this.showGauge();
+  }
+
+  // How much of a slot's context the conversation fills, as the last answer said.
+  showGauge() {
+    const used = tokensUsed(this.conversation);
+    const most = this.page.contextTokens;
+    this.gauge.hidden = used === null || !most;
+    if (this.gauge.hidden) return;
+    const share = Math.min(1, used / most);
+    const words = `${used.toLocaleString('en')} of ${most.toLocaleString('en')} tokens`;
+    this.used.textContent = words;
+    this.fill.style.width = `${100 * share}%`;
+    this.gauge.classList.toggle('full', share >= 0.9);
+    this.gauge.title = share >= 0.9 ? `The context is nearly full: ${words}` : `The context holds ${words}`;
+    for (const [name, value] of [['max', most], ['now', Math.min(used, most)], ['text', words]]) {
+      this.gauge.setAttribute(`aria-value${name}`, value);
+    }
   }
 
   welcome() {
@@ -126,6 +151,26 @@ export class Chat {
     this.draw();
   }
 
+  // The model goes on with what is there of its answer.
+  continueAnswer(node) {
+    if (this.busy) return;
+    Object.assign(node, { state: 'streaming', finish: '', error: '', pieces: 0, first_ms: null, usage: null, timings: null },
+      newStream());
+    this.run(this.conversation, node);
+  }
+
+  removeMessage(node) {
+    if (this.busy) return;
+    const { conversation } = this;
+    const bringBack = removeNode(conversation, node);
+    const changed = () => {
+      keepConversation(conversation);
+      if (conversation === this.conversation) this.draw();
+    };
+    changed();
+    toast('The message is deleted.', { label: 'Undo', run: () => { bringBack(); changed(); } });
+  }
+
   answerTools(node, results) {
     let parent = node.id;
     for (const { call, content } of results) {
@@ -163,6 +208,7 @@ export class Chat {
     if (conversation !== this.conversation) return;
     this.showNode(node);
     this.showButton();
+    this.showGauge();
     say(node.error || (node.state === 'done' ? 'The answer is complete' : 'Stopped'));
   }
 

@@ -52,6 +52,32 @@ export function choose(conversation, node, step) {
   if (other) conversation.chosen[node.parent] = other.id;
 }
 
+// Takes a message away with everything that follows it; gives what brings it back.
+export function removeNode(conversation, node) {
+  const removed = [node];
+  for (const one of removed) removed.push(...childrenOf(conversation, one.id));
+  for (const { id } of removed) delete conversation.nodes[id];
+  const sibling = childrenOf(conversation, node.parent).at(-1);
+  if (sibling) conversation.chosen[node.parent] = sibling.id;
+  else delete conversation.chosen[node.parent];
+  return () => {
+    for (const one of removed) conversation.nodes[one.id] = one;
+    conversation.chosen[node.parent] = node.id;
+  };
+}
+
+// Tokens that the slot held after the last answer, or nothing where no answer has said so yet.
+export function tokensUsed(conversation) {
+  const last = pathOf(conversation).findLast((node) => node.usage);
+  return last ? last.usage.prompt_tokens + last.usage.completion_tokens : null;
+}
+
+// Whether any message, or the title, has all these words.
+export function matches(conversation, words) {
+  const text = [conversation.title, ...Object.values(conversation.nodes).map((node) => node.content)].join('\n').toLowerCase();
+  return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+}
+
 // What the server gets for `answer`: the path down to it, and what is there of it already.
 export function messagesFor(conversation, answer) {
   const messages = answer.content ? [messageOf(answer)] : [];

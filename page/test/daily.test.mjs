@@ -1,5 +1,8 @@
-// Daily use in a real browser: wide tables and code, the key dialog with the keyboard alone.
+// Daily use in a real browser: wide tables and code, the key dialog, reloads, messages and conversations as files.
 import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
 import test from 'node:test';
 
 import { sim, start } from '../../tests/e2e/server.mjs';
@@ -73,6 +76,7 @@ test('the key dialog takes the key from the keyboard alone, and gives the focus 
   await tab.page.waitForSelector('#key-dialog', { hidden: true });
   await tab.ended();
   assert.equal(await focused(), 'prompt');
+  await tab.reload();
   await tab.send('once more');
   await tab.page.waitForSelector('#key-dialog[open]');
   await keyboard.type('the-right-one');
@@ -116,4 +120,102 @@ test('an answer that the server does not keep says that it was cut off', async (
   await server.idle();
   assert.equal(await tab.text('.message.assistant:last-child .end'), 'stopped');
   assert.match(await tab.text('.message .fault'), /cut off/);
+});
+
+test('an answer that was stopped goes on, messages are deleted and brought back', async (t) => {
+  const server = await start(t, [...sim, '-np', '2', '-c', '400000']);
+  const tab = await Tab.open(t, browser, server);
+  const asked = await tab.answerWith('/v1/chat/completions', [eventsOf([{ content: 'One, two, ' }], 'length'),
+    eventsOf([{ content: 'three.' }])]);
+  await tab.ask('Count.');
+  assert.equal(await tab.text('.message.assistant .end'), 'the longest answer was reached');
+  await tab.page.click('.message.assistant [aria-label="Continue"]');
+  await tab.until(() => document.querySelector('.message.assistant .text')?.innerText.trim() === 'One, two, three.');
+  await tab.ended();
+  assert.deepEqual(asked[1].messages, [{ role: 'user', content: 'Count.' }, { role: 'assistant', content: 'One, two, ' }]);
+  assert.equal(await tab.page.$('.message.assistant [aria-label="Continue"]'), null, 'it has ended');
+
+  await tab.page.click('.message.assistant [aria-label^="Delete this message"]');
+  assert.deepEqual(await tab.messages(), ['Count.']);
+  await tab.page.click('#toast button');
+  assert.deepEqual(await tab.messages(), ['Count.', 'One, two, three.']);
+  await tab.page.$eval('.message.user [aria-label^="Delete this message"]', (button) => button.click());
+  assert.deepEqual(await tab.messages(), []);
+  await tab.ask('Another beginning');
+  assert.equal((await tab.messages())[0], 'Another beginning');
+});
+
+test('the context gauge says how much of a slot the conversation fills', async (t) => {
+  const server = await start(t, [...sim, '-np', '2', '-c', '2048']);
+  const tab = await Tab.open(t, browser, server);
+  assert.equal(await tab.page.$eval('#context', (gauge) => gauge.hidden), true, 'nothing is known yet');
+  await tab.answerWith('/v1/chat/completions', [eventsOf([{ content: 'a' }, { content: 'b' }])]);
+  await tab.ask('How full is it?');
+  assert.equal(await tab.text('#context'), '22 of 1,024 tokens');
+  assert.equal(await tab.page.$eval('#context', (gauge) => gauge.getAttribute('aria-valuenow')), '22');
+});
+
+test('conversations can be searched', async (t) => {
+  const server = await start(t, sim);
+  const tab = await Tab.open(t, browser, server);
+  await tab.answerWith('/v1/chat/completions', [eventsOf([{ content: 'Llamas carry it.' }]), eventsOf([{ content: 'Runners do.' }])]);
+  await tab.ask('Who carries wool?');
+  await tab.page.click('#new');
+  await tab.ask('Who carries messages?');
+  await tab.page.type('#search', 'LLAMAS wool');
+  assert.deepEqual(await tab.texts('#side .open'), ['Who carries wool?']);
+  await tab.page.click('#side .open');
+  assert.equal((await tab.messages())[1], 'Llamas carry it.');
+  await tab.page.type('#search', ' nothing');
+  assert.deepEqual(await tab.texts('#side .open'), []);
+  await tab.page.keyboard.press('Escape');
+  assert.equal((await tab.texts('#side .open')).length, 2);
+});
+
+test('conversations are exported and imported, as JSON and as Markdown', async (t) => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'chasqui-page-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const server = await start(t, sim);
+  const tab = await Tab.open(t, browser, server);
+  // What the page hands to the browser as files.
+  await tab.page.evaluate(() => {
+    window.files = [];
+    const make = URL.createObjectURL;
+    URL.createObjectURL = (blob) => { window.files.push(blob); return make.call(URL, blob); };
+  });
+  const answer = '## Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```js\n<b>1</b>\n```';
+  await tab.answerWith('/v1/chat/completions', [eventsOf([{ content: answer }]), eventsOf([{ content: 'Again.' }])]);
+  await tab.settle({ system: 'Be brief.' });
+  await tab.ask('What is it?');
+  await tab.page.click('.message.assistant [aria-label="Try again"]');
+  await tab.until(() => document.querySelector('.message.assistant .text')?.innerText.trim() === 'Again.');
+  await tab.ended();
+  await tab.page.$eval('.message.assistant [aria-label="Previous version"]', (button) => button.click());
+  const shown = await tab.messages();
+  await tab.page.click('#save');
+  await tab.page.click('#export');
+  const [markdown, json] = await tab.page.evaluate(() => Promise.all(window.files.map((file) => file.text())));
+  assert.match(markdown, /^# What is it\?\n/);
+  assert.ok(markdown.includes(answer));
+
+  const evil = structuredClone(JSON.parse(json));
+  evil.conversations[0].nodes.x = { id: 'x', parent: 'x', role: 'user', content: 'in a circle' };
+  evil.conversations[0].nodes.y = { id: 'y', parent: 'nowhere', role: 'system', content: 7 };
+  const files = { 'one.md': markdown, 'two.json': json, 'evil.json': JSON.stringify(evil), 'no.json': '{"a":', 'other.json': '[]' };
+  const input = await tab.page.$('#import');
+  for (const [name, text] of Object.entries(files)) {
+    const file = path.join(folder, name);
+    await writeFile(file, text);
+    await tab.page.$eval('#toast', (toast) => toast.replaceChildren());
+    await input.uploadFile(file);
+    await tab.until(() => document.querySelector('#toast').innerText !== '');
+    const said = await tab.text('#toast');
+    if (name.startsWith('no')) assert.match(said, /not JSON/);
+    else if (name.startsWith('other')) assert.match(said, /holds no conversation/);
+    else assert.deepEqual([said, await tab.messages()], ['One conversation is imported.', shown], name);
+  }
+  assert.equal(await tab.text('.message.assistant .branches'), '1 of 2', 'JSON has all versions');
+  await tab.reload();
+  assert.deepEqual(await tab.messages(), shown, 'they are kept');
+  assert.equal((await tab.texts('#side .open')).length, 4);
 });
