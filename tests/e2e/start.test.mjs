@@ -27,6 +27,37 @@ describe('the command line', async () => {
     }
   });
 
+  it('says what a mistyped command or flag was meant to be', async () => {
+    for (const [args, message] of [
+      [['serv'], /no subcommand 'serv'; did you mean 'serve'\?/],
+      [['hlep'], /did you mean 'help'\?/],
+      [['list'], /no subcommand 'list'; `chasqui help` lists all/],
+      [[], /a subcommand is required: `chasqui serve`/],
+      [['help', 'serv'], /did you mean 'serve'\?/],
+      [['serve', '--prot', '8081'], /chasqui serve has no flag --prot; did you mean '--port'\?/],
+      [['serve', '--paralel=4'], /did you mean '--parallel'\?/],
+      [['top', '--intervall', '3'], /chasqui top has no flag --intervall; did you mean '--interval'\?/],
+      [['serve', '--turbo'], /chasqui serve has no flag --turbo; `chasqui serve --help` lists all/],
+    ]) {
+      const { code, stdout, stderr } = await run(args);
+      assert.deepEqual([code, stdout], [2, ''], args.join(' '));
+      assert.match(stderr, message);
+    }
+  });
+
+  it('has help as a command, and run as another name of chat', async () => {
+    const help = await run(['help']);
+    assert.deepEqual(help, await run(['--help']));
+    const serve = await run(['help', 'serve']);
+    assert.deepEqual(serve, await run(['serve', '--help']));
+    const chat = await run(['chat', '--help']);
+    assert.equal((await run(['run', '--help'])).stdout, chat.stdout);
+    assert.equal((await run(['help', 'run'])).code, 0);
+    assert.match(serve.stdout, /--session-ttl SECONDS \(1 to 86400; default: 3600\) \(Env:CHASQUI_SESSION_TTL\)/);
+    assert.match(serve.stdout, /--port PORT \(0 to 65535; default: 8080\)/);
+    assert.doesNotMatch(serve.stdout + chat.stdout, /FLOAT|INT in/);
+  });
+
   it('says its version', async () => {
     for (const args of [['--version'], ['version']]) {
       const { code, stdout } = await run(args);
