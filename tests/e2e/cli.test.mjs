@@ -440,8 +440,8 @@ describe('chasqui top', async () => {
     const terminal = new Terminal(t, ['top', '-i', '0.2', '--url', server.url, '--api-key', 'k-root'], { columns: 120 });
     const asked = [ask('k-alice'), ask('k-alice'), ask('k-bob')];
     await terminal.shows(/^tenant +running +waiting +tokens\/s\n +alice +2 +0 +[1-9][\d.]*\n +bob +0 +1 /m);
-    await terminal.shows(/alice +standard +writing +(\d+)\/\1 +\d+ +\d+\/1500 +[1-9][\d.]* +[\d.]+ s/);
-    await terminal.shows(/bob +background +waiting +0\/\d+/);
+    await terminal.shows(/alice +standard +writing +[1-9][\d.]* +\d+\/1500 +[\d.]+ s +(\d+)\/\1 +\d+/);
+    await terminal.shows(/bob +background +waiting +0\.0 +0\/\d+ .* 0\/\d+/);
     terminal.press('t');
     await terminal.shows(/^chasqui top[^\n]*\nrunning[^\n]*\n\ntenant[^\n]*\n +alice[^\n]*\n +bob[^\n]*\s*$/);
     terminal.press('s');
