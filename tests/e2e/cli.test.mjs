@@ -220,6 +220,18 @@ describe('chasqui chat in a terminal', inTerminal, async () => {
   });
 });
 
+describe('chasqui chat in a narrow terminal', inTerminal, async () => {
+  it('breaks lines between words', async (t) => {
+    const server = await start(t, sim);
+    const said = 'several uncommonly long words, misunderstandings and characteristics, are written between margins';
+    const terminal = new Terminal(t, ['chat', '--no-history', '--url', server.url, `say: ${said}`], { columns: 40 });
+    await terminal.shows(/ended 0/);
+    const lines = terminal.screen().split('ended 0')[0].trim().split('\n').map((line) => line.trim());
+    assert.equal(lines.join(' '), said);
+    assert.ok(lines.length > 2, 'in several lines');
+  });
+});
+
 describe('chasqui serve in a terminal', inTerminal, async () => {
   it('shows how far loading and trying threads are, and leaves a line of each', async (t) => {
     const terminal = new Terminal(t, ['serve', ...demo, '--port', '0', '--workers', '2', '-np', '2', '--no-log-requests']);
