@@ -1,12 +1,15 @@
 // The conversation in the middle of the page: its messages, the field to write in, and the answer that is coming.
-import { addAnswer, addNode, choose, lastId, messagesFor, pathOf } from './conversation.js';
-import { h, icon, iconButton, say } from './dom.js';
+import {
+  addAnswer, addNode, choose, lastId, messagesFor, newStream, pathOf, removeNode, tokensUsed,
+} from './conversation.js';
+import { h, icon, iconButton, say, toast } from './dom.js';
 import { MessageView } from './message.js';
-import { Refusal, streamAnswer } from './server.js';
+import { Break, Refusal, resumeAnswer, stopStream, streamAnswer } from './server.js';
 import { requestFields } from './settings.js';
 import { keepConversation } from './store.js';
 
 const keepEvery = 500; // milliseconds between two writes of an answer that is coming
+const resumePauses = [0, 0, 500, 1000, 2000, 4000, 8000]; // milliseconds; the server keeps a stream for longer
 const suggestions = ['What is Chasqui?', 'What is a prefix cache?', 'Why does a long prompt not freeze other streams?'];
 
 export class Chat {
@@ -18,6 +21,10 @@ export class Chat {
     this.title = h('h1', {}, 'Chasqui');
     this.log = h('div', { id: 'log', role: 'log', 'aria-label': 'Messages', tabindex: '0', onscroll: () => this.scrolled() });
     this.jump = iconButton('down', 'To the newest message', () => this.toEnd(), { id: 'jump', hidden: true });
+    this.fill = h('span', { class: 'fill' });
+    this.used = h('span', {});
+    this.gauge = h('div', { id: 'context', role: 'meter', 'aria-label': 'Context used', 'aria-valuemin': 0, hidden: true },
+      this.used, h('div', { class: 'track' }, this.fill));
     this.prompt = h('textarea', { id: 'prompt', rows: 1, 'aria-label': 'Message', placeholder: 'Write a message',
       enterkeyhint: 'send', oninput: () => this.grow(), onkeydown: (event) => this.key(event) });
     this.button = h('button', { type: 'submit', id: 'send', class: 'icon', 'aria-label': 'Send', title: 'Send' }, icon('send'));
@@ -25,7 +32,8 @@ export class Chat {
       h('div', { class: 'box' }, this.prompt, this.button),
       h('p', { class: 'hint' }, h('kbd', {}, 'Enter'), ' sends · ', h('kbd', {}, 'Shift Enter'), ' new line · ',
         h('kbd', {}, 'Esc'), ' stops'));
-    const bar = h('header', { class: 'bar' }, page.menuButton, this.title, h('div', { class: 'buttons' }, page.barButtons));
+    const bar = h('header', { class: 'bar' }, page.menuButton, this.title,
+      h('div', { class: 'buttons' }, this.gauge, page.barButtons));
     element.append(bar, h('div', { class: 'scroll' }, this.log, this.jump), form);
     this.follow = true;
   }
@@ -55,6 +63,24 @@ export class Chat {
     this.log.replaceChildren(list);
     for (const view of this.views) view.show();
     this.showButton();
+    this.showGauge();
+  }
+
+  // How much of a slot's context the conversation fills, as the last answer said.
+  showGauge() {
+    const used = tokensUsed(this.conversation);
+    const most = this.page.contextTokens;
+    this.gauge.hidden = used === null || !most;
+    if (this.gauge.hidden) return;
+    const share = Math.min(1, used / most);
+    const words = `${used.toLocaleString('en')} of ${most.toLocaleString('en')} tokens`;
+    this.used.textContent = words;
+    this.fill.style.width = `${100 * share}%`;
+    this.gauge.classList.toggle('full', share >= 0.9);
+    this.gauge.title = share >= 0.9 ? `The context is nearly full: ${words}` : `The context holds ${words}`;
+    for (const [name, value] of [['max', most], ['now', Math.min(used, most)], ['text', words]]) {
+      this.gauge.setAttribute(`aria-value${name}`, value);
+    }
   }
 
   welcome() {
@@ -95,8 +121,11 @@ export class Chat {
     this.send(text);
   }
 
-  stop() {
-    this.busy?.controller.abort();
+  stop(conversation = this.conversation) {
+    const run = this.running.get(conversation.id);
+    if (!run) return;
+    run.controller.abort();
+    stopStream({ key: this.page.settings.key, node: run.node }).catch(() => {}); // it ends by itself when unread
   }
 
   send(text) {
@@ -122,6 +151,26 @@ export class Chat {
     this.draw();
   }
 
+  // The model goes on with what is there of its answer.
+  continueAnswer(node) {
+    if (this.busy) return;
+    Object.assign(node, { state: 'streaming', finish: '', error: '', pieces: 0, first_ms: null, usage: null, timings: null },
+      newStream());
+    this.run(this.conversation, node);
+  }
+
+  removeMessage(node) {
+    if (this.busy) return;
+    const { conversation } = this;
+    const bringBack = removeNode(conversation, node);
+    const changed = () => {
+      keepConversation(conversation);
+      if (conversation === this.conversation) this.draw();
+    };
+    changed();
+    toast('The message is deleted.', { label: 'Undo', run: () => { bringBack(); changed(); } });
+  }
+
   answerTools(node, results) {
     let parent = node.id;
     for (const { call, content } of results) {
@@ -130,47 +179,75 @@ export class Chat {
     this.answer(parent);
   }
 
-  async answer(parent) {
-    const { conversation } = this;
-    const messages = messagesFor(conversation, parent);
-    const node = addAnswer(conversation, parent);
+  answer(parent) {
+    return this.run(this.conversation, addAnswer(this.conversation, parent));
+  }
+
+  // From the request to the last token. `resumes`: the request may have been sent before the page was reloaded.
+  async run(conversation, node, { resumes = false } = {}) {
     const controller = new AbortController();
     this.running.set(conversation.id, { controller, node });
-    this.draw();
-    this.toEnd();
+    if (conversation === this.conversation) {
+      this.draw();
+      this.toEnd();
+    }
     this.page.listChanged(conversation);
-    await keepConversation(conversation);
+    await keepConversation(conversation); // before the request, so that a page that is reloaded knows the stream's name
     try {
-      await this.ask(conversation, node, messages, controller.signal);
+      await this.receive(conversation, node, controller.signal, resumes);
       node.state = 'done';
     } catch (error) {
       node.state = 'stopped';
       if (error.name !== 'AbortError') node.error = sayFault(error);
     }
     node.queued = '';
-    this.running.delete(conversation.id);
+    if (this.running.get(conversation.id)?.node === node) this.running.delete(conversation.id);
     conversation.updated = Date.now();
     await keepConversation(conversation);
     this.page.listChanged(conversation);
     if (conversation !== this.conversation) return;
     this.showNode(node);
     this.showButton();
+    this.showGauge();
     say(node.error || (node.state === 'done' ? 'The answer is complete' : 'Stopped'));
   }
 
-  async ask(conversation, node, messages, signal) {
-    const fields = requestFields(this.page.settings);
-    const body = { messages, stream: true, stream_options: { include_usage: true }, ...fields };
-    let kept = performance.now();
+  // Sends the request, and after a break goes on for as long as the server keeps the stream.
+  async receive(conversation, node, signal, resumes) {
+    let broken = resumes ? new Break('The answer was cut off: the server does not keep it any more.') : null;
+    for (const pause of resumePauses) {
+      if (pause > 0) await new Promise((done) => { setTimeout(done, pause); });
+      signal.throwIfAborted();
+      try {
+        if (!broken) return void await this.ask(streamAnswer, conversation, node, signal);
+        if (await this.ask(resumeAnswer, conversation, node, signal)) return;
+      } catch (error) {
+        if (!(error instanceof Break)) throw error;
+        broken = error;
+        continue;
+      }
+      // The server has no such stream: it expired, or the page was reloaded before the request had left.
+      if (node.finish) return;
+      if (node.offset > 0 || !resumes) throw broken;
+      broken = null;
+    }
+    throw broken;
+  }
+
+  // `send` is streamAnswer or resumeAnswer; once more where the server wants a key.
+  async ask(send, conversation, node, signal) {
+    let kept = -keepEvery; // the first piece is kept at once, with the name of its stream
     const changed = () => {
       if (conversation === this.conversation) this.showSoon(node);
       if (performance.now() - kept < keepEvery) return;
       kept = performance.now();
       keepConversation(conversation);
     };
+    const body = { messages: messagesFor(conversation, node), stream: true, stream_options: { include_usage: true },
+      ...requestFields(this.page.settings) };
     for (let wrong = false; ; wrong = true) {
       try {
-        return await streamAnswer({ key: this.page.settings.key, body, signal, node, changed });
+        return await send({ key: this.page.settings.key, body, signal, node, changed });
       } catch (error) {
         if (error.status !== 401) throw error;
         if (!await this.page.askForKey(wrong || Boolean(this.page.settings.key))) throw error;
@@ -214,6 +291,7 @@ export class Chat {
 
 function sayFault(error) {
   if (!(error instanceof Refusal)) {
+    if (error instanceof Break) return error.message;
     return error instanceof TypeError ? 'The server cannot be reached.' : `Something went wrong: ${error.message}`;
   }
   const again = error.retryAfter > 0 ? ` Try again in ${error.retryAfter} s.` : '';

@@ -36,9 +36,12 @@ export function addNode(conversation, parent, fields) {
 export function addAnswer(conversation, parent) {
   return addNode(conversation, parent, {
     role: 'assistant', state: 'streaming', pieces: 0, first_ms: null, elapsed_ms: 0, queued: '', finish: '',
-    usage: null, timings: null, error: '',
+    usage: null, timings: null, error: '', ...newStream(),
   });
 }
+
+// The name under which the server keeps an answer, and how many bytes of it have come.
+export const newStream = () => ({ stream: `page-${newId()}`, offset: 0, begun: Date.now() });
 
 export const lastId = (conversation) => pathOf(conversation).at(-1)?.id ?? top;
 
@@ -49,11 +52,36 @@ export function choose(conversation, node, step) {
   if (other) conversation.chosen[node.parent] = other.id;
 }
 
-// What the server gets for the path down to `parent`.
-export function messagesFor(conversation, parent) {
-  const path = pathOf(conversation);
-  const end = path.findIndex((node) => node.id === parent);
-  const messages = path.slice(0, end + 1).map(messageOf);
+// Takes a message away with everything that follows it; gives what brings it back.
+export function removeNode(conversation, node) {
+  const removed = [node];
+  for (const one of removed) removed.push(...childrenOf(conversation, one.id));
+  for (const { id } of removed) delete conversation.nodes[id];
+  const sibling = childrenOf(conversation, node.parent).at(-1);
+  if (sibling) conversation.chosen[node.parent] = sibling.id;
+  else delete conversation.chosen[node.parent];
+  return () => {
+    for (const one of removed) conversation.nodes[one.id] = one;
+    conversation.chosen[node.parent] = node.id;
+  };
+}
+
+// Tokens that the slot held after the last answer, or nothing where no answer has said so yet.
+export function tokensUsed(conversation) {
+  const last = pathOf(conversation).findLast((node) => node.usage);
+  return last ? last.usage.prompt_tokens + last.usage.completion_tokens : null;
+}
+
+// Whether any message, or the title, has all these words.
+export function matches(conversation, words) {
+  const text = [conversation.title, ...Object.values(conversation.nodes).map((node) => node.content)].join('\n').toLowerCase();
+  return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+}
+
+// What the server gets for `answer`: the path down to it, and what is there of it already.
+export function messagesFor(conversation, answer) {
+  const messages = answer.content ? [messageOf(answer)] : [];
+  for (let node = conversation.nodes[answer.parent]; node; node = conversation.nodes[node.parent]) messages.unshift(messageOf(node));
   if (conversation.system.trim()) messages.unshift({ role: 'system', content: conversation.system });
   return messages;
 }
@@ -65,8 +93,12 @@ function messageOf(node) {
   return message;
 }
 
-// A page that was closed in the middle of an answer keeps what it had.
-export function mend(conversation) {
-  for (const node of Object.values(conversation.nodes)) if (node.state === 'streaming') node.state = 'stopped';
-  return conversation;
+// The answers that were coming when the page was closed. Those without a name keep what they had.
+export function interrupted(conversation) {
+  const coming = Object.values(conversation.nodes).filter((node) => node.state === 'streaming');
+  for (const node of coming.filter((one) => !one.stream)) {
+    node.state = 'stopped';
+    node.error = 'The answer was cut off when the page was closed.';
+  }
+  return coming.filter((node) => node.stream);
 }

@@ -30,6 +30,9 @@ const shapes = {
   left: 'M14 6l-6 6 6 6',
   right: 'M10 6l6 6-6 6',
   down: 'M12 5v14M6 13l6 6 6-6',
+  download: 'M12 4v11M7 11l5 5 5-5M5 20h14',
+  upload: 'M12 16V5M7 9l5-5 5 5M5 20h14',
+  more: 'M5 12h12M12 6l6 6-6 6',
   pause: 'M8 5v14M16 5v14',
   play: 'M7 5l12 7-12 7z',
 };
@@ -55,6 +58,18 @@ export const find = (selector) => document.querySelector(selector);
 // For screen readers.
 export function say(text) {
   find('#say').textContent = text;
+}
+
+// Tab walks in a circle inside a dialog; browsers by themselves let it leave for their own toolbar.
+export function keepFocusIn(dialog) {
+  dialog.addEventListener('keydown', (event) => {
+    if (event.key !== 'Tab') return;
+    const stops = [...dialog.querySelectorAll('button, input, textarea, select')].filter((element) => !element.disabled);
+    const [from, to] = event.shiftKey ? [stops[0], stops.at(-1)] : [stops.at(-1), stops[0]];
+    if (document.activeElement !== from) return;
+    event.preventDefault();
+    to.focus();
+  });
 }
 
 let toastTimer;

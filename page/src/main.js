@@ -1,12 +1,13 @@
 // Puts the page together: conversations, chat, batch, settings, keys.
 import { BatchPanel } from './batch.js';
 import { Chat } from './chat.js';
-import { mend, newConversation, pathOf } from './conversation.js';
-import { find, h, icon, iconButton, say } from './dom.js';
+import { interrupted, newConversation, pathOf } from './conversation.js';
+import { find, h, icon, iconButton, say, toast } from './dom.js';
 import { ask } from './server.js';
 import { SettingsDialog, askForKey } from './settings.js';
 import { Side } from './side.js';
 import { allConversations, dropConversation, keepConversation, keepSettings, openStore, readSettings } from './store.js';
+import { conversationsOf, download, fileName, toJson, toMarkdown } from './transfer.js';
 
 class Page {
   constructor() {
@@ -14,10 +15,12 @@ class Page {
     this.applyTheme();
     this.conversations = [];
     this.modelName = '';
+    this.contextTokens = 0; // of one slot
     this.menuButton = iconButton('menu', 'Conversations', () => this.toggleSide(), { id: 'menu', 'aria-controls': 'side' });
     this.watchButton = h('button', { type: 'button', id: 'watch', 'aria-pressed': 'false', 'aria-controls': 'batch',
       title: 'The batch, live (Alt B)', onclick: () => this.toggleBatch() }, icon('batch'), 'Batch');
     this.barButtons = [this.watchButton,
+      iconButton('download', 'Save this conversation as Markdown', () => this.saveMarkdown(), { id: 'save' }),
       iconButton('theme', 'Colours', () => this.nextTheme(), { id: 'theme' }),
       iconButton('settings', 'Settings', () => this.dialog.open(this.chat.conversation), { id: 'open-settings' })];
     this.chat = new Chat(find('#chat'), this);
@@ -32,7 +35,10 @@ class Page {
 
   async start() {
     await openStore();
-    this.conversations = (await allConversations()).map(mend);
+    this.conversations = await allConversations();
+    for (const conversation of this.conversations) {
+      for (const node of interrupted(conversation)) this.chat.run(conversation, node, { resumes: true });
+    }
     const watches = /(^#|&)batch/.test(location.hash); // before open() says where we are
     const wanted = location.hash.match(/c=([\w-]+)/)?.[1];
     this.open(this.conversations.find((one) => one.id === wanted) ?? this.conversations[0] ?? this.fresh());
@@ -47,7 +53,9 @@ class Page {
       this.modelName = props.model_alias ?? '';
       this.dialog.defaults = props.default_generation_settings?.params ?? {};
       this.side.model.textContent = `${this.modelName} · ${props.total_slots} slots of ${props.default_generation_settings?.n_ctx?.toLocaleString('en')} tokens`;
+      this.contextTokens = props.default_generation_settings?.n_ctx ?? 0;
       if (pathOf(this.chat.conversation).length === 0) this.chat.draw();
+      this.chat.showGauge();
     } catch {
       this.side.model.textContent = '';
     }
@@ -84,7 +92,7 @@ class Page {
   }
 
   async remove(conversation) {
-    this.chat.running.get(conversation.id)?.controller.abort();
+    this.chat.stop(conversation);
     this.conversations = this.conversations.filter((one) => one !== conversation);
     if (conversation === this.chat.conversation) this.open(this.conversations[0] ?? this.fresh());
     this.listChanged();
@@ -95,6 +103,31 @@ class Page {
     this.conversations.push(conversation);
     this.open(conversation);
     await keepConversation(conversation);
+  }
+
+  saveMarkdown() {
+    const { conversation } = this.chat;
+    download(fileName(conversation, 'md'), 'text/markdown', toMarkdown(conversation));
+  }
+
+  exportAll() {
+    const list = this.conversations.filter((one) => Object.keys(one.nodes).length > 0);
+    download('chasqui-conversations.json', 'application/json', toJson(list));
+  }
+
+  // Imported conversations stand beside those that are there, never in their place.
+  async importFrom(files) {
+    const found = [];
+    try {
+      for (const file of files) found.push(...await conversationsOf(file));
+    } catch (error) {
+      toast(error.message);
+      return;
+    }
+    this.conversations.push(...found);
+    for (const conversation of found) await keepConversation(conversation);
+    if (found.length > 0) this.open(found.at(-1));
+    toast(found.length === 1 ? 'One conversation is imported.' : `${found.length} conversations are imported.`);
   }
 
   listChanged() {
@@ -156,6 +189,7 @@ class Page {
   key(event) {
     if (document.querySelector('dialog[open]')) return;
     const does = { n: () => this.create(), b: () => this.toggleBatch(), s: () => this.toggleSide(),
+      k: () => this.side.startSearch(),
       ',': () => this.dialog.open(this.chat.conversation) }[event.key.toLowerCase()];
     if (event.altKey && !event.ctrlKey && !event.metaKey && does) {
       event.preventDefault();

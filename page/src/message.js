@@ -1,5 +1,5 @@
 // One message on the page: what was said, how it was reached (reasoning, tools), what it took, and what can be done with
-// it. `actions` is who does it: edit, retry, choose, answerTools, copy.
+// it. `actions` is who does it: edit, retry, choose, continueAnswer, removeMessage, answerTools.
 import { childrenOf } from './conversation.js';
 import { h, icon, iconButton } from './dom.js';
 import { MarkdownView, copyText } from './markdown.js';
@@ -112,10 +112,20 @@ export class MessageView {
     const copy = iconButton('copy', 'Copy', () => copyText(node.content, copy));
     const buttons = h('span', { class: 'buttons' }, node.content && copy,
       node.role === 'user' && iconButton('edit', 'Edit', () => this.edit()),
-      node.role === 'assistant' && iconButton('retry', 'Try again', () => this.actions.retry(node)));
+      node.role === 'assistant' && iconButton('retry', 'Try again', () => this.actions.retry(node)),
+      this.canContinue() && iconButton('more', 'Continue', () => this.actions.continueAnswer(node)),
+      iconButton('trash', 'Delete this message and what follows', () => this.actions.removeMessage(node)));
     parts.push(buttons);
     const fault = node.error && h('p', { class: 'fault', role: 'alert' }, node.error);
     this.foot.replaceChildren(...[fault, h('div', { class: 'row' }, parts.filter(Boolean))].filter(Boolean));
+  }
+
+  // An answer that was stopped, cut off, or as long as it may be.
+  canContinue() {
+    const { node } = this;
+    const ended = node.state === 'stopped' || node.finish === 'length';
+    return node.role === 'assistant' && ended && node.content && node.tool_calls.length === 0 &&
+      childrenOf(this.conversation, node.id).length === 0;
   }
 
   edit() {

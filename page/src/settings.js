@@ -1,6 +1,6 @@
 // The settings dialog, and what of it goes into a request. An empty field means the server's own default, which the
 // field shows in grey.
-import { h, iconButton, say } from './dom.js';
+import { h, iconButton, keepFocusIn, say } from './dom.js';
 import { keepSettings } from './store.js';
 
 const numbers = [
@@ -55,6 +55,7 @@ export class SettingsDialog {
     this.defaults = {};
     this.dialog = h('dialog', { id: 'settings', 'aria-labelledby': 'settings-title' });
     document.body.append(this.dialog);
+    keepFocusIn(this.dialog);
   }
 
   open(conversation) {
@@ -124,7 +125,7 @@ export class SettingsDialog {
 // Asks for the API key; gives false when the person does not want to tell it.
 export function askForKey(settings, wrong) {
   return new Promise((resolve) => {
-    const input = h('input', { type: 'password', id: 'key', autocomplete: 'off', required: true,
+    const input = h('input', { type: 'password', id: 'key', autocomplete: 'off', required: true, autofocus: true,
       'aria-describedby': 'key-hint' });
     const close = () => dialog.close('');
     const dialog = h('dialog', { id: 'key-dialog', 'aria-labelledby': 'key-title' },
@@ -146,6 +147,8 @@ export function askForKey(settings, wrong) {
       resolve(Boolean(key));
     });
     document.body.append(dialog);
+    keepFocusIn(dialog);
     dialog.showModal();
+    input.focus(); // not the close button, which stands first: Enter would close, and the key go into the chat
   });
 }

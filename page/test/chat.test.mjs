@@ -58,6 +58,9 @@ test('a reload keeps conversations, also in the middle of an answer', async (t) 
   await tab.send('and now for long');
   await tab.until(() => document.querySelector('.message.assistant.streaming .text')?.textContent.length > 20);
   await tab.reload();
+  await tab.page.waitForSelector('.message.assistant.streaming');
+  await tab.page.click('#send');
+  await tab.ended();
   await server.idle();
   assert.equal(await tab.text('.message.assistant:last-child .end'), 'stopped');
   const after = await tab.messages();

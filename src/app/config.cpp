@@ -7,11 +7,13 @@
 #include "app/chat_command.h"
 #include "app/completion.h"
 #include "app/config_file.h"
+#include "app/help_formatter.h"
 #include "app/inspect_command.h"
 #include "app/limits_document.h"
 #include "app/llama_flags.h"
 #include "app/metrics_document.h"
 #include "app/serve_options.h"
+#include "app/suggestions.h"
 #include "cli/top.h"
 
 namespace chasqui {
@@ -36,7 +38,12 @@ struct Commands {
   Commands() {
     app.set_version_flag("--version", std::string("chasqui ") + CHASQUI_VERSION);
     app.require_subcommand(1);
-    app.get_formatter()->column_width(34);
+    const auto formatter = std::make_shared<HelpFormatter>();
+    formatter->column_width(34);
+    app.formatter(formatter);
+    for (CLI::App* command : app.get_subcommands({})) command->formatter(formatter);
+    app.footer("chasqui help COMMAND explains a command. `chasqui run` is `chasqui chat`.");
+    chat->alias("run");
     add_serve_options(*serve, config);
     add_serve_options(*doctor, doctor_config);
     add_serve_options(*show, show_config);
@@ -123,6 +130,56 @@ CommandLine refused(const std::string& why) {
   return {std::nullopt, std::nullopt, 2};
 }
 
+std::vector<std::string> names_of(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    out.push_back(command->get_name());
+    out.insert(out.end(), command->get_aliases().begin(), command->get_aliases().end());
+  }
+  return out;
+}
+
+std::string did_you_mean(const std::string& nearest) {
+  return nearest.empty() ? "" : "; did you mean '" + nearest + "'?";
+}
+
+// `help [COMMAND]` becomes `[COMMAND] --help`. The error: a first word that is no command.
+Result<void> read_command_name(const CLI::App& app, std::vector<std::string>& arguments) {
+  if (arguments.empty()) {
+    return invalid_field("", "a subcommand is required: `chasqui serve` starts a server, `chasqui help` lists all");
+  }
+  if (arguments.front() == "help") {
+    arguments.erase(arguments.begin());
+    arguments.resize(std::min<std::size_t>(arguments.size(), 1));
+    arguments.emplace_back("--help");
+  }
+  if (arguments.front().starts_with('-')) return {};
+  std::vector<std::string> names = names_of(app);
+  if (std::ranges::find(names, arguments.front()) != names.end()) return {};
+  names.emplace_back("help");
+  const std::string nearest = nearest_word(arguments.front(), names);
+  return invalid_field("", "there is no subcommand '" + arguments.front() + "'" +
+                               (nearest.empty() ? "; `chasqui help` lists all" : did_you_mean(nearest)));
+}
+
+// What was not expected of a command, with the flag that it resembles.
+std::string unexpected(const CLI::App& app) {
+  const std::vector<CLI::App*> parsed = app.get_subcommands();
+  const CLI::App& command = parsed.empty() ? app : *parsed.front();
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  const std::vector<std::string> rest = app.remaining(true);
+  const auto flag = std::ranges::find_if(rest, [](const std::string& word) { return word.starts_with('-'); });
+  const std::string name = parsed.empty() ? "chasqui" : "chasqui " + command.get_name();
+  if (flag == rest.end()) return name + " does not take '" + (rest.empty() ? "" : rest.front()) + "'";
+  const std::string word = flag->substr(0, flag->find('='));
+  const std::string nearest = nearest_word(word, flags);
+  return name + " has no flag " + word +
+         (nearest.empty() ? "; `" + name + " --help` lists all" : did_you_mean(nearest));
+}
+
 }  // namespace
 
 CommandLine read_command_line(int argc, const char* const* argv) {
@@ -130,6 +187,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   settings.arguments = {argv + 1, argv + argc};
   Commands first;
   std::vector<std::string> notes;
+  if (auto named = read_command_name(first.app, settings.arguments); !named) return refused(named.error().message);
   if (CLI::App* command = configured(first, settings.arguments)) {
     LlamaArguments known = from_llama_server(*command, settings.arguments, &variable);
     if (known.refusal) return refused(*known.refusal);
@@ -145,6 +203,8 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
   try {
     seen.app.parse(arguments);
+  } catch (const CLI::ExtrasError&) {
+    return refused(unexpected(seen.app));
   } catch (const CLI::ParseError& error) {
     const int code = seen.app.exit(error);
     return {std::nullopt, std::nullopt, code == 0 ? 0 : 2};

@@ -86,6 +86,22 @@ Result<Doors> doors_of(const ServeConfig& config) {
   return doors;
 }
 
+Result<void> check_doors(const Doors& doors) {
+  for (const auto* addresses : {&doors.http, &doors.frames}) {
+    for (const net::ListenAddress& address : *addresses) {
+      auto free = net::check_listening(address);
+      if (free) continue;
+      Error error = free.error();
+      if (error.code == ErrorCode::conflict && !address.is_unix()) {
+        error.message +=
+            " Another program listens there: stop it, or choose another port with --port (0: any free one).";
+      }
+      return error;
+    }
+  }
+  return {};
+}
+
 Result<std::string> open_doors(net::HttpServer& server, net::FrameServer& frames, const Doors& doors, bool tls) {
   std::string url;
   std::string said;  // when all are open, and not when one of them fails

@@ -23,6 +23,9 @@ struct Doors {
 // Nothing is opened yet. Errors: an address that is none, or one that strangers can reach without a key.
 Result<Doors> doors_of(const ServeConfig& config);
 
+// Whether all of them can be opened, asked before a model is loaded. The error says which flag moves the address.
+Result<void> check_doors(const Doors& doors);
+
 // Says on standard output what is open. The URL of the first HTTP door on TCP; empty where there is none.
 Result<std::string> open_doors(net::HttpServer& server, net::FrameServer& frames, const Doors& doors, bool tls);
 

@@ -8,7 +8,7 @@
 namespace chasqui {
 namespace {
 
-constexpr const char* kHead = R"(# Limits
+constexpr const char* kLimitsHead = R"(# Limits
 
 Nothing that a client can ask for is without bounds. This is all of them: what they are by default, what happens where
 one is reached, and the metric that shows it. Code has no other: its defaults are read from this table
@@ -48,7 +48,7 @@ std::string quoted(std::string_view name) { return name.empty() ? "" : '`' + std
 }  // namespace
 
 std::string limits_document(const CLI::App& command, const Settings& settings) {
-  std::string out = kHead;
+  std::string out = kLimitsHead;
   for (const Limit& limit : kLimits) {
     const std::string said = setting_of(limit, command, settings);
     const std::string value = said.empty() ? in_words(limit) : "**" + said + "**, not " + in_words(limit);

@@ -92,10 +92,19 @@ void LogWriter::run() {
     mailbox_.drain(lines, Wait::yes);
     if (lines.empty()) return;
     for (const std::string& line : lines) {
-      if (!write(line)) metrics_.lines_dropped.add();
+      if (!write_above_status(line)) metrics_.lines_dropped.add();
       waiting_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
+}
+
+// A line of the log takes the place of a progress bar, which is drawn again below it.
+bool LogWriter::write_above_status(const std::string& line) {
+  if (line.starts_with(kEraseLine)) {
+    status_ = line.ends_with('\n') || line == kEraseLine ? std::string() : line;
+    return write(line);
+  }
+  return status_.empty() ? write(line) : write(std::string(kEraseLine) + line + status_);
 }
 
 // False where the reader has gone, or takes nothing while the process ends.

@@ -50,6 +50,7 @@ class LogWriter final : public LogSink {
   bool enqueue(std::string&& line);
   void tell_missing();
   bool write(std::string_view line);
+  bool write_above_status(const std::string& line);
 
   LogMetrics& metrics_;
   const std::size_t lines_max_;
@@ -60,6 +61,7 @@ class LogWriter final : public LogSink {
   std::atomic<bool> dropping_{false};      // until half of what may wait is written
   std::atomic<std::uint64_t> missing_{0};  // lines that were dropped since somebody was told of it
   bool given_up_ = false;                  // the writing thread's
+  std::string status_;                     // the writing thread's: the last line of the terminal, while there is one
   std::thread thread_;
   std::optional<DeadlySignals> deadly_signals_;  // last lines are written first: from set_log_sink() on
 };

@@ -42,6 +42,24 @@ struct Pipe {
 
 std::string numbered(int i) { return "line " + std::to_string(i); }
 
+TEST(LogWriter, WritesLinesAboveAProgressBar) {
+  Pipe pipe;
+  LogMetrics metrics;
+  const std::string erase(kEraseLine);
+  {
+    LogWriter writer(metrics, 100, pipe.ends[1]);
+    show_status(erase + "bar 10 %");
+    writer.push("a line\n");
+    show_status(erase + "bar 100 %\n");
+    writer.push("the next\n");
+    show_status(erase + "bar");
+    show_status(std::string(kEraseLine));
+    writer.push("the last\n");
+  }
+  EXPECT_EQ(pipe.rest(), erase + "bar 10 %" + erase + "a line\n" + erase + "bar 10 %" + erase +
+                             "bar 100 %\nthe next\n" + erase + "bar" + erase + "the last\n");
+}
+
 TEST(LogWriter, WritesEverythingInItsOrderBeforeItEnds) {
   Pipe pipe;
   LogMetrics metrics;

@@ -22,7 +22,7 @@
 namespace chasqui {
 namespace {
 
-constexpr const char* kHead = R"(# Metrics
+constexpr const char* kMetricsHead = R"(# Metrics
 
 `GET /metrics` answers in Prometheus' text format; with `?format=json` or `Accept: application/json` as one JSON object,
 `{"name{labels}": value}`, which is also what the local socket says to `metrics`. `?names=chasqui` (`vllm`, `llamacpp`)
@@ -124,7 +124,7 @@ std::string metrics_document() {
   add_vllm_metrics(page, engine, "model", 1);
   add_llama_server_metrics(page, engine);
 
-  std::string out = kHead;
+  std::string out = kMetricsHead;
   for (const Section& section : kSections) write_section(section, page.families(), out);
   return out;
 }

@@ -19,7 +19,9 @@ ProgressBar::ProgressBar(std::string what, End end, bool logs)
     : what_(std::move(what)), end_(end), logs_(logs), terminal_(::isatty(STDERR_FILENO) == 1), began_(clock_.now()) {}
 
 ProgressBar::~ProgressBar() {
-  if (terminal_ && !done_ && percent_ >= 0) std::fputs("\r\033[K", stderr);
+  if (!terminal_ || done_ || percent_ < 0) return;
+  show_status(std::string(kEraseLine));
+  flush_log();
 }
 
 bool ProgressBar::show(double share) {
@@ -29,11 +31,16 @@ bool ProgressBar::show(double share) {
 }
 
 void ProgressBar::draw(int percent) {
-  if (percent_ < 0) flush_log();  // lines before it are not to come in the middle of it
   percent_ = percent;
+  show_status(picture(percent));
+}
+
+std::string ProgressBar::picture(int percent) const {
   std::string bar(static_cast<std::size_t>(percent * kWidth / 100), '#');
   bar.resize(kWidth, '.');
-  std::fprintf(stderr, "\r%s [%s] %3d %%\033[K", what_.c_str(), bar.c_str(), percent);
+  char share[8];
+  std::snprintf(share, sizeof share, "%3d %%", percent);
+  return std::string(kEraseLine) + what_ + " [" + bar + "] " + share;
 }
 
 void ProgressBar::done() {
@@ -41,12 +48,12 @@ void ProgressBar::done() {
   const double took = to_seconds(clock_.now() - began_);
   if (!terminal_) {
     if (logs_) log_info("done: " + what_, {{"seconds", took}});
-  } else if (end_ == End::goes) {
-    std::fputs("\r\033[K", stderr);
-  } else {
-    draw(100);
-    std::fprintf(stderr, "  %.1f s\n", took);
+    return;
   }
+  char ending[32];
+  std::snprintf(ending, sizeof ending, "  %.1f s\n", took);
+  show_status(end_ == End::goes ? std::string(kEraseLine) : picture(100) + ending);
+  flush_log();  // before anybody writes to standard output
 }
 
 }  // namespace chasqui

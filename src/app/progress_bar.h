@@ -25,6 +25,7 @@ class ProgressBar {
 
  private:
   void draw(int percent);
+  std::string picture(int percent) const;
 
   const std::string what_;
   const End end_;

@@ -168,6 +168,10 @@ int serve(ServeConfig config) {
   if (*tls) std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
   const auto doors = doors_of(config);
   if (!doors) return fail(doors.error());
+  if (auto free = check_doors(*doors); !free) {
+    fail(free.error());
+    return 2;
+  }
   const auto collector = collector_of(config);
   if (!collector) return fail(collector.error());
   if (auto found = find_guesser(config.speculation); !found) return fail(found.error());

@@ -2,6 +2,9 @@
 
 #include <csignal>
 #include <cstdio>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "api/errors.h"
 #include "api/routes.h"
@@ -10,6 +13,18 @@
 #include "base/log.h"
 
 namespace chasqui {
+namespace {
+
+// "Every address" is none that a client can ask.
+std::string reachable_here(std::string url) {
+  for (const auto& [every, here] : {std::pair("//0.0.0.0:", "//127.0.0.1:"), std::pair("//[::]:", "//[::1]:")}) {
+    const auto at = url.find(every);
+    if (at != std::string::npos) url.replace(at, std::string_view(every).size(), here);
+  }
+  return url;
+}
+
+}  // namespace
 
 Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts parts, KeyRing& keys,
                const LogMetrics& log, ExitGuard& guard)
@@ -108,11 +123,16 @@ void Server::greet(const std::string& url) const {
   std::printf("serving %s (%s), %d slots of %d tokens%s\n", settings_.model_name.c_str(),
               model_.info.description.c_str(), engine_.shape().slots, engine_.shape().cells_per_slot, shared.c_str());
   if (!url.empty()) {
-    if (settings_.page) std::printf("talk to it in a browser: %s/\n", url.c_str());
+    const std::string near = reachable_here(url);
+    if (settings_.page) std::printf("talk to it in a browser: %s/\n", near.c_str());
+    // As it is printed it works: a certificate for a name does not fit an address, and a key is no output.
+    const bool keys = !config_.api_keys.empty() || !config_.api_key_file.empty();
+    const bool demo = config_.engine == EngineKind::llama && config_.model_path.empty();
     std::printf(
-        "try: curl -N %s/v1/chat/completions -d "
-        "'{\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"What is Chasqui?\"}]}'\n",
-        url.c_str());
+        "try: curl -N%s %s/v1/chat/completions%s -d "
+        "'{\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}]}'\n",
+        tls_ ? "k" : "", near.c_str(), keys ? " -H 'Authorization: Bearer YOUR_KEY'" : "",
+        demo ? "What is Chasqui?" : "Say hello in three languages.");
   }
   std::fflush(stdout);
 }

@@ -235,7 +235,7 @@ int supervise(const ServeConfig& config, char** argv) {
   Result<void> opened = doors ? supervisor.open(*doors) : Result<void>(doors.error());
   if (!opened) {
     std::fprintf(stderr, "chasqui: %s\n", opened.error().message.c_str());
-    return 1;
+    return doors ? 2 : 1;
   }
   LogMetrics metrics;
   LogWriter log(metrics);  // or a log that nobody reads would keep it from starting the next server

@@ -96,6 +96,14 @@ void configure_log(LogLevel level, LogFormat format) {
 
 void set_log_sink(LogSink* sink) { g_sink.store(sink, std::memory_order_release); }
 
+void show_status(std::string&& text) {
+  if (LogSink* sink = g_sink.load(std::memory_order_acquire)) {
+    sink->push(std::move(text));
+  } else {
+    write_whole(text);
+  }
+}
+
 void flush_log() {
   if (const LogSink* sink = g_sink.load(std::memory_order_acquire)) sink->flush();
 }

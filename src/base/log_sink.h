@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace chasqui {
 
@@ -18,6 +19,10 @@ class LogSink {
 // All lines from now on; null: to standard error again, by whoever logs.
 // REQUIRES: nobody logs meanwhile to the one before.
 void set_log_sink(LogSink* sink);
+// Shows `text`, which begins with kEraseLine, as the last line of a terminal: lines of the log come above it, until a
+// text that ends with a newline, or holds nothing more, takes its place. At start, for progress.
+inline constexpr std::string_view kEraseLine = "\r\033[K";
+void show_status(std::string&& text);
 // For those who are about to end the process, or to write to standard error themselves. Also in a signal handler.
 void flush_log();
 

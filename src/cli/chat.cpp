@@ -11,6 +11,7 @@
 #include "cli/chat_input.h"
 #include "cli/line_editor.h"
 #include "cli/terminal.h"
+#include "cli/word_wrap.h"
 
 namespace chasqui::cli {
 namespace {
@@ -87,19 +88,27 @@ bool Chat::ask(std::string question) {
   SignalWatch::forget_interrupt();
   bool line_open = false;
   bool thinking = false;
+  WordWrap wrap(static_cast<std::size_t>(terminal_size(STDOUT_FILENO).columns));
+  const auto show_whole_words = [&](std::string_view text, std::string_view paint = {}) {
+    show(shows_ ? wrap.feed(harmless(text)) : std::string(text), paint);
+  };
   AnswerSinks sinks;
   sinks.text = [&](std::string_view text) {
-    if (std::exchange(thinking, false)) write_out("\n");
-    show(text);
+    if (std::exchange(thinking, false)) {
+      show(wrap.end(), paint_.dim);
+      write_out(wrap.feed("\n"));
+    }
+    show_whole_words(text);
     line_open = !text.ends_with('\n');
   };
   sinks.reasoning = [&](std::string_view text) {
     if (!shows_) return;  // a pipe gets the answer only
-    show(text, paint_.dim);
+    show_whole_words(text, paint_.dim);
     thinking = line_open = true;
   };
   sinks.stopped = [] { return SignalWatch::interrupted(); };
   const auto report = answerer_.answer(conversation_, sinks);
+  show(wrap.end(), thinking ? paint_.dim : std::string_view());
   if (line_open) write_out("\n");
   if (!report) {
     conversation_.take_back();

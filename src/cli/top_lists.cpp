@@ -58,17 +58,18 @@ std::vector<std::string> tenant_lines(const SequenceSample& now, const std::opti
 
 std::vector<std::string> sequence_lines(const SequenceSample& now, const std::optional<SequenceSample>& before,
                                         double seconds, std::size_t most) {
-  std::vector<std::string> lines{print("%-10s %-16s %-11s %-7s %15s %7s %13s %8s %8s", "sequence", "tenant", "class",
-                                       "state", "prompt read", "cached", "answer", "tokens/s", "age")};
+  // What changes while one watches comes within 80 columns.
+  std::vector<std::string> lines{print("%-10s %-16s %-11s %-7s %8s %13s %8s %15s %7s", "sequence", "tenant", "class",
+                                       "state", "tokens/s", "answer", "age", "prompt read", "cached")};
   for (const SequenceRow& row : now.sequences) {
     const std::int64_t grown = before ? now.grown(*before, row) : 0;
     const std::string read = print("%lld/%lld", static_cast<long long>(row.read), static_cast<long long>(row.prompt));
     const std::string said =
         print("%lld/%lld", static_cast<long long>(row.generated), static_cast<long long>(row.most));
-    lines.push_back(print("  %-8lld %-16s %-11s %-7s %15s %7lld %13s %8.1f %8s", static_cast<long long>(row.id),
+    lines.push_back(print("  %-8lld %-16s %-11s %-7s %8.1f %13s %8s %15s %7lld", static_cast<long long>(row.id),
                           shown_tenant(row.tenant).c_str(), harmless(row.service_class).c_str(),
-                          harmless(row.state).c_str(), read.c_str(), static_cast<long long>(row.cached), said.c_str(),
-                          rate(grown, before.has_value(), seconds), age(row.age_ms).c_str()));
+                          harmless(row.state).c_str(), rate(grown, before.has_value(), seconds), said.c_str(),
+                          age(row.age_ms).c_str(), read.c_str(), static_cast<long long>(row.cached)));
   }
   cut_to(lines, static_cast<std::size_t>(now.total), most);
   return lines;

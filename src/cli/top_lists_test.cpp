@@ -33,6 +33,13 @@ TEST(TopLists, SayWhatEachSequenceIsAndHowFast) {
   EXPECT_NE(lines[2].find(" - "), std::string::npos) << "nobody in particular: " << lines[2];
 }
 
+TEST(TopLists, ShowTheRateWithinEightyColumns) {
+  const auto lines = sequence_lines(sample_of(2, 40), sample_of(2, 30), 2, 10);
+  for (const char* head : {"tokens/s", "answer", "age"})
+    EXPECT_NE(lines[0].substr(0, 80).find(head), std::string::npos);
+  EXPECT_NE(lines[1].substr(0, 80).find("5.0"), std::string::npos) << lines[1];
+}
+
 TEST(TopLists, PutTheTenantWithMostFirst) {
   const auto lines = tenant_lines(sample_of(4, 40), sample_of(4, 30), 1, 10);
   ASSERT_EQ(lines.size(), 3U);

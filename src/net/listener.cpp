@@ -199,6 +199,15 @@ Result<int> open_listening(const ListenAddress& address) {
   return address.is_unix() ? open_unix(address) : open_tcp(address);
 }
 
+Result<void> check_listening(const ListenAddress& address) {
+  if (address.descriptor >= 0) return {};
+  const Result<int> fd = open_listening(address);
+  if (!fd) return fd.error();
+  ::close(*fd);
+  if (address.is_unix()) ::unlink(address.path.c_str());
+  return {};
+}
+
 Result<Listener> Listener::open(EventLoop& loop, const ListenAddress& address) {
   const Result<int> fd = open_listening(address);
   if (!fd) return fd.error();

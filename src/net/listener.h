@@ -43,6 +43,9 @@ struct BoundAddress {
 // Binds and listens, without anybody who accepts: the descriptor, which is closed on exec.
 Result<int> open_listening(const ListenAddress& address);
 
+// Whether open_listening() would succeed now. Opens and closes; an inherited socket is not touched.
+Result<void> check_listening(const ListenAddress& address);
+
 class Listener {
  public:
   static Result<Listener> open(EventLoop& loop, const ListenAddress& address);

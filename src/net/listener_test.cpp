@@ -49,6 +49,26 @@ TEST_F(ListenerTest, BindsTcp) {
   EXPECT_EQ(name.error().code, ErrorCode::invalid_request);
 }
 
+TEST_F(ListenerTest, ChecksWithoutStayingOpen) {
+  std::optional<Listener> taken;
+  {
+    auto open = Listener::open(loop_, ListenAddress::tcp("127.0.0.1", 0));
+    ASSERT_TRUE(open);
+    taken.emplace(std::move(*open));
+  }
+  const ListenAddress tcp = ListenAddress::tcp("127.0.0.1", taken->bound().port);
+  const auto refused = check_listening(tcp);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::conflict);
+  taken.reset();
+  EXPECT_TRUE(check_listening(tcp));
+  EXPECT_TRUE(check_listening(tcp)) << "the first check has closed it";
+  const ListenAddress local = ListenAddress::unix_socket(path("check.sock"));
+  EXPECT_TRUE(check_listening(local));
+  EXPECT_FALSE(std::filesystem::exists(local.path));
+  EXPECT_FALSE(check_listening(ListenAddress::unix_socket(path("missing/check.sock"))));
+}
+
 TEST_F(ListenerTest, KnowsWhatOnlyThisMachineReaches) {
   EXPECT_TRUE(ListenAddress::tcp("localhost", 1).is_loopback());
   EXPECT_TRUE(ListenAddress::tcp("127.9.9.9", 1).is_loopback());

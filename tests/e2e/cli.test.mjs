@@ -220,6 +220,18 @@ describe('chasqui chat in a terminal', inTerminal, async () => {
   });
 });
 
+describe('chasqui chat in a narrow terminal', inTerminal, async () => {
+  it('breaks lines between words', async (t) => {
+    const server = await start(t, sim);
+    const said = 'several uncommonly long words, misunderstandings and characteristics, are written between margins';
+    const terminal = new Terminal(t, ['chat', '--no-history', '--url', server.url, `say: ${said}`], { columns: 40 });
+    await terminal.shows(/ended 0/);
+    const lines = terminal.screen().split('ended 0')[0].trim().split('\n').map((line) => line.trim());
+    assert.equal(lines.join(' '), said);
+    assert.ok(lines.length > 2, 'in several lines');
+  });
+});
+
 describe('chasqui serve in a terminal', inTerminal, async () => {
   it('shows how far loading and trying threads are, and leaves a line of each', async (t) => {
     const terminal = new Terminal(t, ['serve', ...demo, '--port', '0', '--workers', '2', '-np', '2', '--no-log-requests']);
@@ -440,8 +452,8 @@ describe('chasqui top', async () => {
     const terminal = new Terminal(t, ['top', '-i', '0.2', '--url', server.url, '--api-key', 'k-root'], { columns: 120 });
     const asked = [ask('k-alice'), ask('k-alice'), ask('k-bob')];
     await terminal.shows(/^tenant +running +waiting +tokens\/s\n +alice +2 +0 +[1-9][\d.]*\n +bob +0 +1 /m);
-    await terminal.shows(/alice +standard +writing +(\d+)\/\1 +\d+ +\d+\/1500 +[1-9][\d.]* +[\d.]+ s/);
-    await terminal.shows(/bob +background +waiting +0\/\d+/);
+    await terminal.shows(/alice +standard +writing +[1-9][\d.]* +\d+\/1500 +[\d.]+ s +(\d+)\/\1 +\d+/);
+    await terminal.shows(/bob +background +waiting +0\.0 +0\/\d+ .* 0\/\d+/);
     terminal.press('t');
     await terminal.shows(/^chasqui top[^\n]*\nrunning[^\n]*\n\ntenant[^\n]*\n +alice[^\n]*\n +bob[^\n]*\s*$/);
     terminal.press('s');

@@ -1,5 +1,6 @@
 // The command line: what starts, what does not, and what it says then.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -24,6 +25,37 @@ describe('the command line', async () => {
       assert.match(stdout, args.length === 1 ? /serve/ : /--ctx-size[^]*LLAMA_ARG_CTX_SIZE/);
       assert.ok(stdout.split('\n').every((line) => line.length <= 200));
     }
+  });
+
+  it('says what a mistyped command or flag was meant to be', async () => {
+    for (const [args, message] of [
+      [['serv'], /no subcommand 'serv'; did you mean 'serve'\?/],
+      [['hlep'], /did you mean 'help'\?/],
+      [['list'], /no subcommand 'list'; `chasqui help` lists all/],
+      [[], /a subcommand is required: `chasqui serve`/],
+      [['help', 'serv'], /did you mean 'serve'\?/],
+      [['serve', '--prot', '8081'], /chasqui serve has no flag --prot; did you mean '--port'\?/],
+      [['serve', '--paralel=4'], /did you mean '--parallel'\?/],
+      [['top', '--intervall', '3'], /chasqui top has no flag --intervall; did you mean '--interval'\?/],
+      [['serve', '--turbo'], /chasqui serve has no flag --turbo; `chasqui serve --help` lists all/],
+    ]) {
+      const { code, stdout, stderr } = await run(args);
+      assert.deepEqual([code, stdout], [2, ''], args.join(' '));
+      assert.match(stderr, message);
+    }
+  });
+
+  it('has help as a command, and run as another name of chat', async () => {
+    const help = await run(['help']);
+    assert.deepEqual(help, await run(['--help']));
+    const serve = await run(['help', 'serve']);
+    assert.deepEqual(serve, await run(['serve', '--help']));
+    const chat = await run(['chat', '--help']);
+    assert.equal((await run(['run', '--help'])).stdout, chat.stdout);
+    assert.equal((await run(['help', 'run'])).code, 0);
+    assert.match(serve.stdout, /--session-ttl SECONDS \(1 to 86400; default: 3600\) \(Env:CHASQUI_SESSION_TTL\)/);
+    assert.match(serve.stdout, /--port PORT \(0 to 65535; default: 8080\)/);
+    assert.doesNotMatch(serve.stdout + chat.stdout, /FLOAT|INT in/);
   });
 
   it('says its version', async () => {
@@ -153,15 +185,36 @@ describe('a start', async () => {
   it('on a taken port fails, and says which', async (t) => {
     const server = await start(t, sim);
     const { code, stderr } = await run(['serve', ...sim, '--port', String(server.port)]);
-    assert.equal(code, 1);
+    assert.equal(code, 2);
+    assert.match(stderr, /choose another port with --port/);
     assert.match(stderr, new RegExp(`127\\.0\\.0\\.1:${server.port}.*in use`, 'i'));
+  });
+
+  it('on a taken port fails before the model is read', async (t) => {
+    const server = await start(t, sim);
+    const { code, stderr } = await run(['serve', '-m', '/nowhere/model.gguf', '--port', String(server.port)]);
+    assert.equal(code, 2);
+    assert.match(stderr, /Cannot listen/);
+    assert.doesNotMatch(stderr, /nowhere/);
+  });
+
+  it('prints a request that works as it is printed', async (t) => {
+    for (const flags of [[], ['--host', '0.0.0.0', '--port', '0', '--api-key', 'YOUR_KEY']]) {
+      const server = await start(t, [...sim, ...flags]);
+      if (flags.length > 0) server.key = 'YOUR_KEY';
+      const line = server.stdout.find((text) => text.startsWith('try: '));
+      assert.doesNotMatch(line, /0\.0\.0\.0|What is Chasqui/);
+      const { status, stdout, stderr } = spawnSync('sh', ['-c', `${line.slice(5)} -sS`], { encoding: 'utf8' });
+      assert.equal(status, 0, stderr);
+      assert.match(stdout, /data: \[DONE\]/);
+    }
   });
 
   it('on a socket path where another server answers fails, and leaves that one alone', async (t) => {
     const socket = path.join(folder, 'taken.sock');
     const server = await start(t, [...sim, '--port', '0', '--unix-socket', socket]);
     const { code, stderr } = await run(['serve', ...sim, '--host', socket]);
-    assert.equal(code, 1);
+    assert.equal(code, 2);
     assert.match(stderr, /another server/);
     assert.equal((await server.fetch('/health')).status, 200);
   });
@@ -179,7 +232,7 @@ describe('a start', async () => {
   it('never removes a file that is no socket', async () => {
     const plain = file('plain.sock', 'precious');
     const { code, stderr } = await run(['serve', ...sim, '--host', plain]);
-    assert.equal(code, 1);
+    assert.equal(code, 2);
     assert.match(stderr, /no socket/);
     assert.equal(readFileSync(plain, 'utf8'), 'precious');
   });

@@ -124,7 +124,7 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
   it('that cannot start is not tried again and again', async (t) => {
     const server = await start(t, sim);
     const taken = await run(['serve', ...sim, '--supervise', '--port', String(server.port)]);
-    assert.deepEqual([taken.code, /Cannot listen/.test(taken.stderr)], [1, true]);
+    assert.deepEqual([taken.code, /Cannot listen/.test(taken.stderr)], [2, true]);
     const missing = await run(['serve', '--supervise', '--port', '0', '-m', '/nowhere.gguf']);
     assert.equal(missing.code, 1);
     const keyless = await run(['serve', ...sim, '--supervise', '--port', '0', '--host', '0.0.0.0']);

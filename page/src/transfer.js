@@ -1,0 +1,105 @@
+// Conversations as files: JSON with every version of every message, Markdown with what is shown. What is imported is
+// built anew of the fields that are known, so that a file can hold nothing that the page has not made itself.
+import { addNode, newConversation, pathOf } from './conversation.js';
+
+const format = 'chasqui-conversations';
+const bytesMax = 64 * 1024 * 1024;
+const names = { user: 'You', assistant: 'Answer', tool: 'Tool result' };
+
+export function toJson(conversations) {
+  return JSON.stringify({ format, version: 1, conversations }, null, 1);
+}
+
+export function toMarkdown(conversation) {
+  const parts = [`# ${conversation.title || 'Conversation'}`];
+  const add = (role, name, text) => parts.push(`<!-- chasqui: ${role} -->\n## ${name}\n\n${text}`);
+  if (conversation.system.trim()) add('system', 'System prompt', conversation.system);
+  for (const node of pathOf(conversation)) if (node.content) add(node.role, names[node.role], node.content);
+  return `${parts.join('\n\n')}\n`;
+}
+
+// Gives the file to the browser.
+export function download(name, type, text) {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  const link = document.createElement('a');
+  link.href = address;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
+export function fileName(conversation, ending) {
+  const title = (conversation?.title ?? '').replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '').slice(0, 40);
+  return `${title || 'chasqui'}.${ending}`;
+}
+
+// The conversations of a file; throws an Error whose message says what is wrong with it.
+export async function conversationsOf(file) {
+  if (file.size > bytesMax) throw new Error(`${file.name} is larger than 64 MiB.`);
+  const text = await file.text();
+  const found = /\.(md|markdown)$/i.test(file.name) ? fromMarkdown(text) : fromJson(text);
+  if (found.length === 0) throw new Error(`${file.name} holds no conversation that the page has exported.`);
+  return found;
+}
+
+function fromMarkdown(text) {
+  const conversation = newConversation('');
+  const title = /^# (.*)/.exec(text)?.[1].trim().slice(0, 120);
+  let parent = '';
+  const marks = [...text.matchAll(/^<!-- chasqui: (system|user|assistant|tool) -->\n## .*\n\n/gm)];
+  marks.forEach((mark, i) => {
+    const content = text.slice(mark.index + mark[0].length, marks[i + 1]?.index).replace(/\n{1,2}$/, '');
+    if (mark[1] === 'system') conversation.system = content;
+    else parent = addNode(conversation, parent, { role: mark[1], content, finish: 'stop' }).id;
+  });
+  if (title) conversation.title = title;
+  return parent ? [conversation] : [];
+}
+
+function fromJson(text) {
+  let read;
+  try {
+    read = JSON.parse(text);
+  } catch (error) {
+    throw new Error(`The file is not JSON: ${error.message}`);
+  }
+  if (read?.format !== format || !Array.isArray(read.conversations)) return [];
+  return read.conversations.map(readConversation).filter((one) => Object.keys(one.nodes).length > 0);
+}
+
+const string = (value) => (typeof value === 'string' ? value : '');
+const number = (value) => (Number.isFinite(value) ? value : 0);
+
+function readConversation(from) {
+  const out = newConversation(string(from?.system));
+  out.title = string(from?.title).slice(0, 120);
+  out.updated = number(from?.updated) || out.updated;
+  // Parents come before their children, so that nothing hangs in the air and nothing goes in a circle.
+  const nodes = Object.values(from?.nodes ?? {}).filter((node) => names[node?.role] && typeof node.id === 'string');
+  const newIds = new Map([['', '']]);
+  const byParent = Map.groupBy(nodes, (node) => string(node.parent));
+  const waiting = [''];
+  while (waiting.length > 0) {
+    const old = waiting.pop();
+    for (const node of (byParent.get(old) ?? []).sort((a, b) => number(a.at) - number(b.at))) {
+      if (newIds.has(node.id)) continue;
+      newIds.set(node.id, addNode(out, newIds.get(old), readNode(node)).id);
+      waiting.push(node.id);
+    }
+  }
+  for (const [parent, child] of Object.entries(from?.chosen ?? {})) {
+    const [to, id] = [newIds.get(parent), newIds.get(child)];
+    if (to !== undefined && out.nodes[id]?.parent === to) out.chosen[to] = id;
+  }
+  return out;
+}
+
+function readNode(from) {
+  const calls = Array.isArray(from.tool_calls) ? from.tool_calls.filter((call) => call?.function) : [];
+  return {
+    role: from.role, content: string(from.content), reasoning: string(from.reasoning), state: 'done',
+    finish: string(from.finish), error: string(from.error), pieces: number(from.pieces), tool_call_id: string(from.tool_call_id),
+    tool_calls: calls.map(({ id, function: f }) => ({ id: string(id), type: 'function',
+      function: { name: string(f.name), arguments: string(f.arguments) } })),
+  };
+}
