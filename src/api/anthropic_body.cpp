@@ -19,9 +19,9 @@ namespace json = boost::json;
 
 constexpr std::int64_t kMaxTokensUnsaid = 4096;  // as llama-server
 
-std::string item(const std::string& array, std::size_t index) { return array + '[' + std::to_string(index) + ']'; }
+std::string place_in(const std::string& array, std::size_t index) { return array + '[' + std::to_string(index) + ']'; }
 
-// A string, or an array of text blocks.
+// A string, or an array of text blocks, which follow each other without a break, as in llama-server.
 std::optional<Error> read_text(const json::value& value, const std::string& path, std::string& out) {
   if (value.is_string()) {
     out += value.get_string();
@@ -29,7 +29,7 @@ std::optional<Error> read_text(const json::value& value, const std::string& path
   }
   if (!value.is_array()) return invalid_field(path, path + " must be a string or an array of text blocks");
   for (std::size_t i = 0; i < value.get_array().size(); ++i) {
-    const std::string block_path = item(path, i);
+    const std::string block_path = place_in(path, i);
     const json::value& block = value.get_array()[i];
     if (!block.is_object()) return invalid_field(block_path, block_path + " must be an object");
     Fields fields(block.get_object(), block_path);
@@ -62,7 +62,7 @@ class MessageReader {
       spoken = content->get_array().empty();
       for (std::size_t i = 0; i < content->get_array().size(); ++i) {
         bool counts = true;
-        if (auto error = read_block(content->get_array()[i], item(path + ".content", i), counts)) return error;
+        if (auto error = read_block(content->get_array()[i], place_in(path + ".content", i), counts)) return error;
         spoken = spoken || counts;
       }
     } else if (content->is_string()) {
@@ -84,7 +84,7 @@ class MessageReader {
     if (type == "text") {
       const auto text = fields.string("text");
       if (!text) fields.refuse("text", "a string");
-      if (text) message_.content += *text;
+      if (text) message_.add_part(*text);
     } else if (type == "tool_use" && assistant) {
       read_call(fields);
     } else if (type == "tool_result" && !assistant) {
@@ -140,7 +140,7 @@ void read_tools_of(Fields& fields, Chat& chat) {
   const json::array* tools = tools_within_limits(fields);
   if (tools == nullptr) return;
   for (std::size_t i = 0; i < tools->size() && fields.ok(); ++i) {
-    const std::string path = item("tools", i);
+    const std::string path = place_in("tools", i);
     if (!(*tools)[i].is_object()) return fields.refuse(path, "an object");
     Fields tool((*tools)[i].get_object(), path);
     if (tool.string("type").value_or("custom") != "custom") tool.refuse("type", "\"custom\"");
@@ -222,7 +222,7 @@ Chat read_anthropic_chat(Fields& fields) {
   }
   MessageReader reader(chat.messages);
   for (std::size_t i = 0; i < messages->size() && fields.ok(); ++i) {
-    if (auto error = reader.read((*messages)[i], item("messages", i))) fields.refuse(std::move(*error));
+    if (auto error = reader.read((*messages)[i], place_in("messages", i))) fields.refuse(std::move(*error));
   }
   read_tools_of(fields, chat);
   read_choice(fields, chat);

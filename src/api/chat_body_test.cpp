@@ -53,6 +53,30 @@ TEST(ChatBody, ReadsEveryFormOfToolChoice) {
   EXPECT_EQ(read(R"("tool_choice":"required")").field, "tool_choice");
 }
 
+TEST(ChatBody, KeepsTextPartsApart) {
+  const auto object = parse_json_object(R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"},
+      {"type":"text","text":""},{"type":"text","text":"b"}]},{"role":"user","content":"c"}]})");
+  ASSERT_TRUE(object);
+  Fields fields(*object);
+  const Chat chat = read_chat(fields);
+  ASSERT_TRUE(fields.ok());
+  EXPECT_EQ(chat.messages[0].content, "a\n\nb");
+  EXPECT_EQ(chat.messages[0].parts, (std::vector<std::string>{"a", "", "b"}));
+  EXPECT_EQ(chat.messages[1].content, "c");
+  EXPECT_TRUE(chat.messages[1].parts.empty());
+}
+
+TEST(ChatBody, AnthropicsPartsAreApartInMessagesOnly) {
+  const auto object = parse_json_object(R"({"system":[{"type":"text","text":"a"},{"type":"text","text":"b"}],
+      "messages":[{"role":"user","content":[{"type":"text","text":"c"},{"type":"text","text":"d"}]}]})");
+  ASSERT_TRUE(object);
+  Fields fields(*object);
+  const Chat chat = read_anthropic_chat(fields);
+  ASSERT_TRUE(fields.ok());
+  EXPECT_EQ(chat.messages[0].content, "ab");
+  EXPECT_EQ(chat.messages[1].content, "c\nd");
+}
+
 TEST(ChatBody, ReadsWhatIsSaidAboutReasoning) {
   EXPECT_TRUE(read(R"("top_k":1)").chat.split_reasoning);
   EXPECT_FALSE(read(R"("reasoning_format":"none")").chat.split_reasoning);

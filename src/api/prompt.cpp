@@ -18,10 +18,10 @@ bool known_role(std::string_view role) {
   return role == "system" || role == "developer" || role == "user" || role == "assistant" || role == "tool";
 }
 
-// A string, or an array of {"type":"text","text":…} parts, which are joined.
-std::optional<Error> read_content(const json::value& value, const std::string& path, std::string& out) {
+// A string, or an array of {"type":"text","text":…} parts.
+std::optional<Error> read_content(const json::value& value, const std::string& path, ChatMessage& message) {
   if (value.is_string()) {
-    out = value.get_string();
+    message.content = value.get_string();
     return std::nullopt;
   }
   if (!value.is_array()) {
@@ -37,7 +37,7 @@ std::optional<Error> read_content(const json::value& value, const std::string& p
     if (type != "text") fields.refuse("type", "\"text\"; this model takes no other content");
     if (!text) fields.refuse("text", "a string");
     if (!fields.ok()) return fields.error();
-    out += *text;
+    message.add_part(*text);
   }
   return std::nullopt;
 }
@@ -140,7 +140,7 @@ std::optional<Error> read_message(const json::value& value, const std::string& p
   // Templates know "system" only; OpenAI's newer name means the same.
   message.role = *role == "developer" ? "system" : std::string(*role);
   if (content != nullptr) {
-    if (auto error = read_content(*content, path, message.content)) return error;
+    if (auto error = read_content(*content, path, message)) return error;
   }
   return calls != nullptr ? read_tool_calls(*calls, path, message) : std::nullopt;
 }

@@ -13,17 +13,19 @@ namespace {
 
 namespace json = boost::json;
 
-std::string item(const std::string& array, std::size_t index) { return array + '[' + std::to_string(index) + ']'; }
+std::string input_path(const std::string& array, std::size_t index) {
+  return array + '[' + std::to_string(index) + ']';
+}
 
 // A string, or an array of parts that have text.
-std::optional<Error> read_parts(const json::value& value, const std::string& path, std::string& out) {
+std::optional<Error> read_parts(const json::value& value, const std::string& path, std::vector<std::string>& out) {
   if (value.is_string()) {
-    out += value.get_string();
+    out.emplace_back(value.get_string());
     return std::nullopt;
   }
   if (!value.is_array()) return invalid_field(path, path + " must be a string or an array of text parts");
   for (std::size_t i = 0; i < value.get_array().size(); ++i) {
-    const std::string part_path = item(path, i);
+    const std::string part_path = input_path(path, i);
     const json::value& part = value.get_array()[i];
     if (!part.is_object()) return invalid_field(part_path, part_path + " must be an object");
     Fields fields(part.get_object(), part_path);
@@ -36,8 +38,19 @@ std::optional<Error> read_parts(const json::value& value, const std::string& pat
     }
     if (!text) fields.refuse(refusal ? "refusal" : "text", "a string");
     if (!fields.ok()) return fields.error();
-    out += *text;
+    out.emplace_back(*text);
   }
+  return std::nullopt;
+}
+
+std::optional<Error> take_content(const json::value& value, const std::string& path, ChatMessage& message) {
+  if (value.is_string()) {
+    message.content = value.get_string();
+    return std::nullopt;
+  }
+  std::vector<std::string> parts;
+  if (auto error = read_parts(value, path, parts)) return error;
+  for (const std::string& part : parts) message.add_part(part);
   return std::nullopt;
 }
 
@@ -83,11 +96,11 @@ class InputReader {
     if (!fields.ok()) return fields.error();
     if (role == "assistant" && !out_.empty() && out_.back().role == "assistant" && out_.back().content.empty() &&
         out_.back().tool_calls.empty()) {
-      return read_parts(*content, path + ".content", out_.back().content);  // behind its reasoning
+      return take_content(*content, path + ".content", out_.back());  // behind its reasoning
     }
     ChatMessage& message = out_.emplace_back();
     message.role = *role == "developer" ? "system" : std::string(*role);
-    return read_parts(*content, path + ".content", message.content);
+    return take_content(*content, path + ".content", message);
   }
 
   void read_call(Fields& fields) {
@@ -117,7 +130,7 @@ class InputReader {
         if (call.id == *id) message.name = call.name;
       }
     }
-    if (auto error = read_parts(*output, path + ".output", message.content)) return error;
+    if (auto error = take_content(*output, path + ".output", message)) return error;
     out_.push_back(std::move(message));
     return std::nullopt;
   }
@@ -128,7 +141,9 @@ class InputReader {
     for (const char* name : {"content", "summary"}) {
       const json::value* parts = fields.any(name);
       if (parts == nullptr || !message.reasoning.empty()) continue;
-      if (auto error = read_parts(*parts, path + "." + name, message.reasoning)) return error;
+      std::vector<std::string> texts;
+      if (auto error = read_parts(*parts, path + "." + name, texts)) return error;
+      for (const std::string& text : texts) message.reasoning += text;
     }
     return std::nullopt;
   }
@@ -163,7 +178,7 @@ void read_input(Fields& fields, ResponseAsk& ask) {
   InputReader reader(ask.chat.messages);
   for (std::size_t i = 0; i < input->get_array().size() && fields.ok(); ++i) {
     const json::value& value = input->get_array()[i];
-    if (auto error = reader.read(value, item("input", i))) return fields.refuse(std::move(*error));
+    if (auto error = reader.read(value, input_path("input", i))) return fields.refuse(std::move(*error));
     keep_item(value.get_object(), ask);
   }
 }
@@ -174,7 +189,7 @@ json::array with_functions(Fields& fields) {
   const json::array* tools = fields.array("tools");
   if (tools == nullptr) return out;
   for (std::size_t i = 0; i < tools->size() && fields.ok(); ++i) {
-    const std::string path = item("tools", i);
+    const std::string path = input_path("tools", i);
     const json::object* object = (*tools)[i].if_object();
     const json::value* type = object != nullptr ? object->if_contains("type") : nullptr;
     if (type == nullptr || *type != "function") {

@@ -21,11 +21,19 @@ struct ToolCall {
 
 struct ChatMessage {
   std::string role;     // system, developer, user, assistant, tool
-  std::string content;  // plain text; content parts are joined by the door
+  std::string content;  // the whole text; of several parts with line breaks between them
   std::string reasoning;
   std::string name;                  // of the tool, with role tool
   std::string tool_call_id;          // with role tool
   std::vector<ToolCall> tool_calls;  // with role assistant
+  // The content as the client cut it, for templates that write parts their own way; empty when it is one text.
+  std::vector<std::string> parts;
+
+  void add_part(std::string_view text) {
+    if (!content.empty()) content += '\n';
+    content += text;
+    parts.emplace_back(text);
+  }
 };
 
 struct Tool {
