@@ -50,8 +50,11 @@ void write_queued(const Event& event, std::string& out) {
 
 RequestNotePtr open_note(const Service& service, const Caller& caller, const net::HttpRequest& request) {
   if (service.requests == nullptr) return nullptr;
-  return service.requests->open(request.path, caller, request.header("traceparent").value_or(std::string_view()),
-                                request.header("tracestate").value_or(std::string_view()), request.body);
+  RequestNotePtr note =
+      service.requests->open(request.path, caller, request.header("traceparent").value_or(std::string_view()),
+                             request.header("tracestate").value_or(std::string_view()), request.body);
+  note->called(request.header("X-Request-Id").value_or(std::string_view()));
+  return note;
 }
 
 void note_refused(const RequestNotePtr& note, const Error& error) {

@@ -50,10 +50,11 @@ struct ServiceConfig {
   net::HttpLimits http;                                 // … and these
   net::FrameLimits frames;                              // … and these
   std::string version;
-  bool page = true;        // at "/"
-  net::WebPolicy web{};      // what browsers are told
-  std::string api_prefix{};  // in front of every path
-  bool traces = false;     // somebody collects spans
+  std::int64_t started_at = 0;  // Unix time, and since when the model is there; 0: as of now
+  bool page = true;             // at "/"
+  net::WebPolicy web{};         // what browsers are told
+  std::string api_prefix{};     // in front of every path
+  bool traces = false;          // somebody collects spans
 };
 
 struct Service {
@@ -82,3 +83,8 @@ struct Service {
 };
 
 }  // namespace chasqui
+// When clients are told that the model was made.
+inline std::int64_t loaded_at(const Service& service) {
+  return service.config.started_at != 0 ? service.config.started_at : service.clock.unix_seconds();
+}
+
