@@ -19,7 +19,7 @@ constexpr Duration kRetryAfterUnknown = seconds(1);
 net::HttpResponse error_response(std::string_view path, const Error& error) {
   const ErrorRow row = error_row(error.code);
   net::HttpResponse response(row.status, "application/json",
-                             is_anthropic(path) ? anthropic_error_body(row.status, error.message)
+                             is_anthropic(path) ? anthropic_error_body(error)
                              : is_ollama(path)  ? ollama_error_body(error.message)
                                                 : error_body(error));
   if (!row.retry) return response;

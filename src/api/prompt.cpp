@@ -99,11 +99,9 @@ Result<std::vector<Token>> tokenize_prompt(const Service& service, std::string_v
   const Tokenizer& tokenizer = *service.model.tokenizer;
   const std::size_t bytes_max = tokenizer.piece_bytes_max() * static_cast<std::size_t>(service.limits.context);
   if (bytes_max > 0 && text.size() > bytes_max) {
-    return Error{ErrorCode::context_too_long,
-                 "the prompt has " + std::to_string(text.size()) + " bytes; the context of a slot holds " +
-                     std::to_string(service.limits.context) + " tokens, which is at most " + std::to_string(bytes_max) +
-                     " bytes",
-                 "prompt"};
+    const std::size_t tokens = (text.size() - 1) / tokenizer.piece_bytes_max() + 1;
+    return prompt_too_long(tokens, service.limits.context,
+                           std::to_string(text.size()) + " bytes, at least " + std::to_string(tokens) + " tokens");
   }
   return tokenizer.tokenize(text, AddSpecial::yes, ParseSpecial::yes);
 }

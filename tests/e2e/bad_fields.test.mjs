@@ -193,7 +193,9 @@ describe('a wrong field', async () => {
     ]) {
       const error = await refused(await post(server, path, body), 400);
       assert.equal(error.type, 'exceed_context_size_error');
-      assert.match(error.message, /\d+ tokens.*holds 4096/);
+      assert.equal(error.n_ctx, 4096);
+      assert.ok(error.n_prompt_tokens >= 4096, `${path} ${error.n_prompt_tokens}`);
+      assert.match(error.message, /\d+ tokens.* exceeds the available context size \(4096 tokens\)/);
     }
   });
 
