@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "api/grammar_union.h"
 #include "api/prompt.h"
 
 namespace chasqui {
@@ -133,6 +134,7 @@ std::optional<ReasoningLimit> limit_of(const Tokenizer& tokenizer, const Reasoni
   limit.tokens = wish.budget.value_or(std::numeric_limits<TokenCount>::max());
   limit.begin = tokens(prepared.thinking_begin);
   for (const std::string& end : prepared.thinking_ends) limit.ends.push_back(tokens(end));
+  if (prepared.thinking_begin.empty()) return true;
   limit.forced = tokens(wish.message + prepared.thinking_ends.front());
   // What the prompt has begun and ended itself is over; its end would count against the budget.
   if (!reasoning_is_over(prepared)) limit.begun = tokens(prepared.answer_begin);
@@ -183,6 +185,20 @@ ReasoningWish read_reasoning_budget(Fields& fields) {
     const auto budget = fields.integer(name);
     if (!budget || *budget == -1) continue;
     if (*budget < 0 || *budget > std::numeric_limits<TokenCount>::max()) {
+// Where a client gives both tools and a grammar or schema: an answer that has to call does so; one that may call does
+// so or keeps to the grammar, from its first character on. True where the answer may be a call.
+bool join_grammars(const Tokenizer& tokenizer, const Chat& chat, const PreparedChat& prepared, RequestDraft& draft) {
+  if (!draft.grammar || prepared.grammar.empty()) return false;
+  if (chat.tool_choice == ToolChoice::required) {
+    draft.grammar = grammar_of(tokenizer, prepared);
+    return true;
+  }
+  // A call after reasoning that the prompt has begun would have to be told apart from it: then only the grammar holds.
+  if (!prepared.grammar_lazy || !reasoning_is_over(prepared)) return false;
+  draft.grammar->text = grammar_of_either(draft.grammar->text, prepared.grammar);
+  return true;
+}
+
       fields.refuse(name, "a whole number of tokens, or -1 for no limit");
     } else {
       wish.budget = static_cast<TokenCount>(*budget);
@@ -230,10 +246,11 @@ Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat
   auto tokens = tokenize_prompt(service, prepared->prompt);
   if (!tokens) return tokens.error();
   draft.prompt = std::move(*tokens);
-  // What has to obey a client's own grammar is content, whatever it looks like.
   ChatRequests out;
   std::optional<ReasoningLimit> limit;
-  if (!draft.grammar) {
+  const bool calls = join_grammars(tokenizer, chat, *prepared, draft);
+  // What has to obey a client's own grammar alone is content, whatever it looks like.
+  if (!draft.grammar || calls) {
     out.format = std::move(prepared->format);
     limit = limit_of(tokenizer, reasoning, *prepared);
     if (limit && reasoning.control) {
@@ -242,14 +259,7 @@ Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat
       limit->end_now = {out.reasoning_switch, &out.reasoning_switch->end};
     }
   }
-  if (!prepared->grammar.empty()) {
-    if (draft.grammar) {
-      return invalid_field("tools",
-                           "tools must be left out, or tool_choice be none, where grammar, json_schema or "
-                           "response_format say what the answer looks like");
-    }
-    draft.grammar = grammar_of(tokenizer, *prepared);
-  }
+  if (!draft.grammar && !prepared->grammar.empty()) draft.grammar = grammar_of(tokenizer, *prepared);
   draft.shown_tokens = tokens_of_markers(tokenizer, prepared->markers);
   for (std::string& stop : prepared->stops) {
     if (draft.stop.size() < service.limits.stops_max) draft.stop.push_back(std::move(stop));
