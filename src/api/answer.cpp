@@ -182,6 +182,10 @@ bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::s
 }
 
 net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer, Permit permit) {
+  if (!answer.skipped_tools.empty()) {
+    service.skipped_tools.log_new(answer.skipped_tools);
+    exchange.add_response_header("X-Chasqui-Warning", skipped_warning(answer.skipped_tools));
+  }
   if (answer.request == nullptr) {
     std::string body = std::move(answer.ready);
     co_await respond_json(exchange, std::move(body));

@@ -8,6 +8,7 @@
 #include "api/generation_fields.h"
 #include "api/openai_body.h"
 #include "api/prompt.h"
+#include "api/skipped_tools.h"
 #include "api/tool_limits.h"
 #include "base/limits.h"
 #include "base/random_id.h"
@@ -142,8 +143,9 @@ void read_tools_of(Fields& fields, Chat& chat) {
   for (std::size_t i = 0; i < tools->size() && fields.ok(); ++i) {
     const std::string path = place_in("tools", i);
     if (!(*tools)[i].is_object()) return fields.refuse(path, "an object");
+    if (skip_tool((*tools)[i], "custom", chat.skipped_tools)) continue;
     Fields tool((*tools)[i].get_object(), path);
-    if (tool.string("type").value_or("custom") != "custom") tool.refuse("type", "\"custom\"");
+    tool.string("type");
     const auto name = tool.string("name");
     const json::object* schema = tool.object("input_schema");
     if (!name || name->empty()) tool.refuse("name", "a string");
@@ -165,7 +167,7 @@ void read_choice(Fields& fields, Chat& chat) {
   } else if (type == "any" || type == "tool") {
     chat.tool_choice = ToolChoice::required;
     chat.only_tool = name;
-    if (chat.tools.empty()) choice.refuse("type", "auto or none where there are no tools");
+    if (chat.tools.empty() && type == "any") chat.tool_choice = ToolChoice::automatic;  // as in llama-server
   } else if (type != "auto") {
     choice.refuse("type", "auto, any, tool or none");
   }
@@ -201,7 +203,7 @@ void read_stops(Fields& fields, RequestDraft& draft) {
   if (stops == nullptr) return;
   for (const json::value& stop : *stops) {
     if (!stop.is_string()) return fields.refuse("stop_sequences", "an array of strings");
-    draft.stop.emplace_back(stop.get_string());
+    if (!stop.get_string().empty()) draft.stop.emplace_back(stop.get_string());
   }
 }
 
@@ -256,7 +258,9 @@ Result<Answer> prepare_messages(const Service& service, const Caller& caller, co
   if (!made) return made.error();
   const auto prompt = static_cast<TokenCount>(made->requests.front()->prompt.size());
   auto writer = make_message_writer(random_id("msg_"), service.config.model_name, prompt, std::move(made->format));
-  return answer_of(std::move(made->requests), stream, std::move(writer));
+  Answer answer = answer_of(std::move(made->requests), stream, std::move(writer));
+  answer.skipped_tools = chat.skipped_tools;
+  return answer;
 }
 
 Result<std::string> count_message_tokens(const Service& service, const std::string& body) {

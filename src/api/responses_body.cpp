@@ -5,6 +5,7 @@
 #include "api/generation_fields.h"
 #include "api/openai_body.h"
 #include "api/responses.h"
+#include "api/skipped_tools.h"
 #include "base/limits.h"
 #include "base/random_id.h"
 
@@ -99,14 +100,15 @@ class InputReader {
       return take_content(*content, path + ".content", out_.back());  // behind its reasoning
     }
     ChatMessage& message = out_.emplace_back();
-    message.role = *role == "developer" ? "system" : std::string(*role);
+    message.role = *role;
     return take_content(*content, path + ".content", message);
   }
 
   void read_call(Fields& fields) {
     const auto id = fields.string("call_id");
     const auto name = fields.string("name");
-    const auto arguments = fields.string("arguments");
+    auto arguments = fields.string("arguments");
+    if (arguments && arguments->empty()) arguments = "{}";
     if (!id) fields.refuse("call_id", "a string");
     if (!name) fields.refuse("name", "a string");
     json::error_code failed;
@@ -184,7 +186,7 @@ void read_input(Fields& fields, ResponseAsk& ask) {
 }
 
 // The tools of this dialect have no `function` around them.
-json::array with_functions(Fields& fields) {
+json::array with_functions(Fields& fields, std::vector<std::string>& skipped) {
   json::array out;
   const json::array* tools = fields.array("tools");
   if (tools == nullptr) return out;
@@ -192,10 +194,11 @@ json::array with_functions(Fields& fields) {
     const std::string path = input_path("tools", i);
     const json::object* object = (*tools)[i].if_object();
     const json::value* type = object != nullptr ? object->if_contains("type") : nullptr;
-    if (type == nullptr || *type != "function") {
-      fields.refuse(path + ".type", "\"function\"; there are no other tools here");
+    if (type == nullptr || !type->is_string()) {
+      fields.refuse(path + ".type", "a string, such as \"function\"");
       break;
     }
+    if (skip_tool((*tools)[i], "function", skipped)) continue;
     json::object function = *object;
     function.erase("type");
     function.erase("strict");
@@ -208,7 +211,8 @@ void read_reasoning_wish(Fields& fields, Chat& chat) {
   const json::object* object = fields.object("reasoning");
   if (object == nullptr) return;
   Fields reasoning(*object, "reasoning");
-  if (const auto effort = reasoning.string("effort")) set_reasoning_effort(chat, *effort, reasoning, "effort");
+  const auto effort = reasoning.string("effort");
+  if (effort && *effort != "default") set_reasoning_effort(chat, *effort, reasoning, "effort");
   if (!reasoning.ok()) fields.refuse(reasoning.error());
 }
 
@@ -277,18 +281,18 @@ Result<ResponseAsk> read_response_ask(const Service& service, const Caller& call
   read_common_fields(caller, fields, ask.draft);
   read_adapters(service.adapters, service.config.model_name, fields, ask.draft);
   read_constraint(fields, ask.draft);
-  refuse_unsupported(fields,
-                     {"background", "conversation", "prompt", "top_logprobs", "n_probs", "post_sampling_probs"});
+  refuse_unsupported(fields, {"conversation", "prompt", "top_logprobs", "n_probs", "post_sampling_probs"});
   if (const auto tokens = fields.integer("max_output_tokens")) ask.draft.max_tokens = *tokens;
-  if (fields.string("truncation").value_or("disabled") != "disabled") {
-    fields.refuse("truncation", "disabled; nothing is left out of a conversation here");
-  }
+  // As in llama-server nothing is ever left out of a conversation, and every response is made at once.
+  const std::string_view truncation = fields.string("truncation").value_or("disabled");
+  if (truncation != "disabled" && truncation != "auto") fields.refuse("truncation", "disabled or auto");
+  fields.boolean("background");
   ask.stream = fields.boolean("stream").value_or(false);
   ask.store = fields.boolean("store").value_or(true);
   ask.instructions = fields.string("instructions").value_or("");
   if (const auto previous = fields.string("previous_response_id")) ask.previous = std::string(*previous);
   read_input(fields, ask);
-  const json::array functions = with_functions(fields);
+  const json::array functions = with_functions(fields, ask.chat.skipped_tools);
   if (!fields.ok()) return fields.error();
 
   // What is left is said in the words of chat completions.

@@ -12,6 +12,7 @@
 #include "api/request_log.h"
 #include "api/response_store.h"
 #include "api/session_keeper.h"
+#include "api/skipped_tools.h"
 #include "api/slot_keeper.h"
 #include "base/clock.h"
 #include "base/limits.h"
@@ -80,11 +81,12 @@ struct Service {
   SlotKeeper* slots = nullptr;      // null: slots are not saved
   std::size_t step_watchers = 0;    // of /debug/steps
   ReasoningSwitches switches = {};  // of answers whose reasoning can be ended
+  SkippedTools skipped_tools = {};  // what the log has said of them
 };
 
-}  // namespace chasqui
 // When clients are told that the model was made.
 inline std::int64_t loaded_at(const Service& service) {
   return service.config.started_at != 0 ? service.config.started_at : service.clock.unix_seconds();
 }
 
+}  // namespace chasqui

@@ -35,19 +35,19 @@ void count(const json::value& value, Properties& seen) {
 
 }  // namespace
 
-const json::array* tools_within_limits(Fields& fields) {
-  const json::array* const tools = fields.array("tools");
+const json::array* tools_within_limits(Fields& fields, std::string_view name) {
+  const json::array* const tools = fields.array(name);
   if (tools == nullptr) return nullptr;
   if (tools->size() > kToolsMax) {
-    fields.refuse("tools", "an array of at most " + std::to_string(kToolsMax));
+    fields.refuse(name, "an array of at most " + std::to_string(kToolsMax));
     return nullptr;
   }
   Properties seen;
   for (const json::value& tool : *tools) count(tool, seen);
   if (seen.of_one <= kPropertiesMax && seen.in_all <= kAllPropertiesMax) return tools;
-  fields.refuse("tools", "without objects of more than " + std::to_string(kPropertiesMax) +
-                             " properties in their parameters, and with at most " + std::to_string(kAllPropertiesMax) +
-                             " in all");
+  fields.refuse(name, "without objects of more than " + std::to_string(kPropertiesMax) +
+                          " properties in their parameters, and with at most " + std::to_string(kAllPropertiesMax) +
+                          " in all");
   return nullptr;
 }
 

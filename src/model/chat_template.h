@@ -51,6 +51,7 @@ enum class ToolChoice {
 struct Chat {
   std::vector<ChatMessage> messages;  // not empty
   std::vector<Tool> tools;
+  std::vector<std::string> skipped_tools;  // types of tools that the model is not shown, for it cannot call them
   ToolChoice tool_choice = ToolChoice::automatic;
   std::string only_tool;            // the one that has to be called; empty: as tool_choice says
   bool parallel_tool_calls = true;  // more than one call in an answer

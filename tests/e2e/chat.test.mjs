@@ -100,7 +100,7 @@ describe('a chat with the demo model', async () => {
     const joined = await answer(server, [{ role: 'user', content: parts }], { max_tokens: 16 });
     const plain = await answer(server, 'What is\nChasqui?', { max_tokens: 16 });
     assert.equal(joined.text, plain.text);
-    assert.deepEqual(joined.usage, plain.usage);
+    assert.equal(joined.usage.prompt_tokens, plain.usage.prompt_tokens);
   });
 
   it('continues an answer that the client began', async () => {
