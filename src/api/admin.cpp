@@ -108,15 +108,8 @@ void write_listed(JsonWriter& json, const Service& service) {
   json.end_array();
 }
 
-std::string models_body(const Service& service) {
+void write_model(JsonWriter& json, const Service& service) {
   const ModelInfo& info = service.model.info;
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object();
-  write_listed(json, service);
-  json.field("object", "list");
-  json.key("data");
-  json.begin_array();
   json.begin_object();
   json.field("id", service.config.model_name);
   for (const std::string_view key : {"aliases", "tags"}) {
@@ -125,7 +118,7 @@ std::string models_body(const Service& service) {
     json.end_array();
   }
   json.field("object", "model");
-  json.field("created", service.clock.unix_seconds());
+  json.field("created", loaded_at(service));
   json.field("owned_by", "chasqui");
   json.key("meta");
   json.begin_object();
@@ -139,15 +132,32 @@ std::string models_body(const Service& service) {
   json.field("ftype", info.format);
   json.end_object();
   json.end_object();
-  for (const AdapterInfo& adapter : service.adapters.adapters()) {
-    json.begin_object();
-    json.field("id", service.config.model_name + ":" + adapter.name);
-    json.field("object", "model");
-    json.field("created", service.clock.unix_seconds());
-    json.field("owned_by", "chasqui");
-    json.field("parent", service.config.model_name);
-    json.end_object();
-  }
+}
+
+std::string name_of(const Service& service, const AdapterInfo& adapter) {
+  return service.config.model_name + ":" + adapter.name;
+}
+
+void write_adapter(JsonWriter& json, const Service& service, const AdapterInfo& adapter) {
+  json.begin_object();
+  json.field("id", name_of(service, adapter));
+  json.field("object", "model");
+  json.field("created", loaded_at(service));
+  json.field("owned_by", "chasqui");
+  json.field("parent", service.config.model_name);
+  json.end_object();
+}
+
+std::string models_body(const Service& service) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  write_listed(json, service);
+  json.field("object", "list");
+  json.key("data");
+  json.begin_array();
+  write_model(json, service);
+  for (const AdapterInfo& adapter : service.adapters.adapters()) write_adapter(json, service, adapter);
   json.end_array();
   json.end_object();
   return out;
@@ -229,6 +239,30 @@ net::Awaitable<void> handle_metrics(Service& service, net::HttpExchange& exchang
 
 net::Awaitable<void> handle_models(Service& service, net::HttpExchange& exchange) {
   std::string body = models_body(service);
+  co_await respond_json(exchange, std::move(body));
+}
+
+net::Awaitable<void> handle_model(Service& service, net::HttpExchange& exchange) {
+  const std::string& id = exchange.param("id");
+  std::string body;
+  JsonWriter json(body);
+  if (id == service.config.model_name) write_model(json, service);
+  for (const AdapterInfo& adapter : service.adapters.adapters()) {
+    if (body.empty() && id == name_of(service, adapter)) write_adapter(json, service, adapter);
+  }
+  if (body.empty()) {
+    Error error{ErrorCode::not_found, "there is no model of this name; GET /v1/models lists those that there are",
+                "model"};
+    co_await respond_error(exchange, std::move(error));
+    co_return;
+  }
+  co_await respond_json(exchange, std::move(body));
+}
+
+net::Awaitable<void> handle_version(Service& service, net::HttpExchange& exchange) {
+  std::string body = "{\"version\":";
+  append_json_string(body, service.config.version);
+  body += '}';
   co_await respond_json(exchange, std::move(body));
 }
 

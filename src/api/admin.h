@@ -15,6 +15,8 @@ net::Awaitable<void> handle_health(Service& service, net::HttpExchange& exchange
 net::Awaitable<void> handle_ready(Service& service, net::HttpExchange& exchange);
 net::Awaitable<void> handle_metrics(Service& service, net::HttpExchange& exchange);
 net::Awaitable<void> handle_models(Service& service, net::HttpExchange& exchange);
+net::Awaitable<void> handle_model(Service& service, net::HttpExchange& exchange);
+net::Awaitable<void> handle_version(Service& service, net::HttpExchange& exchange);
 net::Awaitable<void> handle_props(Service& service, net::HttpExchange& exchange);
 // 501: nothing of the server changes while it runs.
 net::Awaitable<void> handle_change_props(Service& service, net::HttpExchange& exchange);

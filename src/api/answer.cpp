@@ -19,7 +19,7 @@ constexpr Duration kRetryAfterUnknown = seconds(1);
 net::HttpResponse error_response(std::string_view path, const Error& error) {
   const ErrorRow row = error_row(error.code);
   net::HttpResponse response(row.status, "application/json",
-                             is_anthropic(path) ? anthropic_error_body(row.status, error.message)
+                             is_anthropic(path) ? anthropic_error_body(error)
                              : is_ollama(path)  ? ollama_error_body(error.message)
                                                 : error_body(error));
   if (!row.retry) return response;
@@ -50,8 +50,11 @@ void write_queued(const Event& event, std::string& out) {
 
 RequestNotePtr open_note(const Service& service, const Caller& caller, const net::HttpRequest& request) {
   if (service.requests == nullptr) return nullptr;
-  return service.requests->open(request.path, caller, request.header("traceparent").value_or(std::string_view()),
-                                request.header("tracestate").value_or(std::string_view()), request.body);
+  RequestNotePtr note =
+      service.requests->open(request.path, caller, request.header("traceparent").value_or(std::string_view()),
+                             request.header("tracestate").value_or(std::string_view()), request.body);
+  note->called(request.header("X-Request-Id").value_or(std::string_view()));
+  return note;
 }
 
 void note_refused(const RequestNotePtr& note, const Error& error) {
@@ -179,6 +182,10 @@ bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::s
 }
 
 net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer, Permit permit) {
+  if (!answer.skipped_tools.empty()) {
+    service.skipped_tools.log_new(answer.skipped_tools);
+    exchange.add_response_header("X-Chasqui-Warning", skipped_warning(answer.skipped_tools));
+  }
   if (answer.request == nullptr) {
     std::string body = std::move(answer.ready);
     co_await respond_json(exchange, std::move(body));

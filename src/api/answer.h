@@ -52,8 +52,9 @@ struct Answer {
   std::function<void()> on_submitted = {};  // runs when the engine has the request, before any event of it
   // Is awaited before the end of the answer is told; its error takes the end's place.
   std::function<net::Awaitable<Result<void>>()> before_end = {};
-  ReasoningSwitchPtr reasoning_switch = {};  // where a client may end the reasoning
-  RequestNotePtr note = {};                  // none where nobody keeps a log
+  ReasoningSwitchPtr reasoning_switch = {};     // where a client may end the reasoning
+  RequestNotePtr note = {};                     // none where nobody keeps a log
+  std::vector<std::string> skipped_tools = {};  // their types: the client is told
   std::string ready = {};  // the whole body, where there is nothing to generate; then there is no request, nor a writer
 };
 

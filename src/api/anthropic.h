@@ -26,5 +26,6 @@ std::unique_ptr<AnswerWriter> make_message_writer(std::string id, std::string mo
 bool is_anthropic(std::string_view path);
 // {"type":"error","error":{"type":"invalid_request_error","message":…}}
 std::string anthropic_error_body(int status, std::string_view message);
+std::string anthropic_error_body(const Error& error);
 
 }  // namespace chasqui

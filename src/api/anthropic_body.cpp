@@ -8,6 +8,7 @@
 #include "api/generation_fields.h"
 #include "api/openai_body.h"
 #include "api/prompt.h"
+#include "api/skipped_tools.h"
 #include "api/tool_limits.h"
 #include "base/limits.h"
 #include "base/random_id.h"
@@ -19,9 +20,9 @@ namespace json = boost::json;
 
 constexpr std::int64_t kMaxTokensUnsaid = 4096;  // as llama-server
 
-std::string item(const std::string& array, std::size_t index) { return array + '[' + std::to_string(index) + ']'; }
+std::string place_in(const std::string& array, std::size_t index) { return array + '[' + std::to_string(index) + ']'; }
 
-// A string, or an array of text blocks.
+// A string, or an array of text blocks, which follow each other without a break, as in llama-server.
 std::optional<Error> read_text(const json::value& value, const std::string& path, std::string& out) {
   if (value.is_string()) {
     out += value.get_string();
@@ -29,7 +30,7 @@ std::optional<Error> read_text(const json::value& value, const std::string& path
   }
   if (!value.is_array()) return invalid_field(path, path + " must be a string or an array of text blocks");
   for (std::size_t i = 0; i < value.get_array().size(); ++i) {
-    const std::string block_path = item(path, i);
+    const std::string block_path = place_in(path, i);
     const json::value& block = value.get_array()[i];
     if (!block.is_object()) return invalid_field(block_path, block_path + " must be an object");
     Fields fields(block.get_object(), block_path);
@@ -62,7 +63,7 @@ class MessageReader {
       spoken = content->get_array().empty();
       for (std::size_t i = 0; i < content->get_array().size(); ++i) {
         bool counts = true;
-        if (auto error = read_block(content->get_array()[i], item(path + ".content", i), counts)) return error;
+        if (auto error = read_block(content->get_array()[i], place_in(path + ".content", i), counts)) return error;
         spoken = spoken || counts;
       }
     } else if (content->is_string()) {
@@ -88,7 +89,7 @@ class MessageReader {
     if (type == "text") {
       const auto text = fields.string("text");
       if (!text) fields.refuse("text", "a string");
-      if (text) message_.content += *text;
+      if (text) message_.add_part(*text);
     } else if (type == "tool_use" && assistant) {
       read_call(fields);
     } else if (type == "tool_result" && !assistant) {
@@ -145,10 +146,11 @@ void read_tools_of(Fields& fields, Chat& chat) {
   const json::array* tools = tools_within_limits(fields);
   if (tools == nullptr) return;
   for (std::size_t i = 0; i < tools->size() && fields.ok(); ++i) {
-    const std::string path = item("tools", i);
+    const std::string path = place_in("tools", i);
     if (!(*tools)[i].is_object()) return fields.refuse(path, "an object");
+    if (skip_tool((*tools)[i], "custom", chat.skipped_tools)) continue;
     Fields tool((*tools)[i].get_object(), path);
-    if (tool.string("type").value_or("custom") != "custom") tool.refuse("type", "\"custom\"");
+    tool.string("type");
     const auto name = tool.string("name");
     const json::object* schema = tool.object("input_schema");
     if (!name || name->empty()) tool.refuse("name", "a string");
@@ -170,7 +172,7 @@ void read_choice(Fields& fields, Chat& chat) {
   } else if (type == "any" || type == "tool") {
     chat.tool_choice = ToolChoice::required;
     chat.only_tool = name;
-    if (chat.tools.empty()) choice.refuse("type", "auto or none where there are no tools");
+    if (chat.tools.empty() && type == "any") chat.tool_choice = ToolChoice::automatic;  // as in llama-server
   } else if (type != "auto") {
     choice.refuse("type", "auto, any, tool or none");
   }
@@ -206,7 +208,7 @@ void read_stops(Fields& fields, RequestDraft& draft) {
   if (stops == nullptr) return;
   for (const json::value& stop : *stops) {
     if (!stop.is_string()) return fields.refuse("stop_sequences", "an array of strings");
-    draft.stop.emplace_back(stop.get_string());
+    if (!stop.get_string().empty()) draft.stop.emplace_back(stop.get_string());
   }
 }
 
@@ -227,7 +229,7 @@ Chat read_anthropic_chat(Fields& fields) {
   }
   MessageReader reader(chat.messages);
   for (std::size_t i = 0; i < messages->size() && fields.ok(); ++i) {
-    if (auto error = reader.read((*messages)[i], item("messages", i))) fields.refuse(std::move(*error));
+    if (auto error = reader.read((*messages)[i], place_in("messages", i))) fields.refuse(std::move(*error));
   }
   read_tools_of(fields, chat);
   read_choice(fields, chat);
@@ -261,7 +263,9 @@ Result<Answer> prepare_messages(const Service& service, const Caller& caller, co
   if (!made) return made.error();
   const auto prompt = static_cast<TokenCount>(made->requests.front()->prompt.size());
   auto writer = make_message_writer(random_id("msg_"), service.config.model_name, prompt, std::move(made->format));
-  return answer_of(std::move(made->requests), stream, std::move(writer));
+  Answer answer = answer_of(std::move(made->requests), stream, std::move(writer));
+  answer.skipped_tools = chat.skipped_tools;
+  return answer;
 }
 
 Result<std::string> count_message_tokens(const Service& service, const std::string& body) {

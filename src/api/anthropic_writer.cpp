@@ -60,7 +60,7 @@ class MessageWriter final : public AnswerWriter {
   }
 
   void fail(const Error& error, std::string& out) override {
-    net::append_sse_event(out, anthropic_error_body(error_row(error.code).status, error.message), "error");
+    net::append_sse_event(out, anthropic_error_body(error), "error");
   }
 
   void hear(const Event& event) override { reader_.read(event); }
@@ -244,6 +244,14 @@ std::unique_ptr<AnswerWriter> make_message_writer(std::string id, std::string mo
 }
 
 bool is_anthropic(std::string_view path) { return path == "/v1/messages" || path.starts_with("/v1/messages/"); }
+
+std::string anthropic_error_body(const Error& error) {
+  const int status = error_row(error.code).status;
+  if (error.context_tokens == 0) return anthropic_error_body(status, error.message);
+  // In the words that clients of this dialect look for; one token is kept for the answer.
+  return anthropic_error_body(status, "prompt is too long: " + std::to_string(error.prompt_tokens) + " tokens > " +
+                                          std::to_string(error.context_tokens - 1) + " maximum");
+}
 
 std::string anthropic_error_body(int status, std::string_view message) {
   std::string out;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "api/grammar_union.h"
 #include "api/prompt.h"
+#include "api/skipped_tools.h"
 #include "base/limits.h"
 #include "model/grammar_shape.h"
 
@@ -45,6 +47,7 @@ void read_allowed_tools(Fields& fields, const json::object& object, Chat& chat) 
   std::vector<bool> taken(chat.tools.size());  // one that is named again is there already
   for (std::size_t i = 0; allowed.ok() && i < tools->size(); ++i) {
     const json::value& item = (*tools)[i];
+    if (skip_tool(item, "function", chat.skipped_tools)) continue;
     const json::value* function = item.is_object() ? item.get_object().if_contains("function") : nullptr;
     const json::value& named = function != nullptr ? *function : item;
     const json::value* name = named.is_object() ? named.get_object().if_contains("name") : nullptr;
@@ -74,16 +77,34 @@ void read_tool_choice(Fields& fields, Chat& chat) {
     const std::string_view text = type != nullptr && type->is_string() ? std::string_view(type->get_string()) : "";
     if (text == "function") return read_chosen_tool(fields, value->get_object(), chat);
     if (text == "allowed_tools") return read_allowed_tools(fields, value->get_object(), chat);
+    if (std::ranges::find(chat.skipped_tools, text) != chat.skipped_tools.end()) return;
     return fields.refuse("tool_choice", kAllowed);
   }
   const std::string_view text = value->is_string() ? std::string_view(value->get_string()) : "";
   if (text == "none") {
     chat.tool_choice = ToolChoice::none;
   } else if (text == "required") {
-    chat.tool_choice = ToolChoice::required;
-    if (chat.tools.empty()) fields.refuse("tool_choice", "auto or none where there are no tools");
+    // As in llama-server it means nothing where there are no tools.
+    if (!chat.tools.empty()) chat.tool_choice = ToolChoice::required;
   } else if (text != "auto") {
     fields.refuse("tool_choice", kAllowed);
+  }
+}
+
+// "none", "auto" or {"name":…}: what `tool_choice` was before.
+void read_function_call(Fields& fields, Chat& chat) {
+  const json::value* value = fields.any("function_call");
+  if (value == nullptr || fields.any("tools") != nullptr) return;
+  if (value->is_object()) {
+    Fields call(value->get_object(), "function_call");
+    const auto name = call.string("name");
+    if (!name || !has_tool(chat, *name)) return fields.refuse("function_call.name", "the name of one of the functions");
+    chat.tool_choice = ToolChoice::required;
+    chat.only_tool = *name;
+  } else if (*value == "none") {
+    chat.tool_choice = ToolChoice::none;
+  } else if (*value != "auto") {
+    fields.refuse("function_call", "auto, none or {\"name\":…}");
   }
 }
 
@@ -116,7 +137,7 @@ void read_reasoning(Fields& fields, Chat& chat) {
   if (const auto enabled = fields.boolean("enable_thinking")) chat.enable_thinking = enabled;
   if (read_reasoning_budget(fields).budget == 0) chat.enable_thinking = false;
   const auto effort = fields.string("reasoning_effort");
-  if (!effort) return;
+  if (!effort || *effort == "default") return;
   set_reasoning_effort(chat, *effort, fields, "reasoning_effort");
 }
 
@@ -131,6 +152,7 @@ std::vector<Token> tokens_of_markers(const Tokenizer& tokenizer, const std::vect
 }
 
 bool reasoning_is_over(const PreparedChat& prepared) {
+  if (prepared.thinking_begin.empty()) return true;
   const std::size_t begun = prepared.answer_begin.rfind(prepared.thinking_begin);
   if (begun == std::string::npos) return true;
   const std::size_t from = begun + prepared.thinking_begin.size();
@@ -181,6 +203,20 @@ Grammar grammar_of(const Tokenizer& tokenizer, const PreparedChat& prepared) {
   return grammar;
 }
 
+// Where a client gives both tools and a grammar or schema: an answer that has to call does so; one that may call does
+// so or keeps to the grammar, from its first character on. True where the answer may be a call.
+bool join_grammars(const Tokenizer& tokenizer, const Chat& chat, const PreparedChat& prepared, RequestDraft& draft) {
+  if (!draft.grammar || prepared.grammar.empty()) return false;
+  if (chat.tool_choice == ToolChoice::required) {
+    draft.grammar = grammar_of(tokenizer, prepared);
+    return true;
+  }
+  // A call after reasoning that the prompt has begun would have to be told apart from it: then only the grammar holds.
+  if (!prepared.grammar_lazy || !reasoning_is_over(prepared)) return false;
+  draft.grammar->text = grammar_of_either(draft.grammar->text, prepared.grammar);
+  return true;
+}
+
 }  // namespace
 
 void set_reasoning_effort(Chat& chat, std::string_view effort, Fields& fields, std::string_view name) {
@@ -212,9 +248,10 @@ ReasoningWish read_reasoning_budget(Fields& fields) {
 }
 
 void read_chat_switches(Fields& fields, Chat& chat) {
-  chat.tools = read_tools(fields);
+  chat.tools = read_tools(fields, &chat.skipped_tools);
   if (!fields.ok()) return;
   read_tool_choice(fields, chat);
+  read_function_call(fields, chat);
   chat.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true);
   read_template_args(fields, chat);
   read_reasoning(fields, chat);
@@ -249,10 +286,11 @@ Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat
   auto tokens = tokenize_prompt(service, prepared->prompt);
   if (!tokens) return tokens.error();
   draft.prompt = std::move(*tokens);
-  // What has to obey a client's own grammar is content, whatever it looks like.
   ChatRequests out;
   std::optional<ReasoningLimit> limit;
-  if (!draft.grammar) {
+  const bool calls = join_grammars(tokenizer, chat, *prepared, draft);
+  // What has to obey a client's own grammar alone is content, whatever it looks like.
+  if (!draft.grammar || calls) {
     out.format = std::move(prepared->format);
     limit = limit_of(tokenizer, reasoning, *prepared);
     if (limit && reasoning.control) {
@@ -262,15 +300,10 @@ Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat
     }
   }
   if (!prepared->grammar.empty()) {
-    if (draft.grammar) {
-      return invalid_field("tools",
-                           "tools must be left out, or tool_choice be none, where grammar, json_schema or "
-                           "response_format say what the answer looks like");
-    }
     if (auto ok = check_grammar_shape(prepared->grammar); !ok) {
       return invalid_field("tools", "tools cannot be kept to: their " + ok.error().message);
     }
-    draft.grammar = grammar_of(tokenizer, *prepared);
+    if (!draft.grammar) draft.grammar = grammar_of(tokenizer, *prepared);
   }
   draft.shown_tokens = tokens_of_markers(tokenizer, prepared->markers);
   for (std::string& stop : prepared->stops) {

@@ -51,7 +51,88 @@ TEST(ChatBody, ReadsEveryFormOfToolChoice) {
   EXPECT_EQ(choice(R"({"type":"function","function":{"name":"c"}})").field, "tool_choice.function.name");
   EXPECT_EQ(choice(R"({"type":"allowed_tools","allowed_tools":{"mode":"x","tools":[]}})").field,
             "tool_choice.allowed_tools.mode");
-  EXPECT_EQ(read(R"("tool_choice":"required")").field, "tool_choice");
+  EXPECT_EQ(read(R"("tool_choice":"required")").field, "");
+  EXPECT_EQ(read(R"("tool_choice":"required")").chat.tool_choice, ToolChoice::automatic);
+}
+
+TEST(ChatBody, KeepsTextPartsApart) {
+  const auto object = parse_json_object(R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"},
+      {"type":"text","text":""},{"type":"text","text":"b"}]},{"role":"user","content":"c"}]})");
+  ASSERT_TRUE(object);
+  Fields fields(*object);
+  const Chat chat = read_chat(fields);
+  ASSERT_TRUE(fields.ok());
+  EXPECT_EQ(chat.messages[0].content, "a\n\nb");
+  EXPECT_EQ(chat.messages[0].parts, (std::vector<std::string>{"a", "", "b"}));
+  EXPECT_EQ(chat.messages[1].content, "c");
+  EXPECT_TRUE(chat.messages[1].parts.empty());
+}
+
+TEST(ChatBody, AnthropicsPartsAreApartInMessagesOnly) {
+  const auto object = parse_json_object(R"({"system":[{"type":"text","text":"a"},{"type":"text","text":"b"}],
+      "messages":[{"role":"user","content":[{"type":"text","text":"c"},{"type":"text","text":"d"}]}]})");
+  ASSERT_TRUE(object);
+  Fields fields(*object);
+  const Chat chat = read_anthropic_chat(fields);
+  ASSERT_TRUE(fields.ok());
+  EXPECT_EQ(chat.messages[0].content, "ab");
+  EXPECT_EQ(chat.messages[1].content, "c\nd");
+}
+
+TEST(ChatBody, SkipsToolsOfOtherTypes) {
+  const auto tools = [](const std::string& more) {
+    return R"("tools":[{"type":"web_search"},{"type":"function","function":{"name":"a"}},{"type":"namespace"},
+                       {"type":"web_search"}],)" +
+           more;
+  };
+  const ReadChat got = read(tools(R"("tool_choice":{"type":"web_search"})"));
+  EXPECT_EQ(got.field, "");
+  ASSERT_EQ(got.chat.tools.size(), 1u);
+  EXPECT_EQ(got.chat.tools[0].name, "a");
+  EXPECT_EQ(got.chat.skipped_tools, (std::vector<std::string>{"web_search", "namespace"}));
+  EXPECT_EQ(got.chat.tool_choice, ToolChoice::automatic);
+  const ReadChat allowed = read(tools(R"("tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[
+      {"type":"web_search"},{"type":"function","function":{"name":"a"}}]}})"));
+  EXPECT_EQ(allowed.field, "");
+  EXPECT_EQ(allowed.chat.tools.size(), 1u);
+  EXPECT_EQ(read(R"("tools":[{"type":1}])").field, "tools[0].type");
+  const ReadChat anthropic = read(R"("tools":[{"type":"web_search_20250305","name":"web_search"},
+      {"name":"weather","input_schema":{"type":"object"}}])",
+                                  &read_anthropic_chat);
+  EXPECT_EQ(anthropic.field, "");
+  EXPECT_EQ(anthropic.chat.tools.size(), 1u);
+  EXPECT_EQ(anthropic.chat.skipped_tools, std::vector<std::string>{"web_search_20250305"});
+}
+
+TEST(ChatBody, OlderFunctionsAreTools) {
+  const std::string functions = R"("functions":[{"name":"a","parameters":{"type":"object"}}])";
+  const ReadChat got = read(functions + R"(,"function_call":{"name":"a"})");
+  EXPECT_EQ(got.field, "");
+  ASSERT_EQ(got.chat.tools.size(), 1u);
+  EXPECT_EQ(got.chat.only_tool, "a");
+  EXPECT_EQ(read(functions + R"(,"function_call":"none")").chat.tool_choice, ToolChoice::none);
+  EXPECT_EQ(read(functions + R"(,"function_call":{"name":"b"})").field, "function_call.name");
+  EXPECT_EQ(read(R"("functions":[{"description":"x"}])").field, "functions[0].name");
+}
+
+TEST(ChatBody, MessagesOfOtherClientsAreRead) {
+  const auto object = parse_json_object(R"({"messages":[
+      {"role":"developer","content":"a"},{"role":"critic","content":"b"},{"role":"assistant","content":null},
+      {"role":"assistant","content":null,"function_call":{"name":"f","arguments":""}},
+      {"role":"function","name":"f","content":"c"},{"role":"user","content":"d"}]})");
+  ASSERT_TRUE(object);
+  Fields fields(*object);
+  const Chat chat = read_chat(fields);
+  ASSERT_TRUE(fields.ok()) << fields.error().message;
+  EXPECT_EQ(chat.messages[0].role, "developer");
+  EXPECT_EQ(chat.messages[1].role, "critic");
+  EXPECT_EQ(chat.messages[2].content, "");
+  ASSERT_EQ(chat.messages[3].tool_calls.size(), 1u);
+  EXPECT_EQ(chat.messages[3].tool_calls[0].name, "f");
+  EXPECT_EQ(chat.messages[3].tool_calls[0].arguments, "{}");
+  EXPECT_EQ(chat.messages[4].role, "tool");
+  EXPECT_EQ(chat.messages[4].name, "f");
+  EXPECT_EQ(read(R"("reasoning_effort":"default")").chat.template_args.size(), 0u);
 }
 
 TEST(ChatBody, ReadsWhatIsSaidAboutReasoning) {
@@ -133,9 +214,9 @@ TEST(ResponseBody, EveryMistakeNamesItsField) {
                                        {R"("input":[3])", "input[0]"},
                                        {R"("input":[{"role":"x","content":"y"}])", "input[0].role"},
                                        {R"("input":[{"type":"x"}])", "input[0].type"},
-                                       {R"("input":"x","tools":[{"type":"web_search"}])", "tools[0].type"},
-                                       {R"("input":"x","background":true)", "background"},
-                                       {R"("input":"x","truncation":"auto")", "truncation"},
+                                       {R"("input":"x","tools":[{"type":1}])", "tools[0].type"},
+                                       {R"("input":"x","background":"yes")", "background"},
+                                       {R"("input":"x","truncation":"always")", "truncation"},
                                        {R"("input":"x","reasoning":{"effort":"x"})", "reasoning.effort"},
                                        {R"("input":"x","text":{"format":{"type":"x"}})", "text.format.type"}}) {
     const auto ask = read_response_ask(fake.service, {}, "{" + std::string(members) + "}");

@@ -228,6 +228,8 @@ class PartsWriter final : public AnswerWriter {
     json.end_array();
     json.key("usage");
     write_usage(json, usage());
+    json.key("timings");  // llama-server has them in the last chunk, whatever that is
+    write_timings(json, choices_.front()->usage);
     json.end_object();
     out += "\n\n";
   }

@@ -72,6 +72,7 @@ Result<Answer> prepare_chat(const Service& service, const Caller& caller, const 
                                         : make_chat_writer(std::move(common.head));
   Answer answer = answer_of(std::move(made->requests), common.stream, std::move(writer));
   answer.reasoning_switch = std::move(made->reasoning_switch);
+  answer.skipped_tools = chat.skipped_tools;
   return answer;
 }
 

@@ -5,7 +5,7 @@
 namespace chasqui {
 namespace {
 
-std::string body(int status, std::string_view message, std::string_view type, std::string_view field) {
+std::string body(int status, std::string_view message, std::string_view type, const Error& error) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
@@ -15,10 +15,14 @@ std::string body(int status, std::string_view message, std::string_view type, st
   json.field("message", message);
   json.field("type", type);
   json.key("param");
-  if (field.empty()) {
+  if (error.field.empty()) {
     json.null();
   } else {
-    json.string(field);
+    json.string(error.field);
+  }
+  if (error.context_tokens > 0) {
+    json.field("n_prompt_tokens", error.prompt_tokens);
+    json.field("n_ctx", error.context_tokens);
   }
   json.end_object();
   json.end_object();
@@ -59,11 +63,11 @@ ErrorRow error_row(ErrorCode code) {
 
 std::string error_body(const Error& error) {
   const ErrorRow row = error_row(error.code);
-  return body(row.status, error.message, row.type, error.field);
+  return body(row.status, error.message, row.type, error);
 }
 
 std::string error_body(int status, std::string_view message) {
-  return body(status, message, type_of_status(status), {});
+  return body(status, message, type_of_status(status), Error{});
 }
 
 }  // namespace chasqui

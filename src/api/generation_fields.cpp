@@ -50,7 +50,8 @@ const GenerationField kFields[] = {
     {"logit_bias", "", "", "up to 1,024", "`{\"token id or text\": bias}` or `[[token id or text, bias or false]]`",
      &read_logit_bias},
     {"ignore_eos", "", "false", "", "the model may not end its answer", &read_ignore_eos},
-    {"stop", "", "", "up to 16 strings of 1,024 bytes", "the answer ends before the first of them", &read_stop},
+    {"stop", "", "", "up to 64 strings of 2,048 bytes; empty ones do not count",
+     "the answer ends before the first of them", &read_stop},
     {"stop_token_ids", "", "", "up to 64 token ids", "the answer ends before the first of them", &read_stop_tokens},
     {"n_probs", "", "0", "0 … 100", "most likely tokens told with each token, see [Likelihoods](#likelihoods)",
      &read_chances},
@@ -79,9 +80,11 @@ const GenerationField kFields[] = {
      "from arrival to the first token; a request that would wait longer, or does, is answered with 503",
      &read_first_token_limit},
     {"t_max_predict_ms", "", "-1", "≥ 1, -1: none", "from the first token to the last", &read_predict_limit},
-    {"priority", "class", "the key's class", "`interactive`, `standard`, `background`", "who is served first",
+    {"priority", "class", "the key's class", "`interactive`, `standard`, `background`, a whole number",
+     "who is served first; of vLLM's numbers 0 is the default, those below it are interactive, those above it "
+     "background",
      &read_elsewhere},
-    {"service_tier", "", "`auto`", "`auto`, `default`, `priority`, `flex`",
+    {"service_tier", "", "`auto`", "any; `priority` and `flex` have an effect",
      "OpenAI's word for it: the key's class, the same, `interactive`, `background`; `priority` wins over it",
      &read_elsewhere},
     {"n_keep", "n_discard, n_cache_reuse", "0", "≥ -1",
@@ -164,12 +167,17 @@ ServiceClass read_class(Fields& fields, ServiceClass unsaid) {
       out = ServiceClass::interactive;
     } else if (*tier == "flex") {
       out = ServiceClass::background;
-    } else if (*tier != "auto" && *tier != "default") {
-      fields.refuse("service_tier", "auto, default, priority or flex");
-    }
+    }  // others ("auto", "default", "scale" …) leave it at the key's
   }
   // `class` is what the local socket's protocol calls it.
   for (const std::string_view field : {"priority", "class"}) {
+    const json::value* value = fields.any(field);
+    if (value != nullptr && value->is_number() && field == "priority") {
+      // vLLM's: the smaller, the earlier.
+      const std::int64_t number = fields.integer(field).value_or(0);
+      if (number != 0) out = number < 0 ? ServiceClass::interactive : ServiceClass::background;
+      continue;
+    }
     const auto priority = fields.string(field);
     if (!priority) continue;
     if (*priority == "interactive") {

@@ -61,6 +61,18 @@ TEST(GenerationFields, SamplersHaveNamesAndLetters) {
   EXPECT_EQ(read(R"({"samplers":"kyt"})").sampling.steps, wanted);
 }
 
+TEST(GenerationFields, PrioritiesOfOtherServersAreClasses) {
+  EXPECT_EQ(read(R"({"priority":0})").service_class, ServiceClass::standard);
+  EXPECT_EQ(read(R"({"priority":-1})").service_class, ServiceClass::interactive);
+  EXPECT_EQ(read(R"({"priority":9})").service_class, ServiceClass::background);
+  EXPECT_EQ(read(R"({"service_tier":"scale"})").service_class, ServiceClass::standard);
+}
+
+TEST(GenerationFields, StopsThatAreEmptyDoNotCount) {
+  EXPECT_TRUE(read(R"({"stop":""})").stop.empty());
+  EXPECT_EQ(read(R"({"stop":["","x",""]})").stop, std::vector<std::string>{"x"});
+}
+
 TEST(GenerationFields, TheOtherFieldsReachTheDraft) {
   const RequestDraft draft = read(R"({"stop":"x","stop_token_ids":[4,5],"ignore_eos":true,"n_probs":3,
       "post_sampling_probs":true,"timings_per_token":true,"cache_prompt":false,"timeout_ms":9,"t_max_prompt_ms":8,

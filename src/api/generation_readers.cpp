@@ -184,7 +184,10 @@ void read_ignore_eos(Fields& fields, std::string_view name, RequestDraft& draft)
   draft.sampling.ignore_eos = fields.boolean(name).value_or(draft.sampling.ignore_eos);
 }
 
-void read_stop(Fields& fields, std::string_view name, RequestDraft& draft) { read_strings(fields, name, draft.stop); }
+void read_stop(Fields& fields, std::string_view name, RequestDraft& draft) {
+  read_strings(fields, name, draft.stop);
+  std::erase(draft.stop, std::string());  // llama-server's clients send it for none
+}
 
 void read_stop_tokens(Fields& fields, std::string_view name, RequestDraft& draft) {
   const json::array* ids = fields.array(name);

@@ -140,7 +140,7 @@ Chat read_ollama_chat(Fields& fields) {
     auto error = read_ollama_message((*messages)[i], path, chat.messages.emplace_back());
     if (error) fields.refuse(std::move(*error));
   }
-  chat.tools = read_tools(fields);
+  chat.tools = read_tools(fields, &chat.skipped_tools);
   read_think(fields, chat);
   if (!fields.ok() || chat.messages.empty()) return chat;
   const ChatMessage& last = chat.messages.back();
@@ -159,7 +159,9 @@ Result<Answer> prepare_ollama_chat(const Service& service, const Caller& caller,
   if (chat.messages.empty()) return loaded(service, OllamaShape::chat, common.unload);
   auto made = requests_from_chat(service, chat, std::move(common.draft));
   if (!made) return made.error();
-  return told(service, OllamaShape::chat, std::move(made->requests), common.stream, std::move(made->format));
+  Answer answer = told(service, OllamaShape::chat, std::move(made->requests), common.stream, std::move(made->format));
+  answer.skipped_tools = chat.skipped_tools;
+  return answer;
 }
 
 Result<Answer> prepare_ollama_generate(const Service& service, const Caller& caller, const std::string& body) {

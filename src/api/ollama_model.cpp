@@ -1,9 +1,11 @@
 #include <array>
 #include <cstdio>
 #include <ctime>
+#include <span>
 
 #include "api/fields.h"
 #include "api/ollama.h"
+#include "base/checksum.h"
 
 namespace chasqui {
 namespace {
@@ -38,13 +40,38 @@ void write_details(JsonWriter& json, const ModelInfo& info) {
   json.end_object();
 }
 
+// Ollama's is of the files of a model; this one, of what is known of it, is the same for the same model, too.
+std::string digest_of(const Service& service) {
+  const ModelInfo& info = service.model.info;
+  std::string known = service.config.model_name;
+  for (const std::string_view text : {std::string_view(info.architecture), std::string_view(info.name),
+                                      std::string_view(info.format), service.model.chat_template->source()}) {
+    known += '\n';
+    known += text;
+  }
+  for (const std::uint64_t number : {info.size_bytes, info.parameters, static_cast<std::uint64_t>(info.vocabulary)}) {
+    known += '\n' + std::to_string(number);
+  }
+  std::string out;
+  // Twice, for clients that want as many digits as SHA-256 has.
+  for (int half = 0; half < 2; ++half) {
+    for (const std::byte byte : checksum(std::as_bytes(std::span(known)))) {
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      out += kDigits[std::to_integer<unsigned>(byte) >> 4];
+      out += kDigits[std::to_integer<unsigned>(byte) & 15];
+    }
+    known += '\n';
+  }
+  return out;
+}
+
 // One model of a list; open, so that more can follow.
 void begin_model(JsonWriter& json, const Service& service) {
   json.begin_object();
   json.field("name", service.config.model_name);
   json.field("model", service.config.model_name);
   json.field("size", service.model.info.size_bytes);
-  json.field("digest", "");
+  json.field("digest", digest_of(service));
   write_details(json, service.model.info);
 }
 
@@ -55,7 +82,7 @@ std::string tags_body(const Service& service) {
   json.key("models");
   json.begin_array();
   begin_model(json, service);
-  json.field("modified_at", rfc3339(service.clock.unix_seconds()));
+  json.field("modified_at", rfc3339(loaded_at(service)));
   json.end_object();
   json.end_array();
   json.end_object();
@@ -129,7 +156,7 @@ Result<std::string> ollama_show(const Service& service, const std::string& body)
   json.field("tokenizer.ggml.model", info.vocabulary_type);
   json.end_object();
   write_capabilities(json, service);
-  json.field("modified_at", rfc3339(service.clock.unix_seconds()));
+  json.field("modified_at", rfc3339(loaded_at(service)));
   json.end_object();
   return out;
 }

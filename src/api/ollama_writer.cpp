@@ -173,11 +173,12 @@ std::string ollama_loaded(OllamaShape shape, std::string_view model, std::string
   write_said(json, shape, {});
   json.field("done", true);
   json.field("done_reason", unload ? "unload" : "load");
+  for (const std::string_view name : {"total_duration", "load_duration"}) json.field(name, 0);
   json.end_object();
   return out + '\n';
 }
 
-bool is_ollama(std::string_view path) { return path.starts_with("/api/"); }
+bool is_ollama(std::string_view path) { return path == "/api" || path.starts_with("/api/"); }
 
 std::string ollama_error_body(std::string_view message) {
   std::string out;

@@ -60,7 +60,6 @@ OpenAiBody read_openai_body(const Service& service, const Caller& caller, Fields
   read_adapters(service.adapters, service.config.model_name, fields, out.draft);
   read_logprobs(fields, chat, out.draft);
   read_constraint(fields, out.draft);
-  refuse_unsupported(fields, {"functions"});
   if (chat) refuse_unsupported(fields, {"echo", "suffix"});
   out.stream = fields.boolean("stream").value_or(false);
   out.head.n = read_count(fields, "n", 1);

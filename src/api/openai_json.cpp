@@ -225,6 +225,8 @@ class OpenAiWriter final : public AnswerWriter {
     json.end_array();
     json.key("usage");
     write_usage(json, sum_usage(usages, static_cast<std::size_t>(head_.n)));
+    json.key("timings");  // llama-server has them in the last chunk, whatever that is
+    write_timings(json, usages.front());
     json.end_object();
     out += "\n\n";
   }

@@ -34,6 +34,8 @@ constexpr RouteText kTexts[] = {
     {kPost, "/lora-adapters", "Set those scales"},
     {kGet, "/models", "The model, and its adapters as models"},
     {kGet, "/v1/models", "The model, and its adapters as models"},
+    {kGet, "/v1/models/{id}", "One of them"},
+    {kGet, "/version", "The version of the server"},
     {kPost, "/v1/chat/completions", "Answer a chat, as OpenAI does", true, "messages"},
     {kPost, "/chat/completions", "Answer a chat, as OpenAI does", true, "messages"},
     {kPost, "/v1/chat/completions/input_tokens", "Count the tokens of a chat", false, "messages"},

@@ -1,6 +1,9 @@
 #include "api/prompt.h"
 
+#include <algorithm>
+
 #include "api/generation_fields.h"
+#include "api/skipped_tools.h"
 #include "api/tool_limits.h"
 #include "base/limits.h"
 #include "model/grammar_shape.h"
@@ -15,14 +18,18 @@ std::string item(std::string_view array, std::size_t index) {
   return std::string(array) + '[' + std::to_string(index) + ']';
 }
 
-bool known_role(std::string_view role) {
-  return role == "system" || role == "developer" || role == "user" || role == "assistant" || role == "tool";
+// Which roles there are is the template's to say.
+bool possible_role(std::string_view role) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  };
+  return !role.empty() && role.size() <= 64 && std::ranges::all_of(role, fits);
 }
 
-// A string, or an array of {"type":"text","text":…} parts, which are joined.
-std::optional<Error> read_content(const json::value& value, const std::string& path, std::string& out) {
+// A string, or an array of {"type":"text","text":…} parts.
+std::optional<Error> read_content(const json::value& value, const std::string& path, ChatMessage& message) {
   if (value.is_string()) {
-    out = value.get_string();
+    message.content = value.get_string();
     return std::nullopt;
   }
   if (!value.is_array()) {
@@ -38,7 +45,7 @@ std::optional<Error> read_content(const json::value& value, const std::string& p
     if (type != "text") fields.refuse("type", "\"text\"; this model takes no other content");
     if (!text) fields.refuse("text", "a string");
     if (!fields.ok()) return fields.error();
-    out += *text;
+    message.add_part(*text);
   }
   return std::nullopt;
 }
@@ -48,8 +55,20 @@ std::string arguments_text(Fields& function) {
   const json::value* value = function.any("arguments");
   if (value == nullptr) return "{}";
   if (!value->is_string()) return json::serialize(*value);
+  if (value->get_string().empty()) return "{}";  // as some clients write a call without arguments
   if (!is_json(value->get_string())) function.refuse("arguments", "JSON text");
   return std::string(value->get_string());
+}
+
+// A function's name and arguments; they are the whole call in the older `function_call`.
+std::optional<Error> read_function(const json::object& object, const std::string& path, ToolCall& out) {
+  Fields function(object, path);
+  const auto name = function.string("name");
+  if (!name) function.refuse("name", "a string");
+  out.arguments = arguments_text(function);
+  if (!function.ok()) return function.error();
+  out.name = *name;
+  return std::nullopt;
 }
 
 std::optional<Error> read_tool_calls(const json::array& calls, const std::string& path, ChatMessage& message) {
@@ -62,26 +81,21 @@ std::optional<Error> read_tool_calls(const json::array& calls, const std::string
     const json::object* function = call.object("function");
     if (function == nullptr) call.refuse("function", "an object with name and arguments");
     if (!call.ok()) return call.error();
-    Fields inner(*function, call_path + ".function");
-    const auto name = inner.string("name");
-    if (!name) inner.refuse("name", "a string");
-    out.arguments = arguments_text(inner);
-    if (!inner.ok()) return inner.error();
-    out.name = *name;
+    if (auto error = read_function(*function, call_path + ".function", out)) return error;
   }
   return std::nullopt;
 }
 
-std::optional<Error> read_tool(const json::value& value, std::size_t index, Tool& tool) {
-  const std::string path = item("tools", index);
+// `bare`: an item of the older `functions`, which has nothing around the function.
+std::optional<Error> read_tool(const json::value& value, const std::string& path, bool bare, Tool& tool) {
   if (!value.is_object()) return invalid_field(path, path + " must be an object");
   Fields fields(value.get_object(), path);
   const auto type = fields.string("type");
-  if (type && *type != "function") fields.refuse("type", "\"function\"");
-  const json::object* function = fields.object("function");
+  if (type && !bare && *type != "function") fields.refuse("type", "\"function\"");
+  const json::object* function = bare ? &value.get_object() : fields.object("function");
   if (function == nullptr) fields.refuse("function", "an object with name, description and parameters");
   if (!fields.ok()) return fields.error();
-  Fields inner(*function, path + ".function");
+  Fields inner(*function, bare ? path : path + ".function");
   const auto name = inner.string("name");
   if (!name || name->empty()) inner.refuse("name", "a string");
   tool.description = inner.string("description").value_or("");
@@ -98,11 +112,9 @@ Result<std::vector<Token>> tokenize_prompt(const Service& service, std::string_v
   const Tokenizer& tokenizer = *service.model.tokenizer;
   const std::size_t bytes_max = tokenizer.piece_bytes_max() * static_cast<std::size_t>(service.limits.context);
   if (bytes_max > 0 && text.size() > bytes_max) {
-    return Error{ErrorCode::context_too_long,
-                 "the prompt has " + std::to_string(text.size()) + " bytes; the context of a slot holds " +
-                     std::to_string(service.limits.context) + " tokens, which is at most " + std::to_string(bytes_max) +
-                     " bytes",
-                 "prompt"};
+    const std::size_t tokens = (text.size() - 1) / tokenizer.piece_bytes_max() + 1;
+    return prompt_too_long(tokens, service.limits.context,
+                           std::to_string(text.size()) + " bytes, at least " + std::to_string(tokens) + " tokens");
   }
   return tokenizer.tokenize(text, AddSpecial::yes, ParseSpecial::yes);
 }
@@ -123,7 +135,11 @@ std::optional<Error> read_message(const json::value& value, const std::string& p
   if (!value.is_object()) return invalid_field(path, path + " must be an object with role and content");
   Fields fields(value.get_object(), path);
   const auto role = fields.string("role");
-  if (!role || !known_role(*role)) fields.refuse("role", "one of system, developer, user, assistant, tool");
+  if (!role || !possible_role(*role)) {
+    fields.refuse("role",
+                  "one of system, developer, user, assistant, tool, or a name that the model's template knows: at most "
+                  "64 letters, digits, _ and -");
+  }
   message.name = fields.string("name").value_or("");
   message.tool_call_id = fields.string("tool_call_id").value_or("");
   message.reasoning = fields.string("reasoning_content").value_or("");
@@ -131,15 +147,20 @@ std::optional<Error> read_message(const json::value& value, const std::string& p
   if (calls != nullptr && !calls->empty() && role && *role != "assistant") {
     fields.refuse("tool_calls", "left out unless the role is assistant");
   }
+  const json::object* old_call = fields.object("function_call");
   const json::value* content = fields.any("content");
-  if (content == nullptr && (role != "assistant" || calls == nullptr)) {
+  const bool called = calls != nullptr || old_call != nullptr;
+  // null stands for an empty answer.
+  if (content == nullptr && (role != "assistant" || (!called && !value.get_object().contains("content")))) {
     fields.refuse("content", "a string or an array of text parts");
   }
   if (!fields.ok()) return fields.error();
-  // Templates know "system" only; OpenAI's newer name means the same.
-  message.role = *role == "developer" ? "system" : std::string(*role);
+  message.role = *role == "function" ? "tool" : std::string(*role);  // OpenAI's older name
+  if (old_call != nullptr && role == "assistant") {
+    if (auto error = read_function(*old_call, path + ".function_call", message.tool_calls.emplace_back())) return error;
+  }
   if (content != nullptr) {
-    if (auto error = read_content(*content, path, message.content)) return error;
+    if (auto error = read_content(*content, path, message)) return error;
   }
   return calls != nullptr ? read_tool_calls(*calls, path, message) : std::nullopt;
 }
@@ -157,12 +178,15 @@ std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name) {
   return out;
 }
 
-std::vector<Tool> read_tools(Fields& fields) {
+std::vector<Tool> read_tools(Fields& fields, std::vector<std::string>* skipped) {
   std::vector<Tool> out;
-  if (const json::array* tools = tools_within_limits(fields)) {
-    for (std::size_t i = 0; i < tools->size() && fields.ok(); ++i) {
-      if (auto error = read_tool((*tools)[i], i, out.emplace_back())) fields.refuse(std::move(*error));
-    }
+  const bool bare = fields.any("tools") == nullptr;
+  const std::string_view name = bare ? "functions" : "tools";
+  const json::array* tools = tools_within_limits(fields, name);
+  for (std::size_t i = 0; tools != nullptr && i < tools->size() && fields.ok(); ++i) {
+    const json::value& tool = (*tools)[i];
+    if (!bare && skipped != nullptr && skip_tool(tool, "function", *skipped)) continue;
+    if (auto error = read_tool(tool, item(name, i), bare, out.emplace_back())) fields.refuse(std::move(*error));
   }
   return out;
 }

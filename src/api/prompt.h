@@ -28,7 +28,8 @@ void set_reasoning_effort(Chat& chat, std::string_view effort, Fields& fields, s
 std::optional<Error> read_message(const boost::json::value& value, const std::string& path, ChatMessage& message);
 // An array of 1 to 4,096 of them in `name`; and of `tools`. Mistakes are left in `fields`.
 std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name);
-std::vector<Tool> read_tools(Fields& fields);
+// `skipped` gets the types of tools that are left out, for they are no functions; null: those are refused.
+std::vector<Tool> read_tools(Fields& fields, std::vector<std::string>* skipped);
 // Whether the arguments of their calls are small enough, all together.
 std::optional<Error> check_calls(const std::vector<ChatMessage>& messages);
 // Token ids of the vocabulary.

@@ -112,6 +112,7 @@ void RequestLog::write_line(const RequestRecord& record) const {
   const Duration reading = record.submitted ? record.arrival - record.began : Duration::zero();
   if (config_.log_prompts) log_info("prompt", {{"request", record.id.value}, {"body", record.prompt}});
   log_info("request", {{"request", record.id.value},
+                       {"request_id", or_dash(record.client_id)},
                        {"trace", or_dash(record.trace.trace)},
                        {"tenant", or_dash(record.tenant)},
                        {"class", name(record.service_class)},

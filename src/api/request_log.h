@@ -26,11 +26,12 @@ namespace chasqui {
 struct RequestRecord {
   std::string route;  // "/v1/chat/completions", "frame"
   std::string tenant;
-  std::string prompt;   // with log_prompts: the body, cut
-  TraceParent trace;    // trace is empty where nobody collects spans and the caller named none
-  TimePoint began{};    // the body was there
-  TimePoint arrival{};  // it was read and tokenized; only when `submitted`
-  TimePoint ended{};    // the answer was written
+  std::string client_id;  // X-Request-Id; empty where there is none
+  std::string prompt;     // with log_prompts: the body, cut
+  TraceParent trace;      // trace is empty where nobody collects spans and the caller named none
+  TimePoint began{};      // the body was there
+  TimePoint arrival{};    // it was read and tokenized; only when `submitted`
+  TimePoint ended{};      // the answer was written
   RequestId id;
   ServiceClass service_class = ServiceClass::standard;
   bool stream = false;
@@ -60,6 +61,8 @@ class RequestNote {
   RequestNote(const RequestNote&) = delete;
   RequestNote& operator=(const RequestNote&) = delete;
 
+  // As the client calls it, before it is submitted.
+  void called(std::string_view id) { records_.front()->client_id = id; }
   void refused(const Error& error);
   // Once for each of the requests of an answer that has several; each gets a record.
   void submitted(const Request& request, bool stream);

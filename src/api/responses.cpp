@@ -94,6 +94,7 @@ net::Awaitable<Result<Answer>> prepare(Service& service, net::HttpExchange& exch
   head.input_items = std::move(ask->input_items);
   head.input_ids = std::move(ask->input_ids);
   const bool stream = ask->stream;
+  std::vector<std::string> skipped = ask->chat.skipped_tools;
   auto work = [&service, ask = std::move(*ask), conversation = *conversation]() mutable {
     fill_chat(ask, *conversation);
     return requests_from_chat(service, ask.chat, std::move(ask.draft));
@@ -104,6 +105,7 @@ net::Awaitable<Result<Answer>> prepare(Service& service, net::HttpExchange& exch
   if (!made) co_return made.error();
   Answer answer;
   answer.stream = stream;
+  answer.skipped_tools = std::move(skipped);
   answer.writer = make_response_writer(std::move(head), made->requests.front()->id, std::move(made->format),
                                        service.responses, service.clock, answer.on_submitted);
   answer.request = std::move(made->requests.front());

@@ -5,6 +5,7 @@
 #include "api/generation_fields.h"
 #include "api/openai_body.h"
 #include "api/responses.h"
+#include "api/skipped_tools.h"
 #include "base/limits.h"
 #include "base/random_id.h"
 
@@ -13,17 +14,19 @@ namespace {
 
 namespace json = boost::json;
 
-std::string item(const std::string& array, std::size_t index) { return array + '[' + std::to_string(index) + ']'; }
+std::string input_path(const std::string& array, std::size_t index) {
+  return array + '[' + std::to_string(index) + ']';
+}
 
 // A string, or an array of parts that have text.
-std::optional<Error> read_parts(const json::value& value, const std::string& path, std::string& out) {
+std::optional<Error> read_parts(const json::value& value, const std::string& path, std::vector<std::string>& out) {
   if (value.is_string()) {
-    out += value.get_string();
+    out.emplace_back(value.get_string());
     return std::nullopt;
   }
   if (!value.is_array()) return invalid_field(path, path + " must be a string or an array of text parts");
   for (std::size_t i = 0; i < value.get_array().size(); ++i) {
-    const std::string part_path = item(path, i);
+    const std::string part_path = input_path(path, i);
     const json::value& part = value.get_array()[i];
     if (!part.is_object()) return invalid_field(part_path, part_path + " must be an object");
     Fields fields(part.get_object(), part_path);
@@ -36,8 +39,19 @@ std::optional<Error> read_parts(const json::value& value, const std::string& pat
     }
     if (!text) fields.refuse(refusal ? "refusal" : "text", "a string");
     if (!fields.ok()) return fields.error();
-    out += *text;
+    out.emplace_back(*text);
   }
+  return std::nullopt;
+}
+
+std::optional<Error> take_content(const json::value& value, const std::string& path, ChatMessage& message) {
+  if (value.is_string()) {
+    message.content = value.get_string();
+    return std::nullopt;
+  }
+  std::vector<std::string> parts;
+  if (auto error = read_parts(value, path, parts)) return error;
+  for (const std::string& part : parts) message.add_part(part);
   return std::nullopt;
 }
 
@@ -83,17 +97,18 @@ class InputReader {
     if (!fields.ok()) return fields.error();
     if (role == "assistant" && !out_.empty() && out_.back().role == "assistant" && out_.back().content.empty() &&
         out_.back().tool_calls.empty()) {
-      return read_parts(*content, path + ".content", out_.back().content);  // behind its reasoning
+      return take_content(*content, path + ".content", out_.back());  // behind its reasoning
     }
     ChatMessage& message = out_.emplace_back();
-    message.role = *role == "developer" ? "system" : std::string(*role);
-    return read_parts(*content, path + ".content", message.content);
+    message.role = *role;
+    return take_content(*content, path + ".content", message);
   }
 
   void read_call(Fields& fields) {
     const auto id = fields.string("call_id");
     const auto name = fields.string("name");
-    const auto arguments = fields.string("arguments");
+    auto arguments = fields.string("arguments");
+    if (arguments && arguments->empty()) arguments = "{}";
     if (!id) fields.refuse("call_id", "a string");
     if (!name) fields.refuse("name", "a string");
     if (!arguments || !is_json(*arguments)) fields.refuse("arguments", "JSON text");
@@ -115,7 +130,7 @@ class InputReader {
         if (call.id == *id) message.name = call.name;
       }
     }
-    if (auto error = read_parts(*output, path + ".output", message.content)) return error;
+    if (auto error = take_content(*output, path + ".output", message)) return error;
     out_.push_back(std::move(message));
     return std::nullopt;
   }
@@ -126,7 +141,9 @@ class InputReader {
     for (const char* name : {"content", "summary"}) {
       const json::value* parts = fields.any(name);
       if (parts == nullptr || !message.reasoning.empty()) continue;
-      if (auto error = read_parts(*parts, path + "." + name, message.reasoning)) return error;
+      std::vector<std::string> texts;
+      if (auto error = read_parts(*parts, path + "." + name, texts)) return error;
+      for (const std::string& text : texts) message.reasoning += text;
     }
     return std::nullopt;
   }
@@ -161,24 +178,25 @@ void read_input(Fields& fields, ResponseAsk& ask) {
   InputReader reader(ask.chat.messages);
   for (std::size_t i = 0; i < input->get_array().size() && fields.ok(); ++i) {
     const json::value& value = input->get_array()[i];
-    if (auto error = reader.read(value, item("input", i))) return fields.refuse(std::move(*error));
+    if (auto error = reader.read(value, input_path("input", i))) return fields.refuse(std::move(*error));
     keep_item(value.get_object(), ask);
   }
 }
 
 // The tools of this dialect have no `function` around them.
-json::array with_functions(Fields& fields) {
+json::array with_functions(Fields& fields, std::vector<std::string>& skipped) {
   json::array out;
   const json::array* tools = fields.array("tools");
   if (tools == nullptr) return out;
   for (std::size_t i = 0; i < tools->size() && fields.ok(); ++i) {
-    const std::string path = item("tools", i);
+    const std::string path = input_path("tools", i);
     const json::object* object = (*tools)[i].if_object();
     const json::value* type = object != nullptr ? object->if_contains("type") : nullptr;
-    if (type == nullptr || *type != "function") {
-      fields.refuse(path + ".type", "\"function\"; there are no other tools here");
+    if (type == nullptr || !type->is_string()) {
+      fields.refuse(path + ".type", "a string, such as \"function\"");
       break;
     }
+    if (skip_tool((*tools)[i], "function", skipped)) continue;
     json::object function = *object;
     function.erase("type");
     function.erase("strict");
@@ -191,7 +209,8 @@ void read_reasoning_wish(Fields& fields, Chat& chat) {
   const json::object* object = fields.object("reasoning");
   if (object == nullptr) return;
   Fields reasoning(*object, "reasoning");
-  if (const auto effort = reasoning.string("effort")) set_reasoning_effort(chat, *effort, reasoning, "effort");
+  const auto effort = reasoning.string("effort");
+  if (effort && *effort != "default") set_reasoning_effort(chat, *effort, reasoning, "effort");
   if (!reasoning.ok()) fields.refuse(reasoning.error());
 }
 
@@ -260,18 +279,18 @@ Result<ResponseAsk> read_response_ask(const Service& service, const Caller& call
   read_common_fields(caller, fields, ask.draft);
   read_adapters(service.adapters, service.config.model_name, fields, ask.draft);
   read_constraint(fields, ask.draft);
-  refuse_unsupported(fields,
-                     {"background", "conversation", "prompt", "top_logprobs", "n_probs", "post_sampling_probs"});
+  refuse_unsupported(fields, {"conversation", "prompt", "top_logprobs", "n_probs", "post_sampling_probs"});
   if (const auto tokens = fields.integer("max_output_tokens")) ask.draft.max_tokens = *tokens;
-  if (fields.string("truncation").value_or("disabled") != "disabled") {
-    fields.refuse("truncation", "disabled; nothing is left out of a conversation here");
-  }
+  // As in llama-server nothing is ever left out of a conversation, and every response is made at once.
+  const std::string_view truncation = fields.string("truncation").value_or("disabled");
+  if (truncation != "disabled" && truncation != "auto") fields.refuse("truncation", "disabled or auto");
+  fields.boolean("background");
   ask.stream = fields.boolean("stream").value_or(false);
   ask.store = fields.boolean("store").value_or(true);
   ask.instructions = fields.string("instructions").value_or("");
   if (const auto previous = fields.string("previous_response_id")) ask.previous = std::string(*previous);
   read_input(fields, ask);
-  const json::array functions = with_functions(fields);
+  const json::array functions = with_functions(fields, ask.chat.skipped_tools);
   if (!fields.ok()) return fields.error();
 
   // What is left is said in the words of chat completions.

@@ -149,6 +149,8 @@ const Route kRoutes[] = {
     {HttpMethod::post, "/props", Access::key, &handle_change_props},
     {HttpMethod::get, "/models", Access::key, &handle_models},
     {HttpMethod::get, "/v1/models", Access::key, &handle_models},
+    {HttpMethod::get, "/v1/models/{id}", Access::key, &handle_model},
+    {HttpMethod::get, "/version", Access::key, &handle_version},
     {HttpMethod::post, "/v1/chat/completions", Access::key, &chat},
     {HttpMethod::post, "/chat/completions", Access::key, &chat},
     {HttpMethod::post, "/v1/chat/completions/input_tokens", Access::key, &chat_input_tokens},
@@ -269,6 +271,8 @@ void add_routes(net::Router& router, Service& service) {
   router.set_gate([&service](const net::HttpRequest& request) { return gate(service, request); });
   router.set_headers(
       [&web = service.config.web](const net::HttpRequest& request) { return net::cors_headers(web, request); });
+  router.name_requests();
+  router.set_refusals(&refuse);
   router.set_options_handler([&service](net::HttpExchange& exchange) { return handle_preflight(service, exchange); });
 }
 

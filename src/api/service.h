@@ -12,6 +12,7 @@
 #include "api/request_log.h"
 #include "api/response_store.h"
 #include "api/session_keeper.h"
+#include "api/skipped_tools.h"
 #include "api/slot_keeper.h"
 #include "base/clock.h"
 #include "base/limits.h"
@@ -50,10 +51,11 @@ struct ServiceConfig {
   net::HttpLimits http;                                 // … and these
   net::FrameLimits frames;                              // … and these
   std::string version;
-  bool page = true;        // at "/"
-  net::WebPolicy web{};      // what browsers are told
-  std::string api_prefix{};  // in front of every path
-  bool traces = false;     // somebody collects spans
+  std::int64_t started_at = 0;  // Unix time, and since when the model is there; 0: as of now
+  bool page = true;             // at "/"
+  net::WebPolicy web{};         // what browsers are told
+  std::string api_prefix{};     // in front of every path
+  bool traces = false;          // somebody collects spans
 };
 
 struct Service {
@@ -79,6 +81,12 @@ struct Service {
   SlotKeeper* slots = nullptr;      // null: slots are not saved
   std::size_t step_watchers = 0;    // of /debug/steps
   ReasoningSwitches switches = {};  // of answers whose reasoning can be ended
+  SkippedTools skipped_tools = {};  // what the log has said of them
 };
+
+// When clients are told that the model was made.
+inline std::int64_t loaded_at(const Service& service) {
+  return service.config.started_at != 0 ? service.config.started_at : service.clock.unix_seconds();
+}
 
 }  // namespace chasqui

@@ -39,7 +39,9 @@ Result<SessionDelta> read_chat_input(Fields& fields, std::string_view name, cons
   }
   if (!fields.ok()) return fields.error();
   if (auto error = check_calls(messages)) return *error;
-  std::vector<Tool> tools = read_tools(fields);
+  // A stored session keeps the text only, and has to be written the same after a restart.
+  for (ChatMessage& message : messages) message.parts.clear();
+  std::vector<Tool> tools = read_tools(fields, nullptr);
   if (fields.string("tool_choice") == "none") tools.clear();
   if (!fields.ok()) return fields.error();
   return input.from_messages(std::move(messages), std::move(tools));

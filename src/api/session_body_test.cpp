@@ -78,7 +78,7 @@ TEST_F(SessionBodyTest, MistakesInAnAppendNameTheField) {
       {R"({"prompt":3})", "prompt"},
       {R"({"text":"a","tokens":[1]})", "tokens"},
       {R"({"message":"Hi"})", "message"},
-      {R"({"message":{"role":"boss","content":"x"}})", "message.role"},
+      {R"({"message":{"role":"the boss","content":"x"}})", "message.role"},
       {R"({"messages":[]})", "messages"},
       {R"({"messages":[{"role":"user","content":"x"},{"role":"user"}]})", "messages[1].content"},
       {R"({"text":"a","parse_special":1})", "parse_special"},

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "api/completions.h"
+#include "api/errors.h"
 #include "api/session_body.h"
 
 namespace chasqui {

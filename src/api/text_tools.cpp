@@ -114,7 +114,8 @@ net::Awaitable<void> handle_text_tool(Service& service, net::HttpExchange& excha
     co_await respond_error(exchange, std::move(error));
     co_return;
   }
-  net::OffloadTerms terms = reading_terms(*caller, exchange);
+  // Not dropped when its client has sent its end: it may still read the answer.
+  net::OffloadTerms terms = reading_terms(*caller, exchange.request().body.size());
   auto work = [&service, tool, body = exchange.take_body()] { return tool(service, body); };
   Result<std::string> answer = co_await service.offload.run(std::move(work), std::move(terms));
   if (answer) {

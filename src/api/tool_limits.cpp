@@ -103,18 +103,18 @@ class ToolMeasure {
 
 }  // namespace
 
-const json::array* tools_within_limits(Fields& fields) {
-  const json::array* const tools = fields.array("tools");
+const json::array* tools_within_limits(Fields& fields, std::string_view name) {
+  const json::array* const tools = fields.array(name);
   if (tools == nullptr) return nullptr;
   if (tools->size() > kToolsMax) {
-    fields.refuse("tools", "an array of at most " + std::to_string(kToolsMax));
+    fields.refuse(name, "an array of at most " + std::to_string(kToolsMax));
     return nullptr;
   }
   ToolMeasure measure;
   for (std::size_t i = 0; i < tools->size(); ++i) {
     measure.measure((*tools)[i]);
     if (measure.refusal().empty()) continue;
-    fields.refuse("tools[" + std::to_string(i) + ']', measure.refusal());
+    fields.refuse(std::string(name) + '[' + std::to_string(i) + ']', measure.refusal());
     return nullptr;
   }
   return tools;

@@ -10,7 +10,7 @@
 
 namespace chasqui {
 
-// The array in `tools`; null where there is none, and where it was refused.
-const boost::json::array* tools_within_limits(Fields& fields);
+// The array in `name`; null where there is none, and where it was refused.
+const boost::json::array* tools_within_limits(Fields& fields, std::string_view name = "tools");
 
 }  // namespace chasqui

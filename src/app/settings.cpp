@@ -78,6 +78,7 @@ ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model
   ServiceConfig out;
   out.model_name = config.alias.empty() ? model.info.name : config.alias;
   out.version = CHASQUI_VERSION;
+  out.started_at = RealClock().unix_seconds();
   out.page = config.page;
   out.web = web_policy(config, doors);
   out.api_prefix = config.web.api_prefix;

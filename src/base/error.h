@@ -2,6 +2,7 @@
 // Any thread. Cancellation and deadlines are not errors but finish reasons (core/event.h).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +37,9 @@ struct Error {
   std::string message;     // a sentence for the client: what was wrong and what is allowed
   std::string field;       // the request field at fault, empty when there is none
   Duration retry_after{};  // when trying again makes sense; zero: not known, or never
+  // Of context_too_long: tokens of the prompt, and of the context; 0: not known.
+  std::int64_t prompt_tokens = 0;
+  std::int64_t context_tokens = 0;
 };
 
 inline Error invalid_field(std::string field, std::string message) {

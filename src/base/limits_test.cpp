@@ -24,7 +24,7 @@ TEST(Limits, HaveOneNameEachAndSayWhatHappens) {
 TEST(Limits, AreFoundByName) {
   static_assert(kSizeLimit<"header_bytes"> == 16 * 1024);
   static_assert(kTimeLimit<"header_seconds"> == seconds(10));
-  static_assert(kCountLimit<"stop"> == 16);
+  static_assert(kCountLimit<"stop"> == 64);
 }
 
 }  // namespace

@@ -26,10 +26,7 @@ Result<void> check_prompt(const std::vector<Token>& prompt, const RequestLimits&
     return invalid_field("prompt", "prompt token ids must be between 0 and " + std::to_string(limits.vocabulary - 1));
   }
   if (prompt.size() >= static_cast<std::size_t>(limits.context)) {
-    return Error{ErrorCode::context_too_long,
-                 "the prompt has " + std::to_string(prompt.size()) + " tokens; the context of a slot holds " +
-                     std::to_string(limits.context) + ", and at least one is needed for the answer",
-                 "prompt"};
+    return prompt_too_long(prompt.size(), limits.context, std::to_string(prompt.size()) + " tokens");
   }
   return {};
 }
@@ -67,6 +64,18 @@ constexpr std::int64_t kMaxTokensLimit = 1 << 30;
 constexpr std::int64_t kTimeoutLimitMs = 24LL * 3600 * 1000;
 
 }  // namespace
+
+Error prompt_too_long(std::size_t tokens, TokenCount context, std::string_view size) {
+  const std::string most = std::to_string(context);
+  Error error{ErrorCode::context_too_long,
+              "the prompt (" + std::string(size) + ") exceeds the available context size (" + most +
+                  " tokens): this model's maximum context length is " + most +
+                  " tokens, and at least one is needed for the answer",
+              "prompt"};
+  error.prompt_tokens = static_cast<std::int64_t>(tokens);
+  error.context_tokens = context;
+  return error;
+}
 
 Result<void> check_sampling(const SamplingParams& sampling, const RequestLimits& limits) {
   for (const SamplingRule& rule : sampling_rules()) {

@@ -96,6 +96,9 @@ using RequestPtr = std::shared_ptr<const Request>;
 // A seed for a draft that has none.
 std::uint32_t random_seed();
 
+// The refusal of a prompt of `tokens`, which `size` says in words; agents look for its words and its figures.
+Error prompt_too_long(std::size_t tokens, TokenCount context, std::string_view size);
+
 // Parts of what make_request() checks, for a draft that something is made from before.
 Result<void> check_sampling(const SamplingParams& sampling, const RequestLimits& limits);
 Result<void> check_draft(const RequestDraft& draft, const RequestLimits& limits);

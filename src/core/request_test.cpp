@@ -185,13 +185,13 @@ TEST(MakeRequest, StopStringsAreCountedMeasuredAndMustBeText) {
     draft.stop = std::move(stops);
     return make(std::move(draft));
   };
-  EXPECT_TRUE(with_stops(std::vector<std::string>(16, "x")).has_value());
-  EXPECT_TRUE(with_stops({std::string(1024, 'x'), "\xC3\xB1"}).has_value());
+  EXPECT_TRUE(with_stops(std::vector<std::string>(64, "x")).has_value());
+  EXPECT_TRUE(with_stops({std::string(2048, 'x'), "\xC3\xB1"}).has_value());
 
   const std::vector<std::pair<std::vector<std::string>, const char*>> bad = {
-      {std::vector<std::string>(17, "x"), "at most 16"},
+      {std::vector<std::string>(65, "x"), "at most 64"},
       {{"ok", ""}, "not be empty"},
-      {{std::string(1025, 'x')}, "at most 1024 bytes"},
+      {{std::string(2049, 'x')}, "at most 2048 bytes"},
       {{"\xFF"}, "UTF-8"},  // could never match, since what is sent is always UTF-8
   };
   for (const auto& [stops, message] : bad) {

@@ -290,7 +290,7 @@ void EngineMetrics::add_steps_to(MetricsPage& page) const {
   page.add("chasqui_preemptions_total", "Requests that lost their slot for a while.", preemptions);
   page.add("chasqui_slot_moves_total", "Requests that went to another slot to keep slots adjacent.", slot_moves);
   page.add("chasqui_passes_total", "Passes over the weights that steps took.", passes);
-  page.add("chasqui_stretch_ms_total", "How much later than their targets prefill steps let streams go on.", stretch_ms);
+  page.add("chasqui_stretch_ms_total", "Milliseconds beyond targets that prefill let streams wait.", stretch_ms);
   page.add("chasqui_step_prediction_ratio", "Time of a step over what was predicted.", step_prediction_ratio);
   page.add("chasqui_step_rows", "Rows of a batch, by kind.", decode_rows, "kind=\"decode\"");
   page.add("chasqui_step_rows", "Rows of a batch, by kind.", prefill_rows, "kind=\"prefill\"");

@@ -21,11 +21,19 @@ struct ToolCall {
 
 struct ChatMessage {
   std::string role;     // system, developer, user, assistant, tool
-  std::string content;  // plain text; content parts are joined by the door
+  std::string content;  // the whole text; of several parts with line breaks between them
   std::string reasoning;
   std::string name;                  // of the tool, with role tool
   std::string tool_call_id;          // with role tool
   std::vector<ToolCall> tool_calls;  // with role assistant
+  // The content as the client cut it, for templates that write parts their own way; empty when it is one text.
+  std::vector<std::string> parts;
+
+  void add_part(std::string_view text) {
+    if (!content.empty()) content += '\n';
+    content += text;
+    parts.emplace_back(text);
+  }
 };
 
 struct Tool {
@@ -43,6 +51,7 @@ enum class ToolChoice {
 struct Chat {
   std::vector<ChatMessage> messages;  // not empty
   std::vector<Tool> tools;
+  std::vector<std::string> skipped_tools;  // types of tools that the model is not shown, for it cannot call them
   ToolChoice tool_choice = ToolChoice::automatic;
   std::string only_tool;            // the one that has to be called; empty: as tool_choice says
   bool parallel_tool_calls = true;  // more than one call in an answer

@@ -26,7 +26,8 @@ constexpr Duration kAnalysesMax = 10 * kTimeLimit<"template_seconds">;
 common_chat_msg to_common(const ChatMessage& message) {
   common_chat_msg out;
   out.role = message.role;
-  out.content = message.content;
+  if (message.parts.empty()) out.content = message.content;
+  for (const std::string& part : message.parts) out.content_parts.push_back({"text", part});
   out.reasoning_content = message.reasoning;
   out.tool_name = message.name;
   out.tool_call_id = message.tool_call_id;
@@ -215,7 +216,8 @@ autoparser::generation_params LlamaChatTemplate::Impl::params_of(const common_ch
   if (params.continue_final_message != COMMON_CHAT_CONTINUATION_NONE) {
     params.continue_msg = inputs.messages.back();
     params.messages.erase(params.messages.size() - 1);
-    const bool reasons = !params.continue_msg.reasoning_content.empty() && params.continue_msg.content.empty();
+    const common_chat_msg& last = params.continue_msg;
+    const bool reasons = !last.reasoning_content.empty() && last.content.empty() && last.content_parts.empty();
     params.continue_final_message = reasons ? COMMON_CHAT_CONTINUATION_REASONING : COMMON_CHAT_CONTINUATION_CONTENT;
   }
   adapt_messages(params.messages, analysed->caps);

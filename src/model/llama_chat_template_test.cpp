@@ -47,6 +47,27 @@ TEST(LlamaChatTemplate, ContinuesTheLastMessage) {
   EXPECT_TRUE(chat_template->render(chat)->ends_with("<|im_start|>assistant\n"));
 }
 
+TEST(LlamaChatTemplate, PartsAreJoinedWithLineBreaksOrLeftToTheTemplate) {
+  Chat chat;
+  chat.add_generation_prompt = false;
+  chat.messages = {message("user", "")};
+  chat.messages[0].add_part("One");
+  chat.messages[0].add_part("Two");
+  EXPECT_EQ(*make(kChatMl)->render(chat), "<|im_start|>user\nOne\nTwo<|im_end|>\n");
+  auto typed = make(
+      "{%- for m in messages -%}[{{ m.role }}]{%- if m.content is string -%}{{ m.content }}{%- else -%}"
+      "{%- for part in m.content -%}({{ part.text }}){%- endfor -%}{%- endif -%}{%- endfor -%}");
+  EXPECT_EQ(*typed->render(chat), "[user](One)(Two)");
+}
+
+TEST(LlamaChatTemplate, ContinuesAnAnswerInParts) {
+  Chat chat;
+  chat.messages = {message("user", "Count."), message("assistant", "")};
+  chat.messages[1].add_part("One, two");
+  chat.continue_final_message = true;
+  EXPECT_EQ(*make(kChatMl)->render(chat), "<|im_start|>user\nCount.<|im_end|>\n<|im_start|>assistant\nOne, two");
+}
+
 TEST(LlamaChatTemplate, DeveloperIsSystemToMostModels) {
   auto chat_template = make(kChatMl);
   Chat chat;

@@ -1,8 +1,11 @@
 #include "net/router.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
+#include "base/limits.h"
+#include "base/random_id.h"
 
 namespace chasqui::net {
 
@@ -74,6 +77,15 @@ class RouteSearch {
   std::vector<std::pair<std::string, std::string>> params_;
 };
 
+constexpr std::string_view kRequestId = "X-Request-Id";
+
+// What may go into a header and a log as it stands.
+bool has_good_id(const HttpRequest& request) {
+  const auto id = request.header(kRequestId);
+  return id && !id->empty() && id->size() <= kSizeLimit<"request_id_bytes"> &&
+         std::ranges::all_of(*id, [](char c) { return c > ' ' && c <= '~'; });
+}
+
 }  // namespace
 
 Router::Router(ErrorResponse error) : error_(std::move(error)), root_(std::make_unique<Node>()) {}
@@ -129,6 +141,10 @@ Router::Route Router::enter(HttpRequest& request) const {
   out.refusal = take_prefix(request);
   if (!out.refusal) out = route(request);
   if (headers_) out.headers = headers_(request);
+  if (names_requests_) {
+    if (!has_good_id(request)) request.headers.set(kRequestId, random_id("req_"));
+    out.headers.add(kRequestId, *request.header(kRequestId));
+  }
   return out;
 }
 
@@ -149,19 +165,24 @@ Router::Route Router::route(const HttpRequest& request) const {
   if (request.method == HttpMethod::options && options_handler_) {
     route.handler = &options_handler_;
   } else {
-    route.refusal = node != nullptr ? method_refusal(*node) : error_(404, "There is nothing at this path.");
+    route.refusal =
+        node != nullptr ? method_refusal(request, *node) : refuse(request, 404, "There is nothing at this path.");
   }
   return route;
 }
 
-HttpResponse Router::method_refusal(const Node& node) const {
+HttpResponse Router::refuse(const HttpRequest& request, int status, std::string_view message) const {
+  return refusals_ ? refusals_(request, status, message) : error_(status, message);
+}
+
+HttpResponse Router::method_refusal(const HttpRequest& request, const Node& node) const {
   std::string allow;
   for (const auto& [method, handler] : node.handlers) {
     if (!allow.empty()) allow += ", ";
     allow += name(method);
     if (method == HttpMethod::get) allow += ", HEAD";
   }
-  HttpResponse response = error_(405, "This path does not have this method.");
+  HttpResponse response = refuse(request, 405, "This path does not have this method.");
   response.headers.set("Allow", allow);
   return response;
 }

@@ -37,6 +37,13 @@ class Router {
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
   // Headers for whatever answer a request gets, judged by its head.
   void set_headers(std::function<HttpHeaders(const HttpRequest&)> headers) { headers_ = std::move(headers); }
+  // X-Request-Id on every answer: the client's where it is short and printable, else one that is made, which the
+  // request gets, too.
+  void name_requests() { names_requests_ = true; }
+  // The shape of 404 and 405, where it depends on the path.
+  void set_refusals(std::function<HttpResponse(const HttpRequest&, int status, std::string_view message)> refusals) {
+    refusals_ = std::move(refusals);
+  }
   // For OPTIONS requests that have no route of their own (CORS preflights, `OPTIONS *`), on any path.
   void set_options_handler(HttpHandler handler) { options_handler_ = std::move(handler); }
   // For authentication before 32 MiB are read. Runs only for requests that have a route.
@@ -59,12 +66,15 @@ class Router {
   struct Node;
 
   std::optional<HttpResponse> take_prefix(HttpRequest& request) const;
-  HttpResponse method_refusal(const Node& node) const;
+  HttpResponse refuse(const HttpRequest& request, int status, std::string_view message) const;
+  HttpResponse method_refusal(const HttpRequest& request, const Node& node) const;
 
   ErrorResponse error_;
   HttpHandler options_handler_;
   HttpGate gate_;
   std::function<HttpHeaders(const HttpRequest&)> headers_;
+  std::function<HttpResponse(const HttpRequest&, int, std::string_view)> refusals_;
+  bool names_requests_ = false;
   std::string prefix_;
   std::unique_ptr<Node> root_;
 };

@@ -105,6 +105,31 @@ TEST_F(RouterTest, TakesAPrefixOff) {
   EXPECT_EQ(enter("/a/b/nowhere").first, 404);
 }
 
+TEST_F(RouterTest, NamesRequestsThatHaveNoGoodName) {
+  router_.name_requests();
+  const auto named = [this](std::string id) {
+    HttpRequest request;
+    request.target = request.path = "/nowhere";
+    if (!id.empty()) request.headers.add("x-request-id", id);
+    const Router::Route route = router_.enter(request);
+    EXPECT_EQ(route.headers.get("X-Request-Id"), request.header("X-Request-Id"));
+    return std::string(route.headers.get("X-Request-Id").value_or(""));
+  };
+  EXPECT_EQ(named("mine"), "mine");
+  for (const std::string& bad : {std::string(), std::string(129, 'x'), std::string("a b"), std::string("\xC3\xB1")}) {
+    EXPECT_TRUE(named(bad).starts_with("req_")) << bad;
+  }
+}
+
+TEST_F(RouterTest, RefusalsMayDependOnThePath) {
+  router_.set_refusals([](const HttpRequest& request, int status, std::string_view) {
+    return HttpResponse(status, "text/plain", request.path);
+  });
+  HttpRequest request;
+  request.target = request.path = "/nowhere";
+  EXPECT_EQ(router_.route(request).refusal->body, "/nowhere");
+}
+
 TEST_F(RouterTest, GivesHeadersToRefusalsToo) {
   router_.set_headers([](const HttpRequest&) { return HttpHeaders{{"Vary", "Origin"}}; });
   HttpRequest request;

@@ -48,7 +48,9 @@ const shared = [
   ['timeout_ms', 5000, '-', '-', 'yes'],
   ['ttft_timeout_ms', 5000, '-', '-', 'yes'],
   ['priority', 'background', '-', '-', 'yes'],
+  ['priority', 5, '-', '-', "yes, as vLLM's: above 0 background, below it interactive"],
   ['service_tier', 'flex', 'no', 'yes', 'yes'],
+  ['service_tier', 'scale', 'no', 'yes', 'yes: the default'],
   ['n_keep', 5, 'yes', '-', 'yes, since nothing is shifted'],
   ['n_indent', 2, 'yes', '-', 'refused'],
 ];
@@ -119,6 +121,21 @@ const beyond = `
 | malformed JSON | 500 | 400 | 400 |
 | many requests | they wait, without a limit | 429 | they wait, 10,000 at most and ten minutes long |
 | \`/openapi.json\` | - | - | yes |
+| text parts of a message | as parts, or with line breaks between them | as parts | as llama-server |
+| tools of type \`web_search\`, \`custom\`, \`namespace\` … | Responses: skipped; else refused | yes | skipped, named in \`X-Chasqui-Warning\` |
+| Anthropic's own tools | functions without parameters | - | skipped, named in \`X-Chasqui-Warning\` |
+| \`tools\` together with \`response_format\` | the schema holds, no calls | a call or the schema | a call or the schema; calls only where they are required; the schema alone where the prompt has begun the reasoning |
+| \`tools\` together with \`grammar\` | refused | - | a call or the grammar |
+| \`tool_choice: "required"\` without tools | no | refused | no |
+| \`functions\`, \`function_call\`, role \`function\` | no; the role goes to the template | yes | as \`tools\` and role \`tool\`; answers have \`tool_calls\` |
+| roles that are unknown | they go to the template | refused | they go to the template, where they are names of at most 64 letters, digits, \`_\` and \`-\` |
+| \`stop: ""\`, an empty string in \`stop\` | no | refused | no |
+| Responses: \`truncation: "auto"\`, \`background: true\` | no | yes | no: nothing is left out, and the response is made at once |
+| a prompt that does not fit | 400, \`exceed_context_size_error\`, \`n_prompt_tokens\`, \`n_ctx\`, \`code: 400\` | \`code: "context_length_exceeded"\` | as llama-server, with OpenAI's words "maximum context length is N tokens" in the message; Messages: "prompt is too long: N tokens > M maximum" |
+| \`GET /v1/models/{id}\` | - | yes | yes |
+| \`X-Request-Id\` | - | made | echoed (128 printable bytes), or made; logged |
+| errors below \`/api\` | in OpenAI's shape | - | in Ollama's: \`{"error": "…"}\` |
+| \`return_progress\` | \`prompt_progress\` events | - | no |
 `;
 
 export function document() {

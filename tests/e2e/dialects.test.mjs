@@ -112,7 +112,7 @@ describe('an answer with reasoning, content and two calls', async () => {
   it('is cut as a response after max_output_tokens, and refuses what responses here have not', async () => {
     const cut = await openai.responses.create({ model: 'x', input: hex('one two three four five six'), max_output_tokens: 3 });
     assert.deepEqual([cut.status, cut.incomplete_details.reason, cut.usage.output_tokens], ['incomplete', 'max_output_tokens', 3]);
-    for (const [field, value] of [['background', true], ['conversation', 'c'], ['prompt', { id: 'p' }], ['truncation', 'auto']]) {
+    for (const [field, value] of [['background', 'yes'], ['conversation', 'c'], ['prompt', { id: 'p' }], ['truncation', 'always']]) {
       const error = await refused(await post(server, '/v1/responses', { model: 'x', input: 'x', [field]: value }), 400);
       assert.equal(error.param, field);
     }

@@ -121,7 +121,7 @@ describe('the ollama client', async () => {
   it('refuses in its words, naming the field', async () => {
     const cases = [
       ['/api/chat', { messages: 'x' }, /messages must be/],
-      ['/api/chat', { messages: [{ role: 'boss', content: 'x' }] }, /messages\[0\]\.role must be/],
+      ['/api/chat', { messages: [{ role: 'the boss', content: 'x' }] }, /messages\[0\]\.role must be/],
       ['/api/chat', { messages: [{ role: 'user', content: 'x', images: ['eA=='] }] }, /messages\[0\]\.images must be/],
       ['/api/chat', { messages, format: 'xml' }, /format must be "json" or a JSON Schema/],
       ['/api/chat', { messages, format: { type: 'object', $dynamicRef: '#x' } }, /\$dynamicRef/],

@@ -92,7 +92,7 @@ describe('OpenAI chat with tools', async () => {
   it('names what is wrong with the tools', async () => {
     for (const [fields, param] of [
       [{ tool_choice: 'maybe' }, 'tool_choice'],
-      [{ tool_choice: 'required' }, 'tool_choice'],
+      [{ tool_choice: { type: 'function', function: { name: 'x' } } }, 'tool_choice.function.name'],
       [{ tools: [weather], tool_choice: { type: 'function', function: { name: 'x' } } }, 'tool_choice.function.name'],
       [{ tools: [weather], parallel_tool_calls: 'yes' }, 'parallel_tool_calls'],
       [{ reasoning_format: 'x' }, 'reasoning_format'],
@@ -172,7 +172,7 @@ describe('Anthropic messages', async () => {
       [{ messages: [] }, 'messages'],
       [{ messages: [{ role: 'user', content: [{ type: 'image' }] }] }, 'messages[0].content[0].type'],
       [{ tools: [{ name: 'x' }] }, 'tools[0].input_schema'],
-      [{ tool_choice: { type: 'any' } }, 'tool_choice.type'],
+      [{ tool_choice: { type: 'tool', name: 'x' } }, 'tool_choice.name'],
       [{ thinking: { type: 'x' } }, 'thinking.type'],
       [{ stop_sequences: [3] }, 'stop_sequences'],
     ]) {
