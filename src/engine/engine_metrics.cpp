@@ -96,7 +96,7 @@ void EngineMetrics::count_step(const Batch& batch, Duration took) {
   const bool decodes = batch.kind == Batch::Kind::decode;
   const auto count = static_cast<double>(batch.rows.size()) - batch.rows_of_nobody();
   passes.add(static_cast<std::uint64_t>(batch.passes));
-  stretch_ms.add(static_cast<std::uint64_t>(std::max<std::int64_t>(batch.stretch / milliseconds(1), 0)));
+  if (batch.stretch > Duration::zero()) stretched_steps.add();
   (decodes ? decode_steps : prefill_steps).add();
   (decodes ? decode_rows : prefill_rows).observe(count);
   (decodes ? decode_step_seconds : prefill_step_seconds).observe(to_seconds(took));
@@ -290,7 +290,7 @@ void EngineMetrics::add_steps_to(MetricsPage& page) const {
   page.add("chasqui_preemptions_total", "Requests that lost their slot for a while.", preemptions);
   page.add("chasqui_slot_moves_total", "Requests that went to another slot to keep slots adjacent.", slot_moves);
   page.add("chasqui_passes_total", "Passes over the weights that steps took.", passes);
-  page.add("chasqui_stretch_ms_total", "Milliseconds beyond targets that prefill let streams wait.", stretch_ms);
+  page.add("chasqui_stretched_steps_total", "Prefill steps that let a stream wait beyond its target.", stretched_steps);
   page.add("chasqui_step_prediction_ratio", "Time of a step over what was predicted.", step_prediction_ratio);
   page.add("chasqui_step_rows", "Rows of a batch, by kind.", decode_rows, "kind=\"decode\"");
   page.add("chasqui_step_rows", "Rows of a batch, by kind.", prefill_rows, "kind=\"prefill\"");

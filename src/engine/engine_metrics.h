@@ -42,13 +42,13 @@ struct EngineMetrics {
   Counter preemptions;
   Counter slot_moves;
   Counter passes;
-  Counter stretch_ms;
+  Counter stretched_steps;
   Counter guess_steps;          // in which guesses were checked, counted for each sequence
   Counter guesses;              // that were checked
   Counter guesses_right;        // … and were
   Counter guesses_right_at[6];  // by place, the last one for all that follow
   Counter draft_rows;           // that a draft model has read of prompts
-  Histogram step_prediction_ratio{{0.5, 0.8, 0.9, 1, 1.1, 1.25, 2, 4}};
+  Histogram step_prediction_ratio{{0.8, 1, 1.25, 2}};
   Histogram decode_rows{Histogram::powers_of_two(256)};
   Histogram prefill_rows{Histogram::powers_of_two(4096)};
   Histogram decode_step_seconds{Histogram::latency_seconds()};

@@ -210,7 +210,7 @@ TEST(SchedulerClasses, OneThatLosesItsSlotBeforeItsFirstRowKeepsItsPlaceInTheLin
   ASSERT_TRUE(worker.step());
   worker.add(3, {.service_class = kBackground});
   worker.cancel(2);
-  worker.scheduler.next_batch(worker.clock.now(), worker.batch);  // 1 has a slot now
+  ASSERT_TRUE(worker.step(DecodeStatus::aborted));  // 1 has a slot now, and nothing is computed of it
   ASSERT_EQ(worker.scheduler.running(), 1u);
   worker.clock.advance(seconds(1));
   worker.add(4, {.service_class = kInteractive});

@@ -455,7 +455,7 @@ describe('the socket file', () => {
   it('of a dead server is replaced, of a living one is not, and of neither kind stays', async (t) => {
     const server = await startWithSocket(t, sim);
     const second = await run(['serve', ...sim, '--port', '0', '--socket', server.socket]);
-    assert.equal(second.code, 1);
+    assert.equal(second.code, 2);
     assert.match(second.stderr, /another server answers/);
     const client = await server.client(t);
     assert.deepEqual(await client.command('health'), { status: 'ok' });
