@@ -32,7 +32,7 @@ std::string with_label(std::string_view labels, std::string_view more) {
 constexpr std::size_t kCountBytes = 13;
 constexpr std::size_t kValueBytes = 24;
 constexpr std::size_t kPageGuess = 64 * 1024;  // of a rendered page
-constexpr std::size_t kBucketsGood = 8;
+constexpr std::size_t kBucketsGood = 6;
 constexpr std::size_t kBucketsMin = 4;  // histograms with fewer stay as they are
 
 std::string comment_of(const std::string& name, const std::string& help, const std::string& type) {

@@ -166,9 +166,12 @@ TEST(MetricsPage, LeavesOutWhatMattersLeastUntilItFits) {
 
   const CrowdedPage twice(thinned.page.bytes_at_most() - 1);
   EXPECT_EQ(twice.lines_with("many_bucket"), 7U);
-  const CrowdedPage summed(twice.page.bytes_at_most() - 1);
+  const CrowdedPage thrice(twice.page.bytes_at_most() - 1);
+  EXPECT_EQ(thrice.lines_with("many_bucket"), 4U);
+  EXPECT_EQ(thrice.lines_with("worker="), 40U);
+  const CrowdedPage summed(thrice.page.bytes_at_most() - 1);
   EXPECT_EQ(summed.lines_with("worker="), 0U);
-  EXPECT_EQ(summed.lines_with("many_bucket"), 7U);
+  EXPECT_EQ(summed.lines_with("many_bucket"), 4U);
   EXPECT_EQ(summed.lines_with("others_bucket"), 22U);
   EXPECT_NE(summed.page.render().find("c0_total 6000000000000\n"), std::string::npos) << summed.page.render();
 

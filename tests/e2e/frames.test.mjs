@@ -474,7 +474,7 @@ describe('the socket file', () => {
     const file = path.join(where, 'file');
     await writeFile(file, 'precious');
     const refused = await run(['serve', ...sim, '--port', '0', '--socket', file]);
-    assert.equal(refused.code, 1);
+    assert.equal(refused.code, 2);
     assert.match(refused.stderr, /no socket/);
   });
 
