@@ -24,7 +24,7 @@ FLAGS = ["-g", "-O1", "-DNDEBUG", "-fno-omit-frame-pointer", f"-fsanitize=fuzzer
 LLHTTP = sorted(glob.glob("/usr/share/llhttp/*.c"))
 
 BASE = ["src/base/error.cpp", "src/base/log.cpp", "src/base/clock.cpp", "src/base/utf8.cpp",
-        "src/base/random_bits.cpp", "src/base/json_writer.cpp", "src/base/pages.cpp"]
+        "src/base/random_bits.cpp", "src/base/json_writer.cpp", "src/base/pages.cpp", "src/base/freed_memory.cpp"]
 CORE = ["src/core/adapter_set.cpp", "src/core/event.cpp", "src/core/request.cpp", "src/core/sampling.cpp"]
 # Files that also hold what a target never calls: what that would need is left out.
 WITHOUT_THE_REST = ["-no-pie", "-Wl,-z,lazy", "-Wl,--unresolved-symbols=ignore-all"]
@@ -44,7 +44,7 @@ TARGETS = {
     "snapshot": (BASE + ["src/base/checksum.cpp", "src/cache/snapshot_file.cpp", "src/cache/whole_file.cpp"], []),
     "chat": (BASE + CORE + ["src/api/fields.cpp", "src/api/generation_fields.cpp", "src/api/generation_readers.cpp",
                             "src/api/prompt.cpp", "src/api/chat_body.cpp", "src/api/anthropic_body.cpp",
-                            "src/api/ollama_body.cpp", "src/api/tool_limits.cpp"], ["-lboost_json", *WITHOUT_THE_REST]),
+                            "src/api/ollama_body.cpp", "src/api/tool_limits.cpp", "src/api/skipped_tools.cpp"], ["-lboost_json", *WITHOUT_THE_REST]),
     "resume": (BASE + ["src/api/stream_ring.cpp", "src/api/stream_offset.cpp"], []),
     "session": (BASE + ["src/base/checksum.cpp", "src/engine/session_file.cpp"], []),
 }
