@@ -44,7 +44,8 @@ TARGETS = {
     "snapshot": (BASE + ["src/base/checksum.cpp", "src/cache/snapshot_file.cpp", "src/cache/whole_file.cpp"], []),
     "chat": (BASE + CORE + ["src/api/fields.cpp", "src/api/generation_fields.cpp", "src/api/generation_readers.cpp",
                             "src/api/prompt.cpp", "src/api/chat_body.cpp", "src/api/anthropic_body.cpp",
-                            "src/api/ollama_body.cpp", "src/api/tool_limits.cpp", "src/api/skipped_tools.cpp"], ["-lboost_json", *WITHOUT_THE_REST]),
+                            "src/api/ollama_body.cpp", "src/api/tool_limits.cpp", "src/api/skipped_tools.cpp",
+                            "src/model/grammar_shape.cpp"], ["-lboost_json", *WITHOUT_THE_REST]),
     "resume": (BASE + ["src/api/stream_ring.cpp", "src/api/stream_offset.cpp"], []),
     "session": (BASE + ["src/base/checksum.cpp", "src/engine/session_file.cpp"], []),
 }
