@@ -53,12 +53,12 @@ struct Answer {
   // Is awaited before the end of the answer is told; its error takes the end's place.
   std::function<net::Awaitable<Result<void>>()> before_end = {};
   ReasoningSwitchPtr reasoning_switch = {};     // where a client may end the reasoning
-  RequestNotePtr note = {};                     // none where nobody keeps a log
+  RequestNotePtr note = {};                     // none where no log is kept
   std::vector<std::string> skipped_tools = {};  // their types: the client is told
   std::string ready = {};  // the whole body, where there is nothing to generate; then there is no request, nor a writer
 };
 
-// For the handler of a request that is in front of the engine yet. Null where nobody keeps a log.
+// For the handler of a request that is in front of the engine yet. Null where no log is kept.
 RequestNotePtr open_note(const Service& service, const Caller& caller, const net::HttpRequest& request);
 // … and for one that did not get through.
 void note_refused(const RequestNotePtr& note, const Error& error);

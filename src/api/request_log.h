@@ -76,7 +76,7 @@ using RequestNotePtr = std::shared_ptr<RequestNote>;
 struct RequestLogConfig {
   bool lines = true;         // in the log
   bool log_prompts = false;  // … with prompts
-  bool traces = false;       // somebody collects spans: each request gets a trace
+  bool traces = false;       // a collector takes spans: each request gets a trace
 };
 
 class RequestLog {

@@ -55,7 +55,7 @@ struct ServiceConfig {
   bool page = true;             // at "/"
   net::WebPolicy web{};         // what browsers are told
   std::string api_prefix{};     // in front of every path
-  bool traces = false;          // somebody collects spans
+  bool traces = false;          // a collector takes spans
 };
 
 struct Service {

@@ -70,7 +70,7 @@ class Sequence {
   const std::vector<PrefillChunk>& chunks() const { return chunks_; }
   static constexpr std::size_t kChunksMax = 64;
 
-  // It was passed so often that it keeps this slot for a slice, whoever else is more urgent.
+  // It was passed so often that it keeps this slot for a slice, also from more urgent classes.
   bool holds_on() const { return holds_on_; }
 
   // REQUIRES: waiting.

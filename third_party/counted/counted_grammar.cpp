@@ -20,7 +20,7 @@ namespace chasqui {
 
 void count_grammar_steps();  // model/work_budget.cpp
 void note_bad_grammar(const std::string& why);
-extern const bool grammar_steps_count;  // whoever asks for it gets this file instead of libllama's
+extern const bool grammar_steps_count;  // a reference to it links this file instead of libllama's
 const bool grammar_steps_count = true;
 
 namespace {

@@ -6,7 +6,7 @@
 namespace chasqui {
 
 void count_template_step();              // model/work_budget.cpp
-extern const bool template_steps_count;  // whoever asks for it gets this file instead of libllama's
+extern const bool template_steps_count;  // a reference to it links this file instead of libllama's
 const bool template_steps_count = true;
 
 }  // namespace chasqui

@@ -14,7 +14,7 @@ namespace chasqui {
 
 std::string count_schema_rule(const std::string& name);  // model/work_budget.cpp; the name that is clean
 void note_incomplete_schema(const std::string& what);
-extern const bool schema_rules_count;  // whoever asks for it gets this file instead of libllama's
+extern const bool schema_rules_count;  // a reference to it links this file instead of libllama's
 const bool schema_rules_count = true;
 
 }  // namespace chasqui
