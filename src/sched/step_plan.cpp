@@ -8,13 +8,16 @@ namespace chasqui {
 namespace {
 
 // What a stream waits for its next token beside a prompt, where that is longer than its target: so many passes over the
-// weights, or so many decode steps. Less would leave prefill too few rows for a pass, or too small a part of the time.
-constexpr int kPassesPerToken = 8;
+// weights, and one more for each prompt that is being read, or so many decode steps. Less would leave prefill too few
+// rows for a pass, or too small a part of the time; and the more prompts there are, the more of them wait for it.
+constexpr int kPassesPerToken = 4;
+constexpr std::size_t kPassesForPrompts = 4;
 constexpr double kDecodeStepsPerToken = 3;
 // A chunk beside streams takes so many passes at least, however late they are: its rows cost 1.3 times the least then.
 constexpr int kPassesOfChunk = 4;
 // Beside nothing but prompts: a step that cannot be cut takes so long, or so many passes. Arrivals wait for its end.
 constexpr Duration kUncutStep = milliseconds(250);
+constexpr int kUncutPasses = 8;
 // An arrival cuts a step that takes more than this part of the time within which its first token is due.
 constexpr int kCutPart = 4;
 // The most that one pass reads; larger batches bring nothing.
@@ -130,7 +133,8 @@ Duration StepPlan::target_of(const Sequence& sequence) const {
 // How long the running streams can wait for their next decode step. kUnlimited: there are none.
 Duration StepPlan::prefill_time(const StepTime& times, TimePoint now) const {
   const auto decode_steps = std::chrono::duration_cast<Duration>(kDecodeStepsPerToken * decode_time_);
-  const Duration least = std::max(kPassesPerToken * times.pass(), decode_steps);
+  const auto prompts = static_cast<int>(std::min(prefilling_.size(), kPassesForPrompts));
+  const Duration least = std::max((kPassesPerToken + prompts) * times.pass(), decode_steps);
   Duration time = targets_.prefill_step > Duration::zero() ? targets_.prefill_step : kUnlimited;
   for (const auto* streams : {&decoding_, &others_}) {
     for (const Sequence* sequence : *streams) {
@@ -224,7 +228,7 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
   if (time == kUnlimited) {
     const StepSize whole = StepSize{}.with(std::min({first.left(), rows_max_, kMicroBatch}), first.computed());
     if (!cuts_steps_ || !cut_.affords(times.predict(Batch::Kind::prefill, whole)))
-      time = std::max(kUncutStep, kPassesPerToken * times.pass());
+      time = std::max(kUncutStep, kUncutPasses * times.pass());
   }
   chunks_.assign(1, {&first, chunk_of(first, times, time)});
   if (dense_slots_) {
