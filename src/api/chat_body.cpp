@@ -8,6 +8,7 @@
 #include "api/skipped_tools.h"
 #include "base/limits.h"
 #include "model/grammar_shape.h"
+#include "model/prompt_boundaries.h"
 
 namespace chasqui {
 namespace {
@@ -286,6 +287,9 @@ Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat
   auto tokens = tokenize_prompt(service, prepared->prompt);
   if (!tokens) return tokens.error();
   draft.prompt = std::move(*tokens);
+  if (service.limits.checkpoint_every > 0) {
+    draft.boundaries = prompt_boundaries(*service.model.chat_template, tokenizer, chat, prepared->prompt, draft.prompt);
+  }
   ChatRequests out;
   std::optional<ReasoningLimit> limit;
   const bool calls = join_grammars(tokenizer, chat, *prepared, draft);

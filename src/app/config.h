@@ -64,10 +64,11 @@ struct ServeConfig {
   bool page = true;  // at "/"
   WebOptions web;
 
-  bool cache_prompt = true;            // what a request gets that does not say
-  std::int64_t cache_ram = kCacheRam;  // MiB of host memory for what was computed; -1: no limit, 0: nothing is kept
-  bool cache_shared = false;           // between tenants
-  std::string cache_disk;              // folder for what leaves memory; empty: it is gone
+  bool cache_prompt = true;              // what a request gets that does not say
+  std::int64_t cache_ram = kCacheRam;    // MiB of host memory for what was computed; -1: no limit, 0: nothing is kept
+  bool cache_shared = false;             // between tenants
+  std::int64_t checkpoint_every = 4096;  // tokens of a prompt, where memory cannot be cut; 0: no checkpoints
+  std::string cache_disk;                // folder for what leaves memory; empty: it is gone
   std::int64_t cache_disk_mib = kCacheDisk;
   std::string slot_save_path;  // folder for slots that clients save; empty: they cannot
   std::int64_t slot_save_mib = kCacheDisk;

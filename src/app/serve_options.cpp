@@ -99,6 +99,14 @@ void add_cache_options(CLI::App& app, ServeConfig& config) {
                "tenants share what is cached; by its speed each can tell what others have asked")
       ->envname("CHASQUI_CACHE_SHARED")
       ->group(group);
+  app.add_option("--checkpoint-every", config.checkpoint_every,
+                 "tokens of a long prompt after which the state of a model is kept whose memory cannot be cut (sliding "
+                 "window, recurrent, hybrid), beside where the parts of a chat begin; 0: no such checkpoints")
+      ->envname("CHASQUI_CHECKPOINT_EVERY")
+      ->check(CLI::IsMember({0}) | CLI::Range(64, 1 << 24))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
 }
 
 void add_session_options(CLI::App& app, ServeConfig& config) {

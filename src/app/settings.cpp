@@ -52,6 +52,9 @@ RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape)
   limits.max_tokens_default = static_cast<TokenCount>(config.predict);
   limits.timeout_default = config.request_timeout;
   limits.queue_timeout = config.queue_timeout;
+  if (!shape.cuts_snapshots && config.cache_ram != 0) {
+    limits.checkpoint_every = static_cast<TokenCount>(config.checkpoint_every);
+  }
   return limits;
 }
 

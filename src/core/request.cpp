@@ -6,6 +6,7 @@
 
 #include "base/random_bits.h"
 #include "base/utf8.h"
+#include "core/checkpoints.h"
 
 namespace chasqui {
 namespace {
@@ -152,6 +153,10 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->special_pieces = draft.special_pieces;
   request->shown_tokens = std::move(draft.shown_tokens);
   request->use_cache = draft.use_cache;
+  if (draft.use_cache && limits.checkpoint_every > 0) {
+    const auto tokens = static_cast<TokenCount>(request->prompt.size());
+    request->checkpoints = plan_checkpoints(draft.boundaries, tokens, limits.checkpoint_every);
+  }
   request->slot_label = draft.slot_label;
   request->pin = draft.pin;
   request->keep_tokens = draft.keep_tokens;

@@ -41,6 +41,7 @@ struct RequestDraft {
   bool special_pieces = false;      // render control tokens (<|im_end|> …) as text
   std::vector<Token> shown_tokens;  // … only these control tokens, in any case
   bool use_cache = true;            // begin with what was computed before, and keep what is computed now
+  std::vector<TokenCount> boundaries;  // where the parts of a chat begin in the prompt; see plan_checkpoints()
   std::int32_t slot_label = -1;     // see Request
   std::uint64_t pin = 0;            // set by the server, never read from a client; see Request
   bool keep_tokens = false;         // the finished event brings the tokens that were generated
@@ -61,6 +62,7 @@ struct RequestLimits {
   TokenCount max_tokens_default = -1;
   Duration timeout_default = Duration::zero();  // zero: none
   Duration queue_timeout = Duration::zero();    // longest wait for a slot; zero: none
+  TokenCount checkpoint_every = 0;              // see plan_checkpoints(); 0: none, for the model's memory can be cut
 };
 
 struct Request {
@@ -85,6 +87,7 @@ struct Request {
   bool special_pieces = false;
   std::vector<Token> shown_tokens;
   bool use_cache = true;
+  std::vector<TokenCount> checkpoints;  // ascending positions in the prompt where a step ends and its state is kept
   std::int32_t slot_label = -1;  // under which slot it is noted for who saves slots; -1: that which it was in
   std::uint64_t pin = 0;         // all requests with the same one go to the same worker (a session's number); 0: to any
   bool keep_tokens = false;

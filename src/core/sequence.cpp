@@ -11,6 +11,16 @@ Token Sequence::token(TokenCount position) const {
                            : generated_[static_cast<std::size_t>(position - prompt)];
 }
 
+TokenCount Sequence::left_in_piece() const {
+  const std::vector<TokenCount>& stops = request_->checkpoints;
+  const auto next = std::upper_bound(stops.begin(), stops.end(), computed_);
+  return next != stops.end() ? *next - computed_ : left();
+}
+
+bool Sequence::at_checkpoint() const {
+  return std::binary_search(request_->checkpoints.begin(), request_->checkpoints.end(), computed_);
+}
+
 void Sequence::copy_tokens(TokenCount count, std::vector<Token>& out) const {
   DCHECK(count >= 0 && count <= length());
   const TokenCount of_prompt = std::min(count, prompt_tokens());

@@ -35,6 +35,9 @@ class Sequence {
   TokenCount computed() const { return computed_; }
   TokenCount cached() const { return cached_; }  // of the prompt, not computed for this request
   TokenCount left() const { return length() - computed_; }
+  // … to the end of the step that may be next: at most to the next checkpoint of its prompt.
+  TokenCount left_in_piece() const;
+  bool at_checkpoint() const;
   TokenCount generated() const { return static_cast<TokenCount>(generated_.size()); }
   const std::vector<Token>& generated_tokens() const { return generated_; }
   // REQUIRES: 0 ≤ position < length()

@@ -62,6 +62,7 @@ class FakeWorker {
     std::uint64_t family = 0;  // … and tokens that differ between families
     bool use_cache = true;
     AdapterSetPtr adapters{};
+    std::vector<TokenCount> boundaries{};  // with checkpoint_every
   };
 
   // What came out for one request.
@@ -140,6 +141,7 @@ class FakeWorker {
     draft.ttft_ms = ask.ttft_ms;
     draft.service_class = ask.service_class;
     draft.tenant.id = ask.tenant;
+    draft.boundaries = ask.boundaries;
     return submit(id, std::move(draft), ask.script);
   }
   // The next turn of a conversation: what was said so far, and `more` tokens.
@@ -154,6 +156,7 @@ class FakeWorker {
   }
   RequestPtr submit(std::uint64_t id, RequestDraft draft, const FakeScript& script) {
     Outcome& outcome = outcomes[RequestId{id}];
+    limits_.checkpoint_every = checkpoint_every;
     outcome.request = test_request(id, std::move(draft), limits_, clock.now());
     outcome.script = script;
     model.meet(outcome.request, script);
@@ -189,7 +192,8 @@ class FakeWorker {
   FakeModel model;
   Batch batch;
   BatchResult result;
-  Duration step_cost{};  // whatever is in it
+  TokenCount checkpoint_every = 0;  // of prompts that are added from now on
+  Duration step_cost{};             // whatever is in it
   Duration row_cost = milliseconds(1);
   Duration restore_cost{};
   Duration switch_cost{};                   // of a step with other adapters than the one before

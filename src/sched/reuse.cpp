@@ -165,7 +165,12 @@ void Reuse::started(const Sequence& sequence, const PrefixCache::Match& match, T
     const auto length = static_cast<std::size_t>(match.length);
     disk_->used(key_of(sequence.request()), tokens_of(sequence).first(length));
   }
-  cache_.announce(key_of(sequence.request()), sequence.request().prompt, sequence.id());
+  // Where KV cannot be cut, others can begin with what it will hold at its next checkpoint.
+  std::span<const Token> prompt = sequence.request().prompt;
+  const std::vector<TokenCount>& stops = sequence.request().checkpoints;
+  const auto next = std::upper_bound(stops.begin(), stops.end(), match.length);
+  if (!config_.cache.cut_anywhere && next != stops.end()) prompt = prompt.first(static_cast<std::size_t>(*next));
+  cache_.announce(key_of(sequence.request()), prompt, sequence.id());
 }
 
 void Reuse::note_slot(const Sequence& sequence) {
@@ -239,12 +244,12 @@ Reuse::Save Reuse::save_of(const Sequence& sequence) const {
   return save;
 }
 
-void Reuse::prompt_computed(const Sequence& sequence) {
+void Reuse::checkpoint_computed(const Sequence& sequence) {
   if (!config_.cache.cut_anywhere && worth_saving(sequence)) wanted_.insert(sequence.id());
 }
 
 void Reuse::step_computed(const RunningSequences& running) {
-  if (!config_.cache.cut_anywhere) return;  // prompt_computed() has seen to it
+  if (!config_.cache.cut_anywhere) return;  // checkpoint_computed() has seen to it
   for (auto& [waiting, awaited] : awaiting_) {
     const Sequence* source = find_running(running, awaited.source);
     if (source == nullptr || source->computed() < awaited.length) continue;

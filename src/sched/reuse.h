@@ -5,7 +5,8 @@
 // When a slot is copied out:
 //   its sequence leaves it     finished, cancelled or preempted, and something of it is not in the cache yet
 //   somebody waits for it      as soon as the common part is computed; the sequence goes on
-//   a prompt is complete       where KV cannot be cut, because only whole states can be used again
+//   it is at a checkpoint      where KV cannot be cut, because only whole states can be used again: at the positions
+//                              that plan_checkpoints() chose, and when its prompt is complete
 #pragma once
 
 #include <cstdint>
@@ -62,8 +63,8 @@ class Reuse {
 
   // --- between steps
 
-  // All of its prompt has just been computed.
-  void prompt_computed(const Sequence& sequence);
+  // It has just been computed up to a checkpoint of its prompt, or all of the prompt.
+  void checkpoint_computed(const Sequence& sequence);
   // A step has been computed, and who ended in it has left: what somebody waits for is copied out before the next one.
   void step_computed(const RunningSequences& running);
   bool has_saves() const { return !left_.empty() || !wanted_.empty(); }

@@ -293,9 +293,9 @@ TEST_F(ReuseTest, WhatWasSlowIsTriedAgainAfterAWhile) {
 TEST_F(ReuseTest, WhereKvCannotBeCutThePromptIsCopiedWhenItIsComplete) {
   configure(1 << 20, false);
   Sequence& source = running({.prompt = 60, .shared = 60}, 60);
-  reuse_->prompt_computed(source);
+  reuse_->checkpoint_computed(source);
   EXPECT_EQ(save(), (std::vector<TokenCount>{60}));
-  reuse_->prompt_computed(source);
+  reuse_->checkpoint_computed(source);
   EXPECT_FALSE(reuse_->has_saves()) << "it is there";
   EXPECT_EQ(found({}), 60);
   EXPECT_EQ(found({.prompt = 60, .shared = 60}), 0) << "all of it is one too many";
@@ -303,7 +303,7 @@ TEST_F(ReuseTest, WhereKvCannotBeCutThePromptIsCopiedWhenItIsComplete) {
 }
 
 TEST_F(ReuseTest, WhereKvCanBeCutAPromptThatIsCompleteIsNoOccasion) {
-  reuse_->prompt_computed(running({}, 100));
+  reuse_->checkpoint_computed(running({}, 100));
   EXPECT_FALSE(reuse_->has_saves());
 }
 
@@ -315,7 +315,7 @@ TEST_F(ReuseTest, WhereKvCannotBeCutOneWaitsForAWholePromptOnly) {
   const auto waiting = sequence({});
   EXPECT_TRUE(waits(*waiting));
   source.computed_rows(50, now_);
-  reuse_->prompt_computed(source);
+  reuse_->checkpoint_computed(source);
   source.add_token(7, now_);
   reuse_->step_computed(running_);
   EXPECT_TRUE(reuse_->waits(*waiting, running_)) << "for the copy";

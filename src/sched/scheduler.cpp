@@ -220,6 +220,7 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
     sequence.computed_rows(part.rows, result.finished);
     sequence.took_part(part.rows, batch.parts.size() > 1, planned_);
     ledger_.use(part.slot, part.rows);
+    if (sequence.at_checkpoint()) reuse_.checkpoint_computed(sequence);
     if (part.samples) {
       sample = commit_samples(sequence, part, sample, result.samples.end(), result.finished);
     } else if (sequence.left() == 0) {
@@ -257,7 +258,7 @@ void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoin
   event.since_last = first ? Duration::zero() : now - sequence.last_token_at();
   event.service_class = sequence.request().service_class;
   if (first) {
-    reuse_.prompt_computed(sequence);
+    reuse_.checkpoint_computed(sequence);
     const TokenCount rows = sequence.length() - sequence.cached();
     forecast_.waited(sequence.id(), now - sequence.request().arrival, rows, true, now);
   }

@@ -219,5 +219,55 @@ TEST(SchedulerReuseUncut, NobodyWaitsForWhoHasGoneOnBeyondItsPrompt) {
   worker.run_to_end();
 }
 
+TEST(SchedulerCheckpoints, AreWhereAnotherChatGoesOnThatBeginsAlike) {
+  FakeWorker worker(uncut_streams(4));
+  worker.checkpoint_every = 4096;
+  worker.add(1, {.prompt = 200, .max_tokens = 5, .shared = 150, .boundaries = {150, 195}});
+  worker.run_to_end();
+  worker.add(2, {.prompt = 220, .max_tokens = 5, .shared = 150, .boundaries = {150, 215}});
+  worker.run_to_end();
+  EXPECT_EQ(worker.cached(2), 150) << "the end of what they share";
+}
+
+TEST(SchedulerCheckpoints, AreWhereTheSameChatIsAnsweredAgain) {
+  FakeWorker worker(uncut_streams(4));
+  worker.checkpoint_every = 4096;
+  for (const std::uint64_t id : {1, 2}) {
+    worker.add(id, {.prompt = 200, .max_tokens = 5, .shared = 200, .boundaries = {100, 196}});
+    worker.run_to_end();
+  }
+  EXPECT_EQ(worker.cached(2), 196);
+}
+
+TEST(SchedulerCheckpoints, OfALongPromptAreInTheMiddleToo) {
+  FakeWorker worker(uncut_streams(4));
+  worker.checkpoint_every = 100;
+  worker.add(1, {.prompt = 350, .max_tokens = 5, .shared = 260});
+  worker.run_to_end();
+  worker.add(2, {.prompt = 350, .max_tokens = 5, .shared = 260});
+  worker.run_to_end();
+  EXPECT_EQ(worker.cached(2), 200);
+}
+
+TEST(SchedulerCheckpoints, OfWhoIsReadingAreWaitedFor) {
+  FakeWorker worker(uncut_streams(4));
+  worker.checkpoint_every = 4096;
+  worker.add(1, {.prompt = 200, .max_tokens = 5, .shared = 150, .boundaries = {150}});
+  for (const std::uint64_t id : {2, 3}) {
+    worker.add(id, {.prompt = 200, .max_tokens = 5, .shared = 150, .boundaries = {150}});
+  }
+  worker.run_to_end();
+  EXPECT_EQ(worker.cached(2), 150);
+  EXPECT_EQ(worker.cached(3), 150);
+  EXPECT_EQ(worker.model.prompt_rows(), 200u + 2 * 50);
+}
+
+TEST(SchedulerCheckpoints, CostNothingWhereKvCanBeCut) {
+  FakeWorker worker(cached_streams(4));
+  worker.add(1, {.prompt = 200, .max_tokens = 1, .boundaries = {150}});
+  EXPECT_TRUE(worker.of(1).request->checkpoints.empty());
+  worker.run_to_end();
+}
+
 }  // namespace
 }  // namespace chasqui

@@ -174,7 +174,7 @@ void StepPlan::plan_decode(const RunningSequences& running, const Speculation& s
       add_part(*sequence, 1, guesses, padding, batch);
       ++next;
     } else {
-      const TokenCount rows = std::min(width_, sequence->left());
+      const TokenCount rows = std::min(width_, sequence->left_in_piece());
       add_part(*sequence, rows, {}, width_ - rows, batch);
     }
   }
@@ -214,7 +214,7 @@ TokenCount StepPlan::first_chunk(const StepTime& times) const {
 }
 
 TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const {
-  const TokenCount most = std::min({sequence.left(), rows_max_, kMicroBatch, first_chunk(times)});
+  const TokenCount most = std::min({sequence.left_in_piece(), rows_max_, kMicroBatch, first_chunk(times)});
   if (time == kUnlimited || !times.known(Batch::Kind::prefill)) return most;
   time = std::max(time, kPassesOfChunk * times.pass());
   const TokenCount rows = std::max(1, times.rows_within(time, decode_time_, {}, sequence.computed(), most));
@@ -226,7 +226,7 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
   const Sequence& first = *prefilling_.front();
   Duration time = prefill_time(times, now);
   if (time == kUnlimited) {
-    const StepSize whole = StepSize{}.with(std::min({first.left(), rows_max_, kMicroBatch}), first.computed());
+    const StepSize whole = StepSize{}.with(std::min({first.left_in_piece(), rows_max_, kMicroBatch}), first.computed());
     if (!cuts_steps_ || !cut_.affords(times.predict(Batch::Kind::prefill, whole)))
       time = std::max(kUncutStep, kUncutPasses * times.pass());
   }
@@ -234,7 +234,7 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
   if (dense_slots_) {
     const Company company = join_neighbours(times, time);
     for (const auto& [sequence, unused] : chunks_) {
-      const TokenCount rows = std::min(sequence->left(), company.rows);
+      const TokenCount rows = std::min(sequence->left_in_piece(), company.rows);
       add_part(*sequence, rows, {}, company.rows - rows, batch);
     }
   } else {
@@ -261,7 +261,7 @@ void StepPlan::join_in_any_order(const StepTime& times, Duration time) {
   StepSize size = StepSize{}.with(chunks_.front().second, chunks_.front().first->computed());
   for (std::size_t i = 1; i < prefilling_.size() && !times.saturated(size.rows) && size.rows < rows_max_; ++i) {
     const Sequence& other = *prefilling_[i];
-    const TokenCount rows = std::min(other.left(), rows_max_ - size.rows);
+    const TokenCount rows = std::min(other.left_in_piece(), rows_max_ - size.rows);
     const StepSize with = size.with(rows, other.computed());
     if (times.known(Batch::Kind::prefill) && time != kUnlimited && times.predict(Batch::Kind::prefill, with) > time)
       break;
@@ -300,9 +300,10 @@ StepPlan::Company StepPlan::join_neighbours(const StepTime& times, Duration time
 bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time, Company& company) const {
   Company with = company;
   // One that is a little longer makes all of them longer, rather than leave a few rows for a pass of their own.
-  const bool whole = other.left() <= company.rows + company.rows / kLongerPart;
-  with.rows = std::max(company.rows, whole ? other.left() : company.rows);
-  with.shortest = std::min(company.shortest, other.left());
+  const TokenCount left = other.left_in_piece();
+  const bool whole = left <= company.rows + company.rows / kLongerPart;
+  with.rows = std::max(company.rows, whole ? left : company.rows);
+  with.shortest = std::min(company.shortest, left);
   with.position = std::max(company.position, other.computed());
   const std::size_t parts = chunks_.size() + 1;
   if (with.rows - with.shortest > with.rows / kFillPart) return false;

@@ -14,6 +14,7 @@
 //     still prefilling between decoding ones gives one row of its prompt to the decode step.
 //   - For the same reason prompts that are read together are in adjacent slots and get equally many rows; what is
 //     shorter is filled up with rows that its slot forgets again.
+//   - No chunk goes beyond the next checkpoint of its prompt (Request::checkpoints): its state is kept there.
 //   - Where rows by fours cost less than fewer of them, free slots after the last one get a row that nobody wants.
 //   - Where guesses of what streams say next are worth checking (Speculation), each stream of a decode step gets rows
 //     for them, equally many for the same reason.

@@ -242,8 +242,8 @@ describe('chasqui serve in a terminal', inTerminal, async () => {
 
   it('is told by the log where there is no terminal', async (t) => {
     const server = await start(t, demo);
+    await server.until(() => /I done: trying compute threads seconds=\d/.test(server.stderr), 'the log tells it');
     assert.match(server.stderr, /I done: loading the model seconds=\d/);
-    assert.match(server.stderr, /I done: trying compute threads seconds=\d/);
     assert.doesNotMatch(server.stderr, /\[#|\x1b/);
   });
 });

@@ -1,0 +1,39 @@
+#include "core/checkpoints.h"
+
+#include <algorithm>
+
+namespace chasqui {
+namespace {
+
+// Two that are closer serve about the same prompts.
+constexpr TokenCount kApart = 8;
+// A boundary so close to the end serves who asks the same again, too.
+constexpr TokenCount kCloseToEnd = 8;
+constexpr TokenCount kTokensOfEach = 64;
+
+}  // namespace
+
+std::vector<TokenCount> plan_checkpoints(std::span<const TokenCount> boundaries, TokenCount prompt, TokenCount every) {
+  std::vector<TokenCount> wanted(boundaries.begin(), boundaries.end());
+  std::erase_if(wanted, [prompt](TokenCount at) { return at < kCheckpointLeast || at >= prompt; });
+  std::ranges::sort(wanted);
+  if (prompt - 1 >= kCheckpointLeast && (wanted.empty() || wanted.back() < prompt - kCloseToEnd)) {
+    wanted.push_back(prompt - 1);
+  }
+  std::vector<TokenCount> out;
+  TokenCount last = 0;
+  for (const TokenCount at : wanted) {
+    for (TokenCount more = last + every; more + every / 2 <= at; more += every) out.push_back(more);
+    const bool end = at == wanted.back();
+    const bool close = !out.empty() && at - out.back() < kApart;
+    if (close && end) out.pop_back();
+    if (!close || end) out.push_back(at);
+    last = out.back();
+  }
+  // The last one is worth most, then the first: the end of what many prompts have in common.
+  const auto most = static_cast<std::size_t>(std::max(1, prompt / kTokensOfEach));
+  while (out.size() > most) out.erase(out.size() > 2 ? out.begin() + 1 : out.begin());
+  return out;
+}
+
+}  // namespace chasqui
