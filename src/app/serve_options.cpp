@@ -13,6 +13,14 @@
 namespace chasqui {
 namespace {
 
+// Of checkpoints: closer than this each would cost more than it saves.
+std::string checked_distance(const std::string& text) {
+  std::int64_t tokens = -1;
+  const bool number = CLI::detail::lexical_cast(text, tokens);
+  const bool fits = number && (tokens == 0 || (tokens >= 64 && tokens <= 1 << 24));
+  return fits ? std::string() : "must be 0, or 64 to 16777216; got " + text;
+}
+
 const std::map<std::string, EngineKind> kEngines = {{"llama", EngineKind::llama}, {"sim", EngineKind::sim}};
 const std::map<std::string, FlashAttention> kFlashAttention = {
     {"auto", FlashAttention::automatic}, {"on", FlashAttention::on}, {"off", FlashAttention::off}};
@@ -103,7 +111,7 @@ void add_cache_options(CLI::App& app, ServeConfig& config) {
                  "tokens of a long prompt after which the state of a model is kept whose memory cannot be cut (sliding "
                  "window, recurrent, hybrid), beside where the parts of a chat begin; 0: no such checkpoints")
       ->envname("CHASQUI_CHECKPOINT_EVERY")
-      ->check(CLI::IsMember({0}) | CLI::Range(64, 1 << 24))
+      ->check(CLI::Validator(checked_distance, "0 or 64 to 16777216"))
       ->type_name("N")
       ->capture_default_str()
       ->group(group);
