@@ -107,7 +107,7 @@ int make_missing(const Arguments& arguments) {
   std::filesystem::create_directories(arguments.words[0]);
   for (const mkmodel::Shape& shape : mkmodel::shapes()) {
     const std::string path = arguments.words[0] + "/" + shape.name + ".gguf";
-    if (arguments.small && !shape.small) continue;
+    if (shape.large || (arguments.small && !shape.small)) continue;
     if (!std::filesystem::exists(path)) make(shape, arguments, path);
   }
   return 0;

@@ -66,6 +66,23 @@ Shape one_billion() {
           .embeddings = GGML_TYPE_Q8_0};
 }
 
+Shape seven_billion() {
+  return {.name = "random-7b-q4_0",
+          .about = "Mistral 7B, 4 GB",
+          .architecture = "llama",
+          .vocabulary = "llama-spm",
+          .tokens = 32000,
+          .width = 4096,
+          .layers = 32,
+          .heads = 32,
+          .kv_heads = 8,
+          .feed_forward = 14336,
+          .context = 32768,
+          .weights = GGML_TYPE_Q4_0,
+          .embeddings = GGML_TYPE_Q8_0,
+          .large = true};
+}
+
 Shape draft() {
   return {.name = "random-draft",
           .about = "very small, with the vocabulary of random-0.5b",
@@ -307,6 +324,7 @@ const std::vector<Shape>& shapes() {
                                       with_weights(half_billion(), "random-0.5b-q8_0", GGML_TYPE_Q8_0),
                                       one_billion(),
                                       with_weights(one_billion(), "random-1.1b-q8_0", GGML_TYPE_Q8_0),
+                                      seven_billion(),
                                       draft(),
                                       sliding_window(),
                                       recurrent(),

@@ -31,6 +31,7 @@ struct Shape {
   std::int64_t heads_for = 0;  // width of the model that these heads guess for (eagle3)
   std::int64_t guessing = 0;   // layers at the end that guess next tokens (glm4moe)
   bool small = false;          // tens of MiB, written in a fraction of a second: the tests make it themselves
+  bool large = false;          // gigabytes: made by its name only
 };
 
 // Positions that a layer of lfm2 convolves.
