@@ -73,6 +73,15 @@ double StepTime::hope(Batch::Kind kind, TokenCount rows) const {
   return 1 - (1 - kOldHope) * std::min(1.0, age / kOldSteps);
 }
 
+double StepTime::doubt(TokenCount prompt_rows) const {
+  const Cost& known = cost(Batch::Kind::prefill);
+  const std::size_t bucket = bucket_of(prompt_rows);
+  for (std::size_t i = 0; i < bucket; ++i) {
+    if (known.row[i] > 0 && known.row[i] < known.row[bucket]) return hope(Batch::Kind::prefill, prompt_rows);
+  }
+  return 1;
+}
+
 double StepTime::slowdown() const { return std::clamp(std::min(surprises_[0], surprises_[1]), 1.0, kSurprise); }
 
 Duration StepTime::predict(Batch::Kind kind, StepSize size) const {
@@ -135,13 +144,13 @@ TokenCount StepTime::rows_within(Duration budget, Duration around, StepSize batc
                                  TokenCount most) const {
   if (!known(Batch::Kind::prefill)) return 0;
   const auto takes = [&](TokenCount rows) {
-    return slowdown() * seconds_of(Batch::Kind::prefill, batch.with(rows, position));
+    return doubt(batch.rows + rows) * slowdown() * seconds_of(Batch::Kind::prefill, batch.with(rows, position));
   };
   if (most <= 0 || takes(most) <= to_seconds(budget)) return std::max(most, 0);
   // What is before `position` is looked back at by all rows however they are cut; only that tells sizes apart fairly.
   const auto rate_of = [&](TokenCount rows) {
     const StepSize size{batch.rows + rows, std::max(batch.deepest, position)};
-    return rows / (seconds_of(Batch::Kind::prefill, size) + to_seconds(around));
+    return rows / (doubt(size.rows) * seconds_of(Batch::Kind::prefill, size) + to_seconds(around));
   };
   TokenCount best = 0;
   double best_rate = 0;

@@ -84,6 +84,9 @@ class StepTime {
   static std::size_t bucket_of(TokenCount rows);
   const Cost& cost(Batch::Kind kind) const { return costs_[kind == Batch::Kind::decode ? 0 : 1]; }
   double seconds_of(Batch::Kind kind, StepSize size) const;
+  // A chunk whose rows cost more than those of a smaller one was slow by chance, if that was once or long ago: what it
+  // may take at best, as a share of the prediction. Else it would never be tried again. 1 for all others.
+  double doubt(TokenCount prompt_rows) const;
   double slowdown() const;
 
   std::array<Cost, 2> costs_;

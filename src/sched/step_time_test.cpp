@@ -235,5 +235,17 @@ TEST(StepTime, APassIsTheLeastThatAnyStepTakes) {
   EXPECT_EQ(times.pass(), milliseconds(30));
 }
 
+TEST(StepTime, AChunkThatWasSlowOnceIsTriedAgain) {
+  StepTime times;
+  learn(times, Kind::prefill, {8, 0}, {.row_us = 160'000});
+  times.observe(Kind::prefill, {16, 0}, seconds(4));  // something else had the processor
+  EXPECT_EQ(times.rows_within(seconds(3), {}, {}, 0, 160), 16);
+  times.observe(Kind::prefill, {16, 0}, seconds(4));
+  EXPECT_LT(times.rows_within(seconds(3), {}, {}, 0, 160), 16) << "it is slow indeed";
+  times.observe(Kind::prefill, {16, 0}, seconds(2));
+  learn(times, Kind::prefill, {16, 0}, {.row_us = 125'000});
+  EXPECT_GE(times.rows_within(seconds(3), {}, {}, 0, 160), 16);
+}
+
 }  // namespace
 }  // namespace chasqui
