@@ -212,6 +212,22 @@ void read_stops(Fields& fields, RequestDraft& draft) {
   }
 }
 
+// Claude Code begins its system prompt with a billing header whose stamp, "cch=a5145;", differs in each request. It
+// says nothing to the model, and nothing after it would be found in the prefix cache.
+void blank_billing_stamp(std::string& system) {
+  constexpr std::string_view kHeader = "x-anthropic-billing-header:";
+  constexpr std::string_view kStamp = "cch=";
+  constexpr std::size_t kStampMax = 16;
+  if (!system.starts_with(kHeader)) return;
+  const std::size_t found = system.find(kStamp, kHeader.size());
+  if (found == std::string::npos || found > system.find('\n')) return;
+  const std::size_t begin = found + kStamp.size();
+  const std::size_t end = system.find(';', begin);
+  if (end == std::string::npos || end - begin > kStampMax) return;
+  std::fill(system.begin() + static_cast<std::ptrdiff_t>(begin), system.begin() + static_cast<std::ptrdiff_t>(end),
+            '0');
+}
+
 }  // namespace
 
 Chat read_anthropic_chat(Fields& fields) {
@@ -221,6 +237,7 @@ Chat read_anthropic_chat(Fields& fields) {
     ChatMessage& message = chat.messages.emplace_back();
     message.role = "system";
     if (auto error = read_text(*system, "system", message.content)) fields.refuse(std::move(*error));
+    blank_billing_stamp(message.content);
   }
   const json::array* messages = fields.array("messages");
   if (messages == nullptr || messages->empty() || messages->size() > kSizeLimit<"messages">) {

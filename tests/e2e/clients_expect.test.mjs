@@ -20,6 +20,18 @@ describe('a client finds what it expects', async () => {
     assert.equal(await rendered(parts), await rendered('One\nTwo'));
   });
 
+  it('when a stamp in its system prompt differs in each request', async () => {
+    const cached = async (stamp) => {
+      const billing = `x-anthropic-billing-header: cc_version=2.1.101.e51; cc_entrypoint=cli; cch=${stamp};`;
+      const system = [{ type: 'text', text: `${billing}You are Claude Code. ${'Be brief and exact. '.repeat(20)}` }];
+      const { usage } = await ask(server, '/v1/messages', { system, messages: user('Hello'), ...small });
+      return [usage.cache_read_input_tokens, usage.input_tokens + usage.cache_read_input_tokens];
+    };
+    await cached('a5145');
+    const [known, all] = await cached('07f3b');
+    assert.equal(known, all - 1, 'the stamp is nothing to the model');
+  });
+
   it('when it sends tools that only its provider has', async () => {
     const warning = async (path, body, names) => {
       const response = await post(server, path, { ...small, ...body });
