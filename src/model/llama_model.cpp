@@ -292,7 +292,10 @@ int LlamaModel::compute(const llama_batch& arrays, const ThreadPlan& plan, TimeP
   ended_.store(false, std::memory_order_relaxed);
   const LlamaLogQuiet quiet(ended_);
   try {
-    return llama_decode(context_, arrays);
+    const int status = llama_decode(context_, arrays);
+    // A GPU goes on computing after that, and a step without output rows would seem to have taken no time.
+    llama_synchronize(context_);
+    return status;
   } catch (const std::exception& e) {
     log_error("libllama threw while decoding", {{"reason", e.what()}});
     return -4;

@@ -45,7 +45,8 @@ class Model {
 
   virtual const ModelShape& shape() const = 0;
 
-  // Computes all rows. REQUIRES: at most rows_max rows, ascending slots, positions that continue each slot.
+  // Computes all rows, and returns when they are computed, on whatever device: steps are timed.
+  // REQUIRES: at most rows_max rows, ascending slots, positions that continue each slot.
   // On anything but ok the slots of the batch hold what they held before. The adapters of the batch are those that the
   // model was loaded with; to apply others than in the step before takes time.
   virtual DecodeStatus decode(const Batch& batch) = 0;
