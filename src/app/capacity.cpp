@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/window_layers.h"
+
 namespace chasqui {
 namespace {
 
@@ -22,9 +24,10 @@ std::uint64_t kv_bytes_for(std::uint64_t free_bytes, std::uint64_t weights, bool
 
 ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::uint64_t kv_bytes, std::int32_t workers) {
   const TokenCount trained = info.context_trained > 0 ? info.context_trained : kCellsLeast;
-  const std::uint64_t cells_most = kv_bytes / std::max<std::uint64_t>(1, info.kv_bytes_per_cell);
-  const auto fit = [cells_most](std::int32_t slots, TokenCount each) {
-    return static_cast<std::uint64_t>(slots) * static_cast<std::uint64_t>(each) <= cells_most;
+  const KvSize size = kv_size(info.kv_bytes_per_cell, info.layers, config.swa_full ? 0 : info.window_layers,
+                              info.sliding_window, config.rows_max);
+  const auto fit = [&](std::int32_t slots, TokenCount each) {
+    return static_cast<std::uint64_t>(slots) * size.of(static_cast<std::uint64_t>(each)) <= kv_bytes;
   };
   if (config.slots == 0) {
     config.slots = kSlotsDefault;
@@ -35,7 +38,7 @@ ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::uint64
     config.slots = std::max(workers, config.slots / workers * workers);
   }
   if (config.cells == 0) {
-    const std::uint64_t each = cells_most / static_cast<std::uint64_t>(config.slots);
+    const std::uint64_t each = size.cells_in(kv_bytes / static_cast<std::uint64_t>(config.slots));
     const TokenCount least = std::min(trained, kCellsLeast);
     const auto per_slot = static_cast<TokenCount>(
         std::clamp(each, static_cast<std::uint64_t>(least), static_cast<std::uint64_t>(trained)));

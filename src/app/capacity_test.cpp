@@ -35,6 +35,20 @@ TEST(Capacity, EachSlotHoldsTheTrainedContextWhereMemoryAllows) {
   EXPECT_EQ(tight.cells, 2 * 4096);
 }
 
+TEST(Capacity, ASlidingWindowMakesRoomForLongerSlots) {
+  ModelInfo gemma = model(131072, 48 * 8192);
+  gemma.layers = 48;
+  gemma.sliding_window = 1024;
+  const ModelConfig full = with_capacity(unset(), gemma, 8 * kGiB);
+  gemma.window_layers = 40;
+  const ModelConfig window = with_capacity(unset(), gemma, 8 * kGiB);
+  EXPECT_EQ(full.slots, window.slots);
+  EXPECT_GT(window.cells, 4 * full.cells);
+  ModelConfig whole = unset();
+  whole.swa_full = true;
+  EXPECT_EQ(with_capacity(whole, gemma, 8 * kGiB).cells, full.cells);
+}
+
 TEST(Capacity, SlotsThatTheUserAskedForAreAsLongAsMemoryAllows) {
   ModelConfig config = unset();
   config.slots = 64;

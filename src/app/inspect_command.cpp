@@ -75,8 +75,7 @@ cli::DoctorQuestion question_of(const ServeConfig& config) {
   }
   const ModelConfig plan = plan_for(config, *summary);
   question.slots = plan.slots;
-  question.needed_bytes =
-      summary->tensor_bytes + static_cast<std::uint64_t>(plan.cells) * cli::kv_bytes_per_cell(*summary, plan);
+  question.needed_bytes = cli::memory_of_plan(*summary, plan);
   question.has_template = !summary->chat_template.empty() || !config.chat_template_file.empty();
   if (summary->kind != "model") {
     question.model_error = config.model_path + ": it is no model but an " + summary->kind;

@@ -44,8 +44,6 @@ constexpr LlamaFlag kFlags[] = {
     {"--poll-batch", "", 1, kTaken, "--poll is for all compute threads"},
     {"--numa", "LLAMA_ARG_NUMA", 1, kTaken, "memory goes where the system puts it; see numactl"},
     {"--keep", "", 1, kTaken, kRequests},
-    {"--swa-full", "LLAMA_ARG_SWA_FULL", 0, kTaken,
-     "a window keeps what it needs; what was computed is kept in the prefix cache"},
     {"--perf --no-perf", "LLAMA_ARG_PERF", 0, kTaken, "/metrics has the times"},
     {"-e --escape --no-escape", "", 0, kTaken, "there is no prompt on the command line"},
     {"--rope-scaling", "LLAMA_ARG_ROPE_SCALING_TYPE", 1, kRefused, kRope},

@@ -107,9 +107,9 @@ void add_cache_options(CLI::App& app, ServeConfig& config) {
                "tenants share what is cached; by its speed each can tell what others have asked")
       ->envname("CHASQUI_CACHE_SHARED")
       ->group(group);
-  app.add_option("--checkpoint-every", config.checkpoint_every,
-                 "tokens of a long prompt after which the state of a model is kept whose memory cannot be cut (sliding "
-                 "window, recurrent, hybrid), beside where the parts of a chat begin; 0: no such checkpoints")
+  app.add_option(
+         "--checkpoint-every", config.checkpoint_every,
+         "tokens between checkpoints of a long prompt, for models whose memory cannot be cut; 0: no checkpoints")
       ->envname("CHASQUI_CHECKPOINT_EVERY")
       ->check(CLI::Validator(checked_distance, "0 or 64 to 16777216"))
       ->type_name("N")
@@ -152,6 +152,24 @@ void add_log_options(CLI::App& app, ServeConfig& config) {
   add_choice(app, "--wakeup", config.wakeup, kWakeups, "how the worker wakes the loop; the best one by default")
       ->envname("CHASQUI_WAKEUP")
       ->default_str("eventfd")
+      ->group(group);
+}
+
+// How KV cells are laid out.
+void add_cell_options(CLI::App& app, ModelConfig& model, const std::string& group) {
+  add_choice(app, "--cache-type-k", model.kv_keys, kKvTypes, "(-ctk) format of the keys in the KV cache")
+      ->envname("LLAMA_ARG_CACHE_TYPE_K")
+      ->default_str("f16")
+      ->group(group);
+  add_choice(app, "--cache-type-v", model.kv_values, kKvTypes, "(-ctv) format of the values in the KV cache")
+      ->envname("LLAMA_ARG_CACHE_TYPE_V")
+      ->default_str("f16")
+      ->group(group);
+  app.add_flag("--swa-full", model.swa_full, "layers with a sliding window get cells for the whole context, too")
+      ->envname("LLAMA_ARG_SWA_FULL")
+      ->group(group);
+  app.add_flag("--kv-unified", model.unified, "(-kvu) one pool of cells for all slots instead of a stream each")
+      ->envname("LLAMA_ARG_KV_UNIFIED")
       ->group(group);
 }
 
@@ -207,17 +225,7 @@ void add_context_options(CLI::App& app, ServeConfig& config) {
       ->envname("LLAMA_ARG_FLASH_ATTN")
       ->default_str("auto")
       ->group(group);
-  add_choice(app, "--cache-type-k", model.kv_keys, kKvTypes, "(-ctk) format of the keys in the KV cache")
-      ->envname("LLAMA_ARG_CACHE_TYPE_K")
-      ->default_str("f16")
-      ->group(group);
-  add_choice(app, "--cache-type-v", model.kv_values, kKvTypes, "(-ctv) format of the values in the KV cache")
-      ->envname("LLAMA_ARG_CACHE_TYPE_V")
-      ->default_str("f16")
-      ->group(group);
-  app.add_flag("--kv-unified", model.unified, "(-kvu) one pool of cells for all slots instead of a stream each")
-      ->envname("LLAMA_ARG_KV_UNIFIED")
-      ->group(group);
+  add_cell_options(app, model, group);
   add_off_flag(app, "--fixed-threads", model.adapt_threads, "always use --threads, even while fewer would be faster")
       ->envname("CHASQUI_FIXED_THREADS")
       ->group(group);

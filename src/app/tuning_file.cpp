@@ -164,6 +164,7 @@ std::string tuned_for(const ServeConfig& config, const ModelInfo& model, const M
   add("flash attention", static_cast<int>(context.flash_attention));
   add("keys", static_cast<int>(context.kv_keys));
   add("values", static_cast<int>(context.kv_values));
+  add("full windows", context.swa_full ? 1 : 0);
   return out + '\n';
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/json_writer.h"
+#include "model/window_layers.h"
 
 namespace chasqui::cli {
 namespace {
@@ -19,8 +20,9 @@ double bytes_per_value(KvType type) { return type == KvType::q8_0 ? 34.0 / 32.0 
 
 std::uint64_t need(const GgufSummary& model, const ModelConfig& config, std::int64_t context, std::int32_t slots) {
   const auto rows = static_cast<std::uint64_t>(slots);
-  return model.tensor_bytes + rows * static_cast<std::uint64_t>(context) * kv_bytes_per_cell(model, config) +
-         rows * model.state_bytes_per_slot;
+  const KvSize size = kv_size(kv_bytes_per_cell(model, config), model.layers, config.swa_full ? 0 : model.window_layers,
+                              model.sliding_window, config.rows_max);
+  return model.tensor_bytes + rows * size.of(static_cast<std::uint64_t>(context)) + rows * model.state_bytes_per_slot;
 }
 
 std::string right(const std::string& text, std::size_t width) {
@@ -88,10 +90,12 @@ void describe(const GgufSummary& model, Lines& out) {
     out.line("experts", std::to_string(model.experts) + ", " + std::to_string(model.experts_used) + " for each token");
   }
   out.line("quantization", formats_in_words(model));
-  out.line("context", std::to_string(model.context_trained) + " tokens trained" +
-                          (model.sliding_window > 0
-                               ? ", a window of " + std::to_string(model.sliding_window) + " slides in some layers"
-                               : ""));
+  out.line("context",
+           std::to_string(model.context_trained) + " tokens trained" +
+               (model.sliding_window > 0
+                    ? ", a window of " + std::to_string(model.sliding_window) + " slides in " +
+                          (model.window_layers > 0 ? std::to_string(model.window_layers) : "some") + " layers"
+                    : ""));
   out.line("vocabulary", std::to_string(model.vocabulary) + " tokens (" + model.vocabulary_type + ")");
   out.line("chat template", model.chat_template.empty()
                                 ? "none: /v1/chat/completions needs --chat-template-file"
@@ -128,11 +132,19 @@ std::uint64_t kv_bytes_per_cell(const GgufSummary& model, const ModelConfig& con
                                         bytes_per_value(config.kv_values));
 }
 
+std::uint64_t memory_of_plan(const GgufSummary& model, const ModelConfig& config) {
+  const std::int32_t slots = config.unified ? 1 : std::max(config.slots, 1);
+  return need(model, config, config.cells / slots, slots);
+}
+
 ModelInfo info_of(const GgufSummary& model) {
   ModelInfo info;
   info.size_bytes = model.tensor_bytes;
   info.context_trained = static_cast<TokenCount>(model.context_trained);
   info.kv_bytes_per_cell = 2 * (model.key_values_per_cell + model.value_values_per_cell);
+  info.layers = static_cast<std::int32_t>(model.layers);
+  info.sliding_window = static_cast<TokenCount>(model.sliding_window);
+  info.window_layers = model.window_layers;
   return info;
 }
 
@@ -209,6 +221,7 @@ std::string inspect_json(const GgufSummary& model, const ModelConfig& config, co
   w.field("embedding_length", model.embedding_length);
   w.field("context_trained", model.context_trained);
   w.field("sliding_window", model.sliding_window);
+  w.field("window_layers", model.window_layers);
   w.field("experts", model.experts);
   w.field("vocabulary", model.vocabulary);
   w.field("vocabulary_type", model.vocabulary_type);

@@ -35,6 +35,8 @@ struct MemoryTable {
 MemoryTable memory_table(const GgufSummary& model, const ModelConfig& config);
 
 std::uint64_t kv_bytes_per_cell(const GgufSummary& model, const ModelConfig& config);
+// Of weights, KV and states. `config` has slots and cells.
+std::uint64_t memory_of_plan(const GgufSummary& model, const ModelConfig& config);
 // What the rules of default sizes ask for (app/capacity).
 ModelInfo info_of(const GgufSummary& model);
 

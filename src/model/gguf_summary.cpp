@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "model/llama_runtime.h"
+#include "model/window_layers.h"
 
 namespace chasqui {
 namespace {
@@ -184,6 +185,9 @@ Result<GgufSummary> summarize(const gguf_context* file, std::uint64_t bytes) {
   out.embedding_length = keys.size(arch + ".embedding_length");
   out.context_trained = keys.size(arch + ".context_length");
   out.sliding_window = keys.size(arch + ".attention.sliding_window");
+  if (out.sliding_window > 0) {
+    out.window_layers = window_layers(arch, out.layers, keys.number(arch + ".attention.sliding_window_pattern"));
+  }
   out.experts = keys.size(arch + ".expert_count");
   out.experts_used = keys.size(arch + ".expert_used_count");
   read_attention(keys, arch, out);

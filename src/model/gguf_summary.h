@@ -30,6 +30,7 @@ struct GgufSummary {
   std::int64_t heads = 0;
   std::int64_t context_trained = 0;
   std::int64_t sliding_window = 0;  // 0: none
+  std::int64_t window_layers = 0;   // that see no more than that
   std::int64_t experts = 0;         // 0: dense
   std::int64_t experts_used = 0;
   // Sums over all layers of what one position of the KV cache holds.

@@ -68,8 +68,9 @@ llama_context_params context_params(const ModelConfig& config) {
   params.type_k = to_ggml(config.kv_keys);
   params.type_v = to_ggml(config.kv_values);
   params.kv_unified = config.unified;
-  // A window that has slid cannot be trimmed back. All cells, with the window as a mask only, can.
-  params.swa_full = true;
+  // Else a layer with a window has cells for it and one batch: enough to take back what the last batch computed, which
+  // is all that anybody does.
+  params.swa_full = config.swa_full;
   params.no_perf = true;
   return params;
 }

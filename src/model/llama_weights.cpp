@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "model/gguf_summary.h"
 #include "model/llama_runtime.h"
+#include "model/window_layers.h"
 
 namespace chasqui {
 namespace {
@@ -197,6 +198,12 @@ ModelInfo describe(const llama_model* model, std::string path, std::string name)
   info.recurrent = llama_model_is_recurrent(model);
   info.hybrid = llama_model_is_hybrid(model);
   info.sliding_window = llama_model_n_swa(model);
+  if (info.sliding_window > 0) {
+    const std::string every = meta(model, (info.architecture + ".attention.sliding_window_pattern").c_str());
+    const bool said = !every.empty() && every.find_first_not_of("0123456789") == std::string::npos && every.size() < 6;
+    info.window_layers = window_layers(info.architecture, info.layers,
+                                       said ? std::optional(std::int64_t{std::stoi(every)}) : std::nullopt);
+  }
   info.encoder = llama_model_has_encoder(model);
   info.generates = meta(model, (info.architecture + ".attention.causal").c_str()) != "false";
   info.heads = std::atoi(meta(model, (info.architecture + ".nextn_predict_layers").c_str()).c_str());

@@ -39,6 +39,7 @@ struct ModelConfig {
   FlashAttention flash_attention = FlashAttention::automatic;
   KvType kv_keys = KvType::f16;
   KvType kv_values = KvType::f16;
+  bool swa_full = false;  // cells for the whole context in layers with a sliding window, too
   HeadsConfig heads{};
   bool warm_up = true;  // decode once at construction, so that the first request does not pay for page faults
   // What an earlier start measured; empty: warm_up measures, and says what came out unless something was in its way.
