@@ -5,7 +5,7 @@
 #include <string>
 
 #include "api/fields.h"
-#include "api/service.h"
+#include "api/served_model.h"
 #include "core/request.h"
 
 namespace chasqui {

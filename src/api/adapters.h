@@ -1,12 +1,11 @@
 // GET and POST /lora-adapters, as llama-server has them: what is loaded, and what requests get that say nothing. Loop.
 #pragma once
 
-#include "api/service.h"
-#include "net/exchange.h"
+#include "api/call.h"
 
 namespace chasqui {
 
-net::Awaitable<void> handle_adapters(Service& service, net::HttpExchange& exchange);
-net::Awaitable<void> handle_set_adapters(Service& service, net::HttpExchange& exchange);
+Handled handle_adapters(Call call);
+Handled handle_set_adapters(Call call);
 
 }  // namespace chasqui

@@ -1,12 +1,20 @@
 #include "api/admin.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "api/answer.h"
 #include "api/errors.h"
+#include "api/frontend.h"
 #include "api/generation_fields.h"
+#include "api/key_ring.h"
 #include "api/limits.h"
+#include "api/node.h"
+#include "api/served_model.h"
 #include "base/json_writer.h"
+#include "base/metrics.h"
+#include "engine/engine.h"
+#include "net/offload.h"
 
 namespace chasqui {
 namespace {
@@ -30,9 +38,9 @@ const char* who_guesses(const SpeculationConfig& config) {
   return config.draft_model ? "draft" : "ngram";
 }
 
-std::string props_body(const Service& service, bool paths) {
-  const ModelInfo& info = service.model.info;
-  const ModelShape& shape = service.engine.shape();
+std::string props_body(const Node& node, const ServedModel& served, bool paths) {
+  const ModelInfo& info = served.model.info;
+  const ModelShape& shape = served.engine.shape();
   std::string out;
   JsonWriter json(out);
   json.begin_object();
@@ -43,8 +51,8 @@ std::string props_body(const Service& service, bool paths) {
   json.field("n_ctx", shape.cells_per_slot);
   json.end_object();
   json.field("total_slots", shape.slots);
-  json.field("workers", service.engine.workers());
-  json.field("model_alias", service.config.model_name);
+  json.field("workers", served.engine.workers());
+  json.field("model_alias", served.config.name);
   json.field("model_path", paths ? info.path : std::filesystem::path(info.path).filename().string());
   json.field("model_ftype", info.format);
   json.key("modalities");
@@ -52,12 +60,12 @@ std::string props_body(const Service& service, bool paths) {
   json.field("vision", false);
   json.field("audio", false);
   json.end_object();
-  json.field("chat_template", service.model.chat_template->source());
+  json.field("chat_template", served.model.chat_template->source());
   json.field("bos_token", info.bos_text);
   json.field("eos_token", info.eos_text);
-  json.field("build_info", "chasqui-" + service.config.version);
-  json.field("is_sleeping", service.engine.sleeping());
-  json.field("endpoint_slots", service.config.show_slots);
+  json.field("build_info", served.config.system_fingerprint);
+  json.field("is_sleeping", served.engine.sleeping());
+  json.field("endpoint_slots", served.config.show_slots);
   json.key("kv");
   json.begin_object();
   json.field("layout", shape.unified ? "unified" : "stream");
@@ -68,25 +76,23 @@ std::string props_body(const Service& service, bool paths) {
   json.end_object();
   json.key("speculation");
   json.begin_object();
-  json.field("guesser", who_guesses(service.engine.speculation()));
-  json.field("n_max", service.engine.speculation().guesses_max);
+  json.field("guesser", who_guesses(served.engine.speculation()));
+  json.field("n_max", served.engine.speculation().guesses_max);
   json.end_object();
   json.key("lora");
   json.begin_array();
-  for (const AdapterInfo& adapter : service.adapters.adapters()) json.string(adapter.name);
+  for (const AdapterInfo& adapter : served.adapters.adapters()) json.string(adapter.name);
   json.end_array();
   json.key("limits");
-  write_limits(json, service);
+  write_limits(json, node, served);
   json.end_object();
   return out;
 }
 
-// The list that llama-server adds for clients of Ollama.
-void write_listed(JsonWriter& json, const Service& service) {
-  json.key("models");
-  json.begin_array();
+// In the list that llama-server adds for clients of Ollama.
+void write_listed(JsonWriter& json, const ServedModel& served) {
   json.begin_object();
-  for (const std::string_view key : {"name", "model"}) json.field(key, service.config.model_name);
+  for (const std::string_view key : {"name", "model"}) json.field(key, served.config.name);
   for (const std::string_view key : {"modified_at", "size", "digest", "description"}) json.field(key, "");
   json.field("type", "model");
   json.key("tags");
@@ -101,30 +107,29 @@ void write_listed(JsonWriter& json, const Service& service) {
   json.begin_object();
   json.field("parent_model", "");
   json.field("format", "gguf");
-  json.field("family", service.model.info.architecture);
-  json.field("quantization_level", service.model.info.format);
+  json.field("family", served.model.info.architecture);
+  json.field("quantization_level", served.model.info.format);
   json.end_object();
   json.end_object();
-  json.end_array();
 }
 
-void write_model(JsonWriter& json, const Service& service) {
-  const ModelInfo& info = service.model.info;
+void write_model(JsonWriter& json, const ServedModel& served) {
+  const ModelInfo& info = served.model.info;
   json.begin_object();
-  json.field("id", service.config.model_name);
+  json.field("id", served.config.name);
   for (const std::string_view key : {"aliases", "tags"}) {
     json.key(key);
     json.begin_array();
     json.end_array();
   }
   json.field("object", "model");
-  json.field("created", loaded_at(service));
+  json.field("created", served.config.loaded_at);
   json.field("owned_by", "chasqui");
   json.key("meta");
   json.begin_object();
   json.field("vocab_type", info.vocabulary_type);
   json.field("n_vocab", info.vocabulary);
-  json.field("n_ctx", service.engine.shape().cells_per_slot);
+  json.field("n_ctx", served.engine.shape().cells_per_slot);
   json.field("n_ctx_train", info.context_trained);
   json.field("n_embd", info.embedding_length);
   json.field("n_params", info.parameters);
@@ -134,30 +139,35 @@ void write_model(JsonWriter& json, const Service& service) {
   json.end_object();
 }
 
-std::string name_of(const Service& service, const AdapterInfo& adapter) {
-  return service.config.model_name + ":" + adapter.name;
+std::string name_of(const ServedModel& served, const AdapterInfo& adapter) {
+  return served.config.name + ":" + adapter.name;
 }
 
-void write_adapter(JsonWriter& json, const Service& service, const AdapterInfo& adapter) {
+void write_adapter(JsonWriter& json, const ServedModel& served, const AdapterInfo& adapter) {
   json.begin_object();
-  json.field("id", name_of(service, adapter));
+  json.field("id", name_of(served, adapter));
   json.field("object", "model");
-  json.field("created", loaded_at(service));
+  json.field("created", served.config.loaded_at);
   json.field("owned_by", "chasqui");
-  json.field("parent", service.config.model_name);
+  json.field("parent", served.config.name);
   json.end_object();
 }
 
-std::string models_body(const Service& service) {
+std::string models_body(const ModelTable& models) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  write_listed(json, service);
+  json.key("models");
+  json.begin_array();
+  for (const ServedModel* const served : models.all()) write_listed(json, *served);
+  json.end_array();
   json.field("object", "list");
   json.key("data");
   json.begin_array();
-  write_model(json, service);
-  for (const AdapterInfo& adapter : service.adapters.adapters()) write_adapter(json, service, adapter);
+  for (const ServedModel* const served : models.all()) {
+    write_model(json, *served);
+    for (const AdapterInfo& adapter : served->adapters.adapters()) write_adapter(json, *served, adapter);
+  }
   json.end_array();
   json.end_object();
   return out;
@@ -182,111 +192,115 @@ Result<std::string_view> names_wanted(const net::HttpRequest& request) {
 
 constexpr std::string_view kReaderStuck = "a thread that reads requests has been busy with one for a long time";
 
-// Empty while all workers move.
-std::string who_is_stuck(const Service& service) {
-  const auto stuck = service.engine.stuck_worker(service.clock.now());
-  if (!stuck) return {};
-  const std::size_t workers = service.engine.workers();
-  const std::string which =
-      workers > 1 ? "worker " + std::to_string(*stuck) + " of " + std::to_string(workers) : "the worker";
-  return which + " has not finished a step for a long time";
+// Empty while all workers of all models move, and so do the threads of the pool.
+std::string find_stuck(const Node& node) {
+  const TimePoint now = node.frontend.clock.now();
+  for (const ServedModel* const served : node.models.all()) {
+    const auto stuck = served->engine.stuck_worker(now);
+    if (!stuck) continue;
+    const std::size_t workers = served->engine.workers();
+    std::string which =
+        workers > 1 ? "worker " + std::to_string(*stuck) + " of " + std::to_string(workers) : "the worker";
+    if (node.models.has_choice()) which += " of " + served->config.name;
+    return which + " has not finished a step for a long time";
+  }
+  if (node.frontend.offload.stuck_threads(now) == 0) return {};
+  return "a thread that reads requests has been busy with one for a long time";
+}
+
+bool any_draining(const Node& node) {
+  return std::ranges::any_of(node.models.all(), [](const ServedModel* served) { return served->engine.draining(); });
 }
 
 }  // namespace
 
-net::Awaitable<void> handle_health(Service& service, net::HttpExchange& exchange) {
-  std::string stuck = who_is_stuck(service);
-  if (stuck.empty() && service.offload.stuck_threads(service.clock.now()) > 0) stuck = std::string(kReaderStuck);
-  if (!stuck.empty()) {
-    Error error{ErrorCode::unavailable, std::move(stuck), ""};
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
-  std::string body = R"({"status":"ok"})";
-  co_await respond_json(exchange, std::move(body));
+Handled handle_health(const Node& node, Call call) {
+  Result<std::string> answer = health_answer(node);
+  if (!answer) co_return answer.error();
+  co_await respond_json(call.exchange, std::move(*answer));
+  co_return Result<void>();
 }
 
-net::Awaitable<void> handle_ready(Service& service, net::HttpExchange& exchange) {
-  if (service.engine.draining()) {
-    Error error{ErrorCode::unavailable, "the server is shutting down", ""};
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
-  if (!service.engine.alive(service.clock.now())) {
-    co_await handle_health(service, exchange);
-    co_return;
+Handled handle_ready(const Node& node, Call call) {
+  if (any_draining(node)) co_return Error{ErrorCode::unavailable, "the server is shutting down", ""};
+  const TimePoint now = node.frontend.clock.now();
+  for (const ServedModel* const served : node.models.all()) {
+    if (served->engine.alive(now)) continue;
+    Result<void> unhealthy = co_await handle_health(node, std::move(call));
+    co_return unhealthy;
   }
   std::string body = R"({"status":"ready"})";
-  co_await respond_json(exchange, std::move(body));
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
 }
 
 // Rendered here: it takes a tenth of a millisecond, and admission's numbers are the loop's.
-net::Awaitable<void> handle_metrics(Service& service, net::HttpExchange& exchange) {
-  if (wants_json(exchange.request())) {
-    std::string body = service.metrics.render_json();
-    co_await respond_json(exchange, std::move(body));
-    co_return;
+Handled handle_metrics(const Node& node, Call call) {
+  if (wants_json(call.exchange.request())) {
+    std::string body = node.metrics.render_json();
+    co_await respond_json(call.exchange, std::move(body));
+    co_return Result<void>();
   }
-  const auto prefix = names_wanted(exchange.request());
-  if (!prefix) {
-    Error error = prefix.error();
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
-  net::HttpResponse response(200, "text/plain; version=0.0.4; charset=utf-8", service.metrics.render(*prefix));
-  co_await exchange.respond(std::move(response));
+  const auto prefix = names_wanted(call.exchange.request());
+  if (!prefix) co_return prefix.error();
+  net::HttpResponse response(200, "text/plain; version=0.0.4; charset=utf-8", node.metrics.render(*prefix));
+  co_await call.exchange.respond(std::move(response));
+  co_return Result<void>();
 }
 
-net::Awaitable<void> handle_models(Service& service, net::HttpExchange& exchange) {
-  std::string body = models_body(service);
-  co_await respond_json(exchange, std::move(body));
+Handled handle_models(const ModelTable& models, Call call) {
+  std::string body = models_body(models);
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
 }
 
-net::Awaitable<void> handle_model(Service& service, net::HttpExchange& exchange) {
-  const std::string& id = exchange.param("id");
+Handled handle_model(const ModelTable& models, Call call) {
+  const std::string& id = call.exchange.param("id");
   std::string body;
   JsonWriter json(body);
-  if (id == service.config.model_name) write_model(json, service);
-  for (const AdapterInfo& adapter : service.adapters.adapters()) {
-    if (body.empty() && id == name_of(service, adapter)) write_adapter(json, service, adapter);
+  for (const ServedModel* const served : models.all()) {
+    if (body.empty() && id == served->config.name) write_model(json, *served);
+    for (const AdapterInfo& adapter : served->adapters.adapters()) {
+      if (body.empty() && id == name_of(*served, adapter)) write_adapter(json, *served, adapter);
+    }
   }
   if (body.empty()) {
-    Error error{ErrorCode::not_found, "there is no model of this name; GET /v1/models lists those that there are",
-                "model"};
-    co_await respond_error(exchange, std::move(error));
-    co_return;
+    co_return Error{ErrorCode::not_found, "there is no model of this name; GET /v1/models lists those that there are",
+                    "model"};
   }
-  co_await respond_json(exchange, std::move(body));
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
 }
 
-net::Awaitable<void> handle_version(Service& service, net::HttpExchange& exchange) {
+Handled handle_version(Call call) {
   std::string body = "{\"version\":";
-  append_json_string(body, service.config.version);
+  append_json_string(body, call.frontend.config.version);
   body += '}';
-  co_await respond_json(exchange, std::move(body));
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
 }
 
-net::Awaitable<void> handle_props(Service& service, net::HttpExchange& exchange) {
-  std::string body = props_body(service, service.keys.is_admin(exchange.request()));
-  co_await respond_json(exchange, std::move(body));
+Handled handle_props(const Node& node, Call call) {
+  std::string body = props_answer(node, call.served, call.caller);
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
 }
 
-net::Awaitable<void> handle_change_props(Service&, net::HttpExchange& exchange) {
-  std::string body = error_body(501, "the properties of this server are set by its flags and cannot be changed");
-  net::HttpResponse response(501, "application/json", std::move(body));
-  co_await exchange.respond(std::move(response));
+Handled handle_change_props(Call call) {
+  net::HttpResponse response =
+      http_error(501, "the properties of this server are set by its flags and cannot be changed");
+  co_await call.exchange.respond(std::move(response));
+  co_return Result<void>();
 }
 
-Result<std::string> health_answer(const Service& service) {
-  if (service.offload.stuck_threads(service.clock.now()) > 0) {
-    return Error{ErrorCode::unavailable, std::string(kReaderStuck), ""};
-  }
-  if (service.engine.alive(service.clock.now())) return std::string(R"({"status":"ok"})");
-  return Error{ErrorCode::unavailable, "the model has not finished a step for a long time", ""};
+Result<std::string> health_answer(const Node& node) {
+  std::string stuck = find_stuck(node);
+  if (!stuck.empty()) return Error{ErrorCode::unavailable, std::move(stuck), ""};
+  return std::string(R"({"status":"ok"})");
 }
 
-std::string props_answer(const Service& service, const Caller& caller) {
-  return props_body(service, service.keys.is_admin(caller));
+std::string props_answer(const Node& node, const ServedModel& served, const Caller& caller) {
+  return props_body(node, served, node.frontend.keys.is_admin(caller));
 }
 
 }  // namespace chasqui

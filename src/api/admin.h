@@ -4,25 +4,26 @@
 
 #include <string>
 
-#include "api/service.h"
-#include "net/exchange.h"
+#include "api/call.h"
 
 namespace chasqui {
 
+struct Node;
+
 // 200 while the loop (which answers this) and all workers move; 503 when a step of one hangs.
-net::Awaitable<void> handle_health(Service& service, net::HttpExchange& exchange);
+Handled handle_health(const Node& node, Call call);
 // 200 when new work is welcome; 503 while draining or hanging. For load balancers.
-net::Awaitable<void> handle_ready(Service& service, net::HttpExchange& exchange);
-net::Awaitable<void> handle_metrics(Service& service, net::HttpExchange& exchange);
-net::Awaitable<void> handle_models(Service& service, net::HttpExchange& exchange);
-net::Awaitable<void> handle_model(Service& service, net::HttpExchange& exchange);
-net::Awaitable<void> handle_version(Service& service, net::HttpExchange& exchange);
-net::Awaitable<void> handle_props(Service& service, net::HttpExchange& exchange);
+Handled handle_ready(const Node& node, Call call);
+Handled handle_metrics(const Node& node, Call call);
+Handled handle_props(const Node& node, Call call);
+Handled handle_version(Call call);
 // 501: nothing of the server changes while it runs.
-net::Awaitable<void> handle_change_props(Service& service, net::HttpExchange& exchange);
+Handled handle_change_props(Call call);
+Handled handle_models(const ModelTable& models, Call call);
+Handled handle_model(const ModelTable& models, Call call);
 
 // What GET /health and GET /props say, for doors that are not HTTP's.
-Result<std::string> health_answer(const Service& service);
-std::string props_answer(const Service& service, const Caller& caller);
+Result<std::string> health_answer(const Node& node);
+std::string props_answer(const Node& node, const ServedModel& served, const Caller& caller);
 
 }  // namespace chasqui

@@ -7,7 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "api/service.h"
+#include "api/call.h"
+#include "api/generation.h"
+#include "api/reasoning_control.h"
+#include "api/request_log.h"
 #include "core/event.h"
 #include "net/exchange.h"
 
@@ -59,18 +62,15 @@ struct Answer {
 };
 
 // For the handler of a request that is in front of the engine yet. Null where no log is kept.
-RequestNotePtr open_note(const Service& service, const Caller& caller, const net::HttpRequest& request);
+RequestNotePtr open_note(const Call& call);
 // … and for one that did not get through.
 void note_refused(const RequestNotePtr& note, const Error& error);
 
 // Weighs the request for admission and submits it. Errors are admission's and the engine's.
-Result<std::unique_ptr<Generation>> submit(Service& service, const Answer& answer, Permit permit);
+Result<std::unique_ptr<Generation>> submit(ServedModel& served, const Answer& answer, Permit permit);
 
 // Waits for Answer::before_end when the finished event is among `events`; what went wrong then becomes its error.
 net::Awaitable<void> settle_end(const Answer& answer, std::vector<Event>& events);
-
-// Weighs the request for admission first, which may still refuse it.
-net::Awaitable<void> deliver_answer(Service& service, net::HttpExchange& exchange, Answer answer, Permit permit);
 
 // The frames of `events`; true when the last one of the answer was among them. Where a request stands while it waits
 // is a comment, `: queued position=3 wait=1.2s`, the same in every protocol.
@@ -80,6 +80,8 @@ bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::s
 
 // Responds with the error's status and body, and where trying again makes sense with `Retry-After`, in whole seconds,
 // and `retry-after-ms`, which OpenAI's clients prefer.
+// For faults that no ErrorCode stands for, and those of the HTTP layer, in the shape of the API.
+net::HttpResponse http_error(int status, std::string_view message);
 net::Awaitable<void> respond_error(net::HttpExchange& exchange, Error error);
 net::Awaitable<void> respond_json(net::HttpExchange& exchange, std::string body);
 

@@ -1,5 +1,5 @@
 // Anthropic's dialect: POST /v1/messages and /v1/messages/count_tokens. Bodies become a Chat, so that everything else
-// is shared with the other chat routes. The prepare functions run on any thread and only read `service`; the writer and
+// is shared with the other chat routes. The prepare functions run on any thread and only read `served`; the writer and
 // the handlers belong to the loop.
 #pragma once
 
@@ -7,14 +7,14 @@
 
 #include "api/answer.h"
 #include "api/fields.h"
-#include "api/service.h"
+#include "api/served_model.h"
 #include "model/chat_template.h"
 
 namespace chasqui {
 
-Result<Answer> prepare_messages(const Service& service, const Caller& caller, const std::string& body);
+Result<Answer> prepare_messages(const ServedModel& served, const Caller& caller, const std::string& body);
 // {"input_tokens":N}
-Result<std::string> count_message_tokens(const Service& service, const std::string& body);
+Result<std::string> count_message_tokens(const ServedModel& served, const std::string& body);
 
 // Reads `system`, `messages`, `tools`, `tool_choice` and `thinking`; mistakes are left in `fields`.
 Chat read_anthropic_chat(Fields& fields);

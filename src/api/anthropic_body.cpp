@@ -6,8 +6,10 @@
 #include "api/completions.h"
 #include "api/constraint.h"
 #include "api/generation_fields.h"
+#include "api/key_ring.h"
 #include "api/openai_body.h"
 #include "api/prompt.h"
+#include "api/served_model.h"
 #include "api/skipped_tools.h"
 #include "api/tool_limits.h"
 #include "base/limits.h"
@@ -241,16 +243,16 @@ Chat read_anthropic_chat(Fields& fields) {
   return chat;
 }
 
-Result<Answer> prepare_messages(const Service& service, const Caller& caller, const std::string& body) {
+Result<Answer> prepare_messages(const ServedModel& served, const Caller& caller, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   // Theirs has other values than OpenAI's, and none that changes what is done here.
   object->erase("service_tier");
   Fields fields(*object);
-  RequestDraft draft = new_draft(service, caller);
+  RequestDraft draft = new_draft(served, caller);
   draft.max_tokens = kMaxTokensUnsaid;
   read_common_fields(caller, fields, draft);
-  read_adapters(service.adapters, service.config.model_name, fields, draft);
+  read_adapters(served.adapters, served.config.name, fields, draft);
   read_stops(fields, draft);
   read_constraint(fields, draft);
   refuse_unsupported(fields, {"n_probs", "post_sampling_probs"});
@@ -259,22 +261,22 @@ Result<Answer> prepare_messages(const Service& service, const Caller& caller, co
   if (!fields.ok()) return fields.error();
   Chat read_before;  // its switches are in `chat` already
   const ReasoningWish reasoning = read_thinking(fields, read_before);
-  auto made = requests_from_chat(service, chat, std::move(draft), 1, reasoning);
+  auto made = requests_from_chat(served, chat, std::move(draft), 1, reasoning);
   if (!made) return made.error();
   const auto prompt = static_cast<TokenCount>(made->requests.front()->prompt.size());
-  auto writer = make_message_writer(random_id("msg_"), service.config.model_name, prompt, std::move(made->format));
+  auto writer = make_message_writer(random_id("msg_"), served.config.name, prompt, std::move(made->format));
   Answer answer = answer_of(std::move(made->requests), stream, std::move(writer));
   answer.skipped_tools = chat.skipped_tools;
   return answer;
 }
 
-Result<std::string> count_message_tokens(const Service& service, const std::string& body) {
+Result<std::string> count_message_tokens(const ServedModel& served, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
   const Chat chat = read_anthropic_chat(fields);
   if (!fields.ok()) return fields.error();
-  auto tokens = prompt_of_chat(service, chat);
+  auto tokens = prompt_of_chat(served, chat);
   if (!tokens) return tokens.error();
   return "{\"input_tokens\":" + std::to_string(tokens->size()) + "}";
 }

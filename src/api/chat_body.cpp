@@ -5,6 +5,7 @@
 
 #include "api/grammar_union.h"
 #include "api/prompt.h"
+#include "api/served_model.h"
 #include "api/skipped_tools.h"
 #include "base/limits.h"
 #include "model/grammar_shape.h"
@@ -277,13 +278,13 @@ Chat read_chat(Fields& fields) {
   return chat;
 }
 
-Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat, RequestDraft draft,
+Result<ChatRequests> requests_from_chat(const ServedModel& served, const Chat& chat, RequestDraft draft,
                                         std::int32_t count, const ReasoningWish& reasoning) {
   if (auto error = check_calls(chat.messages)) return *error;
-  auto prepared = service.model.chat_template->prepare(chat);
+  auto prepared = served.model.chat_template->prepare(chat);
   if (!prepared) return prepared.error();
-  const Tokenizer& tokenizer = *service.model.tokenizer;
-  auto tokens = tokenize_prompt(service, prepared->prompt);
+  const Tokenizer& tokenizer = *served.model.tokenizer;
+  auto tokens = tokenize_prompt(served, prepared->prompt);
   if (!tokens) return tokens.error();
   draft.prompt = std::move(*tokens);
   ChatRequests out;
@@ -307,9 +308,9 @@ Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat
   }
   draft.shown_tokens = tokens_of_markers(tokenizer, prepared->markers);
   for (std::string& stop : prepared->stops) {
-    if (draft.stop.size() < service.limits.stops_max) draft.stop.push_back(std::move(stop));
+    if (draft.stop.size() < served.limits.stops_max) draft.stop.push_back(std::move(stop));
   }
-  auto requests = requests_from_draft(service, std::move(draft), count, limit ? &*limit : nullptr);
+  auto requests = requests_from_draft(served, std::move(draft), count, limit ? &*limit : nullptr);
   if (!requests) return requests.error();
   out.requests = std::move(*requests);
   return out;

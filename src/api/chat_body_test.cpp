@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "api/anthropic.h"
-#include "api/fake_service.h"
+#include "api/fake_node.h"
 #include "api/prompt.h"
 #include "api/responses.h"
 #include "base/limits.h"
@@ -186,8 +186,8 @@ TEST(AnthropicBody, ReadsBlocksAsMessages) {
 }
 
 TEST(ResponseBody, ReadsItemsAsMessages) {
-  FakeService fake;
-  const auto ask = read_response_ask(fake.service, {}, R"({"instructions":"Be brief.","max_output_tokens":7,"input":[
+  FakeNode fake;
+  const auto ask = read_response_ask(fake.served, {}, R"({"instructions":"Be brief.","max_output_tokens":7,"input":[
       {"role":"user","content":[{"type":"input_text","text":"x"}]},
       {"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]},
       {"type":"message","role":"assistant","content":[{"type":"output_text","text":"I look."}]},
@@ -208,7 +208,7 @@ TEST(ResponseBody, ReadsItemsAsMessages) {
 }
 
 TEST(ResponseBody, EveryMistakeNamesItsField) {
-  FakeService fake;
+  FakeNode fake;
   for (const auto& [members, field] : {std::pair{R"("input":[])", "input"},
                                        {R"("input":3)", "input"},
                                        {R"("input":[3])", "input[0]"},
@@ -219,7 +219,7 @@ TEST(ResponseBody, EveryMistakeNamesItsField) {
                                        {R"("input":"x","truncation":"always")", "truncation"},
                                        {R"("input":"x","reasoning":{"effort":"x"})", "reasoning.effort"},
                                        {R"("input":"x","text":{"format":{"type":"x"}})", "text.format.type"}}) {
-    const auto ask = read_response_ask(fake.service, {}, "{" + std::string(members) + "}");
+    const auto ask = read_response_ask(fake.served, {}, "{" + std::string(members) + "}");
     ASSERT_FALSE(ask) << members;
     EXPECT_EQ(ask.error().field, field) << ask.error().message;
   }

@@ -5,11 +5,17 @@
 #include "api/adapter_fields.h"
 #include "api/chat_json.h"
 #include "api/constraint.h"
+#include "api/delivery.h"
+#include "api/fingerprint.h"
+#include "api/frontend.h"
 #include "api/generation_fields.h"
 #include "api/infill.h"
+#include "api/key_ring.h"
 #include "api/openai_body.h"
 #include "api/openai_json.h"
 #include "api/prompt.h"
+#include "engine/admission.h"
+#include "engine/engine.h"
 #include "net/sse.h"
 
 namespace chasqui {
@@ -57,15 +63,15 @@ Answer answer_of(std::vector<RequestPtr> requests, bool stream, std::unique_ptr<
   return answer;
 }
 
-Result<Answer> prepare_chat(const Service& service, const Caller& caller, const std::string& body) {
+Result<Answer> prepare_chat(const ServedModel& served, const Caller& caller, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
-  OpenAiBody common = read_openai_body(service, caller, fields, "chatcmpl-", new_draft(service, caller));
+  OpenAiBody common = read_openai_body(served, caller, fields, "chatcmpl-", new_draft(served, caller));
   const Chat chat = read_chat(fields);
   const ReasoningWish reasoning = read_reasoning_budget(fields);
   if (!fields.ok()) return fields.error();
-  auto made = requests_from_chat(service, chat, std::move(common.draft), common.head.n, reasoning);
+  auto made = requests_from_chat(served, chat, std::move(common.draft), common.head.n, reasoning);
   if (!made) return made.error();
   if (made->reasoning_switch) made->reasoning_switch->id = common.head.id;
   auto writer = made->format != nullptr ? make_parts_writer(std::move(common.head), std::move(made->format))
@@ -76,11 +82,11 @@ Result<Answer> prepare_chat(const Service& service, const Caller& caller, const 
   return answer;
 }
 
-Result<Answer> prepare_completion(const Service& service, const Caller& caller, const std::string& body) {
+Result<Answer> prepare_completion(const ServedModel& served, const Caller& caller, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
-  OpenAiBody common = read_openai_body(service, caller, fields, "cmpl-", new_draft(service, caller));
+  OpenAiBody common = read_openai_body(served, caller, fields, "cmpl-", new_draft(served, caller));
   const json::value* prompt = fields.any("prompt");
   if (prompt == nullptr) fields.refuse("prompt", "a string or an array of token ids");
   const bool echo = fields.boolean("echo").value_or(false);
@@ -89,37 +95,37 @@ Result<Answer> prepare_completion(const Service& service, const Caller& caller, 
     fields.refuse("echo", "false with logprobs: how likely the prompt is cannot be told");
   }
   if (!fields.ok()) return fields.error();
-  auto prompts = read_prompts(service, *prompt);
+  auto prompts = read_prompts(served, *prompt);
   if (!prompts) return prompts.error();
   if (echo) {
-    for (const auto& tokens : *prompts) common.head.echo.push_back(detokenize(*service.model.tokenizer, tokens));
+    for (const auto& tokens : *prompts) common.head.echo.push_back(detokenize(*served.model.tokenizer, tokens));
   }
   if (suffix && !suffix->empty()) {
     for (auto& tokens : *prompts) {
-      auto filled = around_gap(service, std::move(tokens), *suffix);
+      auto filled = around_gap(served, std::move(tokens), *suffix);
       if (!filled) return filled.error();
       tokens = std::move(*filled);
     }
   }
-  auto requests = requests_of_prompts(service, common.draft, std::move(*prompts), common.head.best_of);
+  auto requests = requests_of_prompts(served, common.draft, std::move(*prompts), common.head.best_of);
   if (!requests) return requests.error();
   common.head.prompts = static_cast<std::int32_t>(requests->size()) / common.head.best_of;
   return answer_of(std::move(*requests), common.stream, make_completion_writer(std::move(common.head)));
 }
 
-Result<Answer> prepare_generate(const Service& service, const Caller& caller, const std::string& body) {
+Result<Answer> prepare_generate(const ServedModel& served, const Caller& caller, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
   // This route's own defaults: greedy over the whole vocabulary, 64 tokens, streaming.
-  RequestDraft draft = new_draft(service, caller);
+  RequestDraft draft = new_draft(served, caller);
   draft.sampling.temperature = 0;
   draft.sampling.top_k = 0;
   draft.sampling.top_p = 1;
   draft.sampling.min_p = 0;
   draft.max_tokens = 64;
   read_common_fields(caller, fields, draft);
-  read_adapters(service.adapters, service.config.model_name, fields, draft);
+  read_adapters(served.adapters, served.config.name, fields, draft);
   read_constraint(fields, draft);
   refuse_unsupported(fields, {"n_probs", "post_sampling_probs", "logprobs", "echo", "suffix"});
   if (fields.integer("n").value_or(1) != 1) fields.refuse("n", "1: this route gives one answer");
@@ -128,33 +134,38 @@ Result<Answer> prepare_generate(const Service& service, const Caller& caller, co
   const auto prompt = fields.string("prompt");
   if (!prompt) fields.refuse("prompt", "a string");
   if (!fields.ok()) return fields.error();
-  auto request = request_from_prompt(service, json::value(*prompt), std::move(draft));
+  auto request = request_from_prompt(served, json::value(*prompt), std::move(draft));
   if (!request) return request.error();
   return Answer{std::move(*request), stream, std::make_unique<TextWriter>()};
 }
 
 namespace {
 
-Applicant applicant_of(const Service& service, const Caller& caller) {
+Applicant applicant_of(const Frontend& frontend, const Caller& caller) {
   // Where there is one tenant, a quota would protect it from itself.
-  const bool alone = caller.tenant.id == 0 || service.keys.tenants() <= 1;
+  const bool alone = caller.tenant.id == 0 || frontend.keys.tenants() <= 1;
   Applicant applicant;
   applicant.tenant = caller.tenant.id;
   applicant.requests_max =
-      caller.in_flight.value_or(alone ? service.config.anonymous_requests : service.config.tenant_requests);
+      caller.in_flight.value_or(alone ? frontend.config.anonymous_requests : frontend.config.tenant_requests);
   return applicant;
 }
 
 }  // namespace
 
-Result<Permit> enter(Service& service, const Caller& caller, std::string_view path, std::string_view body) {
-  Applicant applicant = applicant_of(service, caller);
-  applicant.fingerprint = service.fingerprints.of(caller.tenant.id, path, body);
-  return service.admission.enter(applicant, service.engine.load(), service.clock.now());
+Result<Permit> enter(const Frontend& frontend, ServedModel& served, const Caller& caller, std::string_view path,
+                     std::string_view body) {
+  Applicant applicant = applicant_of(frontend, caller);
+  applicant.fingerprint = frontend.fingerprints.of(caller.tenant.id, path, body);
+  return served.admission.enter(applicant, served.engine.load(), frontend.clock.now());
 }
 
-Result<Permit> enter_aside(Service& service, const Caller& caller) {
-  return service.admission.enter_aside(applicant_of(service, caller), service.clock.now());
+Result<Permit> enter(const Call& call) {
+  return enter(call.frontend, call.served, call.caller, call.exchange.request().path, call.body);
+}
+
+Result<Permit> enter_aside(const Call& call) {
+  return call.served.admission.enter_aside(applicant_of(call.frontend, call.caller), call.frontend.clock.now());
 }
 
 net::OffloadTerms reading_terms(const Caller& caller, std::size_t body_bytes) {
@@ -166,45 +177,35 @@ net::OffloadTerms reading_terms(const Caller& caller, std::size_t body_bytes) {
   return terms;
 }
 
-net::OffloadTerms reading_terms(const Caller& caller, net::HttpExchange& exchange) {
-  net::OffloadTerms terms = reading_terms(caller, exchange.request().body.size());
-  terms.gone = [&exchange] { return exchange.client_gone(); };
+net::OffloadTerms reading_terms(const Call& call) {
+  net::OffloadTerms terms = reading_terms(call.caller, call.body.size());
+  terms.gone = [&exchange = call.exchange] { return exchange.client_gone(); };
   return terms;
 }
 
-net::Awaitable<void> handle_generation(Service& service, net::HttpExchange& exchange, PrepareAnswer prepare) {
-  // The gate has let it in, but the key may have been taken off the list while the body came.
-  const std::optional<Caller> caller = service.keys.find(exchange.request());
-  if (!caller) {
-    Error error{ErrorCode::unauthorized, "Invalid API Key", ""};
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
-  const RequestNotePtr note = open_note(service, *caller, exchange.request());
-  Result<Permit> permit = enter(service, *caller, exchange.request().path, exchange.request().body);
+Handled handle_generation(Call call, PrepareAnswer prepare) {
+  const RequestNotePtr note = open_note(call);
+  Result<Permit> permit = enter(call);
   if (!permit) {
-    Error error = permit.error();
-    note_refused(note, error);
-    co_await respond_error(exchange, std::move(error));
-    co_return;
+    note_refused(note, permit.error());
+    co_return permit.error();
   }
-  net::OffloadTerms terms = reading_terms(*caller, exchange);
+  net::OffloadTerms terms = reading_terms(call);
   // The job owns the body: the client may leave, and the exchange end, while the pool still reads it.
-  auto work = [&service, prepare, caller = *caller, body = exchange.take_body()] {
-    return prepare(service, caller, body);
+  auto work = [&served = call.served, prepare, caller = call.caller, body = std::move(call.body)] {
+    return prepare(served, caller, body);
   };
-  Result<Answer> answer = co_await service.offload.run(std::move(work), std::move(terms));
-  if (exchange.client_gone()) co_return;
+  Result<Answer> answer = co_await call.frontend.offload.run(std::move(work), std::move(terms));
+  if (call.exchange.client_gone()) co_return Result<void>();
   if (!answer) {
-    Error error = answer.error();
-    note_refused(note, error);
-    co_await respond_error(exchange, std::move(error));
-    co_return;
+    note_refused(note, answer.error());
+    co_return answer.error();
   }
   Answer ready = std::move(*answer);
   ready.note = note;
   Permit held = std::move(*permit);
-  co_await deliver_answer(service, exchange, std::move(ready), std::move(held));
+  Result<void> delivered = co_await deliver_answer(std::move(call), std::move(ready), std::move(held));
+  co_return delivered;
 }
 
 }  // namespace chasqui

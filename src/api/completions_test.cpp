@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "api/errors.h"
-#include "api/fake_service.h"
+#include "api/fake_node.h"
 #include "api/infill.h"
 #include "base/limits.h"
 
@@ -18,15 +18,15 @@ namespace {
 
 class PrepareTest : public ::testing::Test {
  protected:
-  FakeService fake_;
-  const Service& service_ = fake_.service;
+  FakeNode fake_;
+  const ServedModel& served_ = fake_.served;
   const LoadedModel& model_ = fake_.model;
   const RequestLimits& limits_ = fake_.limits;
   Caller caller_;
 };
 
 TEST_F(PrepareTest, AChatBecomesARequest) {
-  const auto answer = prepare_chat(service_, caller_, R"({"messages":[{"role":"system","content":"Be brief."},
+  const auto answer = prepare_chat(served_, caller_, R"({"messages":[{"role":"system","content":"Be brief."},
       {"role":"user","content":[{"type":"text","text":"Hello"},{"type":"text","text":"there"}]}],
       "stream":true,"temperature":0,"top_k":5,"max_tokens":7,"seed":11,"stop":["a","b"],"priority":"background",
       "logit_bias":{"3":-100},"timeout_ms":1000})");
@@ -50,7 +50,7 @@ TEST_F(PrepareTest, AChatBecomesARequest) {
 TEST_F(PrepareTest, BiasesAreCountedBeforeTheyAreRead) {
   const auto field_of = [this](const boost::json::value& bias) {
     const auto answer =
-        prepare_completion(service_, caller_, R"({"prompt":"x","logit_bias":)" + boost::json::serialize(bias) + "}");
+        prepare_completion(served_, caller_, R"({"prompt":"x","logit_bias":)" + boost::json::serialize(bias) + "}");
     return answer ? std::string() : answer.error().field;
   };
   boost::json::array many(kSizeLimit<"logit_bias">, boost::json::array{1, 1});
@@ -121,7 +121,7 @@ TEST_F(PrepareTest, EveryMistakeNamesItsField) {
   for (const Case& c : cases) {
     // The last of two equal keys wins, so `messages` can be replaced too.
     const std::string body = R"({"messages":[{"role":"user","content":"x"}],)" + std::string(c.fields) + "}";
-    const auto answer = prepare_chat(service_, caller_, body);
+    const auto answer = prepare_chat(served_, caller_, body);
     ASSERT_FALSE(answer) << body;
     EXPECT_EQ(answer.error().field, c.field) << body << " → " << answer.error().message;
     EXPECT_EQ(error_row(answer.error().code).status, 400);
@@ -130,7 +130,7 @@ TEST_F(PrepareTest, EveryMistakeNamesItsField) {
 }
 
 TEST_F(PrepareTest, WhatAClientLeavesOutOrSwitchesOffIsNoMistake) {
-  const auto answer = prepare_chat(service_, caller_, R"({"messages":[{"role":"user","content":"x"}],"logprobs":false,
+  const auto answer = prepare_chat(served_, caller_, R"({"messages":[{"role":"user","content":"x"}],"logprobs":false,
       "n":1,"tools":[],"response_format":{"type":"text"},"stop":null,"user":"u","metadata":{},"model":"gpt-x"})");
   EXPECT_TRUE(answer) << answer.error().message;
 }
@@ -138,7 +138,7 @@ TEST_F(PrepareTest, WhatAClientLeavesOutOrSwitchesOffIsNoMistake) {
 TEST_F(PrepareTest, APromptLongerThanTheContextSaysBothLengths) {
   std::string prompt;
   for (int i = 0; i < 2000; ++i) prompt += "word ";
-  const auto answer = prepare_completion(service_, caller_, R"({"prompt":")" + prompt + R"("})");
+  const auto answer = prepare_completion(served_, caller_, R"({"prompt":")" + prompt + R"("})");
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::context_too_long);
   EXPECT_NE(answer.error().message.find(std::to_string(limits_.context)), std::string::npos);
@@ -146,31 +146,31 @@ TEST_F(PrepareTest, APromptLongerThanTheContextSaysBothLengths) {
 
 TEST_F(PrepareTest, APromptThatCannotFitIsRefusedUnread) {
   const std::size_t bytes = model_.tokenizer->piece_bytes_max() * static_cast<std::size_t>(limits_.context) + 1;
-  const auto answer = prepare_generate(service_, caller_, R"({"prompt":")" + std::string(bytes, 'x') + R"("})");
+  const auto answer = prepare_generate(served_, caller_, R"({"prompt":")" + std::string(bytes, 'x') + R"("})");
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::context_too_long);
   EXPECT_NE(answer.error().message.find(std::to_string(bytes)), std::string::npos);
 }
 
 TEST_F(PrepareTest, ACompletionTakesTextOrTokens) {
-  const auto text = prepare_completion(service_, caller_, R"({"prompt":"abc"})");
+  const auto text = prepare_completion(served_, caller_, R"({"prompt":"abc"})");
   ASSERT_TRUE(text);
-  const auto wrapped = prepare_completion(service_, caller_, R"({"prompt":["abc"]})");
+  const auto wrapped = prepare_completion(served_, caller_, R"({"prompt":["abc"]})");
   ASSERT_TRUE(wrapped);
   EXPECT_EQ(text->request->prompt, wrapped->request->prompt);
-  const auto tokens = prepare_completion(service_, caller_, R"({"prompt":[1,2,3]})");
+  const auto tokens = prepare_completion(served_, caller_, R"({"prompt":[1,2,3]})");
   ASSERT_TRUE(tokens);
   EXPECT_EQ(tokens->request->prompt, (std::vector<Token>{1, 2, 3}));
   for (const char* bad : {R"({"prompt":3})", R"({"prompt":[-1]})", R"({"prompt":[1,999999]})", R"({"prompt":["a",2]})",
                           R"({"prompt":[[]]})", R"({"prompt":[]})", R"({"prompt":""})", R"({})"}) {
-    const auto answer = prepare_completion(service_, caller_, bad);
+    const auto answer = prepare_completion(served_, caller_, bad);
     ASSERT_FALSE(answer) << bad;
     EXPECT_EQ(answer.error().field, "prompt") << bad;
   }
 }
 
 TEST_F(PrepareTest, SeveralAnswersAreRequestsThatDifferInTheirSeeds) {
-  const auto answer = prepare_completion(service_, caller_, R"({"prompt":["a","bc"],"n":2,"best_of":3,"seed":7})");
+  const auto answer = prepare_completion(served_, caller_, R"({"prompt":["a","bc"],"n":2,"best_of":3,"seed":7})");
   ASSERT_TRUE(answer) << answer.error().message;
   ASSERT_EQ(answer->others.size(), 5u);
   EXPECT_EQ(answer->request->sampling.seed, 7u);
@@ -184,7 +184,7 @@ TEST_F(PrepareTest, SeveralAnswersAreRequestsThatDifferInTheirSeeds) {
 }
 
 TEST_F(PrepareTest, TextsInLogitBiasAreTheirTokens) {
-  const auto answer = prepare_completion(service_, caller_, R"({"prompt":"x","logit_bias":{"ab":-2.5}})");
+  const auto answer = prepare_completion(served_, caller_, R"({"prompt":"x","logit_bias":{"ab":-2.5}})");
   ASSERT_TRUE(answer) << answer.error().message;
   const auto tokens = model_.tokenizer->tokenize("ab", AddSpecial::no, ParseSpecial::yes);
   ASSERT_EQ(answer->request->sampling.logit_bias.size(), tokens.size());
@@ -195,27 +195,27 @@ TEST_F(PrepareTest, TextsInLogitBiasAreTheirTokens) {
 TEST_F(PrepareTest, AGapIsFilledInOnlyByModelsThatHaveTokensForIt) {
   const char* body = R"({"input_prefix":"ab","input_suffix":"cd","prompt":"x",
                          "input_extra":[{"filename":"f","text":"t"}]})";
-  const auto refused = prepare_infill(service_, caller_, body);
+  const auto refused = prepare_infill(served_, caller_, body);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().field, "input_suffix");
   fake_.model.info.infill = {.prefix = 256, .suffix = 257, .middle = 258, .repository = -1, .file = 255};
-  const auto answer = prepare_infill(service_, caller_, body);
+  const auto answer = prepare_infill(served_, caller_, body);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->request->prompt, (std::vector<Token>{255, 'f', '\n', 't', 255, 'f', 'i', 'l', 'e', 'n', 'a',
                                                          'm', 'e', '\n', 256, 'a', 'b', 'x', 257, 'c', 'd', 258}));
-  const auto suffix = prepare_completion(service_, caller_, R"({"prompt":"ab","suffix":"cd"})");
+  const auto suffix = prepare_completion(served_, caller_, R"({"prompt":"ab","suffix":"cd"})");
   ASSERT_TRUE(suffix) << suffix.error().message;
   EXPECT_EQ(suffix->request->prompt, (std::vector<Token>{256, 'a', 'b', 257, 'c', 'd', 258}));
   for (const char* bad :
        {R"({"input_suffix":"a"})", R"({"input_prefix":"a"})", R"({"input_prefix":1,"input_suffix":"a"})",
         R"({"input_prefix":"a","input_suffix":"b","prompt":3})",
         R"({"input_prefix":"a","input_suffix":"b","input_extra":[3]})"}) {
-    EXPECT_FALSE(prepare_infill(service_, caller_, bad)) << bad;
+    EXPECT_FALSE(prepare_infill(served_, caller_, bad)) << bad;
   }
 }
 
 TEST_F(PrepareTest, GenerateIsGreedyAndStreamsUnlessToldOtherwise) {
-  const auto answer = prepare_generate(service_, caller_, R"({"prompt":"abc","rep_penalty":1.5})");
+  const auto answer = prepare_generate(served_, caller_, R"({"prompt":"abc","rep_penalty":1.5})");
   ASSERT_TRUE(answer);
   EXPECT_TRUE(answer->stream);
   EXPECT_EQ(answer->request->sampling.temperature, 0);
@@ -226,8 +226,7 @@ TEST_F(PrepareTest, GenerateIsGreedyAndStreamsUnlessToldOtherwise) {
 TEST_F(PrepareTest, AKeySaysWhoAsksAndHowUrgentItMayBe) {
   caller_.tenant = {7, 2.5};
   const auto class_of = [this](const std::string& fields) {
-    const auto answer =
-        prepare_chat(service_, caller_, R"({"messages":[{"role":"user","content":"x"}])" + fields + "}");
+    const auto answer = prepare_chat(served_, caller_, R"({"messages":[{"role":"user","content":"x"}])" + fields + "}");
     EXPECT_TRUE(answer);
     EXPECT_EQ(answer->request->tenant.id, 7u);
     EXPECT_EQ(answer->request->tenant.weight, 2.5);

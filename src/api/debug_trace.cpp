@@ -4,8 +4,14 @@
 #include <charconv>
 
 #include "api/answer.h"
+#include "api/frontend.h"
+#include "api/key_ring.h"
+#include "api/served_model.h"
 #include "base/json_writer.h"
 #include "base/limits.h"
+#include "engine/engine.h"
+#include "net/event_loop.h"
+#include "net/offload.h"
 
 namespace chasqui {
 namespace {
@@ -155,48 +161,38 @@ std::string chrome_trace(const StepsByWorker& steps, const std::vector<std::shar
   return out;
 }
 
-net::Awaitable<void> handle_debug_trace(Service& service, net::HttpExchange& exchange) {
+Handled handle_debug_trace(Call call) {
   static std::size_t tracers = 0;  // loop thread only
-  const Result<int> seconds_asked = read_seconds(exchange.request());
-  Error error;
-  if (!service.keys.may_watch(exchange.request())) {
-    error = {ErrorCode::forbidden, "only for clients on this machine, or with a key that has admin=yes", ""};
-  } else if (!seconds_asked) {
-    error = seconds_asked.error();
-  } else if (tracers >= kTracersMax) {
-    error = {ErrorCode::overloaded, "others are tracing already", ""};
-  }
-  if (!error.message.empty()) {
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
+  const Frontend& frontend = call.frontend;
+  const Engine& engine = call.served.engine;
+  const Result<int> seconds_asked = read_seconds(call.exchange.request());
+  if (!frontend.keys.may_watch(call.exchange.request())) co_return watching_refused();
+  if (!seconds_asked) co_return seconds_asked.error();
+  if (tracers >= kTracersMax) co_return Error{ErrorCode::overloaded, "others are tracing already", ""};
   const Tracer tracer(tracers);
-  const TimePoint begin = service.clock.now();
+  const TimePoint begin = frontend.clock.now();
   const TimePoint end = begin + seconds(*seconds_asked);
   std::vector<std::uint64_t> next;
-  for (std::size_t w = 0; w < service.engine.workers(); ++w) next.push_back(service.engine.steps(w).written() + 1);
+  for (std::size_t w = 0; w < engine.workers(); ++w) next.push_back(engine.steps(w).written() + 1);
   StepsByWorker steps(next.size());
-  net::Timer timer(service.loop.executor());
-  while (service.clock.now() < end && !exchange.client_gone() && !service.engine.draining()) {
-    timer.expires_at(std::min(end, service.clock.now() + kLookEvery));
+  net::Timer timer(frontend.loop.executor());
+  while (frontend.clock.now() < end && !call.exchange.client_gone() && !engine.draining()) {
+    timer.expires_at(std::min(end, frontend.clock.now() + kLookEvery));
     co_await timer.async_wait(net::kAwait);
-    service.loop.turn_begins();
-    take_new(service.engine, next, steps);
+    frontend.loop.turn_begins();
+    take_new(engine, next, steps);
   }
-  auto requests = service.requests != nullptr ? service.requests->ended_since(begin)
-                                              : std::vector<std::shared_ptr<RequestRecord>>();
+  auto requests = frontend.requests != nullptr ? frontend.requests->ended_since(begin)
+                                               : std::vector<std::shared_ptr<RequestRecord>>();
   auto work = [steps = std::move(steps), requests = std::move(requests), begin] {
     return chrome_trace(steps, requests, begin);
   };
-  Result<std::string> file = co_await service.offload.run(std::move(work));
-  if (!file) {
-    error = file.error();
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
-  exchange.add_response_header("Content-Disposition", "attachment; filename=\"chasqui-trace.json\"");
+  Result<std::string> file = co_await call.frontend.offload.run(std::move(work));
+  if (!file) co_return file.error();
+  call.exchange.add_response_header("Content-Disposition", "attachment; filename=\"chasqui-trace.json\"");
   std::string body = std::move(*file);
-  co_await respond_json(exchange, std::move(body));
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
 }
 
 }  // namespace chasqui

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "api/service.h"
+#include "api/call.h"
+#include "api/request_log.h"
 #include "engine/step_ring.h"
-#include "net/exchange.h"
 
 namespace chasqui {
 
 // With keys whoever has one; without, only those on this machine.
-net::Awaitable<void> handle_debug_trace(Service& service, net::HttpExchange& exchange);
+Handled handle_debug_trace(Call call);
 
 // By worker, in the order in which they were computed.
 using StepsByWorker = std::vector<std::vector<StepRecord>>;

@@ -7,9 +7,11 @@
 
 #include "api/completions.h"
 #include "api/embedding_desk.h"
+#include "api/frontend.h"
 #include "api/generation_fields.h"
 #include "api/prompt.h"
 #include "base/json_writer.h"
+#include "net/offload.h"
 
 namespace chasqui {
 namespace {
@@ -29,58 +31,58 @@ struct VectorForm {
 };
 
 // As much of a text as may fit, so that the tokenizer has not to read what is cut off anyway.
-std::string_view beginning_of(const Service& service, std::string_view text) {
-  std::size_t size = service.model.tokenizer->piece_bytes_max() * static_cast<std::size_t>(service.limits.context);
+std::string_view beginning_of(const ServedModel& served, std::string_view text) {
+  std::size_t size = served.model.tokenizer->piece_bytes_max() * static_cast<std::size_t>(served.limits.context);
   if (size == 0 || text.size() <= size) return text;
   while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;  // not within a character
   return text.substr(0, size);
 }
 
-Result<void> add_input(const Service& service, const json::value& value, const std::string& name, bool cut,
+Result<void> add_input(const ServedModel& served, const json::value& value, const std::string& name, bool cut,
                        std::vector<std::vector<Token>>& out) {
   std::vector<Token> tokens;
   if (value.is_string()) {
     const std::string_view text = value.get_string();
-    auto read = tokenize_prompt(service, cut ? beginning_of(service, text) : text);
+    auto read = tokenize_prompt(served, cut ? beginning_of(served, text) : text);
     if (!read) return Error{read.error().code, name + ": " + read.error().message, name};
     tokens = std::move(*read);
   } else if (value.is_array()) {
-    auto read = read_tokens(service, value.get_array(), name);
+    auto read = read_tokens(served, value.get_array(), name);
     if (!read) return read.error();
     tokens = std::move(*read);
   } else {
     return invalid_field(name, name + " must be a string or an array of token ids");
   }
-  const auto most = static_cast<std::size_t>(service.embeddings.config().tokens_max);
+  const auto most = static_cast<std::size_t>(served.embeddings.config().tokens_max);
   if (cut && tokens.size() > most) tokens.resize(most);
-  if (auto good = check_input(service, tokens, name); !good) return good.error();
+  if (auto good = check_input(served, tokens, name); !good) return good.error();
   out.push_back(std::move(tokens));
   return {};
 }
 
 // A string, token ids, or an array of those.
-Result<std::vector<std::vector<Token>>> read_inputs(const Service& service, const json::value& value,
+Result<std::vector<std::vector<Token>>> read_inputs(const ServedModel& served, const json::value& value,
                                                     const std::string& name, bool cut) {
   std::vector<std::vector<Token>> out;
   const json::array* list = value.if_array();
   if (list == nullptr || list->empty() || (*list)[0].is_number()) {
-    if (auto added = add_input(service, value, name, cut, out); !added) return added.error();
+    if (auto added = add_input(served, value, name, cut, out); !added) return added.error();
     return out;
   }
   if (list->size() > kInputsMax) {
     return invalid_field(name, name + " may hold at most " + std::to_string(kInputsMax) + " inputs");
   }
   for (std::size_t i = 0; i < list->size(); ++i) {
-    auto added = add_input(service, (*list)[i], name + '[' + std::to_string(i) + ']', cut, out);
+    auto added = add_input(served, (*list)[i], name + '[' + std::to_string(i) + ']', cut, out);
     if (!added) return added.error();
   }
   return out;
 }
 
 // `dimensions` and `embd_normalize`.
-void read_form(const Service& service, Fields& fields, VectorForm& form) {
-  form.model = service.config.model_name;
-  const std::int32_t length = service.model.info.embedding_length;
+void read_form(const ServedModel& served, Fields& fields, VectorForm& form) {
+  form.model = served.config.name;
+  const std::int32_t length = served.model.info.embedding_length;
   if (const auto dimensions = fields.integer("dimensions")) {
     if (*dimensions < 1 || *dimensions > length) {
       fields.refuse("dimensions", "between 1 and " + std::to_string(length));
@@ -180,8 +182,8 @@ Result<std::string> write_ollama(std::vector<Embedded> vectors, const VectorForm
 }
 
 // Routes whose answer has one vector for each input.
-Result<void> check_pooling(const Service& service, bool tokens_too = false) {
-  const Pooling pooling = service.embeddings.config().pooling;
+Result<void> check_pooling(const ServedModel& served, bool tokens_too = false) {
+  const Pooling pooling = served.embeddings.config().pooling;
   if (pooling == Pooling::rank) {
     return invalid_field("model", "this server ranks documents (--pooling rank): use /v1/rerank or /v1/score");
   }
@@ -201,8 +203,8 @@ std::size_t VectorJob::tokens() const {
   return sum;
 }
 
-Result<void> check_input(const Service& service, const std::vector<Token>& tokens, const std::string& name) {
-  const auto most = static_cast<std::size_t>(service.embeddings.config().tokens_max);
+Result<void> check_input(const ServedModel& served, const std::vector<Token>& tokens, const std::string& name) {
+  const auto most = static_cast<std::size_t>(served.embeddings.config().tokens_max);
   if (tokens.empty()) return invalid_field(name, name + " must not be empty");
   if (tokens.size() <= most) return {};
   return Error{ErrorCode::context_too_long,
@@ -241,13 +243,13 @@ std::string base64_of(std::span<const float> values) {
   return out;
 }
 
-Result<VectorJob> prepare_openai_embeddings(const Service& service, const std::string& body) {
+Result<VectorJob> prepare_openai_embeddings(const ServedModel& served, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
-  if (auto good = check_pooling(service); !good) return good.error();
+  if (auto good = check_pooling(served); !good) return good.error();
   Fields fields(*object);
   VectorForm form;
-  read_form(service, fields, form);
+  read_form(served, fields, form);
   const auto encoding = fields.string("encoding_format");
   if (encoding && *encoding != "float" && *encoding != "base64") fields.refuse("encoding_format", "float or base64");
   form.base64 = encoding == "base64";
@@ -255,7 +257,7 @@ Result<VectorJob> prepare_openai_embeddings(const Service& service, const std::s
   const json::value* input = fields.any(name);
   if (input == nullptr) fields.refuse("input", "a string, an array of token ids, or an array of those");
   if (!fields.ok()) return fields.error();
-  auto inputs = read_inputs(service, *input, name, false);
+  auto inputs = read_inputs(served, *input, name, false);
   if (!inputs) return inputs.error();
   VectorJob job{std::move(*inputs), {}};
   form.tokens = job.tokens();
@@ -263,59 +265,59 @@ Result<VectorJob> prepare_openai_embeddings(const Service& service, const std::s
   return job;
 }
 
-Result<VectorJob> prepare_native_embeddings(const Service& service, const std::string& body) {
+Result<VectorJob> prepare_native_embeddings(const ServedModel& served, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
-  if (auto good = check_pooling(service, true); !good) return good.error();
+  if (auto good = check_pooling(served, true); !good) return good.error();
   Fields fields(*object);
   VectorForm form;
-  read_form(service, fields, form);
+  read_form(served, fields, form);
   const std::string name = fields.any("content") == nullptr && fields.any("input") != nullptr ? "input" : "content";
   const json::value* input = fields.any(name);
   if (input == nullptr) fields.refuse("content", "a string, an array of token ids, or an array of those");
   if (!fields.ok()) return fields.error();
-  auto inputs = read_inputs(service, *input, name, false);
+  auto inputs = read_inputs(served, *input, name, false);
   if (!inputs) return inputs.error();
-  const bool pooled = service.embeddings.config().pooling != Pooling::none;
+  const bool pooled = served.embeddings.config().pooling != Pooling::none;
   return VectorJob{std::move(*inputs), [form, pooled](std::vector<Embedded> vectors) {
                      return write_native(std::move(vectors), form, pooled);
                    }};
 }
 
-Result<VectorJob> prepare_ollama_embed(const Service& service, const std::string& body) {
+Result<VectorJob> prepare_ollama_embed(const ServedModel& served, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
-  if (auto good = check_pooling(service); !good) return good.error();
+  if (auto good = check_pooling(served); !good) return good.error();
   Fields fields(*object);
   VectorForm form;
-  read_form(service, fields, form);
+  read_form(served, fields, form);
   fields.object("options");
   const bool cut = fields.boolean("truncate").value_or(true);
   const json::value* input = fields.any("input");
   if (input == nullptr) fields.refuse("input", "a string or an array of strings");
   if (!fields.ok()) return fields.error();
-  const TimePoint start = service.clock.now();
-  auto inputs = read_inputs(service, *input, "input", cut);
+  const TimePoint start = served.clock.now();
+  auto inputs = read_inputs(served, *input, "input", cut);
   if (!inputs) return inputs.error();
   VectorJob job{std::move(*inputs), {}};
   form.tokens = job.tokens();
-  job.write = [form, start, &clock = service.clock](std::vector<Embedded> vectors) {
+  job.write = [form, start, &clock = served.clock](std::vector<Embedded> vectors) {
     return write_ollama(std::move(vectors), form, clock.now() - start);
   };
   return job;
 }
 
 // The older route: one prompt, one vector, as the model makes it.
-Result<VectorJob> prepare_ollama_embeddings(const Service& service, const std::string& body) {
+Result<VectorJob> prepare_ollama_embeddings(const ServedModel& served, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
-  if (auto good = check_pooling(service); !good) return good.error();
+  if (auto good = check_pooling(served); !good) return good.error();
   Fields fields(*object);
   fields.object("options");
   const auto prompt = fields.string("prompt");
   if (!prompt) fields.refuse("prompt", "a string");
   if (!fields.ok()) return fields.error();
-  auto inputs = read_inputs(service, json::value(*prompt), "prompt", true);
+  auto inputs = read_inputs(served, json::value(*prompt), "prompt", true);
   if (!inputs) return inputs.error();
   return VectorJob{std::move(*inputs), [](const std::vector<Embedded>& vectors) -> Result<std::string> {
                      std::string out = "{\"embedding\":";
@@ -325,50 +327,28 @@ Result<VectorJob> prepare_ollama_embeddings(const Service& service, const std::s
                    }};
 }
 
-net::Awaitable<void> handle_vectors(Service& service, net::HttpExchange& exchange, PrepareVectors prepare) {
-  const std::optional<Caller> caller = service.keys.find(exchange.request());
-  if (!caller) {
-    Error error{ErrorCode::unauthorized, "Invalid API Key", ""};
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
-  Result<Permit> permit = enter(service, *caller, exchange.request().path, exchange.request().body);
-  if (!permit) {
-    Error error = permit.error();
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
-  net::OffloadTerms terms = reading_terms(*caller, exchange);
-  auto read = [&service, prepare, body = exchange.take_body()] { return prepare(service, body); };
-  Result<VectorJob> job = co_await service.offload.run(std::move(read), std::move(terms));
-  if (exchange.client_gone()) co_return;
-  if (!job) {
-    Error error = job.error();
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
+Handled handle_vectors(Call call, PrepareVectors prepare) {
+  const Result<Permit> permit = enter(call);
+  if (!permit) co_return permit.error();
+  net::OffloadTerms terms = reading_terms(call);
+  auto read = [&served = call.served, prepare, body = std::move(call.body)] { return prepare(served, body); };
+  Result<VectorJob> job = co_await call.frontend.offload.run(std::move(read), std::move(terms));
+  if (call.exchange.client_gone()) co_return Result<void>();
+  if (!job) co_return job.error();
   auto inputs = std::move(job->inputs);
   Result<std::vector<Embedded>> vectors =
-      co_await service.embeddings.embed(exchange, caller->tenant.id, std::move(inputs));
-  if (exchange.client_gone()) co_return;
-  if (!vectors) {
-    Error error = vectors.error();
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
+      co_await call.served.embeddings.embed(call.exchange, call.caller.tenant.id, std::move(inputs));
+  if (call.exchange.client_gone()) co_return Result<void>();
+  if (!vectors) co_return vectors.error();
   auto tell = [write = std::move(job->write), values = std::move(*vectors)]() mutable {
     return write(std::move(values));
   };
   net::OffloadTerms telling;
-  telling.owner = caller->tenant.id;
-  Result<std::string> body = co_await service.offload.run(std::move(tell), std::move(telling));
-  if (exchange.client_gone()) co_return;
-  if (body) {
-    co_await respond_json(exchange, std::move(*body));
-  } else {
-    Error error = body.error();
-    co_await respond_error(exchange, std::move(error));
-  }
+  telling.owner = call.caller.tenant.id;
+  Result<std::string> body = co_await call.frontend.offload.run(std::move(tell), std::move(telling));
+  if (!body) co_return body.error();
+  co_await respond_json(call.exchange, std::move(*body));
+  co_return Result<void>();
 }
 
 }  // namespace chasqui

@@ -1,16 +1,16 @@
 // Vectors of texts: POST /v1/embeddings (OpenAI), /embeddings (llama-server), /api/embed and /api/embeddings (Ollama).
 // Beside generation, not instead of it. Bodies are read, and answers written, in the offload pool; the prepare
-// functions run on any thread and only read `service`.
+// functions run on any thread and only read `served`.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "api/call.h"
 #include "api/fields.h"
-#include "api/service.h"
+#include "api/served_model.h"
 #include "model/embedder.h"
-#include "net/exchange.h"
 
 namespace chasqui {
 
@@ -21,20 +21,20 @@ struct VectorJob {
 
   std::size_t tokens() const;
 };
-using PrepareVectors = Result<VectorJob> (*)(const Service&, const std::string& body);
+using PrepareVectors = Result<VectorJob> (*)(const ServedModel&, const std::string& body);
 
-Result<VectorJob> prepare_openai_embeddings(const Service& service, const std::string& body);
-Result<VectorJob> prepare_native_embeddings(const Service& service, const std::string& body);
-Result<VectorJob> prepare_ollama_embed(const Service& service, const std::string& body);
-Result<VectorJob> prepare_ollama_embeddings(const Service& service, const std::string& body);
+Result<VectorJob> prepare_openai_embeddings(const ServedModel& served, const std::string& body);
+Result<VectorJob> prepare_native_embeddings(const ServedModel& served, const std::string& body);
+Result<VectorJob> prepare_ollama_embed(const ServedModel& served, const std::string& body);
+Result<VectorJob> prepare_ollama_embeddings(const ServedModel& served, const std::string& body);
 
 // Whoever asks needs a permit, as for generation.
-net::Awaitable<void> handle_vectors(Service& service, net::HttpExchange& exchange, PrepareVectors prepare);
+Handled handle_vectors(Call call, PrepareVectors prepare);
 
 // Inputs of one request.
 constexpr std::size_t kInputsMax = 2048;
 // Errors say that `name` is too long.
-Result<void> check_input(const Service& service, const std::vector<Token>& tokens, const std::string& name);
+Result<void> check_input(const ServedModel& served, const std::vector<Token>& tokens, const std::string& name);
 
 // llama-server's `embd_normalize`: -1 leaves them, 0 makes the greatest 32,760, p makes the p-norm 1.
 void normalize(std::span<float> values, std::int64_t norm);

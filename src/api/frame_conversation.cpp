@@ -6,8 +6,14 @@
 #include "api/admin.h"
 #include "api/answer_sinks.h"
 #include "api/completions.h"
+#include "api/frontend.h"
+#include "api/generation.h"
+#include "api/model_choice.h"
+#include "api/request_log.h"
+#include "api/served_model.h"
 #include "base/json_writer.h"
 #include "base/utf8.h"
+#include "net/offload.h"
 
 namespace chasqui {
 namespace {
@@ -18,7 +24,7 @@ constexpr Duration kPoolFullPause = milliseconds(10);
 
 // One of the two; neither for other events.
 struct SessionEvent {
-  using Slow = net::Awaitable<Result<std::string>> (*)(Service&, SessionCall);
+  using Slow = net::Awaitable<Result<std::string>> (*)(Frontend&, ServedModel&, SessionCall);
 
   SessionCommand command = nullptr;
   Slow slow = nullptr;  // reads input in the pool
@@ -51,6 +57,7 @@ struct FrameConversation::Open {
   FrameConversation& conversation;
   const std::string id;
   Generation* generation = nullptr;  // none yet, or none any more
+  StreamHub* hub = nullptr;          // that it runs in
   RequestId request;
   bool cancelled = false;
 };
@@ -97,7 +104,7 @@ net::Awaitable<FrameHead> FrameConversation::read_head_in_pool(std::string& body
     net::OffloadTerms terms;
     terms.owner = caller_.tenant.id;
     terms.bytes = owned->size();
-    Result<FrameHead> head = co_await service_.offload.run(std::move(work), std::move(terms));
+    Result<FrameHead> head = co_await node_.frontend.offload.run(std::move(work), std::move(terms));
     if (head) {
       body = std::move(*owned);
       co_return std::move(*head);
@@ -143,13 +150,13 @@ void FrameConversation::cancel(const std::string& id) {
   const auto found = open_.find(id);
   if (found == open_.end()) return;
   found->second->cancelled = true;
-  if (found->second->generation != nullptr) service_.streams.cancel(found->second->request);
+  if (found->second->generation != nullptr) found->second->hub->cancel(found->second->request);
 }
 
 Result<std::string> FrameConversation::answer_at_once(const FrameHead& head) {
-  if (head.event == "health") return health_answer(service_);
-  if (head.event == "metrics") return service_.metrics.render_json();
-  if (head.event == "props") return props_answer(service_, caller_);
+  if (head.event == "health") return health_answer(node_);
+  if (head.event == "metrics") return node_.metrics.render_json();
+  if (head.event == "props") return props_answer(node_, node_.models.first(), caller_);
   return invalid_field("event",
                        "event must be left out or one of generate, cancel, health, metrics, props, session.create, "
                        "session.append, session.generate, session.cancel, session.fork, session.show, session.list, "
@@ -172,13 +179,19 @@ net::Awaitable<void> FrameConversation::generate([[maybe_unused]] Busy busy, Fra
                                                  std::unique_ptr<AnswerWriter> writer) {
   Open open(*this, head.id);
   RequestNotePtr note;
-  if (service_.requests != nullptr) {
-    note = service_.requests->open(head.event.empty() ? "generate" : head.event, caller_, head.traceparent,
-                                   head.tracestate, body);
+  if (node_.frontend.requests != nullptr) {
+    note = node_.frontend.requests->open(head.event.empty() ? "generate" : head.event, caller_, head.traceparent,
+                                         head.tracestate, body);
   }
   std::optional<SessionUse> use;
   Permit permit;
-  Result<Answer> answer = co_await prepare(head, std::move(body), use, permit);
+  const Result<ServedModel*> served = co_await choose_model(node_.models, node_.frontend, caller_, body);
+  Result<Answer> answer = Answer();
+  if (served) {
+    answer = co_await prepare(**served, head, std::move(body), use, permit);
+  } else {
+    answer = served.error();
+  }
   if (connection_.gone()) co_return;
   if (!answer || open.cancelled) {
     use.reset();  // before the client knows, who may try again at once
@@ -194,29 +207,30 @@ net::Awaitable<void> FrameConversation::generate([[maybe_unused]] Busy busy, Fra
   Answer ready = std::move(*answer);
   ready.writer = std::move(writer);
   ready.note = std::move(note);
-  co_await deliver(open, head, std::move(ready), std::move(permit));
+  co_await deliver(open, **served, head, std::move(ready), std::move(permit));
 }
 
-net::Awaitable<Result<Answer>> FrameConversation::prepare(const FrameHead& head, std::string body,
+net::Awaitable<Result<Answer>> FrameConversation::prepare(ServedModel& served, const FrameHead& head, std::string body,
                                                           std::optional<SessionUse>& use, Permit& permit) {
   if (head.event == "session.generate") {
     SessionCall call = call_of(head, std::move(body));
-    Result<Answer> in_session = co_await prepare_in_session(service_, std::move(call), use, permit);
+    Result<Answer> in_session = co_await prepare_in_session(node_.frontend, served, std::move(call), use, permit);
     co_return in_session;
   }
   // A request that comes again under its old id keeps the place that it was promised.
-  Result<Permit> entered = enter(service_, caller_, "generate", body);
+  Result<Permit> entered = enter(node_.frontend, served, caller_, "generate", body);
   if (!entered) co_return entered.error();
   permit = std::move(*entered);
   net::OffloadTerms terms = reading_terms(caller_, body.size());
-  auto work = [&service = service_, caller = caller_, read = head.chat ? &prepare_chat : &prepare_completion,
-               body = std::move(body)] { return read(service, caller, body); };
-  Result<Answer> answer = co_await service_.offload.run(std::move(work), std::move(terms));
+  auto work = [&served, caller = caller_, read = head.chat ? &prepare_chat : &prepare_completion,
+               body = std::move(body)] { return read(served, caller, body); };
+  Result<Answer> answer = co_await node_.frontend.offload.run(std::move(work), std::move(terms));
   co_return answer;
 }
 
-net::Awaitable<void> FrameConversation::deliver(Open& open, const FrameHead& head, Answer answer, Permit permit) {
-  auto started = submit(service_, answer, std::move(permit));
+net::Awaitable<void> FrameConversation::deliver(Open& open, ServedModel& served, const FrameHead& head, Answer answer,
+                                                Permit permit) {
+  auto started = submit(served, answer, std::move(permit));
   if (!started) {
     say_error(head.id, started.error());
     co_return;
@@ -225,6 +239,7 @@ net::Awaitable<void> FrameConversation::deliver(Open& open, const FrameHead& hea
   Generation& generation = **started;
   open.request = answer.request->id;
   open.generation = &generation;
+  open.hub = &served.streams;
   std::vector<Event> events;
   std::string text;
   Sink sink(*this, head, *answer.writer, text);
@@ -268,11 +283,14 @@ net::Awaitable<void> FrameConversation::run_command([[maybe_unused]] Busy busy, 
   const Open open(*this, head.id);
   const SessionEvent event = find_session_command(head.event);
   SessionCall call = call_of(head, std::move(body));
+  const Result<ServedModel*> served = co_await choose_model(node_.models, node_.frontend, caller_, call.body);
   Result<std::string> result = std::string();
-  if (event.slow != nullptr) {
-    result = co_await event.slow(service_, std::move(call));
+  if (!served) {
+    result = served.error();
+  } else if (event.slow != nullptr) {
+    result = co_await event.slow(node_.frontend, **served, std::move(call));
   } else {
-    result = co_await run_session_command(service_, std::move(call), event.command);
+    result = co_await run_session_command(**served, std::move(call), event.command);
   }
   say_result(head.id, result);
 }
@@ -302,7 +320,7 @@ net::Awaitable<void> FrameConversation::line(std::string text) {
   JsonWriter json(body);
   json.begin_object();
   // A question, where the model knows how to take one.
-  head.chat = !service_.model.chat_template->source().empty();
+  head.chat = !node_.models.first().model.chat_template->source().empty();
   if (head.chat) {
     json.key("messages");
     json.begin_array();

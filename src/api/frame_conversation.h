@@ -9,7 +9,7 @@
 
 #include "api/answer.h"
 #include "api/frame_json.h"
-#include "api/service.h"
+#include "api/node.h"
 #include "api/sessions.h"
 #include "base/limits.h"
 #include "net/frame_connection.h"
@@ -21,8 +21,8 @@ class FrameConversation final : public net::FrameHandler {
   // Requests and commands of one connection at once.
   static constexpr std::size_t kOpenMax = kSizeLimit<"frame_requests">;
 
-  FrameConversation(Service& service, net::FrameConnection& connection, Caller caller)
-      : service_(service), connection_(connection), caller_(std::move(caller)) {}
+  FrameConversation(Node& node, net::FrameConnection& connection, Caller caller)
+      : node_(node), connection_(connection), caller_(std::move(caller)) {}
 
   net::Awaitable<void> frame(std::string body) override;
   net::Awaitable<void> line(std::string text) override;
@@ -41,9 +41,9 @@ class FrameConversation final : public net::FrameHandler {
   SessionCall call_of(const FrameHead& head, std::string body);
 
   net::Awaitable<void> generate(Busy busy, FrameHead head, std::string body, std::unique_ptr<AnswerWriter> writer);
-  net::Awaitable<Result<Answer>> prepare(const FrameHead& head, std::string body, std::optional<SessionUse>& use,
-                                         Permit& permit);
-  net::Awaitable<void> deliver(Open& open, const FrameHead& head, Answer answer, Permit permit);
+  net::Awaitable<Result<Answer>> prepare(ServedModel& served, const FrameHead& head, std::string body,
+                                         std::optional<SessionUse>& use, Permit& permit);
+  net::Awaitable<void> deliver(Open& open, ServedModel& served, const FrameHead& head, Answer answer, Permit permit);
   // True when it is the last event of the request. `text` is what has been said to one that does not stream.
   bool say_event(const FrameHead& head, AnswerWriter& writer, const Event& event, std::string& text);
   net::Awaitable<void> run_command(Busy busy, FrameHead head, std::string body);
@@ -52,7 +52,7 @@ class FrameConversation final : public net::FrameHandler {
   void say_error(std::string_view id, const Error& error);
   bool for_people() const { return connection_.mode() != net::FrameScanner::Mode::frames; }
 
-  Service& service_;
+  Node& node_;
   net::FrameConnection& connection_;
   const Caller caller_;
   std::map<std::string, Open*> open_;  // by id

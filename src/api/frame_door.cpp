@@ -1,13 +1,14 @@
 #include "api/frame_door.h"
 
 #include "api/frame_conversation.h"
+#include "api/key_ring.h"
 
 namespace chasqui {
 
 std::unique_ptr<net::FrameHandler> FrameDoor::open(net::FrameConnection& connection) {
   Caller caller;  // where the kernel does not say who it is: as somebody without a key
   if (const auto user = connection.peer().uid) caller.tenant = tenant_of_user(*user);
-  return std::make_unique<FrameConversation>(service_, connection, caller);
+  return std::make_unique<FrameConversation>(node_, connection, caller);
 }
 
 }  // namespace chasqui

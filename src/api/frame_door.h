@@ -5,19 +5,19 @@
 
 #include <memory>
 
-#include "api/service.h"
+#include "api/node.h"
 #include "net/frame_connection.h"
 
 namespace chasqui {
 
 class FrameDoor {
  public:
-  explicit FrameDoor(Service& service) : service_(service) {}
+  explicit FrameDoor(Node& node) : node_(node) {}
 
   std::unique_ptr<net::FrameHandler> open(net::FrameConnection& connection);
 
  private:
-  Service& service_;
+  Node& node_;
 };
 
 }  // namespace chasqui

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/fake_service.h"
+#include "api/fake_node.h"
 #include "net/wakeup_listener.h"
 
 namespace chasqui {
@@ -64,7 +64,7 @@ class GenerationTest : public testing::Test {
     fake_.loop.run();
   }
 
-  FakeService fake_;
+  FakeNode fake_;
   StreamHub streams_{fake_.engine, fake_.loop, 1 << 20};  // nobody here is slow
   net::WakeupListener listener_{fake_.loop, fake_.wakeup, [this] { streams_.deliver(); }};
   int wakes_ = 0;

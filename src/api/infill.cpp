@@ -65,7 +65,7 @@ Gap read_gap(Fields& fields) {
 
 class GapTokens {
  public:
-  explicit GapTokens(const Service& service) : tokenizer_(*service.model.tokenizer) {}
+  explicit GapTokens(const ServedModel& served) : tokenizer_(*served.model.tokenizer) {}
   void add(std::string_view text) { add(tokenizer_.tokenize(text, AddSpecial::no, ParseSpecial::no)); }
   void add(const std::vector<Token>& tokens) { all.insert(all.end(), tokens.begin(), tokens.end()); }
   void add(Token token) {
@@ -101,10 +101,10 @@ void add_files(const InfillTokens& marks, const std::vector<File>& files, GapTok
 
 }  // namespace
 
-Result<std::vector<Token>> around_gap(const Service& service, std::vector<Token> prefix, std::string_view suffix) {
-  const ModelInfo& info = service.model.info;
+Result<std::vector<Token>> around_gap(const ServedModel& served, std::vector<Token> prefix, std::string_view suffix) {
+  const ModelInfo& info = served.model.info;
   if (!info.infill.present()) return no_infill("suffix");
-  GapTokens out(service);
+  GapTokens out(served);
   const bool begins = info.adds_bos && !prefix.empty() && prefix.front() == info.bos;
   if (begins) {
     out.add(info.bos);
@@ -118,16 +118,16 @@ Result<std::vector<Token>> around_gap(const Service& service, std::vector<Token>
   return std::move(out.all);
 }
 
-Result<Answer> prepare_infill(const Service& service, const Caller& caller, const std::string& body) {
+Result<Answer> prepare_infill(const ServedModel& served, const Caller& caller, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
-  NativeBody native = read_native_body(service, caller, fields);
+  NativeBody native = read_native_body(served, caller, fields);
   const Gap gap = read_gap(fields);
   if (!fields.ok()) return fields.error();
-  const ModelInfo& info = service.model.info;
+  const ModelInfo& info = served.model.info;
   if (!info.infill.present()) return no_infill("input_suffix");
-  GapTokens out(service);
+  GapTokens out(served);
   if (info.adds_bos) out.add(info.bos);
   if (!gap.files.empty()) add_files(info.infill, gap.files, out);
   out.add(info.infill.prefix);
@@ -138,7 +138,7 @@ Result<Answer> prepare_infill(const Service& service, const Caller& caller, cons
   out.add(info.infill.middle);
   std::vector<std::vector<Token>> prompts;
   prompts.push_back(std::move(out.all));
-  return native_answer(service, std::move(native), std::move(prompts));
+  return native_answer(served, std::move(native), std::move(prompts));
 }
 
 }  // namespace chasqui

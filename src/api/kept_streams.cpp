@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/errors.h"
+#include "api/frontend.h"
 #include "base/random_id.h"
 #include "net/sse.h"
 
@@ -30,15 +31,15 @@ void KeptStreamMetrics::add_to(MetricsPage& page) const {
 // One connection that reads a stream.
 class KeptStreams::Reading {
  public:
-  Reading(KeptStreams& owner, Service& service, KeptStreamPtr stream)
-      : signal(service.loop), owner_(owner), service_(service), stream_(std::move(stream)) {
+  Reading(KeptStreams& owner, Frontend& frontend, KeptStreamPtr stream)
+      : signal(frontend.loop), owner_(owner), frontend_(frontend), stream_(std::move(stream)) {
     stream_->readers.push_back(&signal);
     if (stream_->generation != nullptr) stream_->generation->interrupt();
   }
   ~Reading() {
     std::erase(stream_->readers, &signal);
     if (!stream_->readers.empty()) return;
-    stream_->left = service_.clock.now();
+    stream_->left = frontend_.clock.now();
     if (owner_.draining_) owner_.end_unread(*stream_);
     if (stream_->generation != nullptr) stream_->generation->interrupt();
   }
@@ -49,7 +50,7 @@ class KeptStreams::Reading {
 
  private:
   KeptStreams& owner_;
-  Service& service_;
+  Frontend& frontend_;
   const KeptStreamPtr stream_;
 };
 
@@ -88,10 +89,10 @@ Result<void> KeptStreams::room_for(std::uint32_t tenant, const std::string& id) 
   return {};
 }
 
-Result<KeptStreamPtr> KeptStreams::start(Service& service, std::string id, std::unique_ptr<Generation> generation,
-                                         Answer answer) {
+Result<KeptStreamPtr> KeptStreams::start(Frontend& frontend, StreamHub& hub, std::string id,
+                                         std::unique_ptr<Generation> generation, Answer answer) {
   const std::uint32_t tenant = answer.request->tenant.id;
-  if (const KeptStreamPtr before = find(tenant, id)) stop(service, before);
+  if (const KeptStreamPtr before = find(tenant, id)) stop(before);
   if (const auto room = room_for(tenant, id); !room) return room.error();
   // The one that has been over for longest makes room, this tenant's first.
   const auto drop_oldest = [&](bool own) {
@@ -106,16 +107,16 @@ Result<KeptStreamPtr> KeptStreams::start(Service& service, std::string id, std::
   if (tenant != 0 && static_cast<std::size_t>(mine) >= limits_.tenant_streams) drop_oldest(true);
   if (by_name_.size() >= limits_.streams) drop_oldest(false);
 
-  auto stream = std::make_shared<KeptStream>(service.loop, tenant, std::move(id), limits_.bytes);
-  stream->started_at = service.clock.unix_seconds();
-  stream->left = service.clock.now();
+  auto stream = std::make_shared<KeptStream>(frontend.loop, hub, tenant, std::move(id), limits_.bytes);
+  stream->started_at = frontend.clock.unix_seconds();
+  stream->left = frontend.clock.now();
   stream->generation = generation.get();
   stream->requests.push_back(answer.request->id);
   for (const RequestPtr& other : answer.others) stream->requests.push_back(other->id);
   by_name_.emplace(std::pair(tenant, stream->id), stream);
   running_.push_back(stream.get());
   metrics_.streams.set(static_cast<std::int64_t>(by_name_.size()));
-  service.loop.spawn(keep(service, stream, std::move(generation), std::move(answer)), "kept stream");
+  frontend.loop.spawn(keep(frontend, stream, std::move(generation), std::move(answer)), "kept stream");
   return stream;
 }
 
@@ -124,9 +125,9 @@ KeptStreamPtr KeptStreams::find(std::uint32_t tenant, const std::string& id) con
   return found != by_name_.end() ? found->second : nullptr;
 }
 
-void KeptStreams::stop(Service& service, const KeptStreamPtr& stream) {
+void KeptStreams::stop(const KeptStreamPtr& stream) {
   if (!stream->done) {
-    for (const RequestId request : stream->requests) service.streams.cancel(request);
+    for (const RequestId request : stream->requests) stream->hub.cancel(request);
   }
   forget(stream);
 }
@@ -153,30 +154,30 @@ void KeptStreams::drain(std::function<void()> drained) {
   if (running_.empty()) std::exchange(drained_, nullptr)();
 }
 
-net::Awaitable<void> KeptStreams::keep(Service& service, KeptStreamPtr stream, std::unique_ptr<Generation> generation,
+net::Awaitable<void> KeptStreams::keep(Frontend& frontend, KeptStreamPtr stream, std::unique_ptr<Generation> generation,
                                        Answer answer) {
-  co_await pump(service, *stream, *generation, answer);
+  co_await pump(frontend, *stream, *generation, answer);
   stream->generation = nullptr;
   generation.reset();  // cancels what still runs
   stream->done = true;
-  if (stream->readers.empty()) stream->left = service.clock.now();
+  if (stream->readers.empty()) stream->left = frontend.clock.now();
   notify_all(stream->readers);
   // It can be read again for a while. A notification means that it has been forgotten, or that the server ends.
   const bool named = find(stream->tenant, stream->id) == stream;
-  if (named && !stream->stop && !draining_) co_await stream->forget.wait_until(service.clock.now() + limits_.ttl);
+  if (named && !stream->stop && !draining_) co_await stream->forget.wait_until(frontend.clock.now() + limits_.ttl);
   forget(stream);
   std::erase(running_, stream.get());
   if (draining_ && running_.empty() && drained_) std::exchange(drained_, nullptr)();
 }
 
-net::Awaitable<void> KeptStreams::pump(Service& service, KeptStream& stream, Generation& generation, Answer& answer) {
+net::Awaitable<void> KeptStreams::pump(Frontend& frontend, KeptStream& stream, Generation& generation, Answer& answer) {
   std::size_t running = 1 + answer.others.size();
   std::vector<Event> events;
   std::string frames;
   std::string bytes;
   while (!stream.whole) {
     const bool read = !stream.readers.empty();
-    const TimePoint until = read ? service.clock.now() + service.config.ping_every : stream.left + limits_.ttl;
+    const TimePoint until = read ? frontend.clock.now() + frontend.config.ping_every : stream.left + limits_.ttl;
     const bool woken = co_await generation.wait_until(until);
     if (stream.stop || generation.slow()) co_return;
     if (!woken && !read && stream.readers.empty()) {
@@ -198,9 +199,9 @@ net::Awaitable<void> KeptStreams::pump(Service& service, KeptStream& stream, Gen
   }
 }
 
-net::Awaitable<void> KeptStreams::follow(Service& service, net::HttpExchange& exchange, KeptStreamPtr stream,
+net::Awaitable<void> KeptStreams::follow(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream,
                                          std::uint64_t from) {
-  Reading reading(*this, service, stream);
+  Reading reading(*this, frontend, stream);
   exchange.on_client_gone([&reading] { reading.signal.notify(); });
   exchange.add_response_header(kIdHeader, stream->id);
   net::HttpHeaders headers = net::sse_headers();

@@ -43,11 +43,12 @@ struct KeptStreamMetrics {
 };
 
 struct KeptStream {
-  KeptStream(net::EventLoop& loop, std::uint32_t of, std::string name, std::size_t bytes)
-      : tenant(of), id(std::move(name)), ring(bytes), forget(loop) {}
+  KeptStream(net::EventLoop& loop, StreamHub& from, std::uint32_t of, std::string name, std::size_t bytes)
+      : tenant(of), id(std::move(name)), hub(from), ring(bytes), forget(loop) {}
 
   const std::uint32_t tenant;
   const std::string id;
+  StreamHub& hub;               // that its requests run in
   std::int64_t started_at = 0;  // Unix seconds
   StreamRing ring;
   bool done = false;   // no more bytes come
@@ -69,15 +70,17 @@ class KeptStreams {
   static Result<std::optional<std::string>> wish(const net::HttpRequest& request);
 
   // Starts to keep an answer; one of the same name is stopped. The error: there are too many.
-  Result<KeptStreamPtr> start(Service& service, std::string id, std::unique_ptr<Generation> generation, Answer answer);
+  Result<KeptStreamPtr> start(Frontend& frontend, StreamHub& hub, std::string id,
+                              std::unique_ptr<Generation> generation, Answer answer);
   Result<void> room_for(std::uint32_t tenant, const std::string& id) const;
   // Null: none, or another tenant's.
   KeptStreamPtr find(std::uint32_t tenant, const std::string& id) const;
   // Ends it as a client does that cancels, and forgets it; who still reads it sees its end.
-  void stop(Service& service, const KeptStreamPtr& stream);
+  void stop(const KeptStreamPtr& stream);
 
   // Sends the client what is left of the stream from `from` on, until its end.
-  net::Awaitable<void> follow(Service& service, net::HttpExchange& exchange, KeptStreamPtr stream, std::uint64_t from);
+  net::Awaitable<void> follow(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream,
+                              std::uint64_t from);
 
   // Nobody can come back any more: those without readers end now, others when their readers go. `drained` is called
   // once, when none is left.
@@ -89,9 +92,9 @@ class KeptStreams {
  private:
   class Reading;
 
-  net::Awaitable<void> keep(Service& service, KeptStreamPtr stream, std::unique_ptr<Generation> generation,
+  net::Awaitable<void> keep(Frontend& frontend, KeptStreamPtr stream, std::unique_ptr<Generation> generation,
                             Answer answer);
-  net::Awaitable<void> pump(Service& service, KeptStream& stream, Generation& generation, Answer& answer);
+  net::Awaitable<void> pump(Frontend& frontend, KeptStream& stream, Generation& generation, Answer& answer);
   void end_unread(KeptStream& stream);
   void forget(const KeptStreamPtr& stream);
 

@@ -113,4 +113,14 @@ std::optional<std::uint32_t> KeyRing::tenant_of(std::uint64_t lasting) const {
   return std::nullopt;
 }
 
+Error watching_refused() {
+  return {ErrorCode::forbidden, "only for clients on this machine, or with a key that has admin=yes", ""};
+}
+
+Result<Caller> authenticate(const KeyRing& keys, const net::HttpRequest& request) {
+  const std::optional<Caller> caller = keys.find(request);
+  if (!caller) return Error{ErrorCode::unauthorized, "Invalid API Key", ""};
+  return *caller;
+}
+
 }  // namespace chasqui

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/key_list.h"
+#include "base/error.h"
 #include "core/types.h"
 #include "net/http_request.h"
 
@@ -73,5 +74,12 @@ class KeyRing {
   bool has_admin_ = false;
   std::uint32_t last_id_ = 0;
 };
+
+// For callers that may_watch() turns away.
+Error watching_refused();
+
+// For callers whose key is not in force. The gate of the routes looks before the body is read; the key may have been
+// taken off the list while the body came.
+Result<Caller> authenticate(const KeyRing& keys, const net::HttpRequest& request);
 
 }  // namespace chasqui

@@ -169,11 +169,11 @@ class NativeWriter final : public AnswerWriter {
 
 }  // namespace
 
-NativeBody read_native_body(const Service& service, const Caller& caller, Fields& fields) {
+NativeBody read_native_body(const ServedModel& served, const Caller& caller, Fields& fields) {
   NativeBody out;
-  out.draft = new_draft(service, caller);
+  out.draft = new_draft(served, caller);
   read_common_fields(caller, fields, out.draft);
-  read_adapters(service.adapters, service.config.model_name, fields, out.draft);
+  read_adapters(served.adapters, served.config.name, fields, out.draft);
   read_chances(fields, "logprobs", out.draft);
   read_constraint(fields, out.draft);
   for (const std::string_view name : {"n_cmpl", "n"}) {
@@ -192,33 +192,33 @@ NativeBody read_native_body(const Service& service, const Caller& caller, Fields
   return out;
 }
 
-Result<Answer> native_answer(const Service& service, NativeBody body, std::vector<std::vector<Token>> prompts) {
-  auto requests = requests_of_prompts(service, body.draft, std::move(prompts), body.n);
+Result<Answer> native_answer(const ServedModel& served, NativeBody body, std::vector<std::vector<Token>> prompts) {
+  auto requests = requests_of_prompts(served, body.draft, std::move(prompts), body.n);
   if (!requests) return requests.error();
   NativeWriter::Options options;
-  options.model = service.config.model_name;
-  options.tokenizer = service.model.tokenizer;
+  options.model = served.config.name;
+  options.tokenizer = served.model.tokenizer;
   options.requests = *requests;
   options.stream = body.stream;
   options.return_tokens = body.return_tokens;
   options.shown = std::move(body.shown);
   for (const RequestPtr& request : *requests) {
-    options.prompts.push_back(detokenize(*service.model.tokenizer, request->prompt));
+    options.prompts.push_back(detokenize(*served.model.tokenizer, request->prompt));
   }
   return answer_of(std::move(*requests), body.stream, std::make_unique<NativeWriter>(std::move(options)));
 }
 
-Result<Answer> prepare_native(const Service& service, const Caller& caller, const std::string& body) {
+Result<Answer> prepare_native(const ServedModel& served, const Caller& caller, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
-  NativeBody native = read_native_body(service, caller, fields);
+  NativeBody native = read_native_body(served, caller, fields);
   const json::value* prompt = fields.any("prompt");
   if (prompt == nullptr) fields.refuse("prompt", "a string, an array of token ids, or an array of those");
   if (!fields.ok()) return fields.error();
-  auto prompts = read_prompts(service, *prompt);
+  auto prompts = read_prompts(served, *prompt);
   if (!prompts) return prompts.error();
-  return native_answer(service, std::move(native), std::move(*prompts));
+  return native_answer(served, std::move(native), std::move(*prompts));
 }
 
 }  // namespace chasqui

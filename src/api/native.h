@@ -1,15 +1,15 @@
 // llama-server's own POST /completion and /completions: its shapes, `completion_probabilities`, `generation_settings`.
-// Any thread; `service` is only read.
+// Any thread; `served` is only read.
 #pragma once
 
 #include "api/answer.h"
 #include "api/fields.h"
 #include "api/key_ring.h"
-#include "api/service.h"
+#include "api/served_model.h"
 
 namespace chasqui {
 
-Result<Answer> prepare_native(const Service& service, const Caller& caller, const std::string& body);
+Result<Answer> prepare_native(const ServedModel& served, const Caller& caller, const std::string& body);
 
 // What the routes of this shape have in common.
 struct NativeBody {
@@ -19,7 +19,7 @@ struct NativeBody {
   bool return_tokens = false;
   std::vector<std::string> shown;  // response_fields; empty: all
 };
-NativeBody read_native_body(const Service& service, const Caller& caller, Fields& fields);
-Result<Answer> native_answer(const Service& service, NativeBody body, std::vector<std::vector<Token>> prompts);
+NativeBody read_native_body(const ServedModel& served, const Caller& caller, Fields& fields);
+Result<Answer> native_answer(const ServedModel& served, NativeBody body, std::vector<std::vector<Token>> prompts);
 
 }  // namespace chasqui

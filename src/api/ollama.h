@@ -1,8 +1,8 @@
 // Ollama's dialect, since half of the desktop clients speak it: POST /api/chat and /api/generate, whose streams are
 // lines of JSON, and what clients ask about models. Bodies become the same Chat and RequestDraft as everybody's. The
-// prepare functions run on any thread and only read `service`; the writers and the handlers belong to the loop.
+// prepare functions run on any thread and only read `served`; the writers and the handlers belong to the loop.
 //
-// One model is served: it answers to every name, as on the other routes, and is always loaded.
+// Models are always loaded; where there is one, it answers to every name, as on the other routes.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,15 @@
 
 #include "api/answer.h"
 #include "api/fields.h"
-#include "api/service.h"
+#include "api/served_model.h"
 #include "base/json_writer.h"
 #include "model/chat_template.h"
-#include "net/exchange.h"
 
 namespace chasqui {
 
 // A chat without messages, and a prompt that is empty, only ask for the model to be loaded: Answer::ready.
-Result<Answer> prepare_ollama_chat(const Service& service, const Caller& caller, const std::string& body);
-Result<Answer> prepare_ollama_generate(const Service& service, const Caller& caller, const std::string& body);
+Result<Answer> prepare_ollama_chat(const ServedModel& served, const Caller& caller, const std::string& body);
+Result<Answer> prepare_ollama_generate(const ServedModel& served, const Caller& caller, const std::string& body);
 
 // Reads `messages`, `tools` and `think`; mistakes are left in `fields`.
 Chat read_ollama_chat(Fields& fields);
@@ -31,10 +30,10 @@ std::unique_ptr<AnswerWriter> make_ollama_writer(OllamaShape shape, std::string 
 // The answer to who only wants the model loaded, or unloaded, which it never is.
 std::string ollama_loaded(OllamaShape shape, std::string_view model, std::string_view created_at, bool unload);
 
-net::Awaitable<void> handle_ollama_tags(Service& service, net::HttpExchange& exchange);
-net::Awaitable<void> handle_ollama_running(Service& service, net::HttpExchange& exchange);
-net::Awaitable<void> handle_ollama_version(Service& service, net::HttpExchange& exchange);
-Result<std::string> ollama_show(const Service& service, const std::string& body);
+Handled handle_ollama_tags(const ModelTable& models, Call call);
+Handled handle_ollama_running(const ModelTable& models, Call call);
+Handled handle_ollama_version(Call call);
+Result<std::string> ollama_show(const ServedModel& served, const std::string& body);
 
 // "2026-11-21T19:30:00Z"
 std::string rfc3339(std::int64_t unix_seconds);

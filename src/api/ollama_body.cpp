@@ -4,9 +4,11 @@
 #include "api/constraint.h"
 #include "api/generation_fields.h"
 #include "api/infill.h"
+#include "api/key_ring.h"
 #include "api/ollama.h"
 #include "api/openai_body.h"
 #include "api/prompt.h"
+#include "api/served_model.h"
 #include "base/limits.h"
 
 namespace chasqui {
@@ -74,9 +76,9 @@ void read_think(Fields& fields, Chat& chat) {
   }
 }
 
-OllamaBody read_body(const Service& service, const Caller& caller, Fields& fields) {
+OllamaBody read_body(const ServedModel& served, const Caller& caller, Fields& fields) {
   OllamaBody out;
-  out.draft = new_draft(service, caller);
+  out.draft = new_draft(served, caller);
   read_common_fields(caller, fields, out.draft);
   read_options(caller, fields, out.draft);
   read_format(fields, out.draft);
@@ -86,16 +88,15 @@ OllamaBody read_body(const Service& service, const Caller& caller, Fields& field
   return out;
 }
 
-Answer loaded(const Service& service, OllamaShape shape, bool unload) {
+Answer loaded(const ServedModel& served, OllamaShape shape, bool unload) {
   Answer answer;
-  answer.ready = ollama_loaded(shape, service.config.model_name, rfc3339(service.clock.unix_seconds()), unload);
+  answer.ready = ollama_loaded(shape, served.config.name, rfc3339(served.clock.unix_seconds()), unload);
   return answer;
 }
 
-Answer told(const Service& service, OllamaShape shape, std::vector<RequestPtr> requests, bool stream,
+Answer told(const ServedModel& served, OllamaShape shape, std::vector<RequestPtr> requests, bool stream,
             AnswerFormatPtr format) {
-  auto writer =
-      make_ollama_writer(shape, service.config.model_name, rfc3339(service.clock.unix_seconds()), std::move(format));
+  auto writer = make_ollama_writer(shape, served.config.name, rfc3339(served.clock.unix_seconds()), std::move(format));
   return answer_of(std::move(requests), stream, std::move(writer));
 }
 
@@ -114,17 +115,18 @@ std::optional<Error> read_ollama_message(const json::value& value, const std::st
 }
 
 // The prompt as it stands, or with a gap behind it.
-Result<Answer> raw_generate(const Service& service, OllamaBody body, std::string_view prompt, std::string_view suffix) {
-  auto tokens = tokenize_prompt(service, prompt);
+Result<Answer> raw_generate(const ServedModel& served, OllamaBody body, std::string_view prompt,
+                            std::string_view suffix) {
+  auto tokens = tokenize_prompt(served, prompt);
   if (!tokens) return tokens.error();
   if (!suffix.empty()) {
-    tokens = around_gap(service, std::move(*tokens), suffix);
+    tokens = around_gap(served, std::move(*tokens), suffix);
     if (!tokens) return tokens.error();
   }
   body.draft.prompt = std::move(*tokens);
-  auto requests = requests_from_draft(service, std::move(body.draft), 1);
+  auto requests = requests_from_draft(served, std::move(body.draft), 1);
   if (!requests) return requests.error();
-  return told(service, OllamaShape::generate, std::move(*requests), body.stream, nullptr);
+  return told(served, OllamaShape::generate, std::move(*requests), body.stream, nullptr);
 }
 
 }  // namespace
@@ -149,26 +151,26 @@ Chat read_ollama_chat(Fields& fields) {
   return chat;
 }
 
-Result<Answer> prepare_ollama_chat(const Service& service, const Caller& caller, const std::string& body) {
+Result<Answer> prepare_ollama_chat(const ServedModel& served, const Caller& caller, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
-  OllamaBody common = read_body(service, caller, fields);
+  OllamaBody common = read_body(served, caller, fields);
   const Chat chat = read_ollama_chat(fields);
   if (!fields.ok()) return fields.error();
-  if (chat.messages.empty()) return loaded(service, OllamaShape::chat, common.unload);
-  auto made = requests_from_chat(service, chat, std::move(common.draft));
+  if (chat.messages.empty()) return loaded(served, OllamaShape::chat, common.unload);
+  auto made = requests_from_chat(served, chat, std::move(common.draft));
   if (!made) return made.error();
-  Answer answer = told(service, OllamaShape::chat, std::move(made->requests), common.stream, std::move(made->format));
+  Answer answer = told(served, OllamaShape::chat, std::move(made->requests), common.stream, std::move(made->format));
   answer.skipped_tools = chat.skipped_tools;
   return answer;
 }
 
-Result<Answer> prepare_ollama_generate(const Service& service, const Caller& caller, const std::string& body) {
+Result<Answer> prepare_ollama_generate(const ServedModel& served, const Caller& caller, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
-  OllamaBody common = read_body(service, caller, fields);
+  OllamaBody common = read_body(served, caller, fields);
   const std::string_view prompt = fields.string("prompt").value_or("");
   const std::string_view suffix = fields.string("suffix").value_or("");
   const auto system = fields.string("system");
@@ -177,17 +179,17 @@ Result<Answer> prepare_ollama_generate(const Service& service, const Caller& cal
   Chat chat;
   read_think(fields, chat);
   if (!fields.ok()) return fields.error();
-  if (prompt.empty() && suffix.empty()) return loaded(service, OllamaShape::generate, common.unload);
-  if (raw || !suffix.empty()) return raw_generate(service, std::move(common), prompt, suffix);
+  if (prompt.empty() && suffix.empty()) return loaded(served, OllamaShape::generate, common.unload);
+  if (raw || !suffix.empty()) return raw_generate(served, std::move(common), prompt, suffix);
   if (system && !system->empty()) {
     chat.messages.emplace_back().role = "system";
     chat.messages.back().content = *system;
   }
   chat.messages.emplace_back().role = "user";
   chat.messages.back().content = prompt;
-  auto made = requests_from_chat(service, chat, std::move(common.draft));
+  auto made = requests_from_chat(served, chat, std::move(common.draft));
   if (!made) return made.error();
-  return told(service, OllamaShape::generate, std::move(made->requests), common.stream, std::move(made->format));
+  return told(served, OllamaShape::generate, std::move(made->requests), common.stream, std::move(made->format));
 }
 
 }  // namespace chasqui

@@ -4,8 +4,12 @@
 #include <span>
 
 #include "api/fields.h"
+#include "api/frontend.h"
+#include "api/model_table.h"
 #include "api/ollama.h"
+#include "api/served_model.h"
 #include "base/checksum.h"
+#include "engine/engine.h"
 
 namespace chasqui {
 namespace {
@@ -41,11 +45,11 @@ void write_details(JsonWriter& json, const ModelInfo& info) {
 }
 
 // Ollama's is of the files of a model; this one, of what is known of it, is the same for the same model, too.
-std::string digest_of(const Service& service) {
-  const ModelInfo& info = service.model.info;
-  std::string known = service.config.model_name;
+std::string digest_of(const ServedModel& served) {
+  const ModelInfo& info = served.model.info;
+  std::string known = served.config.name;
   for (const std::string_view text : {std::string_view(info.architecture), std::string_view(info.name),
-                                      std::string_view(info.format), service.model.chat_template->source()}) {
+                                      std::string_view(info.format), served.model.chat_template->source()}) {
     known += '\n';
     known += text;
   }
@@ -66,56 +70,60 @@ std::string digest_of(const Service& service) {
 }
 
 // One model of a list; open, so that more can follow.
-void begin_model(JsonWriter& json, const Service& service) {
+void begin_model(JsonWriter& json, const ServedModel& served) {
   json.begin_object();
-  json.field("name", service.config.model_name);
-  json.field("model", service.config.model_name);
-  json.field("size", service.model.info.size_bytes);
-  json.field("digest", digest_of(service));
-  write_details(json, service.model.info);
+  json.field("name", served.config.name);
+  json.field("model", served.config.name);
+  json.field("size", served.model.info.size_bytes);
+  json.field("digest", digest_of(served));
+  write_details(json, served.model.info);
 }
 
-std::string tags_body(const Service& service) {
+std::string tags_body(const ModelTable& models) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
   json.key("models");
   json.begin_array();
-  begin_model(json, service);
-  json.field("modified_at", rfc3339(loaded_at(service)));
-  json.end_object();
+  for (const ServedModel* const served : models.all()) {
+    begin_model(json, *served);
+    json.field("modified_at", rfc3339(served->config.loaded_at));
+    json.end_object();
+  }
   json.end_array();
   json.end_object();
   return out;
 }
 
-std::string running_body(const Service& service) {
-  // It is never unloaded: always a day from now.
+std::string running_body(const ModelTable& models) {
+  // They are never unloaded: always a day from now.
   constexpr std::int64_t kDay = 24 * 60 * 60;
   std::string out;
   JsonWriter json(out);
   json.begin_object();
   json.key("models");
   json.begin_array();
-  begin_model(json, service);
-  json.field("expires_at", rfc3339(service.clock.unix_seconds() + kDay));
-  json.field("size_vram", 0);
-  json.field("context_length", service.engine.shape().cells_per_slot);
-  json.end_object();
+  for (const ServedModel* const served : models.all()) {
+    begin_model(json, *served);
+    json.field("expires_at", rfc3339(served->clock.unix_seconds() + kDay));
+    json.field("size_vram", 0);
+    json.field("context_length", served->engine.shape().cells_per_slot);
+    json.end_object();
+  }
   json.end_array();
   json.end_object();
   return out;
 }
 
-void write_capabilities(JsonWriter& json, const Service& service) {
-  const std::string_view source = service.model.chat_template->source();
+void write_capabilities(JsonWriter& json, const ServedModel& served) {
+  const std::string_view source = served.model.chat_template->source();
   json.key("capabilities");
   json.begin_array();
   json.string("completion");
   if (source.find("tools") != std::string_view::npos) json.string("tools");
   if (source.find("think") != std::string_view::npos) json.string("thinking");
-  if (service.model.info.infill.present()) json.string("insert");
-  if (service.model.make_embedder) json.string("embedding");
+  if (served.model.info.infill.present()) json.string("insert");
+  if (served.model.make_embedder) json.string("embedding");
   json.end_array();
 }
 
@@ -129,7 +137,7 @@ std::string rfc3339(std::int64_t unix_seconds) {
   return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
-Result<std::string> ollama_show(const Service& service, const std::string& body) {
+Result<std::string> ollama_show(const ServedModel& served, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
@@ -137,13 +145,13 @@ Result<std::string> ollama_show(const Service& service, const std::string& body)
   const auto name = fields.string("name");
   if (!model && !name) fields.refuse("model", "the name of a model");
   if (!fields.ok()) return fields.error();
-  const ModelInfo& info = service.model.info;
+  const ModelInfo& info = served.model.info;
   std::string out;
   JsonWriter json(out);
   json.begin_object();
   json.field("modelfile", "");
   json.field("parameters", "");
-  json.field("template", service.model.chat_template->source());
+  json.field("template", served.model.chat_template->source());
   write_details(json, info);
   json.key("model_info");
   json.begin_object();
@@ -151,31 +159,34 @@ Result<std::string> ollama_show(const Service& service, const std::string& body)
   json.field("general.basename", info.name);
   json.field("general.parameter_count", info.parameters);
   json.field(info.architecture + ".block_count", info.layers);
-  json.field(info.architecture + ".context_length", service.engine.shape().cells_per_slot);
+  json.field(info.architecture + ".context_length", served.engine.shape().cells_per_slot);
   json.field(info.architecture + ".embedding_length", info.embedding_length);
   json.field("tokenizer.ggml.model", info.vocabulary_type);
   json.end_object();
-  write_capabilities(json, service);
-  json.field("modified_at", rfc3339(loaded_at(service)));
+  write_capabilities(json, served);
+  json.field("modified_at", rfc3339(served.config.loaded_at));
   json.end_object();
   return out;
 }
 
-net::Awaitable<void> handle_ollama_tags(Service& service, net::HttpExchange& exchange) {
-  std::string body = tags_body(service);
-  co_await respond_json(exchange, std::move(body));
+Handled handle_ollama_tags(const ModelTable& models, Call call) {
+  std::string body = tags_body(models);
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
 }
 
-net::Awaitable<void> handle_ollama_running(Service& service, net::HttpExchange& exchange) {
-  std::string body = running_body(service);
-  co_await respond_json(exchange, std::move(body));
+Handled handle_ollama_running(const ModelTable& models, Call call) {
+  std::string body = running_body(models);
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
 }
 
-net::Awaitable<void> handle_ollama_version(Service& service, net::HttpExchange& exchange) {
+Handled handle_ollama_version(Call call) {
   std::string body = "{\"version\":\"" + std::string(kVersionSpoken) + "\",\"chasqui\":";
-  append_json_string(body, service.config.version);
+  append_json_string(body, call.frontend.config.version);
   body += '}';
-  co_await respond_json(exchange, std::move(body));
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
 }
 
 }  // namespace chasqui

@@ -4,7 +4,7 @@
 #include <boost/json.hpp>
 #include <gtest/gtest.h>
 
-#include "api/fake_service.h"
+#include "api/fake_node.h"
 
 namespace chasqui {
 namespace {
@@ -13,8 +13,8 @@ namespace json = boost::json;
 
 class OllamaTest : public ::testing::Test {
  protected:
-  FakeService fake_;
-  const Service& service_ = fake_.service;
+  FakeNode fake_;
+  const ServedModel& served_ = fake_.served;
   Caller caller_;
 };
 
@@ -37,7 +37,7 @@ Event finished(FinishReason reason) {
 }
 
 TEST_F(OllamaTest, OptionsAreOurFieldsAndNumPredictIsMaxTokens) {
-  const auto answer = prepare_ollama_chat(service_, caller_, R"({"messages":[{"role":"user","content":"Hi"}],
+  const auto answer = prepare_ollama_chat(served_, caller_, R"({"messages":[{"role":"user","content":"Hi"}],
       "options":{"num_predict":7,"temperature":0.5,"top_k":3,"seed":11,"stop":["a"],"num_ctx":4096,"num_gpu":1}})");
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_TRUE(answer->stream);
@@ -49,23 +49,23 @@ TEST_F(OllamaTest, OptionsAreOurFieldsAndNumPredictIsMaxTokens) {
 }
 
 TEST_F(OllamaTest, APromptIsOneTurnOfAChatUnlessItIsRaw) {
-  const Tokenizer& tokenizer = *service_.model.tokenizer;
-  const auto turn = prepare_ollama_generate(service_, caller_, R"({"prompt":"Hi","system":"Be brief."})");
+  const Tokenizer& tokenizer = *served_.model.tokenizer;
+  const auto turn = prepare_ollama_generate(served_, caller_, R"({"prompt":"Hi","system":"Be brief."})");
   ASSERT_TRUE(turn) << turn.error().message;
   EXPECT_EQ(detokenize(tokenizer, turn->request->prompt),
             "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
-  const auto raw = prepare_ollama_generate(service_, caller_, R"({"prompt":"Hi","raw":true,"stream":false})");
+  const auto raw = prepare_ollama_generate(served_, caller_, R"({"prompt":"Hi","raw":true,"stream":false})");
   ASSERT_TRUE(raw) << raw.error().message;
   EXPECT_FALSE(raw->stream);
   EXPECT_EQ(detokenize(tokenizer, raw->request->prompt), "Hi");
 }
 
 TEST_F(OllamaTest, WhoOnlyWantsTheModelLoadedIsToldThatItIs) {
-  const auto load = prepare_ollama_generate(service_, caller_, R"({"model":"x"})");
+  const auto load = prepare_ollama_generate(served_, caller_, R"({"model":"x"})");
   ASSERT_TRUE(load);
   EXPECT_EQ(load->request, nullptr);
   EXPECT_EQ(json::parse(load->ready).at("done_reason").as_string(), "load");
-  const auto unload = prepare_ollama_chat(service_, caller_, R"({"messages":[],"keep_alive":0})");
+  const auto unload = prepare_ollama_chat(served_, caller_, R"({"messages":[],"keep_alive":0})");
   ASSERT_TRUE(unload);
   EXPECT_EQ(json::parse(unload->ready).at("done_reason").as_string(), "unload");
 }

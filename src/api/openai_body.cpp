@@ -5,6 +5,7 @@
 #include "api/adapter_fields.h"
 #include "api/constraint.h"
 #include "api/generation_fields.h"
+#include "api/key_ring.h"
 #include "base/limits.h"
 #include "base/random_id.h"
 
@@ -51,13 +52,13 @@ void read_common_fields(const Caller& caller, Fields& fields, RequestDraft& draf
   draft.service_class = std::max(draft.service_class, caller.most_urgent);
 }
 
-OpenAiBody read_openai_body(const Service& service, const Caller& caller, Fields& fields, std::string_view id_prefix,
+OpenAiBody read_openai_body(const ServedModel& served, const Caller& caller, Fields& fields, std::string_view id_prefix,
                             RequestDraft draft) {
   const bool chat = id_prefix.starts_with("chat");
   OpenAiBody out;
   out.draft = std::move(draft);
   read_common_fields(caller, fields, out.draft);
-  read_adapters(service.adapters, service.config.model_name, fields, out.draft);
+  read_adapters(served.adapters, served.config.name, fields, out.draft);
   read_logprobs(fields, chat, out.draft);
   read_constraint(fields, out.draft);
   if (chat) refuse_unsupported(fields, {"echo", "suffix"});
@@ -71,13 +72,13 @@ OpenAiBody read_openai_body(const Service& service, const Caller& caller, Fields
     out.head.include_usage = inner.boolean("include_usage").value_or(false);
     if (!inner.ok()) fields.refuse(inner.error());
   }
-  if (out.draft.sampling.chances >= 0) out.head.tokenizer = service.model.tokenizer.get();
+  if (out.draft.sampling.chances >= 0) out.head.tokenizer = served.model.tokenizer.get();
   // Which are the best is told by how likely they are.
   if (out.head.best_of > out.head.n) out.draft.sampling.chances = std::max(out.draft.sampling.chances, 0);
   out.head.id = random_id(id_prefix);
-  out.head.model = service.config.model_name;
-  out.head.fingerprint = "chasqui-" + service.config.version;
-  out.head.created = service.clock.unix_seconds();
+  out.head.model = served.config.name;
+  out.head.fingerprint = served.config.system_fingerprint;
+  out.head.created = served.clock.unix_seconds();
   return out;
 }
 

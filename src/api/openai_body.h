@@ -5,8 +5,9 @@
 #include <string_view>
 
 #include "api/fields.h"
+#include "api/key_ring.h"
 #include "api/openai_json.h"
-#include "api/service.h"
+#include "api/served_model.h"
 
 namespace chasqui {
 
@@ -21,7 +22,7 @@ struct OpenAiBody {
 };
 
 // `draft` holds the defaults; mistakes are left in `fields`.
-OpenAiBody read_openai_body(const Service& service, const Caller& caller, Fields& fields, std::string_view id_prefix,
+OpenAiBody read_openai_body(const ServedModel& served, const Caller& caller, Fields& fields, std::string_view id_prefix,
                             RequestDraft draft);
 
 }  // namespace chasqui

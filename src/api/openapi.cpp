@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "api/answer.h"
 #include "api/errors.h"
 #include "api/generation_fields.h"
 #include "api/openapi_routes.h"
-#include "api/routes.h"
 #include "base/json_writer.h"
 #include "core/sampling.h"
 
@@ -312,12 +310,6 @@ std::string openapi_document(const std::vector<RouteName>& routes, std::string_v
   write_components(json);
   json.end_object();
   return out;
-}
-
-net::Awaitable<void> handle_openapi(Service& service, net::HttpExchange& exchange) {
-  static const std::string document = openapi_document(route_names(), service.config.api_prefix);
-  std::string body = document;
-  co_await respond_json(exchange, std::move(body));
 }
 
 }  // namespace chasqui

@@ -7,13 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "net/awaitable.h"
-#include "net/exchange.h"
 #include "net/http_request.h"
 
 namespace chasqui {
-
-struct Service;
 
 struct RouteName {
   net::HttpMethod method;
@@ -26,7 +22,5 @@ std::string openapi_document(const std::vector<RouteName>& routes, std::string_v
 
 // Routes that nothing has been written about.
 std::vector<std::string> undescribed_routes(const std::vector<RouteName>& routes);
-
-net::Awaitable<void> handle_openapi(Service& service, net::HttpExchange& exchange);
 
 }  // namespace chasqui

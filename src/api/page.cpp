@@ -81,7 +81,7 @@ std::string_view text(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-net::Awaitable<void> handle_page(Service&, net::HttpExchange& exchange) {
+net::Awaitable<void> handle_page(net::HttpExchange& exchange) {
   const net::HttpRequest& request = exchange.request();
   const File& file = file_at(request.path);
   const bool fresh = has(request.headers.get("If-None-Match").value_or(""), file.etag);

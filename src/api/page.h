@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "api/service.h"
+#include "net/awaitable.h"
 #include "net/exchange.h"
 
 namespace chasqui {
@@ -12,6 +12,6 @@ namespace chasqui {
 inline constexpr std::array kPagePaths = {"/", "/page.js", "/page.css", "/favicon.svg", "/favicon.ico"};
 
 // REQUIRES: the request's path is one of kPagePaths.
-net::Awaitable<void> handle_page(Service& service, net::HttpExchange& exchange);
+net::Awaitable<void> handle_page(net::HttpExchange& exchange);
 
 }  // namespace chasqui

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "api/generation_fields.h"
+#include "api/key_ring.h"
 #include "api/skipped_tools.h"
 #include "api/tool_limits.h"
 #include "base/limits.h"
+#include "engine/engine.h"
 #include "model/grammar_shape.h"
 #include "model/reasoning_gate.h"
 
@@ -108,25 +110,25 @@ std::optional<Error> read_tool(const json::value& value, const std::string& path
 
 }  // namespace
 
-Result<std::vector<Token>> tokenize_prompt(const Service& service, std::string_view text) {
-  const Tokenizer& tokenizer = *service.model.tokenizer;
-  const std::size_t bytes_max = tokenizer.piece_bytes_max() * static_cast<std::size_t>(service.limits.context);
+Result<std::vector<Token>> tokenize_prompt(const ServedModel& served, std::string_view text) {
+  const Tokenizer& tokenizer = *served.model.tokenizer;
+  const std::size_t bytes_max = tokenizer.piece_bytes_max() * static_cast<std::size_t>(served.limits.context);
   if (bytes_max > 0 && text.size() > bytes_max) {
     const std::size_t tokens = (text.size() - 1) / tokenizer.piece_bytes_max() + 1;
-    return prompt_too_long(tokens, service.limits.context,
+    return prompt_too_long(tokens, served.limits.context,
                            std::to_string(text.size()) + " bytes, at least " + std::to_string(tokens) + " tokens");
   }
   return tokenizer.tokenize(text, AddSpecial::yes, ParseSpecial::yes);
 }
 
-RequestDraft new_draft(const Service& service, const Caller& caller) {
+RequestDraft new_draft(const ServedModel& served, const Caller& caller) {
   RequestDraft draft;
-  draft.sampling = default_sampling(service.model.info);
-  draft.use_cache = service.config.cache_prompt;
-  draft.adapters = service.adapters.standing();
+  draft.sampling = default_sampling(served.model.info);
+  draft.use_cache = served.config.cache_prompt;
+  draft.adapters = served.adapters.standing();
   draft.tenant = caller.tenant;
   draft.service_class = caller.service_class;
-  draft.traced = service.config.traces;
+  draft.traced = served.config.traces;
   draft.ttft_ms = caller.ttft_ms;
   return draft;
 }
@@ -191,58 +193,57 @@ std::vector<Tool> read_tools(Fields& fields, std::vector<std::string>* skipped) 
   return out;
 }
 
-Result<std::vector<Token>> read_tokens(const Service& service, const json::array& ids, const std::string& field) {
+Result<std::vector<Token>> read_tokens(const ServedModel& served, const json::array& ids, const std::string& field) {
   std::vector<Token> tokens;
   tokens.reserve(ids.size());
   for (const json::value& id : ids) {
-    if (!id.is_int64() || id.get_int64() < 0 || id.get_int64() >= service.limits.vocabulary) {
-      return invalid_field(field,
-                           field + " must be ids between 0 and " + std::to_string(service.limits.vocabulary - 1));
+    if (!id.is_int64() || id.get_int64() < 0 || id.get_int64() >= served.limits.vocabulary) {
+      return invalid_field(field, field + " must be ids between 0 and " + std::to_string(served.limits.vocabulary - 1));
     }
     tokens.push_back(static_cast<Token>(id.get_int64()));
   }
   return tokens;
 }
 
-Result<void> prepare_sampling(const Service& service, RequestDraft& draft, const ReasoningLimit* reasoning) {
+Result<void> prepare_sampling(const ServedModel& served, RequestDraft& draft, const ReasoningLimit* reasoning) {
   for (const auto& [text, bias] : draft.text_bias) {
-    for (const Token token : service.model.tokenizer->tokenize(text, AddSpecial::no, ParseSpecial::yes)) {
+    for (const Token token : served.model.tokenizer->tokenize(text, AddSpecial::no, ParseSpecial::yes)) {
       draft.sampling.logit_bias.push_back({token, bias});
     }
   }
   draft.text_bias.clear();
   if (!draft.sampling.seed) draft.sampling.seed = random_seed();
-  if (auto ok = check_sampling(draft.sampling, service.limits); !ok) return ok.error();
+  if (auto ok = check_sampling(draft.sampling, served.limits); !ok) return ok.error();
   const Grammar* grammar = draft.grammar ? &*draft.grammar : nullptr;
-  auto parts = service.model.sampling->prepare(draft.sampling, grammar, service.limits.context);
+  auto parts = served.model.sampling->prepare(draft.sampling, grammar, served.limits.context);
   if (!parts) return parts.error();
   draft.parts = std::move(*parts);
   if (reasoning != nullptr) {
-    draft.parts = limit_reasoning(std::move(draft.parts), *reasoning, *service.model.tokenizer);
+    draft.parts = limit_reasoning(std::move(draft.parts), *reasoning, *served.model.tokenizer);
   }
   return {};
 }
 
-Result<RequestPtr> request_from_draft(const Service& service, RequestDraft draft, const ReasoningLimit* reasoning) {
-  if (auto ready = prepare_sampling(service, draft, reasoning); !ready) return ready.error();
-  return make_request(service.engine.next_id(), std::move(draft), service.limits, service.clock.now());
+Result<RequestPtr> request_from_draft(const ServedModel& served, RequestDraft draft, const ReasoningLimit* reasoning) {
+  if (auto ready = prepare_sampling(served, draft, reasoning); !ready) return ready.error();
+  return make_request(served.engine.next_id(), std::move(draft), served.limits, served.clock.now());
 }
 
-Result<std::vector<RequestPtr>> requests_from_draft(const Service& service, RequestDraft draft, std::int32_t count,
+Result<std::vector<RequestPtr>> requests_from_draft(const ServedModel& served, RequestDraft draft, std::int32_t count,
                                                     const ReasoningLimit* reasoning) {
   std::vector<RequestPtr> out;
   if (!draft.sampling.seed) draft.sampling.seed = random_seed();
   for (std::int32_t i = 0; i < count; ++i) {
     RequestDraft one = draft;
     *one.sampling.seed += static_cast<std::uint32_t>(i);
-    auto request = request_from_draft(service, std::move(one), reasoning);
+    auto request = request_from_draft(served, std::move(one), reasoning);
     if (!request) return request.error();
     out.push_back(std::move(*request));
   }
   return out;
 }
 
-Result<std::vector<RequestPtr>> requests_of_prompts(const Service& service, const RequestDraft& draft,
+Result<std::vector<RequestPtr>> requests_of_prompts(const ServedModel& served, const RequestDraft& draft,
                                                     std::vector<std::vector<Token>> prompts, std::int32_t each) {
   if (prompts.size() * static_cast<std::size_t>(each) > kRequestsMax) {
     return invalid_field("prompt", "prompt may ask for at most " + std::to_string(kRequestsMax) +
@@ -256,7 +257,7 @@ Result<std::vector<RequestPtr>> requests_of_prompts(const Service& service, cons
   for (std::vector<Token>& prompt : prompts) {
     RequestDraft one = draft;
     one.prompt = std::move(prompt);
-    auto requests = requests_from_draft(service, std::move(one), each);
+    auto requests = requests_from_draft(served, std::move(one), each);
     if (!requests) return requests.error();
     out.insert(out.end(), requests->begin(), requests->end());
   }
@@ -280,20 +281,20 @@ std::optional<Error> check_calls(const std::vector<ChatMessage>& messages) {
                                        std::to_string(kSizeLimit<"json_nodes">) + " values in their arguments");
 }
 
-Result<std::vector<Token>> prompt_of_chat(const Service& service, const Chat& chat) {
+Result<std::vector<Token>> prompt_of_chat(const ServedModel& served, const Chat& chat) {
   if (auto error = check_calls(chat.messages)) return *error;
-  auto text = service.model.chat_template->render(chat);
+  auto text = served.model.chat_template->render(chat);
   if (!text) return text.error();
-  return tokenize_prompt(service, *text);
+  return tokenize_prompt(served, *text);
 }
 
-Result<std::vector<std::vector<Token>>> read_prompts(const Service& service, const json::value& prompt) {
+Result<std::vector<std::vector<Token>>> read_prompts(const ServedModel& served, const json::value& prompt) {
   constexpr std::string_view kAllowed = "prompt must be a string, an array of token ids, or an array of those";
   std::vector<std::vector<Token>> out;
   const auto add = [&](const json::value& one) -> std::optional<Error> {
     if (!one.is_string() && !one.is_array()) return invalid_field("prompt", std::string(kAllowed));
-    auto tokens = one.is_string() ? tokenize_prompt(service, std::string_view(one.get_string()))
-                                  : read_tokens(service, one.get_array(), "prompt");
+    auto tokens = one.is_string() ? tokenize_prompt(served, std::string_view(one.get_string()))
+                                  : read_tokens(served, one.get_array(), "prompt");
     if (!tokens) return tokens.error();
     out.push_back(std::move(*tokens));
     return std::nullopt;
@@ -312,12 +313,12 @@ Result<std::vector<std::vector<Token>>> read_prompts(const Service& service, con
   return out;
 }
 
-Result<RequestPtr> request_from_prompt(const Service& service, const json::value& prompt, RequestDraft draft) {
-  auto prompts = read_prompts(service, prompt);
+Result<RequestPtr> request_from_prompt(const ServedModel& served, const json::value& prompt, RequestDraft draft) {
+  auto prompts = read_prompts(served, prompt);
   if (!prompts) return prompts.error();
   if (prompts->size() != 1) return invalid_field("prompt", "prompt must be one prompt on this route");
   draft.prompt = std::move(prompts->front());
-  return request_from_draft(service, std::move(draft));
+  return request_from_draft(served, std::move(draft));
 }
 
 }  // namespace chasqui

@@ -11,11 +11,8 @@
 #include <unordered_map>
 
 #include "base/flag.h"
-#include "net/exchange.h"
 
 namespace chasqui {
-
-struct Service;
 
 struct ReasoningSwitch {
   std::string id;  // of the answer, "chatcmpl-…"
@@ -35,7 +32,5 @@ class ReasoningSwitches {
   std::unordered_map<std::string, std::weak_ptr<ReasoningSwitch>> by_id_;
   std::size_t clean_at_ = 64;
 };
-
-net::Awaitable<void> handle_control(Service& service, net::HttpExchange& exchange);
 
 }  // namespace chasqui

@@ -5,6 +5,7 @@
 
 #include "api/embedding_desk.h"
 #include "api/prompt.h"
+#include "api/served_model.h"
 #include "base/json_writer.h"
 #include "base/random_id.h"
 
@@ -29,12 +30,12 @@ struct RankForm {
   std::vector<std::string> documents;
 };
 
-Result<void> check_ranking(const Service& service) {
-  if (service.embeddings.config().pooling == Pooling::rank) return {};
-  if (service.model.info.ranks) {
+Result<void> check_ranking(const ServedModel& served) {
+  if (served.embeddings.config().pooling == Pooling::rank) return {};
+  if (served.model.info.ranks) {
     return invalid_field("model", "this server was started with another --pooling than rank, and so does not rank");
   }
-  return invalid_field("model", "the model " + service.config.model_name +
+  return invalid_field("model", "the model " + served.config.name +
                                     " has no head for ranking, so that this server cannot rank documents");
 }
 
@@ -62,14 +63,14 @@ std::vector<std::string> read_texts(Fields& fields, std::string_view name, bool 
   return out;
 }
 
-Result<void> add_pair(const Service& service, std::string_view query, std::string_view document,
+Result<void> add_pair(const ServedModel& served, std::string_view query, std::string_view document,
                       const std::string& name, VectorJob& job) {
   // The tokenizer must not read what cannot fit.
   for (const std::string_view text : {query, document}) {
-    if (auto fits = tokenize_prompt(service, text); !fits) return Error{fits.error().code, fits.error().message, name};
+    if (auto fits = tokenize_prompt(served, text); !fits) return Error{fits.error().code, fits.error().message, name};
   }
-  auto tokens = rank_input(service.model.info, *service.model.tokenizer, query, document);
-  if (auto good = check_input(service, tokens, name); !good) return good.error();
+  auto tokens = rank_input(served.model.info, *served.model.tokenizer, query, document);
+  if (auto good = check_input(served, tokens, name); !good) return good.error();
   job.inputs.push_back(std::move(tokens));
   return {};
 }
@@ -186,10 +187,10 @@ std::vector<Token> rank_input(const ModelInfo& info, const Tokenizer& tokenizer,
   return out;
 }
 
-Result<VectorJob> prepare_rerank(const Service& service, const std::string& body) {
+Result<VectorJob> prepare_rerank(const ServedModel& served, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
-  if (auto good = check_ranking(service); !good) return good.error();
+  if (auto good = check_ranking(served); !good) return good.error();
   Fields fields(*object);
   RankForm form;
   const auto query = fields.string("query");
@@ -205,18 +206,18 @@ Result<VectorJob> prepare_rerank(const Service& service, const std::string& body
   if (!fields.ok()) return fields.error();
   VectorJob job;
   for (std::size_t i = 0; i < form.documents.size(); ++i) {
-    auto added = add_pair(service, *query, form.documents[i], name + '[' + std::to_string(i) + ']', job);
+    auto added = add_pair(served, *query, form.documents[i], name + '[' + std::to_string(i) + ']', job);
     if (!added) return added.error();
   }
-  form.head = {service.config.model_name, service.clock.unix_seconds(), job.tokens()};
+  form.head = {served.config.name, served.clock.unix_seconds(), job.tokens()};
   job.write = [form = std::move(form)](const std::vector<Embedded>& scores) { return write_rerank(scores, form); };
   return job;
 }
 
-Result<VectorJob> prepare_score(const Service& service, const std::string& body) {
+Result<VectorJob> prepare_score(const ServedModel& served, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
-  if (auto good = check_ranking(service); !good) return good.error();
+  if (auto good = check_ranking(served); !good) return good.error();
   Fields fields(*object);
   const auto first = read_texts(fields, "text_1", true);
   const auto second = read_texts(fields, "text_2", true);
@@ -227,10 +228,10 @@ Result<VectorJob> prepare_score(const Service& service, const std::string& body)
   VectorJob job;
   for (std::size_t i = 0; i < second.size(); ++i) {
     const std::string& query = first.size() == 1 ? first.front() : first[i];
-    auto added = add_pair(service, query, second[i], "text_2[" + std::to_string(i) + ']', job);
+    auto added = add_pair(served, query, second[i], "text_2[" + std::to_string(i) + ']', job);
     if (!added) return added.error();
   }
-  const ScoreHead head{service.config.model_name, service.clock.unix_seconds(), job.tokens()};
+  const ScoreHead head{served.config.name, served.clock.unix_seconds(), job.tokens()};
   job.write = [head](const std::vector<Embedded>& scores) { return write_scores(scores, head); };
   return job;
 }

@@ -1,5 +1,5 @@
 // How well documents answer a question: POST /v1/rerank in the two dialects that llama-server knows (Jina's and TEI's),
-// and /v1/score. Only for models with a head for ranking. Any thread; `service` is only read.
+// and /v1/score. Only for models with a head for ranking. Any thread; `served` is only read.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace chasqui {
 
-Result<VectorJob> prepare_rerank(const Service& service, const std::string& body);
-Result<VectorJob> prepare_score(const Service& service, const std::string& body);
+Result<VectorJob> prepare_rerank(const ServedModel& served, const std::string& body);
+Result<VectorJob> prepare_score(const ServedModel& served, const std::string& body);
 
 // What the head reads: the model's own template, or the two with special tokens around them.
 std::vector<Token> rank_input(const ModelInfo& info, const Tokenizer& tokenizer, std::string_view query,

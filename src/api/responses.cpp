@@ -4,8 +4,14 @@
 #include <charconv>
 
 #include "api/completions.h"
+#include "api/delivery.h"
+#include "api/frontend.h"
+#include "api/generation.h"
+#include "api/key_ring.h"
+#include "api/response_store.h"
 #include "base/json_writer.h"
 #include "base/random_id.h"
+#include "net/offload.h"
 
 namespace chasqui {
 namespace {
@@ -17,10 +23,10 @@ Error unknown_response(const std::string& id) {
 }
 
 // What the model is shown: what came before, behind the instructions of this response.
-Result<ConversationPtr> conversation_of(Service& service, const Caller& caller, ResponseAsk& ask) {
+Result<ConversationPtr> conversation_of(ServedModel& served, const Caller& caller, ResponseAsk& ask) {
   auto conversation = std::make_shared<Conversation>();
   if (ask.previous) {
-    const StoredResponse* previous = service.responses.find(caller.tenant.id, *ask.previous, service.clock.now());
+    const StoredResponse* previous = served.responses.find(caller.tenant.id, *ask.previous, served.clock.now());
     if (previous == nullptr) {
       return invalid_field("previous_response_id",
                            "previous_response_id must be the id of a response that was stored; "
@@ -54,95 +60,77 @@ void fill_chat(ResponseAsk& ask, const Conversation& conversation) {
   for (const auto& message : conversation) ask.chat.messages.push_back(*message);
 }
 
-Result<Caller> caller_of(const Service& service, const net::HttpExchange& exchange) {
-  const std::optional<Caller> caller = service.keys.find(exchange.request());
-  if (!caller) return Error{ErrorCode::unauthorized, "Invalid API Key", ""};
-  return *caller;
-}
-
 // Reads the body, and finds the conversation that it goes on with.
-net::Awaitable<Result<ConversationPtr>> take_in(Service& service, net::HttpExchange& exchange, Caller caller,
-                                                std::optional<ResponseAsk>& ask) {
-  net::OffloadTerms terms = reading_terms(caller, exchange);
-  auto work = [&service, caller, body = exchange.take_body()] { return read_response_ask(service, caller, body); };
-  Result<ResponseAsk> read = co_await service.offload.run(std::move(work), std::move(terms));
+net::Awaitable<Result<ConversationPtr>> read_conversation(Call& call, std::optional<ResponseAsk>& ask) {
+  net::OffloadTerms terms = reading_terms(call);
+  auto work = [&served = call.served, caller = call.caller, body = std::move(call.body)] {
+    return read_response_ask(served, caller, body);
+  };
+  Result<ResponseAsk> read = co_await call.frontend.offload.run(std::move(work), std::move(terms));
   if (!read) co_return read.error();
   ask.emplace(std::move(*read));
-  co_return conversation_of(service, caller, *ask);
+  co_return conversation_of(call.served, call.caller, *ask);
 }
 
-net::Awaitable<Result<Answer>> prepare(Service& service, net::HttpExchange& exchange, Permit& permit,
-                                       RequestNotePtr& note) {
-  const Result<Caller> caller = caller_of(service, exchange);
-  if (!caller) co_return caller.error();
-  note = open_note(service, *caller, exchange.request());
-  Result<Permit> entered = enter(service, *caller, exchange.request().path, exchange.request().body);
+net::Awaitable<Result<Answer>> prepare(Call& call, Permit& permit) {
+  ServedModel& served = call.served;
+  Result<Permit> entered = enter(call);
   if (!entered) co_return entered.error();
   permit = std::move(*entered);
   std::optional<ResponseAsk> ask;
-  Result<ConversationPtr> conversation = co_await take_in(service, exchange, *caller, ask);
+  Result<ConversationPtr> conversation = co_await read_conversation(call, ask);
   if (!conversation) co_return conversation.error();
 
   ResponseHead head;
   head.id = random_id("resp_");
-  head.model = service.config.model_name;
-  head.created = service.clock.unix_seconds();
+  head.model = served.config.name;
+  head.created = served.clock.unix_seconds();
   head.echo = std::move(ask->echo);
-  head.tenant = caller->tenant.id;
+  head.tenant = call.caller.tenant.id;
   head.store = ask->store;
   head.before = *conversation;
   head.input_items = std::move(ask->input_items);
   head.input_ids = std::move(ask->input_ids);
   const bool stream = ask->stream;
   std::vector<std::string> skipped = ask->chat.skipped_tools;
-  auto work = [&service, ask = std::move(*ask), conversation = *conversation]() mutable {
+  auto work = [&served, ask = std::move(*ask), conversation = *conversation]() mutable {
     fill_chat(ask, *conversation);
-    return requests_from_chat(service, ask.chat, std::move(ask.draft));
+    return requests_from_chat(served, ask.chat, std::move(ask.draft));
   };
   net::OffloadTerms terms;
-  terms.owner = caller->tenant.id;
-  Result<ChatRequests> made = co_await service.offload.run(std::move(work), std::move(terms));
+  terms.owner = call.caller.tenant.id;
+  Result<ChatRequests> made = co_await call.frontend.offload.run(std::move(work), std::move(terms));
   if (!made) co_return made.error();
   Answer answer;
   answer.stream = stream;
   answer.skipped_tools = std::move(skipped);
   answer.writer = make_response_writer(std::move(head), made->requests.front()->id, std::move(made->format),
-                                       service.responses, service.clock, answer.on_submitted);
+                                       served.responses, served.clock, answer.on_submitted);
   answer.request = std::move(made->requests.front());
   co_return answer;
 }
 
-net::Awaitable<void> respond(net::HttpExchange& exchange, Result<std::string> answer) {
-  if (answer) {
-    co_await respond_json(exchange, std::move(*answer));
-  } else {
-    Error error = answer.error();
-    co_await respond_error(exchange, std::move(error));
-  }
-}
-
-net::Awaitable<Result<std::string>> count(Service& service, net::HttpExchange& exchange) {
-  const Result<Caller> caller = caller_of(service, exchange);
-  if (!caller) co_return caller.error();
-  const Result<Permit> permit = enter_aside(service, *caller);
+net::Awaitable<Result<std::string>> count(Call& call) {
+  const Result<Permit> permit = enter_aside(call);
   if (!permit) co_return permit.error();
+  ServedModel& served = call.served;
   std::optional<ResponseAsk> ask;
-  Result<ConversationPtr> conversation = co_await take_in(service, exchange, *caller, ask);
+  Result<ConversationPtr> conversation = co_await read_conversation(call, ask);
   if (!conversation) co_return conversation.error();
-  auto work = [&service, ask = std::move(*ask), conversation = *conversation]() mutable {
+  auto work = [&served, ask = std::move(*ask), conversation = *conversation]() mutable {
     fill_chat(ask, *conversation);
-    return prompt_of_chat(service, ask.chat);
+    return prompt_of_chat(served, ask.chat);
   };
   net::OffloadTerms terms;
-  terms.owner = caller->tenant.id;
-  Result<std::vector<Token>> tokens = co_await service.offload.run(std::move(work), std::move(terms));
+  terms.owner = call.caller.tenant.id;
+  Result<std::vector<Token>> tokens = co_await call.frontend.offload.run(std::move(work), std::move(terms));
   if (!tokens) co_return tokens.error();
   co_return "{\"object\":\"response.input_tokens\",\"input_tokens\":" + std::to_string(tokens->size()) + "}";
 }
 
-Result<const StoredResponse*> find(Service& service, const Caller& caller, const net::HttpExchange& exchange) {
+Result<const StoredResponse*> find(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
   const std::string& id = exchange.param("id");
-  const StoredResponse* found = service.responses.find(caller.tenant.id, id, service.clock.now());
+  const StoredResponse* found = served.responses.find(caller.tenant.id, id, served.clock.now());
   if (found == nullptr) return unknown_response(id);
   return found;
 }
@@ -160,48 +148,45 @@ Result<std::size_t> page_size(const net::HttpRequest& request) {
 
 }  // namespace
 
-net::Awaitable<void> handle_response(Service& service, net::HttpExchange& exchange) {
+Handled handle_response(Call call) {
   Permit permit;
-  RequestNotePtr note;
-  Result<Answer> answer = co_await prepare(service, exchange, permit, note);
-  if (exchange.client_gone()) co_return;
-  if (answer) {
-    Answer ready = std::move(*answer);
-    ready.note = note;
-    co_await deliver_answer(service, exchange, std::move(ready), std::move(permit));
-    co_return;
+  const RequestNotePtr note = open_note(call);
+  Result<Answer> answer = co_await prepare(call, permit);
+  if (call.exchange.client_gone()) co_return Result<void>();
+  if (!answer) {
+    note_refused(note, answer.error());
+    co_return answer.error();
   }
-  Error error = answer.error();
-  note_refused(note, error);
-  co_await respond_error(exchange, std::move(error));
+  Answer ready = std::move(*answer);
+  ready.note = note;
+  Result<void> delivered = co_await deliver_answer(std::move(call), std::move(ready), std::move(permit));
+  co_return delivered;
 }
 
-net::Awaitable<void> handle_response_tokens(Service& service, net::HttpExchange& exchange) {
-  Result<std::string> answer = co_await count(service, exchange);
-  co_await respond(exchange, std::move(answer));
+Handled handle_response_tokens(Call call) {
+  Result<std::string> answer = co_await count(call);
+  if (!answer) co_return answer.error();
+  co_await respond_json(call.exchange, std::move(*answer));
+  co_return Result<void>();
 }
 
-net::Awaitable<void> handle_response_command(Service& service, net::HttpExchange& exchange, ResponseCommand command) {
-  const Result<Caller> caller = caller_of(service, exchange);
-  Result<std::string> answer = std::string();
-  if (caller) {
-    answer = command(service, *caller, exchange);
-  } else {
-    answer = caller.error();
-  }
-  co_await respond(exchange, std::move(answer));
+Handled handle_response_command(Call call, ResponseCommand command) {
+  Result<std::string> answer = command(call.served, call.caller, call.exchange);
+  if (!answer) co_return answer.error();
+  co_await respond_json(call.exchange, std::move(*answer));
+  co_return Result<void>();
 }
 
-Result<std::string> show_response(Service& service, const Caller& caller, const net::HttpExchange& exchange) {
-  const auto found = find(service, caller, exchange);
+Result<std::string> show_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
+  const auto found = find(served, caller, exchange);
   if (!found) return found.error();
   return (*found)->body;
 }
 
-Result<std::string> delete_response(Service& service, const Caller& caller, const net::HttpExchange& exchange) {
-  const auto found = find(service, caller, exchange);
+Result<std::string> delete_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
+  const auto found = find(served, caller, exchange);
   if (!found) return found.error();
-  if ((*found)->running) service.streams.cancel(*(*found)->running);
+  if ((*found)->running) served.streams.cancel(*(*found)->running);
   std::string out;
   JsonWriter json(out);
   json.begin_object();
@@ -209,19 +194,19 @@ Result<std::string> delete_response(Service& service, const Caller& caller, cons
   json.field("object", "response");
   json.field("deleted", true);
   json.end_object();
-  service.responses.erase(caller.tenant.id, exchange.param("id"), service.clock.now());
+  served.responses.erase(caller.tenant.id, exchange.param("id"), served.clock.now());
   return out;
 }
 
-Result<std::string> cancel_response(Service& service, const Caller& caller, const net::HttpExchange& exchange) {
-  const auto found = find(service, caller, exchange);
+Result<std::string> cancel_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
+  const auto found = find(served, caller, exchange);
   if (!found) return found.error();
-  if ((*found)->running) service.streams.cancel(*(*found)->running);
+  if ((*found)->running) served.streams.cancel(*(*found)->running);
   return (*found)->body;
 }
 
-Result<std::string> list_input_items(Service& service, const Caller& caller, const net::HttpExchange& exchange) {
-  const auto found = find(service, caller, exchange);
+Result<std::string> list_input_items(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
+  const auto found = find(served, caller, exchange);
   if (!found) return found.error();
   const auto limit = page_size(exchange.request());
   if (!limit) return limit.error();

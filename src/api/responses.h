@@ -13,7 +13,7 @@
 #include "api/fields.h"
 #include "api/prompt.h"
 #include "api/response_store.h"
-#include "api/service.h"
+#include "api/served_model.h"
 
 namespace chasqui {
 
@@ -29,7 +29,7 @@ struct ResponseAsk {
   std::vector<std::string> input_ids;
   std::string echo;  // members of the response object that repeat the request, each with a comma before it
 };
-Result<ResponseAsk> read_response_ask(const Service& service, const Caller& caller, const std::string& body);
+Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& caller, const std::string& body);
 
 // What its writer needs to know of one response.
 struct ResponseHead {
@@ -49,15 +49,15 @@ std::unique_ptr<AnswerWriter> make_response_writer(ResponseHead head, RequestId 
                                                    ResponseStore& store, const Clock& clock,
                                                    std::function<void()>& on_submitted);
 
-net::Awaitable<void> handle_response(Service& service, net::HttpExchange& exchange);
-net::Awaitable<void> handle_response_tokens(Service& service, net::HttpExchange& exchange);
+Handled handle_response(Call call);
+Handled handle_response_tokens(Call call);
 
 // Commands that need nothing from the pool.
-using ResponseCommand = Result<std::string> (*)(Service&, const Caller&, const net::HttpExchange&);
-net::Awaitable<void> handle_response_command(Service& service, net::HttpExchange& exchange, ResponseCommand command);
-Result<std::string> show_response(Service& service, const Caller& caller, const net::HttpExchange& exchange);
-Result<std::string> delete_response(Service& service, const Caller& caller, const net::HttpExchange& exchange);
-Result<std::string> cancel_response(Service& service, const Caller& caller, const net::HttpExchange& exchange);
-Result<std::string> list_input_items(Service& service, const Caller& caller, const net::HttpExchange& exchange);
+using ResponseCommand = Result<std::string> (*)(ServedModel&, const Caller&, const net::HttpExchange&);
+Handled handle_response_command(Call call, ResponseCommand command);
+Result<std::string> show_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange);
+Result<std::string> delete_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange);
+Result<std::string> cancel_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange);
+Result<std::string> list_input_items(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange);
 
 }  // namespace chasqui

@@ -3,8 +3,10 @@
 #include "api/adapter_fields.h"
 #include "api/constraint.h"
 #include "api/generation_fields.h"
+#include "api/key_ring.h"
 #include "api/openai_body.h"
 #include "api/responses.h"
+#include "api/served_model.h"
 #include "api/skipped_tools.h"
 #include "base/limits.h"
 #include "base/random_id.h"
@@ -270,14 +272,14 @@ std::string echo_of(const json::object& body, const ResponseAsk& ask) {
 
 }  // namespace
 
-Result<ResponseAsk> read_response_ask(const Service& service, const Caller& caller, const std::string& body) {
+Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& caller, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
   ResponseAsk ask;
-  ask.draft = new_draft(service, caller);
+  ask.draft = new_draft(served, caller);
   read_common_fields(caller, fields, ask.draft);
-  read_adapters(service.adapters, service.config.model_name, fields, ask.draft);
+  read_adapters(served.adapters, served.config.name, fields, ask.draft);
   read_constraint(fields, ask.draft);
   refuse_unsupported(fields, {"conversation", "prompt", "top_logprobs", "n_probs", "post_sampling_probs"});
   if (const auto tokens = fields.integer("max_output_tokens")) ask.draft.max_tokens = *tokens;

@@ -5,18 +5,16 @@
 #include <vector>
 
 #include "api/openapi.h"
-#include "api/service.h"
 #include "net/router.h"
 
 namespace chasqui {
 
+struct Node;
+
 // All of them, for the document about them.
 std::vector<RouteName> route_names();
 
-// For the router's own errors: the API's shape.
-net::HttpResponse http_error(int status, std::string_view message);
-
-// `service` outlives the router.
-void add_routes(net::Router& router, Service& service);
+// `node` outlives the router, and gets the document about its routes.
+void add_routes(net::Router& router, Node& node);
 
 }  // namespace chasqui

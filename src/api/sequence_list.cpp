@@ -7,8 +7,13 @@
 
 #include "api/answer.h"
 #include "api/errors.h"
+#include "api/frontend.h"
+#include "api/generation.h"
+#include "api/key_ring.h"
+#include "api/served_model.h"
 #include "base/json_writer.h"
 #include "base/limits.h"
+#include "engine/engine.h"
 
 namespace chasqui {
 namespace {
@@ -33,14 +38,14 @@ struct TenantSum {
 };
 
 // Those that run by slot, then those that wait by arrival.
-std::vector<Watched> watch(const Service& service) {
+std::vector<Watched> watch(const ServedModel& served) {
   std::unordered_map<RequestId, Seat> seats;
-  for (std::int32_t slot = 0; slot < service.engine.shape().slots; ++slot) {
-    const SlotUse use = service.engine.slot(SlotId{slot});
+  for (std::int32_t slot = 0; slot < served.engine.shape().slots; ++slot) {
+    const SlotUse use = served.engine.slot(SlotId{slot});
     if (use.request.value != 0) seats[use.request] = {slot, use};
   }
   std::vector<Watched> all;
-  for (RequestPtr& request : service.streams.requests()) {
+  for (RequestPtr& request : served.streams.requests()) {
     const auto seat = seats.find(request->id);
     all.push_back({std::move(request), seat != seats.end() ? seat->second : Seat{}});
   }
@@ -56,12 +61,12 @@ std::string_view state_of(const Watched& one) {
   return one.seat.use.generated == 0 ? "reading" : "writing";
 }
 
-void write_sequence(JsonWriter& json, const Service& service, const Watched& one) {
+void write_sequence(JsonWriter& json, const ServedModel& served, const KeyRing& keys, const Watched& one) {
   const Request& request = *one.request;
   const auto prompt = static_cast<TokenCount>(request.prompt.size());
   json.begin_object();
   json.field("id", request.id.value);
-  json.field("tenant", service.keys.name_of(request.tenant));
+  json.field("tenant", keys.name_of(request.tenant));
   json.field("class", name(request.service_class));
   json.field("state", state_of(one));
   if (!one.waits()) json.field("slot", one.seat.slot);
@@ -70,12 +75,12 @@ void write_sequence(JsonWriter& json, const Service& service, const Watched& one
   json.field("cached_tokens", one.seat.use.cached);
   json.field("generated_tokens", one.seat.use.generated);
   json.field("max_tokens", request.max_tokens);
-  json.field("age_ms", to_milliseconds(service.clock.now() - request.arrival));
+  json.field("age_ms", to_milliseconds(served.clock.now() - request.arrival));
   json.end_object();
 }
 
-std::string sequences_body(const Service& service) {
-  const std::vector<Watched> all = watch(service);
+std::string sequences_body(const ServedModel& served, const KeyRing& keys) {
+  const std::vector<Watched> all = watch(served);
   std::map<std::uint32_t, TenantSum> tenants;
   std::string out;
   JsonWriter json(out);
@@ -84,10 +89,10 @@ std::string sequences_body(const Service& service) {
   json.key("sequences");
   json.begin_array();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i < kListed) write_sequence(json, service, all[i]);
+    if (i < kListed) write_sequence(json, served, keys, all[i]);
     const Tenant& tenant = all[i].request->tenant;
     TenantSum& sum = tenants[tenant.id];
-    if (sum.running + sum.waiting == 0) sum.name = service.keys.name_of(tenant);
+    if (sum.running + sum.waiting == 0) sum.name = keys.name_of(tenant);
     ++(all[i].waits() ? sum.waiting : sum.running);
     sum.generated += all[i].seat.use.generated;
   }
@@ -109,14 +114,11 @@ std::string sequences_body(const Service& service) {
 
 }  // namespace
 
-net::Awaitable<void> handle_sequences(Service& service, net::HttpExchange& exchange) {
-  if (!service.keys.may_watch(exchange.request())) {
-    Error error{ErrorCode::forbidden, "only for clients on this machine, or with a key that has admin=yes", ""};
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
-  std::string body = sequences_body(service);
-  co_await respond_json(exchange, std::move(body));
+Handled handle_sequences(Call call) {
+  if (!call.frontend.keys.may_watch(call.exchange.request())) co_return watching_refused();
+  std::string body = sequences_body(call.served, call.frontend.keys);
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
 }
 
 }  // namespace chasqui

@@ -2,12 +2,11 @@
 // knows of its requests and from the board of the slots, so no worker is asked. Loop thread.
 #pragma once
 
-#include "api/service.h"
-#include "net/exchange.h"
+#include "api/call.h"
 
 namespace chasqui {
 
 // 403 for clients that may not see what concerns others, see KeyRing::may_watch().
-net::Awaitable<void> handle_sequences(Service& service, net::HttpExchange& exchange);
+Handled handle_sequences(Call call);
 
 }  // namespace chasqui

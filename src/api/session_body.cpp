@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "api/generation_fields.h"
+#include "api/key_ring.h"
 #include "api/prompt.h"
 #include "base/json_writer.h"
+#include "engine/session_table.h"
 
 namespace chasqui {
 namespace {
@@ -47,15 +49,15 @@ Result<SessionDelta> read_chat_input(Fields& fields, std::string_view name, cons
   return input.from_messages(std::move(messages), std::move(tools));
 }
 
-Result<SessionDelta> read_token_input(const Service& service, const json::value& ids, std::string_view name,
+Result<SessionDelta> read_token_input(const ServedModel& served, const json::value& ids, std::string_view name,
                                       const SessionInput& input) {
-  auto tokens = read_tokens(service, ids.get_array(), std::string(name));
+  auto tokens = read_tokens(served, ids.get_array(), std::string(name));
   if (!tokens) return tokens.error();
   return input.from_tokens(std::move(*tokens));
 }
 
 // REQUIRES: `name` is there, and one of kInputs
-Result<SessionDelta> read_input(const Service& service, Fields& fields, std::string_view name,
+Result<SessionDelta> read_input(const ServedModel& served, Fields& fields, std::string_view name,
                                 const SessionInput& input) {
   if (name == "messages" || name == "message") return read_chat_input(fields, name, input);
   const bool parse = fields.boolean("parse_special").value_or(false);
@@ -63,7 +65,7 @@ Result<SessionDelta> read_input(const Service& service, Fields& fields, std::str
   const json::value& value = *fields.any(name);
   const bool may_be_text = name != "tokens";
   const bool may_be_tokens = name != "text";
-  if (value.is_array() && may_be_tokens && fields.ok()) return read_token_input(service, value, name, input);
+  if (value.is_array() && may_be_tokens && fields.ok()) return read_token_input(served, value, name, input);
   if (!value.is_string() || !may_be_text) {
     const std::string_view both = may_be_text ? "a string or an array of token ids" : "an array of token ids";
     fields.refuse(name, may_be_tokens ? both : "a string");
@@ -72,11 +74,11 @@ Result<SessionDelta> read_input(const Service& service, Fields& fields, std::str
   return input.from_text(value.get_string(), parse ? ParseSpecial::yes : ParseSpecial::no);
 }
 
-SessionSettings read_settings(const Service& service, const Caller& caller, Fields& fields) {
-  const SessionLimits& limits = service.sessions.limits();
+SessionSettings read_settings(const ServedModel& served, const Caller& caller, Fields& fields) {
+  const SessionLimits& limits = served.sessions.limits();
   SessionSettings settings;
   settings.ttl = limits.ttl;
-  settings.created = service.clock.unix_seconds();
+  settings.created = served.clock.unix_seconds();
   const double ttl_max = to_seconds(limits.ttl_max);
   if (const auto ttl = fields.number("ttl_s")) {
     if (*ttl >= 1 && *ttl <= ttl_max) {
@@ -94,8 +96,8 @@ std::string_view kind_of(const Session& session) {
   return session.tokens.empty() ? "empty" : "text";
 }
 
-void write_session(JsonWriter& json, const Service& service, const Session& session) {
-  const TimePoint now = service.clock.now();
+void write_session(JsonWriter& json, const ServedModel& served, const Session& session) {
+  const TimePoint now = served.clock.now();
   const auto left = std::chrono::floor<seconds>(session.expires(now) - now).count();
   json.begin_object();
   json.field("id", session.id.text);
@@ -104,11 +106,11 @@ void write_session(JsonWriter& json, const Service& service, const Session& sess
   json.field("kind", kind_of(session));
   json.field("state", name(session.state));
   json.field("tokens", session.length());
-  json.field("tokens_max", service.sessions.limits().tokens);
+  json.field("tokens_max", served.sessions.limits().tokens);
   json.field("messages", session.chat ? session.chat->messages.size() : 0);
   json.field("priority", name(session.settings.service_class));
   json.field("ttl_s", to_seconds(session.settings.ttl));
-  json.field("expires_at", service.clock.unix_seconds() + left);
+  json.field("expires_at", served.clock.unix_seconds() + left);
   json.end_object();
 }
 
@@ -118,22 +120,22 @@ SessionTail tail_of(const SessionTable& table, const Session& session) {
   return {session.length(), table.limits().tokens, session.chat};
 }
 
-Result<NewSession> read_new_session(const Service& service, const Caller& caller, const std::string& body) {
+Result<NewSession> read_new_session(const ServedModel& served, const Caller& caller, const std::string& body) {
   auto object = parse_optional_object(body);
   if (!object) return object.error();
   Fields fields(*object);
   NewSession out;
-  out.settings = read_settings(service, caller, fields);
+  out.settings = read_settings(served, caller, fields);
   const std::string_view name = input_name(fields);
   if (!fields.ok()) return fields.error();
   if (name.empty()) return out;
-  auto begin = read_input(service, fields, name, {service.model, tail_of(service.sessions, Session{})});
+  auto begin = read_input(served, fields, name, {served.model, tail_of(served.sessions, Session{})});
   if (!begin) return begin.error();
   out.begin = std::move(*begin);
   return out;
 }
 
-Result<SessionDelta> read_append(const Service& service, const SessionTail& tail, const std::string& body) {
+Result<SessionDelta> read_append(const ServedModel& served, const SessionTail& tail, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
@@ -142,10 +144,10 @@ Result<SessionDelta> read_append(const Service& service, const SessionTail& tail
   if (name.empty()) {
     return Error{ErrorCode::invalid_request, "there is nothing to append: give message, messages, text or tokens", ""};
   }
-  return read_input(service, fields, name, {service.model, tail});
+  return read_input(served, fields, name, {served.model, tail});
 }
 
-Result<SessionAsk> read_session_ask(const Service& service, const Caller& caller, const SessionTail& tail,
+Result<SessionAsk> read_session_ask(const ServedModel& served, const Caller& caller, const SessionTail& tail,
                                     ServiceClass service_class, const std::string& body) {
   auto object = parse_optional_object(body);
   if (!object) return object.error();
@@ -153,37 +155,37 @@ Result<SessionAsk> read_session_ask(const Service& service, const Caller& caller
   for (const std::string_view name : kInputs) {
     if (fields.any(name) != nullptr) fields.refuse(name, "left out: append it first");
   }
-  RequestDraft draft = new_draft(service, caller);
+  RequestDraft draft = new_draft(served, caller);
   draft.service_class = service_class;
   SessionAsk out;
   for (const std::string_view name : {"n", "best_of"}) {
     if (fields.integer(name).value_or(1) != 1) fields.refuse(name, "1: a session has one history");
   }
-  out.common = read_openai_body(service, caller, fields, tail.chat ? "chatcmpl-" : "cmpl-", std::move(draft));
+  out.common = read_openai_body(served, caller, fields, tail.chat ? "chatcmpl-" : "cmpl-", std::move(draft));
   refuse_unsupported(fields, {"echo", "suffix"});
   if (!fields.ok()) return fields.error();
-  if (auto ready = prepare_sampling(service, out.common.draft); !ready) return ready.error();
-  auto before = SessionInput(service.model, tail).before_answer();
+  if (auto ready = prepare_sampling(served, out.common.draft); !ready) return ready.error();
+  auto before = SessionInput(served.model, tail).before_answer();
   if (!before) return before.error();
   out.before_answer = std::move(*before);
   return out;
 }
 
-std::string session_body(const Service& service, const Session& session) {
+std::string session_body(const ServedModel& served, const Session& session) {
   std::string out;
   JsonWriter json(out);
-  write_session(json, service, session);
+  write_session(json, served, session);
   return out;
 }
 
-std::string session_list_body(const Service& service, const std::vector<const Session*>& sessions, bool more) {
+std::string session_list_body(const ServedModel& served, const std::vector<const Session*>& sessions, bool more) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
   json.field("object", "list");
   json.key("data");
   json.begin_array();
-  for (const Session* session : sessions) write_session(json, service, *session);
+  for (const Session* session : sessions) write_session(json, served, *session);
   json.end_array();
   json.field("has_more", more);
   json.end_object();

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/errors.h"
-#include "api/fake_service.h"
+#include "api/fake_node.h"
 
 namespace chasqui {
 namespace {
@@ -12,28 +12,28 @@ namespace {
 class SessionBodyTest : public testing::Test {
  protected:
   Result<SessionDelta> append(const std::string& body, TokenCount tokens = 0, ChatHistoryPtr chat = {}) {
-    return read_append(fake_.service, {tokens, 100, std::move(chat)}, body);
+    return read_append(fake_.served, {tokens, 100, std::move(chat)}, body);
   }
   Result<SessionAsk> ask(const std::string& body, TokenCount tokens = 5, ChatHistoryPtr chat = {}) {
-    return read_session_ask(fake_.service, caller_, {tokens, 100, std::move(chat)}, ServiceClass::background, body);
+    return read_session_ask(fake_.served, caller_, {tokens, 100, std::move(chat)}, ServiceClass::background, body);
   }
   std::string text_of(const SessionDelta& delta) const { return detokenize(*fake_.model.tokenizer, delta.tokens); }
 
-  FakeService fake_;
+  FakeNode fake_;
   Caller caller_;
 };
 
 TEST_F(SessionBodyTest, ASessionMayBeginWithNothingTextTokensOrMessages) {
   for (const char* nothing : {"", "{}", " \n", R"({"messages":null})"}) {
-    const auto made = read_new_session(fake_.service, caller_, nothing);
+    const auto made = read_new_session(fake_.served, caller_, nothing);
     ASSERT_TRUE(made) << nothing;
     EXPECT_TRUE(made->begin.tokens.empty());
     EXPECT_EQ(made->settings.ttl, fake_.sessions.limits().ttl);
     EXPECT_GT(made->settings.created, 0);
   }
-  EXPECT_EQ(text_of(read_new_session(fake_.service, caller_, R"({"prompt":"a<|im_end|>"})")->begin), "a<|im_end|>");
-  EXPECT_EQ(read_new_session(fake_.service, caller_, R"({"prompt":[1,2]})")->begin.tokens, (std::vector<Token>{1, 2}));
-  const auto chat = read_new_session(fake_.service, caller_, R"({"ttl_s":1.5,"priority":"background",
+  EXPECT_EQ(text_of(read_new_session(fake_.served, caller_, R"({"prompt":"a<|im_end|>"})")->begin), "a<|im_end|>");
+  EXPECT_EQ(read_new_session(fake_.served, caller_, R"({"prompt":[1,2]})")->begin.tokens, (std::vector<Token>{1, 2}));
+  const auto chat = read_new_session(fake_.served, caller_, R"({"ttl_s":1.5,"priority":"background",
       "messages":[{"role":"developer","content":"Be brief."},{"role":"user","content":"Hi"}]})");
   ASSERT_TRUE(chat) << chat.error().message;
   EXPECT_EQ(text_of(chat->begin), "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n");
@@ -45,7 +45,7 @@ TEST_F(SessionBodyTest, ASessionMayBeginWithNothingTextTokensOrMessages) {
 
 TEST_F(SessionBodyTest, AKeyBoundsTheClassOfItsSessions) {
   caller_.most_urgent = ServiceClass::background;
-  const auto made = read_new_session(fake_.service, caller_, R"({"priority":"interactive"})");
+  const auto made = read_new_session(fake_.served, caller_, R"({"priority":"interactive"})");
   EXPECT_EQ(made->settings.service_class, ServiceClass::background);
 }
 
@@ -104,7 +104,7 @@ TEST_F(SessionBodyTest, MistakesInANewSessionNameTheField) {
                                                                   {R"({"priority":"urgent"})", "priority"},
                                                                   {R"({"messages":[],"prompt":"a"})", "prompt"},
                                                                   {R"([])", ""}}) {
-    const auto made = read_new_session(fake_.service, caller_, body);
+    const auto made = read_new_session(fake_.served, caller_, body);
     ASSERT_FALSE(made) << body;
     EXPECT_EQ(made.error().field, field) << body << " → " << made.error().message;
   }
@@ -143,12 +143,12 @@ TEST_F(SessionBodyTest, ASessionIsShown) {
   const auto made =
       fake_.sessions.create({}, {ServiceClass::standard, seconds(60), 1234}, {{1, 2}, nullptr}, fake_.clock.now());
   ASSERT_TRUE(made);
-  const std::string shown = session_body(fake_.service, **made);
+  const std::string shown = session_body(fake_.served, **made);
   for (const char* part : {R"("object":"session")", R"("created":1234)", R"("kind":"text")", R"("state":"idle")",
                            R"("tokens":2)", R"("ttl_s":60)", R"("priority":"standard")"}) {
     EXPECT_NE(shown.find(part), std::string::npos) << part << " in " << shown;
   }
-  const std::string list = session_list_body(fake_.service, {*made, *made}, true);
+  const std::string list = session_list_body(fake_.served, {*made, *made}, true);
   EXPECT_TRUE(list.starts_with(R"({"object":"list","data":[{"id":"sess_)")) << list;
   EXPECT_NE(list.find(R"(},{"id":"sess_)"), std::string::npos) << list;
   EXPECT_TRUE(list.ends_with(R"(],"has_more":true})")) << list;

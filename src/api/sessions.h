@@ -9,8 +9,8 @@
 #include <string>
 
 #include "api/answer.h"
-#include "api/service.h"
-#include "net/exchange.h"
+#include "api/served_model.h"
+#include "engine/session_table.h"
 
 namespace chasqui {
 
@@ -26,26 +26,26 @@ struct SessionCall {
 };
 
 // Answers are the JSON of the session.
-net::Awaitable<Result<std::string>> create_session(Service& service, SessionCall call);
-net::Awaitable<Result<std::string>> append_to_session(Service& service, SessionCall call);
+net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedModel& served, SessionCall call);
+net::Awaitable<Result<std::string>> append_to_session(Frontend& frontend, ServedModel& served, SessionCall call);
 // Takes the session and a permit, and makes the request; `use` is spent when the engine has it.
-net::Awaitable<Result<Answer>> prepare_in_session(Service& service, SessionCall call, std::optional<SessionUse>& use,
-                                                  Permit& permit);
+net::Awaitable<Result<Answer>> prepare_in_session(Frontend& frontend, ServedModel& served, SessionCall call,
+                                                  std::optional<SessionUse>& use, Permit& permit);
 
 // Commands that need nothing from the pool.
-using SessionCommand = Result<std::string> (*)(Service&, SessionCall&);
+using SessionCommand = Result<std::string> (*)(ServedModel&, SessionCall&);
 // Runs one; what it changed is safe, where sessions are kept in a folder, before anybody is told.
-net::Awaitable<Result<std::string>> run_session_command(Service& service, SessionCall call, SessionCommand command);
-Result<std::string> list_sessions(Service& service, SessionCall& call);
-Result<std::string> show_session(Service& service, SessionCall& call);
-Result<std::string> cancel_session(Service& service, SessionCall& call);
-Result<std::string> fork_session(Service& service, SessionCall& call);
-Result<std::string> end_session(Service& service, SessionCall& call);
+net::Awaitable<Result<std::string>> run_session_command(ServedModel& served, SessionCall call, SessionCommand command);
+Result<std::string> list_sessions(ServedModel& served, SessionCall& call);
+Result<std::string> show_session(ServedModel& served, SessionCall& call);
+Result<std::string> cancel_session(ServedModel& served, SessionCall& call);
+Result<std::string> fork_session(ServedModel& served, SessionCall& call);
+Result<std::string> end_session(ServedModel& served, SessionCall& call);
 
-net::Awaitable<void> handle_create_session(Service& service, net::HttpExchange& exchange);
-net::Awaitable<void> handle_append(Service& service, net::HttpExchange& exchange);
+Handled handle_create_session(Call call);
+Handled handle_append(Call call);
 // Answers like /v1/chat/completions in a chat and like /v1/completions in a text.
-net::Awaitable<void> handle_session_generate(Service& service, net::HttpExchange& exchange);
-net::Awaitable<void> handle_session_command(Service& service, net::HttpExchange& exchange, SessionCommand command);
+Handled handle_session_generate(Call call);
+Handled handle_session_command(Call call, SessionCommand command);
 
 }  // namespace chasqui

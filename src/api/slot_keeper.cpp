@@ -5,7 +5,7 @@
 namespace chasqui {
 namespace {
 
-net::OffloadOptions one_thread() {
+net::OffloadOptions slot_thread() {
   net::OffloadOptions options;
   options.threads = 1;
   options.queue_jobs = 1024;
@@ -17,7 +17,7 @@ net::OffloadOptions one_thread() {
 }  // namespace
 
 SlotKeeper::SlotKeeper(std::unique_ptr<SlotFiles> files, Engine& engine, const Clock& clock, net::EventLoop& loop)
-    : store_(std::move(files), engine, clock), pool_(loop, one_thread()) {}
+    : store_(std::move(files), engine, clock), pool_(loop, slot_thread()) {}
 
 net::Awaitable<Result<SlotTransfer>> SlotKeeper::save(SlotId slot, Tenant tenant, std::string filename) {
   auto work = [this, slot, tenant, filename = std::move(filename)] { return store_.save(slot, tenant, filename); };

@@ -5,8 +5,16 @@
 #include "api/answer.h"
 #include "api/completions.h"
 #include "api/fields.h"
-#include "api/routes.h"
+#include "api/frontend.h"
+#include "api/generation.h"
+#include "api/key_ring.h"
+#include "api/served_model.h"
+#include "api/slot_keeper.h"
 #include "base/json_writer.h"
+#include "engine/engine.h"
+#include "net/event_loop.h"
+#include "net/event_signal.h"
+#include "net/offload.h"
 
 namespace chasqui {
 namespace {
@@ -36,23 +44,23 @@ void write_params(JsonWriter& json, const Request& request, const AdapterShelf& 
   json.end_object();
 }
 
-void write_slot(JsonWriter& json, const Service& service, std::uint32_t tenant, std::int32_t id) {
-  const SlotUse use = service.engine.slot(SlotId{id});
+void write_slot(JsonWriter& json, const ServedModel& served, std::uint32_t tenant, std::int32_t id) {
+  const SlotUse use = served.engine.slot(SlotId{id});
   const bool busy = use.request.value != 0;
   json.begin_object();
   json.field("id", id);
-  json.field("n_ctx", service.engine.shape().cells_per_slot);
-  json.field("speculative", service.engine.speculation().guesses_max > 0);
+  json.field("n_ctx", served.engine.shape().cells_per_slot);
+  json.field("speculative", served.engine.speculation().guesses_max > 0);
   json.field("is_processing", busy);
   if (busy) {
     json.field("id_task", use.request.value);
     json.field("n_prompt_tokens", use.prompt);
     json.field("n_prompt_tokens_processed", std::max(std::min(use.computed, use.prompt) - use.cached, 0));
     json.field("n_prompt_tokens_cache", use.cached);
-    const RequestPtr request = service.streams.request_of(use.request);
+    const RequestPtr request = served.streams.request_of(use.request);
     if (request && request->tenant.id == tenant) {
       json.key("params");
-      write_params(json, *request, service.adapters);
+      write_params(json, *request, served.adapters);
     }
     json.key("next_token");
     json.begin_array();
@@ -67,13 +75,13 @@ void write_slot(JsonWriter& json, const Service& service, std::uint32_t tenant, 
   json.end_object();
 }
 
-std::string slots_body(const Service& service, std::uint32_t tenant, bool& free) {
+std::string slots_body(const ServedModel& served, std::uint32_t tenant, bool& free) {
   std::string out;
   JsonWriter json(out);
   json.begin_array();
-  for (std::int32_t id = 0; id < service.engine.shape().slots; ++id) {
-    write_slot(json, service, tenant, id);
-    free = free || service.engine.slot(SlotId{id}).request.value == 0;
+  for (std::int32_t id = 0; id < served.engine.shape().slots; ++id) {
+    write_slot(json, served, tenant, id);
+    free = free || served.engine.slot(SlotId{id}).request.value == 0;
   }
   json.end_array();
   return out;
@@ -107,27 +115,21 @@ Result<std::string> read_filename(const std::string& body) {
   return filename;
 }
 
-net::Awaitable<void> transfer(Service& service, net::HttpExchange& exchange, std::int32_t id, Tenant tenant,
-                              bool save) {
-  auto read = [body = exchange.take_body()] { return read_filename(body); };
+Handled transfer(Call call, std::int32_t id, bool save) {
+  const Tenant tenant = call.caller.tenant;
+  SlotKeeper& slots = *call.served.slots;
+  auto read = [body = std::move(call.body)] { return read_filename(body); };
   net::OffloadTerms terms;
   terms.owner = tenant.id;
-  Result<std::string> filename = co_await service.offload.run(std::move(read), std::move(terms));
-  if (!filename) {
-    Error error = filename.error();
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
+  Result<std::string> filename = co_await call.frontend.offload.run(std::move(read), std::move(terms));
+  if (!filename) co_return filename.error();
   net::Awaitable<Result<SlotTransfer>> working =
-      save ? service.slots->save(SlotId{id}, tenant, *filename) : service.slots->restore(SlotId{id}, tenant, *filename);
+      save ? slots.save(SlotId{id}, tenant, *filename) : slots.restore(SlotId{id}, tenant, *filename);
   Result<SlotTransfer> done = co_await std::move(working);
-  if (done) {
-    std::string body = transfer_body(id, *filename, save, *done);
-    co_await respond_json(exchange, std::move(body));
-  } else {
-    Error error = done.error();
-    co_await respond_error(exchange, std::move(error));
-  }
+  if (!done) co_return done.error();
+  std::string body = transfer_body(id, *filename, save, *done);
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
 }
 
 // The worker answers between two steps. The loop waits for it without a thread: a step may be long.
@@ -137,9 +139,9 @@ struct ForgetAnswer {
   std::size_t copies = 0;
 };
 
-net::Awaitable<std::size_t> forget(Service& service, Tenant tenant) {
-  auto answer = std::make_shared<ForgetAnswer>(service.loop);
-  service.engine.forget(tenant, [&loop = service.loop, answer](std::size_t copies) mutable {
+net::Awaitable<std::size_t> forget(net::EventLoop& loop, Engine& engine, Tenant tenant) {
+  auto answer = std::make_shared<ForgetAnswer>(loop);
+  engine.forget(tenant, [&loop, answer](std::size_t copies) mutable {
     loop.post([answer = std::move(answer), copies] {
       answer->copies = copies;
       answer->told.notify();
@@ -161,20 +163,20 @@ net::HttpResponse erased_body(const std::string& id, std::size_t erased) {
 }
 
 // Nothing when it may be done.
-std::optional<net::HttpResponse> refusal(const Service& service, const Caller& caller, const std::string& id,
+std::optional<net::HttpResponse> refusal(const ServedModel& served, const Caller& caller, const std::string& id,
                                          std::string_view action) {
-  const std::int32_t slots = service.engine.shape().slots;
+  const std::int32_t slots = served.engine.shape().slots;
   std::int32_t number = -1;
   const auto [end, failed] = std::from_chars(id.data(), id.data() + id.size(), number);
   if (failed != std::errc{} || end != id.data() + id.size() || number < 0 || number >= slots) {
     return http_error(400, "the slot must be a whole number between 0 and " + std::to_string(slots - 1));
   }
   const bool saves = action == "save" || action == "restore";
-  if (saves && service.slots == nullptr) {
+  if (saves && served.slots == nullptr) {
     return http_error(501, "this server does not save or restore slots; start it with --slot-save-path");
   }
   if (!saves && action != "erase") return http_error(400, "action must be erase, save or restore");
-  if (service.config.cache_shared && caller.tenant.id != 0 && !caller.admin) {
+  if (served.config.cache_shared && caller.tenant.id != 0 && !caller.admin) {
     return http_error(403,
                       "the cache is shared by tenants: only a key with admin=yes may " + std::string(action) + " it");
   }
@@ -183,46 +185,40 @@ std::optional<net::HttpResponse> refusal(const Service& service, const Caller& c
 
 }  // namespace
 
-net::Awaitable<void> handle_slots(Service& service, net::HttpExchange& exchange) {
+Handled handle_slots(Call call) {
   net::HttpResponse response = http_error(501, "this server does not show its slots; start it with --slots");
-  const std::optional<Caller> caller = service.keys.find(exchange.request());
-  if (service.config.show_slots && caller) {
+  if (call.served.config.show_slots) {
     bool free = false;
-    std::string body = slots_body(service, caller->tenant.id, free);
-    const auto wanted = exchange.request().query("fail_on_no_slot");
+    std::string body = slots_body(call.served, call.caller.tenant.id, free);
+    const auto wanted = call.exchange.request().query("fail_on_no_slot");
     if (wanted && !wanted->empty() && *wanted != "0" && !free) {
       response = http_error(503, "no slot is free");
     } else {
       response = net::HttpResponse(200, "application/json", std::move(body));
     }
   }
-  co_await exchange.respond(std::move(response));
+  co_await call.exchange.respond(std::move(response));
+  co_return Result<void>();
 }
 
-net::Awaitable<void> handle_slot_action(Service& service, net::HttpExchange& exchange) {
-  const std::string id = exchange.param("id");
-  const std::optional<Caller> caller = service.keys.find(exchange.request());
-  const std::string action = exchange.request().query("action").value_or("");
-  std::optional<net::HttpResponse> refused = http_error(401, "Invalid API Key");
-  if (caller) refused = refusal(service, *caller, id, action);
-  if (refused) {
+Handled handle_slot_action(Call call) {
+  const std::string id = call.exchange.param("id");
+  const std::string action = call.exchange.request().query("action").value_or("");
+  if (std::optional<net::HttpResponse> refused = refusal(call.served, call.caller, id, action)) {
     net::HttpResponse response = std::move(*refused);
-    co_await exchange.respond(std::move(response));
-    co_return;
+    co_await call.exchange.respond(std::move(response));
+    co_return Result<void>();
   }
-  const Result<Permit> permit = enter_aside(service, *caller);
-  if (!permit) {
-    Error error = permit.error();
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
+  const Result<Permit> permit = enter_aside(call);
+  if (!permit) co_return permit.error();
   if (action != "erase") {
-    co_await transfer(service, exchange, std::stoi(id), caller->tenant, action == "save");
-    co_return;
+    Result<void> done = co_await transfer(std::move(call), std::stoi(id), action == "save");
+    co_return done;
   }
-  const std::size_t erased = co_await forget(service, caller->tenant);
+  const std::size_t erased = co_await forget(call.frontend.loop, call.served.engine, call.caller.tenant);
   net::HttpResponse response = erased_body(id, erased);
-  co_await exchange.respond(std::move(response));
+  co_await call.exchange.respond(std::move(response));
+  co_return Result<void>();
 }
 
 }  // namespace chasqui

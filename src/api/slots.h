@@ -4,12 +4,11 @@
 // tenant's latest sequence in this slot (or that said `id_slot`) has left there, and `restore` puts it back. Loop.
 #pragma once
 
-#include "api/service.h"
-#include "net/exchange.h"
+#include "api/call.h"
 
 namespace chasqui {
 
-net::Awaitable<void> handle_slots(Service& service, net::HttpExchange& exchange);
-net::Awaitable<void> handle_slot_action(Service& service, net::HttpExchange& exchange);
+Handled handle_slots(Call call);
+Handled handle_slot_action(Call call);
 
 }  // namespace chasqui

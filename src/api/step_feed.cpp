@@ -3,7 +3,11 @@
 #include <array>
 
 #include "api/answer.h"
+#include "api/frontend.h"
+#include "api/served_model.h"
 #include "base/json_writer.h"
+#include "net/event_loop.h"
+#include "net/event_signal.h"
 #include "net/sse.h"
 
 namespace chasqui {
@@ -124,31 +128,31 @@ void append_promise(const Engine& engine, std::string& out) {
   out += "\n\n";
 }
 
-net::Awaitable<void> handle_step_feed(Service& service, net::HttpExchange& exchange) {
+Handled handle_step_feed(Call call) {
+  net::HttpExchange& exchange = call.exchange;
+  const Engine& engine = call.served.engine;
   if (exchange.request().method == net::HttpMethod::head) {
     net::HttpHeaders head = net::sse_headers();
     const bool begun = co_await exchange.start_stream(200, std::move(head));
     if (begun) co_await exchange.finish_stream();
-    co_return;
+    co_return Result<void>();
   }
-  if (service.step_watchers >= kStepWatchersMax) {
-    Error error{ErrorCode::overloaded, "too many watch the steps already", ""};
-    co_await respond_error(exchange, std::move(error));
-    co_return;
+  if (call.served.step_watchers >= kStepWatchersMax) {
+    co_return Error{ErrorCode::overloaded, "too many watch the steps already", ""};
   }
-  const Watcher watcher(service.step_watchers);
+  const Watcher watcher(call.served.step_watchers);
   net::HttpHeaders headers = net::sse_headers();
   bool open = co_await exchange.start_stream(200, std::move(headers));
-  StepReader reader(service.engine);
-  net::EventSignal left(service.loop);
+  StepReader reader(engine);
+  net::EventSignal left(call.frontend.loop);
   exchange.on_client_gone([&left] { left.notify(); });
   std::string out;
-  append_promise(service.engine, out);
-  TimePoint said = service.clock.now();
+  append_promise(engine, out);
+  TimePoint said = call.frontend.clock.now();
   // A server that shuts down does not wait for those who only watch.
-  while (open && !exchange.client_gone() && !service.engine.draining()) {
-    const TimePoint now = service.clock.now();
-    if (out.empty() && now - said >= service.config.ping_every) net::append_sse_comment(out, "ping");
+  while (open && !exchange.client_gone() && !engine.draining()) {
+    const TimePoint now = call.frontend.clock.now();
+    if (out.empty() && now - said >= call.frontend.config.ping_every) net::append_sse_comment(out, "ping");
     if (!out.empty()) said = now;
     open = co_await exchange.write_chunk(out);
     out.clear();
@@ -157,6 +161,7 @@ net::Awaitable<void> handle_step_feed(Service& service, net::HttpExchange& excha
   }
   exchange.on_client_gone({});
   if (!exchange.client_gone()) co_await exchange.finish_stream(out);
+  co_return Result<void>();
 }
 
 }  // namespace chasqui

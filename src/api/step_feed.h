@@ -6,16 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "api/service.h"
+#include "api/call.h"
 #include "base/limits.h"
-#include "net/exchange.h"
+#include "engine/engine.h"
 
 namespace chasqui {
 
 // Watchers at once; one more is refused.
 inline constexpr std::size_t kStepWatchersMax = kSizeLimit<"step_watchers">;
 
-net::Awaitable<void> handle_step_feed(Service& service, net::HttpExchange& exchange);
+Handled handle_step_feed(Call call);
 
 // What one watcher has seen. Begins with the newest step at the time.
 class StepReader {

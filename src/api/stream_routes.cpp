@@ -1,42 +1,25 @@
 #include "api/stream_routes.h"
 
-#include "api/errors.h"
+#include "api/delivery.h"
 #include "api/fields.h"
-#include "api/stream_offset.h"
+#include "api/frontend.h"
+#include "api/kept_streams.h"
 #include "base/json_writer.h"
 #include "base/limits.h"
+#include "net/offload.h"
 
 namespace chasqui {
 namespace {
 
 constexpr std::size_t kLookupMax = kSizeLimit<"resume_lookup">;
 
-// Where to go on.
-Result<std::uint64_t> first_byte(const net::HttpRequest& request, const KeptStream& stream) {
-  if (const auto from = request.query("from")) return read_stream_offset(*from, "from", stream.ring);
-  const auto last = request.header("Last-Event-ID");
-  return read_stream_offset(last.value_or("0"), "Last-Event-ID", stream.ring);
-}
-
-Result<KeptStreamPtr> stream_of(Service& service, const net::HttpRequest& request) {
-  const std::optional<Caller> caller = service.keys.find(request);
-  if (!caller) return Error{ErrorCode::unauthorized, "Invalid API Key", ""};
-  const auto id = request.query("conv_id");
+Result<KeptStreamPtr> stream_of(const Call& call) {
+  const auto id = call.exchange.request().query("conv_id");
   if (!id || id->empty()) return invalid_field("conv_id", "conv_id must be the name of a stream");
-  KeptStreamPtr stream = service.kept != nullptr ? service.kept->find(caller->tenant.id, *id) : nullptr;
+  const KeptStreams* const kept = call.frontend.kept;
+  KeptStreamPtr stream = kept != nullptr ? kept->find(call.caller.tenant.id, *id) : nullptr;
   if (stream != nullptr) return stream;
   return Error{ErrorCode::not_found, "there is no stream of this name; it may have expired", "conv_id"};
-}
-
-net::Awaitable<void> go_on(Service& service, net::HttpExchange& exchange, KeptStreamPtr stream) {
-  const Result<std::uint64_t> from = first_byte(exchange.request(), *stream);
-  if (!from) {
-    Error error = from.error();
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
-  service.kept->metrics().resumed.add();
-  co_await service.kept->follow(service, exchange, std::move(stream), *from);
 }
 
 // Offload pool.
@@ -56,12 +39,12 @@ Result<std::vector<std::string>> read_lookup(const std::string& body) {
   return out;
 }
 
-std::string lookup_body(const Service& service, std::uint32_t tenant, const std::vector<std::string>& ids) {
+std::string lookup_body(const KeptStreams* kept, std::uint32_t tenant, const std::vector<std::string>& ids) {
   std::string out;
   JsonWriter json(out);
   json.begin_array();
   for (const std::string& id : ids) {
-    const KeptStreamPtr stream = service.kept != nullptr ? service.kept->find(tenant, id) : nullptr;
+    const KeptStreamPtr stream = kept != nullptr ? kept->find(tenant, id) : nullptr;
     if (stream == nullptr) continue;
     json.begin_object();
     json.field("conversation_id", stream->id);
@@ -76,79 +59,32 @@ std::string lookup_body(const Service& service, std::uint32_t tenant, const std:
 
 }  // namespace
 
-net::Awaitable<void> deliver_kept(Service& service, net::HttpExchange& exchange, std::string id, Answer answer,
-                                  Permit permit) {
-  const std::uint32_t tenant = answer.request->tenant.id;
-  KeptStreamPtr stream = service.kept->find(tenant, id);
-  // A client that sends its request again, as those of fetch do, does not want a second answer.
-  if (stream != nullptr && exchange.request().header("Last-Event-ID")) {
-    permit.release();
-    co_await go_on(service, exchange, std::move(stream));
-    co_return;
-  }
-  std::optional<Error> failed;
-  if (const auto room = service.kept->room_for(tenant, id); !room) failed = room.error();
-  if (!failed) {
-    auto started = submit(service, answer, std::move(permit));
-    if (started) {
-      if (answer.on_submitted) answer.on_submitted();
-      auto kept = service.kept->start(service, std::move(id), std::move(*started), std::move(answer));
-      if (kept) {
-        stream = std::move(*kept);
-      } else {
-        failed = kept.error();
-      }
-    } else {
-      failed = started.error();
-    }
-  }
-  if (failed) {
-    co_await respond_error(exchange, std::move(*failed));
-    co_return;
-  }
-  co_await service.kept->follow(service, exchange, std::move(stream), 0);
+Handled handle_stream(Call call) {
+  Result<KeptStreamPtr> found = stream_of(call);
+  if (!found) co_return found.error();
+  KeptStreamPtr stream = std::move(*found);
+  Result<void> done = co_await resume_stream(call.frontend, call.exchange, std::move(stream));
+  co_return done;
 }
 
-net::Awaitable<void> handle_stream(Service& service, net::HttpExchange& exchange) {
-  Result<KeptStreamPtr> stream = stream_of(service, exchange.request());
-  if (!stream) {
-    Error error = stream.error();
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
-  KeptStreamPtr found = std::move(*stream);
-  co_await go_on(service, exchange, std::move(found));
-}
-
-net::Awaitable<void> handle_stop_stream(Service& service, net::HttpExchange& exchange) {
-  const Result<KeptStreamPtr> stream = stream_of(service, exchange.request());
-  if (!stream) {
-    Error error = stream.error();
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
-  service.kept->stop(service, *stream);
+Handled handle_stop_stream(Call call) {
+  const Result<KeptStreamPtr> stream = stream_of(call);
+  if (!stream) co_return stream.error();
+  call.frontend.kept->stop(*stream);
   net::HttpResponse response(204);
-  co_await exchange.respond(std::move(response));
+  co_await call.exchange.respond(std::move(response));
+  co_return Result<void>();
 }
 
-net::Awaitable<void> handle_stream_lookup(Service& service, net::HttpExchange& exchange) {
-  const std::optional<Caller> caller = service.keys.find(exchange.request());
-  std::optional<Error> failed;
-  if (!caller) failed = Error{ErrorCode::unauthorized, "Invalid API Key", ""};
-  if (!failed) {
-    auto work = [body = exchange.take_body()] { return read_lookup(body); };
-    net::OffloadTerms terms;
-    terms.owner = caller->tenant.id;
-    Result<std::vector<std::string>> ids = co_await service.offload.run(std::move(work), std::move(terms));
-    if (ids) {
-      std::string body = lookup_body(service, caller->tenant.id, *ids);
-      co_await respond_json(exchange, std::move(body));
-      co_return;
-    }
-    failed = ids.error();
-  }
-  co_await respond_error(exchange, std::move(*failed));
+Handled handle_stream_lookup(Call call) {
+  auto work = [body = std::move(call.body)] { return read_lookup(body); };
+  net::OffloadTerms terms;
+  terms.owner = call.caller.tenant.id;
+  Result<std::vector<std::string>> ids = co_await call.frontend.offload.run(std::move(work), std::move(terms));
+  if (!ids) co_return ids.error();
+  std::string body = lookup_body(call.frontend.kept, call.caller.tenant.id, *ids);
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
 }
 
 }  // namespace chasqui

@@ -3,10 +3,12 @@
 #include "api/answer.h"
 #include "api/completions.h"
 #include "api/fields.h"
+#include "api/frontend.h"
 #include "api/prompt.h"
 #include "base/json_writer.h"
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "net/offload.h"
 
 namespace chasqui {
 namespace {
@@ -24,7 +26,7 @@ void write_piece(JsonWriter& json, std::string_view piece) {
 
 }  // namespace
 
-Result<std::string> tokenize_answer(const Service& service, const std::string& body) {
+Result<std::string> tokenize_answer(const ServedModel& served, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
@@ -37,7 +39,7 @@ Result<std::string> tokenize_answer(const Service& service, const std::string& b
   const bool with_pieces = fields.boolean("with_pieces").value_or(false);
   if (!fields.ok()) return fields.error();
 
-  const Tokenizer& tokenizer = *service.model.tokenizer;
+  const Tokenizer& tokenizer = *served.model.tokenizer;
   const std::vector<Token> tokens = tokenizer.tokenize(*content, add ? AddSpecial::yes : AddSpecial::no,
                                                        parse ? ParseSpecial::yes : ParseSpecial::no);
   std::string out;
@@ -61,30 +63,30 @@ Result<std::string> tokenize_answer(const Service& service, const std::string& b
   return out;
 }
 
-Result<std::string> detokenize_answer(const Service& service, const std::string& body) {
+Result<std::string> detokenize_answer(const ServedModel& served, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
   const boost::json::array* array = fields.array("tokens");
   if (array == nullptr) fields.refuse("tokens", "an array of token ids");
   if (!fields.ok()) return fields.error();
-  const auto tokens = read_tokens(service, *array, "tokens");
+  const auto tokens = read_tokens(served, *array, "tokens");
   if (!tokens) return tokens.error();
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  json.field("content", detokenize(*service.model.tokenizer, *tokens));
+  json.field("content", detokenize(*served.model.tokenizer, *tokens));
   json.end_object();
   return out;
 }
 
-Result<std::string> apply_template_answer(const Service& service, const std::string& body) {
+Result<std::string> apply_template_answer(const ServedModel& served, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
   const Chat chat = read_chat(fields);
   if (!fields.ok()) return fields.error();
-  auto prompt = service.model.chat_template->render(chat);
+  auto prompt = served.model.chat_template->render(chat);
   if (!prompt) return prompt.error();
   std::string out;
   JsonWriter json(out);
@@ -94,36 +96,27 @@ Result<std::string> apply_template_answer(const Service& service, const std::str
   return out;
 }
 
-Result<std::string> count_chat_input(const Service& service, const std::string& body) {
+Result<std::string> count_chat_input(const ServedModel& served, const std::string& body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
   const Chat chat = read_chat(fields);
   if (!fields.ok()) return fields.error();
-  auto tokens = prompt_of_chat(service, chat);
+  auto tokens = prompt_of_chat(served, chat);
   if (!tokens) return tokens.error();
   return "{\"input_tokens\":" + std::to_string(tokens->size()) + "}";
 }
 
-net::Awaitable<void> handle_text_tool(Service& service, net::HttpExchange& exchange, TextTool tool) {
-  const std::optional<Caller> caller = service.keys.find(exchange.request());
-  Result<Permit> permit = Error{ErrorCode::unauthorized, "Invalid API Key", ""};
-  if (caller) permit = enter_aside(service, *caller);
-  if (!permit) {
-    Error error = permit.error();
-    co_await respond_error(exchange, std::move(error));
-    co_return;
-  }
+Handled handle_text_tool(Call call, TextTool tool) {
+  const Result<Permit> permit = enter_aside(call);
+  if (!permit) co_return permit.error();
   // Not dropped when its client has sent its end: it may still read the answer.
-  net::OffloadTerms terms = reading_terms(*caller, exchange.request().body.size());
-  auto work = [&service, tool, body = exchange.take_body()] { return tool(service, body); };
-  Result<std::string> answer = co_await service.offload.run(std::move(work), std::move(terms));
-  if (answer) {
-    co_await respond_json(exchange, std::move(*answer));
-  } else {
-    Error error = answer.error();
-    co_await respond_error(exchange, std::move(error));
-  }
+  net::OffloadTerms terms = reading_terms(call.caller, call.body.size());
+  auto work = [&served = call.served, tool, body = std::move(call.body)] { return tool(served, body); };
+  Result<std::string> answer = co_await call.frontend.offload.run(std::move(work), std::move(terms));
+  if (!answer) co_return answer.error();
+  co_await respond_json(call.exchange, std::move(*answer));
+  co_return Result<void>();
 }
 
 }  // namespace chasqui

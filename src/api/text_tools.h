@@ -4,19 +4,19 @@
 
 #include <string>
 
-#include "api/service.h"
-#include "net/exchange.h"
+#include "api/call.h"
+#include "api/served_model.h"
 
 namespace chasqui {
 
-Result<std::string> tokenize_answer(const Service& service, const std::string& body);
-Result<std::string> detokenize_answer(const Service& service, const std::string& body);
-Result<std::string> apply_template_answer(const Service& service, const std::string& body);
+Result<std::string> tokenize_answer(const ServedModel& served, const std::string& body);
+Result<std::string> detokenize_answer(const ServedModel& served, const std::string& body);
+Result<std::string> apply_template_answer(const ServedModel& served, const std::string& body);
 // Of a chat: {"input_tokens":N}
-Result<std::string> count_chat_input(const Service& service, const std::string& body);
+Result<std::string> count_chat_input(const ServedModel& served, const std::string& body);
 
-using TextTool = Result<std::string> (*)(const Service&, const std::string&);
+using TextTool = Result<std::string> (*)(const ServedModel&, const std::string&);
 
-net::Awaitable<void> handle_text_tool(Service& service, net::HttpExchange& exchange, TextTool tool);
+Handled handle_text_tool(Call call, TextTool tool);
 
 }  // namespace chasqui

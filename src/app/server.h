@@ -7,11 +7,16 @@
 #include <string>
 
 #include "api/embedding_desk.h"
+#include "api/fingerprint.h"
 #include "api/frame_door.h"
+#include "api/generation.h"
 #include "api/kept_streams.h"
+#include "api/node.h"
 #include "api/request_log.h"
-#include "api/service.h"
+#include "api/response_store.h"
+#include "api/served_model.h"
 #include "api/session_keeper.h"
+#include "api/skipped_tools.h"
 #include "api/slot_keeper.h"
 #include "api/span_exporter.h"
 #include "app/config.h"
@@ -84,9 +89,11 @@ class Server {
   net::EventLoop loop_;
   const ModelShape shape_;
   const RequestLimits limits_;
-  const ServiceConfig settings_;
+  const NodeConfig settings_;
+  const ServedModelConfig model_settings_;
   Admission admission_;
   const FingerprintMaker fingerprints_;
+  SkippedTools skipped_tools_;
   ResponseStore responses_;
   KeptStreams kept_;
   Engine engine_;
@@ -98,7 +105,8 @@ class Server {
   net::WakeupListener listener_;
   net::OffloadPool offload_;
   EmbeddingDesk embeddings_;
-  Service service_;
+  Node node_;
+  ServedModel served_;
   std::optional<SlotKeeper> slots_;
   std::optional<SpanExporter> spans_;
   net::Router router_;
