@@ -3,10 +3,8 @@
 #include <array>
 #include <cstdio>
 
-#include "api/anthropic.h"
 #include "api/errors.h"
 #include "api/frontend.h"
-#include "api/ollama.h"
 #include "api/served_model.h"
 #include "engine/admission.h"
 #include "engine/engine.h"
@@ -18,12 +16,9 @@ namespace {
 // Where nobody has computed anything better.
 constexpr Duration kRetryAfterUnknown = seconds(1);
 
-net::HttpResponse error_response(std::string_view path, const Error& error) {
+net::HttpResponse error_response(const Dialect& dialect, const Error& error) {
   const ErrorRow row = error_row(error.code);
-  net::HttpResponse response(row.status, "application/json",
-                             is_anthropic(path) ? anthropic_error_body(error)
-                             : is_ollama(path)  ? ollama_error_body(error.message)
-                                                : error_body(error));
+  net::HttpResponse response(row.status, "application/json", dialect.error_body(error));
   if (!row.retry) return response;
   const Duration wait = error.retry_after > Duration::zero() ? error.retry_after : kRetryAfterUnknown;
   response.headers.add("Retry-After", std::to_string(std::chrono::ceil<seconds>(wait).count()));
@@ -40,6 +35,15 @@ void write_queued(const Event& event, std::string& out) {
 }
 
 }  // namespace
+
+Answer answer_of(std::vector<RequestPtr> requests, bool stream, std::unique_ptr<AnswerWriter> writer) {
+  Answer answer;
+  answer.request = std::move(requests.front());
+  answer.others.assign(std::make_move_iterator(requests.begin() + 1), std::make_move_iterator(requests.end()));
+  answer.stream = stream;
+  answer.writer = std::move(writer);
+  return answer;
+}
 
 RequestNotePtr open_note(const Call& call) {
   if (call.frontend.requests == nullptr) return nullptr;
@@ -112,8 +116,8 @@ bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::s
   return finished;
 }
 
-net::Awaitable<void> respond_error(net::HttpExchange& exchange, Error error) {
-  net::HttpResponse response = error_response(exchange.request().path, error);
+net::Awaitable<void> respond_error(const Dialect& dialect, net::HttpExchange& exchange, Error error) {
+  net::HttpResponse response = error_response(dialect, error);
   co_await exchange.respond(std::move(response));
 }
 

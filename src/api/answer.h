@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/call.h"
+#include "api/dialect.h"
 #include "api/generation.h"
 #include "api/reasoning_control.h"
 #include "api/request_log.h"
@@ -61,6 +62,9 @@ struct Answer {
   std::string ready = {};  // the whole body, where there is nothing to generate; then there is no request, nor a writer
 };
 
+// At least one request.
+Answer answer_of(std::vector<RequestPtr> requests, bool stream, std::unique_ptr<AnswerWriter> writer);
+
 // For the handler of a request that is in front of the engine yet. Null where no log is kept.
 RequestNotePtr open_note(const Call& call);
 // … and for one that did not get through.
@@ -82,7 +86,7 @@ bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::s
 // and `retry-after-ms`, which OpenAI's clients prefer.
 // For faults that no ErrorCode stands for, and those of the HTTP layer, in the shape of the API.
 net::HttpResponse http_error(int status, std::string_view message);
-net::Awaitable<void> respond_error(net::HttpExchange& exchange, Error error);
+net::Awaitable<void> respond_error(const Dialect& dialect, net::HttpExchange& exchange, Error error);
 net::Awaitable<void> respond_json(net::HttpExchange& exchange, std::string body);
 
 // What became of an event that ends a request without an answer: errors, and cancels that the client did not ask for.

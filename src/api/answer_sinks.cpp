@@ -53,4 +53,15 @@ void collect(Event& event, std::vector<Collected>& answers) {
   }
 }
 
+net::Awaitable<Drained> drain_events(Generation& generation, const Answer& answer, TimePoint until, AnswerSink* sink,
+                                     std::function<bool()> gone, std::vector<Event>& events) {
+  const bool woken = co_await generation.wait_until(until, sink);
+  if (gone()) co_return Drained::ended;
+  if (sink != nullptr) sink->check();
+  if (!woken) co_return Drained::silence;
+  generation.take(events);
+  co_await settle_end(answer, events);
+  co_return gone() ? Drained::ended : Drained::events;
+}
+
 }  // namespace chasqui

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -62,5 +63,15 @@ class WholeSink final : public AnswerSink {
 
 // Adds what an event says to the answer that it belongs to; takes what it holds.
 void collect(Event& event, std::vector<Collected>& answers);
+
+enum class Drained {
+  events,   // they have been taken, and Answer::before_end has been awaited where the last one came
+  silence,  // none came until then
+  ended,    // `gone`: nothing is to be delivered any more, and the request ends with its Generation
+};
+
+// The one way to wait for what an answer says next: text goes past to `sink`, where there is one, the rest to `events`.
+net::Awaitable<Drained> drain_events(Generation& generation, const Answer& answer, TimePoint until, AnswerSink* sink,
+                                     std::function<bool()> gone, std::vector<Event>& events);
 
 }  // namespace chasqui

@@ -22,8 +22,7 @@ Chat read_anthropic_chat(Fields& fields);
 std::unique_ptr<AnswerWriter> make_message_writer(std::string id, std::string model, TokenCount prompt,
                                                   AnswerFormatPtr format);
 
-// Whether this path speaks the dialect, and so its errors.
-bool is_anthropic(std::string_view path);
+extern const Dialect kAnthropic;
 // {"type":"error","error":{"type":"invalid_request_error","message":…}}
 std::string anthropic_error_body(int status, std::string_view message);
 std::string anthropic_error_body(const Error& error);

@@ -2,8 +2,8 @@
 #include <limits>
 
 #include "api/adapter_fields.h"
+#include "api/answer.h"
 #include "api/anthropic.h"
-#include "api/completions.h"
 #include "api/constraint.h"
 #include "api/generation_fields.h"
 #include "api/key_ring.h"

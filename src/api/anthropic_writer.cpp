@@ -243,7 +243,7 @@ std::unique_ptr<AnswerWriter> make_message_writer(std::string id, std::string mo
   return std::make_unique<MessageWriter>(std::move(id), std::move(model), prompt, std::move(format));
 }
 
-bool is_anthropic(std::string_view path) { return path == "/v1/messages" || path.starts_with("/v1/messages/"); }
+const Dialect kAnthropic{"anthropic", "/v1/messages", &anthropic_error_body, &anthropic_error_body};
 
 std::string anthropic_error_body(const Error& error) {
   const int status = error_row(error.code).status;

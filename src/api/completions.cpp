@@ -5,17 +5,11 @@
 #include "api/adapter_fields.h"
 #include "api/chat_json.h"
 #include "api/constraint.h"
-#include "api/delivery.h"
-#include "api/fingerprint.h"
-#include "api/frontend.h"
+#include "api/gap_tokens.h"
 #include "api/generation_fields.h"
-#include "api/infill.h"
-#include "api/key_ring.h"
 #include "api/openai_body.h"
 #include "api/openai_json.h"
 #include "api/prompt.h"
-#include "engine/admission.h"
-#include "engine/engine.h"
 #include "net/sse.h"
 
 namespace chasqui {
@@ -53,15 +47,6 @@ class TextWriter final : public AnswerWriter {
 };
 
 }  // namespace
-
-Answer answer_of(std::vector<RequestPtr> requests, bool stream, std::unique_ptr<AnswerWriter> writer) {
-  Answer answer;
-  answer.request = std::move(requests.front());
-  answer.others.assign(std::make_move_iterator(requests.begin() + 1), std::make_move_iterator(requests.end()));
-  answer.stream = stream;
-  answer.writer = std::move(writer);
-  return answer;
-}
 
 Result<Answer> prepare_chat(const ServedModel& served, const Caller& caller, const std::string& body) {
   auto object = parse_json_object(body);
@@ -137,75 +122,6 @@ Result<Answer> prepare_generate(const ServedModel& served, const Caller& caller,
   auto request = request_from_prompt(served, json::value(*prompt), std::move(draft));
   if (!request) return request.error();
   return Answer{std::move(*request), stream, std::make_unique<TextWriter>()};
-}
-
-namespace {
-
-Applicant applicant_of(const Frontend& frontend, const Caller& caller) {
-  // Where there is one tenant, a quota would protect it from itself.
-  const bool alone = caller.tenant.id == 0 || frontend.keys.tenants() <= 1;
-  Applicant applicant;
-  applicant.tenant = caller.tenant.id;
-  applicant.requests_max =
-      caller.in_flight.value_or(alone ? frontend.config.anonymous_requests : frontend.config.tenant_requests);
-  return applicant;
-}
-
-}  // namespace
-
-Result<Permit> enter(const Frontend& frontend, ServedModel& served, const Caller& caller, std::string_view path,
-                     std::string_view body) {
-  Applicant applicant = applicant_of(frontend, caller);
-  applicant.fingerprint = frontend.fingerprints.of(caller.tenant.id, path, body);
-  return served.admission.enter(applicant, served.engine.load(), frontend.clock.now());
-}
-
-Result<Permit> enter(const Call& call) {
-  return enter(call.frontend, call.served, call.caller, call.exchange.request().path, call.body);
-}
-
-Result<Permit> enter_aside(const Call& call) {
-  return call.served.admission.enter_aside(applicant_of(call.frontend, call.caller), call.frontend.clock.now());
-}
-
-net::OffloadTerms reading_terms(const Caller& caller, std::size_t body_bytes) {
-  net::OffloadTerms terms;
-  terms.owner = caller.tenant.id;
-  terms.bytes = body_bytes;
-  // Measured: parsing, the template and tokenization take half a microsecond to one for each byte.
-  terms.can_wait = microseconds(std::min<std::size_t>(100 * body_bytes, 1'000'000));
-  return terms;
-}
-
-net::OffloadTerms reading_terms(const Call& call) {
-  net::OffloadTerms terms = reading_terms(call.caller, call.body.size());
-  terms.gone = [&exchange = call.exchange] { return exchange.client_gone(); };
-  return terms;
-}
-
-Handled handle_generation(Call call, PrepareAnswer prepare) {
-  const RequestNotePtr note = open_note(call);
-  Result<Permit> permit = enter(call);
-  if (!permit) {
-    note_refused(note, permit.error());
-    co_return permit.error();
-  }
-  net::OffloadTerms terms = reading_terms(call);
-  // The job owns the body: the client may leave, and the exchange end, while the pool still reads it.
-  auto work = [&served = call.served, prepare, caller = call.caller, body = std::move(call.body)] {
-    return prepare(served, caller, body);
-  };
-  Result<Answer> answer = co_await call.frontend.offload.run(std::move(work), std::move(terms));
-  if (call.exchange.client_gone()) co_return Result<void>();
-  if (!answer) {
-    note_refused(note, answer.error());
-    co_return answer.error();
-  }
-  Answer ready = std::move(*answer);
-  ready.note = note;
-  Permit held = std::move(*permit);
-  Result<void> delivered = co_await deliver_answer(std::move(call), std::move(ready), std::move(held));
-  co_return delivered;
 }
 
 }  // namespace chasqui

@@ -4,11 +4,13 @@
 #include <cstdio>
 
 #include "api/answer_sinks.h"
+#include "api/entry.h"
 #include "api/frontend.h"
 #include "api/generation.h"
 #include "api/served_model.h"
 #include "api/skipped_tools.h"
 #include "api/stream_offset.h"
+#include "net/offload.h"
 #include "net/sse.h"
 
 namespace chasqui {
@@ -30,16 +32,15 @@ net::Awaitable<void> stream_answer(const Frontend& frontend, net::HttpExchange& 
   StreamSink sink(exchange, *answer.writer, frontend.clock.now());
   std::vector<Event> events;
   std::string out;
+  const std::function<bool()> gone = [&] { return exchange.client_gone() || generation.slow(); };
   bool finished = false;
   while (open && !finished) {
-    const bool woken = co_await generation.wait_until(sink.said_at() + frontend.config.ping_every, &sink);
-    if (exchange.client_gone() || generation.slow()) co_return;  // the connection closes, the request is cancelled
-    sink.check();
+    const TimePoint until = sink.said_at() + frontend.config.ping_every;
+    const Drained drained = co_await drain_events(generation, answer, until, &sink, gone, events);
+    if (drained == Drained::ended) co_return;  // the connection closes, the request is cancelled
     const TimePoint now = frontend.clock.now();
     out.clear();
-    if (woken) {
-      generation.take(events);
-      co_await settle_end(answer, events);
+    if (drained == Drained::events) {
       finished = write_events(*answer.writer, events, out, &running);
     } else if (now < sink.said_at() + frontend.config.ping_every) {
       continue;  // it said something while we slept
@@ -56,13 +57,11 @@ Handled collect_answer(net::HttpExchange& exchange, Generation& generation, cons
   std::vector<Event> events;
   std::vector<Collected> answers(running);
   WholeSink sink(*answer.writer, answers);
+  const std::function<bool()> gone = [&] { return exchange.client_gone() || generation.slow(); };
   generation.ignore_places();
   while (running > 0) {
-    co_await generation.wait_until(kNever, &sink);
-    if (exchange.client_gone() || generation.slow()) co_return Result<void>();
-    sink.check();
-    generation.take(events);
-    co_await settle_end(answer, events);
+    const Drained drained = co_await drain_events(generation, answer, kNever, &sink, gone, events);
+    if (drained == Drained::ended) co_return Result<void>();
     for (Event& event : events) {
       if (event.kind != Event::Kind::queued) answer.writer->hear(event);
       if (event.kind == Event::Kind::finished) {
@@ -152,6 +151,31 @@ Handled resume_stream(Frontend& frontend, net::HttpExchange& exchange, KeptStrea
   frontend.kept->metrics().resumed.add();
   co_await frontend.kept->follow(frontend, exchange, std::move(stream), *from);
   co_return Result<void>();
+}
+
+Handled handle_generation(Call call, PrepareAnswer prepare) {
+  const RequestNotePtr note = open_note(call);
+  Result<Permit> permit = enter(call);
+  if (!permit) {
+    note_refused(note, permit.error());
+    co_return permit.error();
+  }
+  net::OffloadTerms terms = reading_terms(call);
+  // The job owns the body: the client may leave, and the exchange end, while the pool still reads it.
+  auto work = [&served = call.served, prepare, caller = call.caller, body = std::move(call.body)] {
+    return prepare(served, caller, body);
+  };
+  Result<Answer> answer = co_await call.frontend.offload.run(std::move(work), std::move(terms));
+  if (call.exchange.client_gone()) co_return Result<void>();
+  if (!answer) {
+    note_refused(note, answer.error());
+    co_return answer.error();
+  }
+  Answer ready = std::move(*answer);
+  ready.note = note;
+  Permit held = std::move(*permit);
+  Result<void> delivered = co_await deliver_answer(std::move(call), std::move(ready), std::move(held));
+  co_return delivered;
 }
 
 }  // namespace chasqui

@@ -14,4 +14,10 @@ Handled deliver_answer(Call call, Answer answer, Permit permit);
 // Goes on with a kept stream from where the request says: `from`, or Last-Event-ID.
 Handled resume_stream(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream);
 
+// Reads a body in the offload pool.
+using PrepareAnswer = Result<Answer> (*)(const ServedModel&, const Caller&, const std::string&);
+
+// The handler of all routes that generate: a permit, the body, the answer.
+Handled handle_generation(Call call, PrepareAnswer prepare);
+
 }  // namespace chasqui

@@ -5,8 +5,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "api/completions.h"
+#include "api/answer.h"
 #include "api/embedding_desk.h"
+#include "api/entry.h"
 #include "api/frontend.h"
 #include "api/generation_fields.h"
 #include "api/prompt.h"

@@ -6,6 +6,7 @@
 #include "api/admin.h"
 #include "api/answer_sinks.h"
 #include "api/completions.h"
+#include "api/entry.h"
 #include "api/frontend.h"
 #include "api/generation.h"
 #include "api/model_choice.h"
@@ -243,14 +244,11 @@ net::Awaitable<void> FrameConversation::deliver(Open& open, ServedModel& served,
   std::vector<Event> events;
   std::string text;
   Sink sink(*this, head, *answer.writer, text);
+  const std::function<bool()> gone = [this] { return connection_.gone(); };
   bool finished = false;
   while (!finished) {
-    co_await generation.wait_until(kNever, &sink);
-    if (connection_.gone()) break;
-    sink.check();
-    generation.take(events);
-    co_await settle_end(answer, events);
-    if (connection_.gone()) break;
+    const Drained drained = co_await drain_events(generation, answer, kNever, &sink, gone, events);
+    if (drained == Drained::ended) break;
     for (const Event& event : events) finished = say_event(head, *answer.writer, event, text);
     connection_.send();
   }

@@ -1,6 +1,7 @@
 #include "api/infill.h"
 
 #include "api/fields.h"
+#include "api/gap_tokens.h"
 #include "api/native.h"
 #include "api/prompt.h"
 #include "base/limits.h"
@@ -12,10 +13,6 @@ namespace json = boost::json;
 
 constexpr std::size_t kFilesMax = kSizeLimit<"infill_files">;
 constexpr std::size_t kTextBytesMax = kSizeLimit<"infill_bytes">;
-
-Error no_infill(const std::string& field) {
-  return invalid_field(field, field + " cannot be used: this model has no tokens for a gap that is to be filled in");
-}
 
 struct File {
   std::string name;
@@ -63,20 +60,6 @@ Gap read_gap(Fields& fields) {
   return gap;
 }
 
-class GapTokens {
- public:
-  explicit GapTokens(const ServedModel& served) : tokenizer_(*served.model.tokenizer) {}
-  void add(std::string_view text) { add(tokenizer_.tokenize(text, AddSpecial::no, ParseSpecial::no)); }
-  void add(const std::vector<Token>& tokens) { all.insert(all.end(), tokens.begin(), tokens.end()); }
-  void add(Token token) {
-    if (token >= 0) all.push_back(token);
-  }
-  std::vector<Token> all;
-
- private:
-  const Tokenizer& tokenizer_;
-};
-
 // In the order of Qwen's report on repositories: the other files, then the gap. Where a model knows no files, a line
 // stands between them.
 void add_files(const InfillTokens& marks, const std::vector<File>& files, GapTokens& out) {
@@ -100,23 +83,6 @@ void add_files(const InfillTokens& marks, const std::vector<File>& files, GapTok
 }
 
 }  // namespace
-
-Result<std::vector<Token>> around_gap(const ServedModel& served, std::vector<Token> prefix, std::string_view suffix) {
-  const ModelInfo& info = served.model.info;
-  if (!info.infill.present()) return no_infill("suffix");
-  GapTokens out(served);
-  const bool begins = info.adds_bos && !prefix.empty() && prefix.front() == info.bos;
-  if (begins) {
-    out.add(info.bos);
-    prefix.erase(prefix.begin());
-  }
-  out.add(info.infill.prefix);
-  out.add(prefix);
-  out.add(info.infill.suffix);
-  out.add(suffix);
-  out.add(info.infill.middle);
-  return std::move(out.all);
-}
 
 Result<Answer> prepare_infill(const ServedModel& served, const Caller& caller, const std::string& body) {
   auto object = parse_json_object(body);

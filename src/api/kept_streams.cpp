@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/answer_sinks.h"
 #include "api/errors.h"
 #include "api/frontend.h"
 #include "base/random_id.h"
@@ -175,19 +176,18 @@ net::Awaitable<void> KeptStreams::pump(Frontend& frontend, KeptStream& stream, G
   std::vector<Event> events;
   std::string frames;
   std::string bytes;
+  const std::function<bool()> gone = [&] { return stream.stop || generation.slow(); };
   while (!stream.whole) {
     const bool read = !stream.readers.empty();
     const TimePoint until = read ? frontend.clock.now() + frontend.config.ping_every : stream.left + limits_.ttl;
-    const bool woken = co_await generation.wait_until(until);
-    if (stream.stop || generation.slow()) co_return;
-    if (!woken && !read && stream.readers.empty()) {
+    const Drained drained = co_await drain_events(generation, answer, until, nullptr, gone, events);
+    if (drained == Drained::ended) co_return;
+    if (drained == Drained::silence && !read && stream.readers.empty()) {
       metrics_.abandoned.add();
       co_return;
     }
     frames.clear();
-    if (woken) {
-      generation.take(events);
-      co_await settle_end(answer, events);
+    if (drained == Drained::events) {
       stream.whole = write_events(*answer.writer, events, frames, &running);
     } else {
       net::append_sse_comment(frames, "ping");

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "api/adapter_fields.h"
-#include "api/completions.h"
+#include "api/answer.h"
 #include "api/constraint.h"
 #include "api/generation_fields.h"
 #include "api/generation_readers.h"

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "api/fake_node.h"
+#include "api/route_table.h"
 #include "api/routes.h"
 #include "base/mailbox.h"
 #include "net/fake_client.h"
@@ -113,6 +114,28 @@ TEST_F(NodeTest, SessionsOfTwoModelsAreApart) {
     EXPECT_EQ(left_.sessions.list(0, 10, nullptr).size(), 0U);
     EXPECT_EQ(right_.sessions.list(0, 10, nullptr).size(), 1U);
   });
+}
+
+// The table of routes says who may call what; the server does as it says.
+TEST_F(NodeTest, EveryRouteAsksForAKeyButThoseThatAreOpen) {
+  const auto lines = read_keys({"secret"}, "");
+  ASSERT_TRUE(lines);
+  on_loop([&] { keys.replace(*lines); });
+  for (const Route& route : all_routes()) {
+    std::string path(route.path);
+    if (const auto at = path.find("{id}"); at != std::string::npos) path.replace(at, 4, "0");
+    if (route.access == Access::open) {
+      EXPECT_TRUE(get(path).starts_with("HTTP/1.1 200")) << path;
+      continue;
+    }
+    net::FakeClient client(port_);
+    client.send(std::string(net::name(route.method)) + " " + path +
+                " HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}");
+    const std::string answer = client.read_response();
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 401")) << path << ": " << answer;
+    const std::string body = route.dialect->fault_body(401, "Invalid API Key");
+    EXPECT_NE(answer.find(body), std::string::npos) << path << ": " << answer;
+  }
 }
 
 TEST(ModelTable, OneModelHasEveryName) {

@@ -38,8 +38,7 @@ Result<std::string> ollama_show(const ServedModel& served, const std::string& bo
 // "2026-11-21T19:30:00Z"
 std::string rfc3339(std::int64_t unix_seconds);
 
-// Whether this path speaks the dialect, and so its errors.
-bool is_ollama(std::string_view path);
+extern const Dialect kOllama;
 // {"error":"…"}
 std::string ollama_error_body(std::string_view message);
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "api/completions.h"
+#include "api/answer.h"
 #include "api/constraint.h"
+#include "api/gap_tokens.h"
 #include "api/generation_fields.h"
-#include "api/infill.h"
 #include "api/key_ring.h"
 #include "api/ollama.h"
 #include "api/openai_body.h"

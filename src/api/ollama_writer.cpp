@@ -178,7 +178,8 @@ std::string ollama_loaded(OllamaShape shape, std::string_view model, std::string
   return out + '\n';
 }
 
-bool is_ollama(std::string_view path) { return path == "/api" || path.starts_with("/api/"); }
+const Dialect kOllama{"ollama", "/api", [](const Error& error) { return ollama_error_body(error.message); },
+                      [](int, std::string_view message) { return ollama_error_body(message); }};
 
 std::string ollama_error_body(std::string_view message) {
   std::string out;

@@ -5,7 +5,6 @@
 
 #include "api/errors.h"
 #include "api/generation_fields.h"
-#include "api/openapi_routes.h"
 #include "base/json_writer.h"
 #include "core/sampling.h"
 
@@ -172,13 +171,6 @@ void write_components(JsonWriter& json) {
   json.end_object();
 }
 
-const RouteText* text_of(const RouteName& route) {
-  const auto texts = route_texts();
-  const auto found = std::ranges::find_if(
-      texts, [&](const RouteText& text) { return text.method == route.method && text.path == route.path; });
-  return found != texts.end() ? &*found : nullptr;
-}
-
 std::string method_word(net::HttpMethod method) {
   std::string out(net::name(method));
   std::ranges::transform(out, out.begin(), [](char c) { return static_cast<char>(c | 0x20); });
@@ -186,7 +178,7 @@ std::string method_word(net::HttpMethod method) {
 }
 
 // "getV1SessionsId": unique, since it has the method and the whole path.
-std::string operation_id(const RouteName& route) {
+std::string operation_id(const Route& route) {
   std::string out = method_word(route.method);
   bool upper = true;
   for (const char c : route.path) {
@@ -224,34 +216,34 @@ std::string body_schema(const RouteText& text) {
   return R"({"allOf":[{"$ref":"#/components/schemas/GenerationFields"},)" + own + "]}";
 }
 
-void write_operation(JsonWriter& json, const RouteName& route) {
-  const RouteText* text = text_of(route);
+void write_operation(JsonWriter& json, const Route& route) {
+  const RouteText& text = route.text;
+  const bool open = route.access == Access::open;
   json.key(method_word(route.method));
   json.begin_object();
   json.field("operationId", operation_id(route));
-  json.field("summary", text != nullptr ? text->summary : std::string_view("not described"));
-  if (route.open) {
+  json.field("summary", text.summary);
+  if (open) {
     json.key("security");
     json.raw("[]");
   }
-  write_parameters(json, route.path, text != nullptr ? text->query : std::string_view());
-  if (text != nullptr && route.method == net::HttpMethod::post && text->body) {
+  write_parameters(json, route.path, text.query);
+  if (route.method == net::HttpMethod::post && text.body) {
     json.key("requestBody");
-    json.raw(R"({"required":true,"content":{"application/json":{"schema":)" + body_schema(*text) + "}}}");
+    json.raw(R"({"required":true,"content":{"application/json":{"schema":)" + body_schema(text) + "}}}");
   }
   json.key("responses");
   json.begin_object();
-  const bool empty = text != nullptr && text->answer == "204";
+  const bool empty = text.answer == "204";
   json.key(empty ? "204" : "200");
   json.begin_object();
   json.field("description", empty ? "done" : "the answer");
   if (!empty) {
-    const std::string_view type = text != nullptr && !text->answer.empty() ? text->answer : "application/json";
     json.key("content");
     json.begin_object();
-    json.key(type);
+    json.key(text.answer.empty() ? "application/json" : text.answer);
     json.raw("{}");
-    if (text != nullptr && text->generates) {
+    if (text.generates) {
       json.key("text/event-stream");
       json.raw("{}");
     }
@@ -259,7 +251,7 @@ void write_operation(JsonWriter& json, const RouteName& route) {
   }
   json.end_object();
   for (const auto& [status, types] : errors_by_status()) {
-    if (route.open && status != 503) continue;
+    if (open && status != 503) continue;
     json.key(std::to_string(status));
     json.raw(R"({"$ref":"#/components/responses/Error)" + std::to_string(status) + "\"}");
   }
@@ -269,15 +261,7 @@ void write_operation(JsonWriter& json, const RouteName& route) {
 
 }  // namespace
 
-std::vector<std::string> undescribed_routes(const std::vector<RouteName>& routes) {
-  std::vector<std::string> out;
-  for (const RouteName& route : routes) {
-    if (text_of(route) == nullptr) out.push_back(method_word(route.method) + " " + std::string(route.path));
-  }
-  return out;
-}
-
-std::string openapi_document(const std::vector<RouteName>& routes, std::string_view prefix) {
+std::string openapi_document(std::span<const Route> routes, std::string_view prefix) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
@@ -296,12 +280,12 @@ std::string openapi_document(const std::vector<RouteName>& routes, std::string_v
   json.key("paths");
   json.begin_object();
   std::vector<std::string_view> written;
-  for (const RouteName& first : routes) {
+  for (const Route& first : routes) {
     if (std::ranges::find(written, first.path) != written.end()) continue;
     written.push_back(first.path);
     json.key(first.path);
     json.begin_object();
-    for (const RouteName& route : routes) {
+    for (const Route& route : routes) {
       if (route.path == first.path) write_operation(json, route);
     }
     json.end_object();

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "api/completions.h"
 #include "api/delivery.h"
+#include "api/entry.h"
 #include "api/frontend.h"
 #include "api/generation.h"
 #include "api/key_ring.h"

@@ -3,8 +3,8 @@
 #include <charconv>
 #include <optional>
 
-#include "api/completions.h"
 #include "api/delivery.h"
+#include "api/entry.h"
 #include "api/errors.h"
 #include "api/frontend.h"
 #include "api/generation.h"

@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "api/answer.h"
-#include "api/completions.h"
+#include "api/entry.h"
 #include "api/fields.h"
 #include "api/frontend.h"
 #include "api/generation.h"

@@ -1,7 +1,7 @@
 #include "api/text_tools.h"
 
 #include "api/answer.h"
-#include "api/completions.h"
+#include "api/entry.h"
 #include "api/fields.h"
 #include "api/frontend.h"
 #include "api/prompt.h"

@@ -1,0 +1,12 @@
+// The dialects whose errors have OpenAI's shape (api/errors): its own, and those of llama-server and of what is ours.
+#pragma once
+
+#include "api/dialect.h"
+
+namespace chasqui {
+
+extern const Dialect kOpenAi;       // /v1/…
+extern const Dialect kLlamaServer;  // its own routes, beside OpenAI's
+extern const Dialect kChasqui;      // sessions, and what concerns the server itself
+
+}  // namespace chasqui
