@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "api/key_list.h"
+#include "api/core/key_list.h"
 #include "app/config.h"
 #include "app/doors.h"
 #include "base/error.h"

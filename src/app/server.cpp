@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "api/answer.h"
-#include "api/errors.h"
-#include "api/routes.h"
+#include "api/core/answer.h"
+#include "api/core/errors.h"
+#include "api/routes/routes.h"
 #include "app/supervise.h"
 #include "base/limits.h"
 #include "base/log.h"

@@ -2,8 +2,8 @@
 // the machine's memory; at start only.
 #pragma once
 
-#include "api/node.h"
-#include "api/served_model.h"
+#include "api/core/node.h"
+#include "api/core/served_model.h"
 #include "app/config.h"
 #include "app/doors.h"
 #include "engine/admission.h"
