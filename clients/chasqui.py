@@ -42,7 +42,7 @@ class Client:
         self._socket.settimeout(timeout)
         self._socket.connect(path)
         self._received = bytearray()
-        self._waiting = {}  # id -> events that nobody has taken yet
+        self._waiting = {}  # id -> events that have not been taken yet
         self._last_id = 0
 
     def __enter__(self):

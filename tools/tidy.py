@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The rules of the house that a compiler does not check: who may include whom, which folder owns which header, sizes,
-banned words, coroutine shapes that g++ 12 miscompiles. Reads text, not C++, so it takes a blink and needs no build.
+banned words, coroutine shapes that g++ 12 miscompiles, subjects of commits. Reads text, not C++, so it takes a blink and
+needs no build.
 
     tools/tidy.py              prints `file:line: rule: message` for each fault; exit status 1 when there is one
     tools/tidy.py --self-test  checks the checker against the examples in tools/tidy_test.py
@@ -9,6 +10,7 @@ banned words, coroutine shapes that g++ 12 miscompiles. Reads text, not C++, so 
 import bisect
 import os
 import re
+import subprocess
 import sys
 from collections import namedtuple
 
@@ -32,6 +34,23 @@ MAY_INCLUDE = {
     "app": "base core cache sched model engine sim net api bench cli",
 }
 
+# The same within api, where each folder is a dialect, or what several of them share. Tests are free.
+API_MAY_INCLUDE = {
+    "core": "",
+    "schema": "",
+    "body": "core schema",
+    "observe": "core",
+    "resume": "body core",
+    "admin": "resume body core",
+    "openai": "resume body core",
+    "anthropic": "openai body core",
+    "llama_server": "openai body core",
+    "session": "openai resume body core",
+    "ollama": "openai body core",
+    "frames": "admin session openai body core",
+    "routes": "admin anthropic llama_server observe ollama openai resume session body core",
+}
+
 
 # name
 # pattern  searched in each line, without comments and the insides of strings; include lines are kept
@@ -41,7 +60,7 @@ MAY_INCLUDE = {
 Rule = namedtuple("Rule", "name pattern allowed message scope", defaults=[""])
 Fault = namedtuple("Fault", "path line rule message")
 
-TEST = r"src/\w+/\w+_test\.cpp"
+TEST = r"src/(\w+/)+\w+_test\.cpp"
 
 # What belongs to some files only. The towers stand because llama.h and sockets cannot be in the same file.
 OWNED = [
@@ -70,7 +89,10 @@ OWNED = [
          "environment, exit and signals belong to app, cli/terminal and cli/chat"),
     Rule("owner-catch", r"\bcatch\s*\(", r"src/(model/\w+\.cpp|api/|net/(event_loop|offload)|app/)",
          "exceptions are caught where a throwing library is called (model, api, net/event_loop, net/offload, app)"),
-    Rule("owner-test", r'#\s*include\s*(<(gtest|gmock)/|"(tests/|\w+/(fake_\w+|\w+_test)\.))', TEST + r"|src/\w+/fake_",
+    Rule("owner-node", r'#\s*include\s*"api/core/node\.h"',
+         r"src/(api/(routes|admin|frames)|app)/|src/api/core/(fake_)?node\.|" + TEST,
+         "a handler gets a Call; only routes, admin, frames and app see the whole node"),
+    Rule("owner-test", r'#\s*include\s*(<(gtest|gmock)/|"(tests/|(\w+/)+(fake_\w+|\w+_test)\.))', TEST + r"|src/(\w+/)+fake_",
          "fakes and gtest are for tests"),
 ]
 
@@ -98,6 +120,12 @@ FOREIGN_FOLDERS = {"tests", "common", "nlohmann"}  # in quotes all the same; the
 
 BANNED_WORDS = {"manager", "helper", "helpers", "util", "utils", "common"}
 BANNED_NAMES = {"context", "data"}  # as the whole name; a word that says what of is enough
+
+BANNED_PROSE = re.compile(r"\b(nobody|whoever|somebody|who comes|what becomes of)\b", re.I)
+PROSE = r"(README|ARCHITECTURE|CONTRIBUTING|CHANGELOG)\.md|bench/README\.md|docs/(?!metrics|limits|llama_flags)\w+\.md"
+
+SUBJECT_MAX = 72
+SUBJECTS_SINCE = "d37f00e"  # what is older stays as it is
 
 
 class Source:
@@ -288,11 +316,71 @@ def check_includes(source, paths):
             yield line, "include", f"there is no src/{name}"
         elif "/" in name and folder not in {*MAY_INCLUDE, *FOREIGN_FOLDERS}:
             yield line, "include", f'"{name}" is not ours: libraries are included with <>'
+        if folder == source.folder == "api" and not source.is_test and "/fake_" not in source.path:
+            yield from check_api_folder(source.path.split("/")[2], name.split("/")[1], line)
     if source.path.endswith(".cpp"):
         own = re.sub(r"(_test)?\.cpp$", ".h", source.path)[len("src/"):]
         first = re.search(r'#\s*include\s*["<]([^">]+)[">]', source.code)
         if "src/" + own in paths and (not first or first[1] != own):
             yield source.line_of(first.start()) if first else 1, "own-header", f'"{own}" comes first'
+
+
+def check_api_folder(own, other, line):
+    if own not in API_MAY_INCLUDE:
+        yield 1, "folder", f"src/api/{own} is not in the table of tools/tidy.py"
+    elif other != own and other not in API_MAY_INCLUDE[own].split():
+        yield line, "layer", f"api/{own} may not include api/{other}"
+
+
+def check_file_cycles(sources):
+    """Files of api that need each other, a header and its source taken as one; tests and fakes left out."""
+    edges = {}
+    for path, source in sources.items():
+        if path.startswith("src/api/") and not source.is_test and "/fake_" not in path:
+            own = path.rsplit(".", 1)[0]
+            others = {"src/" + name.rsplit(".", 1)[0]: line for line, name in source.includes if name.startswith("api/")}
+            edges.setdefault(own, {}).update({other: (path, line) for other, line in others.items() if other != own})
+    done, faults = set(), []
+
+    def visit(file, trail):
+        if file in trail:
+            circle = trail[trail.index(file):]
+            path, line = edges[circle[-1]][file]
+            faults.append(Fault(path, line, "file-cycle", " -> ".join(circle + [file])))
+        elif file not in done:
+            for other in sorted(edges.get(file, {})):
+                visit(other, trail + [file])
+            done.add(file)
+
+    for file in sorted(edges):
+        visit(file, [])
+    return faults
+
+
+def check_prose(path, text):
+    """Words that leave open who acts, in pages that people read. Pages made from tables of the code are the code's."""
+    for number, line in enumerate(text.splitlines(), 1):
+        found = BANNED_PROSE.search(line)
+        if found:
+            yield Fault(path, number, "banned-prose", f"{found[0]}: say who acts (the client, the server, the request)")
+
+
+def check_subjects(log):
+    """Subjects of commits, given as lines of `git log --format=%h %s`."""
+    for line in log.splitlines():
+        commit, _, subject = line.partition(" ")
+        if len(subject) > SUBJECT_MAX:
+            yield Fault("git", 1, "subject", f"{commit} has {len(subject)} characters, at most {SUBJECT_MAX}: {subject}")
+
+
+def new_commits(root):
+    """Those since the rule is there; none where there is no git, or the history is cut off."""
+    try:
+        found = subprocess.run(["git", "-C", root, "log", "--no-merges", "--format=%h %s", f"{SUBJECTS_SINCE}..HEAD"],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8", check=False)
+    except OSError:
+        return ""
+    return found.stdout if found.returncode == 0 else ""
 
 
 def check_cycles(sources):
@@ -326,7 +414,11 @@ def check_map(files):
 def check(files):
     """All faults of a tree, given as {path: text}."""
     sources = {path: Source(path, text) for path, text in files.items() if path.endswith((".h", ".cpp"))}
-    faults = set(check_map(files)) | set(check_cycles(sources))
+    faults = set(check_map(files)) | set(check_cycles(sources)) | set(check_file_cycles(sources))
+    faults |= set(check_subjects(files.get("git log", "")))
+    for path, text in files.items():
+        if re.fullmatch(PROSE, path):
+            faults.update(check_prose(path, text))
     for source in sources.values():
         for found in (check_lines(source), check_header(source), check_names(source), check_includes(source, sources)):
             faults.update(Fault(source.path, *what) for what in found)
@@ -347,8 +439,11 @@ def read_tree(root):
             folders[:] = [name for name in folders if name != "node_modules"]
             for path in (os.path.join(folder, name) for name in names if name.endswith((".h", ".cpp"))):
                 files[os.path.relpath(path, root)] = read(path)
-    if os.path.exists(os.path.join(root, "ARCHITECTURE.md")):
-        files["ARCHITECTURE.md"] = read(os.path.join(root, "ARCHITECTURE.md"))
+    for folder in ("", "docs", "bench"):
+        for name in os.listdir(os.path.join(root, folder)) if os.path.isdir(os.path.join(root, folder)) else ():
+            path = os.path.join(folder, name)
+            if re.fullmatch(PROSE, path):
+                files[path] = read(os.path.join(root, path))
     return files
 
 
@@ -359,8 +454,9 @@ def main(arguments):
     if arguments:
         print(__doc__)
         return 2
-    files = read_tree(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-    faults = check(files)
+    root = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    files = read_tree(root)
+    faults = check({**files, "git log": new_commits(root)})
     for fault in faults:
         print(f"{fault.path}:{fault.line}: {fault.rule}: {fault.message}")
     print(f"tidy: {len(files) - 1} files, {len(faults)} faults" if faults else f"tidy: {len(files) - 1} files, clean")

@@ -9,8 +9,16 @@ BAD = {
         ("src/core/a.h", HEADER + '#include "cache/b.h"\n', "src/cache/b.h", HEADER),
         ("src/net/a.cpp", '#include "core/b.h"\n', "src/core/b.h", HEADER),
         ("src/sched/a_test.cpp", '#include "model/b.h"\n', "src/model/b.h", HEADER),
+        ("src/api/core/a.cpp", '#include "api/openai/b.h"\n', "src/api/openai/b.h", HEADER),
     ],
-    "folder": [("src/http/a.cpp", "")],
+    "file-cycle": [
+        ("src/api/core/a.h", HEADER, "src/api/core/a.cpp", '#include "api/core/a.h"\n#include "api/core/b.h"\n',
+         "src/api/core/b.h", HEADER + '#include "api/core/a.h"\n'),
+    ],
+    "owner-node": [("src/api/openai/a.cpp", '#include "api/core/node.h"\n', "src/api/core/node.h", HEADER)],
+    "banned-prose": [("docs/api.md", "Nobody sees it.\n"), ("README.md", "It is told whoever asks.\n")],
+    "subject": [("git log", "abc1234 " + "x" * 73 + "\n")],
+    "folder": [("src/http/a.cpp", ""), ("src/api/misc/a.cpp", '#include "api/core/b.h"\n', "src/api/core/b.h", HEADER)],
     "map": [("src/base/a.cpp", "", "ARCHITECTURE.md", "The ground floor is called basement.")],
     "include": [
         ("src/core/a.h", HEADER + '#include "core/gone.h"\n'),

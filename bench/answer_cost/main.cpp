@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "api/chat_json.h"
+#include "api/openai/chat_json.h"
 #include "base/thread_time.h"
 #include "model/llama_chat_template.h"
 #include "model/llama_weights.h"

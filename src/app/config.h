@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "api/kept_streams.h"
+#include "api/resume/kept_streams.h"
 #include "app/adapter_flags.h"
 #include "app/bench_command.h"
 #include "app/operation_flags.h"

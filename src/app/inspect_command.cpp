@@ -9,6 +9,7 @@
 
 #include "app/capacity.h"
 #include "app/load_guard.h"
+#include "app/serve_plan.h"
 #include "base/log.h"
 #include "cli/doctor.h"
 #include "cli/inspect.h"
@@ -85,6 +86,14 @@ cli::DoctorQuestion question_of(const ServeConfig& config) {
   return question;
 }
 
+// What serve itself checks before it reads a model.
+cli::Finding start_finding(ServeConfig config) {
+  if (const auto plan = plan_serve(config); !plan) {
+    return {cli::Finding::Level::bad, "start", plan.error().message, "chasqui serve with these flags ends with code 2"};
+  }
+  return {cli::Finding::Level::good, "start", "the flags, and the files and addresses that they name, are good", ""};
+}
+
 }  // namespace
 
 int run_inspect(const ServeConfig& config, bool json) {
@@ -118,6 +127,7 @@ int run_doctor(const ServeConfig& config, bool json) {
   if (!config.chat_template_file.empty()) {
     findings.push_back(cli::check_readable("--chat-template-file", config.chat_template_file, false));
   }
+  findings.push_back(start_finding(config));
   const cli::Paint paint(cli::shows_colours(STDOUT_FILENO));
   cli::write_out(json ? cli::findings_json(findings) : cli::findings_text(findings, paint));
   return cli::all_well(findings) ? 0 : 1;

@@ -2,7 +2,7 @@
 // Owned by serve(); loop thread only, the reading itself runs in the offload pool.
 #pragma once
 
-#include "api/key_ring.h"
+#include "api/core/key_ring.h"
 #include "app/config.h"
 #include "net/offload.h"
 

@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <deque>
 
-#include "api/embedding_desk.h"
-#include "api/kept_streams.h"
-#include "api/session_keeper.h"
-#include "api/slot_keeper.h"
-#include "api/span_exporter.h"
+#include "api/core/embedding_desk.h"
+#include "api/llama_server/slot_keeper.h"
+#include "api/observe/span_exporter.h"
+#include "api/resume/kept_streams.h"
+#include "api/session/session_keeper.h"
 #include "app/log_writer.h"
 #include "base/clock.h"
 #include "engine/admission.h"

@@ -2,8 +2,6 @@
 
 #include <csignal>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <thread>
 
@@ -11,15 +9,13 @@
 #include <sys/resource.h>
 
 #include "app/capacity.h"
-#include "app/doors.h"
 #include "app/draft_models.h"
 #include "app/load_guard.h"
 #include "app/log_writer.h"
 #include "app/progress_bar.h"
+#include "app/serve_plan.h"
 #include "app/server.h"
-#include "app/tls_reload.h"
 #include "app/tuning_file.h"
-#include "app/watching_options.h"
 #include "base/log.h"
 #include "base/log_sink.h"
 #include "cli/machine.h"
@@ -35,29 +31,7 @@ int fail(const Error& error) {
   return 1;
 }
 
-Result<LoadOptions> load_options(const ServeConfig& config) {
-  LoadOptions options;
-  options.weights.gpu_layers = config.gpu_layers;
-  options.weights.mmap = config.use_mmap;
-  options.weights.mlock = config.use_mlock;
-  options.weights.heads = config.speculation.source == GuessSource::mtp;
-  options.sleeps = config.operation.sleep_after > Duration::zero();
-  auto adapters = adapter_files(config.adapters);
-  if (!adapters) return adapters.error();
-  options.weights.adapters = std::move(*adapters);
-  if (!config.chat_template_file.empty()) {
-    std::ifstream file(config.chat_template_file);
-    if (!file) {
-      return invalid_field("--chat-template-file", "--chat-template-file: cannot read " + config.chat_template_file);
-    }
-    options.chat_template.assign(std::istreambuf_iterator<char>(file), {});
-  }
-  return options;
-}
-
-Result<LoadedModel> load(const ServeConfig& config) {
-  auto options = load_options(config);
-  if (!options) return options.error();
+Result<LoadedModel> load(const ServeConfig& config, LoadOptions options) {
   if (config.engine == EngineKind::sim) {
     SimOptions sim;
     sim.spend = [](Duration time) { std::this_thread::sleep_for(time); };
@@ -66,13 +40,13 @@ Result<LoadedModel> load(const ServeConfig& config) {
       sim.decode_row = sim.prefill_row = Duration::zero();
       if (sim.step == Duration::zero()) sim.spend = {};
     }
-    if (!options->chat_template.empty()) return load_forced_sim(demo_model(), *options, sim);
-    return load_sim(sim, options->weights.adapters);
+    if (!options.chat_template.empty()) return load_forced_sim(demo_model(), options, sim);
+    return load_sim(sim, options.weights.adapters);
   }
   ProgressBar bar("loading the model", ProgressBar::End::stays, true);
-  options->weights.progress = [&bar](double share) { return bar.show(share); };
-  auto model = config.model_path.empty() ? load_llama(demo_model(), "chasqui-demo", *options)
-                                         : load_llama(config.model_path, *options);
+  options.weights.progress = [&bar](double share) { return bar.show(share); };
+  auto model = config.model_path.empty() ? load_llama(demo_model(), "chasqui-demo", options)
+                                         : load_llama(config.model_path, options);
   if (model) bar.done();
   return model;
 }
@@ -89,12 +63,6 @@ Result<Folders> open_folders(const ServeConfig& config, const LoadedModel& model
                              const ModelShape& shape) {
   Folders out;
   if (config.cache_disk.empty() && config.session_dir.empty() && config.slot_save_path.empty()) return out;
-  if (!config.cache_disk.empty() && config.cache_ram == 0) {
-    return invalid_field("--cache-disk", "--cache-disk needs host memory to read into: --cache-ram must not be 0");
-  }
-  if (!config.slot_save_path.empty() && config.cache_ram == 0) {
-    return invalid_field("--slot-save-path", "--slot-save-path saves what --cache-ram keeps, which must not be 0");
-  }
   const auto identity = model.identify(context, shape);
   if (!identity) return identity.error();
   if (!config.cache_disk.empty()) {
@@ -152,32 +120,18 @@ int serve(ServeConfig config) {
   for (const std::string& note : config.notes) log_warning(note);
   ExitGuard guard;
   raise_descriptor_limit();
-  const auto lines = read_keys(config.api_keys, config.api_key_file);
-  if (!lines) {
-    fail(lines.error());
+  auto plan = plan_serve(config);
+  if (!plan) {
+    fail(plan.error());
     return 2;  // as for every mistake on the command line
   }
   KeyRing keys;
-  keys.replace(*lines);
-  auto tls = read_tls_identity(config);
-  if (!tls) {
-    fail(tls.error());
-    return 2;
-  }
+  keys.replace(plan->keys);
   // OpenSSL writes to sockets without the flag that Asio has, so a client that has gone would end the process.
-  if (*tls) std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
-  const auto doors = doors_of(config);
-  if (!doors) return fail(doors.error());
-  if (auto free = check_doors(*doors); !free) {
-    fail(free.error());
-    return 2;
-  }
-  const auto collector = collector_of(config);
-  if (!collector) return fail(collector.error());
-  if (auto found = find_guesser(config.speculation); !found) return fail(found.error());
+  if (plan->tls) std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
   std::optional<LoadGuard> load_guard(std::in_place, config.model_path.empty() ? "chasqui-demo" : config.model_path);
   const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
-  auto model = load(config);
+  auto model = load(config, std::move(plan->load));
   if (!model) return fail(model.error());
   const std::uint64_t kv_bytes = kv_bytes_for(free_bytes, model->info.size_bytes, offloads_to_gpu());
   const ModelConfig whole = with_capacity(config.model, model->info, kv_bytes, config.workers);
@@ -198,10 +152,10 @@ int serve(ServeConfig config) {
   const auto embedding =
       EmbeddingDesk::configure(*model, config.pooling, contexts->front()->shape().cells_per_slot, sleeps);
   if (!embedding) return fail(embedding.error());
-  Server server(
-      config, *model,
-      {*doors, std::move(*contexts), std::move(*drafts), std::move(*folders), *embedding, *collector, std::move(*tls)},
-      keys, log_metrics, guard);
+  Server server(config, *model,
+                {plan->doors, std::move(*contexts), std::move(*drafts), std::move(*folders), *embedding,
+                 plan->collector, std::move(plan->tls)},
+                keys, log_metrics, guard);
   if (auto open = server.open(); !open) return fail(open.error());
   server.run();
   return 0;

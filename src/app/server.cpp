@@ -6,8 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "api/errors.h"
-#include "api/routes.h"
+#include "api/core/answer.h"
+#include "api/core/errors.h"
+#include "api/routes/routes.h"
 #include "app/supervise.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -37,7 +38,8 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
       loop_(net_metrics_),
       shape_(shape_of_all(parts.contexts)),
       limits_(request_limits(config, shape_)),
-      settings_(service_config(config, model, doors_)),
+      settings_(node_config(config, doors_)),
+      model_settings_(model_config(config, model)),
       admission_(admission_config(config, shape_)),
       kept_(config.kept),
       engine_(engine_settings(parts), std::move(parts.contexts), model.tokenizer, clock_, wakeup_,
@@ -45,16 +47,35 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
       sessions_(session_limits(config, shape_), *model.tokenizer),
       streams_(engine_, loop_, settings_.unread_max),
       adapters_(model.info.adapters, config.adapters.apply),
-      requests_({config.log_requests, config.log_prompts, settings_.traces}, clock_, keys),
+      requests_({config.log_requests, config.log_prompts, model_settings_.traces}, clock_, keys),
       listener_(loop_, wakeup_, [this] { streams_.deliver(); }),
       offload_(loop_),
       embeddings_(model, loop_, parts.embedding),
-      service_{settings_,  model_,      limits_,    metrics_,      clock_,   loop_,     offload_,
-               engine_,    keys_,       admission_, fingerprints_, streams_, sessions_, adapters_,
-               responses_, embeddings_, nullptr,    &requests_,    &kept_},
+      node_{.config = settings_,
+            .frontend = {.config = settings_.frontend,
+                         .loop = loop_,
+                         .offload = offload_,
+                         .clock = clock_,
+                         .keys = keys_,
+                         .fingerprints = fingerprints_,
+                         .skipped_tools = skipped_tools_,
+                         .requests = &requests_,
+                         .kept = &kept_},
+            .metrics = metrics_},
+      served_{.config = model_settings_,
+              .model = model_,
+              .limits = limits_,
+              .clock = clock_,
+              .engine = engine_,
+              .admission = admission_,
+              .streams = streams_,
+              .sessions = sessions_,
+              .adapters = adapters_,
+              .responses = responses_,
+              .embeddings = embeddings_},
       router_(&http_error),
       http_(loop_, router_, settings_.http),
-      door_(service_),
+      door_(node_),
       frames_(loop_, frame_metrics_, settings_.frames,
               [this](net::FrameConnection& connection) { return door_.open(connection); }),
       sweep_(loop_, sessions_),
@@ -64,11 +85,11 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
   sessions_.on_unpinned([this](std::uint64_t pin) { engine_.unpin(pin); });
   if (parts.folders.sessions) {
     keeper_.emplace(std::move(parts.folders.sessions), loop_, clock_).bring_back(sessions_, keys_, shape_.vocabulary);
-    service_.keeper = &*keeper_;
+    served_.keeper = &*keeper_;
   }
   if (parts.folders.slots) {
     slots_.emplace(std::move(parts.folders.slots), engine_, clock_, loop_);
-    service_.slots = &*slots_;
+    served_.slots = &*slots_;
   }
   if (parts.tls) {
     tls_.emplace(loop_, std::move(parts.tls));
@@ -77,7 +98,8 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
   }
   follow_finished();
   collect_spans(parts.collector);
-  add_routes(router_, service_);
+  node_.models.add(served_);
+  add_routes(router_, node_);
   add_metrics(log);
 }
 
@@ -96,13 +118,13 @@ void Server::follow_finished() {
 
 void Server::collect_spans(const std::optional<net::HttpTarget>& collector) {
   if (!collector) return;
-  spans_.emplace(loop_, offload_, *collector, SpanSource{settings_.model_name, settings_.version});
+  spans_.emplace(loop_, offload_, *collector, SpanSource{model_settings_.name, settings_.frontend.version});
   requests_.on_ended([this](const std::shared_ptr<RequestRecord>& record) { spans_->add(record); });
 }
 
 void Server::add_metrics(const LogMetrics& log) {
   engine_.add_metrics_to(metrics_);
-  engine_.add_compat_metrics_to(metrics_, settings_.model_name);
+  engine_.add_compat_metrics_to(metrics_, model_settings_.name);
   admission_.add_to(metrics_, engine_.door_metrics().requests_refused);
   sessions_.metrics().add_to(metrics_);
   if (keeper_) keeper_->add_to(metrics_);
@@ -120,7 +142,7 @@ void Server::add_metrics(const LogMetrics& log) {
 void Server::greet(const std::string& url) const {
   const std::size_t workers = engine_.workers();
   const std::string shared = workers > 1 ? " of " + std::to_string(workers) + " workers" : "";
-  std::printf("serving %s (%s), %d slots of %d tokens%s\n", settings_.model_name.c_str(),
+  std::printf("serving %s (%s), %d slots of %d tokens%s\n", model_settings_.name.c_str(),
               model_.info.description.c_str(), engine_.shape().slots, engine_.shape().cells_per_slot, shared.c_str());
   if (!url.empty()) {
     const std::string near = reachable_here(url);

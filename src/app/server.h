@@ -6,14 +6,19 @@
 #include <optional>
 #include <string>
 
-#include "api/embedding_desk.h"
-#include "api/frame_door.h"
-#include "api/kept_streams.h"
-#include "api/request_log.h"
-#include "api/service.h"
-#include "api/session_keeper.h"
-#include "api/slot_keeper.h"
-#include "api/span_exporter.h"
+#include "api/core/embedding_desk.h"
+#include "api/core/fingerprint.h"
+#include "api/core/generation.h"
+#include "api/core/node.h"
+#include "api/core/request_log.h"
+#include "api/core/served_model.h"
+#include "api/core/skipped_tools.h"
+#include "api/frames/frame_door.h"
+#include "api/llama_server/slot_keeper.h"
+#include "api/observe/span_exporter.h"
+#include "api/openai/response_store.h"
+#include "api/resume/kept_streams.h"
+#include "api/session/session_keeper.h"
 #include "app/config.h"
 #include "app/doors.h"
 #include "app/exit_guard.h"
@@ -84,9 +89,11 @@ class Server {
   net::EventLoop loop_;
   const ModelShape shape_;
   const RequestLimits limits_;
-  const ServiceConfig settings_;
+  const NodeConfig settings_;
+  const ServedModelConfig model_settings_;
   Admission admission_;
   const FingerprintMaker fingerprints_;
+  SkippedTools skipped_tools_;
   ResponseStore responses_;
   KeptStreams kept_;
   Engine engine_;
@@ -98,7 +105,8 @@ class Server {
   net::WakeupListener listener_;
   net::OffloadPool offload_;
   EmbeddingDesk embeddings_;
-  Service service_;
+  Node node_;
+  ServedModel served_;
   std::optional<SlotKeeper> slots_;
   std::optional<SpanExporter> spans_;
   net::Router router_;

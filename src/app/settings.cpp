@@ -77,26 +77,33 @@ EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, co
   return out;
 }
 
-ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model, const Doors& doors) {
-  ServiceConfig out;
-  out.model_name = config.alias.empty() ? model.info.name : config.alias;
-  out.version = CHASQUI_VERSION;
-  out.started_at = RealClock().unix_seconds();
+NodeConfig node_config(const ServeConfig& config, const Doors& doors) {
+  NodeConfig out;
+  FrontendConfig& frontend = out.frontend;
+  frontend.version = CHASQUI_VERSION;
+  frontend.tenant_requests = config.tenant_requests.value_or(frontend.tenant_requests);
+  frontend.anonymous_requests = config.tenant_requests.value_or(0);
   out.page = config.page;
   out.web = web_policy(config, doors);
   out.api_prefix = config.web.api_prefix;
+  out.http.write_time = config.write_timeout;
+  out.drain_time = config.drain_time;
+  return out;
+}
+
+ServedModelConfig model_config(const ServeConfig& config, const LoadedModel& model) {
+  ServedModelConfig out;
+  out.name = config.alias.empty() ? model.info.name : config.alias;
+  out.system_fingerprint = "chasqui-" CHASQUI_VERSION;
+  out.loaded_at = RealClock().unix_seconds();
+  out.tenant_sessions = config.tenant_sessions.value_or((config.sessions_max + 3) / 4);
+  out.anonymous_sessions = config.tenant_sessions.value_or(0);
   out.cache_prompt = config.cache_prompt;
   out.cache_shared = config.cache_shared;
   out.show_slots = config.operation.show_slots;
   out.traces = !config.otlp_endpoint.empty();
   out.cache_bytes = reuse_config(config).cache.bytes;
   out.disk_cache_bytes = config.cache_disk.empty() ? 0 : static_cast<std::uint64_t>(config.cache_disk_mib) << 20;
-  out.http.write_time = config.write_timeout;
-  out.drain_time = config.drain_time;
-  out.tenant_requests = config.tenant_requests.value_or(out.tenant_requests);
-  out.anonymous_requests = config.tenant_requests.value_or(0);
-  out.tenant_sessions = config.tenant_sessions.value_or((config.sessions_max + 3) / 4);
-  out.anonymous_sessions = config.tenant_sessions.value_or(0);
   return out;
 }
 

@@ -2,7 +2,8 @@
 // the machine's memory; at start only.
 #pragma once
 
-#include "api/service.h"
+#include "api/core/node.h"
+#include "api/core/served_model.h"
 #include "app/config.h"
 #include "app/doors.h"
 #include "engine/admission.h"
@@ -16,7 +17,8 @@ namespace chasqui {
 RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape);
 AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& shape);
 EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape);
-ServiceConfig service_config(const ServeConfig& config, const LoadedModel& model, const Doors& doors);
+NodeConfig node_config(const ServeConfig& config, const Doors& doors);
+ServedModelConfig model_config(const ServeConfig& config, const LoadedModel& model);
 SessionLimits session_limits(const ServeConfig& config, const ModelShape& shape);
 
 }  // namespace chasqui

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/kept_streams.h"
-#include "api/span_exporter.h"
+#include "api/observe/span_exporter.h"
+#include "api/resume/kept_streams.h"
 #include "base/log.h"
 #include "engine/admission.h"
 #include "engine/engine.h"

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "api/generation.h"
+#include "api/core/generation.h"
 #include "engine/engine.h"
 #include "net/event_loop.h"
 

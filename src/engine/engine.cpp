@@ -76,6 +76,7 @@ Engine::Engine(const EngineConfig& config, Models models, std::shared_ptr<const 
       shape_(shape_of_all(models)),
       in_flight_max_(static_cast<std::size_t>(shape_.slots) + config.waiting_max),
       outbox_(static_cast<std::size_t>(shape_.slots) * kOutboxEventsPerSlot, [&wakeup] { wakeup.signal(); }) {
+  next_id_ = config.first_request;
   start_workers(std::move(models), std::move(drafts), tokenizer, clock);
   if (workers_.size() > 1) {
     dispatcher_ = std::make_unique<Dispatcher>(dispatcher_config(), workers_, clock, outbox_, dispatch_metrics_);

@@ -48,6 +48,7 @@ struct EngineConfig {
   Duration sleep_after{};                              // a worker without work puts its model to sleep; zero: never
   Duration stuck_after = kTimeLimit<"stuck_seconds">;  // a step that takes longer means that the worker hangs
   std::size_t pins_max = 65'536;                       // sessions that belong to a worker
+  std::uint64_t first_request = 1;                     // number of it, so that those of several engines differ
 };
 
 using Models = std::vector<std::unique_ptr<Model>>;

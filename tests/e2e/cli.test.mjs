@@ -267,7 +267,7 @@ describe('chasqui doctor', async () => {
     const { code, stdout } = await run(args.map(String));
     assert.equal(code, 1);
     const bad = JSON.parse(stdout).checks.filter((check) => check.level === 'bad');
-    assert.deepEqual(bad.map((check) => check.check).sort(), ['--session-dir', 'model', 'port']);
+    assert.deepEqual(bad.map((check) => check.check).sort(), ['--session-dir', 'model', 'port', 'start']);
     for (const check of bad) assert.ok(check.advice.length > 0, check.check);
   });
 

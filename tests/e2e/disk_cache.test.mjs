@@ -153,10 +153,10 @@ describe('a server with a folder for its cache', async () => {
     const dir = await folder(t);
     await fs.writeFile(path.join(dir, 'file'), '');
     const bad = await run(['serve', ...demo, '--port', '0', '--cache-disk', path.join(dir, 'file')]);
-    assert.equal(bad.code, 1);
-    assert.match(bad.stderr, /folder for snapshots/);
+    assert.equal(bad.code, 2);
+    assert.match(bad.stderr, /--cache-disk: .*file is no folder/);
     const none = await run(['serve', ...demo, '--port', '0', '--cache-disk', dir, '--cache-ram', '0']);
-    assert.equal(none.code, 1);
+    assert.equal(none.code, 2);
     assert.match(none.stderr, /--cache-ram must not be 0/);
   });
 });

@@ -203,13 +203,16 @@ describe('flags for adapters', () => {
   });
 
   it('refuse what is not an adapter for this model', async () => {
-    for (const file of [model, path.join(folder, 'missing.gguf'), binary]) {
+    for (const file of [model, binary]) {
       const { code, stderr } = await run(['serve', ...demo, '--port', '0', '--lora', file]);
       assert.equal(code, 1, file);
       assert.match(stderr, /Cannot load the adapter/);
     }
+    const missing = await run(['serve', ...demo, '--port', '0', '--lora', path.join(folder, 'missing.gguf')]);
+    assert.equal(missing.code, 2);
+    assert.match(missing.stderr, /--lora: .*missing\.gguf: No such file/);
     const twice = await run(['serve', ...demo, '--port', '0', '--lora', `${one},${one}`]);
-    assert.equal(twice.code, 1);
+    assert.equal(twice.code, 2);
     assert.match(twice.stderr, /two adapters are called one/);
   });
 

@@ -254,7 +254,7 @@ describe('--slot-save-path', async () => {
   it('needs a cache, and nobody may save where all share one', async (t) => {
     const dir = await folder(t);
     const none = await run(['serve', ...demo, '--port', '0', '--slot-save-path', dir, '--cache-ram', '0']);
-    assert.equal(none.code, 1);
+    assert.equal(none.code, 2);
     assert.match(none.stderr, /--slot-save-path/);
     const shared = await start(t, [...sim, '--slot-save-path', dir, '--cache-shared', '--api-key', 'a']);
     shared.key = 'a';

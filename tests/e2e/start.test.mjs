@@ -155,7 +155,7 @@ describe('a start', async () => {
   it('on an address that strangers reach needs a key', async (t) => {
     for (const host of ['0.0.0.0', '::', '192.0.2.1']) {
       const { code, stderr } = await run(['serve', ...sim, '--port', '0', '--host', host]);
-      assert.equal(code, 1);
+      assert.equal(code, 2);
       assert.match(stderr, /--api-key/);
       assert.match(stderr, /--no-auth/);
     }
@@ -169,7 +169,7 @@ describe('a start', async () => {
   it('on what is no address fails, and says what is', async () => {
     for (const host of ['256.1.1.1', 'nohost.invalid']) {
       const { code, stderr } = await run(['serve', ...sim, '--port', '0', '--host', host]);
-      assert.equal(code, 1);
+      assert.equal(code, 2);
       assert.match(stderr, /--host .* must be an IPv4 or IPv6 address/);
     }
   });
@@ -177,7 +177,7 @@ describe('a start', async () => {
   it('of more slots than the context has room for fails, and says which flags', async () => {
     for (const engine of [[], sim]) {
       const { code, stderr } = await run(['serve', ...engine, '--port', '0', '-c', '8', '-np', '16']);
-      assert.equal(code, 1, stderr);
+      assert.equal(code, 2, stderr);
       assert.match(stderr, /--ctx-size.*--parallel/);
     }
   });
@@ -237,17 +237,17 @@ describe('a start', async () => {
     assert.equal(readFileSync(plain, 'utf8'), 'precious');
   });
 
-  for (const [what, name, content] of [
-    ['that is not there', '/nowhere/model.gguf', null],
-    ['that is text', 'text.gguf', 'this is no model\n'.repeat(100)],
-    ['that is empty', 'empty.gguf', ''],
-    ['that is cut off', 'cut.gguf', Buffer.from('GGUF\u0003\u0000\u0000\u0000\u0001\u0000\u0000\u0000', 'latin1')],
-    ['that is a folder', os.tmpdir(), null],
+  for (const [what, name, content, exits] of [
+    ['that is not there', '/nowhere/model.gguf', null, 2],
+    ['that is text', 'text.gguf', 'this is no model\n'.repeat(100), 1],
+    ['that is empty', 'empty.gguf', '', 1],
+    ['that is cut off', 'cut.gguf', Buffer.from('GGUF\u0003\u0000\u0000\u0000\u0001\u0000\u0000\u0000', 'latin1'), 1],
+    ['that is a folder', os.tmpdir(), null, 2],
   ]) {
     it(`with a model ${what} fails with a message that names it`, async () => {
       const model = content === null ? name : file(name, content);
       const { code, stdout, stderr } = await run(['serve', '--port', '0', '-m', model]);
-      assert.equal(code, 1, stderr);
+      assert.equal(code, exits, stderr);
       assert.ok(stderr.includes(model), stderr);
       assert.doesNotMatch(stdout, /listening/);
     });
@@ -255,8 +255,38 @@ describe('a start', async () => {
 
   it('with a chat template that is not there fails with a message that names it', async () => {
     const { code, stderr } = await run(['serve', '--port', '0', '--chat-template-file', '/nowhere/template']);
-    assert.equal(code, 1);
+    assert.equal(code, 2);
     assert.match(stderr, /\/nowhere\/template/);
+  });
+
+  it('finds every mistake in flags and files before it reads the model', async () => {
+    // A model that cannot be read: whatever is said of it would come after the flags.
+    const unread = ['serve', '--port', '0', '-m', file('unread.gguf', 'no model')];
+    for (const [flags, said] of [
+      [['--spec-type', 'draft'], /--spec-type draft needs a file: --model-draft FILE/],
+      [['--spec-type', 'eagle3'], /--spec-type eagle3 needs a file: --model-draft FILE/],
+      [['--model-draft', '/nowhere/draft.gguf'], /--model-draft: \/nowhere\/draft\.gguf/],
+      [['--chat-template-file', '/nowhere/template'], /--chat-template-file: \/nowhere\/template/],
+      [['--lora', '/nowhere/adapter.gguf'], /--lora: \/nowhere\/adapter\.gguf/],
+      [['--cache-disk', os.tmpdir(), '--cache-ram', '0'], /--cache-ram must not be 0/],
+      [['--slot-save-path', os.tmpdir(), '--cache-ram', '0'], /--slot-save-path/],
+      [['--cache-disk', '/dev/null'], /--cache-disk: \/dev\/null is no folder/],
+      [['--session-dir', '/dev/null/sessions'], /--session-dir: \/dev\/null\/sessions/],
+      [['-np', '5', '--workers', '2'], /--parallel 5 .*--workers 2/],
+    ]) {
+      const { code, stderr } = await run([...unread, ...flags]);
+      assert.equal(code, 2, `${flags}: ${stderr}`);
+      assert.match(stderr, said);
+      assert.doesNotMatch(stderr, /unread\.gguf/);
+    }
+  });
+
+  it('is planned by doctor as well', async () => {
+    const { code, stdout } = await run(['doctor', '--port', '0', '--spec-type', 'draft', '--json']);
+    assert.equal(code, 1);
+    const start = JSON.parse(stdout).checks.find((finding) => finding.check === 'start');
+    assert.equal(start.level, 'bad');
+    assert.match(start.found, /--spec-type draft needs a file/);
   });
 
   it('logs to standard error, as JSON when asked', async (t) => {

@@ -126,9 +126,9 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
     const taken = await run(['serve', ...sim, '--supervise', '--port', String(server.port)]);
     assert.deepEqual([taken.code, /Cannot listen/.test(taken.stderr)], [2, true]);
     const missing = await run(['serve', '--supervise', '--port', '0', '-m', '/nowhere.gguf']);
-    assert.equal(missing.code, 1);
+    assert.equal(missing.code, 2);
     const keyless = await run(['serve', ...sim, '--supervise', '--port', '0', '--host', '0.0.0.0']);
-    assert.deepEqual([keyless.code, /--api-key/.test(keyless.stderr)], [1, true]);
+    assert.deepEqual([keyless.code, /--api-key/.test(keyless.stderr)], [2, true]);
   });
 
   it('keeps its Unix sockets, too', async (t) => {

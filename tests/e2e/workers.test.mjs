@@ -115,11 +115,11 @@ describe('the flag', async () => {
   it('wants slots that can be divided evenly, and says which flags do not go together', async () => {
     for (const slots of ['5', '1']) {
       const { code, stderr } = await run(['serve', ...sim, '--port', '0', ...two, '-np', slots]);
-      assert.equal(code, 1);
+      assert.equal(code, 2);
       assert.match(stderr, new RegExp(`--parallel ${slots} .*--workers 2`));
     }
     const { code, stderr } = await run(['serve', ...sim, '--port', '0', ...two, '-np', '4', '-c', '7']);
-    assert.equal(code, 1);
+    assert.equal(code, 2);
     assert.match(stderr, /--ctx-size 7.*--parallel/);
   });
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "api/anthropic.h"
-#include "api/ollama.h"
-#include "api/prompt.h"
+#include "api/anthropic/anthropic.h"
+#include "api/body/prompt.h"
+#include "api/ollama/ollama.h"
 #include "fuzz.h"
 
 namespace chasqui {

@@ -1,7 +1,7 @@
 // Bodies of requests: JSON, the fields of a generation, and the checks behind them. What passes them is valid.
 #include <cmath>
 
-#include "api/generation_fields.h"
+#include "api/body/generation_fields.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

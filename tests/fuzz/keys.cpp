@@ -1,5 +1,5 @@
 // Files of keys.
-#include "api/key_list.h"
+#include "api/core/key_list.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

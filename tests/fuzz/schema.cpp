@@ -1,6 +1,6 @@
 // JSON schemas: what the check lets through keeps to it when it is checked again.
-#include "api/fields.h"
-#include "api/schema_check.h"
+#include "api/body/fields.h"
+#include "api/schema/schema_check.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

@@ -1,0 +1,306 @@
+#include "api/admin/admin.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "api/admin/limits.h"
+#include "api/body/generation_fields.h"
+#include "api/core/answer.h"
+#include "api/core/errors.h"
+#include "api/core/frontend.h"
+#include "api/core/key_ring.h"
+#include "api/core/node.h"
+#include "api/core/served_model.h"
+#include "base/json_writer.h"
+#include "base/metrics.h"
+#include "engine/engine.h"
+#include "net/offload.h"
+
+namespace chasqui {
+namespace {
+
+void write_sampling(JsonWriter& json, const SamplingParams& sampling) {
+  json.begin_object();
+  json.field("temperature", sampling.temperature);
+  json.field("top_k", sampling.top_k);
+  json.field("top_p", sampling.top_p);
+  json.field("min_p", sampling.min_p);
+  json.field("repeat_last_n", sampling.repeat_last_n);
+  json.field("repeat_penalty", sampling.repeat_penalty);
+  json.field("frequency_penalty", sampling.frequency_penalty);
+  json.field("presence_penalty", sampling.presence_penalty);
+  json.end_object();
+}
+
+const char* who_guesses(const SpeculationConfig& config) {
+  if (config.guesses_max == 0) return "none";
+  if (config.heads) return "heads";
+  return config.draft_model ? "draft" : "ngram";
+}
+
+std::string props_body(const Node& node, const ServedModel& served, bool paths) {
+  const ModelInfo& info = served.model.info;
+  const ModelShape& shape = served.engine.shape();
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("default_generation_settings");
+  json.begin_object();
+  json.key("params");
+  write_sampling(json, default_sampling(info));
+  json.field("n_ctx", shape.cells_per_slot);
+  json.end_object();
+  json.field("total_slots", shape.slots);
+  json.field("workers", served.engine.workers());
+  json.field("model_alias", served.config.name);
+  json.field("model_path", paths ? info.path : std::filesystem::path(info.path).filename().string());
+  json.field("model_ftype", info.format);
+  json.key("modalities");
+  json.begin_object();
+  json.field("vision", false);
+  json.field("audio", false);
+  json.end_object();
+  json.field("chat_template", served.model.chat_template->source());
+  json.field("bos_token", info.bos_text);
+  json.field("eos_token", info.eos_text);
+  json.field("build_info", served.config.system_fingerprint);
+  json.field("is_sleeping", served.engine.sleeping());
+  json.field("endpoint_slots", served.config.show_slots);
+  json.key("kv");
+  json.begin_object();
+  json.field("layout", shape.unified ? "unified" : "stream");
+  json.field("cells", shape.cells);
+  json.field("cells_per_slot", shape.cells_per_slot);
+  json.field("trims_anywhere", info.trims_anywhere());
+  json.field("cuts_snapshots", shape.cuts_snapshots);
+  json.end_object();
+  json.key("speculation");
+  json.begin_object();
+  json.field("guesser", who_guesses(served.engine.speculation()));
+  json.field("n_max", served.engine.speculation().guesses_max);
+  json.end_object();
+  json.key("lora");
+  json.begin_array();
+  for (const AdapterInfo& adapter : served.adapters.adapters()) json.string(adapter.name);
+  json.end_array();
+  json.key("limits");
+  write_limits(json, node, served);
+  json.end_object();
+  return out;
+}
+
+// In the list that llama-server adds for clients of Ollama.
+void write_listed(JsonWriter& json, const ServedModel& served) {
+  json.begin_object();
+  for (const std::string_view key : {"name", "model"}) json.field(key, served.config.name);
+  for (const std::string_view key : {"modified_at", "size", "digest", "description"}) json.field(key, "");
+  json.field("type", "model");
+  json.key("tags");
+  json.begin_array();
+  json.end_array();
+  json.key("capabilities");
+  json.begin_array();
+  for (const std::string_view what : {"completion", "embedding"}) json.string(what);
+  json.end_array();
+  json.field("parameters", "");
+  json.key("details");
+  json.begin_object();
+  json.field("parent_model", "");
+  json.field("format", "gguf");
+  json.field("family", served.model.info.architecture);
+  json.field("quantization_level", served.model.info.format);
+  json.end_object();
+  json.end_object();
+}
+
+void write_model(JsonWriter& json, const ServedModel& served) {
+  const ModelInfo& info = served.model.info;
+  json.begin_object();
+  json.field("id", served.config.name);
+  for (const std::string_view key : {"aliases", "tags"}) {
+    json.key(key);
+    json.begin_array();
+    json.end_array();
+  }
+  json.field("object", "model");
+  json.field("created", served.config.loaded_at);
+  json.field("owned_by", "chasqui");
+  json.key("meta");
+  json.begin_object();
+  json.field("vocab_type", info.vocabulary_type);
+  json.field("n_vocab", info.vocabulary);
+  json.field("n_ctx", served.engine.shape().cells_per_slot);
+  json.field("n_ctx_train", info.context_trained);
+  json.field("n_embd", info.embedding_length);
+  json.field("n_params", info.parameters);
+  json.field("size", info.size_bytes);
+  json.field("ftype", info.format);
+  json.end_object();
+  json.end_object();
+}
+
+std::string name_of(const ServedModel& served, const AdapterInfo& adapter) {
+  return served.config.name + ":" + adapter.name;
+}
+
+void write_adapter(JsonWriter& json, const ServedModel& served, const AdapterInfo& adapter) {
+  json.begin_object();
+  json.field("id", name_of(served, adapter));
+  json.field("object", "model");
+  json.field("created", served.config.loaded_at);
+  json.field("owned_by", "chasqui");
+  json.field("parent", served.config.name);
+  json.end_object();
+}
+
+std::string models_body(const ModelTable& models) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("models");
+  json.begin_array();
+  for (const ServedModel* const served : models.all()) write_listed(json, *served);
+  json.end_array();
+  json.field("object", "list");
+  json.key("data");
+  json.begin_array();
+  for (const ServedModel* const served : models.all()) {
+    write_model(json, *served);
+    for (const AdapterInfo& adapter : served->adapters.adapters()) write_adapter(json, *served, adapter);
+  }
+  json.end_array();
+  json.end_object();
+  return out;
+}
+
+// Prometheus sends a list of what it takes, text first; a person who names JSON means it.
+bool wants_json(const net::HttpRequest& request) {
+  if (const auto format = request.query("format")) return *format == "json";
+  const auto accept = request.header("Accept");
+  return accept && accept->starts_with("application/json");
+}
+
+// What the names begin with; empty: all.
+Result<std::string_view> names_wanted(const net::HttpRequest& request) {
+  const auto names = request.query("names");
+  if (!names || *names == "all") return std::string_view();
+  for (const std::string_view prefix : {"chasqui_", "vllm:", "llamacpp:"}) {
+    if (*names == prefix.substr(0, prefix.size() - 1)) return prefix;
+  }
+  return invalid_field("names", "names must be one of all, chasqui, vllm, llamacpp");
+}
+
+constexpr std::string_view kReaderStuck = "a thread that reads requests has been busy with one for a long time";
+
+// Empty while all workers of all models move, and so do the threads of the pool.
+std::string find_stuck(const Node& node) {
+  const TimePoint now = node.frontend.clock.now();
+  for (const ServedModel* const served : node.models.all()) {
+    const auto stuck = served->engine.stuck_worker(now);
+    if (!stuck) continue;
+    const std::size_t workers = served->engine.workers();
+    std::string which =
+        workers > 1 ? "worker " + std::to_string(*stuck) + " of " + std::to_string(workers) : "the worker";
+    if (node.models.has_choice()) which += " of " + served->config.name;
+    return which + " has not finished a step for a long time";
+  }
+  if (node.frontend.offload.stuck_threads(now) == 0) return {};
+  return "a thread that reads requests has been busy with one for a long time";
+}
+
+bool any_draining(const Node& node) {
+  return std::ranges::any_of(node.models.all(), [](const ServedModel* served) { return served->engine.draining(); });
+}
+
+}  // namespace
+
+Handled handle_health(const Node& node, Call call) {
+  Result<std::string> answer = health_answer(node);
+  if (!answer) co_return answer.error();
+  co_await respond_json(call.exchange, std::move(*answer));
+  co_return Result<void>();
+}
+
+Handled handle_ready(const Node& node, Call call) {
+  if (any_draining(node)) co_return Error{ErrorCode::unavailable, "the server is shutting down", ""};
+  const TimePoint now = node.frontend.clock.now();
+  for (const ServedModel* const served : node.models.all()) {
+    if (served->engine.alive(now)) continue;
+    Result<void> unhealthy = co_await handle_health(node, std::move(call));
+    co_return unhealthy;
+  }
+  std::string body = R"({"status":"ready"})";
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
+}
+
+// Rendered here: it takes a tenth of a millisecond, and admission's numbers are the loop's.
+Handled handle_metrics(const Node& node, Call call) {
+  if (wants_json(call.exchange.request())) {
+    std::string body = node.metrics.render_json();
+    co_await respond_json(call.exchange, std::move(body));
+    co_return Result<void>();
+  }
+  const auto prefix = names_wanted(call.exchange.request());
+  if (!prefix) co_return prefix.error();
+  net::HttpResponse response(200, "text/plain; version=0.0.4; charset=utf-8", node.metrics.render(*prefix));
+  co_await call.exchange.respond(std::move(response));
+  co_return Result<void>();
+}
+
+Handled handle_models(const ModelTable& models, Call call) {
+  std::string body = models_body(models);
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
+}
+
+Handled handle_model(const ModelTable& models, Call call) {
+  const std::string& id = call.exchange.param("id");
+  std::string body;
+  JsonWriter json(body);
+  for (const ServedModel* const served : models.all()) {
+    if (body.empty() && id == served->config.name) write_model(json, *served);
+    for (const AdapterInfo& adapter : served->adapters.adapters()) {
+      if (body.empty() && id == name_of(*served, adapter)) write_adapter(json, *served, adapter);
+    }
+  }
+  if (body.empty()) {
+    co_return Error{ErrorCode::not_found, "there is no model of this name; GET /v1/models lists those that there are",
+                    "model"};
+  }
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
+}
+
+Handled handle_version(Call call) {
+  std::string body = "{\"version\":";
+  append_json_string(body, call.frontend.config.version);
+  body += '}';
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
+}
+
+Handled handle_props(const Node& node, Call call) {
+  std::string body = props_answer(node, call.served, call.caller);
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
+}
+
+Handled handle_change_props(Call call) {
+  net::HttpResponse response =
+      http_error(501, "the properties of this server are set by its flags and cannot be changed");
+  co_await call.exchange.respond(std::move(response));
+  co_return Result<void>();
+}
+
+Result<std::string> health_answer(const Node& node) {
+  std::string stuck = find_stuck(node);
+  if (!stuck.empty()) return Error{ErrorCode::unavailable, std::move(stuck), ""};
+  return std::string(R"({"status":"ok"})");
+}
+
+std::string props_answer(const Node& node, const ServedModel& served, const Caller& caller) {
+  return props_body(node, served, node.frontend.keys.is_admin(caller));
+}
+
+}  // namespace chasqui

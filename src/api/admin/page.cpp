@@ -1,0 +1,104 @@
+#include "api/admin/page.h"
+
+#include <algorithm>
+#include <cctype>
+#include <span>
+#include <vector>
+
+#include <chasqui_page.h>
+
+#include "base/checksum.h"
+#include "base/error.h"
+
+namespace chasqui {
+namespace {
+
+// What the page may do in a browser: run its own script, ask its own server, and nothing else. So what a model says
+// can neither run nor call home, not even through an image.
+constexpr std::string_view kPolicy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+struct File {
+  std::string_view type;
+  std::span<const std::byte> plain;
+  std::span<const std::byte> gzip;
+  std::string etag;
+};
+
+std::string etag_of(std::span<const std::byte> bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out = "\"";
+  for (const std::byte byte : checksum(bytes)) {
+    out += kDigits[std::to_integer<std::size_t>(byte >> 4)];
+    out += kDigits[std::to_integer<std::size_t>(byte & std::byte{15})];
+  }
+  return out + '"';
+}
+
+// In the order of kPagePaths.
+std::vector<File> make_files() {
+  const auto file = [](std::string_view type, const page::Bytes& bytes) {
+    return File{type, bytes.plain(), bytes.gzip(), etag_of(bytes.plain())};
+  };
+  const File icon = file("image/svg+xml", page::icon());
+  return {file("text/html; charset=utf-8", page::html()), file("text/javascript; charset=utf-8", page::script()),
+          file("text/css; charset=utf-8", page::style()), icon, icon};
+}
+
+const File& file_at(std::string_view path) {
+  static const std::vector<File> files = make_files();
+  const auto at = std::ranges::find(kPagePaths, path);
+  CHECK(at != kPagePaths.end());
+  return files[static_cast<std::size_t>(at - kPagePaths.begin())];
+}
+
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
+// Whether a list such as `br, gzip;q=0.8` allows gzip: it is named, and not with a weight of zero.
+bool allows_gzip(std::string_view list) {
+  while (!list.empty()) {
+    std::string item;
+    const std::size_t comma = list.find(',');
+    for (const char c : list.substr(0, comma)) {
+      if (!is_blank(c)) item += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+    list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+    if (item == "gzip") return true;
+    if (item.starts_with("gzip;q=")) return item.find_first_of("123456789") != std::string::npos;
+  }
+  return false;
+}
+
+// The client has this one, in whatever coding it got it.
+bool has(std::string_view if_none_match, const std::string& etag) {
+  return if_none_match == "*" || if_none_match.find(etag) != std::string_view::npos;
+}
+
+std::string_view text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+net::Awaitable<void> handle_page(net::HttpExchange& exchange) {
+  const net::HttpRequest& request = exchange.request();
+  const File& file = file_at(request.path);
+  const bool fresh = has(request.headers.get("If-None-Match").value_or(""), file.etag);
+  net::HttpResponse response(fresh ? 304 : 200);
+  response.headers.add("ETag", file.etag);
+  response.headers.add("Cache-Control", "no-cache");  // keep it, and ask whether it is still the same
+  response.headers.add("Vary", "Accept-Encoding");
+  response.headers.add("Content-Security-Policy", kPolicy);
+  response.headers.add("X-Content-Type-Options", "nosniff");
+  response.headers.add("Referrer-Policy", "no-referrer");
+  if (!fresh) {
+    const bool gzip = allows_gzip(request.headers.get("Accept-Encoding").value_or(""));
+    response.headers.add("Content-Type", file.type);
+    if (gzip) response.headers.add("Content-Encoding", "gzip");
+    response.body = text(gzip ? file.gzip : file.plain);
+  }
+  co_await exchange.respond(std::move(response));
+}
+
+}  // namespace chasqui

@@ -1,0 +1,97 @@
+#include "api/body/constraint.h"
+
+#include "api/schema/schema_check.h"
+#include "base/limits.h"
+#include "model/grammar_shape.h"
+#include "model/schema_grammar.h"
+
+namespace chasqui {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kBytesMax = kSizeLimit<"grammar_bytes">;
+
+void take(Fields& fields, Result<Grammar> grammar, RequestDraft& draft) {
+  if (grammar) {
+    draft.grammar = std::move(*grammar);
+  } else {
+    fields.refuse(grammar.error());
+  }
+}
+
+// {"type":"json_object"} with llama-server's optional `schema`, {"type":"json_schema","json_schema":{"schema":…}}.
+void read_response_format(Fields& fields, const json::object& format, RequestDraft& draft) {
+  Fields inner(format, "response_format");
+  const auto type = inner.string("type");
+  if (!type || *type == "text") {
+    if (!inner.ok()) fields.refuse(inner.error());
+    return;
+  }
+  if (*type == "json_object") {
+    const json::value* schema = inner.any("schema");
+    const json::value any = json::object{{"type", "object"}};
+    return take(fields, schema_constraint(schema != nullptr ? *schema : any, "response_format.schema"), draft);
+  }
+  if (*type != "json_schema") {
+    inner.refuse("type", "text, json_object or json_schema");
+    return fields.refuse(inner.error());
+  }
+  const json::object* named = inner.object("json_schema");
+  if (named == nullptr) {
+    inner.refuse("json_schema", "an object with name and schema");
+    return fields.refuse(inner.error());
+  }
+  Fields body(*named, "response_format.json_schema");
+  body.string("name");
+  body.boolean("strict");  // every schema is kept strictly
+  const json::value* schema = body.any("schema");
+  if (schema == nullptr) body.refuse("schema", "a JSON Schema");
+  if (!body.ok()) return fields.refuse(body.error());
+  take(fields, schema_constraint(*schema, "response_format.json_schema.schema"), draft);
+}
+
+// What its grammar is refused for is the schema's fault.
+Error under(const std::string& path, const Error& error) {
+  return invalid_field(path, path + " cannot be kept: " + error.message);
+}
+
+}  // namespace
+
+Result<Grammar> schema_constraint(const json::value& schema, const std::string& path) {
+  if (json::serialize(schema).size() > kBytesMax) {
+    return invalid_field(path, path + " may have at most " + std::to_string(kBytesMax) + " bytes");
+  }
+  auto checked = check_schema(schema, path);
+  if (!checked) return checked.error();
+  auto text = grammar_of_schema(json::serialize(*checked));
+  if (!text) return under(path, text.error());
+  if (auto ok = check_grammar_shape(*text); !ok) return under(path, ok.error());
+  Grammar grammar;
+  grammar.text = std::move(*text);
+  return grammar;
+}
+
+void read_constraint(Fields& fields, RequestDraft& draft) {
+  const auto grammar = fields.string("grammar");
+  const json::value* schema = fields.any("json_schema");
+  const json::object* format = fields.object("response_format");
+  if (!fields.ok()) return;
+  const bool formatted = format != nullptr && format->if_contains("type") != nullptr && format->at("type") != "text";
+  const bool has_grammar = grammar && !grammar->empty();
+  if ((has_grammar ? 1 : 0) + (schema != nullptr ? 1 : 0) + (formatted ? 1 : 0) > 1) {
+    return fields.refuse(has_grammar ? "grammar" : "json_schema",
+                         "left out: only one of grammar, json_schema and response_format can be kept");
+  }
+  if (has_grammar) {
+    if (grammar->size() > kBytesMax) {
+      return fields.refuse("grammar", "text of at most " + std::to_string(kBytesMax) + " bytes");
+    }
+    draft.grammar.emplace().text = *grammar;
+  } else if (schema != nullptr) {
+    take(fields, schema_constraint(*schema, "json_schema"), draft);
+  }
+  if (format != nullptr && fields.ok()) read_response_format(fields, *format, draft);
+}
+
+}  // namespace chasqui

@@ -1,0 +1,38 @@
+#include "api/body/model_choice.h"
+
+#include <memory>
+
+#include "api/body/fields.h"
+#include "net/offload.h"
+
+namespace chasqui {
+namespace {
+
+// Offload pool. Empty where the body names none.
+Result<std::string> named_model(const std::string& body) {
+  auto object = parse_json_object(body);
+  if (!object) return object.error();
+  const boost::json::value* const model = object->if_contains("model");
+  if (model == nullptr || model->is_null()) return std::string();
+  if (!model->is_string()) return invalid_field("model", "model must be a string");
+  return std::string(model->get_string());
+}
+
+}  // namespace
+
+net::Awaitable<Result<ServedModel*>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
+                                                  std::string& body) {
+  if (!models.has_choice() || body.empty()) co_return &models.first();
+  // Owned by the job as well: the client may leave, and its request end, while the pool still reads.
+  const auto owned = std::make_shared<std::string>(std::move(body));
+  auto work = [owned] { return named_model(*owned); };
+  net::OffloadTerms terms;
+  terms.owner = caller.tenant.id;
+  terms.bytes = owned->size();
+  Result<std::string> name = co_await frontend.offload.run(std::move(work), std::move(terms));
+  if (!name) co_return name.error();
+  body = std::move(*owned);
+  co_return models.find(*name);
+}
+
+}  // namespace chasqui

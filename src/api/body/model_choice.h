@@ -1,0 +1,18 @@
+// Which model of the node a request is for. A node of one model does not look; where there is a choice, the body is
+// parsed for its `model` in the offload pool, since a large one would hold the loop. Loop thread.
+#pragma once
+
+#include <string>
+
+#include "api/core/frontend.h"
+#include "api/core/key_ring.h"
+#include "api/core/model_table.h"
+#include "net/awaitable.h"
+
+namespace chasqui {
+
+// Of a request with a body, which is back in `body` afterwards. The errors: no such model, no JSON object.
+net::Awaitable<Result<ServedModel*>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
+                                                  std::string& body);
+
+}  // namespace chasqui

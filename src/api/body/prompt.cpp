@@ -1,0 +1,324 @@
+#include "api/body/prompt.h"
+
+#include <algorithm>
+
+#include "api/body/generation_fields.h"
+#include "api/body/tool_limits.h"
+#include "api/core/key_ring.h"
+#include "api/core/skipped_tools.h"
+#include "base/limits.h"
+#include "engine/engine.h"
+#include "model/grammar_shape.h"
+#include "model/reasoning_gate.h"
+
+namespace chasqui {
+namespace {
+
+namespace json = boost::json;
+
+std::string item(std::string_view array, std::size_t index) {
+  return std::string(array) + '[' + std::to_string(index) + ']';
+}
+
+// Which roles there are is the template's to say.
+bool possible_role(std::string_view role) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  };
+  return !role.empty() && role.size() <= 64 && std::ranges::all_of(role, fits);
+}
+
+// A string, or an array of {"type":"text","text":…} parts.
+std::optional<Error> read_content(const json::value& value, const std::string& path, ChatMessage& message) {
+  if (value.is_string()) {
+    message.content = value.get_string();
+    return std::nullopt;
+  }
+  if (!value.is_array()) {
+    return invalid_field(path + ".content", path + ".content must be a string or an array of text parts");
+  }
+  std::size_t index = 0;
+  for (const json::value& part : value.get_array()) {
+    const std::string part_path = item(path + ".content", index++);
+    if (!part.is_object()) return invalid_field(part_path, part_path + " must be an object");
+    Fields fields(part.get_object(), part_path);
+    const auto type = fields.string("type");
+    const auto text = fields.string("text");
+    if (type != "text") fields.refuse("type", "\"text\"; this model takes no other content");
+    if (!text) fields.refuse("text", "a string");
+    if (!fields.ok()) return fields.error();
+    message.add_part(*text);
+  }
+  return std::nullopt;
+}
+
+// Tool arguments come as JSON text from OpenAI's clients, and as an object from some others.
+std::string arguments_text(Fields& function) {
+  const json::value* value = function.any("arguments");
+  if (value == nullptr) return "{}";
+  if (!value->is_string()) return json::serialize(*value);
+  if (value->get_string().empty()) return "{}";  // as some clients write a call without arguments
+  if (!is_json(value->get_string())) function.refuse("arguments", "JSON text");
+  return std::string(value->get_string());
+}
+
+// A function's name and arguments; they are the whole call in the older `function_call`.
+std::optional<Error> read_function(const json::object& object, const std::string& path, ToolCall& out) {
+  Fields function(object, path);
+  const auto name = function.string("name");
+  if (!name) function.refuse("name", "a string");
+  out.arguments = arguments_text(function);
+  if (!function.ok()) return function.error();
+  out.name = *name;
+  return std::nullopt;
+}
+
+std::optional<Error> read_tool_calls(const json::array& calls, const std::string& path, ChatMessage& message) {
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const std::string call_path = item(path + ".tool_calls", i);
+    if (!calls[i].is_object()) return invalid_field(call_path, call_path + " must be an object");
+    Fields call(calls[i].get_object(), call_path);
+    ToolCall& out = message.tool_calls.emplace_back();
+    out.id = call.string("id").value_or("");
+    const json::object* function = call.object("function");
+    if (function == nullptr) call.refuse("function", "an object with name and arguments");
+    if (!call.ok()) return call.error();
+    if (auto error = read_function(*function, call_path + ".function", out)) return error;
+  }
+  return std::nullopt;
+}
+
+// `bare`: an item of the older `functions`, which has nothing around the function.
+std::optional<Error> read_tool(const json::value& value, const std::string& path, bool bare, Tool& tool) {
+  if (!value.is_object()) return invalid_field(path, path + " must be an object");
+  Fields fields(value.get_object(), path);
+  const auto type = fields.string("type");
+  if (type && !bare && *type != "function") fields.refuse("type", "\"function\"");
+  const json::object* function = bare ? &value.get_object() : fields.object("function");
+  if (function == nullptr) fields.refuse("function", "an object with name, description and parameters");
+  if (!fields.ok()) return fields.error();
+  Fields inner(*function, bare ? path : path + ".function");
+  const auto name = inner.string("name");
+  if (!name || name->empty()) inner.refuse("name", "a string");
+  tool.description = inner.string("description").value_or("");
+  const json::object* parameters = inner.object("parameters");
+  if (!inner.ok()) return inner.error();
+  tool.name = *name;
+  tool.parameters = parameters != nullptr ? json::serialize(*parameters) : R"({"type":"object","properties":{}})";
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<std::vector<Token>> tokenize_prompt(const ServedModel& served, std::string_view text) {
+  const Tokenizer& tokenizer = *served.model.tokenizer;
+  const std::size_t bytes_max = tokenizer.piece_bytes_max() * static_cast<std::size_t>(served.limits.context);
+  if (bytes_max > 0 && text.size() > bytes_max) {
+    const std::size_t tokens = (text.size() - 1) / tokenizer.piece_bytes_max() + 1;
+    return prompt_too_long(tokens, served.limits.context,
+                           std::to_string(text.size()) + " bytes, at least " + std::to_string(tokens) + " tokens");
+  }
+  return tokenizer.tokenize(text, AddSpecial::yes, ParseSpecial::yes);
+}
+
+RequestDraft new_draft(const ServedModel& served, const Caller& caller) {
+  RequestDraft draft;
+  draft.sampling = default_sampling(served.model.info);
+  draft.use_cache = served.config.cache_prompt;
+  draft.adapters = served.adapters.standing();
+  draft.tenant = caller.tenant;
+  draft.service_class = caller.service_class;
+  draft.traced = served.config.traces;
+  draft.ttft_ms = caller.ttft_ms;
+  return draft;
+}
+
+std::optional<Error> read_message(const json::value& value, const std::string& path, ChatMessage& message) {
+  if (!value.is_object()) return invalid_field(path, path + " must be an object with role and content");
+  Fields fields(value.get_object(), path);
+  const auto role = fields.string("role");
+  if (!role || !possible_role(*role)) {
+    fields.refuse("role",
+                  "one of system, developer, user, assistant, tool, or a name that the model's template knows: at most "
+                  "64 letters, digits, _ and -");
+  }
+  message.name = fields.string("name").value_or("");
+  message.tool_call_id = fields.string("tool_call_id").value_or("");
+  message.reasoning = fields.string("reasoning_content").value_or("");
+  const json::array* calls = fields.array("tool_calls");
+  if (calls != nullptr && !calls->empty() && role && *role != "assistant") {
+    fields.refuse("tool_calls", "left out unless the role is assistant");
+  }
+  const json::object* old_call = fields.object("function_call");
+  const json::value* content = fields.any("content");
+  const bool called = calls != nullptr || old_call != nullptr;
+  // null stands for an empty answer.
+  if (content == nullptr && (role != "assistant" || (!called && !value.get_object().contains("content")))) {
+    fields.refuse("content", "a string or an array of text parts");
+  }
+  if (!fields.ok()) return fields.error();
+  message.role = *role == "function" ? "tool" : std::string(*role);  // OpenAI's older name
+  if (old_call != nullptr && role == "assistant") {
+    if (auto error = read_function(*old_call, path + ".function_call", message.tool_calls.emplace_back())) return error;
+  }
+  if (content != nullptr) {
+    if (auto error = read_content(*content, path, message)) return error;
+  }
+  return calls != nullptr ? read_tool_calls(*calls, path, message) : std::nullopt;
+}
+
+std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name) {
+  std::vector<ChatMessage> out;
+  const json::array* messages = fields.array(name);
+  if (messages == nullptr || messages->empty() || messages->size() > kSizeLimit<"messages">) {
+    fields.refuse(name, "an array of 1 to " + std::to_string(kSizeLimit<"messages">) + " messages");
+    return out;
+  }
+  for (std::size_t i = 0; i < messages->size() && fields.ok(); ++i) {
+    if (auto error = read_message((*messages)[i], item(name, i), out.emplace_back())) fields.refuse(std::move(*error));
+  }
+  return out;
+}
+
+std::vector<Tool> read_tools(Fields& fields, std::vector<std::string>* skipped) {
+  std::vector<Tool> out;
+  const bool bare = fields.any("tools") == nullptr;
+  const std::string_view name = bare ? "functions" : "tools";
+  const json::array* tools = tools_within_limits(fields, name);
+  for (std::size_t i = 0; tools != nullptr && i < tools->size() && fields.ok(); ++i) {
+    const json::value& tool = (*tools)[i];
+    if (!bare && skipped != nullptr && skip_tool(tool, "function", *skipped)) continue;
+    if (auto error = read_tool(tool, item(name, i), bare, out.emplace_back())) fields.refuse(std::move(*error));
+  }
+  return out;
+}
+
+Result<std::vector<Token>> read_tokens(const ServedModel& served, const json::array& ids, const std::string& field) {
+  std::vector<Token> tokens;
+  tokens.reserve(ids.size());
+  for (const json::value& id : ids) {
+    if (!id.is_int64() || id.get_int64() < 0 || id.get_int64() >= served.limits.vocabulary) {
+      return invalid_field(field, field + " must be ids between 0 and " + std::to_string(served.limits.vocabulary - 1));
+    }
+    tokens.push_back(static_cast<Token>(id.get_int64()));
+  }
+  return tokens;
+}
+
+Result<void> prepare_sampling(const ServedModel& served, RequestDraft& draft, const ReasoningLimit* reasoning) {
+  for (const auto& [text, bias] : draft.text_bias) {
+    for (const Token token : served.model.tokenizer->tokenize(text, AddSpecial::no, ParseSpecial::yes)) {
+      draft.sampling.logit_bias.push_back({token, bias});
+    }
+  }
+  draft.text_bias.clear();
+  if (!draft.sampling.seed) draft.sampling.seed = random_seed();
+  if (auto ok = check_sampling(draft.sampling, served.limits); !ok) return ok.error();
+  const Grammar* grammar = draft.grammar ? &*draft.grammar : nullptr;
+  auto parts = served.model.sampling->prepare(draft.sampling, grammar, served.limits.context);
+  if (!parts) return parts.error();
+  draft.parts = std::move(*parts);
+  if (reasoning != nullptr) {
+    draft.parts = limit_reasoning(std::move(draft.parts), *reasoning, *served.model.tokenizer);
+  }
+  return {};
+}
+
+Result<RequestPtr> request_from_draft(const ServedModel& served, RequestDraft draft, const ReasoningLimit* reasoning) {
+  if (auto ready = prepare_sampling(served, draft, reasoning); !ready) return ready.error();
+  return make_request(served.engine.next_id(), std::move(draft), served.limits, served.clock.now());
+}
+
+Result<std::vector<RequestPtr>> requests_from_draft(const ServedModel& served, RequestDraft draft, std::int32_t count,
+                                                    const ReasoningLimit* reasoning) {
+  std::vector<RequestPtr> out;
+  if (!draft.sampling.seed) draft.sampling.seed = random_seed();
+  for (std::int32_t i = 0; i < count; ++i) {
+    RequestDraft one = draft;
+    *one.sampling.seed += static_cast<std::uint32_t>(i);
+    auto request = request_from_draft(served, std::move(one), reasoning);
+    if (!request) return request.error();
+    out.push_back(std::move(*request));
+  }
+  return out;
+}
+
+Result<std::vector<RequestPtr>> requests_of_prompts(const ServedModel& served, const RequestDraft& draft,
+                                                    std::vector<std::vector<Token>> prompts, std::int32_t each) {
+  if (prompts.size() * static_cast<std::size_t>(each) > kRequestsMax) {
+    return invalid_field("prompt", "prompt may ask for at most " + std::to_string(kRequestsMax) +
+                                       " answers altogether, those of n and best_of included");
+  }
+  if (draft.grammar) {
+    const std::size_t copies = prompts.size() * static_cast<std::size_t>(each);
+    if (auto ok = check_grammar_copies(draft.grammar->text, copies); !ok) return ok.error();
+  }
+  std::vector<RequestPtr> out;
+  for (std::vector<Token>& prompt : prompts) {
+    RequestDraft one = draft;
+    one.prompt = std::move(prompt);
+    auto requests = requests_from_draft(served, std::move(one), each);
+    if (!requests) return requests.error();
+    out.insert(out.end(), requests->begin(), requests->end());
+  }
+  return out;
+}
+
+// The template may look into them, as a tree.
+std::optional<Error> check_calls(const std::vector<ChatMessage>& messages) {
+  std::size_t nodes = 0;
+  std::size_t calls = 0;
+  for (const ChatMessage& message : messages) {
+    calls += message.tool_calls.size();
+    for (const ToolCall& call : message.tool_calls) nodes += json_nodes(call.arguments);
+  }
+  if (calls > kSizeLimit<"tool_calls">) {
+    return invalid_field("messages",
+                         "messages may hold at most " + std::to_string(kSizeLimit<"tool_calls">) + " calls of tools");
+  }
+  if (nodes <= kSizeLimit<"json_nodes">) return std::nullopt;
+  return invalid_field("messages", "messages must hold calls of tools with at most " +
+                                       std::to_string(kSizeLimit<"json_nodes">) + " values in their arguments");
+}
+
+Result<std::vector<Token>> prompt_of_chat(const ServedModel& served, const Chat& chat) {
+  if (auto error = check_calls(chat.messages)) return *error;
+  auto text = served.model.chat_template->render(chat);
+  if (!text) return text.error();
+  return tokenize_prompt(served, *text);
+}
+
+Result<std::vector<std::vector<Token>>> read_prompts(const ServedModel& served, const json::value& prompt) {
+  constexpr std::string_view kAllowed = "prompt must be a string, an array of token ids, or an array of those";
+  std::vector<std::vector<Token>> out;
+  const auto add = [&](const json::value& one) -> std::optional<Error> {
+    if (!one.is_string() && !one.is_array()) return invalid_field("prompt", std::string(kAllowed));
+    auto tokens = one.is_string() ? tokenize_prompt(served, std::string_view(one.get_string()))
+                                  : read_tokens(served, one.get_array(), "prompt");
+    if (!tokens) return tokens.error();
+    out.push_back(std::move(*tokens));
+    return std::nullopt;
+  };
+  const json::array* list = prompt.if_array();
+  if (list == nullptr || list->empty() || (*list)[0].is_number()) {
+    if (auto failed = add(prompt)) return *failed;
+    return out;
+  }
+  if (list->size() > kRequestsMax) {
+    return invalid_field("prompt", "prompt may hold at most " + std::to_string(kRequestsMax) + " prompts");
+  }
+  for (const json::value& one : *list) {
+    if (auto failed = add(one)) return *failed;
+  }
+  return out;
+}
+
+Result<RequestPtr> request_from_prompt(const ServedModel& served, const json::value& prompt, RequestDraft draft) {
+  auto prompts = read_prompts(served, prompt);
+  if (!prompts) return prompts.error();
+  if (prompts->size() != 1) return invalid_field("prompt", "prompt must be one prompt on this route");
+  draft.prompt = std::move(prompts->front());
+  return request_from_draft(served, std::move(draft));
+}
+
+}  // namespace chasqui

@@ -1,0 +1,85 @@
+// From a client's text to a valid request: tokenizes, applies the template, calls make_request. Slow for long prompts
+// (about 1 ms for 4 KB), so it belongs in the offload pool. Any thread; `served` is only read.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "api/body/fields.h"
+#include "api/core/key_ring.h"
+#include "api/core/served_model.h"
+#include "base/limits.h"
+#include "core/request.h"
+#include "model/chat_template.h"
+#include "model/reasoning_limit.h"
+
+namespace chasqui {
+
+// A draft with the server's defaults, and the caller's.
+RequestDraft new_draft(const ServedModel& served, const Caller& caller);
+
+// Reads `messages`, `tools` and the template's switches. Mistakes are left in `fields`.
+Chat read_chat(Fields& fields);
+// … the tools and switches alone.
+void read_chat_switches(Fields& fields, Chat& chat);
+// Errors say that `name` is at fault.
+void set_reasoning_effort(Chat& chat, std::string_view effort, Fields& fields, std::string_view name);
+
+// One message, where `path` is what errors call it.
+std::optional<Error> read_message(const boost::json::value& value, const std::string& path, ChatMessage& message);
+// An array of 1 to 4,096 of them in `name`; and of `tools`. Mistakes are left in `fields`.
+std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name);
+// `skipped` gets the types of tools that are left out, for they are no functions; null: those are refused.
+std::vector<Tool> read_tools(Fields& fields, std::vector<std::string>* skipped);
+// Whether the arguments of their calls are small enough, all together.
+std::optional<Error> check_calls(const std::vector<ChatMessage>& messages);
+// Token ids of the vocabulary.
+Result<std::vector<Token>> read_tokens(const ServedModel& served, const boost::json::array& ids,
+                                       const std::string& field);
+
+// Refuses a text that cannot fit before the tokenizer has to read all of it.
+Result<std::vector<Token>> tokenize_prompt(const ServedModel& served, std::string_view text);
+
+// What the draft's sampling needs of the model: tokens for the texts of logit_bias, grammar and samplers. Its prompt is
+// there, or is going to be; errors are those of make_request(), too.
+Result<void> prepare_sampling(const ServedModel& served, RequestDraft& draft,
+                              const ReasoningLimit* reasoning = nullptr);
+// prepare_sampling(), and then the request.
+Result<RequestPtr> request_from_draft(const ServedModel& served, RequestDraft draft,
+                                      const ReasoningLimit* reasoning = nullptr);
+// `count` requests that differ in their seeds only.
+Result<std::vector<RequestPtr>> requests_from_draft(const ServedModel& served, RequestDraft draft, std::int32_t count,
+                                                    const ReasoningLimit* reasoning = nullptr);
+
+// The same for each of some prompts, at most kRequestsMax altogether; those of one prompt follow each other.
+constexpr std::size_t kRequestsMax = kSizeLimit<"requests">;
+Result<std::vector<RequestPtr>> requests_of_prompts(const ServedModel& served, const RequestDraft& draft,
+                                                    std::vector<std::vector<Token>> prompts, std::int32_t each);
+
+// The prompts of a completion: a string, token ids, or an array of those. Errors name `prompt`.
+Result<std::vector<std::vector<Token>>> read_prompts(const ServedModel& served, const boost::json::value& prompt);
+
+// Template → tokens.
+Result<std::vector<Token>> prompt_of_chat(const ServedModel& served, const Chat& chat);
+// What a client says about how long the model may think.
+struct ReasoningWish {
+  std::optional<TokenCount> budget;  // tokens, then the reasoning is ended; none: no limit
+  std::string message;               // … with this before its end
+  bool control = false;              // it may be ended while it runs
+};
+// reasoning_budget and what else it is called.
+ReasoningWish read_reasoning_budget(Fields& fields);
+
+// A chat's requests, and how their answers are read; null: an answer is content as it stands.
+struct ChatRequests {
+  std::vector<RequestPtr> requests;
+  AnswerFormatPtr format;
+  ReasoningSwitchPtr reasoning_switch = {};  // without its id yet; null where nobody may end the reasoning
+};
+// Template → tokens → grammar → `count` requests that differ in their seeds only.
+Result<ChatRequests> requests_from_chat(const ServedModel& served, const Chat& chat, RequestDraft draft,
+                                        std::int32_t count = 1, const ReasoningWish& reasoning = {});
+// A prompt as the completion routes take it: a string, or an array of token ids.
+Result<RequestPtr> request_from_prompt(const ServedModel& served, const boost::json::value& prompt, RequestDraft draft);
+
+}  // namespace chasqui

@@ -1,0 +1,96 @@
+// From a valid request to a delivered answer, the same for every protocol: submit, stream or collect, ping while
+// silent, notice that the client left. What a protocol says is in its AnswerWriter. Loop thread only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/core/call.h"
+#include "api/core/dialect.h"
+#include "api/core/generation.h"
+#include "api/core/reasoning_control.h"
+#include "api/core/request_log.h"
+#include "core/event.h"
+#include "net/exchange.h"
+
+namespace chasqui {
+
+// All that one request said.
+struct Collected {
+  std::string text;
+  std::vector<Token> tokens;                      // what was sampled
+  std::vector<std::vector<TokenChance>> chances;  // of each of them, where the request asks for it
+  Event finished;
+};
+
+// How one protocol puts one answer into words. Made for each request; `out` is appended to.
+class AnswerWriter {
+ public:
+  virtual ~AnswerWriter() = default;
+
+  // Server-sent events: text() for each text event, then end() once, or fail().
+  virtual void text(const Event& event, std::string& out) = 0;
+  virtual void end(const Event& event, std::string& out) = 0;
+  virtual void fail(const Error& error, std::string& out);  // OpenAI's shape, unless the protocol has its own
+  // Of a stream. Some protocols have streams of their own, in which nothing can be said that clients ignore.
+  virtual net::HttpHeaders headers() const;
+  virtual bool has_comments() const { return true; }
+  // The same for a request that does not stream, for writers that read along: the finished event comes last.
+  virtual void hear(const Event&) {}
+  // The whole answer as one JSON body, for a request that does not stream.
+  virtual std::string whole(const std::string& text, const Event& finished) = 0;
+  // The same for a protocol that may have several answers in one, or says more of each; end() then comes once for each
+  // of them, and the last ends the stream.
+  virtual std::string whole_of(const std::vector<Collected>& answers) {
+    return whole(answers.front().text, answers.front().finished);
+  }
+};
+
+struct Answer {
+  RequestPtr request;
+  bool stream = false;
+  std::unique_ptr<AnswerWriter> writer;
+  std::vector<RequestPtr> others = {};      // further requests of one client, whose answers are delivered together
+  std::function<void()> on_submitted = {};  // runs when the engine has the request, before any event of it
+  // Is awaited before the end of the answer is told; its error takes the end's place.
+  std::function<net::Awaitable<Result<void>>()> before_end = {};
+  ReasoningSwitchPtr reasoning_switch = {};     // where a client may end the reasoning
+  RequestNotePtr note = {};                     // none where no log is kept
+  std::vector<std::string> skipped_tools = {};  // their types: the client is told
+  std::string ready = {};  // the whole body, where there is nothing to generate; then there is no request, nor a writer
+};
+
+// At least one request.
+Answer answer_of(std::vector<RequestPtr> requests, bool stream, std::unique_ptr<AnswerWriter> writer);
+
+// For the handler of a request that is in front of the engine yet. Null where no log is kept.
+RequestNotePtr open_note(const Call& call);
+// … and for one that did not get through.
+void note_refused(const RequestNotePtr& note, const Error& error);
+
+// Weighs the request for admission and submits it. Errors are admission's and the engine's.
+Result<std::unique_ptr<Generation>> submit(ServedModel& served, const Answer& answer, Permit permit);
+
+// Waits for Answer::before_end when the finished event is among `events`; what went wrong then becomes its error.
+net::Awaitable<void> settle_end(const Answer& answer, std::vector<Event>& events);
+
+// The frames of `events`; true when the last one of the answer was among them. Where a request stands while it waits
+// is a comment, `: queued position=3 wait=1.2s`, the same in every protocol.
+// With several answers `running` says how many have not ended yet.
+bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out,
+                  std::size_t* running = nullptr);
+
+// Responds with the error's status and body, and where trying again makes sense with `Retry-After`, in whole seconds,
+// and `retry-after-ms`, which OpenAI's clients prefer.
+// For faults that no ErrorCode stands for, and those of the HTTP layer, in the shape of the API.
+net::HttpResponse http_error(int status, std::string_view message);
+net::Awaitable<void> respond_error(const Dialect& dialect, net::HttpExchange& exchange, Error error);
+net::Awaitable<void> respond_json(net::HttpExchange& exchange, std::string body);
+
+// What became of an event that ends a request without an answer: errors, and cancels that the client did not ask for.
+// Nothing when the event is an ordinary end.
+std::optional<Error> failure_of(const Event& finished);
+
+}  // namespace chasqui

@@ -1,0 +1,31 @@
+#include "api/core/answer_reader.h"
+
+#include "base/random_id.h"
+
+namespace chasqui {
+
+std::span<const AnswerDelta> AnswerReader::read(const Event& event) {
+  deltas_.clear();
+  if (parser_ == nullptr) {
+    if (!event.text.empty()) deltas_.emplace_back().text = event.text;
+  } else {
+    if (!event.text.empty()) parser_->push(event.text, deltas_);
+    if (event.kind == Event::Kind::finished) parser_->finish(deltas_);
+  }
+  for (AnswerDelta& delta : deltas_) keep(delta);
+  return deltas_;
+}
+
+void AnswerReader::keep(AnswerDelta& delta) {
+  switch (delta.kind) {
+    case AnswerDelta::Kind::content: content_ += delta.text; break;
+    case AnswerDelta::Kind::reasoning: reasoning_ += delta.text; break;
+    case AnswerDelta::Kind::call_begin:
+      if (delta.id.empty()) delta.id = random_id("call_");
+      calls_.push_back({delta.id, delta.name, {}});
+      break;
+    case AnswerDelta::Kind::call_arguments: calls_[delta.call].arguments += delta.text; break;
+  }
+}
+
+}  // namespace chasqui

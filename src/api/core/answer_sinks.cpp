@@ -1,0 +1,67 @@
+#include "api/core/answer_sinks.h"
+
+#include <utility>
+
+namespace chasqui {
+namespace {
+
+// Of one wake-up: more is handed over before the rest is read, so that it counts as unread when nobody takes it.
+constexpr std::size_t kAtOnce = 64 * 1024;
+
+}  // namespace
+
+bool AnswerSink::text(Event& event, std::string& out) {
+  try {
+    return say(event, out);
+  } catch (...) {
+    failure_ = std::current_exception();
+    return false;
+  }
+}
+
+void AnswerSink::check() const {
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+bool StreamSink::say(Event& event, std::string& out) {
+  writer_.text(event, out);
+  if (out.size() < kAtOnce) return true;
+  const bool taken = exchange_.write_now(out);
+  out.clear();
+  return taken;
+}
+
+bool StreamSink::flush(std::string& out, TimePoint now) {
+  said_at_ = now;
+  return exchange_.write_now(out);
+}
+
+bool WholeSink::say(Event& event, std::string&) {
+  writer_.hear(event);
+  collect(event, answers_);
+  return true;
+}
+
+void collect(Event& event, std::vector<Collected>& answers) {
+  Collected& out = answers[static_cast<std::size_t>(event.choice)];
+  out.text += event.text;
+  if (event.kind == Event::Kind::text) {
+    out.tokens.push_back(event.token);
+    if (!event.chances.empty()) out.chances.push_back(std::move(event.chances));
+  } else if (event.kind == Event::Kind::finished) {
+    out.finished = std::move(event);
+  }
+}
+
+net::Awaitable<Drained> drain_events(Generation& generation, const Answer& answer, TimePoint until, AnswerSink* sink,
+                                     std::function<bool()> gone, std::vector<Event>& events) {
+  const bool woken = co_await generation.wait_until(until, sink);
+  if (gone()) co_return Drained::ended;
+  if (sink != nullptr) sink->check();
+  if (!woken) co_return Drained::silence;
+  generation.take(events);
+  co_await settle_end(answer, events);
+  co_return gone() ? Drained::ended : Drained::events;
+}
+
+}  // namespace chasqui

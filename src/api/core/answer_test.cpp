@@ -1,0 +1,52 @@
+// How events become frames, whatever the protocol.
+#include "api/core/answer.h"
+
+#include <gtest/gtest.h>
+
+#include "api/openai/openai_json.h"
+
+namespace chasqui {
+namespace {
+
+Event queued(std::int32_t position, Duration wait) {
+  Event event;
+  event.kind = Event::Kind::queued;
+  event.position = position;
+  event.wait = wait;
+  return event;
+}
+
+TEST(WriteEvents, SaysWhereARequestStandsInAComment) {
+  const auto chat = make_chat_writer({});
+  std::string out;
+  EXPECT_FALSE(write_events(*chat, {queued(3, milliseconds(1234)), queued(0, {})}, out));
+  EXPECT_EQ(out, ": queued position=3 wait=1.2s\n\n: queued position=0\n\n");
+}
+
+TEST(WriteEvents, GoesOnAfterTheWait) {
+  for (const auto& writer : {make_chat_writer({}), make_completion_writer({})}) {
+    Event text;
+    text.text = "Hello";
+    Event finished;
+    finished.kind = Event::Kind::finished;
+    std::string out;
+    EXPECT_TRUE(write_events(*writer, {queued(1, seconds(2)), text, finished}, out));
+    EXPECT_TRUE(out.starts_with(": queued position=1 wait=2.0s\n\ndata: ")) << out;
+    EXPECT_NE(out.find("Hello"), std::string::npos);
+    EXPECT_TRUE(out.ends_with("data: [DONE]\n\n"));
+  }
+}
+
+TEST(WriteEvents, EndsWithAnErrorWhenTheRequestFails) {
+  const auto chat = make_chat_writer({});
+  Event failed;
+  failed.kind = Event::Kind::finished;
+  failed.reason = FinishReason::error;
+  failed.error = {ErrorCode::model_failure, "no", "", {}};
+  std::string out;
+  EXPECT_TRUE(write_events(*chat, {failed}, out));
+  EXPECT_TRUE(out.starts_with("data: {\"error\":{\"code\":500")) << out;
+}
+
+}  // namespace
+}  // namespace chasqui

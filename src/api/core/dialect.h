@@ -1,0 +1,26 @@
+// What a dialect says differently where all share the rest: how an error looks. How it reads a body, and how it writes
+// an answer, are functions of its own that its routes name (api/routes/routes): what reads a body gives the Answer its
+// writer. A dialect is a constant beside the rest of its files; shared code gets one and knows none. Any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace chasqui {
+
+struct Dialect {
+  std::string_view name;
+  // Paths that begin with this segment are its own, also those that have no route; empty: all that are no other's.
+  std::string_view prefix;
+  std::string (*error_body)(const Error& error);
+  // For what has no ErrorCode: faults that the HTTP layer finds (404, 405, 413 …) and refusals at the gate.
+  std::string (*fault_body)(int status, std::string_view message);
+
+  bool owns(std::string_view path) const {
+    return prefix.empty() || path == prefix || (path.starts_with(prefix) && path[prefix.size()] == '/');
+  }
+};
+
+}  // namespace chasqui

@@ -1,0 +1,56 @@
+#include "api/core/entry.h"
+
+#include <algorithm>
+
+#include "api/core/fingerprint.h"
+#include "api/core/frontend.h"
+#include "api/core/key_ring.h"
+#include "api/core/served_model.h"
+#include "engine/engine.h"
+
+namespace chasqui {
+namespace {
+
+Applicant applicant_of(const Frontend& frontend, const Caller& caller) {
+  // Where there is one tenant, a quota would protect it from itself.
+  const bool alone = caller.tenant.id == 0 || frontend.keys.tenants() <= 1;
+  Applicant applicant;
+  applicant.tenant = caller.tenant.id;
+  applicant.requests_max =
+      caller.in_flight.value_or(alone ? frontend.config.anonymous_requests : frontend.config.tenant_requests);
+  return applicant;
+}
+
+}  // namespace
+
+Result<Permit> enter(const Frontend& frontend, ServedModel& served, const Caller& caller, std::string_view path,
+                     std::string_view body) {
+  Applicant applicant = applicant_of(frontend, caller);
+  applicant.fingerprint = frontend.fingerprints.of(caller.tenant.id, path, body);
+  return served.admission.enter(applicant, served.engine.load(), frontend.clock.now());
+}
+
+Result<Permit> enter(const Call& call) {
+  return enter(call.frontend, call.served, call.caller, call.exchange.request().path, call.body);
+}
+
+Result<Permit> enter_aside(const Call& call) {
+  return call.served.admission.enter_aside(applicant_of(call.frontend, call.caller), call.frontend.clock.now());
+}
+
+net::OffloadTerms reading_terms(const Caller& caller, std::size_t body_bytes) {
+  net::OffloadTerms terms;
+  terms.owner = caller.tenant.id;
+  terms.bytes = body_bytes;
+  // Measured: parsing, the template and tokenization take half a microsecond to one for each byte.
+  terms.can_wait = microseconds(std::min<std::size_t>(100 * body_bytes, 1'000'000));
+  return terms;
+}
+
+net::OffloadTerms reading_terms(const Call& call) {
+  net::OffloadTerms terms = reading_terms(call.caller, call.body.size());
+  terms.gone = [&exchange = call.exchange] { return exchange.client_gone(); };
+  return terms;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,29 @@
+// How a request comes in, before its body is read: a permit of its model's admission, and its terms in the offload
+// pool. Loop thread.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "api/core/call.h"
+#include "engine/admission.h"
+#include "net/offload.h"
+
+namespace chasqui {
+
+// A permit for this request, before its body is taken and read; errors are admission's.
+Result<Permit> enter(const Frontend& frontend, ServedModel& served, const Caller& caller, std::string_view path,
+                     std::string_view body);
+Result<Permit> enter(const Call& call);
+
+// For a request that takes no slot, such as one that counts tokens: it has a quota of its own.
+Result<Permit> enter_aside(const Call& call);
+
+// What the offload pool is told of the reading of a body. It lets others of the same tenant pass for a hundred times
+// what it takes, so that a person's question does not stand behind a batch of long ones that came just before it; 1 s
+// at most.
+net::OffloadTerms reading_terms(const Caller& caller, std::size_t body_bytes);
+// The same, as long as the client is there.
+net::OffloadTerms reading_terms(const Call& call);
+
+}  // namespace chasqui

@@ -1,0 +1,31 @@
+// The models of a node, by the name that a request says. Filled at start, constant afterwards; loop thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace chasqui {
+
+struct ServedModel;
+
+class ModelTable {
+ public:
+  // `model` outlives the table. The first one answers requests that name none.
+  void add(ServedModel& model) { models_.push_back(&model); }
+
+  // A table of one model has it for every name, as clients send the names of other servers' models. Otherwise the name
+  // is that of a model, or of one of its adapters ("model:adapter"); not_found lists the models.
+  // REQUIRES: there is a model
+  Result<ServedModel*> find(std::string_view name) const;
+  ServedModel& first() const { return *models_.front(); }
+  bool has_choice() const { return models_.size() > 1; }
+  const std::vector<ServedModel*>& all() const { return models_; }
+
+ private:
+  std::vector<ServedModel*> models_;
+};
+
+}  // namespace chasqui

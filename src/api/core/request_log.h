@@ -1,0 +1,114 @@
+// What became of each request that asks for tokens, told once, when both its handler and the engine are done with it:
+// as a line in the log, and to whoever collects spans. Loop thread only; owned by the application, outlives the
+// handlers.
+//
+// A handler holds a RequestNote from its first line to its last. Prompts and answers are never in it, unless
+// `log_prompts` says so.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "api/core/key_ring.h"
+#include "api/core/trace_parent.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "core/event.h"
+#include "core/request.h"
+
+namespace chasqui {
+
+struct RequestRecord {
+  std::string route;  // "/v1/chat/completions", "frame"
+  std::string tenant;
+  std::string client_id;  // X-Request-Id; empty where there is none
+  std::string prompt;     // with log_prompts: the body, cut
+  TraceParent trace;      // trace is empty where nobody collects spans and the caller named none
+  TimePoint began{};      // the body was there
+  TimePoint arrival{};    // it was read and tokenized; only when `submitted`
+  TimePoint ended{};      // the answer was written
+  RequestId id;
+  ServiceClass service_class = ServiceClass::standard;
+  bool stream = false;
+  bool submitted = false;
+  bool finished = false;
+  bool handler_ended = false;
+  int refused_with = 0;  // HTTP status of an error that came before the first token
+  std::string error;     // its code
+  FinishReason reason = FinishReason::stop;
+  bool asked = false;
+  Usage usage;
+  std::vector<PrefillChunk> chunks;
+
+  // As a client saw it, or would have: 499 when it left.
+  int status() const;
+  std::string_view finish() const;
+};
+
+class RequestLog;
+
+class RequestNote {
+ public:
+  RequestNote(RequestLog& log, std::shared_ptr<RequestRecord> record) : log_(log) {
+    records_.push_back(std::move(record));
+  }
+  ~RequestNote();
+  RequestNote(const RequestNote&) = delete;
+  RequestNote& operator=(const RequestNote&) = delete;
+
+  // As the client calls it, before it is submitted.
+  void called(std::string_view id) { records_.front()->client_id = id; }
+  void refused(const Error& error);
+  // Once for each of the requests of an answer that has several; each gets a record.
+  void submitted(const Request& request, bool stream);
+
+ private:
+  RequestLog& log_;
+  std::vector<std::shared_ptr<RequestRecord>> records_;  // one at least
+};
+using RequestNotePtr = std::shared_ptr<RequestNote>;
+
+struct RequestLogConfig {
+  bool lines = true;         // in the log
+  bool log_prompts = false;  // … with prompts
+  bool traces = false;       // a collector takes spans: each request gets a trace
+};
+
+class RequestLog {
+ public:
+  RequestLog(RequestLogConfig config, const Clock& clock, const KeyRing& keys)
+      : config_(config), clock_(clock), keys_(keys) {}
+
+  RequestNotePtr open(std::string route, const Caller& caller, std::string_view traceparent,
+                      std::string_view tracestate, std::string_view body);
+  // Of every request that was submitted; also those whose handler has gone.
+  void finished(const Event& event);
+  // The newest, at most kKept.
+  std::vector<std::shared_ptr<RequestRecord>> ended_since(TimePoint begin) const;
+  // Called for each request that is over.
+  void on_ended(std::function<void(const std::shared_ptr<RequestRecord>&)> watcher) {
+    watchers_.push_back(std::move(watcher));
+  }
+
+ private:
+  friend class RequestNote;
+  void ended(const std::shared_ptr<RequestRecord>& record);
+  void tell(const std::shared_ptr<RequestRecord>& record);
+  void write_line(const RequestRecord& record) const;
+
+  static constexpr std::size_t kKept = kSizeLimit<"requests_remembered">;
+
+  const RequestLogConfig config_;
+  const Clock& clock_;
+  const KeyRing& keys_;
+  std::vector<std::function<void(const std::shared_ptr<RequestRecord>&)>> watchers_;
+  std::deque<std::shared_ptr<RequestRecord>> kept_;
+  std::unordered_map<RequestId, std::shared_ptr<RequestRecord>> open_;  // submitted and not finished
+};
+
+}  // namespace chasqui

@@ -1,0 +1,60 @@
+// One model that the node serves, with everything that belongs to it alone: vocabulary and template, engine, limits,
+// admission, sessions, adapters, embeddings. Made by the application, outlives the loop and the offload pool. All
+// members are either const or used on the loop, except where Engine and Tokenizer say "any thread": what reads a body
+// in the offload pool gets a const ServedModel and uses nothing else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "api/core/reasoning_control.h"
+#include "base/clock.h"
+#include "core/request.h"
+#include "engine/adapter_shelf.h"
+#include "model/loaded_model.h"
+
+namespace chasqui {
+
+class Admission;
+class EmbeddingDesk;
+class Engine;
+class ResponseStore;
+class SessionKeeper;
+class SessionTable;
+class SlotKeeper;
+class StreamHub;
+
+struct ServedModelConfig {
+  std::string name{};                  // what clients see as `model`
+  std::string system_fingerprint{};    // "chasqui-0.1.0"
+  std::size_t tenant_sessions = 256;   // open at once of one tenant; 0: no limit but that of all
+  std::size_t anonymous_sessions = 0;  // … of everybody together when there are no keys
+  bool cache_prompt = true;            // where a request does not say
+  bool cache_shared = false;           // between tenants
+  bool show_slots = true;              // GET /slots
+  bool traces = false;                 // a collector takes spans of its requests
+  std::size_t cache_bytes = 0;         // of snapshots; shown in /props
+  std::uint64_t disk_cache_bytes = 0;  // of files for what was computed; 0: there are none
+  std::int64_t loaded_at = 0;          // Unix time, as clients are told
+};
+
+struct ServedModel {
+  const ServedModelConfig& config;
+  const LoadedModel& model;
+  const RequestLimits& limits;
+  const Clock& clock;
+  Engine& engine;
+  Admission& admission;
+  StreamHub& streams;
+  SessionTable& sessions;
+  AdapterShelf& adapters;
+  ResponseStore& responses;
+  EmbeddingDesk& embeddings;
+  SessionKeeper* keeper = nullptr;  // null: sessions end with the process
+  SlotKeeper* slots = nullptr;      // null: slots are not saved
+  std::size_t step_watchers = 0;    // of /debug/steps
+  ReasoningSwitches switches = {};  // of answers whose reasoning can be ended
+};
+
+}  // namespace chasqui

@@ -1,0 +1,224 @@
+#include "api/llama_server/slots.h"
+
+#include <charconv>
+
+#include "api/body/fields.h"
+#include "api/core/answer.h"
+#include "api/core/entry.h"
+#include "api/core/frontend.h"
+#include "api/core/generation.h"
+#include "api/core/key_ring.h"
+#include "api/core/served_model.h"
+#include "api/llama_server/slot_keeper.h"
+#include "base/json_writer.h"
+#include "engine/engine.h"
+#include "net/event_loop.h"
+#include "net/event_signal.h"
+#include "net/offload.h"
+
+namespace chasqui {
+namespace {
+
+// What was asked for, but for the text.
+void write_params(JsonWriter& json, const Request& request, const AdapterShelf& shelf) {
+  json.begin_object();
+  json.field("n_predict", request.max_tokens);
+  json.field("temperature", request.sampling.temperature);
+  json.field("top_k", request.sampling.top_k);
+  json.field("top_p", request.sampling.top_p);
+  json.field("min_p", request.sampling.min_p);
+  json.field("seed", request.sampling.seed.value_or(0));
+  json.field("cache_prompt", request.use_cache);
+  json.field("priority", name(request.service_class));
+  json.key("lora");
+  json.begin_array();
+  const std::vector<AdapterUse> none;
+  for (const AdapterUse& use : request.adapters ? request.adapters->uses : none) {
+    json.begin_object();
+    json.field("id", use.adapter);
+    json.field("name", shelf.adapters().at(static_cast<std::size_t>(use.adapter)).name);
+    json.field("scale", use.scale);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+}
+
+void write_slot(JsonWriter& json, const ServedModel& served, std::uint32_t tenant, std::int32_t id) {
+  const SlotUse use = served.engine.slot(SlotId{id});
+  const bool busy = use.request.value != 0;
+  json.begin_object();
+  json.field("id", id);
+  json.field("n_ctx", served.engine.shape().cells_per_slot);
+  json.field("speculative", served.engine.speculation().guesses_max > 0);
+  json.field("is_processing", busy);
+  if (busy) {
+    json.field("id_task", use.request.value);
+    json.field("n_prompt_tokens", use.prompt);
+    json.field("n_prompt_tokens_processed", std::max(std::min(use.computed, use.prompt) - use.cached, 0));
+    json.field("n_prompt_tokens_cache", use.cached);
+    const RequestPtr request = served.streams.request_of(use.request);
+    if (request && request->tenant.id == tenant) {
+      json.key("params");
+      write_params(json, *request, served.adapters);
+    }
+    json.key("next_token");
+    json.begin_array();
+    json.begin_object();
+    json.field("has_next_token", use.left > 0);
+    json.field("has_new_line", false);
+    json.field("n_remain", use.left);
+    json.field("n_decoded", use.generated);
+    json.end_object();
+    json.end_array();
+  }
+  json.end_object();
+}
+
+std::string slots_body(const ServedModel& served, std::uint32_t tenant, bool& free) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_array();
+  for (std::int32_t id = 0; id < served.engine.shape().slots; ++id) {
+    write_slot(json, served, tenant, id);
+    free = free || served.engine.slot(SlotId{id}).request.value == 0;
+  }
+  json.end_array();
+  return out;
+}
+
+std::string transfer_body(std::int32_t id, const std::string& filename, bool saved, const SlotTransfer& done) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("id_slot", id);
+  json.field("filename", filename);
+  json.field(saved ? "n_saved" : "n_restored", done.tokens);
+  json.field(saved ? "n_written" : "n_read", done.bytes);
+  json.key("timings");
+  json.begin_object();
+  json.field(saved ? "save_ms" : "restore_ms", to_milliseconds(done.took));
+  json.end_object();
+  json.end_object();
+  return out;
+}
+
+Result<std::string> read_filename(const std::string& body) {
+  const auto object = parse_json_object(body);
+  if (!object) return object.error();
+  Fields fields(*object);
+  const auto name = fields.string("filename");
+  if (!fields.ok()) return fields.error();
+  if (!name) return invalid_field("filename", "filename must be given");
+  std::string filename(*name);
+  if (auto good = SlotStore::check_name(filename); !good) return good.error();
+  return filename;
+}
+
+Handled transfer(Call call, std::int32_t id, bool save) {
+  const Tenant tenant = call.caller.tenant;
+  SlotKeeper& slots = *call.served.slots;
+  auto read = [body = std::move(call.body)] { return read_filename(body); };
+  net::OffloadTerms terms;
+  terms.owner = tenant.id;
+  Result<std::string> filename = co_await call.frontend.offload.run(std::move(read), std::move(terms));
+  if (!filename) co_return filename.error();
+  net::Awaitable<Result<SlotTransfer>> working =
+      save ? slots.save(SlotId{id}, tenant, *filename) : slots.restore(SlotId{id}, tenant, *filename);
+  Result<SlotTransfer> done = co_await std::move(working);
+  if (!done) co_return done.error();
+  std::string body = transfer_body(id, *filename, save, *done);
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
+}
+
+// The worker answers between two steps. The loop waits for it without a thread: a step may be long.
+struct ForgetAnswer {
+  explicit ForgetAnswer(net::EventLoop& loop) : told(loop) {}
+  net::EventSignal told;
+  std::size_t copies = 0;
+};
+
+net::Awaitable<std::size_t> forget(net::EventLoop& loop, Engine& engine, Tenant tenant) {
+  auto answer = std::make_shared<ForgetAnswer>(loop);
+  engine.forget(tenant, [&loop, answer](std::size_t copies) mutable {
+    loop.post([answer = std::move(answer), copies] {
+      answer->copies = copies;
+      answer->told.notify();
+    });
+  });
+  co_await answer->told.wait();
+  co_return answer->copies;
+}
+
+net::HttpResponse erased_body(const std::string& id, std::size_t erased) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("id_slot");
+  json.number(std::stoi(id));
+  json.field("n_erased", erased);
+  json.end_object();
+  return net::HttpResponse(200, "application/json", std::move(out));
+}
+
+// Nothing when it may be done.
+std::optional<net::HttpResponse> refusal(const ServedModel& served, const Caller& caller, const std::string& id,
+                                         std::string_view action) {
+  const std::int32_t slots = served.engine.shape().slots;
+  std::int32_t number = -1;
+  const auto [end, failed] = std::from_chars(id.data(), id.data() + id.size(), number);
+  if (failed != std::errc{} || end != id.data() + id.size() || number < 0 || number >= slots) {
+    return http_error(400, "the slot must be a whole number between 0 and " + std::to_string(slots - 1));
+  }
+  const bool saves = action == "save" || action == "restore";
+  if (saves && served.slots == nullptr) {
+    return http_error(501, "this server does not save or restore slots; start it with --slot-save-path");
+  }
+  if (!saves && action != "erase") return http_error(400, "action must be erase, save or restore");
+  if (served.config.cache_shared && caller.tenant.id != 0 && !caller.admin) {
+    return http_error(403,
+                      "the cache is shared by tenants: only a key with admin=yes may " + std::string(action) + " it");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Handled handle_slots(Call call) {
+  net::HttpResponse response = http_error(501, "this server does not show its slots; start it with --slots");
+  if (call.served.config.show_slots) {
+    bool free = false;
+    std::string body = slots_body(call.served, call.caller.tenant.id, free);
+    const auto wanted = call.exchange.request().query("fail_on_no_slot");
+    if (wanted && !wanted->empty() && *wanted != "0" && !free) {
+      response = http_error(503, "no slot is free");
+    } else {
+      response = net::HttpResponse(200, "application/json", std::move(body));
+    }
+  }
+  co_await call.exchange.respond(std::move(response));
+  co_return Result<void>();
+}
+
+Handled handle_slot_action(Call call) {
+  const std::string id = call.exchange.param("id");
+  const std::string action = call.exchange.request().query("action").value_or("");
+  if (std::optional<net::HttpResponse> refused = refusal(call.served, call.caller, id, action)) {
+    net::HttpResponse response = std::move(*refused);
+    co_await call.exchange.respond(std::move(response));
+    co_return Result<void>();
+  }
+  const Result<Permit> permit = enter_aside(call);
+  if (!permit) co_return permit.error();
+  if (action != "erase") {
+    Result<void> done = co_await transfer(std::move(call), std::stoi(id), action == "save");
+    co_return done;
+  }
+  const std::size_t erased = co_await forget(call.frontend.loop, call.served.engine, call.caller.tenant);
+  net::HttpResponse response = erased_body(id, erased);
+  co_await call.exchange.respond(std::move(response));
+  co_return Result<void>();
+}
+
+}  // namespace chasqui

@@ -1,0 +1,124 @@
+#include "api/observe/sequence_list.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "api/core/answer.h"
+#include "api/core/errors.h"
+#include "api/core/frontend.h"
+#include "api/core/generation.h"
+#include "api/core/key_ring.h"
+#include "api/core/served_model.h"
+#include "base/json_writer.h"
+#include "base/limits.h"
+#include "engine/engine.h"
+
+namespace chasqui {
+namespace {
+
+constexpr std::size_t kListed = kSizeLimit<"sequences_listed">;
+
+struct Seat {
+  std::int32_t slot = -1;  // none: it waits
+  SlotUse use;
+};
+
+struct Watched {
+  RequestPtr request;
+  Seat seat;
+
+  bool waits() const { return seat.slot < 0; }
+};
+
+struct TenantSum {
+  std::string name;
+  std::int64_t running = 0, waiting = 0, generated = 0;
+};
+
+// Those that run by slot, then those that wait by arrival.
+std::vector<Watched> watch(const ServedModel& served) {
+  std::unordered_map<RequestId, Seat> seats;
+  for (std::int32_t slot = 0; slot < served.engine.shape().slots; ++slot) {
+    const SlotUse use = served.engine.slot(SlotId{slot});
+    if (use.request.value != 0) seats[use.request] = {slot, use};
+  }
+  std::vector<Watched> all;
+  for (RequestPtr& request : served.streams.requests()) {
+    const auto seat = seats.find(request->id);
+    all.push_back({std::move(request), seat != seats.end() ? seat->second : Seat{}});
+  }
+  std::ranges::sort(all, [](const Watched& a, const Watched& b) {
+    if (a.waits() != b.waits()) return b.waits();
+    return a.waits() ? a.request->id < b.request->id : a.seat.slot < b.seat.slot;
+  });
+  return all;
+}
+
+std::string_view state_of(const Watched& one) {
+  if (one.waits()) return "waiting";
+  return one.seat.use.generated == 0 ? "reading" : "writing";
+}
+
+void write_sequence(JsonWriter& json, const ServedModel& served, const KeyRing& keys, const Watched& one) {
+  const Request& request = *one.request;
+  const auto prompt = static_cast<TokenCount>(request.prompt.size());
+  json.begin_object();
+  json.field("id", request.id.value);
+  json.field("tenant", keys.name_of(request.tenant));
+  json.field("class", name(request.service_class));
+  json.field("state", state_of(one));
+  if (!one.waits()) json.field("slot", one.seat.slot);
+  json.field("prompt_tokens", prompt);
+  json.field("read_tokens", one.waits() ? 0 : std::min(one.seat.use.computed, prompt));
+  json.field("cached_tokens", one.seat.use.cached);
+  json.field("generated_tokens", one.seat.use.generated);
+  json.field("max_tokens", request.max_tokens);
+  json.field("age_ms", to_milliseconds(served.clock.now() - request.arrival));
+  json.end_object();
+}
+
+std::string sequences_body(const ServedModel& served, const KeyRing& keys) {
+  const std::vector<Watched> all = watch(served);
+  std::map<std::uint32_t, TenantSum> tenants;
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("total", all.size());
+  json.key("sequences");
+  json.begin_array();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i < kListed) write_sequence(json, served, keys, all[i]);
+    const Tenant& tenant = all[i].request->tenant;
+    TenantSum& sum = tenants[tenant.id];
+    if (sum.running + sum.waiting == 0) sum.name = keys.name_of(tenant);
+    ++(all[i].waits() ? sum.waiting : sum.running);
+    sum.generated += all[i].seat.use.generated;
+  }
+  json.end_array();
+  json.key("tenants");
+  json.begin_array();
+  for (const auto& [id, sum] : tenants) {
+    json.begin_object();
+    json.field("tenant", sum.name);
+    json.field("running", sum.running);
+    json.field("waiting", sum.waiting);
+    json.field("generated_tokens", sum.generated);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  return out;
+}
+
+}  // namespace
+
+Handled handle_sequences(Call call) {
+  if (!call.frontend.keys.may_watch(call.exchange.request())) co_return watching_refused();
+  std::string body = sequences_body(call.served, call.frontend.keys);
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
+}
+
+}  // namespace chasqui

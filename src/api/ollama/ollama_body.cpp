@@ -1,0 +1,195 @@
+#include <algorithm>
+
+#include "api/body/constraint.h"
+#include "api/body/gap_tokens.h"
+#include "api/body/generation_fields.h"
+#include "api/body/prompt.h"
+#include "api/core/answer.h"
+#include "api/core/key_ring.h"
+#include "api/core/served_model.h"
+#include "api/ollama/ollama.h"
+#include "api/openai/openai_body.h"
+#include "base/limits.h"
+
+namespace chasqui {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kMessagesMax = kSizeLimit<"messages">;
+
+// What both routes have.
+struct OllamaBody {
+  RequestDraft draft;
+  bool stream = true;
+  bool unload = false;  // keep_alive: 0
+};
+
+// `options` has our names but for a few. Others are about how Ollama loads a model, and ours is loaded.
+void read_options(const Caller& caller, Fields& fields, RequestDraft& draft) {
+  const json::object* object = fields.object("options");
+  if (object == nullptr) return;
+  Fields options(*object, "options");
+  read_common_fields(caller, options, draft);
+  if (const auto most = options.integer("num_predict")) {
+    // -2: until the context is full, which here is what -1 means.
+    if (*most < -2) options.refuse("num_predict", "at least -2");
+    draft.max_tokens = std::max<std::int64_t>(*most, -1);
+  }
+  for (const std::string_view name : {"num_ctx", "num_keep"}) options.integer(name);
+  if (!options.ok()) fields.refuse(options.error());
+}
+
+// "json", a schema, or "" for neither.
+void read_format(Fields& fields, RequestDraft& draft) {
+  const json::value* format = fields.any("format");
+  if (format == nullptr || (format->is_string() && format->get_string().empty())) return;
+  if (draft.grammar) return fields.refuse("format", "left out where grammar or json_schema say the same");
+  const bool named = format->is_string() && format->get_string() == "json";
+  if (!named && !format->is_object()) return fields.refuse("format", "\"json\" or a JSON Schema");
+  const json::value any = json::object{{"type", "object"}};
+  auto grammar = schema_constraint(named ? any : *format, "format");
+  if (!grammar) return fields.refuse(grammar.error());
+  draft.grammar = std::move(*grammar);
+}
+
+// Numbers of seconds, or a duration as "5m". Only zero means anything here, and only to who asks for nothing else.
+bool asks_to_unload(Fields& fields) {
+  const json::value* keep = fields.any("keep_alive");
+  if (keep == nullptr) return false;
+  if (keep->is_number()) return fields.number("keep_alive").value_or(1) == 0;
+  if (!keep->is_string()) fields.refuse("keep_alive", "a number of seconds, or a duration such as \"5m\"");
+  return keep->is_string() && (keep->get_string() == "0" || keep->get_string() == "0s");
+}
+
+// true, false, or how much.
+void read_think(Fields& fields, Chat& chat) {
+  chat.split_reasoning = true;
+  const json::value* think = fields.any("think");
+  if (think == nullptr) return;
+  if (think->is_bool()) {
+    chat.enable_thinking = think->get_bool();
+  } else if (think->is_string()) {
+    set_reasoning_effort(chat, std::string_view(think->get_string()), fields, "think");
+  } else {
+    fields.refuse("think", "true, false, \"low\", \"medium\" or \"high\"");
+  }
+}
+
+OllamaBody read_body(const ServedModel& served, const Caller& caller, Fields& fields) {
+  OllamaBody out;
+  out.draft = new_draft(served, caller);
+  read_common_fields(caller, fields, out.draft);
+  read_options(caller, fields, out.draft);
+  read_format(fields, out.draft);
+  refuse_unsupported(fields, {"images", "logprobs", "top_logprobs", "template", "context"});
+  out.stream = fields.boolean("stream").value_or(true);
+  out.unload = asks_to_unload(fields);
+  return out;
+}
+
+Answer loaded(const ServedModel& served, OllamaShape shape, bool unload) {
+  Answer answer;
+  answer.ready = ollama_loaded(shape, served.config.name, rfc3339(served.clock.unix_seconds()), unload);
+  return answer;
+}
+
+Answer told(const ServedModel& served, OllamaShape shape, std::vector<RequestPtr> requests, bool stream,
+            AnswerFormatPtr format) {
+  auto writer = make_ollama_writer(shape, served.config.name, rfc3339(served.clock.unix_seconds()), std::move(format));
+  return answer_of(std::move(requests), stream, std::move(writer));
+}
+
+// Ollama's names for what OpenAI's messages have, too.
+std::optional<Error> read_ollama_message(const json::value& value, const std::string& path, ChatMessage& message) {
+  if (!value.is_object()) return invalid_field(path, path + " must be an object with role and content");
+  json::object object = value.get_object();
+  Fields fields(value.get_object(), path);
+  const json::array* images = fields.array("images");
+  if (images != nullptr && !images->empty()) fields.refuse("images", "left out: this model takes text only");
+  if (fields.any("content") == nullptr) object["content"] = "";
+  if (const auto thinking = fields.string("thinking")) object["reasoning_content"] = *thinking;
+  if (const auto tool = fields.string("tool_name")) object["name"] = *tool;
+  if (!fields.ok()) return fields.error();
+  return read_message(object, path, message);
+}
+
+// The prompt as it stands, or with a gap behind it.
+Result<Answer> raw_generate(const ServedModel& served, OllamaBody body, std::string_view prompt,
+                            std::string_view suffix) {
+  auto tokens = tokenize_prompt(served, prompt);
+  if (!tokens) return tokens.error();
+  if (!suffix.empty()) {
+    tokens = around_gap(served, std::move(*tokens), suffix);
+    if (!tokens) return tokens.error();
+  }
+  body.draft.prompt = std::move(*tokens);
+  auto requests = requests_from_draft(served, std::move(body.draft), 1);
+  if (!requests) return requests.error();
+  return told(served, OllamaShape::generate, std::move(*requests), body.stream, nullptr);
+}
+
+}  // namespace
+
+Chat read_ollama_chat(Fields& fields) {
+  Chat chat;
+  const json::array* messages = fields.array("messages");
+  if (messages != nullptr && messages->size() > kMessagesMax) {
+    fields.refuse("messages", "an array of at most " + std::to_string(kMessagesMax) + " messages");
+  }
+  for (std::size_t i = 0; messages != nullptr && i < messages->size() && fields.ok(); ++i) {
+    const std::string path = "messages[" + std::to_string(i) + ']';
+    auto error = read_ollama_message((*messages)[i], path, chat.messages.emplace_back());
+    if (error) fields.refuse(std::move(*error));
+  }
+  chat.tools = read_tools(fields, &chat.skipped_tools);
+  read_think(fields, chat);
+  if (!fields.ok() || chat.messages.empty()) return chat;
+  const ChatMessage& last = chat.messages.back();
+  chat.continue_final_message = last.role == "assistant" && last.tool_calls.empty();
+  chat.add_generation_prompt = !chat.continue_final_message;
+  return chat;
+}
+
+Result<Answer> prepare_ollama_chat(const ServedModel& served, const Caller& caller, const std::string& body) {
+  auto object = parse_json_object(body);
+  if (!object) return object.error();
+  Fields fields(*object);
+  OllamaBody common = read_body(served, caller, fields);
+  const Chat chat = read_ollama_chat(fields);
+  if (!fields.ok()) return fields.error();
+  if (chat.messages.empty()) return loaded(served, OllamaShape::chat, common.unload);
+  auto made = requests_from_chat(served, chat, std::move(common.draft));
+  if (!made) return made.error();
+  Answer answer = told(served, OllamaShape::chat, std::move(made->requests), common.stream, std::move(made->format));
+  answer.skipped_tools = chat.skipped_tools;
+  return answer;
+}
+
+Result<Answer> prepare_ollama_generate(const ServedModel& served, const Caller& caller, const std::string& body) {
+  auto object = parse_json_object(body);
+  if (!object) return object.error();
+  Fields fields(*object);
+  OllamaBody common = read_body(served, caller, fields);
+  const std::string_view prompt = fields.string("prompt").value_or("");
+  const std::string_view suffix = fields.string("suffix").value_or("");
+  const auto system = fields.string("system");
+  const bool raw = fields.boolean("raw").value_or(false);
+  if (raw && system && !system->empty()) fields.refuse("system", "left out where raw is true");
+  Chat chat;
+  read_think(fields, chat);
+  if (!fields.ok()) return fields.error();
+  if (prompt.empty() && suffix.empty()) return loaded(served, OllamaShape::generate, common.unload);
+  if (raw || !suffix.empty()) return raw_generate(served, std::move(common), prompt, suffix);
+  if (system && !system->empty()) {
+    chat.messages.emplace_back().role = "system";
+    chat.messages.back().content = *system;
+  }
+  chat.messages.emplace_back().role = "user";
+  chat.messages.back().content = prompt;
+  auto made = requests_from_chat(served, chat, std::move(common.draft));
+  if (!made) return made.error();
+  return told(served, OllamaShape::generate, std::move(made->requests), common.stream, std::move(made->format));
+}
+
+}  // namespace chasqui

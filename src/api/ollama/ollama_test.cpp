@@ -1,0 +1,102 @@
+// Ollama's bodies, from JSON to a valid request; its lines, from events. The simulated model stands behind them.
+#include "api/ollama/ollama.h"
+
+#include <boost/json.hpp>
+#include <gtest/gtest.h>
+
+#include "api/core/fake_node.h"
+
+namespace chasqui {
+namespace {
+
+namespace json = boost::json;
+
+class OllamaTest : public ::testing::Test {
+ protected:
+  FakeNode fake_;
+  const ServedModel& served_ = fake_.served;
+  Caller caller_;
+};
+
+Event piece(std::string text) {
+  Event event;
+  event.text = std::move(text);
+  event.tokens = 1;
+  return event;
+}
+
+Event finished(FinishReason reason) {
+  Event event;
+  event.kind = Event::Kind::finished;
+  event.reason = reason;
+  event.usage.prompt = 9;
+  event.usage.completion = 3;
+  event.usage.prefill = milliseconds(2);
+  event.usage.decode = milliseconds(5);
+  return event;
+}
+
+TEST_F(OllamaTest, OptionsAreOurFieldsAndNumPredictIsMaxTokens) {
+  const auto answer = prepare_ollama_chat(served_, caller_, R"({"messages":[{"role":"user","content":"Hi"}],
+      "options":{"num_predict":7,"temperature":0.5,"top_k":3,"seed":11,"stop":["a"],"num_ctx":4096,"num_gpu":1}})");
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_TRUE(answer->stream);
+  EXPECT_EQ(answer->request->max_tokens, 7);
+  EXPECT_FLOAT_EQ(answer->request->sampling.temperature, 0.5f);
+  EXPECT_EQ(answer->request->sampling.top_k, 3);
+  EXPECT_EQ(answer->request->sampling.seed, 11u);
+  EXPECT_EQ(answer->request->stop, (std::vector<std::string>{"a"}));
+}
+
+TEST_F(OllamaTest, APromptIsOneTurnOfAChatUnlessItIsRaw) {
+  const Tokenizer& tokenizer = *served_.model.tokenizer;
+  const auto turn = prepare_ollama_generate(served_, caller_, R"({"prompt":"Hi","system":"Be brief."})");
+  ASSERT_TRUE(turn) << turn.error().message;
+  EXPECT_EQ(detokenize(tokenizer, turn->request->prompt),
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+  const auto raw = prepare_ollama_generate(served_, caller_, R"({"prompt":"Hi","raw":true,"stream":false})");
+  ASSERT_TRUE(raw) << raw.error().message;
+  EXPECT_FALSE(raw->stream);
+  EXPECT_EQ(detokenize(tokenizer, raw->request->prompt), "Hi");
+}
+
+TEST_F(OllamaTest, WhoOnlyWantsTheModelLoadedIsToldThatItIs) {
+  const auto load = prepare_ollama_generate(served_, caller_, R"({"model":"x"})");
+  ASSERT_TRUE(load);
+  EXPECT_EQ(load->request, nullptr);
+  EXPECT_EQ(json::parse(load->ready).at("done_reason").as_string(), "load");
+  const auto unload = prepare_ollama_chat(served_, caller_, R"({"messages":[],"keep_alive":0})");
+  ASSERT_TRUE(unload);
+  EXPECT_EQ(json::parse(unload->ready).at("done_reason").as_string(), "unload");
+}
+
+TEST_F(OllamaTest, AStreamIsLinesOfWhichTheLastHasTheFiguresInNanoseconds) {
+  const auto writer = make_ollama_writer(OllamaShape::chat, "m", "2026-11-21T19:30:00Z", nullptr);
+  EXPECT_FALSE(writer->has_comments());
+  std::string out;
+  writer->text(piece("Hel"), out);
+  writer->text(piece(""), out);  // held back: no line
+  writer->text(piece("lo\n"), out);
+  writer->end(finished(FinishReason::length), out);
+  std::vector<json::object> lines;
+  for (std::size_t begin = 0; begin < out.size();) {
+    const std::size_t end = out.find('\n', begin);
+    lines.push_back(json::parse(std::string_view(out).substr(begin, end - begin)).as_object());
+    begin = end + 1;
+  }
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].at("message").at("content").as_string(), "Hel");
+  EXPECT_EQ(lines[1].at("message").at("content").as_string(), "lo\n");
+  EXPECT_EQ(lines[0].at("created_at").as_string(), "2026-11-21T19:30:00Z");
+  EXPECT_FALSE(lines[1].at("done").as_bool());
+  EXPECT_TRUE(lines[2].at("done").as_bool());
+  EXPECT_EQ(lines[2].at("done_reason").as_string(), "length");
+  EXPECT_EQ(lines[2].at("prompt_eval_count").as_int64(), 9);
+  EXPECT_EQ(lines[2].at("prompt_eval_duration").as_int64(), 2'000'000);
+  EXPECT_EQ(lines[2].at("eval_duration").as_int64(), 5'000'000);
+}
+
+TEST(OllamaTimes, AreRfc3339) { EXPECT_EQ(rfc3339(1'700'000'000), "2023-11-14T22:13:20Z"); }
+
+}  // namespace
+}  // namespace chasqui

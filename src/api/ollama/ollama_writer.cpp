@@ -1,0 +1,193 @@
+#include <boost/json.hpp>
+
+#include "api/core/answer_reader.h"
+#include "api/core/errors.h"
+#include "api/ollama/ollama.h"
+#include "api/openai/openai_json.h"
+
+namespace chasqui {
+namespace {
+
+std::int64_t nanoseconds(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
+}
+
+// The parts of an answer, or of a piece of one, that a line tells.
+struct Said {
+  std::string content;
+  std::string thinking;
+  std::vector<SpokenCall> calls;  // whole ones only: this dialect has no pieces of arguments
+
+  bool nothing() const { return content.empty() && thinking.empty() && calls.empty(); }
+};
+
+void write_calls(JsonWriter& json, const std::vector<SpokenCall>& calls) {
+  json.begin_array();
+  for (const SpokenCall& call : calls) {
+    boost::json::error_code failed;
+    const boost::json::value arguments = boost::json::parse(call.arguments, failed);
+    json.begin_object();
+    json.field("id", call.id);
+    json.key("function");
+    json.begin_object();
+    json.field("name", call.name);
+    json.key("arguments");
+    json.raw(!failed && arguments.is_object() ? call.arguments : "{}");  // arguments that were cut short are none
+    json.end_object();
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_said(JsonWriter& json, OllamaShape shape, const Said& said) {
+  if (shape == OllamaShape::generate) {
+    json.field("response", said.content);
+    if (!said.thinking.empty()) json.field("thinking", said.thinking);
+    return;
+  }
+  json.key("message");
+  json.begin_object();
+  json.field("role", "assistant");
+  json.field("content", said.content);
+  if (!said.thinking.empty()) json.field("thinking", said.thinking);
+  if (!said.calls.empty()) {
+    json.key("tool_calls");
+    write_calls(json, said.calls);
+  }
+  json.end_object();
+}
+
+void write_figures(JsonWriter& json, const Usage& usage) {
+  json.field("total_duration", nanoseconds(usage.queue + usage.prefill + usage.decode));
+  json.field("load_duration", 0);  // it is always loaded
+  json.field("prompt_eval_count", usage.prompt);
+  json.field("prompt_eval_duration", nanoseconds(usage.prefill));
+  json.field("eval_count", usage.completion);
+  json.field("eval_duration", nanoseconds(usage.decode));
+}
+
+class OllamaWriter final : public AnswerWriter {
+ public:
+  OllamaWriter(OllamaShape shape, std::string model, std::string created_at, AnswerFormatPtr format)
+      : shape_(shape), reader_(std::move(format)) {
+    JsonWriter json(open_);
+    json.begin_object();
+    json.field("model", model);
+    json.field("created_at", created_at);
+  }
+
+  net::HttpHeaders headers() const override {
+    net::HttpHeaders headers;
+    headers.add("Content-Type", "application/x-ndjson");
+    headers.add("Cache-Control", "no-cache");
+    headers.add("X-Accel-Buffering", "no");
+    return headers;
+  }
+  bool has_comments() const override { return false; }
+
+  void text(const Event& event, std::string& out) override {
+    read(event);
+    if (!said_.nothing()) write_line(nullptr, out);
+  }
+
+  void end(const Event& event, std::string& out) override {
+    read(event);
+    take_call(reader_.calls().size());
+    // Clients may take the last line for figures only.
+    if (!said_.nothing()) write_line(nullptr, out);
+    write_line(&event, out);
+  }
+
+  void fail(const Error& error, std::string& out) override {
+    out += ollama_error_body(error.message);
+    out += '\n';
+  }
+
+  void hear(const Event& event) override { reader_.read(event); }
+
+  std::string whole(const std::string&, const Event& finished) override {
+    said_ = {reader_.content(), reader_.reasoning(), reader_.calls()};
+    std::string out;
+    write_line(&finished, out);
+    return out;
+  }
+
+ private:
+  // A call is whole when something else begins.
+  void read(const Event& event) {
+    for (const AnswerDelta& delta : reader_.read(event)) {
+      switch (delta.kind) {
+        case AnswerDelta::Kind::content: said_.content += delta.text; break;
+        case AnswerDelta::Kind::reasoning: said_.thinking += delta.text; break;
+        case AnswerDelta::Kind::call_begin: take_call(delta.call); break;
+        case AnswerDelta::Kind::call_arguments: break;
+      }
+    }
+  }
+
+  // Those before `end`.
+  void take_call(std::size_t end) {
+    for (; told_ < end && told_ < reader_.calls().size(); ++told_) said_.calls.push_back(reader_.calls()[told_]);
+  }
+
+  // `finished`: of the last line.
+  void write_line(const Event* finished, std::string& out) {
+    out += open_;
+    line_.clear();
+    JsonWriter json(line_);
+    json.begin_object();
+    write_said(json, shape_, said_);
+    json.field("done", finished != nullptr);
+    if (finished != nullptr) {
+      json.field("done_reason", openai_finish_reason(finished->reason));
+      write_figures(json, finished->usage);
+    }
+    json.end_object();
+    out += ',';
+    out.append(line_, 1);  // what the line begins with is in open_
+    out += '\n';
+    said_ = {};
+  }
+
+  const OllamaShape shape_;
+  AnswerReader reader_;
+  std::string open_;  // every line begins so
+  std::string line_;
+  Said said_;             // not told yet
+  std::size_t told_ = 0;  // calls
+};
+
+}  // namespace
+
+std::unique_ptr<AnswerWriter> make_ollama_writer(OllamaShape shape, std::string model, std::string created_at,
+                                                 AnswerFormatPtr format) {
+  return std::make_unique<OllamaWriter>(shape, std::move(model), std::move(created_at), std::move(format));
+}
+
+std::string ollama_loaded(OllamaShape shape, std::string_view model, std::string_view created_at, bool unload) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("model", model);
+  json.field("created_at", created_at);
+  write_said(json, shape, {});
+  json.field("done", true);
+  json.field("done_reason", unload ? "unload" : "load");
+  for (const std::string_view name : {"total_duration", "load_duration"}) json.field(name, 0);
+  json.end_object();
+  return out + '\n';
+}
+
+const Dialect kOllama{"ollama", "/api", [](const Error& error) { return ollama_error_body(error.message); },
+                      [](int, std::string_view message) { return ollama_error_body(message); }};
+
+std::string ollama_error_body(std::string_view message) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("error", message);
+  json.end_object();
+  return out;
+}
+
+}  // namespace chasqui

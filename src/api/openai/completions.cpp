@@ -1,0 +1,127 @@
+#include "api/openai/completions.h"
+
+#include <algorithm>
+
+#include "api/body/adapter_fields.h"
+#include "api/body/constraint.h"
+#include "api/body/gap_tokens.h"
+#include "api/body/generation_fields.h"
+#include "api/body/prompt.h"
+#include "api/openai/chat_json.h"
+#include "api/openai/openai_body.h"
+#include "api/openai/openai_json.h"
+#include "net/sse.h"
+
+namespace chasqui {
+namespace {
+
+namespace json = boost::json;
+
+// Seed of this route: data: {"text": …} for each piece, data: [DONE] at the end.
+class TextWriter final : public AnswerWriter {
+ public:
+  void text(const Event& event, std::string& out) override { frame(event.text, out); }
+  void end(const Event& event, std::string& out) override {
+    frame(event.text, out);
+    net::append_sse_data_line(out, "[DONE]");
+  }
+  std::string whole(const std::string& text, const Event& finished) override {
+    std::string out;
+    JsonWriter json(out);
+    json.begin_object();
+    json.field("text", text);
+    json.field("finish_reason", name(finished.reason));
+    json.key("usage");
+    write_usage(json, finished.usage);
+    json.end_object();
+    return out;
+  }
+
+ private:
+  static void frame(std::string_view text, std::string& out) {
+    if (text.empty()) return;
+    out += "data: {\"text\":";
+    append_json_string(out, text);
+    out += "}\n\n";
+  }
+};
+
+}  // namespace
+
+Result<Answer> prepare_chat(const ServedModel& served, const Caller& caller, const std::string& body) {
+  auto object = parse_json_object(body);
+  if (!object) return object.error();
+  Fields fields(*object);
+  OpenAiBody common = read_openai_body(served, caller, fields, "chatcmpl-", new_draft(served, caller));
+  const Chat chat = read_chat(fields);
+  const ReasoningWish reasoning = read_reasoning_budget(fields);
+  if (!fields.ok()) return fields.error();
+  auto made = requests_from_chat(served, chat, std::move(common.draft), common.head.n, reasoning);
+  if (!made) return made.error();
+  if (made->reasoning_switch) made->reasoning_switch->id = common.head.id;
+  auto writer = made->format != nullptr ? make_parts_writer(std::move(common.head), std::move(made->format))
+                                        : make_chat_writer(std::move(common.head));
+  Answer answer = answer_of(std::move(made->requests), common.stream, std::move(writer));
+  answer.reasoning_switch = std::move(made->reasoning_switch);
+  answer.skipped_tools = chat.skipped_tools;
+  return answer;
+}
+
+Result<Answer> prepare_completion(const ServedModel& served, const Caller& caller, const std::string& body) {
+  auto object = parse_json_object(body);
+  if (!object) return object.error();
+  Fields fields(*object);
+  OpenAiBody common = read_openai_body(served, caller, fields, "cmpl-", new_draft(served, caller));
+  const json::value* prompt = fields.any("prompt");
+  if (prompt == nullptr) fields.refuse("prompt", "a string or an array of token ids");
+  const bool echo = fields.boolean("echo").value_or(false);
+  const auto suffix = fields.string("suffix");
+  if (echo && common.head.tokenizer != nullptr) {
+    fields.refuse("echo", "false with logprobs: how likely the prompt is cannot be told");
+  }
+  if (!fields.ok()) return fields.error();
+  auto prompts = read_prompts(served, *prompt);
+  if (!prompts) return prompts.error();
+  if (echo) {
+    for (const auto& tokens : *prompts) common.head.echo.push_back(detokenize(*served.model.tokenizer, tokens));
+  }
+  if (suffix && !suffix->empty()) {
+    for (auto& tokens : *prompts) {
+      auto filled = around_gap(served, std::move(tokens), *suffix);
+      if (!filled) return filled.error();
+      tokens = std::move(*filled);
+    }
+  }
+  auto requests = requests_of_prompts(served, common.draft, std::move(*prompts), common.head.best_of);
+  if (!requests) return requests.error();
+  common.head.prompts = static_cast<std::int32_t>(requests->size()) / common.head.best_of;
+  return answer_of(std::move(*requests), common.stream, make_completion_writer(std::move(common.head)));
+}
+
+Result<Answer> prepare_generate(const ServedModel& served, const Caller& caller, const std::string& body) {
+  auto object = parse_json_object(body);
+  if (!object) return object.error();
+  Fields fields(*object);
+  // This route's own defaults: greedy over the whole vocabulary, 64 tokens, streaming.
+  RequestDraft draft = new_draft(served, caller);
+  draft.sampling.temperature = 0;
+  draft.sampling.top_k = 0;
+  draft.sampling.top_p = 1;
+  draft.sampling.min_p = 0;
+  draft.max_tokens = 64;
+  read_common_fields(caller, fields, draft);
+  read_adapters(served.adapters, served.config.name, fields, draft);
+  read_constraint(fields, draft);
+  refuse_unsupported(fields, {"n_probs", "post_sampling_probs", "logprobs", "echo", "suffix"});
+  if (fields.integer("n").value_or(1) != 1) fields.refuse("n", "1: this route gives one answer");
+  if (const auto penalty = fields.number("rep_penalty")) draft.sampling.repeat_penalty = static_cast<float>(*penalty);
+  const bool stream = fields.boolean("stream").value_or(true);
+  const auto prompt = fields.string("prompt");
+  if (!prompt) fields.refuse("prompt", "a string");
+  if (!fields.ok()) return fields.error();
+  auto request = request_from_prompt(served, json::value(*prompt), std::move(draft));
+  if (!request) return request.error();
+  return Answer{std::move(*request), stream, std::make_unique<TextWriter>()};
+}
+
+}  // namespace chasqui

@@ -1,0 +1,126 @@
+#include "api/openai/likelihoods.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace chasqui {
+namespace {
+
+// What OpenAI says for impossible.
+constexpr float kImpossible = -9999.0f;
+
+// Control tokens have no text in an answer, but a name.
+std::string_view text_of(const Tokenizer& tokenizer, Token token) {
+  const std::string_view piece = tokenizer.piece(token);
+  return piece.empty() ? tokenizer.special_piece(token) : piece;
+}
+
+float finite(float logprob) { return std::isfinite(logprob) ? logprob : kImpossible; }
+
+void write_bytes(JsonWriter& json, std::string_view text) {
+  json.key("bytes");
+  json.begin_array();
+  for (const char byte : text) json.number(static_cast<unsigned>(static_cast<unsigned char>(byte)));
+  json.end_array();
+}
+
+void write_token(JsonWriter& json, const Tokenizer& tokenizer, const TokenChance& chance, bool with_id, bool after) {
+  const std::string_view text = text_of(tokenizer, chance.token);
+  if (with_id) json.field("id", chance.token);
+  json.field("token", text);
+  write_bytes(json, text);
+  if (after) {
+    json.field("prob", std::exp(chance.logprob));
+  } else {
+    json.field("logprob", finite(chance.logprob));
+  }
+}
+
+void write_list(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances, bool with_id,
+                bool after) {
+  json.begin_array();
+  for (const TokenChances& token : chances) {
+    json.begin_object();
+    write_token(json, tokenizer, token.front(), with_id, after);
+    json.key(after ? "top_probs" : "top_logprobs");
+    json.begin_array();
+    for (std::size_t i = 1; i < token.size(); ++i) {
+      json.begin_object();
+      write_token(json, tokenizer, token[i], with_id, after);
+      json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+  }
+  json.end_array();
+}
+
+std::size_t characters(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }));
+}
+
+}  // namespace
+
+std::size_t told_tokens(const Tokenizer& tokenizer, std::span<const TokenChances> chances, const Event& finished,
+                        std::size_t text_left) {
+  if (finished.reason != FinishReason::stop || chances.empty()) return chances.size();
+  if (finished.stop_string.empty()) return chances.size() - 1;
+  std::size_t count = 0;
+  for (std::size_t bytes = 0; count < chances.size() && bytes < text_left; ++count) {
+    bytes += tokenizer.piece(chances[count].front().token).size();
+  }
+  return count;
+}
+
+void write_chat_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances) {
+  json.begin_object();
+  json.key("content");
+  write_list(json, tokenizer, chances, false, false);
+  json.key("refusal");
+  json.null();
+  json.end_object();
+}
+
+void write_completion_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances,
+                               std::size_t& offset) {
+  json.begin_object();
+  json.key("tokens");
+  json.begin_array();
+  for (const TokenChances& token : chances) json.string(text_of(tokenizer, token.front().token));
+  json.end_array();
+  json.key("token_logprobs");
+  json.begin_array();
+  for (const TokenChances& token : chances) json.number(finite(token.front().logprob));
+  json.end_array();
+  json.key("top_logprobs");
+  json.begin_array();
+  for (const TokenChances& token : chances) {
+    json.begin_object();
+    for (std::size_t i = 1; i < token.size(); ++i) {
+      json.field(text_of(tokenizer, token[i].token), finite(token[i].logprob));
+    }
+    // The token itself is told in any case.
+    if (std::find_if(token.begin() + 1, token.end(),
+                     [&](const TokenChance& other) { return other.token == token.front().token; }) == token.end()) {
+      json.field(text_of(tokenizer, token.front().token), finite(token.front().logprob));
+    }
+    json.end_object();
+  }
+  json.end_array();
+  json.key("text_offset");
+  json.begin_array();
+  for (const TokenChances& token : chances) {
+    json.number(offset);
+    offset += characters(tokenizer.piece(token.front().token));
+  }
+  json.end_array();
+  json.end_object();
+}
+
+void write_probabilities(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances,
+                         bool after) {
+  write_list(json, tokenizer, chances, true, after);
+}
+
+}  // namespace chasqui

@@ -1,0 +1,11 @@
+#include "api/openai/openai_dialect.h"
+
+#include "api/core/errors.h"
+
+namespace chasqui {
+
+const Dialect kOpenAi{"openai", "", &error_body, &error_body};
+const Dialect kLlamaServer{"llama-server", "", &error_body, &error_body};
+const Dialect kChasqui{"chasqui", "", &error_body, &error_body};
+
+}  // namespace chasqui

@@ -1,0 +1,44 @@
+// The JSON that OpenAI's chat and text completion routes answer with, including llama-server's additions (`timings`).
+// Pure writers, one object for each answer; loop thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "api/core/answer.h"
+#include "base/json_writer.h"
+#include "model/tokenizer.h"
+
+namespace chasqui {
+
+// What all chunks of one answer have in common.
+struct AnswerHead {
+  std::string id;  // "chatcmpl-…"
+  std::string model;
+  std::string fingerprint;
+  std::int64_t created = 0;    // seconds since 1970
+  bool include_usage = false;  // stream_options.include_usage
+
+  // Of several answers: those of one prompt follow each other.
+  std::int32_t prompts = 1;
+  std::int32_t n = 1;                    // told for each prompt
+  std::int32_t best_of = 1;              // made for each prompt; more than `n`: the most likely ones are told
+  std::vector<std::string> echo = {};    // what comes before the text of each prompt's answers; empty: nothing
+  const Tokenizer* tokenizer = nullptr;  // with logprobs
+};
+
+// "stop" or "length"; a deadline cuts an answer short, which OpenAI's clients know as "length". "cancelled" is ours: a
+// client asked for the end of a generation.
+std::string_view openai_finish_reason(FinishReason reason);
+
+// All together: each prompt counts once, and what was cached is what the first answer to it found.
+Usage sum_usage(const std::vector<Usage>& usages, std::size_t of_one_prompt);
+
+void write_usage(JsonWriter& json, const Usage& usage);
+void write_timings(JsonWriter& json, const Usage& usage);
+
+std::unique_ptr<AnswerWriter> make_chat_writer(AnswerHead head);
+std::unique_ptr<AnswerWriter> make_completion_writer(AnswerHead head);
+
+}  // namespace chasqui

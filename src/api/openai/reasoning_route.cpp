@@ -1,0 +1,42 @@
+#include "api/openai/reasoning_route.h"
+
+#include "api/body/fields.h"
+#include "api/core/answer.h"
+#include "api/core/frontend.h"
+#include "api/core/served_model.h"
+#include "net/offload.h"
+
+namespace chasqui {
+namespace {
+
+// Offload pool. The id of the answer.
+Result<std::string> read_control(const std::string& body) {
+  auto object = parse_json_object(body);
+  if (!object) return object.error();
+  Fields fields(*object);
+  const auto id = fields.string("id");
+  if (!id || id->empty()) fields.refuse("id", "the id of an answer, a string");
+  if (fields.string("action") != "reasoning_end") fields.refuse("action", "reasoning_end");
+  if (!fields.ok()) return fields.error();
+  return std::string(*id);
+}
+
+}  // namespace
+
+Handled handle_control(Call call) {
+  auto work = [body = std::move(call.body)] { return read_control(body); };
+  net::OffloadTerms terms;
+  terms.owner = call.caller.tenant.id;
+  const Result<std::string> id = co_await call.frontend.offload.run(std::move(work), std::move(terms));
+  if (!id) co_return id.error();
+  const ReasoningSwitchPtr one = call.served.switches.find(call.caller.tenant.id, *id);
+  if (one != nullptr) one->end.raise();
+  std::string body = one != nullptr
+                         ? R"({"success":true})"
+                         : R"({"success":false,"message":"no answer of this id is running whose request said )"
+                           R"(reasoning_control"})";
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
+}
+
+}  // namespace chasqui

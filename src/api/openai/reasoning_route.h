@@ -1,0 +1,10 @@
+// POST /v1/chat/completions/control: ends the reasoning of an answer while it runs, see ReasoningSwitches. Loop thread.
+#pragma once
+
+#include "api/core/call.h"
+
+namespace chasqui {
+
+Handled handle_control(Call call);
+
+}  // namespace chasqui

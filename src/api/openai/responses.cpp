@@ -1,0 +1,249 @@
+#include "api/openai/responses.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "api/core/entry.h"
+#include "api/core/frontend.h"
+#include "api/core/generation.h"
+#include "api/core/key_ring.h"
+#include "api/openai/response_store.h"
+#include "api/resume/delivery.h"
+#include "base/json_writer.h"
+#include "base/random_id.h"
+#include "net/offload.h"
+
+namespace chasqui {
+namespace {
+
+using Conversation = std::vector<std::shared_ptr<const ChatMessage>>;
+
+Error unknown_response(const std::string& id) {
+  return {ErrorCode::not_found, "there is no response with the id " + id + "; it may have expired", ""};
+}
+
+// What the model is shown: what came before, behind the instructions of this response.
+Result<ConversationPtr> conversation_of(ServedModel& served, const Caller& caller, ResponseAsk& ask) {
+  auto conversation = std::make_shared<Conversation>();
+  if (ask.previous) {
+    const StoredResponse* previous = served.responses.find(caller.tenant.id, *ask.previous, served.clock.now());
+    if (previous == nullptr) {
+      return invalid_field("previous_response_id",
+                           "previous_response_id must be the id of a response that was stored; "
+                           "there is none with the id " +
+                               *ask.previous);
+    }
+    if (previous->running) {
+      return Error{ErrorCode::conflict, "the previous response is still being made", "previous_response_id"};
+    }
+    *conversation = *previous->conversation;
+  }
+  for (ChatMessage& message : ask.chat.messages) {
+    // The call whose output this is may have been made in a response before.
+    for (const auto& before : *conversation) {
+      for (const ToolCall& call : before->tool_calls) {
+        if (message.role == "tool" && message.name.empty() && call.id == message.tool_call_id) message.name = call.name;
+      }
+    }
+    conversation->push_back(std::make_shared<const ChatMessage>(std::move(message)));
+  }
+  return ConversationPtr(std::move(conversation));
+}
+
+void fill_chat(ResponseAsk& ask, const Conversation& conversation) {
+  ask.chat.messages.clear();
+  if (!ask.instructions.empty()) {
+    ChatMessage& message = ask.chat.messages.emplace_back();
+    message.role = "system";
+    message.content = ask.instructions;
+  }
+  for (const auto& message : conversation) ask.chat.messages.push_back(*message);
+}
+
+// Reads the body, and finds the conversation that it goes on with.
+net::Awaitable<Result<ConversationPtr>> read_conversation(Call& call, std::optional<ResponseAsk>& ask) {
+  net::OffloadTerms terms = reading_terms(call);
+  auto work = [&served = call.served, caller = call.caller, body = std::move(call.body)] {
+    return read_response_ask(served, caller, body);
+  };
+  Result<ResponseAsk> read = co_await call.frontend.offload.run(std::move(work), std::move(terms));
+  if (!read) co_return read.error();
+  ask.emplace(std::move(*read));
+  co_return conversation_of(call.served, call.caller, *ask);
+}
+
+net::Awaitable<Result<Answer>> prepare(Call& call, Permit& permit) {
+  ServedModel& served = call.served;
+  Result<Permit> entered = enter(call);
+  if (!entered) co_return entered.error();
+  permit = std::move(*entered);
+  std::optional<ResponseAsk> ask;
+  Result<ConversationPtr> conversation = co_await read_conversation(call, ask);
+  if (!conversation) co_return conversation.error();
+
+  ResponseHead head;
+  head.id = random_id("resp_");
+  head.model = served.config.name;
+  head.created = served.clock.unix_seconds();
+  head.echo = std::move(ask->echo);
+  head.tenant = call.caller.tenant.id;
+  head.store = ask->store;
+  head.before = *conversation;
+  head.input_items = std::move(ask->input_items);
+  head.input_ids = std::move(ask->input_ids);
+  const bool stream = ask->stream;
+  std::vector<std::string> skipped = ask->chat.skipped_tools;
+  auto work = [&served, ask = std::move(*ask), conversation = *conversation]() mutable {
+    fill_chat(ask, *conversation);
+    return requests_from_chat(served, ask.chat, std::move(ask.draft));
+  };
+  net::OffloadTerms terms;
+  terms.owner = call.caller.tenant.id;
+  Result<ChatRequests> made = co_await call.frontend.offload.run(std::move(work), std::move(terms));
+  if (!made) co_return made.error();
+  Answer answer;
+  answer.stream = stream;
+  answer.skipped_tools = std::move(skipped);
+  answer.writer = make_response_writer(std::move(head), made->requests.front()->id, std::move(made->format),
+                                       served.responses, served.clock, answer.on_submitted);
+  answer.request = std::move(made->requests.front());
+  co_return answer;
+}
+
+net::Awaitable<Result<std::string>> count(Call& call) {
+  const Result<Permit> permit = enter_aside(call);
+  if (!permit) co_return permit.error();
+  ServedModel& served = call.served;
+  std::optional<ResponseAsk> ask;
+  Result<ConversationPtr> conversation = co_await read_conversation(call, ask);
+  if (!conversation) co_return conversation.error();
+  auto work = [&served, ask = std::move(*ask), conversation = *conversation]() mutable {
+    fill_chat(ask, *conversation);
+    return prompt_of_chat(served, ask.chat);
+  };
+  net::OffloadTerms terms;
+  terms.owner = call.caller.tenant.id;
+  Result<std::vector<Token>> tokens = co_await call.frontend.offload.run(std::move(work), std::move(terms));
+  if (!tokens) co_return tokens.error();
+  co_return "{\"object\":\"response.input_tokens\",\"input_tokens\":" + std::to_string(tokens->size()) + "}";
+}
+
+Result<const StoredResponse*> find(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
+  const std::string& id = exchange.param("id");
+  const StoredResponse* found = served.responses.find(caller.tenant.id, id, served.clock.now());
+  if (found == nullptr) return unknown_response(id);
+  return found;
+}
+
+Result<std::size_t> page_size(const net::HttpRequest& request) {
+  const auto text = request.query("limit");
+  if (!text) return std::size_t{20};
+  std::size_t limit = 0;
+  const auto [end, failed] = std::from_chars(text->data(), text->data() + text->size(), limit);
+  if (failed != std::errc{} || end != text->data() + text->size() || limit < 1 || limit > 100) {
+    return invalid_field("limit", "limit must be a whole number between 1 and 100");
+  }
+  return limit;
+}
+
+}  // namespace
+
+Handled handle_response(Call call) {
+  Permit permit;
+  const RequestNotePtr note = open_note(call);
+  Result<Answer> answer = co_await prepare(call, permit);
+  if (call.exchange.client_gone()) co_return Result<void>();
+  if (!answer) {
+    note_refused(note, answer.error());
+    co_return answer.error();
+  }
+  Answer ready = std::move(*answer);
+  ready.note = note;
+  Result<void> delivered = co_await deliver_answer(std::move(call), std::move(ready), std::move(permit));
+  co_return delivered;
+}
+
+Handled handle_response_tokens(Call call) {
+  Result<std::string> answer = co_await count(call);
+  if (!answer) co_return answer.error();
+  co_await respond_json(call.exchange, std::move(*answer));
+  co_return Result<void>();
+}
+
+Handled handle_response_command(Call call, ResponseCommand command) {
+  Result<std::string> answer = command(call.served, call.caller, call.exchange);
+  if (!answer) co_return answer.error();
+  co_await respond_json(call.exchange, std::move(*answer));
+  co_return Result<void>();
+}
+
+Result<std::string> show_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
+  const auto found = find(served, caller, exchange);
+  if (!found) return found.error();
+  return (*found)->body;
+}
+
+Result<std::string> delete_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
+  const auto found = find(served, caller, exchange);
+  if (!found) return found.error();
+  if ((*found)->running) served.streams.cancel(*(*found)->running);
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("id", (*found)->id);
+  json.field("object", "response");
+  json.field("deleted", true);
+  json.end_object();
+  served.responses.erase(caller.tenant.id, exchange.param("id"), served.clock.now());
+  return out;
+}
+
+Result<std::string> cancel_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
+  const auto found = find(served, caller, exchange);
+  if (!found) return found.error();
+  if ((*found)->running) served.streams.cancel(*(*found)->running);
+  return (*found)->body;
+}
+
+Result<std::string> list_input_items(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
+  const auto found = find(served, caller, exchange);
+  if (!found) return found.error();
+  const auto limit = page_size(exchange.request());
+  if (!limit) return limit.error();
+  const auto order = exchange.request().query("order");
+  if (order && *order != "asc" && *order != "desc") return invalid_field("order", "order must be asc or desc");
+  std::vector<std::string> items = (*found)->input_items;
+  std::vector<std::string> ids = (*found)->input_ids;
+  if (order != "asc") {
+    std::ranges::reverse(items);
+    std::ranges::reverse(ids);
+  }
+  std::size_t first = 0;
+  if (const auto after = exchange.request().query("after")) {
+    const auto place = std::ranges::find(ids, *after);
+    if (place == ids.end()) return invalid_field("after", "after must be the id of an item of this response");
+    first = static_cast<std::size_t>(place - ids.begin()) + 1;
+  }
+  const std::size_t end = std::min(items.size(), first + *limit);
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("object", "list");
+  json.key("data");
+  json.begin_array();
+  for (std::size_t i = first; i < end; ++i) json.raw(items[i]);
+  json.end_array();
+  for (const bool last : {false, true}) {
+    json.key(last ? "last_id" : "first_id");
+    if (first < end) {
+      json.string(ids[last ? end - 1 : first]);
+    } else {
+      json.null();
+    }
+  }
+  json.field("has_more", end < items.size());
+  json.end_object();
+  return out;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,63 @@
+// OpenAI's newer dialect: POST /v1/responses, which remembers conversations, and GET, DELETE, POST …/cancel and
+// GET …/input_items of what it remembers. A body is read in the offload pool, then joined on the loop with the
+// conversation that it goes on with, then rendered in the pool again. The reading is pure; everything else belongs to
+// the loop.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/body/fields.h"
+#include "api/body/prompt.h"
+#include "api/core/answer.h"
+#include "api/core/served_model.h"
+#include "api/openai/response_store.h"
+
+namespace chasqui {
+
+// A body, read.
+struct ResponseAsk {
+  Chat chat;                 // without what came before; its instructions are not among the messages
+  std::string instructions;  // hold for this response only
+  RequestDraft draft;
+  bool stream = false;
+  bool store = true;
+  std::optional<std::string> previous;  // previous_response_id
+  std::vector<std::string> input_items;
+  std::vector<std::string> input_ids;
+  std::string echo;  // members of the response object that repeat the request, each with a comma before it
+};
+Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& caller, const std::string& body);
+
+// What its writer needs to know of one response.
+struct ResponseHead {
+  std::string id;
+  std::string model;
+  std::int64_t created = 0;
+  std::string echo;
+  std::uint32_t tenant = 0;
+  bool store = true;
+  ConversationPtr before;  // the conversation that is answered
+  std::vector<std::string> input_items;
+  std::vector<std::string> input_ids;
+};
+
+// Writes the answer, and keeps it in `store` as it ends, and, by what `on_submitted` becomes, as it begins.
+std::unique_ptr<AnswerWriter> make_response_writer(ResponseHead head, RequestId request, AnswerFormatPtr format,
+                                                   ResponseStore& store, const Clock& clock,
+                                                   std::function<void()>& on_submitted);
+
+Handled handle_response(Call call);
+Handled handle_response_tokens(Call call);
+
+// Commands that need nothing from the pool.
+using ResponseCommand = Result<std::string> (*)(ServedModel&, const Caller&, const net::HttpExchange&);
+Handled handle_response_command(Call call, ResponseCommand command);
+Result<std::string> show_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange);
+Result<std::string> delete_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange);
+Result<std::string> cancel_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange);
+Result<std::string> list_input_items(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange);
+
+}  // namespace chasqui

@@ -1,0 +1,311 @@
+#include <algorithm>
+
+#include "api/body/adapter_fields.h"
+#include "api/body/constraint.h"
+#include "api/body/generation_fields.h"
+#include "api/core/key_ring.h"
+#include "api/core/served_model.h"
+#include "api/core/skipped_tools.h"
+#include "api/openai/openai_body.h"
+#include "api/openai/responses.h"
+#include "base/limits.h"
+#include "base/random_id.h"
+
+namespace chasqui {
+namespace {
+
+namespace json = boost::json;
+
+std::string input_path(const std::string& array, std::size_t index) {
+  return array + '[' + std::to_string(index) + ']';
+}
+
+// A string, or an array of parts that have text.
+std::optional<Error> read_parts(const json::value& value, const std::string& path, std::vector<std::string>& out) {
+  if (value.is_string()) {
+    out.emplace_back(value.get_string());
+    return std::nullopt;
+  }
+  if (!value.is_array()) return invalid_field(path, path + " must be a string or an array of text parts");
+  for (std::size_t i = 0; i < value.get_array().size(); ++i) {
+    const std::string part_path = input_path(path, i);
+    const json::value& part = value.get_array()[i];
+    if (!part.is_object()) return invalid_field(part_path, part_path + " must be an object");
+    Fields fields(part.get_object(), part_path);
+    const std::string_view type = fields.string("type").value_or("");
+    const bool refusal = type == "refusal";
+    const auto text = fields.string(refusal ? "refusal" : "text");
+    if (!refusal && type != "input_text" && type != "output_text" && type != "text" && type != "reasoning_text" &&
+        type != "summary_text") {
+      fields.refuse("type", "input_text or output_text; this model takes no other content");
+    }
+    if (!text) fields.refuse(refusal ? "refusal" : "text", "a string");
+    if (!fields.ok()) return fields.error();
+    out.emplace_back(*text);
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> take_content(const json::value& value, const std::string& path, ChatMessage& message) {
+  if (value.is_string()) {
+    message.content = value.get_string();
+    return std::nullopt;
+  }
+  std::vector<std::string> parts;
+  if (auto error = read_parts(value, path, parts)) return error;
+  for (const std::string& part : parts) message.add_part(part);
+  return std::nullopt;
+}
+
+// Items to messages: reasoning and calls of one answer, which are items of their own, become one message again.
+class InputReader {
+ public:
+  explicit InputReader(std::vector<ChatMessage>& out) : out_(out) {}
+
+  std::optional<Error> read(const json::value& value, const std::string& path) {
+    if (!value.is_object()) return invalid_field(path, path + " must be an object");
+    Fields fields(value.get_object(), path);
+    const std::string_view type = fields.string("type").value_or("message");
+    std::optional<Error> error;
+    if (type == "message") {
+      error = read_message_item(fields, path);
+    } else if (type == "function_call") {
+      read_call(fields);
+    } else if (type == "function_call_output") {
+      error = read_output(fields, path);
+    } else if (type == "reasoning") {
+      error = read_reasoning_item(fields, path);
+    } else {
+      fields.refuse("type", "message, function_call, function_call_output or reasoning");
+    }
+    if (error) return error;
+    if (!fields.ok()) return fields.error();
+    return std::nullopt;
+  }
+
+ private:
+  ChatMessage& assistant() {
+    if (out_.empty() || out_.back().role != "assistant") out_.emplace_back().role = "assistant";
+    return out_.back();
+  }
+
+  std::optional<Error> read_message_item(Fields& fields, const std::string& path) {
+    const auto role = fields.string("role");
+    if (role != "user" && role != "assistant" && role != "system" && role != "developer") {
+      fields.refuse("role", "user, assistant, system or developer");
+    }
+    const json::value* content = fields.any("content");
+    if (content == nullptr) fields.refuse("content", "a string or an array of text parts");
+    if (!fields.ok()) return fields.error();
+    if (role == "assistant" && !out_.empty() && out_.back().role == "assistant" && out_.back().content.empty() &&
+        out_.back().tool_calls.empty()) {
+      return take_content(*content, path + ".content", out_.back());  // behind its reasoning
+    }
+    ChatMessage& message = out_.emplace_back();
+    message.role = *role;
+    return take_content(*content, path + ".content", message);
+  }
+
+  void read_call(Fields& fields) {
+    const auto id = fields.string("call_id");
+    const auto name = fields.string("name");
+    auto arguments = fields.string("arguments");
+    if (arguments && arguments->empty()) arguments = "{}";
+    if (!id) fields.refuse("call_id", "a string");
+    if (!name) fields.refuse("name", "a string");
+    if (!arguments || !is_json(*arguments)) fields.refuse("arguments", "JSON text");
+    if (!fields.ok()) return;
+    assistant().tool_calls.push_back({std::string(*id), std::string(*name), std::string(*arguments)});
+  }
+
+  std::optional<Error> read_output(Fields& fields, const std::string& path) {
+    const auto id = fields.string("call_id");
+    const json::value* output = fields.any("output");
+    if (!id) fields.refuse("call_id", "a string");
+    if (output == nullptr) fields.refuse("output", "a string or an array of text parts");
+    if (!fields.ok()) return fields.error();
+    ChatMessage message;
+    message.role = "tool";
+    message.tool_call_id = *id;
+    for (const ChatMessage& before : out_) {
+      for (const ToolCall& call : before.tool_calls) {
+        if (call.id == *id) message.name = call.name;
+      }
+    }
+    if (auto error = take_content(*output, path + ".output", message)) return error;
+    out_.push_back(std::move(message));
+    return std::nullopt;
+  }
+
+  std::optional<Error> read_reasoning_item(Fields& fields, const std::string& path) {
+    ChatMessage& message = out_.emplace_back();
+    message.role = "assistant";
+    for (const char* name : {"content", "summary"}) {
+      const json::value* parts = fields.any(name);
+      if (parts == nullptr || !message.reasoning.empty()) continue;
+      std::vector<std::string> texts;
+      if (auto error = read_parts(*parts, path + "." + name, texts)) return error;
+      for (const std::string& text : texts) message.reasoning += text;
+    }
+    return std::nullopt;
+  }
+
+  std::vector<ChatMessage>& out_;
+};
+
+void keep_item(json::object object, ResponseAsk& ask) {
+  const json::value* id = object.if_contains("id");
+  if (id == nullptr || !id->is_string()) object["id"] = random_id("item_");
+  if (!object.contains("type")) object["type"] = "message";
+  ask.input_ids.emplace_back(object["id"].get_string());
+  ask.input_items.push_back(json::serialize(object));
+}
+
+void read_input(Fields& fields, ResponseAsk& ask) {
+  const json::value* input = fields.any("input");
+  if (input != nullptr && input->is_string()) {
+    ChatMessage& message = ask.chat.messages.emplace_back();
+    message.role = "user";
+    message.content = input->get_string();
+    keep_item({{"type", "message"},
+               {"role", "user"},
+               {"content", json::array{json::object{{"type", "input_text"}, {"text", input->get_string()}}}}},
+              ask);
+    return;
+  }
+  if (input == nullptr || !input->is_array() || input->get_array().empty() ||
+      input->get_array().size() > kSizeLimit<"messages">) {
+    return fields.refuse("input", "a string or an array of 1 to " + std::to_string(kSizeLimit<"messages">) + " items");
+  }
+  InputReader reader(ask.chat.messages);
+  for (std::size_t i = 0; i < input->get_array().size() && fields.ok(); ++i) {
+    const json::value& value = input->get_array()[i];
+    if (auto error = reader.read(value, input_path("input", i))) return fields.refuse(std::move(*error));
+    keep_item(value.get_object(), ask);
+  }
+}
+
+// The tools of this dialect have no `function` around them.
+json::array with_functions(Fields& fields, std::vector<std::string>& skipped) {
+  json::array out;
+  const json::array* tools = fields.array("tools");
+  if (tools == nullptr) return out;
+  for (std::size_t i = 0; i < tools->size() && fields.ok(); ++i) {
+    const std::string path = input_path("tools", i);
+    const json::object* object = (*tools)[i].if_object();
+    const json::value* type = object != nullptr ? object->if_contains("type") : nullptr;
+    if (type == nullptr || !type->is_string()) {
+      fields.refuse(path + ".type", "a string, such as \"function\"");
+      break;
+    }
+    if (skip_tool((*tools)[i], "function", skipped)) continue;
+    json::object function = *object;
+    function.erase("type");
+    function.erase("strict");
+    out.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
+  }
+  return out;
+}
+
+void read_reasoning_wish(Fields& fields, Chat& chat) {
+  const json::object* object = fields.object("reasoning");
+  if (object == nullptr) return;
+  Fields reasoning(*object, "reasoning");
+  const auto effort = reasoning.string("effort");
+  if (effort && *effort != "default") set_reasoning_effort(chat, *effort, reasoning, "effort");
+  if (!reasoning.ok()) fields.refuse(reasoning.error());
+}
+
+void read_text_format(Fields& fields, RequestDraft& draft) {
+  const json::object* text = fields.object("text");
+  const json::value* format = text != nullptr ? text->if_contains("format") : nullptr;
+  if (format == nullptr || format->is_null()) return;
+  if (!format->is_object()) return fields.refuse("text.format", "an object");
+  Fields inner(format->get_object(), "text.format");
+  const std::string_view type = inner.string("type").value_or("text");
+  json::value schema;
+  if (type == "json_object") {
+    schema = json::object{{"type", "object"}};
+  } else if (type == "json_schema") {
+    const json::object* object = inner.object("schema");
+    if (object == nullptr) inner.refuse("schema", "a JSON schema");
+    if (object != nullptr) schema = *object;
+  } else if (type != "text") {
+    inner.refuse("type", "text, json_object or json_schema");
+  }
+  if (!schema.is_null() && draft.grammar) {
+    return fields.refuse("text.format", "left out beside grammar, json_schema or response_format");
+  }
+  if (inner.ok() && !schema.is_null()) {
+    auto grammar = schema_constraint(schema, "text.format.schema");
+    if (!grammar) return fields.refuse(grammar.error());
+    draft.grammar = std::move(*grammar);
+  }
+  if (!inner.ok()) fields.refuse(inner.error());
+}
+
+// Members of the response object that say what was asked for.
+std::string echo_of(const json::object& body, const ResponseAsk& ask) {
+  std::string out;
+  const auto add = [&](std::string_view name, std::string_view unsaid) {
+    const json::value* value = body.if_contains(name);
+    out += ",\"" + std::string(name) +
+           "\":" + (value != nullptr && !value->is_null() ? json::serialize(*value) : std::string(unsaid));
+  };
+  add("instructions", "null");
+  add("max_output_tokens", "null");
+  add("metadata", "{}");
+  add("parallel_tool_calls", "true");
+  add("previous_response_id", "null");
+  add("reasoning", R"({"effort":null,"summary":null})");
+  add("text", R"({"format":{"type":"text"}})");
+  add("tool_choice", "\"auto\"");
+  add("tools", "[]");
+  add("truncation", "\"disabled\"");
+  add("user", "null");
+  out += ",\"background\":false,\"store\":";
+  out += ask.store ? "true" : "false";
+  out += ",\"temperature\":" + json::serialize(json::value(ask.draft.sampling.temperature));
+  out += ",\"top_p\":" + json::serialize(json::value(ask.draft.sampling.top_p));
+  return out;
+}
+
+}  // namespace
+
+Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& caller, const std::string& body) {
+  auto object = parse_json_object(body);
+  if (!object) return object.error();
+  Fields fields(*object);
+  ResponseAsk ask;
+  ask.draft = new_draft(served, caller);
+  read_common_fields(caller, fields, ask.draft);
+  read_adapters(served.adapters, served.config.name, fields, ask.draft);
+  read_constraint(fields, ask.draft);
+  refuse_unsupported(fields, {"conversation", "prompt", "top_logprobs", "n_probs", "post_sampling_probs"});
+  if (const auto tokens = fields.integer("max_output_tokens")) ask.draft.max_tokens = *tokens;
+  // As in llama-server nothing is ever left out of a conversation, and every response is made at once.
+  const std::string_view truncation = fields.string("truncation").value_or("disabled");
+  if (truncation != "disabled" && truncation != "auto") fields.refuse("truncation", "disabled or auto");
+  fields.boolean("background");
+  ask.stream = fields.boolean("stream").value_or(false);
+  ask.store = fields.boolean("store").value_or(true);
+  ask.instructions = fields.string("instructions").value_or("");
+  if (const auto previous = fields.string("previous_response_id")) ask.previous = std::string(*previous);
+  read_input(fields, ask);
+  const json::array functions = with_functions(fields, ask.chat.skipped_tools);
+  if (!fields.ok()) return fields.error();
+
+  // What is left is said in the words of chat completions.
+  json::object switches = *object;
+  switches["tools"] = functions;
+  switches.erase("reasoning_effort");
+  Fields rest(switches);
+  read_chat_switches(rest, ask.chat);
+  read_reasoning_wish(rest, ask.chat);
+  read_text_format(rest, ask.draft);
+  if (!rest.ok()) return rest.error();
+  ask.echo = echo_of(*object, ask);
+  return ask;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,181 @@
+#include "api/resume/delivery.h"
+
+#include <array>
+#include <cstdio>
+
+#include "api/core/answer_sinks.h"
+#include "api/core/entry.h"
+#include "api/core/frontend.h"
+#include "api/core/generation.h"
+#include "api/core/served_model.h"
+#include "api/core/skipped_tools.h"
+#include "api/resume/stream_offset.h"
+#include "net/offload.h"
+#include "net/sse.h"
+
+namespace chasqui {
+namespace {
+
+// As browsers and proxies show it: https://www.w3.org/TR/server-timing/
+std::string server_timing(const Usage& usage) {
+  std::array<char, 160> text{};
+  const int size =
+      std::snprintf(text.data(), text.size(), "queue;dur=%.3f, prefill;dur=%.3f, decode;dur=%.3f",
+                    to_milliseconds(usage.queue), to_milliseconds(usage.prefill), to_milliseconds(usage.decode));
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+net::Awaitable<void> stream_answer(const Frontend& frontend, net::HttpExchange& exchange, Generation& generation,
+                                   const Answer& answer, std::size_t running) {
+  net::HttpHeaders headers = answer.writer->headers();
+  bool open = co_await exchange.start_stream(200, std::move(headers));
+  StreamSink sink(exchange, *answer.writer, frontend.clock.now());
+  std::vector<Event> events;
+  std::string out;
+  const std::function<bool()> gone = [&] { return exchange.client_gone() || generation.slow(); };
+  bool finished = false;
+  while (open && !finished) {
+    const TimePoint until = sink.said_at() + frontend.config.ping_every;
+    const Drained drained = co_await drain_events(generation, answer, until, &sink, gone, events);
+    if (drained == Drained::ended) co_return;  // the connection closes, the request is cancelled
+    const TimePoint now = frontend.clock.now();
+    out.clear();
+    if (drained == Drained::events) {
+      finished = write_events(*answer.writer, events, out, &running);
+    } else if (now < sink.said_at() + frontend.config.ping_every) {
+      continue;  // it said something while we slept
+    } else if (answer.writer->has_comments()) {
+      net::append_sse_comment(out, "ping");
+    }
+    sink.said(now);
+    if (!finished) open = co_await exchange.write_chunk(out);  // and what the sink could not write
+  }
+  if (finished) co_await exchange.finish_stream(out);
+}
+
+Handled collect_answer(net::HttpExchange& exchange, Generation& generation, const Answer& answer, std::size_t running) {
+  std::vector<Event> events;
+  std::vector<Collected> answers(running);
+  WholeSink sink(*answer.writer, answers);
+  const std::function<bool()> gone = [&] { return exchange.client_gone() || generation.slow(); };
+  generation.ignore_places();
+  while (running > 0) {
+    const Drained drained = co_await drain_events(generation, answer, kNever, &sink, gone, events);
+    if (drained == Drained::ended) co_return Result<void>();
+    for (Event& event : events) {
+      if (event.kind != Event::Kind::queued) answer.writer->hear(event);
+      if (event.kind == Event::Kind::finished) {
+        --running;
+        if (const auto failure = failure_of(event)) co_return *failure;
+      }
+      collect(event, answers);
+    }
+  }
+  exchange.add_response_header("Server-Timing", server_timing(answers.front().finished.usage));
+  std::string body = answer.writer->whole_of(answers);
+  co_await respond_json(exchange, std::move(body));
+  co_return Result<void>();
+}
+
+// Where to go on.
+Result<std::uint64_t> first_byte(const net::HttpRequest& request, const KeptStream& stream) {
+  if (const auto from = request.query("from")) return read_stream_offset(*from, "from", stream.ring);
+  const auto last = request.header("Last-Event-ID");
+  return read_stream_offset(last.value_or("0"), "Last-Event-ID", stream.ring);
+}
+
+// With a Last-Event-ID it goes on with the stream of this name that is there.
+Handled deliver_kept(Call call, std::string id, Answer answer, Permit permit) {
+  KeptStreams& kept = *call.frontend.kept;
+  const std::uint32_t tenant = answer.request->tenant.id;
+  KeptStreamPtr stream = kept.find(tenant, id);
+  // A client that sends its request again, as those of fetch do, does not want a second answer.
+  if (stream != nullptr && call.exchange.request().header("Last-Event-ID")) {
+    permit.release();
+    Result<void> resumed = co_await resume_stream(call.frontend, call.exchange, std::move(stream));
+    co_return resumed;
+  }
+  if (const auto room = kept.room_for(tenant, id); !room) co_return room.error();
+  auto started = submit(call.served, answer, std::move(permit));
+  if (!started) co_return started.error();
+  if (answer.on_submitted) answer.on_submitted();
+  auto begun = kept.start(call.frontend, call.served.streams, std::move(id), std::move(*started), std::move(answer));
+  if (!begun) co_return begun.error();
+  stream = std::move(*begun);
+  co_await kept.follow(call.frontend, call.exchange, std::move(stream), 0);
+  co_return Result<void>();
+}
+
+}  // namespace
+
+Handled deliver_answer(Call call, Answer answer, Permit permit) {
+  Frontend& frontend = call.frontend;
+  net::HttpExchange& exchange = call.exchange;
+  if (!answer.skipped_tools.empty()) {
+    frontend.skipped_tools.log_new(answer.skipped_tools);
+    exchange.add_response_header("X-Chasqui-Warning", skipped_warning(answer.skipped_tools));
+  }
+  if (answer.request == nullptr) {
+    std::string body = std::move(answer.ready);
+    co_await respond_json(exchange, std::move(body));
+    co_return Result<void>();
+  }
+  if (answer.stream && frontend.kept != nullptr && !answer.before_end) {
+    Result<std::optional<std::string>> name = KeptStreams::wish(exchange.request());
+    if (!name) co_return name.error();
+    if (*name) {
+      std::string id = std::move(**name);
+      Result<void> kept = co_await deliver_kept(std::move(call), std::move(id), std::move(answer), std::move(permit));
+      co_return kept;
+    }
+  }
+  const std::size_t running = 1 + answer.others.size();
+  auto started = submit(call.served, answer, std::move(permit));
+  if (!started) co_return started.error();
+  if (answer.on_submitted) answer.on_submitted();
+  Generation& generation = **started;
+  exchange.on_client_gone([&generation] { generation.interrupt(); });
+  Result<void> delivered;
+  if (answer.stream) {
+    co_await stream_answer(frontend, exchange, generation, answer, running);
+  } else {
+    delivered = co_await collect_answer(exchange, generation, answer, running);
+  }
+  exchange.on_client_gone({});
+  co_return delivered;
+}
+
+Handled resume_stream(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream) {
+  const Result<std::uint64_t> from = first_byte(exchange.request(), *stream);
+  if (!from) co_return from.error();
+  frontend.kept->metrics().resumed.add();
+  co_await frontend.kept->follow(frontend, exchange, std::move(stream), *from);
+  co_return Result<void>();
+}
+
+Handled handle_generation(Call call, PrepareAnswer prepare) {
+  const RequestNotePtr note = open_note(call);
+  Result<Permit> permit = enter(call);
+  if (!permit) {
+    note_refused(note, permit.error());
+    co_return permit.error();
+  }
+  net::OffloadTerms terms = reading_terms(call);
+  // The job owns the body: the client may leave, and the exchange end, while the pool still reads it.
+  auto work = [&served = call.served, prepare, caller = call.caller, body = std::move(call.body)] {
+    return prepare(served, caller, body);
+  };
+  Result<Answer> answer = co_await call.frontend.offload.run(std::move(work), std::move(terms));
+  if (call.exchange.client_gone()) co_return Result<void>();
+  if (!answer) {
+    note_refused(note, answer.error());
+    co_return answer.error();
+  }
+  Answer ready = std::move(*answer);
+  ready.note = note;
+  Permit held = std::move(*permit);
+  Result<void> delivered = co_await deliver_answer(std::move(call), std::move(ready), std::move(held));
+  co_return delivered;
+}
+
+}  // namespace chasqui

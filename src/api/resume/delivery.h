@@ -1,0 +1,23 @@
+// How an answer gets to its connection, the same for every dialect: streamed or as one body, with comments while it is
+// silent; or as a stream that is kept, which other connections may go on with. Loop thread.
+#pragma once
+
+#include "api/core/answer.h"
+#include "api/core/call.h"
+#include "api/resume/kept_streams.h"
+
+namespace chasqui {
+
+// Submits the request, which admission weighs first and may still refuse.
+Handled deliver_answer(Call call, Answer answer, Permit permit);
+
+// Goes on with a kept stream from where the request says: `from`, or Last-Event-ID.
+Handled resume_stream(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream);
+
+// Reads a body in the offload pool.
+using PrepareAnswer = Result<Answer> (*)(const ServedModel&, const Caller&, const std::string&);
+
+// The handler of all routes that generate: a permit, the body, the answer.
+Handled handle_generation(Call call, PrepareAnswer prepare);
+
+}  // namespace chasqui

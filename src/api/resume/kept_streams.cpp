@@ -1,0 +1,237 @@
+#include "api/resume/kept_streams.h"
+
+#include <algorithm>
+
+#include "api/core/answer_sinks.h"
+#include "api/core/errors.h"
+#include "api/core/frontend.h"
+#include "base/random_id.h"
+#include "net/sse.h"
+
+namespace chasqui {
+namespace {
+
+constexpr std::string_view kIdHeader = "X-Conversation-Id";
+constexpr std::string_view kWishHeader = "X-Resumable";
+constexpr std::size_t kIdBytes = kSizeLimit<"resume_id_bytes">;
+constexpr std::size_t kChunk = 64 * 1024;
+
+void notify_all(const std::vector<net::EventSignal*>& readers) {
+  for (net::EventSignal* reader : readers) reader->notify();
+}
+
+}  // namespace
+
+void KeptStreamMetrics::add_to(MetricsPage& page) const {
+  page.add("chasqui_kept_streams", "Resumable streams that run or can still be read", streams);
+  page.add("chasqui_kept_streams_resumed_total", "Connections that went on with a stream", resumed);
+  page.add("chasqui_kept_streams_abandoned_total", "Resumable streams that ended because nobody came back", abandoned);
+  page.add("chasqui_kept_streams_behind_total", "Readers that fell behind what is kept of a stream", behind);
+}
+
+// One connection that reads a stream.
+class KeptStreams::Reading {
+ public:
+  Reading(KeptStreams& owner, Frontend& frontend, KeptStreamPtr stream)
+      : signal(frontend.loop), owner_(owner), frontend_(frontend), stream_(std::move(stream)) {
+    stream_->readers.push_back(&signal);
+    if (stream_->generation != nullptr) stream_->generation->interrupt();
+  }
+  ~Reading() {
+    std::erase(stream_->readers, &signal);
+    if (!stream_->readers.empty()) return;
+    stream_->left = frontend_.clock.now();
+    if (owner_.draining_) owner_.end_unread(*stream_);
+    if (stream_->generation != nullptr) stream_->generation->interrupt();
+  }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+  net::EventSignal signal;
+
+ private:
+  KeptStreams& owner_;
+  Frontend& frontend_;
+  const KeptStreamPtr stream_;
+};
+
+Result<std::optional<std::string>> KeptStreams::wish(const net::HttpRequest& request) {
+  if (const auto id = request.header(kIdHeader)) {
+    const bool printable = std::ranges::all_of(*id, [](char c) { return c > ' ' && c < 0x7f; });
+    if (id->empty() || id->size() > kIdBytes || !printable) {
+      return invalid_field(std::string(kIdHeader),
+                           std::string(kIdHeader) + " must be 1 to 256 printable ASCII characters without blanks");
+    }
+    return std::optional<std::string>(*id);
+  }
+  const auto wished = request.header(kWishHeader);
+  if (!wished || *wished == "0" || *wished == "false") return std::optional<std::string>();
+  return std::optional<std::string>(random_id("stream-"));
+}
+
+Result<void> KeptStreams::room_for(std::uint32_t tenant, const std::string& id) const {
+  if (by_name_.contains({tenant, id})) return {};  // it takes that one's place
+  const auto of_tenant = [tenant](const auto& entry) { return entry.first.first == tenant; };
+  const auto over = [](const auto& entry) { return entry.second->done && entry.second->readers.empty(); };
+  const auto mine = static_cast<std::size_t>(std::ranges::count_if(by_name_, of_tenant));
+  const bool mine_over = std::ranges::any_of(by_name_, [&](const auto& e) { return of_tenant(e) && over(e); });
+  if (tenant != 0 && mine >= limits_.tenant_streams && !mine_over) {
+    return Error{ErrorCode::quota_exceeded,
+                 "at most " + std::to_string(limits_.tenant_streams) +
+                     " resumable streams run at once for one key; leave out X-Conversation-Id, or come back later",
+                 "", limits_.ttl};
+  }
+  if (by_name_.size() >= limits_.streams && std::ranges::none_of(by_name_, over)) {
+    return Error{ErrorCode::overloaded,
+                 "at most " + std::to_string(limits_.streams) +
+                     " resumable streams run at once; leave out X-Conversation-Id, or come back later",
+                 "", limits_.ttl};
+  }
+  return {};
+}
+
+Result<KeptStreamPtr> KeptStreams::start(Frontend& frontend, StreamHub& hub, std::string id,
+                                         std::unique_ptr<Generation> generation, Answer answer) {
+  const std::uint32_t tenant = answer.request->tenant.id;
+  if (const KeptStreamPtr before = find(tenant, id)) stop(before);
+  if (const auto room = room_for(tenant, id); !room) return room.error();
+  // The one that has been over for longest makes room, this tenant's first.
+  const auto drop_oldest = [&](bool own) {
+    KeptStreamPtr oldest;
+    for (const auto& [name, stream] : by_name_) {
+      if (!stream->done || !stream->readers.empty() || (own && name.first != tenant)) continue;
+      if (oldest == nullptr || stream->left < oldest->left) oldest = stream;
+    }
+    if (oldest != nullptr) forget(oldest);
+  };
+  const auto mine = std::ranges::count_if(by_name_, [tenant](const auto& e) { return e.first.first == tenant; });
+  if (tenant != 0 && static_cast<std::size_t>(mine) >= limits_.tenant_streams) drop_oldest(true);
+  if (by_name_.size() >= limits_.streams) drop_oldest(false);
+
+  auto stream = std::make_shared<KeptStream>(frontend.loop, hub, tenant, std::move(id), limits_.bytes);
+  stream->started_at = frontend.clock.unix_seconds();
+  stream->left = frontend.clock.now();
+  stream->generation = generation.get();
+  stream->requests.push_back(answer.request->id);
+  for (const RequestPtr& other : answer.others) stream->requests.push_back(other->id);
+  by_name_.emplace(std::pair(tenant, stream->id), stream);
+  running_.push_back(stream.get());
+  metrics_.streams.set(static_cast<std::int64_t>(by_name_.size()));
+  frontend.loop.spawn(keep(frontend, stream, std::move(generation), std::move(answer)), "kept stream");
+  return stream;
+}
+
+KeptStreamPtr KeptStreams::find(std::uint32_t tenant, const std::string& id) const {
+  const auto found = by_name_.find({tenant, id});
+  return found != by_name_.end() ? found->second : nullptr;
+}
+
+void KeptStreams::stop(const KeptStreamPtr& stream) {
+  if (!stream->done) {
+    for (const RequestId request : stream->requests) stream->hub.cancel(request);
+  }
+  forget(stream);
+}
+
+void KeptStreams::forget(const KeptStreamPtr& stream) {
+  const auto found = by_name_.find({stream->tenant, stream->id});
+  if (found != by_name_.end() && found->second == stream) by_name_.erase(found);
+  metrics_.streams.set(static_cast<std::int64_t>(by_name_.size()));
+  stream->forget.notify();
+}
+
+void KeptStreams::end_unread(KeptStream& stream) {
+  stream.stop = true;
+  if (stream.generation != nullptr) stream.generation->interrupt();
+  stream.forget.notify();
+}
+
+void KeptStreams::drain(std::function<void()> drained) {
+  drained_ = std::move(drained);
+  draining_ = true;
+  for (KeptStream* stream : running_) {
+    if (stream->readers.empty()) end_unread(*stream);
+  }
+  if (running_.empty()) std::exchange(drained_, nullptr)();
+}
+
+net::Awaitable<void> KeptStreams::keep(Frontend& frontend, KeptStreamPtr stream, std::unique_ptr<Generation> generation,
+                                       Answer answer) {
+  co_await pump(frontend, *stream, *generation, answer);
+  stream->generation = nullptr;
+  generation.reset();  // cancels what still runs
+  stream->done = true;
+  if (stream->readers.empty()) stream->left = frontend.clock.now();
+  notify_all(stream->readers);
+  // It can be read again for a while. A notification means that it has been forgotten, or that the server ends.
+  const bool named = find(stream->tenant, stream->id) == stream;
+  if (named && !stream->stop && !draining_) co_await stream->forget.wait_until(frontend.clock.now() + limits_.ttl);
+  forget(stream);
+  std::erase(running_, stream.get());
+  if (draining_ && running_.empty() && drained_) std::exchange(drained_, nullptr)();
+}
+
+net::Awaitable<void> KeptStreams::pump(Frontend& frontend, KeptStream& stream, Generation& generation, Answer& answer) {
+  std::size_t running = 1 + answer.others.size();
+  std::vector<Event> events;
+  std::string frames;
+  std::string bytes;
+  const std::function<bool()> gone = [&] { return stream.stop || generation.slow(); };
+  while (!stream.whole) {
+    const bool read = !stream.readers.empty();
+    const TimePoint until = read ? frontend.clock.now() + frontend.config.ping_every : stream.left + limits_.ttl;
+    const Drained drained = co_await drain_events(generation, answer, until, nullptr, gone, events);
+    if (drained == Drained::ended) co_return;
+    if (drained == Drained::silence && !read && stream.readers.empty()) {
+      metrics_.abandoned.add();
+      co_return;
+    }
+    frames.clear();
+    if (drained == Drained::events) {
+      stream.whole = write_events(*answer.writer, events, frames, &running);
+    } else {
+      net::append_sse_comment(frames, "ping");
+    }
+    bytes.clear();
+    append_with_ids(frames, stream.ring.end(), bytes);
+    stream.ring.append(bytes);
+    if (!bytes.empty()) notify_all(stream.readers);
+  }
+}
+
+net::Awaitable<void> KeptStreams::follow(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream,
+                                         std::uint64_t from) {
+  Reading reading(*this, frontend, stream);
+  exchange.on_client_gone([&reading] { reading.signal.notify(); });
+  exchange.add_response_header(kIdHeader, stream->id);
+  net::HttpHeaders headers = net::sse_headers();
+  bool open = co_await exchange.start_stream(200, std::move(headers));
+  if (open && exchange.request().method == net::HttpMethod::head) {
+    co_await exchange.finish_stream();
+    open = false;
+  }
+  std::string out;
+  while (open && !exchange.client_gone()) {
+    if (from < stream->ring.begin()) {
+      metrics_.behind.add();
+      break;  // the connection closes
+    }
+    out.clear();
+    stream->ring.copy(from, kChunk, out);
+    from += out.size();
+    const bool last = stream->done && from == stream->ring.end();
+    if (last && stream->whole) {
+      co_await exchange.finish_stream(out);
+      break;
+    }
+    if (out.empty() && last) break;
+    if (out.empty()) {
+      co_await reading.signal.wait();
+    } else {
+      open = co_await exchange.write_chunk(out);
+    }
+  }
+  exchange.on_client_gone({});
+}
+
+}  // namespace chasqui

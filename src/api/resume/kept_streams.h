@@ -1,0 +1,109 @@
+// Streams that outlive their connection. A client that names its stream (X-Conversation-Id, or X-Resumable: 1 for a
+// name of ours) gets an answer whose bytes are kept: another connection may go on with it from any byte that is left.
+// The generation goes on for `ttl` while nobody reads, and what it said is kept for as long after its end.
+//
+// Each has one coroutine that takes the events of the Generation and writes the ring; connections only read the ring,
+// at their own pace. One that has fallen behind it is closed. Streams that nobody asked to keep never come here.
+//
+// bounded: streams in all, those of one tenant, bytes of each. Nothing is seen by another tenant than its own.
+// Loop thread only. Outlives every handler; drain() before the loop ends.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/core/answer.h"
+#include "api/resume/stream_ring.h"
+#include "base/limits.h"
+#include "base/metrics.h"
+#include "net/event_signal.h"
+
+namespace chasqui {
+
+struct KeptStreamLimits {
+  std::size_t streams = kSizeLimit<"resume_streams">;
+  std::size_t tenant_streams = kSizeLimit<"resume_tenant_streams">;  // of one that has a key
+  std::size_t bytes = kSizeLimit<"resume_bytes">;                    // of each
+  Duration ttl = kTimeLimit<"resume_ttl_seconds">;
+};
+
+struct KeptStreamMetrics {
+  Gauge streams;
+  Counter resumed;    // connections that went on with one
+  Counter abandoned;  // generations that ended because nobody came back
+  Counter behind;     // readers whose bytes were overwritten
+
+  void add_to(MetricsPage& page) const;
+};
+
+struct KeptStream {
+  KeptStream(net::EventLoop& loop, StreamHub& from, std::uint32_t of, std::string name, std::size_t bytes)
+      : tenant(of), id(std::move(name)), hub(from), ring(bytes), forget(loop) {}
+
+  const std::uint32_t tenant;
+  const std::string id;
+  StreamHub& hub;               // that its requests run in
+  std::int64_t started_at = 0;  // Unix seconds
+  StreamRing ring;
+  bool done = false;   // no more bytes come
+  bool whole = false;  // … because the answer has ended
+  bool stop = false;   // its coroutine is to end
+  std::vector<RequestId> requests;
+  Generation* generation = nullptr;  // while it runs
+  std::vector<net::EventSignal*> readers;
+  TimePoint left{};         // when the last reader went
+  net::EventSignal forget;  // of a stream that is done
+};
+using KeptStreamPtr = std::shared_ptr<KeptStream>;
+
+class KeptStreams {
+ public:
+  explicit KeptStreams(KeptStreamLimits limits = {}) : limits_(limits) {}
+
+  // What the client asked for: the name of its stream, or nothing. An error names the header.
+  static Result<std::optional<std::string>> wish(const net::HttpRequest& request);
+
+  // Starts to keep an answer; one of the same name is stopped. The error: there are too many.
+  Result<KeptStreamPtr> start(Frontend& frontend, StreamHub& hub, std::string id,
+                              std::unique_ptr<Generation> generation, Answer answer);
+  Result<void> room_for(std::uint32_t tenant, const std::string& id) const;
+  // Null: none, or another tenant's.
+  KeptStreamPtr find(std::uint32_t tenant, const std::string& id) const;
+  // Ends it as a client does that cancels, and forgets it; who still reads it sees its end.
+  void stop(const KeptStreamPtr& stream);
+
+  // Sends the client what is left of the stream from `from` on, until its end.
+  net::Awaitable<void> follow(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream,
+                              std::uint64_t from);
+
+  // Nobody can come back any more: those without readers end now, others when their readers go. `drained` is called
+  // once, when none is left.
+  void drain(std::function<void()> drained);
+
+  const KeptStreamLimits& limits() const { return limits_; }
+  KeptStreamMetrics& metrics() { return metrics_; }
+
+ private:
+  class Reading;
+
+  net::Awaitable<void> keep(Frontend& frontend, KeptStreamPtr stream, std::unique_ptr<Generation> generation,
+                            Answer answer);
+  net::Awaitable<void> pump(Frontend& frontend, KeptStream& stream, Generation& generation, Answer& answer);
+  void end_unread(KeptStream& stream);
+  void forget(const KeptStreamPtr& stream);
+
+  const KeptStreamLimits limits_;
+  std::map<std::pair<std::uint32_t, std::string>, KeptStreamPtr> by_name_;
+  std::vector<KeptStream*> running_;  // each with its coroutine, also those that have no name any more
+  std::function<void()> drained_;
+  bool draining_ = false;
+  KeptStreamMetrics metrics_;
+};
+
+}  // namespace chasqui

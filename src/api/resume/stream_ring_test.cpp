@@ -1,0 +1,71 @@
+#include "api/resume/stream_ring.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace chasqui {
+namespace {
+
+std::string all_of(const StreamRing& ring) {
+  std::string out;
+  ring.copy(ring.begin(), 1 << 20, out);
+  return out;
+}
+
+TEST(StreamRing, KeepsEverythingUntilItIsFull) {
+  StreamRing ring(8);
+  ring.append("abc");
+  ring.append("defgh");
+  EXPECT_EQ(ring.begin(), 0u);
+  EXPECT_EQ(all_of(ring), "abcdefgh");
+  ring.append("ij");
+  EXPECT_EQ(ring.begin(), 2u);
+  EXPECT_EQ(all_of(ring), "cdefghij");
+}
+
+TEST(StreamRing, OfMoreThanFitsTheEndIsKept) {
+  StreamRing ring(4);
+  ring.append("a");
+  ring.append("0123456789");
+  EXPECT_EQ(ring.end(), 11u);
+  EXPECT_EQ(ring.begin(), 7u);
+  EXPECT_EQ(all_of(ring), "6789");
+}
+
+TEST(StreamRing, HasTheSameBytesAsTheWholeStream) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    StreamRing ring(1 + random() % 40);
+    std::string whole;
+    for (int i = 0; i < 30; ++i) {
+      std::string piece(random() % 60, 'x');
+      for (char& c : piece) c = static_cast<char>('a' + random() % 26);
+      ring.append(piece);
+      whole += piece;
+      ASSERT_EQ(ring.end(), whole.size());
+      const std::uint64_t from = ring.begin() + random() % (ring.end() - ring.begin() + 1);
+      const std::size_t max = random() % 50;
+      std::string out;
+      ring.copy(from, max, out);
+      ASSERT_EQ(out, whole.substr(from, max));
+    }
+  }
+}
+
+TEST(StreamIds, AnIdIsTheOffsetBehindItsEvent) {
+  std::string whole;
+  for (int i = 0; i < 300; ++i) {
+    const std::size_t start = whole.size();
+    append_with_ids("event: delta\ndata: {\"n\":" + std::to_string(i) + "}\n\n: ping\n\n", start, whole);
+    const std::size_t id = whole.find("\nid: ", start);
+    ASSERT_NE(id, std::string::npos);
+    const std::size_t behind = whole.find("\n\n", start) + 2;
+    EXPECT_EQ(std::stoull(whole.substr(id + 5)), behind);
+    EXPECT_EQ(whole.substr(behind), ": ping\n\n") << "comments have none";
+  }
+  EXPECT_GT(whole.size(), 10000u) << "ids of two to five digits";
+}
+
+}  // namespace
+}  // namespace chasqui

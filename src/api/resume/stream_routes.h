@@ -1,0 +1,15 @@
+// Routes of resumable streams, as llama-server has them: GET and DELETE /v1/stream?conv_id=, POST /v1/streams/lookup.
+// Loop thread.
+#pragma once
+
+#include "api/core/call.h"
+
+namespace chasqui {
+
+// `from` counts bytes, as ids of events do; Last-Event-ID says the same.
+Handled handle_stream(Call call);
+Handled handle_stop_stream(Call call);
+// Tells only about streams whose names the caller knows.
+Handled handle_stream_lookup(Call call);
+
+}  // namespace chasqui

@@ -1,0 +1,148 @@
+// Two models of one node, side by side, behind the routes of a real server.
+#include "api/core/node.h"
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "api/core/fake_node.h"
+#include "api/routes/route_table.h"
+#include "api/routes/routes.h"
+#include "base/mailbox.h"
+#include "net/fake_client.h"
+#include "net/http_server.h"
+#include "net/wakeup_listener.h"
+
+namespace chasqui {
+namespace {
+
+net::HttpResponse plain_error(int status, std::string_view message) {
+  return net::HttpResponse(status, "text/plain", std::string(message));
+}
+
+// Each engine has its own numbers of requests, as the application gives them.
+class NodeTest : public testing::Test, protected FakeFrontend {
+ protected:
+  NodeTest() {
+    node.models.add(left_.served);
+    node.models.add(right_.served);
+    add_routes(router_, node);
+    port_ = server_.listen(net::ListenAddress::tcp("127.0.0.1", 0))->port;
+    thread_ = std::thread([this] { loop.run(); });
+  }
+  ~NodeTest() override {
+    loop.post([this] { loop.stop(); });
+    thread_.join();
+  }
+
+  std::string get(const std::string& path) const {
+    net::FakeClient client(port_);
+    client.send("GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    return client.read_response();
+  }
+  std::string post(const std::string& path, const std::string& body) const {
+    net::FakeClient client(port_);
+    client.send("POST " + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: " +
+                std::to_string(body.size()) + "\r\n\r\n" + body);
+    return client.read_response();
+  }
+  // The answer to a chat, from `model`; from the default where it is empty.
+  std::string chat(const std::string& model, const std::string& text) const {
+    const std::string field = model.empty() ? "" : R"("model":")" + model + R"(",)";
+    return post("/v1/chat/completions",
+                "{" + field + R"("max_tokens":8,"messages":[{"role":"user","content":"say: )" + text + "\"}]}");
+  }
+  // Runs `function` on the loop and waits for it.
+  template <class Function>
+  void on_loop(Function function) {
+    Mailbox<int> done(1);
+    loop.post([&] {
+      function();
+      done.push(0);
+    });
+    std::vector<int> out;
+    done.drain(out, Wait::yes);
+  }
+
+  FakeModel left_{clock, loop, wakeup, "left"};
+  FakeModel right_{clock, loop, wakeup, "right", 1'000'000};
+  net::WakeupListener listener_{loop, wakeup, [this] {
+                                  left_.streams.deliver();
+                                  right_.streams.deliver();
+                                }};
+  net::Router router_{&plain_error};
+  net::HttpServer server_{loop, router_, config.http};
+  std::uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+TEST_F(NodeTest, ARequestGoesToTheModelThatItNames) {
+  EXPECT_NE(chat("left", "one").find(R"("model":"left")"), std::string::npos);
+  const std::string answer = chat("right", "two");
+  EXPECT_NE(answer.find(R"("model":"right")"), std::string::npos) << answer;
+  EXPECT_NE(chat("", "three").find(R"("model":"left")"), std::string::npos) << "the first one is the default";
+  on_loop([this] {
+    EXPECT_EQ(left_.engine.next_id().value, 3U);
+    EXPECT_EQ(right_.engine.next_id().value, 1'000'001U);
+  });
+}
+
+TEST_F(NodeTest, AnUnknownModelIsNotFoundAndTheErrorListsThoseThatThereAre) {
+  const std::string answer = chat("middle", "one");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 404")) << answer;
+  EXPECT_NE(answer.find("model must be one of left, right"), std::string::npos) << answer;
+  EXPECT_NE(answer.find(R"("param":"model")"), std::string::npos) << answer;
+  EXPECT_TRUE(post("/v1/chat/completions", R"({"model":7,"messages":[]})").starts_with("HTTP/1.1 400"));
+}
+
+TEST_F(NodeTest, ModelsAreListedAndAskedAboutByName) {
+  const std::string list = get("/v1/models");
+  EXPECT_NE(list.find(R"("id":"left")"), std::string::npos);
+  EXPECT_NE(list.find(R"("id":"right")"), std::string::npos);
+  EXPECT_TRUE(get("/v1/models/right").starts_with("HTTP/1.1 200"));
+  EXPECT_NE(get("/props?model=right").find(R"("model_alias":"right")"), std::string::npos);
+  EXPECT_NE(get("/props").find(R"("model_alias":"left")"), std::string::npos);
+  EXPECT_TRUE(get("/props?model=middle").starts_with("HTTP/1.1 404"));
+  EXPECT_NE(get("/api/tags").find(R"("name":"right")"), std::string::npos);
+}
+
+TEST_F(NodeTest, SessionsOfTwoModelsAreApart) {
+  EXPECT_TRUE(post("/v1/sessions", R"({"model":"right","prompt":"a"})").starts_with("HTTP/1.1 200"));
+  on_loop([this] {
+    EXPECT_EQ(left_.sessions.list(0, 10, nullptr).size(), 0U);
+    EXPECT_EQ(right_.sessions.list(0, 10, nullptr).size(), 1U);
+  });
+}
+
+// The table of routes says who may call what; the server does as it says.
+TEST_F(NodeTest, EveryRouteAsksForAKeyButThoseThatAreOpen) {
+  const auto lines = read_keys({"secret"}, "");
+  ASSERT_TRUE(lines);
+  on_loop([&] { keys.replace(*lines); });
+  for (const Route& route : all_routes()) {
+    std::string path(route.path);
+    if (const auto at = path.find("{id}"); at != std::string::npos) path.replace(at, 4, "0");
+    if (route.access == Access::open) {
+      EXPECT_TRUE(get(path).starts_with("HTTP/1.1 200")) << path;
+      continue;
+    }
+    net::FakeClient client(port_);
+    client.send(std::string(net::name(route.method)) + " " + path +
+                " HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}");
+    const std::string answer = client.read_response();
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 401")) << path << ": " << answer;
+    const std::string body = route.dialect->fault_body(401, "Invalid API Key");
+    EXPECT_NE(answer.find(body), std::string::npos) << path << ": " << answer;
+  }
+}
+
+TEST(ModelTable, OneModelHasEveryName) {
+  FakeNode fake;
+  EXPECT_EQ(*fake.node.models.find("gpt-4o"), &fake.served);
+  EXPECT_EQ(*fake.node.models.find(""), &fake.served);
+}
+
+}  // namespace
+}  // namespace chasqui

@@ -1,0 +1,299 @@
+#include "api/routes/openapi.h"
+
+#include <algorithm>
+#include <map>
+
+#include "api/body/generation_fields.h"
+#include "api/core/errors.h"
+#include "base/json_writer.h"
+#include "core/sampling.h"
+
+namespace chasqui {
+namespace {
+
+constexpr ErrorCode kErrors[] = {ErrorCode::invalid_request, ErrorCode::context_too_long, ErrorCode::unauthorized,
+                                 ErrorCode::forbidden,       ErrorCode::not_found,        ErrorCode::conflict,
+                                 ErrorCode::too_large,       ErrorCode::quota_exceeded,   ErrorCode::overloaded,
+                                 ErrorCode::unavailable,     ErrorCode::model_failure,    ErrorCode::internal};
+
+// JSON Schema of the generation fields that are no numbers of sampling_rules().
+struct FieldType {
+  std::string_view field;
+  std::string_view schema;
+};
+constexpr std::string_view kBoolean = R"("type":"boolean")";
+constexpr std::string_view kInteger = R"("type":"integer")";
+constexpr std::string_view kString = R"("type":"string")";
+constexpr std::string_view kObject = R"("type":"object")";
+constexpr FieldType kTypes[] = {
+    {"max_tokens", R"("type":"integer","minimum":-1)"},
+    {"dry_sequence_breakers", R"("type":"array","items":{"type":"string"},"maxItems":32)"},
+    {"samplers", R"("type":["array","string"],"items":{"type":"string"})"},
+    {"seed", kInteger},
+    {"logit_bias", R"("type":["object","array"])"},
+    {"ignore_eos", kBoolean},
+    {"stop", R"("type":["string","array"],"items":{"type":"string"},"maxItems":64)"},
+    {"stop_token_ids", R"("type":"array","items":{"type":"integer"},"maxItems":64)"},
+    {"n_probs", R"("type":"integer","minimum":0,"maximum":100)"},
+    {"post_sampling_probs", kBoolean},
+    {"grammar", kString},
+    {"json_schema", R"("type":["object","boolean"])"},
+    {"response_format", kObject},
+    {"stream", kBoolean},
+    {"timings_per_token", kBoolean},
+    {"cache_prompt", kBoolean},
+    {"id_slot", R"("type":"integer","minimum":-1)"},
+    {"timeout_ms", R"("type":"integer","minimum":1)"},
+    {"t_max_prompt_ms", R"("type":"integer","minimum":-1)"},
+    {"ttft_timeout_ms", R"("type":"integer","minimum":-1)"},
+    {"t_max_predict_ms", R"("type":"integer","minimum":-1)"},
+    {"priority", R"("type":["string","integer"])"},
+    {"service_tier", R"("type":"string")"},
+    {"n_keep", kInteger},
+    {"n_indent", kInteger},
+};
+
+// Calls what(name) for each of "a, b".
+template <class What>
+void each_of(std::string_view names, const What& what) {
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find(", "), names.size());
+    what(names.substr(0, end));
+    names.remove_prefix(std::min(end + 2, names.size()));
+  }
+}
+
+void write_rule(JsonWriter& json, const SamplingRule& rule) {
+  const bool real = rule.real != nullptr;
+  json.field("type", real ? "number" : "integer");
+  const auto number = [&](std::string_view name, double value) {
+    json.key(name);
+    if (real) {
+      json.number(static_cast<float>(value));
+    } else {
+      json.number(static_cast<std::int64_t>(value));
+    }
+  };
+  number("minimum", rule.minimum);
+  number("maximum", rule.maximum);
+  number("default", rule.read(SamplingParams{}));
+}
+
+void write_field(JsonWriter& json, const GenerationField& field, std::string_view name) {
+  json.key(name);
+  json.begin_object();
+  const auto rules = sampling_rules();
+  const auto rule = std::ranges::find(rules, field.name, &SamplingRule::field);
+  if (field.read == nullptr && rule != rules.end()) write_rule(json, *rule);
+  std::string text(field.meaning);
+  const auto add = [&text](std::string_view what, std::string_view value) {
+    if (!value.empty()) text += (text.empty() ? "" : ". ") + std::string(what) + ": " + std::string(value);
+  };
+  add("Allowed", field.allowed);
+  add("Default", field.fallback);
+  if (name != field.name) add("The same as", field.name);
+  json.field("description", text);
+  json.end_object();
+}
+
+std::string field_schema() {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("type", "object");
+  json.field("description", "What every generating route takes. Fields of the route itself stand in docs/api.md.");
+  json.key("properties");
+  json.begin_object();
+  for (const GenerationField& field : generation_fields()) {
+    if (field.name.find('.') != std::string_view::npos) continue;  // a member of an object
+    const auto type = std::ranges::find(kTypes, field.name, &FieldType::field);
+    const auto write = [&](std::string_view name) {
+      std::string schema;
+      JsonWriter one(schema);
+      one.begin_object();
+      write_field(one, field, name);
+      one.end_object();
+      // {"name":{…}} → the type goes first into the inner object.
+      std::string inner = schema.substr(schema.find(':') + 1);
+      inner.pop_back();
+      if (type != std::end(kTypes)) inner.insert(1, std::string(type->schema) + ",");
+      json.key(name);
+      json.raw(inner);
+    };
+    write(field.name);
+    each_of(field.aliases, write);
+  }
+  json.key("stream_options");
+  json.raw(R"({"type":"object","properties":{"include_usage":{"type":"boolean"}}})");
+  json.end_object();
+  json.end_object();
+  return out;
+}
+
+// One response for each status of the error table, with the types that it may have.
+std::map<int, std::string> errors_by_status() {
+  std::map<int, std::string> out;
+  for (const ErrorCode code : kErrors) {
+    const ErrorRow row = error_row(code);
+    std::string& text = out[row.status];
+    const std::string type(row.type);
+    if (text.find(type) == std::string::npos) text += (text.empty() ? "" : ", ") + type;
+  }
+  return out;
+}
+
+void write_components(JsonWriter& json) {
+  json.key("components");
+  json.begin_object();
+  json.key("securitySchemes");
+  json.raw(R"({"bearer":{"type":"http","scheme":"bearer"},)"
+           R"("header":{"type":"apiKey","in":"header","name":"X-Api-Key"}})");
+  json.key("schemas");
+  json.begin_object();
+  json.key("GenerationFields");
+  json.raw(field_schema());
+  json.key("Error");
+  json.raw(R"({"type":"object","required":["error"],"properties":{"error":{"type":"object",)"
+           R"("required":["code","message","type"],"properties":{"code":{"type":"integer"},)"
+           R"("message":{"type":"string"},"type":{"type":"string"},"param":{"type":["string","null"]}}}}})");
+  json.end_object();
+  json.key("responses");
+  json.begin_object();
+  for (const auto& [status, types] : errors_by_status()) {
+    json.key("Error" + std::to_string(status));
+    json.begin_object();
+    json.field("description", types);
+    json.key("content");
+    json.raw(R"({"application/json":{"schema":{"$ref":"#/components/schemas/Error"}}})");
+    json.end_object();
+  }
+  json.end_object();
+  json.end_object();
+}
+
+std::string method_word(net::HttpMethod method) {
+  std::string out(net::name(method));
+  std::ranges::transform(out, out.begin(), [](char c) { return static_cast<char>(c | 0x20); });
+  return out;
+}
+
+// "getV1SessionsId": unique, since it has the method and the whole path.
+std::string operation_id(const Route& route) {
+  std::string out = method_word(route.method);
+  bool upper = true;
+  for (const char c : route.path) {
+    const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (word) out += upper && c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+    upper = !word;
+  }
+  return out;
+}
+
+void write_parameters(JsonWriter& json, std::string_view path, std::string_view query) {
+  if (path.find('{') == std::string_view::npos && query.empty()) return;
+  json.key("parameters");
+  json.begin_array();
+  for (std::size_t at = path.find('{'); at != std::string_view::npos; at = path.find('{', at + 1)) {
+    const std::string name(path.substr(at + 1, path.find('}', at) - at - 1));
+    json.raw(R"({"name":")" + name + R"(","in":"path","required":true,"schema":{"type":"string"}})");
+  }
+  each_of(query, [&](std::string_view name) {
+    json.raw(R"({"name":")" + std::string(name) + R"(","in":"query","schema":{"type":"string"}})");
+  });
+  json.end_array();
+}
+
+std::string body_schema(const RouteText& text) {
+  std::string own = R"({"type":"object","required":[)";
+  std::string properties;
+  std::string required;
+  each_of(text.required, [&](std::string_view name) {
+    required += (required.empty() ? "\"" : ",\"") + std::string(name) + '"';
+    properties += (properties.empty() ? "\"" : ",\"") + std::string(name) + "\":{}";
+  });
+  own += required + R"(],"properties":{)" + properties + "}}";
+  if (!text.generates) return own;
+  return R"({"allOf":[{"$ref":"#/components/schemas/GenerationFields"},)" + own + "]}";
+}
+
+void write_operation(JsonWriter& json, const Route& route) {
+  const RouteText& text = route.text;
+  const bool open = route.access == Access::open;
+  json.key(method_word(route.method));
+  json.begin_object();
+  json.field("operationId", operation_id(route));
+  json.field("summary", text.summary);
+  if (open) {
+    json.key("security");
+    json.raw("[]");
+  }
+  write_parameters(json, route.path, text.query);
+  if (route.method == net::HttpMethod::post && text.body) {
+    json.key("requestBody");
+    json.raw(R"({"required":true,"content":{"application/json":{"schema":)" + body_schema(text) + "}}}");
+  }
+  json.key("responses");
+  json.begin_object();
+  const bool empty = text.answer == "204";
+  json.key(empty ? "204" : "200");
+  json.begin_object();
+  json.field("description", empty ? "done" : "the answer");
+  if (!empty) {
+    json.key("content");
+    json.begin_object();
+    json.key(text.answer.empty() ? "application/json" : text.answer);
+    json.raw("{}");
+    if (text.generates) {
+      json.key("text/event-stream");
+      json.raw("{}");
+    }
+    json.end_object();
+  }
+  json.end_object();
+  for (const auto& [status, types] : errors_by_status()) {
+    if (open && status != 503) continue;
+    json.key(std::to_string(status));
+    json.raw(R"({"$ref":"#/components/responses/Error)" + std::to_string(status) + "\"}");
+  }
+  json.end_object();
+  json.end_object();
+}
+
+}  // namespace
+
+std::string openapi_document(std::span<const Route> routes, std::string_view prefix) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("openapi", "3.1.0");
+  json.key("info");
+  json.raw(R"({"title":"Chasqui","version":"1","description":"Serves GGUF language models to many clients at once. )"
+           R"(See docs/api.md.","license":{"name":"MIT","identifier":"MIT"}})");
+  json.key("servers");
+  json.begin_array();
+  json.begin_object();
+  json.field("url", prefix.empty() ? "/" : prefix);
+  json.end_object();
+  json.end_array();
+  json.key("security");
+  json.raw(R"([{"bearer":[]},{"header":[]}])");
+  json.key("paths");
+  json.begin_object();
+  std::vector<std::string_view> written;
+  for (const Route& first : routes) {
+    if (std::ranges::find(written, first.path) != written.end()) continue;
+    written.push_back(first.path);
+    json.key(first.path);
+    json.begin_object();
+    for (const Route& route : routes) {
+      if (route.path == first.path) write_operation(json, route);
+    }
+    json.end_object();
+  }
+  json.end_object();
+  write_components(json);
+  json.end_object();
+  return out;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,115 @@
+#include "api/routes/routes.h"
+
+#include <algorithm>
+
+#include "api/admin/page.h"
+#include "api/body/model_choice.h"
+#include "api/core/answer.h"
+#include "api/core/errors.h"
+#include "api/core/frontend.h"
+#include "api/core/key_ring.h"
+#include "api/core/node.h"
+#include "api/routes/openapi.h"
+#include "api/routes/route_table.h"
+#include "net/exchange.h"
+
+namespace chasqui {
+namespace {
+
+// What starts the handler of a route; a named coroutine in each case.
+struct Start {
+  const Node& node;
+  Call& call;
+
+  Handled operator()(CallHandler handler) const { return handler(std::move(call)); }
+  Handled operator()(NodeHandler handler) const { return handler(node, std::move(call)); }
+  Handled operator()(TableHandler handler) const { return handler(node.models, std::move(call)); }
+  Handled operator()(PrepareAnswer prepare) const { return handle_generation(std::move(call), prepare); }
+  Handled operator()(TextTool tool) const { return handle_text_tool(std::move(call), tool); }
+  Handled operator()(PrepareVectors prepare) const { return handle_vectors(std::move(call), prepare); }
+  Handled operator()(SessionCommand command) const { return handle_session_command(std::move(call), command); }
+  Handled operator()(ResponseCommand command) const { return handle_response_command(std::move(call), command); }
+};
+
+bool is_page(const net::HttpRequest& request) {
+  return std::ranges::find(kPagePaths, request.path) != kPagePaths.end();
+}
+
+bool is_open(const net::HttpRequest& request) {
+  if (is_page(request)) return true;  // the gate is asked only about paths that have a route
+  for (const Route& route : all_routes()) {
+    if (route.access == Access::open && request.path == route.path) return true;
+  }
+  return false;
+}
+
+// In the shape of the path's dialect.
+net::HttpResponse refuse(const net::HttpRequest& request, int status, std::string_view message) {
+  return net::HttpResponse(status, "application/json", dialect_of(request.path).fault_body(status, message));
+}
+
+std::optional<net::HttpResponse> gate(const Node& node, const net::HttpRequest& request) {
+  if (const auto refused = net::judge(node.config.web, request)) {
+    return refuse(request, refused->status, refused->message);
+  }
+  if (is_open(request)) return std::nullopt;
+  const Result<Caller> caller = authenticate(node.frontend.keys, request);
+  if (caller) return std::nullopt;
+  net::HttpResponse refusal = refuse(request, 401, caller.error().message);
+  refusal.headers.add("WWW-Authenticate", "Bearer realm=\"chasqui\"");
+  return refusal;
+}
+
+Handled try_route(Node& node, const Route& route, net::HttpExchange& exchange) {
+  Result<Caller> caller = Caller();
+  if (route.access == Access::key) caller = authenticate(node.frontend.keys, exchange.request());
+  if (!caller) co_return caller.error();
+  Result<ServedModel*> served = node.models.find(exchange.request().query("model").value_or(""));
+  if (!served) co_return served.error();
+  std::string body = exchange.take_body();
+  if (!body.empty()) served = co_await choose_model(node.models, node.frontend, *caller, body);
+  if (!served) co_return served.error();
+  Call call{exchange, node.frontend, **served, std::move(*caller), std::move(body)};
+  Handled running = std::visit(Start{node, call}, route.handler);
+  Result<void> done = co_await std::move(running);
+  co_return done;
+}
+
+// All errors of handlers are told here.
+net::Awaitable<void> serve_route(Node& node, const Route& route, net::HttpExchange& exchange) {
+  Result<void> done = co_await try_route(node, route, exchange);
+  if (done) co_return;
+  Error error = done.error();
+  co_await respond_error(*route.dialect, exchange, std::move(error));
+}
+
+// Needs no key, since browsers send none with it, and says the same of every path.
+net::Awaitable<void> handle_preflight(const net::WebPolicy& web, net::HttpExchange& exchange) {
+  net::HttpResponse response(204);
+  response.headers = net::preflight_headers(web, exchange.request());
+  response.headers.add("Allow", web.methods);
+  co_await exchange.respond(std::move(response));
+}
+
+}  // namespace
+
+void add_routes(net::Router& router, Node& node) {
+  node.openapi = openapi_document(all_routes(), node.config.api_prefix);
+  for (const Route& route : all_routes()) {
+    // Not a coroutine itself: it starts the named one.
+    router.add(route.method, route.path,
+               [&node, &route](net::HttpExchange& exchange) { return serve_route(node, route, exchange); });
+  }
+  if (node.config.page) {
+    for (const char* const path : kPagePaths) router.add(net::HttpMethod::get, path, &handle_page);
+  }
+  router.set_prefix(node.config.api_prefix);
+  router.set_gate([&node](const net::HttpRequest& request) { return gate(node, request); });
+  const net::WebPolicy& web = node.config.web;
+  router.set_headers([&web](const net::HttpRequest& request) { return net::cors_headers(web, request); });
+  router.name_requests();
+  router.set_refusals(&refuse);
+  router.set_options_handler([&web](net::HttpExchange& exchange) { return handle_preflight(web, exchange); });
+}
+
+}  // namespace chasqui

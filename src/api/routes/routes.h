@@ -1,0 +1,14 @@
+// Puts the table of routes (api/routes/route_table) into a router, behind the gate: which host, which web page, whose
+// key. Built once at start.
+#pragma once
+
+#include "net/router.h"
+
+namespace chasqui {
+
+struct Node;
+
+// `node` outlives the router, and gets the document about its routes.
+void add_routes(net::Router& router, Node& node);
+
+}  // namespace chasqui

@@ -1,0 +1,272 @@
+#include "api/session/sessions.h"
+
+#include <charconv>
+#include <optional>
+
+#include "api/core/entry.h"
+#include "api/core/errors.h"
+#include "api/core/frontend.h"
+#include "api/core/generation.h"
+#include "api/core/key_ring.h"
+#include "api/resume/delivery.h"
+#include "api/session/session_body.h"
+#include "api/session/session_keeper.h"
+#include "engine/engine.h"
+#include "net/offload.h"
+
+namespace chasqui {
+namespace {
+
+SessionOwner owner_of(const ServedModel& served, const Caller& caller) {
+  const bool anonymous = caller.tenant.id == 0;
+  const std::size_t most = anonymous ? served.config.anonymous_sessions : served.config.tenant_sessions;
+  return {caller.tenant.id, most, caller.tenant.lasting};
+}
+
+// What has expired is gone for whoever comes after that, however long ago it was last looked for.
+void expire_old(ServedModel& served) { served.sessions.expire(served.clock.now()); }
+
+Result<SessionUse> take(ServedModel& served, const SessionCall& call) {
+  expire_old(served);
+  return served.sessions.take(call.caller.tenant.id, call.id, served.clock.now());
+}
+
+// For nobody to read.
+Error client_gone() { return {ErrorCode::unavailable, "the client has gone", ""}; }
+
+Handled respond(const ServedModel& served, net::HttpExchange& exchange, Result<std::string> answer) {
+  if (answer) {
+    co_await respond_json(exchange, std::move(*answer));
+    co_return Result<void>();
+  }
+  const bool full = served.keeper != nullptr && served.keeper->disk_full();
+  if (answer.error().code != ErrorCode::unavailable || !full) co_return answer.error();
+  net::HttpResponse response(507, "application/json", error_body(507, answer.error().message));
+  co_await exchange.respond(std::move(response));
+  co_return Result<void>();
+}
+
+// Before anybody is told of what has just happened.
+net::Awaitable<Result<void>> kept(ServedModel& served) {
+  if (served.keeper == nullptr) co_return Result<void>();
+  net::Awaitable<Result<void>> waiting = served.keeper->kept();
+  Result<void> done = co_await std::move(waiting);
+  co_return done;
+}
+
+// Both in memory and on disk, or neither.
+net::Awaitable<Result<void>> kept_or_taken_back(ServedModel& served, SessionMark before) {
+  Result<void> safe = co_await kept(served);
+  if (!safe) served.sessions.take_back(before);
+  co_return safe;
+}
+
+Result<std::string> shown(const ServedModel& served, const Result<const Session*>& session) {
+  if (!session) return session.error();
+  return session_body(served, **session);
+}
+
+// The request of a generation: its prompt is the history, and what stands before the answer.
+Result<Answer> answer_of(ServedModel& served, SessionAsk ask, SessionUse& use) {
+  if (auto wanted = use.still_wanted(); !wanted) return wanted.error();
+  RequestDraft& draft = ask.common.draft;
+  draft.prompt = use.session().tokens;
+  draft.prompt.insert(draft.prompt.end(), ask.before_answer.tokens.begin(), ask.before_answer.tokens.end());
+  draft.keep_tokens = true;
+  draft.pin = use.session().pin;
+  auto request = make_request(served.engine.next_id(), std::move(draft), served.limits, served.clock.now());
+  if (!request) return request.error();
+  const bool chat = ask.before_answer.chat != nullptr;
+  Answer answer;
+  answer.stream = ask.common.stream;
+  answer.writer =
+      chat ? make_chat_writer(std::move(ask.common.head)) : make_completion_writer(std::move(ask.common.head));
+  answer.on_submitted = [&use, id = (*request)->id, before = std::move(ask.before_answer)]() mutable {
+    use.begin(id, std::move(before));
+  };
+  if (served.keeper != nullptr) {
+    answer.before_end = [&served, before = mark_of(use.session())] { return kept_or_taken_back(served, before); };
+  }
+  answer.request = std::move(*request);
+  return answer;
+}
+
+// Sessions in one answer to GET /v1/sessions: what the loop writes in well under a millisecond.
+constexpr std::size_t kPage = 500;
+
+Result<std::size_t> page_size(const std::optional<std::string>& text) {
+  if (!text) return kPage;
+  std::size_t limit = 0;
+  const auto [end, failed] = std::from_chars(text->data(), text->data() + text->size(), limit);
+  if (failed != std::errc{} || end != text->data() + text->size() || limit < 1 || limit > kPage) {
+    return invalid_field("limit", "limit must be a whole number between 1 and " + std::to_string(kPage));
+  }
+  return limit;
+}
+
+SessionCall session_call(Call& call, bool names_session) {
+  const net::HttpRequest& request = call.exchange.request();
+  SessionCall out;
+  out.caller = call.caller;
+  if (names_session) out.id = {call.exchange.param("id")};
+  out.path = request.path;
+  out.body = std::move(call.body);
+  out.limit = request.query("limit");
+  out.after = request.query("after");
+  out.client_gone = [&exchange = call.exchange] { return exchange.client_gone(); };
+  return out;
+}
+
+}  // namespace
+
+net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedModel& served, SessionCall call) {
+  expire_old(served);
+  const SessionOwner owner = owner_of(served, call.caller);
+  if (auto place = served.sessions.check_place(owner); !place) co_return place.error();
+  net::OffloadTerms terms = reading_terms(call.caller, call.body.size());
+  auto work = [&served, caller = call.caller, body = std::move(call.body)] {
+    return read_new_session(served, caller, body);
+  };
+  Result<NewSession> made = co_await frontend.offload.run(std::move(work), std::move(terms));
+  if (!made) co_return made.error();
+  if (call.client_gone()) co_return client_gone();  // nobody would ever know its id
+  const auto session = served.sessions.create(owner, made->settings, std::move(made->begin), served.clock.now());
+  if (!session) co_return session.error();
+  const SessionId id = (*session)->id;
+  Result<std::string> answer = shown(served, session);
+  Result<void> safe = co_await kept(served);
+  if (safe) co_return answer;
+  (void)served.sessions.end(owner.tenant, id);  // nobody will ever know its id
+  co_return safe.error();
+}
+
+net::Awaitable<Result<std::string>> append_to_session(Frontend& frontend, ServedModel& served, SessionCall call) {
+  Result<SessionUse> use = take(served, call);
+  if (!use) co_return use.error();
+  net::OffloadTerms terms = reading_terms(call.caller, call.body.size());
+  auto work = [&served, tail = tail_of(served.sessions, use->session()), body = std::move(call.body)] {
+    return read_append(served, tail, body);
+  };
+  Result<SessionDelta> delta = co_await frontend.offload.run(std::move(work), std::move(terms));
+  if (!delta) co_return delta.error();
+  SessionMark before = mark_of(use->session());
+  Result<std::string> answer = shown(served, use->append(std::move(*delta), served.clock.now()));
+  if (!answer) co_return answer;
+  Result<void> safe = co_await kept_or_taken_back(served, std::move(before));
+  if (!safe) co_return safe.error();
+  co_return answer;
+}
+
+net::Awaitable<Result<Answer>> prepare_in_session(Frontend& frontend, ServedModel& served, SessionCall call,
+                                                  std::optional<SessionUse>& use, Permit& permit) {
+  Result<SessionUse> taken = take(served, call);
+  if (!taken) co_return taken.error();
+  use.emplace(std::move(*taken));
+  Result<Permit> entered = enter(frontend, served, call.caller, call.path, call.body);
+  if (!entered) co_return entered.error();
+  permit = std::move(*entered);
+  net::OffloadTerms terms = reading_terms(call.caller, call.body.size());
+  auto work = [&served, caller = call.caller, tail = tail_of(served.sessions, use->session()),
+               urgency = use->session().settings.service_class,
+               body = std::move(call.body)] { return read_session_ask(served, caller, tail, urgency, body); };
+  Result<SessionAsk> ask = co_await frontend.offload.run(std::move(work), std::move(terms));
+  if (!ask) co_return ask.error();
+  if (call.client_gone()) co_return client_gone();
+  co_return answer_of(served, std::move(*ask), *use);
+}
+
+Result<std::string> list_sessions(ServedModel& served, SessionCall& call) {
+  expire_old(served);
+  const auto limit = page_size(call.limit);
+  if (!limit) return limit.error();
+  const Session* after = nullptr;
+  if (call.after) {
+    const auto found = served.sessions.find(call.caller.tenant.id, SessionId{*call.after});
+    if (!found) return found.error();
+    after = *found;
+  }
+  auto page = served.sessions.list(call.caller.tenant.id, *limit + 1, after);
+  const bool more = page.size() > *limit;
+  if (more) page.pop_back();
+  return session_list_body(served, page, more);
+}
+
+Result<std::string> show_session(ServedModel& served, SessionCall& call) {
+  expire_old(served);
+  return shown(served, served.sessions.find(call.caller.tenant.id, call.id));
+}
+
+Result<std::string> cancel_session(ServedModel& served, SessionCall& call) {
+  expire_old(served);
+  const auto request = served.sessions.cancel(call.caller.tenant.id, call.id, served.clock.now());
+  if (!request) return request.error();
+  if (*request) served.streams.cancel(**request);
+  return show_session(served, call);
+}
+
+Result<std::string> fork_session(ServedModel& served, SessionCall& call) {
+  expire_old(served);
+  const auto fork =
+      served.sessions.fork(owner_of(served, call.caller), call.id, served.clock.unix_seconds(), served.clock.now());
+  if (fork) call.made = (*fork)->id;
+  return shown(served, fork);
+}
+
+Result<std::string> end_session(ServedModel& served, SessionCall& call) {
+  expire_old(served);
+  const auto request = served.sessions.end(call.caller.tenant.id, call.id);
+  if (!request) return request.error();
+  if (*request) served.streams.cancel(**request);
+  return session_deleted_body(call.id);
+}
+
+net::Awaitable<Result<std::string>> run_session_command(ServedModel& served, SessionCall call, SessionCommand command) {
+  const std::uint64_t changes = served.keeper != nullptr ? served.keeper->changes() : 0;
+  Result<std::string> answer = command(served, call);
+  if (answer && served.keeper != nullptr && served.keeper->changes() != changes) {
+    Result<void> safe = co_await kept(served);
+    if (!safe && call.made) (void)served.sessions.end(call.caller.tenant.id, *call.made);  // nobody will know its id
+    if (!safe) answer = safe.error();
+  }
+  co_return answer;
+}
+
+Handled handle_create_session(Call call) {
+  SessionCall asked = session_call(call, false);
+  Result<std::string> answer = co_await create_session(call.frontend, call.served, std::move(asked));
+  Result<void> done = co_await respond(call.served, call.exchange, std::move(answer));
+  co_return done;
+}
+
+Handled handle_append(Call call) {
+  SessionCall asked = session_call(call, true);
+  Result<std::string> answer = co_await append_to_session(call.frontend, call.served, std::move(asked));
+  Result<void> done = co_await respond(call.served, call.exchange, std::move(answer));
+  co_return done;
+}
+
+// The session is free again before the client knows of an error, who may try again at once: it is told afterwards.
+Handled handle_session_generate(Call call) {
+  std::optional<SessionUse> use;
+  Permit permit;
+  const RequestNotePtr note = open_note(call);
+  SessionCall asked = session_call(call, true);
+  Result<Answer> answer = co_await prepare_in_session(call.frontend, call.served, std::move(asked), use, permit);
+  if (!answer) {
+    note_refused(note, answer.error());
+    co_return answer.error();
+  }
+  Answer ready = std::move(*answer);
+  ready.note = note;
+  Result<void> delivered = co_await deliver_answer(std::move(call), std::move(ready), std::move(permit));
+  co_return delivered;
+}
+
+Handled handle_session_command(Call call, SessionCommand command) {
+  SessionCall asked = session_call(call, command != &list_sessions);
+  Result<std::string> answer = co_await run_session_command(call.served, std::move(asked), command);
+  Result<void> done = co_await respond(call.served, call.exchange, std::move(answer));
+  co_return done;
+}
+
+}  // namespace chasqui

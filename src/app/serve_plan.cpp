@@ -1,0 +1,117 @@
+#include "app/serve_plan.h"
+
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "app/capacity.h"
+#include "app/draft_models.h"
+#include "app/tls_reload.h"
+#include "app/watching_options.h"
+#include "cli/doctor.h"
+
+namespace chasqui {
+namespace {
+
+Result<void> good(const std::string& flag, const cli::Finding& finding) {
+  if (finding.level != cli::Finding::Level::bad) return {};
+  return invalid_field(flag, flag + ": " + finding.found);
+}
+
+Result<void> check_file(const std::string& flag, const std::string& path) {
+  if (path.empty()) return {};
+  return good(flag, cli::check_readable(flag, path, false));
+}
+
+Result<void> check_folders(const ServeConfig& config) {
+  if (!config.cache_disk.empty() && config.cache_ram == 0) {
+    return invalid_field("--cache-disk", "--cache-disk needs host memory to read into: --cache-ram must not be 0");
+  }
+  if (!config.slot_save_path.empty() && config.cache_ram == 0) {
+    return invalid_field("--slot-save-path", "--slot-save-path saves what --cache-ram keeps, which must not be 0");
+  }
+  const std::pair<const char*, const std::string&> folders[] = {
+      {"--cache-disk", config.cache_disk},
+      {"--session-dir", config.session_dir},
+      {"--slot-save-path", config.slot_save_path},
+  };
+  for (const auto& [flag, path] : folders) {
+    if (path.empty()) continue;
+    if (auto usable = good(flag, cli::check_folder(flag, path)); !usable) return usable;
+  }
+  return {};
+}
+
+// Only what is known without the model: the numbers that were given.
+Result<void> check_capacity(const ServeConfig& config) {
+  if (config.model.slots == 0) return {};
+  ModelConfig whole = config.model;
+  if (whole.cells == 0) whole.cells = 2 * whole.slots;
+  const auto part = part_of_worker(whole, config.workers, 1);
+  if (!part) return part.error();
+  return {};
+}
+
+Result<void> check_speculation(SpeculationOptions& speculation) {
+  if (auto usable = check_file("--model-draft", speculation.draft_model); !usable) return usable;
+  const bool needs_file = speculation.source == GuessSource::draft || speculation.source == GuessSource::eagle3;
+  if (needs_file && speculation.draft_model.empty()) {
+    const std::string type = speculation.source == GuessSource::draft ? "draft" : "eagle3";
+    return invalid_field("--spec-type", "--spec-type " + type + " needs a file: --model-draft FILE");
+  }
+  return find_guesser(speculation);
+}
+
+Result<LoadOptions> load_options(const ServeConfig& config) {
+  LoadOptions options;
+  options.weights.gpu_layers = config.gpu_layers;
+  options.weights.mmap = config.use_mmap;
+  options.weights.mlock = config.use_mlock;
+  options.weights.heads = config.speculation.source == GuessSource::mtp;
+  options.sleeps = config.operation.sleep_after > Duration::zero();
+  auto adapters = adapter_files(config.adapters);
+  if (!adapters) return adapters.error();
+  for (const AdapterFile& adapter : *adapters) {
+    if (config.engine == EngineKind::sim) break;  // it does not read them
+    if (auto usable = check_file("--lora", adapter.path); !usable) return usable.error();
+  }
+  options.weights.adapters = std::move(*adapters);
+  if (auto usable = check_file("--chat-template-file", config.chat_template_file); !usable) return usable.error();
+  if (!config.chat_template_file.empty()) {
+    std::ifstream file(config.chat_template_file);
+    options.chat_template.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  return options;
+}
+
+}  // namespace
+
+Result<ServePlan> plan_serve(ServeConfig& config) {
+  ServePlan plan;
+  auto keys = read_keys(config.api_keys, config.api_key_file);
+  if (!keys) return keys.error();
+  plan.keys = std::move(*keys);
+  auto tls = read_tls_identity(config);
+  if (!tls) return tls.error();
+  plan.tls = std::move(*tls);
+  auto doors = doors_of(config);
+  if (!doors) return doors.error();
+  plan.doors = std::move(*doors);
+  if (auto free = check_doors(plan.doors); !free) return free.error();
+  auto collector = collector_of(config);
+  if (!collector) return collector.error();
+  plan.collector = std::move(*collector);
+  if (auto usable = check_capacity(config); !usable) return usable.error();
+  if (auto usable = check_folders(config); !usable) return usable.error();
+  if (auto usable = check_file("--model", config.engine == EngineKind::llama ? config.model_path : ""); !usable) {
+    return usable.error();
+  }
+  if (auto usable = check_speculation(config.speculation); !usable) return usable.error();
+  auto load = load_options(config);
+  if (!load) return load.error();
+  plan.load = std::move(*load);
+  return plan;
+}
+
+}  // namespace chasqui
