@@ -1,5 +1,6 @@
-# chasqui_folder(NAME [UNITY] LINKS other…): one folder of src/ as a static library chasqui_NAME from its *.cpp, and,
-# beside it, the test program test_NAME from its *_test.cpp. main.cpp is left to the executable.
+# chasqui_folder(NAME [UNITY] [FOLDER folder] LINKS other…): one folder of src/ as a static library chasqui_NAME from its
+# *.cpp, and, beside it, the test program test_NAME from its *_test.cpp. main.cpp is left to the executable. The folder
+# is called like the library unless FOLDER says where it is.
 set(CHASQUI_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
     -Woverloaded-virtual)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -26,8 +27,11 @@ endif()
 option(CHASQUI_UNITY "Compile the sources of the folders marked UNITY in batches" ON)
 
 function(chasqui_folder name)
-  cmake_parse_arguments(arg "UNITY" "" "LINKS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
+  cmake_parse_arguments(arg "UNITY" "FOLDER" "LINKS" ${ARGN})
+  if(NOT arg_FOLDER)
+    set(arg_FOLDER ${name})
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${arg_FOLDER}/*.cpp)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$|/main\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
