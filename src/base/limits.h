@@ -141,7 +141,7 @@ inline constexpr Limit kTable[] = {
     {"grammar_compile_work", LimitUnit::count, 40'000'000, "steps looked at to compile a grammar", "400"},
     {"grammar_items", LimitUnit::count, 8192, "places of a grammar that an answer may be at, all at once",
      "the others are given up"},
-    {"grammar_depth", LimitUnit::count, 1024, "rules of a grammar that an answer is inside of",
+    {"grammar_depth", LimitUnit::count, 4096, "rules of a grammar that an answer is inside of",
      "it cannot go deeper"},
     {"grammar_states_bytes", LimitUnit::bytes, 96 * kMiB, "what one worker keeps of states and masks of grammars",
      "they are computed again"},

@@ -124,6 +124,7 @@ Token SamplerChain::draw(std::span<const float> logits, std::vector<Candidate>& 
 void SamplerChain::accept(Token token) { llama_sampler_accept(chain_.get(), token); }
 
 bool GrammarGate::allows(Token token) const {
+  if (own_ != nullptr) return own_->allows(token);
   llama_token_data one{token, 1.0f, 0.0f};
   llama_token_data_array array{&one, 1, -1, false};
   return asked(array) && one.logit > kNone;
@@ -141,6 +142,10 @@ bool GrammarGate::asked(llama_token_data_array& row) const {
 }
 
 void GrammarGate::filter(std::vector<Candidate>& candidates) const {
+  if (own_ != nullptr) {
+    std::erase_if(candidates, [this](const Candidate& candidate) { return !own_->allows(candidate.token); });
+    return;
+  }
   std::vector<llama_token_data>& row = thread_row();
   row.clear();
   for (const Candidate& candidate : candidates) row.push_back({candidate.token, 1.0f, 0.0f});
@@ -154,6 +159,12 @@ void GrammarGate::filter(std::vector<Candidate>& candidates) const {
 }
 
 void GrammarGate::accept(Token token) {
+  if (own_ != nullptr) {
+    if (own_->accept(token)) return;
+    // A lazy grammar may find at its trigger that what has been said already does not fit.
+    log_debug("a grammar did not take a token", {{"token", token}});
+    return own_.reset();
+  }
   try {
     llama_sampler_accept(grammar_.get(), token);
   } catch (const std::exception& failed) {
@@ -187,6 +198,11 @@ Result<LlamaSamplerPtr> compile_grammar(const Grammar& grammar, const llama_voca
                          "grammar must be valid GBNF with a rule named root" + (why.empty() ? "" : ": " + why));
   }
   return sampler;
+}
+
+GrammarGate GrammarGate::copy() const {
+  if (own_ != nullptr) return GrammarGate(own_->copy());
+  return grammar_ != nullptr ? GrammarGate(copy_sampler(*grammar_)) : GrammarGate();
 }
 
 LlamaSamplerPtr copy_sampler(const llama_sampler& sampler) { return LlamaSamplerPtr(llama_sampler_clone(&sampler)); }

@@ -163,11 +163,14 @@ class AutomatonBuilder {
       }
     }
     add_byte_steps(bytes);
-    for (const auto& [rule, targets] : calls) {
-      for_targets(targets, [&](std::uint32_t to) { out_.calls_.push_back({rule, to}); });
+    for (const auto& call : calls) {
+      for_targets(call.second, [&](std::uint32_t to) { out_.calls_.push_back({call.first, to}); });
     }
-    for (const auto& [token, targets] : tokens) {
-      for_targets(targets, [&](std::uint32_t to) { out_.token_steps_.push_back({token.first, token.second, to}); });
+    for (const auto& step : tokens) {
+      const auto [token, inverse] = step.first;
+      for_targets(step.second, [&, token = token, inverse = inverse](std::uint32_t to) {
+        out_.token_steps_.push_back({token, inverse, to});
+      });
     }
     position.only_ends = position.final && bytes.empty() && calls.empty() && tokens.empty();
     out_.positions_.push_back(position);

@@ -32,7 +32,8 @@ const std::vector<std::vector<ByteSpan>> kSequences = {
 }  // namespace
 
 bool TokenMask::has(Token token) const {
-  return bits.empty() ? std::ranges::find(list, token) != list.end() : has_token(bits, token);
+  if (!bits.empty()) return has_token(bits, token);
+  return whole ? std::ranges::binary_search(list, token) : std::ranges::find(list, token) != list.end();
 }
 
 GrammarMasks::GrammarMasks(GrammarProgramPtr program) : program_(std::move(program)), states_(program_->automaton) {
@@ -95,8 +96,7 @@ void GrammarMasks::go_on(Id state, Entry& entry, std::uint64_t most) {
     entry.stage = Stage::done;
     entry.path = {};
     std::ranges::sort(entry.mask.list);
-    const auto twice = std::ranges::unique(entry.mask.list);
-    entry.mask.list.erase(twice.begin(), twice.end());
+    entry.mask.list.erase(std::unique(entry.mask.list.begin(), entry.mask.list.end()), entry.mask.list.end());
   }
   entry.mask.whole = true;
 }

@@ -96,10 +96,10 @@ TEST(GrammarStates, AreOneForRightRecursion) {
 
 TEST(GrammarStates, EndWhereTheDepthEnds) {
   GrammarStates states(test_automaton("root ::= \"(\" root \")\" | \"x\""));
-  const GrammarStates::Id deep = states.after_bytes(states.start(), std::string(1000, '('));
+  const GrammarStates::Id deep = states.after_bytes(states.start(), std::string(4000, '('));
   EXPECT_NE(deep, GrammarStates::kDead);
   EXPECT_EQ(states.after_bytes(deep, std::string(100, '(')), GrammarStates::kDead);
-  EXPECT_TRUE(states.is_complete(states.after_bytes(deep, "x" + std::string(1000, ')'))));
+  EXPECT_TRUE(states.is_complete(states.after_bytes(deep, "x" + std::string(4000, ')'))));
 }
 
 TEST(GrammarStates, CarryOnAConfigurationOfOthers) {
