@@ -1,5 +1,6 @@
-# chasqui_folder(NAME [UNITY] LINKS other…): one folder of src/, with the folders in it, as a static library chasqui_NAME
-# from its *.cpp, and, beside it, the test program test_NAME from its *_test.cpp. main.cpp is left to the executable.
+# chasqui_folder(NAME [UNITY] [NESTED] [FOLDER folder] LINKS other…): one folder of src/ as a static library chasqui_NAME
+# from its *.cpp, and, beside it, the test program test_NAME from its *_test.cpp. main.cpp is left to the executable. The
+# folder is called like the library unless FOLDER says where it is; NESTED: with the folders in it.
 set(CHASQUI_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
     -Woverloaded-virtual)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -26,9 +27,15 @@ endif()
 option(CHASQUI_UNITY "Compile the sources of the folders marked UNITY in batches" ON)
 
 function(chasqui_folder name)
-  cmake_parse_arguments(arg "UNITY" "" "LINKS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp
-       ${PROJECT_SOURCE_DIR}/src/${name}/*/*.cpp)
+  cmake_parse_arguments(arg "UNITY;NESTED" "FOLDER" "LINKS" ${ARGN})
+  if(NOT arg_FOLDER)
+    set(arg_FOLDER ${name})
+  endif()
+  set(patterns ${PROJECT_SOURCE_DIR}/src/${arg_FOLDER}/*.cpp)
+  if(arg_NESTED)
+    list(APPEND patterns ${PROJECT_SOURCE_DIR}/src/${arg_FOLDER}/*/*.cpp)
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$|/main\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")

@@ -38,6 +38,10 @@ TARGETS = {
     "schema": (BASE + ["src/api/body/fields.cpp", "src/api/schema/schema_check.cpp", "src/api/schema/schema_leaves.cpp",
                        "src/api/schema/schema_overlap.cpp", "src/api/schema/schema_pattern.cpp"], ["-lboost_json"]),
     "grammar": (BASE + ["src/model/grammar_shape.cpp"], []),
+    "automaton": (BASE + ["src/model/grammar_shape.cpp"] +
+                  [f"src/model/grammar/{name}.cpp" for name in ("automaton", "gbnf", "grammar_masks", "grammar_matcher",
+                                                                "grammar_states", "rule_steps", "token_trie",
+                                                                "utf8_ranges")], []),
     "keys": (BASE + ["src/core/request.cpp", "src/core/sampling.cpp", "src/api/core/key_list.cpp", "src/net/sha256.cpp"],
              ["-lcrypto"]),
     "toml": (BASE + ["src/app/toml_file.cpp"], []),

@@ -60,7 +60,7 @@ API_MAY_INCLUDE = {
 Rule = namedtuple("Rule", "name pattern allowed message scope", defaults=[""])
 Fault = namedtuple("Fault", "path line rule message")
 
-TEST = r"src/(\w+/)+\w+_test\.cpp"
+TEST = r"src/(?:\w+/)+\w+_test\.cpp"
 
 # What belongs to some files only. The towers stand because llama.h and sockets cannot be in the same file.
 OWNED = [

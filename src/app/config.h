@@ -36,6 +36,7 @@ struct ServeConfig {
   std::string model_path;             // empty: the built-in demo model
   std::string alias;                  // empty: the model's own name
   std::string chat_template_file;
+  GrammarEngine grammar_engine = GrammarEngine::chasqui;
   AdapterFlags adapters;
   OperationFlags operation;
   std::int32_t gpu_layers = -1;

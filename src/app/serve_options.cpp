@@ -22,6 +22,8 @@ std::string checked_distance(const std::string& text) {
 }
 
 const std::map<std::string, EngineKind> kEngines = {{"llama", EngineKind::llama}, {"sim", EngineKind::sim}};
+const std::map<std::string, GrammarEngine> kGrammarEngines = {{"chasqui", GrammarEngine::chasqui},
+                                                              {"llama", GrammarEngine::llama}};
 const std::map<std::string, FlashAttention> kFlashAttention = {
     {"auto", FlashAttention::automatic}, {"on", FlashAttention::on}, {"off", FlashAttention::off}};
 const std::map<std::string, KvType> kKvTypes = {{"f16", KvType::f16}, {"q8_0", KvType::q8_0}};
@@ -52,6 +54,11 @@ void add_model_options(CLI::App& app, ServeConfig& config) {
   add_choice(app, "--engine", config.engine, kEngines, "llama computes; sim answers in word salad without a model")
       ->envname("CHASQUI_ENGINE")
       ->default_str("llama")
+      ->group(group);
+  add_choice(app, "--grammar-engine", config.grammar_engine, kGrammarEngines,
+             "what keeps answers to grammars and JSON schemas: chasqui's own automaton, or libllama")
+      ->envname("CHASQUI_GRAMMAR_ENGINE")
+      ->default_str("chasqui")
       ->group(group);
   app.add_option("--sim-step", config.sim_step_ms,
                  "what a step of --engine sim takes, whatever is in it (as a small model)")

@@ -69,6 +69,7 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   options.weights.mmap = config.use_mmap;
   options.weights.mlock = config.use_mlock;
   options.weights.heads = config.speculation.source == GuessSource::mtp;
+  options.grammar_engine = config.grammar_engine;
   options.sleeps = config.operation.sleep_after > Duration::zero();
   auto adapters = adapter_files(config.adapters);
   if (!adapters) return adapters.error();

@@ -2,9 +2,16 @@
 
 #include <limits>
 
+#include "model/automaton_gate.h"
 #include "model/grammar_shape.h"
 
 namespace chasqui {
+
+SamplingKit::SamplingKit(std::shared_ptr<const Tokenizer> tokenizer, const llama_vocab* vocab, GrammarEngine engine)
+    : tokenizer_(std::move(tokenizer)), vocab_(vocab), engine_(engine) {
+  if (vocab_ != nullptr && engine_ == GrammarEngine::chasqui) tokens_ = make_token_trie(*tokenizer_);
+}
+
 Result<void> check_grammar(const Grammar& grammar) { return check_grammar_shape(grammar.text); }
 
 Result<SamplingPartsPtr> SamplingKit::prepare(const SamplingParams& sampling, const Grammar* grammar,
@@ -16,31 +23,49 @@ Result<SamplingPartsPtr> SamplingKit::prepare(const SamplingParams& sampling, co
   if (grammar != nullptr) {
     auto opened = open(*grammar);
     if (!opened) return opened.error();
-    parts->grammar = GrammarGate(std::move(*opened));
+    parts->grammar = std::move(*opened);
   }
   return SamplingPartsPtr(std::move(parts));
 }
 
-Result<LlamaSamplerPtr> SamplingKit::open(const Grammar& grammar) {
+Result<GrammarGate> SamplingKit::open(const Grammar& grammar) {
   if (vocab_ == nullptr) return invalid_field("grammar", "grammar cannot be used with this model: it is simulated");
-  for (auto& place : kept_) {
-    const std::shared_ptr<const Compiled> entry = place.load(std::memory_order_acquire);
-    if (entry == nullptr || entry->source != grammar) continue;
-    entry->used.store(uses_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    found_.fetch_add(1, std::memory_order_relaxed);
-    return copy_sampler(*entry->grammar);
-  }
-  if (auto ok = check_grammar(grammar); !ok) return ok.error();
-  auto compiled = compile_grammar(grammar, vocab_);
-  if (!compiled) return compiled.error();
-  compiled_.fetch_add(1, std::memory_order_relaxed);
   auto entry = std::make_shared<Compiled>();
+  for (auto& place : kept_) {
+    const std::shared_ptr<const Compiled> known = place.load(std::memory_order_acquire);
+    if (known == nullptr || known->source.text != grammar.text) continue;
+    entry->program = known->program;
+    if (known->source != grammar) continue;  // it begins elsewhere
+    known->used.store(uses_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    found_.fetch_add(1, std::memory_order_relaxed);
+    return known->gate.copy();
+  }
   entry->source = grammar;
-  entry->grammar = std::move(*compiled);
+  if (auto ok = compile(*entry); !ok) return ok.error();
+  compiled_.fetch_add(1, std::memory_order_relaxed);
   entry->used.store(uses_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  LlamaSamplerPtr copy = copy_sampler(*entry->grammar);
+  GrammarGate copy = entry->gate.copy();
   keep(std::move(entry));
   return copy;
+}
+
+Result<void> SamplingKit::compile(Compiled& entry) {
+  if (auto ok = check_grammar(entry.source); !ok) return ok.error();
+  if (engine_ == GrammarEngine::llama) {
+    auto compiled = compile_grammar(entry.source, vocab_);
+    if (!compiled) return compiled.error();
+    entry.gate = GrammarGate(std::move(*compiled));
+    return {};
+  }
+  if (entry.program == nullptr) {
+    auto program = compile_program(entry.source, *tokenizer_, tokens_);
+    if (!program) return program.error();
+    entry.program = std::move(*program);
+  }
+  auto gate = make_automaton_gate(entry.source, entry.program);
+  if (!gate) return gate.error();
+  entry.gate = GrammarGate(std::move(*gate));
+  return {};
 }
 
 void SamplingKit::keep(std::shared_ptr<const Compiled> compiled) {

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "core/request.h"
+#include "model/model_config.h"
 #include "model/sampling_parts.h"
 #include "model/tokenizer.h"
 
@@ -17,15 +18,17 @@ namespace chasqui {
 class SamplingKit {
  public:
   // `vocab` may be null, for a model that is not libllama's: no grammars then. What it points to lives as long as
-  // `tokenizer`.
-  SamplingKit(std::shared_ptr<const Tokenizer> tokenizer, const llama_vocab* vocab)
-      : tokenizer_(std::move(tokenizer)), vocab_(vocab) {}
+  // `tokenizer`. With our own engine for grammars this makes a tree of the vocabulary.
+  SamplingKit(std::shared_ptr<const Tokenizer> tokenizer, const llama_vocab* vocab,
+              GrammarEngine engine = GrammarEngine::chasqui);
 
   // Null when the request needs none. Errors name `grammar`. Slow where something has to be compiled. The draft has its
   // seed already.
   Result<SamplingPartsPtr> prepare(const SamplingParams& sampling, const Grammar* grammar, TokenCount longest);
 
   bool has_grammars() const { return vocab_ != nullptr; }
+  // Of the tree of the vocabulary; 0: there is none.
+  std::size_t vocabulary_bytes() const { return tokens_ != nullptr ? tokens_->bytes() : 0; }
   std::uint64_t compiled() const { return compiled_.load(std::memory_order_relaxed); }
   std::uint64_t found() const { return found_.load(std::memory_order_relaxed); }
 
@@ -34,15 +37,19 @@ class SamplingKit {
 
   struct Compiled {
     Grammar source;
-    LlamaSamplerPtr grammar;  // never advanced; copies are
+    GrammarProgramPtr program;  // null with libllama's engine
+    GrammarGate gate;           // never advanced; copies are
     mutable std::atomic<std::uint64_t> used{0};
   };
 
-  Result<LlamaSamplerPtr> open(const Grammar& grammar);
+  Result<GrammarGate> open(const Grammar& grammar);
+  Result<void> compile(Compiled& entry);
   void keep(std::shared_ptr<const Compiled> compiled);
 
   const std::shared_ptr<const Tokenizer> tokenizer_;
   const llama_vocab* const vocab_;
+  const GrammarEngine engine_;
+  std::shared_ptr<const TokenTrie> tokens_;  // with our own engine; constant
   std::array<std::atomic<std::shared_ptr<const Compiled>>, kGrammars> kept_;
   std::atomic<std::uint64_t> uses_{0};
   std::atomic<std::uint64_t> compiled_{0};

@@ -39,6 +39,7 @@ struct LoadOptions {
   WeightsOptions weights;
   bool sleeps = false;        // the weights can be freed while what does without them goes on
   std::string chat_template;  // source that replaces the model's own
+  GrammarEngine grammar_engine = GrammarEngine::chasqui;
 };
 
 // Starts libllama's runtime first.

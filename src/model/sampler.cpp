@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -239,31 +240,86 @@ Token Sampler::draw(std::span<const float> logits, SamplerScratch& scratch) {
   return std::ranges::min_element(scratch.candidates, more_likely)->token;
 }
 
-// A grammar takes about a microsecond for each token that it is asked about, so the whole vocabulary is asked about
-// only where nothing among the most likely tokens passes. Those that are less likely than all that was asked about are
-// left out; where min-p or the greedy choice would have left them out anyway, that changes nothing.
 Token Sampler::draw_allowed(std::span<const float> logits, SamplerScratch& scratch) {
-  constexpr std::size_t kFirst = 256;
-  constexpr std::size_t kMost = 4096;
-  for (const std::size_t count : {kFirst, kMost, static_cast<std::size_t>(vocabulary_)}) {
-    gather_top_k(logits, count, scratch.allowed);
-    if (scratch.allowed.empty()) break;
-    const bool whole = scratch.allowed.size() < count || count >= static_cast<std::size_t>(vocabulary_);
-    const float least = std::ranges::min_element(scratch.allowed, {}, &Candidate::logit)->logit;
-    grammar_.filter(scratch.allowed);
-    if (whole || (count >= kMost && !scratch.allowed.empty())) break;
-    if (scratch.allowed.empty()) continue;
-    const bool cut = params_.min_p > 0.0f && params_.min_keep <= 1 && !chain_.present() &&
-                     least < min_p_bound(most_likely_logit(scratch.allowed));
-    if (greedy() || cut) break;
+  if (const TokenMask* const mask = grammar_.mask()) {
+    if (mask->whole && mask->bits.empty() && !chain_.present()) return draw_listed(mask->list, logits, scratch);
+    const bool whole = mask->whole;
+    mask_row(*mask, logits, scratch.masked);
+    if (!whole) add_likely(logits, scratch);
+    return largest(scratch.masked) >= 0 ? draw(scratch.masked, scratch) : end_without_way();
   }
-  if (scratch.allowed.empty()) {
-    allowed_ = false;  // the grammar has no way on: the model's vocabulary cannot say what it wants
-    return ends_.empty() ? fallback() : ends_.front();
-  }
+  ask_about_likely(logits, scratch.allowed);
+  if (scratch.allowed.empty()) return end_without_way();
   scratch.masked.assign(logits.size(), kBanned);
   for (const Candidate& c : scratch.allowed) scratch.masked[static_cast<std::size_t>(c.token)] = c.logit;
   return draw(scratch.masked, scratch);
+}
+
+// To what a mask has so far: it was put off before all of the vocabulary had been looked at.
+void Sampler::add_likely(std::span<const float> logits, SamplerScratch& scratch) const {
+  constexpr std::size_t kAsked = 16;
+  gather_top_k(logits, kAsked, scratch.allowed);
+  grammar_.filter(scratch.allowed);
+  for (const Candidate& c : scratch.allowed) scratch.masked[static_cast<std::size_t>(c.token)] = c.logit;
+}
+
+// The grammar has no way on: the model's vocabulary cannot say what it wants, or the request has banned it.
+Token Sampler::end_without_way() {
+  allowed_ = false;
+  return ends_.empty() ? fallback() : ends_.front();
+}
+
+// As from a row that has nothing else, without the row.
+Token Sampler::draw_listed(std::span<const Token> list, std::span<const float> logits, SamplerScratch& scratch) {
+  scratch.masked.clear();
+  for (const Token token : list) scratch.masked.push_back(logits[static_cast<std::size_t>(token)]);
+  if (largest(scratch.masked) < 0) return end_without_way();
+  const Token drawn = draw(scratch.masked, scratch);
+  for (Candidate& c : scratch.candidates) {
+    if (!greedy()) c.token = list[static_cast<std::size_t>(c.token)];
+  }
+  return list[static_cast<std::size_t>(drawn)];
+}
+
+void Sampler::mask_row(const TokenMask& mask, std::span<const float> logits, std::vector<float>& out) {
+  constexpr int kBits = 64;
+  out.assign(logits.size(), kBanned);
+  for (const Token token : mask.list) out[static_cast<std::size_t>(token)] = logits[static_cast<std::size_t>(token)];
+  for (std::size_t word = 0; word < mask.bits.size(); ++word) {
+    const std::uint64_t bits = mask.bits[word];
+    const std::size_t begin = word * kBits;
+    if (std::popcount(bits) > kBits / 2 && begin + kBits <= logits.size()) {
+      std::copy_n(logits.data() + begin, kBits, out.data() + begin);
+      for (std::uint64_t left = ~bits; left != 0; left &= left - 1) {
+        out[begin + static_cast<std::size_t>(std::countr_zero(left))] = kBanned;
+      }
+    } else {
+      for (std::uint64_t left = bits; left != 0; left &= left - 1) {
+        const std::size_t token = begin + static_cast<std::size_t>(std::countr_zero(left));
+        out[token] = logits[token];
+      }
+    }
+  }
+}
+
+// libllama's grammars take about a microsecond for each token that they are asked about, so the whole vocabulary is
+// asked about only where nothing among the most likely tokens passes. Those that are less likely than all that was
+// asked about are left out; where min-p or the greedy choice would have left them out anyway, that changes nothing.
+void Sampler::ask_about_likely(std::span<const float> logits, std::vector<Candidate>& allowed) const {
+  constexpr std::size_t kFirst = 256;
+  constexpr std::size_t kMost = 4096;
+  for (const std::size_t count : {kFirst, kMost, static_cast<std::size_t>(vocabulary_)}) {
+    gather_top_k(logits, count, allowed);
+    if (allowed.empty()) break;
+    const bool whole = allowed.size() < count || count >= static_cast<std::size_t>(vocabulary_);
+    const float least = std::ranges::min_element(allowed, {}, &Candidate::logit)->logit;
+    grammar_.filter(allowed);
+    if (whole || (count >= kMost && !allowed.empty())) break;
+    if (allowed.empty()) continue;
+    const bool cut = params_.min_p > 0.0f && params_.min_keep <= 1 && !chain_.present() &&
+                     least < min_p_bound(most_likely_logit(allowed));
+    if (greedy() || cut) break;
+  }
 }
 
 void Sampler::tell_chances(Token token, SamplerScratch& scratch, std::vector<TokenChance>& out) const {

@@ -54,6 +54,11 @@ class Sampler {
  private:
   Token draw(std::span<const float> logits, SamplerScratch& scratch);
   Token draw_allowed(std::span<const float> logits, SamplerScratch& scratch);
+  Token draw_listed(std::span<const Token> list, std::span<const float> logits, SamplerScratch& scratch);
+  void add_likely(std::span<const float> logits, SamplerScratch& scratch) const;
+  Token end_without_way();
+  static void mask_row(const TokenMask& mask, std::span<const float> logits, std::vector<float>& out);
+  void ask_about_likely(std::span<const float> logits, std::vector<Candidate>& allowed) const;
   void tell_chances(Token token, SamplerScratch& scratch, std::vector<TokenChance>& out) const;
   void remember(Token token);
   void adjust(std::span<float> logits) const;

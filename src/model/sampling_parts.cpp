@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "model/lazy_grammar.h"
 #include "model/llama_runtime.h"
 #include "model/work_budget.h"
 
@@ -123,6 +124,7 @@ Token SamplerChain::draw(std::span<const float> logits, std::vector<Candidate>& 
 void SamplerChain::accept(Token token) { llama_sampler_accept(chain_.get(), token); }
 
 bool GrammarGate::allows(Token token) const {
+  if (own_ != nullptr) return own_->allows(token);
   llama_token_data one{token, 1.0f, 0.0f};
   llama_token_data_array array{&one, 1, -1, false};
   return asked(array) && one.logit > kNone;
@@ -140,6 +142,10 @@ bool GrammarGate::asked(llama_token_data_array& row) const {
 }
 
 void GrammarGate::filter(std::vector<Candidate>& candidates) const {
+  if (own_ != nullptr) {
+    std::erase_if(candidates, [this](const Candidate& candidate) { return !own_->allows(candidate.token); });
+    return;
+  }
   std::vector<llama_token_data>& row = thread_row();
   row.clear();
   for (const Candidate& candidate : candidates) row.push_back({candidate.token, 1.0f, 0.0f});
@@ -153,6 +159,12 @@ void GrammarGate::filter(std::vector<Candidate>& candidates) const {
 }
 
 void GrammarGate::accept(Token token) {
+  if (own_ != nullptr) {
+    if (own_->accept(token)) return;
+    // A lazy grammar may find at its trigger that what has been said already does not fit.
+    log_debug("a grammar did not take a token", {{"token", token}});
+    return own_.reset();
+  }
   try {
     llama_sampler_accept(grammar_.get(), token);
   } catch (const std::exception& failed) {
@@ -167,14 +179,12 @@ Result<LlamaSamplerPtr> compile_grammar(const Grammar& grammar, const llama_voca
   LlamaSamplerPtr sampler;
   const WorkBudget budget(kTimeLimit<"schema_seconds">);
   try {
-    if (grammar.lazy) {
-      std::vector<const char*> patterns;
-      for (const std::string& pattern : grammar.trigger_patterns) patterns.push_back(pattern.c_str());
-      sampler.reset(llama_sampler_init_grammar_lazy_patterns(vocab, grammar.text.c_str(), "root", patterns.data(),
-                                                             patterns.size(), grammar.trigger_tokens.data(),
-                                                             grammar.trigger_tokens.size()));
-    } else {
-      sampler.reset(llama_sampler_init_grammar(vocab, grammar.text.c_str(), "root"));
+    sampler.reset(llama_sampler_init_grammar(vocab, grammar.text.c_str(), "root"));
+    if (sampler != nullptr && grammar.lazy) {
+      GrammarTriggers triggers{
+          std::make_shared<TriggerPatterns>(grammar.trigger_patterns.begin(), grammar.trigger_patterns.end()),
+          grammar.trigger_tokens};
+      sampler = make_lazy_grammar(std::move(sampler), std::move(triggers), vocab);
     }
     if (sampler != nullptr) {
       for (const Token token : grammar.begun) llama_sampler_accept(sampler.get(), token);
@@ -188,6 +198,11 @@ Result<LlamaSamplerPtr> compile_grammar(const Grammar& grammar, const llama_voca
                          "grammar must be valid GBNF with a rule named root" + (why.empty() ? "" : ": " + why));
   }
   return sampler;
+}
+
+GrammarGate GrammarGate::copy() const {
+  if (own_ != nullptr) return GrammarGate(own_->copy());
+  return grammar_ != nullptr ? GrammarGate(copy_sampler(*grammar_)) : GrammarGate();
 }
 
 LlamaSamplerPtr copy_sampler(const llama_sampler& sampler) { return LlamaSamplerPtr(llama_sampler_clone(&sampler)); }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "core/sampling.h"
 #include "model/candidates.h"
+#include "model/token_gate.h"
 
 struct llama_sampler;
 struct llama_token_data_array;
@@ -42,18 +43,26 @@ class GrammarGate {
  public:
   GrammarGate() = default;
   explicit GrammarGate(LlamaSamplerPtr grammar) : grammar_(std::move(grammar)) {}
+  explicit GrammarGate(std::unique_ptr<TokenGate> own) : own_(std::move(own)) {}
 
-  bool present() const { return grammar_ != nullptr; }
+  bool present() const { return grammar_ != nullptr || own_ != nullptr; }
   bool allows(Token token) const;
   // Takes out those that may not come next; keeps the order of the others.
   void filter(std::vector<Candidate>& candidates) const;
+  bool has_masks() const { return own_ != nullptr; }
+  // All that may come next; null where only asking one by one tells, or all may come. Valid until the next call.
+  const TokenMask* mask() const { return own_ != nullptr ? own_->mask() : nullptr; }
   // REQUIRES: allows(token)
   void accept(Token token);
+  // With its own state.
+  GrammarGate copy() const;
 
  private:
   bool asked(llama_token_data_array& row) const;
 
+  // One of the two, or none.
   LlamaSamplerPtr grammar_;
+  std::unique_ptr<TokenGate> own_;
 };
 
 class LlamaSamplingParts final : public SamplingParts {

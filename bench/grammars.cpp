@@ -1,0 +1,142 @@
+// grammar_cost: what grammars cost with our own engine: compiling them, and finding the tokens that may come next, each
+// schema met for the first time. Vocabularies are read from GGUF files, which need no weights; answers are drawn from
+// what the masks allow, ends of strings and lists first, so that they are of a common length.
+//
+//   grammar_cost VOCABULARY.gguf …
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "grammar_schemas.h"
+#include "model/automaton_gate.h"
+#include "model/grammar/grammar_matcher.h"
+#include "model/llama_tokenizer.h"
+#include "model/llama_weights.h"
+#include "model/schema_grammar.h"
+
+namespace chasqui {
+namespace {
+
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+constexpr int kTokensMax = 200;  // of an answer
+
+double microseconds_since(std::chrono::steady_clock::time_point begin) {
+  return Microseconds(std::chrono::steady_clock::now() - begin).count();
+}
+
+struct Times {
+  std::vector<double> all;
+
+  double at(double part) {
+    if (all.empty()) return 0;
+    const auto place = static_cast<std::ptrdiff_t>(part * static_cast<double>(all.size() - 1));
+    std::nth_element(all.begin(), all.begin() + place, all.end());
+    return all[static_cast<std::size_t>(place)];
+  }
+  double mean() const {
+    double sum = 0;
+    for (const double time : all) sum += time;
+    return all.empty() ? 0 : sum / static_cast<double>(all.size());
+  }
+};
+
+struct Answer {
+  Times masks;
+  std::uint64_t computed = 0;
+  std::size_t bytes = 0;
+};
+
+Token choose(const TokenMask& mask, const TokenTrie& tokens, std::mt19937& random) {
+  std::vector<Token> allowed = mask.list;
+  for (std::size_t word = 0; word < mask.bits.size(); ++word) {
+    for (std::uint64_t bits = mask.bits[word]; bits != 0; bits &= bits - 1) {
+      allowed.push_back(static_cast<Token>(word * 64 + static_cast<std::size_t>(__builtin_ctzll(bits))));
+    }
+  }
+  if (allowed.empty()) return -1;
+  if (random() % 4 == 0) {
+    const auto closes = [&](Token token) {
+      const std::string_view text = tokens.piece(token);
+      return tokens.is_end(token) || text == "\"" || text == "\"," || text == "]" || text == "}" || text == "\"}";
+    };
+    std::vector<Token> closing;
+    std::ranges::copy_if(allowed, std::back_inserter(closing), closes);
+    if (!closing.empty()) return closing[random() % closing.size()];
+  }
+  return allowed[random() % allowed.size()];
+}
+
+Answer answer(const GrammarProgramPtr& program, std::mt19937& random) {
+  Answer out;
+  GrammarMaskPool pool;
+  GrammarMatcher matcher(program);
+  for (int i = 0; i < kTokensMax; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    const TokenMask& mask = matcher.mask(pool.of(program));
+    out.masks.all.push_back(microseconds_since(begin));
+    const Token token = choose(mask, *program->tokens, random);
+    if (token < 0 || program->tokens->is_end(token)) break;
+    if (!matcher.accept(token, pool.of(program))) break;
+  }
+  out.computed = pool.computed();
+  out.bytes = pool.of(program).bytes();
+  return out;
+}
+
+int measure(const std::string& path) {
+  WeightsOptions words_only;
+  words_only.vocabulary_only = true;
+  const auto weights = LlamaWeights::from_file(path, words_only);
+  if (!weights) return std::fprintf(stderr, "%s: %s\n", path.c_str(), weights.error().message.c_str()), 1;
+  const LlamaTokenizer tokenizer(*weights);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto tokens = make_token_trie(tokenizer);
+  std::printf("%s: %d tokens; tree in %.0f ms, %.1f MiB (%zu nodes plain, %zu others)\n", path.c_str(),
+              tokenizer.vocabulary(), microseconds_since(begin) / 1000,
+              static_cast<double>(tokens->bytes()) / (1 << 20), tokens->plain().nodes.size(),
+              tokens->others().nodes.size());
+  std::mt19937 random(1);
+  Times masks;
+  Times compiles;
+  std::uint64_t computed = 0;
+  std::size_t bytes = 0;
+  std::size_t count = 0;
+  for (const std::string& schema : bench::schemas()) {
+    const auto text = grammar_of_schema(schema);
+    if (!text) {
+      std::printf("not converted: %s: %s\n", schema.substr(0, 100).c_str(), text.error().message.c_str());
+      continue;
+    }
+    Grammar grammar;
+    grammar.text = *text;
+    const auto compiling = std::chrono::steady_clock::now();
+    const auto program = compile_program(grammar, tokenizer, tokens);
+    compiles.all.push_back(microseconds_since(compiling));
+    if (!program) return std::fprintf(stderr, "%s: %s\n", schema.c_str(), program.error().message.c_str()), 1;
+    Answer one = answer(*program, random);
+    ++count;
+    computed += one.computed;
+    bytes = std::max(bytes, one.bytes);
+    masks.all.insert(masks.all.end(), one.masks.all.begin(), one.masks.all.end());
+  }
+  std::printf("  %zu schemas, %zu masks, %llu of them computed, at most %.1f MiB for a schema\n", count,
+              masks.all.size(), static_cast<unsigned long long>(computed), static_cast<double>(bytes) / (1 << 20));
+  std::printf("  mask     mean %7.1f us, p50 %7.1f, p99 %7.1f, most %7.1f\n", masks.mean(), masks.at(0.5),
+              masks.at(0.99), masks.at(1));
+  std::printf("  compile  mean %7.1f us, p50 %7.1f, p99 %7.1f, most %7.1f\n", compiles.mean(), compiles.at(0.5),
+              compiles.at(0.99), compiles.at(1));
+  return 0;
+}
+
+}  // namespace
+}  // namespace chasqui
+
+int main(int count, char** arguments) {
+  int failed = 0;
+  for (int i = 1; i < count; ++i) failed += chasqui::measure(arguments[i]);
+  return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,222 @@
+#include "model/grammar/grammar_masks.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "base/limits.h"
+
+namespace chasqui {
+namespace {
+
+constexpr std::uint64_t kMaskWorkMax = kCountLimit<"grammar_mask_work">;
+
+struct ByteSpan {
+  std::uint8_t low = 0;
+  std::uint8_t high = 0;
+};
+constexpr ByteSpan kContinued{0x80, 0xBF};
+
+// Characters of several bytes, as UTF-8 writes them.
+const std::vector<std::vector<ByteSpan>> kSequences = {
+    {{0xC2, 0xDF}, kContinued},
+    {{0xE0, 0xE0}, {0xA0, 0xBF}, kContinued},
+    {{0xE1, 0xEC}, kContinued, kContinued},
+    {{0xED, 0xED}, {0x80, 0x9F}, kContinued},
+    {{0xEE, 0xEF}, kContinued, kContinued},
+    {{0xF0, 0xF0}, {0x90, 0xBF}, kContinued, kContinued},
+    {{0xF1, 0xF3}, kContinued, kContinued, kContinued},
+    {{0xF4, 0xF4}, {0x80, 0x8F}, kContinued, kContinued},
+};
+
+}  // namespace
+
+bool TokenMask::has(Token token) const {
+  if (!bits.empty()) return has_token(bits, token);
+  return whole ? std::ranges::binary_search(list, token) : std::ranges::find(list, token) != list.end();
+}
+
+GrammarMasks::GrammarMasks(GrammarProgramPtr program) : program_(std::move(program)), states_(program_->automaton) {
+  for (int byte = 0x20; byte < 0x7F; ++byte) {
+    if (byte != '"' && byte != '\\') {
+      plain_classes_.push_back(program_->automaton->byte_class(static_cast<std::uint8_t>(byte)));
+    }
+  }
+  std::ranges::sort(plain_classes_);
+  plain_classes_.erase(std::unique(plain_classes_.begin(), plain_classes_.end()), plain_classes_.end());
+}
+
+void GrammarMasks::forget() {
+  states_.forget();
+  entries_.clear();
+  plain_steps_.clear();
+  bytes_ = 0;
+}
+
+GrammarMasks::Id GrammarMasks::after(Id state, Token token) {
+  const TokenTrie& tokens = *program_->tokens;
+  if (tokens.is_end(token)) return states_.is_complete(state) ? state : GrammarStates::kDead;
+  if (!tokens.is_text(token)) return GrammarStates::kDead;
+  const Id bytes = states_.after_bytes(state, tokens.piece(token));
+  return program_->automaton->names_tokens() ? states_.join(bytes, states_.after_token(state, token)) : bytes;
+}
+
+bool GrammarMasks::allows(Id state, Token token) {
+  if (const auto known = entries_.find(state); known != entries_.end() && known->second.mask.whole) {
+    return known->second.mask.has(token);
+  }
+  // The end of a generation leaves a state without a way on where it is.
+  if (program_->tokens->is_end(token)) return states_.is_complete(state);
+  return after(state, token) != GrammarStates::kDead;
+}
+
+const TokenMask& GrammarMasks::mask(Id state) {
+  Entry& entry = entries_[state];
+  if (entry.mask.whole) {
+    ++found_;
+    return entry.mask;
+  }
+  ++computed_;
+  const std::size_t before = entry.mask.bits.capacity() * 8 + entry.mask.list.capacity() * sizeof(Token);
+  do {
+    go_on(state, entry, work() + kMaskWorkMax);
+  } while (entry.stage != Stage::done && entry.mask.empty());
+  bytes_ += entry.mask.bits.capacity() * 8 + entry.mask.list.capacity() * sizeof(Token) - before + sizeof(Entry);
+  return entry.mask;
+}
+
+void GrammarMasks::go_on(Id state, Entry& entry, std::uint64_t most) {
+  if (entry.stage == Stage::begin) begin(state, entry);
+  if (entry.stage == Stage::plain) {
+    if (!walk(entry, program_->tokens->plain(), true, most)) return;
+    begin_tree(state, entry, Stage::others, program_->tokens->others());
+  }
+  if (entry.stage == Stage::others) {
+    if (!walk(entry, program_->tokens->others(), false, most)) return;
+    entry.stage = Stage::done;
+    entry.path = {};
+    std::ranges::sort(entry.mask.list);
+    entry.mask.list.erase(std::unique(entry.mask.list.begin(), entry.mask.list.end()), entry.mask.list.end());
+  }
+  entry.mask.whole = true;
+}
+
+void GrammarMasks::begin(Id state, Entry& entry) {
+  const TokenTrie& tokens = *program_->tokens;
+  bool closed = false;
+  const std::size_t room = plain_room(state, closed);
+  if (room > 0) entry.mask.bits = tokens.plain_up_to(room);
+  if (states_.is_complete(state)) {
+    for (const Token token : tokens.end_of_generation()) add(entry.mask, token);
+  }
+  for (const GrammarPlace& place : states_.configuration(state)->places) {
+    for (const GrammarAutomaton::TokenStep& step : program_->automaton->token_steps(place.position)) {
+      for (Token token = 0; step.inverse && token < tokens.vocabulary(); ++token) {
+        if (token != step.token && tokens.is_text(token)) add(entry.mask, token);
+      }
+      const bool known = step.token >= 0 && step.token < tokens.vocabulary();
+      if (!step.inverse && known && tokens.is_text(step.token)) add(entry.mask, step.token);
+    }
+  }
+  const bool settled = closed || room == TokenTrie::kPlainMost;  // about all plain tokens
+  begin_tree(state, entry, settled ? Stage::others : Stage::plain, settled ? tokens.others() : tokens.plain());
+}
+
+void GrammarMasks::begin_tree(Id state, Entry& entry, Stage stage, const TokenTrie::Tree& tree) {
+  entry.stage = stage;
+  entry.at = 0;
+  entry.path.assign(tree.depth + 1u, GrammarStates::kDead);
+  entry.path[0] = state;
+}
+
+// False: `most` is reached before the end.
+bool GrammarMasks::walk(Entry& entry, const TokenTrie::Tree& tree, bool plain, std::uint64_t most) {
+  const std::vector<TokenTrie::Node>& nodes = tree.nodes;
+  const auto end = static_cast<std::uint32_t>(nodes.size() - 1);
+  const GrammarAutomaton& automaton = *program_->automaton;
+  std::uint32_t at = entry.at;
+  std::uint64_t visited = 0;
+  while (at < end) {
+    if ((++visited & 0x3F) == 0 && work() + visited > most) break;
+    const TokenTrie::Node& node = nodes[at];
+    const Id to = states_.row(entry.path[node.depth - 1u])[automaton.byte_class(node.byte)];
+    if (to == GrammarStates::kDead) {
+      at = node.skip;
+      continue;
+    }
+    entry.path[node.depth] = to;
+    std::uint32_t last = nodes[at + 1].first;
+    bool closed = false;
+    if (plain && node.skip > at + 1 && plain_step(to).kind == Plain::steps &&
+        plain_room(to, closed) == TokenTrie::kPlainMost) {
+      at = node.skip;
+      last = nodes[at].first;
+    } else {
+      ++at;
+    }
+    for (std::uint32_t i = node.first; i < last; ++i) add(entry.mask, tree.tokens[i]);
+  }
+  work_ += visited;
+  entry.at = at;
+  return at >= end;
+}
+
+void GrammarMasks::add(TokenMask& mask, Token token) {
+  if (!mask.bits.empty()) return add_token(mask.bits, token);
+  mask.list.push_back(token);
+  if (mask.list.size() > TokenMask::kListed) make_bits(mask);
+}
+
+void GrammarMasks::make_bits(TokenMask& mask) {
+  mask.bits.assign(words(), 0);
+  for (const Token token : mask.list) add_token(mask.bits, token);
+  mask.list = {};
+}
+
+std::size_t GrammarMasks::plain_room(Id state, bool& closed) {
+  for (std::size_t room = 0; room < TokenTrie::kPlainMost; ++room) {
+    const PlainStep step = plain_step(state);
+    closed = step.kind == Plain::dead;
+    if (step.kind != Plain::steps) return room;
+    if (step.to == state) break;
+    state = step.to;
+  }
+  return TokenTrie::kPlainMost;
+}
+
+const GrammarMasks::PlainStep& GrammarMasks::plain_step(Id state) {
+  if (plain_steps_.size() <= state) plain_steps_.resize(std::max<std::size_t>(2 * plain_steps_.size(), state + 64u));
+  if (plain_steps_[state].kind != Plain::unknown) return plain_steps_[state];
+  const PlainStep step = find_plain_step(state);
+  return plain_steps_[state] = step;
+}
+
+GrammarMasks::PlainStep GrammarMasks::find_plain_step(Id state) {
+  const Id target = states_.row(state)[plain_classes_.front()];
+  for (const std::uint8_t byte_class : plain_classes_) {
+    if (states_.row(state)[byte_class] != target) return {Plain::mixed, 0};
+  }
+  for (std::size_t i = 0; i < kSequences.size(); ++i) {
+    if (!leads_to(state, i, 0, target)) return {Plain::mixed, 0};
+  }
+  return target == GrammarStates::kDead ? PlainStep{Plain::dead, 0} : PlainStep{Plain::steps, target};
+}
+
+// Whether all characters of a sequence, from `byte` on, lead from `state` to `target`.
+bool GrammarMasks::leads_to(Id state, std::size_t sequence, std::size_t byte, Id target) {
+  const std::vector<ByteSpan>& spans = kSequences[sequence];
+  if (byte == spans.size()) return state == target;
+  if (state == GrammarStates::kDead) return target == GrammarStates::kDead;
+  Id last = std::numeric_limits<Id>::max();
+  const GrammarAutomaton& automaton = *program_->automaton;
+  const std::uint8_t high = automaton.byte_class(spans[byte].high);
+  for (std::uint32_t i = automaton.byte_class(spans[byte].low); i <= high; ++i) {
+    const Id next = states_.row(state)[i];
+    if (next == last) continue;
+    if (!leads_to(next, sequence, byte + 1, target)) return false;
+    last = next;
+  }
+  return true;
+}
+
+}  // namespace chasqui

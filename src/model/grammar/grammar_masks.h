@@ -1,0 +1,100 @@
+// Which tokens may come next at each place of a grammar: found by walking the tree of tokens along with the automaton,
+// which leaves out at once all tokens that begin with what cannot come, and kept for the next time. One thread at a
+// time; each thread that samples has its own.
+//
+// bounded: the work of one call by `grammar_mask_work`, after which the mask is what has been found so far, and the
+// next call goes on; memory by GrammarMaskPool.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "model/grammar/grammar_states.h"
+#include "model/grammar/token_trie.h"
+
+namespace chasqui {
+
+// A grammar for the vocabulary of one model.
+struct GrammarProgram {
+  std::shared_ptr<const GrammarAutomaton> automaton;
+  std::shared_ptr<const TokenTrie> tokens;
+};
+using GrammarProgramPtr = std::shared_ptr<const GrammarProgram>;
+
+// Tokens: a list of them, or where there are many, bits.
+struct TokenMask {
+  static constexpr std::size_t kListed = 256;
+  std::vector<Token> list;
+  TokenBits bits;      // empty: the list counts
+  bool whole = false;  // no token is missing
+
+  bool empty() const { return list.empty() && bits.empty(); }
+  bool has(Token token) const;
+};
+
+class GrammarMasks {
+ public:
+  using Id = GrammarStates::Id;
+
+  explicit GrammarMasks(GrammarProgramPtr program);
+
+  const GrammarProgramPtr& program() const { return program_; }
+  GrammarStates& states() { return states_; }
+
+  // kDead where the token may not come. A token that ends the generation may come where the text may end.
+  Id after(Id state, Token token);
+  bool allows(Id state, Token token);
+  // Not empty, unless no token at all may come. Valid until the next call.
+  const TokenMask& mask(Id state);
+
+  std::size_t bytes() const { return states_.bytes() + bytes_; }
+  void forget();
+
+  std::uint64_t found() const { return found_; }        // masks that were there already
+  std::uint64_t computed() const { return computed_; }  // masks that were not
+  // Nodes of trees that were visited; a place of the grammar counts as several.
+  std::uint64_t work() const { return work_ + states_.work() * kPlaceWork; }
+
+ private:
+  static constexpr std::uint64_t kPlaceWork = 16;
+
+  enum class Plain : std::uint8_t { unknown, mixed, dead, steps };
+  struct PlainStep {
+    Plain kind = Plain::unknown;
+    Id to = 0;  // steps: every plain character leads there
+  };
+  enum class Stage : std::uint8_t { begin, plain, others, done };
+  struct Entry {
+    TokenMask mask;
+    Stage stage = Stage::begin;
+    std::uint32_t at = 0;  // the next node
+    std::vector<Id> path;  // states by depth
+  };
+
+  void go_on(Id state, Entry& entry, std::uint64_t most);
+  void begin(Id state, Entry& entry);
+  void begin_tree(Id state, Entry& entry, Stage stage, const TokenTrie::Tree& tree);
+  bool walk(Entry& entry, const TokenTrie::Tree& tree, bool plain, std::uint64_t most);
+  void add(TokenMask& mask, Token token);
+  void make_bits(TokenMask& mask);
+  const PlainStep& plain_step(Id state);
+  PlainStep find_plain_step(Id state);
+  // How many plain characters may come, whatever they are: kPlainMost for that many and more.
+  std::size_t plain_room(Id state, bool& closed);
+  bool leads_to(Id state, std::size_t sequence, std::size_t byte, Id target);
+  std::size_t words() const { return (static_cast<std::size_t>(program_->tokens->vocabulary()) + 63) / 64; }
+
+  const GrammarProgramPtr program_;
+  GrammarStates states_;
+  std::unordered_map<Id, Entry> entries_;
+  std::vector<PlainStep> plain_steps_;
+  std::vector<std::uint8_t> plain_classes_;  // of bytes that are plain characters by themselves
+  std::size_t bytes_ = 0;
+  std::uint64_t found_ = 0;
+  std::uint64_t computed_ = 0;
+  std::uint64_t work_ = 0;
+};
+
+}  // namespace chasqui

@@ -1,0 +1,24 @@
+// What says which tokens may come next, where our own code does. One sequence; one thread at a time, not always the
+// same one.
+#pragma once
+
+#include <memory>
+
+#include "core/types.h"
+#include "model/grammar/grammar_masks.h"
+
+namespace chasqui {
+
+class TokenGate {
+ public:
+  virtual ~TokenGate() = default;
+
+  virtual bool allows(Token token) = 0;
+  // False where the token, or what it completes, does not fit: the gate is of no use any more.
+  virtual bool accept(Token token) = 0;
+  // All that may come; null where that is any token. Valid until the next call, of any gate of the thread.
+  virtual const TokenMask* mask() = 0;
+  virtual std::unique_ptr<TokenGate> copy() const = 0;
+};
+
+}  // namespace chasqui
