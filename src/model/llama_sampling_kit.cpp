@@ -45,7 +45,9 @@ Result<GrammarGate> SamplingKit::open(const Grammar& grammar) {
   compiled_.fetch_add(1, std::memory_order_relaxed);
   entry->used.store(uses_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   GrammarGate copy = entry->gate.copy();
-  keep(std::move(entry));
+  // Sixty-four of the largest would take gigabytes.
+  constexpr std::size_t kKeptBytes = std::size_t{4} << 20;
+  if (entry->program == nullptr || entry->program->automaton->bytes() <= kKeptBytes) keep(std::move(entry));
   return copy;
 }
 

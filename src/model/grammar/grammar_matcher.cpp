@@ -47,7 +47,7 @@ GrammarMasks& GrammarMaskPool::of(const GrammarProgramPtr& program) {
   }
   while (masks_.size() > kPrograms) drop_last();
   while (bytes() > kSizeLimit<"grammar_states_bytes"> && masks_.size() > 1) drop_last();
-  if (bytes() > kSizeLimit<"grammar_states_bytes">) masks_.front().forget();
+  if (masks_.front().bytes() > kSizeLimit<"grammar_states_bytes">) masks_.front().forget();
   return masks_.front();
 }
 
@@ -60,7 +60,7 @@ void GrammarMaskPool::drop_last() {
 
 std::size_t GrammarMaskPool::bytes() const {
   std::size_t sum = 0;
-  for (const GrammarMasks& masks : masks_) sum += masks.bytes();
+  for (const GrammarMasks& masks : masks_) sum += masks.bytes() + masks.program()->automaton->bytes();
   return sum;
 }
 
