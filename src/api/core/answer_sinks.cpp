@@ -55,6 +55,7 @@ void collect(Event& event, std::vector<Collected>& answers) {
 
 net::Awaitable<Drained> drain_events(Generation& generation, const Answer& answer, TimePoint until, AnswerSink* sink,
                                      std::function<bool()> gone, std::vector<Event>& events) {
+  events.clear();
   const bool woken = co_await generation.wait_until(until, sink);
   if (gone()) co_return Drained::ended;
   if (sink != nullptr) sink->check();
