@@ -25,12 +25,12 @@ void lower_priority() {
 #endif
 }
 
-class Batch {
+class EmbedderBatch {
  public:
-  explicit Batch(std::size_t rows) : arrays(llama_batch_init(static_cast<std::int32_t>(rows), 0, 1)) {}
-  ~Batch() { llama_batch_free(arrays); }
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
+  explicit EmbedderBatch(std::size_t rows) : arrays(llama_batch_init(static_cast<std::int32_t>(rows), 0, 1)) {}
+  ~EmbedderBatch() { llama_batch_free(arrays); }
+  EmbedderBatch(const EmbedderBatch&) = delete;
+  EmbedderBatch& operator=(const EmbedderBatch&) = delete;
 
   void add(Token token, TokenCount position, std::int32_t sequence) {
     const auto i = arrays.n_tokens++;
@@ -152,7 +152,7 @@ Result<std::vector<Embedded>> LlamaEmbedder::embed(std::span<const std::vector<T
 }
 
 Result<void> LlamaEmbedder::compute(std::span<const std::vector<Token>> inputs, const std::vector<Row>& rows) {
-  Batch batch(rows.size());
+  EmbedderBatch batch(rows.size());
   for (const Row& row : rows) {
     batch.add(inputs[row.input][static_cast<std::size_t>(row.position)], row.position, sequence_of(row.input));
   }

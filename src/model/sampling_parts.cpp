@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "model/lazy_grammar.h"
 #include "model/llama_runtime.h"
 #include "model/work_budget.h"
 
@@ -167,14 +168,12 @@ Result<LlamaSamplerPtr> compile_grammar(const Grammar& grammar, const llama_voca
   LlamaSamplerPtr sampler;
   const WorkBudget budget(kTimeLimit<"schema_seconds">);
   try {
-    if (grammar.lazy) {
-      std::vector<const char*> patterns;
-      for (const std::string& pattern : grammar.trigger_patterns) patterns.push_back(pattern.c_str());
-      sampler.reset(llama_sampler_init_grammar_lazy_patterns(vocab, grammar.text.c_str(), "root", patterns.data(),
-                                                             patterns.size(), grammar.trigger_tokens.data(),
-                                                             grammar.trigger_tokens.size()));
-    } else {
-      sampler.reset(llama_sampler_init_grammar(vocab, grammar.text.c_str(), "root"));
+    sampler.reset(llama_sampler_init_grammar(vocab, grammar.text.c_str(), "root"));
+    if (sampler != nullptr && grammar.lazy) {
+      GrammarTriggers triggers{
+          std::make_shared<TriggerPatterns>(grammar.trigger_patterns.begin(), grammar.trigger_patterns.end()),
+          grammar.trigger_tokens};
+      sampler = make_lazy_grammar(std::move(sampler), std::move(triggers), vocab);
     }
     if (sampler != nullptr) {
       for (const Token token : grammar.begun) llama_sampler_accept(sampler.get(), token);

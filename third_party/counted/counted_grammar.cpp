@@ -1,5 +1,6 @@
 // The grammars of libllama with a call of ours in each of their steps, and nothing on standard error. Two of its functions
 // are ours, since what they do takes the square of the ways through a grammar: finding the stacks that follow, and copying.
+// A third takes part of a token, for grammars that begin inside one (src/model/lazy_grammar.h).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -87,6 +88,8 @@ void say(std::FILE*, const char*, Where, const char* why, Text) {
 
 struct OurOwn {};
 
+thread_local const std::string* accepted_text = nullptr;  // what the next token says, where that is not all of it
+
 bool ends(const llama_grammar_element* element) {
   return element->type == LLAMA_GRETYPE_END || element->type == LLAMA_GRETYPE_ALT;
 }
@@ -124,6 +127,12 @@ void advance_stack(const llama_grammar_rules& rules, const llama_grammar_stack& 
 }
 
 }  // namespace
+
+void accept_grammar_text(llama_sampler* grammar, llama_token token, const std::string& text) {
+  accepted_text = &text;
+  llama_sampler_accept(grammar, token);
+}
+
 }  // namespace chasqui
 
 #undef GGML_ASSERT
@@ -142,10 +151,18 @@ using chasqui::advance_stack;
 #define find(...) CHASQUI_THIRD_OF(__VA_ARGS__, CHASQUI_FIND_IN, , CHASQUI_FIND)(__VA_ARGS__)
 #define fprintf chasqui::say
 #define llama_grammar_clone_impl llama_grammar_clone_as_it_was
+#define llama_grammar_accept_impl llama_grammar_accept_as_it_was
 #include "llama-grammar.cpp"
 #undef find
 #undef fprintf
 #undef llama_grammar_clone_impl
+#undef llama_grammar_accept_impl
+
+void llama_grammar_accept_impl(llama_grammar& grammar, llama_token token) {
+  const std::string* const text = std::exchange(chasqui::accepted_text, nullptr);
+  if (text == nullptr) return llama_grammar_accept_as_it_was(grammar, token);
+  llama_grammar_accept_token(grammar, token, *text);
+}
 
 llama_grammar* llama_grammar_clone_impl(const llama_grammar& grammar) {
   using Begin = std::pair<const llama_grammar_element*, std::size_t>;
