@@ -105,8 +105,8 @@ fmt:              ## format the C++ sources
 	@tools/setup.sh --checks
 	$(CPP_FILES) | xargs -r clang-format-14 -i
 
-bench-tools: build/build.ninja  ## what to compare with: raw_decode (libllama alone), sampling_cost, answer_cost, delivery_cost
-	cmake --build build --target raw_decode sampling_cost answer_cost delivery_cost
+bench-tools: build/build.ninja  ## what to compare with: raw_decode (libllama alone), sampling_cost, answer_cost, delivery_cost, counting_cost
+	cmake --build build --target raw_decode sampling_cost answer_cost delivery_cost counting_cost counting_cost_without
 
 BENCH ?=
 bench: build/build.ninja  ## the suite, half an hour at most: make bench [BENCH=name,name LLAMA_SERVER=path ROUNDS=1]
