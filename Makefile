@@ -9,7 +9,7 @@ PAGE_INSTALLED = page/node_modules/.package-lock.json
 .DEFAULT_GOAL := build
 # Each verb is a sequence of steps, and ninja uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build run test unit e2e page page-test asan asan-binary tsan sanitized promises hostile soak fuzz deb tidy lint fmt bench bench-tools models cuda test-models clean
+.PHONY: help setup build run test unit e2e page page-test asan asan-binary tsan sanitized sanitized-e2e promises hostile soak fuzz deb tidy lint fmt bench bench-tools models cuda test-models clean
 
 help:             ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -63,6 +63,10 @@ sanitized: build/asan/build.ninja build/tsan/build.ninja  ## the smaller part of
 	$(FEW_RANDOM_BITS) cmake --build build/tsan --target test_base test_cache
 	TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp $$TSAN_OPTIONS" $(FEW_RANDOM_BITS) \
 	  ctest -R '^unit\.(base|cache)$$' --output-on-failure --no-tests=error --test-dir build/tsan
+
+E2E_SECONDS ?= 900
+sanitized-e2e: asan-binary test-models $(E2E_INSTALLED)  ## a part of the end-to-end tests under ASan and UBSan, by turns
+	tools/sanitized_e2e.py --seconds $(E2E_SECONDS) $(if $(PART),--part $(PART))
 
 # Only what the commands need: building all tests takes longer than running these.
 promises: build/build.ninja $(E2E_INSTALLED)  ## check every promise of docs/promises.md, in a quarter of an hour at most
