@@ -280,6 +280,7 @@ Chat read_chat(Fields& fields) {
 Result<ChatRequests> requests_from_chat(const Service& service, const Chat& chat, RequestDraft draft,
                                         std::int32_t count, const ReasoningWish& reasoning) {
   if (auto error = check_calls(chat.messages)) return *error;
+  if (auto fits = check_texts_fit(service, chat); !fits) return fits.error();
   auto prepared = service.model.chat_template->prepare(chat);
   if (!prepared) return prepared.error();
   const Tokenizer& tokenizer = *service.model.tokenizer;

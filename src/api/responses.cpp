@@ -64,7 +64,9 @@ Result<Caller> caller_of(const Service& service, const net::HttpExchange& exchan
 net::Awaitable<Result<ConversationPtr>> take_in(Service& service, net::HttpExchange& exchange, Caller caller,
                                                 std::optional<ResponseAsk>& ask) {
   net::OffloadTerms terms = reading_terms(caller, exchange);
-  auto work = [&service, caller, body = exchange.take_body()] { return read_response_ask(service, caller, body); };
+  auto work = [&service, caller, body = exchange.take_body()]() mutable {
+    return read_response_ask(service, caller, std::move(body));
+  };
   Result<ResponseAsk> read = co_await service.offload.run(std::move(work), std::move(terms));
   if (!read) co_return read.error();
   ask.emplace(std::move(*read));
