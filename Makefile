@@ -9,7 +9,7 @@ PAGE_INSTALLED = page/node_modules/.package-lock.json
 .DEFAULT_GOAL := build
 # Each verb is a sequence of steps, and ninja uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build run test unit e2e page page-test asan asan-binary tsan sanitized promises hostile soak fuzz deb tidy lint fmt bench bench-tools models cuda test-models clean
+.PHONY: help setup build run test unit e2e page page-test asan asan-binary tsan sanitized sanitized-e2e shapes promises hostile soak fuzz deb tidy lint fmt bench bench-tools models cuda test-models clean
 
 help:             ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -64,10 +64,19 @@ sanitized: build/asan/build.ninja build/tsan/build.ninja  ## the smaller part of
 	TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp $$TSAN_OPTIONS" $(FEW_RANDOM_BITS) \
 	  ctest -R '^unit\.(base|cache)$$' --output-on-failure --no-tests=error --test-dir build/tsan
 
+E2E_SECONDS ?= 900
+sanitized-e2e: asan-binary test-models $(E2E_INSTALLED)  ## a part of the end-to-end tests under ASan and UBSan, by turns
+	tools/sanitized_e2e.py --seconds $(E2E_SECONDS) $(if $(PART),--part $(PART))
+
+SHAPES ?= 10000
+shapes: build/build.ninja  ## schemas and grammars by chance against their budgets: make shapes [SHAPES=10000 SEED=1]
+	cmake --build build --target test_api
+	CHASQUI_SHAPES=$(SHAPES) CHASQUI_SEED=$(SEED) build/bin/test_api --gtest_filter='Shapes.*'
+
 # Only what the commands need: building all tests takes longer than running these.
 promises: build/build.ninja $(E2E_INSTALLED)  ## check every promise of docs/promises.md, in a quarter of an hour at most
 	@tools/setup.sh --checks
-	cmake --build build --target chasqui test_cache test_engine
+	cmake --build build --target chasqui test_cache test_engine test_api
 	@tools/promises.py
 
 EXCHANGES ?= 100000
@@ -105,8 +114,8 @@ fmt:              ## format the C++ sources
 	@tools/setup.sh --checks
 	$(CPP_FILES) | xargs -r clang-format-14 -i
 
-bench-tools: build/build.ninja  ## what to compare with: raw_decode (libllama alone), sampling_cost, grammar_cost, answer_cost, delivery_cost
-	cmake --build build --target raw_decode sampling_cost grammar_cost answer_cost delivery_cost
+bench-tools: build/build.ninja  ## what to compare with: raw_decode (libllama alone), sampling_cost, grammar_cost, answer_cost, delivery_cost, counting_cost
+	cmake --build build --target raw_decode sampling_cost grammar_cost answer_cost delivery_cost counting_cost counting_cost_without
 
 BENCH ?=
 bench: build/build.ninja  ## the suite, half an hour at most: make bench [BENCH=name,name LLAMA_SERVER=path ROUNDS=1]

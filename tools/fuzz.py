@@ -59,8 +59,12 @@ TARGETS = {
 # The file is the operator's own.
 MORE_FLAGS = {"src/app/toml_file.cpp": ["-fno-sanitize=unreachable"]}
 INPUT_BYTES_MAX = 4096
-# A target that takes longer for one input, or more memory for all, has found something.
-LIMITS = ["-timeout=10", "-rss_limit_mb=2048", f"-max_len={INPUT_BYTES_MAX}", "-detect_leaks=1"]
+# What may take work and memory that grow faster than its bytes gets longer inputs. Those targets also measure their own
+# computing time for each input (tests/fuzz/fuzz.h).
+LONG_INPUT_BYTES_MAX = 16384
+LONG_INPUTS = {"json", "schema", "grammar", "chat"}
+# A target that takes longer for one input, or more memory for all or in one piece, has found something.
+LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256", "-detect_leaks=1"]
 
 
 def run(command, **options):
@@ -106,6 +110,7 @@ def fuzz(name, seconds, seed):
         os.makedirs(folder, exist_ok=True)
     seeds = [folder for folder in [f"{CORPUS}/{name}"] if os.path.isdir(folder)]
     done = run([f"{OUT}/{name}", f"-max_total_time={seconds}", f"-seed={seed}", f"-artifact_prefix={found}",
+                f"-max_len={LONG_INPUT_BYTES_MAX if name in LONG_INPUTS else INPUT_BYTES_MAX}",
                 "-print_final_stats=1", *LIMITS, grown, *seeds])
     units = re.search(r"stat::number_of_executed_units:\s*(\d+)", done.stdout)
     count = int(units[1]) if units else 0

@@ -18,6 +18,11 @@ one is reached, and the metric that shows it. Code has no other: its defaults ar
 429 means your quota, 503 this node; both carry `Retry-After` where the queue can be forecast. Who is refused with a
 status that ends the connection is told so by `Connection: close`.
 
+The bodies of requests have at most `bodies_bytes` together. While a body is read (a tree of JSON, messages, a
+prompt) it takes at most eight times its bytes and 16 MiB where it is refused or its prompt is short, and about
+ten times where the template renders one large text. Two bodies are read at a time, so all of them together take
+about 1.2 GiB at most. What large bodies have taken goes back to the system within five seconds.
+
 | name | default | of | when it is reached | set by | seen in |
 |---|---|---|---|---|---|
 )";

@@ -1,5 +1,6 @@
 #include "model/forced_voice.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/error.h"
@@ -34,6 +35,18 @@ SimVoice::Next ForcedVoice::next(const SimHistory& history) const {
   next.chosen = said < tokens.size() ? tokens[said] : tokenizer_->end_of_generation_tokens().front();
   next.runner_up = filler_;
   return next;
+}
+
+Duration ForcedVoice::hang(const SimHistory& history) const {
+  constexpr std::string_view kHang = "hang: ";
+  constexpr int kSecondsMax = 3600;
+  if (history.tokens.size() > history.prompt) return {};
+  const std::string prompt = detokenize(*tokenizer_, history.tokens);
+  const std::size_t begin = prompt.rfind(kHang);
+  if (begin == std::string::npos) return {};
+  int wanted = 0;
+  std::from_chars(prompt.data() + begin + kHang.size(), prompt.data() + prompt.size(), wanted);
+  return seconds(std::clamp(wanted, 0, kSecondsMax));
 }
 
 }  // namespace chasqui

@@ -20,6 +20,8 @@ class ForcedVoice final : public SimVoice {
   explicit ForcedVoice(std::shared_ptr<const Tokenizer> tokenizer);
 
   Next next(const SimHistory& history) const override;
+  // Before the first token, as long as a prompt with "hang: SECONDS" says; an hour at most.
+  Duration hang(const SimHistory& history) const override;
 
  private:
   const std::shared_ptr<const Tokenizer> tokenizer_;

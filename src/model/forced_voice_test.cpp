@@ -37,5 +37,17 @@ TEST(ForcedVoice, SaysIt) {
   EXPECT_EQ(said, "Lima");
 }
 
+TEST(ForcedVoice, HangsBeforeItsFirstTokenAsItsPromptSays) {
+  const auto tokenizer = std::make_shared<const SimTokenizer>();
+  const ForcedVoice voice(tokenizer);
+  std::vector<Token> tokens = tokenizer->tokenize("x hang: 7 y", AddSpecial::no, ParseSpecial::no);
+  const std::size_t prompt = tokens.size();
+  EXPECT_EQ(voice.hang({tokens, 0, prompt}), seconds(7));
+  tokens.push_back(tokens.front());
+  EXPECT_EQ(voice.hang({tokens, 0, prompt}), Duration::zero());
+  tokens = tokenizer->tokenize("x", AddSpecial::no, ParseSpecial::no);
+  EXPECT_EQ(voice.hang({tokens, 0, tokens.size()}), Duration::zero());
+}
+
 }  // namespace
 }  // namespace chasqui

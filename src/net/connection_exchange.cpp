@@ -26,7 +26,11 @@ void ConnectionExchange::account_body() {
   shared.body_bytes += grown;
   shared.loop.metrics().body_bytes.add(static_cast<std::int64_t>(grown));
   if (shared.body_bytes <= shared.limits.bodies_bytes || grown == 0) return;
-  refuse(shared.router.error(503, "The server holds too many large requests; try again later."));
+  // When the others end is not known here; their bodies are read within seconds.
+  HttpResponse response = shared.router.error(503, "The server holds too many large requests; try again later.");
+  response.headers.add("Retry-After", "1");
+  response.headers.add("Retry-After-Ms", "1000");
+  refuse(std::move(response));
 }
 
 void ConnectionExchange::take_route(Router::Route route) {

@@ -1,15 +1,18 @@
 // Hostile exchanges in numbers: the cases of http_cases.mjs as they are, cut up, spliced and mutated, mutated bodies for
-// all POST routes, and clients that leave, half close or reset at any byte. After each thousand: nothing was answered
+// all POST routes, and clients that leave, half close or reset at any byte; beside them the bodies of hostile_inputs.mjs,
+// by clients that wait for the answer, and by others that do not. After each thousand: nothing was answered
 // with a 5xx (but 501 and 505, which are right), a canary says what it said before, byte for byte, and descriptors,
 // threads, slots and cells are back where they were. Seeded. The server is ended at the end, so that a sanitizer can
 // say what it has to say. By hand, against the binary that CHASQUI_BIN names:
-//     node hostile.mjs [EXCHANGES] [SEED]
+//     node hostile.mjs [EXCHANGES] [SEED] [MINUTES]
+// With MINUTES it goes on for as long, however many exchanges that are.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import net from 'node:net';
 import { pathToFileURL } from 'node:url';
 
 import { makeBody, random } from './fuzz_bodies.mjs';
+import { cases as inputs } from './hostile_inputs.mjs';
 import { alone, groups } from './http_cases.mjs';
 import { demo, hangAfter, Server } from './server.mjs';
 
@@ -18,6 +21,7 @@ const flags = [...demo, '-np', '4', '-c', '1024', '-n', '4', '--request-timeout'
   '--sessions-max', '200000', '--session-ttl', '1', '--log-level', 'error'];
 const sound = 'GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
 const lanes = 64;
+const inputsEach = 16; // hostile inputs for each thousand, over two lanes
 const quietMs = 300; // whoever hears nothing for as long has sent something that is not complete, and leaves
 const right = new Set([501, 505]);
 const cases = [...Object.values(groups).flat(), ...alone].map(([, bytes]) => bytes).filter((bytes) => bytes.length < 40_000);
@@ -97,6 +101,7 @@ class Run {
   constructor(server) {
     this.server = server;
     this.seen = {};
+    this.inputs = {};
     this.wrong = [];
   }
 
@@ -134,6 +139,26 @@ class Run {
     }
   }
 
+  // What is refused is refused as in hostile_bodies.test.mjs, unless the client left or its second was over.
+  async hostileInputs(dice, count) {
+    for (; count > 0; --count) {
+      const [name, path, body, about] = dice.of(inputs);
+      const headers = { 'content-type': 'application/json', connection: 'close' }; // no connection may be left
+      const options = { method: 'POST', body: JSON.stringify(body), headers };
+      if (dice.below(4) === 0) options.signal = AbortSignal.timeout(1 + dice.below(200));
+      try {
+        const response = await this.server.fetch(path, options);
+        const text = await response.text();
+        this.inputs[response.status] = (this.inputs[response.status] ?? 0) + 1;
+        const good = response.status === 503 || response.status === 408 || (about ? response.status === 400 && about.test(text) : [200, 400].includes(response.status));
+        if (!good) this.wrong.push({ input: name, status: response.status, answer: text.slice(0, 500) });
+      } catch (error) {
+        if (!options.signal) this.wrong.push({ input: name, error: String(error) });
+        this.inputs.left = (this.inputs.left ?? 0) + 1;
+      }
+    }
+  }
+
   async thousand(dice, exchanges) {
     let left = exchanges;
     const lane = async () => {
@@ -146,34 +171,36 @@ class Run {
         }
       }
     };
-    await Promise.all(Array.from({ length: lanes }, lane));
+    await Promise.all([...Array.from({ length: lanes }, lane), this.hostileInputs(dice, Math.ceil(inputsEach / 2)),
+      this.hostileInputs(dice, Math.ceil(inputsEach / 2))]);
     assert.deepEqual(this.wrong, []);
     assert.deepEqual(await this.used(), this.before, 'something is left');
     assert.equal(await this.canary(), this.story, 'the canary sings another song');
   }
 }
 
-export async function hostile(server, exchanges, seed, say = () => {}) {
+export async function hostile(server, exchanges, seed, say = () => {}, end = Infinity) {
   const run = new Run(server);
   await run.begin();
   const dice = random(seed);
-  for (let sent = 0; sent < exchanges; ) {
-    const now = Math.min(1000, exchanges - sent);
+  run.sent = 0;
+  while (end === Infinity ? run.sent < exchanges : Date.now() < end) {
+    const now = end === Infinity ? Math.min(1000, exchanges - run.sent) : 1000;
     await run.thousand(dice, now);
-    sent += now;
+    const sent = (run.sent += now);
     if (sent % 10_000 === 0) say(`${sent} exchanges, ${Math.round(resident(server.pid) / 1024)} MiB resident`);
   }
   return run;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const [exchanges, seed] = [Number(process.argv[2] ?? 100_000), Number(process.argv[3] ?? 1)];
+  const [exchanges, seed, minutes] = [Number(process.argv[2] ?? 100_000), Number(process.argv[3] ?? 1), Number(process.argv[4] ?? 0)];
   const server = new Server(flags, {});
   await server.listening();
   const begun = Date.now();
-  const run = await hostile(server, exchanges, seed, console.log);
+  const run = await hostile(server, exchanges, seed, console.log, minutes > 0 ? begun + 60_000 * minutes : Infinity);
   await server.stop(); // exit code 0: no crash, and no leak where a sanitizer looks for one
-  console.log(`${exchanges} exchanges in ${Math.round((Date.now() - begun) / 1000)} s, answered with`, run.seen);
+  console.log(`${run.sent} exchanges in ${Math.round((Date.now() - begun) / 1000)} s, answered with`, run.seen, 'hostile inputs', run.inputs);
   assert.doesNotMatch(server.stderr, /runtime error|Sanitizer/);
   console.log('no 5xx, no crash, no leak; after each thousand the canary is unharmed and everything is back:', run.before);
 }

@@ -9,6 +9,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/thread_time.h"
+
 namespace chasqui {
 
 inline std::string_view text_of(const std::uint8_t* bytes, std::size_t size) {
@@ -21,6 +23,19 @@ inline void must(bool holds, const char* what) {
   std::fprintf(stderr, "broken: %s\n", what);
   std::abort();
 }
+
+// An input that computes for longer has found something, like one that crashes. Time of the thread, so that a machine
+// with other work finds nothing: half a second is a hundred times what the longest known input takes under sanitizers.
+class TimeLimit {
+ public:
+  TimeLimit() : end_(thread_time() + milliseconds(500)) {}
+  ~TimeLimit() { must(thread_time() < end_, "an input is read in bounded time"); }
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
+
+ private:
+  const Duration end_;
+};
 
 }  // namespace chasqui
 

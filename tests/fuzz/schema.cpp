@@ -5,6 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace chasqui;
+  const TimeLimit limit;
   const auto value = parse_json(text_of(bytes, size));
   if (!value) return 0;
   const auto checked = check_schema(*value, "schema");

@@ -282,6 +282,7 @@ Chat read_chat(Fields& fields) {
 Result<ChatRequests> requests_from_chat(const ServedModel& served, const Chat& chat, RequestDraft draft,
                                         std::int32_t count, const ReasoningWish& reasoning) {
   if (auto error = check_calls(chat.messages)) return *error;
+  if (auto fits = check_texts_fit(served, chat); !fits) return fits.error();
   auto prepared = served.model.chat_template->prepare(chat);
   if (!prepared) return prepared.error();
   const Tokenizer& tokenizer = *served.model.tokenizer;

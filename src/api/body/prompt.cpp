@@ -108,17 +108,26 @@ std::optional<Error> read_tool(const json::value& value, const std::string& path
   return std::nullopt;
 }
 
+Result<void> check_prompt_bytes(const ServedModel& served, std::size_t bytes) {
+  const std::size_t piece_max = served.model.tokenizer->piece_bytes_max();
+  const std::size_t bytes_max = piece_max * static_cast<std::size_t>(served.limits.context);
+  if (bytes_max == 0 || bytes <= bytes_max) return {};
+  const std::size_t tokens = (bytes - 1) / piece_max + 1;
+  return prompt_too_long(tokens, served.limits.context,
+                         std::to_string(bytes) + " bytes, at least " + std::to_string(tokens) + " tokens");
+}
+
 }  // namespace
 
+Result<void> check_texts_fit(const ServedModel& served, const Chat& chat) {
+  std::size_t bytes = 0;
+  for (const ChatMessage& message : chat.messages) bytes += message.role != "assistant" ? message.content.size() : 0;
+  return check_prompt_bytes(served, bytes);
+}
+
 Result<std::vector<Token>> tokenize_prompt(const ServedModel& served, std::string_view text) {
-  const Tokenizer& tokenizer = *served.model.tokenizer;
-  const std::size_t bytes_max = tokenizer.piece_bytes_max() * static_cast<std::size_t>(served.limits.context);
-  if (bytes_max > 0 && text.size() > bytes_max) {
-    const std::size_t tokens = (text.size() - 1) / tokenizer.piece_bytes_max() + 1;
-    return prompt_too_long(tokens, served.limits.context,
-                           std::to_string(text.size()) + " bytes, at least " + std::to_string(tokens) + " tokens");
-  }
-  return tokenizer.tokenize(text, AddSpecial::yes, ParseSpecial::yes);
+  if (auto fits = check_prompt_bytes(served, text.size()); !fits) return fits.error();
+  return served.model.tokenizer->tokenize(text, AddSpecial::yes, ParseSpecial::yes);
 }
 
 RequestDraft new_draft(const ServedModel& served, const Caller& caller) {
@@ -283,6 +292,7 @@ std::optional<Error> check_calls(const std::vector<ChatMessage>& messages) {
 
 Result<std::vector<Token>> prompt_of_chat(const ServedModel& served, const Chat& chat) {
   if (auto error = check_calls(chat.messages)) return *error;
+  if (auto fits = check_texts_fit(served, chat); !fits) return fits.error();
   auto text = served.model.chat_template->render(chat);
   if (!text) return text.error();
   return tokenize_prompt(served, *text);

@@ -37,6 +37,10 @@ std::optional<Error> check_calls(const std::vector<ChatMessage>& messages);
 Result<std::vector<Token>> read_tokens(const ServedModel& served, const boost::json::array& ids,
                                        const std::string& field);
 
+// Refuses a chat before its template copies it several times, where it cannot fit. Counts what every template shows: of
+// what an assistant has said some leave parts out.
+Result<void> check_texts_fit(const ServedModel& served, const Chat& chat);
+
 // Refuses a text that cannot fit before the tokenizer has to read all of it.
 Result<std::vector<Token>> tokenize_prompt(const ServedModel& served, std::string_view text);
 

@@ -16,6 +16,7 @@ constexpr std::size_t kAllPropertiesMax = kSizeLimit<"tool_properties">;
 constexpr double kPartsMax = kCountLimit<"tool_parts">;
 constexpr std::size_t kAllBytesMax = kSizeLimit<"tool_bytes">;
 constexpr std::size_t kReferencesMax = kSizeLimit<"tool_references">;
+constexpr std::size_t kToolPathBytesMax = kSizeLimit<"tool_path_bytes">;
 constexpr std::size_t kToolNameMax = kSizeLimit<"schema_name_bytes">;
 constexpr std::size_t kToolPatternMax = kSizeLimit<"pattern_bytes">;
 
@@ -28,7 +29,7 @@ class ToolMeasure {
   const std::string& refusal() const { return refusal_; }
 
   void measure(const json::value& tool) {
-    walk(tool, 1);
+    walk(tool, 1, 0);
     if (const json::object* object = tool.if_object()) {
       measure_name(*object);
       const json::value* function = object->if_contains("function");
@@ -47,26 +48,31 @@ class ToolMeasure {
     if (name->get_string().size() > kToolNameMax) refuse("with names of " + at_most(kToolNameMax) + " bytes");
   }
 
-  // `times`: how often the converter comes here, which copies a schema for each of the types that it lists. No deeper
-  // than a body may be nested.
-  void walk(const json::value& value, double times) {
+  // `times`: how often the converter comes here, which copies a schema for each of the types that it lists. `path`:
+  // bytes of the names on the way here, of which it makes the name of a rule. No deeper than a body may be nested.
+  void walk(const json::value& value, double times, std::size_t path) {
     parts_ += times;
     if (parts_ > kPartsMax) refuse("with " + at_most(kSizeLimit<"tool_parts">) + " JSON values in all");
     if (!refusal_.empty()) return;
     if (const json::array* items = value.if_array()) {
-      for (const json::value& item : *items) walk(item, times);
+      for (const json::value& item : *items) walk(item, times, path + 1);
     } else if (const json::object* object = value.if_object()) {
       const json::value* type = object->if_contains("type");
       const json::array* types = type != nullptr ? type->if_array() : nullptr;
       if (types != nullptr && types->size() > kTypesMax) refuse("with " + at_most(kTypesMax) + " types in a list");
       if (types != nullptr) times *= static_cast<double>(std::max<std::size_t>(types->size(), 1));
-      for (const auto& [name, member] : *object) walk_member(name, member, times);
+      path_bytes_ += times * static_cast<double>(path);
+      if (path_bytes_ > kToolPathBytesMax) {
+        refuse("with shorter names, or nested less: the paths to all of their parts have " +
+               at_most(kToolPathBytesMax) + " bytes together");
+      }
+      for (const auto& [name, member] : *object) walk_member(name, member, times, path + name.size() + 1);
     } else if (const json::string* text = value.if_string()) {
       add_bytes(text->size());
     }
   }
 
-  void walk_member(std::string_view name, const json::value& member, double times) {
+  void walk_member(std::string_view name, const json::value& member, double times, std::size_t path) {
     if (name.size() > kToolNameMax) refuse("with names of " + at_most(kToolNameMax) + " bytes");
     add_bytes(name.size());
     if (member.is_string()) {
@@ -84,7 +90,7 @@ class ToolMeasure {
                " properties in their parameters, and with " + at_most(kAllPropertiesMax) + " in all");
       }
     }
-    walk(member, times);
+    walk(member, times, path);
   }
 
   void add_bytes(std::size_t count) {
@@ -96,6 +102,7 @@ class ToolMeasure {
 
   std::string refusal_;
   double parts_ = 0;
+  double path_bytes_ = 0;
   std::size_t bytes_ = 0;
   std::size_t properties_ = 0;
   std::size_t references_ = 0;

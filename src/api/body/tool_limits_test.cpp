@@ -70,6 +70,21 @@ TEST(ToolLimits, BoundsNamesReferencesAndPatterns) {
   EXPECT_NE(refusal({tool({{"p", json::object{{"pattern", pattern}}}})}), "");
 }
 
+// The converter names a rule after the path to each part, so that its memory grows with the length of all paths.
+TEST(ToolLimits, BoundsThePathsToAllParts) {
+  const auto nested = [](int levels, std::size_t leaves, std::size_t name_bytes) {
+    json::object schema{{"type", "object"}, {"properties", properties(leaves)}};
+    for (int i = 0; i < levels; ++i) {
+      schema = {{"type", "object"}, {"properties", json::object{{std::string(name_bytes, 'n'), std::move(schema)}}}};
+    }
+    return schema;
+  };
+  EXPECT_EQ(refusal({tool({{"p", nested(20, 100, 30)}})}), "") << "with names as people write them";
+  json::array tools;
+  for (int i = 0; i < 9; ++i) tools.push_back(tool({{"p", nested(24, 190, 250)}}));
+  EXPECT_NE(refusal(tools).find("paths to all of their parts"), std::string::npos) << refusal(tools);
+}
+
 TEST(ToolLimits, BoundsWhatAllOfThemHoldTogether) {
   json::array references;
   for (std::size_t i = 0; i <= kSizeLimit<"tool_references">; ++i) references.push_back(json::object{{"$ref", "#/x"}});

@@ -63,8 +63,8 @@ void fill_chat(ResponseAsk& ask, const Conversation& conversation) {
 // Reads the body, and finds the conversation that it goes on with.
 net::Awaitable<Result<ConversationPtr>> read_conversation(Call& call, std::optional<ResponseAsk>& ask) {
   net::OffloadTerms terms = reading_terms(call);
-  auto work = [&served = call.served, caller = call.caller, body = std::move(call.body)] {
-    return read_response_ask(served, caller, body);
+  auto work = [&served = call.served, caller = call.caller, body = std::move(call.body)]() mutable {
+    return read_response_ask(served, caller, std::move(body));
   };
   Result<ResponseAsk> read = co_await call.frontend.offload.run(std::move(work), std::move(terms));
   if (!read) co_return read.error();

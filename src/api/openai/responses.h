@@ -29,7 +29,7 @@ struct ResponseAsk {
   std::vector<std::string> input_ids;
   std::string echo;  // members of the response object that repeat the request, each with a comma before it
 };
-Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& caller, const std::string& body);
+Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& caller, std::string body);
 
 // What its writer needs to know of one response.
 struct ResponseHead {

@@ -154,6 +154,7 @@ class InputReader {
 };
 
 void keep_item(json::object object, ResponseAsk& ask) {
+  if (!ask.store) return;
   const json::value* id = object.if_contains("id");
   if (id == nullptr || !id->is_string()) object["id"] = random_id("item_");
   if (!object.contains("type")) object["type"] = "message";
@@ -161,8 +162,9 @@ void keep_item(json::object object, ResponseAsk& ask) {
   ask.input_items.push_back(json::serialize(object));
 }
 
-void read_input(Fields& fields, ResponseAsk& ask) {
-  const json::value* input = fields.any("input");
+// Takes it out of the body, item by item, so that a large one is not in memory once more than it has to be.
+void read_input(json::object& body, Fields& fields, ResponseAsk& ask) {
+  json::value* const input = body.if_contains("input");
   if (input != nullptr && input->is_string()) {
     ChatMessage& message = ask.chat.messages.emplace_back();
     message.role = "user";
@@ -179,9 +181,10 @@ void read_input(Fields& fields, ResponseAsk& ask) {
   }
   InputReader reader(ask.chat.messages);
   for (std::size_t i = 0; i < input->get_array().size() && fields.ok(); ++i) {
-    const json::value& value = input->get_array()[i];
+    json::value& value = input->get_array()[i];
     if (auto error = reader.read(value, input_path("input", i))) return fields.refuse(std::move(*error));
-    keep_item(value.get_object(), ask);
+    keep_item(std::move(value.get_object()), ask);
+    value = nullptr;
   }
 }
 
@@ -272,9 +275,10 @@ std::string echo_of(const json::object& body, const ResponseAsk& ask) {
 
 }  // namespace
 
-Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& caller, const std::string& body) {
+Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& caller, std::string body) {
   auto object = parse_json_object(body);
   if (!object) return object.error();
+  body = std::string();
   Fields fields(*object);
   ResponseAsk ask;
   ask.draft = new_draft(served, caller);
@@ -291,11 +295,12 @@ Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& c
   ask.store = fields.boolean("store").value_or(true);
   ask.instructions = fields.string("instructions").value_or("");
   if (const auto previous = fields.string("previous_response_id")) ask.previous = std::string(*previous);
-  read_input(fields, ask);
+  read_input(*object, fields, ask);
   const json::array functions = with_functions(fields, ask.chat.skipped_tools);
   if (!fields.ok()) return fields.error();
 
   // What is left is said in the words of chat completions.
+  object->erase("input");
   json::object switches = *object;
   switches["tools"] = functions;
   switches.erase("reasoning_effort");

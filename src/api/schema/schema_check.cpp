@@ -18,6 +18,7 @@ constexpr std::size_t kPropertiesMax = kSizeLimit<"schema_properties">;  // of o
 constexpr std::size_t kNameBytesMax = kSizeLimit<"schema_name_bytes">;   // of one property
 constexpr std::size_t kAlternativesMax = kSizeLimit<"schema_alternatives">;
 constexpr std::size_t kNodesMax = kSizeLimit<"schema_parts">;  // of one schema
+constexpr std::size_t kSchemaPathBytesMax = kSizeLimit<"schema_path_bytes">;
 
 class SchemaReader : private SchemaLeaves {
  public:
@@ -99,6 +100,12 @@ class SchemaReader : private SchemaLeaves {
     }
     if (depth > kSchemaDepthMax) refuse(where, "", "is nested too deeply; at most 60 levels are allowed");
     if (++nodes_ > kNodesMax) refuse(where, "", "has too many parts; a schema may have at most 2000");
+    // The converter makes each part's path the name of a rule.
+    if ((path_bytes_ += where.size()) > kSchemaPathBytesMax) {
+      refuse("", "",
+             "has names that are too long or nested too deeply: the paths to all of its parts may have at most " +
+                 std::to_string(kSchemaPathBytesMax) + " bytes together");
+    }
     if (error_) return {};
     const json::object& schema = value.get_object();
     if (schema.contains("$ref")) return reference(schema, where);
@@ -365,6 +372,7 @@ class SchemaReader : private SchemaLeaves {
 
   const json::value& root_;
   std::size_t nodes_ = 0;
+  std::size_t path_bytes_ = 0;
   std::map<std::string, std::size_t, std::less<>> names_;  // of definitions, by what refers to them
   std::string within_;                                     // the definition that is being read
   std::size_t inside_ = 0;                                 // objects and arrays around, in it
