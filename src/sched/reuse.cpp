@@ -23,6 +23,12 @@ const Sequence* find_running(const RunningSequences& running, RequestId id) {
   return found != running.end() ? found->get() : nullptr;
 }
 
+// That a restore of the first `keep` tokens copies.
+std::size_t bytes_of(const KvSnapshot& snapshot, TokenCount keep) {
+  if (snapshot.block_tokens() == 0) return snapshot.size();
+  return snapshot.size() / static_cast<std::size_t>(snapshot.tokens()) * static_cast<std::size_t>(keep);
+}
+
 PrefixCache::Limits cache_limits(const ReuseConfig& config) {
   PrefixCache::Limits limits = config.cache;
   limits.hand_over = config.disk.has_value();
@@ -144,7 +150,7 @@ PrefixCache::Match Reuse::find(const Sequence& waiting, double row_seconds) {
   if (!uses_cache(waiting.request())) return {};
   PrefixCache::Match match = cache_.match(key_of(waiting.request()), tokens_of(waiting), waiting.length() - 1);
   if (match.length == 0) return {};
-  const double copy = copy_seconds_per_byte_ * static_cast<double>(match.snapshot->bytes().size());
+  const double copy = copy_seconds_per_byte_ * static_cast<double>(bytes_of(*match.snapshot, match.length));
   if (row_seconds <= 0 || copy <= match.length * row_seconds) return match;
   copy_seconds_per_byte_ *= kFading;
   return {};
@@ -234,7 +240,7 @@ bool Reuse::worth_saving(const Sequence& sequence) {
 }
 
 Reuse::Save Reuse::save_of(const Sequence& sequence) const {
-  Save save{sequence.id(), key_of(sequence.request()), sequence.slot(), {}};
+  Save save{sequence.id(), key_of(sequence.request()), sequence.slot(), {}, nullptr, 0};
   sequence.copy_tokens(sequence.computed(), save.tokens);
   return save;
 }
@@ -253,8 +259,20 @@ void Reuse::step_computed(const RunningSequences& running) {
   }
 }
 
+// Blocks that the cache has are not copied again. The lease keeps them until commit().
+void Reuse::share_begin(Save& save) {
+  const TokenCount block = config_.kv_block;
+  const auto length = static_cast<TokenCount>(save.tokens.size());
+  if (block == 0 || length <= block) return;
+  PrefixCache::Match match = cache_.match(save.key, save.tokens, length - 1);
+  if (match.length < block || match.snapshot->block_tokens() != block) return;
+  save.from = match.length / block * block;
+  save.begin = std::move(match.snapshot);
+}
+
 void Reuse::give(Save save, Batch& batch) {
-  batch.saves.push_back({save.slot, static_cast<TokenCount>(save.tokens.size())});
+  share_begin(save);
+  batch.saves.push_back({save.slot, static_cast<TokenCount>(save.tokens.size()), save.from});
   saving_.push_back(std::move(save));
 }
 
@@ -273,7 +291,9 @@ void Reuse::commit(const Batch& batch, const BatchResult& result, double row_sec
   CHECK(result.snapshots.size() == saving_.size() && batch.saves.size() == saving_.size());
   for (std::size_t i = 0; i < saving_.size(); ++i) {
     const std::chrono::duration<double> cost(static_cast<double>(saving_[i].tokens.size()) * row_seconds);
-    const KvSnapshotPtr& snapshot = result.snapshots[i];
+    KvSnapshotPtr snapshot = result.snapshots[i];
+    if (snapshot && saving_[i].from > 0) snapshot = KvSnapshot::joined(*saving_[i].begin, saving_[i].from, *snapshot);
+    saving_[i].begin.reset();
     if (snapshot) learn_sizes(*snapshot);
     const bool kept =
         snapshot && cache_.insert(saving_[i].key, saving_[i].tokens, snapshot,
@@ -303,13 +323,13 @@ void Reuse::expect_nothing_of(RequestId source) {
 }
 
 void Reuse::learn_sizes(const KvSnapshot& snapshot) {
-  bytes_per_token_ = static_cast<double>(snapshot.bytes().size()) / snapshot.tokens();
+  bytes_per_token_ = static_cast<double>(snapshot.size()) / snapshot.tokens();
   if (snapshot.resident_bytes() > config_.cache.bytes) too_long_ = std::min(too_long_, snapshot.tokens());
 }
 
 void Reuse::learn_restoring(const Batch& batch, const BatchResult& result) {
   std::size_t bytes = 0;
-  for (const SlotRestore& restore : batch.restores) bytes += restore.snapshot->bytes().size();
+  for (const SlotRestore& restore : batch.restores) bytes += bytes_of(*restore.snapshot, restore.keep);
   if (bytes == 0 || result.restoring <= Duration::zero()) return;
   const double measured = to_seconds(result.restoring) / static_cast<double>(bytes);
   const double newest = std::min(measured, kSurprise * copy_seconds_per_byte_);

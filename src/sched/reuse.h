@@ -28,6 +28,7 @@ struct ReuseConfig {
   PrefixCache::Limits cache;       // no bytes: nothing is kept, and nobody waits
   bool shared_by_tenants = false;  // one tenant's prefixes serve the others; they could tell what others have asked
   std::optional<DiskLimits> disk;  // none: what leaves host memory is gone
+  TokenCount kv_block = 0;         // ModelShape::kv_block
   bool notes_slots = false;        // for copy_of_slot()
   std::int32_t first_slot = 0;     // … what others call this worker's slot 0
 };
@@ -111,6 +112,9 @@ class Reuse {
     PrefixKey key;
     SlotId slot;
     std::vector<Token> tokens;
+    // What is there already of its beginning, which is not copied again.
+    KvSnapshotPtr begin;
+    TokenCount from = 0;
   };
 
   bool uses_cache(const Request& request) const { return config_.cache.bytes > 0 && request.use_cache; }
@@ -130,6 +134,7 @@ class Reuse {
   void give_up_refused(const Batch& batch, const BatchResult& result);
   void learn_sizes(const KvSnapshot& snapshot);
   void learn_restoring(const Batch& batch, const BatchResult& result);
+  void share_begin(Save& save);
   void give(Save save, Batch& batch);
 
   const ReuseConfig config_;
