@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include "api/constraint.h"
-#include "api/tool_limits.h"
+#include "api/body/constraint.h"
+#include "api/body/tool_limits.h"
 #include "base/limits.h"
 #include "base/thread_time.h"
 #include "model/llama_chat_template.h"

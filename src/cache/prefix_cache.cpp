@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_set>
 #include <utility>
 
 #include "base/error.h"
@@ -15,7 +16,7 @@ PrefixCache::PrefixCache(const Limits& limits, std::pmr::memory_resource* upstre
       entries_(&memory_),
       ranks_(&memory_),
       pending_(&memory_),
-      leavers_(&memory_),
+      blocks_(&memory_),
       unseen_(&memory_) {}
 
 PrefixCache::Match PrefixCache::match(PrefixKey key, std::span<const Token> tokens, TokenCount most) const {
@@ -54,7 +55,8 @@ PrefixCache::Insertion PrefixCache::insert(PrefixKey key, std::span<const Token>
   }
   const Entry* replaced = same ? &entries_.at(known.whole_entry) : nullptr;
   const bool again = replaced && replaced->snapshot == snapshot;
-  if (!again && !room_for(snapshot->resident_bytes(), replaced)) {
+  if (!again && !same && known.length > 0) snapshot = sharing(std::move(snapshot), known);
+  if (!again && !room_for(blocks_.more_with(*snapshot), snapshot.get(), replaced)) {
     ++counts_.refused;
     return Insertion::refused;
   }
@@ -68,7 +70,7 @@ PrefixCache::Insertion PrefixCache::insert(PrefixKey key, std::span<const Token>
   const EntryId id{++last_id_};
   RadixTree& tree = shelves_.try_emplace(key, &memory_).first->second.kept;
   tree.insert(tokens, id);
-  held_bytes_ += snapshot->resident_bytes();
+  blocks_.hold(*snapshot);
   Entry& entry = entries_.emplace(id, Entry{key, std::move(snapshot), cost, 1, Rank{0, now, id}}).first->second;
   if (limits_.cut_anywhere) absorb_redundant(tree, id);
   entry.rank.priority = priority_of(entry);
@@ -139,19 +141,33 @@ void PrefixCache::rank_again(Entry& entry, TimePoint now) {
   ranks_.insert(std::move(rank));
 }
 
-bool PrefixCache::room_for(std::size_t bytes_more, const Entry* replaced) const {
+KvSnapshotPtr PrefixCache::sharing(KvSnapshotPtr snapshot, const RadixTree::Match& known) const {
+  const KvSnapshot& there = *entries_.at(known.carrier).snapshot;
+  const TokenCount block = snapshot->block_tokens();
+  if (block == 0 || there.block_tokens() != block || known.length < block) return snapshot;
+  const auto shared = static_cast<std::size_t>(known.length / block);
+  KvSnapshot::Blocks blocks = snapshot->blocks();
+  for (std::size_t i = 0; i < shared; ++i) {
+    if (there.blocks()[i]->size() != blocks[i]->size()) return snapshot;  // a file of something else
+    blocks[i] = there.blocks()[i];
+  }
+  return std::make_shared<const KvSnapshot>(std::move(blocks), block);
+}
+
+bool PrefixCache::room_for(std::size_t bytes_more, const KvSnapshot* coming, const Entry* replaced) const {
   if (bytes_more > limits_.bytes) return false;
   std::size_t total = bytes() + bytes_more;
   std::size_t count = entries_.size() + 1;
-  const auto leave = [&](const Entry& entry) {
-    if (!leased(entry)) total -= entry.snapshot->resident_bytes();
-    --count;
-  };
-  if (replaced) leave(*replaced);
+  if (total <= limits_.bytes && count <= limits_.entries) return true;
+  BlockLedger::Leaving leaving(blocks_, coming);
+  if (replaced && !leased(*replaced)) total -= leaving.bytes_of(*replaced->snapshot, false);
+  if (replaced) --count;
   for (auto rank = ranks_.begin(); total > limits_.bytes || count > limits_.entries; ++rank) {
     if (rank == ranks_.end()) return false;
     const Entry& entry = entries_.at(rank->id);
-    if (&entry != replaced && !leased(entry)) leave(entry);
+    if (&entry == replaced || leased(entry)) continue;
+    total -= leaving.bytes_of(*entry.snapshot, limits_.hand_over);
+    --count;
   }
   return true;
 }
@@ -170,7 +186,7 @@ void PrefixCache::make_room(EntryId keep) {
 void PrefixCache::evict(EntryId id) {
   if (limits_.hand_over) {
     evicted_.push_back(kept(id));
-    held_bytes_ -= evicted_.back().snapshot->resident_bytes();
+    blocks_.hand_over(*evicted_.back().snapshot);
     entries_.at(id).snapshot.reset();
   }
   remove(id);
@@ -203,7 +219,7 @@ PrefixCache::Kept PrefixCache::kept(EntryId id) const {
 }
 
 bool PrefixCache::reserve(std::size_t bytes) {
-  if (!room_for(bytes, nullptr)) return false;
+  if (!room_for(bytes, nullptr, nullptr)) return false;
   reserved_bytes_ += bytes;
   make_room(EntryId{});
   return true;
@@ -217,8 +233,8 @@ void PrefixCache::unreserve(std::size_t bytes) {
 void PrefixCache::replace(EntryId id, KvSnapshotPtr snapshot, Duration cost, TimePoint now) {
   Entry& entry = entries_.at(id);
   if (entry.snapshot != snapshot) {
-    held_bytes_ += snapshot->resident_bytes();
-    let_go(std::exchange(entry.snapshot, std::move(snapshot)));
+    blocks_.hold(*snapshot);
+    blocks_.release(std::exchange(entry.snapshot, std::move(snapshot)));
   }
   entry.cost = cost;
   rank_again(entry, now);
@@ -244,27 +260,15 @@ void PrefixCache::remove(EntryId id) {
   drop_if_empty(shelf);
   ranks_.erase(entry.rank);
   unseen_.erase(id);
-  let_go(std::move(entry.snapshot));
+  if (entry.snapshot) blocks_.release(std::move(entry.snapshot));  // else it was handed over
   entries_.erase(found);
-}
-
-void PrefixCache::let_go(KvSnapshotPtr snapshot) {
-  if (!snapshot) return;  // handed over
-  std::erase_if(leavers_, [](const Leaver& leaver) { return leaver.snapshot.expired(); });
-  const std::size_t bytes = snapshot->resident_bytes();
-  held_bytes_ -= bytes;
-  if (snapshot.use_count() > 1) leavers_.push_back(Leaver{snapshot, bytes});
 }
 
 void PrefixCache::drop_if_empty(Shelves::iterator shelf) {
   if (shelf->second.empty()) shelves_.erase(shelf);
 }
 
-std::size_t PrefixCache::bytes() const {
-  std::size_t sum = held_bytes_ + reserved_bytes_;
-  for (const Leaver& leaver : leavers_) sum += leaver.snapshot.expired() ? 0 : leaver.bytes;
-  return sum;
-}
+std::size_t PrefixCache::bytes() const { return blocks_.bytes() + reserved_bytes_; }
 
 PrefixCache::Stats PrefixCache::stats() const {
   Stats stats = counts_;
@@ -277,11 +281,13 @@ PrefixCache::Stats PrefixCache::stats() const {
 
 bool PrefixCache::consistent() const {
   std::size_t held = 0;
+  std::unordered_set<const KvBlock*> counted;
   for (const auto& [id, entry] : entries_) {
     const auto shelf = shelves_.find(entry.key);
     if (shelf == shelves_.end() || !shelf->second.kept.contains(id)) return false;
     if (!ranks_.contains(entry.rank) || entry.rank.id != id) return false;
-    held += entry.snapshot->resident_bytes();
+    for (const KvBlockPtr& block : entry.snapshot->blocks())
+      held += counted.insert(block.get()).second ? block->size() : 0;
   }
   for (const auto& [request, key] : pending_) {
     const auto shelf = shelves_.find(key);
@@ -290,7 +296,7 @@ bool PrefixCache::consistent() const {
   for (const EntryId id : unseen_) {
     if (!entries_.contains(id)) return false;
   }
-  return held == held_bytes_ && ranks_.size() == entries_.size() && !over_limits() && consistent_shelves();
+  return held == blocks_.held_bytes() && ranks_.size() == entries_.size() && !over_limits() && consistent_shelves();
 }
 
 bool PrefixCache::consistent_shelves() const {

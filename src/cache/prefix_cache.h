@@ -2,7 +2,12 @@
 // and knows what running sequences are computing right now, so that nobody computes the same at the same time. Owned by
 // the Scheduler; worker thread only. Time is an argument. Lookups allocate nothing.
 // Invariants: bytes() ≤ limits.bytes and entries ≤ limits.entries, always; bytes() is what is resident, including what
-// has left the cache while somebody still held a lease on it, and what is reserved.
+// has left the cache while somebody still held a lease on it, and what is reserved. A block that several snapshots
+// share counts once.
+//
+// What is stored once. Snapshots in blocks share those of a common prefix: insert() replaces the first blocks of what
+// it is given by those of an entry that begins with the same tokens, so it does not matter who has copied them, nor
+// when.
 //
 // Which entries are redundant. Where KV can be cut anywhere, a snapshot serves every prefix of its tokens. So an entry
 // is redundant when exactly one way leads on from its end: the longer entry there serves all that it did, as the next
@@ -27,6 +32,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cache/block_ledger.h"
 #include "cache/counted_memory.h"
 #include "cache/radix_tree.h"
 #include "core/kv_snapshot.h"
@@ -172,27 +178,23 @@ class PrefixCache {
     Rank rank;
   };
 
-  // Left the cache, but not the memory: its last lease has not ended.
-  struct Leaver {
-    std::weak_ptr<const KvSnapshot> snapshot;
-    std::size_t bytes = 0;
-  };
-
   // What of a tree's answer is usable: length and id.
   std::pair<TokenCount, EntryId> usable(const RadixTree& tree, std::span<const Token> tokens, TokenCount most) const;
   static bool leased(const Entry& entry) { return entry.snapshot.use_count() > 1; }
   double priority_of(const Entry& entry) const;
   void rank_again(Entry& entry, TimePoint now);
 
-  // Whether evicting what is not leased makes room for so many bytes in one entry more, or instead of `replaced`.
-  bool room_for(std::size_t bytes, const Entry* replaced) const;
+  // With the blocks that an entry has of the same tokens in place of its own.
+  KvSnapshotPtr sharing(KvSnapshotPtr snapshot, const RadixTree::Match& known) const;
+  // Whether evicting what is not leased makes room for `coming` (or for nothing but so many bytes) in one entry more,
+  // or instead of `replaced`.
+  bool room_for(std::size_t bytes_more, const KvSnapshot* coming, const Entry* replaced) const;
   void make_room(EntryId keep);
   void evict(EntryId id);
   bool over_limits() const { return bytes() > limits_.bytes || entries_.size() > limits_.entries; }
   void replace(EntryId id, KvSnapshotPtr snapshot, Duration cost, TimePoint now);
   void absorb_redundant(RadixTree& tree, EntryId by);
   void remove(EntryId id);
-  void let_go(KvSnapshotPtr snapshot);
   void drop_if_empty(Shelves::iterator shelf);
   bool consistent_shelves() const;
 
@@ -202,10 +204,9 @@ class PrefixCache {
   std::pmr::unordered_map<EntryId, Entry> entries_;
   std::pmr::set<Rank> ranks_;  // least valuable first; one for each entry
   std::pmr::unordered_map<RequestId, PrefixKey> pending_;
-  std::pmr::vector<Leaver> leavers_;
+  BlockLedger blocks_;             // of entries
   std::pmr::set<EntryId> unseen_;  // with hand_over
   std::vector<Kept> evicted_;      // with hand_over
-  std::size_t held_bytes_ = 0;     // of entries
   std::size_t reserved_bytes_ = 0;
   double clock_ = 0;
   std::uint64_t last_id_ = 0;

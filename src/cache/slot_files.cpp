@@ -81,7 +81,7 @@ std::uint64_t SlotFiles::bytes_beside(const std::string& file) const {
 Result<std::uint64_t> SlotFiles::save(const std::string& name, LastingKey key, std::span<const Token> tokens,
                                       const KvSnapshot& kv) {
   const std::string file = file_name(key.tenant, name);
-  const std::uint64_t bytes = snapshot_file_bytes(tokens.size(), kv.bytes().size());
+  const std::uint64_t bytes = snapshot_file_bytes(tokens.size(), kv.size());
   if (bytes > bytes_max_ || bytes_beside(file) > bytes_max_ - bytes) {
     return Error{ErrorCode::too_large,
                  "there is no room for " + std::to_string(bytes) +

@@ -12,7 +12,7 @@ namespace chasqui {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'h', 'a', 's', 'q', 'u', 'i', 'K'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint16_t kVersion = 1;
 constexpr std::size_t kKvSum = 72;
 constexpr std::size_t kHeadSum = 88;
 constexpr std::size_t kHeadBytes = 104;
@@ -44,19 +44,26 @@ bool has_bytes(std::span<const std::byte> head, std::size_t at, const std::array
 Error damaged(std::string why) { return {ErrorCode::invalid_request, std::move(why), ""}; }
 Error foreign(std::string why) { return {ErrorCode::conflict, std::move(why), ""}; }
 
+Checksum checksum_of(const KvSnapshot& kv) {
+  Checksummer sum;
+  for (const KvBlockPtr& block : kv.blocks()) sum.add(block->bytes());
+  return sum.result();
+}
+
 // Header and tokens, with both checksums.
 std::vector<std::byte> make_head(const ModelIdentity& identity, LastingKey key, std::span<const Token> tokens,
                                  const KvSnapshot& kv) {
   std::vector<std::byte> head(kHeadBytes + 4 * tokens.size());
   std::memcpy(head.data(), kMagic, sizeof kMagic);
   put(head, 8, kVersion);
+  put(head, 10, static_cast<std::uint16_t>(kv.block_tokens()));
   put(head, 12, static_cast<std::uint32_t>(tokens.size()));
-  put(head, 16, std::uint64_t{kv.bytes().size()});
+  put(head, 16, std::uint64_t{kv.size()});
   put(head, 24, key.tenant);
   put(head, 32, key.adapter);
   put_bytes(head, 40, identity.weights);
   put_bytes(head, 56, identity.context);
-  put_bytes(head, kKvSum, checksum(kv.bytes()));
+  put_bytes(head, kKvSum, checksum_of(kv));
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     put(head, kHeadBytes + 4 * i, static_cast<std::uint32_t>(tokens[i]));
   }
@@ -71,13 +78,14 @@ std::vector<std::byte> make_head(const ModelIdentity& identity, LastingKey key, 
 struct Opened {
   FileDescriptor file;
   SnapshotHead head;
+  TokenCount block_tokens = 0;
   Checksum kv_sum;
 };
 
 Result<void> check_head(std::span<const std::byte> head, std::uint64_t file_bytes, const ModelIdentity& identity,
                         const SnapshotLimits& limits) {
   if (std::memcmp(head.data(), kMagic, sizeof kMagic) != 0) return damaged("it is not a snapshot");
-  const auto version = get<std::uint32_t>(head, 8);
+  const auto version = get<std::uint16_t>(head, 8);
   if (version != kVersion) return foreign("it has version " + std::to_string(version) + " of the format");
   if (!has_bytes(head, 40, identity.weights)) return foreign("it is of another model");
   if (!has_bytes(head, 56, identity.context)) return foreign("it was made with other settings of the context");
@@ -114,6 +122,7 @@ Result<Opened> open_snapshot(int folder, const std::string& name, const ModelIde
 
   out.head.key = {get<std::uint64_t>(head, 24), get<std::uint64_t>(head, 32)};
   out.head.kv_bytes = get<std::uint64_t>(head, 16);
+  out.block_tokens = get<std::uint16_t>(head, 10);
   out.head.tokens.resize(tokens);
   for (std::size_t i = 0; i < tokens; ++i) {
     out.head.tokens[i] = static_cast<Token>(get<std::uint32_t>(head, kHeadBytes + 4 * i));
@@ -132,7 +141,9 @@ Result<void> write_snapshot(int folder, const std::string& name, const ModelIden
                             std::span<const Token> tokens, const KvSnapshot& kv) {
   CHECK(!tokens.empty() && std::cmp_equal(kv.tokens(), tokens.size()));
   const std::vector<std::byte> head = make_head(identity, key, tokens, kv);
-  if (auto written = write_whole(folder, name, {head, kv.bytes()}); !written) return written;
+  FilePieces pieces{head};
+  for (const KvBlockPtr& block : kv.blocks()) pieces.push_back(block->bytes());
+  if (auto written = write_whole(folder, name, pieces); !written) return written;
   return sync_folder(folder);
 }
 
@@ -148,9 +159,12 @@ Result<LoadedSnapshot> read_snapshot(int folder, const std::string& name, const 
   auto opened = open_snapshot(folder, name, identity, limits);
   if (!opened) return opened.error();
   const auto tokens = static_cast<TokenCount>(opened->head.tokens.size());
-  const auto kv = std::make_shared<KvSnapshot>(opened->head.kv_bytes, tokens);
-  if (auto got = read_exactly(opened->file.get(), kv->bytes()); !got) return got.error();
-  if (checksum(kv->bytes()) != opened->kv_sum) return damaged("its KV was changed");
+  const auto kv = KvSnapshot::with_room(opened->head.kv_bytes, tokens, opened->block_tokens);
+  if (!kv) return damaged("its KV cannot be divided as it says");
+  for (std::size_t i = 0; i < kv->blocks().size(); ++i) {
+    if (auto got = read_exactly(opened->file.get(), kv->writable(i)); !got) return got.error();
+  }
+  if (checksum_of(*kv) != opened->kv_sum) return damaged("its KV was changed");
   ::futimens(opened->file.get(), nullptr);  // for the order of use; without it only a worse choice is made
   return LoadedSnapshot{std::move(opened->head), kv};
 }

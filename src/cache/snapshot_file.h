@@ -4,7 +4,8 @@
 //
 //   at  bytes
 //    0      8  magic, "ChasquiK"
-//    8      4  version of this layout
+//    8      2  version of this layout
+//   10      2  tokens of one block of the KV, all but the last; 0: it is in one piece
 //   12      4  number of tokens, n
 //   16      8  number of bytes of KV, k
 //   24      8  tenant, and

@@ -63,6 +63,25 @@ TEST_F(SnapshotFile, HasWhatWasWritten) {
   }
 }
 
+TEST_F(SnapshotFile, HasItsBlocksAgain) {
+  tokens_.resize(23);
+  const auto kv = KvSnapshot::with_room(23 * 6, 23, 4);
+  unsigned next = 0;
+  for (std::size_t i = 0; i < kv->blocks().size(); ++i) {
+    for (std::byte& byte : kv->writable(i)) byte = static_cast<std::byte>(next++);
+  }
+  ASSERT_TRUE(write_snapshot(folder_.fd(), kName, fake_identity(), kKey, tokens_, *kv).has_value());
+  const auto loaded = read();
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  EXPECT_EQ(loaded->head.kv_bytes, 23u * 6);
+  ASSERT_EQ(loaded->kv->block_tokens(), 4);
+  ASSERT_EQ(loaded->kv->blocks().size(), 6u);
+  next = 0;
+  for (const KvBlockPtr& block : loaded->kv->blocks()) {
+    for (const std::byte byte : block->bytes()) ASSERT_EQ(byte, static_cast<std::byte>(next++));
+  }
+}
+
 TEST_F(SnapshotFile, TellsItsHeadWithoutTheKv) {
   write();
   Bytes bytes = folder_.bytes(kName);

@@ -31,7 +31,7 @@ Result<void> write_all(int file, std::span<const std::byte> bytes) {
   return {};
 }
 
-Result<void> write_part(int folder, const std::string& part, std::initializer_list<std::span<const std::byte>> pieces) {
+Result<void> write_part(int folder, const std::string& part, const FilePieces& pieces) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   FileDescriptor file(::openat(folder, part.c_str(), kFlags, 0600));
   if (!file.is_open() && errno == EEXIST && ::unlinkat(folder, part.c_str(), 0) == 0) {
@@ -47,8 +47,7 @@ Result<void> write_part(int folder, const std::string& part, std::initializer_li
 
 }  // namespace
 
-Result<void> write_whole(int folder, const std::string& name,
-                         std::initializer_list<std::span<const std::byte>> pieces) {
+Result<void> write_whole(int folder, const std::string& name, const FilePieces& pieces) {
   const std::string part = name + kPartSuffix;
   auto written = write_part(folder, part, pieces);
   if (written && ::renameat(folder, part.c_str(), folder, name.c_str()) != 0) written = system_error("cannot rename");

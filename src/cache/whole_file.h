@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,8 +21,9 @@ namespace chasqui {
 // Behind the name, while it is written.
 constexpr const char* kPartSuffix = ".part";
 
+using FilePieces = std::vector<std::span<const std::byte>>;
 // The pieces, one behind the other.
-Result<void> write_whole(int folder, const std::string& name, std::initializer_list<std::span<const std::byte>> pieces);
+Result<void> write_whole(int folder, const std::string& name, const FilePieces& pieces);
 Result<void> sync_folder(int folder);
 
 struct OpenFile {

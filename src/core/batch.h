@@ -26,10 +26,12 @@ struct SlotMove {
   bool exchange = false;
 };
 
-// The positions 0 … tokens-1 that a slot holds are copied out.
+// The positions from … tokens-1 that a slot holds are copied out. It may hold more only where the model has blocks, and
+// then `from` is a multiple of them.
 struct SlotSave {
   SlotId slot;
   TokenCount tokens = 0;
+  TokenCount from = 0;
 };
 
 // A slot, empty before, holds the first `keep` tokens of the snapshot afterwards.

@@ -29,6 +29,8 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
     out.reuse.disk->workers = static_cast<std::uint32_t>(workers);
   }
   out.reuse.cache.cut_anywhere = shape.cuts_snapshots;
+  out.reuse.kv_block = shape.kv_block;
+  out.reuse.saves_in_pieces = !shape.unified;  // cells of a pool are needed at once
   // What was guessed wrong has to be taken back.
   out.speculation.guesses_max = shape.trims_anywhere ? config.guesses_max : 0;
   out.speculation.guesses_min = config.guesses_min;

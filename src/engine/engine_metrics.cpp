@@ -145,7 +145,7 @@ void EngineMetrics::count_disk(const DiskOutcome& outcome) {
   const bool reads = outcome.kind == DiskOrder::Kind::read;
   (reads ? disk_read_seconds : disk_write_seconds).observe(to_seconds(outcome.took));
   if (!outcome.error) {
-    (reads ? disk_bytes_read : disk_bytes_written).add(outcome.kv->bytes().size());
+    (reads ? disk_bytes_read : disk_bytes_written).add(outcome.kv->size());
     return;
   }
   if (!reads) return disk_write_failures.add();

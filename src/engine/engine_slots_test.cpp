@@ -77,7 +77,7 @@ TEST(EngineSlots, WhatDoesNotFitIsRefusedAndLeavesNothing) {
   SlotCopy copy = client.engine.copy_of_slot(SlotId{0}, {});
   ASSERT_NE(copy.kv, nullptr);
   ClientConfig small = noting({}, clock);
-  small.engine.reuse.cache.bytes = copy.kv->bytes().size() - 1;
+  small.engine.reuse.cache.bytes = copy.kv->size() - 1;
   FakeClient again(small);
   EXPECT_FALSE(again.engine.adopt_slot(SlotId{0}, {}, std::move(copy)));
   EXPECT_EQ(again.engine.copy_of_slot(SlotId{0}, {}).kv, nullptr);

@@ -39,7 +39,9 @@ void Runner::run(Batch& batch, BatchResult& result) {
 void Runner::prepare(const Batch& batch, BatchResult& result) {
   if (!batch.saves.empty()) {
     const TimePoint started = clock_.now();
-    for (const SlotSave& save : batch.saves) result.snapshots.push_back(model_.snapshot(save.slot, save.tokens));
+    for (const SlotSave& save : batch.saves) {
+      result.snapshots.push_back(model_.copy_out(save.slot, save.from, save.tokens));
+    }
     result.saving = clock_.now() - started;
   }
   for (const SlotId slot : batch.trims) model_.trim(slot, 0);

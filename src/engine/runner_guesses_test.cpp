@@ -179,7 +179,9 @@ class HeadedModel final : public Model {
   void trim(SlotId slot, TokenCount keep) override { model_.trim(slot, keep); }
   void move(SlotId from, SlotId to) override { model_.move(from, to); }
   void exchange(SlotId a, SlotId b) override { model_.exchange(a, b); }
-  KvSnapshotPtr snapshot(SlotId slot, TokenCount tokens) override { return model_.snapshot(slot, tokens); }
+  KvSnapshotPtr copy_out(SlotId slot, TokenCount from, TokenCount to) override {
+    return model_.copy_out(slot, from, to);
+  }
   bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override {
     return model_.restore(slot, snapshot, keep);
   }

@@ -188,7 +188,7 @@ TEST_F(RunnerTest, CopiesOutBeforeItEmptiesAndBringsBackBeforeItMoves) {
   run();
   EXPECT_EQ(result_.status, DecodeStatus::ok);
   EXPECT_TRUE(result_.not_restored.empty());
-  EXPECT_EQ(result_.snapshots.at(0)->bytes().size(), earlier->bytes().size());
+  EXPECT_EQ(result_.snapshots.at(0)->size(), earlier->size());
   EXPECT_TRUE(model_.history(SlotId{0}).empty());
   EXPECT_EQ(model_.history(SlotId{1}).size(), request->prompt.size() + 1);
   EXPECT_EQ(sample().text, "n");
@@ -223,7 +223,6 @@ TEST_F(RunnerTest, WhatCannotBeBroughtBackStopsTheRowsAndNamesItsPlace) {
   runner.run(batch_, result_);
   const KvSnapshotPtr snapshot = result_.snapshots.at(0);
   const auto too_large = std::make_shared<KvSnapshot>(100 * sizeof(Token), 100);  // no room beside slot 0
-  std::ranges::fill(too_large->bytes(), std::byte{0});
 
   batch_.clear();
   batch_.restores = {{RequestId{8}, SlotId{1}, too_large, 100}, {RequestId{9}, SlotId{2}, snapshot, length}};

@@ -260,6 +260,11 @@ void Worker::order_disk() {
 
 void Worker::keep_on_disk() {
   if (!disk_) return;
+  while (scheduler_.reuse().has_left()) {  // nothing runs any more
+    scheduler_.next_batch(clock_.now(), batch_);
+    runner_.run(batch_, result_);
+    scheduler_.commit(batch_, result_);
+  }
   DiskTier& tier = *scheduler_.disk();
   tier.flush();
   const TimePoint end = clock_.now() + kKeepFor;

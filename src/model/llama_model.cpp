@@ -168,6 +168,8 @@ Result<void> LlamaModel::warm_up(const ModelConfig& config) {
   const auto gigabytes = static_cast<std::int64_t>(weights_->info().size_bytes >> 30);
   if (whole.threads > 1 && choice_) whole.patience = kMeasuring + gigabytes * kReadingGigabyte;
   const DecodeStatus status = decode_as(whole, batch);
+  if (status == DecodeStatus::ok && shape_.cuts_snapshots) layout_ = LlamaKvLayout::find(context_, SlotId{0});
+  shape_.kv_block = layout_ ? layout_->block_tokens() : 0;
   llama_memory_clear(llama_get_memory(context_), true);
   if (status != DecodeStatus::ok) return Error{ErrorCode::model_failure, "The model fails at its first decode.", ""};
   if (choice_ && choice_->most() > 1 && !recall_threads(config.thread_figures)) find_threads(config, start);
@@ -245,6 +247,7 @@ Duration LlamaModel::measure_threads(const Batch& batch, Duration first, TimePoi
 
 DecodeStatus LlamaModel::decode(const Batch& batch) {
   apply(batch.adapters);
+  if (std::ranges::find(batch.rows, looked_at_, &Row::slot) != batch.rows.end()) changes(looked_at_);
   return decode_as(plan(batch), batch);
 }
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "model/llama_heads.h"
+#include "model/llama_kv_layout.h"
 #include "model/llama_rows.h"
 #include "model/llama_weights.h"
 #include "model/model.h"
@@ -40,7 +41,7 @@ class LlamaModel final : public Model {
   void trim(SlotId slot, TokenCount keep) override;
   void move(SlotId from, SlotId to) override;
   void exchange(SlotId a, SlotId b) override;
-  KvSnapshotPtr snapshot(SlotId slot, TokenCount tokens) override;
+  KvSnapshotPtr copy_out(SlotId slot, TokenCount from, TokenCount to) override;
   bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override;
   void request_abort() override { abort_.store(true, std::memory_order_relaxed); }
   void clear_abort() override { abort_.store(false, std::memory_order_relaxed); }
@@ -73,6 +74,9 @@ class LlamaModel final : public Model {
   static bool should_end(void* model);
   DecodeStatus finish(int status, const Batch& batch);
   void roll_back(const Batch& batch);
+  KvSnapshotPtr copy_blocks(SlotId slot, TokenCount from, TokenCount to);
+  bool restore_blocks(SlotId slot, const KvSnapshot& snapshot, TokenCount keep);
+  void changes(SlotId slot);
   bool move_by_copy(SlotId from, SlotId to);
   TokenCount held(SlotId slot) const;
 
@@ -99,6 +103,11 @@ class LlamaModel final : public Model {
   std::int32_t threads_ = 0;            // of the last decode
   std::uint64_t cuts_ = 0;
 
+  // Of shape().kv_block, where there is one.
+  std::optional<LlamaKvLayout> layout_;
+  // Of the slot that was copied out last, as long as it has not changed.
+  SlotId looked_at_;
+  LlamaKvLayout::Place place_;
   std::vector<std::uint8_t> moving_;  // the state of a slot on its way to another
   std::vector<std::uint8_t> exchanging_;
   std::vector<AdapterUse> applied_;  // the adapters that the context has now

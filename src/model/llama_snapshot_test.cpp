@@ -35,11 +35,19 @@ WeightsPtr weights_of(const std::string& name) {
   return weights;
 }
 
-// A snapshot with the first `size` bytes of another one, and zeros after those.
+std::vector<std::byte> bytes_of(const KvSnapshot& snapshot) {
+  std::vector<std::byte> bytes;
+  for (const KvBlockPtr& block : snapshot.blocks()) {
+    bytes.insert(bytes.end(), block->bytes().begin(), block->bytes().end());
+  }
+  return bytes;
+}
+
+// A snapshot in one piece with the first bytes of another one, `of_them`, and zeros after those.
 KvSnapshotPtr altered(const KvSnapshot& snapshot, std::size_t size, std::size_t of_them) {
   const auto copy = std::make_shared<KvSnapshot>(size, snapshot.tokens());
   std::memset(copy->bytes().data(), 0, size);
-  std::memcpy(copy->bytes().data(), snapshot.bytes().data(), of_them);
+  std::memcpy(copy->bytes().data(), bytes_of(snapshot).data(), of_them);
   return copy;
 }
 
@@ -141,7 +149,8 @@ TEST_P(LlamaSnapshot, AMoveLeavesNothingOutThatATrimNeeds) {
 TEST_P(LlamaSnapshot, OfWhatTheSlotDoesNotHoldIsNone) {
   EXPECT_FALSE(model_->snapshot(SlotId{0}, 1)) << "an empty slot";
   read(0);
-  EXPECT_FALSE(model_->snapshot(SlotId{0}, kLength - 1));
+  EXPECT_FALSE(model_->snapshot(SlotId{0}, kLength + 1));
+  EXPECT_EQ(model_->snapshot(SlotId{0}, kLength - 1) != nullptr, model_->shape().kv_block > 0);
   EXPECT_TRUE(model_->snapshot(SlotId{0}, kLength));
 }
 
@@ -150,7 +159,7 @@ TEST_P(LlamaSnapshot, ThatIsNoneOrCutShortIsRefusedAndTheSlotStaysEmpty) {
   const std::vector<float> logits = read(0);
   const KvSnapshotPtr whole = model_->snapshot(SlotId{0}, kLength);
   ASSERT_TRUE(whole);
-  const std::size_t size = whole->bytes().size();
+  const std::size_t size = whole->size();
   const std::vector<KvSnapshotPtr> bad = {
       altered(*whole, 0, 0),
       altered(*whole, 3, 3),
@@ -160,15 +169,53 @@ TEST_P(LlamaSnapshot, ThatIsNoneOrCutShortIsRefusedAndTheSlotStaysEmpty) {
       altered(*whole, size + 8, size),
   };
   for (const KvSnapshotPtr& snapshot : bad) {
-    EXPECT_FALSE(model_->restore(SlotId{1}, *snapshot, kLength)) << snapshot->bytes().size() << " bytes of " << size;
+    EXPECT_FALSE(model_->restore(SlotId{1}, *snapshot, kLength)) << snapshot->size() << " bytes of " << size;
     EXPECT_LT(difference(logits, read(1)), kClose) << "the slot is empty, and can be used";
     model_->trim(SlotId{1}, 0);
   }
   const auto other = std::make_shared<KvSnapshot>(size, kLength + 1);
-  std::ranges::copy(whole->bytes(), other->bytes().begin());
+  std::ranges::copy(bytes_of(*whole), other->bytes().begin());
   EXPECT_FALSE(model_->restore(SlotId{1}, *other, kLength)) << "not as long as it says";
   ASSERT_TRUE(model_->restore(SlotId{1}, *whole, kLength));
   EXPECT_EQ(greedy(*model_, 1, kLength, logits, 4), greedy(*model_, 0, kLength, logits, 4));
+}
+
+TEST_P(LlamaSnapshot, IsPutTogetherFromRangesThatWereCopiedOneByOne) {
+  const TokenCount block = model_->shape().kv_block;
+  EXPECT_EQ(block > 0, model_->shape().cuts_snapshots);
+  if (block == 0) GTEST_SKIP() << "only whole snapshots";
+  ASSERT_LT(block, kLength);
+  const std::vector<float> logits = read(0);
+  const std::vector<Token> expected = greedy(*model_, 0, kLength, logits, 8);
+  const KvSnapshotPtr whole = model_->copy_out(SlotId{0}, 0, kLength);
+  const KvSnapshotPtr end = model_->copy_out(SlotId{0}, block, kLength);
+  ASSERT_TRUE(whole && end);
+  const KvSnapshotPtr joined = KvSnapshot::joined(*whole, block, *end);
+  EXPECT_EQ(bytes_of(*joined), bytes_of(*whole));
+  EXPECT_EQ(joined->blocks().front(), whole->blocks().front());
+  ASSERT_TRUE(model_->restore(SlotId{1}, *joined, kLength));
+  EXPECT_EQ(greedy(*model_, 1, kLength, logits, 8), expected);
+  const auto other = KvSnapshot::with_room(whole->size(), kLength, 2 * block);
+  EXPECT_FALSE(model_->restore(SlotId{2}, *other, kLength)) << "blocks of another length";
+  const auto thin = KvSnapshot::with_room(static_cast<std::size_t>(kLength), kLength, block);
+  EXPECT_FALSE(model_->restore(SlotId{2}, *thin, kLength)) << "of another model";
+  EXPECT_FALSE(model_->snapshot(SlotId{2}, 1)) << "the slot is still empty";
+}
+
+// In one pool, the cells of two sequences that are read by turns are not next to each other.
+TEST_P(LlamaSnapshot, OfCellsThatAreScatteredIsTheSame) {
+  const std::vector<Token> other(prompt_.rbegin(), prompt_.rbegin() + 120);
+  run(*model_, 0, 0, prompt().first(100));
+  run(*model_, 1, 0, std::span(other).first(50));
+  run(*model_, 0, 100, prompt().subspan(100, 100));
+  run(*model_, 1, 50, std::span(other).subspan(50));
+  const std::vector<float> logits = run(*model_, 0, 200, prompt(200));
+  const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kLength);
+  ASSERT_TRUE(snapshot);
+  const std::vector<Token> expected = greedy(*model_, 0, kLength, logits, 8);
+  model_->trim(SlotId{0}, 0);
+  ASSERT_TRUE(model_->restore(SlotId{2}, *snapshot, kLength));
+  EXPECT_EQ(greedy(*model_, 2, kLength, logits, 8), expected);
 }
 
 // What two sequences say when they have changed places, and what they would have said.

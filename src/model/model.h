@@ -31,6 +31,8 @@ struct ModelShape {
   // False where a snapshot is good as a whole only: for those models, and where a window slides within a slot, since
   // libllama copies no more than the window. What was restored in such a slot is not to be trimmed but to 0.
   bool cuts_snapshots = true;
+  // Snapshots are in blocks of so many positions, and a part of what a slot holds can be copied out; 0: only all of it.
+  TokenCount kv_block = 0;
 };
 
 // How the computing goes, for metrics.
@@ -64,8 +66,10 @@ class Model {
   // Each holds afterwards what the other did. REQUIRES: shape().cuts_snapshots
   virtual void exchange(SlotId a, SlotId b) = 0;
 
-  // A copy of the `tokens` positions that `slot` holds; null when it cannot be made.
-  virtual KvSnapshotPtr snapshot(SlotId slot, TokenCount tokens) = 0;
+  // A copy of the positions from … to-1 that `slot` holds; null when it cannot be made.
+  // REQUIRES: they are all that it holds; or there is a kv_block, and `from` is a multiple of it
+  virtual KvSnapshotPtr copy_out(SlotId slot, TokenCount from, TokenCount to) = 0;
+  KvSnapshotPtr snapshot(SlotId slot, TokenCount tokens) { return copy_out(slot, 0, tokens); }
 
   // The first `keep` tokens of what was a snapshot of this model are in `slot` afterwards; false: they are not, and it
   // is still empty. REQUIRES: `slot` is empty; cuts_snapshots, or `keep` is all of them.

@@ -14,6 +14,13 @@ namespace {
 
 constexpr float kChosen = 100.0f;  // far enough above the rest for any temperature and penalty
 constexpr float kRunnerUp = 50.0f;
+constexpr TokenCount kBlock = 16;
+
+// One position of a snapshot.
+struct SavedToken {
+  std::int64_t token = 0;
+  std::uint64_t adapters = 0;
+};
 
 }  // namespace
 
@@ -32,6 +39,7 @@ SimModel::SimModel(TokenCount vocabulary, std::shared_ptr<const SimVoice> voice,
   shape_.rows_max = config.rows_max;
   shape_.outputs_max = std::clamp(config.outputs_max, config.slots, config.rows_max);
   shape_.unified = config.unified;
+  shape_.kv_block = kBlock;
   slots_.resize(static_cast<std::size_t>(shape_.slots));
 }
 
@@ -121,13 +129,20 @@ void SimModel::move(SlotId from, SlotId to) {
 void SimModel::exchange(SlotId a, SlotId b) { std::swap(slot_of(a), slot_of(b)); }
 
 // The tokens, and the adapters that they were computed with, are all that a slot is made of.
-KvSnapshotPtr SimModel::snapshot(SlotId id, TokenCount tokens) {
+KvSnapshotPtr SimModel::copy_out(SlotId id, TokenCount from, TokenCount to) {
   const Slot& held = slot_of(id);
-  CHECK(std::cmp_equal(held.tokens.size(), tokens), "a snapshot of what the slot does not hold");
-  const auto bytes = std::as_bytes(std::span(held.tokens));
-  const auto copy = std::make_shared<KvSnapshot>(bytes.size() + sizeof held.adapters, tokens);
-  std::ranges::copy(bytes, copy->bytes().begin());
-  std::memcpy(copy->bytes().data() + bytes.size(), &held.adapters, sizeof held.adapters);
+  CHECK(from >= 0 && from < to && std::cmp_less_equal(to, held.tokens.size()), "a copy of what the slot does not hold");
+  CHECK(from % shape_.kv_block == 0, "a copy that does not begin with a block");
+  const auto tokens = static_cast<std::size_t>(to - from);
+  auto copy = KvSnapshot::with_room(tokens * sizeof(SavedToken), to - from, shape_.kv_block);
+  auto position = static_cast<std::size_t>(from);
+  for (std::size_t i = 0; i < copy->blocks().size(); ++i) {
+    const std::span<std::byte> bytes = copy->writable(i);
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof(SavedToken), ++position) {
+      const SavedToken saved{held.tokens[position], held.adapters};
+      std::memcpy(&bytes[at], &saved, sizeof saved);
+    }
+  }
   return copy;
 }
 
@@ -136,14 +151,13 @@ bool SimModel::restore(SlotId id, const KvSnapshot& snapshot, TokenCount keep) {
   CHECK(slot.tokens.empty(), "a restore into a slot that holds something");
   CHECK(keep >= 0 && keep <= snapshot.tokens() && keep <= shape_.cells_per_slot);
   if (cells_used_ + keep > shape_.cells) return false;
-  const std::size_t end = static_cast<std::size_t>(snapshot.tokens()) * sizeof(Token);
-  std::uint64_t adapters = 0;
-  CHECK(snapshot.bytes().size() == end + sizeof adapters, "a snapshot of another model");
-  std::memcpy(&adapters, &snapshot.bytes()[end], sizeof adapters);
+  const std::size_t bytes = static_cast<std::size_t>(snapshot.tokens()) * sizeof(SavedToken);
+  if (snapshot.block_tokens() != shape_.kv_block || snapshot.size() != bytes) return false;
   for (TokenCount i = 0; i < keep; ++i) {
-    Token token = 0;
-    std::memcpy(&token, &snapshot.bytes()[static_cast<std::size_t>(i) * sizeof token], sizeof token);
-    append(slot, token, adapters);
+    const KvBlock& block = *snapshot.blocks()[static_cast<std::size_t>(i / shape_.kv_block)];
+    SavedToken saved;
+    std::memcpy(&saved, &block.bytes()[static_cast<std::size_t>(i % shape_.kv_block) * sizeof saved], sizeof saved);
+    append(slot, static_cast<Token>(saved.token), saved.adapters);
   }
   return true;
 }

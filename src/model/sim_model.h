@@ -45,7 +45,7 @@ class SimModel final : public Model {
   void trim(SlotId slot, TokenCount keep) override;
   void move(SlotId from, SlotId to) override;
   void exchange(SlotId a, SlotId b) override;
-  KvSnapshotPtr snapshot(SlotId slot, TokenCount tokens) override;
+  KvSnapshotPtr copy_out(SlotId slot, TokenCount from, TokenCount to) override;
   bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override;
   // The time of the step is spent all the same.
   void request_abort() override { abort_.store(true, std::memory_order_relaxed); }

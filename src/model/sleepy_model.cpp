@@ -22,8 +22,8 @@ void SleepyModel::trim(SlotId slot, TokenCount keep) {
   if (model_) model_->trim(slot, keep);
 }
 
-KvSnapshotPtr SleepyModel::snapshot(SlotId slot, TokenCount tokens) {
-  return model_ ? model_->snapshot(slot, tokens) : nullptr;
+KvSnapshotPtr SleepyModel::copy_out(SlotId slot, TokenCount from, TokenCount to) {
+  return model_ ? model_->copy_out(slot, from, to) : nullptr;
 }
 
 bool SleepyModel::restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) {

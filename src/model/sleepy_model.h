@@ -25,7 +25,7 @@ class SleepyModel final : public Model {
   void trim(SlotId slot, TokenCount keep) override;
   void move(SlotId from, SlotId to) override { model_->move(from, to); }
   void exchange(SlotId a, SlotId b) override { model_->exchange(a, b); }
-  KvSnapshotPtr snapshot(SlotId slot, TokenCount tokens) override;
+  KvSnapshotPtr copy_out(SlotId slot, TokenCount from, TokenCount to) override;
   bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override;
   void request_abort() override;
   void clear_abort() override;

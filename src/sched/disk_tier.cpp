@@ -159,7 +159,7 @@ void DiskTier::flush() {
   for (const EntryId id : cache_.by_value()) {
     PrefixCache::Kept kept = cache_.kept(id);
     if (!fits_below(kept)) continue;
-    bytes += snapshot_file_bytes(kept.tokens.size(), kept.snapshot->bytes().size());
+    bytes += snapshot_file_bytes(kept.tokens.size(), kept.snapshot->size());
     if (bytes > limits_.bytes) return;  // what is less valuable would drive out what is more
     enqueue(std::move(kept), 0);
   }
@@ -180,7 +180,7 @@ void DiskTier::start_write(std::vector<DiskOrder>& writes) {
   while (!queue_.empty()) {
     Waiting next = std::move(queue_.front());
     queue_.pop_front();
-    const auto file = store_.begin_write(next.key, next.tokens, next.kv->bytes().size());
+    const auto file = store_.begin_write(next.key, next.tokens, next.kv->size());
     if (!file) {
       queue_owned_ -= next.owned;
       continue;
@@ -212,9 +212,9 @@ void DiskTier::done_reading(DiskOutcome& outcome, double row_seconds, TimePoint 
   cache_.unreserve(reading.reserved);
   store_.release(outcome.file);
   const bool good = !reading.in_vain && !outcome.error && outcome.kv && outcome.key == reading.lasting &&
-                    outcome.kv->bytes().size() <= reading.reserved;
+                    outcome.kv->size() <= reading.reserved;
   if (!good) return store_.forget(outcome.file);
-  const double bytes = static_cast<double>(outcome.kv->bytes().size());
+  const double bytes = static_cast<double>(outcome.kv->size());
   const double measured = std::max(0.0, to_seconds(outcome.took) - kReadSeconds) / std::max(1.0, bytes);
   read_seconds_per_byte_ += kNewest * (measured - read_seconds_per_byte_);
   const std::chrono::duration<double> cost(static_cast<double>(outcome.tokens.size()) * row_seconds);

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <set>
@@ -18,6 +17,7 @@
 #include "core/batch.h"
 #include "core/request.h"
 #include "sched/fake_answer.h"
+#include "sched/fake_snapshot.h"
 #include "sched/scheduler.h"
 
 namespace chasqui {
@@ -102,12 +102,6 @@ class FakeModel {
     TokenCount prompt = 0;
     std::vector<Token> history;
   };
-  // Before the tokens of a snapshot.
-  struct Header {
-    RequestId owner;
-    std::uint32_t tenant = 0;
-    std::uint64_t adapters = 0;
-  };
 
   void expect(bool condition, const std::string& fault) {
     if (!condition) faults_.push_back(fault);
@@ -153,20 +147,20 @@ class FakeModel {
 
   KvSnapshotPtr save(const SlotSave& save) {
     if (!exists(save.slot)) return expect(false, "a save of a slot that does not exist"), nullptr;
-    expect(save.tokens > 0 && save.tokens == held(save.slot), "a save of what the slot does not hold");
+    const TokenCount block = reuse_.kv_block;
+    expect(save.from >= 0 && save.from < save.tokens, "a save of nothing");
+    expect(block > 0 ? save.tokens <= held(save.slot) && save.from % block == 0
+                     : save.from == 0 && save.tokens == held(save.slot),
+           "a save of what the slot does not hold");
     const Slot& slot = at(save.slot);
     const Request& owner = *requests_.at(slot.owner);
     expect(owner.use_cache && reuse_.cache.bytes > 0, "a request was saved that does not use the cache");
     ++saves_;
     if (saves_to_fail > 0) return --saves_to_fail, nullptr;
-    const std::size_t tokens = slot.history.size() * sizeof(Token);
-    const std::size_t size = std::max(sizeof(Header) + tokens, slot.history.size() * bytes_per_token);
-    const auto copy = std::make_shared<KvSnapshot>(size, save.tokens);
-    const Header header{slot.owner, owner.tenant.id, id_of(owner.adapters.get())};
-    std::memset(copy->bytes().data(), 0, size);
-    std::memcpy(copy->bytes().data(), &header, sizeof header);
-    std::memcpy(copy->bytes().data() + sizeof header, slot.history.data(), tokens);
-    return copy;
+    const FakeOwner by{slot.owner, owner.tenant.id, id_of(owner.adapters.get())};
+    const auto tokens = std::span(slot.history).first(static_cast<std::size_t>(save.tokens));
+    if (block == 0) return fake_whole(by, tokens, bytes_per_token);
+    return fake_blocks(by, tokens.subspan(static_cast<std::size_t>(save.from)), block, bytes_per_token);
   }
 
   bool restore(const SlotRestore& restore) {
@@ -181,13 +175,10 @@ class FakeModel {
     expect(restore.keep < static_cast<TokenCount>(tokens.size()), "a restore of all, with nothing left to compute");
     expect(held_by_all() + snapshot.tokens() <= layout_.cells, "a restore without the room for the whole snapshot");
     expect(!ended_.contains(request.id), "a restore for a request that has ended");
-    Header header;
-    std::memcpy(&header, snapshot.bytes().data(), sizeof header);
+    const auto [header, kept] = fake_content(snapshot, restore.keep);
     expect(request.use_cache, "a request was restored that does not use the cache");
     expect(reuse_.shared_by_tenants || header.tenant == request.tenant.id, "a restore of another tenant's tokens");
     expect(header.adapters == id_of(request.adapters.get()), "a restore of what other adapters have computed");
-    std::vector<Token> kept(static_cast<std::size_t>(restore.keep));
-    std::memcpy(kept.data(), snapshot.bytes().data() + sizeof header, kept.size() * sizeof(Token));
     expect(std::equal(kept.begin(), kept.end(), tokens.begin()), "a restore of other tokens than the request has");
     if (restores_to_fail > 0) {
       --restores_to_fail;
@@ -196,7 +187,7 @@ class FakeModel {
       return false;
     }
     ++restores_;
-    slot = Slot{request.id, prompt_of(request), std::move(kept)};
+    slot = Slot{request.id, prompt_of(request), kept};
     return true;
   }
 

@@ -106,6 +106,7 @@ class FakeWorker {
       if (guesses) result.drafting = *heads_cost;
       if (batch.learn) result.learning = learn_cost;
       clock.advance(result.compute + result.drafting + result.learning);
+      for (const SlotSave& save : batch.saves) result.saving += save_cost * (save.tokens - save.from);
       result.restoring = restore_cost * static_cast<int>(batch.restores.size());
       result.finished = clock.now();
       scheduler.commit(batch, result);
@@ -196,6 +197,7 @@ class FakeWorker {
   Duration step_cost{};             // whatever is in it
   Duration row_cost = milliseconds(1);
   Duration restore_cost{};
+  Duration save_cost{};                     // of a token
   Duration switch_cost{};                   // of a step with other adapters than the one before
   std::optional<Duration> heads_cost;       // of guesses by heads; none: nobody makes them
   std::optional<double> guess_chance;       // that a guess is right; none: of heads 1, of others as it is

@@ -23,6 +23,14 @@ const Sequence* find_running(const RunningSequences& running, RequestId id) {
   return found != running.end() ? found->get() : nullptr;
 }
 
+void follow(double measured, double& mean) { mean += kNewest * (std::min(measured, kSurprise * mean) - mean); }
+
+// That a restore of the first `keep` tokens copies.
+std::size_t bytes_of(const KvSnapshot& snapshot, TokenCount keep) {
+  if (snapshot.block_tokens() == 0) return snapshot.size();
+  return snapshot.size() / static_cast<std::size_t>(snapshot.tokens()) * static_cast<std::size_t>(keep);
+}
+
 PrefixCache::Limits cache_limits(const ReuseConfig& config) {
   PrefixCache::Limits limits = config.cache;
   limits.hand_over = config.disk.has_value();
@@ -58,6 +66,7 @@ void Reuse::name_on_disk(const Request& request) {
 std::size_t Reuse::forget_tenant(const Tenant& tenant) {
   const std::uint32_t id = config_.shared_by_tenants ? 0 : tenant.id;
   std::size_t copies = std::erase_if(left_, [id](const Save& save) { return save.key.tenant == id; });
+  copies += queue_.forget(id, copied_);
   copies += cache_.erase_tenant(id);
   notes_.forget(tenant.id);
   const auto lasting = lasting_name(tenant);
@@ -82,7 +91,7 @@ bool Reuse::waits(const Sequence& waiting, const RunningSequences& running) {
   }
   const Sequence* source = find_running(running, found->second.source);
   const bool coming = source != nullptr && source->computed() < found->second.length;
-  if (coming || wanted_.contains(found->second.source)) return true;
+  if (coming || queue_.contains(found->second.source) || wanted_.contains(found->second.source)) return true;
   found->second = {};
   return false;
 }
@@ -91,7 +100,8 @@ bool Reuse::had_better_wait(const Sequence& waiting, const RunningSequences& run
   if (!uses_cache(waiting.request())) return false;
   const std::span<const Token> tokens = tokens_of(waiting);
   const TokenCount known = cache_.match(key_of(waiting.request()), tokens, waiting.length() - 1).length;
-  return waits_for_source(waiting, tokens, known, running, row_seconds) ||
+  return waits_for_save(waiting, tokens, known, row_seconds) ||
+         waits_for_source(waiting, tokens, known, running, row_seconds) ||
          waits_for_file(waiting, tokens, known, row_seconds);
 }
 
@@ -113,6 +123,20 @@ bool Reuse::waits_for_source(const Sequence& waiting, std::span<const Token> tok
   if (awaiting_.insert_or_assign(waiting.id(), Awaited{.source = pending.request, .length = pending.length}).second) {
     ++waits_begun_;
   }
+  return true;
+}
+
+// What is being copied out anyway is there soon; but the bytes in front of it in the queue come first.
+bool Reuse::waits_for_save(const Sequence& waiting, std::span<const Token> tokens, TokenCount known,
+                           double row_seconds) {
+  if (queue_.empty()) return false;
+  const auto [save, length] = queue_.match(key_of(waiting.request()), tokens, waiting.length() - 1);
+  const TokenCount gain = length - known;
+  if (gain < kWorthSaving) return false;
+  const double copies = save_seconds_per_byte_ * static_cast<double>(save->length() - save->from) +
+                        copy_seconds_per_byte_ * static_cast<double>(length);
+  if (row_seconds > 0 && copies * bytes_per_token_ >= gain * row_seconds) return false;
+  awaiting_[waiting.id()] = {.source = save->request, .length = length};
   return true;
 }
 
@@ -144,7 +168,7 @@ PrefixCache::Match Reuse::find(const Sequence& waiting, double row_seconds) {
   if (!uses_cache(waiting.request())) return {};
   PrefixCache::Match match = cache_.match(key_of(waiting.request()), tokens_of(waiting), waiting.length() - 1);
   if (match.length == 0) return {};
-  const double copy = copy_seconds_per_byte_ * static_cast<double>(match.snapshot->bytes().size());
+  const double copy = copy_seconds_per_byte_ * static_cast<double>(bytes_of(*match.snapshot, match.length));
   if (row_seconds <= 0 || copy <= match.length * row_seconds) return match;
   copy_seconds_per_byte_ *= kFading;
   return {};
@@ -211,10 +235,13 @@ bool Reuse::adopt_slot(std::int32_t slot, const Tenant& tenant, SlotCopy copy, d
   return true;
 }
 
-void Reuse::leaves(const Sequence& sequence) {
+bool Reuse::leaves(const Sequence& sequence) {
   note_slot(sequence);
-  if (worth_saving(sequence)) left_.push_back(save_of(sequence));
+  const bool worth = worth_saving(sequence);
+  const bool in_pieces = config_.kv_block > 0 && config_.saves_in_pieces;
+  if (worth) in_pieces ? queue_.push(save_of(sequence)) : left_.push_back(save_of(sequence));
   forget(sequence.id());
+  return worth && in_pieces;
 }
 
 void Reuse::leaves(const Sequence& sequence, Batch& batch) {
@@ -234,12 +261,14 @@ bool Reuse::worth_saving(const Sequence& sequence) {
   if (!uses_cache(sequence.request()) || sequence.computed() < kWorthSaving) return false;
   if (!fits(sequence.computed())) return false;
   const auto tokens = tokens_of(sequence).first(static_cast<std::size_t>(sequence.computed()));
-  const TokenCount known = cache_.match(key_of(sequence.request()), tokens, sequence.computed()).length;
+  const PrefixKey key = key_of(sequence.request());
+  const TokenCount known = std::max(cache_.match(key, tokens, sequence.computed()).length,
+                                    queue_.match(key, tokens, sequence.computed()).second);
   return sequence.computed() - known >= kWorthSaving;
 }
 
 Reuse::Save Reuse::save_of(const Sequence& sequence) const {
-  Save save{sequence.id(), key_of(sequence.request()), sequence.slot(), {}};
+  Save save{sequence.id(), key_of(sequence.request()), sequence.slot(), {}, nullptr, 0};
   sequence.copy_tokens(sequence.computed(), save.tokens);
   return save;
 }
@@ -258,9 +287,34 @@ void Reuse::step_computed(const RunningSequences& running) {
   }
 }
 
+// Blocks that the cache has are not copied again. The lease keeps them until commit().
+void Reuse::share_begin(Save& save) {
+  const TokenCount block = config_.kv_block;
+  const auto length = static_cast<TokenCount>(save.tokens.size());
+  if (block == 0 || length <= block) return;
+  PrefixCache::Match match = cache_.match(save.key, save.tokens, length - 1);
+  if (match.length < block || match.snapshot->block_tokens() != block) return;
+  save.from = match.length / block * block;
+  save.begin = std::move(match.snapshot);
+}
+
 void Reuse::give(Save save, Batch& batch) {
-  batch.saves.push_back({save.slot, static_cast<TokenCount>(save.tokens.size())});
+  share_begin(save);
+  batch.saves.push_back({save.slot, static_cast<TokenCount>(save.tokens.size()), save.from});
   saving_.push_back(std::move(save));
+}
+
+void Reuse::take_piece(Duration time, Batch& batch) {
+  Save& next = queue_.front();
+  if (next.from == 0) share_begin(next);
+  const double each = save_seconds_per_byte_ * bytes_per_token_;
+  const double tokens = each > 0 ? to_seconds(time) / each : 0;
+  queue_.plan(static_cast<TokenCount>(std::min(tokens, double{kAnyLength})), config_.kv_block, batch);
+}
+
+void Reuse::take_copied(std::vector<SlotId>& slots) {
+  slots.insert(slots.end(), copied_.begin(), copied_.end());
+  copied_.clear();
 }
 
 void Reuse::take_saves(const RunningSequences& running, Batch& batch) {
@@ -275,21 +329,37 @@ void Reuse::take_saves(const RunningSequences& running, Batch& batch) {
 }
 
 void Reuse::commit(const Batch& batch, const BatchResult& result, double row_seconds, TimePoint now) {
-  CHECK(result.snapshots.size() == saving_.size() && batch.saves.size() == saving_.size());
-  for (std::size_t i = 0; i < saving_.size(); ++i) {
-    const std::chrono::duration<double> cost(static_cast<double>(saving_[i].tokens.size()) * row_seconds);
-    const KvSnapshotPtr& snapshot = result.snapshots[i];
+  const std::size_t pieces = queue_.planned() ? 1 : 0;
+  CHECK(result.snapshots.size() == saving_.size() + pieces && batch.saves.size() == saving_.size() + pieces);
+  for (const KvSnapshotPtr& snapshot : result.snapshots) {
     if (snapshot) learn_sizes(*snapshot);
-    const bool kept =
-        snapshot && cache_.insert(saving_[i].key, saving_[i].tokens, snapshot,
-                                  std::chrono::duration_cast<Duration>(cost), now) != PrefixCache::Insertion::refused;
-    // Whoever waits for it would wait for ever; and where KV cannot be cut, what comes is of no use to them.
-    if (!kept || !config_.cache.cut_anywhere) expect_nothing_of(saving_[i].request);
+  }
+  for (std::size_t i = 0; i < saving_.size(); ++i) {
+    KvSnapshotPtr snapshot = result.snapshots[i];
+    if (snapshot && saving_[i].from > 0) snapshot = KvSnapshot::joined(*saving_[i].begin, saving_[i].from, *snapshot);
+    saving_[i].begin.reset();
+    keep(saving_[i], std::move(snapshot), row_seconds, now);
   }
   saving_.clear();
+  if (pieces > 0) {
+    if (auto whole = queue_.copied(result.snapshots.back())) {
+      copied_.push_back(whole->slot);
+      keep(*whole, std::exchange(whole->begin, nullptr), row_seconds, now);
+    }
+  }
+  learn_saving(result);
   give_up_refused(batch, result);
   if (disk_) disk_->take_evicted();
   learn_restoring(batch, result);
+}
+
+void Reuse::keep(const Save& save, KvSnapshotPtr snapshot, double row_seconds, TimePoint now) {
+  const std::chrono::duration<double> cost(static_cast<double>(save.tokens.size()) * row_seconds);
+  const bool kept =
+      snapshot && cache_.insert(save.key, save.tokens, std::move(snapshot), std::chrono::duration_cast<Duration>(cost),
+                                now) != PrefixCache::Insertion::refused;
+  // Whoever waits for it would wait for ever; and where KV cannot be cut, what comes is of no use to them.
+  if (!kept || !config_.cache.cut_anywhere) expect_nothing_of(save.request);
 }
 
 // What the model would not take it will not take the next time, and whoever comes would try it again.
@@ -308,17 +378,24 @@ void Reuse::expect_nothing_of(RequestId source) {
 }
 
 void Reuse::learn_sizes(const KvSnapshot& snapshot) {
-  bytes_per_token_ = static_cast<double>(snapshot.bytes().size()) / snapshot.tokens();
+  bytes_per_token_ = static_cast<double>(snapshot.size()) / snapshot.tokens();
   if (snapshot.resident_bytes() > config_.cache.bytes) too_long_ = std::min(too_long_, snapshot.tokens());
+}
+
+void Reuse::learn_saving(const BatchResult& result) {
+  std::size_t bytes = 0;
+  for (const KvSnapshotPtr& snapshot : result.snapshots) bytes += snapshot ? snapshot->size() : 0;
+  if (bytes == 0 || result.saving <= Duration::zero()) return;
+  const double measured = to_seconds(result.saving) / static_cast<double>(bytes);
+  if (save_seconds_per_byte_ == 0) save_seconds_per_byte_ = measured;
+  follow(measured, save_seconds_per_byte_);
 }
 
 void Reuse::learn_restoring(const Batch& batch, const BatchResult& result) {
   std::size_t bytes = 0;
-  for (const SlotRestore& restore : batch.restores) bytes += restore.snapshot->bytes().size();
+  for (const SlotRestore& restore : batch.restores) bytes += bytes_of(*restore.snapshot, restore.keep);
   if (bytes == 0 || result.restoring <= Duration::zero()) return;
-  const double measured = to_seconds(result.restoring) / static_cast<double>(bytes);
-  const double newest = std::min(measured, kSurprise * copy_seconds_per_byte_);
-  copy_seconds_per_byte_ += kNewest * (newest - copy_seconds_per_byte_);
+  follow(to_seconds(result.restoring) / static_cast<double>(bytes), copy_seconds_per_byte_);
 }
 
 }  // namespace chasqui

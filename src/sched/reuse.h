@@ -2,7 +2,8 @@
 // computed right now or read from a file, and has copied out what others may want. Owned by the Scheduler, which alone
 // changes sequences; pure. What was computed for a request that does not use the cache is never seen here.
 //
-// When a slot is copied out:
+// When a slot is copied out (where the model allows it in pieces, after its sequence has left: SaveQueue; else in a
+// step of its own):
 //   its sequence leaves it     finished, cancelled or preempted, and something of it is not in the cache yet
 //   somebody waits for it      as soon as the common part is computed; the sequence goes on
 //   it is at a checkpoint      where KV cannot be cut, because only whole states can be used again: at the positions
@@ -20,6 +21,7 @@
 #include "core/batch.h"
 #include "core/sequence.h"
 #include "sched/disk_tier.h"
+#include "sched/save_queue.h"
 #include "sched/slot_notes.h"
 #include "sched/step_plan.h"
 
@@ -29,6 +31,8 @@ struct ReuseConfig {
   PrefixCache::Limits cache;       // no bytes: nothing is kept, and nobody waits
   bool shared_by_tenants = false;  // one tenant's prefixes serve the others; they could tell what others have asked
   std::optional<DiskLimits> disk;  // none: what leaves host memory is gone
+  TokenCount kv_block = 0;         // ModelShape::kv_block
+  bool saves_in_pieces = true;     // with kv_block: slots may stay taken until they are copied out
   bool notes_slots = false;        // for copy_of_slot()
   std::int32_t first_slot = 0;     // … what others call this worker's slot 0
 };
@@ -55,8 +59,8 @@ class Reuse {
   // --- when it leaves
 
   // It gives up its slot after this: copied out by the next take_saves(), or, for a slot that somebody else needs at
-  // once, in `batch`.
-  void leaves(const Sequence& sequence);
+  // once, in `batch`. True: the slot has to stay as it is until take_copied() tells of it.
+  bool leaves(const Sequence& sequence);
   void leaves(const Sequence& sequence, Batch& batch);
   // It ends, wherever it is: nobody waits for it, and it waits for nobody.
   void forget(RequestId request);
@@ -68,6 +72,12 @@ class Reuse {
   // A step has been computed, and who ended in it has left: what somebody waits for is copied out before the next one.
   void step_computed(const RunningSequences& running);
   bool has_saves() const { return !left_.empty() || !wanted_.empty(); }
+  // Slots are to be copied out in pieces.
+  bool has_pieces() const { return !queue_.empty(); }
+  // Adds the next piece to the batch: what is copied within `time`, or one block. REQUIRES: has_pieces()
+  void take_piece(Duration time, Batch& batch);
+  // Moves the slots that leaves() has kept, and that are not needed any more, to the end of `slots`.
+  void take_copied(std::vector<SlotId>& slots);
   // What is to be copied out before anything else happens to the slots.
   void take_saves(const RunningSequences& running, Batch& batch);
   // Keeps what was copied out. `row_seconds`: what a token would cost to compute again.
@@ -80,7 +90,7 @@ class Reuse {
   // --- slots by their numbers, where they are noted
 
   // Sequences have left whose copies are still to be made.
-  bool has_left() const { return !left_.empty(); }
+  bool has_left() const { return !left_.empty() || !queue_.empty(); }
   // What the tenant's latest sequence in this slot has left. REQUIRES: !has_left(), and no step is running
   SlotCopy copy_of_slot(std::int32_t slot, const Tenant& tenant) const;
   // Keeps a copy that was saved earlier, as what this slot had last. Nothing of it is believed but what the cache
@@ -106,13 +116,7 @@ class Reuse {
     TokenCount length = 0;
     std::uint64_t file = 0;  // not 0: it is read, and the others mean nothing
   };
-  // On its way into the cache.
-  struct Save {
-    RequestId request;
-    PrefixKey key;
-    SlotId slot;
-    std::vector<Token> tokens;
-  };
+  using Save = SaveQueue::Save;  // on its way into the cache
 
   bool uses_cache(const Request& request) const { return config_.cache.bytes > 0 && request.use_cache; }
   PrefixKey key_of(const Request& request) const;
@@ -120,6 +124,7 @@ class Reuse {
   void name_on_disk(const Request& request);
   bool waits_for_source(const Sequence& waiting, std::span<const Token> tokens, TokenCount known,
                         const RunningSequences& running, double row_seconds);
+  bool waits_for_save(const Sequence& waiting, std::span<const Token> tokens, TokenCount known, double row_seconds);
   bool waits_for_file(const Sequence& waiting, std::span<const Token> tokens, TokenCount known, double row_seconds);
   std::span<const Token> tokens_of(const Sequence& sequence);
   bool worth_saving(const Sequence& sequence);
@@ -131,7 +136,10 @@ class Reuse {
   void give_up_refused(const Batch& batch, const BatchResult& result);
   void learn_sizes(const KvSnapshot& snapshot);
   void learn_restoring(const Batch& batch, const BatchResult& result);
+  void share_begin(Save& save);
   void give(Save save, Batch& batch);
+  void keep(const Save& save, KvSnapshotPtr snapshot, double row_seconds, TimePoint now);
+  void learn_saving(const BatchResult& result);
 
   const ReuseConfig config_;
   PrefixCache cache_;
@@ -141,9 +149,12 @@ class Reuse {
   std::set<RequestId> wanted_;                       // running ones to copy out; in order, so that runs are repeatable
   std::vector<Save> left_;                           // of sequences that have given up their slots
   std::vector<Save> saving_;                         // of the running step, as in Batch::saves
+  SaveQueue queue_;                                  // … and its next piece comes behind them
+  std::vector<SlotId> copied_;                       // were in the queue
   SlotNotes notes_;
   std::vector<Token> scratch_;
-  double copy_seconds_per_byte_;
+  double copy_seconds_per_byte_;      // into a slot
+  double save_seconds_per_byte_ = 0;  // out of one; 0: not known
   double bytes_per_token_ = 0;        // of the newest snapshot; 0: not known
   TokenCount too_long_ = kAnyLength;  // where KV cannot be cut: the fewest tokens that were larger than the cache
   std::uint64_t waits_begun_ = 0;

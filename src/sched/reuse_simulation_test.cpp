@@ -42,6 +42,7 @@ struct Wish {
   std::uint64_t seed = 1;
   bool unified = false;
   bool cut_anywhere = true;
+  TokenCount kv_block = 0;
   bool calm = false;      // nobody leaves, nothing fails, nobody is preempted
   bool no_cache = false;  // … and all is computed
 };
@@ -49,6 +50,8 @@ struct Wish {
 SchedulerConfig draw_reuse_config(Dice& dice, const Wish& wish) {
   SchedulerConfig config = draw_config(dice, kContext, wish.unified);
   config.reuse.cache.cut_anywhere = wish.cut_anywhere;
+  config.reuse.kv_block = wish.kv_block;
+  config.reuse.saves_in_pieces = !wish.unified;
   // From room for one short sequence to room for everything.
   const std::size_t bytes[] = {600, 2000, 6000, 30'000, 1 << 20};
   config.reuse.cache.bytes = bytes[dice.below(5)];
@@ -63,6 +66,7 @@ class ReuseSimulation {
   explicit ReuseSimulation(const Wish& wish)
       : wish_(wish), dice_(wish.seed), config_(draw_reuse_config(dice_, wish)), worker_(config_) {
     worker_.row_cost = microseconds(dice_.between(100, 2000));
+    worker_.save_cost = microseconds(dice_.between(1, 400));
     worker_.restore_cost = !wish.calm && dice_.permille(200) ? milliseconds(dice_.between(0, 200)) : Duration::zero();
   }
 
@@ -190,6 +194,7 @@ TEST_P(ReuseSimulationSeeds, KeepEveryPromiseAtEveryStep) {
     for (const bool cut_anywhere : {true, false}) {
       simulate({.seed = GetParam(), .unified = unified, .cut_anywhere = cut_anywhere});
     }
+    simulate({.seed = GetParam(), .unified = unified, .kv_block = 8});
   }
 }
 
@@ -209,13 +214,14 @@ TEST_P(ReuseSimulationSeeds, ComputeLessOfThePromptsThanWithoutACache) {
 INSTANTIATE_TEST_SUITE_P(ReuseSimulation, ReuseSimulationSeeds, testing::Range<std::uint64_t>(1, 11));
 
 TEST(ReuseSimulation, MeetsWhatItIsMeantToMeet) {
-  Totals streams, pool, uncut;
+  Totals streams, pool, uncut, pieces;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     streams.add(simulate({.seed = seed}));
     pool.add(simulate({.seed = seed, .unified = true}));
     uncut.add(simulate({.seed = seed, .cut_anywhere = false}));
+    pieces.add(simulate({.seed = seed, .kv_block = 8}));
   }
-  for (const Totals* sum : {&streams, &pool, &uncut}) {
+  for (const Totals* sum : {&streams, &pool, &uncut, &pieces}) {
     for (std::size_t i = 0; i < 5; ++i) EXPECT_GT(sum->ends[i], 5u) << name(static_cast<FinishReason>(i));
     EXPECT_GT(sum->cached, 1000u);
     EXPECT_GT(sum->waits, 5u);

@@ -69,6 +69,7 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   reserve_next_cells(now, batch);
   start_waiting(urgency, now, batch);
   announce(urgency, now);
+  if (running_.empty() && reuse_.has_pieces()) return reuse_.take_piece(time_for_copies(batch), batch);
   if (running_.empty()) {
     CHECK(reuse_.disk() != nullptr && reuse_.disk()->reads(), "progress: nobody starts, and nobody knows why");
     waits_for_disk_ = true;
@@ -83,9 +84,11 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
     close_holes(batch);
   }
   const TokenCount cells = ledger_.unified() ? ledger_.cells_free() : ledger_.cells_total();
+  plan_.spare(kept_);
   plan_.plan(running_, urgency, step_time_, speculation_, cells, now, batch);
   if (!ledger_.has_free_slot()) batch.cut_by = std::min(batch.cut_by, least_urgent_running() - 1);
   reserve_guesses(batch);
+  if (const Duration time = time_for_copies(batch); time > Duration::zero()) reuse_.take_piece(time, batch);
   CHECK(!batch.empty(), "progress: somebody runs and nothing is to be done");
 }
 
@@ -161,6 +164,7 @@ void Scheduler::announce(const Urgency& urgency, TimePoint now) {
 void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   plan_.ended(batch, result);
   reuse_.commit(batch, result, step_time_.prompt_row_seconds(), result.finished);
+  release_copied();
   for (const std::size_t i : result.not_restored) {
     Sequence* sequence = find_running(batch.restores[i].request);
     CHECK(sequence != nullptr, "a sequence left between next_batch() and commit()");
@@ -293,16 +297,6 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, TimePoint now, c
   sequence.finish();
 }
 
-void Scheduler::retire_finished(Keep keep) {
-  std::erase_if(running_, [this, keep](const auto& sequence) {
-    if (sequence->state() != Sequence::State::finished) return false;
-    if (keep == Keep::what_is_worth_it) reuse_.leaves(*sequence);
-    if (sequence->computed() > 0) to_trim_.push_back(sequence->slot());
-    ledger_.release(sequence->slot());
-    return true;
-  });
-}
-
 Sequence* Scheduler::find_running(RequestId id) {
   const std::size_t place = place_of(id);
   return place < running_.size() ? running_[place].get() : nullptr;
@@ -384,7 +378,7 @@ std::array<std::int32_t, kServiceClasses> Scheduler::streams() const {
 
 bool Scheduler::consistent() const {
   if (!ledger_.conserved()) return false;
-  if (ledger_.slots_used() != static_cast<std::int32_t>(running_.size())) return false;
+  if (ledger_.slots_used() != static_cast<std::int32_t>(running_.size() + kept_.size())) return false;
   TokenCount used = 0;
   SlotId previous{-1};
   for (const auto& sequence : running_) {

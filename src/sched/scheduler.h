@@ -57,7 +57,11 @@ class Scheduler {
   // Ends everything with FinishReason::error.
   void fail_all(const Error& error, TimePoint now);
   // See Reuse::forget_tenant().
-  std::size_t forget_tenant(const Tenant& tenant) { return reuse_.forget_tenant(tenant); }
+  std::size_t forget_tenant(const Tenant& tenant) {
+    const std::size_t copies = reuse_.forget_tenant(tenant);
+    release_copied();
+    return copies;
+  }
 
   // See Reuse; REQUIRES: … as there.
   SlotCopy copy_of_slot(std::int32_t slot, const Tenant& tenant) const { return reuse_.copy_of_slot(slot, tenant); }
@@ -66,7 +70,7 @@ class Scheduler {
   }
 
   // Nothing waits, nothing runs and nothing is to be kept: next_batch() would be empty.
-  bool idle() const { return waiting_.empty() && running_.empty() && !reuse_.has_saves(); }
+  bool idle() const { return waiting_.empty() && running_.empty() && !reuse_.has_saves() && !reuse_.has_pieces(); }
 
   // Nothing runs, and all who wait wait for a file: so until a command comes. As of the last next_batch().
   bool waits_for_disk() const { return waits_for_disk_; }
@@ -133,6 +137,8 @@ class Scheduler {
   void commit_sample(Sequence& sequence, const Sample& sample, TimePoint now);
   void finish(Sequence& sequence, FinishReason reason, TimePoint now, const Error& error = {});
   void retire_finished(Keep keep);
+  void release_copied();
+  Duration time_for_copies(const Batch& batch) const;
   Sequence* find_running(RequestId id);
   std::size_t place_of(RequestId id) const;  // running_.size() when it does not run
   double slot_seconds() const;
@@ -151,6 +157,7 @@ class Scheduler {
   Overtaking overtaking_;
   WaitForecast forecast_;
   RunningSequences running_;     // ascending slots
+  std::vector<SlotId> kept_;     // taken until what finished sequences have left in them is copied out
   std::vector<SlotId> to_trim_;  // released slots whose positions the model still holds
   std::vector<Event> events_;
   std::vector<const Sequence*> line_;  // scratch of announce() and bring_sets_together()

@@ -34,6 +34,7 @@ void Scheduler::bring_sets_together(Batch& batch) {
         std::find_if(running_.begin(), running_.end(), [slot](const auto& s) { return !(s->slot() < slot); });
     const bool free = holder == running_.end() || (*holder)->slot() != slot;
     if (!free && belongs(*holder)) continue;
+    if (std::find(kept_.begin(), kept_.end(), slot) != kept_.end()) continue;
     if (!free && !config_.exchanges) continue;
     copies += free ? 1 : 2;
     if (copies > kMovesPerStep) return;

@@ -94,7 +94,8 @@ const Sequence* Scheduler::most_urgent(const Urgency& urgency) {
 
 // Null when none can start now.
 const Sequence* Scheduler::next_to_start(const Urgency& urgency, TimePoint now, Batch& batch) {
-  if (!ledger_.has_free_slot() && !may_yield(now)) return nullptr;
+  // A slot that is only being copied out is free soon.
+  if (!ledger_.has_free_slot() && (!kept_.empty() || !may_yield(now))) return nullptr;
   const Sequence* next = most_urgent(urgency);
   return next != nullptr && free_slot_for(*next, urgency, now, batch) ? next : nullptr;
 }
@@ -178,6 +179,7 @@ void Scheduler::close_holes(Batch& batch) {
     const auto holder =
         std::find_if(running_.begin(), running_.end(), [slot](const auto& s) { return !(s->slot() < slot); });
     const RequestId last_id = (*last)->id();
+    if (std::find(kept_.begin(), kept_.end(), slot) != kept_.end()) continue;
     if ((*holder)->slot() == slot) {
       if ((*holder)->decoding() || (*holder)->left() <= kAboutToDecode || !ledger_.has_free_slot()) continue;
       if (batch.moves.size() + 2 > kMovesPerStep) return;

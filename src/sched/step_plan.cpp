@@ -196,7 +196,9 @@ void StepPlan::pad(const RunningSequences& running, const StepTime& times, Batch
   const auto taken = [&](const auto& sequence) {
     return sequence->slot().value >= first && sequence->slot().value < end;
   };
+  const auto spared = [&](SlotId slot) { return slot.value >= first && slot.value < end; };
   if (std::any_of(running.begin(), running.end(), taken)) return;
+  if (std::any_of(spared_.begin(), spared_.end(), spared)) return;
   // The other way now and then, because what is not done is not measured.
   const bool other_way = ++pads_considered_ % kPadTrialEvery == 0;
   if (times.padding_pays(size_, padded) == other_way) return;

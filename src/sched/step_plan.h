@@ -60,6 +60,8 @@ class StepPlan {
   // beyond those that are reserved: `cells` are there.
   void plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times, Speculation& speculation,
             TokenCount cells, TimePoint now, Batch& batch);
+  // Nothing is to be written into these slots, although no sequence has them; until the next call.
+  void spare(const std::vector<SlotId>& slots) { spared_ = slots; }
   // What `batch`, the last one planned, cost: for StepTime::observe.
   StepSize size() const { return size_; }
   // It was computed in one pass, so its time says what such a step takes.
@@ -118,6 +120,7 @@ class StepPlan {
   std::vector<const Sequence*> prefilling_;  // most urgent first
   std::vector<std::size_t> by_slot_;         // places in prefilling_, ascending slots
   std::vector<Chunk> chunks_;
+  std::vector<SlotId> spared_;
   TokenCount width_ = 1;  // rows of each sequence in a decode step
   Duration decode_time_{};
 };

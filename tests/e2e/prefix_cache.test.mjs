@@ -20,6 +20,25 @@ async function promptTokens(server) {
   return (await server.idle()).value('chasqui_prompt_tokens_total');
 }
 
+describe('a long prefix that several prompts share', async () => {
+  const server = await start(test, [...demo, '-np', '4', '-c', '8192']);
+
+  it('is in host memory once', async () => {
+    const common = `${system} ${'All of us have read the same long text before. '.repeat(100)}`;
+    const bytes = [];
+    for (const name of ['Anna', 'Bruno', 'Chaska', 'Dina']) {
+      const prompt = `${common} My name is ${name}, and I would like to know why that is so, and who has said it first.`;
+      const body = { prompt, max_tokens: 8, temperature: 0 };
+      const first = await ask(server, '/v1/completions', body);
+      bytes.push((await server.idle()).value('chasqui_snapshot_bytes'));
+      const again = await ask(server, '/v1/completions', body);
+      assert.equal(cachedOf(again), first.usage.prompt_tokens - 1);
+      assert.equal(again.choices[0].text, first.choices[0].text);
+    }
+    assert.ok(bytes[3] < 2 * bytes[0], `${bytes}`);
+  });
+});
+
 describe('a prompt that was there before', async () => {
   const server = await start(test, [...demo, '-np', '4', '-c', '4096']);
 
