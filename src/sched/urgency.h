@@ -3,8 +3,9 @@
 //
 //   slots    those that were passed often enough (Overtaking); class; the tenant that was served least; score
 //   rows     class; under load the shortest, else score; StepPlan gives the others their turns
-//   score    when the first token is due, plus the work left, which weighs more as the load grows: for a slot, a long
-//            prompt lets short ones pass that arrive within a few times its own reading time, and no others
+//   score    when the first token is due, by the class's target or by the request's own limit where that is sooner,
+//            plus the work left, which weighs more as the load grows: for a slot, a long prompt lets short ones pass
+//            that arrive within a few times its own reading time, and no others
 //   slices   a sequence has its slot for a slice at least. Then it gives it up for one of a tenant that was served
 //            less, for one of its own tenant that has waited for longer than its target, and for one that was passed
 //            often enough. To a more urgent class it gives its slot at once.
@@ -35,7 +36,7 @@ class Urgency {
 
  private:
   double score(const Sequence& sequence) const;
-  const ClassTarget& target(const Sequence& sequence) const;
+  Duration first_token_within(const Sequence& sequence) const;
 
   const SchedulerTargets& targets_;
   const Policy policy_;
