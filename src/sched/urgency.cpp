@@ -44,6 +44,8 @@ bool Urgency::slot_before(const Sequence& a, const Sequence& b) const {
     const bool due_a = overtaking_.is_due(a);
     const bool due_b = overtaking_.is_due(b);
     if (due_a != due_b) return due_a;
+    // Or else a younger one, whose turn has come as well, would pass an older one once more than the bound says.
+    if (due_a && a.waiting_since() != b.waiting_since()) return a.waiting_since() < b.waiting_since();
     if (a.request().service_class != b.request().service_class) {
       return a.request().service_class < b.request().service_class;
     }

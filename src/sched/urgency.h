@@ -31,11 +31,18 @@ class Urgency {
   bool takes_turns() const { return policy_ == Policy::chasqui; }
   // Whether `running` gives its slot to `waiting`. `slice`: how long it may keep it at least.
   bool yields_to(const Sequence& running, const Sequence& waiting, Duration slice) const;
+  // Of a slot: the smaller one goes first, other things being equal.
+  double score(const Sequence& sequence) const;
+  // More is to be read than the most urgent class can wait for, so the shortest prompts go first.
+  bool loaded() const { return loaded_; }
+  // Whether its turn has come, whatever else is true.
+  bool passed_often(const Sequence& sequence) const {
+    return policy_ == Policy::chasqui && overtaking_.is_due(sequence);
+  }
   // Of two that give up their slots: whether `a` goes before `b`.
   bool yields_before(const Sequence& a, const Sequence& b) const;
 
  private:
-  double score(const Sequence& sequence) const;
   Duration first_token_within(const Sequence& sequence) const;
 
   const SchedulerTargets& targets_;

@@ -93,6 +93,23 @@ TEST_F(UrgencyTest, AnEqualYieldsToOneWhoseOwnLimitHasPassed) {
   EXPECT_FALSE(urgency(2000).yields_to(running, waiting(3), seconds(1)));
 }
 
+TEST_F(UrgencyTest, OfThoseWhoseTurnHasComeTheOldestIsFirst) {
+  Overtaking passing;
+  WaitQueue line;
+  for (std::uint64_t id : {1, 2, 3}) {
+    RequestDraft draft;
+    draft.prompt = test_prompt(id == 1 ? 500 : 5, id);
+    RequestLimits limits = test_limits();
+    limits.context = 10'000;
+    line.push(std::make_unique<Sequence>(test_request(id, std::move(draft), limits, at(static_cast<int>(id)))));
+  }
+  const Sequence younger = waiting(9, {.arrival_ms = 50});
+  for (int i = 0; i < Overtaking::kPassedMost; ++i) passing.starts(younger, line);
+  const Urgency now(targets, Policy::chasqui, counters, passing, at(60), seconds(5), 0.001);
+  ASSERT_TRUE(now.passed_often(*line.all()[0]) && now.passed_often(*line.all()[1]));
+  EXPECT_TRUE(now.slot_before(*line.all()[0], *line.all()[1])) << "although it is much longer";
+}
+
 TEST_F(UrgencyTest, UnderLoadTheShortestWorkIsFirst) {
   const Sequence early_long = waiting(1, {.arrival_ms = 0, .prompt = 5000});
   const Sequence late_short = waiting(2, {.arrival_ms = 1000, .prompt = 5});
