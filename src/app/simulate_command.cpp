@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/clock.h"
+#include "sim/drawn_trial.h"
 #include "sim/report.h"
 #include "sim/trace.h"
 
@@ -123,6 +124,42 @@ std::string policy_name(Policy wanted) {
   return "";
 }
 
+// Before the options of single costs, which go on from here.
+void read_presets(const std::string& text, SimulateConfig& config) {
+  Result<std::vector<CostPreset>> presets = find_cost_presets(text, "--preset");
+  if (!presets) throw CLI::ValidationError(presets.error().message);
+  config.presets = std::move(*presets);
+  config.run.cost = config.presets.front().cost;
+  config.cell_bytes = config.presets.front().cell_bytes;
+}
+
+// Milliseconds for each class.
+void read_targets(const std::string& text, const std::string& option, SchedulerTargets& targets,
+                  Duration ClassTarget::*time) {
+  const Words words = CLI::detail::split(text, ',');
+  if (words.size() != kServiceClasses) throw CLI::ValidationError(option + ": needs MS,MS,MS, one for each class");
+  for (std::size_t c = 0; c < kServiceClasses; ++c) {
+    const std::chrono::duration<double, std::milli> ms(parse_number(words[c], option, 1));
+    targets.of[c].*time = std::chrono::duration_cast<Duration>(ms);
+  }
+}
+
+void add_target_options(CLI::App& app, SchedulerConfig& scheduler) {
+  SchedulerTargets& targets = scheduler.targets;
+  add_text(
+      app, "--ttft-target", "MS,MS,MS", "to the first token, for each class (1000,5000,30000)",
+      [&targets](const std::string& text) { read_targets(text, "--ttft-target", targets, &ClassTarget::first_token); });
+  add_text(
+      app, "--itl-target", "MS,MS,MS", "from token to token beside prompts (100,150,1000)",
+      [&targets](const std::string& text) { read_targets(text, "--itl-target", targets, &ClassTarget::next_token); });
+  add_text(app, "--prefill-step", "MS", "longest step that only reads prompts; 0: as long as streams allow",
+           [&targets](const std::string& text) {
+             const std::chrono::duration<double, std::milli> ms(parse_number(text, "--prefill-step", 0));
+             targets.prefill_step = std::chrono::duration_cast<Duration>(ms);
+           });
+  app.add_flag("!--no-step-cuts", scheduler.cuts_steps, "arrivals cut no step that reads prompts");
+}
+
 void add_workload_options(CLI::App& app, SimulateConfig& config) {
   WorkloadConfig& workload = config.workload;
   app.option_defaults()->group("Requests");
@@ -166,6 +203,7 @@ void add_server_options(CLI::App& app, SimulateConfig& config) {
   add_number(app, "--ctx-size", scheduler.kv.cells, 0, 1 << 28, "cells of all; 0: full contexts for all slots");
   app.add_flag("--kv-unified", scheduler.kv.unified, "one pool of cells for all slots instead of a stream each");
   add_number(app, "--batch-size", scheduler.rows_max, 1, 1 << 16, "rows of one batch");
+  add_target_options(app, scheduler);
   add_number<std::int64_t>(app, "--cache-mib", config.cache_mib, 0, 1 << 30, "MiB of the prefix cache; 0: none");
   add_number<std::int64_t>(app, "--cell-bytes", config.cell_bytes, 1, 1 << 30, "of a cell in it");
   app.add_flag("--cache-shared", scheduler.reuse.shared_by_tenants, "tenants share what is cached");
@@ -192,11 +230,14 @@ void add_server_options(CLI::App& app, SimulateConfig& config) {
 void add_cost_options(CLI::App& app, SimulateConfig& config) {
   CostConfig& cost = config.run.cost;
   app.option_defaults()->group("Steps");
+  add_text(app, "--preset", "MODEL-MACHINE", "costs of 0.5b, 1.1b, 8b or 70b on a laptop, desktop, server or gpu",
+           [&config](const std::string& text) { read_presets(text, config); });
   add_text(app, "--decode-cost", "PASS:ROW:CELL", "microseconds (26000:3900:4.1, as a 0.5 B model on two cores)",
            [&cost](const std::string& text) { read_cost(text, "--decode-cost", cost.decode); });
   add_text(app, "--prefill-cost", "PASS:ROW:CELL", "the same for prefill steps (26000:3300:1)",
            [&cost](const std::string& text) { read_cost(text, "--prefill-cost", cost.prefill); });
   add_number(app, "--copy-cost", cost.copy_us, 0.0, 1e6, "microseconds for a cell copied out of a slot or into one");
+  add_number(app, "--launch-cost", cost.launch_us, 0.0, 1e6, "microseconds for each pass, whatever it computes");
   add_number(app, "--noise", cost.noise, 0.0, 3.0, "sigma of a lognormal factor of each step");
   add_text(app, "--neighbour", "FACTOR:EVERY_S:STAYS_S", "another process that makes all steps slower now and then",
            [&cost](const std::string& text) { read_neighbour(text, cost); });
@@ -216,11 +257,13 @@ void add_report_options(CLI::App& app, SimulateConfig& config) {
              config.run.objective = *parsed;
            });
   app.add_flag("--json", config.json, "write JSON");
+  add_number<std::uint64_t>(app, "--check", config.trials, 0, 1'000'000,
+                            "run so many drawn servers and loads instead, for each preset (all), and check them");
   PatienceConfig& patience = config.run.patience;
   add_number<std::uint64_t>(app, "--patience-steps", patience.decode_steps, 1, UINT64_MAX,
                             "steps for which a decoding sequence may be left out");
   add_seconds(app, "--patience-decode", patience.decode_wait, "… or how long, if that is longer");
-  add_seconds(app, "--patience", patience.passed, "how much younger a request may be that passes one of its kind");
+  add_number(app, "--passed", patience.passed, 0, 1 << 20, "younger requests that may pass one of their kind");
   add_seconds(app, "--standstill", patience.standstill, "how long nothing may be computed while there is work");
 }
 
@@ -284,8 +327,34 @@ CLI::App* add_simulate(CLI::App& app, SimulateConfig& config) {
   return simulate;
 }
 
+namespace {
+
+// Requests of one drawn load: enough for prompts of all lengths.
+constexpr std::uint64_t kTrialRequests = 100;
+
+int check_trials(const SimulateConfig& config) {
+  std::vector<TrialsReport> reports;
+  bool kept = true;
+  for (const CostPreset& preset : config.presets.empty() ? cost_presets() : config.presets) {
+    std::fprintf(stderr, "checking %s, seeds from %llu on\n", preset.name.c_str(),
+                 static_cast<unsigned long long>(config.workload.seed));
+    reports.push_back(run_trials(config.workload.seed, config.trials, preset, kTrialRequests));
+    kept = kept && reports.back().broken == 0;
+  }
+  const std::string report = config.json ? trials_json(reports) : trials_text(reports);
+  std::fwrite(report.data(), 1, report.size(), stdout);
+  return kept ? 0 : 1;
+}
+
+}  // namespace
+
 int simulate(const SimulateConfig& config) {
   if (!config.write_trace.empty()) return write_trace(config);
+  if (config.trials > 0) return check_trials(config);
+  if (config.presets.size() > 1) {
+    std::fprintf(stderr, "--preset: one for a run; several, or all, for --check\n");
+    return 2;
+  }
   std::deque<std::unique_ptr<Workload>> workloads;
   std::deque<Simulation> simulations;
   std::vector<RunReport> reports;

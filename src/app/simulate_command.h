@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/cost_preset.h"
 #include "sim/drawn_workload.h"
 #include "sim/simulation.h"
 
@@ -23,6 +24,8 @@ struct SimulateConfig {
   std::string trace;                // read the requests from this file
   std::string write_trace;          // … or write what the seed draws to this one
   std::vector<Policy> policies = {Policy::chasqui};
+  std::vector<CostPreset> presets;  // empty: costs are what the options say
+  std::uint64_t trials = 0;         // 0: one load, as the options say; else so many drawn ones for each preset
   bool json = false;
 };
 

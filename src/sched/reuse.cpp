@@ -17,13 +17,17 @@ constexpr double kNewest = 0.25;
 constexpr double kSurprise = 3;
 // What is too slow is not tried, and so would be too slow for ever: each time the doubt loses a little.
 constexpr double kFading = 0.95;
+// In files, where one id of a process may be another tenant's in the next.
+constexpr std::uint64_t kShared = 1;
 
 const Sequence* find_running(const RunningSequences& running, RequestId id) {
   const auto found = std::ranges::find_if(running, [id](const auto& sequence) { return sequence->id() == id; });
   return found != running.end() ? found->get() : nullptr;
 }
 
-void follow(double measured, double& mean) { mean += kNewest * (std::min(measured, kSurprise * mean) - mean); }
+void follow(double measured, double& mean) {
+  mean = mean > 0 ? mean + kNewest * (std::min(measured, kSurprise * mean) - mean) : measured;
+}
 
 // That a restore of the first `keep` tokens copies.
 std::size_t bytes_of(const KvSnapshot& snapshot, TokenCount keep) {
@@ -36,9 +40,6 @@ PrefixCache::Limits cache_limits(const ReuseConfig& config) {
   limits.hand_over = config.disk.has_value();
   return limits;
 }
-
-// In files, where one id of a process may be another tenant's in the next.
-constexpr std::uint64_t kShared = 1;
 
 }  // namespace
 
@@ -386,9 +387,7 @@ void Reuse::learn_saving(const BatchResult& result) {
   std::size_t bytes = 0;
   for (const KvSnapshotPtr& snapshot : result.snapshots) bytes += snapshot ? snapshot->size() : 0;
   if (bytes == 0 || result.saving <= Duration::zero()) return;
-  const double measured = to_seconds(result.saving) / static_cast<double>(bytes);
-  if (save_seconds_per_byte_ == 0) save_seconds_per_byte_ = measured;
-  follow(measured, save_seconds_per_byte_);
+  follow(to_seconds(result.saving) / static_cast<double>(bytes), save_seconds_per_byte_);
 }
 
 void Reuse::learn_restoring(const Batch& batch, const BatchResult& result) {

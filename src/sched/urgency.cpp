@@ -22,14 +22,18 @@ Urgency::Urgency(const SchedulerTargets& targets, Policy policy, const TenantCou
   work_weight_ = std::clamp(load, 0.0, kWorkWeightMax) * row_seconds;
 }
 
-const ClassTarget& Urgency::target(const Sequence& sequence) const {
-  return targets_.of[static_cast<std::size_t>(sequence.request().service_class)];
+// The class's target, or what the client accepts where that is less.
+Duration Urgency::first_token_within(const Sequence& sequence) const {
+  const Duration target = targets_.of[static_cast<std::size_t>(sequence.request().service_class)].first_token;
+  const Request& request = sequence.request();
+  if (sequence.generated() > 0 || request.first_token_deadline == kNever) return target;
+  return std::min(target, request.first_token_deadline - request.arrival);
 }
 
 double Urgency::score(const Sequence& sequence) const {
   const Request& request = sequence.request();
   if (policy_ == Policy::fcfs) return to_seconds(request.arrival.time_since_epoch());
-  const TimePoint due = std::min(sequence.waiting_since() + target(sequence).first_token, request.deadline);
+  const TimePoint due = std::min(sequence.waiting_since() + first_token_within(sequence), request.deadline);
   // What a sequence had computed before it lost its slot is cheap to bring back.
   const TokenCount work = sequence.preemptions() > 0 ? 0 : sequence.left();
   return to_seconds(due.time_since_epoch()) + work_weight_ * work;
@@ -40,6 +44,8 @@ bool Urgency::slot_before(const Sequence& a, const Sequence& b) const {
     const bool due_a = overtaking_.is_due(a);
     const bool due_b = overtaking_.is_due(b);
     if (due_a != due_b) return due_a;
+    // Or else a younger one, whose turn has come as well, would pass an older one once more than the bound says.
+    if (due_a && a.waiting_since() != b.waiting_since()) return a.waiting_since() < b.waiting_since();
     if (a.request().service_class != b.request().service_class) {
       return a.request().service_class < b.request().service_class;
     }
@@ -69,7 +75,7 @@ bool Urgency::yields_to(const Sequence& running, const Sequence& waiting, Durati
   if (others < its || overtaking_.is_due(waiting)) return true;
   if (others > its) return false;
   const Tenant& tenant = running.request().tenant;
-  if (tenant.id == waiting.request().tenant.id) return now_ - waiting.waiting_since() >= target(waiting).first_token;
+  if (tenant.id == waiting.request().tenant.id) return now_ - waiting.waiting_since() >= first_token_within(waiting);
   return counters_.of(tenant) - counters_.of(waiting.request().tenant) >= kServedMore;
 }
 

@@ -3,8 +3,9 @@
 //
 //   slots    those that were passed often enough (Overtaking); class; the tenant that was served least; score
 //   rows     class; under load the shortest, else score; StepPlan gives the others their turns
-//   score    when the first token is due, plus the work left, which weighs more as the load grows: for a slot, a long
-//            prompt lets short ones pass that arrive within a few times its own reading time, and no others
+//   score    when the first token is due, by the class's target or by the request's own limit where that is sooner,
+//            plus the work left, which weighs more as the load grows: for a slot, a long prompt lets short ones pass
+//            that arrive within a few times its own reading time, and no others
 //   slices   a sequence has its slot for a slice at least. Then it gives it up for one of a tenant that was served
 //            less, for one of its own tenant that has waited for longer than its target, and for one that was passed
 //            often enough. To a more urgent class it gives its slot at once.
@@ -30,12 +31,19 @@ class Urgency {
   bool takes_turns() const { return policy_ == Policy::chasqui; }
   // Whether `running` gives its slot to `waiting`. `slice`: how long it may keep it at least.
   bool yields_to(const Sequence& running, const Sequence& waiting, Duration slice) const;
+  // Of a slot: the smaller one goes first, other things being equal.
+  double score(const Sequence& sequence) const;
+  // More is to be read than the most urgent class can wait for, so the shortest prompts go first.
+  bool loaded() const { return loaded_; }
+  // Whether its turn has come, whatever else is true.
+  bool passed_often(const Sequence& sequence) const {
+    return policy_ == Policy::chasqui && overtaking_.is_due(sequence);
+  }
   // Of two that give up their slots: whether `a` goes before `b`.
   bool yields_before(const Sequence& a, const Sequence& b) const;
 
  private:
-  double score(const Sequence& sequence) const;
-  const ClassTarget& target(const Sequence& sequence) const;
+  Duration first_token_within(const Sequence& sequence) const;
 
   const SchedulerTargets& targets_;
   const Policy policy_;

@@ -15,6 +15,7 @@ struct Ask {
   TokenCount prompt = 10;
   std::uint32_t tenant = 0;
   std::optional<std::int64_t> timeout_ms{};
+  std::optional<std::int64_t> ttft_ms{};
 };
 
 Sequence waiting(std::uint64_t id, const Ask& ask = {}) {
@@ -23,6 +24,7 @@ Sequence waiting(std::uint64_t id, const Ask& ask = {}) {
   draft.service_class = ask.service_class;
   draft.tenant.id = ask.tenant;
   draft.timeout_ms = ask.timeout_ms;
+  draft.ttft_ms = ask.ttft_ms;
   RequestLimits limits = test_limits();
   limits.context = 10'000;
   return Sequence(test_request(id, std::move(draft), limits, at(ask.arrival_ms)));
@@ -69,6 +71,43 @@ TEST_F(UrgencyTest, WhileThereIsTimeTheEarliestDeadlineIsFirst) {
   EXPECT_TRUE(urgency(20).rows_before(early_long, late_short));
   const Sequence hasty = waiting(3, {.arrival_ms = 10, .timeout_ms = 500});
   EXPECT_TRUE(urgency(20).rows_before(hasty, early_long)) << "its own deadline comes before the class's target";
+}
+
+TEST_F(UrgencyTest, ALimitOnTheFirstTokenIsWhenItIsDue) {
+  const Sequence early = waiting(1, {.arrival_ms = 0});
+  const Sequence hasty = waiting(2, {.arrival_ms = 100, .ttft_ms = 2000});
+  const Sequence patient = waiting(3, {.arrival_ms = 0, .ttft_ms = 60'000});
+  EXPECT_TRUE(urgency(200).slot_before(hasty, early));
+  EXPECT_TRUE(urgency(200).rows_before(hasty, early));
+  EXPECT_TRUE(urgency(200).slot_before(early, patient)) << "a limit beyond the target makes nobody later";
+  const Sequence other_class = waiting(4, {.service_class = ServiceClass::interactive, .arrival_ms = 150});
+  EXPECT_TRUE(urgency(200).slot_before(other_class, hasty)) << "within a class only";
+}
+
+TEST_F(UrgencyTest, AnEqualYieldsToOneWhoseOwnLimitHasPassed) {
+  Sequence running = waiting(1);
+  running.start(SlotId{0}, at(0));
+  const Sequence hasty = waiting(2, {.arrival_ms = 0, .ttft_ms = 2000});
+  EXPECT_FALSE(urgency(1999).yields_to(running, hasty, seconds(1)));
+  EXPECT_TRUE(urgency(2000).yields_to(running, hasty, seconds(1)));
+  EXPECT_FALSE(urgency(2000).yields_to(running, waiting(3), seconds(1)));
+}
+
+TEST_F(UrgencyTest, OfThoseWhoseTurnHasComeTheOldestIsFirst) {
+  Overtaking passing;
+  WaitQueue line;
+  for (std::uint64_t id : {1, 2, 3}) {
+    RequestDraft draft;
+    draft.prompt = test_prompt(id == 1 ? 500 : 5, id);
+    RequestLimits limits = test_limits();
+    limits.context = 10'000;
+    line.push(std::make_unique<Sequence>(test_request(id, std::move(draft), limits, at(static_cast<int>(id)))));
+  }
+  const Sequence younger = waiting(9, {.arrival_ms = 50});
+  for (int i = 0; i < Overtaking::kPassedMost; ++i) passing.starts(younger, line);
+  const Urgency now(targets, Policy::chasqui, counters, passing, at(60), seconds(5), 0.001);
+  ASSERT_TRUE(now.passed_often(*line.all()[0]) && now.passed_often(*line.all()[1]));
+  EXPECT_TRUE(now.slot_before(*line.all()[0], *line.all()[1])) << "although it is much longer";
 }
 
 TEST_F(UrgencyTest, UnderLoadTheShortestWorkIsFirst) {

@@ -33,11 +33,13 @@ struct Life {
   TokenCount said = 0;          // … and told in events
   std::uint64_t said_text = 0;  // hashes of the text that the model gave and of the text in events
   std::uint64_t told_text = 0;
-  SlotId slot;            // where the model holds rows of it; none: nowhere
-  bool decoding = false;  // a token was sampled since its rows were last lost
-  bool started = false;   // a row of it was computed
-  bool leaves = false;    // the client has gone, a cancel was sent
-  bool failed = false;    // its last batch failed
+  SlotId slot;               // where the model holds rows of it; none: nowhere
+  bool decoding = false;     // a token was sampled since its rows were last lost
+  bool started = false;      // a row of it was computed
+  bool has_started = false;  // it had a slot
+  std::int32_t passed = 0;   // younger requests of its kind that had one before it
+  bool leaves = false;       // the client has gone, a cancel was sent
+  bool failed = false;       // its last batch failed
   std::int32_t preempted = 0;
   std::uint64_t last_row_step = 0;
   TimePoint last_row_at{};

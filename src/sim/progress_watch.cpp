@@ -37,12 +37,15 @@ void ProgressWatch::leave(Life& life) {
   --competitors_[static_cast<std::size_t>(life.plan.service_class)];
 }
 
-void ProgressWatch::got_row(Life& life, bool first, TimePoint now) {
-  if (first && life.lane == &lane(life) && life.lane->first != &life) {
-    const Life& oldest = *life.lane->first;
-    faults_.expect(life.request->arrival - oldest.request->arrival <= config_.passed,
-                   "progress: a waiting request is passed by much younger ones", oldest.serial);
+void ProgressWatch::starts(Life& life) {
+  for (Life* older = life.before; older != nullptr; older = older->before) {
+    if (older->has_started || older->request->arrival == life.request->arrival) continue;
+    faults_.expect(++older->passed <= config_.passed, "progress: a waiting request is passed by too many younger ones",
+                   older->serial);
   }
+}
+
+void ProgressWatch::got_row(Life& life, TimePoint now) {
   leave(life);
   life.last_row_at = now;
   if (life.decoding) decoding_.push(life);

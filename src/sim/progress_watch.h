@@ -1,11 +1,12 @@
-// Watches that nobody starves (the invariant progress): who decodes gets a row every few steps, and who waits is not
-// passed by younger requests of the same tenant and class for ever. Lists in the order of patience, so that each step
-// looks at their heads only. Owned by the simulation; one thread.
+// Watches that nobody starves (the invariant progress): who decodes gets a row every few steps, and who waits for a
+// slot is passed by a bounded number of younger requests of the same tenant and class. Lists in the order of patience,
+// so that each step looks at their heads only. Owned by the simulation; one thread.
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
+#include "sched/overtaking.h"
 #include "sim/faults.h"
 #include "sim/life.h"
 
@@ -24,8 +25,8 @@ struct PatienceConfig {
   // A decoding sequence may be left out for so many steps, or for so long.
   std::uint64_t decode_steps = 256;
   Duration decode_wait = seconds(300);
-  Duration passed = seconds(600);    // how much younger a request may be that is served before another of its kind
-  Duration standstill = seconds(1);  // how long nothing may be computed while there is work
+  std::int32_t passed = Overtaking::kPassedMost;  // younger requests of its kind that get a slot before one
+  Duration standstill = seconds(1);               // how long nothing may be computed while there is work
 };
 
 class ProgressWatch {
@@ -34,8 +35,10 @@ class ProgressWatch {
 
   // The scheduler has taken it.
   void waits(Life& life);
-  // A row of it was computed; `first`: the model held none of it before.
-  void got_row(Life& life, bool first, TimePoint now);
+  // It has a slot for the first time.
+  void starts(Life& life);
+  // A row of it was computed.
+  void got_row(Life& life, TimePoint now);
   void ended(Life& life);
   // After each step that was computed, aborted ones left out.
   void step_done(std::uint64_t step, TimePoint now);

@@ -18,20 +18,31 @@ class ProgressWatchTest : public testing::Test {
     watch_.waits(life);
     return life;
   }
+  void start(Life& life) {
+    life.has_started = true;
+    watch_.starts(life);
+  }
 
   Faults faults_;
   LifeTable lives_;
-  ProgressWatch watch_{PatienceConfig{10, seconds(5), seconds(60), seconds(1)}, 1, faults_};
+  ProgressWatch watch_{PatienceConfig{10, seconds(5), 3, seconds(1)}, 1, faults_};
   std::uint64_t serials_ = 0;
 };
 
-TEST_F(ProgressWatchTest, FindsARequestThatIsPassedForEver) {
+TEST_F(ProgressWatchTest, FindsARequestThatIsPassedTooOften) {
   add(0);
-  watch_.got_row(add(60), true, TimePoint{} + seconds(100));
+  start(add(0));  // of the same time: it passes no one
+  for (int i = 1; i <= 3; ++i) start(add(i));
   EXPECT_FALSE(faults_.any());
-  watch_.got_row(add(61), true, TimePoint{} + seconds(100));
+  start(add(4));
   ASSERT_TRUE(faults_.any());
-  EXPECT_NE(faults_.lines().front().find("passed by much younger ones (request 1)"), std::string::npos);
+  EXPECT_NE(faults_.lines().front().find("passed by too many younger ones (request 1)"), std::string::npos);
+}
+
+TEST_F(ProgressWatchTest, WhoHasASlotIsNotPassed) {
+  start(add(0));
+  for (int i = 1; i <= 10; ++i) start(add(i));
+  EXPECT_FALSE(faults_.any());
 }
 
 TEST_F(ProgressWatchTest, FindsADecodingSequenceWithoutRows) {
@@ -44,9 +55,9 @@ TEST_F(ProgressWatchTest, FindsADecodingSequenceWithoutRows) {
     if (step == 1) {
       life.decoding = true;
       life.last_row_step = step;
-      watch_.got_row(life, true, now);
+      watch_.got_row(life, now);
     }
-    watch_.got_row(other, step == 1, now);
+    watch_.got_row(other, now);
     watch_.step_done(step, now);
     EXPECT_EQ(faults_.any(), step > 11) << step;
   }
@@ -56,7 +67,7 @@ TEST_F(ProgressWatchTest, LetsThePreemptedSitOut) {
   Life& life = add(0);
   life.decoding = true;
   life.last_row_step = 1;
-  watch_.got_row(life, true, TimePoint{});
+  watch_.got_row(life, TimePoint{});
   life.decoding = false;
   watch_.step_done(1000, TimePoint{} + seconds(1000));
   EXPECT_FALSE(faults_.any());

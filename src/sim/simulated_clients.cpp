@@ -29,13 +29,28 @@ std::vector<Token> make_prompt(const PlannedRequest& plan, std::string_view pref
 void Simulation::plan_next() {
   planned_.emplace();
   if (workload_.next(*planned_)) {
-    agenda_.add(std::max(now_, kStart + planned_->at), Due::Kind::arrival);
+    agenda_.add(kStart + planned_->at, Due::Kind::arrival);
   } else {
     planned_.reset();
   }
 }
 
+// What happens outside until `end`, also while a step is computed: then a request that cuts it is the last, and its
+// time is returned. Else `end`.
+TimePoint Simulation::meanwhile(TimePoint end) {
+  computing_ = end > now_ + Duration(1);
+  TimePoint ends = end;
+  while (ends == end && !agenda_.empty() && agenda_.next() < end) {
+    newest_class_ = kServiceClasses;
+    handle(agenda_.take());
+    if (computing_ && newest_class_ <= batch_.cut_by) ends = std::max(at_, now_);
+  }
+  computing_ = false;
+  return ends;
+}
+
 void Simulation::handle(const Due& due) {
+  at_ = due.at;
   if (due.kind == Due::Kind::arrival) return arrive(due.place);
   Life& life = lives_.at(due.place);
   if (life.serial != due.serial) return;  // it has ended
@@ -59,23 +74,23 @@ void Simulation::arrive(std::uint32_t client) {
   life.serial = ++serials_;
   life.plan = plan;
   life.client = client;
-  life.first_try = now_;
+  life.first_try = at_;
   statistics_.arrived(life);
   if (plan.leaving == Leaving::after_ms) {
-    agenda_.add(now_ + milliseconds(plan.leaves_after), Due::Kind::leaving, life.serial, life.place);
+    agenda_.add(at_ + milliseconds(plan.leaves_after), Due::Kind::leaving, life.serial, life.place);
   }
   try_door(life);
 }
 
 void Simulation::try_door(Life& life) {
-  const std::optional<Duration> come_again = door_.refusal(life.permit, life.plan, life.serial, now_);
+  const std::optional<Duration> come_again = door_.refusal(life.permit, life.plan, life.serial, at_);
   if (!come_again) return submit(life);
   statistics_.refused(life);
   faults_.expect(*come_again > Duration::zero(), "admission: refused without a time to come again", life.serial);
   if (++life.tries >= config_.clients.tries_max) return end(life, Outcome::refused);
   // As told, or a little later.
   const double wait = static_cast<double>(come_again->count()) * (1 + 0.1 * client_dice_.unit());
-  agenda_.add(now_ + Duration(static_cast<std::int64_t>(wait)), Due::Kind::another_try, life.serial, life.place);
+  agenda_.add(at_ + Duration(static_cast<std::int64_t>(wait)), Due::Kind::another_try, life.serial, life.place);
 }
 
 void Simulation::submit(Life& life) {
@@ -90,7 +105,7 @@ void Simulation::submit(Life& life) {
   RequestLimits limits;
   limits.vocabulary = kSimulatedVocabulary;
   limits.context = config_.scheduler.kv.cells_per_slot;
-  Result<RequestPtr> request = make_request(lives_.new_id(life), std::move(draft), limits, now_);
+  Result<RequestPtr> request = make_request(lives_.new_id(life), std::move(draft), limits, at_);
   if (!request) return end(life, Outcome::refused);  // too long for the context
 
   life.request = std::move(*request);
@@ -98,7 +113,8 @@ void Simulation::submit(Life& life) {
   for (const Token token : life.request->prompt) life.history = extend_history(life.history, token);
   life.known = plan.prompt;
   life.accepted = true;
-  life.let_in = now_;
+  life.let_in = at_;
+  newest_class_ = static_cast<int>(plan.service_class);
   ++accepted_;
   watch_.waits(life);
   scheduler_.add(life.request);
@@ -107,6 +123,7 @@ void Simulation::submit(Life& life) {
 // The client goes away, wherever its request stands.
 void Simulation::leave(Life& life) {
   if (!life.accepted) return end(life, Outcome::cancelled);
+  if (computing_) return leave_at(life);
   life.leaves = true;
   const RequestId id = life.request->id;
   scheduler_.cancel(id, now_);
@@ -127,7 +144,8 @@ void Simulation::end(Life& life, Outcome outcome) {
   const std::uint32_t client = life.client;
   lives_.give_back(life);
   if (config_.clients.clients > 0) {
-    agenda_.add(now_ + milliseconds(config_.clients.think_ms.draw(client_dice_)), Due::Kind::arrival, 0, client);
+    agenda_.add(std::max(now_, at_) + milliseconds(config_.clients.think_ms.draw(client_dice_)), Due::Kind::arrival, 0,
+                client);
   }
 }
 

@@ -1,8 +1,20 @@
 #include "sim/simulation.h"
 
+#include <algorithm>
+
 #include "sim/event_rules.h"
 
 namespace chasqui {
+namespace {
+
+// First come, first served passes no one by rule; who waits for the prefix of another may be passed by more.
+PatienceConfig patience_of(const SimulationConfig& config) {
+  PatienceConfig patience = config.patience;
+  if (config.scheduler.reuse.cache.bytes > 0) patience.passed *= 2;
+  return patience;
+}
+
+}  // namespace
 
 Simulation::Simulation(const SimulationConfig& config, Workload& workload)
     : config_(config),
@@ -11,7 +23,7 @@ Simulation::Simulation(const SimulationConfig& config, Workload& workload)
       scheduler_(config.scheduler),
       model_(config.scheduler.kv, config.scheduler.rows_max, lives_, faults_),
       cost_(config.cost, config.seed),
-      watch_(config.patience, workload.tenants().size(), faults_),
+      watch_(patience_of(config), workload.tenants().size(), faults_),
       statistics_(workload, config.objective),
       client_dice_(config.seed, 3),
       fault_dice_(config.seed, 2) {}
@@ -25,7 +37,7 @@ bool Simulation::run() {
     plan_next();
   }
   while (!faults_.any()) {
-    while (!agenda_.empty() && agenda_.next() <= now_) handle(agenda_.take());
+    meanwhile(now_ + Duration(1));
     if (agenda_.empty() && scheduler_.idle()) break;
     step();
   }
@@ -42,6 +54,7 @@ bool Simulation::run() {
 void Simulation::step() {
   faults_.step(++step_, now_);
   scheduler_.next_batch(now_, batch_);
+  note_starts();
   take_events();
   if (batch_.empty()) {
     wait_for_work();
@@ -65,28 +78,23 @@ void Simulation::each_part(Work work) {
 
 void Simulation::compute() {
   watch_.moves_on();
-  const DecodeStatus drawn = draw_status();
-  if (!batch_.restores.empty() && fault_dice_.chance(config_.disturbances.unrestored)) model_.fail_next_restore();
+  DecodeStatus drawn = draw_status();
+  const bool unrestored = !batch_.restores.empty() && fault_dice_.chance(config_.disturbances.unrestored);
+  if (unrestored) model_.fail_next_restore();
   const TokenCount held = model_.held();
   batch_ids_.clear();
-  first_rows_.clear();
-  each_part([this](const Life& life) {
-    batch_ids_.push_back(life.request->id);
-    first_rows_.push_back(!life.slot.valid());
-  });
+  each_part([this](const Life& life) { batch_ids_.push_back(life.request->id); });
+  const Duration copying = copying_took();
+  const bool computes = !batch_.rows.empty() && !unrestored;
+  const Duration computing = computes ? computing_takes(drawn, held) : Duration::zero();
   model_.run(batch_, drawn, step_, result_);
   if (faults_.any()) return;
   const DecodeStatus status = result_.status;
-  now_ += copying_took();
-  if (!batch_.rows.empty() && result_.not_restored.empty()) {
-    result_.compute = cost_.cost(batch_, held, now_);
-    if (status == DecodeStatus::aborted) {
-      result_.compute =
-          Duration(static_cast<std::int64_t>(static_cast<double>(result_.compute.count()) * fault_dice_.unit()));
-    }
-    now_ += result_.compute;
-    statistics_.step(batch_, status, result_.compute, cost_.passes());
-  }
+  now_ += copying + computing;
+  if (computes) statistics_.step(batch_, status, computing, cost_.passes());
+  result_.compute = computing;
+  result_.saving = saving_;
+  result_.restoring = restoring_;
   result_.finished = now_;
   if (status == DecodeStatus::ok) rows_computed();
   const bool failed = status == DecodeStatus::failed || status == DecodeStatus::no_room;
@@ -105,9 +113,32 @@ Duration Simulation::copying_took() {
   std::int64_t restored = 0;
   for (const SlotSave& save : batch_.saves) saved += save.tokens;
   for (const SlotRestore& restore : batch_.restores) restored += restore.snapshot->tokens();
-  result_.saving = cost_.copy(saved);
-  result_.restoring = cost_.copy(restored);
-  return result_.saving + result_.restoring;
+  saving_ = cost_.copy(saved);
+  restoring_ = cost_.copy(restored);
+  return saving_ + restoring_;
+}
+
+// A step that is given up ends at some time before its end, and one that an arrival cuts when that comes.
+Duration Simulation::computing_takes(DecodeStatus& status, TokenCount held) {
+  const TimePoint begin = now_ + saving_ + restoring_;
+  Duration takes = cost_.cost(batch_, held, begin);
+  if (status == DecodeStatus::aborted) {
+    takes = Duration(static_cast<std::int64_t>(static_cast<double>(takes.count()) * fault_dice_.unit()));
+  }
+  const TimePoint end = meanwhile(begin + takes);
+  if (end == begin + takes) return takes;
+  status = DecodeStatus::aborted;
+  return std::max(end - begin, Duration(1));
+}
+
+// Who has a slot for the first time.
+void Simulation::note_starts() {
+  for (const auto& sequence : scheduler_.running_sequences()) {
+    Life* const life = lives_.find(sequence->id());
+    if (life == nullptr || life->has_started) continue;
+    life->has_started = true;
+    watch_.starts(*life);
+  }
 }
 
 void Simulation::rows_computed() {
@@ -115,7 +146,7 @@ void Simulation::rows_computed() {
   statistics_.contention.step(batch_, result_.compute, watch_, lives_);
   for (std::size_t i = 0; i < batch_ids_.size(); ++i) {
     Life& life = *lives_.find(batch_ids_[i]);
-    watch_.got_row(life, first_rows_[i], now_);
+    watch_.got_row(life, now_);
     if (life.plan.leaving == Leaving::after_rows && model_.length(life) >= life.plan.leaves_after) leave_at(life);
   }
 }

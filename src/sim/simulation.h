@@ -63,6 +63,7 @@ class Simulation {
   // Clients.
   void plan_next();
   void handle(const Due& due);
+  TimePoint meanwhile(TimePoint end);
   void arrive(std::uint32_t client);
   void try_door(Life& life);
   void submit(Life& life);
@@ -73,7 +74,9 @@ class Simulation {
   // Steps.
   void step();
   void compute();
+  Duration computing_takes(DecodeStatus& status, TokenCount held);
   Duration copying_took();
+  void note_starts();
   void rows_computed();
   void wait_for_work();
   DecodeStatus draw_status();
@@ -88,7 +91,8 @@ class Simulation {
 
   const SimulationConfig config_;
   Workload& workload_;
-  TimePoint now_ = kStart;
+  TimePoint now_ = kStart;  // of the worker: between two steps, or the beginning of the one that is computed
+  TimePoint at_ = kStart;   // of the clients: when the newest thing of the agenda happened
   Faults faults_;
   Door door_;  // before the lives, which hold its permits
   LifeTable lives_;
@@ -103,15 +107,18 @@ class Simulation {
 
   Batch batch_;
   BatchResult result_;
+  Duration saving_{};  // what the copies of the step take
+  Duration restoring_{};
   std::vector<Event> events_;
   std::vector<RequestId> leaving_;         // to be cancelled before the next step
   std::vector<RequestId> batch_ids_;       // of the parts of the step
-  std::vector<bool> first_rows_;           // … which of them had none in the model before
   std::optional<PlannedRequest> planned_;  // the next request that comes by itself
   std::size_t accepted_ = 0;               // … and not ended
   std::uint64_t serials_ = 0;
   std::uint64_t step_ = 0;
-  bool exhausted_ = false;  // the workload has no more
+  bool computing_ = false;
+  int newest_class_ = kServiceClasses;  // of the request that the newest thing of the agenda brought; else this
+  bool exhausted_ = false;              // the workload has no more
 };
 
 }  // namespace chasqui

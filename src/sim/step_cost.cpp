@@ -22,7 +22,8 @@ Duration CostModel::cost(const Batch& batch, TokenCount held, TimePoint now) {
     }
   }
   const StepCost& each = batch.kind == Batch::Kind::decode ? config_.decode : config_.prefill;
-  double us = passes_ * each.pass_us + static_cast<double>(batch.rows.size()) * each.row_us + cells * each.cell_us;
+  double us = passes_ * (each.pass_us + config_.launch_us) + static_cast<double>(batch.rows.size()) * each.row_us +
+              cells * each.cell_us;
   if (config_.noise > 0) us *= random_.lognormal(1, config_.noise);
   if (disturbed(now)) us *= config_.neighbour_factor;
   return std::chrono::nanoseconds(std::max<std::int64_t>(1, static_cast<std::int64_t>(us * 1000)));

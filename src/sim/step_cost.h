@@ -23,7 +23,8 @@ struct CostConfig {
   // A model of 0.5 B parameters, Q4_0, on two cores: 30 ms for one row, 88 for 16, 4.5 s for a prompt of 1,200.
   StepCost decode{26'000, 3'900, 4.1};
   StepCost prefill{26'000, 3'300, 1.0};
-  double copy_us = 1;  // for one cell copied out of a slot, or into one
+  double launch_us = 0;  // for each pass, whatever it computes
+  double copy_us = 1;    // for one cell copied out of a slot, or into one
   bool unified = false;
   double noise = 0;  // sigma of a lognormal factor of each step
   // Now and then another process takes the cores, and all steps are slower.

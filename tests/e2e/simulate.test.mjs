@@ -53,6 +53,24 @@ describe('chasqui simulate', () => {
     assert.ok(chasqui.ttft_ms.max < fcfs.ttft_ms.max, 'short requests pass the long prompts');
   });
 
+  it('has the costs of large models and checks drawn loads with them', async () => {
+    const load = ['--requests', '40', '--clients', '4', '--prompt', '200', '--output', '20'];
+    const slow = (await report(...load, '--preset', '8b-laptop')).runs[0];
+    const fast = (await report(...load, '--preset', '8b-gpu')).runs[0];
+    assert.ok(slow.virtual_s > 20 * fast.virtual_s, `${slow.virtual_s} s, ${fast.virtual_s} s`);
+    const { trials } = await report('--check', '3', '--preset', '1.1b-desktop,8b-gpu', '--seed', '5');
+    assert.deepEqual(trials.map((each) => [each.preset, each.trials, each.broken]),
+      [['1.1b-desktop', 3, 0], ['8b-gpu', 3, 0]]);
+  });
+
+  it('lets arrivals cut steps, where they may be cut', async () => {
+    const load = ['--preset', '8b-desktop', '--rate', '0.05', '--requests', '200', '--prompt', '50%4000,50%20', '--output',
+      '4', '--ctx-slot', '8192', '--classes', 'interactive:1'];
+    const [cut, uncut] = [(await report(...load)).runs[0], (await report(...load, '--no-step-cuts')).runs[0]];
+    assert.ok(cut.aborted_steps > 0);
+    assert.equal(uncut.aborted_steps, 0);
+  });
+
   it('plays back what it writes', async () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'chasqui-'));
     try {
@@ -79,7 +97,8 @@ describe('chasqui simulate', () => {
       await rm(folder, { recursive: true });
     }
     for (const wrong of [['--prompt', 'x'], ['--classes', 'royal:1'], ['--tenants', '0'], ['--goodput', 'speed:1'],
-      ['--compare', 'chasqui,magic'], ['--decode-cost', '1:2'], ['--trace', '/none/there'], ['--cancel', '2']]) {
+      ['--compare', 'chasqui,magic'], ['--decode-cost', '1:2'], ['--trace', '/none/there'], ['--cancel', '2'],
+      ['--preset', '9b-desktop'], ['--preset', 'all'], ['--itl-target', '100'], ['--prefill-step', '-1']]) {
       const { code, stderr } = await simulate(...wrong);
       assert.equal(code, 2, wrong.join(' '));
       assert.notEqual(stderr, '', wrong.join(' '));

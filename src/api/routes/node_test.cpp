@@ -57,13 +57,14 @@ class NodeTest : public testing::Test, protected FakeFrontend {
   // Runs `function` on the loop and waits for it.
   template <class Function>
   void on_loop(Function function) {
-    Mailbox<int> done(1);
-    loop.post([&] {
+    // Shared: the loop is still in push() when the other side goes on.
+    const auto done = std::make_shared<Mailbox<int>>(1);
+    loop.post([&function, done] {
       function();
-      done.push(0);
+      done->push(0);
     });
     std::vector<int> out;
-    done.drain(out, Wait::yes);
+    done->drain(out, Wait::yes);
   }
 
   FakeModel left_{clock, loop, wakeup, "left"};

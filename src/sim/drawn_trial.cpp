@@ -1,0 +1,158 @@
+#include "sim/drawn_trial.h"
+
+#include <array>
+#include <cstdio>
+
+#include "base/json_writer.h"
+#include "sim/random.h"
+
+namespace chasqui {
+namespace {
+
+constexpr std::size_t kFaultsTold = 8;
+// A prompt of 16,000 tokens and its answer.
+constexpr TokenCount kTrialContext = 17'000;
+
+template <class Value, std::size_t count>
+Value pick(Random& dice, const std::array<Value, count>& values) {
+  return values[static_cast<std::size_t>(dice.between(0, count - 1))];
+}
+
+Distribution drawn_from(const char* text) { return *Distribution::parse(text, "trial"); }
+
+void draw_server(Random& dice, const CostPreset& preset, SimulationConfig& run) {
+  SchedulerConfig& scheduler = run.scheduler;
+  const std::int32_t slots = pick<std::int32_t, 6>(dice, {1, 2, 4, 8, 16, 64});
+  const bool unified = dice.chance(0.2);
+  // One pool has room for the longest sequence, and for a part of what all slots could want.
+  scheduler.kv = {slots, slots * kTrialContext, kTrialContext, unified};
+  if (unified) scheduler.kv.cells = std::max(kTrialContext, slots * kTrialContext / 8);
+  scheduler.dense_slots = !unified;
+  scheduler.rows_max = pick<TokenCount, 3>(dice, {128, 512, 2048});
+  scheduler.cuts_steps = dice.chance(0.8);
+  scheduler.targets.prefill_step = dice.chance(0.2) ? milliseconds(dice.between(20, 5000)) : Duration::zero();
+  scheduler.reuse.shared_by_tenants = dice.chance(0.5);
+  if (dice.chance(0.5)) scheduler.reuse.cache.bytes = static_cast<std::size_t>(dice.between(1, 200'000)) * kTokenBytes;
+  run.cost = preset.cost;
+  run.cost.unified = unified;
+  run.cost.noise = dice.chance(0.5) ? 0.2 : 0;
+  if (dice.chance(0.3)) {
+    run.cost.neighbour_factor = 4;
+    run.cost.neighbour_every_s = 100;
+    run.cost.neighbour_stays_s = 20;
+  }
+  if (dice.chance(0.5)) run.disturbances = {0.003, 0.002, 0.01, 0.05};
+  run.door.queue_requests = 100'000;
+  run.door.queue_tokens = 0;
+}
+
+void draw_load(Random& dice, std::int32_t slots, DrawnTrial& trial) {
+  WorkloadConfig& load = trial.workload;
+  load.prompt = drawn_from(pick<const char*, 4>(
+      dice, {"16-200", "lognormal:300:1.2:16000", "85%16-300,15%4000-16000", "80%16-100,20%300-3000"}));
+  load.output = drawn_from(pick<const char*, 3>(dice, {"1-16", "lognormal:50:1:600", "90%1-30,10%300-900"}));
+  if (dice.chance(0.5)) load.max_tokens = 950;
+  load.classes = pick<std::array<double, kServiceClasses>, 4>(dice, {{{1, 2, 1}, {1, 8, 1}, {8, 1, 1}, {1, 1, 8}}});
+  if (dice.chance(0.7)) load.tenants = {{20, 1}, {3, 1}, {1, 2}, {1, 1}};
+  // Clients that ask again, a crowd that comes at once, or a stream of requests.
+  if (dice.chance(0.5)) {
+    trial.run.clients.clients = static_cast<std::int32_t>(dice.between(1, 4 * slots + 4));
+    trial.run.clients.think_ms = drawn_from(pick<const char*, 3>(dice, {"0", "0-2000", "0-60000"}));
+  } else {
+    load.rate = pick<double, 3>(dice, {1e4, 10, 0.2});
+  }
+  if (dice.chance(0.5)) {
+    load.prefixes = 4;
+    load.prefix_tokens = drawn_from("50-900");
+    load.prefix_share = 0.6;
+    load.prompt = drawn_from("16-2000");
+  }
+  load.leaving_share = dice.chance(0.5) ? 0.15 : 0;
+  load.leaving_ms = drawn_from("1-100000");
+  load.timeout_share = dice.chance(0.3) ? 0.2 : 0;
+  load.timeout_ms = drawn_from("1000-600000");
+  load.slow_share = dice.chance(0.3) ? 0.1 : 0;
+}
+
+std::string whole(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.0f", value);
+  return text.data();
+}
+
+}  // namespace
+
+DrawnTrial draw_trial(std::uint64_t seed, const CostPreset& preset, std::uint64_t requests) {
+  Random dice(seed, 7);
+  DrawnTrial trial;
+  trial.run.seed = trial.workload.seed = seed;
+  trial.workload.requests = requests;
+  draw_server(dice, preset, trial.run);
+  draw_load(dice, trial.run.scheduler.kv.slots, trial);
+  return trial;
+}
+
+TrialsReport run_trials(std::uint64_t seed, std::uint64_t trials, const CostPreset& preset, std::uint64_t requests) {
+  TrialsReport report;
+  report.preset = preset.name;
+  for (std::uint64_t i = 0; i < trials; ++i) {
+    const DrawnTrial trial = draw_trial(seed + i, preset, requests);
+    DrawnWorkload workload(trial.workload);
+    Simulation simulation(trial.run, workload);
+    const bool kept = simulation.run();
+    const Statistics& statistics = simulation.statistics();
+    ++report.trials;
+    report.requests += statistics.all().requests;
+    report.steps += statistics.steps().count();
+    report.preemptions += statistics.all().preemptions;
+    report.cut_steps += statistics.steps().aborted;
+    report.virtual_s += to_seconds(statistics.virtual_time);
+    if (kept) continue;
+    ++report.broken;
+    if (report.faults.size() == kFaultsTold) continue;
+    report.faults.push_back("seed " + std::to_string(seed + i) + ": " + simulation.faults().lines().front());
+  }
+  return report;
+}
+
+std::string trials_text(const std::vector<TrialsReport>& reports) {
+  std::string out;
+  for (const TrialsReport& each : reports) {
+    out += each.preset + ": " + std::to_string(each.broken) + " of " + std::to_string(each.trials) + " broken; " +
+           std::to_string(each.requests) + " requests, " + std::to_string(each.steps) + " steps, " +
+           std::to_string(each.preemptions) + " preemptions, " + std::to_string(each.cut_steps) + " steps cut, " +
+           whole(each.virtual_s / 3600) + " hours\n";
+    for (const std::string& fault : each.faults) out += "  " + fault + '\n';
+  }
+  return out;
+}
+
+std::string trials_json(const std::vector<TrialsReport>& reports) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("trials");
+  json.begin_array();
+  for (const TrialsReport& each : reports) {
+    json.begin_object();
+    json.field("preset", each.preset);
+    json.field("trials", each.trials);
+    json.field("broken", each.broken);
+    json.field("requests", each.requests);
+    json.field("steps", each.steps);
+    json.field("preemptions", each.preemptions);
+    json.field("cut_steps", each.cut_steps);
+    json.field("virtual_s", each.virtual_s);
+    json.key("faults");
+    json.begin_array();
+    for (const std::string& fault : each.faults) json.string(fault);
+    json.end_array();
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  out += '\n';
+  return out;
+}
+
+}  // namespace chasqui
