@@ -25,7 +25,8 @@ LLHTTP = sorted(glob.glob("/usr/share/llhttp/*.c"))
 
 BASE = ["src/base/error.cpp", "src/base/log.cpp", "src/base/clock.cpp", "src/base/utf8.cpp",
         "src/base/random_bits.cpp", "src/base/json_writer.cpp", "src/base/pages.cpp", "src/base/freed_memory.cpp"]
-CORE = ["src/core/adapter_set.cpp", "src/core/event.cpp", "src/core/request.cpp", "src/core/sampling.cpp"]
+CORE = ["src/core/adapter_set.cpp", "src/core/event.cpp", "src/core/request.cpp", "src/core/checkpoints.cpp",
+        "src/core/sampling.cpp"]
 # Files that also hold what a target never calls: what that would need is left out.
 WITHOUT_THE_REST = ["-no-pie", "-Wl,-z,lazy", "-Wl,--unresolved-symbols=ignore-all"]
 # What each target is made of, beside tests/fuzz/TARGET.cpp, and the libraries that it needs.
@@ -37,12 +38,13 @@ TARGETS = {
                              "src/api/body/generation_readers.cpp"], ["-lboost_json"]),
     "schema": (BASE + ["src/api/body/fields.cpp", "src/api/schema/schema_check.cpp", "src/api/schema/schema_leaves.cpp",
                        "src/api/schema/schema_overlap.cpp", "src/api/schema/schema_pattern.cpp"], ["-lboost_json"]),
-    "grammar": (BASE + ["src/model/grammar_shape.cpp"], []),
+    "grammar": (BASE + ["src/model/grammar_shape.cpp", "src/model/grammar/gbnf.cpp", "src/model/grammar/utf8_ranges.cpp"], []),
     "automaton": (BASE + ["src/model/grammar_shape.cpp"] +
                   [f"src/model/grammar/{name}.cpp" for name in ("automaton", "gbnf", "grammar_masks", "grammar_matcher",
                                                                 "grammar_states", "rule_steps", "token_trie",
                                                                 "utf8_ranges")], []),
-    "keys": (BASE + ["src/core/request.cpp", "src/core/sampling.cpp", "src/api/core/key_list.cpp", "src/net/sha256.cpp"],
+    "keys": (BASE + ["src/core/request.cpp", "src/core/checkpoints.cpp", "src/core/sampling.cpp",
+                     "src/api/core/key_list.cpp", "src/net/sha256.cpp"],
              ["-lcrypto"]),
     "toml": (BASE + ["src/app/toml_file.cpp"], []),
     "snapshot": (BASE + ["src/base/checksum.cpp", "src/cache/snapshot_file.cpp", "src/cache/whole_file.cpp"], []),

@@ -172,7 +172,7 @@ TEST_F(EngineDisk, WhatATenantWantsForgottenIsForgottenOnDisk) {
 }
 
 TEST_F(EngineDisk, ADiskThatBreaksCostsNothingButItsFiles) {
-  const auto client = start(1500);
+  const auto client = start(6000);
   std::filesystem::remove_all(folder_ / "snapshots");
   for (int i = 0; i < 6; ++i) ask(*client, story(i));
   EXPECT_GT(ask(*client, story(5)), 90) << "memory is as good as before";

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "model/grammar/gbnf.h"
 
 namespace chasqui {
 namespace {
@@ -313,7 +314,10 @@ Result<void> check_grammar_shape(std::string_view text) {
   GrammarReader reader(text);
   const bool read = reader.read();
   if (reader.too_deep()) return refuse("may be nested at most " + std::to_string(kNestingMax) + " levels deep");
-  if (!read) return refuse("must be valid GBNF with a rule named root");
+  if (!read) {
+    const auto parsed = parse_gbnf(text);  // it says where
+    return parsed ? refuse("must be valid GBNF with a rule named root") : parsed.error();
+  }
   if (reader.rules().size() > kRulesMax) return refuse("may have at most " + std::to_string(kRulesMax) + " rules");
   const GrammarMeasure measure(reader.rules());
   if (measure.made_rules() > kMadeRulesMax || measure.elements() > kElementsMax) {

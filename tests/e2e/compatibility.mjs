@@ -141,7 +141,7 @@ const beyond = `
 export function document() {
   let out = `# Compatibility
 
-What clients of llama-server 0.5 and of OpenAI send, and what becomes of it. *no*: ignored without a word; *refused*: a 400
+What clients of llama-server 0.5 and of OpenAI send, and what the server does with it. *no*: ignored without a word; *refused*: a 400
 that names the field; *-*: not known there. Every row is sent to a server by \`tests/e2e/compatibility.test.mjs\`; this file
 is made from the same table (\`node tests/e2e/compatibility.mjs\`). Flags of llama-server: [llama_flags.md](llama_flags.md).
 `;

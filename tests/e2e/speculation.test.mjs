@@ -150,7 +150,7 @@ describe('heads', async () => {
   it('must be there and fit', async () => {
     const cases = [
       [[...demo, '--spec-type', 'mtp'], /--spec-type mtp: the model has no such heads/],
-      [[...demo, '--spec-type', 'eagle3'], /--spec-type eagle3 needs the file of the heads: --model-draft FILE/],
+      [[...demo, '--spec-type', 'eagle3'], /--spec-type eagle3 needs a file: --model-draft FILE/],
       [[...demo, '-md', random('eagle3')], /--model-draft: .* they read states of width 288, the model has /],
       [[...demo, '--spec-type', 'eagle3', '-md', draft], /--model-draft: .* has no EAGLE-3 heads/],
     ];

@@ -116,7 +116,7 @@ describe('--cors-origins and its like', async () => {
     assert.deepEqual([response.status, response.headers['access-control-allow-origin']], [200, foreign.Origin]);
     assert.equal((await chat(server, { ...foreign, ...json })).status, 401);
     const open = await run(['serve', ...sim, '--port', '0', '--cors-origins', '*']);
-    assert.deepEqual([open.code, /--cors-origins.*--api-key/.test(open.stderr)], [1, true]);
+    assert.deepEqual([open.code, /--cors-origins.*--api-key/.test(open.stderr)], [2, true]);
     for (const wrong of ['chat.example', 'https://chat.example/', '']) {
       assert.equal((await run(['serve', ...sim, '--port', '0', '--cors-origins', wrong])).code, 2, wrong);
     }
