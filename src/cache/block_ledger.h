@@ -1,5 +1,5 @@
 // Counts the bytes of snapshots that share blocks: each block once, for as long as a snapshot that is held has it or
-// somebody leases one that was held. Owned by the PrefixCache; worker thread only.
+// a lease is taken on one that was held. Owned by the PrefixCache; worker thread only.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class BlockLedger {
 
   void hold(const KvSnapshot& snapshot);
   // What is not held any more counts until the last lease on it ends. What was handed over does not count any more,
-  // whoever else leases it: it is the taker's to count. REQUIRES: it is held
+  // whatever other leases it has: it is the taker's to count. REQUIRES: it is held
   void release(KvSnapshotPtr snapshot);
   void hand_over(const KvSnapshot& snapshot);
 

@@ -2,7 +2,7 @@
 // and knows what running sequences are computing right now, so that nobody computes the same at the same time. Owned by
 // the Scheduler; worker thread only. Time is an argument. Lookups allocate nothing.
 // Invariants: bytes() ≤ limits.bytes and entries ≤ limits.entries, always; bytes() is what is resident, including what
-// has left the cache while somebody still held a lease on it, and what is reserved. A block that several snapshots
+// has left the cache while a lease on it was still held, and what is reserved. A block that several snapshots
 // share counts once.
 //
 // What is stored once. Snapshots in blocks share those of a common prefix: insert() replaces the first blocks of what

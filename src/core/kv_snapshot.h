@@ -38,7 +38,7 @@ class KvSnapshot {
  public:
   using Blocks = std::vector<KvBlockPtr>;
 
-  // In one block, with room for `size` bytes, not cleared: whoever makes a snapshot fills all of it.
+  // In one block, with room for `size` bytes, not cleared: the maker of a snapshot fills all of it.
   KvSnapshot(std::size_t size, TokenCount tokens);
   // REQUIRES: each block but the last has `block_tokens` tokens, the last one at most as many
   KvSnapshot(Blocks blocks, TokenCount block_tokens);

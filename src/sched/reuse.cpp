@@ -359,7 +359,7 @@ void Reuse::keep(const Save& save, KvSnapshotPtr snapshot, double row_seconds, T
   const bool kept =
       snapshot && cache_.insert(save.key, save.tokens, std::move(snapshot), std::chrono::duration_cast<Duration>(cost),
                                 now) != PrefixCache::Insertion::refused;
-  // Whoever waits for it would wait for ever; and where KV cannot be cut, what comes is of no use to them.
+  // Sequences that wait for it would wait for ever; and where KV cannot be cut, what comes is of no use to them.
   if (!kept || !config_.cache.cut_anywhere) expect_nothing_of(save.request);
 }
 

@@ -84,7 +84,7 @@ TEST_F(SchedulerCopies, KeepTheirSlotsUntilTheyAreMade) {
   EXPECT_EQ(worker.scheduler.running(), 1u);
   worker.add(3, long_prompt(100, 7));
   worker.step();
-  EXPECT_EQ(worker.scheduler.running(), 1u) << "it waits for the slot, and nobody loses his";
+  EXPECT_EQ(worker.scheduler.running(), 1u) << "it waits for the slot, and no sequence loses one";
   while (worker.of(3).finished == 0) worker.step();
   EXPECT_EQ(worker.scheduler.preemptions(), 0u);
 }

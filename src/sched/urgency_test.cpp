@@ -79,7 +79,7 @@ TEST_F(UrgencyTest, ALimitOnTheFirstTokenIsWhenItIsDue) {
   const Sequence patient = waiting(3, {.arrival_ms = 0, .ttft_ms = 60'000});
   EXPECT_TRUE(urgency(200).slot_before(hasty, early));
   EXPECT_TRUE(urgency(200).rows_before(hasty, early));
-  EXPECT_TRUE(urgency(200).slot_before(early, patient)) << "a limit beyond the target makes nobody later";
+  EXPECT_TRUE(urgency(200).slot_before(early, patient)) << "a limit beyond the target makes no request later";
   const Sequence other_class = waiting(4, {.service_class = ServiceClass::interactive, .arrival_ms = 150});
   EXPECT_TRUE(urgency(200).slot_before(other_class, hasty)) << "within a class only";
 }

@@ -1,4 +1,4 @@
-// Watches that nobody starves (the invariant progress): who decodes gets a row every few steps, and who waits for a
+// Watches that none starves (the invariant progress): what decodes gets a row every few steps, and what waits for a
 // slot is passed by a bounded number of younger requests of the same tenant and class. Lists in the order of patience,
 // so that each step looks at their heads only. Owned by the simulation; one thread.
 #pragma once

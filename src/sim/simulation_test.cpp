@@ -129,7 +129,7 @@ TEST(Simulation, APrefixCacheSavesWhatPromptsShare) {
     drawn.leaving_share = drawn.timeout_share = drawn.slow_share = 0;
     drawn.classes = {0, 1, 0};
     drawn.output = *Distribution::parse("1-40", "");
-    drawn.rate = 0.3;  // nobody is refused, nor preempted
+    drawn.rate = 0.3;  // none is refused, nor preempted
     DrawnWorkload workload(drawn);
     Simulation simulation(config, workload);
     EXPECT_TRUE(simulation.run()) << simulation.faults().lines().front();

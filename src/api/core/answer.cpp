@@ -13,7 +13,7 @@
 namespace chasqui {
 namespace {
 
-// Where nobody has computed anything better.
+// Where no better figure was computed.
 constexpr Duration kRetryAfterUnknown = seconds(1);
 
 net::HttpResponse error_response(const Dialect& dialect, const Error& error) {

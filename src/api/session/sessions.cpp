@@ -23,7 +23,7 @@ SessionOwner owner_of(const ServedModel& served, const Caller& caller) {
   return {caller.tenant.id, most, caller.tenant.lasting};
 }
 
-// What has expired is gone for whoever comes after that, however long ago it was last looked for.
+// What has expired is gone for every later request, however long ago it was last looked for.
 void expire_old(ServedModel& served) { served.sessions.expire(served.clock.now()); }
 
 Result<SessionUse> take(ServedModel& served, const SessionCall& call) {
@@ -31,7 +31,7 @@ Result<SessionUse> take(ServedModel& served, const SessionCall& call) {
   return served.sessions.take(call.caller.tenant.id, call.id, served.clock.now());
 }
 
-// For nobody to read.
+// No client is left to read it.
 Error client_gone() { return {ErrorCode::unavailable, "the client has gone", ""}; }
 
 Handled respond(const ServedModel& served, net::HttpExchange& exchange, Result<std::string> answer) {
@@ -129,14 +129,14 @@ net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedMod
   };
   Result<NewSession> made = co_await frontend.offload.run(std::move(work), std::move(terms));
   if (!made) co_return made.error();
-  if (call.client_gone()) co_return client_gone();  // nobody would ever know its id
+  if (call.client_gone()) co_return client_gone();  // its id would never be known
   const auto session = served.sessions.create(owner, made->settings, std::move(made->begin), served.clock.now());
   if (!session) co_return session.error();
   const SessionId id = (*session)->id;
   Result<std::string> answer = shown(served, session);
   Result<void> safe = co_await kept(served);
   if (safe) co_return answer;
-  (void)served.sessions.end(owner.tenant, id);  // nobody will ever know its id
+  (void)served.sessions.end(owner.tenant, id);  // its id will never be known
   co_return safe.error();
 }
 
@@ -225,7 +225,7 @@ net::Awaitable<Result<std::string>> run_session_command(ServedModel& served, Ses
   Result<std::string> answer = command(served, call);
   if (answer && served.keeper != nullptr && served.keeper->changes() != changes) {
     Result<void> safe = co_await kept(served);
-    if (!safe && call.made) (void)served.sessions.end(call.caller.tenant.id, *call.made);  // nobody will know its id
+    if (!safe && call.made) (void)served.sessions.end(call.caller.tenant.id, *call.made);  // its id will not be known
     if (!safe) answer = safe.error();
   }
   co_return answer;

@@ -28,7 +28,7 @@ struct StateSetHash {
 }  // namespace
 
 // Makes rules deterministic one after the other, which merges alternatives that begin alike. Where that would take far
-// more positions than the rule has states, further sets stay apart: whoever follows the automaton is in several at
+// more positions than the rule has states, further sets stay apart: a walk through the automaton is in several at
 // once.
 class AutomatonBuilder {
  public:
