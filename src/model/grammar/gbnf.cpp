@@ -70,6 +70,7 @@ class GbnfReader {
 
   void fail(const std::string& why) {
     if (failed()) return;
+    DCHECK(at_ <= text_.size());
     const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at_), '\n');
     why_ = "line " + std::to_string(line) + (name_.empty() ? "" : ", rule " + name_) + ": " + why;
   }
@@ -260,6 +261,7 @@ class GbnfReader {
       at_ += bytes;
       return character;
     }
+    if (at_ + 1 >= text_.size()) return fail("a literal or a class has no end"), 0;
     const char escape = peek(1);
     at_ += 2;
     switch (escape) {

@@ -16,6 +16,10 @@ std::string why(std::string_view text) {
 TEST(Gbnf, TellsLineAndRuleOfAFault) {
   const std::string begin = "grammar must be valid GBNF with a rule named root: ";
   EXPECT_EQ(why("root ::= \"a"), begin + "line 1, rule root: a literal or a class has no end");
+  // Of its own memory, so that a sanitizer sees a look behind its end.
+  for (const std::string open : {"root ::= \"a\\", "root ::= [\\", "root ::= [a-\\"}) {
+    EXPECT_EQ(why(std::string(open)), begin + "line 1, rule root: a literal or a class has no end") << open;
+  }
   EXPECT_EQ(why("root ::= item\n"), begin + "line 2: rule item is used but not defined");
   EXPECT_EQ(why("start ::= \"a\""), begin + "line 1: there is no rule root");
   EXPECT_EQ(why("root ::= \"a\"\nb ::= (\"x\"\n"), begin + "line 3, rule b: a group is not closed with )");
