@@ -2,6 +2,7 @@
 #include "engine/session_engine.h"
 
 #include <filesystem>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -33,14 +34,16 @@ RequestDraft endless() {
 
 class SessionEngineTest : public testing::Test {
  protected:
-  // Steps run freely, unless the test closes the gate first.
+  // Steps take their time, as those of a real model do: where computing costs nothing, no copy is worth its time, and
+  // nothing is taken from the cache. A gated engine also waits for the test before each of them.
   explicit SessionEngineTest(bool gated = false) : engine_(open(gated ? &gate_ : nullptr)) {}
   ~SessionEngineTest() override { gate_.open(); }
 
   static std::unique_ptr<SessionEngine> open(StepGate* gate) {
     SimOptions options;
-    options.spend = [gate](Duration) {
+    options.spend = [gate](Duration time) {
       if (gate != nullptr) gate->pass();
+      std::this_thread::sleep_for(time);
     };
     SessionEngineConfig config;
     config.model.slots = 2;
