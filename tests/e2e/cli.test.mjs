@@ -173,7 +173,7 @@ describe('chasqui chat in a terminal', inTerminal, async () => {
     terminal.enter('one');
     terminal.enter('two');
     terminal.enter('"""');
-    await terminal.shows(/limit of tokens[^]*^>$/m);
+    await terminal.shows(/^\.\.\. """\n[^]*^>$/m);  // an answer of a token or two may end by itself
     terminal.enter(`/save ${saved}`);
     await terminal.shows(/messages saved/);
     assert.equal(JSON.parse(readFileSync(saved, 'utf8')).messages[0].content, 'one\ntwo');
