@@ -49,7 +49,7 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
       adapters_(model.info.adapters, config.adapters.apply),
       requests_({config.log_requests, config.log_prompts, model_settings_.traces}, clock_, keys),
       listener_(loop_, wakeup_, [this] { streams_.deliver(); }),
-      offload_(loop_),
+      offload_(loop_, {.yields = true}),
       embeddings_(model, loop_, parts.embedding),
       node_{.config = settings_,
             .frontend = {.config = settings_.frontend,

@@ -9,6 +9,10 @@ void NetMetrics::count_response(int status) {
   responses[static_cast<std::size_t>(std::clamp(status / 100, 1, 5) - 1)].add();
 }
 
+void NetMetrics::count_page_refused(int status) {
+  (status == 421 ? pages_host : status == 415 ? pages_type : pages_origin).add();
+}
+
 void NetMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_http_connections_open", "Connections open now.", connections_open);
   page.add("chasqui_http_connections_accepted_total", "Connections accepted.", connections_accepted);
@@ -20,6 +24,10 @@ void NetMetrics::add_to(MetricsPage& page) const {
              "class=\"" + std::to_string(i + 1) + "xx\"");
   }
   page.add("chasqui_http_requests_refused_total", "Requests that broke a rule or limit of HTTP.", requests_refused);
+  const std::string pages = "Requests of web pages refused, by what was wrong.";
+  page.add("chasqui_http_pages_refused_total", pages, pages_host, "reason=\"host\"");
+  page.add("chasqui_http_pages_refused_total", pages, pages_origin, "reason=\"origin\"");
+  page.add("chasqui_http_pages_refused_total", pages, pages_type, "reason=\"type\"");
   const std::string timeouts = "Connections and requests that ran out of time, by phase.";
   page.add("chasqui_http_timeouts_total", timeouts, timeouts_handshake, "phase=\"handshake\"");
   page.add("chasqui_http_timeouts_total", timeouts, timeouts_header, "phase=\"header\"");

@@ -13,11 +13,12 @@ struct NetMetrics {
   Gauge body_bytes;  // request bodies in memory
   Counter connections_accepted;
   Counter accept_failures;
-  Counter accept_pauses;             // the connection cap was reached
-  std::array<Counter, 5> responses;  // by class: 1xx … 5xx
-  Counter requests_refused;          // the head or body broke a rule or a limit
-  Counter handshakes;                // of TLS, complete
-  Counter handshakes_failed;         // … not: no TLS, other versions, too slow, too many
+  Counter accept_pauses;                         // the connection cap was reached
+  std::array<Counter, 5> responses;              // by class: 1xx … 5xx
+  Counter requests_refused;                      // the head or body broke a rule or a limit
+  Counter pages_host, pages_origin, pages_type;  // of web pages, refused by net/web_policy.h
+  Counter handshakes;                            // of TLS, complete
+  Counter handshakes_failed;                     // … not: no TLS, other versions, too slow, too many
   Counter timeouts_handshake;
   Counter timeouts_header, timeouts_body, timeouts_write, timeouts_idle;
   Counter clients_gone;  // left before their answer was complete
@@ -26,6 +27,8 @@ struct NetMetrics {
   Counter lost_exceptions;  // left a coroutine; each is a bug
 
   void count_response(int status);
+  // `status` is that of a WebRefusal.
+  void count_page_refused(int status);
   // Adds chasqui_http_… and chasqui_loop_… to the page.
   void add_to(MetricsPage& page) const;
 };

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/thread_name.h"
+#include "base/thread_priority.h"
 
 namespace chasqui::net {
 
@@ -37,6 +38,7 @@ struct OffloadPool::Thread {
   static void* enter(void* self) {
     auto& thread = *static_cast<Thread*>(self);
     name_this_thread(thread.pool.options_.name.substr(0, 12) + "-" + std::to_string(thread.index % 100));
+    if (thread.pool.options_.yields) yield_to_compute_threads();
     thread.work();
     return nullptr;
   }
@@ -243,6 +245,8 @@ void OffloadPool::add_to(MetricsPage& page) const {
   page.add("chasqui_offload_refused_total", "Jobs refused because the queue was full.", refused_);
   page.add("chasqui_offload_dropped_total", "Jobs dropped: their clients left.", dropped_);
   page.add("chasqui_offload_queue_jobs", "Jobs that wait for an offload thread.", queued_);
+  page.add_computed("chasqui_offload_stuck_threads", "Offload threads that one job has held for too long.",
+                    [this] { return static_cast<double>(stuck_threads(clock_.now())); });
 }
 
 }  // namespace chasqui::net

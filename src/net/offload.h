@@ -48,6 +48,7 @@ struct OffloadOptions {
   std::size_t stack_bytes = 64 * 1024 * 1024;             // virtual; for recursive code such as std::regex
   std::string name = "offload";                           // of the threads, at most 12 characters
   std::size_t queue_bytes = kSizeLimit<"offload_bytes">;  // of those that wait
+  bool yields = false;                                    // its threads, as yield_to_compute_threads() says
 };
 
 // What the caller says of a job.

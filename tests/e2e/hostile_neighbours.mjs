@@ -1,8 +1,11 @@
 // What others notice of hostile inputs: an interactive stream by itself, then one beside each of them, sent by 32
 // connections for as long as the stream runs; and again, in turns, so that a busy machine slows both. Prints the ratio of
-// the medians of time to first token and of the gaps between tokens. By hand, on a machine that does nothing else:
-//     node hostile_neighbours.mjs [ROUNDS] [NAME]
+// the medians of time to first token and of the gaps between tokens, and how many of the inputs were answered a second.
+// Who attacks a server does it from other machines, so the sender here takes only what time of the processors the server
+// leaves; with --equal it takes its full share. By hand, on a machine that does nothing else:
+//     node hostile_neighbours.mjs [ROUNDS] [NAME] [--equal]
 import { once } from 'node:events';
+import { setPriority } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 
@@ -12,6 +15,7 @@ import { demo, Server } from './server.mjs';
 
 const connections = 32;
 const tokens = 1000;
+const equal = process.argv.includes('--equal');
 
 const middle = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
 
@@ -39,22 +43,28 @@ async function send({ port, path, text }) {
 async function neighbours(server, [name, path, body], rounds) {
   const alone = [];
   const beside = [];
-  for (let round = 0; round < rounds; ++round) {
+  let answers = 0;
+  let seconds = 0;
+  for (let round = 0; round < Number(rounds); ++round) {
     alone.push(await stream(server));
-    const sender = new Worker(new URL(import.meta.url), { workerData: { port: server.port, path, text: JSON.stringify(body) } });
+    const sender = new Worker(new URL(import.meta.url), { workerData: { port: server.port, path, text: JSON.stringify(body), nice: equal ? 0 : 19 } });
     for (let i = 0; i < connections; ++i) await once(sender, 'message');
+    sender.on('message', () => ++answers);
+    const begun = performance.now();
     beside.push(await stream(server));
+    seconds += (performance.now() - begun) / 1000;
     await sender.terminate();
     await server.idle();
   }
   const ratio = (what) => middle(beside.map((one) => one[what])) / middle(alone.map((one) => one[what]));
-  return { name, first: ratio('first'), gap: ratio('gap'), alone: middle(alone.map((one) => one.gap)) };
+  return { name, first: ratio('first'), gap: ratio('gap'), alone: middle(alone.map((one) => one.gap)), rate: answers / seconds };
 }
 
 if (!isMainThread) {
+  setPriority(0, workerData.nice);  // of this thread
   for (let i = 0; i < connections; ++i) send(workerData);
 } else if (import.meta.url === pathToFileURL(process.argv[1] ?? '/').href) {
-  const [rounds, wanted] = [Number(process.argv[2] ?? 5), process.argv[3] ?? ''];
+  const [rounds = 5, wanted = ''] = process.argv.slice(2).filter((word) => word !== '--equal');
   const server = new Server([...demo, '-np', '8', '--log-level', 'error'], {});
   await server.listening();
   await stream(server);
@@ -62,7 +72,7 @@ if (!isMainThread) {
   for (const one of cases.filter(([name]) => name.includes(wanted))) {
     const seen = await neighbours(server, one, rounds);
     all.push(seen);
-    console.log(`${seen.name}: gap × ${seen.gap.toFixed(2)} of ${seen.alone.toFixed(2)} ms, first token × ${seen.first.toFixed(2)}`);
+    console.log(`${seen.name}: gap × ${seen.gap.toFixed(2)} of ${seen.alone.toFixed(2)} ms, first token × ${seen.first.toFixed(2)}, ${seen.rate.toFixed(0)} answers/s`);
   }
   const worst = all.reduce((a, b) => (a.gap > b.gap ? a : b));
   console.log(`${all.filter((one) => one.gap <= 1.2).length} of ${all.length} within 1.2 ×; the worst: ${worst.name}, × ${worst.gap.toFixed(2)}`);

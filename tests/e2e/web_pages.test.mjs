@@ -35,7 +35,10 @@ describe('a server without keys', async () => {
       const { error } = await refusal(server, request('GET', target, { Host: 'evil.example' }), 421);
       assert.match(error.message, /--allowed-hosts/);
     }
+    const refused = async () => (await server.metrics()).value('chasqui_http_pages_refused_total', { reason: 'host' });
+    const before = await refused();
     assert.equal((await chat(server, { Host: 'evil.example' })).status, 421);
+    assert.equal(await refused(), before + 1);
   });
 
   it('refuses pages of other origins, whatever they ask for', async () => {

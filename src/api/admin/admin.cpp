@@ -205,7 +205,7 @@ std::string find_stuck(const Node& node) {
     return which + " has not finished a step for a long time";
   }
   if (node.frontend.offload.stuck_threads(now) == 0) return {};
-  return "a thread that reads requests has been busy with one for a long time";
+  return std::string(kReaderStuck);
 }
 
 bool any_draining(const Node& node) {

@@ -50,6 +50,7 @@ net::HttpResponse refuse(const net::HttpRequest& request, int status, std::strin
 
 std::optional<net::HttpResponse> gate(const Node& node, const net::HttpRequest& request) {
   if (const auto refused = net::judge(node.config.web, request)) {
+    node.frontend.loop.metrics().count_page_refused(refused->status);
     return refuse(request, refused->status, refused->message);
   }
   if (is_open(request)) return std::nullopt;
