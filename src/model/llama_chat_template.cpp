@@ -270,6 +270,10 @@ namespace {
 
 // A conversion that failed says nothing of which schema it was.
 Error why_not_prepared(const Chat& chat, const WorkBudget& budget, const std::exception& failed) {
+  if (budget.is_too_deep() && budget.last_work() == WorkBudget::Work::schema) {
+    return invalid_field("tools",
+                         "tools: a schema of parameters is nested too deeply, or leads back to itself within allOf");
+  }
   if (budget.is_used_up() && budget.last_work() == WorkBudget::Work::schema) {
     return invalid_field("tools", "tools are too complex: their grammar takes too long to make");
   }

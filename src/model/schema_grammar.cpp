@@ -32,6 +32,9 @@ Result<std::string> grammar_of_schema(const std::string& schema) {
                 "\"u\" ([0-9a-ce-fA-CE-F] [0-9a-fA-F]{3} | [dD] [0-7] [0-9a-fA-F]{2})");
     return grammar;
   } catch (const std::exception& failed) {
+    if (budget.is_too_deep()) {
+      return invalid_field("json_schema", "json_schema is nested too deeply, or leads back to itself within allOf");
+    }
     if (budget.is_used_up()) return invalid_field("json_schema", "json_schema is too complex to make a grammar of");
     return invalid_field("json_schema", std::string("json_schema cannot be used: ") + failed.what());
   }

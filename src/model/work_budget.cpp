@@ -13,6 +13,7 @@ namespace chasqui {
 // third_party/counted calls these.
 void count_template_step();
 std::string count_schema_rule(const std::string& name);
+void count_schema_depth();
 void note_incomplete_schema(const std::string& what);
 void count_grammar_steps();
 void note_bad_grammar(const std::string& why);
@@ -25,7 +26,10 @@ namespace {
 // Reading the clock takes as long as some dozen of them.
 constexpr std::uint32_t kStepsBetweenLooks = 1024;
 constexpr std::uint32_t kTemplateStep = 16;
+constexpr std::uint32_t kSchemaStep = 64;
 constexpr std::size_t kNoteBytesMax = 256;
+// Of stack, from the budget on: half of what a thread has by default.
+constexpr std::ptrdiff_t kDepthMost = 4 * 1024 * 1024;
 
 thread_local WorkBudget* budget_of_thread = nullptr;
 
@@ -33,6 +37,7 @@ thread_local WorkBudget* budget_of_thread = nullptr;
 
 WorkBudget::WorkBudget(Duration most)
     : outer_(budget_of_thread),
+      begun_at_(static_cast<const char*>(__builtin_frame_address(0))),
       end_(outer_ == nullptr ? thread_time() + most : std::min(outer_->end_, thread_time() + most)) {
   CHECK(template_steps_count && schema_rules_count && grammar_steps_count);
   budget_of_thread = this;
@@ -43,11 +48,14 @@ WorkBudget::~WorkBudget() { budget_of_thread = outer_; }
 // Once used up it stays so: llama-common may try a template again in another way.
 void WorkBudget::count(Work work, std::uint32_t steps) {
   steps_ += steps;
-  if (!used_up_ && steps_ < kStepsBetweenLooks) return;
+  // Stacks grow downwards.
+  const bool too_deep = begun_at_ - static_cast<const char*>(__builtin_frame_address(0)) > kDepthMost;
+  if (!used_up_ && !too_deep && steps_ < kStepsBetweenLooks) return;
   steps_ = 0;
   if (!used_up_) last_work_ = work;
-  used_up_ = used_up_ || thread_time() > end_;
-  if (used_up_) throw std::runtime_error("it computes for too long");
+  too_deep_ = too_deep_ || too_deep;
+  used_up_ = used_up_ || too_deep || thread_time() > end_;
+  if (used_up_) throw std::runtime_error(too_deep_ ? "it is nested too deeply" : "it computes for too long");
 }
 
 void count_template_step() {
@@ -56,6 +64,10 @@ void count_template_step() {
 
 void count_grammar_steps() {
   if (budget_of_thread != nullptr) budget_of_thread->count(WorkBudget::Work::grammar, kStepsBetweenLooks);
+}
+
+void count_schema_depth() {
+  if (budget_of_thread != nullptr) budget_of_thread->count(WorkBudget::Work::schema, kSchemaStep);
 }
 
 // The name of a rule: letters, digits and hyphens, with one hyphen for any others in a row.

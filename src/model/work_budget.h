@@ -2,8 +2,9 @@
 // grammars. None of them has a limit, and what a template does with a conversation is its author's business: of those
 // that llama.cpp brings along one looks back over all messages from each of them, twenty seconds for a thousand. While
 // a budget exists, what its thread computes there is ended with an exception when the time is used up, which is
-// computing time of the thread: a busy machine makes nobody exceed it. On the stack, any thread; the tightest of
-// several counts.
+// computing time of the thread, so that a busy machine makes no job exceed it; and so it is when it has gone so deep
+// into itself that the stack of its thread could end (a schema that leads back to itself within allOf). On the stack,
+// any thread; the tightest of several counts.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,8 @@ class WorkBudget {
   WorkBudget& operator=(const WorkBudget&) = delete;
 
   bool is_used_up() const { return used_up_; }
+  // … by depth, not by time.
+  bool is_too_deep() const { return too_deep_; }
   // What used the rest of it. REQUIRES: is_used_up()
   Work last_work() const { return last_work_; }
 
@@ -30,10 +33,12 @@ class WorkBudget {
 
  private:
   WorkBudget* const outer_;
-  const Duration end_;  // of the thread's time
+  const char* const begun_at_;  // on the stack
+  const Duration end_;          // of the thread's time
   std::uint32_t steps_ = 0;
   Work last_work_ = Work::text_template;
   bool used_up_ = false;
+  bool too_deep_ = false;
 };
 
 }  // namespace chasqui

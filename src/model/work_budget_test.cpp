@@ -86,6 +86,23 @@ TEST(WorkBudget, EndsTheConverterOfSchemas) {
   EXPECT_NE(refused.error().message.find("too complex"), std::string::npos) << refused.error().message;
 }
 
+// The converter follows each $ref within allOf, without end where it leads back.
+TEST(WorkBudget, EndsTheConverterBeforeTheStackDoes) {
+  for (const char* schema : {
+           R"({"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"properties":{"x":{"allOf":[{"$ref":"#/$defs/a"}]}}}}})",
+           R"({"allOf":[{"$ref":"#/$defs/b"}],"$defs":{"b":{"$ref":"#/$defs/c"},"c":{"$ref":"#/$defs/b"}}})",
+       }) {
+    SCOPED_TRACE(schema);
+    const WorkBudget budget(seconds(20));
+    EXPECT_FALSE(check_tool_schema(schema));
+    EXPECT_TRUE(budget.is_too_deep());
+    EXPECT_EQ(budget.last_work(), WorkBudget::Work::schema);
+  }
+  const auto refused = grammar_of_schema(R"({"allOf":[{"$ref":"#/$defs/b"}],"$defs":{"b":{"$ref":"#/$defs/b"}}})");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("nested too deeply"), std::string::npos) << refused.error().message;
+}
+
 // llama-common's own way to it recursed for each of them.
 TEST(WorkBudget, LetsTheConverterCleanNamesOfAnyLength) {
   EXPECT_TRUE(check_tool_schema(R"({"type":"object","properties":{")" + std::string(400'000, '_') + R"(":{}}})"));

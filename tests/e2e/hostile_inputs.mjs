@@ -75,6 +75,12 @@ cases.push(
   ['a large description', chat, { ...base, tools: [tool(object({ p: { type: 'string', description: 'é'.repeat(10 * MiB) } }))] }, /tools\[0\]/],
   ['references that fan out', chat, { ...base, tool_choice: 'required', tools: [tool({ $ref: '#/$defs/d0', $defs: Object.fromEntries(
     many(40, (i) => [`d${i}`, i < 39 ? { anyOf: many(2, () => ({ $ref: `#/$defs/d${i + 1}` })) } : { type: 'string' }])) })] }, /tools|prompt/],
+  ['allOf that leads back to itself', chat, { ...base, tools: [tool({ allOf: [{ $ref: '#/$defs/a' }], $defs: {
+    a: object({ x: { allOf: [{ $ref: '#/$defs/a' }] } }) } })] }, /tools/],
+  ['anyOf in allOf that leads back to itself', chat, { ...base, tool_choice: 'required',
+    tools: [tool({ allOf: [{ anyOf: [{ $ref: '#/$defs/a' }] }], $defs: { a: object({ x: { allOf: [{ $ref: '#/$defs/a' }] } }) } })] }, /tools/],
+  ['references in allOf that lead in a circle', chat, { ...base, tools: [tool({ allOf: [{ $ref: '#/$defs/b' }],
+    $defs: { b: { $ref: '#/$defs/c' }, c: { $ref: '#/$defs/b' } } })] }, /tools/],
   ['a tool that is allowed 100,000 times', chat, { ...base, tools: many(200, () => tool(object({ p: { type: 'string', description: 'd'.repeat(1000) } }))),
     tool_choice: { type: 'allowed_tools', mode: 'auto', tools: many(100_000, () => ({ type: 'function', name: 't' })) } }, /tool_choice/],
   ['a repetition that ends before it begins', chat, { ...base, grammar: 'root ::= "a"{3,1}' }, /grammar/],

@@ -1,5 +1,6 @@
 // The converter of JSON schemas with a call of ours for each rule that it makes, where it cleans the rule's name with a
-// regular expression that recurses for every character. What it says of a pattern that it cannot keep goes to the log
+// regular expression that recurses for every character, and for each schema that it goes into: within allOf it follows
+// each $ref, also one that leads back. What it says of a pattern that it cannot keep goes to the log
 // instead of standard error.
 #include <functional>
 #include <regex>
@@ -13,6 +14,7 @@
 namespace chasqui {
 
 std::string count_schema_rule(const std::string& name);  // model/work_budget.cpp; the name that is clean
+void count_schema_depth();
 void note_incomplete_schema(const std::string& what);
 extern const bool schema_rules_count;  // a reference to it links this file instead of libllama's
 const bool schema_rules_count = true;
@@ -22,4 +24,4 @@ const bool schema_rules_count = true;
 using std::string;
 #define regex_replace(name, expression, by) string(::chasqui::count_schema_rule(name))
 #define fprintf(stream, format, text) ::chasqui::note_incomplete_schema(text)
-#include "json-schema-to-grammar.cpp"
+#include "counted-json-schema-to-grammar.cpp"
