@@ -27,8 +27,9 @@ struct SchedulingAttributes {
   std::uint64_t period = 0;
 };
 
-// Each step of nice is a factor of 1.25 in the share: a tenth beside a thread that has 0.
-constexpr std::int32_t kNice = 10;
+// Each step of nice is a factor of 1.25 in the share: a quarter beside a thread that has 0. More would make requests
+// wait on a machine with other work.
+constexpr std::int32_t kNice = 5;
 constexpr std::int32_t kNiceMost = 19;
 constexpr std::uint64_t kSlice = 200'000;
 

@@ -16,7 +16,7 @@ TEST(ThreadPriority, IsLowerForTheThreadThatYieldsAlone) {
     yield_to_compute_threads();
     within = ::getpriority(PRIO_PROCESS, 0);
   }).join();
-  EXPECT_EQ(within, std::min(before + 10, 19));
+  EXPECT_EQ(within, std::min(before + 5, 19));
   EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), before);
 }
 

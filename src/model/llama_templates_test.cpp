@@ -8,8 +8,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/thread_time.h"
 #include "model/llama_chat_template.h"
 #include "model/test_weights.h"
+#include "model/work_budget.h"
 
 namespace chasqui {
 namespace {
@@ -115,6 +117,39 @@ TEST(LlamaTemplates, ReasoningIsToldApartHoweverTheTextIsCut) {
     ++apart;
   }
   EXPECT_GE(apart, 25);
+}
+
+// References that fan out, forty times in two, to what is no text; and others that lead back to themselves. Each
+// template writes calls in its own way, and some ask of each parameter whether it may be text.
+std::vector<std::string> endless_schemas() {
+  std::string fan = R"({"type":"object","properties":{"p":{"$ref":"#/$defs/d0"}},"$defs":{)";
+  for (int i = 0; i < 40; ++i) {
+    const std::string next = R"({"$ref":"#/$defs/d)" + std::to_string(i + 1) + R"("})";
+    fan += "\"d" + std::to_string(i) + R"(":{"anyOf":[)" + next + "," + next + "]},";
+  }
+  return {
+      fan + R"("d40":{"type":"integer"}}})",
+      R"({"properties":{"p":{"allOf":[{"$ref":"#/$defs/a"}]}},"$defs":{"a":{"properties":{"x":{"allOf":[{"$ref":"#/$defs/a"}]}}}}})",
+      R"({"properties":{"p":{"allOf":[{"$ref":"#/$defs/b"}]}},"$defs":{"b":{"$ref":"#/$defs/c"},"c":{"$ref":"#/$defs/b"}}})"};
+}
+
+TEST(LlamaTemplates, AllEndAtSchemasWithoutAnEnd) {
+  const auto files = template_files();
+  if (files.empty()) GTEST_SKIP() << "no templates in " << CHASQUI_TEMPLATES;
+  for (const auto& path : files) {
+    const auto chat_template = load(path);
+    ASSERT_NE(chat_template, nullptr);
+    for (const std::string& schema : endless_schemas()) {
+      SCOPED_TRACE(path.filename().string() + ": " + schema.substr(0, 60));
+      Chat chat;
+      chat.messages = {message("user", "Quipu?")};
+      chat.tools.push_back({"f", "d", schema});
+      const Duration begun = thread_time();
+      const WorkBudget budget(milliseconds(20));
+      static_cast<void>(chat_template->prepare(chat));
+      EXPECT_LT(thread_time() - begun, seconds(1));
+    }
+  }
 }
 
 }  // namespace

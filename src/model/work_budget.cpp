@@ -19,6 +19,7 @@ void count_grammar_steps();
 void note_bad_grammar(const std::string& why);
 extern const bool template_steps_count;
 extern const bool schema_rules_count;
+extern const bool schema_trees_count;
 extern const bool grammar_steps_count;
 
 namespace {
@@ -39,7 +40,7 @@ WorkBudget::WorkBudget(Duration most)
     : outer_(budget_of_thread),
       begun_at_(static_cast<const char*>(__builtin_frame_address(0))),
       end_(outer_ == nullptr ? thread_time() + most : std::min(outer_->end_, thread_time() + most)) {
-  CHECK(template_steps_count && schema_rules_count && grammar_steps_count);
+  CHECK(template_steps_count && schema_rules_count && schema_trees_count && grammar_steps_count);
   budget_of_thread = this;
 }
 
