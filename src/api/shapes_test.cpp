@@ -212,9 +212,11 @@ class Shapes : public ::testing::Test {
   template <class Work>
   void timed(const char* what, std::uint32_t seed, Duration most, Work work) {
     const Duration begun = thread_time();
+    const std::int64_t before = most_resident_mib();
     work();
     const Duration took = thread_time() - begun;
     longest_ = std::max(longest_, took);
+    EXPECT_LE(most_resident_mib() - before, 200) << what << " of seed " << seed;
     EXPECT_LE(took, most) << what << " of seed " << seed;
   }
 
@@ -239,11 +241,15 @@ class Shapes : public ::testing::Test {
     });
   }
 
-  void tell(const char* what) const {
+  static std::int64_t most_resident_mib() {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss / 1024;
+  }
+
+  void tell(const char* what) const {
     GTEST_LOG_(INFO) << count_ << ' ' << what << ", " << taken_ << " of them taken; the longest job took "
-                     << 1e3 * to_seconds(longest_) << " ms; at most " << usage.ru_maxrss / 1024 << " MiB resident";
+                     << 1e3 * to_seconds(longest_) << " ms; at most " << most_resident_mib() << " MiB resident";
   }
 
   std::shared_ptr<LlamaTokenizer> tokenizer_;

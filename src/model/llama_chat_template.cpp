@@ -275,7 +275,7 @@ Error why_not_prepared(const Chat& chat, const WorkBudget& budget, const std::ex
                          "tools: a schema of parameters is nested too deeply, or leads back to itself within allOf");
   }
   if (budget.is_used_up() && budget.last_work() == WorkBudget::Work::schema) {
-    return invalid_field("tools", "tools are too complex: their grammar takes too long to make");
+    return invalid_field("tools", "tools are too complex to make a grammar of");
   }
   if (budget.is_used_up()) {
     return invalid_field("messages",

@@ -127,10 +127,12 @@ std::vector<std::string> endless_schemas() {
     const std::string next = R"({"$ref":"#/$defs/d)" + std::to_string(i + 1) + R"("})";
     fan += "\"d" + std::to_string(i) + R"(":{"anyOf":[)" + next + "," + next + "]},";
   }
-  return {
-      fan + R"("d40":{"type":"integer"}}})",
-      R"({"properties":{"p":{"allOf":[{"$ref":"#/$defs/a"}]}},"$defs":{"a":{"properties":{"x":{"allOf":[{"$ref":"#/$defs/a"}]}}}}})",
-      R"({"properties":{"p":{"allOf":[{"$ref":"#/$defs/b"}]}},"$defs":{"b":{"$ref":"#/$defs/c"},"c":{"$ref":"#/$defs/b"}}})"};
+  const auto refers_to = [](const std::string& name) {
+    return R"({"properties":{"p":{"allOf":[{"$ref":"#/$defs/)" + name + R"("}]}},"$defs":{)";
+  };
+  return {fan + R"("d40":{"type":"integer"}}})",
+          refers_to("a") + R"("a":{"properties":{"x":{"allOf":[{"$ref":"#/$defs/a"}]}}}}})",
+          refers_to("b") + R"("b":{"$ref":"#/$defs/c"},"c":{"$ref":"#/$defs/b"}}})"};
 }
 
 TEST(LlamaTemplates, AllEndAtSchemasWithoutAnEnd) {

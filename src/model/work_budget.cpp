@@ -14,6 +14,8 @@ namespace chasqui {
 void count_template_step();
 std::string count_schema_rule(const std::string& name);
 void count_schema_depth();
+void count_schema_level(const std::string& name);
+void count_schema_text(std::size_t bytes);
 void note_incomplete_schema(const std::string& what);
 void count_grammar_steps();
 void note_bad_grammar(const std::string& why);
@@ -29,8 +31,12 @@ constexpr std::uint32_t kStepsBetweenLooks = 1024;
 constexpr std::uint32_t kTemplateStep = 16;
 constexpr std::uint32_t kSchemaStep = 64;
 constexpr std::size_t kNoteBytesMax = 256;
-// Of stack, from the budget on: half of what a thread has by default.
+// Of stack, from the budget on. A level of a schema takes about 2 KiB, and the name of its rule has those of all levels
+// above.
+constexpr std::ptrdiff_t kSchemaDepthMost = 512 * 1024;
 constexpr std::ptrdiff_t kDepthMost = 4 * 1024 * 1024;
+// Of the names and rules that a schema becomes; a few copies of them are held at a time.
+constexpr std::size_t kTextMost = 16 * 1024 * 1024;
 
 thread_local WorkBudget* budget_of_thread = nullptr;
 
@@ -50,13 +56,22 @@ WorkBudget::~WorkBudget() { budget_of_thread = outer_; }
 void WorkBudget::count(Work work, std::uint32_t steps) {
   steps_ += steps;
   // Stacks grow downwards.
-  const bool too_deep = begun_at_ - static_cast<const char*>(__builtin_frame_address(0)) > kDepthMost;
+  const std::ptrdiff_t depth = begun_at_ - static_cast<const char*>(__builtin_frame_address(0));
+  const bool too_deep = depth > (work == Work::schema ? kSchemaDepthMost : kDepthMost);
   if (!used_up_ && !too_deep && steps_ < kStepsBetweenLooks) return;
   steps_ = 0;
   if (!used_up_) last_work_ = work;
   too_deep_ = too_deep_ || too_deep;
   used_up_ = used_up_ || too_deep || thread_time() > end_;
   if (used_up_) throw std::runtime_error(too_deep_ ? "it is nested too deeply" : "it computes for too long");
+}
+
+void WorkBudget::count_text(std::size_t bytes) {
+  text_ += bytes;
+  if (text_ <= kTextMost) return;
+  if (!used_up_) last_work_ = Work::schema;
+  used_up_ = true;
+  throw std::runtime_error("it becomes too large");
 }
 
 void count_template_step() {
@@ -69,6 +84,15 @@ void count_grammar_steps() {
 
 void count_schema_depth() {
   if (budget_of_thread != nullptr) budget_of_thread->count(WorkBudget::Work::schema, kSchemaStep);
+}
+
+void count_schema_level(const std::string& name) {
+  count_schema_text(name.size());
+  count_schema_depth();
+}
+
+void count_schema_text(std::size_t bytes) {
+  if (budget_of_thread != nullptr) budget_of_thread->count_text(bytes);
 }
 
 // The name of a rule: letters, digits and hyphens, with one hyphen for any others in a row.

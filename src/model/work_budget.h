@@ -30,12 +30,15 @@ class WorkBudget {
 
   // For what works: so many steps of about 10 ns were made. Throws std::runtime_error.
   void count(Work work, std::uint32_t steps);
+  // … so many bytes were written of the grammar of a schema.
+  void count_text(std::size_t bytes);
 
  private:
   WorkBudget* const outer_;
   const char* const begun_at_;  // on the stack
   const Duration end_;          // of the thread's time
   std::uint32_t steps_ = 0;
+  std::size_t text_ = 0;
   Work last_work_ = Work::text_template;
   bool used_up_ = false;
   bool too_deep_ = false;

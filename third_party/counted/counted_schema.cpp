@@ -15,6 +15,8 @@ namespace chasqui {
 
 std::string count_schema_rule(const std::string& name);  // model/work_budget.cpp; the name that is clean
 void count_schema_depth();
+void count_schema_level(const std::string& name);
+void count_schema_text(std::size_t bytes);
 void note_incomplete_schema(const std::string& what);
 extern const bool schema_rules_count;  // a reference to it links this file instead of libllama's
 const bool schema_rules_count = true;
