@@ -21,7 +21,7 @@ struct AdapterFlags {
 
 void add_adapter_options(CLI::App& app, AdapterFlags& flags);
 
-// In their order, those with a scale last. A name that nobody gave is that of the file, without folder and ending.
+// In their order, those with a scale last. The default name is that of the file, without folder and ending.
 // Errors for a name or a scale that cannot be, and for a name that two have.
 Result<std::vector<AdapterFile>> adapter_files(const AdapterFlags& flags);
 

@@ -38,7 +38,7 @@ Result<Doors> inherited_doors() {
     (name == "frames" ? out.frames : out.http).push_back(std::move(*address));
   }
   out.stay = count > 0;
-  // Nobody whom we start is meant.
+  // The variables are not for processes that we start.
   for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(name);
   if (out.frames.size() > 1) return invalid_field("LISTEN_FDNAMES", "LISTEN_FDNAMES names more than one socket frames");
   return out;

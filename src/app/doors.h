@@ -1,4 +1,4 @@
-// Where the server listens: what the flags say, or sockets that whoever started the process has opened already
+// Where the server listens: what the flags say, or sockets that the parent process has opened already
 // (systemd's socket activation: LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES). Those take the place of the flags of their
 // kind; one named "frames" speaks frames, all others HTTP. At start only.
 #pragma once

@@ -137,7 +137,7 @@ int serve(ServeConfig config) {
   const ModelConfig whole = with_capacity(config.model, model->info, kv_bytes, config.workers);
   auto part = part_of_worker(whole, config.workers, default_threads());
   if (!part) return fail(part.error());
-  part->outputs_max = outputs_for(part->slots, config.speculation.guesses_max());
+  part->outputs_max = outputs_for(part->slots, config.speculation.draft_tokens_max());
   auto heads = choose_heads(config, *model);
   if (!heads) return fail(heads.error());
   part->heads = std::move(*heads);

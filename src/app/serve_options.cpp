@@ -126,7 +126,7 @@ void add_cache_options(CLI::App& app, ServeConfig& config) {
 
 void add_session_options(CLI::App& app, ServeConfig& config) {
   const std::string group = "Sessions";
-  add_seconds(app, "--session-ttl", config.session_ttl, "how long a session that nobody uses is kept")
+  add_seconds(app, "--session-ttl", config.session_ttl, "how long an unused session is kept")
       ->envname("CHASQUI_SESSION_TTL")
       ->check(CLI::Range(1.0, 86400.0))
       ->default_str("3600")

@@ -166,7 +166,7 @@ Result<void> Server::open() {
                     ShutdownTimes{config_.operation.drain_delay, config_.drain_time}, doors_.stay,
                     spans_ ? &*spans_ : nullptr);
   follow_signals();
-  // Only another process can have a worker that moves; it is there where somebody starts it.
+  // Only another process can have a worker that moves; it exists where a process starts it.
   if (is_supervised()) {
     watch_.on_hang([this] {
       guard_.begin();

@@ -48,7 +48,7 @@ struct Folders {
 struct ServerParts {
   Doors doors;
   Models contexts;  // of the workers
-  Models drafts;    // … that guess for them; may be none
+  Models drafts;    // … draft models of them; may be none
   Folders folders;
   EmbeddingConfig embedding;
   std::optional<net::HttpTarget> collector;  // of spans

@@ -363,7 +363,7 @@ int simulate(const SimulateConfig& config) {
     workloads.push_back(open_workload(config));
     if (workloads.back() == nullptr) return 2;
     Simulation& simulation = simulations.emplace_back(run_config(config, policy), *workloads.back());
-    // A broken CHECK ends the process: whoever reads it should know what to repeat.
+    // A broken CHECK ends the process: the reader should know what to repeat.
     std::fprintf(stderr, "simulating, policy %s, seed %llu\n", policy_name(policy).c_str(),
                  static_cast<unsigned long long>(config.workload.seed));
     const RealClock clock;

@@ -33,7 +33,7 @@ constexpr Duration kPauseMin = milliseconds(100);
 constexpr Duration kPauseMax = seconds(30);
 // A server ends itself in time (app/exit_guard); one that is stopped or cannot is killed.
 constexpr Duration kLongerThanItself = seconds(1);
-constexpr Duration kWell = seconds(60);  // whoever lives so long begins with a short pause again
+constexpr Duration kWell = seconds(60);  // a child that lives so long begins with a short pause again
 
 std::string how_it_ended(int status) {
   if (WIFEXITED(status)) return "exit code " + std::to_string(WEXITSTATUS(status));
@@ -238,7 +238,7 @@ int supervise(const ServeConfig& config, char** argv) {
     return doors ? 2 : 1;
   }
   LogMetrics metrics;
-  LogWriter log(metrics);  // or a log that nobody reads would keep it from starting the next server
+  LogWriter log(metrics);  // or a log without a reader would keep it from starting the next server
   return supervisor.run();
 }
 

@@ -1,4 +1,4 @@
-// Raised once, by any thread, and seen by any other a little later; nothing else is ordered by it. What somebody wishes
+// Raised once, by any thread, and seen by any other a little later; nothing else is ordered by it. A request
 // of work that is under way elsewhere.
 #pragma once
 

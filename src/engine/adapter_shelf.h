@@ -39,7 +39,7 @@ class AdapterShelf {
  private:
   const std::vector<AdapterInfo>& adapters_;
   std::vector<std::uint64_t> contents_;
-  // Whoever reads while the scales are written reads again: the version is odd meanwhile, another one afterwards.
+  // A reader that reads while the scales are written reads again: the version is odd meanwhile, another one afterwards.
   std::atomic<std::uint64_t> version_{0};
   std::deque<std::atomic<float>> standing_;
 };

@@ -9,8 +9,8 @@
 namespace chasqui {
 namespace {
 
-// The official clients of OpenAI obey at most a minute and come back after seconds when they are told more. Whoever has
-// to wait longer is told this, comes back too early, and is told the rest.
+// The official clients of OpenAI obey at most a minute and come back after seconds when they are told more. A client
+// that has to wait longer is told this, comes back too early, and is told the rest.
 constexpr Duration kToldMax = seconds(60);
 constexpr Duration kToldMin = milliseconds(100);
 // How long a place is held after the client was due: one second for clients that round up, one for its way here, and
@@ -189,8 +189,8 @@ Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenC
 }
 
 // What the load says, and what those take that it does not show yet. A request that gets a slot at once waits, too,
-// while the prompts of others are read. As long as no sequence has ended, the time of a place is a guess, and counts
-// as nothing.
+// while the prompts of others are read. As long as no sequence has ended, the time of a place is an estimate, and
+// counts as nothing.
 Duration Admission::forecast(const Permit& permit, ServiceClass service_class, const Load& load, bool has_slot) const {
   std::int64_t tokens_before = 0;
   double before = permit.kept_ ? 0 : static_cast<double>(places_held());
@@ -224,7 +224,7 @@ Result<void> Admission::widen(Permit& permit, std::size_t requests, const Load& 
 
 Duration Admission::gap(const Load& load) const { return slot_time_of(load) / std::max(1, config_.slots); }
 
-// Places in the queue are held, slots never: an idle slot serves whoever comes. Nor are more than half of all places,
+// Places in the queue are held, slots never: an idle slot serves any request. Nor are more than half of all places,
 // so that new clients are served even if everybody else was promised something.
 std::size_t Admission::places_held() const {
   const double expected = share_that_returns_ * static_cast<double>(promises_.held());
@@ -292,7 +292,7 @@ Duration Admission::promise(Fingerprint fingerprint, Duration start, double posi
   const Duration one_place = gap(load);
   const Duration hold_in = start + times(one_place, position);
   const Duration due_in = hold_in + times(one_place, kMargin * std::sqrt(position));
-  // Nobody is promised what is too far away; but somebody is always next.
+  // No reservation is made too far ahead; but one request is always next.
   if (hold_in > std::max(kToldMax, 2 * one_place) || promises_.full()) return kToldMax;
   Promise promise;
   promise.fingerprint = fingerprint;

@@ -1,10 +1,10 @@
 // Decides at the door which requests come in, before work is done for them; the others are told when to come back:
 // 429 when the tenant has too many requests in flight, 503 when this node has, or when a limit on the wait is not met.
 //
-// Whoever is refused with 503 is promised a place in the queue behind the queue (engine/promise_book.h): the k-th is
-// told a time k places later, so that those who come back do not come together. A place frees up every
-// slot_time / slots. From the time that it should be free, the place is held: fresh requests cannot take it. Not
-// everybody comes back; places are held, and times told, for the share that lately did.
+// A client that is refused with 503 gets a reservation in the queue behind the queue (engine/promise_book.h): the k-th
+// is told a time k places later, so that those who come back do not come together. A place frees up every slot_time /
+// slots. From the time that it should be free, the place is held: fresh requests cannot take it. Not everybody comes
+// back; places are held, and times told, for the share that lately did.
 //
 // Pure: time and load are arguments. Loop thread only. Outlives its permits.
 #pragma once
@@ -95,8 +95,8 @@ class Admission {
   // many of them in flight as of the others, also while the server drains. Errors: quota_exceeded, with retry_after.
   Result<Permit> enter_aside(const Applicant& applicant, TimePoint now);
   // When its prompt is known and before it goes to the engine; drop the permit when the answer is an error. One that
-  // wants several answers counts as so many `requests` from here on; it is let in whole or not at all, and where nobody
-  // else is, however many they are. `wait_max` is the longest wait for a first token that the client accepts.
+  // wants several answers counts as so many `requests` from here on; it is let in whole or not at all, and where no
+  // request else is, however many they are. `wait_max` is the longest wait for a first token that the client accepts.
   Result<void> weigh(Permit& permit, ServiceClass service_class, TokenCount prompt_tokens, const Load& load,
                      TimePoint now, std::size_t requests = 1, Duration wait_max = Duration::max());
   // From now on everybody is refused.
@@ -108,7 +108,7 @@ class Admission {
   double share_that_returns() const { return share_that_returns_; }
   const AdmissionConfig& config() const { return config_; }
   const AdmissionMetrics& metrics() const { return metrics_; }
-  // No metric is labelled with a tenant: tenants come and go with the key file, and whoever may scrape need not know
+  // No metric is labelled with a tenant: tenants come and go with the key file, and a scraper need not know
   // who they are. The largest of them shows whether one of them fills the server.
   // `by_engine` are the refusals of the bound behind this one.
   void add_to(MetricsPage& page, const Counter& by_engine) const;

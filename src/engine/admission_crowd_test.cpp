@@ -139,7 +139,7 @@ std::ostream& operator<<(std::ostream& out, const Crowd::Outcome& o) {
              << o.patient_in << " of " << o.patient << " patient clients came in; slots busy " << o.slots_busy;
 }
 
-TEST(AdmissionCrowd, WhoWaitsAsToldGetsIn) {
+TEST(AdmissionCrowd, AClientThatWaitsAsToldGetsIn) {
   for (const double patient : {0.01, 0.1}) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       Crowd::Plan plan;

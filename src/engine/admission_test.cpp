@@ -111,7 +111,7 @@ TEST_F(AdmissionTest, TheNextOneIsToldALaterTime) {
   EXPECT_EQ(admission_.promises(), 20u);
 }
 
-TEST_F(AdmissionTest, NobodyIsToldMoreThanAMinute) {
+TEST_F(AdmissionTest, RetryAfterIsAtMostAMinute) {
   load_.slot_time = seconds(100);
   fill();
   for (Fingerprint i = 0; i < 50; ++i) EXPECT_LE(refused(i), seconds(60));
@@ -128,7 +128,7 @@ TEST_F(AdmissionTest, APromisedPlaceIsHeldForTheReturner) {
   EXPECT_EQ(admission_.metrics().promises_claimed.value(), 1u);
 }
 
-TEST_F(AdmissionTest, APlaceThatNobodyClaimsIsReleased) {
+TEST_F(AdmissionTest, AnUnclaimedReservationIsReleased) {
   fill();
   now_ += refused(1) + seconds(10);
   permits_.pop_back();
@@ -137,7 +137,7 @@ TEST_F(AdmissionTest, APlaceThatNobodyClaimsIsReleased) {
   EXPECT_LT(admission_.share_that_returns(), 1);
 }
 
-TEST_F(AdmissionTest, WhoComesTooEarlyIsToldTheRest) {
+TEST_F(AdmissionTest, AClientThatRetriesTooEarlyIsToldTheRest) {
   fill();
   for (Fingerprint i = 1; i <= 8; ++i) refused(i);
   const Duration wait = refused(9);
@@ -146,7 +146,7 @@ TEST_F(AdmissionTest, WhoComesTooEarlyIsToldTheRest) {
   EXPECT_EQ(admission_.promises(), 9u);
 }
 
-TEST_F(AdmissionTest, WhoComesInTimeAndFindsNoPlaceKeepsItsTurn) {
+TEST_F(AdmissionTest, AClientThatRetriesInTimeAndFindsNoPlaceKeepsItsTurn) {
   fill();
   const Duration wait = refused(1);
   refused(2);
@@ -324,7 +324,7 @@ TEST_F(AdmissionTest, TooManyTokensAreRefusedUnlessNothingElseWaits) {
   EXPECT_GT(weighed.error().retry_after, Duration::zero());
 }
 
-TEST_F(AdmissionTest, NobodyIsRefusedForAGuess) {
+TEST_F(AdmissionTest, AnEstimateRefusesNoRequest) {
   AdmissionConfig roomy = config();
   roomy.queue_requests = 100;
   roomy.queue_wait.fill(seconds(1));
@@ -337,7 +337,7 @@ TEST_F(AdmissionTest, NobodyIsRefusedForAGuess) {
   }
 }
 
-TEST_F(AdmissionTest, BeforeAnythingHasEndedTheTimeIsAGuess) {
+TEST_F(AdmissionTest, BeforeAnythingHasEndedTheTimeIsAnEstimate) {
   load_ = Load();
   fill();
   EXPECT_GE(refused(1), milliseconds(500));

@@ -1,9 +1,9 @@
 // The queue behind the queue: which refused requests were promised a place, and from when on. A promise is known by
-// the fingerprint of its request, so that whoever comes back is recognised without a word of cooperation. Several may
+// the fingerprint of its request, so that a client that retries is recognised without its cooperation. Several may
 // have one fingerprint: clients do send equal requests. Owned by Admission; pure, time is an argument.
 //
 //   made ──────▶ hold_from ──────▶ due ──────▶ expires
-//   coming       held: the place should be free by now, and nobody else may take it
+//   coming       held: the place should be free by now, and no other request may take it
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class PromiseBook {
 
   explicit PromiseBook(std::size_t promises_max) : promises_max_(promises_max) {}
 
-  // Holds what has to be held from now on, and forgets what nobody has claimed; says how many those were.
+  // Holds what has to be held from now on, and forgets what was not claimed; says how many those were.
   Expired advance(TimePoint now);
 
   // REQUIRES: !full()

@@ -2,8 +2,8 @@
 // grammars. None of them has a limit, and what a template does with a conversation is its author's business: of those
 // that llama.cpp brings along one looks back over all messages from each of them, twenty seconds for a thousand. While
 // a budget exists, what its thread computes there is ended with an exception when the time is used up, which is
-// computing time of the thread: a busy machine makes nobody exceed it. On the stack, any thread; the tightest of
-// several counts.
+// computing time of the thread: work does not exceed it because the machine is busy. On the stack, any thread; the
+// tightest of several counts.
 #pragma once
 
 #include <cstdint>

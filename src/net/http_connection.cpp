@@ -219,7 +219,7 @@ void HttpConnection::feed(ConnectionExchange& exchange, HttpParser& parser, std:
       case HttpParser::State::head_done:
         exchange.take_route(shared_->router.enter(exchange.incoming()));
         parser.accept_body();
-        // Refused with the body on its way: nobody will read it.
+        // Refused with the body on its way: it will not be read.
         if (exchange.refused() && parser.state() != HttpParser::State::complete) exchange.close_after();
         going = parser.state() == HttpParser::State::body;
         break;

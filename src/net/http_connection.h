@@ -44,7 +44,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpShared& shared() { return *shared_; }
   // False: the client is gone. One write at a time.
   Awaitable<bool> send(SendBuffers buffers);
-  // What the kernel takes without waiting. REQUIRES: nobody sends.
+  // What the kernel takes without waiting. REQUIRES: no send is in progress.
   void send_now(SendBuffers& buffers);
   std::size_t unsent_bytes() const { return unsent_; }
   bool gone() const { return gone_; }

@@ -36,8 +36,8 @@ class HttpServer {
 
   // Every answer is the last of its connection from now on; new connections are still accepted.
   void announce_end();
-  // Accepts nobody any more. Whoever is here may still ask, once. For sockets that others keep open: who has connected
-  // in time is served, everybody later waits for the next process.
+  // Accepts no new connection. Open connections may still send one request. For sockets that others keep open: who has
+  // connected in time is served, everybody later waits for the next process.
   void stop_accepting();
   // Stops accepting, closes idle connections, lets running exchanges finish until `deadline` (announcing
   // `Connection: close`), closes what is left then, and calls `done` when the last connection has ended.

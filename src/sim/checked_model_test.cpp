@@ -253,7 +253,7 @@ TEST_F(CheckedModelTest, FindsASaveOfWhatTheSlotDoesNotHold) {
   EXPECT_EQ(run(), "us: batch: save of what the slot does not hold");
 }
 
-TEST_F(CheckedModelTest, FindsARestoreOfSomebodyElsesTokens) {
+TEST_F(CheckedModelTest, FindsARestoreOfAnothersTokens) {
   Life& life = add(6, 4);
   Life& other = add(6, 4);
   part(life, 0, 0, 6);

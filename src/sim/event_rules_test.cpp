@@ -82,7 +82,7 @@ TEST(EventRules, FindWrongUsage) {
             "usage: times that do not fit into the life of the request (request 1)");
 }
 
-TEST(EventRules, FindAWaitOfSomebodyWhoIsServed) {
+TEST(EventRules, FindAWaitOfARequestThatIsServed) {
   Life life = told_of(2);
   Event queued;
   queued.kind = Event::Kind::queued;

@@ -17,7 +17,7 @@ struct Lane;
 
 struct Life {
   std::uint32_t place = 0;   // in the table
-  std::uint64_t serial = 0;  // which request of the workload, from 1; 0: nobody
+  std::uint64_t serial = 0;  // which request of the workload, from 1; 0: none
   PlannedRequest plan;
   std::uint32_t client = 0;  // whose it is, when their number is fixed
   TimePoint first_try{};

@@ -7,7 +7,7 @@
 namespace chasqui {
 namespace {
 
-// A record leads from its id to itself until its end, so that an event after the end finds nobody.
+// A record leads from its id to itself until its end, so that an event after the end finds nothing.
 TEST(LifeTable, ForgetsTheEnded) {
   LifeTable lives;
   Life& life = lives.take();
@@ -27,7 +27,7 @@ TEST(LifeTable, ForgetsTheEnded) {
   EXPECT_LT(id, next_id);
   next.request = test_request(next_id.value, 3, 2);
   next.accepted = true;
-  EXPECT_EQ(lives.find(id), nullptr) << "two terminals: the second one is an event of nobody";
+  EXPECT_EQ(lives.find(id), nullptr) << "two terminals: the second one is an event of no request";
   EXPECT_EQ(lives.living(), 1u);
 }
 

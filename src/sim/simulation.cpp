@@ -7,7 +7,7 @@
 namespace chasqui {
 namespace {
 
-// First come, first served passes no one by rule; who waits for the prefix of another may be passed by more.
+// First come, first served passes no one by rule; a request that waits for the prefix of another may be passed by more.
 PatienceConfig patience_of(const SimulationConfig& config) {
   PatienceConfig patience = config.patience;
   if (config.scheduler.reuse.cache.bytes > 0) patience.passed *= 2;
@@ -179,7 +179,7 @@ void Simulation::take_events() {
 
 void Simulation::note(const Event& event) {
   Life* life = lives_.find(event.request);
-  if (life == nullptr) return faults_.expect(false, "one-terminal: an event after the end, or of nobody");
+  if (life == nullptr) return faults_.expect(false, "one-terminal: an event after the end, or of no request");
   statistics_.hash(event, life->serial, now_);
   check_event(event, *life, step_, now_, faults_);
   if (event.tokens > 0) note_text(*life, event);
@@ -206,7 +206,7 @@ void Simulation::note_text(Life& life, const Event& event) {
 void Simulation::check_state() {
   const KvLedger& ledger = scheduler_.ledger();
   faults_.expect(scheduler_.consistent(), "conservation: the scheduler finds itself inconsistent");
-  faults_.expect(scheduler_.running() + scheduler_.waiting() == accepted_, "one-terminal: somebody got lost");
+  faults_.expect(scheduler_.running() + scheduler_.waiting() == accepted_, "one-terminal: a request got lost");
   faults_.expect(door_.in_flight() == accepted_, "conservation: permits are not the requests that were let in");
   faults_.expect(accepted_ <= door_.places(), "bounded: more requests were let in than there are places");
   faults_.expect(scheduler_.running() <= static_cast<std::size_t>(config_.scheduler.kv.slots), "bounded: running");
@@ -221,12 +221,13 @@ void Simulation::check_reuse() {
   const Reuse& reuse = scheduler_.reuse();
   const PrefixCache::Stats stats = reuse.cache_stats();
   faults_.expect(stats.bytes <= config_.scheduler.reuse.cache.bytes, "bounded: bytes of snapshots");
-  faults_.expect(stats.pending <= scheduler_.running(), "conservation: a prefix is announced that nobody computes");
+  faults_.expect(stats.pending <= scheduler_.running(),
+                 "conservation: a prefix is announced that no sequence computes");
   if (step_ % kRecountEvery == 0) faults_.expect(reuse.consistent(), "conservation: the prefix cache");
 }
 
 void Simulation::expect_nothing_left() {
-  faults_.expect(accepted_ == 0 && lives_.living() == 0, "one-terminal: somebody never ended");
+  faults_.expect(accepted_ == 0 && lives_.living() == 0, "one-terminal: a request never ended");
   faults_.expect(scheduler_.ledger().slots_used() == 0 && scheduler_.ledger().cells_used() == 0 &&
                      scheduler_.ledger().cells_reserved() == 0,
                  "conservation: slots or cells are left over");
@@ -234,7 +235,7 @@ void Simulation::expect_nothing_left() {
                  "conservation: the prefix cache is left with something that it should not have");
   scheduler_.next_batch(now_, batch_);
   take_events();
-  faults_.expect(batch_.empty(), "progress: a batch for nobody");
+  faults_.expect(batch_.empty(), "progress: a batch without sequences");
 }
 
 }  // namespace chasqui

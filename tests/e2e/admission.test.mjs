@@ -34,7 +34,7 @@ async function reload(server, pattern) {
   await logged(server, pattern, from);
 }
 
-// Reads a stream until it is left: whoever does not read is cut after a while.
+// Reads a stream until it is left: a client that does not read is cut after a while.
 function readOn(running) {
   running.collect().catch(() => {});
 }
@@ -63,7 +63,7 @@ describe('a request that is refused', async () => {
     waiting.leave();
     await server.until((metrics) => metrics.sum('chasqui_requests_waiting') === 0);
     await wait(ms);
-    await refused(await post(server, '/generate', { prompt: 'somebody new' }), 503);
+    await refused(await post(server, '/generate', { prompt: 'a newcomer' }), 503);
     const job = ask(server, '/v1/chat/completions', body);
     await server.until((metrics) => metrics.sum('chasqui_requests_waiting') === 1);
     running.leave();

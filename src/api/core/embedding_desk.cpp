@@ -6,7 +6,7 @@
 namespace chasqui {
 namespace {
 
-// Of one job: whoever comes next waits for no more.
+// Of one job: the next request waits for no more.
 constexpr std::size_t kJobTokens = 512;
 
 // The end of the inputs that are embedded together, from `begin` on.

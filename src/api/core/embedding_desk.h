@@ -1,4 +1,4 @@
-// Where handlers have inputs embedded: on a thread of its own, a few inputs at a time, whoever asked first. The model's
+// Where handlers have inputs embedded: on a thread of its own, a few inputs at a time, in order of arrival. The model's
 // context for it is made with the first request, so that servers that embed nothing pay nothing. Owned by serve(); loop
 // thread only, except config() and configure().
 #pragma once
@@ -19,7 +19,7 @@ namespace chasqui {
 struct EmbeddingConfig {
   Pooling pooling = Pooling::mean;
   TokenCount tokens_max = 0;  // of one input
-  bool leaves = false;        // the context, and its hold on the weights, are given back when nobody is waiting
+  bool leaves = false;        // the context, and its hold on the weights, are given back when no request waits
 };
 
 class EmbeddingDesk {

@@ -12,7 +12,7 @@ namespace chasqui {
 
 class FingerprintMaker {
  public:
-  // With a key of its own, so that nobody can tell beforehand which bodies look alike.
+  // With a key of its own, so that a client cannot construct two bodies that look alike.
   FingerprintMaker();
 
   // Of a long body only both ends and the length are read, so that this stays far below a millisecond.

@@ -39,7 +39,7 @@ TEST(KeyRing, GivesTenantsNamesThatOutliveTheProcess) {
   EXPECT_EQ(later.find("three")->tenant.lasting, ring.find("three")->tenant.lasting);
   EXPECT_NE(ring.find("two")->tenant.lasting, alice);
   EXPECT_GT(alice, 1u);
-  EXPECT_EQ(KeyRing().find("anything")->tenant.lasting, 0u) << "nobody in particular";
+  EXPECT_EQ(KeyRing().find("anything")->tenant.lasting, 0u) << "the anonymous tenant";
 }
 
 TEST(KeyRing, KnowsWhoseAKeyIs) {

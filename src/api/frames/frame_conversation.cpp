@@ -116,7 +116,7 @@ net::Awaitable<FrameHead> FrameConversation::read_head_in_pool(std::string& body
       failed.error = head.error();
       co_return failed;
     }
-    // Without the id nobody could be told: this connection waits until there is room.
+    // Without the id the client could not be told: this connection waits until there is room.
     net::Timer pause(connection_.loop().executor(), kPoolFullPause);
     co_await pause.async_wait(net::kAwait);
   }

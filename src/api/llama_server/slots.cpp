@@ -50,7 +50,7 @@ void write_slot(JsonWriter& json, const ServedModel& served, std::uint32_t tenan
   json.begin_object();
   json.field("id", id);
   json.field("n_ctx", served.engine.shape().cells_per_slot);
-  json.field("speculative", served.engine.speculation().guesses_max > 0);
+  json.field("speculative", served.engine.speculation().draft_tokens_max > 0);
   json.field("is_processing", busy);
   if (busy) {
     json.field("id_task", use.request.value);

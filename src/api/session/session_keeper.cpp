@@ -145,7 +145,7 @@ void SessionKeeper::add_to(MetricsPage& page) const {
   page.add("chasqui_session_files_unused", "Files of sessions that were not used at the start, by reason.", foreign_,
            "reason=\"foreign\"");
   page.add("chasqui_session_files_unused", "Files of sessions that were not used at the start, by reason.", left_,
-           "reason=\"nobodys\"");
+           "reason=\"unknown_tenant\"");
 }
 
 }  // namespace chasqui

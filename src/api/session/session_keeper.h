@@ -1,6 +1,6 @@
 // Keeps the sessions of a table on disk (engine/session_store): brings back those of an earlier process, and writes
-// each change before whoever asked for it is told. The writing is done by a thread of its own, one batch after the
-// other, of which each has what came while the last one was written; of a session only its newest state. Owned by
+// each change before the client that asked for it is told. The writing is done by a thread of its own, one batch after
+// the other, of which each has what came while the last one was written; of a session only its newest state. Owned by
 // serve(); loop thread only. Bounded by the sessions of the table.
 //
 // A write that fails is tried again with the next batch; until one has succeeded, every change is answered with an

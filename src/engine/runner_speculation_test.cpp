@@ -1,4 +1,4 @@
-// Guesses of next tokens: what the runner makes of those that are right, and of those that are not.
+// Draft tokens: what the runner does with those that are accepted, and with those that are rejected.
 #include <gtest/gtest.h>
 
 #include "core/fake_requests.h"
@@ -10,7 +10,7 @@ namespace chasqui {
 namespace {
 
 // One slot of a SimModel that answers "say: TEXT" with TEXT, fed by hand.
-class RunnerGuesses : public testing::Test {
+class RunnerSpeculation : public testing::Test {
  protected:
   RequestPtr say(std::string_view text, std::vector<std::string> stop = {}, float temperature = 0) {
     RequestDraft draft;
@@ -40,15 +40,16 @@ class RunnerGuesses : public testing::Test {
     text_ = result_.samples.front().text;
   }
 
-  // One step with these guesses; how many tokens it brought.
-  std::size_t step(const RequestPtr& request, const std::vector<Token>& guesses, std::int32_t padding = 0) {
+  // One step with these draft tokens; how many tokens it brought.
+  std::size_t step(const RequestPtr& request, const std::vector<Token>& draft_tokens, std::int32_t padding = 0) {
     batch_.clear();
     batch_.kind = Batch::Kind::decode;
     TokenCount position = position_;
     batch_.rows.push_back({said_.back(), position++, SlotId{0}, true});
-    for (const Token guess : guesses) batch_.rows.push_back({guess, position++, SlotId{0}, true});
+    for (const Token draft_token : draft_tokens) batch_.rows.push_back({draft_token, position++, SlotId{0}, true});
     for (std::int32_t i = 0; i < padding; ++i) batch_.rows.push_back({0, position++, SlotId{0}, false});
-    batch_.parts.push_back({request.get(), SlotId{0}, 0, 1, true, static_cast<std::int32_t>(guesses.size()), padding});
+    batch_.parts.push_back(
+        {request.get(), SlotId{0}, 0, 1, true, static_cast<std::int32_t>(draft_tokens.size()), padding});
     runner_.run(batch_, result_);
     for (const Sample& sample : result_.samples) {
       EXPECT_EQ(sample.request, request->id);
@@ -56,7 +57,8 @@ class RunnerGuesses : public testing::Test {
       text_ += sample.text;
     }
     position_ += static_cast<TokenCount>(result_.samples.size());
-    EXPECT_EQ(model_.history(SlotId{0}).size(), static_cast<std::size_t>(position_)) << "wrong guesses are forgotten";
+    EXPECT_EQ(model_.history(SlotId{0}).size(), static_cast<std::size_t>(position_))
+        << "rejected draft tokens are forgotten";
     return result_.samples.size();
   }
 
@@ -87,7 +89,7 @@ class RunnerGuesses : public testing::Test {
   std::uint64_t ids_ = 0;
 };
 
-TEST_F(RunnerGuesses, EachThatIsRightIsATokenMore) {
+TEST_F(RunnerSpeculation, EachThatIsRightIsATokenMore) {
   const std::vector<Token> tokens = alone(say("one two three four five"));
   const RequestPtr request = say("one two three four five");
   begin(request);
@@ -95,54 +97,54 @@ TEST_F(RunnerGuesses, EachThatIsRightIsATokenMore) {
   EXPECT_EQ(said_, part(tokens, 0, 5));
 }
 
-TEST_F(RunnerGuesses, TheFirstThatIsWrongEndsIt) {
+TEST_F(RunnerSpeculation, TheFirstThatIsWrongEndsIt) {
   const std::vector<Token> tokens = alone(say("one two three four five"));
   for (std::size_t wrong = 0; wrong < 4; ++wrong) {
     const RequestPtr request = say("one two three four five");
     begin(request);
-    std::vector<Token> guesses = part(tokens, 1, 4);
-    guesses[wrong] = guesses[wrong] + 1;
-    EXPECT_EQ(step(request, guesses, 2), wrong + 1);
+    std::vector<Token> draft_tokens = part(tokens, 1, 4);
+    draft_tokens[wrong] = draft_tokens[wrong] + 1;
+    EXPECT_EQ(step(request, draft_tokens, 2), wrong + 1);
     EXPECT_EQ(said_, part(tokens, 0, wrong + 2)) << "the right one in its place";
     while (!result_.samples.back().ends()) step(request, {});
-    EXPECT_EQ(said_, tokens) << "as if nothing had been guessed";
+    EXPECT_EQ(said_, tokens) << "as if nothing had been drafted";
     EXPECT_EQ(text_, "one two three four five");
   }
 }
 
-TEST_F(RunnerGuesses, WithATemperatureTheSameSeedSaysTheSame) {
+TEST_F(RunnerSpeculation, WithATemperatureTheSameSeedSaysTheSame) {
   const std::vector<Token> tokens = alone(say("one two three four five six", {}, 1.5f));
   const RequestPtr request = say("one two three four five six", {}, 1.5f);
   begin(request);
   for (std::size_t n = 0; !result_.samples.back().ends(); ++n) {
     const std::size_t count = std::min<std::size_t>(n % 4, tokens.size() - said_.size());
-    std::vector<Token> guesses = part(tokens, said_.size(), count);
-    if (n % 3 == 1 && !guesses.empty()) guesses.back() += 1;
-    step(request, guesses);
+    std::vector<Token> draft_tokens = part(tokens, said_.size(), count);
+    if (n % 3 == 1 && !draft_tokens.empty()) draft_tokens.back() += 1;
+    step(request, draft_tokens);
   }
   EXPECT_EQ(said_, tokens);
 }
 
-TEST_F(RunnerGuesses, AnAnswerThatEndsSaysNothingAfterIt) {
+TEST_F(RunnerSpeculation, AnAnswerThatEndsSaysNothingAfterIt) {
   const std::vector<Token> tokens = alone(say("one two"));
   const RequestPtr request = say("one two");
   begin(request);
-  std::vector<Token> guesses = part(tokens, 1, tokens.size() - 1);
-  guesses.insert(guesses.end(), 3, guesses.back());
-  EXPECT_EQ(step(request, guesses), tokens.size() - 1);
+  std::vector<Token> draft_tokens = part(tokens, 1, tokens.size() - 1);
+  draft_tokens.insert(draft_tokens.end(), 3, draft_tokens.back());
+  EXPECT_EQ(step(request, draft_tokens), tokens.size() - 1);
   EXPECT_TRUE(result_.samples.back().end_of_generation);
 
   const std::vector<Token> longer = alone(say("one two three four", {"wo th"}));
   const RequestPtr stopped = say("one two three four", {"wo th"});
   begin(stopped);
-  guesses = part(longer, 1, longer.size() - 1);
-  guesses.insert(guesses.end(), 3, 0);
-  step(stopped, guesses);
+  draft_tokens = part(longer, 1, longer.size() - 1);
+  draft_tokens.insert(draft_tokens.end(), 3, 0);
+  step(stopped, draft_tokens);
   EXPECT_TRUE(result_.samples.back().stopped);
   EXPECT_EQ(text_, "one t");
 }
 
-TEST_F(RunnerGuesses, AStepThatFailsLeavesTheSlotAsItWas) {
+TEST_F(RunnerSpeculation, AStepThatFailsLeavesTheSlotAsItWas) {
   const std::vector<Token> tokens = alone(say("one two three"));
   const RequestPtr request = say("one two three");
   begin(request);
@@ -155,11 +157,11 @@ TEST_F(RunnerGuesses, AStepThatFailsLeavesTheSlotAsItWas) {
 // Heads that say what they were told to say.
 class TalkingHeads final : public Heads {
  public:
-  TokenCount guesses() const override { return 3; }
+  TokenCount draft_tokens() const override { return 3; }
   void learn(const Batch& batch) override { learned += batch.rows.size(); }
-  bool guess(Batch& batch) override {
+  bool draft(Batch& batch) override {
     for (const BatchPart& part : batch.parts) {
-      for (std::int32_t i = 0; i < part.guesses && works; ++i) {
+      for (std::int32_t i = 0; i < part.draft_tokens && works; ++i) {
         batch.rows[static_cast<std::size_t>(part.last_row() + 1 + i)].token = says[static_cast<std::size_t>(i)];
       }
     }
@@ -194,7 +196,7 @@ class HeadedModel final : public Model {
   SimModel& model_;
 };
 
-TEST_F(RunnerGuesses, HeadsOfTheModelWriteTheirs) {
+TEST_F(RunnerSpeculation, HeadsOfTheModelWriteTheirs) {
   const std::vector<Token> tokens = alone(say("one two three four five"));
   HeadedModel model(model_);
   Runner runner{model, *tokenizer_, clock_};
@@ -223,7 +225,7 @@ TEST_F(RunnerGuesses, HeadsOfTheModelWriteTheirs) {
   EXPECT_EQ(model.own.learned, 0u);
 }
 
-TEST_F(RunnerGuesses, HeadsOfTheModelLearnOfWhatWasComputed) {
+TEST_F(RunnerSpeculation, HeadsOfTheModelLearnOfWhatWasComputed) {
   HeadedModel model(model_);
   Runner runner{model, *tokenizer_, clock_};
   const auto learned = [&](bool learn, DecodeStatus status) {
