@@ -150,10 +150,10 @@ int serve(ServeConfig config) {
   auto folders = open_folders(config, *model, *part, contexts->front()->shape());
   if (!folders) return fail(folders.error());
   const auto embedding =
-      EmbeddingDesk::configure(*model, config.pooling, contexts->front()->shape().cells_per_slot, sleeps);
+      EmbeddingService::configure(*model, config.pooling, contexts->front()->shape().cells_per_slot, sleeps);
   if (!embedding) return fail(embedding.error());
   Server server(config, *model,
-                {plan->doors, std::move(*contexts), std::move(*drafts), std::move(*folders), *embedding,
+                {plan->listeners, std::move(*contexts), std::move(*drafts), std::move(*folders), *embedding,
                  plan->collector, std::move(plan->tls)},
                 keys, log_metrics, guard);
   if (auto open = server.open(); !open) return fail(open.error());

@@ -2,13 +2,13 @@
 
 #include <map>
 
-#include "app/door_options.h"
 #include "app/folder_options.h"
+#include "app/listener_options.h"
 #include "app/llama_flags.h"
+#include "app/observability_options.h"
 #include "app/option_kinds.h"
 #include "app/resume_options.h"
 #include "app/scheduling_options.h"
-#include "app/watching_options.h"
 
 namespace chasqui {
 namespace {
@@ -251,7 +251,7 @@ void add_serve_options(CLI::App& app, ServeConfig& config) {
   add_adapter_options(app, config.adapters);
   add_session_options(app, config);
   add_folder_options(app, config);
-  add_door_options(app, config);
+  add_listener_options(app, config);
   add_web_options(app, config.web);
   add_speculation_options(app, config.speculation);
   add_resume_options(app, config);

@@ -7,8 +7,8 @@
 
 #include "app/capacity.h"
 #include "app/draft_models.h"
+#include "app/observability_options.h"
 #include "app/tls_reload.h"
-#include "app/watching_options.h"
 #include "cli/doctor.h"
 
 namespace chasqui {
@@ -96,10 +96,10 @@ Result<ServePlan> plan_serve(ServeConfig& config) {
   auto tls = read_tls_identity(config);
   if (!tls) return tls.error();
   plan.tls = std::move(*tls);
-  auto doors = doors_of(config);
-  if (!doors) return doors.error();
-  plan.doors = std::move(*doors);
-  if (auto free = check_doors(plan.doors); !free) return free.error();
+  auto listeners = listeners_of(config);
+  if (!listeners) return listeners.error();
+  plan.listeners = std::move(*listeners);
+  if (auto free = check_listeners(plan.listeners); !free) return free.error();
   auto collector = collector_of(config);
   if (!collector) return collector.error();
   plan.collector = std::move(*collector);

@@ -77,14 +77,14 @@ EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, co
   return out;
 }
 
-NodeConfig node_config(const ServeConfig& config, const Doors& doors) {
+NodeConfig node_config(const ServeConfig& config, const Listeners& listeners) {
   NodeConfig out;
   FrontendConfig& frontend = out.frontend;
   frontend.version = CHASQUI_VERSION;
   frontend.tenant_requests = config.tenant_requests.value_or(frontend.tenant_requests);
   frontend.anonymous_requests = config.tenant_requests.value_or(0);
   out.page = config.page;
-  out.web = web_policy(config, doors);
+  out.web = web_policy(config, listeners);
   out.api_prefix = config.web.api_prefix;
   out.http.write_time = config.write_timeout;
   out.drain_time = config.drain_time;

@@ -162,8 +162,8 @@ inline constexpr Limit kTable[] = {
      "chasqui_requests_refused_total", "--queue-wait", "none"},
     {"queue_timeout_seconds", LimitUnit::time, 600 * kSecond, "a request that waits for a slot",
      "503; an error event where its stream has begun", "chasqui_queue_timeouts_total", "--queue-timeout"},
-    {"promises", LimitUnit::count, 16'384, "promised places in the queue", "503 without a place",
-     "chasqui_promises_open"},
+    {"retry_reservations", LimitUnit::count, 16'384, "retry reservations", "503 without a place",
+     "chasqui_retry_reservations_open"},
     {"tenant_requests", LimitUnit::count, 64, "requests in flight of one tenant", "429, Retry-After",
      "chasqui_requests_refused_total", "--tenant-requests", "64; none where there is one tenant"},
     // Sessions and responses

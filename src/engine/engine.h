@@ -128,7 +128,7 @@ class Engine {
   // The source of draft tokens in each worker.
   const SpeculationConfig& speculation() const { return speculation_; }
   EngineMetrics& metrics(std::size_t worker = 0) { return metrics_[worker]; }
-  DoorMetrics& door_metrics() { return door_metrics_; }
+  IngressMetrics& door_metrics() { return door_metrics_; }
   const DispatchMetrics& dispatch_metrics() const { return dispatch_metrics_; }
   // All of them. Counters and gauges have a label for each worker where there are several but not many: a page is at
   // most 64 KiB.
@@ -149,7 +149,7 @@ class Engine {
   std::deque<EngineMetrics> metrics_;  // by worker
   std::deque<LoadBoard> loads_;        // by worker
   std::deque<SlotBoard> slots_;        // by worker
-  DoorMetrics door_metrics_;
+  IngressMetrics door_metrics_;
   DispatchMetrics dispatch_metrics_;
   Mailbox<Event> outbox_;
   std::atomic<std::uint64_t> next_id_{1};

@@ -334,7 +334,7 @@ void EngineMetrics::add_waits_to(MetricsPage& page) const {
   page.add("chasqui_request_seconds", "Arrival to the end.", request_seconds, {}, waits_shown);
 }
 
-void DoorMetrics::add_to(MetricsPage& page) const {
+void IngressMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_slow_clients_total", "Requests cut because their client did not read.", slow_clients);
 }
 

@@ -1,5 +1,5 @@
 // Everything that the engine counts, by name: EngineMetrics by one worker, DispatchMetrics by the dispatcher where
-// there are several workers, DoorMetrics by the thread that submits and reads. Read by the loop for a scrape of
+// there are several workers, IngressMetrics by the thread that submits and reads. Read by the loop for a scrape of
 // /metrics. Owned by the Engine.
 #pragma once
 
@@ -155,7 +155,7 @@ struct EngineMetrics {
   void add_speculation_to(MetricsPage& page) const;
 };
 
-struct DoorMetrics {
+struct IngressMetrics {
   Counter requests_refused;
   Counter slow_clients;
 

@@ -109,7 +109,7 @@ std::optional<Token> Runner::synthetic_token(const Batch& batch, const BatchPart
 }
 
 void Runner::sample(const Request& request, std::int32_t row, std::optional<Token> instead, Sample& out) {
-  Voice& speaker = voice(request);
+  SequenceOutput& speaker = voice(request);
   out.request = request.id;
   // The ways through an ambiguous grammar may double with every token. Everybody else waits for it.
   const bool timed = request.parts != nullptr;
@@ -148,10 +148,10 @@ std::string Runner::close(RequestId id) {
   return held;
 }
 
-Runner::Voice& Runner::voice(const Request& request) {
+Runner::SequenceOutput& Runner::voice(const Request& request) {
   const auto found = voices_.find(request.id);
   if (found != voices_.end()) return found->second;
-  Voice fresh{
+  SequenceOutput fresh{
       Sampler(request.sampling, tokenizer_.vocabulary(), tokenizer_.end_of_generation_tokens(), request.parts.get()),
       TextAssembler(tokenizer_, request.stop, request.special_pieces)};
   fresh.sampler.accept(request.prompt);

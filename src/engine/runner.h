@@ -43,7 +43,7 @@ class Runner {
 
  private:
   // What one sequence speaks with.
-  struct Voice {
+  struct SequenceOutput {
     Sampler sampler;
     TextAssembler text;
     TimePoint first_token = kNever;  // kept where the request has a limit for it
@@ -54,7 +54,7 @@ class Runner {
   void learn(const Batch& batch, BatchResult& result);
   void trim_padding(const Batch& batch);
   void read(const Batch& batch, const BatchPart& part, BatchResult& result);
-  Voice& voice(const Request& request);
+  SequenceOutput& voice(const Request& request);
   void sample(const Request& request, std::int32_t row, std::optional<Token> instead, Sample& out);
   std::optional<Token> synthetic_token(const Batch& batch, const BatchPart& part, std::int32_t place);
 
@@ -64,7 +64,7 @@ class Runner {
   const std::unique_ptr<Drafter> drafter_;
   std::vector<double> synthetic_acceptance_;
   std::minstd_rand dice_;
-  std::unordered_map<RequestId, Voice> voices_;
+  std::unordered_map<RequestId, SequenceOutput> voices_;
   SamplerScratch scratch_;
 };
 

@@ -1,5 +1,5 @@
-// A session belongs to one worker for life, and so do its forks: the pin that the table gives them, and how long
-// it where there are two workers.
+// A session belongs to one worker for life, and so do its forks: the pin that the table gives them, and how it
+// is kept where there are two workers.
 #include <map>
 #include <random>
 #include <set>

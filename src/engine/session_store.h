@@ -4,8 +4,8 @@
 //
 // What is there at the start and cannot be used:
 //   damaged    also what the system will not give; set aside under another name, SESSION_ID.session.damaged, for
-//   a file that looks foreign     of another model or another version of the format: left, and removed when its time
-//   to live is over
+//              inspection
+//   foreign    of another model or another version of the format: left, and removed when its time to live is over
 #pragma once
 
 #include <memory>

@@ -97,7 +97,7 @@ std::unique_ptr<SnapshotDisk> Worker::open_disk(Parts& parts) {
 
 bool Worker::cancel(RequestId id) {
   const bool posted = post(CancelCommand{id, steps_.load(std::memory_order_relaxed)});
-  hurry(id);
+  abort_prefill_of(id);
   return posted;
 }
 
@@ -112,7 +112,7 @@ void Worker::post_all(std::vector<Command>& commands) {
     cancelled.push_back(cancel->id);
   }
   inbox_.push_all(commands);
-  for (const RequestId id : cancelled) hurry(id);
+  for (const RequestId id : cancelled) abort_prefill_of(id);
   abort_for_arrival(most_urgent);
 }
 
@@ -129,7 +129,7 @@ void Worker::abort_for_arrival(int service_class) {
 }
 
 // After its cancel was posted. Should the step end meanwhile, the next one is cut in vain, and planned again.
-void Worker::hurry(RequestId cancelled) {
+void Worker::abort_prefill_of(RequestId cancelled) {
   if (reading_.load(std::memory_order_acquire) == cancelled.value) model_->request_abort();
 }
 
@@ -147,9 +147,9 @@ bool Worker::alive(TimePoint now, Duration stuck_after) const {
 void Worker::run() {
   name_this_thread("worker-" + std::to_string(number_));
   while (!stopped_) {
-    tell_of_slots();
+    answer_slot_queries();
     const bool rests = scheduler_.idle() || scheduler_.waits_for_disk();
-    take_in(rests ? Wait::yes : Wait::no);  // submit, cancel, what came from the disk, stop
+    process_commands(rests ? Wait::yes : Wait::no);  // submit, cancel, what came from the disk, stop
     planned_ = clock_.now();
     scheduler_.next_batch(planned_, batch_);  // decides, reserves
     order_disk();                             // before the step, which may be long
@@ -161,11 +161,11 @@ void Worker::run() {
     }
     deliver();
   }
-  tell_of_slots();
+  answer_slot_queries();
   keep_on_disk();
 }
 
-void Worker::take_in(Wait wait) {
+void Worker::process_commands(Wait wait) {
   if (wait == Wait::yes) {
     order_disk();
     CHECK(scheduler_.consistent(), "conservation");
@@ -204,7 +204,7 @@ void Worker::take_in(Wait wait) {
 }
 
 // Between two steps. What has left its slot in the last one is copied in the next.
-void Worker::tell_of_slots() {
+void Worker::answer_slot_queries() {
   if (scheduler_.reuse().has_left() && !stopped_) return;
   for (CopySlotCommand& command : asked_) {
     command.answer->copy = scheduler_.copy_of_slot(command.slot, command.tenant);

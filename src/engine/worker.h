@@ -131,12 +131,12 @@ class Worker {
   std::unique_ptr<SnapshotDisk> open_disk(Parts& parts);
   std::unique_ptr<Drafter> make_drafter(Parts& parts);
   void run();
-  void hurry(RequestId cancelled);
+  void abort_prefill_of(RequestId cancelled);
   void abort_for_arrival(int service_class);
-  void take_in(Wait wait);
+  void process_commands(Wait wait);
   void wait_for_commands();
   void wake_up();
-  void tell_of_slots();
+  void answer_slot_queries();
   void take_outcome(DiskOutcome outcome);
   void order_disk();
   void keep_on_disk();

@@ -109,7 +109,7 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
 
  private:
   Awaitable<void> serve();
-  Awaitable<void> take_in(std::string bytes);
+  Awaitable<void> receive(std::string bytes);
   Awaitable<bool> wait_for_bytes();
   Awaitable<void> yield();
   void read_ended();

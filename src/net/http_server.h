@@ -13,7 +13,7 @@
 #include "net/http_limits.h"
 #include "net/listener.h"
 #include "net/router.h"
-#include "net/tls_door.h"
+#include "net/tls_endpoint.h"
 
 namespace chasqui::net {
 
@@ -28,8 +28,8 @@ class HttpServer {
   // Go on every response. Before the first listen().
   void set_default_headers(HttpHeaders headers);
 
-  // TCP listeners that are opened from now on speak TLS; Unix sockets never do. The door outlives the loop's run.
-  void use_tls(TlsDoor* door);
+  // TCP listeners that are opened from now on speak TLS; Unix sockets never do. The endpoint outlives the loop's run.
+  void use_tls(TlsEndpoint* endpoint);
 
   // Binds and starts to accept; may be called several times. The value says what was bound, with the actual port.
   Result<BoundAddress> listen(const ListenAddress& address);

@@ -97,7 +97,7 @@ bool Reuse::waits(const Sequence& waiting, const RunningSequences& running) {
   return false;
 }
 
-bool Reuse::had_better_wait(const Sequence& waiting, const RunningSequences& running, double row_seconds) {
+bool Reuse::should_defer(const Sequence& waiting, const RunningSequences& running, double row_seconds) {
   if (!uses_cache(waiting.request())) return false;
   const std::span<const Token> tokens = tokens_of(waiting);
   const TokenCount known = cache_.match(key_of(waiting.request()), tokens, waiting.length() - 1).length;

@@ -46,7 +46,7 @@ class Reuse {
   // Whether `waiting` had better not start yet, because another sequence computes its prefix, and a copy of that is
   // quicker than to compute it again, at `row_seconds` a token (0: not known), or because a file has it that is read
   // sooner.
-  bool had_better_wait(const Sequence& waiting, const RunningSequences& running, double row_seconds);
+  bool should_defer(const Sequence& waiting, const RunningSequences& running, double row_seconds);
   // It has been told to wait, and nothing has changed.
   bool waits(const Sequence& waiting, const RunningSequences& running);
   // The longest prefix that is quicker to bring back than to compute, at `row_seconds` a token; length 0: none.

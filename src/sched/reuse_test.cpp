@@ -72,7 +72,7 @@ class ReuseTest : public testing::Test {
   }
 
   bool waits(const Sequence& sequence) {
-    return reuse_->waits(sequence, running_) || reuse_->had_better_wait(sequence, running_, kRow);
+    return reuse_->waits(sequence, running_) || reuse_->should_defer(sequence, running_, kRow);
   }
   TokenCount found(const Ask& ask) { return reuse_->find(*sequence(ask), kRow).length; }
 

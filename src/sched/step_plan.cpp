@@ -235,7 +235,7 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
   }
   chunks_.assign(1, {&first, chunk_of(first, times, time)});
   if (dense_slots_) {
-    const Company company = join_neighbours(times, time);
+    const PrefillGroup company = join_neighbours(times, time);
     for (const auto& [sequence, unused] : chunks_) {
       const TokenCount rows = std::min(sequence->left_in_piece(), company.rows);
       add_part(*sequence, rows, {}, company.rows - rows, batch);
@@ -259,7 +259,7 @@ int StepPlan::cut_by(Duration step) const {
   return Batch::kUncut;
 }
 
-// Company makes the rows of a short prompt cheaper, up to a point; beyond it everybody would wait for everybody.
+// Other prompts in the step make the rows of a short one cheaper, up to a point; beyond it all of them would wait.
 void StepPlan::join_in_any_order(const StepTime& times, Duration time) {
   StepSize size = StepSize{}.with(chunks_.front().second, chunks_.front().first->computed());
   for (std::size_t i = 1; i < prefilling_.size() && !times.saturated(size.rows) && size.rows < rows_max_; ++i) {
@@ -275,10 +275,10 @@ void StepPlan::join_in_any_order(const StepTime& times, Duration time) {
 }
 
 // From the most urgent prompt to both sides, the more urgent neighbour first.
-StepPlan::Company StepPlan::join_neighbours(const StepTime& times, Duration time) {
+StepPlan::PrefillGroup StepPlan::join_neighbours(const StepTime& times, Duration time) {
   const Sequence& first = *chunks_.front().first;
   const TokenCount rows = chunks_.front().second;
-  Company company{rows, rows, first.computed()};
+  PrefillGroup company{rows, rows, first.computed()};
   by_slot_.resize(prefilling_.size());
   std::iota(by_slot_.begin(), by_slot_.end(), std::size_t{0});
   std::sort(by_slot_.begin(), by_slot_.end(),
@@ -300,8 +300,8 @@ StepPlan::Company StepPlan::join_neighbours(const StepTime& times, Duration time
   return company;
 }
 
-bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time, Company& company) const {
-  Company with = company;
+bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time, PrefillGroup& company) const {
+  PrefillGroup with = company;
   // One that is a little longer makes all of them longer, rather than leave a few rows for a pass of their own.
   const TokenCount left = other.left_in_piece();
   const bool whole = left <= company.rows + company.rows / kLongerPart;

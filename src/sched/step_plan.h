@@ -73,7 +73,7 @@ class StepPlan {
  private:
   using Chunk = std::pair<const Sequence*, TokenCount>;
   // Prompts that one pass reads: adjacent slots, `rows` of each.
-  struct Company {
+  struct PrefillGroup {
     TokenCount rows = 0;
     TokenCount shortest = 0;  // rows that the shortest of them has for it
     TokenCount position = 0;  // where the one that is furthest begins
@@ -95,8 +95,8 @@ class StepPlan {
   Duration stretch(TimePoint now, Duration prefill) const;
   int cut_by(Duration step) const;
   void join_in_any_order(const StepTime& times, Duration time);
-  Company join_neighbours(const StepTime& times, Duration time);
-  bool joins(const Sequence& other, const StepTime& times, Duration time, Company& company) const;
+  PrefillGroup join_neighbours(const StepTime& times, Duration time);
+  bool joins(const Sequence& other, const StepTime& times, Duration time, PrefillGroup& company) const;
   TokenCount chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const;
   void add_part(const Sequence& sequence, TokenCount rows, std::span<const Token> draft_tokens, TokenCount padding,
                 Batch& batch);

@@ -30,7 +30,7 @@ TEST(GrammarStates, FollowLiteralsAndChoices) {
   constexpr std::string_view kGrammar = "root ::= \"yes\" | \"no\" | \"nothing\"";
   EXPECT_EQ(verdict(kGrammar, ""), "begin");
   EXPECT_EQ(verdict(kGrammar, "no"), "match");
-  EXPECT_EQ(verdict(kGrammar, "nob"), "begin");
+  EXPECT_EQ(verdict(kGrammar, "noth"), "begin");
   EXPECT_EQ(verdict(kGrammar, "nothing"), "match");
   EXPECT_EQ(verdict(kGrammar, "nothingx"), "no");
   EXPECT_EQ(verdict(kGrammar, "x"), "no");
