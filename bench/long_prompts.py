@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Four people chat while two prompts of 3,000 words arrive. Nobody wants to notice."""
+"""Four people chat while two prompts of 3,000 words arrive. No stream should pause."""
 import paired
 
 SECONDS, WORDS, START = paired.sized((45, 3000, 5), (3, 100, 1))

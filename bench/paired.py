@@ -166,7 +166,7 @@ def sides():
 
 
 def rounds():
-    """The sides of each round; whoever was first is last in the next."""
+    """The sides of each round; the first is last in the next."""
     for number in range(ROUNDS):
         order = sides() if number % 2 == 0 else sides()[::-1]
         load = os.getloadavg()[0]

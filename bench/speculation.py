@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What guesses of next tokens bring, by how many streams there are: tokens/s without them, with as many as pay (the
-default), and with always so many, in turns. Guesses count as right with a pretended chance, so that no pair of models has to be
-trained for it; every side does the same work otherwise. With CHANCE=real they count as what they are.
+"""What speculative decoding brings, by how many streams there are: tokens/s without draft tokens, with as many as pay
+(the default), and with always so many, in turns. Draft tokens count as accepted with a synthetic rate, so that no pair
+of models has to be trained for it; every side does the same work otherwise. With CHANCE=real they count as what they
+are.
 
     bench/speculation.py [STREAMS …]          1 2 4 8 16 32 by default
 
-MODEL (default: the 24 M one), DRAFT (a draft model, or heads in a file of their own; without one guesses cost nothing: they
-come from what was said before, or are anything where nothing was), CHANCE (0.8, or real), ALWAYS (3 guesses), TOKENS (192),
-ROUNDS; the others as in bench/paired.py.
+MODEL (default: the 24 M one), DRAFT (a draft model, or heads in a file of their own; without one draft tokens cost
+nothing: they come from what was said before, or are anything where nothing was), CHANCE (0.8, or real), ALWAYS (3 draft
+tokens), TOKENS (192), ROUNDS; the others as in bench/paired.py.
 """
 import contextlib
 import os
@@ -36,9 +37,9 @@ def tokens_per_second(server, streams, each):
 
 
 def server_of(side, slots):
-    guesser = ["--model-draft", DRAFT] if DRAFT else ["--spec-type", "ngram"]
+    drafter = ["--model-draft", DRAFT] if DRAFT else ["--spec-type", "ngram"]
     chance = [] if CHANCE == "real" else ["--spec-synth-rates", CHANCE]
-    flags = SIDES[side] + ([*guesser, *chance] if side != "none" else [])
+    flags = SIDES[side] + ([*drafter, *chance] if side != "none" else [])
     return paired.Server("chasqui", MODEL, slots, slots * CELLS, "--no-log-requests", *flags)
 
 
@@ -54,7 +55,9 @@ def main():
             for number in range(paired.ROUNDS):
                 for side in list(SIDES) if number % 2 == 0 else list(SIDES)[::-1]:
                     found[n][side].append(tokens_per_second(servers[side], n, 2))
-    print(f"guesses right with {'their own chance' if CHANCE == 'real' else 'a chance of ' + CHANCE}, {'of ' + os.path.basename(DRAFT) if DRAFT else 'from what was said'}; medians of "
+    rate = "their own rate" if CHANCE == "real" else "a rate of " + CHANCE
+    source = "of " + os.path.basename(DRAFT) if DRAFT else "from what was said"
+    print(f"draft tokens accepted with {rate}, {source}; medians of "
           f"{paired.ROUNDS} rounds")
     print("| streams | " + " | ".join(SIDES) + " | as many as pay, over the better of the two |")
     print("|---:|" + "---:|" * (len(SIDES) + 1))
@@ -64,7 +67,7 @@ def main():
         rounds = list(zip(*found[n].values()))
         ratio = statistics.median(tokens[1] / tokens[better] for tokens in rounds)
         print(f"| {n} | " + " | ".join(f"{value:.0f}" for value in medians) + f" | {ratio:.2f} |")
-        paired.record(f"{n} streams, with guesses", {"tokens/s": {"chasqui": medians[1]}})
+        paired.record(f"{n} streams, with draft tokens", {"tokens/s": {"chasqui": medians[1]}})
 
 
 main()

@@ -90,7 +90,7 @@ def from_table(text):
 
 
 def shown(command):
-    """As somebody would type it in the root of the repository."""
+    """As a user would type it in the root of the repository."""
     words = [os.path.relpath(word, paired.ROOT) if word.startswith(paired.ROOT + "/") else word for word in command]
     words = [re.sub("=" + re.escape(paired.ROOT) + "/", "=", word) for word in words]
     return " ".join(word if re.fullmatch(r"[\w./=-]+", word) else
@@ -161,7 +161,7 @@ def table(results):
     """The page: what was measured, where and how, and the figures."""
     lines = ["# What `make bench` measured", "",
              "Made by `bench/suite.py`; a part is measured again by `make bench BENCH=name`. "
-             "[performance.md](../performance.md) says what was meant.", "",
+             "[performance.md](../performance.md) says what to expect and how to measure.", "",
              "| | date | commit | llama-server | on | load before | commands |", "|---|---|---|---|---|---:|---|"]
     for name, entry in results.items():
         commands = "<br>".join(f"`{each}`" for each in entry["commands"])
@@ -256,7 +256,7 @@ def main():
             continue
         results[name] = entry
         results = {each: results[each] for each in BENCHES if each in results}
-        # After each, so that nothing is lost when somebody ends it.
+        # After each, so that nothing is lost when it is interrupted.
         write("bench.json", json.dumps(results, indent=1, ensure_ascii=False) + "\n")
         write("bench.md", table(results))
         if shares(results):

@@ -166,7 +166,7 @@ class Client {
       Event event = receive();
       const auto about = event.at("id").to_number<std::int64_t>();
       if (about == id) return event;
-      waiting_[about].push_back(std::move(event));  // somebody else's, for later
+      waiting_[about].push_back(std::move(event));  // of another request, for later
     }
   }
 
@@ -180,7 +180,7 @@ class Client {
   const int fd_;
   std::int64_t last_id_ = 0;
   std::string received_;
-  std::map<std::int64_t, std::deque<Event>> waiting_;  // events that nobody has taken yet
+  std::map<std::int64_t, std::deque<Event>> waiting_;  // events that were not taken yet
 };
 
 }  // namespace chasqui

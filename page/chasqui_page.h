@@ -1,4 +1,4 @@
-// The page inside the binary: the files of page/built, as they are and compressed, see embed.S. For whoever links
+// The page inside the binary: the files of page/built, as they are and compressed, see embed.S. For targets that link
 // chasqui_page. Constant; any thread.
 #pragma once
 

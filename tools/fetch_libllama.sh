@@ -81,7 +81,7 @@ main() {
     say "$destination exists and is something else; remove it first"
     return 1
   fi
-  # git must neither ask for a password nor look at hooks and settings of whoever calls it from inside a git command.
+  # git must neither ask for a password nor look at hooks and settings of the caller from inside a git command.
   export GIT_TERMINAL_PROMPT=0
   unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
   mkdir -p "$(dirname "$destination")"
@@ -92,7 +92,7 @@ main() {
 
   if [ -n "${CHASQUI_LLAMA_BUNDLE:-}" ]; then
     say "cloning from $CHASQUI_LLAMA_BUNDLE"
-    # Whoever names a bundle wants that one: a fault in it must not lead to a silent download.
+    # A caller that names a bundle wants that one: a fault in it must not lead to a silent download.
     try from_bundle "$CHASQUI_LLAMA_BUNDLE" || return 1
   elif ! try from_npm && ! try from_upstream; then
     say "neither the npm package nor $upstream could be had."

@@ -36,7 +36,7 @@ SAY_EVERY = 6  # notes
 FAULT_EVERY_S = 7
 KEPT = ("snapshots", "snapshot_bytes", "prefix_index_bytes", "sessions", "kept_streams")
 GAUGES = ("requests_running", "requests_waiting", "kv_slots_used", "kv_cells_used", "http_body_bytes", "kept_streams")
-WORDS = "river stone light under seven quiet doors of the old house where nobody had asked for bread since spring".split()
+WORDS = "river stone light under seven quiet doors of the old house where none had asked for bread since spring".split()
 
 
 class Soak:

@@ -105,7 +105,7 @@ BANNED = [
     Rule("banned-sleep", r"\b(sleep_for|sleep_until|usleep|nanosleep)\b|(?<![\w.>])sleep\s*\(", r"$^",
          "wait for an event or a timer of the loop; tests use ManualClock", scope=r"src/"),
     Rule("banned-rand", r"(?<![\w.>])s?rand\s*\(", r"$^", "use a seeded generator from <random>"),
-    Rule("banned-detach", r"(\.|->)detach\s*\(\s*\)", r"$^", "a thread is joined by whoever started it"),
+    Rule("banned-detach", r"(\.|->)detach\s*\(\s*\)", r"$^", "a thread is joined by the part that started it"),
 ]
 
 # Rules that a file breaks on purpose: (rule, path, why). Without a reason there is no exception.
@@ -122,8 +122,11 @@ FOREIGN_FOLDERS = {"tests", "common", "nlohmann"}  # in quotes all the same; the
 BANNED_WORDS = {"manager", "helper", "helpers", "util", "utils", "common"}
 BANNED_NAMES = {"context", "data"}  # as the whole name; a word that says what of is enough
 
-BANNED_PROSE = re.compile(r"\b(nobody|whoever|somebody|who comes|what becomes of)\b", re.I)
-PROSE = r"(README|ARCHITECTURE|CONTRIBUTING|CHANGELOG)\.md|bench/README\.md|docs/(?!metrics|limits|llama_flags)\w+\.md"
+# Also inside names in CamelCase, as tests have them.
+BANNED_PROSE = re.compile(r"(?i:\b(nobody|whoever|somebody|who comes|what becomes of)\b)|(Nobody|Whoever|Somebody)(?![a-z])")
+PROSE = (r"[A-Z]+\.md|(bench|docs)/(\w+/)*\w+\.md|"
+         r"(src|tests|page|tools|clients|examples|bench|deploy)/.*\.(h|cpp|js|mjs|py|sh|json|ya?ml)")
+PROSE_EXCEPT = r"tools/tidy(_test)?\.py|page/built/.*|.*/(node_modules|package-lock\.json)\b.*|docs/performance/.*"
 
 SUBJECT_MAX = 72
 SUBJECTS_SINCE = "d37f00e"  # what is older stays as it is
@@ -358,12 +361,41 @@ def check_file_cycles(sources):
     return faults
 
 
+def is_prose(path):
+    return re.fullmatch(PROSE, path) and not re.fullmatch(PROSE_EXCEPT, path)
+
+
 def check_prose(path, text):
-    """Words that leave open who acts, in pages that people read. Pages made from tables of the code are the code's."""
+    """Words that leave open who acts, in pages, comments, messages and names of tests."""
     for number, line in enumerate(text.splitlines(), 1):
         found = BANNED_PROSE.search(line)
         if found:
             yield Fault(path, number, "banned-prose", f"{found[0]}: say who acts (the client, the server, the request)")
+
+
+def check_links(files, exists):
+    """Relative links of pages lead to a file of the tree, and to a heading of it where they name one."""
+    for page, text in files.items():
+        if not page.endswith(".md"):
+            continue
+        for number, line in enumerate(without_code(text).splitlines(), 1):
+            for link in re.findall(r"\]\(([^)\s:]+)\)", line):
+                path, _, heading = link.partition("#")
+                path = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+                if not exists(path):
+                    yield Fault(page, number, "link", f"there is no {path}")
+                elif heading and path in files and heading not in headings(files[path]):
+                    yield Fault(page, number, "link", f"{path} has no heading #{heading}")
+
+
+def without_code(text):
+    return re.sub(r"(?ms)^```.*?^```", lambda m: re.sub(r"[^\n]", "", m[0]), text)
+
+
+def headings(text):
+    """As GitHub names them."""
+    found = re.findall(r"(?m)^#+ (.*)$", without_code(text))
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in found}
 
 
 def check_subjects(log):
@@ -412,13 +444,14 @@ def check_map(files):
             yield Fault("ARCHITECTURE.md", 1, "map", f"src/{folder} is not on the map")
 
 
-def check(files):
-    """All faults of a tree, given as {path: text}."""
+def check(files, exists=None):
+    """All faults of a tree, given as {path: text}; `exists` says which other files it has."""
     sources = {path: Source(path, text) for path, text in files.items() if path.endswith((".h", ".cpp"))}
     faults = set(check_map(files)) | set(check_cycles(sources)) | set(check_file_cycles(sources))
     faults |= set(check_subjects(files.get("git log", "")))
+    faults |= set(check_links(files, exists or files.__contains__))
     for path, text in files.items():
-        if re.fullmatch(PROSE, path):
+        if is_prose(path):
             faults.update(check_prose(path, text))
     for source in sources.values():
         for found in (check_lines(source), check_header(source), check_names(source), check_includes(source, sources)):
@@ -435,16 +468,15 @@ def read(path):
 
 def read_tree(root):
     files = {"ARCHITECTURE.md": ""}
-    for top in ("src", "tests", "bench", "tools", "examples"):
+    for top in ("src", "tests", "bench", "tools", "examples", "page", "clients", "deploy", "docs"):
         for folder, folders, names in os.walk(os.path.join(root, top)):
-            folders[:] = [name for name in folders if name != "node_modules"]
-            for path in (os.path.join(folder, name) for name in names if name.endswith((".h", ".cpp"))):
-                files[os.path.relpath(path, root)] = read(path)
-    for folder in ("", "docs", "bench"):
-        for name in os.listdir(os.path.join(root, folder)) if os.path.isdir(os.path.join(root, folder)) else ():
-            path = os.path.join(folder, name)
-            if re.fullmatch(PROSE, path):
-                files[path] = read(os.path.join(root, path))
+            folders[:] = [name for name in folders if name not in ("node_modules", "built", "corpus")]
+            for path in (os.path.relpath(os.path.join(folder, name), root) for name in names):
+                if path.endswith((".h", ".cpp")) and top not in ("page", "clients") or is_prose(path):
+                    files[path] = read(os.path.join(root, path))
+    for path in os.listdir(root):
+        if is_prose(path):
+            files[path] = read(os.path.join(root, path))
     return files
 
 
@@ -457,7 +489,8 @@ def main(arguments):
         return 2
     root = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     files = read_tree(root)
-    faults = check({**files, "git log": new_commits(root)})
+    exists = lambda path: os.path.exists(os.path.join(root, path))
+    faults = check({**files, "git log": new_commits(root)}, exists)
     for fault in faults:
         print(f"{fault.path}:{fault.line}: {fault.rule}: {fault.message}")
     print(f"tidy: {len(files) - 1} files, {len(faults)} faults" if faults else f"tidy: {len(files) - 1} files, clean")

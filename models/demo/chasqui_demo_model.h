@@ -1,5 +1,5 @@
-// The demo model inside the binary: the bytes of chasqui-demo.gguf, see embed.S. For whoever links chasqui_demo_model.
-// Constant; any thread.
+// The demo model inside the binary: the bytes of chasqui-demo.gguf, see embed.S. For targets that link
+// chasqui_demo_model. Constant; any thread.
 #pragma once
 
 #include <cstddef>

@@ -4,7 +4,7 @@ import { h, icon, iconButton } from './dom.js';
 import { Feed } from './feed.js';
 import { Steps, classes, describe } from './steps.js';
 
-const byClass = (counts) => counts.flatMap((n, i) => (n > 0 ? `${n} ${classes[i]}` : [])).join(', ') || 'nobody';
+const byClass = (counts) => counts.flatMap((n, i) => (n > 0 ? `${n} ${classes[i]}` : [])).join(', ') || 'none';
 const whole = (value) => Math.round(value).toLocaleString('en');
 
 class Tile {
@@ -59,7 +59,7 @@ export class BatchPanel {
           h('li', {}, h('span', { class: 'swatch predicted' }), 'predicted')),
         charts, this.words,
         h('p', { class: 'hint' }, 'Each column is one step: a row for each stream that gets its next token, or a chunk of a ',
-          'prompt. Chunks are cut so that nobody waits for a token longer than the dashed line.')));
+          'prompt. Chunks are cut so that no stream waits for a token longer than the dashed line.')));
     this.drawing = new BatchCanvas(this.canvas);
     this.feed = new Feed({ settings, askForKey, onMessage: (message) => this.take(message),
       onState: (state, why) => this.showState(state, why) });

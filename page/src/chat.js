@@ -256,7 +256,7 @@ export class Chat {
   }
 
   // Once for each picture that the screen shows, however fast tokens come; less often where a long answer takes long to
-  // lay out, so that the page always has time for whoever uses it. A timer, because hidden pages have no frames.
+  // lay out, so that the page always has time for its user. A timer, because hidden pages have no frames.
   showSoon(node) {
     if (this.timer) return;
     this.timer = setTimeout(() => {

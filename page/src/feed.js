@@ -1,4 +1,4 @@
-// The live feed of steps: connects while somebody watches and the page is seen, comes back by itself after a break.
+// The live feed of steps: connects while the view is open and the page is visible, comes back by itself after a break.
 import { Refusal, ask, readEvents } from './server.js';
 
 const pauses = [500, 1000, 2000, 5000]; // milliseconds before each new attempt

@@ -98,7 +98,7 @@ test('figures follow the server: slots, queue by class, cells, cache hits', asyn
   await server.idle();
 });
 
-test('the feed stops when nobody looks and comes back', async (t) => {
+test('the feed stops while the page is hidden and comes back', async (t) => {
   const server = await start(t, sim);
   const tab = await Tab.open(t, browser, server);
   const watchers = (count) => server.until(

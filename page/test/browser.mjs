@@ -56,7 +56,7 @@ export class Tab {
     });
     page.on('request', (request) => {
       const own = request.url().startsWith(server.url) || request.url().startsWith('data:');
-      if (!own) note(`asked somebody else: ${request.url()}`);
+      if (!own) note(`asked another server: ${request.url()}`);
     });
   }
 

@@ -28,7 +28,7 @@ Both are kept in **one** loop:
 for (const Event& event : events) outbox.push(event, 42, "text");
 \`\`\`
 
-> Nobody waits for a tired runner.
+> A tired runner rests.
 `;
 
 async function check(tab, name) {

@@ -67,10 +67,10 @@ Result<ModelConfig> part_of_worker(ModelConfig whole, std::int32_t workers, std:
   return part;
 }
 
-std::int32_t outputs_for(std::int32_t slots, TokenCount guesses_max) {
-  // With more rows than that a step is busy computing, and no guess is worth its row.
-  constexpr std::int32_t kRowsForGuesses = 64;
-  return slots + std::min(slots * guesses_max, kRowsForGuesses);
+std::int32_t outputs_for(std::int32_t slots, TokenCount draft_tokens_max) {
+  // With more rows than that a step is busy computing, and no draft token is worth its row.
+  constexpr std::int32_t kRowsForDraftTokens = 64;
+  return slots + std::min(slots * draft_tokens_max, kRowsForDraftTokens);
 }
 
 }  // namespace chasqui

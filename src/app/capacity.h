@@ -1,5 +1,5 @@
-// How many slots and cells to serve a model with when nobody said, and each worker's part of them and of the cores.
-// Pure.
+// How many slots and cells to serve a model with when the flags do not say, and each worker's part of them and of the
+// cores. Pure.
 #pragma once
 
 #include "base/error.h"
@@ -21,8 +21,8 @@ ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::uint64
 // flags that do not go together.
 Result<ModelConfig> part_of_worker(ModelConfig whole, std::int32_t workers, std::int32_t cores);
 
-// Rows of a batch that can have an output: one for each slot, and some more where guesses are checked. Each costs
+// Rows of a batch that can have an output: one for each slot, and some more where draft tokens are checked. Each costs
 // memory for a vocabulary of floats.
-std::int32_t outputs_for(std::int32_t slots, TokenCount guesses_max);
+std::int32_t outputs_for(std::int32_t slots, TokenCount draft_tokens_max);
 
 }  // namespace chasqui

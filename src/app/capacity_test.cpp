@@ -92,7 +92,7 @@ TEST(Capacity, AModelThatDoesNotSayItsContextGetsTheDefault) {
   EXPECT_EQ(with_capacity(unset(), model(0, 0), 12 * kGiB).cells, 16 * 4096);
 }
 
-TEST(Capacity, SlotsThatNobodyAskedForCanBeSharedByTheWorkers) {
+TEST(Capacity, SlotsOfTheDefaultCanBeSharedByTheWorkers) {
   EXPECT_EQ(with_capacity(unset(), model(2048, 2048), 12 * kGiB, 3).slots, 15);
   EXPECT_EQ(with_capacity(unset(), model(2048, 2048), 12 * kGiB, 20).slots, 20) << "one for each at least";
   EXPECT_EQ(with_capacity(unset(), model(131072, 1u << 30), 12 * kGiB, 2).slots, 2);

@@ -76,7 +76,7 @@ struct Commands {
   CLI::App* inspect = app.add_subcommand("inspect", "What a model is, what it needs, and whether it fits here");
   CLI::App* doctor = app.add_subcommand("doctor", "Find what stands in the way of serve with the same flags");
   CLI::App* show = app.add_subcommand("config", "Print all settings of serve, and where each of them comes from");
-  CLI::App* top = app.add_subcommand("top", "Watch a running server: what it does, how fast, who waits");
+  CLI::App* top = app.add_subcommand("top", "Watch a running server: what it does, how fast, what waits");
   CLI::App* bench = add_bench_command(app, bench_config);
   CLI::App* simulate = add_simulate(app, simulation);
   CLI::App* completion = app.add_subcommand("completion", "Print a script that completes commands and flags");

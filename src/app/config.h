@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "api/resume/kept_streams.h"
-#include "app/adapter_flags.h"
+#include "app/adapter_options.h"
 #include "app/bench_command.h"
-#include "app/operation_flags.h"
+#include "app/operation_options.h"
 #include "app/simulate_command.h"
 #include "app/speculation_options.h"
 #include "app/web_options.h"

@@ -142,7 +142,7 @@ Result<Settings> read_settings(CLI::App& root, CLI::App& command, std::vector<st
   try {
     root.parse(arguments);
   } catch (const CLI::ParseError&) {
-    return out;  // help, or a mistake that whoever parses next will explain
+    return out;  // help, or a mistake that the next parser will explain
   }
   for (const auto& [option, variable] : variables) {
     if (option->count() > 0) {
@@ -175,7 +175,7 @@ std::string settings_text(const CLI::App& command, const Settings& settings) {
       group = setting.group;
       out += (out.empty() ? "# " : "\n# ") + group + '\n';
     }
-    // What nobody said stays a comment, so that a file made of this leaves it open.
+    // An option that was not given stays a comment, so that a file made of this leaves it open.
     const bool open = setting.origin == "default" || is_secret(setting.name);
     std::string line = (open ? "# " : "") + setting.name + " = " + toml(setting.value);
     if (setting.value.empty()) line = "# " + setting.name + " is not set";

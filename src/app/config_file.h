@@ -19,7 +19,7 @@ enum class Origin { flag, environment, file };
 using Origins = std::map<std::string, Origin>;
 
 struct Settings {
-  std::vector<std::string> arguments;  // the command line, and behind it what the file says and nobody stronger does
+  std::vector<std::string> arguments;  // the command line, and behind it what the file says and no stronger source does
   Origins origins;
   std::string file;  // empty: none was named
 };

@@ -1,5 +1,5 @@
 // A handler for the signals that a process dies of when something in it is broken. In place as long as this object
-// lives, then those before it again. The signals are those of the process: whoever comes last goes first.
+// lives, then those before it again. The signals are those of the process: the newest handler is removed first.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@ namespace chasqui {
 
 class DeadlySignals {
  public:
-  // For what of them the handler is: all, or only those that nobody handles yet.
+  // For what of them the handler is: all, or only those without a handler.
   enum class Which { all, unhandled };
 
   // handler: only what a signal handler may do. flags: of sigaction(2).

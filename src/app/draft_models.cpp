@@ -43,11 +43,11 @@ WeightsOptions how_to_load(const ServeConfig& config) {
 
 }  // namespace
 
-Result<void> find_guesser(SpeculationOptions& options) {
-  if (options.source != GuessSource::automatic || options.draft_model.empty()) return {};
+Result<void> find_drafter(SpeculationOptions& options) {
+  if (options.source != DraftSource::automatic || options.draft_model.empty()) return {};
   const auto file = summarize_gguf(options.draft_model);
   if (!file) return invalid_field("--model-draft", "--model-draft: " + file.error().message);
-  if (file->architecture == "eagle3") options.source = GuessSource::eagle3;
+  if (file->architecture == "eagle3") options.source = DraftSource::eagle3;
   return {};
 }
 
@@ -55,16 +55,16 @@ Result<HeadsConfig> choose_heads(const ServeConfig& config, const LoadedModel& m
   HeadsConfig heads;
   if (!config.speculation.heads()) return heads;
   if (!model.info.trims_anywhere()) {
-    log_warning("nobody guesses: the memory of this model cannot take back what was guessed wrong");
+    log_warning("speculative decoding is off: the memory of this model cannot take back rejected draft tokens");
     return heads;
   }
-  heads.guesses = config.speculation.guesses_max();
-  if (config.speculation.source == GuessSource::mtp) {
+  heads.draft_tokens = config.speculation.draft_tokens_max();
+  if (config.speculation.source == DraftSource::mtp) {
     if (!has_usable_heads(model.info)) {
       return invalid_field("--spec-type", "--spec-type mtp: the model has no such heads that libllama can use");
     }
     heads.own = true;
-    log_info("heads of the model guess", {{"guesses", heads.guesses}});
+    log_info("heads of the model draft token", {{"draft_tokens", heads.draft_tokens}});
     return heads;
   }
   if (config.speculation.draft_model.empty()) {
@@ -74,7 +74,7 @@ Result<HeadsConfig> choose_heads(const ServeConfig& config, const LoadedModel& m
   if (!weights) return invalid_field("--model-draft", "--model-draft: " + weights.error().message);
   if (auto same = check_words(*model.tokenizer, LlamaTokenizer(*weights)); !same) return same.error();
   heads.weights = std::move(*weights);
-  log_info("heads guess", {{"file", config.speculation.draft_model}, {"guesses", heads.guesses}});
+  log_info("heads draft token", {{"file", config.speculation.draft_model}, {"draft_tokens", heads.draft_tokens}});
   return heads;
 }
 
@@ -82,7 +82,7 @@ Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, 
   Models drafts;
   if (!config.speculation.drafts() || !model.info.trims_anywhere()) return drafts;
   if (config.speculation.draft_model.empty()) {
-    return invalid_field("--spec-type", "--spec-type draft needs a model that guesses: --model-draft FILE");
+    return invalid_field("--spec-type", "--spec-type draft needs a draft model: --model-draft FILE");
   }
   LoadOptions options;
   options.weights = how_to_load(config);
@@ -91,7 +91,7 @@ Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, 
   if (!draft) return draft.error();
   if (auto same = check_words(*model.tokenizer, *draft->tokenizer); !same) return same.error();
   if (!draft->info.trims_anywhere()) {
-    return invalid_field("--model-draft", "--model-draft must have memory that can take back what was guessed wrong");
+    return invalid_field("--model-draft", "--model-draft must have memory that can take back rejected draft tokens");
   }
   ModelConfig context = part;
   context.outputs_max = part.slots;

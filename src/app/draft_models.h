@@ -1,5 +1,5 @@
-// Who guesses for `chasqui serve`: a draft model, a small one that must speak the same tokens as the large one, with a
-// context for each worker; or heads that were trained for the large one. At start only.
+// The source of draft tokens of `chasqui serve`: a draft model, a small one that must speak the same tokens as the
+// large one, with a context for each worker; or heads that were trained for the large one. At start only.
 #pragma once
 
 #include "app/config.h"
@@ -9,12 +9,12 @@
 namespace chasqui {
 
 // Says eagle3 where nothing but such a file was named. Errors name the flag.
-Result<void> find_guesser(SpeculationOptions& options);
+Result<void> find_drafter(SpeculationOptions& options);
 
-// Where they are to guess. Errors name the flag.
+// Where draft heads are asked for. Errors name the flag.
 Result<HeadsConfig> choose_heads(const ServeConfig& config, const LoadedModel& model);
 
-// None where nobody asked for one. `part` is what each worker's large model is made with. Errors name the flag.
+// None where none was asked for. `part` is what each worker's large model is made with. Errors name the flag.
 Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, const ModelConfig& part);
 
 }  // namespace chasqui

@@ -122,12 +122,12 @@ void ExitGuard::run() {
     pollfd door{read_fd_, POLLIN, 0};
     const int ready = ::poll(&door, 1, wait);
     char what = 0;
-    if (ready > 0 && ::read(read_fd_, &what, 1) == 1) take_in(what);
+    if (ready > 0 && ::read(read_fd_, &what, 1) == 1) on_signal(what);
     if (!ended_ && clock_.now() >= deadline_) end_process();
   }
 }
 
-void ExitGuard::take_in(char what) {
+void ExitGuard::on_signal(char what) {
   const TimePoint now = clock_.now();
   switch (what) {
     case kSignal:

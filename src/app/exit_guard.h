@@ -39,7 +39,7 @@ class ExitGuard {
 
  private:
   void run();
-  void take_in(char what);
+  void on_signal(char what);
   [[noreturn]] void end_process() const;
   void tell(char what) const;
 

@@ -38,7 +38,7 @@ std::string in_words(const Limit& limit) {
   return kib % kKiB == 0 ? std::to_string(kib / kKiB) + " MiB" : std::to_string(kib) + " KiB";
 }
 
-// What somebody has said instead of the default; empty: nothing.
+// What was configured instead of the default; empty: nothing.
 std::string setting_of(const Limit& limit, const CLI::App& command, const Settings& settings) {
   if (limit.flag.empty()) return {};
   const CLI::Option* option = command.get_option_no_throw(std::string(limit.flag));

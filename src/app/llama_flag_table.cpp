@@ -16,7 +16,7 @@ constexpr std::string_view kPinning =
 constexpr std::string_view kRequests =
     "it is each request that says this; the defaults are those of llama-server without flags";
 constexpr std::string_view kAlways = "it is always so";
-constexpr std::string_view kDraft = "how much is guessed follows what it brings: see docs/speculation.md";
+constexpr std::string_view kDraft = "speculation adapts to what it brings: see docs/speculation.md";
 constexpr std::string_view kPictures = "there are no pictures and no sound; serve a text model without it";
 constexpr std::string_view kPage = "it is for the page of llama-server";
 constexpr std::string_view kTools = "the server runs no tools; the client does, with \"tools\" in its requests";

@@ -1,4 +1,4 @@
-// What becomes of llama-server's own command line. Everything that both servers have is an option of ours and never
+// How llama-server's own command line is read. Everything that both servers have is an option of ours and never
 // comes here; the rest stands in one table: taken without effect (and said so in the log), written as an option of
 // ours, or refused with a word about what to use instead.
 //

@@ -186,7 +186,7 @@ TEST(LlamaFlags, VariablesAreReadLikeFlags) {
   EXPECT_FALSE(off.refusal) << "switched off is what it is here";
 }
 
-TEST(LlamaFlags, TheDocumentationSaysWhatBecomesOfEach) {
+TEST(LlamaFlags, TheDocumentationSaysHowEachIsTaken) {
   std::ifstream file(CHASQUI_SOURCE_DIR "/docs/llama_flags.md");
   std::stringstream text;
   text << file.rdbuf();

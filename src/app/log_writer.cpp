@@ -39,7 +39,7 @@ LogWriter::LogWriter(LogMetrics& metrics, std::size_t lines_max, int descriptor)
   thread_ = std::thread([this] { run(); });
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   set_log_sink(this);
-  // Whoever has a handler, as sanitizers do, has more to say.
+  // A process with a handler, as sanitizers install one, has more to say.
   deadly_signals_.emplace(&write_last_lines, static_cast<int>(SA_RESETHAND | SA_ONSTACK),
                           DeadlySignals::Which::unhandled);
 }

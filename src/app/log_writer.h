@@ -1,8 +1,8 @@
-// Writes log lines on a thread of its own, so that nobody who logs waits for whoever reads standard error: a pipe that
-// is full, a terminal that was stopped, a slow disk. Up to a limit lines wait; then the newest are left out, counted,
-// and told of in their place once somebody reads again. A process that dies of a signal gets time to write its last
-// lines first, and none dies because its log is closed. Owned by serve(), from before other threads start to after they
-// have ended, and by supervise(); one at a time.
+// Writes log lines on a thread of its own, so that a thread that logs never waits for the reader of standard error: a
+// pipe that is full, a terminal that was stopped, a slow disk. Up to a limit lines wait; then the newest are left out,
+// counted, and told of in their place once it is read again. A process that dies of a signal gets time to write its
+// last lines first, and none dies because its log is closed. Owned by serve(), from before other threads start to after
+// they have ended, and by supervise(); one at a time.
 #pragma once
 
 #include <atomic>
@@ -59,7 +59,7 @@ class LogWriter final : public LogSink {
   std::atomic<std::size_t> waiting_{0};  // in the mailbox, or taken out of it and not written yet
   std::atomic<bool> closing_{false};
   std::atomic<bool> dropping_{false};      // until half of what may wait is written
-  std::atomic<std::uint64_t> missing_{0};  // lines that were dropped since somebody was told of it
+  std::atomic<std::uint64_t> missing_{0};  // lines that were dropped since that was reported
   bool given_up_ = false;                  // the writing thread's
   std::string status_;                     // the writing thread's: the last line of the terminal, while there is one
   std::thread thread_;

@@ -75,7 +75,7 @@ TEST(LogWriter, WritesEverythingInItsOrderBeforeItEnds) {
   EXPECT_EQ(metrics.lines_dropped.value(), 0u);
 }
 
-TEST(LogWriter, AReaderThatStopsKeepsNobodyWaiting) {
+TEST(LogWriter, AReaderThatStopsKeepsNoThreadWaiting) {
   Pipe pipe;
   LogMetrics metrics;
   LogWriter writer(metrics, 100, pipe.ends[1]);
@@ -106,7 +106,7 @@ TEST(LogWriter, AReaderThatHasGoneIsNoReasonToDie) {
   {
     LogWriter writer(metrics, 10, pipe.ends[1]);
     pipe.close_reader();
-    writer.push("nobody\n");
+    writer.push("unread\n");
     writer.flush();
     writer.push("reads\n");
   }

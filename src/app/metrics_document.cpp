@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <deque>
 
-#include "api/core/embedding_desk.h"
-#include "api/llama_server/slot_keeper.h"
+#include "api/core/embedding_service.h"
+#include "api/llama_server/slot_persister.h"
 #include "api/observe/span_exporter.h"
 #include "api/resume/kept_streams.h"
-#include "api/session/session_keeper.h"
+#include "api/session/session_persister.h"
 #include "app/log_writer.h"
 #include "base/clock.h"
 #include "engine/admission.h"
@@ -26,7 +26,7 @@ constexpr const char* kMetricsHead = R"(# Metrics
 
 `GET /metrics` answers in Prometheus' text format; with `?format=json` or `Accept: application/json` as one JSON object,
 `{"name{labels}": value}`, which is also what the local socket says to `metrics`. `?names=chasqui` (`vllm`, `llamacpp`)
-leaves out the names of others, as a scraper that needs only ours should. Nothing is measured when somebody asks:
+leaves out the names of others, as a scraper that needs only ours should. A scrape measures nothing:
 the answer is read from counters that the workers write without locks, so scrape as often as you like. A page is at most
 64 KiB, also after years: where it might become more, every second bucket of our longest histograms is left out; where
 that is not enough, workers become one sum, and `vllm:` histograms lose buckets as well.
@@ -87,18 +87,18 @@ std::string metrics_document() {
   net::EventLoop loop(net_metrics);
   std::deque<EngineMetrics> engine(2);
   for (EngineMetrics& metrics : engine) metrics.name_adapters({"adapter"});
-  const DoorMetrics door{};
+  const IngressMetrics door{};
   const DispatchMetrics dispatch{};
   const Admission admission{AdmissionConfig{}};
   const SessionMetrics sessions{};
-  const SessionKeeper keeper(nullptr, loop, clock);
+  const SessionPersister persister(nullptr, loop, clock);
   const SlotMetrics slots{};
   net::OffloadPool offload(loop);
   const LogMetrics log{};
   const net::FrameMetrics frames{};
   const KeptStreamMetrics kept{};
   const LoadedModel no_model;
-  const EmbeddingDesk embeddings(no_model, loop, {});
+  const EmbeddingService embeddings(no_model, loop, {});
   const SpanExporter spans(loop, offload, net::HttpTarget{}, SpanSource{});
 
   for (std::size_t i = 0; i < engine.size(); ++i) {
@@ -112,7 +112,7 @@ std::string metrics_document() {
   dispatch.add_to(page);
   admission.add_to(page, door.requests_refused);
   sessions.add_to(page);
-  keeper.add_to(page);
+  persister.add_to(page);
   slots.add_to(page);
   net_metrics.add_to(page);
   frames.add_to(page);

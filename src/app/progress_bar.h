@@ -10,7 +10,7 @@ namespace chasqui {
 
 class ProgressBar {
  public:
-  enum class End { stays, goes };  // what becomes of the bar
+  enum class End { stays, goes };  // whether the bar stays on the screen
 
   // "loading the model"; `logs`: who has no terminal reads of it in the log.
   ProgressBar(std::string what, End end, bool logs);

@@ -7,7 +7,7 @@ namespace chasqui {
 void add_resume_options(CLI::App& app, ServeConfig& config) {
   const std::string group = "Resumable streams";
   KeptStreamLimits& kept = config.kept;
-  add_seconds(app, "--resume-ttl", kept.ttl, "how long a stream goes on, and is kept, while nobody reads it")
+  add_seconds(app, "--resume-ttl", kept.ttl, "how long a stream goes on, and is kept, without a reader")
       ->envname("CHASQUI_RESUME_TTL")
       ->check(CLI::Range(1.0, 3600.0))
       ->default_str("60")

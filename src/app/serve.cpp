@@ -137,7 +137,7 @@ int serve(ServeConfig config) {
   const ModelConfig whole = with_capacity(config.model, model->info, kv_bytes, config.workers);
   auto part = part_of_worker(whole, config.workers, default_threads());
   if (!part) return fail(part.error());
-  part->outputs_max = outputs_for(part->slots, config.speculation.guesses_max());
+  part->outputs_max = outputs_for(part->slots, config.speculation.draft_tokens_max());
   auto heads = choose_heads(config, *model);
   if (!heads) return fail(heads.error());
   part->heads = std::move(*heads);
@@ -150,10 +150,10 @@ int serve(ServeConfig config) {
   auto folders = open_folders(config, *model, *part, contexts->front()->shape());
   if (!folders) return fail(folders.error());
   const auto embedding =
-      EmbeddingDesk::configure(*model, config.pooling, contexts->front()->shape().cells_per_slot, sleeps);
+      EmbeddingService::configure(*model, config.pooling, contexts->front()->shape().cells_per_slot, sleeps);
   if (!embedding) return fail(embedding.error());
   Server server(config, *model,
-                {plan->doors, std::move(*contexts), std::move(*drafts), std::move(*folders), *embedding,
+                {plan->listeners, std::move(*contexts), std::move(*drafts), std::move(*folders), *embedding,
                  plan->collector, std::move(plan->tls)},
                 keys, log_metrics, guard);
   if (auto open = server.open(); !open) return fail(open.error());

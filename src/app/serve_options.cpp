@@ -2,13 +2,13 @@
 
 #include <map>
 
-#include "app/door_options.h"
 #include "app/folder_options.h"
+#include "app/listener_options.h"
 #include "app/llama_flags.h"
+#include "app/observability_options.h"
 #include "app/option_kinds.h"
 #include "app/resume_options.h"
 #include "app/scheduling_options.h"
-#include "app/watching_options.h"
 
 namespace chasqui {
 namespace {
@@ -126,7 +126,7 @@ void add_cache_options(CLI::App& app, ServeConfig& config) {
 
 void add_session_options(CLI::App& app, ServeConfig& config) {
   const std::string group = "Sessions";
-  add_seconds(app, "--session-ttl", config.session_ttl, "how long a session that nobody uses is kept")
+  add_seconds(app, "--session-ttl", config.session_ttl, "how long an unused session is kept")
       ->envname("CHASQUI_SESSION_TTL")
       ->check(CLI::Range(1.0, 86400.0))
       ->default_str("3600")
@@ -251,7 +251,7 @@ void add_serve_options(CLI::App& app, ServeConfig& config) {
   add_adapter_options(app, config.adapters);
   add_session_options(app, config);
   add_folder_options(app, config);
-  add_door_options(app, config);
+  add_listener_options(app, config);
   add_web_options(app, config.web);
   add_speculation_options(app, config.speculation);
   add_resume_options(app, config);

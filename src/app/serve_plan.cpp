@@ -7,8 +7,8 @@
 
 #include "app/capacity.h"
 #include "app/draft_models.h"
+#include "app/observability_options.h"
 #include "app/tls_reload.h"
-#include "app/watching_options.h"
 #include "cli/doctor.h"
 
 namespace chasqui {
@@ -55,12 +55,12 @@ Result<void> check_capacity(const ServeConfig& config) {
 
 Result<void> check_speculation(SpeculationOptions& speculation) {
   if (auto usable = check_file("--model-draft", speculation.draft_model); !usable) return usable;
-  const bool needs_file = speculation.source == GuessSource::draft || speculation.source == GuessSource::eagle3;
+  const bool needs_file = speculation.source == DraftSource::draft || speculation.source == DraftSource::eagle3;
   if (needs_file && speculation.draft_model.empty()) {
-    const std::string type = speculation.source == GuessSource::draft ? "draft" : "eagle3";
+    const std::string type = speculation.source == DraftSource::draft ? "draft" : "eagle3";
     return invalid_field("--spec-type", "--spec-type " + type + " needs a file: --model-draft FILE");
   }
-  return find_guesser(speculation);
+  return find_drafter(speculation);
 }
 
 Result<LoadOptions> load_options(const ServeConfig& config) {
@@ -68,7 +68,7 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   options.weights.gpu_layers = config.gpu_layers;
   options.weights.mmap = config.use_mmap;
   options.weights.mlock = config.use_mlock;
-  options.weights.heads = config.speculation.source == GuessSource::mtp;
+  options.weights.heads = config.speculation.source == DraftSource::mtp;
   options.grammar_engine = config.grammar_engine;
   options.sleeps = config.operation.sleep_after > Duration::zero();
   auto adapters = adapter_files(config.adapters);
@@ -96,10 +96,10 @@ Result<ServePlan> plan_serve(ServeConfig& config) {
   auto tls = read_tls_identity(config);
   if (!tls) return tls.error();
   plan.tls = std::move(*tls);
-  auto doors = doors_of(config);
-  if (!doors) return doors.error();
-  plan.doors = std::move(*doors);
-  if (auto free = check_doors(plan.doors); !free) return free.error();
+  auto listeners = listeners_of(config);
+  if (!listeners) return listeners.error();
+  plan.listeners = std::move(*listeners);
+  if (auto free = check_listeners(plan.listeners); !free) return free.error();
   auto collector = collector_of(config);
   if (!collector) return collector.error();
   plan.collector = std::move(*collector);

@@ -8,18 +8,18 @@
 
 #include "api/core/key_list.h"
 #include "app/config.h"
-#include "app/doors.h"
+#include "app/listeners.h"
 #include "base/error.h"
 #include "model/loaded_model.h"
 #include "net/http_post.h"
-#include "net/tls_door.h"
+#include "net/tls_endpoint.h"
 
 namespace chasqui {
 
 struct ServePlan {
   std::vector<KeyLine> keys;
   net::TlsIdentity tls;  // null: plain HTTP
-  Doors doors;           // nothing is open yet, but each address is free
+  Listeners listeners;   // nothing is open yet, but each address is free
   std::optional<net::HttpTarget> collector;
   LoadOptions load;  // without the progress bar
 };

@@ -31,14 +31,14 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
                const LogMetrics& log, ExitGuard& guard)
     : config_(config),
       model_(model),
-      doors_(std::move(parts.doors)),
+      listeners_(std::move(parts.listeners)),
       keys_(keys),
       guard_(guard),
       wakeup_(config.wakeup),
       loop_(net_metrics_),
       shape_(shape_of_all(parts.contexts)),
       limits_(request_limits(config, shape_)),
-      settings_(node_config(config, doors_)),
+      settings_(node_config(config, listeners_)),
       model_settings_(model_config(config, model)),
       admission_(admission_config(config, shape_)),
       kept_(config.kept),
@@ -57,7 +57,7 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
                          .offload = offload_,
                          .clock = clock_,
                          .keys = keys_,
-                         .fingerprints = fingerprints_,
+                         .request_hasher = request_hasher_,
                          .skipped_tools = skipped_tools_,
                          .requests = &requests_,
                          .kept = &kept_},
@@ -84,8 +84,9 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
       reload_(config, keys, loop_, offload_) {
   sessions_.on_unpinned([this](std::uint64_t pin) { engine_.unpin(pin); });
   if (parts.folders.sessions) {
-    keeper_.emplace(std::move(parts.folders.sessions), loop_, clock_).bring_back(sessions_, keys_, shape_.vocabulary);
-    served_.keeper = &*keeper_;
+    persister_.emplace(std::move(parts.folders.sessions), loop_, clock_)
+        .bring_back(sessions_, keys_, shape_.vocabulary);
+    served_.persister = &*persister_;
   }
   if (parts.folders.slots) {
     slots_.emplace(std::move(parts.folders.slots), engine_, clock_, loop_);
@@ -127,7 +128,7 @@ void Server::add_metrics(const LogMetrics& log) {
   engine_.add_compat_metrics_to(metrics_, model_settings_.name);
   admission_.add_to(metrics_, engine_.door_metrics().requests_refused);
   sessions_.metrics().add_to(metrics_);
-  if (keeper_) keeper_->add_to(metrics_);
+  if (persister_) persister_->add_to(metrics_);
   if (slots_) slots_->metrics().add_to(metrics_);
   if (spans_) spans_->add_to(metrics_);
   kept_.metrics().add_to(metrics_);
@@ -160,13 +161,13 @@ void Server::greet(const std::string& url) const {
 }
 
 Result<void> Server::open() {
-  const auto url = open_doors(http_, frames_, doors_, tls_.has_value());
+  const auto url = open_listeners(http_, frames_, listeners_, tls_.has_value());
   if (!url) return url.error();
   shutdown_.emplace(loop_, http_, frames_, kept_, admission_, engine_,
-                    ShutdownTimes{config_.operation.drain_delay, config_.drain_time}, doors_.stay,
+                    ShutdownTimes{config_.operation.drain_delay, config_.drain_time}, listeners_.stay,
                     spans_ ? &*spans_ : nullptr);
   follow_signals();
-  // Only another process can have a worker that moves; it is there where somebody starts it.
+  // Only another process can have a worker that moves; it exists where a process starts it.
   if (is_supervised()) {
     watch_.on_hang([this] {
       guard_.begin();
@@ -190,7 +191,7 @@ void Server::follow_signals() {
 
 void Server::run() {
   loop_.run();
-  if (keeper_) keeper_->finish();
+  if (persister_) persister_->finish();
   if (is_supervised() && watch_.hangs()) end_hung_process();
   guard_.tear_down();
   log_info("stopped");

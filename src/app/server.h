@@ -6,23 +6,23 @@
 #include <optional>
 #include <string>
 
-#include "api/core/embedding_desk.h"
-#include "api/core/fingerprint.h"
+#include "api/core/embedding_service.h"
 #include "api/core/generation.h"
 #include "api/core/node.h"
+#include "api/core/request_hash.h"
 #include "api/core/request_log.h"
 #include "api/core/served_model.h"
 #include "api/core/skipped_tools.h"
-#include "api/frames/frame_door.h"
-#include "api/llama_server/slot_keeper.h"
+#include "api/frames/frame_endpoint.h"
+#include "api/llama_server/slot_persister.h"
 #include "api/observe/span_exporter.h"
 #include "api/openai/response_store.h"
 #include "api/resume/kept_streams.h"
-#include "api/session/session_keeper.h"
+#include "api/session/session_persister.h"
 #include "app/config.h"
-#include "app/doors.h"
 #include "app/exit_guard.h"
 #include "app/key_reload.h"
+#include "app/listeners.h"
 #include "app/log_writer.h"
 #include "app/memory_return.h"
 #include "app/session_sweep.h"
@@ -46,9 +46,9 @@ struct Folders {
 
 // What can fail before there is a server.
 struct ServerParts {
-  Doors doors;
+  Listeners listeners;
   Models contexts;  // of the workers
-  Models drafts;    // … that guess for them; may be none
+  Models drafts;    // … draft models of them; may be none
   Folders folders;
   EmbeddingConfig embedding;
   std::optional<net::HttpTarget> collector;  // of spans
@@ -63,7 +63,7 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Opens its doors and says so on standard output. Errors name the address.
+  // Opens its listeners and says so on standard output. Errors name the address.
   Result<void> open();
   // Until a signal ends it and everything that ran has ended.
   void run();
@@ -78,7 +78,7 @@ class Server {
 
   const ServeConfig& config_;
   const LoadedModel& model_;
-  const Doors doors_;
+  const Listeners listeners_;
   KeyRing& keys_;
   ExitGuard& guard_;
 
@@ -92,27 +92,27 @@ class Server {
   const NodeConfig settings_;
   const ServedModelConfig model_settings_;
   Admission admission_;
-  const FingerprintMaker fingerprints_;
+  const RequestHasher request_hasher_;
   SkippedTools skipped_tools_;
   ResponseStore responses_;
   KeptStreams kept_;
   Engine engine_;
   SessionTable sessions_;
-  std::optional<SessionKeeper> keeper_;
+  std::optional<SessionPersister> persister_;
   StreamHub streams_;
-  AdapterShelf adapters_;
+  AdapterRegistry adapters_;
   RequestLog requests_;
   net::WakeupListener listener_;
   net::OffloadPool offload_;
-  EmbeddingDesk embeddings_;
+  EmbeddingService embeddings_;
   Node node_;
   ServedModel served_;
-  std::optional<SlotKeeper> slots_;
+  std::optional<SlotPersister> slots_;
   std::optional<SpanExporter> spans_;
   net::Router router_;
-  std::optional<net::TlsDoor> tls_;
+  std::optional<net::TlsEndpoint> tls_;
   net::HttpServer http_;
-  FrameDoor door_;
+  FrameEndpoint door_;
   net::FrameMetrics frame_metrics_;
   net::FrameServer frames_;
   SessionSweep sweep_;

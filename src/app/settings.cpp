@@ -65,9 +65,9 @@ EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, co
   out.reuse.notes_slots = !config.slot_save_path.empty();
   out.targets = config.targets;
   out.policy = config.policy;
-  out.guesses_max = config.speculation.guesses_max();
-  out.guesses_min = std::min(config.speculation.least, out.guesses_max);
-  out.guess_chances = config.speculation.pretended;
+  out.draft_tokens_max = config.speculation.draft_tokens_max();
+  out.draft_tokens_min = std::min(config.speculation.least, out.draft_tokens_max);
+  out.synthetic_acceptance = config.speculation.synthetic_acceptance;
   out.sleep_after = config.operation.sleep_after;
   out.stuck_after = config.operation.stuck_after;
   // Admission refuses first. A request that was cancelled gives its permit back a step before the engine is rid of it,
@@ -77,14 +77,14 @@ EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, co
   return out;
 }
 
-NodeConfig node_config(const ServeConfig& config, const Doors& doors) {
+NodeConfig node_config(const ServeConfig& config, const Listeners& listeners) {
   NodeConfig out;
   FrontendConfig& frontend = out.frontend;
   frontend.version = CHASQUI_VERSION;
   frontend.tenant_requests = config.tenant_requests.value_or(frontend.tenant_requests);
   frontend.anonymous_requests = config.tenant_requests.value_or(0);
   out.page = config.page;
-  out.web = web_policy(config, doors);
+  out.web = web_policy(config, listeners);
   out.api_prefix = config.web.api_prefix;
   out.http.write_time = config.write_timeout;
   out.drain_time = config.drain_time;

@@ -5,7 +5,7 @@
 #include "api/core/node.h"
 #include "api/core/served_model.h"
 #include "app/config.h"
-#include "app/doors.h"
+#include "app/listeners.h"
 #include "engine/admission.h"
 #include "engine/engine.h"
 #include "engine/session_table.h"
@@ -17,7 +17,7 @@ namespace chasqui {
 RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape);
 AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& shape);
 EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape);
-NodeConfig node_config(const ServeConfig& config, const Doors& doors);
+NodeConfig node_config(const ServeConfig& config, const Listeners& listeners);
 ServedModelConfig model_config(const ServeConfig& config, const LoadedModel& model);
 SessionLimits session_limits(const ServeConfig& config, const ModelShape& shape);
 

@@ -116,7 +116,7 @@ class Shutdown {
   const ShutdownTimes times_;
   const bool sockets_stay_;
   net::Timer timer_;
-  SpanExporter* const spans_;  // null: nobody collects them
+  SpanExporter* const spans_;  // null: spans are not collected
   TimePoint end_ = kNever;     // of the drain
   bool begun_ = false;
   bool ended_ = false;

@@ -208,17 +208,17 @@ void add_server_options(CLI::App& app, SimulateConfig& config) {
   add_number<std::int64_t>(app, "--cell-bytes", config.cell_bytes, 1, 1 << 30, "of a cell in it");
   app.add_flag("--cache-shared", scheduler.reuse.shared_by_tenants, "tenants share what is cached");
   app.add_flag("!--kv-uncut", scheduler.reuse.cache.cut_anywhere, "a snapshot is good as a whole only");
-  DoorConfig& door = config.run.door;
-  add_number<std::size_t>(app, "--queue-requests", door.queue_requests, 0, 1'000'000, "that may wait for a slot");
-  add_number<std::int64_t>(app, "--queue-tokens", door.queue_tokens, 0, 1LL << 40, "of prompts that may wait; 0: any");
-  const auto all_classes = [&door](double s) {
-    door.queue_wait.fill(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s)));
+  AdmissionGateConfig& gate = config.run.gate;
+  add_number<std::size_t>(app, "--queue-requests", gate.queue_requests, 0, 1'000'000, "that may wait for a slot");
+  add_number<std::int64_t>(app, "--queue-tokens", gate.queue_tokens, 0, 1LL << 40, "of prompts that may wait; 0: any");
+  const auto all_classes = [&gate](double s) {
+    gate.queue_wait.fill(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s)));
   };
   app.add_option_function<double>("--queue-wait", all_classes,
                                   "forecast wait over which requests are refused; 0: never")
       ->check(CLI::Range(0.0, 1e9))
       ->type_name("SECONDS");
-  add_number<std::size_t>(app, "--tenant-requests", door.tenant_requests, 0, 1'000'000,
+  add_number<std::size_t>(app, "--tenant-requests", gate.tenant_requests, 0, 1'000'000,
                           "of one tenant at once; 0: any");
   add_text(app, "--policy", "POLICY", "chasqui or fcfs",
            [&config](const std::string& text) { read_policies(text, config.policies); });
@@ -363,7 +363,7 @@ int simulate(const SimulateConfig& config) {
     workloads.push_back(open_workload(config));
     if (workloads.back() == nullptr) return 2;
     Simulation& simulation = simulations.emplace_back(run_config(config, policy), *workloads.back());
-    // A broken CHECK ends the process: whoever reads it should know what to repeat.
+    // A broken CHECK ends the process: the reader should know what to repeat.
     std::fprintf(stderr, "simulating, policy %s, seed %llu\n", policy_name(policy).c_str(),
                  static_cast<unsigned long long>(config.workload.seed));
     const RealClock clock;

@@ -15,8 +15,8 @@
 #include <sys/prctl.h>
 #endif
 
-#include "app/doors.h"
 #include "app/exit_guard.h"
+#include "app/listeners.h"
 #include "app/log_writer.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -33,7 +33,7 @@ constexpr Duration kPauseMin = milliseconds(100);
 constexpr Duration kPauseMax = seconds(30);
 // A server ends itself in time (app/exit_guard); one that is stopped or cannot is killed.
 constexpr Duration kLongerThanItself = seconds(1);
-constexpr Duration kWell = seconds(60);  // whoever lives so long begins with a short pause again
+constexpr Duration kWell = seconds(60);  // a child that lives so long begins with a short pause again
 
 std::string how_it_ended(int status) {
   if (WIFEXITED(status)) return "exit code " + std::to_string(WEXITSTATUS(status));
@@ -62,7 +62,7 @@ class Supervisor {
         hears_hangup_(!config.api_key_file.empty() || !config.tls_certificate.empty()),
         signals_(heard_signals()) {}
 
-  Result<void> open(const Doors& doors);
+  Result<void> open(const Listeners& listeners);
   int run();
   ~Supervisor();
 
@@ -106,9 +106,9 @@ Result<void> Supervisor::hold(const std::vector<net::ListenAddress>& addresses, 
   return {};
 }
 
-Result<void> Supervisor::open(const Doors& doors) {
-  if (auto held = hold(doors.http, "http"); !held) return held;
-  return hold(doors.frames, "frames");
+Result<void> Supervisor::open(const Listeners& listeners) {
+  if (auto held = hold(listeners.http, "http"); !held) return held;
+  return hold(listeners.frames, "frames");
 }
 
 Supervisor::~Supervisor() {
@@ -231,14 +231,14 @@ void end_hung_process() {
 int supervise(const ServeConfig& config, char** argv) {
   configure_log(config.log_level, config.log_format);
   Supervisor supervisor(config, argv);
-  auto doors = doors_of(config);
-  Result<void> opened = doors ? supervisor.open(*doors) : Result<void>(doors.error());
+  auto listeners = listeners_of(config);
+  Result<void> opened = listeners ? supervisor.open(*listeners) : Result<void>(listeners.error());
   if (!opened) {
     std::fprintf(stderr, "chasqui: %s\n", opened.error().message.c_str());
-    return doors ? 2 : 1;
+    return listeners ? 2 : 1;
   }
   LogMetrics metrics;
-  LogWriter log(metrics);  // or a log that nobody reads would keep it from starting the next server
+  LogWriter log(metrics);  // or a log without a reader would keep it from starting the next server
   return supervisor.run();
 }
 

@@ -1,5 +1,5 @@
 // `chasqui serve --supervise`: a process that has the listening sockets and nothing else, and starts the server as its
-// child, again and again. Whoever connects while there is no server waits in the sockets' queues for the next one.
+// child, again and again. Clients that connect while there is no server wait in the sockets' queues for the next one.
 #pragma once
 
 #include "app/config.h"

@@ -23,7 +23,7 @@ net::Awaitable<void> TlsReload::reload() {
     auto work = [&config = config_] { return read_tls_identity(config); };  // constant after start
     Result<net::TlsIdentity> identity = co_await offload_.run(std::move(work));
     if (identity) {
-      door_.replace(std::move(*identity));
+      endpoint_.replace(std::move(*identity));
       log_info("certificate reloaded", {{"file", config_.tls_certificate}});
     } else {
       log_error("certificate not reloaded; the old one stays", {{"reason", identity.error().message}});

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "app/config.h"
-#include "net/tls_door.h"
+#include "net/tls_endpoint.h"
 
 namespace chasqui {
 
@@ -16,8 +16,8 @@ Result<net::TlsIdentity> read_tls_identity(const ServeConfig& config);
 class TlsReload {
  public:
   // Everything outlives the loop's run.
-  TlsReload(const ServeConfig& config, net::TlsDoor& door, net::EventLoop& loop, net::OffloadPool& offload)
-      : config_(config), door_(door), loop_(loop), offload_(offload) {}
+  TlsReload(const ServeConfig& config, net::TlsEndpoint& endpoint, net::EventLoop& loop, net::OffloadPool& offload)
+      : config_(config), endpoint_(endpoint), loop_(loop), offload_(offload) {}
 
   void begin();
 
@@ -25,7 +25,7 @@ class TlsReload {
   net::Awaitable<void> reload();
 
   const ServeConfig& config_;
-  net::TlsDoor& door_;
+  net::TlsEndpoint& endpoint_;
   net::EventLoop& loop_;
   net::OffloadPool& offload_;
   bool busy_ = false;

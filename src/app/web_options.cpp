@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/config.h"
-#include "app/doors.h"
+#include "app/listeners.h"
 
 namespace chasqui {
 namespace {
@@ -88,7 +88,7 @@ Result<void> check_origins(const ServeConfig& config) {
       "may, or name the origins");
 }
 
-net::WebPolicy web_policy(const ServeConfig& config, const Doors& doors) {
+net::WebPolicy web_policy(const ServeConfig& config, const Listeners& listeners) {
   net::WebPolicy out;
   out.loopback_origins = false;
   for (const std::string& origin : config.web.origins) net::allow_origin(out, origin);
@@ -96,7 +96,7 @@ net::WebPolicy web_policy(const ServeConfig& config, const Doors& doors) {
   out.headers = config.web.headers;
   out.credentials = config.web.credentials;
   out.keyless = !has_keys(config);
-  const bool local = std::ranges::all_of(doors.http, &net::ListenAddress::is_loopback);
+  const bool local = std::ranges::all_of(listeners.http, &net::ListenAddress::is_loopback);
   out.checks_host = out.keyless && local && !out.any_origin;
   const auto lower = [](std::string text) {
     std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

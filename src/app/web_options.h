@@ -15,7 +15,7 @@ class App;
 namespace chasqui {
 
 struct ServeConfig;
-struct Doors;
+struct Listeners;
 
 struct WebOptions {
   std::vector<std::string> origins = {"localhost"};
@@ -30,6 +30,6 @@ void add_web_options(CLI::App& app, WebOptions& options);
 
 // An error where everybody's pages could use a server that everybody may use.
 Result<void> check_origins(const ServeConfig& config);
-net::WebPolicy web_policy(const ServeConfig& config, const Doors& doors);
+net::WebPolicy web_policy(const ServeConfig& config, const Listeners& listeners);
 
 }  // namespace chasqui

@@ -1,5 +1,5 @@
-// A fast checksum of 128 bits (XXH3): finds every accident and no ill will, since whoever can change the bytes can also
-// compute it anew. The same on every machine. Pure; any thread.
+// A fast checksum of 128 bits (XXH3): finds every accident and no ill will, since an attacker who can change the bytes
+// can also compute it anew. The same on every machine. Pure; any thread.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Raised once, by any thread, and seen by any other a little later; nothing else is ordered by it. What somebody wishes
-// of work that is under way elsewhere.
+// Raised once, by any thread, and seen by any other a little later; nothing else is ordered by it. A request
+// to work that is under way elsewhere.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Where log lines go instead of standard error: to somebody who takes them without keeping the caller waiting
+// Where log lines go instead of standard error: to a sink that takes them without keeping the caller waiting
 // (app/log_writer). Any thread.
 #pragma once
 
@@ -10,14 +10,14 @@ namespace chasqui {
 class LogSink {
  public:
   virtual ~LogSink() = default;
-  // A whole line. Never waits for whoever reads the log.
+  // A whole line. Never waits for the reader of the log.
   virtual void push(std::string&& line) = 0;
   // Waits until all of them are written, for a bounded time. Also in a signal handler.
   virtual void flush() const = 0;
 };
 
-// All lines from now on; null: to standard error again, by whoever logs.
-// REQUIRES: nobody logs meanwhile to the one before.
+// All lines from now on; null: to standard error again, by the thread that logs.
+// REQUIRES: no thread logs meanwhile to the one before.
 void set_log_sink(LogSink* sink);
 // Shows `text`, which begins with kEraseLine, as the last line of a terminal: lines of the log come above it, until a
 // text that ends with a newline, or holds nothing more, takes its place. At start, for progress.

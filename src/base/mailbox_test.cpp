@@ -7,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-
 namespace chasqui {
 namespace {
 
@@ -44,7 +43,7 @@ TEST(Mailbox, PushAllKeepsTheOrderEmptiesItsArgumentAndNotifiesOnce) {
   box.push_all(second);
   EXPECT_EQ(notified, 2);
   box.push_all(none);
-  EXPECT_EQ(notified, 2) << "nothing happened: nobody is woken";
+  EXPECT_EQ(notified, 2) << "nothing happened: no thread is woken";
   EXPECT_TRUE(first.empty());
   EXPECT_TRUE(second.empty());
   std::vector<int> out;
@@ -140,8 +139,6 @@ TEST(Mailbox, NothingIsLostDoubledOrReorderedWithManyProducers) {
   EXPECT_EQ(next, std::vector<int>(kProducers, kItems));
   EXPECT_EQ(box.size(), 0u);
 }
-
-
 
 }  // namespace
 }  // namespace chasqui

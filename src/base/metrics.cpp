@@ -31,7 +31,7 @@ std::string with_label(std::string_view labels, std::string_view more) {
 // What a value takes at most: of counts what a year of 100,000 a second comes to.
 constexpr std::size_t kCountBytes = 13;
 constexpr std::size_t kValueBytes = 24;
-constexpr std::size_t kPageGuess = 64 * 1024;  // of a rendered page
+constexpr std::size_t kPageEstimate = 64 * 1024;  // of a rendered page
 constexpr std::size_t kBucketsGood = 6;
 constexpr std::size_t kBucketsMin = 4;  // histograms with fewer stay as they are
 
@@ -278,7 +278,7 @@ void MetricsPage::write(const Item& item, Sink&& sink) {
 
 std::string MetricsPage::render(std::string_view prefix) const {
   std::string out;
-  out.reserve(kPageGuess);
+  out.reserve(kPageEstimate);
   std::string_view previous;
   for (const Item& item : items_) {
     if (item.json_only || !item.name.starts_with(prefix)) continue;

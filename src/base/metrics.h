@@ -1,5 +1,5 @@
 // Counters, gauges and histograms, as Prometheus text and as one line of JSON. Each is a handful of relaxed atomics:
-// writing costs nanoseconds and takes no lock; rendering reads them wherever somebody asks. Owned by the part that
+// writing costs nanoseconds and takes no lock; rendering reads them on any thread. Owned by the part that
 // counts, listed in a MetricsPage by reference; both must outlive the page. Writers: any thread. MetricsPage: built at
 // start, then const.
 #pragma once

@@ -123,7 +123,7 @@ TEST(MetricsPage, MayHaveTheNamesWithAPrefixOnly) {
             "# HELP ours_seconds Times.\n# TYPE ours_seconds histogram\n"
             "ours_seconds_bucket{le=\"1\"} 0\nours_seconds_bucket{le=\"+Inf\"} 0\nours_seconds_sum "
             "0\nours_seconds_count 0\n");
-  EXPECT_EQ(page.render("nobody"), "");
+  EXPECT_EQ(page.render("unknown"), "");
 }
 
 // Two workers' counters, a histogram of many buckets and one that others rely on, all counting for a year.

@@ -7,7 +7,7 @@
 namespace chasqui {
 namespace {
 
-// Whoever asks for bytes is about to write all of them, so the faults are taken at once, which is cheaper.
+// The caller that asks for bytes is about to write all of them, so the faults are taken at once, which is cheaper.
 std::byte* take(std::size_t size) {
   if (size < Pages::kOwnMapping) return std::make_unique_for_overwrite<std::byte[]>(size).release();
   void* const found = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

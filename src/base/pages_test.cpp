@@ -37,7 +37,7 @@ TEST(Pages, LargeOnesGoBackToTheSystemAtOnce) {
     where = pages.bytes().data();
     unsigned char resident = 0;
     EXPECT_EQ(::mincore(const_cast<std::byte*>(where), 4096, &resident), 0);
-    EXPECT_EQ(resident & 1, 1) << "its pages are there before somebody writes";
+    EXPECT_EQ(resident & 1, 1) << "its pages are there before the first write";
   }
   unsigned char resident = 0;
   EXPECT_NE(::mincore(const_cast<std::byte*>(where), 4096, &resident), 0) << "no mapping any more";

@@ -24,7 +24,7 @@ RandomBits::result_type RandomBits::operator()() const {
     CHECK(::getentropy(store.bits.data(), sizeof store.bits) == 0, "the kernel gives no random numbers");
     store.used = 0;
   }
-  // A number is not left behind for whoever reads the memory of the process later.
+  // A number is not left behind in the memory of the process.
   return std::exchange(store.bits[store.used++], 0);
 }
 

@@ -1,4 +1,4 @@
-// Random numbers that nobody can guess, from the kernel, 256 bytes at a time: std::random_device asks the CPU for each
+// Unpredictable random numbers, from the kernel, 256 bytes at a time: std::random_device asks the CPU for each
 // number, which takes tens of microseconds in a virtual machine. A generator for the distributions of <random>; each
 // thread has its own store, so that values of it are free to make and to copy.
 #pragma once

@@ -1,4 +1,4 @@
-// Ids that clients see: unguessable, made by the server. Any thread.
+// Ids that clients see: unpredictable, made by the server. Any thread.
 #pragma once
 
 #include <string>

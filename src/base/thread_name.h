@@ -1,4 +1,4 @@
-// Names of threads, for whoever looks at the process with top -H, perf or a debugger.
+// Names of threads, as seen with top -H, perf or a debugger.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // What the calling thread has computed, without what it had to wait for a processor: for limits that are about work, so
-// that a busy machine makes nobody exceed them. Any thread. In clock.cpp, the only place that reads clocks.
+// that no work exceeds them because the machine is busy. Any thread. In clock.cpp, the only place that reads clocks.
 #pragma once
 
 #include "base/clock.h"

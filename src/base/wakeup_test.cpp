@@ -1,8 +1,5 @@
 #include "base/wakeup.h"
 
-#include <poll.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -10,6 +7,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
 
 namespace chasqui {
 namespace {
@@ -46,7 +45,7 @@ TEST_P(WakeupKinds, ManySignalsAreOneWakeUp) {
 }
 
 // A pipe is full after some thousand signals: the test hangs if signal() waits for room.
-TEST_P(WakeupKinds, SignalNeverBlocksHoweverLongNobodyAcknowledges) {
+TEST_P(WakeupKinds, SignalNeverBlocksWithoutAcknowledgement) {
   for (int i = 0; i < 1'000'000; ++i) wakeup_.signal();
   EXPECT_TRUE(readable(wakeup_));
   wakeup_.acknowledge();

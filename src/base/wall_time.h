@@ -9,7 +9,7 @@
 namespace chasqui {
 
 // Nanoseconds since 1970 of the steady clock's zero, as of now: add it to time_since_epoch() of a TimePoint. Later
-// calls may differ when somebody sets the calendar.
+// calls may differ when the calendar is set.
 std::int64_t unix_nanoseconds_of_zero();
 
 }  // namespace chasqui

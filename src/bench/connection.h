@@ -1,5 +1,5 @@
 // A keep-alive connection to the server, over TCP or a Unix socket, used for one exchange at a time, with one deadline
-// for the whole of it. Owned by whoever exchanges on it, else by the run's pool; the loop's thread.
+// for the whole of it. Owned by the coroutine that exchanges on it, else by the run's pool; the loop's thread.
 #pragma once
 
 #include <array>
@@ -54,7 +54,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 using ConnectionPtr = std::shared_ptr<Connection>;
 
-// Where to connect. Asks the name service, and of several addresses takes the first that somebody listens on: blocks.
+// Where to connect. Asks the name service, and of several addresses takes the first that accepts: blocks.
 Result<Endpoint> resolve(const Target& target, asio::io_context& loop);
 
 }  // namespace chasqui::bench

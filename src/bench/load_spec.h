@@ -1,5 +1,5 @@
 // One group of a load, as `--load "name=short,clients=4,max-tokens=64"` says it. A plain value, constant after the
-// command line was read; whoever reads it may rely on every limit named in parse_load's errors. Any thread.
+// command line was read; its readers may rely on every limit named in parse_load's errors. Any thread.
 #pragma once
 
 #include <cstddef>

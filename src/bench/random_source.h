@@ -1,5 +1,5 @@
 // Reproducible chance: the same numbers for a seed on every machine, which the distributions of <random> do not
-// promise. Owned by whoever draws; single-threaded.
+// promise. Owned by its user; single-threaded.
 #pragma once
 
 #include <cmath>

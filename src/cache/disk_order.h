@@ -1,5 +1,5 @@
 // What a worker asks of the thread that does its file I/O, and what comes back. Plain values that are moved through
-// mailboxes. The snapshots in them are constant, and whoever gave a lease away gets it back in the outcome.
+// mailboxes. The snapshots in them are constant, and a lease that was given away comes back in the outcome.
 #pragma once
 
 #include <cstdint>

@@ -50,7 +50,7 @@ void KvLedger::move(SlotId from, SlotId to) {
   Slot& source = taken_slot(from);
   CHECK(to.value >= 0 && to.value < layout_.slots);
   Slot& target = slots_[static_cast<std::size_t>(to.value)];
-  CHECK(!target.taken, "conservation: a sequence moves into a slot that somebody has");
+  CHECK(!target.taken, "conservation: a sequence moves into a slot that is taken");
   target = source;
   source = Slot{};
 }
@@ -102,7 +102,7 @@ bool KvLedger::conserved() const {
 KvLedger::Slot& KvLedger::taken_slot(SlotId id) {
   CHECK(id.value >= 0 && id.value < layout_.slots);
   Slot& slot = slots_[static_cast<std::size_t>(id.value)];
-  CHECK(slot.taken, "conservation: a slot is used that nobody took");
+  CHECK(slot.taken, "conservation: a slot is used that was not taken");
   return slot;
 }
 

@@ -3,7 +3,7 @@
 // Invariant (conservation): free + reserved = total, and used ≤ reserved for each slot.
 //
 // Two layouts: a stream of cells_per_slot cells for each slot, or one unified pool that all slots share. In streams a
-// reservation never fails; in the pool it does when the cells are all reserved, and somebody has to go.
+// reservation never fails; in the pool it does when the cells are all reserved, and a sequence has to be preempted.
 #pragma once
 
 #include <optional>

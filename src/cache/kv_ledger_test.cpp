@@ -140,10 +140,10 @@ TEST(KvLedgerDeathTest, MovesOnlyFromATakenSlotToAFreeOne) {
   KvLedger ledger(kStreams);
   const auto slot = ledger.take(10);
   const auto other = ledger.take(10);
-  EXPECT_DEATH(ledger.move(*slot, *other), "conservation: a sequence moves into a slot that somebody has");
-  EXPECT_DEATH(ledger.move(SlotId{2}, SlotId{3}), "conservation: a slot is used that nobody took");
+  EXPECT_DEATH(ledger.move(*slot, *other), "conservation: a sequence moves into a slot that is taken");
+  EXPECT_DEATH(ledger.move(SlotId{2}, SlotId{3}), "conservation: a slot is used that was not taken");
   EXPECT_DEATH(ledger.move(*slot, SlotId{4}), "check failed");
-  EXPECT_DEATH(ledger.reserve(SlotId{2}, 1), "conservation: a slot is used that nobody took");
+  EXPECT_DEATH(ledger.reserve(SlotId{2}, 1), "conservation: a slot is used that was not taken");
 }
 
 TEST(KvLedger, KnowsTheLowestAndTheHighestFreeSlot) {
@@ -173,12 +173,12 @@ TEST(KvLedgerDeathTest, RefusesUseBeyondTheReservation) {
   EXPECT_DEATH(ledger.use(*slot, 1), "conservation: a sequence uses more cells");
 }
 
-TEST(KvLedgerDeathTest, RefusesSlotsThatNobodyHolds) {
+TEST(KvLedgerDeathTest, RefusesSlotsThatAreNotTaken) {
   KvLedger ledger(kStreams);
   const auto slot = ledger.take(10);
   ledger.release(*slot);
-  EXPECT_DEATH(ledger.release(*slot), "conservation: a slot is used that nobody took");
-  EXPECT_DEATH(ledger.use(*slot, 1), "conservation: a slot is used that nobody took");
+  EXPECT_DEATH(ledger.release(*slot), "conservation: a slot is used that was not taken");
+  EXPECT_DEATH(ledger.use(*slot, 1), "conservation: a slot is used that was not taken");
   EXPECT_DEATH(ledger.release(SlotId{-1}), "check failed");
   EXPECT_DEATH(ledger.release(SlotId{4}), "check failed");
 }

@@ -1,5 +1,5 @@
 // Keeps snapshots of sequences in host memory, so that a prompt which begins like an earlier one is not computed again,
-// and knows what running sequences are computing right now, so that nobody computes the same at the same time. Owned by
+// and knows what running sequences are computing right now, so that no two compute the same at the same time. Owned by
 // the Scheduler; worker thread only. Time is an argument. Lookups allocate nothing.
 // Invariants: bytes() ≤ limits.bytes and entries ≤ limits.entries, always; bytes() is what is resident, including what
 // has left the cache while a lease on it was still held, and what is reserved. A block that several snapshots
@@ -74,7 +74,7 @@ class PrefixCache {
     KvSnapshotPtr snapshot;  // restore it, then trim to `length`
   };
   struct PendingMatch {
-    TokenCount length = 0;  // 0: nobody
+    TokenCount length = 0;  // 0: no sequence
     RequestId request;
   };
 
@@ -111,7 +111,7 @@ class PrefixCache {
 
   // The longest prefix of the tokens, at most `most` of them, that is here. To ask is no use of the entry: see touch().
   Match match(PrefixKey key, std::span<const Token> tokens, TokenCount most) const;
-  // Somebody starts from this match, be it a hit or a miss. Its entry may have gone since.
+  // A sequence starts from this match, be it a hit or a miss. Its entry may have gone since.
   void touch(const Match& match, TimePoint now);
   // `cost`: what it took, or would take, to compute all of it.
   // REQUIRES: the snapshot has exactly these tokens, there are some, and it is not in another entry
@@ -126,7 +126,7 @@ class PrefixCache {
 
   // What made room since the last call, moved to the end of `out`: it is the caller's, and not in bytes() any more.
   void take_evicted(std::vector<Kept>& out);
-  // The newest entry that nobody has asked for by this; nothing when there is none left.
+  // The newest entry that was not asked for by this; nothing when there is none left.
   std::optional<Kept> next_unseen();
   // All entries, most valuable first.
   std::vector<EntryId> by_value() const;

@@ -122,7 +122,7 @@ TEST_F(PrefixCacheTest, RefusesWhatIsLargerThanTheCap) {
   PrefixCache cache({.bytes = 100});
   insert(cache, counting(10));
   EXPECT_EQ(insert(cache, counting(11, 50)), Insertion::refused);
-  EXPECT_EQ(matched(cache, counting(10)), 10) << "a refusal costs nobody their place";
+  EXPECT_EQ(matched(cache, counting(10)), 10) << "a refusal evicts nothing";
   EXPECT_EQ(cache.stats().refused, 1U);
   PrefixCache none({.bytes = 0});
   EXPECT_EQ(insert(none, {1}), Insertion::refused) << "a cap of zero switches the cache off";

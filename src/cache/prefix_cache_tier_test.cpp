@@ -94,7 +94,7 @@ TEST_F(HandOverTest, KnowsTheMostValuableFirst) {
   EXPECT_EQ(order, (std::vector<Tokens>{counting(10, 100), counting(10), counting(10, 200)}));
 }
 
-TEST_F(HandOverTest, RoomThatIsReservedIsNobodyElses) {
+TEST_F(HandOverTest, ReservedRoomBelongsToOneEntry) {
   PrefixCache cache({.bytes = 200, .hand_over = true});
   insert(cache, counting(10));
   insert(cache, counting(10, 100));

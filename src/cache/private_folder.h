@@ -14,8 +14,8 @@ namespace chasqui {
 class PrivateFolder {
  public:
   // Makes the folder, and those above it, when they are not there. Errors name the path, `what` it is for, and `field`:
-  // conflict when another process uses it, forbidden when it is somebody else's or others may look into it, unavailable
-  // when the system refuses.
+  // conflict when another process uses it, forbidden when it belongs to another user or others may look into it,
+  // unavailable when the system refuses.
   static Result<PrivateFolder> open(const std::string& path, const std::string& what, const std::string& field);
 
   int get() const { return folder_.get(); }

@@ -127,7 +127,7 @@ TEST(RadixTree, ManyEntriesThatDifferInTheLastTokenOnly) {
     tree.insert(tokens, EntryId{static_cast<std::uint64_t>(tokens.back()) + 1});
   }
   ASSERT_TRUE(tree.consistent());
-  EXPECT_LT(tree.memory_bytes(), kEntries * 400U) << "nobody keeps a copy of the 500 tokens";
+  EXPECT_LT(tree.memory_bytes(), kEntries * 400U) << "no copy of the 500 tokens is kept";
   for (Token i = 0; i < kEntries; ++i) {
     tokens.back() = i;
     ASSERT_EQ(tree.match(tokens).whole_entry.value, static_cast<std::uint64_t>(i) + 1);

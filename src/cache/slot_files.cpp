@@ -97,7 +97,7 @@ Result<LoadedSnapshot> SlotFiles::restore(const std::string& name, std::uint64_t
                                           const SnapshotLimits& limits) const {
   auto loaded = read_snapshot(folder_.get(), file_name(tenant, name), identity_, limits);
   if (loaded && loaded->head.key.tenant != tenant) {
-    return Error{ErrorCode::conflict, "it is somebody else's", ""};
+    return Error{ErrorCode::conflict, "it belongs to another user", ""};
   }
   return loaded;
 }

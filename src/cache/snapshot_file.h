@@ -18,8 +18,8 @@
 //
 // Numbers are little-endian. A write goes to `name` + ".part", which is synced and then renamed, and then the folder is
 // synced: whatever happens, `name` is what it was before or what was to be written, and once write_snapshot() has said
-// so, it is the latter. The checksums find accidents. Against ill will there is the folder's mode: whoever may write
-// there as the server's user could as well replace the model.
+// so, it is the latter. The checksums find accidents. Against attackers there is the folder's mode: a user who may
+// write there as the server's user could as well replace the model.
 //
 // Errors, by code (and so by the label in the metrics):
 //   not_found        there is no such file

@@ -188,7 +188,7 @@ TEST_F(SnapshotFile, TenThousandMutationsAndNoneIsTakenForAnything) {
   EXPECT_LT(same, 1000);
 }
 
-// Somebody changes numbers and knows how to make the checksum fit.
+// An attacker changes numbers and makes the checksum fit.
 class HostileNumbers : public SnapshotFile {
  protected:
   template <class Number>
@@ -256,7 +256,7 @@ TEST_F(HostileNumbers, NeitherDoTokensAndKvTradePlaces) {
 TEST_F(SnapshotFile, IsRefusedWhenItIsNoFile) {
   EXPECT_EQ(refusal(), ErrorCode::not_found);
   ASSERT_EQ(::mkfifo((folder_ / kName).c_str(), 0600), 0);
-  EXPECT_EQ(refusal(), ErrorCode::invalid_request) << "a pipe, which nobody will ever write to";
+  EXPECT_EQ(refusal(), ErrorCode::invalid_request) << "a pipe without a writer";
   std::filesystem::remove(folder_ / kName);
   std::filesystem::create_directory(folder_ / kName);
   EXPECT_EQ(refusal(), ErrorCode::invalid_request) << "a folder";

@@ -29,7 +29,7 @@ struct FoundSnapshot {
 class SnapshotFolder {
  public:
   // Makes the folder, and those above it, when they are not there. Errors name the path: conflict when another process
-  // uses it, forbidden when it is somebody else's or others may look into it, unavailable when the system refuses.
+  // uses it, forbidden when it belongs to another user or others may look into it, unavailable when the system refuses.
   static Result<std::unique_ptr<SnapshotFolder>> open(const std::string& path, const ModelIdentity& identity);
 
   // Removes what an end in the middle of a write has left behind, and what is damaged, and returns the rest, least

@@ -57,7 +57,7 @@ class SnapshotStore {
   Match match(LastingKey key, std::span<const Token> tokens, TokenCount most) const;
   // A new file of these tokens would be redundant.
   bool covers(LastingKey key, std::span<const Token> tokens) const;
-  // Somebody used it just now.
+  // It was used just now.
   void touch(std::uint64_t file);
   // It is being read, and stays until release().
   void hold(std::uint64_t file);
@@ -68,7 +68,7 @@ class SnapshotStore {
   std::optional<std::uint64_t> begin_write(LastingKey key, std::span<const Token> tokens, std::uint64_t kv_bytes);
   // It is there, and can be found.
   void written(std::uint64_t file);
-  // It could not be written or read, or is not needed any more. It goes, whoever owns it.
+  // It could not be written or read, or is not needed any more. It goes, of any owner.
   void forget(std::uint64_t file);
 
   // Files of this tenant that can be found or are being written, ascending. Looks at all there are.

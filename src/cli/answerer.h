@@ -1,5 +1,5 @@
 // Who answers in `chasqui chat`: a model in this process, or a server. Blocks the calling thread until the answer has
-// ended; whoever wants to stop says so through AnswerSinks::stopped, which is asked every 50 ms at least.
+// ended; a caller that wants to stop says so through AnswerSinks::stopped, which is asked every 50 ms at least.
 #pragma once
 
 #include <cstdint>

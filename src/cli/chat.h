@@ -9,15 +9,15 @@
 namespace chasqui::cli {
 
 struct ChatOptions {
-  std::string question;  // one, and out; empty: standard input says it, or somebody at the terminal
+  std::string question;  // one, and out; empty: standard input says it, or the user at the terminal
   std::string system;
   std::string history_file;  // empty: nothing is kept
 };
 
-// The process's exit code: 0, 1 when there was no answer, 130 when one was interrupted that nobody could ask again.
+// The process's exit code: 0, 1 when there was no answer, 130 when one was interrupted that could not be asked again.
 int chat(Answerer& answerer, const ChatOptions& options);
 
-// Where a history goes when nobody said: under XDG_STATE_HOME or ~/.local/state; empty when there is no home.
+// Where a history goes by default: under XDG_STATE_HOME or ~/.local/state; empty when there is no home.
 std::string default_history_file();
 
 }  // namespace chasqui::cli

@@ -1,4 +1,4 @@
-// What somebody types at the prompt of `chasqui chat`: a question, possibly of several lines, or a command. Pure.
+// What a user types at the prompt of `chasqui chat`: a question, possibly of several lines, or a command. Pure.
 #pragma once
 
 #include <optional>

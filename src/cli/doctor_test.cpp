@@ -65,7 +65,7 @@ TEST(Doctor, LimitsOfFilesAndLockedMemory) {
   DoctorQuestion question;
   question.needed_bytes = 1 << 20;
   EXPECT_EQ(found(check_machine(question, machine), "files").level, Level::warning);
-  EXPECT_EQ(found(check_machine(question, machine), "memlock").level, Level::good) << "nobody wants to lock";
+  EXPECT_EQ(found(check_machine(question, machine), "memlock").level, Level::good) << "no flag asks to lock";
   question.mlock = true;
   EXPECT_EQ(found(check_machine(question, machine), "memlock").level, Level::bad);
 }

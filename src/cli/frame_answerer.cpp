@@ -13,7 +13,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr Duration kStopPollEvery = milliseconds(50);  // … whether somebody wants to stop
+constexpr Duration kStopPollEvery = milliseconds(50);  // … whether the user wants to stop
 
 Error broken(const std::string& what) { return {ErrorCode::unavailable, what, {}}; }
 

@@ -76,7 +76,7 @@ net::Awaitable<void> HttpClient::exchange(const HttpCall& call) {
     failure_.clear();
     const bool connected = co_await connection_->open();
     if (!connected) {
-      failure_ = "nobody listens there";
+      failure_ = "no server listens there";
       break;
     }
     co_await connection_->write(bytes);  // when that breaks off, the server may have said why

@@ -11,7 +11,7 @@ namespace chasqui::cli {
 
 struct SequenceRow {
   std::int64_t id = 0;
-  std::string tenant;                                                      // empty: nobody in particular
+  std::string tenant;                                                      // empty: the anonymous tenant
   std::string service_class;                                               // interactive, standard, background
   std::string state;                                                       // waiting, reading, writing
   std::int64_t prompt = 0, read = 0, cached = 0, generated = 0, most = 0;  // tokens

@@ -37,7 +37,7 @@ TEST(SequenceSample, TellsWhatGrewSinceAnotherOne) {
   auto now = SequenceSample::parse(kText);
   now->sequences[0].generated = 50;
   now->sequences[1].tenant = "alice";
-  now->sequences[1].id = 10;  // somebody new
+  now->sequences[1].id = 10;  // a new sequence
   now->sequences[1].generated = 4;
   EXPECT_EQ(now->grown(*before, now->sequences[0]), 20);
   EXPECT_EQ(now->grown(*before, now->sequences[1]), 4);

@@ -30,7 +30,7 @@ TEST(TopLists, SayWhatEachSequenceIsAndHowFast) {
   for (const char* part : {"alice", "interactive", "writing", "12/12", "40/100", "5.0", "1.5 s"}) {
     EXPECT_NE(lines[1].find(part), std::string::npos) << part << " in " << lines[1];
   }
-  EXPECT_NE(lines[2].find(" - "), std::string::npos) << "nobody in particular: " << lines[2];
+  EXPECT_NE(lines[2].find(" - "), std::string::npos) << "the anonymous tenant: " << lines[2];
 }
 
 TEST(TopLists, ShowTheRateWithinEightyColumns) {

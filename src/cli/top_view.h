@@ -25,7 +25,7 @@ class TopView {
   void describe(std::string title) { title_ = std::move(title); }
   // `seconds` since the sample before.
   void add(MetricsSample sample, double seconds);
-  // Who runs and who waits; nothing, and why, where the server does not say.
+  // The sequences that run and wait; nothing, and why, where the server does not say.
   void show(std::optional<SequenceSample> sequences, std::string why_not, double seconds);
   void focus(TopFocus focus) { focus_ = focus; }
   // What to say instead of new figures; empty: all is well.

@@ -46,8 +46,8 @@ TEST(TopView, NothingIsWiderOrLongerThanTheScreen) {
 TEST(TopView, AFaultIsSaidAboveTheLastFigures) {
   TopView view;
   view.add(sample(1, 1), 0);
-  view.complain("nobody listens");
-  EXPECT_NE(joined(view.lines({80, 24}, Paint(false))).find("! nobody listens"), std::string::npos);
+  view.complain("no server listens");
+  EXPECT_NE(joined(view.lines({80, 24}, Paint(false))).find("! no server listens"), std::string::npos);
 }
 
 TEST(Sparkline, IsAsHighAsItsShareOfTheLargest) {

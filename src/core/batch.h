@@ -49,12 +49,12 @@ struct BatchPart {
   std::int32_t first_row = 0;
   std::int32_t rows = 0;
   bool samples = false;  // the last row is an output row and a token is to be sampled from it
-  // So many rows follow that hold guesses of what the sequence says next, each with an output: as long as what is
-  // sampled is what was guessed, the row after it tells one token more. The slot forgets the positions of the others.
+  // So many rows follow that hold draft tokens of the sequence, each with an output: as long as what is
+  // sampled is what was drafted, the row after it tells one token more. The slot forgets the positions of the others.
   // Only with `samples` and in decode batches.
-  std::int32_t guesses = 0;
-  // So many rows follow that belong to nobody: the slot forgets their positions after the step. They make the parts of
-  // a batch equally long where libllama needs that to compute them in one pass.
+  std::int32_t draft_tokens = 0;
+  // So many rows follow that belong to no sequence: the slot forgets their positions after the step. They make the
+  // parts of a batch equally long where libllama needs that to compute them in one pass.
   std::int32_t padding = 0;
 
   std::int32_t last_row() const { return first_row + rows - 1; }
@@ -64,7 +64,7 @@ struct BatchPart {
 // on at the position of its first row, whatever it held from there on.
 struct Drafting {
   std::vector<Row> reading;  // what it only has to know of: prompts that it has not seen
-  // Of each part whose guesses it makes, ascending slots: its newest tokens, the last of which has an output.
+  // Of each part whose draft tokens it makes, ascending slots: its newest tokens, the last of which has an output.
   std::vector<Row> rows;
 
   bool empty() const { return reading.empty() && rows.empty(); }
@@ -76,7 +76,8 @@ struct Drafting {
 
 // All rows of one llama_decode call. Decode rows and prefill chunks go as separate batches, because with one KV
 // stream per sequence a mixed batch is split into more passes over the weights than the two. A decode batch has one row
-// for each of its sequences, and guesses behind it; some may be rows of a prompt, where that keeps the slots adjacent.
+// for each of its sequences, and draft tokens behind it; some may be rows of a prompt, where that keeps the slots
+// adjacent.
 struct Batch {
   enum class Kind { decode, prefill };
 
@@ -90,10 +91,10 @@ struct Batch {
   std::vector<SlotMove> moves;
   std::vector<Row> rows;         // ascending slots; positions of a slot ascending
   std::vector<BatchPart> parts;  // in the order of rows
-  Drafting drafting;             // with it, the tokens of guesses are still to be written into `rows`
+  Drafting drafting;             // with it, draft tokens are still to be written into `rows`
   bool learn = false;            // the model's heads are to know of the rows, and of what the slots held before
-  // So many rows at the end belong to nobody. They are in free slots, which are emptied after the step, and bring the
-  // batch to a size whose rows cost less.
+  // So many rows at the end belong to no sequence. They are in free slots, which are emptied after the step, and bring
+  // the batch to a size whose rows cost less.
   std::int32_t padding = 0;
   Duration predicted{};     // what the step is expected to take; zero when nothing is known
   Duration stretch{};       // by how much it is planned to make a stream wait beyond its target
@@ -103,8 +104,8 @@ struct Batch {
   int cut_by = kUncut;
 
   bool empty() const { return rows.empty() && saves.empty(); }
-  // Rows that belong to nobody, wherever they are.
-  std::int32_t rows_of_nobody() const {
+  // Rows that belong to no sequence, wherever they are.
+  std::int32_t padding_rows() const {
     std::int32_t all = padding;
     for (const BatchPart& part : parts) all += part.padding;
     return all;
@@ -150,7 +151,7 @@ struct Sample {
 
 struct BatchResult {
   DecodeStatus status = DecodeStatus::ok;
-  // For each part with `samples`, in the order of parts: one, and one more for each guess that was right, until one
+  // For each part with `samples`, in the order of parts: one, and one more for each accepted draft token, until one
   // ends the answer.
   std::vector<Sample> samples;
   std::vector<KvSnapshotPtr> snapshots;   // one per save; null where the model could not
@@ -160,7 +161,7 @@ struct BatchResult {
   TimePoint finished{};
   Duration compute{};        // llama_decode alone
   bool drafted = false;      // the draft model has done what it was to do
-  Duration drafting{};       // … and took so long for its guesses
+  Duration drafting{};       // … and took so long for its draft tokens
   Duration draft_reading{};  // … and for what it had to read
   Duration learning{};       // of heads
 

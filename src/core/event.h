@@ -34,8 +34,8 @@ struct Usage {
   std::int32_t steps = 0;     // batches with rows of it
   std::int32_t shared = 0;    // … of which others had rows, too
   std::int32_t preemptions = 0;
-  TokenCount guesses = 0;        // of its next tokens, that were checked
-  TokenCount guesses_right = 0;  // … and were right
+  TokenCount draft_tokens = 0;     // that were checked
+  TokenCount accepted_tokens = 0;  // … and accepted
 };
 
 // A piece of a prompt that was read in one step.
@@ -71,8 +71,8 @@ struct Event {
   Error error;              // with FinishReason::error
   // With Request::keep_tokens: all that was sampled, the end-of-generation token and those of a stop string included.
   std::vector<Token> generated;
-  std::int32_t choice = 0;           // which of the answers that one client waits for, set by whoever asked for several
-  bool asked = false;                // with FinishReason::cancelled: by a client that stays and waits for the end
+  std::int32_t choice = 0;  // which of the answers that one client waits for, set by the caller that asked for several
+  bool asked = false;       // with FinishReason::cancelled: by a client that stays and waits for the end
   std::vector<PrefillChunk> chunks;  // with Request::traced
 };
 

@@ -1,5 +1,5 @@
 // The KV of one sequence, copied out of its slot into host memory: immutable, and good for any slot of the same model
-// and adapter. A copy of the pointer is a lease: whoever holds one may read the bytes, and they stay. Made by the
+// and adapter. A copy of the pointer is a lease: its holder may read the bytes, and they stay. Made by the
 // Model, kept by the PrefixCache; worker thread only.
 //
 // A snapshot is a list of blocks. Where the model copies ranges of positions (ModelShape::kv_block), each block but the

@@ -163,7 +163,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->adapters = std::move(draft.adapters);
   request->stop_tokens = std::move(draft.stop_tokens);
   request->parts = std::move(draft.parts);
-  request->guesses_max = draft.guesses_max;
+  request->draft_tokens_max = draft.draft_tokens_max;
   request->tell_usage = draft.tell_usage;
   if (draft.predict_ms) request->predict_limit = milliseconds(*draft.predict_ms);
   request->traced = draft.traced;

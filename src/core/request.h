@@ -26,7 +26,7 @@ struct RequestDraft {
   SamplingParams sampling;
   std::optional<Grammar> grammar;  // made ready by the model as `parts`
   SamplingPartsPtr parts;
-  std::vector<std::pair<std::string, float>> text_bias;  // for logit_bias, when somebody has tokenized it
+  std::vector<std::pair<std::string, float>> text_bias;  // for logit_bias, once it is tokenized
   std::vector<std::string> stop;
   std::vector<Token> stop_tokens;          // like the model's own end-of-generation tokens
   std::optional<std::int64_t> max_tokens;  // none or -1: until the context is full
@@ -36,17 +36,17 @@ struct RequestDraft {
   std::optional<std::int64_t> ttft_ms;     // from arrival to the first token; over it the request fails
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
-  TokenCount guesses_max = -1;      // of its next tokens, in one step; -1: as many as the server makes
-  bool tell_usage = false;          // with every token
-  bool special_pieces = false;      // render control tokens (<|im_end|> …) as text
-  std::vector<Token> shown_tokens;  // … only these control tokens, in any case
-  bool use_cache = true;            // begin with what was computed before, and keep what is computed now
+  TokenCount draft_tokens_max = -1;    // of its next tokens, in one step; -1: as many as the server makes
+  bool tell_usage = false;             // with every token
+  bool special_pieces = false;         // render control tokens (<|im_end|> …) as text
+  std::vector<Token> shown_tokens;     // … only these control tokens, in any case
+  bool use_cache = true;               // begin with what was computed before, and keep what is computed now
   std::vector<TokenCount> boundaries;  // where the parts of a chat begin in the prompt; see plan_checkpoints()
-  std::int32_t slot_label = -1;     // see Request
-  std::uint64_t pin = 0;            // set by the server, never read from a client; see Request
-  bool keep_tokens = false;         // the finished event brings the tokens that were generated
-  AdapterSetPtr adapters;           // null: the model alone
-  bool traced = false;              // … and the pieces in which the prompt was read
+  std::int32_t slot_label = -1;        // see Request
+  std::uint64_t pin = 0;               // set by the server, never read from a client; see Request
+  bool keep_tokens = false;            // the finished event brings the tokens that were generated
+  AdapterSetPtr adapters;              // null: the model alone
+  bool traced = false;                 // … and the pieces in which the prompt was read
 };
 
 // What the server allows; constant after start.
@@ -80,7 +80,7 @@ struct Request {
   TimePoint start_deadline = kNever;         // it fails when it has not had a slot by then
   TimePoint first_token_deadline = kNever;   // … or its first token
   Duration predict_limit = Duration::max();  // from the first token to the last
-  TokenCount guesses_max = -1;               // see RequestDraft
+  TokenCount draft_tokens_max = -1;          // see RequestDraft
   bool tell_usage = false;                   // text events have the usage so far
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
@@ -88,8 +88,8 @@ struct Request {
   std::vector<Token> shown_tokens;
   bool use_cache = true;
   std::vector<TokenCount> checkpoints;  // ascending positions in the prompt where a step ends and its state is kept
-  std::int32_t slot_label = -1;  // under which slot it is noted for who saves slots; -1: that which it was in
-  std::uint64_t pin = 0;         // all requests with the same one go to the same worker (a session's number); 0: to any
+  std::int32_t slot_label = -1;         // under which slot it is noted for who saves slots; -1: that which it was in
+  std::uint64_t pin = 0;  // all requests with the same one go to the same worker (a session's number); 0: to any
   bool keep_tokens = false;
   AdapterSetPtr adapters;
   bool traced = false;

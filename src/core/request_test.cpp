@@ -239,7 +239,7 @@ TEST(MakeRequest, KeepsWhatItWasGivenAndAlwaysHasASeed) {
   const auto first = *make(draft_of(3)), second = *make(draft_of(3)), third = *make(draft_of(3));
   ASSERT_TRUE(first->sampling.seed.has_value());
   EXPECT_FALSE(first->sampling.seed == second->sampling.seed && second->sampling.seed == third->sampling.seed)
-      << "seeds that nobody gave are random";
+      << "seeds that are not given are random";
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ struct Grammar {
 };
 
 // What the model has made ready for one request before it was submitted, because it may take long: grammar, chains of
-// samplers. Whoever samples takes it out, once; nobody else looks into it.
+// samplers. The worker that samples takes it out, once; no other code looks into it.
 class SamplingParts {
  public:
   virtual ~SamplingParts() = default;

@@ -39,8 +39,8 @@ Usage Sequence::usage(TimePoint now) const {
   usage.steps = steps_;
   usage.shared = shared_steps_;
   usage.preemptions = preemptions_;
-  usage.guesses = guesses_;
-  usage.guesses_right = guesses_right_;
+  usage.draft_tokens = draft_tokens_;
+  usage.accepted_tokens = accepted_tokens_;
   return usage;
 }
 
@@ -113,9 +113,9 @@ void Sequence::add_token(Token token, TimePoint now) {
   state_ = State::decoding;
 }
 
-void Sequence::guessed(TokenCount checked, TokenCount right) {
-  guesses_ += checked;
-  guesses_right_ += right;
+void Sequence::drafted(TokenCount checked, TokenCount accepted) {
+  draft_tokens_ += checked;
+  accepted_tokens_ += accepted;
 }
 
 void Sequence::finish() {

@@ -92,8 +92,8 @@ class Sequence {
   void took_part(TokenCount rows, bool shared, TimePoint began);
   // A token was sampled. REQUIRES: everything is computed.
   void add_token(Token token, TimePoint now);
-  // So many of its next tokens had been guessed and were checked in a step, and so many of them were right.
-  void guessed(TokenCount checked, TokenCount right);
+  // A step checked so many of its draft tokens, and accepted so many.
+  void drafted(TokenCount checked, TokenCount accepted);
   // The answer is as long as it may be.
   bool at_limit() const { return generated() >= request_->max_tokens; }
   void finish();
@@ -112,8 +112,8 @@ class Sequence {
   std::vector<Token> generated_;
   std::vector<PrefillChunk> chunks_;
   std::int32_t preemptions_ = 0;
-  TokenCount guesses_ = 0;
-  TokenCount guesses_right_ = 0;
+  TokenCount draft_tokens_ = 0;
+  TokenCount accepted_tokens_ = 0;
   std::int32_t steps_ = 0;
   std::int32_t shared_steps_ = 0;
   std::int32_t passed_ = 0;

@@ -320,7 +320,7 @@ TEST(Usage, CountsStepsAndThoseThatOthersShared) {
   EXPECT_EQ(usage.steps, 2);
   EXPECT_EQ(usage.shared, 1);
   EXPECT_EQ(usage.preemptions, 1);
-  EXPECT_TRUE(sequence.chunks().empty()) << "nobody asked for them";
+  EXPECT_TRUE(sequence.chunks().empty()) << "they were not asked for";
 }
 
 TEST(Usage, OfATracedRequestHasThePiecesOfItsPromptButNotMoreThanAreKept) {

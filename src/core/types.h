@@ -25,7 +25,7 @@ struct SlotId {
   bool valid() const { return value >= 0; }
 };
 
-// Who waits for the answer, most urgent first.
+// What kind of client waits for the answer, most urgent first.
 enum class ServiceClass : std::uint8_t { interactive, standard, background };
 constexpr std::size_t kServiceClasses = 3;
 constexpr std::string_view name(ServiceClass service_class) {
@@ -37,7 +37,7 @@ constexpr std::string_view name(ServiceClass service_class) {
 struct Tenant {
   std::uint32_t id = 0;  // 0: everybody without a key of their own
   double weight = 1;     // > 0; twice the weight is twice the service
-  // Its name for what outlives the process, where ids are given anew: 0 for nobody in particular, never for anybody who
+  // Its name for what outlives the process, where ids are given anew: 0 for the anonymous tenant, never for one that
   // has a key, and never 1, which stands for all together.
   std::uint64_t lasting = 0;
 };

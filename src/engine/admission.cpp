@@ -9,8 +9,8 @@
 namespace chasqui {
 namespace {
 
-// The official clients of OpenAI obey at most a minute and come back after seconds when they are told more. Whoever has
-// to wait longer is told this, comes back too early, and is told the rest.
+// The official clients of OpenAI obey at most a minute and come back after seconds when they are told more. A client
+// that has to wait longer is told this, comes back too early, and is told the rest.
 constexpr Duration kToldMax = seconds(60);
 constexpr Duration kToldMin = milliseconds(100);
 // How long a place is held after the client was due: one second for clients that round up, one for its way here, and
@@ -26,10 +26,10 @@ constexpr Duration kSameMoment = milliseconds(250);
 constexpr Duration kSlotTimeUnknown = seconds(1);
 // The next process is up, or another node has taken over.
 constexpr Duration kRetryAfterDrain = seconds(5);
-// The share of those that return is averaged over the promises that are open now and this many more.
+// The share of those that return is averaged over the reservations that are open now and this many more.
 constexpr double kShareOver = 32;
-// Who was promised a place is let in where there is somewhat more than when it was promised. For tokens the limit is
-// stretched by this; for waits it is a promise, so those who come fresh keep within this part of it.
+// A client with a reservation is let in where there is somewhat more than when it was made. For tokens the limit is
+// stretched by this; for waits it is exact, so new clients keep within this part of it.
 constexpr double kKeptStretch = 1.5;
 
 Duration times(Duration one, double n) {
@@ -104,11 +104,11 @@ Result<Permit> Admission::enter(const Applicant& applicant, const Load& load, Ti
       tenant->second.entered.size() >= applicant.requests_max) {
     return refuse_tenant(applicant, tenant->second, load, now);
   }
-  const Promise* const promise = promises_.first(applicant.fingerprint);
-  const bool kept = promise != nullptr && promise->hold_from <= now;
+  const Reservation* const reservation = reservations_.first(applicant.request_hash);
+  const bool kept = reservation != nullptr && reservation->hold_from <= now;
   const std::size_t free = places() - std::min(in_flight_, places());
   if (free > (kept ? 0 : places_held())) {
-    if (promise != nullptr) claim(*promise);
+    if (reservation != nullptr) claim(*reservation);
     return admit(applicant, now, kept);
   }
   return refuse(Refusal::queue_requests, turn_of(applicant, load, now));
@@ -125,28 +125,28 @@ Result<Permit> Admission::enter_aside(const Applicant& applicant, TimePoint now)
   return permit;
 }
 
-// When a refused applicant shall come back: a promise it has already is not doubled.
+// When a refused applicant shall come back: a reservation it has already is not doubled.
 Duration Admission::turn_of(const Applicant& applicant, const Load& load, TimePoint now) {
-  const Promise* const first = promises_.first(applicant.fingerprint);
+  const Reservation* const first = reservations_.first(applicant.request_hash);
   if (first != nullptr && first->due <= now) {
     // It waited as told, and the places are late. It keeps its turn among those.
-    Promise again = *first;
+    Reservation again = *first;
     if (!again.late) count_return(1);
-    promises_.remove(*first);
-    metrics_.promises_late.add();
+    reservations_.remove(*first);
+    metrics_.reservations_late.add();
     again.late = true;
     again.hold_from = now;
     again.due = now + std::max(times(gap(load), 1 + kMargin), kToldMin);
     again.expires = again.due + kGrace;
-    promises_.add(again);
-    promises_.advance(now);
+    reservations_.add(again);
+    reservations_.advance(now);
     return told(again.due - now);
   }
-  const Promise* const last = promises_.last(applicant.fingerprint);
+  const Reservation* const last = reservations_.last(applicant.request_hash);
   if (last != nullptr && now - last->made >= kSameMoment) return told(first->due - now);
   const std::size_t free = places() - std::min(in_flight_, places());
-  const double before = share_that_returns_ * static_cast<double>(promises_.open());
-  return this->promise(applicant.fingerprint, {}, std::max(0.0, before - static_cast<double>(free)) + 1, load, now);
+  const double before = share_that_returns_ * static_cast<double>(reservations_.open());
+  return reserve(applicant.request_hash, {}, std::max(0.0, before - static_cast<double>(free)) + 1, load, now);
 }
 
 Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenCount prompt_tokens, const Load& load,
@@ -159,14 +159,14 @@ Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenC
   const std::int64_t here = load.running + waiting + static_cast<std::int64_t>(recent_.size());
   const bool has_slot = here + static_cast<std::int64_t>(permit.more_) < static_cast<std::int64_t>(config_.slots);
   const double stretch = permit.kept_ ? kKeptStretch : 1;
-  const double position = 1 + share_that_returns_ * static_cast<double>(promises_.open());
+  const double position = 1 + share_that_returns_ * static_cast<double>(reservations_.open());
   const std::int64_t tokens = load.waiting_tokens + recent_tokens_;
   const auto tokens_max = static_cast<double>(config_.queue_tokens) * stretch;
   const auto tokens_then = static_cast<double>(tokens + prompt_tokens);
   if (!has_slot && config_.queue_tokens > 0 && tokens > 0 && tokens_then > tokens_max) {
     const double part = std::min(1.0, (tokens_then - tokens_max) / static_cast<double>(tokens));
     const Duration start = times(gap(load), part * static_cast<double>(waiting));
-    const Duration wait = promise(permit.applicant_.fingerprint, start, position, load, now);
+    const Duration wait = reserve(permit.applicant_.request_hash, start, position, load, now);
     return refuse(Refusal::queue_tokens, wait);
   }
   const Duration limit = config_.queue_wait[static_cast<std::size_t>(service_class)];
@@ -176,7 +176,7 @@ Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenC
     if (wait > wait_max) return refuse(Refusal::ttft_timeout, told(wait - wait_max));
     const Duration fresh_max = times(limit, stretch / kKeptStretch);
     if (limit > Duration::zero() && wait > fresh_max) {
-      const Duration turn = promise(permit.applicant_.fingerprint, wait - fresh_max, position, load, now);
+      const Duration turn = reserve(permit.applicant_.request_hash, wait - fresh_max, position, load, now);
       return refuse(Refusal::queue_wait, turn);
     }
   }
@@ -189,8 +189,8 @@ Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenC
 }
 
 // What the load says, and what those take that it does not show yet. A request that gets a slot at once waits, too,
-// while the prompts of others are read. As long as no sequence has ended, the time of a place is a guess, and counts
-// as nothing.
+// while the prompts of others are read. As long as no sequence has ended, the time of a place is an estimate, and
+// counts as nothing.
 Duration Admission::forecast(const Permit& permit, ServiceClass service_class, const Load& load, bool has_slot) const {
   std::int64_t tokens_before = 0;
   double before = permit.kept_ ? 0 : static_cast<double>(places_held());
@@ -224,27 +224,27 @@ Result<void> Admission::widen(Permit& permit, std::size_t requests, const Load& 
 
 Duration Admission::gap(const Load& load) const { return slot_time_of(load) / std::max(1, config_.slots); }
 
-// Places in the queue are held, slots never: an idle slot serves whoever comes. Nor are more than half of all places,
-// so that new clients are served even if everybody else was promised something.
+// Places in the queue are held, slots never: an idle slot serves any request. Nor are more than half of all places,
+// so that new clients are served even if all others have reservations.
 std::size_t Admission::places_held() const {
-  const double expected = share_that_returns_ * static_cast<double>(promises_.held());
+  const double expected = share_that_returns_ * static_cast<double>(reservations_.held());
   return std::min({static_cast<std::size_t>(std::ceil(expected)), config_.queue_requests, places() / 2});
 }
 
 void Admission::advance(TimePoint now) {
-  const PromiseBook::Expired expired = promises_.advance(now);
-  metrics_.promises_expired.add(expired.promises);
+  const RetryReservations::Expired expired = reservations_.advance(now);
+  metrics_.reservations_expired.add(expired.reservations);
   for (std::size_t i = 0; i < expired.never_came; ++i) count_return(0);
 }
 
-void Admission::claim(const Promise& promise) {
-  if (!promise.late) count_return(1);
-  promises_.remove(promise);
-  metrics_.promises_claimed.add();
+void Admission::claim(const Reservation& reservation) {
+  if (!reservation.late) count_return(1);
+  reservations_.remove(reservation);
+  metrics_.reservations_claimed.add();
 }
 
 void Admission::count_return(double came) {
-  share_that_returns_ += (came - share_that_returns_) / (kShareOver + static_cast<double>(promises_.open()));
+  share_that_returns_ += (came - share_that_returns_) / (kShareOver + static_cast<double>(reservations_.open()));
 }
 
 // The worker has heard of all that it runs or lets wait; the others are the latest that were sent.
@@ -288,21 +288,22 @@ Error Admission::refuse_tenant(const Applicant& applicant, TenantState& tenant, 
   return refuse(Refusal::tenant_requests, wait, applicant.requests_max);
 }
 
-Duration Admission::promise(Fingerprint fingerprint, Duration start, double position, const Load& load, TimePoint now) {
+Duration Admission::reserve(RequestHash request_hash, Duration start, double position, const Load& load,
+                            TimePoint now) {
   const Duration one_place = gap(load);
   const Duration hold_in = start + times(one_place, position);
   const Duration due_in = hold_in + times(one_place, kMargin * std::sqrt(position));
-  // Nobody is promised what is too far away; but somebody is always next.
-  if (hold_in > std::max(kToldMax, 2 * one_place) || promises_.full()) return kToldMax;
-  Promise promise;
-  promise.fingerprint = fingerprint;
-  promise.made = now;
-  promise.hold_from = now + hold_in;
-  promise.due = now + std::clamp(due_in, kToldMin, std::max(kToldMax, hold_in));
-  const Duration wait = promise.due - now;
-  promise.expires = promise.due + kGrace + wait / kGracePart;
-  promises_.add(promise);
-  metrics_.promises_made.add();
+  // No reservation is made too far ahead; but one request is always next.
+  if (hold_in > std::max(kToldMax, 2 * one_place) || reservations_.full()) return kToldMax;
+  Reservation reservation;
+  reservation.request_hash = request_hash;
+  reservation.made = now;
+  reservation.hold_from = now + hold_in;
+  reservation.due = now + std::clamp(due_in, kToldMin, std::max(kToldMax, hold_in));
+  const Duration wait = reservation.due - now;
+  reservation.expires = reservation.due + kGrace + wait / kGracePart;
+  reservations_.add(reservation);
+  metrics_.reservations_made.add();
   return told(wait);
 }
 
@@ -332,14 +333,18 @@ void Admission::add_to(MetricsPage& page, const Counter& by_engine) const {
     for (const auto& [id, tenant] : tenants_) most = std::max(most, tenant.entered.size());
     return static_cast<double>(most);
   });
-  page.add_computed("chasqui_promises_open", "Promised places that are open.",
-                    [this] { return static_cast<double>(promises_.open()); });
-  page.add_computed("chasqui_promises_returned_ratio", "Share of promised places that were claimed.",
+  page.add_computed("chasqui_retry_reservations_open", "Retry reservations that are open.",
+                    [this] { return static_cast<double>(reservations_.open()); });
+  page.add_computed("chasqui_retry_reservations_claimed_ratio", "Share of retry reservations that were claimed.",
                     [this] { return share_that_returns_; });
-  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_made, "state=\"made\"");
-  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_claimed, "state=\"claimed\"");
-  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_expired, "state=\"expired\"");
-  page.add("chasqui_promises_total", "Promised places, by state.", metrics_.promises_late, "state=\"late\"");
+  page.add("chasqui_retry_reservations_total", "Retry reservations, by state.", metrics_.reservations_made,
+           "state=\"made\"");
+  page.add("chasqui_retry_reservations_total", "Retry reservations, by state.", metrics_.reservations_claimed,
+           "state=\"claimed\"");
+  page.add("chasqui_retry_reservations_total", "Retry reservations, by state.", metrics_.reservations_expired,
+           "state=\"expired\"");
+  page.add("chasqui_retry_reservations_total", "Retry reservations, by state.", metrics_.reservations_late,
+           "state=\"late\"");
 }
 
 }  // namespace chasqui

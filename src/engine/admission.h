@@ -1,8 +1,8 @@
 // Decides at the door which requests come in, before work is done for them; the others are told when to come back:
 // 429 when the tenant has too many requests in flight, 503 when this node has, or when a limit on the wait is not met.
 //
-// Whoever is refused with 503 is promised a place in the queue behind the queue (engine/promise_book.h): the k-th is
-// told a time k places later, so that those who come back do not come together. A place frees up every
+// A client that is refused with 503 gets a reservation in the queue behind the queue (engine/retry_reservations.h): the
+// k-th is told a time k places later, so that those who come back do not come together. A place frees up every
 // slot_time / slots. From the time that it should be free, the place is held: fresh requests cannot take it. Not
 // everybody comes back; places are held, and times told, for the share that lately did.
 //
@@ -22,7 +22,7 @@
 #include "base/metrics.h"
 #include "core/load.h"
 #include "core/types.h"
-#include "engine/promise_book.h"
+#include "engine/retry_reservations.h"
 
 namespace chasqui {
 
@@ -33,14 +33,14 @@ struct AdmissionConfig {
   std::int64_t queue_tokens = kCountLimit<"queue_tokens">;  // prompt tokens that may wait; 0: no limit
   // Longest predicted wait for a first token, of each class; zero, as is the default: no limit.
   std::array<Duration, kServiceClasses> queue_wait{};
-  std::size_t promises_max = kSizeLimit<"promises">;
+  std::size_t reservations_max = kSizeLimit<"retry_reservations">;
 };
 
 // Who asks to come in.
 struct Applicant {
   std::uint32_t tenant = 0;
   std::size_t requests_max = 0;  // of this tenant, in flight at once; 0: no limit
-  Fingerprint fingerprint = 0;
+  RequestHash request_hash = 0;
 };
 
 enum class Refusal { draining, tenant_requests, queue_requests, queue_tokens, queue_wait, ttft_timeout };
@@ -49,10 +49,10 @@ std::string_view name(Refusal refusal);
 
 struct AdmissionMetrics {
   Counter refused[kRefusals];  // indexed by Refusal
-  Counter promises_made;
-  Counter promises_claimed;
-  Counter promises_expired;
-  Counter promises_late;  // the client came when told and found no place; it keeps its turn
+  Counter reservations_made;
+  Counter reservations_claimed;
+  Counter reservations_expired;
+  Counter reservations_late;  // the client came when told and found no place; it keeps its turn
 };
 
 class Admission;
@@ -78,14 +78,14 @@ class Permit {
   Applicant applicant_;
   TimePoint entered_{};
   std::size_t more_ = 0;  // requests beyond the first
-  bool kept_ = false;     // came back for a promised place
+  bool kept_ = false;     // came back for a reserved place
   bool weighed_ = false;  // on its way to the worker, or there
   bool aside_ = false;    // takes no slot
 };
 
 class Admission {
  public:
-  explicit Admission(const AdmissionConfig& config) : config_(config), promises_(config.promises_max) {}
+  explicit Admission(const AdmissionConfig& config) : config_(config), reservations_(config.reservations_max) {}
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
@@ -95,20 +95,20 @@ class Admission {
   // many of them in flight as of the others, also while the server drains. Errors: quota_exceeded, with retry_after.
   Result<Permit> enter_aside(const Applicant& applicant, TimePoint now);
   // When its prompt is known and before it goes to the engine; drop the permit when the answer is an error. One that
-  // wants several answers counts as so many `requests` from here on; it is let in whole or not at all, and where nobody
-  // else is, however many they are. `wait_max` is the longest wait for a first token that the client accepts.
+  // wants several answers counts as so many `requests` from here on; it is let in whole or not at all, and where no
+  // request else is, however many they are. `wait_max` is the longest wait for a first token that the client accepts.
   Result<void> weigh(Permit& permit, ServiceClass service_class, TokenCount prompt_tokens, const Load& load,
                      TimePoint now, std::size_t requests = 1, Duration wait_max = Duration::max());
   // From now on everybody is refused.
   void drain() { draining_ = true; }
 
   std::size_t in_flight() const { return in_flight_; }
-  std::size_t promises() const { return promises_.open(); }
-  // Of those who were promised a place and whose time has come lately, how many came back; 0 … 1.
+  std::size_t reservations() const { return reservations_.open(); }
+  // Of the clients with a reservation whose time has come lately, how many came back; 0 … 1.
   double share_that_returns() const { return share_that_returns_; }
   const AdmissionConfig& config() const { return config_; }
   const AdmissionMetrics& metrics() const { return metrics_; }
-  // No metric is labelled with a tenant: tenants come and go with the key file, and whoever may scrape need not know
+  // No metric is labelled with a tenant: tenants come and go with the key file, and a scraper need not know
   // who they are. The largest of them shows whether one of them fills the server.
   // `by_engine` are the refusals of the bound behind this one.
   void add_to(MetricsPage& page, const Counter& by_engine) const;
@@ -137,17 +137,17 @@ class Admission {
   Duration forecast(const Permit& permit, ServiceClass service_class, const Load& load, bool has_slot) const;
   Result<void> widen(Permit& permit, std::size_t requests, const Load& load, TimePoint now);
   Permit admit(const Applicant& applicant, TimePoint now, bool kept);
-  void claim(const Promise& promise);
+  void claim(const Reservation& reservation);
   void count_return(double came);  // 1: it came back, 0: it did not
   Error refuse_tenant(const Applicant& applicant, TenantState& tenant, const Load& load, TimePoint now);
   Duration turn_of(const Applicant& applicant, const Load& load, TimePoint now);
   // Promises a place that should be free `position` gaps after `start` from now, and says how long to wait for it.
-  Duration promise(Fingerprint fingerprint, Duration start, double position, const Load& load, TimePoint now);
+  Duration reserve(RequestHash request_hash, Duration start, double position, const Load& load, TimePoint now);
   Error refuse(Refusal refusal, Duration retry_after, std::size_t limit = 0);
 
   const AdmissionConfig config_;
   AdmissionMetrics metrics_;
-  PromiseBook promises_;
+  RetryReservations reservations_;
   std::unordered_map<std::uint32_t, TenantState> tenants_;  // those with requests in flight
   std::size_t in_flight_ = 0;
   std::size_t weighed_ = 0;  // of those, the ones that went to the worker

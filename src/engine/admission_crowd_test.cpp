@@ -27,7 +27,7 @@ class Crowd {
   };
   struct Outcome {
     int fresh = 0, fresh_in = 0;
-    int returns = 0, returns_in = 0;  // of those that had a promise
+    int returns = 0, returns_in = 0;  // of those that had a reservation
     int patient = 0, patient_in = 0;  // clients
     double slots_busy = 0;
   };
@@ -42,7 +42,7 @@ class Crowd {
       outcome_.slots_busy += to_seconds(next.time - now_) * running_;
       now_ = next.time;
       if (next.what == Happening::end) {
-        end(next.fingerprint);
+        end(next.request_hash);
       } else {
         come(next);
       }
@@ -56,9 +56,9 @@ class Crowd {
   struct Coming {
     TimePoint time;
     Happening what;
-    Fingerprint fingerprint;
+    RequestHash request_hash;
     int tries;
-    bool promised;
+    bool reserved;
     bool operator<(const Coming& other) const { return time > other.time; }
   };
 
@@ -74,8 +74,8 @@ class Crowd {
     return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(-std::log(1 - uniform()) * mean_seconds));
   }
   double gap() const { return to_seconds(plan_.slot_time) / plan_.slots; }
-  void push(TimePoint time, Happening what, Fingerprint fingerprint, int tries, bool promised = false) {
-    events_.push({time, what, fingerprint, tries, promised});
+  void push(TimePoint time, Happening what, RequestHash request_hash, int tries, bool reserved = false) {
+    events_.push({time, what, request_hash, tries, reserved});
   }
 
   Load load() const {
@@ -90,22 +90,22 @@ class Crowd {
 
   void come(const Coming& coming) {
     const bool fresh = coming.what == Happening::arrival;
-    if (fresh) push(now_ + exponential(gap() / plan_.overload), Happening::arrival, coming.fingerprint + 1, 0);
+    if (fresh) push(now_ + exponential(gap() / plan_.overload), Happening::arrival, coming.request_hash + 1, 0);
     const bool patient = fresh ? uniform() < plan_.patient : true;
-    const std::size_t promises = admission_.promises();
-    auto entry = admission_.enter({0, 0, coming.fingerprint}, load(), now_);
-    (fresh ? outcome_.fresh : outcome_.returns) += fresh || coming.promised ? 1 : 0;
+    const std::size_t reservations = admission_.reservations();
+    auto entry = admission_.enter({0, 0, coming.request_hash}, load(), now_);
+    (fresh ? outcome_.fresh : outcome_.returns) += fresh || coming.reserved ? 1 : 0;
     outcome_.patient += fresh && patient ? 1 : 0;
     if (entry) {
-      (fresh ? outcome_.fresh_in : outcome_.returns_in) += fresh || coming.promised ? 1 : 0;
+      (fresh ? outcome_.fresh_in : outcome_.returns_in) += fresh || coming.reserved ? 1 : 0;
       outcome_.patient_in += patient ? 1 : 0;
-      permits_.emplace(coming.fingerprint, std::move(*entry));
-      waiting_.push(coming.fingerprint);
+      permits_.emplace(coming.request_hash, std::move(*entry));
+      waiting_.push(coming.request_hash);
       start();
     } else if (patient && coming.tries < 3) {
       const Duration way = exponential(0.02);
-      push(now_ + entry.error().retry_after + way, Happening::comeback, coming.fingerprint, coming.tries + 1,
-           admission_.promises() > promises);
+      push(now_ + entry.error().retry_after + way, Happening::comeback, coming.request_hash, coming.tries + 1,
+           admission_.reservations() > reservations);
     }
   }
 
@@ -117,9 +117,9 @@ class Crowd {
     }
   }
 
-  void end(Fingerprint fingerprint) {
+  void end(RequestHash request_hash) {
     --running_;
-    permits_.erase(fingerprint);
+    permits_.erase(request_hash);
     start();
   }
 
@@ -128,8 +128,8 @@ class Crowd {
   Admission admission_;
   TimePoint now_ = kStart;
   std::priority_queue<Coming> events_;
-  std::queue<Fingerprint> waiting_;
-  std::unordered_map<Fingerprint, Permit> permits_;
+  std::queue<RequestHash> waiting_;
+  std::unordered_map<RequestHash, Permit> permits_;
   std::int32_t running_ = 0;
   Outcome outcome_;
 };
@@ -139,7 +139,7 @@ std::ostream& operator<<(std::ostream& out, const Crowd::Outcome& o) {
              << o.patient_in << " of " << o.patient << " patient clients came in; slots busy " << o.slots_busy;
 }
 
-TEST(AdmissionCrowd, WhoWaitsAsToldGetsIn) {
+TEST(AdmissionCrowd, AClientThatWaitsAsToldGetsIn) {
   for (const double patient : {0.01, 0.1}) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       Crowd::Plan plan;

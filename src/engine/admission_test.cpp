@@ -27,16 +27,16 @@ class AdmissionTest : public ::testing::Test {
     return config;
   }
 
-  Result<Permit> enter(Fingerprint fingerprint, std::uint32_t tenant = 0, std::size_t requests_max = 0) {
-    return admission_.enter({tenant, requests_max, fingerprint}, load_, now_);
+  Result<Permit> enter(RequestHash request_hash, std::uint32_t tenant = 0, std::size_t requests_max = 0) {
+    return admission_.enter({tenant, requests_max, request_hash}, load_, now_);
   }
 
   void fill() {
-    for (Fingerprint i = 1000; permits_.size() < 4; ++i) permits_.push_back(std::move(*enter(i)));
+    for (RequestHash i = 1000; permits_.size() < 4; ++i) permits_.push_back(std::move(*enter(i)));
   }
 
-  Duration refused(Fingerprint fingerprint) {
-    const auto entry = enter(fingerprint);
+  Duration refused(RequestHash request_hash) {
+    const auto entry = enter(request_hash);
     EXPECT_FALSE(entry);
     if (entry) return {};
     EXPECT_EQ(entry.error().code, ErrorCode::overloaded);
@@ -103,19 +103,19 @@ TEST_F(AdmissionTest, PlacesAreTakenAndGivenBack) {
 TEST_F(AdmissionTest, TheNextOneIsToldALaterTime) {
   fill();
   Duration before{};
-  for (Fingerprint i = 0; i < 20; ++i) {
+  for (RequestHash i = 0; i < 20; ++i) {
     const Duration wait = refused(i);
     EXPECT_GE(wait - before, milliseconds(500)) << "a place is free every half second";
     before = wait;
   }
-  EXPECT_EQ(admission_.promises(), 20u);
+  EXPECT_EQ(admission_.reservations(), 20u);
 }
 
-TEST_F(AdmissionTest, NobodyIsToldMoreThanAMinute) {
+TEST_F(AdmissionTest, RetryAfterIsAtMostAMinute) {
   load_.slot_time = seconds(100);
   fill();
-  for (Fingerprint i = 0; i < 50; ++i) EXPECT_LE(refused(i), seconds(60));
-  EXPECT_LT(admission_.promises(), 5u) << "what is too far away is not promised";
+  for (RequestHash i = 0; i < 50; ++i) EXPECT_LE(refused(i), seconds(60));
+  EXPECT_LT(admission_.reservations(), 5u) << "what is too far away is not reserved";
 }
 
 TEST_F(AdmissionTest, APromisedPlaceIsHeldForTheReturner) {
@@ -125,36 +125,36 @@ TEST_F(AdmissionTest, APromisedPlaceIsHeldForTheReturner) {
   permits_.pop_back();
   EXPECT_FALSE(enter(2)) << "fresh";
   EXPECT_TRUE(enter(1));
-  EXPECT_EQ(admission_.metrics().promises_claimed.value(), 1u);
+  EXPECT_EQ(admission_.metrics().reservations_claimed.value(), 1u);
 }
 
-TEST_F(AdmissionTest, APlaceThatNobodyClaimsIsReleased) {
+TEST_F(AdmissionTest, AnUnclaimedReservationIsReleased) {
   fill();
   now_ += refused(1) + seconds(10);
   permits_.pop_back();
   EXPECT_TRUE(enter(2));
-  EXPECT_EQ(admission_.metrics().promises_expired.value(), 1u);
+  EXPECT_EQ(admission_.metrics().reservations_expired.value(), 1u);
   EXPECT_LT(admission_.share_that_returns(), 1);
 }
 
-TEST_F(AdmissionTest, WhoComesTooEarlyIsToldTheRest) {
+TEST_F(AdmissionTest, AClientThatRetriesTooEarlyIsToldTheRest) {
   fill();
-  for (Fingerprint i = 1; i <= 8; ++i) refused(i);
+  for (RequestHash i = 1; i <= 8; ++i) refused(i);
   const Duration wait = refused(9);
   now_ += seconds(1);
   EXPECT_EQ(refused(9), wait - seconds(1));
-  EXPECT_EQ(admission_.promises(), 9u);
+  EXPECT_EQ(admission_.reservations(), 9u);
 }
 
-TEST_F(AdmissionTest, WhoComesInTimeAndFindsNoPlaceKeepsItsTurn) {
+TEST_F(AdmissionTest, AClientThatRetriesInTimeAndFindsNoPlaceKeepsItsTurn) {
   fill();
   const Duration wait = refused(1);
   refused(2);
   now_ += wait;
   const Duration again = refused(1);
   EXPECT_LE(again, seconds(2));
-  EXPECT_EQ(admission_.promises(), 2u);
-  EXPECT_EQ(admission_.metrics().promises_late.value(), 1u);
+  EXPECT_EQ(admission_.reservations(), 2u);
+  EXPECT_EQ(admission_.metrics().reservations_late.value(), 1u);
   now_ += again;
   permits_.pop_back();
   EXPECT_TRUE(enter(1));
@@ -164,22 +164,22 @@ TEST_F(AdmissionTest, EqualRequestsOfOneMomentAreDifferentClients) {
   fill();
   const Duration first = refused(5);
   EXPECT_GT(refused(5), first);
-  EXPECT_EQ(admission_.promises(), 2u);
+  EXPECT_EQ(admission_.reservations(), 2u);
 }
 
 TEST_F(AdmissionTest, PromisesAreBounded) {
   AdmissionConfig small = config();
-  small.promises_max = 8;
+  small.reservations_max = 8;
   Admission admission(small);
   load_.slot_time = milliseconds(1);
   std::vector<Permit> permits;
-  for (Fingerprint i = 0; i < 4; ++i) permits.push_back(std::move(*admission.enter({0, 0, i}, load_, now_)));
-  for (Fingerprint i = 10; i < 100; ++i) {
+  for (RequestHash i = 0; i < 4; ++i) permits.push_back(std::move(*admission.enter({0, 0, i}, load_, now_)));
+  for (RequestHash i = 10; i < 100; ++i) {
     const auto entry = admission.enter({0, 0, i}, load_, now_);
     ASSERT_FALSE(entry);
     EXPECT_GT(entry.error().retry_after, Duration::zero());
   }
-  EXPECT_EQ(admission.promises(), 8u);
+  EXPECT_EQ(admission.reservations(), 8u);
 }
 
 TEST_F(AdmissionTest, ATenantHasALimitOfItsOwn) {
@@ -192,7 +192,7 @@ TEST_F(AdmissionTest, ATenantHasALimitOfItsOwn) {
   const auto third = enter(3, 7, 1);
   EXPECT_GT(third.error().retry_after, second.error().retry_after);
   EXPECT_TRUE(enter(3, 8, 1)) << "another tenant";
-  EXPECT_EQ(admission_.promises(), 0u) << "a quota is not a queue";
+  EXPECT_EQ(admission_.reservations(), 0u) << "a quota is not a queue";
 }
 
 TEST_F(AdmissionTest, DrainingRefusesEverybody) {
@@ -212,7 +212,7 @@ TEST_F(AdmissionTest, ALongWaitIsRefusedByClass) {
   EXPECT_EQ(background.error().code, ErrorCode::overloaded);
   EXPECT_GE(background.error().retry_after, seconds(10)) << "until the wait is what is allowed";
   EXPECT_EQ(count(Refusal::queue_wait), 1u);
-  EXPECT_EQ(admission_.promises(), 1u);
+  EXPECT_EQ(admission_.reservations(), 1u);
   permits_.push_back(std::move(permit));
   EXPECT_TRUE(admission_.weigh(permits_[0], ServiceClass::standard, 10, load_, now_));
 }
@@ -224,7 +224,7 @@ TEST_F(AdmissionTest, ByDefaultNothingIsRefusedForItsWait) {
   load_.running = 2;
   load_.wait.fill(seconds(10'000));
   std::vector<Permit> permits;
-  for (Fingerprint i = 0; i < 5000; ++i) {
+  for (RequestHash i = 0; i < 5000; ++i) {
     permits.push_back(std::move(*admission.enter({0, 0, i}, load_, now_)));
     EXPECT_TRUE(admission.weigh(permits.back(), ServiceClass::interactive, 1000, load_, now_)) << "number " << i;
   }
@@ -246,7 +246,7 @@ TEST_F(AdmissionTest, AClientThatAcceptsNoLongWaitIsRefusedForIt) {
   EXPECT_EQ(refusal.error().code, ErrorCode::overloaded);
   EXPECT_EQ(refusal.error().retry_after, seconds(15));
   EXPECT_EQ(admission.metrics().refused[static_cast<std::size_t>(Refusal::ttft_timeout)].value(), 1u);
-  EXPECT_EQ(admission.promises(), 0u) << "places are for those who would have waited";
+  EXPECT_EQ(admission.reservations(), 0u) << "places are for those who would have waited";
 }
 
 TEST_F(AdmissionTest, RequestsThatTakeNoSlotHaveAQuotaOfTheirOwn) {
@@ -282,7 +282,7 @@ TEST_F(AdmissionTest, EachClassHasItsOwnLongestWait) {
   EXPECT_FALSE(weigh(ServiceClass::interactive));
   EXPECT_TRUE(weigh(ServiceClass::standard));
   load_.wait.fill(seconds(4));
-  EXPECT_FALSE(weigh(ServiceClass::standard)) << "two thirds; the rest is for those who were promised a place";
+  EXPECT_FALSE(weigh(ServiceClass::standard)) << "two thirds; the rest is for those with a reservation";
   load_.wait.fill(seconds(1000));
   EXPECT_TRUE(weigh(ServiceClass::background)) << "zero: no limit";
 }
@@ -324,20 +324,20 @@ TEST_F(AdmissionTest, TooManyTokensAreRefusedUnlessNothingElseWaits) {
   EXPECT_GT(weighed.error().retry_after, Duration::zero());
 }
 
-TEST_F(AdmissionTest, NobodyIsRefusedForAGuess) {
+TEST_F(AdmissionTest, AnEstimateRefusesNoRequest) {
   AdmissionConfig roomy = config();
   roomy.queue_requests = 100;
   roomy.queue_wait.fill(seconds(1));
   Admission admission(roomy);
   load_ = Load();
   std::vector<Permit> permits;
-  for (Fingerprint i = 0; i < 50; ++i) {
+  for (RequestHash i = 0; i < 50; ++i) {
     permits.push_back(std::move(*admission.enter({0, 0, i}, load_, now_)));
     EXPECT_TRUE(admission.weigh(permits.back(), ServiceClass::interactive, 10, load_, now_)) << "number " << i;
   }
 }
 
-TEST_F(AdmissionTest, BeforeAnythingHasEndedTheTimeIsAGuess) {
+TEST_F(AdmissionTest, BeforeAnythingHasEndedTheTimeIsAnEstimate) {
   load_ = Load();
   fill();
   EXPECT_GE(refused(1), milliseconds(500));

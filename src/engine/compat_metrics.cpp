@@ -143,10 +143,11 @@ void add_vllm_metrics(MetricsPage& page, const Workers& workers, const std::stri
   board.counter("vllm:prefix_cache_queries_total", "Tokens looked for in the prefix cache.",
                 &EngineMetrics::cached_tokens);
   board.counter("vllm:prefix_cache_hits_total", "… and found there.", &EngineMetrics::cached_tokens);
-  board.counter("vllm:spec_decode_num_drafts_total", "Steps that checked guesses, for each request.",
-                &EngineMetrics::guess_steps);
-  board.counter("vllm:spec_decode_num_draft_tokens_total", "Guesses that were checked.", &EngineMetrics::guesses);
-  board.counter("vllm:spec_decode_num_accepted_tokens_total", "… and were right.", &EngineMetrics::guesses_right);
+  board.counter("vllm:spec_decode_num_drafts_total", "Steps that checked draft tokens, for each request.",
+                &EngineMetrics::spec_steps);
+  board.counter("vllm:spec_decode_num_draft_tokens_total", "Draft tokens that were checked.",
+                &EngineMetrics::draft_tokens);
+  board.counter("vllm:spec_decode_num_accepted_tokens_total", "… and were right.", &EngineMetrics::accepted_tokens);
   board.finished("stop", {FinishReason::stop});
   board.finished("length", {FinishReason::length, FinishReason::deadline});
   board.finished("abort", {FinishReason::cancelled});

@@ -55,7 +55,7 @@ void Dispatcher::take(SubmitCommand& submit) {
   outgoing_[choice->worker].emplace_back(std::move(submit));
 }
 
-// Of requests that have ended nobody needs to hear.
+// Commands for requests that have ended are dropped.
 void Dispatcher::take(const CancelCommand& cancel) {
   if (const auto worker = placement_.worker_of(cancel.id)) outgoing_[*worker].emplace_back(cancel);
 }

@@ -44,11 +44,11 @@ class Dispatcher {
   bool cancel(RequestId request) { return inbox_.push(CancelCommand{request}); }
   // The finished events of these requests have been taken.
   void ended(std::vector<RequestId> requests) { post(EndCommand{std::move(requests)}); }
-  // What a worker has of those that have not ended. Waits for the dispatcher, which waits for nobody.
+  // What a worker has of those that have not ended. Waits for the dispatcher, which never waits.
   std::vector<RequestId> requests_of(std::size_t worker);
   // No more requests with this pin will come; another one may begin anew anywhere.
   void unpin(std::uint64_t pin) { post(UnpinCommand{pin}); }
-  // This worker's cache has these tokens, though nobody sent it a prompt of them.
+  // This worker's cache has these tokens, though it was sent no prompt of them.
   void brought(std::size_t worker, PrefixKey key, std::vector<Token> tokens) {
     post(BroughtCommand{worker, key, std::move(tokens)});
   }
@@ -59,7 +59,7 @@ class Dispatcher {
   };
   struct ListCommand {
     std::size_t worker = 0;
-    std::vector<RequestId>* requests = nullptr;  // belongs to whoever waits for `done`
+    std::vector<RequestId>* requests = nullptr;  // belongs to the thread that waits for `done`
     std::atomic<bool>* done = nullptr;
   };
   struct UnpinCommand {

@@ -9,7 +9,7 @@ namespace chasqui {
 
 Drafter::Drafter(std::unique_ptr<Model> model, TokenCount vocabulary)
     : model_(std::move(model)), vocabulary_(vocabulary), held_(static_cast<std::size_t>(model_->shape().slots), 0) {
-  CHECK(model_->shape().trims_anywhere, "a draft model has to take back what it guessed wrong");
+  CHECK(model_->shape().trims_anywhere, "a draft model has to take back rejected draft tokens");
 }
 
 void Drafter::follow(const Batch& batch) {
@@ -36,12 +36,12 @@ void Drafter::fall_asleep() {
   std::ranges::fill(held_, 0);
 }
 
-// Each slot goes on where its first row is: what it holds from there on was guessed wrong.
+// Each slot goes on where its first row is: what it holds from there on was rejected.
 bool Drafter::compute(const std::vector<Row>& rows, Batch::Kind kind) {
   own_.clear();
   own_.kind = kind;
   own_.rows = rows;
-  // One that it does not know cannot be guessed well, and must not stop the others.
+  // The draft model cannot draft well after a token that it does not know, and must not stop the others.
   for (Row& row : own_.rows) row.token = row.token < model_->shape().vocabulary ? row.token : 0;
   SlotId before;
   for (const Row& row : rows) {
@@ -68,11 +68,11 @@ void Drafter::draft(Batch& batch, BatchResult& result, const Clock& clock) {
   }
   if (done && !drafting.rows.empty()) {
     const TimePoint started = clock.now();
-    done = guess(batch);
+    done = write_draft_tokens(batch);
     result.drafting = clock.now() - started;
   }
   result.drafted = done;
-  if (!done) log_warning("the draft model failed; its guesses are wrong", {{"rows", drafting.rows.size()}});
+  if (!done) log_warning("the draft model failed; its draft tokens will be rejected", {{"rows", drafting.rows.size()}});
 }
 
 Token Drafter::best(std::int32_t row) {
@@ -80,8 +80,8 @@ Token Drafter::best(std::int32_t row) {
   return token >= 0 && token < vocabulary_ ? token : 0;
 }
 
-// One pass for each guess. Every pass but the first has one row for each sequence that wants one more.
-bool Drafter::guess(Batch& batch) {
+// One pass for each draft token. Every pass but the first has one row for each sequence that wants one more.
+bool Drafter::write_draft_tokens(Batch& batch) {
   std::vector<Row> rows = batch.drafting.rows;
   std::vector<Row> next;
   for (std::int32_t place = 0; !rows.empty(); ++place) {
@@ -89,11 +89,11 @@ bool Drafter::guess(Batch& batch) {
     next.clear();
     auto row = rows.begin();
     for (const BatchPart& part : batch.parts) {
-      if (part.guesses <= place) continue;
+      if (part.draft_tokens <= place) continue;
       while (row->slot != part.slot || !row->output) ++row;
       const Token token = best(static_cast<std::int32_t>(row - rows.begin()));
       batch.rows[static_cast<std::size_t>(part.last_row() + 1 + place)].token = token;
-      if (place + 1 < part.guesses) next.push_back({token, row->position + 1, part.slot, true});
+      if (place + 1 < part.draft_tokens) next.push_back({token, row->position + 1, part.slot, true});
     }
     std::swap(rows, next);
   }

@@ -1,7 +1,7 @@
-// A second, smaller model of the same vocabulary that guesses what sequences say next: before the rows of a step are
-// computed it reads what it has not seen, and writes its guesses into the rows that check them. Its slots are those of
-// the large model, emptied and moved with them; which tokens it has is the Scheduler's business, which plans all of it.
-// Owned by the Runner; worker thread only.
+// A second, smaller model of the same vocabulary that drafts the next tokens of sequences: before the rows of a step
+// are computed it reads what it has not seen, and writes its draft tokens into the rows that check them. Its slots are
+// those of the large model, emptied and moved with them; which tokens it has is the Scheduler's business, which plans
+// all of it. Owned by the Runner; worker thread only.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,8 @@ class Drafter {
 
   // What leaves its slot or goes to another, which also counts for a step that is not computed after all.
   void follow(const Batch& batch);
-  // Does what batch.drafting says. The times go to `result`. Where it fails the guesses are those of nobody, and wrong.
+  // Does what batch.drafting says. The times go to `result`. Where it fails the draft tokens have no meaning and are
+  // rejected.
   void draft(Batch& batch, BatchResult& result, const Clock& clock);
 
   // See Model.
@@ -30,7 +31,7 @@ class Drafter {
  private:
   bool compute(const std::vector<Row>& rows, Batch::Kind kind);
   Token best(std::int32_t row);
-  bool guess(Batch& batch);
+  bool write_draft_tokens(Batch& batch);
 
   const std::unique_ptr<Model> model_;
   const TokenCount vocabulary_;

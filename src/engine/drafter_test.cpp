@@ -30,16 +30,16 @@ class DrafterTest : public testing::Test {
     return {SlotId{slot}, draft.prompt, test_request(id, draft)};
   }
 
-  // The last two tokens of each, and guesses of what comes; with `read` false also what comes before.
-  void draft(const std::vector<Speaker>& speakers, std::int32_t guesses, bool reads = true) {
+  // The last two tokens of each, and draft tokens of what comes; with `read` false also what comes before.
+  void draft(const std::vector<Speaker>& speakers, std::int32_t draft_tokens, bool reads = true) {
     for (const Speaker& each : speakers) {
       const auto length = static_cast<TokenCount>(each.tokens.size());
       for (TokenCount i = 0; reads && i < length - 2; ++i) batch_.drafting.reading.push_back(row(each, i, false));
       for (TokenCount i = length - 2; i < length; ++i) batch_.drafting.rows.push_back(row(each, i, i + 1 == length));
       const auto first = static_cast<std::int32_t>(batch_.rows.size());
       batch_.rows.push_back(row(each, length - 1, true));
-      for (std::int32_t g = 0; g < guesses; ++g) batch_.rows.push_back({-1, length + g, each.slot, true});
-      batch_.parts.push_back({each.request.get(), each.slot, first, 1, true, guesses, 0});
+      for (std::int32_t g = 0; g < draft_tokens; ++g) batch_.rows.push_back({-1, length + g, each.slot, true});
+      batch_.parts.push_back({each.request.get(), each.slot, first, 1, true, draft_tokens, 0});
     }
     drafter_.follow(batch_);
     drafter_.draft(batch_, result_, clock_);
@@ -65,10 +65,10 @@ class DrafterTest : public testing::Test {
     }
     return out;
   }
-  std::vector<Token> guesses_of(std::size_t part) const {
+  std::vector<Token> draft_tokens_of(std::size_t part) const {
     std::vector<Token> out;
     const BatchPart& of = batch_.parts[part];
-    for (std::int32_t g = 0; g < of.guesses; ++g) {
+    for (std::int32_t g = 0; g < of.draft_tokens; ++g) {
       out.push_back(batch_.rows[static_cast<std::size_t>(of.last_row() + 1 + g)].token);
     }
     return out;
@@ -87,17 +87,17 @@ TEST_F(DrafterTest, WritesWhatItsModelSaysIntoTheRows) {
   const std::vector<Speaker> speakers = {speaker(0, 1, 9), speaker(1, 2, 20), speaker(3, 3, 5)};
   draft(speakers, 3);
   EXPECT_TRUE(result_.drafted);
-  for (std::size_t i = 0; i < speakers.size(); ++i) EXPECT_EQ(guesses_of(i), says(speakers[i].tokens, 3));
+  for (std::size_t i = 0; i < speakers.size(); ++i) EXPECT_EQ(draft_tokens_of(i), says(speakers[i].tokens, 3));
 }
 
-TEST_F(DrafterTest, TakesBackWhatItGuessedWrong) {
+TEST_F(DrafterTest, TakesBackRejectedDraftTokens) {
   Speaker one = speaker(0, 1, 9);
   draft({one}, 4);
   batch_.clear();
-  one.tokens.push_back(150);  // not what it had guessed
+  one.tokens.push_back(150);  // not what it had drafted
   draft({one}, 4, false);
   EXPECT_TRUE(result_.drafted);
-  EXPECT_EQ(guesses_of(0), says(one.tokens, 4));
+  EXPECT_EQ(draft_tokens_of(0), says(one.tokens, 4));
 }
 
 TEST_F(DrafterTest, GoesWithASequenceThatChangesItsSlot) {
@@ -108,10 +108,10 @@ TEST_F(DrafterTest, GoesWithASequenceThatChangesItsSlot) {
   batch_.trims = {SlotId{0}};
   batch_.moves = {{SlotId{2}, SlotId{0}}};
   one.slot = SlotId{0};
-  one.tokens.push_back(guesses_of(0).empty() ? 0 : 150);
+  one.tokens.push_back(draft_tokens_of(0).empty() ? 0 : 150);
   draft({one}, 2, false);
   EXPECT_TRUE(result_.drafted);
-  EXPECT_EQ(guesses_of(0), says(one.tokens, 2));
+  EXPECT_EQ(draft_tokens_of(0), says(one.tokens, 2));
   EXPECT_EQ(model_->history(SlotId{2}).size(), 0u);
 }
 
@@ -127,7 +127,7 @@ TEST_F(DrafterTest, AFailureIsSaidAndLeavesWhatItHeld) {
   batch_.clear();
   draft({one}, 2);  // from the beginning, as the scheduler has it then
   EXPECT_TRUE(result_.drafted);
-  EXPECT_EQ(guesses_of(0), says(one.tokens, 2));
+  EXPECT_EQ(draft_tokens_of(0), says(one.tokens, 2));
 }
 
 }  // namespace

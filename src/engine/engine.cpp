@@ -31,10 +31,10 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   out.reuse.cache.cut_anywhere = shape.cuts_snapshots;
   out.reuse.kv_block = shape.kv_block;
   out.reuse.saves_in_pieces = !shape.unified;  // cells of a pool are needed at once
-  // What was guessed wrong has to be taken back.
-  out.speculation.guesses_max = shape.trims_anywhere ? config.guesses_max : 0;
-  out.speculation.guesses_min = config.guesses_min;
-  out.speculation.always = !config.guess_chances.empty();
+  // Rejected draft tokens have to be taken back.
+  out.speculation.draft_tokens_max = shape.trims_anywhere ? config.draft_tokens_max : 0;
+  out.speculation.draft_tokens_min = config.draft_tokens_min;
+  out.speculation.always = !config.synthetic_acceptance.empty();
   out.speculation.outputs_max = shape.outputs_max;
   out.targets = config.targets;
   out.policy = config.policy;
@@ -109,10 +109,10 @@ void Engine::start_workers(Models models, Models drafts, const std::shared_ptr<c
     } else if (const Heads* heads = parts.model->heads()) {
       SpeculationConfig& speculation = parts.scheduler.speculation;
       speculation.draft_model = speculation.heads = true;
-      speculation.guesses_max = std::min(speculation.guesses_max, heads->guesses());
+      speculation.draft_tokens_max = std::min(speculation.draft_tokens_max, heads->draft_tokens());
     }
     speculation_ = parts.scheduler.speculation;
-    parts.guess_chances = config_.guess_chances;
+    parts.synthetic_acceptance = config_.synthetic_acceptance;
     parts.tokenizer = tokenizer;
     parts.disk = config_.disk;
     parts.found = found;
@@ -199,7 +199,7 @@ SlotCopy Engine::copy_of_slot(SlotId slot, const Tenant& tenant) {
   for (const auto& worker : workers_) {
     std::vector<Command> one;
     one.emplace_back(CopySlotCommand{slot.value, tenant, answers.emplace_back(std::make_shared<SlotAnswer>())});
-    worker->post_all(one);  // never refused: somebody waits for it
+    worker->post_all(one);  // never refused: a caller waits for it
   }
   SlotCopy newest;
   for (const auto& answer : answers) {

@@ -39,10 +39,11 @@ struct EngineConfig {
   ReuseConfig reuse;                                       // cut_anywhere comes from the model
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
-  TokenCount guesses_max = 0;  // of what a sequence says next, checked in one step; 0: none are made
-  TokenCount guesses_min = 0;  // … and at least so many, whether that pays or not
-  // For benchmarks: how often guesses count as right, by place, the last one for all that follow; empty: as they are.
-  std::vector<double> guess_chances;
+  TokenCount draft_tokens_max = 0;  // of what a sequence says next, checked in one step; 0: none are made
+  TokenCount draft_tokens_min = 0;  // … and at least so many, whether that pays or not
+  // For benchmarks: how often draft tokens count as accepted, by position, the last one for all that follow; empty: as
+  // they are.
+  std::vector<double> synthetic_acceptance;
   std::vector<std::string> adapters;                   // names, for metrics
   std::shared_ptr<SnapshotFolder> disk;                // with reuse.disk; of all workers together
   Duration sleep_after{};                              // a worker without work puts its model to sleep; zero: never
@@ -57,7 +58,7 @@ ModelShape shape_of_all(const Models& models);
 
 class Engine {
  public:
-  // One worker for each model, with one of `drafts` to guess for it where there are any. `clock` and `wakeup` outlive
+  // One worker for each model, with one of `drafts` to draft for it where there are any. `clock` and `wakeup` outlive
   // the engine. `wakeup` is signalled whenever take_events() has something new.
   Engine(const EngineConfig& config, Models models, std::shared_ptr<const Tokenizer> tokenizer, const Clock& clock,
          Wakeup& wakeup, Models drafts = {});
@@ -75,7 +76,7 @@ class Engine {
   Result<void> submit(RequestPtr request);
   // Harmless for requests that have ended. The finished event still comes.
   void cancel(RequestId id);
-  // The session with this pin has ended: no more requests with it will come. Whoever sets Request::pin calls it, once.
+  // The session with this pin has ended: no more requests with it will come. The owner of Request::pin calls it, once.
   void unpin(std::uint64_t pin);
   // No more submits; what is inside goes on to its end.
   void drain() { draining_.store(true, std::memory_order_relaxed); }
@@ -124,15 +125,15 @@ class Engine {
   // What the newest steps of a worker were, and what they were to keep. Any thread.
   const StepRing& steps(std::size_t worker) const { return workers_[worker]->steps(); }
   const SchedulerTargets& targets() const { return config_.targets; }
-  // Who guesses next tokens in each worker.
+  // The source of draft tokens in each worker.
   const SpeculationConfig& speculation() const { return speculation_; }
   EngineMetrics& metrics(std::size_t worker = 0) { return metrics_[worker]; }
-  DoorMetrics& door_metrics() { return door_metrics_; }
+  IngressMetrics& door_metrics() { return door_metrics_; }
   const DispatchMetrics& dispatch_metrics() const { return dispatch_metrics_; }
   // All of them. Counters and gauges have a label for each worker where there are several but not many: a page is at
   // most 64 KiB.
   void add_metrics_to(MetricsPage& page) const;
-  // The same under the names of vLLM and llama-server, for whoever reads those.
+  // The same under the names of vLLM and llama-server, for dashboards that read those.
   void add_compat_metrics_to(MetricsPage& page, const std::string& model_name) const;
 
  private:
@@ -148,7 +149,7 @@ class Engine {
   std::deque<EngineMetrics> metrics_;  // by worker
   std::deque<LoadBoard> loads_;        // by worker
   std::deque<SlotBoard> slots_;        // by worker
-  DoorMetrics door_metrics_;
+  IngressMetrics door_metrics_;
   DispatchMetrics dispatch_metrics_;
   Mailbox<Event> outbox_;
   std::atomic<std::uint64_t> next_id_{1};

@@ -181,7 +181,7 @@ TEST_F(EngineDisk, ADiskThatBreaksCostsNothingButItsFiles) {
   EXPECT_EQ(client->engine.metrics().snapshot_files.value(), 0);
 }
 
-TEST_F(EngineDisk, WhoeverLeavesWhileItsFileIsReadCostsNothing) {
+TEST_F(EngineDisk, AClientThatLeavesWhileItsFileIsReadCostsNothing) {
   ask(*start(), story(1));
   const auto client = start();
   for (int i = 0; i < 20; ++i) {

@@ -94,7 +94,7 @@ void EngineMetrics::count_tokens(const std::vector<Event>& events) {
 
 void EngineMetrics::count_step(const Batch& batch, Duration took) {
   const bool decodes = batch.kind == Batch::Kind::decode;
-  const auto count = static_cast<double>(batch.rows.size()) - batch.rows_of_nobody();
+  const auto count = static_cast<double>(batch.rows.size()) - batch.padding_rows();
   passes.add(static_cast<std::uint64_t>(batch.passes));
   if (batch.stretch > Duration::zero()) stretched_steps.add();
   (decodes ? decode_steps : prefill_steps).add();
@@ -108,13 +108,13 @@ void EngineMetrics::count_step(const Batch& batch, Duration took) {
 void EngineMetrics::follow_speculation(const Speculation& speculation) {
   const Speculation::Stats& stats = speculation.stats();
   follow(draft_rows, stats.draft_rows);
-  if (guess_steps.value() == stats.steps) return;
-  follow(guess_steps, stats.steps);
-  follow(guesses, stats.checked);
-  follow(guesses_right, stats.right);
-  constexpr std::size_t kLast = std::extent_v<decltype(guesses_right_at)> - 1;
-  for (std::size_t i = 0; i < kLast; ++i) follow(guesses_right_at[i], stats.right_at[i]);
-  follow(guesses_right_at[kLast], std::accumulate(stats.right_at.begin() + kLast, stats.right_at.end(), 0ull));
+  if (spec_steps.value() == stats.steps) return;
+  follow(spec_steps, stats.steps);
+  follow(draft_tokens, stats.checked);
+  follow(accepted_tokens, stats.accepted);
+  constexpr std::size_t kLast = std::extent_v<decltype(accepted_tokens_at)> - 1;
+  for (std::size_t i = 0; i < kLast; ++i) follow(accepted_tokens_at[i], stats.accepted_at[i]);
+  follow(accepted_tokens_at[kLast], std::accumulate(stats.accepted_at.begin() + kLast, stats.accepted_at.end(), 0ull));
 }
 
 void EngineMetrics::follow_reuse(const Reuse& reuse) {
@@ -166,10 +166,10 @@ void EngineMetrics::add_disk_to(MetricsPage& page) const {
   page.add("chasqui_disk_written_bytes_total", "KV written to files.", disk_bytes_written);
   page.add("chasqui_disk_read_bytes_total", "KV read from files.", disk_bytes_read);
   for (std::size_t i = 0; i < std::size(kRefusals); ++i) {
-    page.add("chasqui_disk_refused_total", "Files that were not used when somebody waited for them, by reason.",
+    page.add("chasqui_disk_refused_total", "Files that a request waited for and that were not used, by reason.",
              disk_refused[i], kRefusals[i].second);
   }
-  page.add("chasqui_disk_refused_total", "Files that were not used when somebody waited for them, by reason.",
+  page.add("chasqui_disk_refused_total", "Files that a request waited for and that were not used, by reason.",
            disk_not_taken, "reason=\"not_taken\"");
   page.add("chasqui_disk_read_seconds", "Time to read and check a file.", disk_read_seconds, {}, kCoarse);
   page.add("chasqui_disk_write_seconds", "Time to write and sync a file.", disk_write_seconds, {}, kCoarse);
@@ -299,16 +299,15 @@ void EngineMetrics::add_steps_to(MetricsPage& page) const {
 }
 
 void EngineMetrics::add_speculation_to(MetricsPage& page) const {
-  page.add("chasqui_guess_steps_total", "Steps that checked guesses of a request's next tokens, for each request.",
-           guess_steps);
-  page.add("chasqui_guesses_total", "Guesses of next tokens that were checked.", guesses);
-  page.add("chasqui_guesses_right_total", "Guesses that were right: each is a token without a step of its own.",
-           guesses_right);
-  page.add("chasqui_draft_rows_total", "Tokens that the draft model has read without guessing.", draft_rows);
-  for (std::size_t i = 0; i < std::size(guesses_right_at); ++i) {
-    page.add("chasqui_guesses_right_at_total",
-             "Guesses that were right, by place: 0 is the first, 5 all from there on.", guesses_right_at[i],
-             "place=\"" + std::to_string(i) + '"');
+  page.add("chasqui_spec_steps_total", "Steps that checked draft tokens, counted for each request.", spec_steps);
+  page.add("chasqui_spec_draft_tokens_total", "Draft tokens that were checked.", draft_tokens);
+  page.add("chasqui_spec_accepted_tokens_total",
+           "Draft tokens that were accepted: each is a token without a step of its own.", accepted_tokens);
+  page.add("chasqui_spec_draft_rows_total", "Tokens that the draft model has read without drafting.", draft_rows);
+  for (std::size_t i = 0; i < std::size(accepted_tokens_at); ++i) {
+    page.add("chasqui_spec_accepted_tokens_at_total",
+             "Draft tokens that were accepted, by position in the step: 0 is the first, 5 all from there on.",
+             accepted_tokens_at[i], "position=\"" + std::to_string(i) + '"');
   }
 }
 
@@ -335,7 +334,7 @@ void EngineMetrics::add_waits_to(MetricsPage& page) const {
   page.add("chasqui_request_seconds", "Arrival to the end.", request_seconds, {}, waits_shown);
 }
 
-void DoorMetrics::add_to(MetricsPage& page) const {
+void IngressMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_slow_clients_total", "Requests cut because their client did not read.", slow_clients);
 }
 

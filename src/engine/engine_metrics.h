@@ -1,5 +1,5 @@
 // Everything that the engine counts, by name: EngineMetrics by one worker, DispatchMetrics by the dispatcher where
-// there are several workers, DoorMetrics by whoever submits and reads. Read by the loop when somebody asks for
+// there are several workers, IngressMetrics by the thread that submits and reads. Read by the loop for a scrape of
 // /metrics. Owned by the Engine.
 #pragma once
 
@@ -43,11 +43,11 @@ struct EngineMetrics {
   Counter slot_moves;
   Counter passes;
   Counter stretched_steps;
-  Counter guess_steps;          // in which guesses were checked, counted for each sequence
-  Counter guesses;              // that were checked
-  Counter guesses_right;        // … and were
-  Counter guesses_right_at[6];  // by place, the last one for all that follow
-  Counter draft_rows;           // that a draft model has read of prompts
+  Counter spec_steps;             // in which draft tokens were checked, counted for each sequence
+  Counter draft_tokens;           // that were checked
+  Counter accepted_tokens;        // … and were
+  Counter accepted_tokens_at[6];  // by place, the last one for all that follow
+  Counter draft_rows;             // that a draft model has read of prompts
   Histogram step_prediction_ratio{{0.8, 1, 1.25, 2}};
   Histogram decode_rows{Histogram::powers_of_two(256)};
   Histogram prefill_rows{Histogram::powers_of_two(4096)};
@@ -139,7 +139,7 @@ struct EngineMetrics {
   void follow_adapters(const AdapterTurns& turns);
   void show_adapters(const RunningSequences& running, const WaitQueue::Line& waiting);
   void count_disk(const DiskOutcome& outcome);
-  // `counter` becomes `total`, a count that somebody else keeps. One writer.
+  // `counter` becomes `total`, a count that is kept elsewhere. One writer.
   static void follow(Counter& counter, std::uint64_t total) { counter.add(total - counter.value()); }
   // What tells one worker from another: few, for each is on the page once for every worker.
   void add_to(MetricsPage& page) const;
@@ -155,7 +155,7 @@ struct EngineMetrics {
   void add_speculation_to(MetricsPage& page) const;
 };
 
-struct DoorMetrics {
+struct IngressMetrics {
   Counter requests_refused;
   Counter slow_clients;
 

@@ -72,7 +72,7 @@ TEST(EngineSleep, CancelsAndTheEndDoNotNeedTheModel) {
 }
 
 // Aborts come from other threads at any time, also while the model is made or freed.
-TEST(EngineSleep, CancelsThatCrossTheWakingHarmNobody) {
+TEST(EngineSleep, CancelsThatCrossTheWakingHarmNoRequest) {
   FakeClient client(sleepy());
   for (int i = 0; i < 100; ++i) {
     if (i % 3 == 0) wait_asleep(client);

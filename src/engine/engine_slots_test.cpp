@@ -29,7 +29,7 @@ TokenCount cached(FakeClient& client, const std::string& prompt, const Tenant& t
 TEST(EngineSlots, WhatASlotHasLeftIsWhatItsLastSequenceComputed) {
   StepClock clock;
   FakeClient client(noting({}, clock));
-  EXPECT_EQ(client.engine.copy_of_slot(SlotId{0}, {}).kv, nullptr) << "nobody was there";
+  EXPECT_EQ(client.engine.copy_of_slot(SlotId{0}, {}).kv, nullptr) << "the slot is empty";
   cached(client, kStory);
   const SlotCopy copy = client.engine.copy_of_slot(SlotId{0}, {});
   ASSERT_NE(copy.kv, nullptr);
@@ -46,7 +46,7 @@ TEST(EngineSlots, ARequestThatNamesASlotIsNotedThere) {
   EXPECT_NE(client.engine.copy_of_slot(SlotId{3}, {}).kv, nullptr);
 }
 
-TEST(EngineSlots, NobodyGetsWhatAnotherTenantHasLeft) {
+TEST(EngineSlots, NoTenantGetsWhatAnotherHasLeft) {
   StepClock clock;
   FakeClient client(noting({}, clock));
   const Tenant alice{1, 1, 11}, bob{2, 1, 12};

@@ -152,7 +152,7 @@ TEST(Engine, AHundredRequestsLeaveNoCellBehindAndTheMetricsAddUp) {
   EXPECT_EQ(client.engine.door_metrics().requests_refused.value(), 0u);
 }
 
-TEST(Engine, RefusesAtTheDoorWhenTooManyWaitAndHarmsNobodyInside) {
+TEST(Engine, RefusesWhenTooManyWaitAndHarmsNoAdmittedRequest) {
   StepGate gate;
   ClientConfig config;
   config.slots = 2;

@@ -42,12 +42,12 @@ TEST(EngineEnd, WaitsForTheStepThatRuns) {
   EXPECT_TRUE(ended);
 }
 
-TEST(EngineLeaving, WhoeverIsAloneInAPrefillStepTakesItAlong) {
+TEST(EngineLeaving, ASequenceAloneInAPrefillStepCutsIt) {
   StepGate gate;
   ClientConfig config;
   config.gate = &gate;
   FakeClient client(config);
-  const RequestPtr leaving = client.submit("a question that nobody waits for any more", -1, endless);
+  const RequestPtr leaving = client.submit("an abandoned question", -1, endless);
   gate.wait_inside(1);
   client.engine.cancel(leaving->id);
   gate.open();
@@ -62,7 +62,7 @@ TEST(EngineLeaving, WhoeverIsAloneInAPrefillStepTakesItAlong) {
   EXPECT_EQ(client.engine.metrics().aborted_steps.value(), 1u) << "the flag was cleared";
 }
 
-TEST(EngineLeaving, SomebodyElsesCancelCutsNoStep) {
+TEST(EngineLeaving, ACancelOfAnotherRequestCutsNoStep) {
   StepGate gate;
   ClientConfig config;
   config.gate = &gate;
@@ -76,7 +76,7 @@ TEST(EngineLeaving, SomebodyElsesCancelCutsNoStep) {
   EXPECT_EQ(client.engine.metrics().aborted_steps.value(), 0u);
 }
 
-// How many steps are cut when somebody of `newcomer` comes while a long prompt is read in the background.
+// How many steps are cut when a request of class `newcomer` arrives while a long prompt is read in the background.
 std::uint64_t cut_by(ServiceClass newcomer) {
   StepGate gate;
   StepClock clock;

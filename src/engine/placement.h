@@ -67,7 +67,7 @@ class Placement {
   std::optional<Choice> place(const Request& request, std::span<const WorkerState> workers);
   // Its finished event has been taken. Unknown requests are ignored.
   void ended(RequestId request);
-  // Forgets a pin, whoever is in flight with it.
+  // Forgets a pin, also with requests of it in flight.
   void unpin(std::uint64_t pin);
   // The worker has these tokens in its cache, as if it had been sent a prompt of them.
   void brought(std::size_t worker, PrefixKey key, std::span<const Token> tokens) { sent_.add(key, tokens, worker); }

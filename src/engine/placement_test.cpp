@@ -26,7 +26,7 @@ struct Office {
 
   struct Ask {
     TokenCount prompt = 10;
-    std::uint64_t salt = 0;  // 0: like nobody else's
+    std::uint64_t salt = 0;  // 0: unlike all others
     std::uint64_t pin = 0;
     std::uint32_t tenant = 0;
     bool use_cache = true;
@@ -80,7 +80,7 @@ TEST(Placement, IdleWorkersTakeTurns) {
   EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 2, 0, 1, 2}));
 }
 
-TEST(Placement, WhoeverHasMoreToReadGetsLess) {
+TEST(Placement, AWorkerWithMoreToReadGetsLess) {
   Office office;
   office.states[0].load.unread_tokens = 5000;
   for (int i = 0; i < 4; ++i) EXPECT_EQ(office.place({}), 1u);
@@ -117,8 +117,8 @@ std::ptrdiff_t spilled_after(Office& office, TokenCount prefix) {
 }
 
 TEST(Placement, APrefixIsFollowedUntilQueueingCostsMoreThanComputingItElsewhere) {
-  // Each of four in flight costs a quarter of a second, and whoever finds no slot free waits one second longer. That
-  // the first is still reading the prefix is no reason to read it twice.
+  // Each of four in flight costs a quarter of a second, and a request that finds no slot free waits one second longer.
+  // That the first is still reading the prefix is no reason to read it twice.
   Office cheap;
   EXPECT_EQ(spilled_after(cheap, 500), 2) << "half a second: as much as two neighbours";
   Office dear;
@@ -129,7 +129,7 @@ TEST(Placement, APrefixIsFollowedUntilQueueingCostsMoreThanComputingItElsewhere)
   EXPECT_EQ(spilled_after(dearest, 4000), 12) << "four seconds: worth standing in a line of eight";
 }
 
-TEST(Placement, NobodyQueuesBehindThoseWhoHaveHeldTheirSlotsForLong) {
+TEST(Placement, NoRequestQueuesBehindThoseThatHaveHeldTheirSlotsForLong) {
   Office office;
   office.states[0].held = seconds(100);
   EXPECT_EQ(spilled_after(office, 4000), 4);
@@ -150,7 +150,7 @@ TEST(Placement, OtherTenantsPrefixesDoNotMoveARequest) {
   EXPECT_EQ(stranger.reason, Reason::load);
 }
 
-TEST(Placement, WhoeverDoesNotUseTheCacheIsPlacedByLoadAndLeavesNoTrace) {
+TEST(Placement, ARequestWithoutTheCacheIsPlacedByLoadAndLeavesNoTrace) {
   Office office(2);
   EXPECT_EQ(office.serve({.prompt = 500, .salt = 5, .use_cache = false}), 0u);
   EXPECT_EQ(office.placement.sent_tokens(), 0u);

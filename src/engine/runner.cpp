@@ -11,7 +11,7 @@ namespace chasqui {
 namespace {
 
 // Of computing, for one token; an ordinary grammar takes a hundredth of it. A request that needs longer ends, as at its
-// max_tokens. Time that the thread waited for a processor is nobody's fault.
+// max_tokens. Time that the thread waited for a processor does not count.
 constexpr Duration kConstraintMax = milliseconds(250);
 
 }  // namespace
@@ -23,7 +23,7 @@ void Runner::run(Batch& batch, BatchResult& result) {
   if (!result.not_restored.empty()) {
     result.status = DecodeStatus::aborted;  // rows would go on from what is not there
   } else if (!batch.rows.empty()) {
-    if (!batch.drafting.empty()) drafter_ ? drafter_->draft(batch, result, clock_) : guess(batch, result);
+    if (!batch.drafting.empty()) drafter_ ? drafter_->draft(batch, result, clock_) : draft(batch, result);
     const TimePoint started = clock_.now();
     result.status = model_.decode(batch);
     result.compute = clock_.now() - started;
@@ -59,18 +59,18 @@ void Runner::prepare(const Batch& batch, BatchResult& result) {
 }
 
 // With the heads of the model, whatever Batch::drafting wants to be read.
-void Runner::guess(Batch& batch, BatchResult& result) {
+void Runner::draft(Batch& batch, BatchResult& result) {
   Heads* const heads = model_.heads();
-  CHECK(heads != nullptr, "nobody can guess");
+  CHECK(heads != nullptr, "this worker has neither a draft model nor draft heads");
   const TimePoint started = clock_.now();
-  result.drafted = heads->guess(batch);
+  result.drafted = heads->draft(batch);
   result.drafting = clock_.now() - started;
-  if (!result.drafted) log_warning("the heads that guess failed; their guesses are wrong");
+  if (!result.drafted) log_warning("the draft heads failed; their draft tokens will be rejected");
 }
 
 void Runner::learn(const Batch& batch, BatchResult& result) {
   Heads* const heads = model_.heads();
-  CHECK(heads != nullptr, "nobody can learn");
+  CHECK(heads != nullptr, "this worker has no draft heads");
   const TimePoint started = clock_.now();
   heads->learn(batch);
   result.learning = clock_.now() - started;
@@ -80,34 +80,36 @@ void Runner::trim_padding(const Batch& batch) {
   for (auto row = batch.rows.end() - batch.padding; row != batch.rows.end(); ++row) model_.trim(row->slot, 0);
 }
 
-// Samples until a guess was wrong. That each token is drawn from what the model said of its own row, whatever had been
-// guessed, is why guessing changes no answer. REQUIRES: the batch was computed
+// Samples until a draft token was rejected. That each token is drawn from what the model said of its own row, whatever
+// had been drafted, is why drafting changes no answer. REQUIRES: the batch was computed
 void Runner::read(const Batch& batch, const BatchPart& part, BatchResult& result) {
   const auto last = batch.rows.begin() + part.last_row();
-  std::int32_t right = 0;
+  std::int32_t accepted = 0;
   while (part.samples) {
     Sample& out = result.samples.emplace_back();
-    const std::optional<Token> instead = pretended(batch, part, right);
-    sample(*part.request, part.last_row() + right, instead, out);
-    const bool was_right =
-        pretended_.empty() ? right < part.guesses && last[right + 1].token == out.token : instead.has_value();
+    const std::optional<Token> instead = synthetic_token(batch, part, accepted);
+    sample(*part.request, part.last_row() + accepted, instead, out);
+    const bool was_right = synthetic_acceptance_.empty()
+                               ? accepted < part.draft_tokens && last[accepted + 1].token == out.token
+                               : instead.has_value();
     if (out.ends() || !was_right) break;
-    ++right;
+    ++accepted;
   }
-  if (right < part.guesses || part.padding > 0) model_.trim(part.slot, last->position + 1 + right);
+  if (accepted < part.draft_tokens || part.padding > 0) model_.trim(part.slot, last->position + 1 + accepted);
 }
 
-// The guess, where it is to count as right.
-std::optional<Token> Runner::pretended(const Batch& batch, const BatchPart& part, std::int32_t place) {
-  if (pretended_.empty() || place == part.guesses) return std::nullopt;
-  const Token guess = batch.rows[static_cast<std::size_t>(part.last_row() + 1 + place)].token;
-  const double chance = pretended_[std::min(static_cast<std::size_t>(place), pretended_.size() - 1)];
+// The draft token, where synthetic acceptance counts it as accepted.
+std::optional<Token> Runner::synthetic_token(const Batch& batch, const BatchPart& part, std::int32_t place) {
+  if (synthetic_acceptance_.empty() || place == part.draft_tokens) return std::nullopt;
+  const Token draft_token = batch.rows[static_cast<std::size_t>(part.last_row() + 1 + place)].token;
+  const double rate =
+      synthetic_acceptance_[std::min(static_cast<std::size_t>(place), synthetic_acceptance_.size() - 1)];
   const double drawn = static_cast<double>(dice_()) / std::minstd_rand::max();
-  return drawn < chance && !tokenizer_.is_end_of_generation(guess) ? std::optional(guess) : std::nullopt;
+  return drawn < rate && !tokenizer_.is_end_of_generation(draft_token) ? std::optional(draft_token) : std::nullopt;
 }
 
 void Runner::sample(const Request& request, std::int32_t row, std::optional<Token> instead, Sample& out) {
-  Voice& speaker = voice(request);
+  SequenceOutput& speaker = voice(request);
   out.request = request.id;
   // The ways through an ambiguous grammar may double with every token. Everybody else waits for it.
   const bool timed = request.parts != nullptr;
@@ -146,10 +148,10 @@ std::string Runner::close(RequestId id) {
   return held;
 }
 
-Runner::Voice& Runner::voice(const Request& request) {
+Runner::SequenceOutput& Runner::voice(const Request& request) {
   const auto found = voices_.find(request.id);
   if (found != voices_.end()) return found->second;
-  Voice fresh{
+  SequenceOutput fresh{
       Sampler(request.sampling, tokenizer_.vocabulary(), tokenizer_.end_of_generation_tokens(), request.parts.get()),
       TextAssembler(tokenizer_, request.stop, request.special_pieces)};
   fresh.sampler.accept(request.prompt);

@@ -27,11 +27,11 @@ class Runner {
   Runner(Model& model, const Tokenizer& tokenizer, const Clock& clock, std::unique_ptr<Drafter> drafter = nullptr)
       : model_(model), tokenizer_(tokenizer), clock_(clock), drafter_(std::move(drafter)) {}
 
-  // For benchmarks: a guess counts as right with the chance for its place, the last one for all that follow, whatever
-  // the model says.
-  void pretend(std::vector<double> chances) { pretended_ = std::move(chances); }
+  // For benchmarks: a draft token counts as accepted with the rate for its position, the last one for all that follow,
+  // whatever the model says.
+  void accept_synthetically(std::vector<double> rates) { synthetic_acceptance_ = std::move(rates); }
 
-  // Writes the draft model's guesses into the rows.
+  // Writes the draft model's draft tokens into the rows.
   void run(Batch& batch, BatchResult& result);
 
   // Forgets a sequence and gives back the text that was held for a character or a stop string that did not come.
@@ -43,28 +43,28 @@ class Runner {
 
  private:
   // What one sequence speaks with.
-  struct Voice {
+  struct SequenceOutput {
     Sampler sampler;
     TextAssembler text;
     TimePoint first_token = kNever;  // kept where the request has a limit for it
   };
 
   void prepare(const Batch& batch, BatchResult& result);
-  void guess(Batch& batch, BatchResult& result);
+  void draft(Batch& batch, BatchResult& result);
   void learn(const Batch& batch, BatchResult& result);
   void trim_padding(const Batch& batch);
   void read(const Batch& batch, const BatchPart& part, BatchResult& result);
-  Voice& voice(const Request& request);
+  SequenceOutput& voice(const Request& request);
   void sample(const Request& request, std::int32_t row, std::optional<Token> instead, Sample& out);
-  std::optional<Token> pretended(const Batch& batch, const BatchPart& part, std::int32_t place);
+  std::optional<Token> synthetic_token(const Batch& batch, const BatchPart& part, std::int32_t place);
 
   Model& model_;
   const Tokenizer& tokenizer_;
   const Clock& clock_;
   const std::unique_ptr<Drafter> drafter_;
-  std::vector<double> pretended_;
+  std::vector<double> synthetic_acceptance_;
   std::minstd_rand dice_;
-  std::unordered_map<RequestId, Voice> voices_;
+  std::unordered_map<RequestId, SequenceOutput> voices_;
   SamplerScratch scratch_;
 };
 

@@ -148,7 +148,7 @@ TEST_F(RunnerTest, AFailureGivesNoSamplesButStillTrimsAndTellsTheTime) {
   EXPECT_TRUE(result.samples.empty());
   EXPECT_TRUE(model_.history(SlotId{0}).empty());
   EXPECT_GT(result.finished, before);
-  EXPECT_EQ(runner_.open_sequences(), 1u) << "only the first, which nobody has closed";
+  EXPECT_EQ(runner_.open_sequences(), 1u) << "only the first, which was not closed";
 }
 
 TEST_F(RunnerTest, AStepOfCopiesAloneComputesNothing) {

@@ -4,7 +4,7 @@
 // Invariants, for each worker: entries ≤ limits.entries, and all their tokens ≤ limits.tokens.
 //
 // A prompt that goes on where an older one ends takes its place, as the turns of a conversation do. The prompts that
-// nobody went on from for the longest time are forgotten first.
+// were not continued for the longest time are forgotten first.
 #pragma once
 
 #include <cstddef>

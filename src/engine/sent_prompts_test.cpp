@@ -79,7 +79,7 @@ TEST(SentPrompts, ForgetsWhatWasNotUsedForLongest) {
   sent.add(kAnn, test_prompt(10, 0), 0);  // used again
   sent.add(kAnn, test_prompt(10, 3), 0);
   EXPECT_EQ(match(sent, kAnn, test_prompt(11, 0)).front(), 10);
-  EXPECT_EQ(match(sent, kAnn, test_prompt(11, 1)).front(), 0) << "the oldest that nobody used";
+  EXPECT_EQ(match(sent, kAnn, test_prompt(11, 1)).front(), 0) << "the oldest unused one";
   EXPECT_EQ(match(sent, kAnn, test_prompt(11, 3)).front(), 10);
 }
 

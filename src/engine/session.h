@@ -1,6 +1,6 @@
 // A session: an exact token history that lives between requests. What was sent to the model and what the model has
 // said is kept as tokens and never tokenized again; a generation is a request whose prompt is the history, and the
-// prefix cache has what was computed of it. So a session holds no slot and no cells while nobody generates in it.
+// prefix cache has what was computed of it. So a session holds no slot and no cells while no request generates in it.
 // Owned by a SessionTable, which alone changes it; the thread of the table.
 //
 //   idle ──take()──▶ preparing ──begin()──▶ generating ──finished()──▶ idle
@@ -20,7 +20,7 @@
 
 namespace chasqui {
 
-// Made by the server, unguessable: "sess_" and 32 letters and digits.
+// Made by the server, unpredictable: "sess_" and 32 letters and digits.
 struct SessionId {
   std::string text;
   auto operator<=>(const SessionId&) const = default;
@@ -56,7 +56,7 @@ struct Session {
   RequestId request;           // while generating
   SessionDelta before_answer;  // … what was put before the answer
   bool cancelled = false;      // while preparing: its generation is not to begin
-  bool ended = false;          // while it is in use: nobody sees it any more, it goes when that is over
+  bool ended = false;          // while it is in use: it is hidden, and goes when that is over
 
   TokenCount length() const { return static_cast<TokenCount>(tokens.size()); }
   // A session that is in use does not expire.

@@ -129,7 +129,7 @@ Result<RequestId> SessionEngine::generate(const SessionId& id, RequestDraft how)
   return (*request)->id;
 }
 
-void SessionEngine::take_in(int wait_ms) {
+void SessionEngine::receive_events(int wait_ms) {
   pollfd waiting{wakeup_.fd(), POLLIN, 0};
   if (wakeup_.kind() == Wakeup::Kind::polling) {
     ::poll(nullptr, 0, kPollMs);
@@ -148,13 +148,13 @@ void SessionEngine::take_in(int wait_ms) {
 std::optional<Event> SessionEngine::next() {
   while (events_.empty()) {
     if (engine_.in_flight() == 0) return std::nullopt;
-    take_in();
+    receive_events();
   }
   return take_first();
 }
 
 std::optional<Event> SessionEngine::next_within(milliseconds time) {
-  if (events_.empty()) take_in(static_cast<int>(time.count()));
+  if (events_.empty()) receive_events(static_cast<int>(time.count()));
   return take_first();
 }
 
@@ -173,7 +173,7 @@ Result<Event> SessionEngine::answer(const SessionId& id, RequestDraft how,
     const auto mine = [&](const Event& event) { return event.request == *request; };
     const auto found = std::find_if(events_.begin(), events_.end(), mine);
     if (found == events_.end()) {
-      take_in();
+      receive_events();
       continue;
     }
     Event event = std::move(*found);

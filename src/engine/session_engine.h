@@ -70,7 +70,7 @@ class SessionEngine {
   Result<void> append_with(const SessionId& id, const std::function<Result<SessionDelta>(const SessionInput&)>& read);
   SessionInput input_of(const Session& session) const;
   std::optional<Event> take_first();
-  void take_in(int wait_ms = -1);  // waits for events; -1: as long as it takes
+  void receive_events(int wait_ms = -1);  // waits for events; -1: as long as it takes
 
   const LoadedModel model_;
   const RealClock clock_;

@@ -197,7 +197,7 @@ TEST_F(SessionEngineTest, MistakesAreErrorsAndLeaveTheSessionAsItWas) {
   EXPECT_FALSE(engine_->append(id, user("Hi")));
   EXPECT_EQ(at(id).length(), 3);
   EXPECT_EQ(at(id).state, Session::State::idle);
-  EXPECT_FALSE(engine_->next()) << "nobody generates, and nobody waits";
+  EXPECT_FALSE(engine_->next()) << "no session generates, and none waits";
 }
 
 // --- several workers, and a folder

@@ -1,7 +1,8 @@
-// From what somebody says to what it adds to a session: the one place where the input of a session is tokenized. Text
-// is taken as it is, messages become what the chat template puts behind the history, tokens stay what they are; the
-// model's first token (BOS) comes once, at the very beginning. A session is plain text or a chat, for good, by what it
-// begins with. Pure and slow, as templates and tokenizers are: any thread, in a server the offload pool.
+// From a client's input to the tokens that it adds to a session: the one place where the input of a session is
+// tokenized. Text is taken as it is, messages become what the chat template puts behind the history, tokens stay what
+// they are; the model's first token (BOS) comes once, at the very beginning. A session is plain text or a chat, for
+// good, by what it begins with. Pure and slow, as templates and tokenizers are: any thread, in a server the offload
+// pool.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// What a table of sessions says of them to whoever keeps them, and what it takes back.
+// What a table of sessions reports to the session store, and what it takes back.
 #include "engine/session_journal.h"
 
 #include <map>
@@ -113,7 +113,7 @@ TEST_F(SessionJournalTest, BringsBackWithinItsLimits) {
   table_.expire(now_ + seconds(39));
   EXPECT_TRUE(table_.find(1, {"sess_a"}));
   table_.expire(now_ + seconds(40));
-  EXPECT_FALSE(table_.find(1, {"sess_a"})) << "the time while nobody ran it counts";
+  EXPECT_FALSE(table_.find(1, {"sess_a"})) << "the time while no server ran counts";
 }
 
 }  // namespace

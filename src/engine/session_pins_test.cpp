@@ -1,5 +1,5 @@
-// A session belongs to one worker for life, and so do its forks: the pin that the table gives them, and what becomes of
-// it where there are two workers.
+// A session belongs to one worker for life, and so do its forks: the pin that the table gives them, and how it
+// is kept where there are two workers.
 #include <map>
 #include <random>
 #include <set>
@@ -106,7 +106,7 @@ TEST_F(SessionPinsTest, AllGenerationsOfASessionAreOfOneWorkerAndSessionsAreSpre
 TEST_F(SessionPinsTest, ForksStayWithTheirParent) {
   for (int i = 0; i < 4; ++i) {
     const SessionId parent = create("parent " + std::to_string(i));
-    const SessionId before = fork(parent);  // nobody has generated yet
+    const SessionId before = fork(parent);  // before the first generation
     const std::size_t home = worker_of(parent);
     EXPECT_EQ(worker_of(before), home);
     const SessionId child = fork(parent);
@@ -169,7 +169,7 @@ TEST_F(SessionPinsTest, SessionsThatComeAndGoNeverRunOutOfPins) {
   EXPECT_EQ(pins(), 0);
 }
 
-// Whoever has ended keeps nobody's pin, in whichever order they come and go.
+// A session that has ended keeps no pin, in whichever order sessions come and go.
 TEST_F(SessionPinsTest, EveryFamilyGivesItsPinUpExactlyOnce) {
   std::mt19937 random(7);
   std::vector<SessionId> ids;

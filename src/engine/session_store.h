@@ -1,11 +1,11 @@
 // The folder in which sessions outlive the process: a file for each, SESSION_ID.session, replaced whole at each change
 // (cache/whole_file.h), for the server's user alone. Bounded by the table whose sessions they are, and by their time to
-// live, which ends also while nobody can use them. Opened at start; then any thread, one at a time.
+// live, which ends also while the server is down. Opened at start; then any thread, one at a time.
 //
 // What is there at the start and cannot be used:
 //   damaged    also what the system will not give; set aside under another name, SESSION_ID.session.damaged, for
-//   whoever wants to look foreign    of another model or another version of the format: left, and removed when its time
-//   to live is over
+//              inspection
+//   foreign    of another model or another version of the format: left, and removed when its time to live is over
 #pragma once
 
 #include <memory>

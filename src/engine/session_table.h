@@ -1,9 +1,10 @@
 // All sessions: who has which, what may be done with them now, and when they go. Used by one thread (the loop, or that
 // of a program without a server); time is an argument, tokens come in ready made (engine/session_input.h).
 //
-// Errors: not_found for a session that is not there, or somebody else's: nobody learns which; conflict while it is in
-// use; quota_exceeded and overloaded when there are too many; context_too_long when its tokens would not fit a slot.
-// bounded: sessions ≤ limits.sessions; the tokens of each ≤ limits.tokens and one answer, its texts ≤ text_bytes_max().
+// Errors: not_found for a session that does not exist or belongs to another tenant, without saying which; conflict
+// while it is in use; quota_exceeded and overloaded when there are too many; context_too_long when its tokens would not
+// fit a slot. bounded: sessions ≤ limits.sessions; the tokens of each ≤ limits.tokens and one answer, its texts ≤
+// text_bytes_max().
 #pragma once
 
 #include <functional>
@@ -29,7 +30,7 @@ namespace chasqui {
 struct SessionLimits {
   TokenCount tokens = 0;  // of one session; a slot must have a cell left for an answer
   std::size_t sessions = kSizeLimit<"sessions">;
-  Duration ttl = kTimeLimit<"session_ttl_seconds">;  // where nobody says
+  Duration ttl = kTimeLimit<"session_ttl_seconds">;  // the default
   Duration ttl_max = kTimeLimit<"session_ttl_max_seconds">;
   std::size_t messages = kSizeLimit<"session_messages">;
 
@@ -54,8 +55,8 @@ struct SessionMetrics {
 
 class SessionTable;
 
-// The right to append to a session, or to generate in it; nobody else gets it meanwhile. Spent by append() or begin(),
-// given back otherwise. Must not outlive the table.
+// The right to append to a session, or to generate in it; no other request gets it meanwhile. Spent by append() or
+// begin(), given back otherwise. Must not outlive the table.
 class SessionUse {
  public:
   SessionUse(SessionUse&& other) noexcept;
@@ -85,7 +86,7 @@ class SessionTable {
   SessionTable(const SessionTable&) = delete;
   SessionTable& operator=(const SessionTable&) = delete;
 
-  // Whoever is told of every change from now on; outlives the use of the table.
+  // The listener for every change from now on; outlives the use of the table.
   void set_journal(SessionJournal* journal) { journal_ = journal; }
   // A session of an earlier process, as it was, and so are its id and the time that it has left. Errors: overloaded
   // when there are too many, context_too_long; conflict when there is one with this id.
@@ -102,21 +103,21 @@ class SessionTable {
   Result<const Session*> find(std::uint32_t tenant, const SessionId& id) const;
   // At most `most`, oldest first; those that were made after `after`, where one is given.
   std::vector<const Session*> list(std::uint32_t tenant, std::size_t most, const Session* after = nullptr) const;
-  // Whoever wants to append or generate begins here.
+  // Appending and generating begin here.
   Result<SessionUse> take(std::uint32_t tenant, const SessionId& id, TimePoint now);
   // A new one with the history that this one has now; while it generates, that of before. It shares the pin, since what
   // was computed of its history is in the memory of one worker.
   Result<const Session*> fork(const SessionOwner& owner, const SessionId& id, std::int64_t created, TimePoint now);
   // The request to cancel; none when it does not generate. What was generated stays.
   Result<std::optional<RequestId>> cancel(std::uint32_t tenant, const SessionId& id, TimePoint now);
-  // The same, and nobody sees the session again.
+  // The same, and the session is hidden from now on.
   Result<std::optional<RequestId>> end(std::uint32_t tenant, const SessionId& id);
   // Each finished event; those of other requests are ignored.
   void finished(const Event& event, TimePoint now);
-  // The one change since then could not be kept on disk, and whoever wanted it is told so: the history is again what it
+  // The one change since then could not be kept on disk, and the client is told so: the history is again what it
   // was. Does nothing when the session is in use, or more has come on top of it: that is kept or refused together.
   void take_back(const SessionMark& before);
-  // Removes those that nobody has used for too long.
+  // Removes those that were unused for too long.
   void expire(TimePoint now);
 
   const SessionLimits& limits() const { return limits_; }

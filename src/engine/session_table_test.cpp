@@ -95,7 +95,7 @@ TEST_F(SessionTableTest, WhatOthersHaveBuiltOnIsNotTakenBack) {
   {
     auto use = table_.take(1, id, now_);
     table_.take_back(before);
-    EXPECT_EQ(at(id).tokens, (std::vector<Token>{1, 2, 3})) << "somebody is about to";
+    EXPECT_EQ(at(id).tokens, (std::vector<Token>{1, 2, 3})) << "a request is about to";
     ASSERT_TRUE(use->append({{4}, nullptr}, now_));
   }
   table_.take_back(before);
@@ -112,7 +112,7 @@ TEST_F(SessionTableTest, AGenerationWithoutATokenLeavesTheHistoryAsItWas) {
   EXPECT_EQ(at(id).state, Session::State::idle);
 }
 
-TEST_F(SessionTableTest, WhoeverComesWhileItIsInUseGetsAConflict) {
+TEST_F(SessionTableTest, ARequestWhileItIsInUseGetsAConflict) {
   const SessionId id = create();
   {
     auto use = table_.take(1, id, now_);
@@ -127,7 +127,7 @@ TEST_F(SessionTableTest, WhoeverComesWhileItIsInUseGetsAConflict) {
   EXPECT_TRUE(table_.take(1, id, now_));
 }
 
-TEST_F(SessionTableTest, ASpentUseGivesNothingBackThatSomebodyElseHas) {
+TEST_F(SessionTableTest, ASpentUseGivesNothingBackThatAnotherHas) {
   const SessionId id = create();
   auto first = table_.take(1, id, now_);
   ASSERT_TRUE(first);
@@ -243,7 +243,7 @@ TEST_F(SessionTableTest, EndedWhileInUseItGoesWhenThatIsOver) {
   EXPECT_EQ(table_.size(), 0u);
 }
 
-TEST_F(SessionTableTest, WhatNobodyUsesExpiresAndWhatIsInUseDoesNot) {
+TEST_F(SessionTableTest, UnusedSessionsExpireAndThoseInUseDoNot) {
   const SessionId shorter = create(1, {1}, seconds(10));
   const SessionId longer = create(1, {1}, seconds(20));
   const SessionId busy = create(1, {1}, seconds(10));

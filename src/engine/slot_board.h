@@ -1,5 +1,5 @@
 // Where the worker writes who has which slot, and the loop reads it: a few relaxed atomics for each slot. What is read
-// of one slot may be from two different steps, which somebody who watches can stand. Owned by the Engine. One writer,
+// of one slot may be from two different steps, which an observer can tolerate. Owned by the Engine. One writer,
 // any number of readers.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace chasqui {
 
 // Of one slot.
 struct SlotUse {
-  RequestId request;  // 0: nobody
+  RequestId request;  // 0: none
   TokenCount prompt = 0;
   TokenCount computed = 0;  // positions in the model
   TokenCount cached = 0;    // … of them that were not computed for this request

@@ -14,7 +14,7 @@ std::optional<std::uint64_t> lasting_name(const Tenant& tenant) {
   return std::nullopt;
 }
 
-Error nameless() { return {ErrorCode::forbidden, "whoever has no key of their own cannot keep files here", ""}; }
+Error nameless() { return {ErrorCode::forbidden, "a client without a key of its own cannot keep files here", ""}; }
 
 // What the client can change is its own mistake; what it cannot is not.
 Error refusal(const std::string& filename, Error error) {

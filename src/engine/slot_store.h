@@ -1,7 +1,7 @@
 // Saves what slots have left to files, and brings it back: between the engine, which has the copies, and
 // cache/slot_files, which has the folder. A tenant gets at what was its own only: copies are found by tenant, files are
-// named and marked by tenant. Owned by whoever has its thread: one at a time, never a worker's, since each call waits
-// for a step and for the disk.
+// named and marked by tenant. Owned by the part that has its thread: one at a time, never a worker's, since each call
+// waits for a step and for the disk.
 #pragma once
 
 #include <memory>

@@ -1,9 +1,9 @@
-// The two threads that do the file I/O of one worker: one reads, so that whoever waits for a file never waits for a
-// write to be synced, the other does the rest in the order in which it came. They take orders through mailboxes and
-// hand what came of them to `deliver`, which runs on these threads and must not block. No file is ordered to be read
-// and written or removed at the same time; a file of another worker may go while it is read, and is missing then. Owned
-// by the Worker. Bounded: the scheduler's DiskTier orders one write and a few reads at a time; touches are dropped when
-// there are many.
+// The two threads that do the file I/O of one worker: one reads, so that a request that waits for a file never waits
+// for a write to be synced, the other does the rest in the order in which it came. They take orders through mailboxes
+// and hand what came of them to `deliver`, which runs on these threads and must not block. No file is ordered to be
+// read and written or removed at the same time; a file of another worker may go while it is read, and is missing then.
+// Owned by the Worker. Bounded: the scheduler's DiskTier orders one write and a few reads at a time; touches are
+// dropped when there are many.
 #pragma once
 
 #include <functional>

@@ -10,7 +10,7 @@ StepRecord describe_step(const Batch& batch, const BatchResult& result) {
   out.compute = std::chrono::nanoseconds(result.compute).count();
   out.prefill = batch.kind == Batch::Kind::prefill ? 1 : 0;
   out.cut = result.status == DecodeStatus::ok ? 0 : 1;
-  out.padding = batch.rows_of_nobody();
+  out.padding = batch.padding_rows();
   out.sequences = static_cast<std::int32_t>(batch.parts.size());
   for (const BatchPart& part : batch.parts) {
     const auto c = static_cast<std::size_t>(part.request->service_class);
@@ -28,7 +28,7 @@ StepRecord describe_step(const Batch& batch, const BatchResult& result) {
   return out;
 }
 
-// Each word is released and acquired: whoever sees a word of the new record also sees that its writing had begun.
+// Each word is released and acquired: a reader that sees a word of the new record also sees that its writing had begun.
 void StepRing::write(const StepRecord& record) {
   const std::uint64_t number = written_.load(std::memory_order_relaxed) + 1;
   Place& place = places_[number % kStepsKept];

@@ -1,4 +1,4 @@
-// What the worker says about each step, for whoever watches the batch, and where it says it: a ring of the newest
+// What the worker says about each step, for those who watch the batch, and where it says it: a ring of the newest
 // kStepsKept records. The worker writes without waiting and without a lock; readers copy a record and then look whether
 // it was overwritten meanwhile, so one that is too slow misses records and never reads half of one. Everything is an
 // atomic word, so no reading is a race, not even one that is thrown away. Owned by the Worker. One writer, any number
@@ -31,7 +31,7 @@ struct StepRecord {
   std::int32_t cells = 0;                                   // that hold something after the step
   std::int32_t restored = 0;                                // tokens that came out of the prefix cache
   std::int32_t saved = 0;                                   // … and that were copied into it
-  std::int32_t padding = 0;                                 // rows that belong to nobody
+  std::int32_t padding = 0;                                 // rows that belong to no sequence
   std::int32_t sequences = 0;                               // whose rows they are
 };
 

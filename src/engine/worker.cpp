@@ -50,8 +50,8 @@ Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoar
       scheduler_(parts.scheduler),
       disk_(open_disk(parts)),
       runner_(*model_, *tokenizer_, clock, make_drafter(parts)),
-      thread_([this, chances = std::move(parts.guess_chances)]() mutable {
-        runner_.pretend(std::move(chances));
+      thread_([this, rates = std::move(parts.synthetic_acceptance)]() mutable {
+        runner_.accept_synthetically(std::move(rates));
         run();
       }) {}
 
@@ -91,13 +91,13 @@ std::unique_ptr<SnapshotDisk> Worker::open_disk(Parts& parts) {
   return std::make_unique<SnapshotDisk>(std::move(parts.disk), limits, clock_, [this](DiskOutcome outcome) {
     std::vector<Command> one;
     one.emplace_back(std::move(outcome));
-    inbox_.push_all(one);  // never refused: somebody waits for it
+    inbox_.push_all(one);  // never refused: a caller waits for it
   });
 }
 
 bool Worker::cancel(RequestId id) {
   const bool posted = post(CancelCommand{id, steps_.load(std::memory_order_relaxed)});
-  hurry(id);
+  abort_prefill_of(id);
   return posted;
 }
 
@@ -112,7 +112,7 @@ void Worker::post_all(std::vector<Command>& commands) {
     cancelled.push_back(cancel->id);
   }
   inbox_.push_all(commands);
-  for (const RequestId id : cancelled) hurry(id);
+  for (const RequestId id : cancelled) abort_prefill_of(id);
   abort_for_arrival(most_urgent);
 }
 
@@ -129,7 +129,7 @@ void Worker::abort_for_arrival(int service_class) {
 }
 
 // After its cancel was posted. Should the step end meanwhile, the next one is cut in vain, and planned again.
-void Worker::hurry(RequestId cancelled) {
+void Worker::abort_prefill_of(RequestId cancelled) {
   if (reading_.load(std::memory_order_acquire) == cancelled.value) model_->request_abort();
 }
 
@@ -147,9 +147,9 @@ bool Worker::alive(TimePoint now, Duration stuck_after) const {
 void Worker::run() {
   name_this_thread("worker-" + std::to_string(number_));
   while (!stopped_) {
-    tell_of_slots();
+    answer_slot_queries();
     const bool rests = scheduler_.idle() || scheduler_.waits_for_disk();
-    take_in(rests ? Wait::yes : Wait::no);  // submit, cancel, what came from the disk, stop
+    process_commands(rests ? Wait::yes : Wait::no);  // submit, cancel, what came from the disk, stop
     planned_ = clock_.now();
     scheduler_.next_batch(planned_, batch_);  // decides, reserves
     order_disk();                             // before the step, which may be long
@@ -161,11 +161,11 @@ void Worker::run() {
     }
     deliver();
   }
-  tell_of_slots();
+  answer_slot_queries();
   keep_on_disk();
 }
 
-void Worker::take_in(Wait wait) {
+void Worker::process_commands(Wait wait) {
   if (wait == Wait::yes) {
     order_disk();
     CHECK(scheduler_.consistent(), "conservation");
@@ -176,7 +176,7 @@ void Worker::take_in(Wait wait) {
   }
   const TimePoint now = clock_.now();
   if (outbox_.over_capacity()) {
-    log_error("nobody takes results: everything is cancelled", {{"worker", number_}, {"events", outbox_.size()}});
+    log_error("results are not read: everything is cancelled", {{"worker", number_}, {"events", outbox_.size()}});
     scheduler_.cancel_all(now);
   }
   last_progress_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
@@ -204,7 +204,7 @@ void Worker::take_in(Wait wait) {
 }
 
 // Between two steps. What has left its slot in the last one is copied in the next.
-void Worker::tell_of_slots() {
+void Worker::answer_slot_queries() {
   if (scheduler_.reuse().has_left() && !stopped_) return;
   for (CopySlotCommand& command : asked_) {
     command.answer->copy = scheduler_.copy_of_slot(command.slot, command.tenant);
@@ -226,7 +226,7 @@ void Worker::wait_for_commands() {
   inbox_.drain(commands_, Wait::yes);
 }
 
-// May take long; whoever comes meanwhile waits in the inbox.
+// May take long; commands that arrive meanwhile wait in the inbox.
 void Worker::wake_up() {
   last_progress_.store(kNever.time_since_epoch().count(), std::memory_order_relaxed);  // this is no hanging
   const TimePoint started = clock_.now();
@@ -331,7 +331,7 @@ void Worker::deliver() {
   outbox_.push_all(events_);  // one signal for all events of the step
 }
 
-// After the step, so that whoever watches sees what it has changed.
+// After the step, so that an observer sees what it has changed.
 void Worker::record_step(const Load& load) {
   if (batch_.empty()) return;
   step_.running = static_cast<std::int32_t>(scheduler_.running());
@@ -353,7 +353,7 @@ void Worker::count_step() {
     return;
   }
   if (batch_.rows.empty()) return;
-  const auto rows = batch_.rows.size() - static_cast<std::uint64_t>(batch_.rows_of_nobody());
+  const auto rows = batch_.rows.size() - static_cast<std::uint64_t>(batch_.padding_rows());
   if (result_.status == DecodeStatus::aborted) {
     metrics_.aborted_steps.add();
   } else if (result_.status != DecodeStatus::ok) {

@@ -86,8 +86,8 @@ class Worker {
  public:
   struct Parts {
     std::unique_ptr<Model> model;
-    std::unique_ptr<Model> draft;       // guesses for it, with scheduler.speculation.draft_model; or null
-    std::vector<double> guess_chances;  // see EngineConfig
+    std::unique_ptr<Model> draft;              // drafts for it, with scheduler.speculation.draft_model; or null
+    std::vector<double> synthetic_acceptance;  // see EngineConfig
     std::shared_ptr<const Tokenizer> tokenizer;
     SchedulerConfig scheduler;
     std::size_t inbox_max = 0;
@@ -115,7 +115,7 @@ class Worker {
 
   // Takes all of them, however many there are; says of cancels at which step they come.
   void post_all(std::vector<Command>& commands);
-  // Cancels what is inside and ends the thread, without waiting for it. Whoever calls it posts nothing afterwards.
+  // Cancels what is inside and ends the thread, without waiting for it. Its caller posts nothing afterwards.
   void stop();
 
   // Any thread: it sleeps, or has finished a step not longer ago than this.
@@ -131,12 +131,12 @@ class Worker {
   std::unique_ptr<SnapshotDisk> open_disk(Parts& parts);
   std::unique_ptr<Drafter> make_drafter(Parts& parts);
   void run();
-  void hurry(RequestId cancelled);
+  void abort_prefill_of(RequestId cancelled);
   void abort_for_arrival(int service_class);
-  void take_in(Wait wait);
+  void process_commands(Wait wait);
   void wait_for_commands();
   void wake_up();
-  void tell_of_slots();
+  void answer_slot_queries();
   void take_outcome(DiskOutcome outcome);
   void order_disk();
   void keep_on_disk();

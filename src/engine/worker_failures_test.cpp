@@ -77,7 +77,7 @@ TEST(EngineWorkerFailures, AtAnyStepEndOnlyRequestsOfThatWorkerAndItWorksAgain) 
       for (const RequestPtr& request : test.requests) {
         if (client.of(request).last.reason != FinishReason::error) expect_as_alone(client, request);
       }
-      // Whoever asks again gets all of it, from a worker that has kept nothing of what failed.
+      // A request that asks again gets all of it, from a worker that has kept nothing of what failed.
       std::vector<RequestPtr> again;
       for (int i = 0; i < 2 * kEach; ++i) {
         again.push_back(client.submit(chat("story " + std::to_string(i)), 30, endless));

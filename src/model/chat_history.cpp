@@ -8,7 +8,7 @@
 namespace chasqui {
 namespace {
 
-// What stands for the model's answer. Should somebody write it into a message, another one is tried.
+// What stands for the model's answer. Should a message contain it, another one is tried.
 constexpr std::string_view kMark = "Chasqui9answer";
 constexpr int kMarks = 4;
 

@@ -119,7 +119,7 @@ TEST(ChatHistory, ATemplateThatChangesWhatIsThereIsAnErrorThatSaysSo) {
   EXPECT_EQ(*text_of_messages(*counts, with_answer(history, "Hi", ""), next), "\nBye\n");
 }
 
-TEST(ChatHistory, TheMarkInAMessageMisleadsNobody) {
+TEST(ChatHistory, TheMarkInAMessageDoesNotMislead) {
   const SimChatTemplate sim;
   Told told{sim};
   told.say({message("user", "Chasqui9answer0x")});

@@ -13,7 +13,7 @@
 
 namespace chasqui {
 
-// What becomes of the vectors of an input's tokens.
+// How the vectors of an input's tokens are pooled.
 enum class Pooling {
   none,  // they stay
   mean,  // their mean

@@ -77,7 +77,7 @@ Result<WeightsPtr> load_heads(const std::string& path, WeightsOptions options, c
 
 LlamaHeads::LlamaHeads(const HeadsConfig& config, const ModelShape& shape)
     : weights_(config.weights),
-      guesses_(config.guesses),
+      draft_tokens_(config.draft_tokens),
       vocabulary_(shape.vocabulary),
       unified_(shape.unified),
       slots_(static_cast<std::size_t>(shape.slots)),
@@ -86,7 +86,7 @@ LlamaHeads::LlamaHeads(const HeadsConfig& config, const ModelShape& shape)
 Result<std::unique_ptr<LlamaHeads>> LlamaHeads::make(llama_context* target, const LlamaWeights& weights,
                                                      llama_context_params params, const ModelShape& shape,
                                                      const HeadsConfig& config) {
-  CHECK(shape.trims_anywhere, "what was guessed wrong has to be taken back");
+  CHECK(shape.trims_anywhere, "rejected draft tokens have to be taken back");
   std::unique_ptr<LlamaHeads> heads(new LlamaHeads(config, shape));
   if (auto opened = heads->open(target, weights, params); !opened) return opened.error();
   return heads;
@@ -94,7 +94,7 @@ Result<std::unique_ptr<LlamaHeads>> LlamaHeads::make(llama_context* target, cons
 
 Result<void> LlamaHeads::open(llama_context* target, const LlamaWeights& weights, llama_context_params params) {
   const auto refuse = [](const std::string& why) {
-    return Error{ErrorCode::unavailable, "Cannot make a context for the heads that guess: " + why, ""};
+    return Error{ErrorCode::unavailable, "Cannot make a context for the draft heads: " + why, ""};
   };
   params.n_ctx = llama_n_ctx(target);
   params.n_outputs_max = params.n_seq_max;
@@ -105,7 +105,7 @@ Result<void> LlamaHeads::open(llama_context* target, const LlamaWeights& weights
   if (context_ == nullptr) return refuse(take_llama_error());
   common_params_speculative how;
   how.types = {weights_ ? COMMON_SPECULATIVE_TYPE_DRAFT_EAGLE3 : COMMON_SPECULATIVE_TYPE_DRAFT_MTP};
-  how.draft.n_max = guesses_;
+  how.draft.n_max = draft_tokens_;
   how.draft.ctx_tgt = target;
   how.draft.ctx_dft = context_;
   how.draft.backend_sampling = llama_supports_gpu_offload();
@@ -115,7 +115,7 @@ Result<void> LlamaHeads::open(llama_context* target, const LlamaWeights& weights
     return refuse(e.what());
   }
   if (driver_ == nullptr) return refuse("llama-common knows no way to use them");
-  guesses_ = common_speculative_n_max(driver_);
+  draft_tokens_ = common_speculative_n_max(driver_);
   return {};
 }
 
@@ -144,7 +144,7 @@ bool LlamaHeads::in_order() const {
 }
 
 // A position of EAGLE-3's memory is made of a hidden state and the token after it. So the newest is open until that
-// token is known: to guess() for sure, else to the next batch.
+// token is known: to draft() for sure, else to the next batch.
 void LlamaHeads::learn(const Batch& batch) {
   find_runs(batch);
   const bool usable = in_order();
@@ -153,14 +153,14 @@ void LlamaHeads::learn(const Batch& batch) {
     if (!usable || slot.next != run.first) {
       forget(run.slot);
     } else {
-      const bool newest_is_open = weights_ && !slot.guessed;
+      const bool newest_is_open = weights_ && !slot.drafted;
       const TokenCount keep = run.first - (newest_is_open ? 1 : 0);
       llama_memory_seq_rm(llama_get_memory(context_), run.slot.value, std::max(keep, 0), -1);
     }
   }
   if (!usable) return;
   const bool done = common_speculative_process(driver_, rows_.fill(batch));
-  if (!done) log_warning("the heads that guess failed; they begin anew", {{"rows", batch.rows.size()}});
+  if (!done) log_warning("the draft heads failed; they begin anew", {{"rows", batch.rows.size()}});
   for (const Run& run : runs_) {
     if (!done) {
       forget(run.slot);
@@ -169,7 +169,7 @@ void LlamaHeads::learn(const Batch& batch) {
     Slot& slot = at(run.slot);
     slot.first = run.first;
     slot.next = run.first + run.rows;
-    slot.guessed = false;
+    slot.drafted = false;
   }
 }
 
@@ -183,49 +183,53 @@ void LlamaHeads::trim(SlotId id, TokenCount keep) {
   }
   llama_memory_seq_rm(llama_get_memory(context_), id.value, -1, -1);
   slot.next = -1;
-  slot.guessed = false;
+  slot.drafted = false;
 }
 
-// llama-common does so only in slots for which it has guessed before. So it guesses once, for nobody.
+// llama-common does so only in slots for which it has drafted before. So it drafts once and drops the result.
 bool LlamaHeads::takes_back(SlotId id) {
   Slot& slot = at(id);
-  if (!slot.has_guessed) {
-    slot.guesses.clear();
-    common_speculative_get_draft_params(driver_, id.value) = {
-        .drafting = true, .n_max = 1, .pos0 = slot.next, .id_last = 0, .prompt = &prompt_, .result = &slot.guesses};
+  if (!slot.ever_drafted) {
+    slot.draft_tokens.clear();
+    common_speculative_get_draft_params(driver_, id.value) = {.drafting = true,
+                                                              .n_max = 1,
+                                                              .pos0 = slot.next,
+                                                              .id_last = 0,
+                                                              .prompt = &prompt_,
+                                                              .result = &slot.draft_tokens};
     common_speculative_draft(driver_);
-    slot.has_guessed = !slot.guesses.empty();
+    slot.ever_drafted = !slot.draft_tokens.empty();
   }
-  return slot.has_guessed;
+  return slot.ever_drafted;
 }
 
-bool LlamaHeads::guess(Batch& batch) {
+bool LlamaHeads::draft(Batch& batch) {
   for (const BatchPart& part : batch.parts) {
-    if (part.guesses == 0) continue;
+    if (part.draft_tokens == 0) continue;
     Slot& slot = at(part.slot);
     const Row& row = batch.rows[static_cast<std::size_t>(part.last_row())];
-    slot.guesses.clear();
-    slot.guessed = slot.next == row.position;
-    if (!slot.guessed) continue;
+    slot.draft_tokens.clear();
+    slot.drafted = slot.next == row.position;
+    if (!slot.drafted) continue;
     if (!weights_) llama_memory_seq_rm(llama_get_memory(context_), part.slot.value, row.position, -1);
     common_speculative_get_draft_params(driver_, part.slot.value) = {.drafting = true,
-                                                                     .n_max = part.guesses,
+                                                                     .n_max = part.draft_tokens,
                                                                      .pos0 = row.position,
                                                                      .id_last = row.token,
                                                                      .prompt = &prompt_,
-                                                                     .result = &slot.guesses};
+                                                                     .result = &slot.draft_tokens};
   }
   common_speculative_draft(driver_);
   bool all = true;
   for (const BatchPart& part : batch.parts) {
-    if (part.guesses == 0) continue;
+    if (part.draft_tokens == 0) continue;
     Slot& slot = at(part.slot);
-    slot.has_guessed |= !slot.guesses.empty();
-    all &= !slot.guessed || !slot.guesses.empty();
-    const auto made = std::min(static_cast<std::size_t>(part.guesses), slot.guesses.size());
+    slot.ever_drafted |= !slot.draft_tokens.empty();
+    all &= !slot.drafted || !slot.draft_tokens.empty();
+    const auto made = std::min(static_cast<std::size_t>(part.draft_tokens), slot.draft_tokens.size());
     for (std::size_t i = 0; i < made; ++i) {
       Token& token = batch.rows[static_cast<std::size_t>(part.last_row()) + 1 + i].token;
-      if (slot.guesses[i] >= 0 && slot.guesses[i] < vocabulary_) token = slot.guesses[i];
+      if (slot.draft_tokens[i] >= 0 && slot.draft_tokens[i] < vocabulary_) token = slot.draft_tokens[i];
     }
   }
   return all;

@@ -38,9 +38,9 @@ class LlamaHeads final : public Heads {
   LlamaHeads(const LlamaHeads&) = delete;
   LlamaHeads& operator=(const LlamaHeads&) = delete;
 
-  TokenCount guesses() const override { return guesses_; }
+  TokenCount draft_tokens() const override { return draft_tokens_; }
   void learn(const Batch& batch) override;
-  bool guess(Batch& batch) override;
+  bool draft(Batch& batch) override;
 
   // The slot forgets its positions from `keep` on.
   void trim(SlotId slot, TokenCount keep);
@@ -50,11 +50,11 @@ class LlamaHeads final : public Heads {
 
  private:
   struct Slot {
-    TokenCount first = 0;        // of the batch that it learned of last
-    TokenCount next = -1;        // the position after that; -1: nothing is known of what the slot holds
-    bool guessed = false;        // since then
-    bool has_guessed = false;    // ever
-    std::vector<Token> guesses;  // the newest
+    TokenCount first = 0;             // of the batch that it learned of last
+    TokenCount next = -1;             // the position after that; -1: nothing is known of what the slot holds
+    bool drafted = false;             // since then
+    bool ever_drafted = false;        // ever
+    std::vector<Token> draft_tokens;  // the newest
   };
   struct Run {
     SlotId slot;
@@ -70,7 +70,7 @@ class LlamaHeads final : public Heads {
   Slot& at(SlotId slot) { return slots_[static_cast<std::size_t>(slot.value)]; }
 
   const std::shared_ptr<const LlamaWeights> weights_;  // of a file of their own; null: they are in the model's
-  TokenCount guesses_;  // constant once it is open; a model with a layer for each has no more than layers
+  TokenCount draft_tokens_;  // constant once it is open; a model with a layer for each has no more than layers
   const TokenCount vocabulary_;
   const bool unified_;
   llama_context* context_ = nullptr;

@@ -1,4 +1,4 @@
-// Heads that guess, with the random models of `make test-models`: what they know of a slot is right after whatever
+// Draft heads, with the random models of `make test-models`: what they know of a slot is right after whatever
 // happened to it, and the model computes with them what it computes without.
 #include "model/llama_heads.h"
 
@@ -14,7 +14,7 @@
 namespace chasqui {
 namespace {
 
-constexpr TokenCount kGuesses = 3;
+constexpr TokenCount kDraftTokens = 3;
 
 std::string path_of(const std::string& name) { return std::string(CHASQUI_BINARY_DIR) + "/models/" + name + ".gguf"; }
 
@@ -55,52 +55,53 @@ class LlamaHeadsTest : public testing::TestWithParam<std::tuple<Kind, bool>> {
     return tokens;
   }
 
-  // A batch that checks guesses of what comes after the last of `tokens`, which the slot does not hold yet.
+  // A batch that checks draft tokens of what comes after the last of `tokens`, which the slot does not hold yet.
   static Batch checking(std::int32_t slot, const std::vector<Token>& tokens) {
     Batch batch;
     const auto position = static_cast<TokenCount>(tokens.size()) - 1;
     add_rows(batch, slot, position, std::span(tokens).last(1));
-    for (TokenCount i = 0; i < kGuesses; ++i) batch.rows.push_back({-1, position + 1 + i, SlotId{slot}, true});
-    batch.parts.push_back({nullptr, SlotId{slot}, 0, 1, true, kGuesses, 0});
+    for (TokenCount i = 0; i < kDraftTokens; ++i) batch.rows.push_back({-1, position + 1 + i, SlotId{slot}, true});
+    batch.parts.push_back({nullptr, SlotId{slot}, 0, 1, true, kDraftTokens, 0});
     return batch;
   }
-  static std::vector<Token> guessed(const Batch& batch) {
+  static std::vector<Token> drafted(const Batch& batch) {
     std::vector<Token> tokens;
     for (std::size_t i = 1; i < batch.rows.size(); ++i) tokens.push_back(batch.rows[i].token);
     return tokens;
   }
 
-  // What they guess who have seen all of it in one batch.
+  // What heads draft that have seen all of it in one batch.
   std::vector<Token> expected(const std::vector<Token>& tokens) const {
     const auto model = make();
     run(*model, 0, 0, std::span(tokens).first(tokens.size() - 1));
     Batch batch = checking(0, tokens);
-    EXPECT_TRUE(model->heads()->guess(batch));
-    return guessed(batch);
+    EXPECT_TRUE(model->heads()->draft(batch));
+    return drafted(batch);
   }
 
   // Random heads are undecided now and then, and other numbers of rows are rounded in other ways. With a state that is
-  // wrong they guess something else every time.
+  // wrong they draft something else every time.
   void compare(const std::vector<Token>& found, const std::vector<Token>& expected) {
     for (std::size_t i = 0; i < found.size(); ++i) (found[i] == expected[i] ? same_ : others_) += 1;
   }
   void TearDown() override { EXPECT_GE(same_, 3 * others_); }
 
-  // A step that checks guesses, of which so many are made right, and is told what follows.
-  void step(LlamaModel& model, std::int32_t slot, std::vector<Token>& tokens, TokenCount right, bool guesses = true) {
+  // A step that checks draft tokens, of which so many are made right, and is told what follows.
+  void step(LlamaModel& model, std::int32_t slot, std::vector<Token>& tokens, TokenCount right,
+            bool draft_tokens = true) {
     Batch batch = checking(slot, tokens);
-    if (guesses) {
-      EXPECT_TRUE(model.heads()->guess(batch));
+    if (draft_tokens) {
+      EXPECT_TRUE(model.heads()->draft(batch));
     }
-    const std::vector<Token> next = text(kGuesses + 1, static_cast<std::uint32_t>(tokens.size()));
-    for (TokenCount i = 0; i < kGuesses; ++i) {
+    const std::vector<Token> next = text(kDraftTokens + 1, static_cast<std::uint32_t>(tokens.size()));
+    for (TokenCount i = 0; i < kDraftTokens; ++i) {
       Token& token = batch.rows[static_cast<std::size_t>(1 + i)].token;
       token = i < right ? next[static_cast<std::size_t>(i)] : (token + 1) % 32000;
     }
     ASSERT_EQ(model.decode(batch), DecodeStatus::ok);
     model.heads()->learn(batch);
     const TokenCount held = batch.rows.front().position + 1 + right;
-    if (right < kGuesses) model.trim(SlotId{slot}, held);
+    if (right < kDraftTokens) model.trim(SlotId{slot}, held);
     tokens.insert(tokens.end(), next.begin(), next.begin() + right + 1);
     ASSERT_EQ(static_cast<TokenCount>(tokens.size()), held + 1);
   }
@@ -109,36 +110,36 @@ class LlamaHeadsTest : public testing::TestWithParam<std::tuple<Kind, bool>> {
   int others_ = 0;
 };
 
-TEST_P(LlamaHeadsTest, GuessTheSameHoweverTheTokensCame) {
+TEST_P(LlamaHeadsTest, DraftTheSameHoweverTheTokensCame) {
   const std::vector<Token> prompt = text(20);
   std::vector<Token> tokens = prompt;
   tokens.push_back(5);
   const auto model = make();
   run(*model, 1, 0, std::span(prompt).first(8));
   run(*model, 1, 8, std::span(prompt).subspan(8));
-  for (const TokenCount right : {1, 0, kGuesses, 2, 0}) {
+  for (const TokenCount right : {1, 0, kDraftTokens, 2, 0}) {
     step(*model, 1, tokens, right);
     Batch batch = checking(1, tokens);
-    EXPECT_TRUE(model->heads()->guess(batch));
-    compare(guessed(batch), expected(tokens));
+    EXPECT_TRUE(model->heads()->draft(batch));
+    compare(drafted(batch), expected(tokens));
   }
   run(*model, 1, static_cast<TokenCount>(tokens.size()) - 1, std::span(tokens).last(1));
   tokens.push_back(9);
   Batch batch = checking(1, tokens);
-  EXPECT_TRUE(model->heads()->guess(batch));
-  compare(guessed(batch), expected(tokens));
+  EXPECT_TRUE(model->heads()->draft(batch));
+  compare(drafted(batch), expected(tokens));
 }
 
-// Rows that only fill up are taken back as well, and then nobody has guessed before.
-TEST_P(LlamaHeadsTest, GuessTheSameAfterRowsThatWereTakenBackUnguessed) {
+// Rows that only fill up are taken back as well, and then there was no draft before.
+TEST_P(LlamaHeadsTest, DraftTheSameAfterRowsThatWereTakenBackWithoutDrafting) {
   std::vector<Token> tokens = text(12);
   const auto model = make();
   run(*model, 0, 0, std::span(tokens).first(11));
   step(*model, 0, tokens, 1, false);
   step(*model, 0, tokens, 0, false);
   Batch batch = checking(0, tokens);
-  EXPECT_TRUE(model->heads()->guess(batch));
-  compare(guessed(batch), expected(tokens));
+  EXPECT_TRUE(model->heads()->draft(batch));
+  compare(drafted(batch), expected(tokens));
 }
 
 TEST_P(LlamaHeadsTest, TheModelComputesTheSameWithThem) {
@@ -147,7 +148,7 @@ TEST_P(LlamaHeadsTest, TheModelComputesTheSameWithThem) {
   EXPECT_EQ(plain->heads(), nullptr);
   const std::vector<Token> said = greedy(*plain, 0, 24, run(*plain, 0, 0, prompt), 12);
   const auto model = make();
-  EXPECT_EQ(model->heads()->guesses(), kGuesses);
+  EXPECT_EQ(model->heads()->draft_tokens(), kDraftTokens);
   compare(greedy(*model, 0, 24, run(*model, 0, 0, prompt), 12), said);
 }
 
@@ -157,8 +158,8 @@ TEST_P(LlamaHeadsTest, NothingIsKnownOfASlotThatHoldsSomethingElse) {
   const auto length = static_cast<TokenCount>(tokens.size()) - 1;
   const auto knows = [&](std::int32_t slot) {
     Batch batch = checking(slot, tokens);
-    EXPECT_TRUE(model->heads()->guess(batch));
-    return guessed(batch).front() != -1;
+    EXPECT_TRUE(model->heads()->draft(batch));
+    return drafted(batch).front() != -1;
   };
   run(*model, 0, 0, std::span(tokens).first(static_cast<std::size_t>(length)));
   EXPECT_TRUE(knows(0));
@@ -207,12 +208,12 @@ TEST_P(LlamaHeadsTest, PromptsOfUnequalLengthAreOnlyLearnedOfInOrder) {
   ASSERT_EQ(model->decode(batch), DecodeStatus::ok);
   model->heads()->learn(batch);
   batch = checking(1, tokens);
-  EXPECT_TRUE(model->heads()->guess(batch));
-  const auto nothing = std::vector<Token>(kGuesses, -1);
-  compare(guessed(batch), std::get<1>(GetParam()) ? expected(tokens) : nothing);
+  EXPECT_TRUE(model->heads()->draft(batch));
+  const auto nothing = std::vector<Token>(kDraftTokens, -1);
+  compare(drafted(batch), std::get<1>(GetParam()) ? expected(tokens) : nothing);
 }
 
-TEST_P(LlamaHeadsTest, SeveralSlotsAreGuessedForAtOnce) {
+TEST_P(LlamaHeadsTest, DraftsForSeveralSlotsAtOnce) {
   const auto model = make();
   std::vector<std::vector<Token>> texts;
   Batch all;
@@ -225,12 +226,12 @@ TEST_P(LlamaHeadsTest, SeveralSlotsAreGuessedForAtOnce) {
     all.rows.insert(all.rows.end(), one.rows.begin(), one.rows.end());
     all.parts.push_back(part);
   }
-  EXPECT_TRUE(model->heads()->guess(all));
+  EXPECT_TRUE(model->heads()->draft(all));
   for (std::size_t slot = 0; slot < 3; ++slot) {
-    const auto begin = all.rows.begin() + static_cast<std::ptrdiff_t>(slot * (1 + kGuesses));
+    const auto begin = all.rows.begin() + static_cast<std::ptrdiff_t>(slot * (1 + kDraftTokens));
     Batch one;
-    one.rows.assign(begin, begin + 1 + kGuesses);
-    compare(guessed(one), expected(texts[slot]));
+    one.rows.assign(begin, begin + 1 + kDraftTokens);
+    compare(drafted(one), expected(texts[slot]));
   }
   EXPECT_EQ(model->decode(all), DecodeStatus::ok);
 }
@@ -262,7 +263,7 @@ TEST(LlamaHeads, AModelSaysWhetherItHasSome) {
   ModelInfo info = weights_of("random-mtp")->info();
   EXPECT_EQ(info.heads, 1);
   EXPECT_TRUE(has_usable_heads(info));
-  info.architecture = "nobody knows";
+  info.architecture = "unknown";
   EXPECT_FALSE(has_usable_heads(info));
   EXPECT_EQ(test_weights()->info().heads, 0);
   EXPECT_FALSE(has_usable_heads(test_weights()->info()));

@@ -149,7 +149,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   return {};
 }
 
-// Not before the number of threads was found: nobody guesses in the batches for that.
+// Not before the number of threads was found: the batches for that have no draft tokens.
 Result<void> LlamaModel::open_heads(const ModelConfig& config) {
   if (!config.heads.any()) return {};
   auto heads = LlamaHeads::make(context_, *weights_, context_params(config), shape_, config.heads);
@@ -187,7 +187,7 @@ void LlamaModel::find_threads(const ModelConfig& config, TimePoint start) {
   log_info("compute threads measured", {{"one_row", in_words(figures, 1)},
                                         {"eight_rows", in_words(figures, more)},
                                         {"took_ms", to_milliseconds(clock_.now() - start)}});
-  // Whoever was cut, or had no time to compare, shared a core with somebody who may be gone at the next start.
+  // A run that was cut, or had no time to compare, shared a core with a process that may be gone at the next start.
   if (cuts == cuts_ && figures.size() > 1 && config.on_threads_measured) config.on_threads_measured(figures);
 }
 

@@ -30,7 +30,7 @@ struct WeightsOptions {
   bool mmap = true;                   // map the file instead of reading it; shared between processes
   bool mlock = false;                 // and keep it from being paged out
   bool vocabulary_only = false;       // no tensors: good for tokenizers and templates
-  bool heads = false;                 // with those that guess (MTP), or nothing but them (EAGLE-3)
+  bool heads = false;                 // with draft heads (MTP), or nothing but them (EAGLE-3)
   std::vector<AdapterFile> adapters;  // their names are unique
   // Called with 0 … 1 on the loading thread; false stops loading.
   std::function<bool(double)> progress;

@@ -58,7 +58,7 @@ TEST(LlamaWeights, SaysWhatIsWrongWithAFile) {
 }
 
 TEST(LlamaWeights, RefusesATextFile) {
-  const TemporaryFile text("This is a letter to somebody, and no model at all.\n");
+  const TemporaryFile text("This is a letter to a friend, and no model at all.\n");
   EXPECT_NE(load_error(text.path()).find("not a GGUF file"), std::string::npos);
 }
 

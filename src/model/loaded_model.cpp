@@ -33,7 +33,7 @@ Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
   loaded.chat_template = std::move(*chat_template);
   loaded.sampling = std::make_shared<SamplingKit>(loaded.tokenizer, (*vocabulary)->vocab(), options.grammar_engine);
   WeightsOptions quietly = options.weights;
-  quietly.progress = {};  // whoever wants to know has gone when they are loaded again
+  quietly.progress = {};  // its listener is gone when they are loaded again
   const auto again = [load, quietly] { return load(quietly); };
   const auto source = std::make_shared<LlamaSource>(again, *weights);
   loaded.make = [source](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {

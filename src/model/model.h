@@ -89,7 +89,7 @@ class Model {
   virtual bool fall_asleep() { return false; }
   virtual Result<void> wake() { return {}; }
 
-  // That guess for it; null: it has none. Another one after wake().
+  // Its draft heads; null: it has none. Another one after wake().
   virtual Heads* heads() { return nullptr; }
 
   virtual ComputeStats compute_stats() const { return {}; }

@@ -12,15 +12,15 @@ namespace chasqui {
 
 enum class FlashAttention { automatic, on, off };
 enum class GrammarEngine { chasqui, llama };  // what keeps answers to grammars: model/grammar, or libllama
-enum class KvType { f16, q8_0 };  // q8_0 halves the memory of a cell and needs flash attention
+enum class KvType { f16, q8_0 };              // q8_0 halves the memory of a cell and needs flash attention
 
 class LlamaWeights;
 
-// Heads that guess, see model/heads.h.
+// Draft heads, see model/heads.h.
 struct HeadsConfig {
   std::shared_ptr<const LlamaWeights> weights;  // EAGLE-3, of a file of their own
   bool own = false;                             // MTP, in the model's file
-  TokenCount guesses = 3;                       // of a sequence at a time
+  TokenCount draft_tokens = 3;                  // of a sequence at a time
 
   bool any() const { return own || weights != nullptr; }
 };

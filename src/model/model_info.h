@@ -28,7 +28,7 @@ struct RecommendedSampling {
 struct AdapterInfo {
   std::string name;            // what clients ask for; unique
   std::string path;            // of its file
-  float scale = 1;             // where nobody says
+  float scale = 1;             // the default
   std::uint64_t contents = 0;  // a hash of the file, the same after a restart
   std::string task_name;       // what its author says about it, if anything
   std::string prompt_prefix;
@@ -76,7 +76,7 @@ struct ModelInfo {
   bool generates = true;          // false: made for embeddings alone, whose rows see those that follow
   bool encoder = false;           // needs an encoder pass, which Chasqui does not do
 
-  std::int32_t heads = 0;  // that guess next tokens (MTP)
+  std::int32_t heads = 0;  // that draft next tokens (MTP)
 
   std::optional<Pooling> pooling;  // of its embeddings, where the file says
   bool ranks = false;              // has a head for ranking

@@ -15,7 +15,7 @@ namespace {
 struct Gate {
   LlamaSamplerPtr budget;
   GrammarGate grammar;
-  std::shared_ptr<const Flag> end_now;  // null where nobody asks, and once it was obeyed
+  std::shared_ptr<const Flag> end_now;  // null where none was given, and once it was obeyed
 };
 
 Gate& gate_of(const llama_sampler* sampler) { return *static_cast<Gate*>(sampler->ctx); }

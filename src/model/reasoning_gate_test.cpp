@@ -81,7 +81,7 @@ TEST(ReasoningGate, CountsAgainWhereTheModelThinksAgain) {
   EXPECT_TRUE(gate.allows(7));
 }
 
-TEST(ReasoningGate, EndsWhenSomebodyElseSaysSo) {
+TEST(ReasoningGate, EndsOnRequest) {
   const auto end_now = std::make_shared<Flag>();
   ReasoningLimit limit = limit_of(1000, {});
   limit.begin = {1};

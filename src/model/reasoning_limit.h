@@ -16,7 +16,7 @@ struct ReasoningLimit {
   std::vector<std::vector<Token>> ends;
   std::vector<Token> forced;
   std::vector<Token> begun;             // the end of the prompt, where thinking may have begun already
-  std::shared_ptr<const Flag> end_now;  // raised by others, for an end before; null: nobody will
+  std::shared_ptr<const Flag> end_now;  // raised by others, for an end before; null: never raised
 };
 
 }  // namespace chasqui

@@ -1,5 +1,5 @@
-// A JSON Schema as a grammar, by llama-common's converter, which silently ignores what it does not know: whoever calls
-// this has looked at the schema first (api/schema_check). Any thread; slow for large schemas.
+// A JSON Schema as a grammar, by llama-common's converter, which silently ignores what it does not know: the caller
+// has looked at the schema first (api/schema_check). Any thread; slow for large schemas.
 #pragma once
 
 #include <string>

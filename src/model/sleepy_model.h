@@ -1,4 +1,4 @@
-// A Model that can be put away while nobody needs it: fall_asleep() frees the context, and the weights if nobody else
+// A Model that can be unloaded while it is idle: fall_asleep() frees the context, and the weights if no other model
 // has them, wake() makes it again. What slots held is lost; snapshots stay good, since the context is made alike. Owned
 // by one worker and used on its thread, except request_abort(), which any thread may call at any time. REQUIRES of
 // callers: no decode and no snapshot while it sleeps. A trim is as good as done, a restore fails.

@@ -89,7 +89,7 @@ ThreadChoice::Load& ThreadChoice::load_of(const Batch& batch) {
 
 ThreadPlan ThreadChoice::choose(const Batch& batch, TimePoint now) {
   Load& load = load_of(batch);
-  // What was best for the batch before is the first guess for one of a new kind.
+  // What was best for the batch before is the first estimate for one of a new kind.
   if (load_ != nullptr && load.costs[load.best] == 0) {
     const std::int32_t before = load_->numbers[load_->best];
     load.best = 0;

@@ -73,7 +73,7 @@ class ThreadChoice {
   const std::vector<std::int32_t> one_row_;
   const std::vector<std::int32_t> more_rows_;
   std::array<std::array<Load, kSizes>, 2> loads_;
-  // All loads share the pauses between trials: the machine is the same, and somebody waits for each of them.
+  // All loads share the pauses between trials: the machine is the same, and a request waits for each of them.
   TimePoint next_fewer_{};
   TimePoint next_more_{};
   bool compared_ = false;  // some load has been computed with two numbers of threads

@@ -141,7 +141,7 @@ TEST(ThreadChoice, FindsTheBestOfMany) {
 TEST(ThreadChoice, BatchesOfOtherSizesAreAnotherMatter) {
   World world(2);
   world.run(200, 1, shared, 1);
-  // The first guess is what was right before, and a trial waits until the last one, which took long, is paid for.
+  // The first estimate is what was right before, and a trial waits until the last one, which took long, is paid for.
   EXPECT_GE(world.run(40000, 2, quiet, 64).right, 15000);
   EXPECT_GE(world.run(200, 1, shared, 1).right, 195);
   EXPECT_GE(world.run(200, 1, shared, 512).right, 195);

@@ -1,5 +1,5 @@
 // What decoding took at a start with each number of compute threads (docs/threads.md), so that a later start on the
-// same machine need not measure it again. Plain values; whoever keeps them sees to it that they are of such a model.
+// same machine need not measure it again. Plain values; their keeper sees to it that they are of such a model.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ class Tokenizer {
   virtual std::string_view special_piece(Token token) const = 0;
 
   virtual TokenCount vocabulary() const = 0;
-  // No token stands for more bytes of text than this; 0 when the vocabulary normalizes text, so that nobody can say.
+  // No token stands for more bytes of text than this; 0 when the vocabulary normalizes text, so that it is unknown.
   virtual std::size_t piece_bytes_max() const = 0;
   virtual bool is_end_of_generation(Token token) const = 0;
   // All tokens for which that is true; for ignore_eos.

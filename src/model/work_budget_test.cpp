@@ -32,7 +32,7 @@ std::unique_ptr<LlamaChatTemplate> made(const std::string& source) {
 const char* const kSlow[] = {
     "{% for a in messages %}{% for b in messages %}{% for c in messages %}{{ a.content }}{% endfor %}{% endfor %}"
     "{% endfor %}",
-    "{% for a in messages %}{% for b in messages %}{% for c in messages if c.role == 'nobody' %}x{% endfor %}"
+    "{% for a in messages %}{% for b in messages %}{% for c in messages if c.role == 'unknown' %}x{% endfor %}"
     "{% endfor %}{{ a.content }}{% endfor %}",
     "{% macro m(n) %}{% if n > 0 %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(messages | length) }}"
     "{{ messages[0].content }}",

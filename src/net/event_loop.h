@@ -35,7 +35,7 @@ class EventLoop {
   // Runs `function` on the loop, never inside the caller. Any thread.
   void post(std::function<void()> function);
 
-  // Starts a coroutine that nobody waits for. An exception that leaves it is logged under `name` and counted.
+  // Starts a detached coroutine. An exception that leaves it is logged under `name` and counted.
   // `name` is a literal.
   void spawn(Awaitable<void> coroutine, std::string_view name);
   // Runs a coroutine to its end, with the same guard. False when an exception left it.

@@ -1,5 +1,5 @@
 // A condition that one coroutine of the loop waits for and anything on the loop can set. Sticky: a notify() without
-// a waiter makes the next wait return at once. Owned by whoever waits; must outlive the wait. Loop thread only;
+// a waiter makes the next wait return at once. Owned by the waiter; must outlive the wait. Loop thread only;
 // other threads go through EventLoop::post or a WakeupListener.
 #pragma once
 
@@ -15,7 +15,7 @@ class EventSignal {
   EventSignal(const EventSignal&) = delete;
   EventSignal& operator=(const EventSignal&) = delete;
 
-  // True when notified since the last wait, false when `deadline` came first. REQUIRES: nobody else waits.
+  // True when notified since the last wait, false when `deadline` came first. REQUIRES: there is no other waiter.
   Awaitable<bool> wait_until(TimePoint deadline);
   Awaitable<bool> wait() { return wait_until(kNever); }
 

@@ -45,9 +45,9 @@ class HttpExchange {
   // Sends `data` as one chunk and returns when the kernel has taken all of it, so a slow client slows its handler
   // down and nothing piles up here. `data` must stay alive until then; an empty one sends nothing.
   virtual Awaitable<bool> write_chunk(std::string_view data) = 0;
-  // The same for whoever cannot wait: hands the kernel what it takes at once. True when that was all of it. False when
-  // the client is gone, or what is left is kept and leaves before the data of the next awaited write, which has to come
-  // first now. REQUIRES: no write is pending.
+  // The same for callers that cannot wait: hands the kernel what it takes at once. True when that was all of it. False
+  // when the client is gone, or what is left is kept and leaves before the data of the next awaited write, which has to
+  // come first now. REQUIRES: no write is pending.
   virtual bool write_now(std::string_view data) = 0;
   // Ends the stream, with `data` as its last chunk in the same write.
   virtual Awaitable<bool> finish_stream(std::string_view data = {}) = 0;
@@ -56,7 +56,7 @@ class HttpExchange {
   // Bytes of the present write that the kernel has not taken yet; 0 when no write is pending.
   virtual std::size_t unsent_bytes() const = 0;
 
-  // True from the moment that the client is known to be gone. Starts to watch for it when nobody did.
+  // True from the moment that the client is known to be gone. Starts to watch for it if needed.
   virtual bool client_gone() = 0;
   // Runs `callback` once, on the loop, when the client goes, whatever the handler is waiting for then; at once when
   // it has gone already. Replaces an earlier callback; an empty one takes it away. It is taken away when the handler

@@ -68,7 +68,7 @@ Awaitable<void> FrameConnection::run(std::shared_ptr<FrameConnection> self) {
   if (!self->ending() && self->scanner_.end()) {
     // The last line of a file that does not end in a line break.
     std::string line_break(1, '\n');
-    co_await self->take_in(std::move(line_break));
+    co_await self->receive(std::move(line_break));
   }
   self->read_ended();
 }
@@ -81,7 +81,7 @@ Awaitable<void> FrameConnection::serve() {
     if (!error) {
       shared_->metrics.bytes_in.add(n);
       std::string bytes(scratch.data(), n);  // a handler may wait, and others read meanwhile
-      co_await take_in(std::move(bytes));
+      co_await receive(std::move(bytes));
       continue;
     }
     if (error == asio::error::eof) co_return;
@@ -94,7 +94,7 @@ Awaitable<void> FrameConnection::serve() {
   }
 }
 
-Awaitable<void> FrameConnection::take_in(std::string bytes) {
+Awaitable<void> FrameConnection::receive(std::string bytes) {
   std::string_view rest = bytes;
   std::size_t burst = 0;
   while (!ending()) {
@@ -133,7 +133,7 @@ Awaitable<bool> FrameConnection::wait_for_bytes() {
     scanner_.settle();
     watch_hangup();
     std::string nothing;
-    co_await take_in(std::move(nothing));
+    co_await receive(std::move(nothing));
     if (ending()) co_return false;
   }
 }

@@ -1,6 +1,6 @@
 // One connection of the local socket: bytes in, messages to its handler, one after the other; what the handler appends
-// to outgoing() leaves in one write for each turn of the loop, whoever appended it. Kept alive by its coroutine and by
-// every Busy; loop thread only.
+// to outgoing() leaves in one write for each turn of the loop, whichever coroutine appended it. Kept alive by its
+// coroutine and by every Busy; loop thread only.
 //
 // bounded: a client that does not read is cut when more than FrameLimits::unsent_bytes wait for it.
 // A client that closes its sending half is still answered; one that closes its socket is noticed at once.
@@ -33,7 +33,7 @@ class FrameHandler {
   virtual Awaitable<void> line(std::string text) = 0;
   // What came cannot be read any further: too large, or too slow. The connection ends when what is said now has left.
   virtual void broken(const Error& error) = 0;
-  // Nobody listens any more. Runs inside other calls and must not resume anybody.
+  // The client is gone. Runs inside other calls and must not resume any coroutine.
   virtual void gone() = 0;
 };
 
@@ -72,7 +72,7 @@ struct FrameShared {
 
 class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
  public:
-  // Held by whoever still has something to say; keeps the connection.
+  // Held by each coroutine that still has something to write; keeps the connection.
   class Busy {
    public:
     explicit Busy(FrameConnection& connection);
@@ -92,7 +92,7 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   // From accept until there is nothing more to read.
   static Awaitable<void> run(std::shared_ptr<FrameConnection> self);
 
-  // For the server: at once, or when nobody is busy any more.
+  // For the server: at once, or when no request runs any more.
   void close() { mark_gone(); }
   void close_when_idle();
 
@@ -109,7 +109,7 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
 
  private:
   Awaitable<void> serve();
-  Awaitable<void> take_in(std::string bytes);
+  Awaitable<void> receive(std::string bytes);
   Awaitable<bool> wait_for_bytes();
   Awaitable<void> yield();
   void read_ended();

@@ -36,8 +36,8 @@ Result<void> FrameLine::open(const std::string& path) {
   if (::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return {};
   const int why = errno;
   close();
-  const bool nobody = why == ENOENT || why == ECONNREFUSED;
-  return broken(nobody ? "nobody listens at " + path : path + ": " + std::strerror(why));
+  const bool no_server = why == ENOENT || why == ECONNREFUSED;
+  return broken(no_server ? "no server listens at " + path : path + ": " + std::strerror(why));
 }
 
 Result<void> FrameLine::send(std::string_view body) {

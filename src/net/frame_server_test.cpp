@@ -184,7 +184,7 @@ TEST_F(FrameServerTest, answers_a_client_that_has_said_everything_and_then_close
   EXPECT_EQ(lines.read_to_end(), "one\ntwo\n");
 }
 
-TEST_F(FrameServerTest, notices_a_client_that_leaves_while_somebody_is_busy_for_it) {
+TEST_F(FrameServerTest, notices_a_client_that_leaves_while_its_request_runs) {
   begin();
   FakeClient client(path_);
   client.send(framed("hold") + framed("x"));

@@ -44,8 +44,8 @@ struct HttpConnection::Presence {
   std::list<HttpConnection*>::iterator place;
 };
 
-HttpConnection::HttpConnection(std::shared_ptr<HttpShared> shared, StreamSocket socket, TlsDoor* door)
-    : shared_(std::move(shared)), socket_(std::move(socket)), door_(door), timer_(shared_->loop.executor()) {
+HttpConnection::HttpConnection(std::shared_ptr<HttpShared> shared, StreamSocket socket, TlsEndpoint* endpoint)
+    : shared_(std::move(shared)), socket_(std::move(socket)), endpoint_(endpoint), timer_(shared_->loop.executor()) {
   SystemError ignored;
   socket_.non_blocking(true, ignored);
   configure_stream(socket_, shared_->limits.write_time, shared_->limits.unsent_bytes);
@@ -54,19 +54,19 @@ HttpConnection::HttpConnection(std::shared_ptr<HttpShared> shared, StreamSocket 
 Awaitable<void> HttpConnection::run(std::shared_ptr<HttpConnection> self) {
   const Presence presence(*self->shared_, self.get());
   bool ready = true;
-  if (self->door_ != nullptr) ready = co_await self->shake_hands(*self->door_);
+  if (self->endpoint_ != nullptr) ready = co_await self->shake_hands(*self->endpoint_);
   if (ready) co_await self->serve();
   self->close_socket();
 }
 
 // Those who are slow are closed first where there are too many: an honest client needs some milliseconds.
-Awaitable<bool> HttpConnection::shake_hands(TlsDoor& door) {
+Awaitable<bool> HttpConnection::shake_hands(TlsEndpoint& endpoint) {
   const Handshake seat(*shared_, this);
   if (shared_->handshakes.size() > shared_->limits.handshakes) {
     const auto oldest = std::ranges::find_if(shared_->handshakes, [](const auto* other) { return !other->gone(); });
     (*oldest)->close();
   }
-  tls_ = TlsSession::open(door.identity(), socket_);
+  tls_ = TlsSession::open(endpoint.identity(), socket_);
   set_deadline(Phase::handshake, shared_->limits.handshake_time);
   co_await hello_arrives(shared_->loop, socket_);
   auto step = tls_ ? TlsSession::Step::wants_read : TlsSession::Step::failed;
@@ -76,7 +76,7 @@ Awaitable<bool> HttpConnection::shake_hands(TlsDoor& door) {
     const auto ready = co_await socket_.async_wait(what, kAwait);
     shared_->loop.turn_begins();
     if (std::get<0>(ready) || gone_) break;
-    step = co_await shake_once(door);
+    step = co_await shake_once(endpoint);
   }
   clear_deadline();
   NetMetrics& metrics = shared_->loop.metrics();
@@ -86,10 +86,10 @@ Awaitable<bool> HttpConnection::shake_hands(TlsDoor& door) {
   co_return done;
 }
 
-Awaitable<TlsSession::Step> HttpConnection::shake_once(TlsDoor& door) {
+Awaitable<TlsSession::Step> HttpConnection::shake_once(TlsEndpoint& endpoint) {
   in_pool_ = true;
   auto work = [tls = tls_] { return tls->shake(); };
-  const Result<TlsSession::Step> step = co_await door.pool().run(std::move(work));
+  const Result<TlsSession::Step> step = co_await endpoint.pool().run(std::move(work));
   in_pool_ = false;
   co_return step ? *step : TlsSession::Step::failed;
 }
@@ -219,7 +219,7 @@ void HttpConnection::feed(ConnectionExchange& exchange, HttpParser& parser, std:
       case HttpParser::State::head_done:
         exchange.take_route(shared_->router.enter(exchange.incoming()));
         parser.accept_body();
-        // Refused with the body on its way: nobody will read it.
+        // Refused with the body on its way: it will not be read.
         if (exchange.refused() && parser.state() != HttpParser::State::complete) exchange.close_after();
         going = parser.state() == HttpParser::State::body;
         break;

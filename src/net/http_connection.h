@@ -20,7 +20,7 @@
 #include "net/http_shared.h"
 #include "net/send_buffers.h"
 #include "net/socket.h"
-#include "net/tls_door.h"
+#include "net/tls_endpoint.h"
 
 namespace chasqui::net {
 
@@ -29,7 +29,7 @@ class ConnectionExchange;
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   // Null: without TLS.
-  HttpConnection(std::shared_ptr<HttpShared> shared, StreamSocket socket, TlsDoor* door);
+  HttpConnection(std::shared_ptr<HttpShared> shared, StreamSocket socket, TlsEndpoint* endpoint);
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
@@ -44,7 +44,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpShared& shared() { return *shared_; }
   // False: the client is gone. One write at a time.
   Awaitable<bool> send(SendBuffers buffers);
-  // What the kernel takes without waiting. REQUIRES: nobody sends.
+  // What the kernel takes without waiting. REQUIRES: no send is in progress.
   void send_now(SendBuffers& buffers);
   std::size_t unsent_bytes() const { return unsent_; }
   bool gone() const { return gone_; }
@@ -56,8 +56,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   struct Presence;   // in the server's list
   struct Handshake;  // in its list of those that are in one
 
-  Awaitable<bool> shake_hands(TlsDoor& door);
-  Awaitable<TlsSession::Step> shake_once(TlsDoor& door);
+  Awaitable<bool> shake_hands(TlsEndpoint& endpoint);
+  Awaitable<TlsSession::Step> shake_once(TlsEndpoint& endpoint);
   Awaitable<void> refuse_plain();
   Awaitable<void> serve();
   Awaitable<bool> wait_for_request();
@@ -88,7 +88,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   const std::shared_ptr<HttpShared> shared_;
   StreamSocket socket_;
-  TlsDoor* const door_;
+  TlsEndpoint* const endpoint_;
   std::shared_ptr<TlsSession> tls_;  // shared with the pool while it computes
   Timer timer_;
   std::shared_ptr<const HttpPeer> peer_;  // made when the first request comes

@@ -19,7 +19,7 @@ struct ParserCallbacks {
   static HttpParser& parser(llhttp_t* p) { return *static_cast<HttpParser*>(p->data); }
 
   static int header_field(llhttp_t* p, const char* at, std::size_t n) {
-    if (!parser(p).head_parsed_) parser(p).field_.append(at, n);  // later ones are trailers, which nobody needs
+    if (!parser(p).head_parsed_) parser(p).field_.append(at, n);  // later ones are trailers, which are not used
     return 0;
   }
   static int header_value(llhttp_t* p, const char* at, std::size_t n) {
@@ -164,7 +164,7 @@ bool HttpParser::check_transfer_encoding() {
   return chunked_;
 }
 
-// The absolute form is for proxies, but every server has to take it. Who is named in it is nobody's concern here.
+// The absolute form is for proxies, but every server has to take it. The host in it is not checked here.
 void HttpParser::take_absolute_target() {
   const std::string_view target = request_.target;
   for (const std::string_view scheme : {"http://", "https://"}) {
@@ -188,7 +188,7 @@ bool HttpParser::take_target() {
     refuse(400, "The request target must be a path that starts with a slash.");
     return false;
   }
-  // A client keeps the fragment to itself; where one arrives, somebody is testing how we and a proxy differ.
+  // A client keeps the fragment to itself; where one arrives, an attacker tests how we and a proxy differ.
   auto path = percent_decode(request_.raw_path());
   if (!path || request_.target.find('#') != std::string::npos) {
     refuse(400, "The request target is malformed.");

@@ -138,7 +138,7 @@ std::vector<Case> head_cases() {
       {"TRACE", "TRACE /p HTTP/1.1\r\nHost: x\r\n\r\n", 501},
       {"method with odd characters", "G@T /p HTTP/1.1\r\nHost: x\r\n\r\n", 400},
       {"TLS hello", std::string("\x16\x03\x01\x02\x00\x01", 6), 400},
-      {"absolute target of nobody", "GET http:///p HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+      {"absolute target without a host", "GET http:///p HTTP/1.1\r\nHost: x\r\n\r\n", 400},
       {"absolute target with a user", "GET http://a@x/p HTTP/1.1\r\nHost: x\r\n\r\n", 400},
       {"two words as a host", get("Host: a b\r\n\r\n"), 400},
       {"user as a host", get("Host: a@b\r\n\r\n"), 400},

@@ -139,7 +139,7 @@ Awaitable<Result<int>> http_post(EventLoop& loop, HttpTarget target, TlsTrust* t
   message += body;
   Result<int> status = 0;
   if (target.tls) {
-    CHECK(trust != nullptr, "TLS needs somebody to believe");
+    CHECK(trust != nullptr, "TLS needs trusted certificates");
     status = co_await exchange_in_tls(*post, *trust, target.host, message);
   } else {
     status = co_await exchange(*post, post->socket, target.host, message);

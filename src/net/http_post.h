@@ -1,4 +1,4 @@
-// One POST to somebody else's HTTP server, the only connection that Chasqui opens by itself: a collector of spans that
+// One POST to another HTTP server, the only connection that Chasqui opens by itself: a collector of spans that
 // its operator has named. HTTP/1.1, plain or in TLS, a connection for each request, no redirects. Loop thread, which
 // it never blocks.
 #pragma once

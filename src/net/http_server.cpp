@@ -10,11 +10,12 @@ namespace chasqui::net {
 
 // An open listener and what its accept loop waits for while the server is full.
 struct ListenerSeat {
-  ListenerSeat(EventLoop& loop, Listener open, TlsDoor* tls) : listener(std::move(open)), room(loop), door(tls) {}
+  ListenerSeat(EventLoop& loop, Listener open, TlsEndpoint* tls)
+      : listener(std::move(open)), room(loop), endpoint(tls) {}
 
   Listener listener;
   EventSignal room;
-  TlsDoor* const door;
+  TlsEndpoint* const endpoint;
 };
 
 struct HttpServer::State final : HttpShared, std::enable_shared_from_this<State> {
@@ -30,7 +31,7 @@ struct HttpServer::State final : HttpShared, std::enable_shared_from_this<State>
 
   const std::size_t connections_max;
   std::vector<std::unique_ptr<ListenerSeat>> seats;
-  TlsDoor* door = nullptr;
+  TlsEndpoint* endpoint = nullptr;
   Timer drain_timer;
   std::function<void()> on_drained;
   bool abandoned = false;  // the server is gone, and perhaps the loop's timers with it
@@ -45,7 +46,7 @@ Awaitable<void> HttpServer::State::accept_all(std::shared_ptr<State> self, Liste
     }
     std::optional<StreamSocket> socket = co_await seat->listener.accept();
     if (!socket) co_return;
-    auto connection = std::make_shared<HttpConnection>(self, std::move(*socket), seat->door);
+    auto connection = std::make_shared<HttpConnection>(self, std::move(*socket), seat->endpoint);
     self->loop.spawn(HttpConnection::run(std::move(connection)), "connection");
   }
 }
@@ -78,13 +79,13 @@ HttpServer::~HttpServer() {
 
 void HttpServer::set_default_headers(HttpHeaders headers) { state_->default_headers = std::move(headers); }
 
-void HttpServer::use_tls(TlsDoor* door) { state_->door = door; }
+void HttpServer::use_tls(TlsEndpoint* endpoint) { state_->endpoint = endpoint; }
 
 Result<BoundAddress> HttpServer::listen(const ListenAddress& address) {
   auto listener = Listener::open(state_->loop, address);
   if (!listener) return listener.error();
-  TlsDoor* const door = address.is_unix() ? nullptr : state_->door;
-  state_->seats.push_back(std::make_unique<ListenerSeat>(state_->loop, std::move(*listener), door));
+  TlsEndpoint* const endpoint = address.is_unix() ? nullptr : state_->endpoint;
+  state_->seats.push_back(std::make_unique<ListenerSeat>(state_->loop, std::move(*listener), endpoint));
   ListenerSeat* const seat = state_->seats.back().get();
   state_->loop.spawn(State::accept_all(state_, seat), "accept");
   return seat->listener.bound();

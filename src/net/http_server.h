@@ -13,7 +13,7 @@
 #include "net/http_limits.h"
 #include "net/listener.h"
 #include "net/router.h"
-#include "net/tls_door.h"
+#include "net/tls_endpoint.h"
 
 namespace chasqui::net {
 
@@ -28,16 +28,16 @@ class HttpServer {
   // Go on every response. Before the first listen().
   void set_default_headers(HttpHeaders headers);
 
-  // TCP listeners that are opened from now on speak TLS; Unix sockets never do. The door outlives the loop's run.
-  void use_tls(TlsDoor* door);
+  // TCP listeners that are opened from now on speak TLS; Unix sockets never do. The endpoint outlives the loop's run.
+  void use_tls(TlsEndpoint* endpoint);
 
   // Binds and starts to accept; may be called several times. The value says what was bound, with the actual port.
   Result<BoundAddress> listen(const ListenAddress& address);
 
   // Every answer is the last of its connection from now on; new connections are still accepted.
   void announce_end();
-  // Accepts nobody any more. Whoever is here may still ask, once. For sockets that others keep open: who has connected
-  // in time is served, everybody later waits for the next process.
+  // Accepts no new connection. Open connections may still send one request. For sockets that others keep open: who has
+  // connected in time is served, everybody later waits for the next process.
   void stop_accepting();
   // Stops accepting, closes idle connections, lets running exchanges finish until `deadline` (announcing
   // `Connection: close`), closes what is left then, and calls `done` when the last connection has ended.

@@ -40,7 +40,7 @@ struct HttpShared {
   HttpHeaders default_headers;
 
   bool leaving = false;   // each answer is the last of its connection
-  bool draining = false;  // … and nobody is waited for who has not begun
+  bool draining = false;  // … and connections without a request are not waited for
   std::list<HttpConnection*> connections;
   std::list<HttpConnection*> handshakes;  // those of `connections` that are in one, the oldest first
   std::size_t exchanges = 0;

@@ -110,7 +110,7 @@ Result<int> open_unix(const ListenAddress& where) {
   Descriptor fd(::socket(AF_UNIX, SOCK_STREAM, 0));
   ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
   if (fd.get() < 0 || ::bind(fd.get(), address.get(), address.size) != 0) return cannot_listen(where.path, errno);
-  // Nobody can connect before listen(), so the mode is in force in time.
+  // No client can connect before listen(), so the mode is in force in time.
   if (::chmod(where.path.c_str(), where.mode) != 0 || ::listen(fd.get(), kBacklog) != 0) {
     const int error = errno;
     ::unlink(where.path.c_str());

@@ -1,4 +1,4 @@
-// A listening socket, TCP or Unix. Owned by whoever accepts; loop thread only. Closing (or destroying) it ends a
+// A listening socket, TCP or Unix. Owned by the acceptor; loop thread only. Closing (or destroying) it ends a
 // pending accept and removes the Unix socket's file.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace chasqui::net {
 // Where to listen: a path, or a host and port. Constructors keep the two apart.
 struct ListenAddress {
   static ListenAddress tcp(std::string host, std::uint16_t port);  // literal IPv4 or IPv6, or "localhost"; 0: any port
-  // A socket that listens already, from whoever started this process; it stays theirs when we close our end.
+  // A socket that listens already, from the parent process; it stays theirs when we close our end.
   static Result<ListenAddress> inherited(int descriptor);
   static ListenAddress unix_socket(std::string path, mode_t mode = 0600);
 

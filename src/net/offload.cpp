@@ -124,7 +124,7 @@ bool OffloadPool::fits(const OffloadTerms& terms) const {
 }
 
 // Takes the newest jobs of the owner that has the most of what is scarce, as long as the one that comes has less.
-bool OffloadPool::make_place(const OffloadTerms& terms) {
+bool OffloadPool::make_room(const OffloadTerms& terms) {
   while (!fits(terms)) {
     const bool bytes = waiting_ < options_.queue_jobs && waiting_bytes_ + terms.bytes > options_.queue_bytes;
     const bool jobs = waiting_ >= options_.queue_jobs;
@@ -165,7 +165,7 @@ bool OffloadPool::submit(JobPtr job) {
   ++unswept_;
   const bool scarce = waiting_ >= half || (is_long && waiting_long_ >= half / 2);
   if ((scarce || !fits(terms)) && unswept_ >= waiting_ / 16) sweep();
-  if (!make_place(terms)) {
+  if (!make_room(terms)) {
     refused_.add();
     return false;
   }

@@ -165,7 +165,7 @@ class OffloadPool {
   // False when the queue is full.
   bool submit(JobPtr job);
   bool fits(const OffloadTerms& terms) const;
-  bool make_place(const OffloadTerms& terms);
+  bool make_room(const OffloadTerms& terms);
   Line& line_of(std::uint32_t owner);
   void sweep();
   void hand_out();

@@ -235,7 +235,7 @@ TEST_F(OffloadTest, GivesRecursionRoom) {
   loop_.run();
 }
 
-TEST_F(OffloadTest, EndsWithJobsThatNobodyWaitsFor) {
+TEST_F(OffloadTest, EndsWithJobsWithoutWaiters) {
   start({.threads = 1});
   Mailbox<int> word(10);
   expected_ = 100;

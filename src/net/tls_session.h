@@ -1,6 +1,6 @@
 // TLS on one connection: OpenSSL on a socket that does not block, asked for bytes when the socket is ready, as the
 // socket itself would be. Owned by the connection. Loop thread, but for shake(): its signature takes a millisecond and
-// more, so it runs in a pool, and nobody else touches the session or closes the socket meanwhile.
+// more, so it runs in a pool, and no other thread touches the session or closes the socket meanwhile.
 #pragma once
 
 #include <cstddef>

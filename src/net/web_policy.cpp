@@ -134,7 +134,7 @@ std::optional<WebRefusal> judge(const WebPolicy& policy, const HttpRequest& requ
   const auto site = request.header("Sec-Fetch-Site");
   const bool cross_site = site && equals_ignoring_case(*site, "cross-site");
   if ((!origin && !cross_site) || !changes_state(request.method)) return std::nullopt;
-  // Without an origin nobody has allowed this page anything, so not even an empty body passes.
+  // Without an origin this page is allowed nothing, so not even an empty body passes.
   if ((has_body(request) || !origin) && !is_json(request.header("Content-Type").value_or(""))) {
     return WebRefusal{415, "Content-Type: a request of a web page must be application/json."};
   }

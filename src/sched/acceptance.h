@@ -1,4 +1,4 @@
-// How often guesses are right: the chance that a guess is right when all before it were, from those that came to be
+// The acceptance rate: the chance that a draft token is accepted when all before it were, from those that came to be
 // known, the newest ones first. Pure value.
 #pragma once
 
@@ -13,7 +13,7 @@ class Acceptance {
 
   double chance() const { return right_ / known_; }
 
-  // So many guesses in a row were right, and the next one was wrong or is not known.
+  // So many draft tokens in a row were accepted, and the next one was rejected or is not known.
   void observe(TokenCount right, bool then_wrong) {
     const double count = right + (then_wrong ? 1 : 0);
     // Each of them makes those before it matter less.
@@ -23,17 +23,17 @@ class Acceptance {
     right_ = weight * right_ + right;
   }
 
-  // How many of `guesses` are expected to be right, the first wrong one ending it.
-  double expected(TokenCount guesses) const {
+  // How many of `draft_tokens` are expected to be accepted, up to the first rejected one.
+  double expected(TokenCount draft_tokens) const {
     double all = 0;
     double chance_of = 1;
-    for (TokenCount i = 0; i < guesses; ++i) all += chance_of *= chance();
+    for (TokenCount i = 0; i < draft_tokens; ++i) all += chance_of *= chance();
     return all;
   }
 
  private:
-  static constexpr double kBefore = 2;   // guesses that the expectation weighs as much as
-  static constexpr double kFade = 0.95;  // what was known is forgotten within about twenty guesses
+  static constexpr double kBefore = 2;   // draft tokens that the expectation weighs as much as
+  static constexpr double kFade = 0.95;  // what was known is forgotten within about twenty draft tokens
 
   double known_;
   double right_;

@@ -23,7 +23,7 @@ class AdapterTurns {
   explicit AdapterTurns(const SchedulerTargets& targets) : targets_(targets) {}
 
   // Whose rows the next step computes; null: the model alone. Lives as long as the sequence that wants it.
-  // REQUIRES: somebody runs
+  // REQUIRES: a sequence runs
   const AdapterSet* next(const RunningSequences& running, TimePoint now);
   // That step took so long, which was predicted or, zero, not. Returns the time without the change of the set.
   Duration computed(Duration took, Duration predicted);
@@ -53,7 +53,7 @@ class AdapterTurns {
   std::size_t longest_waiting() const;
 
   const SchedulerTargets targets_;
-  std::vector<Group> groups_;  // those that somebody wants, by when they came
+  std::vector<Group> groups_;  // those that requests want, by when they came
   AdapterSetPtr current_;
   bool any_ = false;  // current_ means something
   TimePoint turn_began_{};

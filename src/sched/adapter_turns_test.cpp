@@ -97,7 +97,7 @@ TEST(AdapterTurns, ALateInteractiveStreamComesBeforeTheTurnIsOver) {
   EXPECT_GT(worker.of(1).tokens, 10) << "progress: the others have turns, too";
 }
 
-TEST(AdapterTurns, NobodyStarvesWhileOthersComeAndGo) {
+TEST(AdapterTurns, NoSetStarvesWhileOthersComeAndGo) {
   SchedulerConfig config = dense_streams(6, 32, 400);
   config.exchanges = true;
   FakeWorker worker(config);
@@ -105,7 +105,7 @@ TEST(AdapterTurns, NobodyStarvesWhileOthersComeAndGo) {
   std::uint64_t next = 2;
   for (int steps = 0; !worker.finished(1); ++steps) {
     ASSERT_LT(steps, 8000) << "progress";
-    // Always somebody new of the two other sets.
+    // Always a new request of the two other sets.
     while (worker.scheduler.waiting() + worker.scheduler.running() < 5) {
       add_with(worker, next, next % 2 == 0 ? nullptr : set_of(1), {.max_tokens = 2});
       ++next;
@@ -130,7 +130,7 @@ TEST(AdapterTurns, TheCacheIsNotSharedBetweenSets) {
   EXPECT_GT(worker.cached(5), 50);
 }
 
-TEST(AdapterTurns, WhoeverComputesAPrefixComputesItForItsSetOnly) {
+TEST(AdapterTurns, APrefixIsComputedForItsSetOnly) {
   FakeWorker worker(with_cache(dense_streams(4, 16)));
   const FakeWorker::Ask ask{.prompt = 70, .max_tokens = 2, .shared = 70};
   for (std::uint64_t id = 1; id <= 6; ++id) add_with(worker, id, id % 2 == 0 ? nullptr : set_of(1), ask);

@@ -16,7 +16,7 @@ constexpr double kReadSecondsPerByte = 1 / 200e6;
 // What a read costs however short the file is.
 constexpr double kReadSeconds = 0.001;
 constexpr double kNewest = 0.25;
-// Reads at a time, so that the disk is never without one, and whoever is more urgent need not wait for many. Each has
+// Reads at a time, so that the disk is never without one, and a more urgent request need not wait for many. Each has
 // room reserved in the cache.
 constexpr std::size_t kReadsMax = 2;
 
@@ -206,7 +206,7 @@ void DiskTier::done(DiskOutcome outcome, double row_seconds, TimePoint now) {
 
 void DiskTier::done_reading(DiskOutcome& outcome, double row_seconds, TimePoint now) {
   const auto found = reading_.find(outcome.file);
-  CHECK(found != reading_.end(), "a file was read that nobody asked for");
+  CHECK(found != reading_.end(), "a file was read that was not asked for");
   const Reading reading = found->second;
   reading_.erase(found);
   cache_.unreserve(reading.reserved);
@@ -223,7 +223,7 @@ void DiskTier::done_reading(DiskOutcome& outcome, double row_seconds, TimePoint 
 }
 
 void DiskTier::done_writing(const DiskOutcome& outcome) {
-  CHECK(written_ == outcome.file, "a file was written that nobody asked for");
+  CHECK(written_ == outcome.file, "a file was written that was not asked for");
   queue_owned_ -= std::exchange(written_owned_, 0);
   written_ = 0;
   if (outcome.error || std::exchange(written_in_vain_, false)) {

@@ -70,7 +70,7 @@ class DiskTier {
             double restore_seconds_per_byte);
   bool reading(std::uint64_t file) const { return reading_.contains(file); }
   bool reads() const { return !reading_.empty(); }
-  // Somebody starts from these tokens, which were in memory: the file that has them is as recent.
+  // A request starts from these tokens, which were in memory: the file that has them is as recent.
   void used(PrefixKey key, std::span<const Token> tokens);
   // The model would not take what memory had of these tokens: a file of the same is removed, also one that is only
   // being written, and none is made of it.

@@ -161,7 +161,7 @@ TEST_F(DiskTierTest, WhatIsDroppedIsWhatMemoryHasNoMore) {
   tier_.rest();  // waits to be written, and the cache counts it
   for (std::uint64_t i = 10; i < 16; ++i) insert(test_prompt(kLong, i));
   EXPECT_GT(tier_.stats().dropped, 0u);
-  EXPECT_EQ(in_memory(kFirst), kLong) << "whoever copies it holds a lease";
+  EXPECT_EQ(in_memory(kFirst), kLong) << "the copying thread holds a lease";
   run_disk();
   EXPECT_TRUE(on_disk(kFirst));
 }
@@ -198,7 +198,7 @@ TEST_F(DiskTierTest, ShortPromptsAreNotWorthAFile) {
   EXPECT_FALSE(tier_.writing());
 }
 
-TEST_F(DiskTierTest, WhoeverHasNoLastingNameLeavesNothingBehind) {
+TEST_F(DiskTierTest, ATenantWithoutALastingNameLeavesNothingBehind) {
   const PrefixKey nameless{4, 0};
   insert(kFirst, nameless);
   tier_.rest();
@@ -227,7 +227,7 @@ TEST_F(DiskTierTest, ATenantIsFoundUnderItsLastingNameWhateverItsIdIsNow) {
   EXPECT_EQ(in_memory(kFirst, same), kLong);
 }
 
-TEST_F(DiskTierTest, AFileThatIsSomebodyElsesAfterAllIsRefused) {
+TEST_F(DiskTierTest, AFileOfAnotherTenantIsRefused) {
   write(kFirst);
   const std::uint64_t file = disk_.files.begin()->first;
   disk_.files.begin()->second.key = {444, 0};
@@ -239,7 +239,7 @@ TEST_F(DiskTierTest, AFileThatIsSomebodyElsesAfterAllIsRefused) {
   EXPECT_FALSE(disk_.files.contains(file));
 }
 
-TEST_F(DiskTierTest, NobodyWaitsForWhatIsComputedSooner) {
+TEST_F(DiskTierTest, NoRequestWaitsForWhatIsComputedSooner) {
   write(kFirst);
   EXPECT_EQ(read(kFirst, 0, 1e-6), 0u) << "a hundred tokens in a tenth of a millisecond";
   EXPECT_EQ(read(kFirst, kLong - 31), 0u) << "memory has nearly all of it";
@@ -264,7 +264,7 @@ TEST_F(DiskTierTest, TwoWhoWantTheSameFileReadItOnce) {
   EXPECT_EQ(disk_.done, std::vector<Kind>{Kind::read});
 }
 
-TEST_F(DiskTierTest, WhoeverFindsTheDiskBusyAsksAgainWhenItIsLess) {
+TEST_F(DiskTierTest, ARequestThatFindsTheDiskBusyAsksAgainWhenItIsLess) {
   const Tokens fourth = test_prompt(kLong, 4);
   for (const Tokens& tokens : {kFirst, kSecond, kThird, fourth}) write(tokens);
   EXPECT_TRUE(tier_.read(kKey, kFirst, kLong, 0, kRow, 0).own);

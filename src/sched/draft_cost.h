@@ -1,5 +1,5 @@
-// What the draft model takes: for each of its guesses, by how many sequences it guesses for, and for each row that it
-// only reads. From the steps before, the newest most. Pure value; owned by Speculation.
+// What the draft model takes: for each of its draft tokens, by how many sequences it drafts for, and for each row that
+// it only reads. From the steps before, the newest most. Pure value; owned by Speculation.
 #pragma once
 
 #include <array>
@@ -13,21 +13,21 @@ namespace chasqui {
 
 class DraftCost {
  public:
-  // Seconds for one guess for each of so many sequences; 0: nothing is known yet.
-  double guess_seconds(std::size_t sequences) const {
+  // Seconds for one draft token for each of so many sequences; 0: nothing is known yet.
+  double token_seconds(std::size_t sequences) const {
     const std::size_t place = place_of(sequences);
     for (std::size_t i = place + 1; i-- > 0;) {
-      if (guesses_[i] > 0) return guesses_[i] * static_cast<double>(std::size_t{1} << (place - i));
+      if (draft_tokens_[i] > 0) return draft_tokens_[i] * static_cast<double>(std::size_t{1} << (place - i));
     }
-    for (std::size_t i = place + 1; i < guesses_.size(); ++i) {
-      if (guesses_[i] > 0) return guesses_[i];
+    for (std::size_t i = place + 1; i < draft_tokens_.size(); ++i) {
+      if (draft_tokens_[i] > 0) return draft_tokens_[i];
     }
     return 0;
   }
   double row_seconds() const { return row_; }
 
-  void guessed(std::size_t sequences, TokenCount guesses, Duration took) {
-    follow(guesses_[place_of(sequences)], to_seconds(took) / guesses);
+  void drafted(std::size_t sequences, TokenCount draft_tokens, Duration took) {
+    follow(draft_tokens_[place_of(sequences)], to_seconds(took) / draft_tokens);
   }
   void read(std::size_t rows, Duration took) { follow(row_, to_seconds(took) / static_cast<double>(rows)); }
 
@@ -41,7 +41,7 @@ class DraftCost {
   static constexpr double kLess = 0.5;
   static constexpr double kMore = 0.25;
 
-  std::array<double, 9> guesses_{};  // 1, 2 … 3, 4 … 7, up to 256 sequences
+  std::array<double, 9> draft_tokens_{};  // 1, 2 … 3, 4 … 7, up to 256 sequences
   double row_ = 0;
 };
 

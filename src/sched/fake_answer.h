@@ -47,7 +47,7 @@ inline Sample fake_sample(RequestId request, std::span<const Token> answer, cons
 }
 
 // Rows of a slot.
-inline std::int32_t width_of(const BatchPart& part) { return part.rows + part.guesses + part.padding; }
+inline std::int32_t width_of(const BatchPart& part) { return part.rows + part.draft_tokens + part.padding; }
 
 // libllama takes adjacent slots together, and equally many rows of each. Prompts are not read otherwise; decoding
 // sequences cannot always be adjacent.

@@ -29,7 +29,7 @@ class Dice {
 struct Life {
   RequestPtr request;
   FakeScript script;
-  std::string answer;  // what it would say with nobody else there
+  std::string answer;  // what it would say alone
   std::size_t said = 0;
   TokenCount tokens = 0;
   TimePoint last_token{};     // once it has said one
@@ -54,7 +54,7 @@ inline SchedulerConfig draw_config(Dice& dice, TokenCount context, bool unified)
   config.targets.prefill_step = milliseconds(dice.between(0, 60));
   config.policy = dice.permille(100) ? Policy::fcfs : Policy::chasqui;
   if (dice.permille(600)) {
-    config.speculation.guesses_max = dice.between(1, 8);
+    config.speculation.draft_tokens_max = dice.between(1, 8);
     config.speculation.outputs_max = config.kv.slots + dice.below(4 * config.kv.slots);
   }
   return config;
@@ -71,7 +71,7 @@ inline RequestDraft draw_request(Dice& dice, TokenCount context) {
   draft.tenant.id = static_cast<std::uint32_t>(dice.below(5));
   draft.tenant.weight = 1 + draft.tenant.id;
   draft.sampling.seed = 1;
-  if (dice.permille(200)) draft.guesses_max = dice.between(0, 8);
+  if (dice.permille(200)) draft.draft_tokens_max = dice.between(0, 8);
   return draft;
 }
 

@@ -89,8 +89,8 @@ class FakeModel {
     return found != prompt_rows_of_.end() ? found->second : 0;
   }
   // Of next tokens, that were checked.
-  std::uint64_t guesses() const { return guesses_; }
-  std::uint64_t guesses_right() const { return guesses_right_; }
+  std::uint64_t draft_tokens() const { return draft_tokens_; }
+  std::uint64_t accepted_tokens() const { return accepted_tokens_; }
   std::uint64_t saves() const { return saves_; }
   std::uint64_t restores() const { return restores_; }
   std::uint64_t refused_restores() const { return refused_restores_; }
@@ -285,22 +285,25 @@ class FakeModel {
       expect(row.output == (part.samples && i + 1 == part.rows), "output at the wrong row");
       expect(row.token == tokens[static_cast<std::size_t>(position)], "a row with the wrong token");
     }
-    expect(part.guesses == 0 || (decodes_now && part.samples), "guesses of what a request says that says nothing");
-    expect(said(request.id) + part.guesses < std::max(request.max_tokens, 1), "guesses beyond the end of the answer");
-    for (std::int32_t i = 0; i < part.guesses; ++i, ++position) {
+    expect(part.draft_tokens == 0 || (decodes_now && part.samples), "draft tokens for a request that samples nothing");
+    expect(said(request.id) + part.draft_tokens < std::max(request.max_tokens, 1),
+           "draft tokens beyond the end of the answer");
+    for (std::int32_t i = 0; i < part.draft_tokens; ++i, ++position) {
       const Row& row = batch.rows[static_cast<std::size_t>(part.last_row() + 1 + i)];
-      expect(row.slot == part.slot && row.position == position && row.output, "a guess that does not follow its part");
+      expect(row.slot == part.slot && row.position == position && row.output,
+             "a draft token that does not follow its part");
     }
   }
 
   void check_filling(const Batch& batch, const BatchPart& part) {
     if (part.padding == 0) return;
-    const auto guesses = [](const BatchPart& other) { return other.guesses > 0; };
-    const bool use = batch.kind == Batch::Kind::prefill || std::any_of(batch.parts.begin(), batch.parts.end(), guesses);
+    const auto draft_tokens = [](const BatchPart& other) { return other.draft_tokens > 0; };
+    const bool use =
+        batch.kind == Batch::Kind::prefill || std::any_of(batch.parts.begin(), batch.parts.end(), draft_tokens);
     expect(dense_slots_ && use, "a part is filled up where it is of no use");
     expect(held(part.slot) + width_of(part) <= layout_.cells_per_slot, "padding beyond the cells of a slot");
-    TokenCount position = held(part.slot) + part.rows + part.guesses;
-    for (std::int32_t i = part.rows + part.guesses; i < width_of(part); ++i, ++position) {
+    TokenCount position = held(part.slot) + part.rows + part.draft_tokens;
+    for (std::int32_t i = part.rows + part.draft_tokens; i < width_of(part); ++i, ++position) {
       const Row& row = batch.rows[static_cast<std::size_t>(part.first_row + i)];
       expect(row.slot == part.slot && row.position == position && !row.output, "padding that does not follow its part");
     }
@@ -324,7 +327,8 @@ class FakeModel {
     expect(held_by_all() + static_cast<TokenCount>(batch.rows.size()) <= layout_.cells,
            "more rows than the context has cells");
     for (const BatchPart& part : batch.parts) {
-      expect(held(part.slot) + part.rows + part.guesses <= layout_.cells_per_slot, "more rows than the slot has cells");
+      expect(held(part.slot) + part.rows + part.draft_tokens <= layout_.cells_per_slot,
+             "more rows than the slot has cells");
     }
   }
 
@@ -338,15 +342,15 @@ class FakeModel {
     for (std::int32_t i = 0; i < part.rows; ++i) {
       slot.history.push_back(batch.rows[static_cast<std::size_t>(part.first_row + i)].token);
     }
-    guesses_ += static_cast<std::uint64_t>(part.guesses);
+    draft_tokens_ += static_cast<std::uint64_t>(part.draft_tokens);
     for (std::int32_t right = 0; part.samples; ++right) {
       const Sample sampled = sample(slot);
       result.samples.push_back(sampled);
-      if (sampled.ends() || right == part.guesses) return;
-      const Token guess = batch.rows[static_cast<std::size_t>(part.last_row() + 1 + right)].token;
-      if (guess != sampled.token) return;
-      slot.history.push_back(guess);
-      ++guesses_right_;
+      if (sampled.ends() || right == part.draft_tokens) return;
+      const Token draft_token = batch.rows[static_cast<std::size_t>(part.last_row() + 1 + right)].token;
+      if (draft_token != sampled.token) return;
+      slot.history.push_back(draft_token);
+      ++accepted_tokens_;
     }
   }
 
@@ -371,8 +375,8 @@ class FakeModel {
   std::map<RequestId, TokenCount> prompt_rows_of_;
   std::uint64_t prompt_rows_ = 0;
   std::uint64_t preempted_ = 0;
-  std::uint64_t guesses_ = 0;
-  std::uint64_t guesses_right_ = 0;
+  std::uint64_t draft_tokens_ = 0;
+  std::uint64_t accepted_tokens_ = 0;
   std::uint64_t saves_ = 0;
   std::uint64_t restores_ = 0;
   std::uint64_t refused_restores_ = 0;

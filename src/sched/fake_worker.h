@@ -92,9 +92,9 @@ class FakeWorker {
     parts.clear();
     for (const BatchPart& part : batch.parts) parts.emplace_back(part.request->id.value, part.rows);
     if (work) {
-      const bool guesses = heads_cost && !batch.drafting.empty();
-      if (guesses) expect_known();
-      if (guesses || guess_chance) pretend_guesses();
+      const bool draft_tokens = heads_cost && !batch.drafting.empty();
+      if (draft_tokens) expect_known();
+      if (draft_tokens || acceptance_rate) set_acceptance();
       model.run(batch, status, result);
       if (heads_cost) learn();
       const Duration row = decoded() ? decode_row_cost.value_or(row_cost) : row_cost;
@@ -102,8 +102,8 @@ class FakeWorker {
       if (decode_cost && decoded()) result.compute = decode_cost(batch.rows.size());
       if (rows_seen_.insert(batch.rows.size()).second) result.compute += new_size_cost;
       if (std::exchange(rows_before_, batch.rows.size()) != batch.rows.size()) result.compute += turn_cost;
-      result.drafted = guesses;
-      if (guesses) result.drafting = *heads_cost;
+      result.drafted = draft_tokens;
+      if (draft_tokens) result.drafting = *heads_cost;
       if (batch.learn) result.learning = learn_cost;
       clock.advance(result.compute + result.drafting + result.learning);
       for (const SlotSave& save : batch.saves) result.saving += save_cost * (save.tokens - save.from);
@@ -199,9 +199,9 @@ class FakeWorker {
   Duration restore_cost{};
   Duration save_cost{};                     // of a token
   Duration switch_cost{};                   // of a step with other adapters than the one before
-  std::optional<Duration> heads_cost;       // of guesses by heads; none: nobody makes them
-  std::optional<double> guess_chance;       // that a guess is right; none: of heads 1, of others as it is
-  TokenCount heads_know = 0;                // rows that they have learned of without a gap at least where they guess
+  std::optional<Duration> heads_cost;       // of draft tokens by heads; none: there are no heads
+  std::optional<double> acceptance_rate;    // that a draft token is accepted; none: of heads 1, of others as it is
+  TokenCount heads_know = 0;                // rows that they have learned of without a gap at least where they draft
   Duration learn_cost{};                    // what they take to learn of a batch
   std::optional<Duration> decode_row_cost;  // where it is another one
   std::function<Duration(std::size_t)> decode_cost;  // of so many rows, instead of all of these
@@ -215,20 +215,20 @@ class FakeWorker {
   void expect_known() {
     for (const BatchPart& part : batch.parts) {
       const Known& known = known_[part.slot];
-      if (part.guesses == 0) continue;
+      if (part.draft_tokens == 0) continue;
       EXPECT_EQ(known.next, batch.rows[static_cast<std::size_t>(part.last_row())].position) << "nothing is known";
       EXPECT_TRUE(known.from == 0 || known.next - known.from >= heads_know);
     }
   }
 
-  void pretend_guesses() {
-    std::bernoulli_distribution right(guess_chance.value_or(1));
+  void set_acceptance() {
+    std::bernoulli_distribution right(acceptance_rate.value_or(1));
     for (const BatchPart& part : batch.parts) {
-      if (part.guesses == 0) continue;
+      if (part.draft_tokens == 0) continue;
       const Outcome& outcome = of(part.request->id.value);
       std::vector<Token> tokens = outcome.request->prompt;
       auto row = batch.rows.begin() + part.last_row() + 1;
-      for (TokenCount n = 0; n < outcome.tokens + part.guesses; ++n) {
+      for (TokenCount n = 0; n < outcome.tokens + part.draft_tokens; ++n) {
         tokens.push_back(fake_next(tokens, outcome.script.repeats));
         if (n >= outcome.tokens) (row++)->token = right(chances_) ? tokens.back() : tokens.back() + 1;
       }

@@ -43,7 +43,7 @@ void NgramIndex::follow(const Sequence& sequence) {
   while (noted_ + 1 < sequence.length()) note(sequence, ++noted_);
 }
 
-void NgramIndex::guess(const Sequence& sequence, TokenCount most, std::vector<Token>& out) const {
+void NgramIndex::draft(const Sequence& sequence, TokenCount most, std::vector<Token>& out) const {
   out.clear();
   const TokenCount end = sequence.length();
   if (places_.empty() || end <= kNgram) return;

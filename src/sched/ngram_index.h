@@ -1,5 +1,5 @@
 // Where the last few tokens of a sequence stood before: text that repeats itself (code that is edited, quotes, tables,
-// names) is guessed from what followed there. Owned by Speculation, one for each sequence that decodes; pure.
+// names) is drafted from what followed there. Owned by Speculation, one for each sequence that decodes; pure.
 //
 // An n-gram is kNgram tokens. For each the place behind its newest occurrence is kept, in a table that is found by
 // hash and forgets what collides; a find compares the tokens themselves, so that a collision is never a wrong place.
@@ -20,9 +20,9 @@ class NgramIndex {
   void follow(const Sequence& sequence);
 
   // At most `most` tokens that followed when the last kNgram tokens were there before, in place of what `out` held;
-  // none when they were not. What repeats itself up to the end goes on in the guess.
+  // none when they were not. What repeats itself up to the end goes on in the draft token.
   // REQUIRES: follow(sequence) was called with it as it is now.
-  void guess(const Sequence& sequence, TokenCount most, std::vector<Token>& out) const;
+  void draft(const Sequence& sequence, TokenCount most, std::vector<Token>& out) const;
 
  private:
   static std::uint64_t hash_of(const Sequence& sequence, TokenCount end);

@@ -18,34 +18,34 @@ Sequence sequence_of(std::vector<Token> prompt) {
   return Sequence(test_request(1, std::move(draft), limits, TimePoint{}));
 }
 
-std::vector<Token> guess_of(const Sequence& sequence, TokenCount most = 4) {
+std::vector<Token> draft_of(const Sequence& sequence, TokenCount most = 4) {
   NgramIndex index;
   std::vector<Token> out = {99};
   index.follow(sequence);
-  index.guess(sequence, most, out);
+  index.draft(sequence, most, out);
   return out;
 }
 
 using Tokens = std::vector<Token>;
 
-TEST(NgramIndex, GuessesWhatFollowedTheLastTime) {
-  EXPECT_EQ(guess_of(sequence_of({1, 2, 3, 4, 5, 6, 7, 1, 2, 3})), (Tokens{4, 5, 6, 7}));
-  EXPECT_EQ(guess_of(sequence_of({1, 2, 3, 4, 5, 6, 7, 1, 2, 3}), 2), (Tokens{4, 5}));
+TEST(NgramIndex, DraftsWhatFollowedTheLastTime) {
+  EXPECT_EQ(draft_of(sequence_of({1, 2, 3, 4, 5, 6, 7, 1, 2, 3})), (Tokens{4, 5, 6, 7}));
+  EXPECT_EQ(draft_of(sequence_of({1, 2, 3, 4, 5, 6, 7, 1, 2, 3}), 2), (Tokens{4, 5}));
 }
 
 TEST(NgramIndex, TheNewestTimeCounts) {
-  EXPECT_EQ(guess_of(sequence_of({1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3}), 1), (Tokens{5}));
+  EXPECT_EQ(draft_of(sequence_of({1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3}), 1), (Tokens{5}));
 }
 
 TEST(NgramIndex, WhatRepeatsItselfUpToTheEndGoesOn) {
-  EXPECT_EQ(guess_of(sequence_of({7, 7, 7, 7}), 5), (Tokens{7, 7, 7, 7, 7}));
-  EXPECT_EQ(guess_of(sequence_of({1, 2, 1, 2, 1, 2}), 5), (Tokens{1, 2, 1, 2, 1}));
+  EXPECT_EQ(draft_of(sequence_of({7, 7, 7, 7}), 5), (Tokens{7, 7, 7, 7, 7}));
+  EXPECT_EQ(draft_of(sequence_of({1, 2, 1, 2, 1, 2}), 5), (Tokens{1, 2, 1, 2, 1}));
 }
 
-TEST(NgramIndex, HasNoGuessForWhatIsNew) {
-  EXPECT_TRUE(guess_of(sequence_of({1, 2, 3, 4, 5, 2, 3})).empty()) << "two tokens in common are too few";
-  EXPECT_TRUE(guess_of(sequence_of({1})).empty());
-  EXPECT_TRUE(guess_of(sequence_of({1, 2, 3})).empty()) << "it is not its own past";
+TEST(NgramIndex, DraftsNothingForWhatIsNew) {
+  EXPECT_TRUE(draft_of(sequence_of({1, 2, 3, 4, 5, 2, 3})).empty()) << "two tokens in common are too few";
+  EXPECT_TRUE(draft_of(sequence_of({1})).empty());
+  EXPECT_TRUE(draft_of(sequence_of({1, 2, 3})).empty()) << "it is not its own past";
 }
 
 // The table grows, forgets what collides, and never says what did not follow.
@@ -55,15 +55,15 @@ TEST(NgramIndex, FollowsASequenceAsItGrows) {
   sequence.start(SlotId{0}, TimePoint{});
   NgramIndex index;
   std::vector<Token> out;
-  int guessed = 0;
+  int drafted = 0;
   for (int i = 0; i < 3000; ++i) {
     sequence.computed_rows(1, TimePoint{});
     sequence.add_token(static_cast<Token>(dice() % 20), TimePoint{});
     index.follow(sequence);
-    index.guess(sequence, 3, out);
+    index.draft(sequence, 3, out);
     if (out.empty()) continue;
-    ++guessed;
-    // Somewhere before the end the last three tokens are followed by the guess.
+    ++drafted;
+    // Somewhere before the end the last three tokens are followed by the draft token.
     const TokenCount end = sequence.length();
     bool found = false;
     for (TokenCount at = NgramIndex::kNgram; at < end && !found; ++at) {
@@ -75,7 +75,7 @@ TEST(NgramIndex, FollowsASequenceAsItGrows) {
     }
     EXPECT_TRUE(found) << "step " << i;
   }
-  EXPECT_GT(guessed, 300);
+  EXPECT_GT(drafted, 300);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace chasqui {
 namespace {
 
-// So many tokens are worth waiting for: in less time than they take to compute, nobody else gets a step.
+// So many tokens are worth waiting for: in less time than they take to compute, no other sequence gets a step.
 constexpr TokenCount kWorthWaiting = 32;
 // … and so many new ones are worth a copy of the whole sequence.
 constexpr TokenCount kWorthSaving = 8;
@@ -97,7 +97,7 @@ bool Reuse::waits(const Sequence& waiting, const RunningSequences& running) {
   return false;
 }
 
-bool Reuse::had_better_wait(const Sequence& waiting, const RunningSequences& running, double row_seconds) {
+bool Reuse::should_defer(const Sequence& waiting, const RunningSequences& running, double row_seconds) {
   if (!uses_cache(waiting.request())) return false;
   const std::span<const Token> tokens = tokens_of(waiting);
   const TokenCount known = cache_.match(key_of(waiting.request()), tokens, waiting.length() - 1).length;
@@ -113,7 +113,7 @@ bool Reuse::waits_for_source(const Sequence& waiting, std::span<const Token> tok
   const TokenCount gain = pending.length - known;
   if (gain < kWorthWaiting) return false;
   const Sequence* source = find_running(running, pending.request);
-  CHECK(source != nullptr, "a prefix is announced that nobody computes");
+  CHECK(source != nullptr, "a prefix is announced that no sequence computes");
   // Interactive work does not wait for what background work gets round to.
   if (source->request().service_class > waiting.request().service_class) return false;
   // Where KV cannot be cut, who has gone on has lost what it held at the end of its prompt.
@@ -363,7 +363,7 @@ void Reuse::keep(const Save& save, KvSnapshotPtr snapshot, double row_seconds, T
   if (!kept || !config_.cache.cut_anywhere) expect_nothing_of(save.request);
 }
 
-// What the model would not take it will not take the next time, and whoever comes would try it again.
+// What the model refused it will refuse the next time, and the next request would try it again.
 void Reuse::give_up_refused(const Batch& batch, const BatchResult& result) {
   for (const std::size_t i : result.not_restored) {
     const std::optional<PrefixCache::Kept> gone = cache_.give_up(*batch.restores[i].snapshot);

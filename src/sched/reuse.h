@@ -1,11 +1,11 @@
-// What need not be computed again: finds the cached prefix of whoever starts, lets those wait whose prefix is being
-// computed right now or read from a file, and has copied out what others may want. Owned by the Scheduler, which alone
-// changes sequences; pure. What was computed for a request that does not use the cache is never seen here.
+// What need not be computed again: finds the cached prefix of a sequence that starts, lets those wait whose prefix is
+// being computed right now or read from a file, and has copied out what others may want. Owned by the Scheduler, which
+// alone changes sequences; pure. What was computed for a request that does not use the cache is never seen here.
 //
 // When a slot is copied out (where the model allows it in pieces, after its sequence has left: SaveQueue; else in a
 // step of its own):
 //   its sequence leaves it     finished, cancelled or preempted, and something of it is not in the cache yet
-//   somebody waits for it      as soon as the common part is computed; the sequence goes on
+//   a request waits for it     as soon as the common part is computed; the sequence goes on
 //   it is at a checkpoint      where KV cannot be cut, because only whole states can be used again: at the positions
 //                              that plan_checkpoints() chose, and when its prompt is complete
 #pragma once
@@ -28,7 +28,7 @@
 namespace chasqui {
 
 struct ReuseConfig {
-  PrefixCache::Limits cache;       // no bytes: nothing is kept, and nobody waits
+  PrefixCache::Limits cache;       // no bytes: nothing is kept, and no request waits
   bool shared_by_tenants = false;  // one tenant's prefixes serve the others; they could tell what others have asked
   std::optional<DiskLimits> disk;  // none: what leaves host memory is gone
   TokenCount kv_block = 0;         // ModelShape::kv_block
@@ -43,9 +43,10 @@ class Reuse {
 
   // --- before a sequence starts
 
-  // Whether `waiting` had better not start yet, because somebody is computing its prefix, and a copy of that is quicker
-  // than to compute it again, at `row_seconds` a token (0: not known), or because a file has it that is read sooner.
-  bool had_better_wait(const Sequence& waiting, const RunningSequences& running, double row_seconds);
+  // Whether `waiting` had better not start yet, because another sequence computes its prefix, and a copy of that is
+  // quicker than to compute it again, at `row_seconds` a token (0: not known), or because a file has it that is read
+  // sooner.
+  bool should_defer(const Sequence& waiting, const RunningSequences& running, double row_seconds);
   // It has been told to wait, and nothing has changed.
   bool waits(const Sequence& waiting, const RunningSequences& running);
   // The longest prefix that is quicker to bring back than to compute, at `row_seconds` a token; length 0: none.
@@ -58,18 +59,18 @@ class Reuse {
 
   // --- when it leaves
 
-  // It gives up its slot after this: copied out by the next take_saves(), or, for a slot that somebody else needs at
+  // It gives up its slot after this: copied out by the next take_saves(), or, for a slot that another sequence needs at
   // once, in `batch`. True: the slot has to stay as it is until take_copied() tells of it.
   bool leaves(const Sequence& sequence);
   void leaves(const Sequence& sequence, Batch& batch);
-  // It ends, wherever it is: nobody waits for it, and it waits for nobody.
+  // It ends, wherever it is: no request waits for it any more, nor it for another.
   void forget(RequestId request);
 
   // --- between steps
 
   // It has just been computed up to a checkpoint of its prompt, or all of the prompt.
   void checkpoint_computed(const Sequence& sequence);
-  // A step has been computed, and who ended in it has left: what somebody waits for is copied out before the next one.
+  // A step has been computed, and who ended in it has left: what a request waits for is copied out before the next one.
   void step_computed(const RunningSequences& running);
   bool has_saves() const { return !left_.empty() || !wanted_.empty(); }
   // Slots are to be copied out in pieces.
@@ -94,7 +95,7 @@ class Reuse {
   // What the tenant's latest sequence in this slot has left. REQUIRES: !has_left(), and no step is running
   SlotCopy copy_of_slot(std::int32_t slot, const Tenant& tenant) const;
   // Keeps a copy that was saved earlier, as what this slot had last. Nothing of it is believed but what the cache
-  // needs: whether the model takes it shows when somebody begins with it. False: it does not fit.
+  // needs: whether the model takes it shows when a request begins with it. False: it does not fit.
   bool adopt_slot(std::int32_t slot, const Tenant& tenant, SlotCopy copy, double row_seconds, TimePoint now);
 
   // --- the disk; null: there is none
@@ -103,7 +104,7 @@ class Reuse {
   const DiskTier* disk() const { return disk_ ? &*disk_ : nullptr; }
 
   PrefixCache::Stats cache_stats() const { return cache_.stats(); }
-  // How often a request was told to wait for somebody else's prefix, so far.
+  // How often a request was told to wait for another's prefix, so far.
   std::uint64_t waits_begun() const { return waits_begun_; }
   bool consistent() const { return cache_.consistent() && (!disk_ || disk_->consistent()); }
 
@@ -144,7 +145,7 @@ class Reuse {
   const ReuseConfig config_;
   PrefixCache cache_;
   std::optional<DiskTier> disk_;
-  std::unordered_map<RequestId, Awaited> awaiting_;  // by who waits
+  std::unordered_map<RequestId, Awaited> awaiting_;  // by the one that waits
   std::set<RequestId> has_read_;                     // waited for their file; once is enough, whatever came of it
   std::set<RequestId> wanted_;                       // running ones to copy out; in order, so that runs are repeatable
   std::vector<Save> left_;                           // of sequences that have given up their slots

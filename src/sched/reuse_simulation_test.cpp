@@ -43,7 +43,7 @@ struct Wish {
   bool unified = false;
   bool cut_anywhere = true;
   TokenCount kv_block = 0;
-  bool calm = false;      // nobody leaves, nothing fails, nobody is preempted
+  bool calm = false;      // no client leaves, nothing fails, nothing is preempted
   bool no_cache = false;  // … and all is computed
 };
 

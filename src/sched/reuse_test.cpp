@@ -72,7 +72,7 @@ class ReuseTest : public testing::Test {
   }
 
   bool waits(const Sequence& sequence) {
-    return reuse_->waits(sequence, running_) || reuse_->had_better_wait(sequence, running_, kRow);
+    return reuse_->waits(sequence, running_) || reuse_->should_defer(sequence, running_, kRow);
   }
   TokenCount found(const Ask& ask) { return reuse_->find(*sequence(ask), kRow).length; }
 
@@ -127,7 +127,7 @@ TEST_F(ReuseTest, AFewNewTokensAreNotWorthACopy) {
   EXPECT_EQ(save().size(), 1u);
 }
 
-TEST_F(ReuseTest, ASlotThatSomebodyElseNeedsIsCopiedInTheSameStep) {
+TEST_F(ReuseTest, ASlotThatAnotherNeedsIsCopiedInTheSameStep) {
   Sequence& victim = running({}, 60);
   Batch batch;
   reuse_->leaves(victim, batch);
@@ -168,7 +168,7 @@ TEST_F(ReuseTest, WhatIsComputedAlreadyIsCopiedAtOnce) {
   EXPECT_FALSE(waits(*waiting));
 }
 
-TEST_F(ReuseTest, NobodyWaitsForLittleMoreThanThereIs) {
+TEST_F(ReuseTest, NoRequestWaitsForLittleMoreThanThereIs) {
   running({.shared = 31}, 0);
   EXPECT_FALSE(waits(*sequence({.shared = 31}))) << "31 in common";
   leave(running({.shared = 59}, 59));
@@ -183,7 +183,7 @@ TEST_F(ReuseTest, NobodyWaitsForLittleMoreThanThereIs) {
   EXPECT_TRUE(waits(*sequence({})));
 }
 
-TEST_F(ReuseTest, NobodyWaitsForALesserClass) {
+TEST_F(ReuseTest, NoRequestWaitsForALesserClass) {
   for (const ServiceClass source : {kInteractive, kStandard, kBackground}) {
     for (const ServiceClass waiting : {kInteractive, kStandard, kBackground}) {
       configure(1 << 20);
@@ -194,7 +194,7 @@ TEST_F(ReuseTest, NobodyWaitsForALesserClass) {
   }
 }
 
-TEST_F(ReuseTest, NobodyWaitsForAnotherTenantUnlessTheyShare) {
+TEST_F(ReuseTest, NoRequestWaitsForAnotherTenantUnlessTheyShare) {
   for (const bool shared : {false, true}) {
     configure(1 << 20, true, shared);
     running_.clear();
@@ -204,7 +204,7 @@ TEST_F(ReuseTest, NobodyWaitsForAnotherTenantUnlessTheyShare) {
   }
 }
 
-TEST_F(ReuseTest, NobodyWaitsForWhoLeft) {
+TEST_F(ReuseTest, NoRequestWaitsForOneThatLeft) {
   const auto waiting = sequence({});
   Sequence& source = running({}, 20);
   EXPECT_TRUE(waits(*waiting));
@@ -215,7 +215,7 @@ TEST_F(ReuseTest, NobodyWaitsForWhoLeft) {
   EXPECT_EQ(reuse_->cache_stats().pending, 0u);
 }
 
-TEST_F(ReuseTest, NobodyWaitsForACopyThatCannotBeMade) {
+TEST_F(ReuseTest, NoRequestWaitsForACopyThatCannotBeMade) {
   Sequence& source = running({.prompt = 200, .shared = 150}, 90);
   const auto early = sequence({});
   const auto late = sequence({.prompt = 200, .shared = 150});
@@ -244,7 +244,7 @@ TEST_F(ReuseTest, ACopyThatIsLargerThanTheCacheIsNotMadeTwice) {
   EXPECT_EQ(save(), (std::vector<TokenCount>{45})) << "shorter ones may fit";
 }
 
-TEST_F(ReuseTest, NobodyWaitsForACopyThatTakesLongerThanToCompute) {
+TEST_F(ReuseTest, NoRequestWaitsForACopyThatTakesLongerThanToCompute) {
   bytes_per_token_ = 1'000'000;  // half a millisecond a token, each way
   configure(1 << 30);
   leave(running({.prompt = 20, .shared = 20}, 20));

@@ -1,7 +1,7 @@
 // Invariants kept here:
 //   one-terminal  finish() is the only maker of finished events, and a finished sequence leaves running_ at once
 //   one-writer    only the files of this class call the changing members of Sequence
-//   progress      each step advances somebody, or copies out what somebody waits for
+//   progress      each step advances a sequence, or copies out what a request waits for
 #include "sched/scheduler.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 // How often those who wait are told where they stand.
 constexpr Duration kAnnounceEvery = seconds(1);
-// Of a long prompt this much is read before that of somebody who comes later; then the shorter one has its turn.
+// Of a long prompt this much is read before that of a later request; then the shorter one has its turn.
 constexpr TokenCount kReadBefore = 128;
 
 }  // namespace
@@ -28,8 +28,8 @@ Scheduler::Scheduler(const SchedulerConfig& config)
 
 void Scheduler::add(RequestPtr request) {
   counters_.join(request->tenant);
-  // Who waits for nothing but reading, before anything was read, was predicted nothing: that it waits says as little
-  // about the next as that a server has just started.
+  // A sequence that waits for nothing but reading, before anything was read, was predicted nothing: that it waits says
+  // as little about the next as that a server has just started.
   const bool slot_free = waiting_.size() + running_.size() < static_cast<std::size_t>(ledger_.slots_total());
   if (forecast_.row_seconds() > 0 || !slot_free) forecast_.arrived(*request, wait_of(request->service_class));
   waiting_.push(std::make_unique<Sequence>(std::move(request)));
@@ -51,7 +51,7 @@ void Scheduler::fail_all(const Error& error, TimePoint now) { end_all(FinishReas
 void Scheduler::end_all(FinishReason reason, const Error& error, TimePoint now) {
   while (!waiting_.empty()) finish(*waiting_.pop(), reason, now, error);
   for (const auto& sequence : running_) finish(*sequence, reason, now, error);
-  retire_finished(Keep::nothing);  // nobody is there to come back for it, or it is the end
+  retire_finished(Keep::nothing);  // no request can come back for it, or the server ends
 }
 
 void Scheduler::next_batch(TimePoint now, Batch& batch) {
@@ -61,7 +61,7 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   expire(now);
   if (idle()) return;
   if (reuse_.has_saves()) {
-    // In a step of their own, so that whoever starts next finds them.
+    // In a step of their own, so that the next request to start finds them.
     reuse_.take_saves(running_, batch);
     return;
   }
@@ -71,7 +71,7 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   announce(urgency, now);
   if (running_.empty() && reuse_.has_pieces()) return reuse_.take_piece(time_for_copies(batch), batch);
   if (running_.empty()) {
-    CHECK(reuse_.disk() != nullptr && reuse_.disk()->reads(), "progress: nobody starts, and nobody knows why");
+    CHECK(reuse_.disk() != nullptr && reuse_.disk()->reads(), "progress: no request starts, without a reason");
     waits_for_disk_ = true;
     return;
   }
@@ -87,9 +87,9 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   plan_.spare(kept_);
   plan_.plan(running_, urgency, step_time_, speculation_, cells, now, batch);
   if (!ledger_.has_free_slot()) batch.cut_by = std::min(batch.cut_by, least_urgent_running() - 1);
-  reserve_guesses(batch);
+  reserve_draft_tokens(batch);
   if (const Duration time = time_for_copies(batch); time > Duration::zero()) reuse_.take_piece(time, batch);
-  CHECK(!batch.empty(), "progress: somebody runs and nothing is to be done");
+  CHECK(!batch.empty(), "progress: a sequence runs and nothing is to be done");
 }
 
 // An arrival that would not get a slot has nothing from a step that is cut.
@@ -100,11 +100,11 @@ int Scheduler::least_urgent_running() const {
 }
 
 // The plan has seen to it that there are cells.
-void Scheduler::reserve_guesses(const Batch& batch) {
+void Scheduler::reserve_draft_tokens(const Batch& batch) {
   for (const BatchPart& part : batch.parts) {
-    if (part.guesses == 0) continue;
-    const TokenCount end = batch.rows[static_cast<std::size_t>(part.last_row())].position + 1 + part.guesses;
-    CHECK(ledger_.reserve(part.slot, end), "conservation: no cells for guesses");
+    if (part.draft_tokens == 0) continue;
+    const TokenCount end = batch.rows[static_cast<std::size_t>(part.last_row())].position + 1 + part.draft_tokens;
+    CHECK(ledger_.reserve(part.slot, end), "conservation: no cells for draft tokens");
   }
 }
 
@@ -176,7 +176,7 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   if (result.status == DecodeStatus::ok) {
     note_reading(batch, result.finished - planned_);
     const bool decoded = batch.kind == Batch::Kind::decode;
-    // What heads learn of a prompt is part of reading it. In a decode step it is part of their guesses.
+    // What heads learn of a prompt is part of reading it. In a decode step it is part of their draft tokens.
     const Duration computing = result.compute + (decoded ? Duration::zero() : result.learning);
     const Duration took = adapter_turns_.computed(computing, batch.predicted);
     const bool rare = decoded && speculation_.turns() && step_time_.settled(batch.kind, plan_.size().rows);
@@ -233,21 +233,21 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
   }
 }
 
-// One token, and another one for each guess that was right: its row is computed then.
+// One token, and another one for each draft token that was accepted: its row is computed then.
 Scheduler::Samples Scheduler::commit_samples(Sequence& sequence, const BatchPart& part, Samples next, Samples end,
                                              TimePoint now) {
   const RequestId id = sequence.id();
   const auto last = std::find_if(next, end, [id](const Sample& sample) { return sample.request != id; });
   const auto said = static_cast<TokenCount>(last - next);
-  CHECK(said >= 1 && said <= 1 + part.guesses, "a token for the row, and one for each guess that was right");
-  sequence.guessed(part.guesses, said - 1);
+  CHECK(said >= 1 && said <= 1 + part.draft_tokens, "a token for the row, and one for each accepted draft token");
+  sequence.drafted(part.draft_tokens, said - 1);
   commit_sample(sequence, *next, now);
   while (++next != last) {
     sequence.computed_rows(1, now);
     ledger_.use(part.slot, 1);
     commit_sample(sequence, *next, now);
   }
-  speculation_.commit(sequence, part.guesses, said);
+  speculation_.commit(sequence, part.draft_tokens, said);
   return last;
 }
 
@@ -315,7 +315,7 @@ void Scheduler::take_events(std::vector<Event>& events) {
 }
 
 // How long a sequence holds its slot. While the first ones of a kind of load still run, their age says it is at least
-// that: without it, a server that starts under load would let in whoever comes until the first has ended.
+// that: without it, a server that starts under load would let in every request until the first has ended.
 double Scheduler::slot_seconds() const {
   double age = 0;
   for (const auto& sequence : running_) age += to_seconds(planned_ - sequence->started_at());

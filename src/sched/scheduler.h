@@ -6,7 +6,7 @@
 //   what need not be computed again   reuse.h
 //   whose adapters are applied        adapter_turns.h, scheduler_adapters.cpp
 //   which rows are in a step          step_plan.h, by step_time.h
-//   what is guessed and checked       speculation.h
+//   what is drafted and checked       speculation.h
 //   which cells there are             cache/kv_ledger.h
 #pragma once
 
@@ -132,7 +132,7 @@ class Scheduler {
   void commit_parts(const Batch& batch, const BatchResult& result);
   using Samples = std::vector<Sample>::const_iterator;
   int least_urgent_running() const;
-  void reserve_guesses(const Batch& batch);
+  void reserve_draft_tokens(const Batch& batch);
   Samples commit_samples(Sequence& sequence, const BatchPart& part, Samples next, Samples end, TimePoint now);
   void commit_sample(Sequence& sequence, const Sample& sample, TimePoint now);
   void finish(Sequence& sequence, FinishReason reason, TimePoint now, const Error& error = {});

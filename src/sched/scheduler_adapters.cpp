@@ -13,7 +13,7 @@ constexpr std::size_t kMovesPerStep = 4;
 
 }  // namespace
 
-// Brings the decoding sequences into the slots 0 … n-1, those with the same adapters side by side. Whoever is in the
+// Brings the decoding sequences into the slots 0 … n-1, those with the same adapters side by side. A sequence in the
 // way goes where the other one was.
 void Scheduler::bring_sets_together(Batch& batch) {
   if (!config_.dense_slots) return;

@@ -74,7 +74,7 @@ TEST(SchedulerClasses, ALongPromptIsNotPassedByShortOnesForEver) {
   worker.row_cost = milliseconds(4);
   worker.add(1, {.prompt = 900, .max_tokens = 1});
   std::uint64_t id = 1;
-  // Two slots, and always somebody short for the other one: more work than there is time for.
+  // Two slots, and always a short request for the other one: more work than there is time for.
   while (!worker.finished(1)) {
     if (worker.scheduler.waiting() == 0) worker.add(++id, {.prompt = 60, .max_tokens = 1});
     ASSERT_TRUE(worker.step());

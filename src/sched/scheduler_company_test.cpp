@@ -17,7 +17,7 @@ TEST(SchedulerCompany, PromptsOfAlikeLengthAreFilledUpToOnePass) {
   ASSERT_TRUE(worker.step());
   EXPECT_EQ(worker.parts, (Parts{{1, 18}, {2, 20}, {3, 19}}));
   EXPECT_EQ(worker.batch.rows.size(), 60u);
-  EXPECT_EQ(worker.batch.rows_of_nobody(), 3);
+  EXPECT_EQ(worker.batch.padding_rows(), 3);
   worker.run_to_end();
 }
 
@@ -27,7 +27,7 @@ TEST(SchedulerCompany, OfALongerPromptThePartThatIsAsLongAsTheOthersIsRead) {
   worker.add(2, 40, 3);
   ASSERT_TRUE(worker.step());
   EXPECT_EQ(worker.parts, (Parts{{1, 10}, {2, 10}}));
-  EXPECT_EQ(worker.batch.rows_of_nobody(), 0);
+  EXPECT_EQ(worker.batch.padding_rows(), 0);
   worker.run_to_end();
 }
 
@@ -36,7 +36,7 @@ TEST(SchedulerCompany, AMuchShorterPromptIsNotFilledUp) {
   worker.add(1, 40, 3);
   worker.add(2, 28, 3);
   ASSERT_TRUE(worker.step());
-  EXPECT_EQ(worker.parts, (Parts{{1, 40}})) << "more than a quarter would be for nobody";
+  EXPECT_EQ(worker.parts, (Parts{{1, 40}})) << "more than a quarter would be wasted";
   worker.run_to_end();
 }
 
@@ -48,7 +48,7 @@ TEST(SchedulerCompany, ASlotIsNotFilledBeyondItsCells) {
   worker.add(3, {.prompt = 18, .max_tokens = 1});
   ASSERT_TRUE(worker.step());
   ASSERT_EQ(worker.parts.front(), (std::pair<std::uint64_t, TokenCount>(2, 16)));
-  EXPECT_EQ(worker.batch.rows_of_nobody(), 0) << "two cells would be missing";
+  EXPECT_EQ(worker.batch.padding_rows(), 0) << "two cells would be missing";
   worker.run_to_end();
 }
 

@@ -1,4 +1,4 @@
-// Requests whose prompt is in a file: they wait for it, and nobody else does.
+// Requests whose prompt is in a file: they wait for it, and no others do.
 #include <algorithm>
 #include <vector>
 
@@ -118,7 +118,7 @@ TEST_F(SchedulerDisk, WhatTheModelRefusesIsRemovedAndNotTriedAgain) {
   EXPECT_EQ(std::ranges::count(disk_.done, DiskOrder::Kind::read), reads);
 }
 
-TEST_F(SchedulerDisk, WhoeverIsCancelledWhileItWaitsEndsAtOnce) {
+TEST_F(SchedulerDisk, ARequestCancelledWhileItWaitsEndsAtOnce) {
   DiskWorker worker(with_disk(streams()), disk_);
   worker.add(1, 90, 3);
   worker.step();
@@ -142,7 +142,7 @@ TEST_F(SchedulerDisk, ADeadlineThatPassesWhileAFileIsReadIsKept) {
   EXPECT_EQ(worker.reason(1), FinishReason::deadline);
 }
 
-TEST_F(SchedulerDisk, NobodyWaitsWhoDoesNotUseTheCache) {
+TEST_F(SchedulerDisk, ARequestWithoutTheCacheDoesNotWait) {
   DiskWorker worker(with_disk(streams()), disk_);
   worker.add(1, {.prompt = 90, .use_cache = false});
   EXPECT_TRUE(worker.step());

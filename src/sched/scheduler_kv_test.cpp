@@ -27,7 +27,7 @@ TEST(SchedulerPool, AnswersThatMightNotFitTogetherStartTogether) {
   EXPECT_EQ(worker.scheduler.preemptions(), 0u);
 }
 
-TEST(SchedulerPool, APromptWaitsUntilItsCellsAreFreeAndNobodyPassesIt) {
+TEST(SchedulerPool, APromptWaitsUntilItsCellsAreFreeAndIsNotPassed) {
   FakeWorker worker(one_pool(4, 100));
   worker.add(1, {.prompt = 60, .max_tokens = 5, .service_class = kInteractive});
   ASSERT_TRUE(worker.step());
@@ -44,7 +44,7 @@ TEST(SchedulerPool, APromptWaitsUntilItsCellsAreFreeAndNobodyPassesIt) {
   EXPECT_EQ(worker.scheduler.preemptions(), 0u);
 }
 
-TEST(SchedulerPool, NobodyStartsWhoWouldBePutAsideAtOnce) {
+TEST(SchedulerPool, NoRequestStartsThatWouldBePreemptedAtOnce) {
   FakeWorker worker(one_pool(4, 100));
   worker.add(1, 60, 30);
   worker.add(2, 39, 20);  // fits to the last cell but one
@@ -68,7 +68,7 @@ struct Scarce {
   std::uint64_t victim;
 };
 
-TEST(SchedulerPool, WhenCellsRunOutTheLeastUrgentAndNewestGoesAndNobodyElse) {
+TEST(SchedulerPool, WhenCellsRunOutOnlyTheLeastUrgentAndNewestIsPreempted) {
   const Scarce cases[] = {
       {{kStandard, kStandard, kStandard}, 3},
       {{kInteractive, kBackground, kBackground}, 3},
@@ -129,7 +129,7 @@ TEST(SchedulerPool, APromptThatNeedsAllCellsCanTakeThemFromBackground) {
   EXPECT_EQ(worker.ending, (std::vector<std::uint64_t>{2, 1}));
 }
 
-TEST(SchedulerPool, NobodyIsPutAsideInVain) {
+TEST(SchedulerPool, NoSequenceIsPreemptedInVain) {
   FakeWorker worker(one_pool(4, 100));
   worker.add(1, {.prompt = 60, .max_tokens = 20, .service_class = kInteractive});
   worker.add(2, {.prompt = 10, .max_tokens = 10, .service_class = kBackground});
@@ -252,7 +252,7 @@ TEST(SchedulerSlots, APromptThatMakesRoomTakesTwoOfTheFewMovesOfAStep) {
   worker.run_to_end();
 }
 
-TEST(SchedulerSlots, WhereSlotsNeedNotBeAdjacentNobodyMoves) {
+TEST(SchedulerSlots, WhereSlotsNeedNotBeAdjacentNoSequenceMoves) {
   FakeWorker worker(streams(4));
   worker.add(1, 10, 5);
   worker.add(2, 10, 30);

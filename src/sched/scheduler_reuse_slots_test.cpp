@@ -68,7 +68,7 @@ TEST(SchedulerReusePreemption, WhoWaitsForTheOneThatLostItsSlotGoesOn) {
   EXPECT_EQ(worker.model.prompt_rows(), 290u + 2 * 10 + 2 * 50);
 }
 
-// A turn of the background class gives the slot to somebody who has not run out of patience, and so yields to the
+// A turn of the background class gives the slot to a request that has not run out of patience, and so yields to the
 // interactive request that comes next.
 TEST(SchedulerReuseRestores, WhatCannotBeBroughtBackIsComputed) {
   FakeWorker worker(cached_streams(4));
@@ -84,7 +84,7 @@ TEST(SchedulerReuseRestores, WhatCannotBeBroughtBackIsComputed) {
   EXPECT_EQ(worker.model.prompt_rows(2), 100);
 }
 
-TEST(SchedulerReuseRestores, OneThatFailsTakesNobodyAlong) {
+TEST(SchedulerReuseRestores, OneThatFailsTakesNoOtherAlong) {
   FakeWorker worker(cached_streams(4));
   worker.add(1, {.prompt = 100, .max_tokens = 3, .shared = 90});
   worker.run_to_end();
@@ -196,7 +196,7 @@ TEST(SchedulerReuseUncut, WhatIsKeptIsNotCopiedAgain) {
   EXPECT_EQ(worker.model.saves(), 2u) << "the prompt and the answer of the first";
 }
 
-TEST(SchedulerReuseUncut, WhoseBeginningIsSomebodysWholePromptWaitsForIt) {
+TEST(SchedulerReuseUncut, APromptThatBeginsWithAnotherWholePromptWaitsForIt) {
   FakeWorker worker(uncut_streams(4));
   worker.add(1, {.prompt = 60, .max_tokens = 50, .shared = 60});
   for (const std::uint64_t id : {2, 3}) worker.add(id, {.prompt = 80, .max_tokens = 3, .shared = 60});
@@ -208,7 +208,7 @@ TEST(SchedulerReuseUncut, WhoseBeginningIsSomebodysWholePromptWaitsForIt) {
   EXPECT_EQ(worker.model.prompt_rows(), 60u + 2 * 20);
 }
 
-TEST(SchedulerReuseUncut, NobodyWaitsForWhoHasGoneOnBeyondItsPrompt) {
+TEST(SchedulerReuseUncut, NoRequestWaitsForOneThatHasGoneOnBeyondItsPrompt) {
   FakeWorker worker(uncut_streams(4));
   worker.model.saves_to_fail = 1;  // the end of its prompt is lost
   worker.add(1, {.prompt = 60, .max_tokens = 50, .shared = 60});

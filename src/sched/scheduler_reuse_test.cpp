@@ -106,7 +106,7 @@ TEST(SchedulerReuse, ForksOfARequestThatIsAnsweringAlreadyWaitForNoneOfItsTokens
   EXPECT_EQ(worker.model.prompt_rows(), 100u + 4 * 10);
 }
 
-TEST(SchedulerReuse, WhoSharesLittleWaitsForNobody) {
+TEST(SchedulerReuse, ARequestThatSharesLittleDoesNotWait) {
   FakeWorker worker(cached_streams());
   worker.add(1, {.prompt = 100, .max_tokens = 3, .shared = 31});
   ASSERT_TRUE(worker.step());
@@ -117,7 +117,7 @@ TEST(SchedulerReuse, WhoSharesLittleWaitsForNobody) {
   EXPECT_EQ(worker.scheduler.reuse().waits_begun(), 0u);
 }
 
-TEST(SchedulerReuse, OthersStartWhileSomebodyWaitsForAPrefix) {
+TEST(SchedulerReuse, OthersStartWhileARequestWaitsForAPrefix) {
   FakeWorker worker(cached_streams(2));
   add_forks(worker, 1, 2);
   worker.add(3, 20, 3);
@@ -160,7 +160,7 @@ TEST(SchedulerReuse, WhenTheSourceFailsTheOthersGoOnWithoutWhatItHad) {
   ASSERT_TRUE(worker.step());
   ASSERT_TRUE(worker.step(DecodeStatus::failed));
   EXPECT_EQ(worker.reason(1), FinishReason::error);
-  EXPECT_TRUE(worker.scheduler.reuse().cache_stats().entries == 0) << "nobody knows what is in that slot";
+  EXPECT_TRUE(worker.scheduler.reuse().cache_stats().entries == 0) << "what is in that slot is unknown";
   worker.run_to_end();
   EXPECT_EQ(worker.model.prompt_rows(), 32u + 90 + 3 * 10);
 }
@@ -186,7 +186,7 @@ TEST(SchedulerReuse, WhoLeavesWhileItWaitsForAPrefixIsForgotten) {
   EXPECT_TRUE(worker.scheduler.idle());
 }
 
-TEST(SchedulerReuse, ACacheThatIsTooSmallKeepsNobodyWaitingForLong) {
+TEST(SchedulerReuse, ACacheThatIsTooSmallKeepsNoRequestWaitingForLong) {
   FakeWorker worker(cached_streams(6, 200));  // less than 100 tokens take
   add_forks(worker, 1, 4);
   worker.run_to_end();
@@ -213,7 +213,7 @@ TEST(SchedulerReuse, ACacheForOneOfTwoFamiliesServesBothInTurn) {
   for (std::uint64_t id = 1; id <= 12; ++id) EXPECT_EQ(worker.reason(id), FinishReason::length);
 }
 
-TEST(SchedulerReuse, WhenTheModelCannotCopyNobodyWaitsForIt) {
+TEST(SchedulerReuse, WhenTheModelCannotCopyNoRequestWaitsForIt) {
   FakeWorker worker(cached_streams());
   worker.model.saves_to_fail = 1;
   add_forks(worker, 1, 3);
@@ -227,7 +227,7 @@ TEST(SchedulerReuse, TenantsShareNothing) {
   worker.add(1, {.prompt = 100, .tenant = 1, .shared = 100});
   worker.add(2, {.prompt = 100, .tenant = 2, .shared = 100});
   ASSERT_TRUE(worker.step());
-  EXPECT_EQ(worker.scheduler.running(), 2u) << "it cannot tell that somebody else asks the same";
+  EXPECT_EQ(worker.scheduler.running(), 2u) << "it cannot tell that another request asks the same";
   worker.run_to_end();
   worker.add(3, {.prompt = 100, .tenant = 3, .shared = 100});
   worker.run_to_end();
@@ -266,7 +266,7 @@ TEST(SchedulerReuse, ARequestThatDoesNotUseTheCacheNeitherTakesNorGives) {
   EXPECT_EQ(worker.model.prompt_rows(4), 100);
 }
 
-TEST(SchedulerReuse, WithoutACacheNothingIsCopiedAndNobodyWaits) {
+TEST(SchedulerReuse, WithoutACacheNothingIsCopiedAndNoRequestWaits) {
   FakeWorker worker(streams(6, 32, 400));
   add_forks(worker, 1, 4);
   ASSERT_TRUE(worker.step());

@@ -88,7 +88,7 @@ const Sequence* Scheduler::most_urgent(const Urgency& urgency) {
       if (best != nullptr && !urgency.slot_before(*sequence, *best)) continue;
       if (!reuse_.waits(*sequence, running_)) best = sequence.get();
     }
-    if (best == nullptr || !reuse_.had_better_wait(*best, running_, step_time_.prompt_row_seconds())) return best;
+    if (best == nullptr || !reuse_.should_defer(*best, running_, step_time_.prompt_row_seconds())) return best;
   }
 }
 

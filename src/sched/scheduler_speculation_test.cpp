@@ -1,5 +1,5 @@
-// Guesses of what sequences say next: that they change no answer, that they save steps where they are often right, and
-// that they cost hardly anything where they are not.
+// Draft tokens of what sequences say next: that they change no answer, that they save steps where they are often right,
+// and that they cost hardly anything where they are not.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -11,8 +11,8 @@
 namespace chasqui {
 namespace {
 
-SchedulerConfig guessing(SchedulerConfig config, TokenCount guesses = 4) {
-  config.speculation = {.guesses_max = guesses, .outputs_max = 256};
+SchedulerConfig speculating(SchedulerConfig config, TokenCount draft_tokens = 4) {
+  config.speculation = {.draft_tokens_max = draft_tokens, .outputs_max = 256};
   return config;
 }
 
@@ -31,7 +31,7 @@ struct Answers {
     took = worker.clock.now() - begin;
   }
   double right_share() const {
-    return static_cast<double>(worker.model.guesses_right()) / static_cast<double>(worker.model.guesses());
+    return static_cast<double>(worker.model.accepted_tokens()) / static_cast<double>(worker.model.draft_tokens());
   }
   FakeWorker worker;
   int steps = 0;
@@ -42,26 +42,26 @@ struct Answers {
 TEST(SchedulerSpeculation, SavesStepsWhereAnAnswerRepeatsItself) {
   for (const auto& config : {streams(4, 64, 1000), dense_streams(4, 64, 1000), one_pool(4, 4000)}) {
     const Answers plain(config);
-    const Answers guessed(guessing(config));
-    EXPECT_LT(guessed.steps, plain.steps * 2 / 3);
-    EXPECT_LT(guessed.took, plain.took * 3 / 4);
-    EXPECT_EQ(plain.worker.model.guesses(), 0u);
-    const Usage usage = guessed.worker.outcomes.at(RequestId{1}).last.usage;
-    EXPECT_EQ(usage.guesses, static_cast<TokenCount>(guessed.worker.model.guesses()));
-    EXPECT_EQ(usage.guesses_right, static_cast<TokenCount>(guessed.worker.model.guesses_right()));
-    const Speculation::Stats& stats = guessed.worker.scheduler.speculation().stats();
-    EXPECT_EQ(stats.checked, guessed.worker.model.guesses());
-    EXPECT_EQ(stats.right, guessed.worker.model.guesses_right());
-    EXPECT_GE(stats.right_at[0], stats.right_at[1]);
-    EXPECT_GT(stats.right_at[1], 0u);
+    const Answers drafted(speculating(config));
+    EXPECT_LT(drafted.steps, plain.steps * 2 / 3);
+    EXPECT_LT(drafted.took, plain.took * 3 / 4);
+    EXPECT_EQ(plain.worker.model.draft_tokens(), 0u);
+    const Usage usage = drafted.worker.outcomes.at(RequestId{1}).last.usage;
+    EXPECT_EQ(usage.draft_tokens, static_cast<TokenCount>(drafted.worker.model.draft_tokens()));
+    EXPECT_EQ(usage.accepted_tokens, static_cast<TokenCount>(drafted.worker.model.accepted_tokens()));
+    const Speculation::Stats& stats = drafted.worker.scheduler.speculation().stats();
+    EXPECT_EQ(stats.checked, drafted.worker.model.draft_tokens());
+    EXPECT_EQ(stats.accepted, drafted.worker.model.accepted_tokens());
+    EXPECT_GE(stats.accepted_at[0], stats.accepted_at[1]);
+    EXPECT_GT(stats.accepted_at[1], 0u);
   }
 }
 
 TEST(SchedulerSpeculation, ManySequencesShareTheStepsThatCheck) {
   for (const auto& config : {dense_streams(8, 128, 1000), one_pool(8, 8000)}) {
     const Answers plain(config, 8);
-    const Answers guessed(guessing(config), 8);
-    EXPECT_LT(guessed.took, plain.took * 4 / 5);
+    const Answers drafted(speculating(config), 8);
+    EXPECT_LT(drafted.took, plain.took * 4 / 5);
   }
 }
 
@@ -69,21 +69,21 @@ TEST(SchedulerSpeculation, ManySequencesShareTheStepsThatCheck) {
 TEST(SchedulerSpeculation, ChecksNothingWhereARowCostsAsMuchAsAStep) {
   const SchedulerConfig config = dense_streams(4, 64, 1000);
   const Answers plain(config, 4, true, milliseconds(50));
-  const Answers guessed(guessing(config), 4, true, milliseconds(50));
-  EXPECT_LE(guessed.took, plain.took * 103 / 100) << "but for a few trials";
+  const Answers drafted(speculating(config), 4, true, milliseconds(50));
+  EXPECT_LE(drafted.took, plain.took * 103 / 100) << "but for a few trials";
 }
 
 TEST(SchedulerSpeculation, ChecksNothingInTextThatDoesNotRepeatItself) {
   const SchedulerConfig config = dense_streams(4, 64, 1000);
   const Answers plain(config, 4, false);
-  const Answers guessed(guessing(config), 4, false);
-  EXPECT_LE(guessed.took, plain.took * 103 / 100);
+  const Answers drafted(speculating(config), 4, false);
+  EXPECT_LE(drafted.took, plain.took * 103 / 100);
 }
 
 // libllama builds a graph for each size of batch, and caches are cold: what a size took the first time says little.
 TEST(SchedulerSpeculation, WhatWasSlowTheFirstTimeIsTriedAgain) {
   const auto steps_of = [](Duration new_size_cost) {
-    FakeWorker worker(guessing(dense_streams(1, 64, 1000)));
+    FakeWorker worker(speculating(dense_streams(1, 64, 1000)));
     worker.step_cost = milliseconds(10);
     worker.row_cost = microseconds(100);
     worker.new_size_cost = new_size_cost;
@@ -95,10 +95,10 @@ TEST(SchedulerSpeculation, WhatWasSlowTheFirstTimeIsTriedAgain) {
   EXPECT_LE(steps_of(milliseconds(20)), steps_of({}) + 20);
 }
 
-// A step is not learned from where guesses have just changed its size; that must not outlast the guesses.
-TEST(SchedulerSpeculation, WhatStepsTakeIsLearnedAgainWhenNobodyGuesses) {
+// A step is not learned from where draft tokens have just changed its size; that must not outlast the draft tokens.
+TEST(SchedulerSpeculation, StepTimesAreLearnedAgainWithoutDraftTokens) {
   for (TokenCount tokens = 40; tokens < 50; ++tokens) {
-    FakeWorker worker(guessing(dense_streams(2, 64, 1000)));
+    FakeWorker worker(speculating(dense_streams(2, 64, 1000)));
     worker.step_cost = milliseconds(10);
     worker.row_cost = microseconds(100);
     worker.add(1, {.prompt = 12, .max_tokens = tokens, .script = {.repeats = true}});
@@ -107,7 +107,7 @@ TEST(SchedulerSpeculation, WhatStepsTakeIsLearnedAgainWhenNobodyGuesses) {
     RequestDraft draft;
     draft.prompt = test_prompt(12, 2);
     draft.max_tokens = 60;
-    draft.guesses_max = 0;
+    draft.draft_tokens_max = 0;
     worker.submit(2, std::move(draft), {});
     Duration predicted{};
     while (worker.step()) predicted = worker.batch.predicted;
@@ -115,12 +115,12 @@ TEST(SchedulerSpeculation, WhatStepsTakeIsLearnedAgainWhenNobodyGuesses) {
   }
 }
 
-// Heads have read what the model has, and make all their guesses at once.
-TEST(SchedulerSpeculation, HeadsAreAskedWhereAllTheirGuessesPay) {
+// Heads have read what the model has, and make all their draft tokens at once.
+TEST(SchedulerSpeculation, HeadsAreAskedWhereAllTheirDraftTokensPay) {
   const auto took = [](std::optional<Duration> heads) {
     SchedulerConfig config = dense_streams(2, 64, 1000);
     if (heads) {
-      config = guessing(config, 3);
+      config = speculating(config, 3);
       config.speculation.draft_model = config.speculation.heads = true;
     }
     FakeWorker worker(config);
@@ -147,7 +147,7 @@ struct HeadedWorker : FakeWorker {
   }
   static SchedulerConfig config_with(bool heads) {
     SchedulerConfig config = dense_streams(2, 64, 1000);
-    if (heads) config = guessing(config, 3);
+    if (heads) config = speculating(config, 3);
     config.speculation.draft_model = config.speculation.heads = heads;
     return config;
   }
@@ -161,7 +161,7 @@ struct HeadedWorker : FakeWorker {
 
 TEST(SchedulerSpeculation, HeadsThatAreNeverRightCostHardlyAnything) {
   HeadedWorker plain(false), headed(true);
-  headed.guess_chance = 0;
+  headed.acceptance_rate = 0;
   double without = 0, with = 0;
   for (std::uint64_t id = 1; id <= 40; ++id) {
     without += plain.answer(id, 200);
@@ -172,12 +172,12 @@ TEST(SchedulerSpeculation, HeadsThatAreNeverRightCostHardlyAnything) {
 
 TEST(SchedulerSpeculation, HeadsThatWereWrongForLongAreAskedAgain) {
   HeadedWorker plain(false), headed(true);
-  headed.guess_chance = 0;
+  headed.acceptance_rate = 0;
   std::uint64_t id = 1;
   for (; id <= 30; ++id) headed.answer(id, 100);
   const auto checked = headed.scheduler.speculation().stats().checked;
   EXPECT_LT(checked, 100u);
-  headed.guess_chance = 1;
+  headed.acceptance_rate = 1;
   for (; id <= 60; ++id) headed.answer(id, 100);
   EXPECT_LT(headed.answer(id, 400), 0.6 * plain.answer(id, 400));
 }
@@ -189,7 +189,7 @@ TEST(SchedulerSpeculation, HeadsBeginAnewWithinAnAnswer) {
   headed.row_cost = milliseconds(10);
   headed.add(1, 40, 900);
   for (int i = 0; i < 150; ++i) ASSERT_TRUE(headed.step());
-  EXPECT_FALSE(headed.batch.learn) << "no row of a guess pays";
+  EXPECT_FALSE(headed.batch.learn) << "no row of a draft token pays";
   headed.step_cost = milliseconds(10);
   headed.row_cost = microseconds(100);
   for (int i = 0; i < 500 && headed.step(); ++i) {
@@ -201,8 +201,8 @@ TEST(SchedulerSpeculation, HeadsBeginAnewWithinAnAnswer) {
 TEST(SchedulerSpeculation, DoesNotTurnBackAndForthWhereItHardlyPays) {
   for (const int row : {2, 3, 4, 5, 6}) {
     const auto took = [row](TokenCount most, TokenCount least) {
-      SchedulerConfig config = guessing(dense_streams(8, 128, 1000), most);
-      config.speculation.guesses_min = least;
+      SchedulerConfig config = speculating(dense_streams(8, 128, 1000), most);
+      config.speculation.draft_tokens_min = least;
       FakeWorker worker(config);
       worker.step_cost = milliseconds(10);
       worker.row_cost = milliseconds(row);
@@ -237,11 +237,11 @@ Duration small_model(std::size_t rows) {
 
 // The seconds that answers of 100 tokens for each of `streams` take, in the long run.
 double seconds_with_chance(int streams, double chance, TokenCount most, TokenCount least) {
-  SchedulerConfig config = guessing(dense_streams(streams, 256, 512), most);
-  config.speculation.guesses_min = least;
+  SchedulerConfig config = speculating(dense_streams(streams, 256, 512), most);
+  config.speculation.draft_tokens_min = least;
   config.speculation.always = true;
   FakeWorker worker(config);
-  worker.guess_chance = chance;
+  worker.acceptance_rate = chance;
   worker.decode_cost = &small_model;
   worker.row_cost = microseconds(300);
   std::uint64_t id = 0;
@@ -258,7 +258,8 @@ double seconds_with_chance(int streams, double chance, TokenCount most, TokenCou
   return all / times;
 }
 
-// What is missing is the time of trials (1 %), and what is chosen when a few guesses were right or wrong by chance.
+// What is missing is the time of trials (1 %), and what is chosen when a few draft tokens were accepted or rejected by
+// chance.
 TEST(SchedulerSpeculation, BringsWhatTheBetterOfNoneAndAlwaysThreeBrings) {
   for (const int streams : {1, 4, 16}) {
     const double none = seconds_with_chance(streams, 0, 0, 0);
@@ -270,23 +271,23 @@ TEST(SchedulerSpeculation, BringsWhatTheBetterOfNoneAndAlwaysThreeBrings) {
 }
 
 TEST(SchedulerSpeculation, ARequestMayHaveNone) {
-  SchedulerConfig config = guessing(streams(4, 64, 1000));
+  SchedulerConfig config = speculating(streams(4, 64, 1000));
   FakeWorker worker(config);
   worker.step_cost = milliseconds(10);
   RequestDraft draft;
   draft.prompt = test_prompt(12, 1);
   draft.max_tokens = 200;
-  draft.guesses_max = 0;
+  draft.draft_tokens_max = 0;
   worker.submit(1, std::move(draft), {.repeats = true});
   worker.run_to_end();
-  EXPECT_EQ(worker.model.guesses(), 0u);
+  EXPECT_EQ(worker.model.draft_tokens(), 0u);
   EXPECT_EQ(worker.of(1).tokens, 200);
 }
 
 // One more than the answer may have would be a row for nothing, and a cell that may not be there.
-TEST(SchedulerSpeculation, NeverGuessesBeyondTheEndOfTheAnswerOrOfTheSlot) {
+TEST(SchedulerSpeculation, NeverDraftsBeyondTheEndOfTheAnswerOrOfTheSlot) {
   for (TokenCount tokens = 1; tokens < 40; ++tokens) {
-    FakeWorker worker(guessing(dense_streams(2, 64, 52), 8));
+    FakeWorker worker(speculating(dense_streams(2, 64, 52), 8));
     worker.step_cost = milliseconds(10);
     worker.row_cost = microseconds(100);
     worker.add(1, {.prompt = 12, .max_tokens = tokens, .script = {.repeats = true}});
@@ -298,7 +299,7 @@ TEST(SchedulerSpeculation, NeverGuessesBeyondTheEndOfTheAnswerOrOfTheSlot) {
 }
 
 TEST(SchedulerSpeculation, InOnePoolItTakesNoCellsThatOthersNeed) {
-  FakeWorker worker(guessing(one_pool(4, 120)));
+  FakeWorker worker(speculating(one_pool(4, 120)));
   worker.step_cost = milliseconds(10);
   worker.row_cost = microseconds(100);
   for (std::uint64_t id = 1; id <= 4; ++id) {
@@ -306,7 +307,7 @@ TEST(SchedulerSpeculation, InOnePoolItTakesNoCellsThatOthersNeed) {
   }
   worker.run_to_end();
   for (std::uint64_t id = 1; id <= 4; ++id) EXPECT_EQ(worker.of(id).tokens, 60);
-  EXPECT_GT(worker.model.guesses_right(), 0u);
+  EXPECT_GT(worker.model.accepted_tokens(), 0u);
 }
 
 }  // namespace

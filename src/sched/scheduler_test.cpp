@@ -142,7 +142,7 @@ TEST(Scheduler, ACancelEndsARequestInEveryPhase) {
   EXPECT_EQ(worker.reason(5), FinishReason::length);
 }
 
-TEST(Scheduler, ACancelMayComeTooLateOrForNobody) {
+TEST(Scheduler, ACancelMayComeTooLateOrForNoRequest) {
   FakeWorker worker(streams());
   worker.add(1, 10, 1);
   worker.run_to_end();
@@ -351,8 +351,8 @@ TEST(Scheduler, WhatIsLeftOfARunningPromptIsUnreadAndNotWaiting) {
   worker.run_to_end();
 }
 
-// Of the first ones nobody knew how long they would wait, and what they waited is no excess over that.
-TEST(Scheduler, ABurstAtTheBeginningKeepsNobodyOutAfterIt) {
+// The wait of the first ones was unknown, and what they waited is no excess over that.
+TEST(Scheduler, ABurstAtTheBeginningKeepsNoRequestOutAfterIt) {
   for (const bool at_once : {true, false}) {
     FakeWorker worker(streams(16));
     worker.row_cost = milliseconds(20);

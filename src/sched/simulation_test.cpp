@@ -171,7 +171,7 @@ class Simulation {
     return row * static_cast<int>(1 + batch_.rows.size() / 4);
   }
 
-  // What next_batch() owes whoever waits: a slot, an end in time, a place among the adjacent.
+  // What next_batch() owes requests that wait: a slot, an end in time, a place among the adjacent.
   void check_plan() {
     check_state();
     const KvLedger& ledger = scheduler_.ledger();
@@ -207,8 +207,8 @@ class Simulation {
     }
   }
 
-  // What a step owes those who decode: the most urgent class is in each decode step, nobody is left out for long after
-  // its target, and no second chunk goes before a stream that is late. Called when the model has run the batch.
+  // What a step owes those who decode: the most urgent class is in each decode step, no stream is left out for long
+  // after its target, and no second chunk goes before a stream that is late. Called when the model has run the batch.
   void check_order(bool prefilled_last) {
     if (batch_.kind == Batch::Kind::prefill) {
       for (const RequestId id : decoding_before_) {
@@ -236,7 +236,7 @@ class Simulation {
 
   void check_state() {
     EXPECT_TRUE(scheduler_.consistent()) << "conservation";
-    EXPECT_EQ(scheduler_.running() + scheduler_.waiting(), living_) << "one-terminal: somebody got lost";
+    EXPECT_EQ(scheduler_.running() + scheduler_.waiting(), living_) << "one-terminal: a request got lost";
     EXPECT_LE(scheduler_.running(), static_cast<std::size_t>(config_.kv.slots)) << "bounded";
     EXPECT_LE(scheduler_.ledger().cells_reserved(), config_.kv.cells) << "bounded";
     for (const std::string& fault : model_.faults()) ADD_FAILURE() << fault;
@@ -279,7 +279,7 @@ class Simulation {
     EXPECT_EQ(event.stop_string.empty(), event.reason != FinishReason::stop || life.tokens == script.end_after);
     EXPECT_EQ(event.usage.prompt, static_cast<TokenCount>(life.request->prompt.size()));
     EXPECT_EQ(event.usage.completion, life.tokens);
-    EXPECT_TRUE(life.request->guesses_max != 0 || event.usage.guesses == 0) << "guesses that nobody wanted";
+    EXPECT_TRUE(life.request->draft_tokens_max != 0 || event.usage.draft_tokens == 0) << "unwanted";
     EXPECT_EQ(event.usage.queue + event.usage.prefill + event.usage.decode, clock_.now() - life.request->arrival);
     life.ended = true;
     --living_;
@@ -323,7 +323,7 @@ class Simulation {
 struct Outcome {
   std::uint64_t hash;
   std::size_t ends[5];
-  std::uint64_t preemptions, moves, filled_holes, told_to_wait, prompts_between, guesses, guesses_right;
+  std::uint64_t preemptions, moves, filled_holes, told_to_wait, prompts_between, draft_tokens, accepted_tokens;
   bool filled_a_step;
 };
 
@@ -338,8 +338,8 @@ Outcome simulate(std::uint64_t seed, bool unified, std::size_t requests = 2000) 
                   simulation.filled_holes(),
                   simulation.told_to_wait(),
                   simulation.prompts_between(),
-                  simulation.model().guesses(),
-                  simulation.model().guesses_right(),
+                  simulation.model().draft_tokens(),
+                  simulation.model().accepted_tokens(),
                   simulation.filled_a_step()};
   for (std::size_t i = 0; i < 5; ++i) outcome.ends[i] = simulation.ends(static_cast<FinishReason>(i));
   return outcome;
@@ -368,8 +368,8 @@ TEST(SchedulerSimulation, MeetsWhatItIsMeantToMeet) {
       sum.filled_holes += outcome.filled_holes;
       sum.told_to_wait += outcome.told_to_wait;
       sum.prompts_between += outcome.prompts_between;
-      sum.guesses += outcome.guesses - outcome.guesses_right;
-      sum.guesses_right += outcome.guesses_right;
+      sum.draft_tokens += outcome.draft_tokens - outcome.accepted_tokens;
+      sum.accepted_tokens += outcome.accepted_tokens;
     }
   }
   EXPECT_GT(streams.preemptions, 50u);
@@ -377,8 +377,8 @@ TEST(SchedulerSimulation, MeetsWhatItIsMeantToMeet) {
   EXPECT_GT(streams.filled_holes, 50u);
   EXPECT_GT(streams.prompts_between, 5u) << "long ones that had nowhere to go";
   EXPECT_GT(streams.told_to_wait, 50u);
-  EXPECT_GT(std::min(streams.guesses_right, pool.guesses_right), 50u);
-  EXPECT_GT(std::min(streams.guesses, pool.guesses), 50u) << "that were wrong";
+  EXPECT_GT(std::min(streams.accepted_tokens, pool.accepted_tokens), 50u);
+  EXPECT_GT(std::min(streams.draft_tokens, pool.draft_tokens), 50u) << "that were wrong";
   EXPECT_GT(pool.preemptions, 50u);
   EXPECT_EQ(pool.moves + pool.filled_holes, 0u) << "in one pool slots need not be adjacent";
 }

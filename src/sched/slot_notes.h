@@ -1,6 +1,6 @@
-// What the latest sequence of each tenant in each slot was, by its tokens, for whoever saves slots by their numbers as
-// with llama-server: what was computed of them is in the prefix cache. Owned by Reuse; worker thread; pure.
-// Bounded: kNotesMax notes, each of at most a slot's tokens; the oldest goes.
+// What the latest sequence of each tenant in each slot was, by its tokens, for clients that save slots by their numbers
+// as with llama-server: what was computed of them is in the prefix cache. Owned by Reuse; worker thread; pure. Bounded:
+// kNotesMax notes, each of at most a slot's tokens; the oldest goes.
 #pragma once
 
 #include <algorithm>

@@ -18,19 +18,19 @@ constexpr double kSteady = 8;
 constexpr double kNewestTurn = 0.25;
 // A trial is so many steps of the same width, since in the first of them libllama builds its graph anew.
 constexpr int kTrialSteps = 2;
-// A draft model is taken to need this share of a step for a guess until it has made one.
+// A draft model is taken to need this share of a step for a draft token until it has made one.
 constexpr double kUnseenDraft = 0.1;
-// Of a sequence it computes so many tokens before its guesses in any case, because after a step of which all guesses
-// were right there are two that it has not seen: equally many of each sequence are computed in one pass.
+// Of a sequence it computes so many tokens before its draft tokens in any case, because after a step of which all draft
+// tokens were accepted there are two that it has not seen: equally many of each sequence are computed in one pass.
 constexpr TokenCount kNewest = 2;
-// What is expected of guesses that nobody has made yet.
-constexpr double kUnseenGuess = 0.5;
-constexpr double kUnseenModelsGuess = 0.7;
-// That is expected again after so many sequences that were not guessed for: when guesses are never right, a few are
+// The acceptance rate that is expected before any draft token was checked.
+constexpr double kPriorAcceptance = 0.5;
+constexpr double kPriorModelAcceptance = 0.7;
+// That is expected again after so many sequences without draft tokens: when draft tokens are never accepted, a few are
 // checked in one of so many requests.
 constexpr int kForgottenAfter = 16;
-// Heads go on learning for so many steps after guesses have paid: they pay again soon, mostly. When they begin anew
-// within an answer they guess badly before they know this much of it.
+// Heads go on learning for so many steps after draft tokens have paid: they pay again soon, mostly. When they begin
+// anew within an answer they draft badly before they know this much of it.
 constexpr int kLearningSteps = 64;
 constexpr TokenCount kKnownLeast = 16;
 // Rows that a draft model reads in one step: at first, and at most.
@@ -41,53 +41,53 @@ constexpr TokenCount kReadingMost = 512;
 
 Speculation::Speculation(const SpeculationConfig& config)
     : config_(config),
-      all_(config.draft_model ? kUnseenModelsGuess : kUnseenGuess),
+      all_(config.draft_model ? kPriorModelAcceptance : kPriorAcceptance),
       learning_steps_(config.heads ? kLearningSteps : 0) {}
 
 bool Speculation::Turn::ready() const {
   const TokenCount length = sequence->length();
-  return guesser->read >= length - kNewest && (guesser->from == 0 || length - guesser->from >= kKnownLeast);
+  return draft->read >= length - kNewest && (draft->from == 0 || length - draft->from >= kKnownLeast);
 }
 
 bool Speculation::anyone_ready() const { return std::ranges::any_of(now_, &Turn::ready); }
 
-Speculation::Guesser& Speculation::guesser_of(const Sequence& sequence) {
-  const auto known = guessers_.find(sequence.id());
-  if (known != guessers_.end()) return known->second;
+Speculation::SequenceDraft& Speculation::draft_of(const Sequence& sequence) {
+  const auto known = sequence_drafts_.find(sequence.id());
+  if (known != sequence_drafts_.end()) return known->second;
   if (config_.draft_model && ++unasked_ > kForgottenAfter) {
-    all_ = Acceptance(kUnseenModelsGuess);
+    all_ = Acceptance(kPriorModelAcceptance);
     unasked_ = 0;
   }
-  Guesser& fresh = guessers_.try_emplace(sequence.id(), all_.chance()).first->second;
+  SequenceDraft& fresh = sequence_drafts_.try_emplace(sequence.id(), all_.chance()).first->second;
   if (config_.heads && learns()) fresh.read = sequence.length();
   return fresh;
 }
 
 TokenCount Speculation::most(const Sequence& sequence, const Room& room) const {
   const Request& request = sequence.request();
-  const TokenCount wanted = request.guesses_max < 0 ? config_.guesses_max : request.guesses_max;
-  return std::clamp(std::min({wanted, config_.guesses_max, room.cells_per_slot - sequence.length(),
+  const TokenCount wanted = request.draft_tokens_max < 0 ? config_.draft_tokens_max : request.draft_tokens_max;
+  return std::clamp(std::min({wanted, config_.draft_tokens_max, room.cells_per_slot - sequence.length(),
                               request.max_tokens - sequence.generated() - 1}),
-                    0, kGuessesMost);
+                    0, kDraftTokensMost);
 }
 
 void Speculation::collect(std::span<const Sequence* const> decoding, const Room& room) {
   now_.clear();
   for (const Sequence* sequence : decoding) {
-    Guesser& guesser = guesser_of(*sequence);
-    guesser.checked = 0;
-    guesser.guesses.clear();
+    SequenceDraft& draft = draft_of(*sequence);
+    draft.checked = 0;
+    draft.draft_tokens.clear();
     const TokenCount most = this->most(*sequence, room);
     if (most == 0) continue;
     if (config_.draft_model) {
-      guesser.guesses.assign(static_cast<std::size_t>(most), 0);
+      draft.draft_tokens.assign(static_cast<std::size_t>(most), 0);
     } else {
-      guesser.index.follow(*sequence);
-      guesser.index.guess(*sequence, most, guesser.guesses);
+      draft.index.follow(*sequence);
+      draft.index.draft(*sequence, most, draft.draft_tokens);
       if (config_.always)
-        guesser.guesses.resize(static_cast<std::size_t>(most), sequence->token(sequence->length() - 1));
+        draft.draft_tokens.resize(static_cast<std::size_t>(most), sequence->token(sequence->length() - 1));
     }
-    if (!guesser.guesses.empty()) now_.push_back({sequence, &guesser});
+    if (!draft.draft_tokens.empty()) now_.push_back({sequence, &draft});
   }
 }
 
@@ -100,7 +100,7 @@ TokenCount Speculation::choose(std::span<const Sequence* const> decoding, const 
   if (!on() || decoding.empty()) return 1;
   collect(decoding, room);
   TokenCount widest = 1;
-  for (const Turn& turn : now_) widest = std::max(widest, 1 + static_cast<TokenCount>(turn.guesser->guesses.size()));
+  for (const Turn& turn : now_) widest = std::max(widest, 1 + static_cast<TokenCount>(turn.draft->draft_tokens.size()));
   TokenCount deepest = 0;
   for (const Sequence* sequence : decoding) {
     deepest = std::max(deepest, sequence->length());
@@ -114,7 +114,7 @@ TokenCount Speculation::choose(std::span<const Sequence* const> decoding, const 
   for (const Turn& turn : now_) {
     if (config_.draft_model && !turn.ready()) continue;
     checks_ |= pays_;
-    turn.guesser->checked = std::min(best - 1, static_cast<TokenCount>(turn.guesser->guesses.size()));
+    turn.draft->checked = std::min(best - 1, static_cast<TokenCount>(turn.draft->draft_tokens.size()));
   }
   const TokenCount width = checks_ ? best : 1;
   width_before_ = width;
@@ -141,7 +141,7 @@ TokenCount Speculation::pick(TokenCount sequences, TokenCount widest, TokenCount
     if (rows > room.rows || rows - sequences > room.cells) break;
     const double takes = seconds(rows, width, deepest, times, alone);
     const double rate = tokens(width, static_cast<std::size_t>(sequences)) / (takes + turn(width));
-    if (width <= 1 + config_.guesses_min) {
+    if (width <= 1 + config_.draft_tokens_min) {
       best = hoped = {width, rate};
       continue;
     }
@@ -173,7 +173,7 @@ TokenCount Speculation::pick(TokenCount sequences, TokenCount widest, TokenCount
 TokenCount Speculation::rows_of(TokenCount width, TokenCount sequences, bool even) const {
   if (even) return sequences * width;
   TokenCount rows = sequences;
-  for (const Turn& turn : now_) rows += std::min(width - 1, static_cast<TokenCount>(turn.guesser->guesses.size()));
+  for (const Turn& turn : now_) rows += std::min(width - 1, static_cast<TokenCount>(turn.draft->draft_tokens.size()));
   return rows;
 }
 
@@ -181,8 +181,8 @@ TokenCount Speculation::rows_of(TokenCount width, TokenCount sequences, bool eve
 double Speculation::tokens(TokenCount width, std::size_t sequences) const {
   double all = static_cast<double>(sequences);
   for (const Turn& turn : now_) {
-    const auto guesses = static_cast<TokenCount>(turn.guesser->guesses.size());
-    all += turn.guesser->acceptance.expected(std::min(width - 1, guesses));
+    const auto draft_tokens = static_cast<TokenCount>(turn.draft->draft_tokens.size());
+    all += turn.draft->acceptance.expected(std::min(width - 1, draft_tokens));
   }
   return all;
 }
@@ -195,49 +195,49 @@ double Speculation::seconds(TokenCount rows, TokenCount width, TokenCount deepes
   double takes = to_seconds(times.predict(Batch::Kind::decode, {known, depth}));
   takes *= 1 + kUnseenRow * (rows - known) / known;
   if (config_.draft_model) {
-    const double guess = draft_cost_.guess_seconds(now_.size());
-    takes += made(width - 1) * (guess > 0 ? guess : kUnseenDraft * alone);
+    const double each = draft_cost_.token_seconds(now_.size());
+    takes += made(width - 1) * (each > 0 ? each : kUnseenDraft * alone);
   }
   return takes;
 }
 
-// To have so many guesses of a sequence.
+// To have so many draft tokens of a sequence.
 TokenCount Speculation::made(TokenCount wanted) const {
-  return config_.heads && wanted > 0 ? config_.guesses_max : wanted;
+  return config_.heads && wanted > 0 ? config_.draft_tokens_max : wanted;
 }
 
-std::span<const Token> Speculation::guesses(const Sequence& sequence) const {
-  const auto found = guessers_.find(sequence.id());
-  if (found == guessers_.end()) return {};
-  return std::span(found->second.guesses).first(static_cast<std::size_t>(found->second.checked));
+std::span<const Token> Speculation::draft_tokens(const Sequence& sequence) const {
+  const auto found = sequence_drafts_.find(sequence.id());
+  if (found == sequence_drafts_.end()) return {};
+  return std::span(found->second.draft_tokens).first(static_cast<std::size_t>(found->second.checked));
 }
 
 void Speculation::plan_drafting(Drafting& drafting) {
   drafting_.clear();
   drafts_ = 0;
-  draft_guesses_ = 0;
+  draft_passes_ = 0;
   if (!config_.draft_model || !pays_) return;
-  for (const auto& [sequence, guesser] : now_) {
-    if (guesser->checked == 0) continue;
+  for (const auto& [sequence, draft] : now_) {
+    if (draft->checked == 0) continue;
     const TokenCount length = sequence->length();
     for (TokenCount position = length - kNewest; position < length; ++position) {
       drafting.rows.push_back({sequence->token(position), position, sequence->slot(), position + 1 == length});
     }
     drafting_.emplace_back(sequence->id(), length);
     ++drafts_;
-    draft_guesses_ = std::max(draft_guesses_, made(guesser->checked));
+    draft_passes_ = std::max(draft_passes_, made(draft->checked));
   }
   if (!config_.heads) read_more(drafting);
 }
 
-// For those whom it can guess for in one of the next steps.
+// For those sequences that it can draft for in one of the next steps.
 void Speculation::read_more(Drafting& drafting) {
   const double row = draft_cost_.row_seconds();
   TokenCount left = kFirstReading;
   if (row > 0) left = static_cast<TokenCount>(std::clamp(to_seconds(time_) / 2 / row, 16.0, double{kReadingMost}));
   for (const Turn& turn : now_) {
     if (turn.ready() || left == 0) continue;
-    const TokenCount begin = turn.guesser->read;
+    const TokenCount begin = turn.draft->read;
     // This step brings a token, so this is all but the newest two when it is done.
     const TokenCount end = std::min(turn.sequence->length() - kNewest + 1, begin + left);
     for (TokenCount position = begin; position < end; ++position) {
@@ -251,14 +251,14 @@ void Speculation::read_more(Drafting& drafting) {
 void Speculation::drafted(const BatchResult& result) {
   std::size_t reading = 0;
   for (const auto& [id, end] : drafting_) {
-    const auto found = guessers_.find(id);
-    if (found == guessers_.end()) continue;
-    Guesser& guesser = found->second;
-    if (guesser.checked == 0) reading += static_cast<std::size_t>(end - guesser.read);
-    guesser.read = result.drafted ? end : 0;  // else who knows; it begins again
+    const auto found = sequence_drafts_.find(id);
+    if (found == sequence_drafts_.end()) continue;
+    SequenceDraft& draft = found->second;
+    if (draft.checked == 0) reading += static_cast<std::size_t>(end - draft.read);
+    draft.read = result.drafted ? end : 0;  // else unknown; it begins again
   }
-  if (result.drafted && draft_guesses_ > 0) {
-    draft_cost_.guessed(drafts_, draft_guesses_, result.drafting + result.learning);
+  if (result.drafted && draft_passes_ > 0) {
+    draft_cost_.drafted(drafts_, draft_passes_, result.drafting + result.learning);
   }
   if (result.drafted && reading > 0) {
     draft_cost_.read(reading, result.draft_reading);
@@ -272,9 +272,9 @@ void Speculation::computed(const BatchResult& result, Duration took) {
   learned_ = learns();
   if (learned_) --learning_steps_;
   if (!on() || now_.empty()) return;
-  const Duration guessing = result.drafting + (checks_ ? result.learning : Duration::zero());
+  const Duration drafting = result.drafting + (checks_ ? result.learning : Duration::zero());
   const double all = to_seconds(took + result.drafting + result.draft_reading + result.learning);
-  const double longer = std::max(to_seconds(took + guessing) - expected_, 0.0);
+  const double longer = std::max(to_seconds(took + drafting) - expected_, 0.0);
   if (turns_) turn_seconds_ += (turn_seconds_ == 0 ? 1 : kNewestTurn) * (longer - turn_seconds_);
   const bool counts = trial_ ? checks_ || !pays_ : after_trial_;
   const Duration for_nothing =
@@ -285,40 +285,41 @@ void Speculation::computed(const BatchResult& result, Duration took) {
 
 void Speculation::commit(const Sequence& sequence, TokenCount checked, TokenCount said) {
   if (!on()) return;
-  const TokenCount right = std::min(checked, said - 1);
+  const TokenCount accepted = std::min(checked, said - 1);
   if (checked > 0) {
     unasked_ = 0;
     ++stats_.steps;
     stats_.checked += static_cast<std::uint64_t>(checked);
-    stats_.right += static_cast<std::uint64_t>(right);
-    for (TokenCount i = 0; i < right; ++i) ++stats_.right_at[static_cast<std::size_t>(i)];
+    stats_.accepted += static_cast<std::uint64_t>(accepted);
+    for (TokenCount i = 0; i < accepted; ++i) ++stats_.accepted_at[static_cast<std::size_t>(i)];
   }
-  const auto found = guessers_.find(sequence.id());
-  if (found == guessers_.end()) return;
-  Guesser& guesser = found->second;
-  TokenCount were_right = right;
+  const auto found = sequence_drafts_.find(sequence.id());
+  if (found == sequence_drafts_.end()) return;
+  SequenceDraft& draft = found->second;
+  TokenCount would_be_accepted = accepted;
   TokenCount known = checked;
   if (config_.heads) {
-    if (learned_ && guesser.read == 0) guesser.from = sequence.length();
-    guesser.read = learned_ ? sequence.length() : 0;
+    if (learned_ && draft.read == 0) draft.from = sequence.length();
+    draft.read = learned_ ? sequence.length() : 0;
   } else if (config_.draft_model) {
-    if (checked > 0 && guesser.read > 0) guesser.read += std::min(right, checked - 1);  // the last guess it only made
+    if (checked > 0 && draft.read > 0)
+      draft.read += std::min(accepted, checked - 1);  // the last draft token it only made
   } else if (!config_.always) {
-    known = std::min(static_cast<TokenCount>(guesser.guesses.size()), said);
+    known = std::min(static_cast<TokenCount>(draft.draft_tokens.size()), said);
     const auto newest = sequence.generated_tokens().end() - said;
-    const auto wrong = std::mismatch(guesser.guesses.begin(), guesser.guesses.begin() + known, newest).first;
-    were_right = static_cast<TokenCount>(wrong - guesser.guesses.begin());
+    const auto wrong = std::mismatch(draft.draft_tokens.begin(), draft.draft_tokens.begin() + known, newest).first;
+    would_be_accepted = static_cast<TokenCount>(wrong - draft.draft_tokens.begin());
   }
-  guesser.guesses.clear();
-  guesser.checked = 0;
+  draft.draft_tokens.clear();
+  draft.checked = 0;
   if (known == 0) return;
-  guesser.acceptance.observe(were_right, were_right < known);
-  all_.observe(were_right, were_right < known);
+  draft.acceptance.observe(would_be_accepted, would_be_accepted < known);
+  all_.observe(would_be_accepted, would_be_accepted < known);
 }
 
 void Speculation::preempted(RequestId id) {
-  const auto found = guessers_.find(id);
-  if (found != guessers_.end()) found->second.read = 0;
+  const auto found = sequence_drafts_.find(id);
+  if (found != sequence_drafts_.end()) found->second.read = 0;
 }
 
 }  // namespace chasqui

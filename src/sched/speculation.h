@@ -1,15 +1,17 @@
-// Guesses what decoding sequences say next, and how many guesses a decode step checks. A row that checks a guess is
-// computed together with the others, so it costs less than a step of its own; it is worth it when the guess is likely
-// enough to be right. Both are measured: what steps take (StepTime, DraftCost) and how often guesses were right
-// (Acceptance). So nothing is checked where it does not pay: on a busy server, or in text that does not repeat itself.
+// Speculative decoding: the draft tokens of decoding sequences, and how many of them a decode step checks. A row that
+// checks a draft token is computed together with the others, so it costs less than a step of its own; it is worth it
+// when the draft token is likely enough to be accepted. Both are measured: what steps take (StepTime, DraftCost) and
+// how often draft tokens were accepted (Acceptance). So nothing is checked where it does not pay: on a busy server, or
+// in text that does not repeat itself.
 //
-// Guesses are what followed in the sequence itself the last time (NgramIndex); then those that were not checked count
-// as well, since what was said tells whether they would have been right. Or a draft model makes them: its part of a
-// step is planned here, and what its slots hold is known here. Or heads of the model make them, which cost time for
-// every batch that they learn of: where guesses have not paid for long they learn of none, and begin anew when it does.
+// Draft tokens are what followed in the sequence itself the last time (NgramIndex); then those that were not checked
+// count as well, since what was said tells whether they would have been accepted. Or a draft model makes them: its part
+// of a step is planned here, and what its slots hold is known here. Or heads of the model make them, which cost time
+// for every batch that they learn of: where draft tokens have not paid for long they learn of none, and begin anew when
+// it does.
 //
-// Who was never right is not asked any more, and nothing more is known of it. So what is expected of requests to come
-// returns to what it was at first while nobody is asked.
+// A source whose draft tokens were never accepted is not asked any more, and nothing more is learned of it. So what is
+// expected of new requests returns to the first expectation while no draft tokens are checked.
 // Owned by the Scheduler; pure.
 #pragma once
 
@@ -31,17 +33,17 @@
 namespace chasqui {
 
 struct SpeculationConfig {
-  TokenCount guesses_max = 0;  // of one sequence in one step; 0: none are made
-  TokenCount guesses_min = 0;  // are checked whether they pay or not, where there are so many
-  TokenCount outputs_max = 0;  // rows of a batch that can have an output
-  bool draft_model = false;    // makes the guesses, instead of what the sequence said before
-  bool heads = false;          // with it: it has nothing to read, and always makes guesses_max
-  bool always = false;         // guesses anything where nothing was said before: they only count as right
+  TokenCount draft_tokens_max = 0;  // of one sequence in one step; 0: none are made
+  TokenCount draft_tokens_min = 0;  // are checked whether they pay or not, where there are so many
+  TokenCount outputs_max = 0;       // rows of a batch that can have an output
+  bool draft_model = false;         // makes the draft tokens, instead of what the sequence said before
+  bool heads = false;               // with it: it has nothing to read, and always makes draft_tokens_max
+  bool always = false;              // drafts any token where nothing was said before: for synthetic acceptance
 };
 
 class Speculation {
  public:
-  static constexpr TokenCount kGuessesMost = kCountLimit<"guesses">;
+  static constexpr TokenCount kDraftTokensMost = kCountLimit<"draft_tokens">;
 
   // What a step may take.
   struct Room {
@@ -49,68 +51,69 @@ class Speculation {
     TokenCount cells_per_slot = 0;  // of each sequence
     TokenCount cells = 0;           // beyond what is reserved, of all together
     bool even = false;              // all sequences get equally many rows, or more than one pass is needed
-    Duration time{};                // unless the step takes longer without guesses
+    Duration time{};                // unless the step takes longer without draft tokens
   };
 
   struct Stats {
-    std::uint64_t steps = 0;                             // in which guesses of somebody were checked, for each of them
-    std::uint64_t checked = 0;                           // guesses that had rows
-    std::uint64_t right = 0;                             // … and were
-    std::array<std::uint64_t, kGuessesMost> right_at{};  // by place: the first, the second …
-    std::uint64_t draft_rows = 0;                        // that the draft model has read of prompts
+    std::uint64_t steps = 0;                                    // that checked draft tokens, counted for each sequence
+    std::uint64_t checked = 0;                                  // draft tokens that had rows
+    std::uint64_t accepted = 0;                                 // … and were accepted
+    std::array<std::uint64_t, kDraftTokensMost> accepted_at{};  // by place: the first, the second …
+    std::uint64_t draft_rows = 0;                               // that the draft model has read of prompts
   };
 
   explicit Speculation(const SpeculationConfig& config);
 
-  bool on() const { return config_.guesses_max > 0; }
+  bool on() const { return config_.draft_tokens_max > 0; }
   TokenCount outputs_max() const { return config_.outputs_max; }
 
   // Makes up its mind for a decode step of `decoding`, ascending slots: how many rows each of them gets, 1 without any
-  // guesses.
+  // draft tokens.
   TokenCount choose(std::span<const Sequence* const> decoding, const StepTime& times, const Room& room);
   // What is to be checked of the sequence after choose(), the next token first; with a draft model the tokens are not
   // known yet. Valid until the next choose().
-  std::span<const Token> guesses(const Sequence& sequence) const;
+  std::span<const Token> draft_tokens(const Sequence& sequence) const;
   // What the draft model does in the step that choose() was asked about.
   void plan_drafting(Drafting& drafting);
 
   // The model's heads are to learn of the next batch.
   bool learns() const { return learning_steps_ > 0; }
 
-  // That step has other rows than the one before only because of the guesses: libllama builds a graph for it, which
-  // the next ones have no need of.
+  // That step has other rows than the one before only because of the draft tokens: libllama builds a graph for it,
+  // which the next ones have no need of.
   bool turns() const { return turns_; }
 
   // The draft model has done its part of such a step, or not.
   void drafted(const BatchResult& result);
   // The step that choose() was asked about took so long, without the draft model's part.
   void computed(const BatchResult& result, Duration took);
-  // The sequence has said `said` tokens in a step that checked `checked` guesses. REQUIRES: they are its newest tokens
+  // The sequence has said `said` tokens in a step that checked `checked` draft tokens. REQUIRES: they are its newest
+  // tokens
   void commit(const Sequence& sequence, TokenCount checked, TokenCount said);
   // It lost its slot.
   void preempted(RequestId id);
-  void forget(RequestId id) { guessers_.erase(id); }
+  void forget(RequestId id) { sequence_drafts_.erase(id); }
 
   const Stats& stats() const { return stats_; }
 
  private:
-  struct Guesser {
-    explicit Guesser(double before) : acceptance(before) {}
+  struct SequenceDraft {
+    explicit SequenceDraft(double before) : acceptance(before) {}
     NgramIndex index;
     Acceptance acceptance;
-    std::vector<Token> guesses;
+    std::vector<Token> draft_tokens;
     TokenCount checked = 0;  // of them, in the step that is being planned
     TokenCount read = 0;     // tokens of the sequence that the draft model's slot holds, or up to which heads know it
     TokenCount from = 0;     // … beginning here
   };
-  // Who may be guessed for in the step that is being planned.
+  // A sequence that may get draft tokens in the step that is being planned.
   struct Turn {
     const Sequence* sequence = nullptr;
-    Guesser* guesser = nullptr;
+    SequenceDraft* draft = nullptr;
     bool ready() const;  // the draft model has to read no more than its newest tokens, or heads know enough of it
   };
 
-  Guesser& guesser_of(const Sequence& sequence);
+  SequenceDraft& draft_of(const Sequence& sequence);
   bool anyone_ready() const;
   TokenCount most(const Sequence& sequence, const Room& room) const;
   void collect(std::span<const Sequence* const> decoding, const Room& room);
@@ -122,16 +125,16 @@ class Speculation {
   void read_more(Drafting& drafting);
 
   const SpeculationConfig config_;
-  std::unordered_map<RequestId, Guesser> guessers_;  // of the sequences that decode
-  Acceptance all_;                                   // what is expected of those who begin
-  int unasked_ = 0;                                  // sequences that began since a guess was checked
-  int learning_steps_;                               // decode steps that heads learn of if nothing pays
-  bool learned_ = false;                             // of the newest
-  bool learns_for_trial_ = false;                    // which cannot be made before they know something
+  std::unordered_map<RequestId, SequenceDraft> sequence_drafts_;  // of the sequences that decode
+  Acceptance all_;                                                // what is expected of new sequences
+  int unasked_ = 0;                // sequences that began since a draft token was checked
+  int learning_steps_;             // decode steps that heads learn of if nothing pays
+  bool learned_ = false;           // of the newest
+  bool learns_for_trial_ = false;  // which cannot be made before they know something
   DraftCost draft_cost_;
   std::vector<Turn> now_;  // ascending slots
-  bool pays_ = false;      // to guess, in the step that is being planned, if the draft model were ready
-  bool checks_ = false;    // guesses of somebody
+  bool pays_ = false;      // to draft, in the step that is being planned, if the draft model were ready
+  bool checks_ = false;    // any draft tokens
   bool turns_ = false;
   TokenCount width_before_ = 1;
   TokenCount previous_ = 1;   // … in the step before the one that is being planned
@@ -145,8 +148,8 @@ class Speculation {
   TrialCredit credit_;
   Duration time_{};                                         // Room::time of that step
   std::vector<std::pair<RequestId, TokenCount>> drafting_;  // who the draft model works for, and how far it reads them
-  std::size_t drafts_ = 0;                                  // for how many of them it guesses
-  TokenCount draft_guesses_ = 0;                            // … and how often
+  std::size_t drafts_ = 0;                                  // for how many of them it drafts
+  TokenCount draft_passes_ = 0;                             // … and how often
   Stats stats_;
 };
 

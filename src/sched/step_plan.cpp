@@ -107,7 +107,7 @@ void StepPlan::choose_decoding(const StepTime& times) {
   if (size.rows > 0) decode_time_ = times.predict(Batch::Kind::decode, size);
 }
 
-// A step that checks guesses may take as long as the most urgent class waits for a token: each step brings one.
+// A step that checks draft tokens may take as long as the most urgent class waits for a token: each step brings one.
 void StepPlan::choose_width(const StepTime& times, Speculation& speculation, TokenCount cells) {
   width_ = 1;
   if (decode_now_.empty() || !speculation.on()) return;
@@ -169,9 +169,10 @@ void StepPlan::plan_decode(const RunningSequences& running, const Speculation& s
     if (dense_slots_ && !batch.rows.empty() && sequence->slot().value != previous.value + 1) ++passes_;
     previous = sequence->slot();
     if (decodes) {
-      const std::span<const Token> guesses = width_ > 1 ? speculation.guesses(*sequence) : std::span<const Token>();
-      const TokenCount padding = dense_slots_ ? width_ - 1 - static_cast<TokenCount>(guesses.size()) : 0;
-      add_part(*sequence, 1, guesses, padding, batch);
+      const std::span<const Token> draft_tokens =
+          width_ > 1 ? speculation.draft_tokens(*sequence) : std::span<const Token>();
+      const TokenCount padding = dense_slots_ ? width_ - 1 - static_cast<TokenCount>(draft_tokens.size()) : 0;
+      add_part(*sequence, 1, draft_tokens, padding, batch);
       ++next;
     } else {
       const TokenCount rows = std::min(width_, sequence->left_in_piece());
@@ -234,7 +235,7 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
   }
   chunks_.assign(1, {&first, chunk_of(first, times, time)});
   if (dense_slots_) {
-    const Company company = join_neighbours(times, time);
+    const PrefillGroup company = join_neighbours(times, time);
     for (const auto& [sequence, unused] : chunks_) {
       const TokenCount rows = std::min(sequence->left_in_piece(), company.rows);
       add_part(*sequence, rows, {}, company.rows - rows, batch);
@@ -258,7 +259,7 @@ int StepPlan::cut_by(Duration step) const {
   return Batch::kUncut;
 }
 
-// Company makes the rows of a short prompt cheaper, up to a point; beyond it everybody would wait for everybody.
+// Other prompts in the step make the rows of a short one cheaper, up to a point; beyond it all of them would wait.
 void StepPlan::join_in_any_order(const StepTime& times, Duration time) {
   StepSize size = StepSize{}.with(chunks_.front().second, chunks_.front().first->computed());
   for (std::size_t i = 1; i < prefilling_.size() && !times.saturated(size.rows) && size.rows < rows_max_; ++i) {
@@ -274,10 +275,10 @@ void StepPlan::join_in_any_order(const StepTime& times, Duration time) {
 }
 
 // From the most urgent prompt to both sides, the more urgent neighbour first.
-StepPlan::Company StepPlan::join_neighbours(const StepTime& times, Duration time) {
+StepPlan::PrefillGroup StepPlan::join_neighbours(const StepTime& times, Duration time) {
   const Sequence& first = *chunks_.front().first;
   const TokenCount rows = chunks_.front().second;
-  Company company{rows, rows, first.computed()};
+  PrefillGroup company{rows, rows, first.computed()};
   by_slot_.resize(prefilling_.size());
   std::iota(by_slot_.begin(), by_slot_.end(), std::size_t{0});
   std::sort(by_slot_.begin(), by_slot_.end(),
@@ -299,8 +300,8 @@ StepPlan::Company StepPlan::join_neighbours(const StepTime& times, Duration time
   return company;
 }
 
-bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time, Company& company) const {
-  Company with = company;
+bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time, PrefillGroup& company) const {
+  PrefillGroup with = company;
   // One that is a little longer makes all of them longer, rather than leave a few rows for a pass of their own.
   const TokenCount left = other.left_in_piece();
   const bool whole = left <= company.rows + company.rows / kLongerPart;
@@ -317,8 +318,8 @@ bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time
   return true;
 }
 
-void StepPlan::add_part(const Sequence& sequence, TokenCount rows, std::span<const Token> guesses, TokenCount padding,
-                        Batch& batch) {
+void StepPlan::add_part(const Sequence& sequence, TokenCount rows, std::span<const Token> draft_tokens,
+                        TokenCount padding, Batch& batch) {
   const bool samples = rows == sequence.left() && !sequence.at_limit();
   const auto first = static_cast<std::int32_t>(batch.rows.size());
   TokenCount position = sequence.computed();
@@ -327,11 +328,11 @@ void StepPlan::add_part(const Sequence& sequence, TokenCount rows, std::span<con
     token = sequence.token(position);
     batch.rows.push_back({token, position, sequence.slot(), samples && i == rows});
   }
-  for (const Token guess : guesses) batch.rows.push_back({guess, position++, sequence.slot(), true});
+  for (const Token draft_token : draft_tokens) batch.rows.push_back({draft_token, position++, sequence.slot(), true});
   for (TokenCount i = 0; i < padding; ++i) batch.rows.push_back({token, position++, sequence.slot(), false});
-  const auto guessed = static_cast<std::int32_t>(guesses.size());
-  batch.parts.push_back({&sequence.request(), sequence.slot(), first, rows, samples, guessed, padding});
-  size_ = size_.with(rows + guessed + padding, sequence.computed());
+  const auto drafted = static_cast<std::int32_t>(draft_tokens.size());
+  batch.parts.push_back({&sequence.request(), sequence.slot(), first, rows, samples, drafted, padding});
+  size_ = size_.with(rows + drafted + padding, sequence.computed());
 }
 
 }  // namespace chasqui

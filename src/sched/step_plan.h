@@ -15,8 +15,9 @@
 //   - For the same reason prompts that are read together are in adjacent slots and get equally many rows; what is
 //     shorter is filled up with rows that its slot forgets again.
 //   - No chunk goes beyond the next checkpoint of its prompt (Request::checkpoints): its state is kept there.
-//   - Where rows by fours cost less than fewer of them, free slots after the last one get a row that nobody wants.
-//   - Where guesses of what streams say next are worth checking (Speculation), each stream of a decode step gets rows
+//   - Where rows by fours cost less than fewer of them, free slots after the last one get a padding row.
+//   - Where draft tokens of what streams say next are worth checking (Speculation), each stream of a decode step gets
+//   rows
 //     for them, equally many for the same reason.
 #pragma once
 
@@ -55,9 +56,9 @@ class StepPlan {
         dense_slots_(config.dense_slots),
         cuts_steps_(config.cuts_steps) {}
 
-  // Fills kind, rows, parts and predicted time of `batch`; nothing when nobody runs. Only sequences with the adapters
-  // of `batch` get rows; the streams of others only limit how long the step may be. Rows for guesses need a cell each
-  // beyond those that are reserved: `cells` are there.
+  // Fills kind, rows, parts and predicted time of `batch`; nothing when no sequence runs. Only sequences with the
+  // adapters of `batch` get rows; the streams of others only limit how long the step may be. Rows for draft tokens need
+  // a cell each beyond those that are reserved: `cells` are there.
   void plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times, Speculation& speculation,
             TokenCount cells, TimePoint now, Batch& batch);
   // Nothing is to be written into these slots, although no sequence has them; until the next call.
@@ -72,7 +73,7 @@ class StepPlan {
  private:
   using Chunk = std::pair<const Sequence*, TokenCount>;
   // Prompts that one pass reads: adjacent slots, `rows` of each.
-  struct Company {
+  struct PrefillGroup {
     TokenCount rows = 0;
     TokenCount shortest = 0;  // rows that the shortest of them has for it
     TokenCount position = 0;  // where the one that is furthest begins
@@ -94,10 +95,10 @@ class StepPlan {
   Duration stretch(TimePoint now, Duration prefill) const;
   int cut_by(Duration step) const;
   void join_in_any_order(const StepTime& times, Duration time);
-  Company join_neighbours(const StepTime& times, Duration time);
-  bool joins(const Sequence& other, const StepTime& times, Duration time, Company& company) const;
+  PrefillGroup join_neighbours(const StepTime& times, Duration time);
+  bool joins(const Sequence& other, const StepTime& times, Duration time, PrefillGroup& company) const;
   TokenCount chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const;
-  void add_part(const Sequence& sequence, TokenCount rows, std::span<const Token> guesses, TokenCount padding,
+  void add_part(const Sequence& sequence, TokenCount rows, std::span<const Token> draft_tokens, TokenCount padding,
                 Batch& batch);
 
   const SchedulerTargets targets_;

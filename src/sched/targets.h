@@ -10,7 +10,7 @@ namespace chasqui {
 
 struct ClassTarget {
   Duration first_token;  // arrival → first token, while there is capacity
-  Duration next_token;   // token → token, while somebody else's prompt is being read
+  Duration next_token;   // token → token, while another prompt is being read
 };
 
 struct SchedulerTargets {

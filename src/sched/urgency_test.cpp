@@ -43,7 +43,7 @@ class UrgencyTest : public testing::Test {
 };
 
 // Or else the old queue of a tenant who floods us would go before everything that is new.
-TEST_F(UrgencyTest, AgeLiftsNobodyAboveAMoreUrgentClass) {
+TEST_F(UrgencyTest, AgeLiftsNoRequestAboveAMoreUrgentClass) {
   const Sequence old_standard = waiting(1, {ServiceClass::standard, 0});
   const Sequence fresh_interactive = waiting(2, {ServiceClass::interactive, 24'000});
   const Urgency now = urgency(25'000);

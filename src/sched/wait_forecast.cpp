@@ -12,7 +12,7 @@ constexpr double kNewestSlotTime = 0.1;
 constexpr double kPaceOver = 3;
 // Nearly all: this share of the newest.
 constexpr double kNearlyAll = 0.95;
-// An excess that nobody confirms halves in this time: when it keeps everybody out, somebody must be let in to see
+// An excess that is not confirmed halves in this time: when it keeps all requests out, one must be let in to see
 // whether it is still true.
 constexpr Duration kFades = seconds(3);
 

@@ -71,7 +71,7 @@ TEST_F(WaitForecastTest, ClassesAreApartAndThoseWhoLeftSayNothing) {
   EXPECT_EQ(excess(), Duration::zero());
 }
 
-TEST_F(WaitForecastTest, AnExcessThatNobodyConfirmsFades) {
+TEST_F(WaitForecastTest, AnUnconfirmedExcessFades) {
   served(seconds(1), seconds(9), 64);
   now_ += seconds(3);
   EXPECT_EQ(excess(), seconds(4));

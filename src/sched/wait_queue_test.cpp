@@ -114,8 +114,8 @@ TEST(WaitQueue, TakesOutExactlyThoseWhoseTimeIsUp) {
   EXPECT_EQ(ids(queue), (std::vector<std::uint64_t>{1, 3}));
 }
 
-// The earliest deadline is remembered; it must not be forgotten when somebody else leaves, nor come back to life.
-TEST(WaitQueue, RemembersTheEarliestDeadlineWhoeverLeaves) {
+// The earliest deadline is remembered; it must not be forgotten when another request leaves, nor come back to life.
+TEST(WaitQueue, RemembersTheEarliestDeadlineWhenOthersLeave) {
   WaitQueue queue;
   queue.push(waiting(1, ServiceClass::standard, 10));
   queue.push(waiting(2, ServiceClass::standard, 20));

@@ -8,7 +8,7 @@
 
 namespace chasqui {
 
-CheckedModel::CheckedModel(const KvLedger::Layout& layout, TokenCount rows_max, LifeTable& lives, Faults& faults)
+CheckedModel::CheckedModel(const KvLedger::Layout& layout, TokenCount rows_max, SimRequestTable& lives, Faults& faults)
     : layout_(layout),
       rows_max_(rows_max),
       lives_(lives),
@@ -66,7 +66,7 @@ KvSnapshotPtr CheckedModel::save(const SlotSave& save) {
 }
 
 bool CheckedModel::restore(const SlotRestore& restore) {
-  Life* life = lives_.find(restore.request);
+  SimRequest* life = lives_.find(restore.request);
   const KvSnapshot& snapshot = *restore.snapshot;
   const auto expect = [&](bool kept, std::string_view promise) {
     faults_.expect(kept, promise, life != nullptr ? life->serial : 0);
@@ -102,7 +102,7 @@ bool CheckedModel::restore(const SlotRestore& restore) {
   return true;
 }
 
-void CheckedModel::ended(Life& life) {
+void CheckedModel::ended(SimRequest& life) {
   if (life.slot.valid()) held_by_living_ -= slot(life.slot).length;
 }
 
@@ -110,7 +110,7 @@ void CheckedModel::trim(SlotId id) {
   if (!exists(id)) return faults_.expect(false, "batch: trim of a slot that does not exist");
   Slot& trimmed = slot(id);
   held_ -= trimmed.length;
-  if (Life* life = lives_.find(trimmed.owner); life != nullptr && trimmed.length > 0) {
+  if (SimRequest* life = lives_.find(trimmed.owner); life != nullptr && trimmed.length > 0) {
     held_by_living_ -= trimmed.length;  // preempted: computed again later
     life->slot = SlotId{};
     life->decoding = false;
@@ -126,7 +126,7 @@ void CheckedModel::move(SlotId from, SlotId to) {
   std::swap(slot(to), slot(from));
   slot(from).clear();
   ++moves_;
-  if (Life* life = lives_.find(slot(to).owner); life != nullptr) life->slot = to;
+  if (SimRequest* life = lives_.find(slot(to).owner); life != nullptr) life->slot = to;
 }
 
 bool CheckedModel::check(const Batch& batch) {
@@ -136,7 +136,7 @@ bool CheckedModel::check(const Batch& batch) {
   std::size_t next_row = 0;
   SlotId previous;
   for (const BatchPart& part : batch.parts) {
-    const Life* life = lives_.find(part.request->id);
+    const SimRequest* life = lives_.find(part.request->id);
     faults_.expect(life != nullptr, "one-terminal: rows of a request that has ended");
     const bool follows = part.first_row == static_cast<std::int32_t>(next_row) && part.rows > 0 &&
                          next_row + static_cast<std::size_t>(part.rows + part.padding) <= batch.rows.size();
@@ -159,7 +159,7 @@ bool CheckedModel::check(const Batch& batch) {
   return faults_.count() == before;
 }
 
-void CheckedModel::check_part(const Batch& batch, const BatchPart& part, const Life& life) {
+void CheckedModel::check_part(const Batch& batch, const BatchPart& part, const SimRequest& life) {
   const Slot& held = slot(part.slot);
   const auto expect = [&](bool kept, std::string_view promise) { faults_.expect(kept, promise, life.serial); };
   expect(held.length == 0 || held.owner == part.request->id, "batch: a slot was used again without a trim");
@@ -191,7 +191,7 @@ void CheckedModel::check_part(const Batch& batch, const BatchPart& part, const L
 }
 
 void CheckedModel::compute(const Batch& batch, const BatchPart& part, std::uint64_t step, BatchResult& result) {
-  Life& life = *lives_.find(part.request->id);
+  SimRequest& life = *lives_.find(part.request->id);
   Slot& filled = slot(part.slot);
   const auto first = batch.rows.begin() + part.first_row;
   const auto prompt = static_cast<TokenCount>(part.request->prompt.size());
@@ -207,7 +207,7 @@ void CheckedModel::compute(const Batch& batch, const BatchPart& part, std::uint6
   if (part.samples) sample(life, filled, result);
 }
 
-void CheckedModel::sample(Life& life, const Slot& from, BatchResult& result) {
+void CheckedModel::sample(SimRequest& life, const Slot& from, BatchResult& result) {
   faults_.expect(from.history == life.history, "tokens: the slot does not hold this request's history", life.serial);
   Sample& sample = result.samples.emplace_back();
   sample.request = life.request->id;

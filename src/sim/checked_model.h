@@ -12,7 +12,7 @@
 #include "cache/kv_ledger.h"
 #include "core/batch.h"
 #include "sim/faults.h"
-#include "sim/life.h"
+#include "sim/sim_request.h"
 
 namespace chasqui {
 
@@ -36,17 +36,17 @@ inline std::uint64_t extend_text(std::uint64_t hash, std::string_view text) {
 
 class CheckedModel {
  public:
-  CheckedModel(const KvLedger::Layout& layout, TokenCount rows_max, LifeTable& lives, Faults& faults);
+  CheckedModel(const KvLedger::Layout& layout, TokenCount rows_max, SimRequestTable& lives, Faults& faults);
 
   // What `status` does: anything but ok changes nothing, save that slots were trimmed, restored and moved before.
   void run(const Batch& batch, DecodeStatus status, std::uint64_t step, BatchResult& result);
   // The first restore of the next batch that has one fails.
   void fail_next_restore() { restore_fails_ = true; }
   // Its finished event was seen: no row of it may come any more.
-  void ended(Life& life);
+  void ended(SimRequest& life);
 
   // Rows that the model holds of it.
-  TokenCount length(const Life& life) const {
+  TokenCount length(const SimRequest& life) const {
     return life.slot.valid() ? slots_[static_cast<std::size_t>(life.slot.value)].length : 0;
   }
   // Cells in the model, and those of requests that have not ended: what a ledger must call used.
@@ -78,13 +78,13 @@ class CheckedModel {
   void trim(SlotId id);
   void move(SlotId from, SlotId to);
   bool check(const Batch& batch);
-  void check_part(const Batch& batch, const BatchPart& part, const Life& life);
+  void check_part(const Batch& batch, const BatchPart& part, const SimRequest& life);
   void compute(const Batch& batch, const BatchPart& part, std::uint64_t step, BatchResult& result);
-  void sample(Life& life, const Slot& slot, BatchResult& result);
+  void sample(SimRequest& life, const Slot& slot, BatchResult& result);
 
   const KvLedger::Layout layout_;
   const TokenCount rows_max_;
-  LifeTable& lives_;
+  SimRequestTable& lives_;
   Faults& faults_;
   std::vector<Slot> slots_;
   TokenCount held_ = 0;

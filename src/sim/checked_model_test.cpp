@@ -12,8 +12,8 @@ class CheckedModelTest : public testing::Test {
  protected:
   static constexpr KvLedger::Layout kLayout{4, 400, 100, false};
 
-  Life& add(TokenCount prompt, TokenCount output) {
-    Life& life = lives_.take();
+  SimRequest& add(TokenCount prompt, TokenCount output) {
+    SimRequest& life = lives_.take();
     life.serial = ++serials_;
     life.plan.prompt = prompt;
     life.plan.output = output;
@@ -28,13 +28,13 @@ class CheckedModelTest : public testing::Test {
     return life;
   }
 
-  void end(Life& life) {
+  void end(SimRequest& life) {
     model_.ended(life);
     lives_.give_back(life);
   }
 
   // Rows `from` … of what the request is known to hold; the token after the prompt is the last sampled one.
-  void part(const Life& life, std::int32_t slot, TokenCount from, TokenCount rows) {
+  void part(const SimRequest& life, std::int32_t slot, TokenCount from, TokenCount rows) {
     const auto first = static_cast<std::int32_t>(batch_.rows.size());
     const bool samples = from + rows == life.known;
     for (TokenCount p = from; p < from + rows; ++p) {
@@ -64,12 +64,12 @@ class CheckedModelTest : public testing::Test {
     EXPECT_EQ(run(), "");
     return result_.snapshots.at(0);
   }
-  void restore(const Life& life, std::int32_t slot, KvSnapshotPtr snapshot, TokenCount keep) {
+  void restore(const SimRequest& life, std::int32_t slot, KvSnapshotPtr snapshot, TokenCount keep) {
     batch_.restores.push_back({life.request->id, SlotId{slot}, std::move(snapshot), keep});
   }
 
   Faults faults_;
-  LifeTable lives_;
+  SimRequestTable lives_;
   CheckedModel model_{kLayout, 64, lives_, faults_};
   Batch batch_;
   BatchResult result_;
@@ -79,8 +79,8 @@ class CheckedModelTest : public testing::Test {
 };
 
 TEST_F(CheckedModelTest, AnAnswerIsTheSameWhereverItIsComputed) {
-  Life& life = add(6, 4);
-  Life& other = add(3, 4);
+  SimRequest& life = add(6, 4);
+  SimRequest& other = add(3, 4);
   part(life, 0, 0, 4);
   part(other, 1, 0, 3);
   EXPECT_EQ(run(), "");
@@ -112,37 +112,37 @@ TEST_F(CheckedModelTest, AnAnswerIsTheSameWhereverItIsComputed) {
 }
 
 TEST_F(CheckedModelTest, FindsAWrongPosition) {
-  Life& life = add(6, 4);
+  SimRequest& life = add(6, 4);
   part(life, 0, 0, 6);
   batch_.rows[3].position = 4;
   EXPECT_EQ(run(), "us: batch: a position that does not continue its slot (request 1)");
 }
 
 TEST_F(CheckedModelTest, FindsASkippedPosition) {
-  Life& life = add(6, 4);
+  SimRequest& life = add(6, 4);
   part(life, 0, 1, 2);
   EXPECT_EQ(run(), "us: batch: a position that does not continue its slot (request 1)");
 }
 
 TEST_F(CheckedModelTest, FindsAMissingTrim) {
-  Life& life = add(3, 4);
+  SimRequest& life = add(3, 4);
   part(life, 0, 0, 3);
   EXPECT_EQ(run(), "");
   end(life);
-  Life& next = add(3, 4);
+  SimRequest& next = add(3, 4);
   part(next, 0, 0, 3);
   EXPECT_NE(run().find("a slot was used again without a trim"), std::string::npos);
 }
 
 TEST_F(CheckedModelTest, FindsAWrongToken) {
-  Life& life = add(3, 4);
+  SimRequest& life = add(3, 4);
   part(life, 0, 0, 3);
   batch_.rows[1].token ^= 1;
   EXPECT_NE(run().find("tokens: not the prompt's token"), std::string::npos);
 }
 
 TEST_F(CheckedModelTest, FindsAWrongGeneratedTokenAtTheNextSample) {
-  Life& life = add(3, 4);
+  SimRequest& life = add(3, 4);
   part(life, 0, 0, 3);
   EXPECT_EQ(run(), "");
   part(life, 0, 3, 1);
@@ -151,8 +151,8 @@ TEST_F(CheckedModelTest, FindsAWrongGeneratedTokenAtTheNextSample) {
 }
 
 TEST_F(CheckedModelTest, FindsTwoSequencesThatSwappedTheirSlots) {
-  Life& life = add(3, 4);
-  Life& other = add(3, 4);
+  SimRequest& life = add(3, 4);
+  SimRequest& other = add(3, 4);
   part(life, 0, 0, 3);
   part(other, 1, 0, 3);
   EXPECT_EQ(run(), "");
@@ -162,8 +162,8 @@ TEST_F(CheckedModelTest, FindsTwoSequencesThatSwappedTheirSlots) {
 }
 
 TEST_F(CheckedModelTest, FindsAForgottenMove) {
-  Life& life = add(3, 4);
-  Life& other = add(3, 4);
+  SimRequest& life = add(3, 4);
+  SimRequest& other = add(3, 4);
   part(life, 0, 0, 3);
   part(other, 1, 0, 3);
   EXPECT_EQ(run(), "");
@@ -172,8 +172,8 @@ TEST_F(CheckedModelTest, FindsAForgottenMove) {
 }
 
 TEST_F(CheckedModelTest, FindsAMoveOntoSomething) {
-  Life& life = add(3, 4);
-  Life& other = add(3, 4);
+  SimRequest& life = add(3, 4);
+  SimRequest& other = add(3, 4);
   part(life, 0, 0, 3);
   part(other, 1, 0, 3);
   EXPECT_EQ(run(), "");
@@ -183,15 +183,15 @@ TEST_F(CheckedModelTest, FindsAMoveOntoSomething) {
 }
 
 TEST_F(CheckedModelTest, FindsSlotsThatDoNotAscend) {
-  Life& life = add(3, 4);
-  Life& other = add(3, 4);
+  SimRequest& life = add(3, 4);
+  SimRequest& other = add(3, 4);
   part(life, 1, 0, 3);
   part(other, 0, 0, 3);
   EXPECT_EQ(run(), "us: batch: slots do not ascend");
 }
 
 TEST_F(CheckedModelTest, FindsRowsOfTheEnded) {
-  Life& life = add(3, 4);
+  SimRequest& life = add(3, 4);
   const RequestPtr request = life.request;
   part(life, 0, 0, 3);
   end(life);
@@ -199,7 +199,7 @@ TEST_F(CheckedModelTest, FindsRowsOfTheEnded) {
 }
 
 TEST_F(CheckedModelTest, FindsAForgottenSample) {
-  Life& life = add(3, 4);
+  SimRequest& life = add(3, 4);
   part(life, 0, 0, 3);
   batch_.parts[0].samples = false;
   batch_.rows[2].output = false;
@@ -207,13 +207,13 @@ TEST_F(CheckedModelTest, FindsAForgottenSample) {
 }
 
 TEST_F(CheckedModelTest, FindsTooManyRows) {
-  Life& life = add(65, 4);
+  SimRequest& life = add(65, 4);
   part(life, 0, 0, 65);
   EXPECT_EQ(run(), "us: bounded: more rows than rows_max");
 }
 
 TEST_F(CheckedModelTest, FindsADecodingSequenceInAPrefillBatch) {
-  Life& life = add(3, 4);
+  SimRequest& life = add(3, 4);
   part(life, 0, 0, 3);
   EXPECT_EQ(run(), "");
   part(life, 0, 3, 1);
@@ -221,14 +221,14 @@ TEST_F(CheckedModelTest, FindsADecodingSequenceInAPrefillBatch) {
 }
 
 TEST_F(CheckedModelTest, ASnapshotGoesOnInAnyEmptySlotAsFarAsItIsWanted) {
-  Life& life = add(6, 4);
+  SimRequest& life = add(6, 4);
   part(life, 0, 0, 6);
   EXPECT_EQ(run(), "");
   const KvSnapshotPtr snapshot = save(0, 6);
   EXPECT_EQ(snapshot->bytes().size(), 6 * kTokenBytes);
   end(life);
 
-  Life& next = add(6, 4);
+  SimRequest& next = add(6, 4);
   RequestDraft draft;
   draft.prompt = test_prompt(6, 1);  // as the first one's
   draft.max_tokens = 4;
@@ -246,16 +246,16 @@ TEST_F(CheckedModelTest, ASnapshotGoesOnInAnyEmptySlotAsFarAsItIsWanted) {
 }
 
 TEST_F(CheckedModelTest, FindsASaveOfWhatTheSlotDoesNotHold) {
-  Life& life = add(6, 4);
+  SimRequest& life = add(6, 4);
   part(life, 0, 0, 4);
   EXPECT_EQ(run(), "");
   batch_.saves = {{SlotId{0}, 5}};
   EXPECT_EQ(run(), "us: batch: save of what the slot does not hold");
 }
 
-TEST_F(CheckedModelTest, FindsARestoreOfSomebodyElsesTokens) {
-  Life& life = add(6, 4);
-  Life& other = add(6, 4);
+TEST_F(CheckedModelTest, FindsARestoreOfAnothersTokens) {
+  SimRequest& life = add(6, 4);
+  SimRequest& other = add(6, 4);
   part(life, 0, 0, 6);
   EXPECT_EQ(run(), "");
   restore(other, 1, save(0, 6), 5);
@@ -264,7 +264,7 @@ TEST_F(CheckedModelTest, FindsARestoreOfSomebodyElsesTokens) {
 }
 
 TEST_F(CheckedModelTest, FindsARestoreOfAllThatIsKnown) {
-  Life& life = add(6, 4);
+  SimRequest& life = add(6, 4);
   part(life, 0, 0, 4);
   EXPECT_EQ(run(), "");
   const KvSnapshotPtr snapshot = save(0, 4);
@@ -275,19 +275,19 @@ TEST_F(CheckedModelTest, FindsARestoreOfAllThatIsKnown) {
 }
 
 TEST_F(CheckedModelTest, FindsARestoreOntoSomething) {
-  Life& life = add(6, 4);
-  Life& other = add(6, 4);
+  SimRequest& life = add(6, 4);
+  SimRequest& other = add(6, 4);
   part(life, 0, 0, 6);
   part(other, 1, 0, 6);
   EXPECT_EQ(run(), "");
   const KvSnapshotPtr snapshot = save(0, 6);
-  Life& next = add(6, 4);
+  SimRequest& next = add(6, 4);
   restore(next, 1, snapshot, 5);
   EXPECT_NE(run().find("batch: restore into a slot that holds something"), std::string::npos);
 }
 
 TEST_F(CheckedModelTest, ARestoreThatFailsLeavesTheSlotEmptyAndComputesNothing) {
-  Life& life = add(6, 4);
+  SimRequest& life = add(6, 4);
   part(life, 0, 0, 4);
   EXPECT_EQ(run(), "");
   const KvSnapshotPtr snapshot = save(0, 4);
@@ -305,7 +305,7 @@ TEST_F(CheckedModelTest, ARestoreThatFailsLeavesTheSlotEmptyAndComputesNothing) 
 }
 
 TEST_F(CheckedModelTest, AFailedBatchChangesNothingButTrims) {
-  Life& life = add(3, 4);
+  SimRequest& life = add(3, 4);
   part(life, 0, 0, 3);
   batch_.kind = Batch::Kind::prefill;
   model_.run(batch_, DecodeStatus::failed, 1, result_);

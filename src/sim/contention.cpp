@@ -11,7 +11,7 @@ constexpr double kThroughout = 0.95;
 
 }  // namespace
 
-void Contention::step(const Batch& batch, Duration took, const ProgressWatch& watch, LifeTable& lives) {
+void Contention::step(const Batch& batch, Duration took, const ProgressWatch& watch, SimRequestTable& lives) {
   window_seconds_ += to_seconds(took);
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
     if (watch.competitors(c) == 0) continue;
@@ -20,7 +20,7 @@ void Contention::step(const Batch& batch, Duration took, const ProgressWatch& wa
     }
   }
   for (const BatchPart& part : batch.parts) {
-    const Life* life = lives.find(part.request->id);
+    const SimRequest* life = lives.find(part.request->id);
     if (life == nullptr) continue;
     const bool next_token = life->generated > 1 && part.rows == 1 && part.samples;
     const double service = next_token ? 2 : part.rows + (part.samples ? 2 : 0);

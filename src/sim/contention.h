@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/batch.h"
-#include "sim/life.h"
 #include "sim/progress_watch.h"
+#include "sim/sim_request.h"
 
 namespace chasqui {
 
@@ -17,7 +17,7 @@ class Contention {
   explicit Contention(std::size_t tenants) : tenants_(tenants), window_(tenants) {}
 
   // A step was computed; called while its requests still live.
-  void step(const Batch& batch, Duration took, const ProgressWatch& watch, LifeTable& lives);
+  void step(const Batch& batch, Duration took, const ProgressWatch& watch, SimRequestTable& lives);
 
   // Of competing, summed over the classes.
   double seconds() const;

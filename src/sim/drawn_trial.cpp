@@ -42,8 +42,8 @@ void draw_server(Random& dice, const CostPreset& preset, SimulationConfig& run) 
     run.cost.neighbour_stays_s = 20;
   }
   if (dice.chance(0.5)) run.disturbances = {0.003, 0.002, 0.01, 0.05};
-  run.door.queue_requests = 100'000;
-  run.door.queue_tokens = 0;
+  run.gate.queue_requests = 100'000;
+  run.gate.queue_tokens = 0;
 }
 
 void draw_load(Random& dice, std::int32_t slots, DrawnTrial& trial) {

@@ -5,7 +5,7 @@
 namespace chasqui {
 namespace {
 
-bool right_reason(const Event& event, const Life& life, TimePoint now) {
+bool right_reason(const Event& event, const SimRequest& life, TimePoint now) {
   const bool whole = life.plan.max_tokens >= 0 && life.generated > 0 && life.generated >= life.plan.output;
   switch (event.reason) {
     case FinishReason::stop: return whole;
@@ -19,7 +19,7 @@ bool right_reason(const Event& event, const Life& life, TimePoint now) {
 
 }  // namespace
 
-void check_event(const Event& event, Life& life, std::uint64_t step, TimePoint now, Faults& faults) {
+void check_event(const Event& event, SimRequest& life, std::uint64_t step, TimePoint now, Faults& faults) {
   const auto expect = [&](bool kept, std::string_view promise) { faults.expect(kept, promise, life.serial); };
   life.said += event.tokens;
   life.told_text = extend_text(life.told_text, event.text);

@@ -8,8 +8,8 @@
 namespace chasqui {
 namespace {
 
-Life told_of(TokenCount tokens) {
-  Life life;
+SimRequest told_of(TokenCount tokens) {
+  SimRequest life;
   life.serial = 1;
   life.plan.prompt = 3;
   life.plan.output = tokens;
@@ -26,7 +26,7 @@ Event text(const std::string& words, TokenCount tokens) {
   return event;
 }
 
-Event finished(const Life& life, FinishReason reason = FinishReason::length) {
+Event finished(const SimRequest& life, FinishReason reason = FinishReason::length) {
   Event event;
   event.kind = Event::Kind::finished;
   event.reason = reason;
@@ -36,7 +36,7 @@ Event finished(const Life& life, FinishReason reason = FinishReason::length) {
 }
 
 // The first fault of these events, when nothing was told before.
-std::string fault(Life& life, const std::vector<Event>& events) {
+std::string fault(SimRequest& life, const std::vector<Event>& events) {
   Faults faults;
   life.said = 0;
   life.told_text = 0;
@@ -46,33 +46,33 @@ std::string fault(Life& life, const std::vector<Event>& events) {
 }
 
 TEST(EventRules, AcceptAWholeAnswer) {
-  Life life = told_of(2);
+  SimRequest life = told_of(2);
   EXPECT_EQ(fault(life, {text("one ", 1), text("two ", 1), finished(life)}), "");
   EXPECT_EQ(fault(life, {text("one two ", 2), finished(life)}), "");
 }
 
 TEST(EventRules, FindALostToken) {
-  Life life = told_of(2);
+  SimRequest life = told_of(2);
   EXPECT_EQ(fault(life, {text("one two ", 1), finished(life)}), "tokens: sampled and never told (request 1)");
   EXPECT_EQ(fault(life, {text("one ", 2), finished(life)}), "tokens: the text is not what the model said (request 1)");
   EXPECT_EQ(fault(life, {text("one two ", 3)}), "tokens: an event tells of more tokens than were sampled (request 1)");
 }
 
 TEST(EventRules, FindAnEndThatDidNotHappen) {
-  Life life = told_of(2);
+  SimRequest life = told_of(2);
   const Event all = text("one two ", 2);
   const std::string wrong = "one-terminal: it did not end for the reason that it names (request 1)";
   for (const FinishReason reason :
        {FinishReason::stop, FinishReason::cancelled, FinishReason::deadline, FinishReason::error}) {
     EXPECT_EQ(fault(life, {all, finished(life, reason)}), wrong) << name(reason);
   }
-  Life unfinished = told_of(2);
+  SimRequest unfinished = told_of(2);
   unfinished.request = test_request(1, 3, 5);
   EXPECT_EQ(fault(unfinished, {all, finished(unfinished)}), wrong);
 }
 
 TEST(EventRules, FindWrongUsage) {
-  Life life = told_of(2);
+  SimRequest life = told_of(2);
   Event end = finished(life);
   end.usage.completion = 1;
   EXPECT_EQ(fault(life, {text("one two ", 2), end}), "usage: completion tokens (request 1)");
@@ -82,8 +82,8 @@ TEST(EventRules, FindWrongUsage) {
             "usage: times that do not fit into the life of the request (request 1)");
 }
 
-TEST(EventRules, FindAWaitOfSomebodyWhoIsServed) {
-  Life life = told_of(2);
+TEST(EventRules, FindAWaitOfARequestThatIsServed) {
+  SimRequest life = told_of(2);
   Event queued;
   queued.kind = Event::Kind::queued;
   EXPECT_EQ(fault(life, {queued}), "");

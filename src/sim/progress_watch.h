@@ -8,17 +8,17 @@
 
 #include "sched/overtaking.h"
 #include "sim/faults.h"
-#include "sim/life.h"
+#include "sim/sim_request.h"
 
 namespace chasqui {
 
-// Lives in the order in which they came; each is in one lane at most.
-struct Lane {
-  Life* first = nullptr;
-  Life* last = nullptr;
+// Requests in the order in which they came; each is in one fifo at most.
+struct Fifo {
+  SimRequest* first = nullptr;
+  SimRequest* last = nullptr;
 
-  void push(Life& life);
-  static void leave(Life& life);
+  void push(SimRequest& life);
+  static void leave(SimRequest& life);
 };
 
 struct PatienceConfig {
@@ -34,12 +34,12 @@ class ProgressWatch {
   ProgressWatch(const PatienceConfig& config, std::size_t tenants, Faults& faults);
 
   // The scheduler has taken it.
-  void waits(Life& life);
+  void waits(SimRequest& life);
   // It has a slot for the first time.
-  void starts(Life& life);
+  void starts(SimRequest& life);
   // A row of it was computed.
-  void got_row(Life& life, TimePoint now);
-  void ended(Life& life);
+  void got_row(SimRequest& life, TimePoint now);
+  void ended(SimRequest& life);
   // After each step that was computed, aborted ones left out.
   void step_done(std::uint64_t step, TimePoint now);
   // Nothing was computed although there is work; `now` moves on.
@@ -53,14 +53,14 @@ class ProgressWatch {
   }
 
  private:
-  Lane& lane(const Life& life);
-  void leave(Life& life);
+  Fifo& fifo(const SimRequest& life);
+  void leave(SimRequest& life);
 
   const PatienceConfig config_;
   Faults& faults_;
-  std::vector<Lane> waiting_;  // for each tenant and class
+  std::vector<Fifo> waiting_;  // for each tenant and class
   std::size_t competitors_[kServiceClasses] = {};
-  Lane decoding_;  // who got no row for the longest time stands first
+  Fifo decoding_;  // the one without a row for the longest time stands first
   TimePoint standing_since_{};
   bool standing_ = false;
 };

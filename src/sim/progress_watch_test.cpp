@@ -9,8 +9,8 @@ namespace {
 
 class ProgressWatchTest : public testing::Test {
  protected:
-  Life& add(int second) {
-    Life& life = lives_.take();
+  SimRequest& add(int second) {
+    SimRequest& life = lives_.take();
     life.serial = ++serials_;
     RequestDraft draft;
     draft.prompt = {1};
@@ -18,13 +18,13 @@ class ProgressWatchTest : public testing::Test {
     watch_.waits(life);
     return life;
   }
-  void start(Life& life) {
+  void start(SimRequest& life) {
     life.has_started = true;
     watch_.starts(life);
   }
 
   Faults faults_;
-  LifeTable lives_;
+  SimRequestTable lives_;
   ProgressWatch watch_{PatienceConfig{10, seconds(5), 3, seconds(1)}, 1, faults_};
   std::uint64_t serials_ = 0;
 };
@@ -46,8 +46,8 @@ TEST_F(ProgressWatchTest, WhoHasASlotIsNotPassed) {
 }
 
 TEST_F(ProgressWatchTest, FindsADecodingSequenceWithoutRows) {
-  Life& life = add(0);
-  Life& other = add(0);
+  SimRequest& life = add(0);
+  SimRequest& other = add(0);
   for (std::uint64_t step = 1; step <= 30; ++step) {
     const TimePoint now = TimePoint{} + seconds(static_cast<int>(step));
     other.decoding = true;
@@ -64,7 +64,7 @@ TEST_F(ProgressWatchTest, FindsADecodingSequenceWithoutRows) {
 }
 
 TEST_F(ProgressWatchTest, LetsThePreemptedSitOut) {
-  Life& life = add(0);
+  SimRequest& life = add(0);
   life.decoding = true;
   life.last_row_step = 1;
   watch_.got_row(life, TimePoint{});
@@ -86,7 +86,7 @@ TEST_F(ProgressWatchTest, FindsAStandstill) {
 
 TEST_F(ProgressWatchTest, CountsWhoCompetes) {
   EXPECT_EQ(watch_.competitors(1), 0u);
-  Life& life = add(0);
+  SimRequest& life = add(0);
   add(0);
   EXPECT_EQ(watch_.competitors(1), 1u);
   EXPECT_TRUE(watch_.waiting(0, 1));

@@ -29,7 +29,7 @@ std::vector<Token> make_prompt(const PlannedRequest& plan, std::string_view pref
 void Simulation::plan_next() {
   planned_.emplace();
   if (workload_.next(*planned_)) {
-    agenda_.add(kStart + planned_->at, Due::Kind::arrival);
+    queue_.add(kStart + planned_->at, Due::Kind::arrival);
   } else {
     planned_.reset();
   }
@@ -40,9 +40,9 @@ void Simulation::plan_next() {
 TimePoint Simulation::meanwhile(TimePoint end) {
   computing_ = end > now_ + Duration(1);
   TimePoint ends = end;
-  while (ends == end && !agenda_.empty() && agenda_.next() < end) {
+  while (ends == end && !queue_.empty() && queue_.next() < end) {
     newest_class_ = kServiceClasses;
-    handle(agenda_.take());
+    handle(queue_.take());
     if (computing_ && newest_class_ <= batch_.cut_by) ends = std::max(at_, now_);
   }
   computing_ = false;
@@ -52,7 +52,7 @@ TimePoint Simulation::meanwhile(TimePoint end) {
 void Simulation::handle(const Due& due) {
   at_ = due.at;
   if (due.kind == Due::Kind::arrival) return arrive(due.place);
-  Life& life = lives_.at(due.place);
+  SimRequest& life = lives_.at(due.place);
   if (life.serial != due.serial) return;  // it has ended
   if (due.kind == Due::Kind::leaving) {
     leave(life);
@@ -70,30 +70,30 @@ void Simulation::arrive(std::uint32_t client) {
     plan = *planned_;
     plan_next();
   }
-  Life& life = lives_.take();
+  SimRequest& life = lives_.take();
   life.serial = ++serials_;
   life.plan = plan;
   life.client = client;
   life.first_try = at_;
   statistics_.arrived(life);
   if (plan.leaving == Leaving::after_ms) {
-    agenda_.add(at_ + milliseconds(plan.leaves_after), Due::Kind::leaving, life.serial, life.place);
+    queue_.add(at_ + milliseconds(plan.leaves_after), Due::Kind::leaving, life.serial, life.place);
   }
   try_door(life);
 }
 
-void Simulation::try_door(Life& life) {
-  const std::optional<Duration> come_again = door_.refusal(life.permit, life.plan, life.serial, at_);
+void Simulation::try_door(SimRequest& life) {
+  const std::optional<Duration> come_again = gate_.refusal(life.permit, life.plan, life.serial, at_);
   if (!come_again) return submit(life);
   statistics_.refused(life);
   faults_.expect(*come_again > Duration::zero(), "admission: refused without a time to come again", life.serial);
   if (++life.tries >= config_.clients.tries_max) return end(life, Outcome::refused);
   // As told, or a little later.
   const double wait = static_cast<double>(come_again->count()) * (1 + 0.1 * client_dice_.unit());
-  agenda_.add(at_ + Duration(static_cast<std::int64_t>(wait)), Due::Kind::another_try, life.serial, life.place);
+  queue_.add(at_ + Duration(static_cast<std::int64_t>(wait)), Due::Kind::another_try, life.serial, life.place);
 }
 
-void Simulation::submit(Life& life) {
+void Simulation::submit(SimRequest& life) {
   const PlannedRequest& plan = life.plan;
   RequestDraft draft;
   draft.prompt = make_prompt(plan, workload_.prefixes()[plan.prefix], life.serial);
@@ -121,7 +121,7 @@ void Simulation::submit(Life& life) {
 }
 
 // The client goes away, wherever its request stands.
-void Simulation::leave(Life& life) {
+void Simulation::leave(SimRequest& life) {
   if (!life.accepted) return end(life, Outcome::cancelled);
   if (computing_) return leave_at(life);
   life.leaves = true;
@@ -132,9 +132,9 @@ void Simulation::leave(Life& life) {
 }
 
 // … as soon as the step is done.
-void Simulation::leave_at(Life& life) { leaving_.push_back(life.request->id); }
+void Simulation::leave_at(SimRequest& life) { leaving_.push_back(life.request->id); }
 
-void Simulation::end(Life& life, Outcome outcome) {
+void Simulation::end(SimRequest& life, Outcome outcome) {
   statistics_.ended(life, outcome, now_);
   if (life.accepted) {
     --accepted_;
@@ -144,8 +144,8 @@ void Simulation::end(Life& life, Outcome outcome) {
   const std::uint32_t client = life.client;
   lives_.give_back(life);
   if (config_.clients.clients > 0) {
-    agenda_.add(std::max(now_, at_) + milliseconds(config_.clients.think_ms.draw(client_dice_)), Due::Kind::arrival, 0,
-                client);
+    queue_.add(std::max(now_, at_) + milliseconds(config_.clients.think_ms.draw(client_dice_)), Due::Kind::arrival, 0,
+               client);
   }
 }
 

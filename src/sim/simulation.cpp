@@ -7,7 +7,7 @@
 namespace chasqui {
 namespace {
 
-// First come, first served passes no one by rule; who waits for the prefix of another may be passed by more.
+// First come, first served passes no one by rule; a request that waits for the prefix of another may be passed by more.
 PatienceConfig patience_of(const SimulationConfig& config) {
   PatienceConfig patience = config.patience;
   if (config.scheduler.reuse.cache.bytes > 0) patience.passed *= 2;
@@ -19,7 +19,7 @@ PatienceConfig patience_of(const SimulationConfig& config) {
 Simulation::Simulation(const SimulationConfig& config, Workload& workload)
     : config_(config),
       workload_(workload),
-      door_(config.door, config.scheduler.kv.slots),
+      gate_(config.gate, config.scheduler.kv.slots),
       scheduler_(config.scheduler),
       model_(config.scheduler.kv, config.scheduler.rows_max, lives_, faults_),
       cost_(config.cost, config.seed),
@@ -31,14 +31,14 @@ Simulation::Simulation(const SimulationConfig& config, Workload& workload)
 bool Simulation::run() {
   if (config_.clients.clients > 0) {
     for (std::int32_t i = 0; i < config_.clients.clients; ++i) {
-      agenda_.add(now_, Due::Kind::arrival, 0, static_cast<std::uint32_t>(i));
+      queue_.add(now_, Due::Kind::arrival, 0, static_cast<std::uint32_t>(i));
     }
   } else {
     plan_next();
   }
   while (!faults_.any()) {
     meanwhile(now_ + Duration(1));
-    if (agenda_.empty() && scheduler_.idle()) break;
+    if (queue_.empty() && scheduler_.idle()) break;
     step();
   }
   if (!faults_.any()) expect_nothing_left();
@@ -62,17 +62,17 @@ void Simulation::step() {
     compute();
   }
   for (const RequestId id : leaving_) {
-    if (Life* life = lives_.find(id)) leave(*life);
+    if (SimRequest* life = lives_.find(id)) leave(*life);
   }
   leaving_.clear();
-  door_.publish(scheduler_.load());
+  gate_.publish(scheduler_.load());
   check_state();
 }
 
 template <class Work>
 void Simulation::each_part(Work work) {
   for (const BatchPart& part : batch_.parts) {
-    if (Life* life = lives_.find(part.request->id)) work(*life);
+    if (SimRequest* life = lives_.find(part.request->id)) work(*life);
   }
 }
 
@@ -83,7 +83,7 @@ void Simulation::compute() {
   if (unrestored) model_.fail_next_restore();
   const TokenCount held = model_.held();
   batch_ids_.clear();
-  each_part([this](const Life& life) { batch_ids_.push_back(life.request->id); });
+  each_part([this](const SimRequest& life) { batch_ids_.push_back(life.request->id); });
   const Duration copying = copying_took();
   const bool computes = !batch_.rows.empty() && !unrestored;
   const Duration computing = computes ? computing_takes(drawn, held) : Duration::zero();
@@ -98,7 +98,7 @@ void Simulation::compute() {
   result_.finished = now_;
   if (status == DecodeStatus::ok) rows_computed();
   const bool failed = status == DecodeStatus::failed || status == DecodeStatus::no_room;
-  if (failed) each_part([](Life& life) { life.failed = true; });
+  if (failed) each_part([](SimRequest& life) { life.failed = true; });
   scheduler_.commit(batch_, result_);
   take_events();
   for (const RequestId id : batch_ids_) {
@@ -134,7 +134,7 @@ Duration Simulation::computing_takes(DecodeStatus& status, TokenCount held) {
 // Who has a slot for the first time.
 void Simulation::note_starts() {
   for (const auto& sequence : scheduler_.running_sequences()) {
-    Life* const life = lives_.find(sequence->id());
+    SimRequest* const life = lives_.find(sequence->id());
     if (life == nullptr || life->has_started) continue;
     life->has_started = true;
     watch_.starts(*life);
@@ -145,7 +145,7 @@ void Simulation::rows_computed() {
   if (batch_.rows.empty()) return;
   statistics_.contention.step(batch_, result_.compute, watch_, lives_);
   for (std::size_t i = 0; i < batch_ids_.size(); ++i) {
-    Life& life = *lives_.find(batch_ids_[i]);
+    SimRequest& life = *lives_.find(batch_ids_[i]);
     watch_.got_row(life, now_);
     if (life.plan.leaving == Leaving::after_rows && model_.length(life) >= life.plan.leaves_after) leave_at(life);
   }
@@ -155,11 +155,11 @@ void Simulation::rows_computed() {
 void Simulation::wait_for_work() {
   if (scheduler_.idle()) {
     watch_.moves_on();
-    if (!agenda_.empty()) now_ = std::max(now_, agenda_.next());
+    if (!queue_.empty()) now_ = std::max(now_, queue_.next());
     return;
   }
   now_ += milliseconds(1);
-  if (!agenda_.empty()) now_ = std::min(now_, std::max(now_ - milliseconds(1), agenda_.next()));
+  if (!queue_.empty()) now_ = std::min(now_, std::max(now_ - milliseconds(1), queue_.next()));
   watch_.stands_still(now_);
 }
 
@@ -178,8 +178,8 @@ void Simulation::take_events() {
 }
 
 void Simulation::note(const Event& event) {
-  Life* life = lives_.find(event.request);
-  if (life == nullptr) return faults_.expect(false, "one-terminal: an event after the end, or of nobody");
+  SimRequest* life = lives_.find(event.request);
+  if (life == nullptr) return faults_.expect(false, "one-terminal: an event after the end, or of no request");
   statistics_.hash(event, life->serial, now_);
   check_event(event, *life, step_, now_, faults_);
   if (event.tokens > 0) note_text(*life, event);
@@ -193,7 +193,7 @@ void Simulation::note(const Event& event) {
   }
 }
 
-void Simulation::note_text(Life& life, const Event& event) {
+void Simulation::note_text(SimRequest& life, const Event& event) {
   statistics_.told(life, event, now_);
   const PlannedRequest& plan = life.plan;
   if (plan.leaving == Leaving::after_tokens && life.said >= plan.leaves_after) leave_at(life);
@@ -206,9 +206,9 @@ void Simulation::note_text(Life& life, const Event& event) {
 void Simulation::check_state() {
   const KvLedger& ledger = scheduler_.ledger();
   faults_.expect(scheduler_.consistent(), "conservation: the scheduler finds itself inconsistent");
-  faults_.expect(scheduler_.running() + scheduler_.waiting() == accepted_, "one-terminal: somebody got lost");
-  faults_.expect(door_.in_flight() == accepted_, "conservation: permits are not the requests that were let in");
-  faults_.expect(accepted_ <= door_.places(), "bounded: more requests were let in than there are places");
+  faults_.expect(scheduler_.running() + scheduler_.waiting() == accepted_, "one-terminal: a request got lost");
+  faults_.expect(gate_.in_flight() == accepted_, "conservation: permits are not the requests that were let in");
+  faults_.expect(accepted_ <= gate_.places(), "bounded: more requests were let in than there are places");
   faults_.expect(scheduler_.running() <= static_cast<std::size_t>(config_.scheduler.kv.slots), "bounded: running");
   faults_.expect(ledger.cells_reserved() <= config_.scheduler.kv.cells, "bounded: reserved cells");
   faults_.expect(ledger.cells_used() == model_.held_by_living(),
@@ -221,12 +221,13 @@ void Simulation::check_reuse() {
   const Reuse& reuse = scheduler_.reuse();
   const PrefixCache::Stats stats = reuse.cache_stats();
   faults_.expect(stats.bytes <= config_.scheduler.reuse.cache.bytes, "bounded: bytes of snapshots");
-  faults_.expect(stats.pending <= scheduler_.running(), "conservation: a prefix is announced that nobody computes");
+  faults_.expect(stats.pending <= scheduler_.running(),
+                 "conservation: a prefix is announced that no sequence computes");
   if (step_ % kRecountEvery == 0) faults_.expect(reuse.consistent(), "conservation: the prefix cache");
 }
 
 void Simulation::expect_nothing_left() {
-  faults_.expect(accepted_ == 0 && lives_.living() == 0, "one-terminal: somebody never ended");
+  faults_.expect(accepted_ == 0 && lives_.living() == 0, "one-terminal: a request never ended");
   faults_.expect(scheduler_.ledger().slots_used() == 0 && scheduler_.ledger().cells_used() == 0 &&
                      scheduler_.ledger().cells_reserved() == 0,
                  "conservation: slots or cells are left over");
@@ -234,7 +235,7 @@ void Simulation::expect_nothing_left() {
                  "conservation: the prefix cache is left with something that it should not have");
   scheduler_.next_batch(now_, batch_);
   take_events();
-  faults_.expect(batch_.empty(), "progress: a batch for nobody");
+  faults_.expect(batch_.empty(), "progress: a batch without sequences");
 }
 
 }  // namespace chasqui

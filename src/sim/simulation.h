@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "sched/scheduler.h"
-#include "sim/agenda.h"
+#include "sim/admission_gate.h"
 #include "sim/checked_model.h"
 #include "sim/distribution.h"
-#include "sim/door.h"
+#include "sim/event_queue.h"
 #include "sim/faults.h"
-#include "sim/life.h"
 #include "sim/progress_watch.h"
+#include "sim/sim_request.h"
 #include "sim/statistics.h"
 #include "sim/step_cost.h"
 #include "sim/workload.h"
@@ -39,7 +39,7 @@ struct SimulationConfig {
   std::uint64_t seed = 1;
   SchedulerConfig scheduler;
   CostConfig cost;
-  DoorConfig door;
+  AdmissionGateConfig gate;
   DisturbanceConfig disturbances;
   ClientConfig clients;
   PatienceConfig patience;
@@ -65,11 +65,11 @@ class Simulation {
   void handle(const Due& due);
   TimePoint meanwhile(TimePoint end);
   void arrive(std::uint32_t client);
-  void try_door(Life& life);
-  void submit(Life& life);
-  void leave(Life& life);
-  void leave_at(Life& life);
-  void end(Life& life, Outcome outcome);
+  void try_door(SimRequest& life);
+  void submit(SimRequest& life);
+  void leave(SimRequest& life);
+  void leave_at(SimRequest& life);
+  void end(SimRequest& life, Outcome outcome);
 
   // Steps.
   void step();
@@ -82,7 +82,7 @@ class Simulation {
   DecodeStatus draw_status();
   void take_events();
   void note(const Event& event);
-  void note_text(Life& life, const Event& event);
+  void note_text(SimRequest& life, const Event& event);
   void check_state();
   void check_reuse();
   void expect_nothing_left();
@@ -92,11 +92,11 @@ class Simulation {
   const SimulationConfig config_;
   Workload& workload_;
   TimePoint now_ = kStart;  // of the worker: between two steps, or the beginning of the one that is computed
-  TimePoint at_ = kStart;   // of the clients: when the newest thing of the agenda happened
+  TimePoint at_ = kStart;   // of the clients: when the newest event happened
   Faults faults_;
-  Door door_;  // before the lives, which hold its permits
-  LifeTable lives_;
-  Agenda agenda_;
+  AdmissionGate gate_;  // before the lives, which hold its permits
+  SimRequestTable lives_;
+  EventQueue queue_;
   Scheduler scheduler_;
   CheckedModel model_;
   CostModel cost_;
@@ -117,7 +117,7 @@ class Simulation {
   std::uint64_t serials_ = 0;
   std::uint64_t step_ = 0;
   bool computing_ = false;
-  int newest_class_ = kServiceClasses;  // of the request that the newest thing of the agenda brought; else this
+  int newest_class_ = kServiceClasses;  // of the request that the newest event brought; else this
   bool exhausted_ = false;              // the workload has no more
 };
 

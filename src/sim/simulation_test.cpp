@@ -17,7 +17,7 @@ SimulationConfig config_of(std::uint64_t seed) {
   config.scheduler.kv = {8, 8 * 256, 256, false};
   config.scheduler.rows_max = 64;
   config.scheduler.dense_slots = true;
-  config.door.queue_requests = 40;
+  config.gate.queue_requests = 40;
   config.cost.noise = 0.2;
   config.cost.neighbour_factor = 5;
   config.cost.neighbour_every_s = 100;
@@ -171,7 +171,7 @@ TEST(Simulation, WhoIsLetInIsServedInTimeUnderOverload) {
   config.cost.decode = {2000, 300, 0.3};
   config.cost.prefill = {2000, 250, 0.1};
   config.cost.noise = 0.2;
-  config.door.queue_wait = {seconds(1), seconds(5), seconds(30)};
+  config.gate.queue_wait = {seconds(1), seconds(5), seconds(30)};
   WorkloadConfig drawn;
   drawn.requests = 3000;
   drawn.rate = 120;

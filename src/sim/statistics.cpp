@@ -44,24 +44,24 @@ Statistics::Statistics(const Workload& workload, const Objective& objective)
 }
 
 template <class Change>
-void Statistics::each_group(const Life& life, Change change) {
+void Statistics::each_group(const SimRequest& life, Change change) {
   change(groups_[0]);
   change(groups_[1 + static_cast<std::size_t>(life.plan.service_class)]);
   change(groups_[1 + kServiceClasses + life.plan.tenant]);
 }
 
-void Statistics::arrived(const Life& life) {
+void Statistics::arrived(const SimRequest& life) {
   each_group(life, [](Group& group) { ++group.requests; });
   TokenCount& seen = seen_prefix_[life.plan.prefix];
   shared_tokens_ += static_cast<std::uint64_t>(std::min(seen, life.plan.prefix_tokens));
   seen = std::max(seen, life.plan.prefix_tokens);
 }
 
-void Statistics::refused(const Life& life) {
+void Statistics::refused(const SimRequest& life) {
   each_group(life, [](Group& group) { ++group.refusals; });
 }
 
-void Statistics::told(Life& life, const Event& event, TimePoint now) {
+void Statistics::told(SimRequest& life, const Event& event, TimePoint now) {
   if (life.said == event.tokens) {
     life.first_token = now;
     const Duration ttft = now - life.first_try;
@@ -78,7 +78,7 @@ void Statistics::told(Life& life, const Event& event, TimePoint now) {
   life.last_token = now;
 }
 
-void Statistics::ended(const Life& life, Outcome outcome, TimePoint now) {
+void Statistics::ended(const SimRequest& life, Outcome outcome, TimePoint now) {
   const Duration e2e = now - life.first_try;
   const Duration ttft = life.first_token - life.first_try;
   const Duration tpot = life.said > 1 ? (life.last_token - life.first_token) / (life.said - 1) : Duration::zero();
@@ -96,7 +96,7 @@ void Statistics::ended(const Life& life, Outcome outcome, TimePoint now) {
   });
 }
 
-bool Statistics::good(const Life& life, Duration ttft, Duration tpot, Duration e2e) const {
+bool Statistics::good(const SimRequest& life, Duration ttft, Duration tpot, Duration e2e) const {
   const auto within = [](Duration value, const std::optional<Duration>& limit) { return !limit || value <= *limit; };
   return within(life.said > 0 ? ttft : e2e, objective_.ttft) && within(life.longest_gap, objective_.itl) &&
          within(tpot, objective_.tpot) && within(e2e, objective_.e2e);

@@ -10,8 +10,8 @@
 #include "core/batch.h"
 #include "core/event.h"
 #include "sim/contention.h"
-#include "sim/life.h"
 #include "sim/percentiles.h"
+#include "sim/sim_request.h"
 
 namespace chasqui {
 
@@ -51,11 +51,11 @@ class Statistics {
  public:
   Statistics(const Workload& workload, const Objective& objective);
 
-  void arrived(const Life& life);
-  void refused(const Life& life);
+  void arrived(const SimRequest& life);
+  void refused(const SimRequest& life);
   // REQUIRES: checked before. Text that a client sees at `now`.
-  void told(Life& life, const Event& event, TimePoint now);
-  void ended(const Life& life, Outcome outcome, TimePoint now);
+  void told(SimRequest& life, const Event& event, TimePoint now);
+  void ended(const SimRequest& life, Outcome outcome, TimePoint now);
   void step(const Batch& batch, DecodeStatus status, Duration took, std::int32_t passes);
   // All events go into one hash, in their order.
   void hash(const Event& event, std::uint64_t serial, TimePoint now);
@@ -92,8 +92,8 @@ class Statistics {
 
  private:
   template <class Change>
-  void each_group(const Life& life, Change change);
-  bool good(const Life& life, Duration ttft, Duration tpot, Duration e2e) const;
+  void each_group(const SimRequest& life, Change change);
+  bool good(const SimRequest& life, Duration ttft, Duration tpot, Duration e2e) const;
 
   const Objective objective_;
   std::vector<Group> groups_;

@@ -29,7 +29,7 @@ TEST(Statistics, CountALifeInAllItsGroups) {
   Statistics statistics(workload, Objective{milliseconds(150), milliseconds(50), {}, {}});
   const TimePoint start = TimePoint{} + seconds(10);
   for (const int gap : {40, 60}) {
-    Life life;
+    SimRequest life;
     life.plan.service_class = ServiceClass::interactive;
     life.first_try = start;
     statistics.arrived(life);

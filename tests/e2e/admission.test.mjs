@@ -34,7 +34,7 @@ async function reload(server, pattern) {
   await logged(server, pattern, from);
 }
 
-// Reads a stream until it is left: whoever does not read is cut after a while.
+// Reads a stream until it is left: a client that does not read is cut after a while.
 function readOn(running) {
   running.collect().catch(() => {});
 }
@@ -59,17 +59,17 @@ describe('a request that is refused', async () => {
     const error = await refused(response, 503);
     assert.equal(error.type, 'unavailable_error');
     assert.match(error.message, /^too many requests are waiting; retry in \d+\.\d s/);
-    assert.equal((await server.metrics()).value('chasqui_promises_open'), 1);
+    assert.equal((await server.metrics()).value('chasqui_retry_reservations_open'), 1);
     waiting.leave();
     await server.until((metrics) => metrics.sum('chasqui_requests_waiting') === 0);
     await wait(ms);
-    await refused(await post(server, '/generate', { prompt: 'somebody new' }), 503);
+    await refused(await post(server, '/generate', { prompt: 'a newcomer' }), 503);
     const job = ask(server, '/v1/chat/completions', body);
     await server.until((metrics) => metrics.sum('chasqui_requests_waiting') === 1);
     running.leave();
     assert.equal((await job).choices[0].message.content, 'patience');
     const metrics = await server.idle();
-    assert.equal(metrics.value('chasqui_promises_total', { state: 'claimed' }), 1);
+    assert.equal(metrics.value('chasqui_retry_reservations_total', { state: 'claimed' }), 1);
     assert.equal(metrics.value('chasqui_requests_refused_total', { reason: 'queue_requests' }), 2);
   });
 
@@ -85,7 +85,7 @@ describe('a request that is refused', async () => {
     const second = await post(server, '/generate', { prompt: 'impatient' });
     assert.ok(retryAfter(second) <= ms - 300, `${ms} ms, then ${retryAfter(second)} ms`);
     await refused(second, 503);
-    assert.equal((await server.metrics()).value('chasqui_promises_total', { state: 'made' }), 2);
+    assert.equal((await server.metrics()).value('chasqui_retry_reservations_total', { state: 'made' }), 2);
     running.leave();
     waiting.leave();
   });
@@ -108,7 +108,7 @@ describe('a request that is refused', async () => {
     const { server, running, waiting } = await full(t);
     const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'unused', maxRetries: 5 });
     const job = client.chat.completions.create({ model: 'sim', messages: user('say: here I am'), temperature: 0 });
-    await server.until((metrics) => metrics.value('chasqui_promises_open') === 1);
+    await server.until((metrics) => metrics.value('chasqui_retry_reservations_open') === 1);
     running.leave();
     waiting.leave();
     assert.equal((await job).choices[0].message.content, 'here I am');

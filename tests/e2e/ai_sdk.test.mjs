@@ -69,7 +69,7 @@ describe('the AI SDK', async () => {
 
   it('makes an object of a schema, whole and streamed', async () => {
     const schema = z.object({ name: z.string().max(8), age: z.number().int().min(0).max(150), home: place });
-    const ask = { ...base, schema, prompt: 'Describe somebody.', temperature: 1.2, seed: 4 };
+    const ask = { ...base, schema, prompt: 'Describe a person.', temperature: 1.2, seed: 4 };
     const { object } = await generateObject(ask);
     assert.deepEqual(schema.parse(object), object);
     const stream = streamObject(ask);

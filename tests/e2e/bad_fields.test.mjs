@@ -198,7 +198,7 @@ describe('a wrong field', async () => {
     }
   });
 
-  it('that nobody knows, or that is null, does not matter', async () => {
+  it('that is unknown or null, does not matter', async () => {
     const fields = { temperature: null, stop: null, logit_bias: null, tools: null, novelty: { of: ['tomorrow'] } };
     assert.equal((await answer(server, 'say: fine', fields)).text, 'fine');
   });

@@ -127,7 +127,7 @@ describe('instead of HTTP', async () => {
     assert.ok(response.body.endsWith('data: [DONE]\n\n'));
   });
 
-  it('has harmed nobody', async () => {
+  it('has harmed no other client', async () => {
     assert.equal((await answer(server, 'say: unharmed')).text, 'unharmed');
   });
 });

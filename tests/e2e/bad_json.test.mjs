@@ -79,7 +79,7 @@ for (const [name, flags] of [['demo', demo], ['simulated', sim]]) {
       assert.equal(response.status, 200, await response.text());
     });
 
-    it('has harmed nobody', async () => {
+    it('has harmed no other client', async () => {
       assert.equal((await answer(server, 'say: unharmed', { max_tokens: 12 })).text, before.text);
     });
   });

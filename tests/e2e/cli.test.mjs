@@ -67,9 +67,9 @@ describe('chasqui chat in a pipe', async () => {
     const long = await pipe(['chat', '--socket', socket], 'word '.repeat(20000));
     assert.equal(long.code, 1);
     assert.match(long.stderr, /context|tokens|bytes/);
-    const nobody = await pipe(['chat', '--socket', path.join(folder, 'none.sock')], 'hi');
-    assert.equal(nobody.code, 1);
-    assert.match(nobody.stderr, /nobody listens/);
+    const closed = await pipe(['chat', '--socket', path.join(folder, 'none.sock')], 'hi');
+    assert.equal(closed.code, 1);
+    assert.match(closed.stderr, /no server listens/);
   });
 
   it('speaks HTTP on a Unix socket', async (t) => {
@@ -82,7 +82,7 @@ describe('chasqui chat in a pipe', async () => {
 
   for (const [what, args, input, message] of [
     ['without a question', ['chat'], '\n', /no question/],
-    ['where nobody listens', ['chat', '--url', 'http://127.0.0.1:1'], 'hi', /nobody listens/],
+    ['where no server listens', ['chat', '--url', 'http://127.0.0.1:1'], 'hi', /no server listens/],
     ['with a model that is none', ['chat', '-m', '/dev/null'], 'hi', /not a regular file/],
     ['with a URL that is none', ['chat', '--url', 'gopher://x'], 'hi', /--url/],
   ]) {
@@ -416,10 +416,10 @@ describe('chasqui top', async () => {
     assert.doesNotMatch(stdout, /\x1b/);
   });
 
-  it('fails where nobody listens', async () => {
+  it('fails where no server listens', async () => {
     const { code, stderr } = await run(['top', '--once', '--url', 'http://127.0.0.1:1']);
     assert.equal(code, 1);
-    assert.match(stderr, /nobody listens/);
+    assert.match(stderr, /no server listens/);
   });
 
   it('lives in a terminal, fits into it, and leaves it as it was', inTerminal, async (t) => {
@@ -474,7 +474,7 @@ describe('chasqui top', async () => {
     const terminal = new Terminal(t, ['top', '-i', '0.2', '--url', `unix:${socket}`]);
     await terminal.shows(/running 0/);
     await first.stop();
-    await terminal.shows(/! .*nobody listens/);
+    await terminal.shows(/! .*no server listens/);
     assert.ok(!existsSync(socket));
     await start(t, [...demo, '--unix-socket', socket]);
     await terminal.shows(/^chasqui top[^!]*running 0/);

@@ -1,4 +1,4 @@
-// The one table of what clients of llama-server and OpenAI send and what becomes of it here. docs/compatibility.md is
+// The one table of what clients of llama-server and OpenAI send and how it is taken here. docs/compatibility.md is
 // made from it (`node compatibility.mjs > ../../docs/compatibility.md`), and compatibility.test.mjs sends every row.
 //
 // [field, value to send, llama-server, OpenAI, here]. Words: yes; no: ignored without a word; refused: a 400 that names

@@ -24,7 +24,7 @@ describe('concurrent streams', async () => {
     const first = (number) => arrivals.indexOf(number);
     const lastToBegin = Math.max(...[1, 2, 3, 4, 5].map(first));
     const firstToEnd = Math.min(...[1, 2, 3, 4, 5].map(last));
-    assert.ok(lastToBegin < firstToEnd, 'nobody waited for another to end');
+    assert.ok(lastToBegin < firstToEnd, 'no request waited for another to end');
   });
 
   it('and whole answers are the same together as alone', async () => {

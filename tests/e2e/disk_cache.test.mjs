@@ -18,7 +18,7 @@ async function folder(t) {
   return name;
 }
 
-async function ask(server, question = 'Who waits?', headers = {}) {
+async function ask(server, question = 'What waits?', headers = {}) {
   const messages = [
     { role: 'system', content: document },
     { role: 'user', content: question },
@@ -123,11 +123,11 @@ describe('a server with a folder for its cache', async () => {
       await server.stop();
     };
     const first = await start(t, [...demo, '--cache-disk', dir, '--api-key', 'alice,bob']);
-    await ask(first, 'Who waits?', as('alice'));
+    await ask(first, 'What waits?', as('alice'));
     await stop(first);
     const second = await start(t, [...demo, '--cache-disk', dir, '--api-key', 'bob,alice']);
-    assert.equal((await ask(second, 'Who waits?', as('bob'))).cached, 0);
-    assert.ok((await ask(second, 'Who waits?', as('alice'))).cached > 200);
+    assert.equal((await ask(second, 'What waits?', as('bob'))).cached, 0);
+    assert.ok((await ask(second, 'What waits?', as('alice'))).cached > 200);
     await stop(second);
   });
 

@@ -174,7 +174,7 @@ export const effects = {
   id_slot: async (say, refused, server) => {
     const slot = ++lastSlot;
     const save = () => post(server, `/slots/${slot}?action=save`, { filename: 'said' });
-    assert.equal((await save()).status, 400, 'nobody has said this number yet');
+    assert.equal((await save()).status, 400, 'this number was not used yet');
     await say({ temperature: 0, max_tokens: 4, id_slot: slot });
     const { n_saved: saved } = await (await save()).json();
     assert.ok(saved > 4, 'what was computed is found under it');

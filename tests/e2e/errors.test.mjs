@@ -36,7 +36,7 @@ describe('the error table', async () => {
   row('a prompt that fits no slot', 400, 'exceed_context_size_error',
     () => send('/v1/completions', { prompt: Array(2500).fill(300) }));
   row('no key', 401, 'authentication_error', () => send('/generate', { prompt: 'x' }, {}));
-  row('a wrong key', 401, 'authentication_error', () => send('/generate', { prompt: 'x' }, { 'x-api-key': 'guess' }));
+  row('a wrong key', 401, 'authentication_error', () => send('/generate', { prompt: 'x' }, { 'x-api-key': 'wrong' }));
   row('no such path', 404, 'not_found_error', () => server.fetch('/nowhere', { headers }));
   row('no such response', 404, 'not_found_error', () => server.fetch('/v1/responses/resp_x', { headers }));
   row('a session that is busy', 409, 'conflict_error', async () => {

@@ -1,4 +1,4 @@
-// What goes wrong around the server: a worker that hangs, a log that nobody reads, a machine that is out of descriptors.
+// What goes wrong around the server: a worker that hangs, a log without a reader, a machine that is out of descriptors.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
@@ -31,7 +31,7 @@ describe('a reader of the log that stops', async () => {
   const server = await start(test, [...sim, '--alias', 'name'.repeat(500)]);
   const line = /I request /g;
 
-  it('keeps nobody waiting, and is told later how much it missed', async () => {
+  it('keeps no client waiting, and is told later how much it missed', async () => {
     server.child.stderr.pause();
     for (let i = 0; i < 60; ++i) {
       await Promise.all(Array.from({ length: 100 }, () => answer(server, 'say: here', { max_tokens: 1 })));

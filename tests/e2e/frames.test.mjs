@@ -277,7 +277,7 @@ describe('lines on the local socket', async () => {
 });
 
 describe('the clients', () => {
-  it('cancel what nobody waits for any more', async (t) => {
+  it('cancel what no client waits for any more', async (t) => {
     const server = await startWithSocket(t, [...sim, '-np', '2', '-c', '200000']);
     const client = await server.client(t);
     for await (const event of client.generate({ prompt: 'go on', ...endless })) if (event.event === 'token') break;
@@ -342,7 +342,7 @@ describe('many requests on one connection', () => {
       said.set(id, (said.get(id) ?? 0) + 1);
       if (said.get(id) >= tokens / 2) break;
     }
-    assert.equal(begun.size, 50, 'somebody was half through before others began');
+    assert.equal(begun.size, 50, 'one was half through before others began');
     const changes = order.filter((id, i) => i > 0 && id !== order[i - 1]).length;
     assert.ok(changes > order.length * 0.9, `${changes} changes in ${order.length} tokens`);
     // The same seeds alone say the same.
@@ -417,7 +417,7 @@ describe('many requests on one connection', () => {
     await server.until((metrics) => metrics.value('chasqui_socket_connections_open') === 0);
   });
 
-  it('cuts a reader that stops at its cap, and nobody else notices', async (t) => {
+  it('cuts a reader that stops at its cap, and no other client notices', async (t) => {
     const server = await startWithSocket(t, [...sim, '-np', '32', '-c', '131072']);
     const stopped = await Raw.connect(t, server.socket);
     const id = (i) => `${i}-${'x'.repeat(120)}`;

@@ -22,7 +22,7 @@ const flags = [...demo, '-np', '4', '-c', '1024', '-n', '4', '--request-timeout'
 const sound = 'GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
 const lanes = 64;
 const inputsEach = 16; // hostile inputs for each thousand, over two lanes
-const quietMs = 300; // whoever hears nothing for as long has sent something that is not complete, and leaves
+const quietMs = 300; // a client that hears nothing for as long has sent something that is not complete, and leaves
 const right = new Set([501, 505]);
 const cases = [...Object.values(groups).flat(), ...alone].map(([, bytes]) => bytes).filter((bytes) => bytes.length < 40_000);
 

@@ -146,7 +146,7 @@ const lengths = [
   ['a length in other letters', post('cOnTeNt-LeNgTh: 15\r\n'), ok],
   ['a length with zeros before', post('Content-Length: 0015\r\n'), ok],
   ['a length with blanks around', post('Content-Length:   15  \r\n'), ok],
-  ['a length with tabs around', post('Content-Length: \t15\t\r\n'), bad], // allowed, and sent by nobody who means well
+  ['a length with tabs around', post('Content-Length: \t15\t\r\n'), bad], // allowed, and not sent by benign clients
   ...['+15', '-15', '15.0', '0xf', '15 15', '15,15', '15, 16', '1e1', '', ' ', 'many', '15;', '"15"', "'15'", '\u000b15',
     '15\u0000', '1 5', '15\u00a0', '\u00b9\u00b2'].map((value) => [
     `the length ${JSON.stringify(value)}`, post(`Content-Length: ${value}\r\n`), bad]),
@@ -166,7 +166,7 @@ const lengths = [
   ['a body for GET', get('Content-Length: 5\r\n') + 'hello', ok],
   ['a request in the body of GET', get(`Content-Length: ${hidden.length}\r\n`) + hidden, ok],
   ['a body for HEAD', head('HEAD /health HTTP/1.1', `${host}Content-Length: 5\r\n`) + 'hello', ok],
-  ['a body that nobody announced', post('', body), [400, 400]],
+  ['a body that was not announced', post('', body), [400, 400]],
   ['a body that is longer than announced', post('Content-Length: 15\r\n', `${body}xx\r\n\r\n`), [200, 400]],
   ['POST without length and body', post('', ''), [400, 200]],
 ];
@@ -240,7 +240,7 @@ const chunks = [
   ['a size with zeros without end', chunked(`${'0'.repeat(20_000)}${hex}\r\n${body}\r\n${last}`), [431]],
   ['a trailer with a bad name', chunked(`${chunk}0\r\nX Y: z\r\n\r\n`), bad],
   ['a trailer with 0x00', chunked(`${chunk}0\r\nX: \u0000\r\n\r\n`), bad],
-  ['a trailer that folds, which like all trailers nobody reads', chunked(`${chunk}0\r\nX: y\r\n z\r\n\r\n`), ok],
+  ['a trailer that folds, which like all trailers is not read', chunked(`${chunk}0\r\nX: y\r\n z\r\n\r\n`), ok],
   ['a trailer with a line feed', chunked(`${chunk}0\r\nX: y\n\r\n`), bad],
   ['a request behind the last chunk', chunked(`${chunk}${last}${hidden}`), [200, 404, 200]],
 ];

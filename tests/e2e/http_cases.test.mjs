@@ -58,7 +58,7 @@ describe('hostile and odd HTTP', { skip: process.platform !== 'linux' && '/proc 
   const server = await start(test, [...sim, '-np', '4', '--allowed-hosts', 'example.org,a-b_c.d~e,%41.example']);
   const canary = () => answer(server, 'tell me a story', { max_tokens: 30, ignore_eos: true });
   const { text: story } = await canary();
-  const other = await streamChat(server, 'go on', endless); // somebody who must not notice
+  const other = await streamChat(server, 'go on', endless); // a client that must not notice
   await other.nextText();
   const before = used(server);
 

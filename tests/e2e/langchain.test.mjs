@@ -72,7 +72,7 @@ describe('LangChain', async () => {
     const schema = z.object({ name: z.string().max(8), age: z.number().int().min(0).max(150), home: place });
     for (const method of ['jsonSchema', 'functionCalling']) {
       const model = modelOf({ maxTokens: 400, temperature: 1.2, modelKwargs: { seed: 3 } });
-      const made = await model.withStructuredOutput(schema, { name: 'person', method, strict: true }).invoke('Describe somebody.');
+      const made = await model.withStructuredOutput(schema, { name: 'person', method, strict: true }).invoke('Describe a person.');
       assert.deepEqual(schema.parse(made), made, method);
     }
   });

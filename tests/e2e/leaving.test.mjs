@@ -1,4 +1,4 @@
-// Clients that leave: at once their slot and cells are free, and nobody else notices.
+// Clients that leave: at once their slot and cells are free, and no other client notices.
 import assert from 'node:assert/strict';
 import * as test from 'node:test';
 

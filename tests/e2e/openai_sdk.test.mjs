@@ -64,7 +64,7 @@ describe('the openai client', async () => {
 
   it('sends the fields that it knows, and they are accepted', async () => {
     const body = await client.chat.completions.create({
-      model, messages, max_completion_tokens: 4, n: 1, user: 'somebody', metadata: {}, store: false, seed: 1,
+      model, messages, max_completion_tokens: 4, n: 1, user: 'a user', metadata: {}, store: false, seed: 1,
       top_p: 0.9, frequency_penalty: 0.1, presence_penalty: 0.1, response_format: { type: 'text' },
       service_tier: 'auto', parallel_tool_calls: false, logprobs: false, stop: null, logit_bias: {},
     });
@@ -106,7 +106,7 @@ describe('the openai client, tools and structures', async () => {
   const model = 'chasqui-demo';
   const place = z.object({ city: z.enum(['Lima', 'Cusco']) });
   const person = z.object({ name: z.string().max(8), age: z.number().int().min(0).max(150), home: place, nick: z.string().max(4).nullable() });
-  const wish = [{ role: 'user', content: 'Describe somebody.' }];
+  const wish = [{ role: 'user', content: 'Describe a person.' }];
   const random = { temperature: 1.2, seed: 2, max_tokens: 400 };
 
   // The demo model stops after one call. It may not before so many tokens, and the grammar leaves it only a second call.
@@ -148,7 +148,7 @@ describe('the openai client, tools and structures', async () => {
 
   it('gives what a Zod schema says as a response', async () => {
     const made = await client.responses.parse(
-      { model, input: 'Describe somebody.', temperature: 1.2, max_output_tokens: 400, text: { format: zodTextFormat(person, 'person') } });
+      { model, input: 'Describe a person.', temperature: 1.2, max_output_tokens: 400, text: { format: zodTextFormat(person, 'person') } });
     assert.deepEqual(person.parse(made.output_parsed), made.output_parsed);
   });
 

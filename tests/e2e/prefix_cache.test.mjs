@@ -1,4 +1,4 @@
-// What was computed before is not computed again, the answers stay the same, and nobody sees what others have asked.
+// What was computed before is not computed again, the answers stay the same, and no tenant sees what others have asked.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';

@@ -118,7 +118,7 @@ describe('Prometheus', { skip }, () => {
     assert.equal(all.status, 3, 'the exit status of a lint finding, as docs/metrics.md says');
     for (const line of all.text.split('\n').filter((text) => text !== '')) {
       assert.match(line, /^(vllm|llamacpp):\w+ (metric names should not contain ':'|non-(counter|histogram and non-summary) metrics should not have|non-histogram|counter metrics should have|no help text|metric names should not|use base unit)/,
-        'somebody else chose the name');
+        'another project chose the name');
     }
   });
 

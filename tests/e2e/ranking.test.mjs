@@ -1,5 +1,5 @@
 // How well documents answer a question, from a small random model with a head for it (`make test-models`): what the
-// numbers are nobody knows, but they are the same on every route, alone and among others, and in the order told.
+// numbers should be is unknown, but they are the same on every route, alone and among others, and in the order told.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import path from 'node:path';

@@ -80,7 +80,7 @@ describe('a client that does not read', async () => {
     assert.equal((await answer(server, 'say: still here')).text, 'still here');
   });
 
-  it('the answers to thousands of requests harms nobody', async () => {
+  it('the answers to thousands of requests harms no other client', async () => {
     const deaf = await connect(server);
     deaf.pause();
     deaf.write('GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(3000));

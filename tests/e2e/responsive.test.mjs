@@ -71,7 +71,7 @@ describe('while a huge body is read and turned into tokens', async () => {
   });
 });
 
-// Whoever sends them: each takes half a second of one of two threads.
+// Of any client: each takes half a second of one of two threads.
 describe('while many long texts are turned into tokens', async () => {
   const text = 'word '.repeat(200_000);
   for (const [path, body] of [['/tokenize', { content: text }], ['/v1/messages/count_tokens', { messages: user(text) }]]) {

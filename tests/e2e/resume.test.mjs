@@ -218,7 +218,7 @@ describe('a stream with a name', async () => {
 });
 
 describe('limits of streams with names', async () => {
-  it('ends a generation that nobody comes back to', async (t) => {
+  it('ends a generation that no client comes back to', async (t) => {
     const server = await start(t, [...sim, '-np', '2', '-c', '500000', '--resume-ttl', '1']);
     const controller = new AbortController();
     const response = await server.fetch('/v1/chat/completions',
@@ -286,7 +286,7 @@ describe('limits of streams with names', async () => {
     assert.deepEqual(Buffer.from(await again.arrayBuffer()), bytes);
   });
 
-  it('ends with the server, also when nobody reads', async (t) => {
+  it('ends with the server, also without a reader', async (t) => {
     const server = await start(t, [...sim, '-np', '2', '-c', '500000', '--drain-time', '1']);
     const controller = new AbortController();
     const response = await server.fetch('/v1/chat/completions',

@@ -12,7 +12,7 @@ import { parseMetrics } from './metrics.mjs';
 const here = path.dirname(fileURLToPath(import.meta.url));
 export const binary = path.resolve(process.env.CHASQUI_BIN ?? path.join(here, '../../build/bin/chasqui'));
 
-// Longer than anything here may take: whoever waits longer hangs. No test measures time with it.
+// Longer than anything here may take: a test that waits longer hangs. No test measures time with it.
 export const hangAfter = 60_000;
 
 // One compute thread: on a busy machine several would wait for each other's turn of the processor.
@@ -59,7 +59,7 @@ export class Server {
     const hasDoor = env.LLAMA_ARG_PORT || flags.some((flag) => flag === '--host' || flag === '--port');
     const door = hasDoor ? [] : ['--port', '0'];
     this.args = ['serve', ...door, ...flags];
-    // Nothing of a test is to be left in the folders of whoever runs it.
+    // Nothing of a test is to be left in the folders of the user.
     const alone = env.CHASQUI_TUNING_CACHE ? {} : { CHASQUI_NO_TUNING_CACHE: '1' };
     this.child = spawn(binary, this.args, { env: cleanEnvironment({ ...alone, ...env }), stdio: ['ignore', 'pipe', 'pipe'] });
     this.stderr = '';

@@ -135,7 +135,7 @@ describe('a server with a folder for its sessions', async () => {
     await second.stop();
     const third = await start(t, [...sim, '--session-dir', dir]);
     assert.equal(await show(third, id), 404);
-    assert.equal((await third.metrics()).value('chasqui_session_files_unused', { reason: 'nobodys' }), 1);
+    assert.equal((await third.metrics()).value('chasqui_session_files_unused', { reason: 'unknown_tenant' }), 1);
   });
 
   it('says when it cannot keep its word, and keeps it when it can again', async (t) => {
@@ -152,7 +152,7 @@ describe('a server with a folder for its sessions', async () => {
     assert.equal(generated.status, 503);
     assert.equal((await show(server, id)).tokens, tokens);
     assert.equal((await server.fetch(`/v1/sessions/${id}/fork`, { method: 'POST', body: '{}' })).status, 503);
-    assert.equal((await (await server.fetch('/v1/sessions')).json()).data.length, 1, 'nor is a fork that nobody knows of');
+    assert.equal((await (await server.fetch('/v1/sessions')).json()).data.length, 1, 'nor is a fork that no client knows of');
     await fs.rmdir(place);
     const { tokens: now } = await command(server, id, 'append', { text: ' three' });
     const { tokens: three } = await ask(server, '/tokenize', { content: ' three' });

@@ -96,7 +96,7 @@ describe('sessions of two workers', async () => {
     assert.deepEqual(ended(after), wanted, 'a generation went to another worker than the one of its session');
     for (const reason of ['prefix', 'load']) {
       const [first, last] = [before, after].map((page) => page.value('chasqui_placements_total', { reason }));
-      assert.equal(last, first, `nobody was placed anew (${reason})`);
+      assert.equal(last, first, `no session was placed anew (${reason})`);
     }
     assert.equal(after.value('chasqui_pins'), clients);
 

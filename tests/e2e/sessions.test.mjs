@@ -1,4 +1,4 @@
-// Sessions: only what is new goes in, nothing is computed twice, and nobody gets at another's.
+// Sessions: only what is new goes in, nothing is computed twice, and no tenant gets at another's.
 import assert from 'node:assert/strict';
 import * as test from 'node:test';
 
@@ -136,7 +136,7 @@ describe('a conversation in a session', async () => {
 describe('a session that generates', async () => {
   const server = await start(test, [...sim, '-np', '4', '-c', '200000']);
 
-  it('is nobody else’s meanwhile', async () => {
+  it('is closed to other requests meanwhile', async () => {
     const { id, running } = await speaking(server);
     assert.equal((await show(server, id)).state, 'generating');
     for (const [what, body] of [['append', say('me too')], ['generate', {}], ['generate', { stream: true }]]) {
@@ -175,7 +175,7 @@ describe('a session that generates', async () => {
     assert.ok(computed(next.usage) <= 8, `${computed(next.usage)} tokens computed again`);
   });
 
-  it('whose whole answer nobody waits for is cancelled as well', async () => {
+  it('whose whole answer no client waits for is cancelled as well', async () => {
     const { id } = await open(server, { messages: [{ role: 'user', content: 'go on' }] });
     const controller = new AbortController();
     const gone = assert.rejects(post(server, `/v1/sessions/${id}/generate`, endless, { signal: controller.signal }));
@@ -227,7 +227,7 @@ describe('a session that generates', async () => {
 });
 
 describe('sessions', async () => {
-  it('that nobody uses expire', async (t) => {
+  it('that are unused expire', async (t) => {
     const server = await start(t, [...sim, '--session-ttl', '3000']);
     const { id } = await open(server, { ttl_s: 1, prompt: 'abc' });
     const other = await open(server, { prompt: 'abc' });

@@ -1,4 +1,4 @@
-// A server that nobody asks for a while gives its memory back, and nobody notices but by the time of one answer.
+// An idle server unloads its model; clients notice only the time of the first answer after that.
 import assert from 'node:assert/strict';
 import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';

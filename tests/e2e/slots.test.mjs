@@ -222,7 +222,7 @@ describe('--slot-save-path', async () => {
     await refused(await act(other, 'restore', 'x'), 400);
   });
 
-  it('gives nobody what another tenant has said or saved', async (t) => {
+  it('gives no tenant what another has said or saved', async (t) => {
     const dir = await folder(t);
     const as = (key) => ({ headers: { authorization: `Bearer ${key}` } });
     const server = await start(t, [...demo, '--slot-save-path', dir, '--api-key', 'alice,bob']);
@@ -251,7 +251,7 @@ describe('--slot-save-path', async () => {
     assert.deepEqual(await fs.readdir(path.join(dir, 'slots')), ['lock']);
   });
 
-  it('needs a cache, and nobody may save where all share one', async (t) => {
+  it('needs a cache, and no client may save where all share one', async (t) => {
     const dir = await folder(t);
     const none = await run(['serve', ...demo, '--port', '0', '--slot-save-path', dir, '--cache-ram', '0']);
     assert.equal(none.code, 2);

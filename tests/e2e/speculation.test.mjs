@@ -1,5 +1,5 @@
-// Guesses of next tokens: answers are the same with and without, the guesses that were right are told and counted, and
-// whoever wants none gets none.
+// Draft tokens: answers are the same with and without, accepted ones are told and counted, and
+// a request that wants none gets none.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import * as test from 'node:test';
@@ -19,7 +19,7 @@ const body = (prompt, more = {}) => ({ prompt, max_tokens: 96, temperature: 0, i
 const all = (server, more) => Promise.all(prompts.map((prompt) => ask(server, '/completion', body(prompt, more))));
 const texts = (answers) => answers.map(({ content }) => content);
 
-describe('guesses from what was said before', async () => {
+describe('draft tokens from what was said before', async () => {
   const plain = await start(test, [...demo, '-np', '4', '--spec-type', 'none']);
   const server = await start(test, [...demo, '-np', '4', '--spec-type', 'ngram', '--draft-min', '3']);
 
@@ -27,25 +27,26 @@ describe('guesses from what was said before', async () => {
     for (const more of [{}, { temperature: 0.8, seed: 11 }, { temperature: 1.2, top_p: 0.9, seed: 3, repeat_penalty: 1.1 }]) {
       for (const prompt of prompts) {
         const without = await ask(plain, '/completion', body(prompt, more));
-        const guessed = await ask(server, '/completion', body(prompt, more));
-        assert.equal(guessed.content, without.content);
+        const drafted = await ask(server, '/completion', body(prompt, more));
+        assert.equal(drafted.content, without.content);
         assert.equal(without.timings.draft_n, undefined);
       }
     }
     const metrics = await server.idle();
     const value = (name, labels) => metrics.value(name, labels);
-    assert.ok(value('chasqui_guesses_right_total') > 0, 'some were right');
-    assert.ok(value('chasqui_guesses_total') >= value('chasqui_guesses_right_total'));
-    assert.equal(value('vllm:spec_decode_num_accepted_tokens_total'), value('chasqui_guesses_right_total'));
+    assert.ok(value('chasqui_spec_accepted_tokens_total') > 0, 'some were right');
+    assert.ok(value('chasqui_spec_draft_tokens_total') >= value('chasqui_spec_accepted_tokens_total'));
+    assert.equal(value('vllm:spec_decode_num_accepted_tokens_total'), value('chasqui_spec_accepted_tokens_total'));
   });
 
   it('change no answer under a grammar, nor its likelihoods', async () => {
     const grammar = 'root ::= ("ab " | "cd ")+';
-    const [without, guessed] = await Promise.all([plain, server].map((each) =>
+    const [without, drafted] = await Promise.all([plain, server].map((each) =>
       ask(each, '/completion', body('ab cd ab cd ab cd', { grammar, n_probs: 2 }))));
-    assert.equal(guessed.content, without.content);
-    assert.deepEqual(guessed.completion_probabilities.map(({ id }) => id), without.completion_probabilities.map(({ id }) => id));
-    assert.equal(guessed.completion_probabilities.length, guessed.timings.predicted_n);
+    assert.equal(drafted.content, without.content);
+    const ids = ({ completion_probabilities: all }) => all.map(({ id }) => id);
+    assert.deepEqual(ids(drafted), ids(without));
+    assert.equal(drafted.completion_probabilities.length, drafted.timings.predicted_n);
   });
 
   it('come together with a text that fits, token by token', async () => {
@@ -57,10 +58,10 @@ describe('guesses from what was said before', async () => {
     assert.equal(events.at(-1).timings.predicted_n, 96);
   });
 
-  it('are made for nobody who wants none, and their number is checked', async () => {
-    const before = (await server.idle()).value('chasqui_guesses_total');
+  it('are not made for requests that want none, and their number is checked', async () => {
+    const before = (await server.idle()).value('chasqui_spec_draft_tokens_total');
     for (const answered of await all(server, { 'speculative.n_max': 0 })) assert.equal(answered.timings.draft_n, undefined);
-    assert.equal((await server.idle()).value('chasqui_guesses_total'), before);
+    assert.equal((await server.idle()).value('chasqui_spec_draft_tokens_total'), before);
     for (const wrong of [-1, 17, 1.5, 'many']) {
       const error = await refused(await post(server, '/completion', body(list, { 'speculative.n_max': wrong })), 400);
       assert.match(JSON.stringify(error), /speculative\.n_max/);
@@ -82,18 +83,20 @@ describe('a draft model', async () => {
     for (const prompt of prompts) alone.push(await ask(honest, '/completion', body(prompt)));
     assert.deepEqual(texts(await all(honest)), texts(alone));
     const metrics = await honest.idle();
-    assert.ok(metrics.value('chasqui_draft_rows_total') > 0, 'it has read the prompts');
-    assert.ok(metrics.value('chasqui_guesses_right_total') > 0.2 * metrics.value('chasqui_guesses_total'), 'it was trained for it');
+    assert.ok(metrics.value('chasqui_spec_draft_rows_total') > 0, 'it has read the prompts');
+    const checked = metrics.value('chasqui_spec_draft_tokens_total');
+    assert.ok(metrics.value('chasqui_spec_accepted_tokens_total') > 0.2 * checked, 'it was trained for it');
   });
 
-  it('is told of by the timings, the log and the metrics, where its guesses count as right', async () => {
+  it('is told of by the timings, the log and the metrics, where its draft tokens count as accepted', async () => {
     for (let i = 0; i < 4; ++i) await all(server);
     const metrics = await server.idle();
     const value = (name, labels) => metrics.value(name, labels);
-    assert.ok(value('chasqui_guesses_total') > 0);
-    assert.ok(value('chasqui_guesses_right_total') > 0.9 * value('chasqui_guesses_total'), 'all but those that end it');
-    assert.ok(value('chasqui_guesses_right_at_total', { place: '0' }) > 0);
-    assert.equal(value('chasqui_guesses_right_at_total', { place: '4' }), 0, '--draft-max 4');
+    assert.ok(value('chasqui_spec_draft_tokens_total') > 0);
+    const checked = value('chasqui_spec_draft_tokens_total');
+    assert.ok(value('chasqui_spec_accepted_tokens_total') > 0.9 * checked, 'all but those that end it');
+    assert.ok(value('chasqui_spec_accepted_tokens_at_total', { position: '0' }) > 0);
+    assert.equal(value('chasqui_spec_accepted_tokens_at_total', { position: '4' }), 0, '--draft-max 4');
   });
 
   it('must speak the same tokens', async () => {
@@ -108,7 +111,7 @@ describe('a draft model', async () => {
 
 // With random weights they are never right; those that count as right take the way of those that are. Such models are
 // undecided between two tokens now and then, and other numbers of rows are rounded in other ways; but a state that was
-// taken back wrongly would show at the first guess.
+// taken back wrongly would show at the first draft token.
 const begins = (a, b) => {
   let same = 0;
   while (same < a.length && a[same] === b[same]) ++same;
@@ -131,9 +134,9 @@ describe('heads', async () => {
         assert.ok(same.length >= prompts.length - 1, `${JSON.stringify(found)}, and not ${JSON.stringify(expected)}`);
       }
       const metrics = await server.idle();
-      assert.ok(metrics.value('chasqui_guesses_total') > 100);
-      assert.equal(metrics.value('chasqui_draft_rows_total'), 0, 'they have nothing to read');
-      assert.equal(metrics.value('chasqui_guesses_right_at_total', { place: '3' }), 0, 'three at a time');
+      assert.ok(metrics.value('chasqui_spec_draft_tokens_total') > 100);
+      assert.equal(metrics.value('chasqui_spec_draft_rows_total'), 0, 'they have nothing to read');
+      assert.equal(metrics.value('chasqui_spec_accepted_tokens_at_total', { position: '3' }), 0, 'three at a time');
       for (const answer of await all(server, { 'speculative.n_max': 0 })) assert.equal(answer.timings.draft_n, undefined);
     });
 
@@ -141,9 +144,9 @@ describe('heads', async () => {
       const server = await start(test, [...model, '-np', '4', '-c', '2048', ...flags, '--spec-synth-rates', '1', '--draft-min', '3']);
       for (let i = 0; i < 2; ++i) await all(server);
       const metrics = await server.idle();
-      const guesses = metrics.value('chasqui_guesses_total');
-      assert.ok(guesses > 0);
-      assert.ok(metrics.value('chasqui_guesses_right_total') > 0.9 * guesses);
+      const checked = metrics.value('chasqui_spec_draft_tokens_total');
+      assert.ok(checked > 0);
+      assert.ok(metrics.value('chasqui_spec_accepted_tokens_total') > 0.9 * checked);
     });
   }
 
@@ -170,7 +173,7 @@ describe('heads', async () => {
   });
 });
 
-describe('who guesses', () => {
+describe('the source of draft tokens', () => {
   const cases = [
     ['none', 0, [...demo, '--spec-type', 'none']],
     ['ngram', 7, [...demo, '--spec-type', 'ngram']],
@@ -178,10 +181,10 @@ describe('who guesses', () => {
     ['heads', 3, ['-m', random('mtp'), '-c', '1024', '--spec-type', 'mtp']],
     ['none', 0, ['-m', random('recurrent'), '-c', '1024', '--spec-type', 'ngram']],
   ];
-  for (const [guesser, most, flags] of cases) {
-    it(`is in /props and /slots: ${guesser} with ${flags.join(' ').replace(/\S*\//g, '')}`, async (t) => {
+  for (const [drafter, most, flags] of cases) {
+    it(`is in /props and /slots: ${drafter} with ${flags.join(' ').replace(/\S*\//g, '')}`, async (t) => {
       const server = await start(t, [...flags, '-np', '2']);
-      assert.deepEqual((await (await server.fetch('/props')).json()).speculation, { guesser, n_max: most });
+      assert.deepEqual((await (await server.fetch('/props')).json()).speculation, { drafter, n_max: most });
       for (const slot of await (await server.fetch('/slots')).json()) assert.equal(slot.speculative, most > 0);
     });
   }

@@ -131,7 +131,7 @@ describe('what is measured at start', async () => {
     assert.match(await again(t, one, env), /is ignored[^]*it is damaged[^]*compute threads measured/);
   });
 
-  it('is kept nowhere when nobody wants it', async (t) => {
+  it('is kept nowhere unless it is asked for', async (t) => {
     const kept = mkdtempSync(path.join(folder, 'tuning-'));
     for (const [flags, env] of [
       [['--no-tuning-cache'], { CHASQUI_TUNING_CACHE: kept }],

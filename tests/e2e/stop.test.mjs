@@ -10,7 +10,7 @@ import { demo, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 
-// Resolves when nobody accepts connections any more.
+// Resolves when connections are not accepted any more.
 async function doorClosed(server) {
   for (;;) {
     const socket = net.connect(server.port, '127.0.0.1');

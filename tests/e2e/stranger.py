@@ -1,4 +1,4 @@
-"""A client as somebody writes it who has read docs/protocol.md and nothing else. Prints one JSON object: what it saw."""
+"""A client written by a reader of docs/protocol.md and nothing else. Prints one JSON object: what it saw."""
 import json
 import socket
 import struct

@@ -1,4 +1,4 @@
-// --supervise, and sockets that are handed over: whatever ends the server, nobody is refused, and the next one goes on.
+// --supervise, and sockets that are handed over: no client is refused when the server ends, and the next one goes on.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -54,7 +54,7 @@ async function underLoad(server, change) {
 
 describe('a supervised server', { skip: process.platform !== 'linux' && '/proc is needed' }, async () => {
   for (const signal of ['SIGKILL', 'SIGABRT']) {
-    it(`comes back after ${signal} with its sessions, and nobody is refused meanwhile`, async (t) => {
+    it(`comes back after ${signal} with its sessions, and no client is refused meanwhile`, async (t) => {
       const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
       t.after(() => fs.rm(dir, { recursive: true, force: true }));
       const server = await start(t, [...sim, '--supervise', '--session-dir', dir]);
@@ -74,7 +74,7 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
     });
   }
 
-  it('comes back while nobody reads the log', async (t) => {
+  it('comes back while the log is not read', async (t) => {
     const server = await start(t, [...sim, '--supervise', '--alias', 'name'.repeat(500)]);
     server.child.stderr.pause();
     const some = () => Promise.all(Array.from({ length: 200 }, (_, i) => say(server, `${i}`)));

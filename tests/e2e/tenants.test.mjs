@@ -54,8 +54,8 @@ describe('keys of several tenants', async () => {
   });
 
   it('are told how to show themselves', async () => {
-    const nobody = await server.fetch('/props');
-    assert.deepEqual([nobody.status, nobody.headers.get('www-authenticate')], [401, 'Bearer realm="chasqui"']);
+    const anonymous = await server.fetch('/props');
+    assert.deepEqual([anonymous.status, anonymous.headers.get('www-authenticate')], [401, 'Bearer realm="chasqui"']);
     assert.equal((await server.fetch('/props', { headers: { authorization: 'bearer a' } })).status, 200);
   });
 });

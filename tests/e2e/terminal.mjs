@@ -1,4 +1,4 @@
-// A real terminal for tests: tmux with a server of its own, so that nobody's settings or sessions are touched. Needs
+// A real terminal for tests: tmux with a server of its own, so that no user's settings or sessions are touched. Needs
 // tmux; tests that use it say so when it is missing.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

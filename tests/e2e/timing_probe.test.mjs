@@ -78,7 +78,7 @@ async function startKeyed(t, ...flags) {
 const far = 4.5;
 const pairs = 60;
 
-describe('whoever probes for what a neighbour has asked', async () => {
+describe('a client that probes for what a neighbour has asked', async () => {
   const places = {
     'memory': () => [],
     'the memory of one of two workers': () => ['--workers', '2'],

@@ -252,7 +252,7 @@ describe('TLS', async () => {
     await server.until((metrics) => metrics.value('chasqui_tls_handshakes_failed_total') >= 100, 'those are over');
   });
 
-  it('lets nobody wait behind clients that never finish their handshake, and closes the oldest of them', async (t) => {
+  it('lets no client wait behind those that never finish their handshake, and closes the oldest of them', async (t) => {
     const server = await startSecure(t, sim, certify(await folder(t), 'one'));
     const slow = await Promise.all(Array.from({ length: 1100 }, async () => {
       const socket = await connect(server);

@@ -131,7 +131,7 @@ describe('spans', () => {
     assert.equal(roots.filter(({ status }) => status?.code === 2).length, 1);
   });
 
-  it('are dropped and counted when the collector fails, and nobody waits', async (t) => {
+  it('are dropped and counted when the collector fails, and no request waits', async (t) => {
     const collector = await Collector.start(t);
     collector.status = 500;
     const server = await start(t, [...sim, '--otlp-endpoint', collector.url]);

@@ -15,7 +15,7 @@ const { describe, it } = test;
 const json = { 'Content-Type': 'application/json' };
 const foreign = { Origin: 'http://evil.example' };
 
-// As a browser would send it: fetch() of node lets nobody choose Host, and leaves Origin out.
+// As a browser would send it: fetch() of node does not let a caller choose Host, and leaves Origin out.
 async function ask(server, method, target, headers = {}, body = '') {
   const length = body ? { 'Content-Length': Buffer.byteLength(body) } : {};
   return parse(await exchange(server, request(method, target, { ...length, ...headers }, body)));

@@ -1,4 +1,4 @@
-// The interpreter with a call of ours in each of its steps, where it has a place for messages to whoever debugs it.
+// The interpreter with a call of ours in each of its steps, where it has a place for debug messages.
 #include "jinja/runtime.h"
 #include "jinja/utils.h"
 #include "jinja/value.h"

@@ -101,9 +101,9 @@ void set_keys(gguf_context* gguf, const Shape& s) {
     gguf_set_arr_data(gguf, "eagle3.target_layers", GGUF_TYPE_UINT32, layers, kLayersRead);
     number("target_hidden_size", s.heads_for);
   }
-  if (s.guessing > 0) {
-    number("nextn_predict_layers", s.guessing);
-    number("leading_dense_block_count", s.layers - s.guessing);
+  if (s.mtp_layers > 0) {
+    number("nextn_predict_layers", s.mtp_layers);
+    number("leading_dense_block_count", s.layers - s.mtp_layers);
     number("expert_count", kExperts);
     number("expert_used_count", 2);
     number("expert_shared_count", 1);

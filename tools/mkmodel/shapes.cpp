@@ -184,7 +184,7 @@ Shape eagle3() {
 
 Shape multi_token() {
   return {.name = "random-mtp",
-          .about = "GLM 4 MoE with a layer that guesses (MTP)",
+          .about = "GLM 4 MoE with a layer that drafts (MTP)",
           .architecture = "glm4moe",
           .vocabulary = "llama-spm",
           .tokens = 32000,
@@ -194,7 +194,7 @@ Shape multi_token() {
           .kv_heads = 2,
           .feed_forward = 384,
           .context = 2048,
-          .guessing = 1,
+          .mtp_layers = 1,
           .small = true};
 }
 
@@ -253,13 +253,13 @@ void plan_attention_layer(Plan& plan, const Shape& s, const std::string& layer) 
   plan_feed_forward(plan, s, layer);
 }
 
-// The first layers are dense, the one that guesses has experts and one that is always asked.
-void plan_glm_layer(Plan& plan, const Shape& s, const std::string& layer, bool guesses) {
+// The first layers are dense, the one that drafts has experts and one that is always asked.
+void plan_glm_layer(Plan& plan, const Shape& s, const std::string& layer, bool draft_tokens) {
   plan.vector(layer + "attn_norm.weight", s.width, 1);
   plan_attention(plan, s, layer, s.width);
   plan.vector(layer + "post_attention_norm.weight", s.width, 1);
-  plan_feed_forward(plan, s, layer, guesses ? "_shexp" : "");
-  if (!guesses) return;
+  plan_feed_forward(plan, s, layer, draft_tokens ? "_shexp" : "");
+  if (!draft_tokens) return;
   plan.matrix(layer + "ffn_gate_inp.weight", s.width, kExperts, kF32);
   plan.vector(layer + "exp_probs_b.bias", kExperts, 0);
   plan.experts(layer + "ffn_gate_exps.weight", s.width, s.feed_forward, s.weights);
@@ -357,7 +357,7 @@ std::vector<TensorPlan> plan_tensors(const Shape& shape) {
     } else if (shape.architecture == "eagle3") {
       plan_eagle3_layer(plan, shape, layer);
     } else if (shape.architecture == "glm4moe") {
-      plan_glm_layer(plan, shape, layer, i + shape.guessing >= shape.layers);
+      plan_glm_layer(plan, shape, layer, i + shape.mtp_layers >= shape.layers);
     } else {
       plan_attention_layer(plan, shape, layer);
     }

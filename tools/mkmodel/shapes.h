@@ -26,12 +26,12 @@ struct Shape {
   std::uint32_t context = 0;
   ggml_type weights = GGML_TYPE_F16;
   ggml_type embeddings = GGML_TYPE_F16;
-  bool tied = false;           // the output layer is the embedding table
-  bool ranks = false;          // with a head that says yes or no to a query and a document (qwen3)
-  std::int64_t heads_for = 0;  // width of the model that these heads guess for (eagle3)
-  std::int64_t guessing = 0;   // layers at the end that guess next tokens (glm4moe)
-  bool small = false;          // tens of MiB, written in a fraction of a second: the tests make it themselves
-  bool large = false;          // gigabytes: made by its name only
+  bool tied = false;            // the output layer is the embedding table
+  bool ranks = false;           // with a head that says yes or no to a query and a document (qwen3)
+  std::int64_t heads_for = 0;   // width of the model that these heads draft for (eagle3)
+  std::int64_t mtp_layers = 0;  // layers at the end that draft next tokens (glm4moe)
+  bool small = false;           // tens of MiB, written in a fraction of a second: the tests make it themselves
+  bool large = false;           // gigabytes: made by its name only
 };
 
 // Positions that a layer of lfm2 convolves.

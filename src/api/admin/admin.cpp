@@ -32,8 +32,8 @@ void write_sampling(JsonWriter& json, const SamplingParams& sampling) {
   json.end_object();
 }
 
-const char* who_guesses(const SpeculationConfig& config) {
-  if (config.guesses_max == 0) return "none";
+const char* drafter_name(const SpeculationConfig& config) {
+  if (config.draft_tokens_max == 0) return "none";
   if (config.heads) return "heads";
   return config.draft_model ? "draft" : "ngram";
 }
@@ -76,8 +76,8 @@ std::string props_body(const Node& node, const ServedModel& served, bool paths) 
   json.end_object();
   json.key("speculation");
   json.begin_object();
-  json.field("guesser", who_guesses(served.engine.speculation()));
-  json.field("n_max", served.engine.speculation().guesses_max);
+  json.field("drafter", drafter_name(served.engine.speculation()));
+  json.field("n_max", served.engine.speculation().draft_tokens_max);
   json.end_object();
   json.key("lora");
   json.begin_array();

@@ -1,4 +1,4 @@
-// The page at "/" and what belongs to it, out of the binary. Nobody needs a key for it: it holds nothing of anybody,
+// The page at "/" and what belongs to it, out of the binary. It needs no key: it holds no client's data,
 // and a browser has no way to send one with an address. What it asks for afterwards needs one. Loop thread.
 #pragma once
 

@@ -13,120 +13,121 @@ namespace json = boost::json;
 constexpr double kScaleMax = 100;
 constexpr std::string_view kForms = "the name of an adapter, {\"name\", \"scale\"}, or an array of {\"id\", \"scale\"}";
 
-std::string known(const AdapterShelf& shelf) {
-  return shelf.empty() ? "; this server has no adapters" : "; this server has " + shelf.names();
+std::string known(const AdapterRegistry& registry) {
+  return registry.empty() ? "; this server has no adapters" : "; this server has " + registry.names();
 }
 
-std::string one_of(const AdapterShelf& shelf) {
-  return shelf.empty() ? "left out" + known(shelf) : "the name of an adapter" + known(shelf);
+std::string one_of(const AdapterRegistry& registry) {
+  return registry.empty() ? "left out" + known(registry) : "the name of an adapter" + known(registry);
 }
 
 // `place` is where the scale belongs; -1 after a mistake.
-std::ptrdiff_t place_of(const AdapterShelf& shelf, Fields& fields) {
+std::ptrdiff_t place_of(const AdapterRegistry& registry, Fields& fields) {
   if (fields.any("name") != nullptr) {
     const auto name = fields.string("name");
-    const auto found = name ? shelf.find(*name) : std::nullopt;
-    if (!found) fields.refuse("name", one_of(shelf));
+    const auto found = name ? registry.find(*name) : std::nullopt;
+    if (!found) fields.refuse("name", one_of(registry));
     return found ? static_cast<std::ptrdiff_t>(*found) : -1;
   }
   const auto id = fields.integer("id");
-  const auto count = static_cast<std::int64_t>(shelf.adapters().size());
+  const auto count = static_cast<std::int64_t>(registry.adapters().size());
   if (id && *id >= 0 && *id < count) return static_cast<std::ptrdiff_t>(*id);
-  fields.refuse("id", count == 0 ? "left out" + known(shelf)
-                                 : "a whole number between 0 and " + std::to_string(count - 1) + known(shelf));
+  fields.refuse("id", count == 0 ? "left out" + known(registry)
+                                 : "a whole number between 0 and " + std::to_string(count - 1) + known(registry));
   return -1;
 }
 
-void read_use(const AdapterShelf& shelf, Fields& fields, std::vector<float>& scales) {
-  const std::ptrdiff_t place = place_of(shelf, fields);
+void read_use(const AdapterRegistry& registry, Fields& fields, std::vector<float>& scales) {
+  const std::ptrdiff_t place = place_of(registry, fields);
   if (place < 0) return;
-  const auto standing = static_cast<double>(shelf.adapters()[static_cast<std::size_t>(place)].scale);
+  const auto standing = static_cast<double>(registry.adapters()[static_cast<std::size_t>(place)].scale);
   const double scale = fields.number("scale").value_or(standing);
   if (!(scale >= -kScaleMax && scale <= kScaleMax)) fields.refuse("scale", "a number between -100 and 100");
   if (fields.ok()) scales[static_cast<std::size_t>(place)] = static_cast<float>(scale);
 }
 
 // What is not in the list is not used.
-std::optional<Error> read_list(const AdapterShelf& shelf, const json::array& list, const std::string& path,
+std::optional<Error> read_list(const AdapterRegistry& registry, const json::array& list, const std::string& path,
                                std::vector<float>& scales) {
   std::fill(scales.begin(), scales.end(), 0.0f);
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string item = path + '[' + std::to_string(i) + ']';
     if (!list[i].is_object()) return invalid_field(item, item + " must be an object with id and scale");
     Fields fields(list[i].get_object(), item);
-    read_use(shelf, fields, scales);
+    read_use(registry, fields, scales);
     if (!fields.ok()) return fields.error();
   }
   return std::nullopt;
 }
 
-void use_only(const AdapterShelf& shelf, std::size_t adapter, std::vector<float>& scales) {
+void use_only(const AdapterRegistry& registry, std::size_t adapter, std::vector<float>& scales) {
   std::fill(scales.begin(), scales.end(), 0.0f);
-  scales[adapter] = shelf.adapters()[adapter].scale;
+  scales[adapter] = registry.adapters()[adapter].scale;
 }
 
 // "MODEL:name"; other names of models are the client's affair.
-bool read_model(const AdapterShelf& shelf, std::string_view model_name, Fields& fields, std::vector<float>& scales) {
+bool read_model(const AdapterRegistry& registry, std::string_view model_name, Fields& fields,
+                std::vector<float>& scales) {
   const json::value* model = fields.any("model");
   if (model != nullptr && !model->is_string()) fields.refuse("model", "a string");
   if (model == nullptr || !model->is_string()) return false;
   const std::string_view text = model->get_string();
   if (text.size() <= model_name.size() || !text.starts_with(model_name) || text[model_name.size()] != ':') return false;
-  const auto found = shelf.find(text.substr(model_name.size() + 1));
+  const auto found = registry.find(text.substr(model_name.size() + 1));
   if (found) {
-    use_only(shelf, *found, scales);
+    use_only(registry, *found, scales);
   } else {
-    const std::string wanted = shelf.empty() ? std::string(model_name) : std::string(model_name) + ":NAME";
-    fields.refuse("model", wanted + known(shelf));
+    const std::string wanted = registry.empty() ? std::string(model_name) : std::string(model_name) + ":NAME";
+    fields.refuse("model", wanted + known(registry));
   }
   return found.has_value();
 }
 
 }  // namespace
 
-void read_adapters(const AdapterShelf& shelf, std::string_view model_name, Fields& fields, RequestDraft& draft) {
+void read_adapters(const AdapterRegistry& registry, std::string_view model_name, Fields& fields, RequestDraft& draft) {
   const json::value* lora = fields.any("lora");
-  std::vector<float> scales(shelf.adapters().size());
-  const bool by_model = read_model(shelf, model_name, fields, scales);
+  std::vector<float> scales(registry.adapters().size());
+  const bool by_model = read_model(registry, model_name, fields, scales);
   if (lora == nullptr) {
-    if (by_model) draft.adapters = shelf.set_of(scales);
+    if (by_model) draft.adapters = registry.set_of(scales);
     return;
   }
   if (lora->is_array()) {
-    if (auto error = read_list(shelf, lora->get_array(), fields.path_of("lora"), scales)) fields.refuse(*error);
+    if (auto error = read_list(registry, lora->get_array(), fields.path_of("lora"), scales)) fields.refuse(*error);
   } else if (lora->is_object()) {
     std::fill(scales.begin(), scales.end(), 0.0f);
     Fields use(lora->get_object(), fields.path_of("lora"));
-    read_use(shelf, use, scales);
+    read_use(registry, use, scales);
     if (!use.ok()) fields.refuse(use.error());
   } else if (lora->is_string()) {
-    const auto found = shelf.find(lora->get_string());
-    if (!found) return fields.refuse("lora", one_of(shelf));
-    use_only(shelf, *found, scales);
+    const auto found = registry.find(lora->get_string());
+    if (!found) return fields.refuse("lora", one_of(registry));
+    use_only(registry, *found, scales);
   } else {
     fields.refuse("lora", kForms);
   }
-  if (fields.ok()) draft.adapters = shelf.set_of(scales);
+  if (fields.ok()) draft.adapters = registry.set_of(scales);
 }
 
-Result<std::vector<float>> read_standing_scales(const AdapterShelf& shelf, const std::string& body) {
+Result<std::vector<float>> read_standing_scales(const AdapterRegistry& registry, const std::string& body) {
   auto value = parse_json(body);
   if (!value) return value.error();
   if (!value->is_array()) {
     return Error{ErrorCode::invalid_request, "the body must be an array of {\"id\", \"scale\"}", ""};
   }
-  std::vector<float> scales(shelf.adapters().size());
-  if (auto error = read_list(shelf, value->get_array(), "", scales)) return *error;
+  std::vector<float> scales(registry.adapters().size());
+  if (auto error = read_list(registry, value->get_array(), "", scales)) return *error;
   return scales;
 }
 
-std::string adapters_body(const AdapterShelf& shelf, bool paths) {
-  const std::vector<float> scales = shelf.standing_scales();
+std::string adapters_body(const AdapterRegistry& registry, bool paths) {
+  const std::vector<float> scales = registry.standing_scales();
   std::string out;
   JsonWriter json(out);
   json.begin_array();
   for (std::size_t i = 0; i < scales.size(); ++i) {
-    const AdapterInfo& adapter = shelf.adapters()[i];
+    const AdapterInfo& adapter = registry.adapters()[i];
     json.begin_object();
     json.field("id", i);
     json.field("name", adapter.name);

@@ -12,11 +12,11 @@ namespace chasqui {
 
 // "lora": "name" · {"name": …, "scale": …} · [{"id": 0, "scale": 0.5}, …], what is not in the list is not used ·
 // "model": "MODEL:name". `draft` holds what a request gets that says nothing; mistakes are left in `fields`.
-void read_adapters(const AdapterShelf& shelf, std::string_view model_name, Fields& fields, RequestDraft& draft);
+void read_adapters(const AdapterRegistry& registry, std::string_view model_name, Fields& fields, RequestDraft& draft);
 
 // POST /lora-adapters: the list from above.
-Result<std::vector<float>> read_standing_scales(const AdapterShelf& shelf, const std::string& body);
+Result<std::vector<float>> read_standing_scales(const AdapterRegistry& registry, const std::string& body);
 // Without `paths` the files are shown by their names alone.
-std::string adapters_body(const AdapterShelf& shelf, bool paths);
+std::string adapters_body(const AdapterRegistry& registry, bool paths);
 
 }  // namespace chasqui

@@ -67,7 +67,7 @@ const GenerationField kFields[] = {
      "begin with what was computed before, and keep what is computed now ([prefix_cache.md](prefix_cache.md))",
      &read_use_cache},
     {"speculative.n_max", "", "`--spec-draft-n-max`", "0 … 16",
-     "guesses of its next tokens that a step may check ([speculation.md](speculation.md)); 0: none", &read_guesses_max},
+     "draft tokens that a step may check ([speculation.md](speculation.md)); 0: none", &read_draft_tokens_max},
     {"id_slot", "", "-1", "0 … slots - 1, -1: none",
      "the number under which [`POST /slots/{id}?action=save`](#slots) finds what was computed; where it is computed is "
      "the server's choice",

@@ -213,11 +213,12 @@ void read_tell_usage(Fields& fields, std::string_view name, RequestDraft& draft)
   draft.tell_usage = fields.boolean(name).value_or(false);
 }
 
-void read_guesses_max(Fields& fields, std::string_view name, RequestDraft& draft) {
-  const auto guesses = fields.integer(name);
-  if (!guesses) return;
-  if (*guesses < 0 || *guesses > kCountLimit<"guesses">) return fields.refuse(name, "a whole number between 0 and 16");
-  draft.guesses_max = static_cast<TokenCount>(*guesses);
+void read_draft_tokens_max(Fields& fields, std::string_view name, RequestDraft& draft) {
+  const auto draft_tokens = fields.integer(name);
+  if (!draft_tokens) return;
+  if (*draft_tokens < 0 || *draft_tokens > kCountLimit<"draft_tokens">)
+    return fields.refuse(name, "a whole number between 0 and 16");
+  draft.draft_tokens_max = static_cast<TokenCount>(*draft_tokens);
 }
 
 // Which slots there are is not known here; make_request() looks.

@@ -21,7 +21,7 @@ void read_chances(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_chances_after(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_tell_usage(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_use_cache(Fields& fields, std::string_view name, RequestDraft& draft);
-void read_guesses_max(Fields& fields, std::string_view name, RequestDraft& draft);
+void read_draft_tokens_max(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_slot_label(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_timeout(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_prompt_limit(Fields& fields, std::string_view name, RequestDraft& draft);

@@ -78,7 +78,7 @@ ReasoningWish read_reasoning_budget(Fields& fields);
 struct ChatRequests {
   std::vector<RequestPtr> requests;
   AnswerFormatPtr format;
-  ReasoningSwitchPtr reasoning_switch = {};  // without its id yet; null where nobody may end the reasoning
+  ReasoningSwitchPtr reasoning_switch = {};  // without its id yet; null where the request may not end the reasoning
 };
 // Template → tokens → grammar → `count` requests that differ in their seeds only.
 Result<ChatRequests> requests_from_chat(const ServedModel& served, const Chat& chat, RequestDraft draft,

@@ -5,7 +5,8 @@
 namespace chasqui {
 namespace {
 
-// Of one wake-up: more is handed over before the rest is read, so that it counts as unread when nobody takes it.
+// Of one wake-up: more is handed over before the rest is read, so that it counts as unread when the client does not
+// take it.
 constexpr std::size_t kAtOnce = 64 * 1024;
 
 }  // namespace

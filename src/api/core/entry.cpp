@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "api/core/fingerprint.h"
 #include "api/core/frontend.h"
 #include "api/core/key_ring.h"
+#include "api/core/request_hash.h"
 #include "api/core/served_model.h"
 #include "engine/engine.h"
 
@@ -26,7 +26,7 @@ Applicant applicant_of(const Frontend& frontend, const Caller& caller) {
 Result<Permit> enter(const Frontend& frontend, ServedModel& served, const Caller& caller, std::string_view path,
                      std::string_view body) {
   Applicant applicant = applicant_of(frontend, caller);
-  applicant.fingerprint = frontend.fingerprints.of(caller.tenant.id, path, body);
+  applicant.request_hash = frontend.request_hasher.of(caller.tenant.id, path, body);
   return served.admission.enter(applicant, served.engine.load(), frontend.clock.now());
 }
 

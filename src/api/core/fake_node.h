@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "api/core/embedding_desk.h"
-#include "api/core/fingerprint.h"
+#include "api/core/embedding_service.h"
 #include "api/core/generation.h"
 #include "api/core/key_ring.h"
 #include "api/core/node.h"
+#include "api/core/request_hash.h"
 #include "api/core/served_model.h"
 #include "api/core/skipped_tools.h"
 #include "api/openai/response_store.h"
@@ -37,7 +37,7 @@ struct FakeModel {
       : config{.name = std::move(name), .system_fingerprint = "chasqui-1"},
         engine(engine_config(first_request), context(model), model.tokenizer, clock, wakeup),
         streams(engine, loop, 1 << 20),
-        embeddings(model, loop, *EmbeddingDesk::configure(model, {}, limits_of(engine).context)),
+        embeddings(model, loop, *EmbeddingService::configure(model, {}, limits_of(engine).context)),
         served{.config = config,
                .model = model,
                .limits = limits,
@@ -69,9 +69,9 @@ struct FakeModel {
   RequestLimits limits = limits_of(engine);
   Admission admission{AdmissionConfig{}};
   SessionTable sessions{{.tokens = engine.shape().cells_per_slot - 1}, *model.tokenizer};
-  AdapterShelf adapters{model.info.adapters, true};
+  AdapterRegistry adapters{model.info.adapters, true};
   ResponseStore responses;
-  EmbeddingDesk embeddings;
+  EmbeddingService embeddings;
   ServedModel served;
 };
 
@@ -84,7 +84,7 @@ struct FakeFrontend {
   net::OffloadPool offload{loop};
   MetricsPage metrics;
   KeyRing keys;
-  FingerprintMaker fingerprints;
+  RequestHasher request_hasher;
   SkippedTools skipped_tools;
   NodeConfig config;
   Node node{.config = config,
@@ -93,7 +93,7 @@ struct FakeFrontend {
                          .offload = offload,
                          .clock = clock,
                          .keys = keys,
-                         .fingerprints = fingerprints,
+                         .request_hasher = request_hasher,
                          .skipped_tools = skipped_tools},
             .metrics = metrics};
 };

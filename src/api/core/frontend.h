@@ -15,7 +15,7 @@ class EventLoop;
 class OffloadPool;
 }  // namespace net
 class Clock;
-class FingerprintMaker;
+class RequestHasher;
 class KeptStreams;
 class KeyRing;
 class RequestLog;
@@ -35,7 +35,7 @@ struct Frontend {
   net::OffloadPool& offload;
   const Clock& clock;
   const KeyRing& keys;
-  const FingerprintMaker& fingerprints;
+  const RequestHasher& request_hasher;
   SkippedTools& skipped_tools;     // those that the log has named
   RequestLog* requests = nullptr;  // null: requests are not logged
   KeptStreams* kept = nullptr;     // null: no stream can be resumed

@@ -53,9 +53,9 @@ class StreamHub {
   // Ends requests with an error, of a worker that does not answer; none: all. What it says of them later is dropped.
   // Returns how many that were.
   std::size_t give_up(const std::optional<std::vector<RequestId>>& requests, const Error& error);
-  // Null when nobody reads its answer.
+  // Null when no client reads its answer.
   RequestPtr request_of(RequestId id) const;
-  // All that run or wait and whose answer somebody reads, in no order.
+  // All that run or wait and whose answer a client reads, in no order.
   std::vector<RequestPtr> requests() const;
 
  private:

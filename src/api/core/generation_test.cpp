@@ -21,7 +21,7 @@ class ShortSink final : public TextSink {
   bool text(Event& event, std::string& out) override {
     out += event.text;
     if (--texts_ > 0) return true;
-    said_ += out;  // nobody flushes now
+    said_ += out;  // no flush
     return false;
   }
   bool flush(std::string& out, TimePoint) override {
@@ -65,7 +65,7 @@ class GenerationTest : public testing::Test {
   }
 
   FakeNode fake_;
-  StreamHub streams_{fake_.engine, fake_.loop, 1 << 20};  // nobody here is slow
+  StreamHub streams_{fake_.engine, fake_.loop, 1 << 20};  // no reader here is slow
   net::WakeupListener listener_{fake_.loop, fake_.wakeup, [this] { streams_.deliver(); }};
   int wakes_ = 0;
 };

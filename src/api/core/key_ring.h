@@ -27,7 +27,7 @@ struct Caller {
 };
 
 // A user of this machine, for whom the kernel vouches: a tenant without a key. Numbered from the top, while those of
-// keys are numbered from the bottom; the last 2^28 user ids, which nobody has, are one tenant.
+// keys are numbered from the bottom; the last 2^28 user ids, which are not in use, are one tenant.
 Tenant tenant_of_user(std::uint32_t uid);
 
 class KeyRing {
@@ -44,10 +44,10 @@ class KeyRing {
   std::optional<Caller> find(const net::HttpRequest& request) const;
 
   // Who has this name that lasts, see Tenant; also a user of this machine. Nothing when there is no key for it, or
-  // there are keys and it is nobody's.
+  // there are keys and it is none of them.
   std::optional<std::uint32_t> tenant_of(std::uint64_t lasting) const;
 
-  // For logs: as in the key file, "uid:1000" for a user of this machine, empty for nobody in particular or somebody
+  // For logs: as in the key file, "uid:1000" for a user of this machine, empty for the anonymous tenant or one
   // whose key has gone.
   std::string name_of(const Tenant& tenant) const;
 
@@ -56,7 +56,7 @@ class KeyRing {
   bool is_admin(const Caller& caller) const;
   bool is_admin(const net::HttpRequest& request) const;
 
-  // Whether whoever sends this may see what others do: by a key for that; where there is none, on this machine.
+  // Whether the sender of this may see what others do: by a key for that; where there is none, on this machine.
   bool may_watch(const net::HttpRequest& request) const;
 
   std::size_t keys() const { return keys_.size(); }

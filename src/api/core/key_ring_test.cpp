@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/core/fingerprint.h"
+#include "api/core/request_hash.h"
 
 namespace chasqui {
 namespace {
@@ -39,7 +39,7 @@ TEST(KeyRing, GivesTenantsNamesThatOutliveTheProcess) {
   EXPECT_EQ(later.find("three")->tenant.lasting, ring.find("three")->tenant.lasting);
   EXPECT_NE(ring.find("two")->tenant.lasting, alice);
   EXPECT_GT(alice, 1u);
-  EXPECT_EQ(KeyRing().find("anything")->tenant.lasting, 0u) << "nobody in particular";
+  EXPECT_EQ(KeyRing().find("anything")->tenant.lasting, 0u) << "the anonymous tenant";
 }
 
 TEST(KeyRing, KnowsWhoseAKeyIs) {
@@ -122,22 +122,22 @@ TEST(KeyRing, WhoMayChangeWhatHoldsForAll) {
   EXPECT_FALSE(ring_of("a\n").is_admin(local));
 }
 
-TEST(Fingerprint, TellsTenantsRoutesAndBodiesApart) {
-  const FingerprintMaker maker;
-  const Fingerprint one = maker.of(1, "/generate", "body");
+TEST(RequestHash, TellsTenantsRoutesAndBodiesApart) {
+  const RequestHasher maker;
+  const RequestHash one = maker.of(1, "/generate", "body");
   EXPECT_EQ(one, maker.of(1, "/generate", "body"));
   EXPECT_NE(one, maker.of(2, "/generate", "body"));
   EXPECT_NE(one, maker.of(1, "/v1/completions", "body"));
   EXPECT_NE(one, maker.of(1, "/generate", "body2"));
-  EXPECT_NE(one, FingerprintMaker().of(1, "/generate", "body")) << "every process has a key of its own";
+  EXPECT_NE(one, RequestHasher().of(1, "/generate", "body")) << "every process has a key of its own";
 }
 
-TEST(Fingerprint, ReadsBothEndsOfALongBody) {
-  const FingerprintMaker maker;
+TEST(RequestHash, ReadsBothEndsOfALongBody) {
+  const RequestHasher maker;
   std::string body(1 << 20, 'x');
-  const Fingerprint before = maker.of(1, "/", body);
+  const RequestHash before = maker.of(1, "/", body);
   body.back() = 'y';
-  const Fingerprint end = maker.of(1, "/", body);
+  const RequestHash end = maker.of(1, "/", body);
   body.front() = 'y';
   EXPECT_NE(before, end);
   EXPECT_NE(end, maker.of(1, "/", body));

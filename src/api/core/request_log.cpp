@@ -132,8 +132,8 @@ void RequestLog::write_line(const RequestRecord& record) const {
                        {"steps", usage.steps},
                        {"shared_steps", usage.shared},
                        {"preemptions", usage.preemptions},
-                       {"guesses", usage.guesses},
-                       {"guesses_right", usage.guesses_right}});
+                       {"draft_tokens", usage.draft_tokens},
+                       {"accepted_tokens", usage.accepted_tokens}});
 }
 
 }  // namespace chasqui

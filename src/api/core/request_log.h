@@ -1,5 +1,5 @@
 // What became of each request that asks for tokens, told once, when both its handler and the engine are done with it:
-// as a line in the log, and to whoever collects spans. Loop thread only; owned by the application, outlives the
+// as a line in the log, and to the span collector. Loop thread only; owned by the application, outlives the
 // handlers.
 //
 // A handler holds a RequestNote from its first line to its last. Prompts and answers are never in it, unless
@@ -28,7 +28,7 @@ struct RequestRecord {
   std::string tenant;
   std::string client_id;  // X-Request-Id; empty where there is none
   std::string prompt;     // with log_prompts: the body, cut
-  TraceParent trace;      // trace is empty where nobody collects spans and the caller named none
+  TraceParent trace;      // trace is empty where spans are not collected and the caller named none
   TimePoint began{};      // the body was there
   TimePoint arrival{};    // it was read and tokenized; only when `submitted`
   TimePoint ended{};      // the answer was written

@@ -118,7 +118,7 @@ TEST(RequestLog, KeepsTheNewestForTraceFiles) {
   EXPECT_EQ(told.log.ended_since({}).size(), 2u);
 }
 
-TEST(RequestLog, MakesATraceOnlyWhereSomebodyCollectsThem) {
+TEST(RequestLog, MakesATraceOnlyWhereSpansAreCollected) {
   Told quiet;
   quiet.open();
   EXPECT_EQ(quiet.ended[0]->trace.trace, "");

@@ -11,18 +11,18 @@
 #include "api/core/reasoning_control.h"
 #include "base/clock.h"
 #include "core/request.h"
-#include "engine/adapter_shelf.h"
+#include "engine/adapter_registry.h"
 #include "model/loaded_model.h"
 
 namespace chasqui {
 
 class Admission;
-class EmbeddingDesk;
+class EmbeddingService;
 class Engine;
 class ResponseStore;
-class SessionKeeper;
+class SessionPersister;
 class SessionTable;
-class SlotKeeper;
+class SlotPersister;
 class StreamHub;
 
 struct ServedModelConfig {
@@ -48,13 +48,13 @@ struct ServedModel {
   Admission& admission;
   StreamHub& streams;
   SessionTable& sessions;
-  AdapterShelf& adapters;
+  AdapterRegistry& adapters;
   ResponseStore& responses;
-  EmbeddingDesk& embeddings;
-  SessionKeeper* keeper = nullptr;  // null: sessions end with the process
-  SlotKeeper* slots = nullptr;      // null: slots are not saved
-  std::size_t step_watchers = 0;    // of /debug/steps
-  ReasoningSwitches switches = {};  // of answers whose reasoning can be ended
+  EmbeddingService& embeddings;
+  SessionPersister* persister = nullptr;  // null: sessions end with the process
+  SlotPersister* slots = nullptr;         // null: slots are not saved
+  std::size_t step_watchers = 0;          // of /debug/steps
+  ReasoningSwitches switches = {};        // of answers whose reasoning can be ended
 };
 
 }  // namespace chasqui

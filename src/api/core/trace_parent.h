@@ -1,4 +1,4 @@
-// Where a request stands in somebody's trace: W3C Trace Context, level 1. Pure functions, any thread.
+// Where a request stands in its caller's trace: W3C Trace Context, level 1. Pure functions, any thread.
 #pragma once
 
 #include <optional>

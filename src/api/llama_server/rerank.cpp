@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "api/body/prompt.h"
-#include "api/core/embedding_desk.h"
+#include "api/core/embedding_service.h"
 #include "api/core/served_model.h"
 #include "base/json_writer.h"
 #include "base/random_id.h"

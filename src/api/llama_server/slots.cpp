@@ -9,7 +9,7 @@
 #include "api/core/generation.h"
 #include "api/core/key_ring.h"
 #include "api/core/served_model.h"
-#include "api/llama_server/slot_keeper.h"
+#include "api/llama_server/slot_persister.h"
 #include "base/json_writer.h"
 #include "engine/engine.h"
 #include "net/event_loop.h"
@@ -20,7 +20,7 @@ namespace chasqui {
 namespace {
 
 // What was asked for, but for the text.
-void write_params(JsonWriter& json, const Request& request, const AdapterShelf& shelf) {
+void write_params(JsonWriter& json, const Request& request, const AdapterRegistry& registry) {
   json.begin_object();
   json.field("n_predict", request.max_tokens);
   json.field("temperature", request.sampling.temperature);
@@ -36,7 +36,7 @@ void write_params(JsonWriter& json, const Request& request, const AdapterShelf& 
   for (const AdapterUse& use : request.adapters ? request.adapters->uses : none) {
     json.begin_object();
     json.field("id", use.adapter);
-    json.field("name", shelf.adapters().at(static_cast<std::size_t>(use.adapter)).name);
+    json.field("name", registry.adapters().at(static_cast<std::size_t>(use.adapter)).name);
     json.field("scale", use.scale);
     json.end_object();
   }
@@ -50,7 +50,7 @@ void write_slot(JsonWriter& json, const ServedModel& served, std::uint32_t tenan
   json.begin_object();
   json.field("id", id);
   json.field("n_ctx", served.engine.shape().cells_per_slot);
-  json.field("speculative", served.engine.speculation().guesses_max > 0);
+  json.field("speculative", served.engine.speculation().draft_tokens_max > 0);
   json.field("is_processing", busy);
   if (busy) {
     json.field("id_task", use.request.value);
@@ -117,7 +117,7 @@ Result<std::string> read_filename(const std::string& body) {
 
 Handled transfer(Call call, std::int32_t id, bool save) {
   const Tenant tenant = call.caller.tenant;
-  SlotKeeper& slots = *call.served.slots;
+  SlotPersister& slots = *call.served.slots;
   auto read = [body = std::move(call.body)] { return read_filename(body); };
   net::OffloadTerms terms;
   terms.owner = tenant.id;

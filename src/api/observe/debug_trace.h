@@ -13,7 +13,7 @@
 
 namespace chasqui {
 
-// With keys whoever has one; without, only those on this machine.
+// With keys, every client that has one; without, only clients on this machine.
 Handled handle_debug_trace(Call call);
 
 // By worker, in the order in which they were computed.

@@ -1,4 +1,4 @@
-// GET /debug/sequences: who runs and who waits, for whoever looks after the server (chasqui top). From what the loop
+// GET /debug/sequences: the sequences that run and wait, for the operator (chasqui top). From what the loop
 // knows of its requests and from the board of the slots, so no worker is asked. Loop thread.
 #pragma once
 

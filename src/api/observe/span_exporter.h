@@ -1,6 +1,7 @@
 // Sends the spans of ended requests to a collector (OTLP over HTTP, JSON), in batches, about once a second. Bounded:
-// when the collector is slow or gone, spans are dropped and counted, and nobody waits. Loop thread only, but for the
-// writing of JSON, which the offload pool does. Owned by the application; must be destroyed after the loop has stopped.
+// when the collector is slow or gone, spans are dropped and counted, and no request waits. Loop thread only, but for
+// the writing of JSON, which the offload pool does. Owned by the application; must be destroyed after the loop has
+// stopped.
 #pragma once
 
 #include <deque>

@@ -126,8 +126,8 @@ class SpanTree {
     number_attribute(json_, "chasqui.steps", usage.steps);
     number_attribute(json_, "chasqui.steps_shared", usage.shared);
     number_attribute(json_, "chasqui.preemptions", usage.preemptions);
-    number_attribute(json_, "chasqui.guesses", usage.guesses);
-    number_attribute(json_, "chasqui.guesses_right", usage.guesses_right);
+    number_attribute(json_, "chasqui.draft tokens", usage.draft_tokens);
+    number_attribute(json_, "chasqui.accepted_tokens", usage.accepted_tokens);
   }
 
   void write_prefill(TimePoint begin, TimePoint end) {

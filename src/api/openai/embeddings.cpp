@@ -8,7 +8,7 @@
 #include "api/body/generation_fields.h"
 #include "api/body/prompt.h"
 #include "api/core/answer.h"
-#include "api/core/embedding_desk.h"
+#include "api/core/embedding_service.h"
 #include "api/core/entry.h"
 #include "api/core/frontend.h"
 #include "base/json_writer.h"

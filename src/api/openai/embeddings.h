@@ -28,7 +28,7 @@ Result<VectorJob> prepare_native_embeddings(const ServedModel& served, const std
 Result<VectorJob> prepare_ollama_embed(const ServedModel& served, const std::string& body);
 Result<VectorJob> prepare_ollama_embeddings(const ServedModel& served, const std::string& body);
 
-// Whoever asks needs a permit, as for generation.
+// A request needs a permit, as for generation.
 Handled handle_vectors(Call call, PrepareVectors prepare);
 
 // Inputs of one request.

@@ -1,4 +1,4 @@
-// What becomes of vectors, and of what heads for ranking read. No model computes anything here.
+// How vectors, and the outputs of ranking heads, are turned into answers. No model computes anything here.
 #include "api/openai/embeddings.h"
 
 #include <gtest/gtest.h>

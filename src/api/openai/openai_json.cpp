@@ -287,9 +287,9 @@ void write_timings(JsonWriter& json, const Usage& usage) {
   json.field("predicted_ms", predicted_ms);
   json.field("predicted_per_token_ms", per(predicted_ms, predicted - 1));
   json.field("predicted_per_second", predicted > 1 ? per(1000.0 * (predicted - 1), predicted_ms) : 0.0);
-  if (usage.guesses > 0) {
-    json.field("draft_n", usage.guesses);
-    json.field("draft_n_accepted", usage.guesses_right);
+  if (usage.draft_tokens > 0) {
+    json.field("draft_n", usage.draft_tokens);
+    json.field("draft_n_accepted", usage.accepted_tokens);
   }
   json.field("queue_ms", to_milliseconds(usage.queue));
   json.field("steps", usage.steps);

@@ -68,7 +68,7 @@ class ResponseWriter final : public AnswerWriter {
   ResponseWriter(ResponseHead head, RequestId request, AnswerFormatPtr format, ResponseStore& store, const Clock& clock)
       : head_(std::move(head)), request_(request), reader_(std::move(format)), store_(store), clock_(clock) {}
 
-  // A client that left: nobody will end this response any more.
+  // A client that left: this response gets no end.
   ~ResponseWriter() override {
     if (begun_ && !ended_) keep("cancelled", nullptr);
   }

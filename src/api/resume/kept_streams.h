@@ -1,9 +1,9 @@
 // Streams that outlive their connection. A client that names its stream (X-Conversation-Id, or X-Resumable: 1 for a
 // name of ours) gets an answer whose bytes are kept: another connection may go on with it from any byte that is left.
-// The generation goes on for `ttl` while nobody reads, and what it said is kept for as long after its end.
+// The generation goes on for `ttl` without a reader, and what it said is kept for as long after its end.
 //
 // Each has one coroutine that takes the events of the Generation and writes the ring; connections only read the ring,
-// at their own pace. One that has fallen behind it is closed. Streams that nobody asked to keep never come here.
+// at their own pace. One that has fallen behind it is closed. Only streams that a client asked to keep come here.
 //
 // bounded: streams in all, those of one tenant, bytes of each. Nothing is seen by another tenant than its own.
 // Loop thread only. Outlives every handler; drain() before the loop ends.
@@ -36,7 +36,7 @@ struct KeptStreamLimits {
 struct KeptStreamMetrics {
   Gauge streams;
   Counter resumed;    // connections that went on with one
-  Counter abandoned;  // generations that ended because nobody came back
+  Counter abandoned;  // generations that ended because no client came back
   Counter behind;     // readers whose bytes were overwritten
 
   void add_to(MetricsPage& page) const;
@@ -82,8 +82,8 @@ class KeptStreams {
   net::Awaitable<void> follow(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream,
                               std::uint64_t from);
 
-  // Nobody can come back any more: those without readers end now, others when their readers go. `drained` is called
-  // once, when none is left.
+  // Clients cannot come back any more: streams without readers end now, others when their readers go. `drained` is
+  // called once, when none is left.
   void drain(std::function<void()> drained);
 
   const KeptStreamLimits& limits() const { return limits_; }

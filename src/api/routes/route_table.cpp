@@ -50,7 +50,7 @@ const Route kRoutes[] = {
      kKey,
      &handle_debug_trace,
      {.summary = "The steps and requests of the last seconds, for Perfetto", .query = "seconds"}},
-    {kGet, "/debug/sequences", &kChasqui, kKey, &handle_sequences, {.summary = "Who runs and who waits"}},
+    {kGet, "/debug/sequences", &kChasqui, kKey, &handle_sequences, {.summary = "Sequences that run and wait"}},
     {kGet,
      "/props",
      &kLlamaServer,

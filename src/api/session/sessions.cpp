@@ -10,7 +10,7 @@
 #include "api/core/key_ring.h"
 #include "api/resume/delivery.h"
 #include "api/session/session_body.h"
-#include "api/session/session_keeper.h"
+#include "api/session/session_persister.h"
 #include "engine/engine.h"
 #include "net/offload.h"
 
@@ -39,7 +39,7 @@ Handled respond(const ServedModel& served, net::HttpExchange& exchange, Result<s
     co_await respond_json(exchange, std::move(*answer));
     co_return Result<void>();
   }
-  const bool full = served.keeper != nullptr && served.keeper->disk_full();
+  const bool full = served.persister != nullptr && served.persister->disk_full();
   if (answer.error().code != ErrorCode::unavailable || !full) co_return answer.error();
   net::HttpResponse response(507, "application/json", error_body(507, answer.error().message));
   co_await exchange.respond(std::move(response));
@@ -48,8 +48,8 @@ Handled respond(const ServedModel& served, net::HttpExchange& exchange, Result<s
 
 // Before anybody is told of what has just happened.
 net::Awaitable<Result<void>> kept(ServedModel& served) {
-  if (served.keeper == nullptr) co_return Result<void>();
-  net::Awaitable<Result<void>> waiting = served.keeper->kept();
+  if (served.persister == nullptr) co_return Result<void>();
+  net::Awaitable<Result<void>> waiting = served.persister->kept();
   Result<void> done = co_await std::move(waiting);
   co_return done;
 }
@@ -84,7 +84,7 @@ Result<Answer> answer_of(ServedModel& served, SessionAsk ask, SessionUse& use) {
   answer.on_submitted = [&use, id = (*request)->id, before = std::move(ask.before_answer)]() mutable {
     use.begin(id, std::move(before));
   };
-  if (served.keeper != nullptr) {
+  if (served.persister != nullptr) {
     answer.before_end = [&served, before = mark_of(use.session())] { return kept_or_taken_back(served, before); };
   }
   answer.request = std::move(*request);
@@ -221,9 +221,9 @@ Result<std::string> end_session(ServedModel& served, SessionCall& call) {
 }
 
 net::Awaitable<Result<std::string>> run_session_command(ServedModel& served, SessionCall call, SessionCommand command) {
-  const std::uint64_t changes = served.keeper != nullptr ? served.keeper->changes() : 0;
+  const std::uint64_t changes = served.persister != nullptr ? served.persister->changes() : 0;
   Result<std::string> answer = command(served, call);
-  if (answer && served.keeper != nullptr && served.keeper->changes() != changes) {
+  if (answer && served.persister != nullptr && served.persister->changes() != changes) {
     Result<void> safe = co_await kept(served);
     if (!safe && call.made) (void)served.sessions.end(call.caller.tenant.id, *call.made);  // its id will not be known
     if (!safe) answer = safe.error();

@@ -1,0 +1,60 @@
+// Where handlers have inputs embedded: on a thread of its own, a few inputs at a time, in order of arrival. The model's
+// context for it is made with the first request, so that servers that embed nothing pay nothing. Owned by serve(); loop
+// thread only, except config() and configure().
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/metrics.h"
+#include "model/embedder.h"
+#include "model/loaded_model.h"
+#include "net/exchange.h"
+#include "net/offload.h"
+
+namespace chasqui {
+
+struct EmbeddingConfig {
+  Pooling pooling = Pooling::mean;
+  TokenCount tokens_max = 0;  // of one input
+  bool leaves = false;        // the context, and its hold on the weights, are given back when no request waits
+};
+
+class EmbeddingService {
+ public:
+  // `model` and `loop` outlive it.
+  EmbeddingService(const LoadedModel& model, net::EventLoop& loop, const EmbeddingConfig& config);
+  ~EmbeddingService();
+  EmbeddingService(const EmbeddingService&) = delete;
+  EmbeddingService& operator=(const EmbeddingService&) = delete;
+
+  // What --pooling, or else the model says; where both are silent, the mean. An error when the model cannot.
+  static Result<EmbeddingConfig> configure(const LoadedModel& model, const std::optional<Pooling>& wish,
+                                           TokenCount context, bool leaves = false);
+
+  const EmbeddingConfig& config() const { return config_; }
+  // Empty when the client left meanwhile. Tenants take turns.
+  net::Awaitable<Result<std::vector<Embedded>>> embed(net::HttpExchange& exchange, std::uint32_t tenant,
+                                                      std::vector<std::vector<Token>> inputs);
+
+  void add_to(MetricsPage& page) const;
+
+ private:
+  // Of the thread: made there, used there.
+  struct Bench;
+
+  // Of one request, on pool_.
+  net::Awaitable<Result<std::vector<Embedded>>> embed_all(net::HttpExchange& exchange, std::uint32_t tenant,
+                                                          std::vector<std::vector<Token>> inputs);
+
+  const EmbeddingConfig config_;
+  std::shared_ptr<Bench> bench_;
+  std::size_t waiting_ = 0;  // requests that were not answered yet
+  std::unique_ptr<net::OffloadPool> pool_;
+  Counter inputs_;
+  Counter tokens_;
+};
+
+}  // namespace chasqui

@@ -1,0 +1,46 @@
+#include "api/llama_server/slot_persister.h"
+
+#include <utility>
+
+namespace chasqui {
+namespace {
+
+net::OffloadOptions slot_thread() {
+  net::OffloadOptions options;
+  options.threads = 1;
+  options.queue_jobs = 1024;
+  options.stack_bytes = 1 << 20;
+  options.name = "slots";
+  return options;
+}
+
+}  // namespace
+
+SlotPersister::SlotPersister(std::unique_ptr<SlotFiles> files, Engine& engine, const Clock& clock, net::EventLoop& loop)
+    : store_(std::move(files), engine, clock), pool_(loop, slot_thread()) {}
+
+net::Awaitable<Result<SlotTransfer>> SlotPersister::save(SlotId slot, Tenant tenant, std::string filename) {
+  auto work = [this, slot, tenant, filename = std::move(filename)] { return store_.save(slot, tenant, filename); };
+  net::OffloadTerms terms;
+  terms.owner = tenant.id;
+  Result<SlotTransfer> done = co_await pool_.run(std::move(work), std::move(terms));
+  (done ? metrics_.saved : metrics_.refused).add();
+  co_return done;
+}
+
+net::Awaitable<Result<SlotTransfer>> SlotPersister::restore(SlotId slot, Tenant tenant, std::string filename) {
+  auto work = [this, slot, tenant, filename = std::move(filename)] { return store_.restore(slot, tenant, filename); };
+  net::OffloadTerms terms;
+  terms.owner = tenant.id;
+  Result<SlotTransfer> done = co_await pool_.run(std::move(work), std::move(terms));
+  (done ? metrics_.restored : metrics_.refused).add();
+  co_return done;
+}
+
+void SlotMetrics::add_to(MetricsPage& page) const {
+  page.add("chasqui_slots_saved_total", "Slots that were saved to files.", saved);
+  page.add("chasqui_slots_restored_total", "Slots that were restored from files.", restored);
+  page.add("chasqui_slot_files_refused_total", "Saves and restores of slots that came to nothing.", refused);
+}
+
+}  // namespace chasqui

@@ -1,0 +1,99 @@
+// Keeps the sessions of a table on disk (engine/session_store): brings back those of an earlier process, and writes
+// each change before the client that asked for it is told. The writing is done by a thread of its own, one batch after
+// the other, of which each has what came while the last one was written; of a session only its newest state. Owned by
+// serve(); loop thread only. Bounded by the sessions of the table.
+//
+// A write that fails is tried again with the next batch; until one has succeeded, every change is answered with an
+// error.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/core/key_ring.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "engine/session_store.h"
+#include "engine/session_table.h"
+#include "net/event_loop.h"
+#include "net/offload.h"
+
+namespace chasqui {
+
+class SessionPersister final : public SessionJournal {
+ public:
+  // `loop` and `clock` outlive it.
+  SessionPersister(std::unique_ptr<SessionStore> store, net::EventLoop& loop, const Clock& clock);
+  ~SessionPersister() override;
+  SessionPersister(const SessionPersister&) = delete;
+  SessionPersister& operator=(const SessionPersister&) = delete;
+
+  // At the start: fills the table with what is on disk, and is its journal from then on.
+  void bring_back(SessionTable& sessions, const KeyRing& keys, TokenCount vocabulary);
+  // After the loop has stopped: writes what is left.
+  void finish();
+
+  void changed(const Session& session) override;
+  void removed(const SessionId& id) override;
+  // So many changes there were.
+  std::uint64_t changes() const { return changes_; }
+  // Waits until all that has changed so far is on disk. An error when it is not.
+  net::Awaitable<Result<void>> kept();
+  // That is what the last failure was about.
+  bool disk_full() const { return failure_ && failure_->code == ErrorCode::too_large; }
+
+  void add_to(MetricsPage& page) const;
+
+ private:
+  using Pending = std::map<std::string, std::optional<SessionImage>>;
+  using Batch = std::shared_ptr<const std::vector<SessionChange>>;
+
+  // In the list as long as it lives.
+  struct Waiter {
+    Waiter(SessionPersister& owner, std::uint64_t change) : persister(owner), until(change), signal(owner.loop_) {
+      place = persister.waiters_.insert(persister.waiters_.end(), this);
+    }
+    ~Waiter() { persister.waiters_.erase(place); }
+    Waiter(const Waiter&) = delete;
+    Waiter& operator=(const Waiter&) = delete;
+
+    SessionPersister& persister;
+    const std::uint64_t until;
+    net::EventSignal signal;
+    std::list<Waiter*>::iterator place;
+  };
+
+  void note(std::string id, std::optional<SessionImage> image);
+  net::Awaitable<void> write_all();
+  Batch take_batch();
+  void take_outcome(const std::vector<SessionChange>& batch, const std::vector<std::optional<Error>>& outcome);
+  void wake();
+
+  std::shared_ptr<SessionStore> store_;
+  net::EventLoop& loop_;
+  const Clock& clock_;
+  std::unique_ptr<net::OffloadPool> pool_;
+
+  Pending pending_;
+  Pending failed_;  // to be tried again
+  Batch writing_;   // null: nothing is being written
+  std::uint64_t changes_ = 0;
+  std::uint64_t taken_ = 0;       // so many of them are in batches
+  std::uint64_t done_ = 0;        // … that have been written, or could not be
+  std::optional<Error> failure_;  // of the last batch
+  std::list<Waiter*> waiters_;
+
+  Counter written_;
+  Counter failures_;
+  Counter brought_back_;
+  Gauge damaged_;
+  Gauge foreign_;
+  Gauge left_;  // of tenants without a key, or more than the table holds
+  Histogram write_seconds_{Histogram::latency_seconds()};
+};
+
+}  // namespace chasqui

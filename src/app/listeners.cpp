@@ -1,0 +1,125 @@
+#include "app/listeners.h"
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include <unistd.h>
+
+namespace chasqui {
+namespace {
+
+constexpr int kFirstInherited = 3;  // as systemd hands them over
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+long number_in(const char* name) {
+  const std::string text = environment(name);
+  long value = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+  return end.ec == std::errc{} && end.ptr == text.data() + text.size() ? value : 0;
+}
+
+// Those that are meant for this process, each with its name.
+Result<Listeners> inherited_listeners() {
+  Listeners out;
+  if (number_in("LISTEN_PID") != ::getpid()) return out;
+  const long count = number_in("LISTEN_FDS");
+  std::string names = environment("LISTEN_FDNAMES");
+  for (long i = 0; i < count; ++i) {
+    auto address = net::ListenAddress::inherited(kFirstInherited + static_cast<int>(i));
+    if (!address) return address.error();
+    const std::string name = names.substr(0, names.find(':'));
+    names.erase(0, std::min(names.size(), name.size() + 1));
+    (name == "frames" ? out.frames : out.http).push_back(std::move(*address));
+  }
+  out.stay = count > 0;
+  // The variables are not for processes that we start.
+  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(name);
+  if (out.frames.size() > 1) return invalid_field("LISTEN_FDNAMES", "LISTEN_FDNAMES names more than one socket frames");
+  return out;
+}
+
+// A server that strangers can reach without a key is a mistake more often than a wish.
+Result<void> check_address(const ServeConfig& config, const net::ListenAddress& address) {
+  if (!address.is_valid()) {
+    return invalid_field(
+        "--host", "--host " + config.host + " must be an IPv4 or IPv6 address, localhost, or a path ending in .sock");
+  }
+  const bool keys = !config.api_keys.empty() || !config.api_key_file.empty();
+  if (keys || config.no_auth || address.is_loopback()) return {};
+  return invalid_field("--host", "--host " + address.host +
+                                     " can be reached from other machines: set --api-key, or --no-auth if everybody "
+                                     "who can reach it may use it");
+}
+
+bool any_unix(const std::vector<net::ListenAddress>& addresses) {
+  for (const net::ListenAddress& address : addresses) {
+    if (address.is_unix()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<Listeners> listeners_of(const ServeConfig& config) {
+  auto listeners = inherited_listeners();
+  if (!listeners) return listeners.error();
+  const bool unix_given = any_unix(listeners->http);
+  if (listeners->http.empty() && !config.host.empty()) {
+    listeners->http.push_back(net::ListenAddress::tcp(config.host, config.port));
+  }
+  if (!unix_given && !config.unix_socket.empty()) {
+    listeners->http.push_back(net::ListenAddress::unix_socket(config.unix_socket, config.socket_mode));
+  }
+  if (listeners->frames.empty() && !config.socket.empty()) {
+    listeners->frames.push_back(net::ListenAddress::unix_socket(config.socket, config.socket_mode));
+  }
+  if (auto good = check_origins(config); !good) return good.error();
+  for (const net::ListenAddress& address : listeners->http) {
+    if (auto good = check_address(config, address); !good) return good.error();
+  }
+  return listeners;
+}
+
+Result<void> check_listeners(const Listeners& listeners) {
+  for (const auto* addresses : {&listeners.http, &listeners.frames}) {
+    for (const net::ListenAddress& address : *addresses) {
+      auto free = net::check_listening(address);
+      if (free) continue;
+      Error error = free.error();
+      if (error.code == ErrorCode::conflict && !address.is_unix()) {
+        error.message +=
+            " Another program listens there: stop it, or choose another port with --port (0: any free one).";
+      }
+      return error;
+    }
+  }
+  return {};
+}
+
+Result<std::string> open_listeners(net::HttpServer& server, net::FrameServer& frames, const Listeners& listeners,
+                                   bool tls) {
+  std::string url;
+  std::string said;  // when all are open, and not when one of them fails
+  for (const net::ListenAddress& address : listeners.http) {
+    auto bound = server.listen(address);
+    if (!bound) return bound.error();
+    const std::string text = address.is_unix() ? bound->text : (tls ? "https://" : "http://") + bound->text;
+    said += "listening on " + text + '\n';
+    if (!address.is_unix() && url.empty()) url = text;
+  }
+  for (const net::ListenAddress& address : listeners.frames) {
+    auto bound = frames.listen(address);
+    if (!bound) return bound.error();
+    said += "listening on " + bound->text + " for frames\n";
+  }
+  std::fputs(said.c_str(), stdout);
+  return url;
+}
+
+}  // namespace chasqui

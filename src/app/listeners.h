@@ -1,0 +1,33 @@
+// Where the server listens: what the flags say, or sockets that the parent process has opened already
+// (systemd's socket activation: LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES). Those take the place of the flags of their
+// kind; one named "frames" speaks frames, all others HTTP. At start only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/config.h"
+#include "base/error.h"
+#include "net/frame_server.h"
+#include "net/http_server.h"
+#include "net/listener.h"
+
+namespace chasqui {
+
+struct Listeners {
+  std::vector<net::ListenAddress> http;
+  std::vector<net::ListenAddress> frames;  // one at most
+  bool stay = false;                       // they are others', who keep them open when we are gone
+};
+
+// Nothing is opened yet. Errors: an address that is none, or one that strangers can reach without a key.
+Result<Listeners> listeners_of(const ServeConfig& config);
+
+// Whether all of them can be opened, asked before a model is loaded. The error says which flag moves the address.
+Result<void> check_listeners(const Listeners& listeners);
+
+// Says on standard output what is open. The URL of the first HTTP door on TCP; empty where there is none.
+Result<std::string> open_listeners(net::HttpServer& server, net::FrameServer& frames, const Listeners& listeners,
+                                   bool tls);
+
+}  // namespace chasqui

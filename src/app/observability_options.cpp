@@ -1,0 +1,32 @@
+#include "app/observability_options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace chasqui {
+
+Result<std::optional<net::HttpTarget>> collector_of(const ServeConfig& config) {
+  if (config.otlp_endpoint.empty()) return std::optional<net::HttpTarget>();
+  auto target = net::read_http_url(config.otlp_endpoint);
+  if (!target) return invalid_field("--otlp-endpoint", "--otlp-endpoint: " + target.error().message);
+  if (target->path.ends_with('/')) target->path.pop_back();
+  if (!target->path.ends_with("/v1/traces")) target->path += "/v1/traces";
+  return std::optional<net::HttpTarget>(std::move(*target));
+}
+
+void add_watching_options(CLI::App& app, ServeConfig& config) {
+  const std::string group = "Operation";
+  app.add_flag("--log-requests,!--no-log-requests", config.log_requests,
+               "whether each request that has ended is a line in the log; it is by default")
+      ->envname("CHASQUI_LOG_REQUESTS")
+      ->group(group);
+  app.add_flag("--log-prompts", config.log_prompts, "log what clients ask: at most 8 KiB of each request's body")
+      ->envname("CHASQUI_LOG_PROMPTS")
+      ->group(group);
+  app.add_option("--otlp-endpoint", config.otlp_endpoint,
+                 "collector of spans, http[s]://HOST[:PORT][/PATH]; /v1/traces is added: see docs/tracing.md")
+      ->envname("OTEL_EXPORTER_OTLP_ENDPOINT")
+      ->type_name("URL")
+      ->group(group);
+}
+
+}  // namespace chasqui
