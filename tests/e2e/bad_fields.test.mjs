@@ -115,7 +115,11 @@ const conversations = [
 
 const prompts = [
   ['prompt is missing', {}, 'prompt', /a string or an array of token ids/],
-  ['prompt is a number', { prompt: 5 }, 'prompt', /a string, an array of token ids, or an array of those/],
+  ['prompt is a number', { prompt: 5 }, 'prompt', /a string, an array of token ids and strings, or an array of those/],
+  ['prompt holds another thing', { prompt: [300, {}] }, 'prompt', /texts and ids between 0 and|ids between 0 and/],
+  ['prompt_string is a number', { prompt: { prompt_string: 3 } }, 'prompt.prompt_string', /a string/],
+  ['prompt has a picture', { prompt: { prompt_string: 'x', multimodal_data: ['eA=='] } }, 'prompt.multimodal_data',
+    /must be empty/],
   ['prompt is empty', { prompt: '' }, 'prompt', /at least one token/],
   ['prompt is no tokens', { prompt: [] }, 'prompt', /at least one token/],
   ['logprobs are too many', { prompt: 'x', logprobs: 21 }, 'logprobs', /between 0 and 20/],
@@ -127,7 +131,7 @@ const prompts = [
   ['prompt has a token out of range', { prompt: [1, 999999] }, 'prompt', /between 0 and \d+/],
   ['prompt has a negative token', { prompt: [1, -1] }, 'prompt', /between 0 and \d+/],
   ['prompt has a fraction of a token', { prompt: [1, 1.5] }, 'prompt', /ids between 0 and \d+/],
-  ['prompt is a batch of anything', { prompt: ['one', 2] }, 'prompt', /an array of those/],
+  ['prompt is a batch of anything', { prompt: ['one', {}] }, 'prompt', /an array of those/],
   ['prompt is a batch that is too large', { prompt: Array(129).fill('x') }, 'prompt', /at most 128/],
   ['prompts and n are too many', { prompt: Array(100).fill('x'), n: 2 }, 'prompt', /at most 128/],
 ];
