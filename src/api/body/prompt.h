@@ -74,7 +74,8 @@ struct ChatRequests {
   AnswerFormatPtr format;
   ReasoningSwitchPtr reasoning_switch = {};  // without its id yet; null where nobody may end the reasoning
 };
-// Template → tokens → grammar → `count` requests that differ in their seeds only.
+// Template → tokens → grammar → `count` requests that differ in their seeds only. What the draft has as its prompt
+// already stands before the chat.
 Result<ChatRequests> requests_from_chat(const ServedModel& served, const Chat& chat, RequestDraft draft,
                                         std::int32_t count = 1, const ReasoningWish& reasoning = {});
 // A prompt as the completion routes take it: a string, or an array of token ids.
