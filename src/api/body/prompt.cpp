@@ -146,9 +146,9 @@ std::optional<Error> read_message(const json::value& value, const std::string& p
   }
   const json::object* old_call = fields.object("function_call");
   const json::value* content = fields.any("content");
-  const bool called = calls != nullptr || old_call != nullptr;
-  // null stands for an empty answer.
-  if (content == nullptr && (role != "assistant" || (!called && !value.get_object().contains("content")))) {
+  const bool called = role == "assistant" && (calls != nullptr || old_call != nullptr);
+  // null stands for an empty text, as in llama-server.
+  if (content == nullptr && !called && !value.get_object().contains("content")) {
     fields.refuse("content", "a string or an array of text parts");
   }
   if (!fields.ok()) return fields.error();
