@@ -57,7 +57,9 @@ constexpr Section kSections[] = {
      "are the three that the Gateway API's inference extension needs) and dashboards. Histograms have all of vLLM's\n"
      "bounds and finer ones below. The same numbers as ours, of all workers together.",
      "vllm:"},
-    {"As llama-server has them", "For dashboards that are there already. Means are since the start.", "llamacpp:"},
+    {"As llama-server has them",
+     "For dashboards that are there already. Rates are zero while the server is idle; the mean is since the start.",
+     "llamacpp:"},
     {"In JSON only", "Histograms by powers of two, `_bucket{le=\"1\"}`, `2`, `4` … `1024`.", ""},
 };
 

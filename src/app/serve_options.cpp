@@ -47,7 +47,7 @@ void add_model_options(CLI::App& app, ServeConfig& config) {
       ->envname("LLAMA_ARG_MODEL")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("-a,--alias", config.alias, "name that clients see as the model")
+  app.add_option("-a,--alias", config.alias, "name that clients see as the model; more names behind commas")
       ->envname("LLAMA_ARG_ALIAS")
       ->type_name("NAME")
       ->group(group);

@@ -91,9 +91,29 @@ NodeConfig node_config(const ServeConfig& config, const Listeners& listeners) {
   return out;
 }
 
+namespace {
+
+// "a, b,c": as llama-server takes several aliases.
+std::vector<std::string> names_in(std::string_view list) {
+  std::vector<std::string> out;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    std::string_view name = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    name.remove_prefix(std::min(name.find_first_not_of(' '), name.size()));
+    name = name.substr(0, name.find_last_not_of(' ') + 1);
+    if (!name.empty()) out.emplace_back(name);
+  }
+  return out;
+}
+
+}  // namespace
+
 ServedModelConfig model_config(const ServeConfig& config, const LoadedModel& model) {
   ServedModelConfig out;
-  out.name = config.alias.empty() ? model.info.name : config.alias;
+  out.aliases = names_in(config.alias);
+  if (out.aliases.empty()) out.aliases.push_back(model.info.name);
+  out.name = out.aliases.front();
   out.system_fingerprint = "chasqui-" CHASQUI_VERSION;
   out.loaded_at = RealClock().unix_seconds();
   out.tenant_sessions = config.tenant_sessions.value_or((config.sessions_max + 3) / 4);

@@ -1,6 +1,8 @@
 #include "engine/compat_metrics.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/json_writer.h"
@@ -56,6 +58,19 @@ void add_adapters(MetricsPage& page, const Workers& workers) {
 }
 
 double over(double a, double b) { return b > 0 ? a / b : 0; }
+
+// How many a second since the page was read before: nothing where nothing was computed since, as in llama-server. Read
+// by the thread that renders the page.
+class Pace {
+ public:
+  double since_last(double count, double seconds) {
+    return over(count - std::exchange(count_, count), seconds - std::exchange(seconds_, seconds));
+  }
+
+ private:
+  double count_ = 0;
+  double seconds_ = 0;
+};
 
 template <class Read>
 double sum(const Workers& workers, Read read) {
@@ -192,14 +207,24 @@ void add_llama_server_metrics(MetricsPage& page, const Workers& workers) {
     page.add_computed(name, help, [&workers, read] { return read(workers); });
   };
   board.counter("llamacpp:prompt_tokens_total", "Prompt tokens computed.", &EngineMetrics::prompt_tokens);
+  board.counter("llamacpp:prompt_tokens_cached_total", "Tokens of prompts that were not computed again.",
+                &EngineMetrics::cached_tokens);
   computed_counter("llamacpp:prompt_seconds_total", "Time of steps that read prompts.", reading);
   board.counter("llamacpp:tokens_predicted_total", "Tokens generated.", &EngineMetrics::generation_tokens);
   computed_counter("llamacpp:tokens_predicted_seconds_total", "Time of steps that generate.", writing);
   computed_counter("llamacpp:n_decode_total", "Calls of llama_decode.", steps);
-  computed("llamacpp:prompt_tokens_seconds", "Prompt tokens a second of reading, since the start.",
-           [prompt, reading](const Workers& w) { return over(prompt(w), reading(w)); });
-  computed("llamacpp:predicted_tokens_seconds", "Tokens a second of generating, since the start.",
-           [predicted, writing](const Workers& w) { return over(predicted(w), writing(w)); });
+  computed("llamacpp:prompt_tokens_seconds", "Prompt tokens a second of reading, since the page was read before.",
+           [prompt, reading, pace = std::make_shared<Pace>()](const Workers& w) {
+             return pace->since_last(prompt(w), reading(w));
+           });
+  computed("llamacpp:predicted_tokens_seconds", "Tokens a second of generating, since the page was read before.",
+           [predicted, writing, pace = std::make_shared<Pace>()](const Workers& w) {
+             return pace->since_last(predicted(w), writing(w));
+           });
+  board.counter("llamacpp:spec_decode_num_drafts_total", "Steps that checked guesses, for each request.",
+                &EngineMetrics::guess_steps);
+  board.counter("llamacpp:spec_decode_num_draft_tokens_total", "Guesses that were checked.", &EngineMetrics::guesses);
+  board.counter("llamacpp:spec_decode_num_accepted_tokens_total", "… and were right.", &EngineMetrics::guesses_right);
   computed("llamacpp:requests_processing", "Requests that hold a slot.", &running);
   computed("llamacpp:requests_deferred", "Requests that wait for a slot.", &waiting);
   computed("llamacpp:n_busy_slots_per_decode", "Rows of a decode step, mean since the start.", [](const Workers& w) {

@@ -50,6 +50,17 @@ TEST(CompatMetrics, AreSumsOverAllWorkers) {
   EXPECT_TRUE(has(page, "llamacpp:n_tokens_max 15"));
 }
 
+TEST(CompatMetrics, RatesAreZeroWhereNothingWasComputedSinceTheLastReading) {
+  std::deque<EngineMetrics> metrics(1);
+  MetricsPage page;
+  add_llama_server_metrics(page, metrics);
+  metrics[0].generation_tokens.add(30);
+  metrics[0].decode_step_seconds.observe(2);
+  EXPECT_TRUE(has(page.render(), "llamacpp:predicted_tokens_seconds 15"));
+  EXPECT_TRUE(has(page.render(), "llamacpp:predicted_tokens_seconds 0"));
+  EXPECT_TRUE(has(page.render(), "llamacpp:prompt_tokens_seconds 0"));
+}
+
 TEST(CompatMetrics, HaveEveryBoundOfVllm) {
   const std::deque<EngineMetrics> metrics(1);
   const std::string page = page_of(metrics, "m");

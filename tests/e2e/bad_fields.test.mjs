@@ -27,7 +27,7 @@ const generation = [
   ['presence_penalty is a string', { presence_penalty: 'much' }, 'presence_penalty', /a number/],
   ['seed is a string', { seed: 'lucky' }, 'seed', /a whole number/],
   ['seed is a fraction', { seed: 0.5 }, 'seed', /a whole number/],
-  ['seed is below -1', { seed: -2 }, 'seed', /18446744073709551615/],
+  ['seed is a fraction', { seed: 1.5 }, 'seed', /a whole number/],
   ['model is an array', { model: [1] }, 'model', /a string/],
   ['stream_options is an array', { stream_options: [] }, 'stream_options', /an object/],
   ['max_tokens is -2', { max_tokens: -2 }, 'max_tokens', /between -1 .* and \d+/],
@@ -100,7 +100,6 @@ const conversations = [
   ['a role is a number', { messages: [{ role: 1, content: 'x' }] }, 'messages[0].role', /string|one of/],
   ['a role is missing', { messages: [...user('x'), { content: 'x' }] }, 'messages[1].role', /one of system/],
   ['a content is missing', { messages: [{ role: 'user' }] }, 'messages[0].content', /a string or an array/],
-  ['a content is null', { messages: [{ role: 'user', content: null }] }, 'messages[0].content', /a string or an array/],
   ['a content is a number', { messages: user(7) }, 'messages[0].content', /a string or an array/],
   ['a part is a string', { messages: user(['x']) }, 'messages[0].content[0]', /an object/],
   ['a part is an image', { messages: user([{ type: 'image_url', image_url: {} }]) }, 'messages[0].content[0].type',
@@ -115,7 +114,11 @@ const conversations = [
 
 const prompts = [
   ['prompt is missing', {}, 'prompt', /a string or an array of token ids/],
-  ['prompt is a number', { prompt: 5 }, 'prompt', /a string, an array of token ids, or an array of those/],
+  ['prompt is a number', { prompt: 5 }, 'prompt', /a string, an array of token ids and strings, or an array of those/],
+  ['prompt holds another thing', { prompt: [300, {}] }, 'prompt', /texts and ids between 0 and|ids between 0 and/],
+  ['prompt_string is a number', { prompt: { prompt_string: 3 } }, 'prompt.prompt_string', /a string/],
+  ['prompt has a picture', { prompt: { prompt_string: 'x', multimodal_data: ['eA=='] } }, 'prompt.multimodal_data',
+    /must be empty/],
   ['prompt is empty', { prompt: '' }, 'prompt', /at least one token/],
   ['prompt is no tokens', { prompt: [] }, 'prompt', /at least one token/],
   ['logprobs are too many', { prompt: 'x', logprobs: 21 }, 'logprobs', /between 0 and 20/],
@@ -127,7 +130,7 @@ const prompts = [
   ['prompt has a token out of range', { prompt: [1, 999999] }, 'prompt', /between 0 and \d+/],
   ['prompt has a negative token', { prompt: [1, -1] }, 'prompt', /between 0 and \d+/],
   ['prompt has a fraction of a token', { prompt: [1, 1.5] }, 'prompt', /ids between 0 and \d+/],
-  ['prompt is a batch of anything', { prompt: ['one', 2] }, 'prompt', /an array of those/],
+  ['prompt is a batch of anything', { prompt: ['one', {}] }, 'prompt', /an array of those/],
   ['prompt is a batch that is too large', { prompt: Array(129).fill('x') }, 'prompt', /at most 128/],
   ['prompts and n are too many', { prompt: Array(100).fill('x'), n: 2 }, 'prompt', /at most 128/],
 ];

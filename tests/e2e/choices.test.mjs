@@ -124,9 +124,13 @@ describe('an array of prompts', async () => {
     assert.deepEqual(streamed, choices.map((choice) => choice.text));
   });
   it('cannot be empty, nor hold anything else', async () => {
-    for (const prompt of [[], [''], [{}], [[]], ['a', 3], [1.5], {}]) {
+    for (const prompt of [[], [''], [{}], [[]], ['a', {}], [1.5], {}]) {
       await refused(await post(server, '/v1/completions', { prompt }), 400);
     }
+  });
+  it('is one prompt where there are token ids among its texts', async () => {
+    const { choices } = await ask(server, '/v1/completions', { prompt: ['a', 300, 'b'], max_tokens: 2 });
+    assert.equal(choices.length, 1);
   });
   it('and echo cannot be told together with logprobs', async () => {
     const error = await refused(await post(server, '/v1/completions', { prompt: 'x', echo: true, logprobs: 1 }), 400);

@@ -71,7 +71,7 @@ describe('a client finds what it expects', async () => {
   it('when it sends what llama-server takes', async () => {
     const turns = [
       { role: 'developer', content: 'a' }, { role: 'critic', content: 'b' }, { role: 'user', content: 'c' },
-      { role: 'assistant', content: null }, { role: 'user', content: 'd' },
+      { role: 'assistant', content: null }, { role: 'user', content: null }, { role: 'user', content: 'd' },
       { role: 'assistant', content: null, tool_calls: [{ id: '1', type: 'function', function: { name: 'f', arguments: '' } }] },
       { role: 'function', name: 'f', content: 'e' }, { role: 'user', content: 'say: x' },
     ];

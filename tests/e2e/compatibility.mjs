@@ -5,6 +5,8 @@
 // it; or what is different.
 import { pathToFileURL } from 'node:url';
 
+import { deliberate } from '../compare/deliberate.mjs';
+
 const messages = [{ role: 'user', content: 'say: hello' }];
 const tool = { type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } };
 const schema = { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'], additionalProperties: false };
@@ -84,6 +86,8 @@ export const table = {
     ['logprobs', 2, 'in its own shape', 'yes', 'yes'],
     ['prompt', ['a', 'b'], 'yes', 'yes', 'yes'],
     ['prompt', [300, 301], 'yes', 'yes', 'yes'],
+    ['prompt', [300, 'a'], 'yes', '-', 'yes'],
+    ['prompt', { prompt_string: 'a' }, 'yes', '-', 'yes'],
     ['prompt', {}, 'refused', 'refused', 'refused'],
   ] },
   '/completion': { base: { prompt: 'once', n_predict: 4 }, rows: [
@@ -91,6 +95,7 @@ export const table = {
     ['n_probs', 2, 'yes', '-', 'yes'],
     ['post_sampling_probs', true, 'yes', '-', 'yes'],
     ['return_tokens', true, 'yes', '-', 'yes'],
+    ['response_fields', ['content', 'timings/prompt_n'], 'yes', '-', 'yes'],
     ['n_predict', 0, 'one token', '-', 'yes: none'],
     ['id_slot', 0, 'yes', '-', 'no: slots are the scheduler\'s'],
   ] },
@@ -100,6 +105,8 @@ export const table = {
     ['stop_sequences', ['x'], 'yes', '-', 'yes'],
     ['top_k', 5, 'yes', '-', 'yes'],
     ['metadata', { user_id: 'ann' }, 'no', '-', 'no'],
+    ['output_config', { format: { type: 'json_schema', schema } }, 'no', '-', 'yes'],
+    ['output_config', { effort: 'low' }, 'no', '-', 'yes, where the template knows it'],
     ['tools', [{ name: 'look', input_schema: { type: 'object', properties: {} } }], 'yes', '-', 'yes'],
   ] },
   '/v1/responses': { base: { input: 'say: hello', max_output_tokens: 4 }, rows: [
@@ -136,6 +143,17 @@ const beyond = `
 | \`X-Request-Id\` | - | made | echoed (128 printable bytes), or made; logged |
 | errors below \`/api\` | in OpenAI's shape | - | in Ollama's: \`{"error": "…"}\` |
 | \`return_progress\` | \`prompt_progress\` events | - | no |
+| \`--alias a,b\` | one model with two names | - | the same; the first is told as \`model\` |
+| \`Idempotency-Key\`, \`Accept-Encoding\` | no | yes | no |
+| \`HEAD\` | of every GET | - | of every GET |
+
+## Answers that differ on purpose
+
+\`tests/compare/compare.mjs\` sends a body for each route and field to both servers, which serve the same model, and compares
+statuses, members, types and settings. These differences are left, each for its reason.
+
+| what | why |
+|---|---|
 `;
 
 export function document() {
@@ -151,7 +169,8 @@ is made from the same table (\`node tests/e2e/compatibility.mjs\`). Flags of lla
       out += `| \`${field}\` | \`${JSON.stringify(value).replaceAll('|', '\\|')}\` | ${llama} | ${openai} | ${here} |\n`;
     }
   }
-  return out + beyond;
+  const differences = deliberate.map(([what, why]) => `| ${what} | ${why} |\n`).join('');
+  return out + beyond + differences;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) process.stdout.write(document());

@@ -105,6 +105,9 @@ describe('an answer with reasoning, content and two calls', async () => {
     ]) assert.ok(withEffort > without, `${without} ${withEffort}`);
     const [some, much] = await Promise.all([true, 'high'].map((think) => ollama.chat({ model: 'x', messages, think })));
     assert.ok(much.prompt_eval_count > some.prompt_eval_count);
+    const anthropicOf = (fields) => ask(server, '/v1/messages/count_tokens', { messages, ...fields });
+    const [plain, little] = await Promise.all([{}, { output_config: { effort: 'low' } }].map(anthropicOf));
+    assert.ok(little.input_tokens > plain.input_tokens);
     const { prompt: silent } = await ask(server, '/apply-template', { messages, reasoning_effort: 'none' });
     assert.ok(silent.endsWith('<think>\n\n</think>\n\n'), silent.slice(-60));
   });
@@ -155,6 +158,19 @@ describe('an answer with reasoning, content and two calls', async () => {
       ],
     });
     assert.equal(next.output_text, 'Thanks.');
+  });
+
+  it('keeps to the format of Anthropic\'s output_config', async () => {
+    const body = { model: 'x', max_tokens: 200, messages: [{ role: 'user', content: 'x' }], temperature: 1 };
+    const schema = { type: 'object', properties: { city: { enum: ['Lima', 'Cusco'] } }, required: ['city'], additionalProperties: false };
+    const format = { type: 'json_schema', schema };
+    const { content: [{ text }] } = await anthropic.messages.create({ ...body, output_config: { format } });
+    assert.ok(['Lima', 'Cusco'].includes(JSON.parse(text).city), text);
+    for (const [wrong, field] of [[{ type: 'xml' }, /format\.type/], [{ type: 'json_schema' }, /format\.schema/]]) {
+      const response = await post(server, '/v1/messages', { ...body, output_config: { format: wrong } });
+      assert.equal(response.status, 400);
+      assert.match((await response.json()).error.message, field);
+    }
   });
 
   it('is a message of Anthropic\'s, with a block for each part', async () => {

@@ -115,7 +115,7 @@ describe('embeddings', async () => {
       ['/v1/embeddings', {}, 'input'],
       ['/v1/embeddings', { input: '' }, 'input'],
       ['/v1/embeddings', { input: [] }, 'input'],
-      ['/v1/embeddings', { input: ['a', 3] }, 'input[1]'],
+      ['/v1/embeddings', { input: ['a', {}] }, 'input[1]'],
       ['/v1/embeddings', { input: [-1] }, 'input'],
       ['/v1/embeddings', { input: 'a', encoding_format: 'hex' }, 'encoding_format'],
       ['/v1/embeddings', { input: 'a', dimensions: 0 }, 'dimensions'],

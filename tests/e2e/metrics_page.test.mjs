@@ -78,9 +78,18 @@ describe('the page of metrics', async () => {
     assert.equal(all('vllm:request_success_total'), all('chasqui_requests_finished_total'));
     assert.equal(all('llamacpp:tokens_predicted_total'), all('chasqui_generation_tokens_total'));
     assert.equal(all('llamacpp:n_decode_total'), all('chasqui_steps_total'));
-    assert.ok(all('llamacpp:predicted_tokens_seconds') > 0);
     const [info] = metrics.all('vllm:cache_config_info');
     assert.equal(Number(info.labels.num_gpu_blocks), all('chasqui_kv_cells'));
+  });
+
+  it('has rates that fall to zero while the server is idle', async () => {
+    const rates = ['llamacpp:prompt_tokens_seconds', 'llamacpp:predicted_tokens_seconds'];
+    await server.idle();
+    await answer(server, `A question of its own: ${'word '.repeat(20)}`, { max_tokens: 8, cache_prompt: false });
+    const busy = await server.metrics();
+    for (const rate of rates) assert.ok(busy.sum(rate) > 0, rate);
+    const idle = await server.metrics();
+    for (const rate of rates) assert.equal(idle.sum(rate), 0, rate);
   });
 
   it('can be asked for the names of one system', async () => {

@@ -50,6 +50,33 @@ describe('/completion', async () => {
     const body = await ask(server, '/completion', { prompt, response_fields: ['content', 'stop_type'] });
     assert.deepEqual(Object.keys(body), ['content', 'stop_type']);
   });
+  it('shows members of objects by their paths, and nothing for paths that are not there', async () => {
+    const shown = ['content', 'timings/prompt_n', 'generation_settings/top_k', 'nosuch/one', 'timings/nosuch'];
+    const body = await ask(server, '/completion', { prompt, top_k: 7, response_fields: shown });
+    assert.deepEqual(Object.keys(body), ['content', 'generation_settings/top_k', 'timings/prompt_n']);
+    assert.equal(body['generation_settings/top_k'], 7);
+  });
+  it('tells the tokens of each part of a stream', async () => {
+    const tokens = [];
+    for await (const text of events(await post(server, '/completion', { prompt, stream: true }))) {
+      tokens.push(...JSON.parse(text).tokens);
+    }
+    const { content } = await ask(server, '/detokenize', { tokens });
+    assert.ok(content.startsWith('one two three'), content);
+  });
+  it('takes a prompt of texts and token ids, and the object that llama-server has', async () => {
+    const { tokens } = await ask(server, '/tokenize', { content: 'say: one two three' });
+    const mixed = ['<|im_start|>user\n', ...tokens, '<|im_end|>\n<|im_start|>assistant\n'];
+    const forms = [mixed, { prompt_string: prompt }, { prompt_string: prompt, multimodal_data: [] }];
+    for (const form of forms) {
+      const body = await ask(server, '/completion', { prompt: form });
+      assert.deepEqual([body.prompt, body.content], [prompt, 'one two three']);
+    }
+    const all = await ask(server, '/completion', { prompt: forms });
+    assert.deepEqual(all.map(({ content }) => content), ['one two three', 'one two three', 'one two three']);
+    const openai = await ask(server, '/v1/completions', { prompt: mixed });
+    assert.equal(openai.choices[0].text, 'one two three');
+  });
   it('gives tokens when asked', async () => {
     const { tokens } = await ask(server, '/completion', { prompt, return_tokens: true });
     assert.ok(tokens.length > 2);

@@ -4,6 +4,7 @@ import * as test from 'node:test';
 
 import { Ollama } from 'ollama';
 
+import { ask } from './client.mjs';
 import { demo, sim, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -87,6 +88,32 @@ describe('the ollama client', async () => {
     assert.equal(first, '{');
   });
 
+  it('tells how likely its tokens were', async () => {
+    const body = { model, messages, logprobs: true, top_logprobs: 2, options: { ...options, temperature: 0 } };
+    const whole = await ask(server, '/api/chat', { ...body, stream: false });
+    assert.equal(whole.logprobs.length, whole.eval_count);
+    assert.equal(whole.logprobs.map(({ token }) => token).join(''), whole.message.content);
+    for (const { token, logprob, bytes, top_logprobs: top } of whole.logprobs) {
+      assert.deepEqual(bytes, [...Buffer.from(token)]);
+      assert.ok(logprob <= 0);
+      assert.equal(top.length, 2);
+    }
+    const lines = (await (await post(server, '/api/chat', body)).text()).trim().split('\n').map((line) => JSON.parse(line));
+    const tokensOf = (list) => list.map(({ token }) => token);
+    assert.deepEqual(tokensOf(lines.flatMap((line) => line.logprobs ?? [])), tokensOf(whole.logprobs));
+    assert.equal((await ask(server, '/api/chat', { ...body, logprobs: false, stream: false })).logprobs, undefined);
+  });
+
+  it('goes on after the context of an answer', async () => {
+    const body = { model, prompt: 'My name is Quipu.', stream: false, options };
+    const first = await ask(server, '/api/generate', body);
+    assert.equal(first.context.length, first.prompt_eval_count + first.eval_count);
+    const second = await ask(server, '/api/generate', { ...body, prompt: 'What is my name?', context: first.context });
+    const alone = await ask(server, '/api/generate', { ...body, prompt: 'What is my name?' });
+    assert.equal(second.prompt_eval_count, first.context.length + alone.prompt_eval_count);
+    assert.equal((await ask(server, '/api/generate', { ...body, raw: true })).context, undefined);
+  });
+
   it('says what it has', async () => {
     const { models } = await client.list();
     assert.deepEqual(models.map((one) => one.name), [model]);
@@ -129,14 +156,15 @@ describe('the ollama client', async () => {
       ['/api/chat', { messages, think: 3 }, /think must be/],
       ['/api/chat', { messages, stream: 'yes' }, /stream must be/],
       ['/api/chat', { messages, keep_alive: {} }, /keep_alive must be/],
-      ['/api/chat', { messages, logprobs: true }, /logprobs must be left out/],
+      ['/api/chat', { messages, logprobs: 'yes' }, /logprobs must be/],
+      ['/api/chat', { messages, logprobs: true, top_logprobs: 21 }, /top_logprobs must be between 0 and 20/],
       ['/api/chat', { messages, options: { num_predict: -3 } }, /options\.num_predict must be at least -2/],
       ['/api/chat', { messages, options: { temperature: 'hot' } }, /options\.temperature must be/],
       ['/api/chat', { messages, options: 3 }, /options must be/],
       ['/api/generate', { prompt: 3 }, /prompt must be/],
       ['/api/generate', { prompt: 'x', images: ['eA=='] }, /images must be left out/],
       ['/api/generate', { prompt: 'x', system: 'y', raw: true }, /system must be left out/],
-      ['/api/generate', { prompt: 'x', context: [1] }, /context must be left out/],
+      ['/api/generate', { prompt: 'x', context: ['y'] }, /context must be ids/],
       ['/api/generate', { prompt: 'x', template: '{{.}}' }, /template must be left out/],
       ['/api/show', {}, /model must be/],
     ];

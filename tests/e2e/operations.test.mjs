@@ -19,7 +19,7 @@ function temporaryFolder(context) {
 }
 
 describe('the routes for operators', async () => {
-  const server = await start(test, [...demo, '-np', '3', '-c', '1536', '--alias', 'my-model']);
+  const server = await start(test, [...demo, '-np', '3', '-c', '1536', '--alias', 'my-model, other']);
   const get = async (target) => {
     const response = await server.fetch(target);
     assert.equal(response.status, 200);
@@ -45,6 +45,21 @@ describe('the routes for operators', async () => {
       }
     }
     assert.equal((await answer(server, 'Hello', { max_tokens: 1 })).model, 'my-model');
+  });
+
+  it('show a model under each of its names', async () => {
+    assert.deepEqual((await get('/v1/models')).data[0].aliases, ['my-model', 'other']);
+    for (const name of ['my-model', 'other']) assert.equal((await get(`/v1/models/${name}`)).id, 'my-model');
+  });
+
+  it('show what holds for a request that says nothing', async () => {
+    const { params } = (await get('/props')).default_generation_settings;
+    const { generation_settings: { seed, ...said } } = await ask(server, '/completion', { prompt: 'x', n_predict: 1 });
+    assert.deepEqual(Object.keys(params).sort(), [...Object.keys(said), 'seed'].sort());
+    assert.deepEqual([params.n_predict, params.stream, params.seed], [-1, false, 2 ** 32 - 1]);
+    for (const name of ['temperature', 'typical_p', 'dry_base', 'mirostat_tau', 'samplers']) {
+      assert.deepEqual(params[name], said[name], name);
+    }
   });
 
   it('show the properties, with the flags in force', async () => {

@@ -41,6 +41,20 @@ describe('reasoning', async () => {
     }
   });
 
+  it('is counted apart, by the token', async () => {
+    for (const budget of [5, 20]) {
+      const { usage } = await think({ reasoning_budget: budget });
+      const { reasoning_tokens: counted } = usage.completion_tokens_details;
+      // Its end mark may be told as several tokens.
+      assert.ok(counted >= budget && counted <= budget + 8, `${counted}`);
+      assert.ok(counted < usage.completion_tokens);
+    }
+    const none = await think({ enable_thinking: false });
+    assert.equal(none.usage.completion_tokens_details.reasoning_tokens, 0);
+    const { usage } = await ask(server, '/v1/responses', { input: question, max_output_tokens: 30, ignore_eos: true });
+    assert.ok(usage.output_tokens_details.reasoning_tokens > 20);
+  });
+
   it('ends after its budget, and the answer follows', async () => {
     const whole = (await think({})).choices[0].message.reasoning_content;
     for (const name of ['reasoning_budget', 'reasoning_budget_tokens', 'thinking_budget_tokens']) {

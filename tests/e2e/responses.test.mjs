@@ -41,6 +41,29 @@ describe('responses', async () => {
     await assert.rejects(client.responses.retrieve(made.id), { status: 404 });
   });
 
+  it('has the members that the schema of a response requires', async () => {
+    const made = await client.responses.create({
+      ...base, input: 'Hello', max_output_tokens: 400, presence_penalty: 0.25, tools: [{ type: 'function', name: 'look' }],
+    });
+    const wanted = {
+      presence_penalty: 0.25, frequency_penalty: 0, top_logprobs: 0, max_tool_calls: null, service_tier: 'default',
+      safety_identifier: null, prompt_cache_key: null, temperature: 0,
+    };
+    for (const [name, value] of Object.entries(wanted)) assert.deepEqual(made[name], value, name);
+    assert.deepEqual(made.tools, [{ type: 'function', name: 'look', description: null, parameters: null, strict: null }]);
+    assert.equal(made.status, 'completed');
+    assert.ok(Number.isInteger(made.completed_at) && made.completed_at >= made.created_at);
+    const cut = await client.responses.create({ ...base, input: 'Hello', max_output_tokens: 1 });
+    assert.equal(cut.completed_at, null);
+  });
+
+  it('tells its timings in the last event', async () => {
+    const events = await collect(await client.responses.create({ ...base, input: 'Hello', stream: true }));
+    const last = events.pop();
+    assert.equal(last.timings.predicted_n, last.response.usage.output_tokens);
+    assert.ok(events.every(({ timings }) => timings === undefined));
+  });
+
   it('goes on with a response before', async () => {
     const first = await client.responses.create({ ...base, instructions: 'Be brief.', input: 'My name is Quipu.' });
     const second = await client.responses.create({ ...base, previous_response_id: first.id, input: 'What is my name?' });

@@ -36,6 +36,12 @@ for (const [name, flags] of [['demo', demo], ['simulated', sim]]) {
       assert.deepEqual((await tokenize('<|im_end|>')).tokens, special.tokens, 'true is the default');
     });
 
+    it('reads texts and token ids in one array', async () => {
+      const [a, b] = [await tokenize('one'), await tokenize(' two')];
+      const mixed = await tokenize(['one', 300, ' two']);
+      assert.deepEqual(mixed.tokens, [...a.tokens, 300, ...b.tokens]);
+    });
+
     it('shows the piece of each token', async () => {
       const { tokens } = await tokenize('stream of words <|im_end|>', { with_pieces: true });
       assert.equal(tokens.map(({ piece }) => piece).join(''), 'stream of words <|im_end|>');

@@ -19,17 +19,12 @@
 namespace chasqui {
 namespace {
 
-void write_sampling(JsonWriter& json, const SamplingParams& sampling) {
-  json.begin_object();
-  json.field("temperature", sampling.temperature);
-  json.field("top_k", sampling.top_k);
-  json.field("top_p", sampling.top_p);
-  json.field("min_p", sampling.min_p);
-  json.field("repeat_last_n", sampling.repeat_last_n);
-  json.field("repeat_penalty", sampling.repeat_penalty);
-  json.field("frequency_penalty", sampling.frequency_penalty);
-  json.field("presence_penalty", sampling.presence_penalty);
-  json.end_object();
+// What holds for a request that says nothing.
+void write_unsaid(JsonWriter& json, const ServedModel& served) {
+  Request request;
+  request.sampling = default_sampling(served.model.info);
+  request.max_tokens = served.limits.max_tokens_default;
+  write_generation_settings(json, request, false);
 }
 
 const char* drafter_name(const SpeculationConfig& config) {
@@ -47,7 +42,7 @@ std::string props_body(const Node& node, const ServedModel& served, bool paths) 
   json.key("default_generation_settings");
   json.begin_object();
   json.key("params");
-  write_sampling(json, default_sampling(info));
+  write_unsaid(json, served);
   json.field("n_ctx", shape.cells_per_slot);
   json.end_object();
   json.field("total_slots", shape.slots);
@@ -108,6 +103,11 @@ void write_listed(JsonWriter& json, const ServedModel& served) {
   json.field("parent_model", "");
   json.field("format", "gguf");
   json.field("family", served.model.info.architecture);
+  json.key("families");
+  json.begin_array();
+  json.string(served.model.info.architecture);
+  json.end_array();
+  json.field("parameter_size", "");
   json.field("quantization_level", served.model.info.format);
   json.end_object();
   json.end_object();
@@ -117,11 +117,13 @@ void write_model(JsonWriter& json, const ServedModel& served) {
   const ModelInfo& info = served.model.info;
   json.begin_object();
   json.field("id", served.config.name);
-  for (const std::string_view key : {"aliases", "tags"}) {
-    json.key(key);
-    json.begin_array();
-    json.end_array();
-  }
+  json.key("aliases");
+  json.begin_array();
+  for (const std::string& alias : served.config.aliases) json.string(alias);
+  json.end_array();
+  json.key("tags");
+  json.begin_array();
+  json.end_array();
   json.field("object", "model");
   json.field("created", served.config.loaded_at);
   json.field("owned_by", "chasqui");
@@ -259,7 +261,9 @@ Handled handle_model(const ModelTable& models, Call call) {
   std::string body;
   JsonWriter json(body);
   for (const ServedModel* const served : models.all()) {
-    if (body.empty() && id == served->config.name) write_model(json, *served);
+    const auto& aliases = served->config.aliases;
+    const bool named = id == served->config.name || std::ranges::find(aliases, id) != aliases.end();
+    if (body.empty() && named) write_model(json, *served);
     for (const AdapterInfo& adapter : served->adapters.adapters()) {
       if (body.empty() && id == name_of(*served, adapter)) write_adapter(json, *served, adapter);
     }

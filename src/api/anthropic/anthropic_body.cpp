@@ -214,6 +214,33 @@ void read_stops(Fields& fields, RequestDraft& draft) {
   }
 }
 
+// {"format":{"type":"json_schema","schema":…},"effort":"low"}
+void read_output_config(Fields& fields, RequestDraft& draft) {
+  const json::object* object = fields.object("output_config");
+  const json::value* format = object != nullptr ? object->if_contains("format") : nullptr;
+  if (format == nullptr || format->is_null()) return;
+  if (!format->is_object()) return fields.refuse("output_config.format", "an object");
+  Fields inner(format->get_object(), "output_config.format");
+  if (inner.string("type") != "json_schema") inner.refuse("type", "json_schema");
+  const json::object* schema = inner.object("schema");
+  if (schema == nullptr) inner.refuse("schema", "a JSON schema");
+  if (!inner.ok()) return fields.refuse(inner.error());
+  if (draft.grammar) return fields.refuse("output_config.format", "left out beside grammar or json_schema");
+  auto grammar = schema_constraint(*schema, "output_config.format.schema");
+  if (!grammar) return fields.refuse(grammar.error());
+  draft.grammar = std::move(*grammar);
+}
+
+// How much the model thinks; what `thinking` says goes before it.
+void read_output_effort(Fields& fields, Chat& chat) {
+  const json::object* object = fields.object("output_config");
+  if (object == nullptr) return;
+  Fields config(*object, "output_config");
+  const auto effort = config.string("effort");
+  if (effort && chat.enable_thinking != false) set_reasoning_effort(chat, *effort, config, "effort");
+  if (!config.ok()) fields.refuse(config.error());
+}
+
 // Claude Code begins its system prompt with a billing header whose stamp, "cch=a5145;", differs in each request. It
 // says nothing to the model, and nothing after it would be found in the prefix cache.
 void blank_billing_stamp(std::string& system) {
@@ -253,6 +280,7 @@ Chat read_anthropic_chat(Fields& fields) {
   read_tools_of(fields, chat);
   read_choice(fields, chat);
   read_thinking(fields, chat);
+  read_output_effort(fields, chat);
   if (!fields.ok()) return chat;
   const ChatMessage& last = chat.messages.back();
   chat.continue_final_message = last.role == "assistant" && last.tool_calls.empty();
@@ -272,6 +300,7 @@ Result<Answer> prepare_messages(const ServedModel& served, const Caller& caller,
   read_adapters(served.adapters, served.config.name, fields, draft);
   read_stops(fields, draft);
   read_constraint(fields, draft);
+  read_output_config(fields, draft);
   refuse_unsupported(fields, {"n_probs", "post_sampling_probs"});
   const bool stream = fields.boolean("stream").value_or(false);
   const Chat chat = read_anthropic_chat(fields);

@@ -288,8 +288,15 @@ Result<ChatRequests> requests_from_chat(const ServedModel& served, const Chat& c
   const Tokenizer& tokenizer = *served.model.tokenizer;
   auto tokens = tokenize_prompt(served, prepared->prompt);
   if (!tokens) return tokens.error();
-  draft.prompt = std::move(*tokens);
-  if (served.limits.checkpoint_every > 0) {
+  const bool goes_on = !draft.prompt.empty();
+  if (goes_on) {
+    const ModelInfo& info = served.model.info;
+    const bool begins = info.adds_bos && !tokens->empty() && tokens->front() == info.bos;  // the context has it
+    draft.prompt.insert(draft.prompt.end(), tokens->begin() + (begins ? 1 : 0), tokens->end());
+  } else {
+    draft.prompt = std::move(*tokens);
+  }
+  if (served.limits.checkpoint_every > 0 && !goes_on) {
     draft.boundaries = prompt_boundaries(*served.model.chat_template, tokenizer, chat, prepared->prompt, draft.prompt);
   }
   ChatRequests out;

@@ -93,6 +93,9 @@ const GenerationField kFields[] = {
     {"n_indent", "", "0", "0", "not supported", &read_indent},
 };
 
+// What llama-server shows where each answer has a seed of its own.
+constexpr std::uint32_t kRandomSeed = std::numeric_limits<std::uint32_t>::max();
+
 const SamplingRule* rule_of(std::string_view name) {
   const auto rules = sampling_rules();
   const auto found = std::ranges::find(rules, name, &SamplingRule::field);
@@ -204,7 +207,7 @@ void read_generation_fields(Fields& fields, RequestDraft& draft) {
 void write_generation_settings(JsonWriter& json, const Request& request, bool stream) {
   const SamplingParams& sampling = request.sampling;
   json.begin_object();
-  json.field("seed", sampling.seed.value_or(0));
+  json.field("seed", sampling.seed.value_or(kRandomSeed));
   for (const SamplingRule& rule : sampling_rules()) {
     if (rule.real != nullptr) {
       json.field(rule.field, sampling.*rule.real);

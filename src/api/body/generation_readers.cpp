@@ -129,7 +129,6 @@ void read_seed(Fields& fields, std::string_view name, RequestDraft& draft) {
   } else {
     const auto seed = fields.integer(name);
     if (!seed || *seed == -1) return;  // -1: random, as in llama-server
-    if (*seed < 0) return fields.refuse(name, "a whole number from 0 to 18446744073709551615, or -1 for a random one");
     bits = static_cast<std::uint64_t>(*seed);
   }
   // Any 64-bit seed of a client is a valid wish; the generator takes 32 bits of it.

@@ -108,26 +108,12 @@ std::optional<Error> read_tool(const json::value& value, const std::string& path
   return std::nullopt;
 }
 
-Result<void> check_prompt_bytes(const ServedModel& served, std::size_t bytes) {
-  const std::size_t piece_max = served.model.tokenizer->piece_bytes_max();
-  const std::size_t bytes_max = piece_max * static_cast<std::size_t>(served.limits.context);
-  if (bytes_max == 0 || bytes <= bytes_max) return {};
-  const std::size_t tokens = (bytes - 1) / piece_max + 1;
-  return prompt_too_long(tokens, served.limits.context,
-                         std::to_string(bytes) + " bytes, at least " + std::to_string(tokens) + " tokens");
-}
-
 }  // namespace
 
 Result<void> check_texts_fit(const ServedModel& served, const Chat& chat) {
   std::size_t bytes = 0;
   for (const ChatMessage& message : chat.messages) bytes += message.role != "assistant" ? message.content.size() : 0;
   return check_prompt_bytes(served, bytes);
-}
-
-Result<std::vector<Token>> tokenize_prompt(const ServedModel& served, std::string_view text) {
-  if (auto fits = check_prompt_bytes(served, text.size()); !fits) return fits.error();
-  return served.model.tokenizer->tokenize(text, AddSpecial::yes, ParseSpecial::yes);
 }
 
 RequestDraft new_draft(const ServedModel& served, const Caller& caller) {
@@ -160,9 +146,9 @@ std::optional<Error> read_message(const json::value& value, const std::string& p
   }
   const json::object* old_call = fields.object("function_call");
   const json::value* content = fields.any("content");
-  const bool called = calls != nullptr || old_call != nullptr;
-  // null stands for an empty answer.
-  if (content == nullptr && (role != "assistant" || (!called && !value.get_object().contains("content")))) {
+  const bool called = role == "assistant" && (calls != nullptr || old_call != nullptr);
+  // null stands for an empty text, as in llama-server.
+  if (content == nullptr && !called && !value.get_object().contains("content")) {
     fields.refuse("content", "a string or an array of text parts");
   }
   if (!fields.ok()) return fields.error();
@@ -200,18 +186,6 @@ std::vector<Tool> read_tools(Fields& fields, std::vector<std::string>* skipped) 
     if (auto error = read_tool(tool, item(name, i), bare, out.emplace_back())) fields.refuse(std::move(*error));
   }
   return out;
-}
-
-Result<std::vector<Token>> read_tokens(const ServedModel& served, const json::array& ids, const std::string& field) {
-  std::vector<Token> tokens;
-  tokens.reserve(ids.size());
-  for (const json::value& id : ids) {
-    if (!id.is_int64() || id.get_int64() < 0 || id.get_int64() >= served.limits.vocabulary) {
-      return invalid_field(field, field + " must be ids between 0 and " + std::to_string(served.limits.vocabulary - 1));
-    }
-    tokens.push_back(static_cast<Token>(id.get_int64()));
-  }
-  return tokens;
 }
 
 Result<void> prepare_sampling(const ServedModel& served, RequestDraft& draft, const ReasoningLimit* reasoning) {
@@ -299,25 +273,22 @@ Result<std::vector<Token>> prompt_of_chat(const ServedModel& served, const Chat&
 }
 
 Result<std::vector<std::vector<Token>>> read_prompts(const ServedModel& served, const json::value& prompt) {
-  constexpr std::string_view kAllowed = "prompt must be a string, an array of token ids, or an array of those";
   std::vector<std::vector<Token>> out;
   const auto add = [&](const json::value& one) -> std::optional<Error> {
-    if (!one.is_string() && !one.is_array()) return invalid_field("prompt", std::string(kAllowed));
-    auto tokens = one.is_string() ? tokenize_prompt(served, std::string_view(one.get_string()))
-                                  : read_tokens(served, one.get_array(), "prompt");
+    auto tokens = read_prompt(served, one, "prompt");
     if (!tokens) return tokens.error();
     out.push_back(std::move(*tokens));
     return std::nullopt;
   };
-  const json::array* list = prompt.if_array();
-  if (list == nullptr || list->empty() || (*list)[0].is_number()) {
+  if (is_one_prompt(prompt)) {
     if (auto failed = add(prompt)) return *failed;
     return out;
   }
-  if (list->size() > kRequestsMax) {
+  const json::array& list = prompt.get_array();
+  if (list.size() > kRequestsMax) {
     return invalid_field("prompt", "prompt may hold at most " + std::to_string(kRequestsMax) + " prompts");
   }
-  for (const json::value& one : *list) {
+  for (const json::value& one : list) {
     if (auto failed = add(one)) return *failed;
   }
   return out;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/body/fields.h"
+#include "api/body/prompt_forms.h"
 #include "api/core/key_ring.h"
 #include "api/core/served_model.h"
 #include "base/limits.h"
@@ -33,16 +34,9 @@ std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name);
 std::vector<Tool> read_tools(Fields& fields, std::vector<std::string>* skipped);
 // Whether the arguments of their calls are small enough, all together.
 std::optional<Error> check_calls(const std::vector<ChatMessage>& messages);
-// Token ids of the vocabulary.
-Result<std::vector<Token>> read_tokens(const ServedModel& served, const boost::json::array& ids,
-                                       const std::string& field);
-
 // Refuses a chat before its template copies it several times, where it cannot fit. Counts what every template shows: of
 // what an assistant has said some leave parts out.
 Result<void> check_texts_fit(const ServedModel& served, const Chat& chat);
-
-// Refuses a text that cannot fit before the tokenizer has to read all of it.
-Result<std::vector<Token>> tokenize_prompt(const ServedModel& served, std::string_view text);
 
 // What the draft's sampling needs of the model: tokens for the texts of logit_bias, grammar and samplers. Its prompt is
 // there, or is going to be; errors are those of make_request(), too.
@@ -60,7 +54,7 @@ constexpr std::size_t kRequestsMax = kSizeLimit<"requests">;
 Result<std::vector<RequestPtr>> requests_of_prompts(const ServedModel& served, const RequestDraft& draft,
                                                     std::vector<std::vector<Token>> prompts, std::int32_t each);
 
-// The prompts of a completion: a string, token ids, or an array of those. Errors name `prompt`.
+// The prompts of a completion: one in any form that read_prompt() takes, or an array of those. Errors name `prompt`.
 Result<std::vector<std::vector<Token>>> read_prompts(const ServedModel& served, const boost::json::value& prompt);
 
 // Template → tokens.
@@ -80,7 +74,8 @@ struct ChatRequests {
   AnswerFormatPtr format;
   ReasoningSwitchPtr reasoning_switch = {};  // without its id yet; null where the request may not end the reasoning
 };
-// Template → tokens → grammar → `count` requests that differ in their seeds only.
+// Template → tokens → grammar → `count` requests that differ in their seeds only. What the draft has as its prompt
+// already stands before the chat.
 Result<ChatRequests> requests_from_chat(const ServedModel& served, const Chat& chat, RequestDraft draft,
                                         std::int32_t count = 1, const ReasoningWish& reasoning = {});
 // A prompt as the completion routes take it: a string, or an array of token ids.

@@ -13,7 +13,17 @@ std::span<const AnswerDelta> AnswerReader::read(const Event& event) {
     if (event.kind == Event::Kind::finished) parser_->finish(deltas_);
   }
   for (AnswerDelta& delta : deltas_) keep(delta);
+  count(event);
   return deltas_;
+}
+
+// A token belongs to the part that was the last when it came.
+void AnswerReader::count(const Event& event) {
+  if (event.kind != Event::Kind::text) return;
+  undecided_ += event.tokens;
+  if (!deltas_.empty()) reasoning_last_ = deltas_.back().kind == AnswerDelta::Kind::reasoning;
+  if (reasoning_last_) reasoning_tokens_ += undecided_;
+  if (reasoning_last_ || !deltas_.empty()) undecided_ = 0;
 }
 
 void AnswerReader::keep(AnswerDelta& delta) {

@@ -30,9 +30,12 @@ class AnswerReader {
   const std::string& content() const { return content_; }
   const std::string& reasoning() const { return reasoning_; }
   const std::vector<SpokenCall>& calls() const { return calls_; }
+  // Tokens of the reasoning, its marks included.
+  TokenCount reasoning_tokens() const { return reasoning_tokens_; }
 
  private:
   void keep(AnswerDelta& delta);
+  void count(const Event& event);
 
   const AnswerFormatPtr format_;
   const std::unique_ptr<AnswerParser> parser_;
@@ -40,6 +43,9 @@ class AnswerReader {
   std::string content_;
   std::string reasoning_;
   std::vector<SpokenCall> calls_;
+  bool reasoning_last_ = false;  // the last part was reasoning
+  TokenCount undecided_ = 0;     // before the first part: marks are held back until it is certain what they begin
+  TokenCount reasoning_tokens_ = 0;
 };
 
 }  // namespace chasqui

@@ -35,7 +35,7 @@ class NativeWriter final : public AnswerWriter {
   void text(const Event& event, std::string& out) override {
     State& state = at(event);
     ++state.predicted;
-    if (options_.return_tokens) state.tokens.push_back(event.token);
+    state.tokens.push_back(event.token);
     if (!event.chances.empty()) state.untold.push_back(event.chances);
     state.new_line = state.new_line || event.text.find('\n') != event.text.npos;
     if (!event.text.empty()) write_part(event, state, state.untold.size(), out);
@@ -124,6 +124,34 @@ class NativeWriter final : public AnswerWriter {
     return options_.shown.empty() || std::ranges::find(options_.shown, name) != options_.shown.end();
   }
 
+  // An object of the answer: as a whole, or those of its members that are asked for by their paths, such as
+  // "timings/prompt_n", which then stand beside the other fields under these names.
+  template <class Write>
+  void write_object(JsonWriter& json, std::string_view name, const Write& write) const {
+    if (shows(name)) {
+      json.key(name);
+      write(json);
+    }
+    const std::string begin = std::string(name) + '/';
+    std::optional<json::value> members;
+    for (const std::string& path : options_.shown) {
+      if (!path.starts_with(begin)) continue;
+      if (!members) members = parsed(write);
+      boost::system::error_code absent;
+      const json::value* found = members->find_pointer(path.substr(name.size()), absent);
+      if (found != nullptr) json.key(path), json.raw(json::serialize(*found));
+    }
+  }
+
+  template <class Write>
+  static json::value parsed(const Write& write) {
+    std::string text;
+    JsonWriter json(text);
+    write(json);
+    boost::system::error_code failed;
+    return json::parse(text, failed);
+  }
+
   void write_final(const Collected& answer, std::size_t index, bool new_line, std::string& out) const {
     const Request& request = *options_.requests[index];
     const Event& finished = answer.finished;
@@ -140,20 +168,15 @@ class NativeWriter final : public AnswerWriter {
     field("model", options_.model);
     field("tokens_predicted", finished.usage.completion);
     field("tokens_evaluated", finished.usage.prompt);
-    if (shows("generation_settings")) {
-      json.key("generation_settings");
-      write_generation_settings(json, request, options_.stream);
-    }
+    write_object(json, "generation_settings",
+                 [&](JsonWriter& inner) { write_generation_settings(inner, request, options_.stream); });
     if (shows("prompt")) json.field("prompt", options_.prompts[index]);
     field("has_new_line", new_line);
     field("truncated", false);
     field("stop_type", stop_type(finished));
     field("stopping_word", finished.stop_string);
     field("tokens_cached", finished.usage.cached);
-    if (shows("timings")) {
-      json.key("timings");
-      write_timings(json, finished.usage);
-    }
+    write_object(json, "timings", [&](JsonWriter& inner) { write_timings(inner, finished.usage); });
     const std::span<const TokenChances> all = answer.chances;
     const auto told = all.first(told_tokens(*options_.tokenizer, all, finished, answer.text.size()));
     if (!told.empty() && shows("completion_probabilities")) {

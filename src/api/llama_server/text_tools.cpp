@@ -2,6 +2,7 @@
 
 #include "api/body/fields.h"
 #include "api/body/prompt.h"
+#include "api/body/prompt_forms.h"
 #include "api/core/answer.h"
 #include "api/core/entry.h"
 #include "api/core/frontend.h"
@@ -30,9 +31,13 @@ Result<std::string> tokenize_answer(const ServedModel& served, const std::string
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
-  const auto content = fields.string("content");
-  if (!content || content->size() > kContentBytesMax) {
-    fields.refuse("content", "a string of at most " + std::to_string(kContentBytesMax) + " bytes");
+  const boost::json::value* content = fields.any("content");
+  const boost::json::array one =
+      content != nullptr && content->is_string() ? boost::json::array{*content} : boost::json::array();
+  const boost::json::array* items = content != nullptr && content->is_array() ? &content->get_array() : &one;
+  if (content == nullptr || (one.empty() && !content->is_array()) || text_bytes(*items) > kContentBytesMax) {
+    fields.refuse("content", "a string of at most " + std::to_string(kContentBytesMax) +
+                                 " bytes, or an array of strings and token ids");
   }
   const bool add = fields.boolean("add_special").value_or(false);
   const bool parse = fields.boolean("parse_special").value_or(true);
@@ -40,14 +45,15 @@ Result<std::string> tokenize_answer(const ServedModel& served, const std::string
   if (!fields.ok()) return fields.error();
 
   const Tokenizer& tokenizer = *served.model.tokenizer;
-  const std::vector<Token> tokens = tokenizer.tokenize(*content, add ? AddSpecial::yes : AddSpecial::no,
-                                                       parse ? ParseSpecial::yes : ParseSpecial::no);
+  const auto tokens = tokenize_mixed(served, *items, "content", add ? AddSpecial::yes : AddSpecial::no,
+                                     parse ? ParseSpecial::yes : ParseSpecial::no);
+  if (!tokens) return tokens.error();
   std::string out;
   JsonWriter json(out);
   json.begin_object();
   json.key("tokens");
   json.begin_array();
-  for (const Token token : tokens) {
+  for (const Token token : *tokens) {
     if (!with_pieces) {
       json.number(token);
       continue;

@@ -24,9 +24,15 @@ Result<Answer> prepare_ollama_generate(const ServedModel& served, const Caller& 
 Chat read_ollama_chat(Fields& fields);
 
 enum class OllamaShape { chat, generate };
-// `created_at` is the same in all lines of an answer.
-std::unique_ptr<AnswerWriter> make_ollama_writer(OllamaShape shape, std::string model, std::string created_at,
-                                                 AnswerFormatPtr format);
+// What its writer needs to know of one answer.
+struct OllamaHead {
+  OllamaShape shape = OllamaShape::chat;
+  std::string model;
+  std::string created_at;                // the same in all lines
+  const Tokenizer* tokenizer = nullptr;  // with logprobs
+  RequestPtr context = nullptr;          // its tokens and those of the answer are told as `context`; null: they are not
+};
+std::unique_ptr<AnswerWriter> make_ollama_writer(OllamaHead head, AnswerFormatPtr format);
 // The answer to who only wants the model loaded, or unloaded, which it never is.
 std::string ollama_loaded(OllamaShape shape, std::string_view model, std::string_view created_at, bool unload);
 

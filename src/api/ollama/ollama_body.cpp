@@ -76,13 +76,34 @@ void read_think(Fields& fields, Chat& chat) {
   }
 }
 
+// "logprobs": true and "top_logprobs": 3, as in OpenAI's chat.
+void read_logprobs_wish(Fields& fields, RequestDraft& draft) {
+  const bool asked = fields.boolean("logprobs").value_or(false);
+  const std::int64_t count = fields.integer("top_logprobs").value_or(0);
+  if (count < 0 || count > kCountLimit<"top_logprobs">) {
+    fields.refuse("top_logprobs", "between 0 and " + std::to_string(kCountLimit<"top_logprobs">));
+  } else if (asked) {
+    draft.sampling.chances = static_cast<std::int32_t>(count);
+  }
+}
+
+// What an earlier answer has told as `context`: its tokens go before the prompt.
+void read_context(const ServedModel& served, Fields& fields, RequestDraft& draft) {
+  const json::array* ids = fields.array("context");
+  if (ids == nullptr || !fields.ok()) return;
+  auto tokens = read_tokens(served, *ids, "context");
+  if (!tokens) return fields.refuse(tokens.error());
+  draft.prompt = std::move(*tokens);
+}
+
 OllamaBody read_body(const ServedModel& served, const Caller& caller, Fields& fields) {
   OllamaBody out;
   out.draft = new_draft(served, caller);
   read_common_fields(caller, fields, out.draft);
   read_options(caller, fields, out.draft);
   read_format(fields, out.draft);
-  refuse_unsupported(fields, {"images", "logprobs", "top_logprobs", "template", "context"});
+  refuse_unsupported(fields, {"images", "template"});
+  read_logprobs_wish(fields, out.draft);
   out.stream = fields.boolean("stream").value_or(true);
   out.unload = asks_to_unload(fields);
   return out;
@@ -96,7 +117,13 @@ Answer loaded(const ServedModel& served, OllamaShape shape, bool unload) {
 
 Answer told(const ServedModel& served, OllamaShape shape, std::vector<RequestPtr> requests, bool stream,
             AnswerFormatPtr format) {
-  auto writer = make_ollama_writer(shape, served.config.name, rfc3339(served.clock.unix_seconds()), std::move(format));
+  OllamaHead head;
+  head.shape = shape;
+  head.model = served.config.name;
+  head.created_at = rfc3339(served.clock.unix_seconds());
+  if (requests.front()->sampling.chances >= 0) head.tokenizer = served.model.tokenizer.get();
+  if (requests.front()->keep_tokens) head.context = requests.front();
+  auto writer = make_ollama_writer(std::move(head), std::move(format));
   return answer_of(std::move(requests), stream, std::move(writer));
 }
 
@@ -123,7 +150,7 @@ Result<Answer> raw_generate(const ServedModel& served, OllamaBody body, std::str
     tokens = around_gap(served, std::move(*tokens), suffix);
     if (!tokens) return tokens.error();
   }
-  body.draft.prompt = std::move(*tokens);
+  body.draft.prompt.insert(body.draft.prompt.end(), tokens->begin(), tokens->end());
   auto requests = requests_from_draft(served, std::move(body.draft), 1);
   if (!requests) return requests.error();
   return told(served, OllamaShape::generate, std::move(*requests), body.stream, nullptr);
@@ -176,6 +203,8 @@ Result<Answer> prepare_ollama_generate(const ServedModel& served, const Caller& 
   const auto system = fields.string("system");
   const bool raw = fields.boolean("raw").value_or(false);
   if (raw && system && !system->empty()) fields.refuse("system", "left out where raw is true");
+  read_context(served, fields, common.draft);
+  common.draft.keep_tokens = !raw;
   Chat chat;
   read_think(fields, chat);
   if (!fields.ok()) return fields.error();

@@ -71,7 +71,10 @@ TEST_F(OllamaTest, WhoOnlyWantsTheModelLoadedIsToldThatItIs) {
 }
 
 TEST_F(OllamaTest, AStreamIsLinesOfWhichTheLastHasTheFiguresInNanoseconds) {
-  const auto writer = make_ollama_writer(OllamaShape::chat, "m", "2026-11-21T19:30:00Z", nullptr);
+  OllamaHead head;
+  head.model = "m";
+  head.created_at = "2026-11-21T19:30:00Z";
+  const auto writer = make_ollama_writer(std::move(head), nullptr);
   EXPECT_FALSE(writer->has_comments());
   std::string out;
   writer->text(piece("Hel"), out);

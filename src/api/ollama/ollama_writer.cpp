@@ -3,6 +3,7 @@
 #include "api/core/answer_reader.h"
 #include "api/core/errors.h"
 #include "api/ollama/ollama.h"
+#include "api/openai/likelihoods.h"
 #include "api/openai/openai_json.h"
 
 namespace chasqui {
@@ -68,12 +69,11 @@ void write_figures(JsonWriter& json, const Usage& usage) {
 
 class OllamaWriter final : public AnswerWriter {
  public:
-  OllamaWriter(OllamaShape shape, std::string model, std::string created_at, AnswerFormatPtr format)
-      : shape_(shape), reader_(std::move(format)) {
+  OllamaWriter(OllamaHead head, AnswerFormatPtr format) : head_(std::move(head)), reader_(std::move(format)) {
     JsonWriter json(open_);
     json.begin_object();
-    json.field("model", model);
-    json.field("created_at", created_at);
+    json.field("model", head_.model);
+    json.field("created_at", head_.created_at);
   }
 
   net::HttpHeaders headers() const override {
@@ -86,6 +86,7 @@ class OllamaWriter final : public AnswerWriter {
   bool has_comments() const override { return false; }
 
   void text(const Event& event, std::string& out) override {
+    note_chances(event);
     read(event);
     if (!said_.nothing()) write_line(nullptr, out);
   }
@@ -93,8 +94,9 @@ class OllamaWriter final : public AnswerWriter {
   void end(const Event& event, std::string& out) override {
     read(event);
     take_call(reader_.calls().size());
+    if (head_.tokenizer != nullptr) untold_.resize(told_tokens(*head_.tokenizer, untold_, event, event.text.size()));
     // Clients may take the last line for figures only.
-    if (!said_.nothing()) write_line(nullptr, out);
+    if (!said_.nothing() || !untold_.empty()) write_line(nullptr, out);
     write_line(&event, out);
   }
 
@@ -103,9 +105,14 @@ class OllamaWriter final : public AnswerWriter {
     out += '\n';
   }
 
-  void hear(const Event& event) override { reader_.read(event); }
+  void hear(const Event& event) override {
+    note_chances(event);
+    reader_.read(event);
+    bytes_ += event.text.size();
+  }
 
   std::string whole(const std::string&, const Event& finished) override {
+    if (head_.tokenizer != nullptr) untold_.resize(told_tokens(*head_.tokenizer, untold_, finished, bytes_));
     said_ = {reader_.content(), reader_.reasoning(), reader_.calls()};
     std::string out;
     write_line(&finished, out);
@@ -113,6 +120,10 @@ class OllamaWriter final : public AnswerWriter {
   }
 
  private:
+  void note_chances(const Event& event) {
+    if (head_.tokenizer != nullptr && !event.chances.empty()) untold_.push_back(event.chances);
+  }
+
   // A call is whole when something else begins.
   void read(const Event& event) {
     for (const AnswerDelta& delta : reader_.read(event)) {
@@ -136,11 +147,17 @@ class OllamaWriter final : public AnswerWriter {
     line_.clear();
     JsonWriter json(line_);
     json.begin_object();
-    write_said(json, shape_, said_);
+    write_said(json, head_.shape, said_);
+    if (!untold_.empty()) {
+      json.key("logprobs");
+      write_logprob_list(json, *head_.tokenizer, untold_);
+      untold_.clear();
+    }
     json.field("done", finished != nullptr);
     if (finished != nullptr) {
       json.field("done_reason", openai_finish_reason(finished->reason));
       write_figures(json, finished->usage);
+      if (head_.context != nullptr) write_context(json, *finished);
     }
     json.end_object();
     out += ',';
@@ -149,9 +166,20 @@ class OllamaWriter final : public AnswerWriter {
     said_ = {};
   }
 
-  const OllamaShape shape_;
+  // What a client sends back to go on with the text.
+  void write_context(JsonWriter& json, const Event& finished) const {
+    json.key("context");
+    json.begin_array();
+    for (const Token token : head_.context->prompt) json.number(token);
+    for (const Token token : finished.generated) json.number(token);
+    json.end_array();
+  }
+
+  const OllamaHead head_;
   AnswerReader reader_;
-  std::string open_;  // every line begins so
+  std::vector<TokenChances> untold_;
+  std::size_t bytes_ = 0;  // of the text of an answer that is told as a whole
+  std::string open_;       // every line begins so
   std::string line_;
   Said said_;             // not told yet
   std::size_t told_ = 0;  // calls
@@ -159,9 +187,8 @@ class OllamaWriter final : public AnswerWriter {
 
 }  // namespace
 
-std::unique_ptr<AnswerWriter> make_ollama_writer(OllamaShape shape, std::string model, std::string created_at,
-                                                 AnswerFormatPtr format) {
-  return std::make_unique<OllamaWriter>(shape, std::move(model), std::move(created_at), std::move(format));
+std::unique_ptr<AnswerWriter> make_ollama_writer(OllamaHead head, AnswerFormatPtr format) {
+  return std::make_unique<OllamaWriter>(std::move(head), std::move(format));
 }
 
 std::string ollama_loaded(OllamaShape shape, std::string_view model, std::string_view created_at, bool unload) {

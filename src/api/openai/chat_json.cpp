@@ -88,7 +88,7 @@ class PartsWriter final : public AnswerWriter {
     }
     json.end_array();
     json.key("usage");
-    write_usage(json, usage());
+    write_usage(json, usage(), reasoning_tokens());
     json.key("timings");
     write_timings(json, answers.front().finished.usage);
     json.end_object();
@@ -119,6 +119,12 @@ class PartsWriter final : public AnswerWriter {
     std::vector<Usage> usages;
     for (const auto& choice : choices_) usages.push_back(choice->usage);
     return sum_usage(usages, usages.size());
+  }
+
+  TokenCount reasoning_tokens() const {
+    TokenCount sum = 0;
+    for (const auto& choice : choices_) sum += choice->reader.reasoning_tokens();
+    return sum;
   }
 
   void begin_chunk(std::int32_t index, std::string& out) const {
@@ -227,7 +233,7 @@ class PartsWriter final : public AnswerWriter {
     json.begin_array();
     json.end_array();
     json.key("usage");
-    write_usage(json, usage());
+    write_usage(json, usage(), reasoning_tokens());
     json.key("timings");  // llama-server has them in the last chunk, whatever that is
     write_timings(json, choices_.front()->usage);
     json.end_object();

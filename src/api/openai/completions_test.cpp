@@ -161,7 +161,13 @@ TEST_F(PrepareTest, ACompletionTakesTextOrTokens) {
   const auto tokens = prepare_completion(served_, caller_, R"({"prompt":[1,2,3]})");
   ASSERT_TRUE(tokens);
   EXPECT_EQ(tokens->request->prompt, (std::vector<Token>{1, 2, 3}));
-  for (const char* bad : {R"({"prompt":3})", R"({"prompt":[-1]})", R"({"prompt":[1,999999]})", R"({"prompt":["a",2]})",
+  const auto mixed = prepare_completion(served_, caller_, R"({"prompt":[1,"abc",3]})");
+  ASSERT_TRUE(mixed);
+  EXPECT_EQ(mixed->request->prompt, (std::vector<Token>{1, 'a', 'b', 'c', 3}));
+  const auto object = prepare_completion(served_, caller_, R"({"prompt":{"prompt_string":"abc"}})");
+  ASSERT_TRUE(object);
+  EXPECT_EQ(object->request->prompt, text->request->prompt);
+  for (const char* bad : {R"({"prompt":3})", R"({"prompt":[-1]})", R"({"prompt":[1,999999]})", R"({"prompt":["a",{}]})",
                           R"({"prompt":[[]]})", R"({"prompt":[]})", R"({"prompt":""})", R"({})"}) {
     const auto answer = prepare_completion(served_, caller_, bad);
     ASSERT_FALSE(answer) << bad;

@@ -7,6 +7,7 @@
 
 #include "api/body/generation_fields.h"
 #include "api/body/prompt.h"
+#include "api/body/prompt_forms.h"
 #include "api/core/answer.h"
 #include "api/core/embedding_service.h"
 #include "api/core/entry.h"
@@ -39,20 +40,20 @@ std::string_view beginning_of(const ServedModel& served, std::string_view text) 
   return text.substr(0, size);
 }
 
-Result<void> add_input(const ServedModel& served, const json::value& value, const std::string& name, bool cut,
+Result<void> add_input(const ServedModel& served, const json::value& given, const std::string& name, bool cut,
                        std::vector<std::vector<Token>>& out) {
+  const auto value = prompt_text(given, name);
+  if (!value) return value.error();
   std::vector<Token> tokens;
-  if (value.is_string()) {
-    const std::string_view text = value.get_string();
+  if ((*value)->is_string()) {
+    const std::string_view text = (*value)->get_string();
     auto read = tokenize_prompt(served, cut ? beginning_of(served, text) : text);
     if (!read) return Error{read.error().code, name + ": " + read.error().message, name};
     tokens = std::move(*read);
-  } else if (value.is_array()) {
-    auto read = read_tokens(served, value.get_array(), name);
+  } else {
+    auto read = read_prompt(served, **value, name);
     if (!read) return read.error();
     tokens = std::move(*read);
-  } else {
-    return invalid_field(name, name + " must be a string or an array of token ids");
   }
   const auto most = static_cast<std::size_t>(served.embeddings.config().tokens_max);
   if (cut && tokens.size() > most) tokens.resize(most);
@@ -61,15 +62,15 @@ Result<void> add_input(const ServedModel& served, const json::value& value, cons
   return {};
 }
 
-// A string, token ids, or an array of those.
+// One in any form of a prompt, or an array of those.
 Result<std::vector<std::vector<Token>>> read_inputs(const ServedModel& served, const json::value& value,
                                                     const std::string& name, bool cut) {
   std::vector<std::vector<Token>> out;
-  const json::array* list = value.if_array();
-  if (list == nullptr || list->empty() || (*list)[0].is_number()) {
+  if (is_one_prompt(value)) {
     if (auto added = add_input(served, value, name, cut, out); !added) return added.error();
     return out;
   }
+  const json::array* list = value.if_array();
   if (list->size() > kInputsMax) {
     return invalid_field(name, name + " may hold at most " + std::to_string(kInputsMax) + " inputs");
   }

@@ -82,6 +82,10 @@ void write_chat_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span
   json.end_object();
 }
 
+void write_logprob_list(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances) {
+  write_list(json, tokenizer, chances, false, false);
+}
+
 void write_completion_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances,
                                std::size_t& offset) {
   json.begin_object();

@@ -21,6 +21,8 @@ std::size_t told_tokens(const Tokenizer& tokenizer, std::span<const TokenChances
 
 // Chat: {"content": [{token, logprob, bytes, top_logprobs}], "refusal": null}.
 void write_chat_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances);
+// The array in it, which is what Ollama has, too.
+void write_logprob_list(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances);
 // Completions: {"tokens", "token_logprobs", "top_logprobs", "text_offset"}; `offset` counts characters, and goes on.
 void write_completion_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances,
                                std::size_t& offset);

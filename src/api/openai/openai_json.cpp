@@ -59,7 +59,13 @@ class OpenAiWriter final : public AnswerWriter {
     if (!chat_) out += ",\"logprobs\":null";
     out += ",\"finish_reason\":\"";
     out += openai_finish_reason(event.reason);
-    out += "\"}],\"timings\":";
+    out += "\"}]";
+    if (!chat_) {  // as llama-server, asked for or not
+      out += ",\"usage\":";
+      JsonWriter usage(out);
+      write_usage(usage, event.usage);
+    }
+    out += ",\"timings\":";
     JsonWriter timings(out);
     write_timings(timings, event.usage);
     out += "}\n\n";
@@ -258,7 +264,7 @@ Usage sum_usage(const std::vector<Usage>& usages, std::size_t of_one_prompt) {
   return sum;
 }
 
-void write_usage(JsonWriter& json, const Usage& usage) {
+void write_usage(JsonWriter& json, const Usage& usage, std::optional<TokenCount> reasoning) {
   json.begin_object();
   json.field("prompt_tokens", usage.prompt);
   json.field("completion_tokens", usage.completion);
@@ -267,6 +273,12 @@ void write_usage(JsonWriter& json, const Usage& usage) {
   json.begin_object();
   json.field("cached_tokens", usage.cached);
   json.end_object();
+  if (reasoning) {
+    json.key("completion_tokens_details");
+    json.begin_object();
+    json.field("reasoning_tokens", *reasoning);
+    json.end_object();
+  }
   json.end_object();
 }
 

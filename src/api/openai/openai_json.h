@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,7 +36,8 @@ std::string_view openai_finish_reason(FinishReason reason);
 // All together: each prompt counts once, and what was cached is what the first answer to it found.
 Usage sum_usage(const std::vector<Usage>& usages, std::size_t of_one_prompt);
 
-void write_usage(JsonWriter& json, const Usage& usage);
+// `reasoning`: how many tokens of the answer were reasoning; none where that is not known.
+void write_usage(JsonWriter& json, const Usage& usage, std::optional<TokenCount> reasoning = std::nullopt);
 void write_timings(JsonWriter& json, const Usage& usage);
 
 std::unique_ptr<AnswerWriter> make_chat_writer(AnswerHead head);

@@ -1,5 +1,6 @@
 #include "api/core/answer_reader.h"
 #include "api/core/errors.h"
+#include "api/openai/openai_json.h"
 #include "api/openai/responses.h"
 #include "base/json_writer.h"
 #include "base/random_id.h"
@@ -135,6 +136,10 @@ class ResponseWriter final : public AnswerWriter {
     JsonWriter json = frame(type);
     json.key("response");
     json.raw(object(status, usage));
+    if (usage != nullptr) {
+      json.key("timings");
+      write_timings(json, *usage);
+    }
     send(out);
   }
 
@@ -242,6 +247,7 @@ class ResponseWriter final : public AnswerWriter {
 
   void finish(const Event& event, std::string& out) {
     ended_ = true;
+    ended_at_ = clock_.unix_seconds();
     const bool whole = event.reason == FinishReason::stop;
     status_ = whole ? "completed" : event.reason == FinishReason::cancelled ? "cancelled" : "incomplete";
     // The calls of an answer that was cut short are not to be made.
@@ -258,6 +264,12 @@ class ResponseWriter final : public AnswerWriter {
     json.field("id", head_.id);
     json.field("object", "response");
     json.field("created_at", head_.created);
+    json.key("completed_at");
+    if (status == "completed") {
+      json.number(ended_at_);
+    } else {
+      json.null();
+    }
     json.field("status", status);
     json.field("model", head_.model);
     json.key("error");
@@ -287,7 +299,7 @@ class ResponseWriter final : public AnswerWriter {
     return out;
   }
 
-  static void write_usage_of(JsonWriter& json, const Usage* usage) {
+  void write_usage_of(JsonWriter& json, const Usage* usage) const {
     if (usage == nullptr) return json.null();
     json.begin_object();
     json.field("input_tokens", usage->prompt);
@@ -298,7 +310,7 @@ class ResponseWriter final : public AnswerWriter {
     json.field("output_tokens", usage->completion);
     json.key("output_tokens_details");
     json.begin_object();
-    json.field("reasoning_tokens", 0);
+    json.field("reasoning_tokens", reader_.reasoning_tokens());
     json.end_object();
     json.field("total_tokens", usage->prompt + usage->completion);
     json.end_object();
@@ -348,6 +360,7 @@ class ResponseWriter final : public AnswerWriter {
   std::string_view status_ = "in_progress";
   std::string_view last_item_ = "completed";
   std::int64_t sequence_ = 0;
+  std::int64_t ended_at_ = 0;  // seconds since 1970
   bool begun_ = false;
   bool opened_ = false;
   bool open_item_ = false;
