@@ -43,6 +43,15 @@ TARGETS = {
                   [f"src/model/grammar/{name}.cpp" for name in ("automaton", "gbnf", "grammar_masks", "grammar_matcher",
                                                                 "grammar_states", "rule_steps", "token_trie",
                                                                 "utf8_ranges")], []),
+    "schema_texts": (BASE + ["src/api/body/fields.cpp", "src/api/schema/schema_leaves.cpp",
+                             "src/api/schema/schema_overlap.cpp", "src/api/schema/schema_pattern.cpp"] +
+                     [f"src/api/schema/{name}.cpp" for name in ("array_rules", "json_decimal", "object_rules", "schema_facets",
+                                                                "schema_formats", "schema_rules", "schema_source",
+                                                                "schema_values")] +
+                     [f"src/model/grammar/{name}.cpp" for name in ("automaton", "code_set", "gbnf", "grammar_states",
+                                                                   "number_language", "rule_steps", "rule_text",
+                                                                   "text_language", "text_pattern", "text_pattern_reader",
+                                                                   "utf8_ranges")], ["-lboost_json"]),
     "keys": (BASE + ["src/core/request.cpp", "src/core/checkpoints.cpp", "src/core/sampling.cpp",
                      "src/api/core/key_list.cpp", "src/net/sha256.cpp"],
              ["-lcrypto"]),
@@ -65,7 +74,7 @@ INPUT_BYTES_MAX = 4096
 # What may take work and memory that grow faster than its bytes gets longer inputs. Those targets also measure their own
 # computing time for each input (tests/fuzz/fuzz.h).
 LONG_INPUT_BYTES_MAX = 16384
-LONG_INPUTS = {"json", "schema", "grammar", "chat"}
+LONG_INPUTS = {"json", "schema", "schema_texts", "grammar", "chat"}
 # A target that takes longer for one input, or more memory for all or in one piece, has found something.
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256", "-detect_leaks=1"]
 

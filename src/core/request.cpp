@@ -167,6 +167,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->tell_usage = draft.tell_usage;
   if (draft.predict_ms) request->predict_limit = milliseconds(*draft.predict_ms);
   request->traced = draft.traced;
+  request->dropped_keywords = std::move(draft.dropped_keywords);
 
   const std::int64_t room = limits.context - static_cast<std::int64_t>(request->prompt.size());
   const std::int64_t wanted = draft.max_tokens.value_or(limits.max_tokens_default);

@@ -47,6 +47,9 @@ struct RequestDraft {
   bool keep_tokens = false;            // the finished event brings the tokens that were generated
   AdapterSetPtr adapters;              // null: the model alone
   bool traced = false;                 // … and the pieces in which the prompt was read
+
+  bool schemas_converted = false;             // schemas become grammars by llama-common's converter, not by ours
+  std::vector<std::string> dropped_keywords;  // of a schema, which the answer may not keep to: the client is told
 };
 
 // What the server allows; constant after start.
@@ -93,6 +96,7 @@ struct Request {
   bool keep_tokens = false;
   AdapterSetPtr adapters;
   bool traced = false;
+  std::vector<std::string> dropped_keywords;  // see RequestDraft
 };
 using RequestPtr = std::shared_ptr<const Request>;
 

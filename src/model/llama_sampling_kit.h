@@ -27,6 +27,7 @@ class SamplingKit {
   Result<SamplingPartsPtr> prepare(const SamplingParams& sampling, const Grammar* grammar, TokenCount longest);
 
   bool has_grammars() const { return vocab_ != nullptr; }
+  GrammarEngine engine() const { return engine_; }
   // Of the tree of the vocabulary; 0: there is none.
   std::size_t vocabulary_bytes() const { return tokens_ != nullptr ? tokens_->bytes() : 0; }
   std::uint64_t compiled() const { return compiled_.load(std::memory_order_relaxed); }

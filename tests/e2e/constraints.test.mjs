@@ -92,13 +92,31 @@ describe('a JSON schema', async () => {
     if (finish === 'stop') assert.equal(typeof JSON.parse(text), 'object');
     assert.match(text, /^\{/);
   });
-  it('that uses what is not supported is refused by the keyword', async () => {
-    const schema = { type: 'object', properties: { a: { type: 'array', uniqueItems: true } } };
-    const format = { type: 'json_schema', json_schema: { name: 'a', schema } };
+  const unsupported = { type: 'object', properties: { a: { type: 'array', uniqueItems: true } } };
+  it('that says strict and uses what is not supported is refused by the keyword', async () => {
+    const format = { type: 'json_schema', json_schema: { name: 'a', strict: true, schema: unsupported } };
     const body = { messages: user('x'), response_format: format };
     const error = await refused(await post(server, '/v1/chat/completions', body), 400);
     assert.equal(error.param, 'response_format.json_schema.schema.properties.a.uniqueItems');
-    assert.match(error.message, /uniqueItems/);
+    assert.match(error.message, /uniqueItems at #\/properties\/a/);
+  });
+  it('that does not say strict is kept but for what is not supported, and the answer names that', async () => {
+    const format = { type: 'json_schema', json_schema: { name: 'a', schema: unsupported } };
+    const bodies = [
+      ['/v1/chat/completions', { messages: user('x'), response_format: format, max_tokens: 8 }],
+      ['/v1/chat/completions', { messages: user('x'), response_format: format, max_tokens: 8, stream: true }],
+      ['/completion', { prompt: 'x', json_schema: unsupported, n_predict: 8 }],
+      ['/api/generate', { prompt: 'x', format: unsupported, stream: false, options: { num_predict: 8 } }],
+      ['/v1/responses', { input: 'x', max_output_tokens: 16, text: { format: { type: 'json_schema', name: 'a', schema: unsupported } } }],
+    ];
+    for (const [path, body] of bodies) {
+      const response = await post(server, path, body);
+      assert.equal(response.status, 200, path);
+      assert.match(response.headers.get('x-chasqui-warning'), /#\/properties\/a uniqueItems$/, path);
+      await response.text();
+    }
+    const plain = await post(server, '/completion', { prompt: 'x', json_schema: schemas.object, n_predict: 8 });
+    assert.equal(plain.headers.get('x-chasqui-warning'), null);
   });
 });
 

@@ -103,11 +103,11 @@ describe('large bodies', async () => {
   }
 
   const path = (levels, inner) => many(levels, (i) => `${i}`.padEnd(250, 'n')).reduce((made, name) => object({ [name]: made }), inner);
-  const leaves = (count) => object(Object.fromEntries(many(count, (i) => [`${i}`.padEnd(220, 'p'), { type: 'string' }])));
+  const leaves = (count, type = 'string') => object(Object.fromEntries(many(count, (i) => [`${i}`.padEnd(220, 'p'), { type }])));
   const items = (count) => many(count, () => ({ role: 'user', content: 'x'.repeat(7000) }));
   for (const [name, route, body, about] of [
     ['tools with long paths', chat, { ...base, tools: many(9, (i) => tool(path(24, leaves(200)), `t${i}`)) }, /paths to all of their parts/],
-    ['a schema with long paths', chat, { ...base, json_schema: path(24, leaves(199)) }, /paths to all of its parts/],
+    ['a schema with long paths', chat, { ...base, json_schema: path(24, leaves(199, 'text')) }, /type must be object, array/],
     ['4,096 items', '/v1/responses', { max_output_tokens: 1, input: items(4096) }, /exceeds the available context/],
     ['4,096 items that are not stored', '/v1/responses', { max_output_tokens: 1, store: false, input: items(4096) }, /exceeds the available context/],
     ['one long text', '/v1/responses', { max_output_tokens: 1, input: 'x'.repeat(28 * MiB) }, /exceeds the available context/],

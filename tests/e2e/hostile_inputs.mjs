@@ -49,7 +49,10 @@ cases.push(
   ['a tool with a long name, anthropic', '/v1/messages', { ...base, tools: [anthropic(object({}), under)] }, /tools\[0\]/],
   ['a grammar of nested groups', chat, { ...base, grammar: `root ::= ${nested(40, '("a"? ', ')', '"b"')}` }],
   ['a pattern of nested groups in a tool', chat, { ...base, tools: [tool(stringOf(deepPattern))], tool_choice: 'required' }],
-  ['a pattern of nested groups', chat, { ...base, json_schema: stringOf(deepPattern) }, /json_schema/],
+  ['a pattern of nested groups', chat, { ...base, json_schema: stringOf(deepPattern) }],
+  ['a pattern of many states', chat, { ...base, json_schema: stringOf('a.{200}b.{200}c') }, /json_schema/],
+  ['alternatives beside alternatives', chat, { ...base, json_schema: { allOf: many(20, (i) => ({
+    anyOf: [{ required: [`p${i}`] }, { properties: { [`p${i}`]: {} } }] })) } }, /json_schema has too many parts|too complex/],
   ['many patterns in a tool', chat, { ...base, tools: [tool(patterns)], tool_choice: 'required' }, /the prompt \(\d+ tokens\) exceeds/],
   ['many patterns', chat, { ...base, json_schema: patterns }],
   ['300,000 template arguments', chat,

@@ -1,5 +1,6 @@
 #include "api/body/constraint.h"
 
+#include "api/schema/json_schema.h"
 #include "api/schema/schema_check.h"
 #include "base/limits.h"
 #include "model/grammar_shape.h"
@@ -12,12 +13,8 @@ namespace json = boost::json;
 
 constexpr std::size_t kBytesMax = kSizeLimit<"grammar_bytes">;
 
-void take(Fields& fields, Result<Grammar> grammar, RequestDraft& draft) {
-  if (grammar) {
-    draft.grammar = std::move(*grammar);
-  } else {
-    fields.refuse(grammar.error());
-  }
+void take(Fields& fields, const json::value& schema, const std::string& path, bool strict, RequestDraft& draft) {
+  if (auto taken = take_schema(schema, path, strict, draft); !taken) fields.refuse(taken.error());
 }
 
 // {"type":"json_object"} with llama-server's optional `schema`, {"type":"json_schema","json_schema":{"schema":…}}.
@@ -31,7 +28,7 @@ void read_response_format(Fields& fields, const json::object& format, RequestDra
   if (*type == "json_object") {
     const json::value* schema = inner.any("schema");
     const json::value any = json::object{{"type", "object"}};
-    return take(fields, schema_constraint(schema != nullptr ? *schema : any, "response_format.schema"), draft);
+    return take(fields, schema != nullptr ? *schema : any, "response_format.schema", false, draft);
   }
   if (*type != "json_schema") {
     inner.refuse("type", "text, json_object or json_schema");
@@ -44,11 +41,11 @@ void read_response_format(Fields& fields, const json::object& format, RequestDra
   }
   Fields body(*named, "response_format.json_schema");
   body.string("name");
-  body.boolean("strict");  // every schema is kept strictly
+  const bool strict = body.boolean("strict").value_or(false);
   const json::value* schema = body.any("schema");
   if (schema == nullptr) body.refuse("schema", "a JSON Schema");
   if (!body.ok()) return fields.refuse(body.error());
-  take(fields, schema_constraint(*schema, "response_format.json_schema.schema"), draft);
+  take(fields, *schema, "response_format.json_schema.schema", strict, draft);
 }
 
 // What its grammar is refused for is the schema's fault.
@@ -56,12 +53,29 @@ Error under(const std::string& path, const Error& error) {
   return invalid_field(path, path + " cannot be kept: " + error.message);
 }
 
+Error too_large(const std::string& path) {
+  return invalid_field(path, path + " may have at most " + std::to_string(kBytesMax) + " bytes");
+}
+
 }  // namespace
 
-Result<Grammar> schema_constraint(const json::value& schema, const std::string& path) {
-  if (json::serialize(schema).size() > kBytesMax) {
-    return invalid_field(path, path + " may have at most " + std::to_string(kBytesMax) + " bytes");
+Result<void> take_schema(const json::value& schema, const std::string& path, bool strict, RequestDraft& draft) {
+  if (draft.schemas_converted) {
+    auto converted = schema_constraint(schema, path);
+    if (!converted) return converted.error();
+    draft.grammar = std::move(*converted);
+    return {};
   }
+  if (json::serialize(schema).size() > kBytesMax) return too_large(path);
+  auto written = write_schema_grammar(schema, path, strict);
+  if (!written) return written.error();
+  draft.grammar.emplace().text = std::move(written->text);
+  draft.dropped_keywords = std::move(written->dropped);
+  return {};
+}
+
+Result<Grammar> schema_constraint(const json::value& schema, const std::string& path) {
+  if (json::serialize(schema).size() > kBytesMax) return too_large(path);
   auto checked = check_schema(schema, path);
   if (!checked) return checked.error();
   auto text = grammar_of_schema(json::serialize(*checked));
@@ -89,7 +103,7 @@ void read_constraint(Fields& fields, RequestDraft& draft) {
     }
     draft.grammar.emplace().text = *grammar;
   } else if (schema != nullptr) {
-    take(fields, schema_constraint(*schema, "json_schema"), draft);
+    take(fields, *schema, "json_schema", false, draft);
   }
   if (format != nullptr && fields.ok()) read_response_format(fields, *format, draft);
 }

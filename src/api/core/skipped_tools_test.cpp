@@ -21,5 +21,14 @@ TEST(SkippedTools, SaysWhichTypesAndBoundsThem) {
   EXPECT_TRUE(skipped_warning(types).ends_with(", 5 and others")) << skipped_warning(types);
 }
 
+TEST(SkippedTools, SaysWhichKeywordsAreDroppedAndBoundsThem) {
+  EXPECT_EQ(dropped_warning({}), "");
+  EXPECT_EQ(dropped_warning({"#/properties/a contains", "#/b\r\n,é if"}),
+            "keywords of the schema that the answer may not keep to: #/properties/a contains, #/b????? if");
+  const std::string many = dropped_warning(std::vector<std::string>(100, std::string(1000, 'x')));
+  EXPECT_TRUE(many.ends_with(" and others"));
+  EXPECT_LT(many.size(), 1500u);
+}
+
 }  // namespace
 }  // namespace chasqui

@@ -48,9 +48,7 @@ void read_format(Fields& fields, RequestDraft& draft) {
   const bool named = format->is_string() && format->get_string() == "json";
   if (!named && !format->is_object()) return fields.refuse("format", "\"json\" or a JSON Schema");
   const json::value any = json::object{{"type", "object"}};
-  auto grammar = schema_constraint(named ? any : *format, "format");
-  if (!grammar) return fields.refuse(grammar.error());
-  draft.grammar = std::move(*grammar);
+  if (auto taken = take_schema(named ? any : *format, "format", false, draft); !taken) fields.refuse(taken.error());
 }
 
 // Numbers of seconds, or a duration as "5m". Only zero means anything here, and only to who asks for nothing else.

@@ -95,7 +95,7 @@ TEST_F(PrepareTest, EveryMistakeNamesItsField) {
       {R"("response_format":{"type":"xml"})", "response_format.type"},
       {R"("response_format":{"type":"json_schema"})", "response_format.json_schema"},
       {R"("response_format":{"type":"json_schema","json_schema":{"name":"a"}})", "response_format.json_schema.schema"},
-      {R"("json_schema":{"type":"object","minProperties":1})", "json_schema.minProperties"},
+      {R"("json_schema":{"type":"object","minProperties":-1})", "json_schema.minProperties"},
       {R"("json_schema":{"type":"object"},"grammar":"root ::= \"a\"")", "grammar"},
       {R"("samplers":["top_k","top_k"])", "samplers"},
       {R"("samplers":"kq")", "samplers"},

@@ -241,9 +241,9 @@ void read_text_format(Fields& fields, RequestDraft& draft) {
     return fields.refuse("text.format", "left out beside grammar, json_schema or response_format");
   }
   if (inner.ok() && !schema.is_null()) {
-    auto grammar = schema_constraint(schema, "text.format.schema");
-    if (!grammar) return fields.refuse(grammar.error());
-    draft.grammar = std::move(*grammar);
+    const bool strict = inner.boolean("strict").value_or(false);
+    auto taken = take_schema(schema, "text.format.schema", strict, draft);
+    if (!taken) return fields.refuse(taken.error());
   }
   if (!inner.ok()) fields.refuse(inner.error());
 }

@@ -111,10 +111,13 @@ Handled deliver_kept(Call call, std::string id, Answer answer, Permit permit) {
 Handled deliver_answer(Call call, Answer answer, Permit permit) {
   Frontend& frontend = call.frontend;
   net::HttpExchange& exchange = call.exchange;
-  if (!answer.skipped_tools.empty()) {
-    frontend.skipped_tools.log_new(answer.skipped_tools);
-    exchange.add_response_header("X-Chasqui-Warning", skipped_warning(answer.skipped_tools));
+  std::string warning = skipped_warning(answer.skipped_tools);
+  frontend.skipped_tools.log_new(answer.skipped_tools);
+  if (answer.request != nullptr && !answer.request->dropped_keywords.empty()) {
+    frontend.skipped_tools.log_dropped(answer.request->dropped_keywords);
+    warning += (warning.empty() ? "" : "; ") + dropped_warning(answer.request->dropped_keywords);
   }
+  if (!warning.empty()) exchange.add_response_header("X-Chasqui-Warning", warning);
   if (answer.request == nullptr) {
     std::string body = std::move(answer.ready);
     co_await respond_json(exchange, std::move(body));

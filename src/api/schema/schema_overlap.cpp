@@ -13,12 +13,18 @@ namespace json = boost::json;
 
 namespace {
 
+// 1 and 1.0 are one number.
+std::string text_of_value(const json::value& value) {
+  if (!value.is_number()) return json::serialize(value);
+  return json::serialize(json::value(value.to_number<double>()));
+}
+
 // The only values that a schema allows, as JSON texts; empty when it is not a list of values.
 std::set<std::string> listed(const json::object& schema) {
   std::set<std::string> out;
-  if (const json::value* one = schema.if_contains("const")) out.insert(json::serialize(*one));
+  if (const json::value* one = schema.if_contains("const")) out.insert(text_of_value(*one));
   if (const json::value* list = schema.if_contains("enum"); list != nullptr && list->is_array()) {
-    for (const json::value& value : list->get_array()) out.insert(json::serialize(value));
+    for (const json::value& value : list->get_array()) out.insert(text_of_value(value));
   }
   return out;
 }

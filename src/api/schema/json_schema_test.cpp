@@ -1,0 +1,369 @@
+// Which texts the grammar of a schema takes, keyword by keyword; what is refused, and what is dropped.
+#include "api/schema/json_schema.h"
+
+#include <gtest/gtest.h>
+
+#include "model/grammar/automaton.h"
+#include "model/grammar/grammar_states.h"
+
+namespace chasqui {
+namespace {
+
+namespace json = boost::json;
+
+struct SchemaCase {
+  const char* schema;
+  std::vector<const char*> taken;
+  std::vector<const char*> refused;
+};
+
+class SchemaTexts {
+ public:
+  explicit SchemaTexts(const std::string& schema, bool strict = true) {
+    auto written = write_schema_grammar(json::parse(schema), "schema", strict);
+    EXPECT_TRUE(written) << schema << ": " << (written ? "" : written.error().message);
+    if (!written) return;
+    grammar_ = written->text;
+    const auto read = parse_gbnf(written->text);
+    EXPECT_TRUE(read) << (read ? "" : read.error().message) << '\n' << written->text;
+    if (!read) return;
+    auto automaton = GrammarAutomaton::compile(*read);
+    EXPECT_TRUE(automaton) << (automaton ? "" : automaton.error().message) << '\n' << written->text;
+    if (automaton) states_.emplace(std::make_shared<const GrammarAutomaton>(std::move(*automaton)));
+  }
+
+  bool take(std::string_view text) {
+    if (!states_) return false;
+    return states_->is_complete(states_->after_bytes(states_->start(), text));
+  }
+  const std::string& grammar() const { return grammar_; }
+
+ private:
+  std::optional<GrammarStates> states_;
+  std::string grammar_;
+};
+
+void check_texts(const std::vector<SchemaCase>& cases) {
+  for (const SchemaCase& each : cases) {
+    SchemaTexts texts(each.schema);
+    for (const char* text : each.taken)
+      EXPECT_TRUE(texts.take(text)) << each.schema << ": " << text << '\n' << texts.grammar();
+    for (const char* text : each.refused)
+      EXPECT_FALSE(texts.take(text)) << each.schema << ": " << text << '\n' << texts.grammar();
+  }
+}
+
+TEST(JsonSchema, KeepsTypes) {
+  check_texts({
+      {"{}", {"1", "\"a\"", "{\"a\":[1,{}]}", "null", "[ ]", "-0.5e3"}, {"", "nul", "{\"a\"}", "01", "[1,]"}},
+      {R"({"type":"string"})", {"\"\"", R"("\u00e9\n\"")"}, {"1", R"("\ud83d")", "\"\n\""}},
+      {R"({"type":["integer","null"]})", {"3", "-17", "null"}, {"1.5", "\"a\"", "-"}},
+      {R"({"type":"integer","nullable":true})", {"3", "null"}, {"true"}},
+      {R"({"not":{"type":["string","object","array"]}})", {"3", "null", "true"}, {"\"a\"", "{}"}},
+  });
+}
+
+TEST(JsonSchema, KeepsListedValues) {
+  check_texts({
+      {R"({"enum":["a",1,null,[2.5],{"b":"\n"}]})", {"\"a\"", "1", "null", "[2.5]", R"({"b":"\n"})"}, {"2", "\"b\""}},
+      {R"({"const":"\u0001\"\\é"})", {"\"\\u0001\\\"\\\\é\""}, {}},
+      {R"({"enum":["a","abc",3,12],"type":"string","minLength":2})", {"\"abc\""}, {"\"a\"", "3"}},
+      {R"({"enum":[1,5,10,2.5],"minimum":2,"multipleOf":5})", {"5", "10"}, {"1", "2.5"}},
+      {R"({"type":"string","not":{"enum":["a","ab"]}})", {"\"\"", "\"b\"", "\"abc\"", "\"aa\""}, {"\"a\"", "\"ab\""}},
+      {R"({"enum":[{"a":1},{"a":"x"}],"properties":{"a":{"type":"string"}}})", {R"({"a":"x"})"}, {R"({"a":1})"}},
+  });
+}
+
+TEST(JsonSchema, KeepsBoundsOfNumbers) {
+  check_texts({
+      {R"({"type":"integer","minimum":-12,"maximum":345})",
+       {"-12", "-9", "0", "9", "99", "345", "300", "279"},
+       {"-13", "346", "350", "1000", "-0", "-100", "01", "1.0"}},
+      {R"({"type":"integer","minimum":5})", {"5", "10", "4999"}, {"4", "0", "-5"}},
+      {R"({"type":"integer","exclusiveMinimum":99,"exclusiveMaximum":130})",
+       {"100", "129"},
+       {"99", "130", "13", "1000"}},
+      {R"({"type":"integer","minimum":1.5,"maximum":3.5})", {"2", "3"}, {"1", "4"}},
+      {R"({"type":"number","minimum":0})", {"0", "0.5", "12.25", "0.0"}, {"-1", "-0.1", ".5", "1."}},
+      {R"({"type":"number","exclusiveMinimum":0,"maximum":1})",
+       {"0.01", "1", "1.0", "0.99", "0.0001"},
+       {"0", "0.0", "1.01", "1.00001", "2", "-1"}},
+      {R"({"type":"number","minimum":-1.25,"exclusiveMaximum":2.5})",
+       {"-1.25", "-1.2", "-0.7", "0", "2.49", "2", "-1"},
+       {"-1.26", "-1.3", "2.5", "2.50", "3", "-2"}},
+      {R"({"minimum":0.1,"maximum":0.15})",
+       {"0.1", "0.10", "0.12", "0.15", "0.149"},
+       {"0.2", "0.151", "0", "1", "0.09"}},
+      {R"({"type":"number","minimum":3,"exclusiveMinimum":true})", {"3.1", "4"}, {"3", "3.0"}},
+      {R"({"type":"integer","format":"int32"})", {"2147483647", "-2147483648"}, {"2147483648", "-2147483649"}},
+      {R"({"type":"number","minimum":-1.7976931348623157e308})", {"-5", "7.5"}, {}},
+  });
+}
+
+TEST(JsonSchema, KeepsMultiples) {
+  check_texts({
+      {R"({"type":"integer","multipleOf":3})", {"0", "3", "-12", "300", "111111111"}, {"1", "-2", "100", "3.0"}},
+      {R"({"type":"integer","multipleOf":7,"minimum":20,"maximum":50})", {"21", "28", "49"}, {"14", "20", "50", "56"}},
+      {R"({"type":"number","multipleOf":0.01})", {"0", "1.5", "2.25", "-3.10", "7"}, {"1.255", "0.001"}},
+      {R"({"type":"number","multipleOf":2.5,"minimum":0})", {"0", "2.5", "5", "7.5", "10.0"}, {"2", "3.5", "2.4"}},
+      {R"({"allOf":[{"multipleOf":4},{"multipleOf":6}],"type":"integer"})", {"12", "24", "0"}, {"4", "6", "18"}},
+  });
+}
+
+TEST(JsonSchema, KeepsLengthsAndPatterns) {
+  check_texts({
+      {R"({"type":"string","minLength":2,"maxLength":3})", {"\"ab\"", R"("é\n🚀")"}, {"\"a\"", "\"abcd\""}},
+      {R"({"type":"string","pattern":"^[a-c]{2,3}$"})", {"\"ab\"", "\"cab\""}, {"\"a\"", "\"abca\"", "\"ad\""}},
+      {R"({"type":"string","pattern":"b+"})", {"\"b\"", "\"xxbyy\"", R"("\nb")"}, {"\"\"", "\"ac\""}},
+      {R"({"type":"string","pattern":"^a|b$"})", {"\"a\"", "\"axx\"", "\"xb\""}, {"\"xa\"", "\"bx\"", "\"\""}},
+      {R"({"type":"string","pattern":"^(?:a|(?<n>b)c)*$"})", {"\"\"", "\"abca\""}, {"\"b\"", "\"ab\""}},
+      {R"({"type":"string","pattern":"^\\d+\"\\\\$"})", {R"("12\"\\")"}, {R"("12")"}},
+      {R"({"type":"string","pattern":"^[^a-z\\s]+$"})", {"\"A1é\""}, {"\"a\"", "\" \"", "\"\""}},
+      {R"({"type":"string","pattern":"^a.*z$","minLength":3,"maxLength":5})",
+       {"\"abz\"", "\"aéééz\""},
+       {"\"az\"", "\"abcdez\""}},
+      {R"({"allOf":[{"pattern":"a"},{"pattern":"b"}],"type":"string"})", {"\"ab\"", "\"bxa\""}, {"\"a\"", "\"bb\""}},
+      {R"({"type":"string","pattern":"^\\u00e9\\x41\\u{1F680}[\\uD83D\\uDE80]$"})", {"\"éA🚀🚀\""}, {"\"eA\""}},
+      {R"({"type":"string","pattern":""})", {"\"\"", "\"x\""}, {}},
+  });
+}
+
+TEST(JsonSchema, KeepsFormats) {
+  check_texts({
+      {R"({"type":"string","format":"date"})", {"\"2024-02-28\""}, {"\"2024-02-30\"", "\"24-1-1\""}},
+      {R"({"type":"string","format":"time"})",
+       {"\"12:30:00Z\"", "\"23:59:59.5+01:00\""},
+       {"\"24:00:00Z\"", "\"12:30\""}},
+      {R"({"type":"string","format":"date-time"})", {"\"2024-02-28T12:30:00Z\""}, {"\"2024-02-28\""}},
+      {R"({"type":"string","format":"uuid"})", {"\"123e4567-e89b-12d3-a456-426614174000\""}, {"\"123e4567\""}},
+      {R"({"type":"string","format":"email"})", {"\"a.b@example.org\""}, {"\"a.b\""}},
+      {R"({"type":"string","format":"ipv4"})", {"\"127.0.0.1\""}, {"\"127.0.0.256\""}},
+      {R"({"type":"string","format":"ipv6"})",
+       {"\"::1\"", "\"fe80::1:2\"", "\"1:2:3:4:5:6:7:8\"", "\"::\""},
+       {"\"1::2::3\"", "\"12345::\""}},
+      {R"({"type":"string","format":"uri"})",
+       {"\"https://example.org/a%20b?c=d#e\""},
+       {"\"example.org\"", "\"http:// x\""}},
+      {R"({"type":"string","format":"hostname"})", {"\"a-b.example.org\""}, {"\"-a\"", "\"a..b\""}},
+      {R"({"type":"string","format":"uuid","maxLength":40})", {"\"123e4567-e89b-12d3-a456-426614174000\""}, {"\"1\""}},
+  });
+}
+
+TEST(JsonSchema, KeepsMembers) {
+  check_texts({
+      {R"({"type":"object","properties":{"b":{"type":"integer"},"a":{"type":"null"}},"required":["a"]})",
+       {R"({"b":1,"a":null})", R"({"a":null})", "{ \"b\": 1,\n \"a\": null }"},
+       {R"({"a":null,"b":1})", R"({"b":1})", "{}", R"({"a":null,"c":1})", R"({,"a":null})"}},
+      {R"({"properties":{"a":{},"b":{},"c":{}}})",
+       {"{}", R"({"a":1})", R"({"b":1})", R"({"c":1})", R"({"a":1,"c":2})", R"({"b":1,"c":2})",
+        R"({"a":1,"b":2,"c":3})"},
+       {R"({"c":1,"a":2})", R"({"a":1,})", R"({"a":1,"a":2})"}},
+      {R"({"type":"object","required":["a"],"additionalProperties":{"type":"integer"}})",
+       {R"({"a":1})", R"({"a":1,"b":2})"},
+       {"{}", R"({"b":2})"}},
+      {R"({"properties":{"a":{"type":"null"},"ab":{}},"additionalProperties":{"type":"integer"}})",
+       {R"({"a":null,"x":1,"abc":2,"":3})", R"({"x":1})", "{}"},
+       {R"({"a":1})", R"({"x":null})", R"({"x":1,"a":null})"}},
+      {R"({"additionalProperties":false})", {"{}", "{ }"}, {R"({"a":1})"}},
+      {R"({"patternProperties":{"^n_":{"type":"integer"}}})", {"{}", R"({"n_a":1})"}, {R"({"n_a":"x"})", R"({"b":1})"}},
+      {R"({"patternProperties":{"^n_":{"type":"integer"},"s$":{"maximum":3}},)"
+       R"("additionalProperties":{"type":"boolean"}})",
+       {R"({"n_a":7,"x":true,"n_s":2,"ys":1.5})"},
+       {R"({"n_s":7})", R"({"x":1})", R"({"n_a":true})"}},
+      {R"({"properties":{"n_a":{"minimum":5}},"patternProperties":{"^n_":{"type":"integer"}}})",
+       {R"({"n_a":5,"n_b":1})"},
+       {R"({"n_a":4})", R"({"n_a":5.5})"}},
+      {R"({"propertyNames":{"pattern":"^[a-z]{1,3}$"}})", {R"({"abc":1})", "{}"}, {R"({"abcd":1})", R"({"":1})"}},
+      {R"({"propertyNames":{"enum":["x","y"]},"additionalProperties":{"type":"integer"}})",
+       {"{}", R"({"y":1})", R"({"x":1,"y":2})"},
+       {R"({"z":1})"}},
+      {R"({"type":"object","minProperties":1})", {R"({"a":1})", R"({"a":1,"b":2})"}, {"{}"}},
+      {R"({"type":"object","maxProperties":2})", {"{}", R"({"a":1,"b":2})"}, {R"({"a":1,"b":2,"c":3})"}},
+      {R"({"properties":{"a":{},"b":{},"c":{}},"minProperties":2})",
+       {R"({"a":1,"c":2})", R"({"a":1,"b":2,"c":3})"},
+       {"{}", R"({"b":1})"}},
+      {R"({"properties":{"a":{},"b":{},"c":{}},"required":["b"],"maxProperties":2})",
+       {R"({"b":1})", R"({"a":1,"b":2})", R"({"b":1,"c":2})"},
+       {R"({"a":1,"b":2,"c":3})"}},
+  });
+}
+
+TEST(JsonSchema, WritesNothingForCountsThatDoNotMeet) {
+  SchemaTexts texts(R"({"anyOf":[{"type":"null"},{"allOf":[{"type":"object","minProperties":3,"properties":{"b":{}}},
+                        {"maxProperties":2,"additionalProperties":true}]}]})");
+  EXPECT_TRUE(texts.take("null"));
+  EXPECT_FALSE(texts.take(R"({"b":1,"c":2})"));
+}
+
+TEST(JsonSchema, KeepsItems) {
+  check_texts({
+      {R"({"type":"array","items":{"type":"integer"},"minItems":2,"maxItems":3})",
+       {"[1,2]", "[1, 2,\n3]"},
+       {"[1]", "[1,2,3,4]", "[]", "[1,\"a\"]"}},
+      {R"({"type":"array","items":false})", {"[]"}, {"[1]"}},
+      {R"({"type":"array","maxItems":1,"uniqueItems":true})", {"[]", "[1]"}, {"[1,1]"}},
+      {R"({"prefixItems":[{"type":"null"},{"type":"boolean"}]})",
+       {"[null,true]"},
+       {"[null]", "[true,null]", "[null,true,1]"}},
+      {R"({"prefixItems":[{"type":"null"},{"type":"boolean"}],"minItems":1,"items":{"type":"integer"}})",
+       {"[null]", "[null,true,1,2]"},
+       {"[]", "[null,1]"}},
+      {R"({"items":[{"type":"null"}],"additionalItems":{"type":"integer"},"minItems":0})",
+       {"[]", "[null]", "[null,1]"},
+       {"[1]"}},
+      {R"({"type":"array","items":{"type":"integer"},"allOf":[{"items":{"minimum":3}}]})", {"[3,4]", "[]"}, {"[2]"}},
+  });
+}
+
+TEST(JsonSchema, KeepsAlternativesAndReferences) {
+  check_texts({
+      {R"({"anyOf":[{"type":"integer"},{"const":"x"}]})", {"1", "\"x\""}, {"\"y\"", "null"}},
+      {R"({"type":"object","properties":{"k":{"type":"string"}},)"
+       R"("anyOf":[{"required":["k"]},{"properties":{"n":{"type":"integer"}},"required":["n"]}]})",
+       {R"({"k":"a"})", R"({"k":"a","n":1})", R"({"n":1})"},
+       {"{}", R"({"n":"x"})"}},
+      {R"({"anyOf":[{"minimum":3},{"maximum":1}],)"
+       R"("allOf":[{"type":"integer"},{"anyOf":[{"multipleOf":2},{"multipleOf":3}]}]})",
+       {"0", "-3", "4", "9"},
+       {"2", "1", "5"}},
+      {R"({"$ref":"#/$defs/a~1b%20c","maxLength":2,"$defs":{"a/b c":{"type":"string"}}})",
+       {"\"ab\""},
+       {"\"abc\"", "1"}},
+      {R"({"properties":{"next":{"$ref":"#"},"v":{"type":"integer"}},"required":["v"]})",
+       {R"({"next":{"next":{"v":1},"v":2},"v":3})"},
+       {R"({"next":{},"v":1})"}},
+      {R"({"properties":{"a":{"type":"integer"},"b":{"$ref":"#/properties/a"}}})",
+       {R"({"a":1,"b":2})"},
+       {R"({"b":"x"})"}},
+      {R"({"oneOf":[{"type":"null"},{"type":"integer"}]})", {"null", "3"}, {"\"\""}},
+      {R"({"allOf":[{"$ref":"#/$defs/base"},{"properties":{"b":{"type":"null"}},"required":["b"]}],)"
+       R"("unevaluatedProperties":false,
+          "$defs":{"base":{"type":"object","properties":{"a":{"type":"null"}}}}})",
+       {R"({"b":null})", R"({"a":null,"b":null})"},
+       {"{}", R"({"b":null,"c":1})"}},
+  });
+}
+
+TEST(JsonSchema, TakesTheOrdinarySchemasOfClients) {
+  for (
+      const char* schema : {
+          R"({"type":"object","properties":{"price":{"type":"number","minimum":0,)"
+          R"("exclusiveMaximum":1000.5}},"required":["price"]})",
+          R"({"type":"number","exclusiveMinimum":0,"maximum":1})",
+          R"({"type":"object","properties":{"link":{"type":"string","format":"uri"}},"required":["link"]})",
+          R"({"type":"string","nullable":true})",
+          R"({"type":"object","patternProperties":{"^x-":{"type":"string"}},"additionalProperties":false})",
+          R"({"type":"object","minProperties":1,"additionalProperties":{"type":"number"}})",
+          R"({"type":"object","maxProperties":3})",
+          R"({"type":"object","propertyNames":{"pattern":"^[a-z]+$"}})",
+          R"({"type":"string","pattern":"[0-9]{3}"})",
+          R"({"type":"string","pattern":"^[a-z]+$","minLength":3,"maxLength":8})",
+          R"({"type":"integer","multipleOf":5,"minimum":0,"maximum":100})",
+          R"({"type":"number","multipleOf":0.01})",
+          R"({"type":"string","format":"hostname"})",
+          R"({"type":"string","format":"ipv6"})",
+          R"({"type":"string","format":"duration"})",
+          R"({"allOf":[{"type":"object",)"
+          R"("properties":{"a":{"type":"integer"}}},{"properties":{"a":{"minimum":3}},"required":["a"]}]})",
+          R"({"anyOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{"type":"null"},"b":{"type":"null"}}})",
+          R"({"type":"array","items":{"$ref":"#/definitions/x"},"minItems":1,)"
+          R"("definitions":{"x":{"type":"string","minLength":1}}})",
+      }) {
+    EXPECT_TRUE(write_schema_grammar(json::parse(schema), "schema", true)) << schema;
+  }
+}
+
+TEST(JsonSchema, NamesWhatCannotBeKept) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"type":"array","uniqueItems":true})", "# uniqueItems"},
+      {R"({"type":"array","contains":{"const":1}})", "# contains"},
+      {R"({"properties":{"a/b":{"if":{},"then":{}}}})", "#/properties/a~1b if"},
+      {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", "# oneOf"},
+      {R"({"oneOf":[{"const":1},{"const":1.0}]})", "# oneOf"},
+      {R"({"type":"string","pattern":"^(?=a)b$"})", "# pattern"},
+      {R"({"items":{"format":"regex"}})", "#/items format"},
+      {R"({"type":"object","not":{"required":["a"]}})", "# not"},
+      {R"({"type":"object","minProperties":2})", "# minProperties"},
+      {R"({"type":"object","dependentRequired":{"a":["b"]}})", "# dependentRequired"},
+      {R"({"anyOf":[{"x":1}]})", "#/anyOf/0 x"},
+      {R"({"allOf":[{"unevaluatedProperties":false},{"properties":{"a":{}}}]})", "#/allOf/0 unevaluatedProperties"},
+  };
+  for (const auto& [schema, dropped] : cases) {
+    const auto written = write_schema_grammar(json::parse(schema), "schema", false);
+    ASSERT_TRUE(written) << schema << written.error().message;
+    ASSERT_FALSE(written->dropped.empty()) << schema;
+    EXPECT_EQ(written->dropped.front(), dropped) << schema;
+    const auto strict = write_schema_grammar(json::parse(schema), "schema", true);
+    ASSERT_FALSE(strict) << schema;
+    const std::string keyword = std::string(dropped).substr(std::string(dropped).rfind(' ') + 1);
+    EXPECT_TRUE(strict.error().field.ends_with('.' + keyword)) << strict.error().field;
+    EXPECT_NE(strict.error().message.find(keyword + " at #"), std::string::npos) << strict.error().message;
+  }
+}
+
+TEST(JsonSchema, RefusesWhatIsNoSchemaOrFitsNothing) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"(false)", "schema"},
+      {R"("string")", "schema"},
+      {R"({"type":"date"})", "schema.type"},
+      {R"({"type":[]})", "schema.type"},
+      {R"({"enum":[]})", "schema.enum"},
+      {R"({"type":"string","enum":[1]})", "schema.enum"},
+      {R"({"type":"string","minLength":3,"maxLength":2})", "schema.minLength"},
+      {R"({"type":"string","minLength":-1})", "schema.minLength"},
+      {R"({"type":"integer","minimum":2,"maximum":1})", "schema.minimum"},
+      {R"({"type":"number","minimum":"1"})", "schema.minimum"},
+      {R"({"type":"number","multipleOf":0})", "schema.multipleOf"},
+      {R"({"type":"string","pattern":"(a"})", "schema.pattern"},
+      {R"({"type":"string","pattern":"*a"})", "schema.pattern"},
+      {R"({"properties":{"a":false},"required":["a"]})", "schema.properties.a"},
+      {R"({"properties":[]})", "schema.properties"},
+      {R"({"required":"a"})", "schema.required"},
+      {R"({"anyOf":[]})", "schema.anyOf"},
+      {R"({"prefixItems":[]})", "schema.prefixItems"},
+      {R"({"items":false,"minItems":1})", "schema.minItems"},
+      {R"({"required":["a"],"unevaluatedProperties":false})", "schema.required"},
+      {R"({"$ref":"#/$defs/none"})", "schema.$ref"},
+      {R"({"$ref":"https://example.org/other"})", "schema.$ref"},
+      {R"({"$ref":"#"})", "schema.$ref"},
+      {R"({"$ref":"#/$defs/A","$defs":{"A":{"anyOf":[{"$ref":"#/$defs/B"},{"type":"null"}]},)"
+       R"("B":{"allOf":[{"$ref":"#/$defs/A"}]}}})",
+       "schema.$defs.B.allOf[0].$ref"},
+  };
+  for (const auto& [schema, field] : cases) {
+    const auto written = write_schema_grammar(json::parse(schema), "schema", false);
+    ASSERT_FALSE(written) << schema;
+    EXPECT_EQ(written.error().field, field) << schema << ": " << written.error().message;
+  }
+}
+
+TEST(JsonSchema, SaysWhereInFewBytes) {
+  std::string schema = R"({"type":"date"})";
+  for (int i = 0; i < 12; ++i) schema = R"({"properties":{")" + std::string(200, 'n') + "é" + R"(":)" + schema + "}}";
+  const auto written = write_schema_grammar(json::parse(schema), "schema", false);
+  ASSERT_FALSE(written);
+  EXPECT_LT(written.error().message.size(), 1000u);
+  EXPECT_TRUE(written.error().field.ends_with(".type"));
+}
+
+// Costs that grow faster than the schema end in a refusal.
+TEST(JsonSchema, BoundsWhatASchemaBecomes) {
+  std::string groups = R"({"allOf":[)";
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = "\"p" + std::to_string(i) + "\"";
+    groups += std::string(i > 0 ? "," : "") + R"({"anyOf":[{"required":[)" + name + R"(]},{"properties":{)" + name +
+              R"(:{}}}]})";
+  }
+  EXPECT_FALSE(write_schema_grammar(json::parse(groups + "]}"), "schema", false));
+  EXPECT_FALSE(write_schema_grammar(json::parse(R"({"type":"string","pattern":"a.{200}b.{200}c"})"), "schema", false));
+  EXPECT_FALSE(
+      write_schema_grammar(json::parse(R"({"type":"string","pattern":"((a{1000}){1000}){1000}"})"), "s", true));
+  std::string chain = R"({"$ref":"#/$defs/d0","$defs":{)";
+  for (int i = 0; i < 3000; ++i) {
+    chain += "\"d" + std::to_string(i) + R"(":{"$ref":"#/$defs/d)" + std::to_string(i + 1) + "\"},";
+  }
+  EXPECT_TRUE(write_schema_grammar(json::parse(chain + R"("d3000":{"type":"null"}}})"), "schema", true));
+}
+
+}  // namespace
+}  // namespace chasqui
