@@ -221,10 +221,12 @@ void add_llama_server_metrics(MetricsPage& page, const Workers& workers) {
            [predicted, writing, pace = std::make_shared<Pace>()](const Workers& w) {
              return pace->since_last(predicted(w), writing(w));
            });
-  board.counter("llamacpp:spec_decode_num_drafts_total", "Steps that checked guesses, for each request.",
-                &EngineMetrics::guess_steps);
-  board.counter("llamacpp:spec_decode_num_draft_tokens_total", "Guesses that were checked.", &EngineMetrics::guesses);
-  board.counter("llamacpp:spec_decode_num_accepted_tokens_total", "… and were right.", &EngineMetrics::guesses_right);
+  board.counter("llamacpp:spec_decode_num_drafts_total", "Steps that checked draft tokens, for each request.",
+                &EngineMetrics::spec_steps);
+  board.counter("llamacpp:spec_decode_num_draft_tokens_total", "Draft tokens that were checked.",
+                &EngineMetrics::draft_tokens);
+  board.counter("llamacpp:spec_decode_num_accepted_tokens_total", "… and were accepted.",
+                &EngineMetrics::accepted_tokens);
   computed("llamacpp:requests_processing", "Requests that hold a slot.", &running);
   computed("llamacpp:requests_deferred", "Requests that wait for a slot.", &waiting);
   computed("llamacpp:n_busy_slots_per_decode", "Rows of a decode step, mean since the start.", [](const Workers& w) {
