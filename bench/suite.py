@@ -161,7 +161,7 @@ def table(results):
     """The page: what was measured, where and how, and the figures."""
     lines = ["# What `make bench` measured", "",
              "Made by `bench/suite.py`; a part is measured again by `make bench BENCH=name`. "
-             "[performance.md](../performance.md) says what was meant.", "",
+             "[performance.md](../performance.md) says what to expect and how to measure.", "",
              "| | date | commit | llama-server | on | load before | commands |", "|---|---|---|---|---|---:|---|"]
     for name, entry in results.items():
         commands = "<br>".join(f"`{each}`" for each in entry["commands"])

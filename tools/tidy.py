@@ -373,6 +373,31 @@ def check_prose(path, text):
             yield Fault(path, number, "banned-prose", f"{found[0]}: say who acts (the client, the server, the request)")
 
 
+def check_links(files, exists):
+    """Relative links of pages lead to a file of the tree, and to a heading of it where they name one."""
+    for page, text in files.items():
+        if not page.endswith(".md"):
+            continue
+        for number, line in enumerate(without_code(text).splitlines(), 1):
+            for link in re.findall(r"\]\(([^)\s:]+)\)", line):
+                path, _, heading = link.partition("#")
+                path = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+                if not exists(path):
+                    yield Fault(page, number, "link", f"there is no {path}")
+                elif heading and path in files and heading not in headings(files[path]):
+                    yield Fault(page, number, "link", f"{path} has no heading #{heading}")
+
+
+def without_code(text):
+    return re.sub(r"(?ms)^```.*?^```", lambda m: re.sub(r"[^\n]", "", m[0]), text)
+
+
+def headings(text):
+    """As GitHub names them."""
+    found = re.findall(r"(?m)^#+ (.*)$", without_code(text))
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in found}
+
+
 def check_subjects(log):
     """Subjects of commits, given as lines of `git log --format=%h %s`."""
     for line in log.splitlines():
@@ -419,11 +444,12 @@ def check_map(files):
             yield Fault("ARCHITECTURE.md", 1, "map", f"src/{folder} is not on the map")
 
 
-def check(files):
-    """All faults of a tree, given as {path: text}."""
+def check(files, exists=None):
+    """All faults of a tree, given as {path: text}; `exists` says which other files it has."""
     sources = {path: Source(path, text) for path, text in files.items() if path.endswith((".h", ".cpp"))}
     faults = set(check_map(files)) | set(check_cycles(sources)) | set(check_file_cycles(sources))
     faults |= set(check_subjects(files.get("git log", "")))
+    faults |= set(check_links(files, exists or files.__contains__))
     for path, text in files.items():
         if is_prose(path):
             faults.update(check_prose(path, text))
@@ -463,7 +489,8 @@ def main(arguments):
         return 2
     root = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     files = read_tree(root)
-    faults = check({**files, "git log": new_commits(root)})
+    exists = lambda path: os.path.exists(os.path.join(root, path))
+    faults = check({**files, "git log": new_commits(root)}, exists)
     for fault in faults:
         print(f"{fault.path}:{fault.line}: {fault.rule}: {fault.message}")
     print(f"tidy: {len(files) - 1} files, {len(faults)} faults" if faults else f"tidy: {len(files) - 1} files, clean")

@@ -16,6 +16,7 @@ BAD = {
          "src/api/core/b.h", HEADER + '#include "api/core/a.h"\n'),
     ],
     "owner-node": [("src/api/openai/a.cpp", '#include "api/core/node.h"\n', "src/api/core/node.h", HEADER)],
+    "link": [("docs/x.md", "[a](y.md)\n"), ("docs/x.md", "[a](#there)\n\n## Here\n")],
     "banned-prose": [("docs/api.md", "Nobody sees it.\n"), ("README.md", "It is told whoever asks.\n"),
                      ("src/core/x.cpp", "// Somebody reads it.\n"), ("tests/e2e/x.test.mjs", "it('harms nobody')\n"),
                      ("src/core/x_test.cpp", "TEST(X, HarmsNobody) {}\n"), ("page/src/x.js", "// whoever asks\n")],
