@@ -151,7 +151,7 @@ describe('the ollama client', async () => {
       ['/api/chat', { messages: [{ role: 'the boss', content: 'x' }] }, /messages\[0\]\.role must be/],
       ['/api/chat', { messages: [{ role: 'user', content: 'x', images: ['eA=='] }] }, /messages\[0\]\.images must be/],
       ['/api/chat', { messages, format: 'xml' }, /format must be "json" or a JSON Schema/],
-      ['/api/chat', { messages, format: { type: 'object', $dynamicRef: '#x' } }, /\$dynamicRef/],
+      ['/api/chat', { messages, format: { type: 'objekt' } }, /format\.type/],
       ['/api/chat', { messages, think: 'hardest' }, /think must be/],
       ['/api/chat', { messages, think: 3 }, /think must be/],
       ['/api/chat', { messages, stream: 'yes' }, /stream must be/],

@@ -130,7 +130,9 @@ bool SchemaValues::fits_members(const json::object& object, const json::value* s
   const json::object* patterns = object_keyword(schema, "patternProperties");
   const json::value* others = keyword_of(schema, "additionalProperties");
   const json::value* names = keyword_of(schema, "propertyNames");
-  for (const auto& [key, member] : object) {
+  for (const json::key_value_pair& pair : object) {
+    const std::string_view key = pair.key();
+    const json::value& member = pair.value();
     bool declared = false;
     const auto fits_one = [&](const json::value* child) {
       declared = true;
