@@ -50,7 +50,8 @@ describe('a queue', async () => {
 
   it('serves those first who are marked urgent', async (t) => {
     const server = await start(t, [...sim, '-np', '1', '-c', '500000']);
-    const running = await streamChat(server, 'go on', endless);
+    // Of the most urgent class, so that none of the others takes its slot.
+    const running = await streamChat(server, 'go on', { ...endless, priority: 'interactive' });
     await running.nextText();
     const jobs = [];
     for (const [i, priority] of ['background', 'standard', 'interactive'].entries()) {
