@@ -106,8 +106,7 @@ describe('a client finds what it expects', async () => {
     for (const each of made) assert.match(each, /^req_\w{32}$/);
     assert.equal(new Set(made).size, 3);
     assert.match((await server.fetch('/nowhere')).headers.get('x-request-id'), /^req_/);
-    await server.metrics();
-    assert.match(server.stderr, /request_id=mine-1/);
+    await server.says(/request_id=mine-1/);
   });
 
   it('when it takes this for Ollama', async () => {

@@ -129,6 +129,14 @@ export class Server {
     }
   }
 
+  // Waits for a line on standard error. A thread of its own writes the log, so a line may come after what it is about.
+  async says(pattern, what) {
+    const late = AbortSignal.timeout(hangAfter);
+    while (!pattern.test(this.stderr)) {
+      await once(this.child.stderr, 'data', { signal: late }).catch(() => assert.match(this.stderr, pattern, what));
+    }
+  }
+
   idle() {
     return this.until(isIdle, 'nothing is left of any request');
   }

@@ -70,7 +70,7 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
       assert.equal(JSON.parse(again.body).tokens, session.tokens);
       const pauses = [...server.stderr.matchAll(/the server has died.*in_s=([\d.]+)/g)].map((match) => Number(match[1]));
       assert.deepEqual(pauses, [0.1, 0.2, 0.4]);
-      assert.match(server.stderr, signal === 'SIGKILL' ? /signal 9/ : /signal 6/);
+      await server.says(signal === 'SIGKILL' ? /signal 9/ : /signal 6/);
     });
   }
 
@@ -97,7 +97,7 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
       await say(server, 'there');
     });
     assert.ok(answers >= 24);
-    assert.match(server.stderr, /the server has died.*exit code 0/);
+    await server.says(/the server has died.*exit code 0/);
   });
 
   it('is replaced when its worker hangs', async (t) => {
@@ -110,7 +110,7 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
     assert.match(lost.body, /hangs/);
     assert.notEqual(await nextChild(server, child), child);
     assert.equal(await say(server, 'fresh'), 'fresh');
-    assert.match(server.stderr, /the server has died.*exit code 70/);
+    await server.says(/the server has died.*exit code 70/);
   });
 
   it('that takes no notice of SIGTERM is killed', async (t) => {
