@@ -17,7 +17,7 @@ const sha256 = { abc: 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f
 
 function keyFile(context, content) {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-'));
-  context.after(() => rmSync(folder, { recursive: true }));
+  context.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
   const file = path.join(folder, 'keys');
   writeFileSync(file, content);
   return { path: file, write: (text) => writeFileSync(file, text) };

@@ -103,7 +103,7 @@ function same(expected, actual, model, apart, what) {
 
 async function folder(t) {
   const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
-  t.after(() => fs.rm(dir, { recursive: true, force: true }));
+  t.after(() => fs.rm(dir, { recursive: true, force: true, maxRetries: 20 }));
   return dir;
 }
 

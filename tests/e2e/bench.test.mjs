@@ -11,7 +11,7 @@ const { describe, it } = test;
 
 function temporaryFolder(t) {
   const folder = mkdtempSync(path.join(tmpdir(), 'chasqui-bench-'));
-  t.after(() => rmSync(folder, { recursive: true }));
+  t.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
   return folder;
 }
 

@@ -14,7 +14,7 @@ import { hasTmux, Terminal } from './terminal.mjs';
 
 const { describe, it } = test;
 const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-cli-'));
-test.after(() => rmSync(folder, { recursive: true }));
+test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
 const file = (name, content) => {
   writeFileSync(path.join(folder, name), content);
   return path.join(folder, name);

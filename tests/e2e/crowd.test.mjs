@@ -59,7 +59,7 @@ describe('a client that waits', async () => {
 describe('tenants that share a server', async () => {
   it('are served while another sends hundreds of large bodies', async (t) => {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-'));
-    t.after(() => rmSync(folder, { recursive: true }));
+    t.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
     const keys = path.join(folder, 'keys');
     writeFileSync(keys, 'loud name=loud in_flight=1000\nquiet name=quiet\n');
     const server = await start(t, [...sim, '-np', '4', '--api-key-file', keys]);

@@ -44,7 +44,7 @@ const found = (list) => list.map(([name, args]) => [name, typeof args === 'strin
 
 describe('an answer with reasoning, content and two calls', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'chasqui-dialects-'));
-  test.after(() => rmSync(folder, { recursive: true }));
+  test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
   const file = path.join(folder, 'template.jinja');
   writeFileSync(file, template);
   const server = await start(test, [...sim, '--chat-template-file', file]);

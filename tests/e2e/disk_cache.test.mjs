@@ -14,7 +14,7 @@ const document = 'The relay runner waits at the post until the next one comes in
 
 async function folder(t) {
   const name = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
-  t.after(() => fs.rm(name, { recursive: true, force: true }));
+  t.after(() => fs.rm(name, { recursive: true, force: true, maxRetries: 20 }));
   return name;
 }
 

@@ -71,7 +71,7 @@ async function read(server, path, body) {
 
 describe('the fields of a generation', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'fields-'));
-  test.after(() => rmSync(folder, { recursive: true }));
+  test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
   const model = join(folder, 'gaps.gguf');
   withGaps(model);
   const server = await start(test, [...demo, '-m', model, '--slot-save-path', folder]);

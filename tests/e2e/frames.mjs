@@ -18,7 +18,7 @@ export function frame(message) {
 
 export async function folder(context) {
   const where = await mkdtemp(path.join(tmpdir(), 'chasqui-'));
-  context.after(() => rm(where, { recursive: true, force: true }));
+  context.after(() => rm(where, { recursive: true, force: true, maxRetries: 20 }));
   return where;
 }
 

@@ -89,7 +89,7 @@ export async function tryMutants(count, seed, say = () => {}) {
     }
   };
   await Promise.all(Array.from({ length: lanes }, lane));
-  await fs.rm(dir, { recursive: true });
+  await fs.rm(dir, { recursive: true, maxRetries: 20 });
   return seen;
 }
 

@@ -63,7 +63,8 @@ for (const [name, fields, check] of constraints) {
         answers += state.answers;
       }
       assert.ok(answers >= 24, `${answers} answers`);
-      const ratio = Math.min(...gaps.constrained) / Math.min(...gaps.plain);
+      const middle = (of) => [...of].sort((a, b) => a - b)[1];  // what a busy machine does to one round says nothing
+      const ratio = middle(gaps.constrained) / middle(gaps.plain);
       assert.ok(ratio < 2, `${ratio.toFixed(2)} times as long: ${JSON.stringify(gaps)}`);
     });
   });

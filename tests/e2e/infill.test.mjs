@@ -18,7 +18,7 @@ const spelledOut = (before, prefix, suffix) => `${before}<|im_start|>${prefix}<|
 
 describe('a gap', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'chasqui-infill-'));
-  test.after(() => rmSync(folder, { recursive: true }));
+  test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
   const model = path.join(folder, 'gaps.gguf');
   withGaps(model);
   const server = await start(test, [...demo, '-m', model]);

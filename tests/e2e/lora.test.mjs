@@ -15,7 +15,7 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const model = path.resolve(here, '../../models/demo/chasqui-demo.gguf');
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-lora-'));
-test.after(() => rmSync(folder, { recursive: true }));
+test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
 function adapterFile(name, seed) {
   const file = path.join(folder, `${name}.gguf`);
   execFileSync(path.join(path.dirname(binary), 'mkmodel'), ['--adapter', model, file, '--seed', String(seed)]);
@@ -101,7 +101,7 @@ describe('adapters of a model', async () => {
 
   it('do not read what others have written to disk', async (t) => {
     const dir = mkdtempSync(path.join(os.tmpdir(), 'chasqui-lora-disk-'));
-    t.after(() => rmSync(dir, { recursive: true, force: true }));
+    t.after(() => rmSync(dir, { recursive: true, force: true, maxRetries: 20 }));
     const messages = user('The relay runner waits at the post until the next one comes into sight. '.repeat(12));
     const said = {};
     for (const round of [0, 1]) {

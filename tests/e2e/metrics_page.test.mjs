@@ -113,7 +113,7 @@ describe('the page of metrics, however much there is to count', async () => {
   const crowd = Array.from({ length: 60 }, (_, i) => `a${i}.gguf:an-adapter-with-a-long-name-${i}`).join(',');
   const longName = ['--alias', 'a-model-with-a-very-long-name-'.repeat(3)];
   const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-metrics-'));
-  test.after(() => rmSync(folder, { recursive: true }));
+  test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
   for (const [what, flags] of Object.entries({
     'one worker': [],
     'eight workers': ['--workers', '8', '-np', '8'],

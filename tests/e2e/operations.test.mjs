@@ -14,7 +14,7 @@ const { describe, it } = test;
 
 function temporaryFolder(context) {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-'));
-  context.after(() => rmSync(folder, { recursive: true }));
+  context.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
   return folder;
 }
 

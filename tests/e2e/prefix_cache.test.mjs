@@ -176,7 +176,7 @@ describe('the cache', async () => {
 
   it('is each tenant’s own unless it is told to be shared', async (t) => {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-'));
-    t.after(() => rmSync(folder, { recursive: true }));
+    t.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
     const keys = path.join(folder, 'keys');
     writeFileSync(keys, 'key-of-alice name=alice\nother-key-of-alice name=alice\nkey-of-bob name=bob\n');
     for (const shared of [false, true]) {

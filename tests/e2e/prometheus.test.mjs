@@ -74,7 +74,7 @@ async function startPrometheus(t, server) {
   t.after(async () => {
     child.kill('SIGKILL');
     await ended;
-    rmSync(home, { recursive: true });
+    rmSync(home, { recursive: true, maxRetries: 20 });
   });
   return async (target, parameters = {}) => {
     const url = `http://127.0.0.1:${port}/api/v1/${target}?${new URLSearchParams(parameters)}`;
@@ -125,7 +125,7 @@ describe('Prometheus', { skip }, () => {
   it('has data for every query of the dashboard and every alert while the server works', async (t) => {
     // With all that has metrics of its own.
     const disk = mkdtempSync(path.join(os.tmpdir(), 'chasqui-prometheus-disk-'));
-    t.after(() => rmSync(disk, { recursive: true, force: true }));
+    t.after(() => rmSync(disk, { recursive: true, force: true, maxRetries: 20 }));
     const server = await start(t, [...sim, '-np', '4', '--cache-disk', `${disk}/c`, '--session-dir', `${disk}/s`]);
     const ask = await startPrometheus(t, server);
     const stop = keepBusy(server);

@@ -23,7 +23,7 @@ async function startThinking(flags = []) {
   const folder = mkdtempSync(path.join(tmpdir(), 'chasqui-reasoning-'));
   const file = path.join(folder, 'thinking.jinja');
   writeFileSync(file, template);
-  return { server: await start(test, [...demo, '--chat-template-file', file, ...flags]), done: () => rmSync(folder, { recursive: true }) };
+  return { server: await start(test, [...demo, '--chat-template-file', file, ...flags]), done: () => rmSync(folder, { recursive: true, maxRetries: 20 }) };
 }
 
 describe('reasoning', async () => {

@@ -11,7 +11,7 @@ import { sim, start } from './server.mjs';
 
 const { describe, it } = test;
 const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-'));
-test.after(() => rmSync(folder, { recursive: true }));
+test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
 
 // Seeded, so that a failure can be seen again.
 function random(seed) {

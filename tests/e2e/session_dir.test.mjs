@@ -19,7 +19,7 @@ const say = (content) => ({ message: { role: 'user', content } });
 
 async function folder(t) {
   const name = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
-  t.after(() => fs.rm(name, { recursive: true, force: true }));
+  t.after(() => fs.rm(name, { recursive: true, force: true, maxRetries: 20 }));
   return name;
 }
 
@@ -178,7 +178,7 @@ async function smallDisk(t, kilobytes) {
   const mounted = process.platform === 'linux' && spawnSync('mount', options).status === 0;
   t.after(async () => {
     if (mounted) spawnSync('umount', ['-l', dir]);
-    await fs.rm(dir, { recursive: true, force: true });
+    await fs.rm(dir, { recursive: true, force: true, maxRetries: 20 });
   });
   return mounted ? dir : null;
 }

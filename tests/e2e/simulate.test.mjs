@@ -81,7 +81,7 @@ describe('chasqui simulate', () => {
       const [fromSeed, fromTrace] = [await report(...drawn), await report('--seed', '3', '--trace', file)];
       assert.equal(fromTrace.runs[0].events, fromSeed.runs[0].events);
     } finally {
-      await rm(folder, { recursive: true });
+      await rm(folder, { recursive: true, maxRetries: 20 });
     }
   });
 
@@ -94,7 +94,7 @@ describe('chasqui simulate', () => {
       assert.equal(bad.code, 2);
       assert.match(bad.stderr, /bad\.jsonl:2: prompt: must be a number between 1 and \d+/);
     } finally {
-      await rm(folder, { recursive: true });
+      await rm(folder, { recursive: true, maxRetries: 20 });
     }
     for (const wrong of [['--prompt', 'x'], ['--classes', 'royal:1'], ['--tenants', '0'], ['--goodput', 'speed:1'],
       ['--compare', 'chasqui,magic'], ['--decode-cost', '1:2'], ['--trace', '/none/there'], ['--cancel', '2'],

@@ -107,7 +107,7 @@ describe('sleeping', () => {
 
   it('refuses other weights under the old name, and takes a copy of the old ones', async (t) => {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-sleep-'));
-    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20 }));
     const file = path.join(folder, 'model.gguf');
     copyFileSync(model, file);
     const one = await start(t, ['-t', '1', '-m', file, ...sleepy, '-np', '2', '-c', '4096']);

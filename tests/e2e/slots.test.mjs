@@ -108,7 +108,7 @@ describe('POST /slots/{id}', async () => {
 
   it('?action=erase forgets it on disk, too', async (t) => {
     const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
-    t.after(() => fs.rm(dir, { recursive: true, force: true }));
+    t.after(() => fs.rm(dir, { recursive: true, force: true, maxRetries: 20 }));
     const flags = [...sim, '-np', '2', '-c', '8192', '--workers', '2', '--cache-disk', dir];
     const files = async () => (await fs.readdir(path.join(dir, 'snapshots'))).filter((name) => name.endsWith('.kv'));
     const text = 'a question that is long enough for a file, and is asked again and again in the very same words. '.repeat(4);
@@ -138,7 +138,7 @@ describe('--slot-save-path', async () => {
 
   async function folder(t) {
     const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
-    t.after(() => fs.rm(dir, { recursive: true, force: true }));
+    t.after(() => fs.rm(dir, { recursive: true, force: true, maxRetries: 20 }));
     return dir;
   }
   const complete = async (server, fields = {}, options = {}) => {

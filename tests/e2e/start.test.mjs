@@ -11,7 +11,7 @@ import { run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-'));
-test.after(() => rmSync(folder, { recursive: true }));
+test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
 const file = (name, content) => {
   writeFileSync(path.join(folder, name), content);
   return path.join(folder, name);

@@ -26,7 +26,7 @@ async function worst(flags) {
   writeFileSync(file, template);
   const server = new Server([...sim, '--workers', '2', '-np', '64', '-c', '2000000', '--sim-step', '50', '--stuck-after', '3600', '--chat-template-file', file, ...flags], {});
   await server.listening();
-  rmSync(folder, { recursive: true });
+  rmSync(folder, { recursive: true, maxRetries: 20 });
   const running = [];
   const drained = async (response) => {
     for await (const part of response.body) void part;

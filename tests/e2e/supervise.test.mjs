@@ -56,7 +56,7 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
   for (const signal of ['SIGKILL', 'SIGABRT']) {
     it(`comes back after ${signal} with its sessions, and no client is refused meanwhile`, async (t) => {
       const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
-      t.after(() => fs.rm(dir, { recursive: true, force: true }));
+      t.after(() => fs.rm(dir, { recursive: true, force: true, maxRetries: 20 }));
       const server = await start(t, [...sim, '--supervise', '--session-dir', dir]);
       const session = await ask(server, '/v1/sessions', { text: 'Once upon a time' });
       for (let round = 0; round < 3; ++round) {
@@ -133,7 +133,7 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
 
   it('keeps its Unix sockets, too', async (t) => {
     const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
-    t.after(() => fs.rm(dir, { recursive: true, force: true }));
+    t.after(() => fs.rm(dir, { recursive: true, force: true, maxRetries: 20 }));
     const names = ['http.sock', 'frames.sock'].map((name) => path.join(dir, name));
     const server = await start(t, [...sim, '--supervise', '--unix-socket', names[0], '--socket', names[1]]);
     const before = await Promise.all(names.map((name) => fs.stat(name)));

@@ -14,7 +14,7 @@ const { describe, it } = test;
 const here = path.dirname(fileURLToPath(import.meta.url));
 const model = path.resolve(here, '../../models/demo/chasqui-demo.gguf');
 const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-tenants-'));
-test.after(() => rmSync(folder, { recursive: true, force: true }));
+test.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20 }));
 const adapter = path.join(folder, 'one.gguf');
 execFileSync(path.join(path.dirname(binary), 'mkmodel'), ['--adapter', model, adapter, '--seed', '1']);
 

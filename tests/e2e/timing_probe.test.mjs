@@ -64,7 +64,7 @@ async function probe(server, owner, pairs, onAnswer = () => {}) {
 
 async function folder(t) {
   const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
-  t.after(() => fs.rm(dir, { recursive: true, force: true }));
+  t.after(() => fs.rm(dir, { recursive: true, force: true, maxRetries: 20 }));
   return dir;
 }
 

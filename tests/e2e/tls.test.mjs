@@ -20,7 +20,7 @@ const runFile = promisify(execFile);
 
 async function folder(t) {
   const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
-  t.after(() => fs.rm(dir, { recursive: true, force: true }));
+  t.after(() => fs.rm(dir, { recursive: true, force: true, maxRetries: 20 }));
   return dir;
 }
 

@@ -143,7 +143,7 @@ describe('spans', () => {
 
   it('go through TLS, and only to a collector that proves who it is', async (t) => {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-tls-'));
-    t.after(() => rmSync(folder, { recursive: true }));
+    t.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
     const [key, cert] = ['key.pem', 'cert.pem'].map((name) => path.join(folder, name));
     execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2',
       '-keyout', key, '-out', cert, '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'], { stdio: 'ignore' });

@@ -86,7 +86,7 @@ describe('a server without keys', async () => {
 
   it('answers to any name on a Unix socket', async (t) => {
     const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
-    t.after(() => fs.rm(dir, { recursive: true, force: true }));
+    t.after(() => fs.rm(dir, { recursive: true, force: true, maxRetries: 20 }));
     const socketPath = path.join(dir, 's.sock');
     await start(t, [...sim, '--unix-socket', socketPath]);
     const status = await new Promise((resolve, reject) => {

@@ -173,7 +173,7 @@ describe('the weights', { skip: noProc }, async () => {
   it('are most of the memory, and in it once, be they mapped or read', { skip: !existsSync(mkmodel) && 'no mkmodel' },
     async (t) => {
       const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-'));
-      t.after(() => rmSync(folder, { recursive: true }));
+      t.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
       const file = path.join(folder, 'random.gguf');
       await promisify(execFile)(mkmodel, ['random-24m-f16', file]);
       const size = statSync(file).size;
