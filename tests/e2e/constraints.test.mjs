@@ -107,6 +107,7 @@ describe('a JSON schema', async () => {
       ['/v1/chat/completions', { messages: user('x'), response_format: format, max_tokens: 8, stream: true }],
       ['/completion', { prompt: 'x', json_schema: unsupported, n_predict: 8 }],
       ['/api/generate', { prompt: 'x', format: unsupported, stream: false, options: { num_predict: 8 } }],
+      ['/v1/messages', { messages: user('x'), max_tokens: 8, output_config: { format: { type: 'json_schema', schema: unsupported } } }],
       ['/v1/responses', { input: 'x', max_output_tokens: 16, text: { format: { type: 'json_schema', name: 'a', schema: unsupported } } }],
     ];
     for (const [path, body] of bodies) {

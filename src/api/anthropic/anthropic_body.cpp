@@ -226,9 +226,8 @@ void read_output_config(Fields& fields, RequestDraft& draft) {
   if (schema == nullptr) inner.refuse("schema", "a JSON schema");
   if (!inner.ok()) return fields.refuse(inner.error());
   if (draft.grammar) return fields.refuse("output_config.format", "left out beside grammar or json_schema");
-  auto grammar = schema_constraint(*schema, "output_config.format.schema");
-  if (!grammar) return fields.refuse(grammar.error());
-  draft.grammar = std::move(*grammar);
+  if (auto taken = take_schema(*schema, "output_config.format.schema", false, draft); !taken)
+    fields.refuse(taken.error());
 }
 
 // How much the model thinks; what `thinking` says goes before it.
