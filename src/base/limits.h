@@ -150,8 +150,13 @@ inline constexpr Limit kTable[] = {
     {"schema_path_bytes", LimitUnit::bytes, 512 * kKiB, "the paths to all parts of a schema, added up", "400"},
     {"schema_alternatives", LimitUnit::count, 100, "alternatives of one oneOf", "400"},
     {"schema_seconds", LimitUnit::time, 2 * kSecond, "computing of a grammar for a schema", "400"},
+    {"schema_stack_bytes", LimitUnit::bytes, 512 * kKiB, "stack that a schema of a tool takes", "400"},
+    {"schema_text_bytes", LimitUnit::bytes, 16 * kMiB, "names and rules that the schemas of tools become", "400"},
     {"schema_repeats", LimitUnit::count, 2000, "minItems, maxLength and their likes", "400"},
+    {"schema_merges", LimitUnit::count, 200'000, "keywords looked at where schemas hold at once", "400"},
     {"pattern_bytes", LimitUnit::bytes, 1024, "one pattern", "400"},
+    {"pattern_states", LimitUnit::count, 10'000, "states of a pattern, and of patterns that hold at once", "400"},
+    {"pattern_work", LimitUnit::count, 20'000'000, "steps to make these states", "400"},
     {"pattern_depth", LimitUnit::count, 20, "nesting of a pattern", "400"},
     // Admission
     {"queue_requests", LimitUnit::count, 10'000, "requests that wait for a slot", "503, Retry-After",

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/thread_time.h"
 
@@ -33,10 +34,10 @@ constexpr std::uint32_t kSchemaStep = 64;
 constexpr std::size_t kNoteBytesMax = 256;
 // Of stack, from the budget on. A level of a schema takes about 2 KiB, and the name of its rule has those of all levels
 // above.
-constexpr std::ptrdiff_t kSchemaDepthMost = 512 * 1024;
+constexpr std::ptrdiff_t kSchemaDepthMost = kCountLimit<"schema_stack_bytes">;
 constexpr std::ptrdiff_t kDepthMost = 4 * 1024 * 1024;
 // Of the names and rules that a schema becomes; a few copies of them are held at a time.
-constexpr std::size_t kTextMost = 16 * 1024 * 1024;
+constexpr std::size_t kTextMost = kSizeLimit<"schema_text_bytes">;
 
 thread_local WorkBudget* budget_of_thread = nullptr;
 

@@ -14,7 +14,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::uint32_t kCountMax = kCountLimit<"schema_repeats">;
-constexpr std::uint64_t kMergeWorkMax = 200'000;
+constexpr std::uint64_t kMergeWorkMax = kCountLimit<"schema_merges">;
 
 constexpr std::string_view kTypeWords[] = {"null", "boolean", "integer", "number", "string", "array", "object"};
 constexpr unsigned kTypeBits[] = {SchemaFacets::kNull,    SchemaFacets::kBoolean,

@@ -9,8 +9,8 @@
 namespace chasqui {
 namespace {
 
-constexpr std::size_t kLanguageStatesMax = 10'000;
-constexpr std::uint64_t kLanguageWorkMax = 20'000'000;
+constexpr std::size_t kLanguageStatesMax = kSizeLimit<"pattern_states">;
+constexpr std::uint64_t kLanguageWorkMax = kCountLimit<"pattern_work">;
 
 constexpr std::size_t kNamedFrom = 64;
 constexpr std::size_t kNamedBytes = 32;

@@ -10,7 +10,7 @@ namespace chasqui {
 namespace {
 
 constexpr int kPatternNestingMax = kCountLimit<"grammar_nesting">;
-constexpr std::size_t kPatternStatesMax = 10'000;
+constexpr std::size_t kPatternStatesMax = kSizeLimit<"pattern_states">;
 constexpr std::uint32_t kPatternTimesMax = kCountLimit<"schema_repeats">;
 
 struct PatternPart {
