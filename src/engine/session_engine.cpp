@@ -69,6 +69,7 @@ Result<std::unique_ptr<SessionEngine>> SessionEngine::open(LoadedModel model, Se
 
 SessionEngine::SessionEngine(LoadedModel model, Models contexts, const SessionEngineConfig& config)
     : model_(std::move(model)),
+      clock_(config.clock != nullptr ? *config.clock : static_cast<const Clock&>(real_clock_)),
       engine_(config.engine, std::move(contexts), model_.tokenizer, clock_, wakeup_),
       limits_(limits_of(engine_.shape())),
       sessions_(session_limits(config, engine_.shape()), *model_.tokenizer) {

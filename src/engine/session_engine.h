@@ -31,6 +31,7 @@ struct SessionEngineConfig {
   std::uint64_t cache_folder_bytes = std::uint64_t{16} << 30;
   std::size_t sessions = 1024;
   Duration ttl = seconds(3600);
+  const Clock* clock = nullptr;  // outlives the engine; null: the system's
 };
 
 class SessionEngine {
@@ -73,7 +74,8 @@ class SessionEngine {
   void receive_events(int wait_ms = -1);  // waits for events; -1: as long as it takes
 
   const LoadedModel model_;
-  const RealClock clock_;
+  const RealClock real_clock_;
+  const Clock& clock_;
   Wakeup wakeup_;
   Engine engine_;
   const RequestLimits limits_;

@@ -2,7 +2,6 @@
 #include "engine/session_engine.h"
 
 #include <filesystem>
-#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -34,18 +33,19 @@ RequestDraft endless() {
 
 class SessionEngineTest : public testing::Test {
  protected:
-  // Steps take their time, as those of a real model do: where computing costs nothing, no copy is worth its time, and
-  // nothing is taken from the cache. A gated engine also waits for the test before each of them.
-  explicit SessionEngineTest(bool gated = false) : engine_(open(gated ? &gate_ : nullptr)) {}
+  // Steps take their time, of a clock that they alone move: where computing costs nothing, no copy is worth its time,
+  // and nothing is taken from the cache. A gated engine also waits for the test before each of them.
+  explicit SessionEngineTest(bool gated = false) : engine_(open(gated ? &gate_ : nullptr, clock_)) {}
   ~SessionEngineTest() override { gate_.open(); }
 
-  static std::unique_ptr<SessionEngine> open(StepGate* gate) {
+  static std::unique_ptr<SessionEngine> open(StepGate* gate, StepClock& clock) {
     SimOptions options;
-    options.spend = [gate](Duration time) {
+    options.spend = [gate, &clock](Duration time) {
       if (gate != nullptr) gate->pass();
-      std::this_thread::sleep_for(time);
+      clock.advance(time);
     };
     SessionEngineConfig config;
+    config.clock = &clock;
     config.model.slots = 2;
     config.model.cells = 2 * 2048;
     config.model.rows_max = 64;
@@ -76,6 +76,7 @@ class SessionEngineTest : public testing::Test {
   const Session& at(const SessionId& id) { return **engine_->find(id); }
 
   StepGate gate_;
+  StepClock clock_;
   std::unique_ptr<SessionEngine> engine_;
 };
 
