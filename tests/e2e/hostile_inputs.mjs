@@ -78,6 +78,9 @@ cases.push(
   ['a large description', chat, { ...base, tools: [tool(object({ p: { type: 'string', description: 'é'.repeat(10 * MiB) } }))] }, /tools\[0\]/],
   ['references that fan out', chat, { ...base, tool_choice: 'required', tools: [tool({ $ref: '#/$defs/d0', $defs: Object.fromEntries(
     many(40, (i) => [`d${i}`, i < 39 ? { anyOf: many(2, () => ({ $ref: `#/$defs/d${i + 1}` })) } : { type: 'string' }])) })] }, /tools|prompt/],
+  ['a prompt of 900,000 short texts', '/completion', { prompt: [1, ...many(900_000, () => 'a')], n_predict: 1 }, /context|tokens/],
+  ['a prompt of 900,000 empty texts', '/completion', { prompt: [1, ...many(900_000, () => '')], n_predict: 1 }, /context|tokens/],
+  ['content of 900,000 empty texts', '/tokenize', { content: many(900_000, () => '') }, /context|tokens/],
   ['allOf that leads back to itself', chat, { ...base, tools: [tool({ allOf: [{ $ref: '#/$defs/a' }], $defs: {
     a: object({ x: { allOf: [{ $ref: '#/$defs/a' }] } }) } })] }, /tools/],
   ['anyOf in allOf that leads back to itself', chat, { ...base, tool_choice: 'required',

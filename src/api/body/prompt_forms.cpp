@@ -61,6 +61,10 @@ Result<const json::value*> prompt_text(const json::value& value, const std::stri
 
 Result<std::vector<Token>> tokenize_mixed(const ServedModel& served, const json::array& items, const std::string& name,
                                           AddSpecial add, ParseSpecial parse) {
+  // Each text is tokenized by itself, so that many short ones take longer than a long one.
+  if (items.size() > static_cast<std::size_t>(served.limits.context)) {
+    return prompt_too_long(items.size(), served.limits.context, std::to_string(items.size()) + " texts and tokens");
+  }
   std::vector<Token> out;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const json::value& item = items[i];

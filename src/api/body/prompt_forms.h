@@ -31,8 +31,8 @@ Result<const boost::json::value*> prompt_text(const boost::json::value& value, c
 // Bytes of the texts among them.
 std::size_t text_bytes(const boost::json::array& items);
 
-// Texts and token ids, one behind the other, however many bytes they have. Special tokens of the beginning are added
-// where the first is a text.
+// Texts and token ids, one behind the other: as many as the context has room for, however many bytes they have. Special
+// tokens of the beginning are added where the first is a text.
 Result<std::vector<Token>> tokenize_mixed(const ServedModel& served, const boost::json::array& items,
                                           const std::string& name, AddSpecial add, ParseSpecial parse);
 
