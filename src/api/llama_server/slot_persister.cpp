@@ -3,21 +3,10 @@
 #include <utility>
 
 namespace chasqui {
-namespace {
-
-net::OffloadOptions slot_thread() {
-  net::OffloadOptions options;
-  options.threads = 1;
-  options.queue_jobs = 1024;
-  options.stack_bytes = 1 << 20;
-  options.name = "slots";
-  return options;
-}
-
-}  // namespace
 
 SlotPersister::SlotPersister(std::unique_ptr<SlotFiles> files, Engine& engine, const Clock& clock, net::EventLoop& loop)
-    : store_(std::move(files), engine, clock), pool_(loop, slot_thread()) {}
+    : store_(std::move(files), engine, clock),
+      pool_(loop, {.threads = 1, .queue_jobs = 1024, .stack_bytes = 1 << 20, .name = "slots"}) {}
 
 net::Awaitable<Result<SlotTransfer>> SlotPersister::save(SlotId slot, Tenant tenant, std::string filename) {
   auto work = [this, slot, tenant, filename = std::move(filename)] { return store_.save(slot, tenant, filename); };

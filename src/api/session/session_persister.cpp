@@ -8,15 +8,6 @@
 namespace chasqui {
 namespace {
 
-net::OffloadOptions one_thread() {
-  net::OffloadOptions options;
-  options.threads = 1;
-  options.queue_jobs = 1;
-  options.stack_bytes = 1 << 20;
-  options.name = "sessions";
-  return options;
-}
-
 SessionImage image_of(const Session& session, std::int64_t now) {
   return {session.id, session.owner, session.serial, now, session.settings, session.tokens, session.chat};
 }
@@ -27,7 +18,8 @@ SessionPersister::SessionPersister(std::unique_ptr<SessionStore> store, net::Eve
     : store_(std::move(store)),
       loop_(loop),
       clock_(clock),
-      pool_(std::make_unique<net::OffloadPool>(loop, one_thread())) {}
+      pool_(std::make_unique<net::OffloadPool>(
+          loop, net::OffloadOptions{.threads = 1, .queue_jobs = 1, .stack_bytes = 1 << 20, .name = "sessions"})) {}
 
 SessionPersister::~SessionPersister() = default;
 
