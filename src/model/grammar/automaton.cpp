@@ -162,7 +162,7 @@ class AutomatonBuilder {
         }
       }
     }
-    add_byte_steps(bytes);
+    position.one_way = add_byte_steps(bytes);
     for (const auto& call : calls) {
       for_targets(call.second, [&](std::uint32_t to) { out_.calls_.push_back({call.first, to}); });
     }
@@ -177,8 +177,10 @@ class AutomatonBuilder {
     return within_ && out_.byte_steps_.size() + out_.calls_.size() <= 4 * kAutomatonStepsMax;
   }
 
-  void add_byte_steps(const std::vector<const RuleStep*>& steps) {
-    if (steps.empty()) return;
+  // False: a byte leads to several positions.
+  bool add_byte_steps(const std::vector<const RuleStep*>& steps) {
+    if (steps.empty()) return true;
+    bool one_way = true;
     // From cut to cut the same steps apply.
     std::vector<std::vector<std::uint32_t>> targets;
     std::vector<std::uint32_t> cuts;
@@ -193,14 +195,17 @@ class AutomatonBuilder {
       auto at = static_cast<std::size_t>(std::ranges::lower_bound(cuts, step->low) - cuts.begin());
       for (; cuts[at] <= step->high; ++at) targets[at].push_back(step->to);
     }
+    const std::size_t before = out_.byte_steps_.size();
     for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
       if (targets[i].empty()) continue;
       std::ranges::sort(targets[i]);
       const std::uint8_t low = out_.byte_class_[cuts[i]];
       const std::uint8_t high = out_.byte_class_[cuts[i + 1] - 1];
+      std::size_t ways = 0;
       for_targets(targets[i], [&](std::uint32_t to) {
-        const bool joins = !out_.byte_steps_.empty() && out_.byte_steps_.back().to == to &&
-                           out_.byte_steps_.back().high + 1 == low && i > 0 && !targets[i - 1].empty();
+        one_way = one_way && ++ways == 1;
+        const bool joins = out_.byte_steps_.size() > before && out_.byte_steps_.back().to == to &&
+                           out_.byte_steps_.back().high + 1 == low;
         if (joins) {
           out_.byte_steps_.back().high = high;
         } else {
@@ -208,6 +213,7 @@ class AutomatonBuilder {
         }
       });
     }
+    return one_way;
   }
 
   void close_positions() {

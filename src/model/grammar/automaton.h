@@ -54,6 +54,8 @@ class GrammarAutomaton {
   bool is_final(std::uint32_t position) const { return positions_[position].final; }
   // … and can do nothing else.
   bool only_ends(std::uint32_t position) const { return positions_[position].only_ends; }
+  // No byte leads to several positions.
+  bool has_one_way(std::uint32_t position) const { return positions_[position].one_way; }
 
   const Rule& rule(std::uint32_t index) const { return rules_[index]; }
   std::uint32_t root() const { return root_; }
@@ -70,6 +72,7 @@ class GrammarAutomaton {
     std::array<std::uint32_t, 3> begin{};  // of byte steps, calls, token steps; their end is the next one's begin
     bool final = false;
     bool only_ends = false;
+    bool one_way = true;
   };
 
   template <class T>

@@ -139,7 +139,7 @@ void GrammarStates::fill_row(Id state) {
   const std::uint32_t classes = automaton_->byte_classes();
   const GrammarConfigurationPtr from = states_[state].configuration;
   std::vector<Id> row(classes, kDead);
-  if (from->places.size() == 1) {
+  if (from->places.size() == 1 && automaton_->has_one_way(from->places.front().position)) {
     const GrammarPlace& place = from->places.front();
     for (const GrammarAutomaton::ByteStep& step : automaton_->byte_steps(place.position)) {
       const Id to = after({{step.to, place.stack}});

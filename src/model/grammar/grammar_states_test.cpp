@@ -49,6 +49,15 @@ TEST(GrammarStates, FollowRepetitions) {
   EXPECT_EQ(verdict("root ::= (\"a\" | \"b\"*){0,4} \"c\"", "abbac"), "match");
 }
 
+// This rule has more sets of states than are merged: one position takes a byte in several ways.
+TEST(GrammarStates, FollowAllWaysOfAnUnmergedPosition) {
+  constexpr std::string_view kGrammar =
+      R"(root ::= .{0,2} ("q" (.{1,3})+ | (| "e"* "b") .{2}){1,3} .{0,2} "z"?)";
+  EXPECT_EQ(verdict(kGrammar, "xxxxxxxxxx"), "match");
+  EXPECT_EQ(verdict(kGrammar, "xxxxxxxxxxz"), "match");
+  EXPECT_EQ(verdict(kGrammar, "xxxxxxxxxxx"), "no");
+}
+
 TEST(GrammarStates, FollowCharactersByTheirBytes) {
   EXPECT_EQ(verdict("root ::= [a-cx]", "b"), "match");
   EXPECT_EQ(verdict("root ::= [^a-c]", "b"), "no");
