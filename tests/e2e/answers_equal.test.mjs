@@ -17,19 +17,17 @@ import path from 'node:path';
 import * as test from 'node:test';
 
 import { ask } from './client.mjs';
-import { binary, demo, start } from './server.mjs';
+import { demo, start, testModel } from './server.mjs';
 
 const { describe, it } = test;
 
-// `make test-models` makes them.
-const fileOf = (name) => path.resolve(path.dirname(binary), `../models/${name}.gguf`);
 const models = {
   'demo': { flags: [...demo], cuts: true, by: Math.exp, close: 0.1 },
   'demo, one pool of cells': { flags: [...demo, '--kv-unified'], cuts: true, by: Math.exp, close: 0.1 },
-  'random-24m-f16': { file: 'random-24m-f16', cuts: true, close: 0.02, smallMib: 16 },
-  'sliding window': { file: 'random-swa', cuts: false, close: 0.02 },
-  'recurrent': { file: 'random-recurrent', cuts: false, close: 0.02 },
-  'hybrid': { file: 'random-hybrid', cuts: false, close: 0.02 },
+  'random-24m-f16': { file: '24m-f16', cuts: true, close: 0.02, smallMib: 16 },
+  'sliding window': { file: 'swa', cuts: false, close: 0.02 },
+  'recurrent': { file: 'recurrent', cuts: false, close: 0.02 },
+  'hybrid': { file: 'hybrid', cuts: false, close: 0.02 },
 };
 
 const stories = 2;
@@ -230,7 +228,7 @@ async function tellAll(t, flags, way, keeps) {
 }
 
 for (const [name, model] of Object.entries(models)) {
-  const flags = [...(model.file ? ['-m', fileOf(model.file), ...demo] : model.flags), '-np', '4', '-c', '4096'];
+  const flags = [...(model.file ? ['-m', testModel(model.file), ...demo] : model.flags), '-np', '4', '-c', '4096'];
   describe(`answers of ${name} are the same`, async () => {
     for (const [what, way] of Object.entries(ways)) {
       it(what, async (t) => {

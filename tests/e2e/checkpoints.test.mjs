@@ -7,12 +7,11 @@ import path from 'node:path';
 import * as test from 'node:test';
 
 import { answer, ask } from './client.mjs';
-import { binary, demo, run, start } from './server.mjs';
+import { demo, run, start, testModel } from './server.mjs';
 
 const { describe, it } = test;
 
-// `make test-models` makes them.
-const modelFlags = (name) => ['-m', path.resolve(path.dirname(binary), `../models/random-${name}.gguf`), '-np', '2', '-c', '2048'];
+const modelFlags = (name) => ['-m', testModel(name), '-np', '2', '-c', '2048'];
 const words = (count, seed) => Array.from({ length: count }, (_, i) =>
   ['time', 'river', 'stone', 'paper', 'green', 'window', 'always', 'under'][(i * i * seed + 3 * i + seed) % 8]).join(' ');
 

@@ -2,14 +2,13 @@
 // numbers should be is unknown, but they are the same on every route, alone and among others, and in the order told.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import path from 'node:path';
 import * as test from 'node:test';
 
 import { ask, post, refused } from './client.mjs';
-import { binary, demo, start } from './server.mjs';
+import { demo, start, testModel } from './server.mjs';
 
 const { describe, it } = test;
-const model = path.join(path.dirname(binary), '../models/random-rank.gguf');
+const model = testModel('rank');
 const query = 'What is a chasqui?';
 const documents = ['A runner of the Inca.', 'Rain in Lima.', 'A server of language models.', `${'Long words about stones. '.repeat(60)}`];
 const close = (a, b) => assert.ok(Math.abs(a - b) < 1e-4, `${a} ${b}`);

@@ -12,6 +12,9 @@ import { parseMetrics } from './metrics.mjs';
 const here = path.dirname(fileURLToPath(import.meta.url));
 export const binary = path.resolve(process.env.CHASQUI_BIN ?? path.join(here, '../../build/bin/chasqui'));
 
+// A model that `make test-models` has made, whichever binary serves it.
+export const testModel = (name) => path.join(here, `../../build/models/random-${name}.gguf`);
+
 // Longer than anything here may take: a test that waits longer hangs. No test measures time with it.
 export const hangAfter = 60_000;
 

@@ -6,12 +6,11 @@ import * as test from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import { ask, post, refused } from './client.mjs';
-import { binary, demo, run, start } from './server.mjs';
+import { demo, run, start, testModel } from './server.mjs';
 
 const { describe, it } = test;
 const draft = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../models/demo/chasqui-draft.gguf');
 const embed = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../models/demo/chasqui-embed.gguf');
-const random = (name) => path.join(path.dirname(binary), `../models/random-${name}.gguf`);
 // What the small model goes on with by repeating it.
 const list = 'one two three four, one two three four, one two three four, one two three four, one two';
 const prompts = [list, `Say it again: ${list}`, 'Write a list of numbers: 1, 2, 3,', 'What is a slot?'];
@@ -119,8 +118,8 @@ const begins = (a, b) => {
 };
 describe('heads', async () => {
   const kinds = [
-    ['in a file of their own', ['-m', random('24m-f16')], ['-md', random('eagle3')]],
-    ['in the file of the model', ['-m', random('mtp')], ['--spec-type', 'draft-mtp']],
+    ['in a file of their own', ['-m', testModel('24m-f16')], ['-md', testModel('eagle3')]],
+    ['in the file of the model', ['-m', testModel('mtp')], ['--spec-type', 'draft-mtp']],
   ];
   for (const [where, model, flags] of kinds) {
     it(`${where} change no answer, alone and in company`, async () => {
@@ -154,7 +153,7 @@ describe('heads', async () => {
     const cases = [
       [[...demo, '--spec-type', 'mtp'], /--spec-type mtp: the model has no such heads/],
       [[...demo, '--spec-type', 'eagle3'], /--spec-type eagle3 needs a file: --model-draft FILE/],
-      [[...demo, '-md', random('eagle3')], /--model-draft: .* they read states of width 288, the model has /],
+      [[...demo, '-md', testModel('eagle3')], /--model-draft: .* they read states of width 288, the model has /],
       [[...demo, '--spec-type', 'eagle3', '-md', draft], /--model-draft: .* has no EAGLE-3 heads/],
     ];
     for (const [flags, message] of cases) {
@@ -165,7 +164,7 @@ describe('heads', async () => {
   });
 
   it('sleep and wake with their model', async () => {
-    const server = await start(test, ['-m', random('24m-f16'), '-np', '2', '-c', '1024', '-md', random('eagle3'), '--draft-min', '2',
+    const server = await start(test, ['-m', testModel('24m-f16'), '-np', '2', '-c', '1024', '-md', testModel('eagle3'), '--draft-min', '2',
       '--sleep-idle-seconds', '1']);
     const before = await ask(server, '/completion', body(list));
     await server.until((metrics) => metrics.value('chasqui_sleeping') === 1, 'it sleeps');
@@ -178,8 +177,8 @@ describe('the source of draft tokens', () => {
     ['none', 0, [...demo, '--spec-type', 'none']],
     ['ngram', 7, [...demo, '--spec-type', 'ngram']],
     ['draft', 4, [...demo, '--model-draft', draft, '--draft-max', '4']],
-    ['heads', 3, ['-m', random('mtp'), '-c', '1024', '--spec-type', 'mtp']],
-    ['none', 0, ['-m', random('recurrent'), '-c', '1024', '--spec-type', 'ngram']],
+    ['heads', 3, ['-m', testModel('mtp'), '-c', '1024', '--spec-type', 'mtp']],
+    ['none', 0, ['-m', testModel('recurrent'), '-c', '1024', '--spec-type', 'ngram']],
   ];
   for (const [drafter, most, flags] of cases) {
     it(`is in /props and /slots: ${drafter} with ${flags.join(' ').replace(/\S*\//g, '')}`, async (t) => {
