@@ -1,5 +1,5 @@
-// What a sequence says, in order: where it stands while it waits, any number of text events, then exactly one terminal
-// event (one-terminal).
+// What a sequence says, in order: where it stands while it waits, how far its prompt has been read where it asks for
+// that, any number of text events, then exactly one terminal event (one-terminal).
 // Written by a worker, read by the loop. Plain values that are moved, never shared.
 #pragma once
 
@@ -46,7 +46,7 @@ struct PrefillChunk {
 };
 
 struct Event {
-  enum class Kind { queued, text, finished };
+  enum class Kind { queued, reading, text, finished };
 
   RequestId request;
   Kind kind = Kind::text;
@@ -62,6 +62,9 @@ struct Event {
   // queued only; said about once a second while the request waits for a slot
   std::int32_t position = 0;  // requests that go before it
   Duration wait{};            // predicted time until its first step
+
+  // reading only, with Request::tell_reading; `usage` has the rest. Said after each step that read some of the prompt
+  TokenCount read = 0;  // tokens of the prompt that are in the model, the cached ones included
 
   // finished only
   FinishReason reason = FinishReason::stop;

@@ -165,6 +165,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->parts = std::move(draft.parts);
   request->draft_tokens_max = draft.draft_tokens_max;
   request->tell_usage = draft.tell_usage;
+  request->tell_reading = draft.tell_reading;
   if (draft.predict_ms) request->predict_limit = milliseconds(*draft.predict_ms);
   request->traced = draft.traced;
   request->dropped_keywords = std::move(draft.dropped_keywords);

@@ -38,6 +38,7 @@ struct RequestDraft {
   Tenant tenant;
   TokenCount draft_tokens_max = -1;    // of its next tokens, in one step; -1: as many as the server makes
   bool tell_usage = false;             // with every token
+  bool tell_reading = false;           // how far the prompt has been read, after each step
   bool special_pieces = false;         // render control tokens (<|im_end|> …) as text
   std::vector<Token> shown_tokens;     // … only these control tokens, in any case
   bool use_cache = true;               // begin with what was computed before, and keep what is computed now
@@ -85,6 +86,7 @@ struct Request {
   Duration predict_limit = Duration::max();  // from the first token to the last
   TokenCount draft_tokens_max = -1;          // see RequestDraft
   bool tell_usage = false;                   // text events have the usage so far
+  bool tell_reading = false;                 // an event for each step that read some of the prompt
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
   bool special_pieces = false;

@@ -62,6 +62,7 @@ class FakeWorker {
     std::uint64_t family = 0;  // … and tokens that differ between families
     bool use_cache = true;
     AdapterSetPtr adapters{};
+    bool tell_reading = false;
     std::vector<TokenCount> boundaries{};  // with checkpoint_every
   };
 
@@ -73,6 +74,7 @@ class FakeWorker {
     TokenCount tokens = 0;
     Duration gap_max{};         // the longest time from token to token
     std::vector<Event> queued;  // what it was told while it waited
+    std::vector<TokenCount> read;  // … and while its prompt was read
     int finished = 0;           // how many finished events
     Event last;                 // the finished event
   };
@@ -137,6 +139,7 @@ class FakeWorker {
     draft.prompt = prompt_of(id, ask);
     draft.use_cache = ask.use_cache;
     draft.adapters = ask.adapters;
+    draft.tell_reading = ask.tell_reading;
     draft.max_tokens = ask.max_tokens;
     draft.timeout_ms = ask.timeout_ms;
     draft.ttft_ms = ask.ttft_ms;
@@ -271,6 +274,7 @@ class FakeWorker {
     outcome.tokens += event.tokens;
     outcome.gap_max = std::max(outcome.gap_max, event.since_last);
     if (event.kind == Event::Kind::queued) outcome.queued.push_back(event);
+    if (event.kind == Event::Kind::reading) outcome.read.push_back(event.read);
     if (event.kind != Event::Kind::finished) return;
     ++outcome.finished;
     EXPECT_EQ(event.usage.completion, outcome.tokens);

@@ -9,8 +9,6 @@
 namespace chasqui {
 namespace {
 
-// How often those who wait are told where they stand.
-constexpr Duration kAnnounceEvery = seconds(1);
 // Of a long prompt this much is read before that of a later request; then the shorter one has its turn.
 constexpr TokenCount kReadBefore = 128;
 
@@ -140,27 +138,6 @@ void Scheduler::end_late(Sequence& sequence, TimePoint now) {
   finish(sequence, FinishReason::error, now, error);
 }
 
-void Scheduler::announce(const Urgency& urgency, TimePoint now) {
-  if (waiting_.empty() || now - announced_ < kAnnounceEvery) return;
-  announced_ = now;
-  line_.clear();
-  for (const auto& sequence : waiting_.all()) {
-    line_.push_back(sequence.get());
-    forecast_.waited(sequence->id(), now - sequence->request().arrival, sequence->length(), false, now);
-  }
-  std::sort(line_.begin(), line_.end(),
-            [&](const Sequence* a, const Sequence* b) { return urgency.slot_before(*a, *b); });
-  for (std::size_t i = 0; i < line_.size(); ++i) {
-    Event event;
-    event.request = line_[i]->id();
-    event.kind = Event::Kind::queued;
-    event.service_class = line_[i]->request().service_class;
-    event.position = static_cast<std::int32_t>(i);
-    event.wait = wait_behind(event.position) + forecast_.excess(event.service_class, now);
-    events_.push_back(std::move(event));
-  }
-}
-
 void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   plan_.ended(batch, result);
   reuse_.commit(batch, result, step_time_.prompt_row_seconds(), result.finished);
@@ -225,6 +202,7 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
     sequence.took_part(part.rows, batch.parts.size() > 1, planned_);
     ledger_.use(part.slot, part.rows);
     if (sequence.at_checkpoint()) reuse_.checkpoint_computed(sequence);
+    if (sequence.request().tell_reading && sequence.generated() == 0) tell_reading(sequence, result.finished);
     if (part.samples) {
       sample = commit_samples(sequence, part, sample, result.samples.end(), result.finished);
     } else if (sequence.left() == 0) {
@@ -306,12 +284,6 @@ std::size_t Scheduler::place_of(RequestId id) const {
   const auto found =
       std::find_if(running_.begin(), running_.end(), [id](const auto& sequence) { return sequence->id() == id; });
   return static_cast<std::size_t>(found - running_.begin());
-}
-
-void Scheduler::take_events(std::vector<Event>& events) {
-  if (events.empty()) return events.swap(events_);
-  events.insert(events.end(), std::make_move_iterator(events_.begin()), std::make_move_iterator(events_.end()));
-  events_.clear();
 }
 
 // How long a sequence holds its slot. While the first ones of a kind of load still run, their age says it is at least

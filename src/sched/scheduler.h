@@ -128,6 +128,7 @@ class Scheduler {
   void exchange(std::size_t place, std::size_t other, Batch& batch);
   void insert_running(std::unique_ptr<Sequence> sequence);
   void announce(const Urgency& urgency, TimePoint now);
+  void tell_reading(const Sequence& sequence, TimePoint now);
   void note_reading(const Batch& batch, Duration took);
   void commit_parts(const Batch& batch, const BatchResult& result);
   using Samples = std::vector<Sample>::const_iterator;

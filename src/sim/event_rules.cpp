@@ -30,6 +30,11 @@ void check_event(const Event& event, SimRequest& life, std::uint64_t step, TimeP
       expect(!life.started || life.last_row_step < step, "queue: told to wait in a step that computed rows of it");
       expect(event.tokens == 0 && event.text.empty(), "queue: a queued event carries text");
       return;
+    case Event::Kind::reading:
+      expect(life.said == 0, "reading: told of a prompt behind its first token");
+      expect(event.tokens == 0 && event.text.empty(), "reading: a reading event carries text");
+      expect(event.read > 0 && event.read <= event.usage.prompt, "reading: nothing, or more than the prompt");
+      return;
     case Event::Kind::text: expect(event.tokens > 0, "tokens: a text event for no token"); return;
     case Event::Kind::finished: break;
   }

@@ -102,6 +102,7 @@ void Simulation::submit(SimRequest& life) {
   draft.service_class = plan.service_class;
   draft.tenant = Tenant{plan.tenant + 1, plan.weight};
   draft.sampling.seed = 1;
+  draft.tell_reading = life.serial % 3 == 0;
   RequestLimits limits;
   limits.vocabulary = kSimulatedVocabulary;
   limits.context = config_.scheduler.kv.cells_per_slot;

@@ -45,6 +45,7 @@ const shared = [
   ['json_schema', schema, 'yes', '-', 'yes'],
   ['cache_prompt', false, 'yes', '-', 'yes'],
   ['timings_per_token', true, 'yes', '-', 'yes'],
+  ['return_progress', true, 'yes', '-', 'yes'],
   ['t_max_predict_ms', 1000, 'yes, from the first line break on', '-', 'yes'],
   ['t_max_prompt_ms', 1000, 'no', '-', 'yes'],
   ['timeout_ms', 5000, '-', '-', 'yes'],
@@ -142,7 +143,6 @@ const beyond = `
 | \`GET /v1/models/{id}\` | - | yes | yes |
 | \`X-Request-Id\` | - | made | echoed (128 printable bytes), or made; logged |
 | errors below \`/api\` | in OpenAI's shape | - | in Ollama's: \`{"error": "…"}\` |
-| \`return_progress\` | \`prompt_progress\` events | - | no |
 | \`--alias a,b\` | one model with two names | - | the same; the first is told as \`model\` |
 | \`Idempotency-Key\`, \`Accept-Encoding\` | no | yes | no |
 | \`HEAD\` | of every GET | - | of every GET |

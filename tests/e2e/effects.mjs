@@ -149,6 +149,15 @@ export const effects = {
     const every = timed(await say({ ...greedy, stream: true, timings_per_token: true }));
     assert.ok(every > 10 && timed(await say({ ...greedy, stream: true })) <= 1, `${every}`);
   },
+  return_progress: async (say) => {
+    const told = ({ events }) => events.filter((event) => event.prompt_progress).map((event) => event.prompt_progress);
+    const stories = `${'Who runs over the mountains, and with what? '.repeat(100)}Who?`;
+    const read = told(await say({ ...greedy, stream: true, return_progress: true, cache_prompt: false }, stories));
+    const last = read.at(-1);
+    assert.ok(read.length > 1 && last.total > 800 && last.cache === 0 && last.processed === last.total, JSON.stringify(read));
+    read.reduce((before, one) => (assert.ok(one.processed > before.processed && one.time_ms >= before.time_ms), one));
+    assert.deepEqual(told(await say({ ...greedy, stream: true })), []);
+  },
   cache_prompt: async (say) => {
     await say(greedy);
     assert.ok((await say(greedy)).cached > 0);
@@ -195,7 +204,7 @@ export const refusals = {
   '/generate': noChances, '/v1/messages': noChances, '/v1/responses': noChances, '/responses': noChances,
 };
 // … or none, because every stream tells its usage or none does, and where the word has other values.
-const streams = ['stream_options', 'timings_per_token'];
+const streams = ['stream_options', 'timings_per_token', 'return_progress'];
 export const without = {
   '/completion': ['stream_options'], '/completions': ['stream_options'], '/infill': ['stream_options'], '/generate': streams,
   '/v1/messages': [...streams, 'service_tier'], '/v1/responses': streams, '/responses': streams,

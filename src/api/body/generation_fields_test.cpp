@@ -75,8 +75,8 @@ TEST(GenerationFields, StopsThatAreEmptyDoNotCount) {
 
 TEST(GenerationFields, TheOtherFieldsReachTheDraft) {
   const RequestDraft draft = read(R"({"stop":"x","stop_token_ids":[4,5],"ignore_eos":true,"n_probs":3,
-      "post_sampling_probs":true,"timings_per_token":true,"cache_prompt":false,"timeout_ms":9,"t_max_prompt_ms":8,
-      "t_max_predict_ms":7,"ttft_timeout_ms":6,
+      "post_sampling_probs":true,"timings_per_token":true,"return_progress":true,"cache_prompt":false,
+      "timeout_ms":9,"t_max_prompt_ms":8,"t_max_predict_ms":7,"ttft_timeout_ms":6,
       "dry_sequence_breakers":["."],"seed":5,"logit_bias":[["yes",2],[3,false]],"n_keep":-1})");
   EXPECT_EQ(draft.stop, std::vector<std::string>{"x"});
   EXPECT_EQ(draft.stop_tokens, (std::vector<Token>{4, 5}));
@@ -84,6 +84,7 @@ TEST(GenerationFields, TheOtherFieldsReachTheDraft) {
   EXPECT_EQ(draft.sampling.chances, 3);
   EXPECT_TRUE(draft.sampling.chances_after);
   EXPECT_TRUE(draft.tell_usage);
+  EXPECT_TRUE(draft.tell_reading);
   EXPECT_FALSE(draft.use_cache);
   EXPECT_EQ(draft.timeout_ms, 9);
   EXPECT_EQ(draft.prompt_ms, 8);

@@ -212,6 +212,10 @@ void read_tell_usage(Fields& fields, std::string_view name, RequestDraft& draft)
   draft.tell_usage = fields.boolean(name).value_or(false);
 }
 
+void read_tell_reading(Fields& fields, std::string_view name, RequestDraft& draft) {
+  draft.tell_reading = fields.boolean(name).value_or(false);
+}
+
 void read_draft_tokens_max(Fields& fields, std::string_view name, RequestDraft& draft) {
   const auto draft_tokens = fields.integer(name);
   if (!draft_tokens) return;

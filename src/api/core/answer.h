@@ -30,10 +30,12 @@ class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
 
-  // Server-sent events: text() for each text event, then end() once, or fail().
+  // Server-sent events: reading() for each reading event, text() for each text event, then end() once, or fail().
   virtual void text(const Event& event, std::string& out) = 0;
   virtual void end(const Event& event, std::string& out) = 0;
   virtual void fail(const Error& error, std::string& out);  // OpenAI's shape, unless the protocol has its own
+  // How far the prompt has been read; protocols without a word for it say nothing.
+  virtual void reading(const Event&, std::string& /*out*/) {}
   // Of a stream. Some protocols have streams of their own, in which nothing can be said that clients ignore.
   virtual net::HttpHeaders headers() const;
   virtual bool has_comments() const { return true; }

@@ -37,6 +37,22 @@ TEST(WriteEvents, GoesOnAfterTheWait) {
   }
 }
 
+TEST(WriteEvents, SaysHowFarThePromptHasBeenRead) {
+  Event reading;
+  reading.kind = Event::Kind::reading;
+  reading.usage.prompt = 900;
+  reading.usage.cached = 100;
+  reading.usage.prefill = microseconds(12'900);
+  reading.read = 300;
+  for (const auto& writer : {make_chat_writer({}), make_completion_writer({})}) {
+    std::string out;
+    EXPECT_FALSE(write_events(*writer, {reading}, out));
+    const std::string_view said = R"("finish_reason":null}],"prompt_progress":{"total":900,"cache":100,)"
+                                  R"("processed":300,"time_ms":12}})";
+    EXPECT_TRUE(out.ends_with(std::string(said) + "\n\n")) << out;
+  }
+}
+
 TEST(WriteEvents, EndsWithAnErrorWhenTheRequestFails) {
   const auto chat = make_chat_writer({});
   Event failed;

@@ -41,6 +41,8 @@ class NativeWriter final : public AnswerWriter {
     if (!event.text.empty()) write_part(event, state, state.untold.size(), out);
   }
 
+  void reading(const Event& event, std::string& out) override { write_part(event, at(event), 0, out); }
+
   void end(const Event& event, std::string& out) override {
     State& state = at(event);
     const std::size_t told = told_tokens(*options_.tokenizer, state.untold, event, event.text.size());
@@ -103,6 +105,10 @@ class NativeWriter final : public AnswerWriter {
     if (event.kind == Event::Kind::text && request.tell_usage) {
       json.key("timings");
       write_timings(json, event.usage);
+    }
+    if (event.kind == Event::Kind::reading) {
+      json.key("prompt_progress");
+      write_prompt_progress(json, event);
     }
     if (told > 0) {
       json.key("completion_probabilities");

@@ -37,6 +37,15 @@ class PartsWriter final : public AnswerWriter {
     }
   }
 
+  void reading(const Event& event, std::string& out) override {
+    open(event, out);
+    begin_chunk(event.choice, out);
+    out += "{},\"finish_reason\":null}],\"prompt_progress\":";
+    JsonWriter json(out);
+    write_prompt_progress(json, event);
+    out += "}\n\n";
+  }
+
   void end(const Event& event, std::string& out) override {
     text(event, out);
     Choice& choice = choice_of(event);

@@ -50,6 +50,17 @@ class OpenAiWriter final : public AnswerWriter {
     write_text_chunk(event, event.text, choice, choice.untold.size(), out);
   }
 
+  void reading(const Event& event, std::string& out) override {
+    open(event, out);
+    begin_chunk(event.choice, out);
+    out += dialect_.text_open;
+    out += dialect_.text_close;
+    out += ",\"finish_reason\":null}],\"prompt_progress\":";
+    JsonWriter json(out);
+    write_prompt_progress(json, event);
+    out += "}\n\n";
+  }
+
   void end(const Event& event, std::string& out) override {
     Choice& choice = open(event, out);
     const std::size_t told = tells() ? told_tokens(*head_.tokenizer, choice.untold, event, event.text.size()) : 0;
@@ -279,6 +290,15 @@ void write_usage(JsonWriter& json, const Usage& usage, std::optional<TokenCount>
     json.field("reasoning_tokens", *reasoning);
     json.end_object();
   }
+  json.end_object();
+}
+
+void write_prompt_progress(JsonWriter& json, const Event& reading) {
+  json.begin_object();
+  json.field("total", reading.usage.prompt);
+  json.field("cache", reading.usage.cached);
+  json.field("processed", reading.read);
+  json.field("time_ms", std::chrono::floor<milliseconds>(reading.usage.prefill).count());
   json.end_object();
 }
 

@@ -63,7 +63,7 @@ Handled collect_answer(net::HttpExchange& exchange, Generation& generation, cons
     const Drained drained = co_await drain_events(generation, answer, kNever, &sink, gone, events);
     if (drained == Drained::ended) co_return Result<void>();
     for (Event& event : events) {
-      if (event.kind != Event::Kind::queued) answer.writer->hear(event);
+      if (event.kind == Event::Kind::text || event.kind == Event::Kind::finished) answer.writer->hear(event);
       if (event.kind == Event::Kind::finished) {
         --running;
         if (const auto failure = failure_of(event)) co_return *failure;

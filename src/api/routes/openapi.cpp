@@ -41,6 +41,7 @@ constexpr FieldType kTypes[] = {
     {"response_format", kObject},
     {"stream", kBoolean},
     {"timings_per_token", kBoolean},
+    {"return_progress", kBoolean},
     {"cache_prompt", kBoolean},
     {"id_slot", R"("type":"integer","minimum":-1)"},
     {"timeout_ms", R"("type":"integer","minimum":1)"},
