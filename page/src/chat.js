@@ -200,7 +200,7 @@ export class Chat {
       node.state = 'stopped';
       if (error.name !== 'AbortError') node.error = sayFault(error);
     }
-    node.queued = '';
+    node.waits = '';
     if (this.running.get(conversation.id)?.node === node) this.running.delete(conversation.id);
     conversation.updated = Date.now();
     await keepConversation(conversation);
@@ -243,8 +243,8 @@ export class Chat {
       kept = performance.now();
       keepConversation(conversation);
     };
-    const body = { messages: messagesFor(conversation, node), stream: true, stream_options: { include_usage: true },
-      ...requestFields(this.page.settings) };
+    const body = { messages: messagesFor(conversation, node), stream: true, return_progress: true,
+      stream_options: { include_usage: true }, ...requestFields(this.page.settings) };
     for (let wrong = false; ; wrong = true) {
       try {
         return await send({ key: this.page.settings.key, body, signal, node, changed });

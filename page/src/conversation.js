@@ -35,7 +35,7 @@ export function addNode(conversation, parent, fields) {
 
 export function addAnswer(conversation, parent) {
   return addNode(conversation, parent, {
-    role: 'assistant', state: 'streaming', pieces: 0, first_ms: null, elapsed_ms: 0, queued: '', finish: '',
+    role: 'assistant', state: 'streaming', pieces: 0, first_ms: null, elapsed_ms: 0, waits: '', finish: '',
     usage: null, timings: null, error: '', ...newStream(),
   });
 }

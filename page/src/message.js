@@ -93,7 +93,7 @@ export class MessageView {
   showFoot(streaming) {
     const { node } = this;
     if (streaming) {
-      const words = node.queued ? [node.queued] : figuresOf(node);
+      const words = node.waits ? [node.waits] : figuresOf(node);
       this.foot.replaceChildren(h('span', { class: 'figures' }, words.join(' · ') || 'waiting for the first token'));
       return;
     }

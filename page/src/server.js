@@ -96,6 +96,9 @@ export async function stopStream({ key, node }) {
   await ask(`v1/stream?conv_id=${encodeURIComponent(node.stream)}`, { key, method: 'DELETE' });
 }
 
+const sayReading = ({ processed, total, cache }) =>
+  `reading the prompt, ${Math.floor((100 * (processed - cache)) / Math.max(1, total - cache))} % of ${(total - cache).toLocaleString('en')} tokens`;
+
 async function readAnswer(response, node, changed) {
   let failure = null;
   const read = readEvents(response, (text, id) => {
@@ -106,7 +109,7 @@ async function readAnswer(response, node, changed) {
     const choice = chunk.choices?.[0];
     const delta = choice?.delta ?? {};
     if (delta.content || delta.reasoning_content || delta.tool_calls) {
-      node.queued = '';
+      node.waits = '';
       node.pieces += 1;
       node.elapsed_ms = Date.now() - node.begun;
       node.first_ms ??= node.elapsed_ms;
@@ -114,6 +117,7 @@ async function readAnswer(response, node, changed) {
       node.reasoning += delta.reasoning_content ?? '';
       addToolCalls(node.tool_calls, delta.tool_calls);
     }
+    if (chunk.prompt_progress) node.waits = sayReading(chunk.prompt_progress);
     if (choice?.finish_reason) node.finish = choice.finish_reason;
     if (chunk.usage) node.usage = chunk.usage;
     if (chunk.timings) node.timings = chunk.timings;
@@ -121,7 +125,7 @@ async function readAnswer(response, node, changed) {
   }, (comment) => {
     const place = /^queued position=(\d+)(?: wait=([\d.]+)s)?/.exec(comment);
     if (!place) return;
-    node.queued = `number ${place[1]} in the queue${place[2] ? `, about ${place[2]} s` : ''}`;
+    node.waits = `number ${place[1]} in the queue${place[2] ? `, about ${place[2]} s` : ''}`;
     changed();
   });
   await read.catch((error) => {

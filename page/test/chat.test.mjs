@@ -31,6 +31,23 @@ test('an answer grows on the page while it streams, and says what it took', asyn
   assert.match(await tab.text('.message.assistant .figures'), /^9,000 tokens · [\d.,]+ a second · first after .* · prompt \d+/);
 });
 
+test('while a prompt is read, how far that is', async (t) => {
+  const server = await start(t, [...long, '-b', '256', '--sim-step', '20']);
+  const tab = await Tab.open(t, browser, server);
+  await tab.page.evaluate(() => {
+    window.seen = new Set();
+    new MutationObserver(() => window.seen.add(document.querySelector('.message.assistant .figures')?.textContent))
+      .observe(document.querySelector('#log'), { subtree: true, childList: true, characterData: true });
+  });
+  await tab.page.$eval('#prompt', (input) => { input.value = 'A word after another. '.repeat(500); });
+  await tab.ask(' ');
+  const seen = (await tab.page.evaluate(() => [...window.seen])).filter((text) => text?.startsWith('reading the prompt'));
+  const shares = seen.map((text) => Number(/^reading the prompt, (\d+) % of [\d,]+ tokens$/.exec(text)[1]));
+  assert.ok(shares.length > 2, seen.join('; '));
+  assert.deepEqual(shares, [...shares].sort((a, b) => a - b));
+  assert.match(await tab.text('.message.assistant .figures'), /tokens/);
+});
+
 test('stop ends the answer at the server, keeps what was said, and the next one works', async (t) => {
   const server = await start(t, long);
   const tab = await Tab.open(t, browser, server);
@@ -131,15 +148,15 @@ test('settings go into the request, empty ones are left to the server', async (t
   const tab = await Tab.open(t, browser, server);
   const asked = await tab.answerWith('/v1/chat/completions', [eventsOf([{ content: 'a' }]), eventsOf([{ content: 'b' }])]);
   await tab.ask('with defaults');
-  assert.deepEqual(Object.keys(asked[0]).sort(), ['messages', 'stream', 'stream_options']);
+  assert.deepEqual(Object.keys(asked[0]).sort(), ['messages', 'return_progress', 'stream', 'stream_options']);
   await tab.settle({ system: 'Speak like a runner.', temperature: '0', top_k: '5', seed: '7', max_tokens: '12',
     stop: 'END\nFIN', more: '{"min_keep": 2}' });
   await tab.ask('with settings');
-  const { messages, stream, stream_options: options, ...fields } = asked[1];
+  const { messages, stream, return_progress: progress, stream_options: options, ...fields } = asked[1];
   assert.deepEqual(fields, { temperature: 0, top_k: 5, seed: 7, max_tokens: 12, stop: ['END', 'FIN'], min_keep: 2 });
   assert.deepEqual(messages.map(({ role }) => role), ['system', 'user', 'assistant', 'user']);
   assert.equal(messages[0].content, 'Speak like a runner.');
-  assert.equal(stream && options.include_usage, true);
+  assert.equal(stream && progress && options.include_usage, true);
 });
 
 test('reasoning and tool calls are shown, and the result of a tool goes back', async (t) => {
