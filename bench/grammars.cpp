@@ -82,7 +82,7 @@ Answer answer(const GrammarProgramPtr& program, std::mt19937& random) {
     if (token < 0 || program->tokens->is_end(token)) break;
     if (!matcher.accept(token, pool.of(program))) break;
   }
-  out.computed = pool.computed();
+  out.computed = pool.cost().computed;
   out.bytes = pool.of(program).bytes();
   return out;
 }

@@ -105,6 +105,12 @@ void EngineMetrics::count_step(const Batch& batch, Duration took) {
   batch_size.observe(count);
 }
 
+void EngineMetrics::follow_masks(const GrammarMaskCost& cost) {
+  follow(masks_found, cost.found);
+  follow(masks_computed, cost.computed);
+  mask_seconds.store(to_seconds(cost.computing), std::memory_order_relaxed);
+}
+
 void EngineMetrics::follow_speculation(const Speculation& speculation) {
   const Speculation::Stats& stats = speculation.stats();
   follow(draft_rows, stats.draft_rows);
@@ -287,6 +293,11 @@ void EngineMetrics::add_steps_to(MetricsPage& page) const {
   page.add("chasqui_cancel_steps", "Steps between a client's leaving and its slot being free.", cancel_steps);
   page.add("chasqui_cut_decodes_total", "Steps begun again with fewer threads because something else held a core.",
            cut_decodes);
+  constexpr const char* kMasks = "Masks of grammars that answers asked for, kept from before or computed.";
+  page.add("chasqui_grammar_masks_total", kMasks, masks_found, "from=\"kept\"");
+  page.add("chasqui_grammar_masks_total", kMasks, masks_computed, "from=\"computed\"");
+  page.add_computed_counter("chasqui_grammar_mask_seconds_total", "Time that workers computed masks of grammars.",
+                            [this] { return mask_seconds.load(std::memory_order_relaxed); });
   page.add("chasqui_preemptions_total", "Requests that lost their slot for a while.", preemptions);
   page.add("chasqui_slot_moves_total", "Requests that went to another slot to keep slots adjacent.", slot_moves);
   page.add("chasqui_passes_total", "Passes over the weights that steps took.", passes);

@@ -11,6 +11,7 @@
 #include "base/metrics.h"
 #include "cache/disk_order.h"
 #include "core/event.h"
+#include "model/grammar/grammar_masks.h"
 #include "sched/adapter_turns.h"
 #include "sched/reuse.h"
 #include "sched/speculation.h"
@@ -39,6 +40,9 @@ struct EngineMetrics {
   Histogram cancel_steps{{0, 1, 2, 4}};
   Gauge compute_threads;
   Counter cut_decodes;
+  Counter masks_found;  // of answers with a grammar
+  Counter masks_computed;
+  std::atomic<double> mask_seconds{0};
   Counter preemptions;
   Counter slot_moves;
   Counter passes;
@@ -132,6 +136,7 @@ struct EngineMetrics {
   void count_tokens(const std::vector<Event>& events);  // of one step
   void count_step(const Batch& batch, Duration took);
   void follow_reuse(const Reuse& reuse);
+  void follow_masks(const GrammarMaskCost& cost);
   void follow_speculation(const Speculation& speculation);
   // Before anything is counted.
   void name_adapters(const std::vector<std::string>& names);

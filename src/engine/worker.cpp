@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/thread_name.h"
+#include "model/automaton_gate.h"
 
 namespace chasqui {
 namespace {
@@ -311,6 +312,7 @@ void Worker::deliver() {
   const ComputeStats compute = model_->compute_stats();
   metrics_.compute_threads.set(compute.threads);
   metrics_.follow(metrics_.cut_decodes, compute.cuts);
+  metrics_.follow_masks(grammar_mask_cost());
   metrics_.requests_running.set(static_cast<std::int64_t>(scheduler_.running()));
   const Load load = scheduler_.load();
   load_.write(load);

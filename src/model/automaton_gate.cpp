@@ -58,6 +58,8 @@ class AutomatonGate final : public TokenGate {
 
 }  // namespace
 
+GrammarMaskCost grammar_mask_cost() { return thread_masks().cost(); }
+
 std::shared_ptr<const TokenTrie> make_token_trie(const Tokenizer& tokenizer) {
   std::vector<std::string_view> pieces;
   for (Token token = 0; token < tokenizer.vocabulary(); ++token) pieces.push_back(tokenizer.special_piece(token));

@@ -23,4 +23,7 @@ Result<GrammarProgramPtr> compile_program(const Grammar& grammar, const Tokenize
 // Errors name `grammar`: its triggers are no regular expressions, or what is said already does not fit.
 Result<std::unique_ptr<TokenGate>> make_automaton_gate(const Grammar& grammar, GrammarProgramPtr program);
 
+// Of all masks that gates have asked for on this thread.
+GrammarMaskCost grammar_mask_cost();
+
 }  // namespace chasqui

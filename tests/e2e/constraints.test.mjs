@@ -138,6 +138,21 @@ describe('a grammar', async () => {
     const fields = { grammar: 'root ::= [a-z]{20}', temperature: 2, top_k: 0, min_p: 0, seed: 9 };
     assert.equal((await answer(server, 'x', fields)).text, (await answer(server, 'x', fields)).text);
   });
+  it('is compiled once: later answers find its masks', async () => {
+    const masks = async () => {
+      const metrics = await server.metrics();
+      return ['kept', 'computed'].map((from) => metrics.value('chasqui_grammar_masks_total', { from }));
+    };
+    const wish = { prompt: 'Numbers:', grammar: 'root ::= ("x" [0-9]{9}){3} "."', temperature: 0, max_tokens: 40 };
+    const before = await masks();
+    const { content } = await ask(server, '/completion', wish);
+    const first = await masks();
+    assert.ok(first[1] > before[1], 'the first answer computes masks');
+    assert.equal((await ask(server, '/completion', wish)).content, content);
+    const second = await masks();
+    assert.equal(second[1], first[1], 'the second one finds them all');
+    assert.ok(second[0] > first[0]);
+  });
   it('that is wrong, too deep or too large is a 400', async () => {
     for (const grammar of ['root := "a"', 'x ::= "a"', 'root ::= ' + '('.repeat(200), 'root ::= "' + 'a'.repeat(70_000) + '"']) {
       const error = await refused(await post(server, '/v1/chat/completions', { messages: user('x'), grammar }), 400);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/thread_time.h"
 
 namespace chasqui {
 namespace {
@@ -73,15 +74,17 @@ bool GrammarMasks::allows(Id state, Token token) {
 const TokenMask& GrammarMasks::mask(Id state) {
   Entry& entry = entries_[state];
   if (entry.mask.whole) {
-    ++found_;
+    ++cost_.found;
     return entry.mask;
   }
-  ++computed_;
+  ++cost_.computed;
+  const auto begun = thread_time();
   const std::size_t before = entry.mask.bits.capacity() * 8 + entry.mask.list.capacity() * sizeof(Token);
   do {
     go_on(state, entry, work() + kMaskWorkMax);
   } while (entry.stage != Stage::done && entry.mask.empty());
   bytes_ += entry.mask.bits.capacity() * 8 + entry.mask.list.capacity() * sizeof(Token) - before + sizeof(Entry);
+  cost_.computing += thread_time() - begun;
   return entry.mask;
 }
 

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "model/grammar/grammar_states.h"
 #include "model/grammar/token_trie.h"
 
@@ -22,6 +23,20 @@ struct GrammarProgram {
   std::shared_ptr<const TokenTrie> tokens;
 };
 using GrammarProgramPtr = std::shared_ptr<const GrammarProgram>;
+
+// What masks have cost.
+struct GrammarMaskCost {
+  std::uint64_t found = 0;     // that were there already
+  std::uint64_t computed = 0;  // that were not, or not wholly
+  Duration computing{};        // of the processor
+
+  GrammarMaskCost& operator+=(const GrammarMaskCost& other) {
+    found += other.found;
+    computed += other.computed;
+    computing += other.computing;
+    return *this;
+  }
+};
 
 // Tokens: a list of them, or where there are many, bits.
 struct TokenMask {
@@ -52,8 +67,7 @@ class GrammarMasks {
   std::size_t bytes() const { return states_.bytes() + bytes_; }
   void forget();
 
-  std::uint64_t found() const { return found_; }        // masks that were there already
-  std::uint64_t computed() const { return computed_; }  // masks that were not
+  const GrammarMaskCost& cost() const { return cost_; }
   // Nodes of trees that were visited; a place of the grammar counts as several.
   std::uint64_t work() const { return work_ + states_.work() * kPlaceWork; }
 
@@ -92,8 +106,7 @@ class GrammarMasks {
   std::vector<PlainStep> plain_steps_;
   std::vector<std::uint8_t> plain_classes_;  // of bytes that are plain characters by themselves
   std::size_t bytes_ = 0;
-  std::uint64_t found_ = 0;
-  std::uint64_t computed_ = 0;
+  GrammarMaskCost cost_;
   std::uint64_t work_ = 0;
 };
 

@@ -153,8 +153,8 @@ TEST(GrammarMasks, AreFoundAgain) {
   masks.mask(start);
   masks.mask(masks.after(start, 0));
   masks.mask(masks.after(start, 1));
-  EXPECT_EQ(masks.computed(), 1u);
-  EXPECT_EQ(masks.found(), 2u);
+  EXPECT_EQ(masks.cost().computed, 1u);
+  EXPECT_EQ(masks.cost().found, 2u);
 }
 
 TEST(GrammarMatcher, GoesBackToACopy) {
@@ -197,7 +197,7 @@ TEST(GrammarMaskPool, ForgetsTheProgramThatWasUsedLongestAgo) {
     const GrammarProgramPtr other = test_program("root ::= \"b\"", kWords);
     GrammarMatcher(other).mask(pool.of(other));
   }
-  EXPECT_EQ(pool.computed(), 40u);
+  EXPECT_EQ(pool.cost().computed, 40u);
   EXPECT_TRUE(matcher.is_complete(pool.of(first)));
 }
 

@@ -52,8 +52,7 @@ GrammarMasks& GrammarMaskPool::of(const GrammarProgramPtr& program) {
 }
 
 void GrammarMaskPool::drop_last() {
-  found_ += masks_.back().found();
-  computed_ += masks_.back().computed();
+  cost_ += masks_.back().cost();
   work_ += masks_.back().work();
   masks_.pop_back();
 }
@@ -64,15 +63,9 @@ std::size_t GrammarMaskPool::bytes() const {
   return sum;
 }
 
-std::uint64_t GrammarMaskPool::found() const {
-  std::uint64_t sum = found_;
-  for (const GrammarMasks& masks : masks_) sum += masks.found();
-  return sum;
-}
-
-std::uint64_t GrammarMaskPool::computed() const {
-  std::uint64_t sum = computed_;
-  for (const GrammarMasks& masks : masks_) sum += masks.computed();
+GrammarMaskCost GrammarMaskPool::cost() const {
+  GrammarMaskCost sum = cost_;
+  for (const GrammarMasks& masks : masks_) sum += masks.cost();
   return sum;
 }
 

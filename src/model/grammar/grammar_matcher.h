@@ -41,8 +41,7 @@ class GrammarMaskPool {
   // Valid until the next call.
   GrammarMasks& of(const GrammarProgramPtr& program);
 
-  std::uint64_t found() const;
-  std::uint64_t computed() const;
+  GrammarMaskCost cost() const;
   std::uint64_t work() const;
 
  private:
@@ -52,8 +51,7 @@ class GrammarMaskPool {
   void drop_last();
 
   std::list<GrammarMasks> masks_;  // the one that was used last is first
-  std::uint64_t found_ = 0;        // by those that are gone
-  std::uint64_t computed_ = 0;
+  GrammarMaskCost cost_;           // of those that are gone
   std::uint64_t work_ = 0;
 };
 
