@@ -50,7 +50,14 @@ std::uint64_t SleepyModel::operations() const {
   return operations;
 }
 
+ComputeStats SleepyModel::compute_stats() const {
+  ComputeStats stats = model_ ? model_->compute_stats() : ComputeStats{};
+  stats.cuts += cuts_before_;
+  return stats;
+}
+
 bool SleepyModel::fall_asleep() {
+  cuts_before_ = compute_stats().cuts;
   awake_ = nullptr;
   while (looking_ != 0) continue;  // a few instructions of a thread that has just seen it awake
   model_.reset();

@@ -31,7 +31,7 @@ class SleepyModel final : public Model {
   void clear_abort() override;
   std::uint64_t operations() const override;
   Heads* heads() override { return model_ ? model_->heads() : nullptr; }
-  ComputeStats compute_stats() const override { return model_ ? model_->compute_stats() : ComputeStats{}; }
+  ComputeStats compute_stats() const override;
 
   bool fall_asleep() override;
   Result<void> wake() override;
@@ -41,7 +41,8 @@ class SleepyModel final : public Model {
 
   const Make make_;
   ModelShape shape_;
-  std::unique_ptr<Model> model_;  // null while it sleeps
+  std::unique_ptr<Model> model_;   // null while it sleeps
+  std::uint64_t cuts_before_ = 0;  // it fell asleep
   // For those who abort: what they use is not freed while they use it.
   std::atomic<Model*> awake_{nullptr};
   mutable std::atomic<int> looking_{0};
