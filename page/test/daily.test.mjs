@@ -155,6 +155,16 @@ test('the context gauge says how much of a slot the conversation fills', async (
   assert.equal(await tab.page.$eval('#context', (gauge) => gauge.getAttribute('aria-valuenow')), '22');
 });
 
+test('the title stays readable beside the batch view', async (t) => {
+  const server = await start(t, [...sim, '-np', '2', '-c', '2048']);
+  const tab = await Tab.open(t, browser, server, { viewport: { width: 1280, height: 800 } });
+  await tab.ask('How full is it?');
+  await tab.page.click('#watch');
+  await tab.page.waitForSelector('body.watching');
+  const { shown, needed } = await tab.page.$eval('#chat h1', (title) => ({ shown: title.clientWidth, needed: title.scrollWidth }));
+  assert.ok(shown >= needed, `${shown} of ${needed} pixels`);
+});
+
 test('conversations can be searched', async (t) => {
   const server = await start(t, sim);
   const tab = await Tab.open(t, browser, server);
