@@ -7,8 +7,8 @@
 namespace chasqui {
 namespace {
 
-// What an event becomes on the wire besides its text; a whole chat chunk is about this large.
-constexpr std::size_t kEventOverhead = 200;
+// What an event takes besides its text, which is more than it becomes on the wire.
+constexpr std::size_t kEventOverhead = sizeof(Event);
 constexpr std::size_t kChanceOverhead = 60;
 // Clients that are told their place in one wake-up of the loop: about a millisecond of it.
 constexpr std::size_t kPlacesAtOnce = 32;
