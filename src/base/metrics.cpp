@@ -30,6 +30,7 @@ std::string with_label(std::string_view labels, std::string_view more) {
 
 // What a value takes at most: of counts what a year of 100,000 a second comes to.
 constexpr std::size_t kCountBytes = 13;
+constexpr std::size_t kWholeBytes = 16;  // bytes at 300 MB a second, for a year
 constexpr std::size_t kValueBytes = 24;
 constexpr std::size_t kPageEstimate = 64 * 1024;  // of a rendered page
 constexpr std::size_t kBucketsGood = 6;
@@ -103,13 +104,15 @@ std::uint64_t Histogram::count() const {
 }
 
 void MetricsPage::add(std::string name, std::string help, const Counter& counter, std::string labels) {
-  add_computed_counter(
-      std::move(name), std::move(help), [&counter] { return static_cast<double>(counter.value()); }, std::move(labels));
+  Item item{.name = std::move(name), .help = std::move(help), .labels = std::move(labels), .type = "counter"};
+  item.whole = true;
+  put_value(std::move(item), [&counter] { return static_cast<double>(counter.value()); });
 }
 
 void MetricsPage::add(std::string name, std::string help, const Gauge& gauge, std::string labels) {
-  add_computed(
-      std::move(name), std::move(help), [&gauge] { return static_cast<double>(gauge.value()); }, std::move(labels));
+  Item item{.name = std::move(name), .help = std::move(help), .labels = std::move(labels), .type = "gauge"};
+  item.whole = true;
+  put_value(std::move(item), [&gauge] { return static_cast<double>(gauge.value()); });
 }
 
 void MetricsPage::add_computed(std::string name, std::string help, std::function<double()> read, std::string labels) {
@@ -186,7 +189,7 @@ void MetricsPage::make_heads(Item& item) {
 std::size_t MetricsPage::bytes_at_most(const Item& item) {
   std::size_t bytes = item.labels_max;
   for (const std::string& head : item.heads) bytes += head.size() + 1;
-  if (item.histograms.empty()) return bytes + kValueBytes;
+  if (item.histograms.empty()) return bytes + (item.whole ? kWholeBytes : kValueBytes);
   return bytes + (item.heads.size() - 1) * kCountBytes + kValueBytes;
 }
 

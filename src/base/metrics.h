@@ -107,6 +107,7 @@ class MetricsPage {
     std::string name{}, help{}, labels{}, type{};
     std::string own_labels{};  // without those of label_with()
     bool json_only = false;
+    bool whole = false;  // its values are whole numbers
     bool keeps_buckets = false;
     std::size_t labels_max = 0;  // of those made when the page is read
     std::function<std::string()> late_labels{};
