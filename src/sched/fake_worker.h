@@ -72,11 +72,11 @@ class FakeWorker {
     FakeScript script;
     std::string text;
     TokenCount tokens = 0;
-    Duration gap_max{};         // the longest time from token to token
-    std::vector<Event> queued;  // what it was told while it waited
+    Duration gap_max{};            // the longest time from token to token
+    std::vector<Event> queued;     // what it was told while it waited
     std::vector<TokenCount> read;  // … and while its prompt was read
-    int finished = 0;           // how many finished events
-    Event last;                 // the finished event
+    int finished = 0;              // how many finished events
+    Event last;                    // the finished event
   };
   // Request and rows of each part of a batch, in its order.
   using Parts = std::vector<std::pair<std::uint64_t, TokenCount>>;

@@ -51,8 +51,7 @@ TEST(GrammarStates, FollowRepetitions) {
 
 // This rule has more sets of states than are merged: one position takes a byte in several ways.
 TEST(GrammarStates, FollowAllWaysOfAnUnmergedPosition) {
-  constexpr std::string_view kGrammar =
-      R"(root ::= .{0,2} ("q" (.{1,3})+ | (| "e"* "b") .{2}){1,3} .{0,2} "z"?)";
+  constexpr std::string_view kGrammar = R"(root ::= .{0,2} ("q" (.{1,3})+ | (| "e"* "b") .{2}){1,3} .{0,2} "z"?)";
   EXPECT_EQ(verdict(kGrammar, "xxxxxxxxxx"), "match");
   EXPECT_EQ(verdict(kGrammar, "xxxxxxxxxxz"), "match");
   EXPECT_EQ(verdict(kGrammar, "xxxxxxxxxxx"), "no");
