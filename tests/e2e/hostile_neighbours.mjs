@@ -1,21 +1,26 @@
-// What others notice of hostile inputs: an interactive stream by itself, then one beside each of them, sent by 32
-// connections for as long as the stream runs; and again, in turns, so that a busy machine slows both. Prints the ratio of
-// the medians of time to first token and of the gaps between tokens, and how many of the inputs were answered a second.
+// What others notice of hostile inputs: an interactive stream and a row of short chats by themselves, then beside each of
+// the inputs, sent by 32 connections for as long as they run; and again, in turns, so that a busy machine slows both.
+// Prints the ratios of the medians of the gaps between the stream's tokens and of the chats' times to first token, as this
+// client sees it and as the server logs it, and how many of the inputs were answered a second. The client shares the
+// processors with the server and the sender, and is slowed by them as the server is.
 // Who attacks a server does it from other machines, so the sender here takes only what time of the processors the server
-// leaves; with --equal it takes its full share. The first three are no inputs but plain requests, to compare with. By hand, on a machine that does nothing else:
-//     node hostile_neighbours.mjs [ROUNDS] [NAME] [--equal]
+// leaves; with --equal it takes its full share. The first three are no inputs but plain requests, to compare with. By
+// hand, on a machine that does nothing else; TOKENS are those of the stream, fewer for a model that is slow:
+//     node hostile_neighbours.mjs [ROUNDS] [NAME] [--equal] [--model FILE] [--tokens TOKENS]
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { setPriority } from 'node:os';
-import { pathToFileURL } from 'node:url';
-import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
 
 import { user } from './client.mjs';
 import { cases } from './hostile_inputs.mjs';
 import { demo, Server } from './server.mjs';
 
 const connections = 32;
-const tokens = 1000;
-const equal = process.argv.includes('--equal');
+const chats = 20;
+const { values: { equal, model, sends, tokens }, positionals: [rounds = 5, wanted = ''] } = parseArgs({ allowPositionals: true,
+  options: { equal: { type: 'boolean', default: false }, model: { type: 'string' },
+  sends: { type: 'boolean', default: false }, tokens: { type: 'string', default: '1000' } } });
 // Nothing hostile: what answers beside a stream cost it in any case, since they are computed in its steps.
 const plain = (name, body) => [`plain: ${name}`, '/v1/chat/completions', { messages: user('x'), temperature: 0, ...body }];
 const controls = [plain('one token', { max_tokens: 1 }), plain('8 tokens', { max_tokens: 8 }),
@@ -23,63 +28,95 @@ const controls = [plain('one token', { max_tokens: 1 }), plain('8 tokens', { max
 
 const middle = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
 
-async function stream(server) {
+// When a chat's tokens came, in milliseconds since it was sent; those that came together count once.
+async function timesOf(server, content, max_tokens, id = 'stream') {
   const begun = performance.now();
-  const body = { messages: user('Tell me a story'), stream: true, max_tokens: tokens, ignore_eos: true, temperature: 0, class: 'interactive' };
+  const body = { messages: user(content), stream: true, max_tokens, ignore_eos: true, temperature: 0, class: 'interactive' };
   const response = await server.fetch('/v1/chat/completions',
-    { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } });
+    { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json', 'x-request-id': id } });
   const times = [];
-  for await (const part of response.body) if (part.length > 0) times.push(performance.now());
-  const gaps = times.slice(2).map((time, i) => time - times[i + 1]);
-  return { first: times[1] - begun, gap: middle(gaps) };
+  for await (const part of response.body) {
+    if (Buffer.from(part).includes('"content":"')) times.push(performance.now() - begun);
+  }
+  return times;
 }
 
-// Runs in a thread of its own: what it costs to send is not to delay the clock of the stream.
+async function measured(server) {
+  const times = await timesOf(server, 'Tell me a story', Number(tokens));
+  const gaps = times.slice(1).map((time, i) => time - times[i]);
+  const firsts = [];
+  server.stderr = '';
+  for (let i = 0; i < chats; ++i) firsts.push((await timesOf(server, `Tell me story ${i}`, 4, 'chat'))[0]);
+  await timesOf(server, 'The end', 1, 'last');
+  await server.says(/request_id=last/);
+  const logged = server.stderr.split('\n').filter((line) => line.includes('request_id=chat ')).map(inServer);
+  return { gap: middle(gaps), first: middle(firsts), inside: middle(logged) };
+}
+
+// Until the first token, of a line of the log.
+function inServer(line) {
+  const parts = ['tokenize_ms', 'queue_ms', 'prefill_ms'].map((name) => Number(new RegExp(`${name}=([0-9.]+)`).exec(line)[1]));
+  return parts.reduce((sum, part) => sum + part, 0);
+}
+
+// Runs in a process of its own, so that all of its threads, those of V8 as well, take only what is left of the processors.
 async function send({ port, path, text }) {
+  const body = Buffer.from(text);
   for (;;) {
     const headers = { 'content-type': 'application/json' };
-    const response = await fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', body: text, headers });
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', body, headers });
     await response.text();
-    parentPort.postMessage(response.status);
+    process.send(response.status);
   }
 }
 
-async function neighbours(server, [name, path, body], rounds) {
+function startSender(input) {
+  const self = [process.execPath, fileURLToPath(import.meta.url), '--sends'];
+  const [program, ...words] = equal ? self : ['chrt', '--idle', '0', ...self];
+  const sender = spawn(program, words, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  sender.send(input);
+  return sender;
+}
+
+async function neighbours(server, [name, path, body]) {
   const alone = [];
   const beside = [];
   let answers = 0;
   let seconds = 0;
   for (let round = 0; round < Number(rounds); ++round) {
-    alone.push(await stream(server));
-    const sender = new Worker(new URL(import.meta.url), { workerData: { port: server.port, path, text: JSON.stringify(body), nice: equal ? 0 : 19 } });
+    alone.push(await measured(server));
+    const sender = startSender({ port: server.port, path, text: JSON.stringify(body) });
     for (let i = 0; i < connections; ++i) await once(sender, 'message');
     sender.on('message', () => ++answers);
     const begun = performance.now();
-    beside.push(await stream(server));
+    beside.push(await measured(server));
     seconds += (performance.now() - begun) / 1000;
-    await sender.terminate();
+    sender.kill('SIGKILL');
+    await once(sender, 'close');
     await server.idle();
   }
   const ratio = (what) => middle(beside.map((one) => one[what])) / middle(alone.map((one) => one[what]));
-  return { name, first: ratio('first'), gap: ratio('gap'), alone: middle(alone.map((one) => one.gap)), rate: answers / seconds };
+  const idle = (what) => middle(alone.map((one) => one[what])).toFixed(2);
+  return { name, first: ratio('first'), inside: ratio('inside'), gap: ratio('gap'), idle, rate: answers / seconds };
 }
 
-if (!isMainThread) {
-  setPriority(0, workerData.nice);  // of this thread
-  for (let i = 0; i < connections; ++i) send(workerData);
+if (sends) {
+  const [input] = await once(process, 'message');
+  for (let i = 0; i < connections; ++i) send(input);
 } else if (import.meta.url === pathToFileURL(process.argv[1] ?? '/').href) {
-  const [rounds = 5, wanted = ''] = process.argv.slice(2).filter((word) => word !== '--equal');
-  const server = new Server([...demo, '-np', '8', '--log-level', 'error'], {});
+  const server = new Server([...(model ? ['-m', model] : demo), '-np', '8', '--log-level', 'info'], {});
   await server.listening();
-  await stream(server);
+  await measured(server);
   const all = [];
   for (const one of [...controls, ...cases].filter(([name]) => name.includes(wanted))) {
-    const seen = await neighbours(server, one, rounds);
+    const seen = await neighbours(server, one);
     all.push(seen);
-    console.log(`${seen.name}: gap × ${seen.gap.toFixed(2)} of ${seen.alone.toFixed(2)} ms, first token × ${seen.first.toFixed(2)}, ${seen.rate.toFixed(0)} answers/s`);
+    console.log(`${seen.name}: gap × ${seen.gap.toFixed(2)} of ${seen.idle('gap')} ms, first token × ${seen.first.toFixed(2)} of ${seen.idle('first')} ms, in the server × ${seen.inside.toFixed(2)} of ${seen.idle('inside')} ms, ${seen.rate.toFixed(0)} answers/s`);
   }
-  const hostile = all.filter(({ name }) => !name.startsWith('plain: ')).sort((a, b) => a.gap - b.gap);
-  const worst = hostile.at(-1);
-  if (worst) console.log(`${hostile.filter((one) => one.gap <= 1.2).length} of ${hostile.length} within 1.2 ×; the worst: ${worst.name}, × ${worst.gap.toFixed(2)}`);
+  const hostile = all.filter(({ name }) => !name.startsWith('plain: '));
+  for (const what of hostile.length > 0 ? ['gap', 'first', 'inside'] : []) {
+    const sorted = hostile.map((one) => one[what]).sort((a, b) => a - b);
+    console.log(`${what}: ${sorted.filter((ratio) => ratio <= 1.2).length} of ${sorted.length} within 1.2 ×, median × ${middle(sorted).toFixed(2)}, worst × ${sorted.at(-1).toFixed(2)}`);
+  }
   await server.stop();
 }

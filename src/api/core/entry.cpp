@@ -1,9 +1,8 @@
 #include "api/core/entry.h"
 
-#include <algorithm>
-
 #include "api/core/frontend.h"
 #include "api/core/key_ring.h"
+#include "api/core/reading_time.h"
 #include "api/core/request_hash.h"
 #include "api/core/served_model.h"
 #include "engine/engine.h"
@@ -38,17 +37,16 @@ Result<Permit> enter_aside(const Call& call) {
   return call.served.admission.enter_aside(applicant_of(call.frontend, call.caller), call.frontend.clock.now());
 }
 
-net::OffloadTerms reading_terms(const Caller& caller, std::size_t body_bytes) {
+net::OffloadTerms reading_terms(const Caller& caller, std::string_view body) {
   net::OffloadTerms terms;
   terms.owner = caller.tenant.id;
-  terms.bytes = body_bytes;
-  // Measured: parsing, the template and tokenization take half a microsecond to one for each byte.
-  terms.can_wait = microseconds(std::min<std::size_t>(100 * body_bytes, 1'000'000));
+  terms.bytes = body.size();
+  terms.can_wait = reading_can_wait(body);
   return terms;
 }
 
 net::OffloadTerms reading_terms(const Call& call) {
-  net::OffloadTerms terms = reading_terms(call.caller, call.body.size());
+  net::OffloadTerms terms = reading_terms(call.caller, call.body);
   terms.gone = [&exchange = call.exchange] { return exchange.client_gone(); };
   return terms;
 }

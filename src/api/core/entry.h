@@ -2,7 +2,6 @@
 // pool. Loop thread.
 #pragma once
 
-#include <cstddef>
 #include <string_view>
 
 #include "api/core/call.h"
@@ -19,10 +18,8 @@ Result<Permit> enter(const Call& call);
 // For a request that takes no slot, such as one that counts tokens: it has a quota of its own.
 Result<Permit> enter_aside(const Call& call);
 
-// What the offload pool is told of the reading of a body. It lets others of the same tenant pass for a hundred times
-// what it takes, so that a person's question does not stand behind a batch of long ones that came just before it; 1 s
-// at most.
-net::OffloadTerms reading_terms(const Caller& caller, std::size_t body_bytes);
+// What the offload pool is told of the reading of a body.
+net::OffloadTerms reading_terms(const Caller& caller, std::string_view body);
 // The same, as long as the client is there.
 net::OffloadTerms reading_terms(const Call& call);
 

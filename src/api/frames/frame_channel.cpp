@@ -222,7 +222,7 @@ net::Awaitable<Result<Answer>> FrameChannel::prepare(ServedModel& served, const 
   Result<Permit> entered = enter(node_.frontend, served, caller_, "generate", body);
   if (!entered) co_return entered.error();
   permit = std::move(*entered);
-  net::OffloadTerms terms = reading_terms(caller_, body.size());
+  net::OffloadTerms terms = reading_terms(caller_, body);
   auto work = [&served, caller = caller_, read = head.chat ? &prepare_chat : &prepare_completion,
                body = std::move(body)] { return read(served, caller, body); };
   Result<Answer> answer = co_await node_.frontend.offload.run(std::move(work), std::move(terms));

@@ -117,7 +117,7 @@ Handled handle_text_tool(Call call, TextTool tool) {
   const Result<Permit> permit = enter_aside(call);
   if (!permit) co_return permit.error();
   // Not dropped when its client has sent its end: it may still read the answer.
-  net::OffloadTerms terms = reading_terms(call.caller, call.body.size());
+  net::OffloadTerms terms = reading_terms(call.caller, call.body);
   auto work = [&served = call.served, tool, body = std::move(call.body)] { return tool(served, body); };
   Result<std::string> answer = co_await call.frontend.offload.run(std::move(work), std::move(terms));
   if (!answer) co_return answer.error();

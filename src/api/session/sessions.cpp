@@ -123,7 +123,7 @@ net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedMod
   expire_old(served);
   const SessionOwner owner = owner_of(served, call.caller);
   if (auto place = served.sessions.check_place(owner); !place) co_return place.error();
-  net::OffloadTerms terms = reading_terms(call.caller, call.body.size());
+  net::OffloadTerms terms = reading_terms(call.caller, call.body);
   auto work = [&served, caller = call.caller, body = std::move(call.body)] {
     return read_new_session(served, caller, body);
   };
@@ -143,7 +143,7 @@ net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedMod
 net::Awaitable<Result<std::string>> append_to_session(Frontend& frontend, ServedModel& served, SessionCall call) {
   Result<SessionUse> use = take(served, call);
   if (!use) co_return use.error();
-  net::OffloadTerms terms = reading_terms(call.caller, call.body.size());
+  net::OffloadTerms terms = reading_terms(call.caller, call.body);
   auto work = [&served, tail = tail_of(served.sessions, use->session()), body = std::move(call.body)] {
     return read_append(served, tail, body);
   };
@@ -165,7 +165,7 @@ net::Awaitable<Result<Answer>> prepare_in_session(Frontend& frontend, ServedMode
   Result<Permit> entered = enter(frontend, served, call.caller, call.path, call.body);
   if (!entered) co_return entered.error();
   permit = std::move(*entered);
-  net::OffloadTerms terms = reading_terms(call.caller, call.body.size());
+  net::OffloadTerms terms = reading_terms(call.caller, call.body);
   auto work = [&served, caller = call.caller, tail = tail_of(served.sessions, use->session()),
                urgency = use->session().settings.service_class,
                body = std::move(call.body)] { return read_session_ask(served, caller, tail, urgency, body); };

@@ -1,0 +1,17 @@
+// How long the reading of a body may take, told from its bytes before anything is parsed. Loop thread: one pass over at
+// most kLongBody bytes.
+#pragma once
+
+#include <string_view>
+
+#include "base/clock.h"
+
+namespace chasqui {
+
+// What a body's reading lets others of the same tenant pass for: a hundred times what its bytes take, so that a
+// person's question does not stand behind a batch of long ones that came just before it; net::OffloadPool::kLong at
+// most. That much also where the body has a grammar, a schema or tools: a hundred bytes of them can keep a thread for
+// its whole budget of computing time.
+Duration reading_can_wait(std::string_view body);
+
+}  // namespace chasqui
