@@ -7,6 +7,7 @@
 #include "app/chat_command.h"
 #include "app/completion.h"
 #include "app/config_file.h"
+#include "app/flags_document.h"
 #include "app/help_formatter.h"
 #include "app/inspect_command.h"
 #include "app/limits_document.h"
@@ -48,6 +49,7 @@ struct Commands {
     add_serve_options(*doctor, doctor_config);
     add_serve_options(*show, show_config);
     for (CLI::App* command : {doctor, show, inspect}) command->add_flag("--json", json, "for programs");
+    show->add_flag("--flags", flags, "every flag of serve instead, as docs/flags.md");
     show->add_flag("--limits", limits, "the limits instead: what they are, what happens there, what shows it");
     inspect_config.model.slots = 0;
     inspect->add_option("model", inspect_config.model_path, "GGUF file; without it the built-in demo model")
@@ -69,6 +71,7 @@ struct Commands {
   cli::TopOptions top_options;
   double top_interval_s = 1;
   bool json = false;
+  bool flags = false;
   bool limits = false;
   std::string shell;
   CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP; with no options the built-in demo model");
@@ -114,7 +117,7 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   if (seen.show->parsed()) {
     const auto print =
         seen.limits ? (seen.json ? limits_json : limits_document) : (seen.json ? settings_json : settings_text);
-    said = print(*seen.show, settings);
+    said = seen.flags ? flags_document(*seen.serve) : print(*seen.show, settings);
   }
   if (said.empty()) return {seen.config, std::nullopt, 0};
   std::fwrite(said.data(), 1, said.size(), stdout);

@@ -4,22 +4,43 @@
 
 namespace chasqui {
 
-std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
-  std::string text = CLI::Formatter::make_option_opts(option);
-  const std::string type = option->get_type_name();
-  const std::string standard = option->get_default_str();
-  const std::string shown = " " + type + (standard.empty() ? "" : "=" + standard);
-  if (type.empty() || !text.starts_with(shown)) return text;
+OptionValue option_value(const CLI::Option& option) {
   // CLI11 names each check after its type, "N:FLOAT in [0 - 86400]:FLOAT in [1 - 86400]"; the last one is the
   // narrowest.
   static const std::regex kRanges(R"((?::?[A-Z]+ in \[([^ \]]+) - ([^ \]]+)\])+)");
-  std::smatch range;
-  std::string name = type;
-  std::string notes;
-  if (std::regex_search(type, range, kRanges)) {
-    notes = range[1].str() + " to " + range[2].str();
-    name = range.prefix().str() + range.suffix().str();
+  // As a check of ours says it: "N:0 or 64 to 4096".
+  static const std::regex kZeroOr(R"(:(0 or [0-9]+ to [0-9]+)$)");
+  OptionValue out{option.get_type_name(), "", option.get_default_str()};
+  // A list, as CLI11 writes it.
+  if (out.standard.starts_with('[') && out.standard.ends_with(']')) {
+    out.standard = out.standard.substr(1, out.standard.size() - 2);
   }
+  std::smatch range;
+  const std::string type = out.name;
+  if (std::regex_search(type, range, kRanges)) {
+    out.range = range[1].str() + " to " + range[2].str();
+    out.name = range.prefix().str() + range.suffix().str();
+  } else if (std::regex_search(type, range, kZeroOr)) {
+    out.range = range[1].str();
+    out.name = range.prefix().str();
+  }
+  return out;
+}
+
+std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
+  // Which of two flags says no is seen from its name.
+  static const std::regex kValue(R"(\{(?:true|false)\})");
+  return std::regex_replace(CLI::Formatter::make_option_name(option, is_positional), kValue, "");
+}
+
+std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
+  std::string text = CLI::Formatter::make_option_opts(option);
+  const std::string type = option->get_type_name();
+  const std::string said = option->get_default_str();
+  const auto [name, range, standard] = option_value(*option);
+  const std::string shown = (type.empty() ? "" : " " + type) + (said.empty() ? "" : "=" + said);
+  if (shown.empty() || !text.starts_with(shown)) return text;
+  std::string notes = range;
   if (!standard.empty()) notes += (notes.empty() ? "default: " : "; default: ") + standard;
   const std::string rest = text.substr(shown.size());
   return (name.empty() ? "" : " " + name) + (notes.empty() ? "" : " (" + notes + ")") + rest;
