@@ -195,7 +195,7 @@ inline constexpr Limit kTable[] = {
      "chasqui_slot_files_refused_total", "--slot-save-mib"},
     {"slot_name_bytes", LimitUnit::bytes, 128, "the name of such a file", "400"},
     // Inside
-    {"offload_jobs", LimitUnit::count, 32'768, "bodies that wait to be read, half at most long: 10 kB, or with rules",
+    {"offload_jobs", LimitUnit::count, 32'768, "bodies that wait to be read, half of them long or constrained",
      "503 for the tenant that has most of them", "chasqui_offload_refused_total"},
     {"offload_bytes", LimitUnit::bytes, 512 * kMiB, "… together", "503 for the tenant that has most of them",
      "chasqui_offload_refused_total"},
