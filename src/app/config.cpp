@@ -12,6 +12,7 @@
 #include "app/inspect_command.h"
 #include "app/limits_document.h"
 #include "app/llama_flags.h"
+#include "app/llama_flags_document.h"
 #include "app/metrics_document.h"
 #include "app/serve_options.h"
 #include "app/suggestions.h"
@@ -50,6 +51,7 @@ struct Commands {
     add_serve_options(*show, show_config);
     for (CLI::App* command : {doctor, show, inspect}) command->add_flag("--json", json, "for programs");
     show->add_flag("--flags", flags, "every flag of serve instead, as docs/flags.md");
+    show->add_flag("--llama-flags", llama_flags, "what comes of llama-server's flags, as docs/llama_flags.md");
     show->add_flag("--limits", limits, "the limits instead: what they are, what happens there, what shows it");
     inspect_config.model.slots = 0;
     inspect->add_option("model", inspect_config.model_path, "GGUF file; without it the built-in demo model")
@@ -72,6 +74,7 @@ struct Commands {
   double top_interval_s = 1;
   bool json = false;
   bool flags = false;
+  bool llama_flags = false;
   bool limits = false;
   std::string shell;
   CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP; with no options the built-in demo model");
@@ -117,7 +120,9 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   if (seen.show->parsed()) {
     const auto print =
         seen.limits ? (seen.json ? limits_json : limits_document) : (seen.json ? settings_json : settings_text);
-    said = seen.flags ? flags_document(*seen.serve) : print(*seen.show, settings);
+    said = seen.flags         ? flags_document(*seen.serve)
+           : seen.llama_flags ? llama_flags_document(*seen.serve)
+                              : print(*seen.show, settings);
   }
   if (said.empty()) return {seen.config, std::nullopt, 0};
   std::fwrite(said.data(), 1, said.size(), stdout);
@@ -190,11 +195,13 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   settings.arguments = {argv + 1, argv + argc};
   Commands first;
   std::vector<std::string> notes;
+  LlamaOptionsPtr llama;
   if (auto named = read_command_name(first.app, settings.arguments); !named) return refused(named.error().message);
   if (CLI::App* command = configured(first, settings.arguments)) {
     LlamaArguments known = from_llama_server(*command, settings.arguments, &variable);
     if (known.refusal) return refused(*known.refusal);
     notes = std::move(known.notes);
+    llama = std::move(known.options);
     auto read = read_settings(first.app, *command, std::move(known.arguments));
     if (!read) return refused(read.error().message);
     settings = std::move(*read);
@@ -214,6 +221,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   }
   seen.config.notes = std::move(notes);
   for (ServeConfig* config : {&seen.config, &seen.doctor_config}) {
+    config->llama = llama;
     if (!config->host.ends_with(".sock") || !config->unix_socket.empty()) continue;
     config->unix_socket = std::exchange(config->host, "");
   }

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/wakeup.h"
 #include "model/embedder.h"
+#include "model/llama_options.h"
 #include "model/model_config.h"
 #include "sched/targets.h"
 
@@ -101,7 +102,8 @@ struct ServeConfig {
   bool log_prompts = false;   // … and its body
   std::string otlp_endpoint;  // http://host:port of a collector of spans; empty: none, and no connection is made
 
-  std::vector<std::string> notes;  // flags of llama-server's that have no effect here, for the log
+  LlamaOptionsPtr llama;           // flags of llama-server's that llama-common has read; null: none
+  std::vector<std::string> notes;  // … and those that have no effect here, for the log
 };
 
 // What the command line says: what to run, or an exit code after help, version or a usage error (already printed).

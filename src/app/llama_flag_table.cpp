@@ -1,5 +1,5 @@
-// The table of llama-server's flags (those of the pinned version and the older names that people still write) that are
-// no options of ours: see llama_flags.h.
+// The tables of llama-server's flags that are no options of ours, see llama_flags.h: those that come to nothing here,
+// are written otherwise, or refused, with the older names that people still write; and those that llama-common reads.
 #include "app/llama_flags.h"
 
 namespace chasqui {
@@ -10,83 +10,33 @@ constexpr FlagFate kRefused = FlagFate::refused;
 constexpr FlagFate kWritten = FlagFate::written;
 
 constexpr std::string_view kDownload = "Chasqui downloads nothing; download the file and name it with --model FILE";
-constexpr std::string_view kPlacing = "weights and KV are placed by --gpu-layers alone";
-constexpr std::string_view kPinning =
-    "threads are neither pinned nor given a priority; --threads and --workers say how many there are, taskset where";
-constexpr std::string_view kRequests =
-    "it is each request that says this; the defaults are those of llama-server without flags";
 constexpr std::string_view kAlways = "it is always so";
 constexpr std::string_view kDraft = "speculation adapts to what it brings: see docs/speculation.md";
 constexpr std::string_view kPictures = "there are no pictures and no sound; serve a text model without it";
 constexpr std::string_view kPage = "it is for the page of llama-server";
 constexpr std::string_view kTools = "the server runs no tools; the client does, with \"tools\" in its requests";
-constexpr std::string_view kRope =
-    "the model is used with the rotation that is in its file; convert the file with the values that you need";
 constexpr std::string_view kOneModel = "one process serves one model; start one for each with --model FILE and --port";
 constexpr std::string_view kLogs = "logs go to standard error: see --log-level and --log-format";
 constexpr std::string_view kBuiltIn = "name a file with --model FILE";
-constexpr std::string_view kConstraint = "send \"grammar\", \"json_schema\" or \"response_format\" with each request";
 constexpr std::string_view kCache =
     "what is computed is kept in whole prefixes: see --cache-ram and docs/prefix_cache.md";
-constexpr std::string_view kControl = "control vectors are not served; merge them into the model file";
-constexpr std::string_view kReason =
-    "each request says this: \"reasoning_format\", \"reasoning_budget_tokens\" and \"chat_template_kwargs\"";
 
 constexpr LlamaFlag kFlags[] = {
-    {"-C --cpu-mask", "", 1, kTaken, kPinning},
-    {"-Cr --cpu-range", "", 1, kTaken, kPinning},
-    {"--cpu-strict", "", 1, kTaken, kPinning},
-    {"--prio", "", 1, kTaken, kPinning},
-    {"-Cb --cpu-mask-batch", "", 1, kTaken, kPinning},
-    {"-Crb --cpu-range-batch", "", 1, kTaken, kPinning},
-    {"--cpu-strict-batch", "", 1, kTaken, kPinning},
-    {"--prio-batch", "", 1, kTaken, kPinning},
     {"--poll-batch", "", 1, kTaken, "--poll is for all compute threads"},
-    {"--numa", "LLAMA_ARG_NUMA", 1, kTaken, "memory goes where the system puts it; see numactl"},
-    {"--keep", "", 1, kTaken, kRequests},
+    {"--keep", "", 1, kTaken, "nothing is shifted out of a context"},
     {"--perf --no-perf", "LLAMA_ARG_PERF", 0, kTaken, "/metrics has the times"},
-    {"-e --escape --no-escape", "", 0, kTaken, "there is no prompt on the command line"},
-    {"--rope-scaling", "LLAMA_ARG_ROPE_SCALING_TYPE", 1, kRefused, kRope},
-    {"--rope-scale", "LLAMA_ARG_ROPE_SCALE", 1, kRefused, kRope},
-    {"--rope-freq-base", "LLAMA_ARG_ROPE_FREQ_BASE", 1, kRefused, kRope},
-    {"--rope-freq-scale", "LLAMA_ARG_ROPE_FREQ_SCALE", 1, kRefused, kRope},
-    {"--yarn-orig-ctx", "LLAMA_ARG_YARN_ORIG_CTX", 1, kRefused, kRope},
-    {"--yarn-ext-factor", "LLAMA_ARG_YARN_EXT_FACTOR", 1, kRefused, kRope},
-    {"--yarn-attn-factor", "LLAMA_ARG_YARN_ATTN_FACTOR", 1, kRefused, kRope},
-    {"--yarn-beta-slow", "LLAMA_ARG_YARN_BETA_SLOW", 1, kRefused, kRope},
-    {"--yarn-beta-fast", "LLAMA_ARG_YARN_BETA_FAST", 1, kRefused, kRope},
-    {"-kvo --kv-offload -nkvo --no-kv-offload", "LLAMA_ARG_KV_OFFLOAD", 0, kTaken, kPlacing},
-    {"--repack -nr --no-repack", "LLAMA_ARG_REPACK", 0, kTaken, kPlacing},
-    {"--no-host", "LLAMA_ARG_NO_HOST", 0, kTaken, kPlacing},
     {"-dt --defrag-thold", "LLAMA_ARG_DEFRAG_THOLD", 1, kTaken, "there is nothing to defragment"},
     {"--rpc", "LLAMA_ARG_RPC", 1, kRefused, "one machine computes; serve from the one with the most memory"},
     {"--mmap", "LLAMA_ARG_MMAP", 0, kTaken, "files are mapped, or read with --no-mmap"},
-    {"-lm --load-mode", "LLAMA_ARG_LOAD_MODE", 1, kTaken, "files are mapped, or read with --no-mmap"},
-    {"-lzm --lazy-mode", "LLAMA_ARG_LAZY_MODE", 1, kTaken, "files are mapped, or read with --no-mmap"},
     {"-dio --direct-io -ndio --no-direct-io", "LLAMA_ARG_DIO", 0, kTaken, "files are mapped, or read with --no-mmap"},
-    {"-dev --device", "LLAMA_ARG_DEVICE", 1, kTaken, kPlacing},
-    {"-ot --override-tensor", "LLAMA_ARG_OVERRIDE_TENSOR", 1, kTaken, kPlacing},
-    {"-cmoe --cpu-moe", "LLAMA_ARG_CPU_MOE", 0, kTaken, kPlacing},
-    {"-ncmoe --n-cpu-moe", "LLAMA_ARG_N_CPU_MOE", 1, kTaken, kPlacing},
-    {"-ncffn --n-cpu-ffn", "LLAMA_ARG_N_CPU_FFN", 1, kTaken, kPlacing},
-    {"-sm --split-mode", "LLAMA_ARG_SPLIT_MODE", 1, kTaken, kPlacing},
-    {"-ts --tensor-split", "LLAMA_ARG_TENSOR_SPLIT", 1, kTaken, kPlacing},
-    {"-mg --main-gpu", "LLAMA_ARG_MAIN_GPU", 1, kTaken, kPlacing},
     {"-fit --fit", "LLAMA_ARG_FIT", 1, kTaken,
      "slots and cells that are not given are chosen from the model and the memory"},
     {"-fitt --fit-target", "LLAMA_ARG_FIT_TARGET", 1, kTaken,
      "--ctx-size and --gpu-layers say how much memory is used"},
     {"-fitc --fit-ctx", "LLAMA_ARG_FIT_CTX", 1, kTaken, "--ctx-size says how many cells there are"},
-    {"--op-offload --no-op-offload", "", 0, kTaken, kPlacing},
-    {"--check-tensors", "", 0, kTaken, "a file is checked as far as libllama does while it loads"},
     {"--list-devices", "", 0, kRefused, "the log of a start names the devices"},
     {"-cl --cache-list", "", 0, kRefused, kDownload},
     {"--completion-bash", "", 0, kRefused, "see chasqui --help"},
-    {"--override-kv", "", 1, kRefused,
-     "the model is served as its file has it; change the file with gguf_set_metadata.py"},
-    {"--control-vector", "", 1, kRefused, kControl},
-    {"--control-vector-scaled", "", 1, kRefused, kControl},
-    {"--control-vector-layer-range", "", 2, kRefused, kControl},
     {"-mu --model-url", "LLAMA_ARG_MODEL_URL", 1, kRefused, kDownload},
     {"-dr --docker-repo", "LLAMA_ARG_DOCKER_REPO", 1, kRefused, kDownload},
     {"-hf -hfr --hf-repo", "LLAMA_ARG_HF_REPO", 1, kRefused, kDownload},
@@ -103,41 +53,7 @@ constexpr LlamaFlag kFlags[] = {
     {"--log-prefix --no-log-prefix", "LLAMA_ARG_LOG_PREFIX", 0, kTaken, kLogs},
     {"--log-timestamps --no-log-timestamps", "LLAMA_ARG_LOG_TIMESTAMPS", 0, kTaken, kLogs},
     {"--log-prompts-dir", "", 1, kRefused, "prompts are never logged; log them in a proxy"},
-    {"--samplers", "", 1, kTaken, kRequests},
-    {"-s --seed", "", 1, kTaken, kRequests},
-    {"--sampler-seq --sampling-seq", "", 1, kTaken, kRequests},
-    {"--temp --temperature", "LLAMA_ARG_TEMPERATURE", 1, kTaken, kRequests},
-    {"--top-k", "LLAMA_ARG_TOP_K", 1, kTaken, kRequests},
-    {"--top-p", "LLAMA_ARG_TOP_P", 1, kTaken, kRequests},
-    {"--min-p", "LLAMA_ARG_MIN_P", 1, kTaken, kRequests},
-    {"--top-nsigma --top-n-sigma", "", 1, kTaken, kRequests},
-    {"--xtc-probability", "", 1, kTaken, kRequests},
-    {"--xtc-threshold", "", 1, kTaken, kRequests},
-    {"--typical --typical-p", "", 1, kTaken, kRequests},
-    {"--repeat-last-n", "", 1, kTaken, kRequests},
-    {"--repeat-penalty", "LLAMA_ARG_REPEAT_PENALTY", 1, kTaken, kRequests},
-    {"--presence-penalty", "LLAMA_ARG_PRESENCE_PENALTY", 1, kTaken, kRequests},
-    {"--frequency-penalty", "LLAMA_ARG_FREQUENCY_PENALTY", 1, kTaken, kRequests},
-    {"--dry-multiplier", "", 1, kTaken, kRequests},
-    {"--dry-base", "", 1, kTaken, kRequests},
-    {"--dry-allowed-length", "", 1, kTaken, kRequests},
-    {"--dry-penalty-last-n", "", 1, kTaken, kRequests},
-    {"--dry-sequence-breaker", "", 1, kTaken, kRequests},
-    {"--adaptive-target", "", 1, kTaken, kRequests},
-    {"--adaptive-decay", "", 1, kTaken, kRequests},
-    {"--dynatemp-range", "", 1, kTaken, kRequests},
-    {"--dynatemp-exp", "", 1, kTaken, kRequests},
-    {"--mirostat", "", 1, kTaken, kRequests},
-    {"--mirostat-lr", "", 1, kTaken, kRequests},
-    {"--mirostat-ent", "", 1, kTaken, kRequests},
-    {"-l --logit-bias", "", 1, kTaken, kRequests},
-    {"-r --reverse-prompt", "", 1, kTaken, kRequests},
-    {"--ignore-eos", "", 0, kTaken, kRequests},
     {"-bs --backend-sampling", "LLAMA_ARG_BACKEND_SAMPLING", 0, kTaken, "tokens are drawn by Chasqui"},
-    {"--grammar", "", 1, kRefused, kConstraint},
-    {"--grammar-file", "", 1, kRefused, kConstraint},
-    {"-j --json-schema", "", 1, kRefused, kConstraint},
-    {"-jf --json-schema-file", "", 1, kRefused, kConstraint},
     {"-lcs --lookup-cache-static", "", 1, kTaken, kDraft},
     {"-lcd --lookup-cache-dynamic", "", 1, kTaken, kDraft},
     {"--kv-unified-per-slot", "LLAMA_ARG_KV_UNIFIED_PER_SLOT", 1, kTaken,
@@ -151,10 +67,7 @@ constexpr LlamaFlag kFlags[] = {
     {"--no-context-shift", "", 0, kTaken, kAlways},
     {"--context-shift", "LLAMA_ARG_CONTEXT_SHIFT", 0, kTaken,
      "an answer ends where its cells end, with finish reason length; give --ctx-size more"},
-    {"-sp --special", "", 0, kTaken, kRequests},
     {"--warmup", "LLAMA_ARG_WARMUP", 0, kTaken, kAlways},
-    {"--spm-infill", "", 0, kRefused, "/infill has prefix, suffix, middle only"},
-    {"--embd-normalize", "", 1, kTaken, "each request may say embd_normalize"},
     {"-cb --cont-batching", "LLAMA_ARG_CONT_BATCHING", 0, kTaken, kAlways},
     {"-nocb --no-cont-batching", "", 0, kTaken, "requests share steps always; --parallel 1 serves one at a time"},
     {"-mm --mmproj", "LLAMA_ARG_MMPROJ", 1, kRefused, kPictures},
@@ -185,8 +98,6 @@ constexpr LlamaFlag kFlags[] = {
     {"--mcp-servers-json", "LLAMA_ARG_MCP_SERVERS_JSON", 1, kRefused, kTools},
     {"--agent", "LLAMA_ARG_AGENT", 0, kRefused, kTools},
     {"-no-ag --no-agent", "", 0, kTaken, kAlways},
-    {"--chat-template-kwargs", "LLAMA_ARG_CHAT_TEMPLATE_KWARGS", 1, kTaken,
-     "each request says this with \"chat_template_kwargs\""},
     {"--sse-ping-interval", "LLAMA_ARG_SSE_PING_INTERVAL", 1, kTaken, "a stream that waits is not pinged"},
     {"--threads-http", "LLAMA_ARG_THREADS_HTTP", 1, kTaken, "one thread serves all connections"},
     {"--metrics", "LLAMA_ARG_ENDPOINT_METRICS", 0, kTaken, kAlways},
@@ -197,19 +108,6 @@ constexpr LlamaFlag kFlags[] = {
     {"--models-autoload --no-models-autoload", "LLAMA_ARG_MODELS_AUTOLOAD", 0, kTaken, kOneModel},
     {"--jinja", "LLAMA_ARG_JINJA", 0, kTaken, kAlways},
     {"--no-jinja", "", 0, kTaken, "templates are always Jinja"},
-    {"--chat-template", "LLAMA_ARG_CHAT_TEMPLATE", 1, kRefused,
-     "write the template to a file and name it with --chat-template-file FILE"},
-    {"--reasoning-format", "LLAMA_ARG_THINK", 1, kTaken, kReason},
-    {"--reasoning", "LLAMA_ARG_REASONING", 1, kTaken, kReason},
-    {"--reasoning-effort", "LLAMA_ARG_REASONING_EFFORT", 1, kTaken, kReason},
-    {"--reasoning-budget", "LLAMA_ARG_THINK_BUDGET", 1, kTaken, kReason},
-    {"--reasoning-budget-message", "LLAMA_ARG_THINK_BUDGET_MESSAGE", 1, kTaken, kReason},
-    {"--reasoning-preserve --no-reasoning-preserve", "LLAMA_ARG_REASONING_PRESERVE", 0, kTaken, kReason},
-    {"--skip-chat-parsing", "LLAMA_ARG_SKIP_CHAT_PARSING", 0, kRefused,
-     "use /v1/completions with a prompt from /apply-template"},
-    {"--no-skip-chat-parsing", "", 0, kTaken, kAlways},
-    {"--prefill-assistant", "LLAMA_ARG_PREFILL_ASSISTANT", 0, kTaken, kRequests},
-    {"--no-prefill-assistant", "", 0, kTaken, kRequests},
     {"-td --spec-draft-threads --threads-draft", "", 1, kTaken, kDraft},
     {"-tbd --spec-draft-threads-batch --threads-batch-draft", "", 1, kTaken, kDraft},
     {"-Cd --spec-draft-cpu-mask --cpu-mask-draft", "", 1, kTaken, kDraft},
@@ -261,8 +159,31 @@ constexpr LlamaFlag kFlags[] = {
      "", 0, kRefused, kBuiltIn},
 };
 
+constexpr AppliedFlags kAppliedFlags[] = {
+    {"--samplers --seed --sampling-seq --temp --top-k --top-p --min-p --top-n-sigma --xtc-probability --xtc-threshold "
+     "--typical-p --repeat-last-n --repeat-penalty --presence-penalty --frequency-penalty --dry-multiplier --dry-base "
+     "--dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --adaptive-target --adaptive-decay "
+     "--dynatemp-range --dynatemp-exp --mirostat --mirostat-lr --mirostat-ent --logit-bias --reverse-prompt --escape "
+     "--ignore-eos --special --embd-normalize --grammar --grammar-file --json-schema --json-schema-file --spm-infill",
+     "requests that do not say"},
+    {"--chat-template-kwargs --reasoning-format --reasoning --reasoning-effort --reasoning-budget "
+     "--reasoning-budget-message --reasoning-preserve --skip-chat-parsing --prefill-assistant",
+     "chats that do not say"},
+    {"--chat-template", "the template"},
+    {"--rope-scaling --rope-scale --rope-freq-base --rope-freq-scale --yarn-orig-ctx --yarn-ext-factor "
+     "--yarn-attn-factor --yarn-beta-slow --yarn-beta-fast --kv-offload --op-offload",
+     "libllama's contexts"},
+    {"--repack --no-host --load-mode --lazy-mode --device --override-tensor --cpu-moe --n-cpu-moe --n-cpu-ffn "
+     "--split-mode --tensor-split --main-gpu --check-tensors --override-kv --numa --control-vector "
+     "--control-vector-scaled --control-vector-layer-range",
+     "libllama's model"},
+    {"--cpu-mask --cpu-range --cpu-strict --prio --cpu-mask-batch --cpu-range-batch --cpu-strict-batch --prio-batch",
+     "compute threads"},
+};
+
 }  // namespace
 
 std::span<const LlamaFlag> llama_flags() { return kFlags; }
+std::span<const AppliedFlags> applied_flags() { return kAppliedFlags; }
 
 }  // namespace chasqui

@@ -36,19 +36,19 @@ std::string our_name(const std::string& name) {
   return name;
 }
 
-bool has_name(const LlamaFlag& flag, std::string_view name) {
-  std::string_view rest = flag.names;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(' '), rest.size());
-    if (rest.substr(0, end) == name) return true;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+// `names` have blanks between them.
+bool is_among(std::string_view names, std::string_view name) {
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find(' '), names.size());
+    if (names.substr(0, end) == name) return true;
+    names.remove_prefix(std::min(end + 1, names.size()));
   }
   return false;
 }
 
 const LlamaFlag* find_flag(std::string_view name) {
   for (const LlamaFlag& flag : llama_flags()) {
-    if (has_name(flag, name)) return &flag;
+    if (is_among(flag.names, name)) return &flag;
   }
   return nullptr;
 }
@@ -87,10 +87,33 @@ void write_ours(const LlamaFlag& flag, const std::string& value, std::vector<std
   }
 }
 
+// llama-server takes underscores in long names.
+std::string with_dashes(std::string name) {
+  if (name.starts_with("--")) std::ranges::replace(name, '_', '-');
+  return name;
+}
+
+// What llama-common reads of the environment: its variables, and those of what can be switched off.
+Result<void> read_variables(const CLI::App& serve, ReadVariable variable, LlamaOptions& options) {
+  const std::string_view prefix = "LLAMA_ARG_";
+  for (const LlamaOption& option : options.all()) {
+    if (option.variable.empty() || applied_to(option).empty() || has_variable(serve, option.variable)) continue;
+    const char* value = variable(option.variable.c_str());
+    if (!option.off_names.empty() && option.variable.starts_with(prefix)) {
+      const std::string off = "LLAMA_ARG_NO_" + option.variable.substr(prefix.size());
+      if (variable(off.c_str()) != nullptr) value = "0";
+    }
+    if (value == nullptr || *value == 0) continue;
+    if (auto set = options.set_variable(option.variable, value); !set) return set;
+  }
+  return {};
+}
+
 // In the form of ours, or untouched when it is no flag of llama-server's either.
 class Translation {
  public:
-  Translation(const CLI::App& serve, const std::vector<std::string>& arguments) : serve_(serve), in_(arguments) {}
+  Translation(const CLI::App& serve, const std::vector<std::string>& arguments, LlamaOptions& options)
+      : serve_(serve), in_(arguments), options_(options) {}
 
   LlamaArguments translate() {
     while (at_ < in_.size() && !out_.refusal) one();
@@ -102,7 +125,7 @@ class Translation {
     const std::string word = in_[at_++];
     if (word.size() < 2 || word[0] != '-') return out_.arguments.push_back(word);
     const std::size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
-    const std::string name = our_name(word.substr(0, equals));
+    const std::string name = our_name(with_dashes(word.substr(0, equals)));
     const bool joined = equals != std::string::npos;
     if (const CLI::Option* option = our_option(serve_, name)) {
       out_.arguments.push_back(joined ? name + word.substr(equals) : name);
@@ -110,7 +133,14 @@ class Translation {
       return;
     }
     const LlamaFlag* flag = find_flag(name);
-    if (flag == nullptr) return out_.arguments.push_back(word);
+    if (flag == nullptr) {
+      const LlamaOption* option = options_.find(name);
+      if (option == nullptr || applied_to(*option).empty()) return out_.arguments.push_back(word);
+      const std::vector<std::string> joined_value = {joined ? word.substr(equals + 1) : ""};
+      const auto set = options_.set(name, joined ? joined_value : values_of(option->values));
+      if (!set) out_.refusal = set.error().message;
+      return;
+    }
     const std::string value = joined ? word.substr(equals + 1) : value_of(*flag);
     if (flag->fate == FlagFate::refused) out_.refusal = refusal(name, *flag);
     if (flag->fate == FlagFate::taken) out_.notes.push_back(note(name, *flag));
@@ -126,18 +156,45 @@ class Translation {
   }
 
   std::string value_of(const LlamaFlag& flag) {
-    std::string value;
-    for (int left = flag.values; left > 0 && at_ < in_.size(); --left) value = in_[at_++];
-    return value;
+    const std::vector<std::string> values = values_of(flag.values);
+    return values.empty() ? std::string() : values.back();
+  }
+
+  std::vector<std::string> values_of(int count) {
+    std::vector<std::string> values;
+    for (; count > 0 && at_ < in_.size(); --count) values.push_back(in_[at_++]);
+    return values;
   }
 
   const CLI::App& serve_;
   const std::vector<std::string>& in_;
+  LlamaOptions& options_;
   std::size_t at_ = 0;
   LlamaArguments out_;
 };
 
 }  // namespace
+
+std::string_view applied_to(const LlamaOption& option) {
+  for (const AppliedFlags& applied : applied_flags()) {
+    const auto named = [&](const std::string& name) { return is_among(applied.names, name); };
+    if (std::ranges::any_of(option.names, named)) return applied.what;
+  }
+  return {};
+}
+
+LlamaFate fate_of(const CLI::App& serve, const LlamaOption& option) {
+  for (const std::string& name : option.names) {
+    if (const CLI::Option* ours = our_option(serve, our_name(name))) {
+      return {LlamaFate::Kind::ours, ours->get_lnames().empty() ? name : "--" + ours->get_lnames().front()};
+    }
+  }
+  if (std::ranges::any_of(option.names, [](const std::string& name) { return find_flag(name) != nullptr; })) {
+    return {LlamaFate::Kind::listed, {}};
+  }
+  const std::string what(applied_to(option));
+  return {what.empty() ? LlamaFate::Kind::unknown : LlamaFate::Kind::applied, what};
+}
 
 std::vector<std::string> with_long_names(std::vector<std::string> arguments) {
   for (std::string& argument : arguments) argument = our_name(argument);
@@ -146,7 +203,9 @@ std::vector<std::string> with_long_names(std::vector<std::string> arguments) {
 
 LlamaArguments from_llama_server(const CLI::App& serve, const std::vector<std::string>& arguments,
                                  ReadVariable variable) {
-  LlamaArguments result = Translation(serve, arguments).translate();
+  const auto options = std::make_shared<LlamaOptions>();
+  if (auto read = read_variables(serve, variable, *options); !read) return {{}, {}, {}, read.error().message};
+  LlamaArguments result = Translation(serve, arguments, *options).translate();
   for (const LlamaFlag& flag : llama_flags()) {
     if (result.refusal) break;
     if (flag.variable.empty() || has_variable(serve, flag.variable)) continue;
@@ -157,6 +216,8 @@ LlamaArguments from_llama_server(const CLI::App& serve, const std::vector<std::s
     if (flag.fate == FlagFate::taken) result.notes.push_back(note(flag.variable, flag));
     if (flag.fate == FlagFate::written && !off) write_ours(flag, value, result.arguments);
   }
+  if (auto finished = options->finish(); !finished && !result.refusal) result.refusal = finished.error().message;
+  result.options = options;
   return result;
 }
 

@@ -1,12 +1,14 @@
 // How llama-server's own command line is read. Everything that both servers have is an option of ours and never
-// comes here; the rest stands in one table: taken without effect (and said so in the log), written as an option of
-// ours, or refused with a word about what to use instead.
+// comes here. Of the rest most go to llama-common's own parser (model/llama_options) and have the effect that they have
+// there; some stand in a table: taken without effect (and said so in the log), written as an option of ours, or
+// refused with a word about what to use instead.
 //
-// The rule: a flag is taken when it only asks for speed, memory or something that is always so here, or when each
-// request may say it. It is refused when answers would differ, or something would be missing, without anybody noticing.
-// An option of ours with the same name always wins. Runs once, before the command line is read; main thread.
+// The rule: a flag is taken when it only asks for speed, memory or something that is always so here. It is refused when
+// answers would differ, or something would be missing, without anybody noticing. An option of ours with the same name
+// always wins. Runs once, before the command line is read; main thread.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +16,8 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+
+#include "model/llama_options.h"
 
 namespace chasqui {
 
@@ -29,9 +33,27 @@ struct LlamaFlag {
 
 std::span<const LlamaFlag> llama_flags();
 
+// Flags that llama-common reads, by one of their names each, with blanks between them; and what they change.
+struct AppliedFlags {
+  std::string_view names;
+  std::string_view what;
+};
+std::span<const AppliedFlags> applied_flags();
+// What a row of llama-common's table changes here; empty: nothing reads it.
+std::string_view applied_to(const LlamaOption& option);
+
+// What comes of a row of llama-common's table.
+struct LlamaFate {
+  enum class Kind { ours, applied, listed, unknown };
+  Kind kind = Kind::unknown;
+  std::string text;  // the option of ours; what is changed
+};
+LlamaFate fate_of(const CLI::App& serve, const LlamaOption& option);
+
 struct LlamaArguments {
   std::vector<std::string> arguments;  // as our own options take them
   std::vector<std::string> notes;      // for the log: one for each flag that has no effect
+  LlamaOptionsPtr options;             // what llama-common has read
   std::optional<std::string> refusal;
 };
 

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "app/config.h"
+#include "app/llama_flags_document.h"
+#include "app/serve_options.h"
 
 namespace chasqui {
 namespace {
@@ -82,7 +84,7 @@ const Real kReal[] = {
      "--metrics",
      nullptr},
     {"-m m.gguf -c 32768 -t 5 -fa on --prio-batch 2 -ub 2048 -b 2048 -ctk q8_0 -ctv q8_0 -ngl 999 "
-     "-ot 'blk.1\\.ffn_.*_exps\\.=CUDA0,blk.2\\.ffn_.*_exps\\.=CUDA0' --cpu-moe --no-context-shift --no-mmap",
+     "-ot 'blk.1\\.ffn_.*_exps\\.=CPU,blk.2\\.ffn_.*_exps\\.=CPU' --cpu-moe --no-context-shift --no-mmap",
      nullptr},
     {"--model q.gguf --threads -1 --n-gpu-layers 99 -ot '.ffn_.*_exps.=CPU' --ctx-size 16384 --temp 0.7 --min-p 0.0 "
      "--top-p 0.8 --top-k 20 --repeat-penalty 1.05",
@@ -107,15 +109,18 @@ const Real kReal[] = {
     {"-m bge.gguf --reranking --host 0.0.0.0", nullptr},
     {"-m m.gguf --lora a.gguf --lora-scaled b.gguf:0.5 --lora-init-without-apply", nullptr},
     {"-m m.gguf --sleep-idle-seconds 600 --no-ui", nullptr},
-    {"-m m.gguf -c 16384 --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768", "--rope-scaling .*convert"},
+    {"-m m.gguf -c 16384 --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768", nullptr},
     {"-m m.gguf --slot-save-path /var/cache --slots", nullptr},
     {"--models-dir ./models_directory", "--models-dir .*--model FILE"},
     {"--models-preset ./my-models.ini", "--models-preset .*--model FILE"},
-    {"-m m.gguf --grammar-file grammars/json.gbnf", "--grammar-file .*\"grammar\""},
+    {"-m m.gguf --grammar-file grammars/json.gbnf", "--grammar-file: .*grammars/json.gbnf"},
     {"-m m.gguf --mcp-servers-config mcp.json", "--mcp-servers-config .*tools"},
-    {"-m m.gguf --chat-template chatml", "--chat-template .*--chat-template-file"},
+    {"-m m.gguf --chat-template chatml", nullptr},
+    {"-m m.gguf --chat-template llama3", "--chat-template: .*--chat-template-file"},
     {"-m m.gguf --api-prefix /v1 --cors-origins https://a.example,localhost --no-cors-credentials", nullptr},
-    {"-m m.gguf --override-kv tokenizer.ggml.add_bos_token=bool:false", "--override-kv .*gguf_set_metadata"},
+    {"-m m.gguf --override-kv tokenizer.ggml.add_bos_token=bool:false", nullptr},
+    {"-m m.gguf --override-kv tokenizer.ggml.add_bos_token", "--override-kv: "},
+    {"-m m.gguf -ot exps=NOWHERE", "(-ot|--override-tensor): "},
 };
 
 TEST(LlamaFlags, RealCommandLinesStartOrSayWhatToUse) {
@@ -146,20 +151,38 @@ TEST(LlamaFlags, ArgumentsMeanWhatTheyMeanThere) {
 }
 
 TEST(LlamaFlags, WhatHasNoEffectIsSaidWithItsReason) {
-  const auto serve = read("-m m.gguf --temp 0.6 --mlock --numa distribute").line.serve;
+  const auto serve = read("-m m.gguf --keep 5 --mlock --jinja").line.serve;
   ASSERT_TRUE(serve);
   EXPECT_TRUE(serve->use_mlock);
   ASSERT_EQ(serve->notes.size(), 2u);
-  EXPECT_TRUE(std::regex_search(serve->notes[0], std::regex("^--temp has no effect: .*request"))) << serve->notes[0];
-  EXPECT_TRUE(std::regex_search(serve->notes[1], std::regex("^--numa has no effect: ."))) << serve->notes[1];
+  EXPECT_TRUE(std::regex_search(serve->notes[0], std::regex("^--keep has no effect: ."))) << serve->notes[0];
+  EXPECT_TRUE(std::regex_search(serve->notes[1], std::regex("^--jinja has no effect: ."))) << serve->notes[1];
+}
+
+TEST(LlamaFlags, DefaultsOfRequestsAreReadByLlamaCommon) {
+  const auto serve = read("-m m.gguf --temp 0.6 --top_k=20 --reasoning-budget 0 -r END").line.serve;
+  ASSERT_TRUE(serve);
+  EXPECT_TRUE(serve->notes.empty());
+  const RequestDefaults defaults = serve->llama->defaults({});
+  EXPECT_EQ(defaults.sampling.temperature, 0.6f);
+  EXPECT_EQ(defaults.sampling.top_k, 20);
+  EXPECT_EQ(defaults.reasoning_budget, 0);
+  EXPECT_EQ(defaults.stop, std::vector<std::string>{"END"});
+}
+
+TEST(LlamaFlags, ABadValueNamesItsFlag) {
+  EXPECT_NE(read("--temp").errors.find("--temp: a value is missing"), std::string::npos);
+  EXPECT_NE(read("--top-k many").errors.find("--top-k: a number was expected; got many"), std::string::npos);
+  EXPECT_EQ(read("--reasoning maybe").line.exit_code, 2);
+  EXPECT_EQ(read("--grammar 'root ::= x'").line.exit_code, 2);
 }
 
 TEST(LlamaFlags, AValueOfOursIsNeverTakenForAFlag) {
-  const auto serve = read("--alias --jinja --api-key -hf --temp --mlock").line.serve;
+  const auto serve = read("--alias --jinja --api-key -hf --keep --mlock").line.serve;
   ASSERT_TRUE(serve);
   EXPECT_EQ(serve->alias, "--jinja");
   EXPECT_EQ(serve->api_keys, std::vector<std::string>{"-hf"});
-  EXPECT_FALSE(serve->use_mlock) << "it was the value of --temp";
+  EXPECT_FALSE(serve->use_mlock) << "it was the value of --keep";
 }
 
 TEST(LlamaFlags, OtherCommandsGetLongNamesAndNothingElse) {
@@ -184,26 +207,45 @@ TEST(LlamaFlags, VariablesAreReadLikeFlags) {
   const LlamaArguments off = from(
       [](const char* name) -> const char* { return std::strcmp(name, "LLAMA_ARG_UI_MCP_PROXY") == 0 ? "0" : nullptr; });
   EXPECT_FALSE(off.refusal) << "switched off is what it is here";
+  const LlamaArguments top_k =
+      from([](const char* name) -> const char* { return std::strcmp(name, "LLAMA_ARG_TOP_K") == 0 ? "5" : nullptr; });
+  EXPECT_EQ(top_k.options->defaults({}).sampling.top_k, 5);
+  const auto flag_wins = from_llama_server(app, {"serve", "--top-k", "6"}, [](const char* name) -> const char* {
+    return std::strcmp(name, "LLAMA_ARG_TOP_K") == 0 ? "5" : nullptr;
+  });
+  EXPECT_EQ(flag_wins.options->defaults({}).sampling.top_k, 6);
+  const LlamaArguments no_prefill = from([](const char* name) -> const char* {
+    return std::strcmp(name, "LLAMA_ARG_NO_PREFILL_ASSISTANT") == 0 ? "1" : nullptr;
+  });
+  EXPECT_FALSE(no_prefill.options->defaults({}).prefill);
 }
 
-TEST(LlamaFlags, TheDocumentationSaysHowEachIsTaken) {
+TEST(LlamaFlags, SomethingComesOfEachOfLlamaCommons) {
+  CLI::App serve;
+  ServeConfig config;
+  add_serve_options(serve, config);
+  const LlamaOptions options;
+  std::size_t applied = 0;
+  for (const LlamaOption& option : options.all()) {
+    const LlamaFate fate = fate_of(serve, option);
+    EXPECT_NE(fate.kind, LlamaFate::Kind::unknown) << option.names.front();
+    applied += fate.kind == LlamaFate::Kind::applied ? 1 : 0;
+  }
+  EXPECT_GT(applied, 80u);
+  for (const AppliedFlags& flags : applied_flags()) {
+    std::stringstream names((std::string(flags.names)));
+    for (std::string name; names >> name;) EXPECT_NE(options.find(name), nullptr) << name;
+  }
+}
+
+TEST(LlamaFlags, TheDocumentationSaysWhatComesOfEach) {
   std::ifstream file(CHASQUI_SOURCE_DIR "/docs/llama_flags.md");
   std::stringstream text;
   text << file.rdbuf();
-  for (const LlamaFlag& flag : llama_flags()) {
-    std::string row = "| `";
-    for (const char c : flag.names) row += c == ' ' ? "`, `" : std::string(1, c);
-    row += flag.variable.empty() ? "` |  | " : "` | `" + std::string(flag.variable) + "` | ";
-    const std::string why(flag.why);
-    if (flag.fate == FlagFate::written)
-      row += "written: `" + why + "` |";
-    else
-      row += (flag.fate == FlagFate::taken ? "taken: " : "refused: ") + why + " |";
-    EXPECT_NE(text.str().find(row), std::string::npos) << "docs/llama_flags.md should have this row:\n" << row;
-  }
-  std::size_t rows = 0;
-  for (std::string line; std::getline(text, line);) rows += line.starts_with("| `-") ? 1 : 0;
-  EXPECT_EQ(rows, llama_flags().size()) << "docs/llama_flags.md has rows about options of ours, or rows twice";
+  CLI::App serve;
+  ServeConfig config;
+  add_serve_options(serve, config);
+  EXPECT_EQ(llama_flags_document(serve), text.str()) << "chasqui config --llama-flags > docs/llama_flags.md";
 }
 
 TEST(LlamaFlags, EveryFlagOfThePinnedServerIsKnown) {

@@ -82,6 +82,8 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   if (!config.chat_template_file.empty()) {
     std::ifstream file(config.chat_template_file);
     options.chat_template.assign(std::istreambuf_iterator<char>(file), {});
+  } else if (config.llama) {
+    options.chat_template = config.llama->chat_template();
   }
   return options;
 }

@@ -15,6 +15,7 @@ struct RequestDefaults {
   SamplingParams sampling;
   std::vector<std::string> stop;  // of requests that name none
   std::string grammar;            // GBNF, of requests that name no grammar, schema or tools; empty: none
+  bool special_pieces = false;    // control tokens are rendered as text
 
   // Of chats.
   std::map<std::string, std::string> template_args;  // JSON text by name

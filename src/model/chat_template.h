@@ -56,6 +56,7 @@ struct Chat {
   std::string only_tool;            // the one that has to be called; empty: as tool_choice says
   bool parallel_tool_calls = true;  // more than one call in an answer
   bool split_reasoning = false;     // false: reasoning stays in the content, as the model writes it
+  bool parse_answer = true;         // false: all of it is content, and no tool can be called
   std::optional<bool> enable_thinking;
   std::map<std::string, std::string> template_args;  // JSON text by name, for the template's own switches
   std::string json_schema;                           // JSON text; the answer has to obey it. Empty: none

@@ -62,7 +62,8 @@ common_chat_templates_inputs to_common(const Chat& chat) {
   }
   inputs.tool_choice = to_common(chat.tool_choice);
   inputs.parallel_tool_calls = chat.parallel_tool_calls;
-  inputs.reasoning_format = chat.split_reasoning ? COMMON_REASONING_FORMAT_DEEPSEEK : COMMON_REASONING_FORMAT_NONE;
+  inputs.reasoning_format =
+      chat.split_reasoning && chat.parse_answer ? COMMON_REASONING_FORMAT_DEEPSEEK : COMMON_REASONING_FORMAT_NONE;
   inputs.enable_thinking = chat.enable_thinking.value_or(true);
   inputs.chat_template_kwargs = chat.template_args;
   if (chat.enable_thinking) inputs.chat_template_kwargs["enable_thinking"] = *chat.enable_thinking ? "true" : "false";
@@ -301,6 +302,11 @@ Result<PreparedChat> prepare_with(const Chat& chat, Apply apply) {
     const bool continues = inputs.continue_final_message != COMMON_CHAT_CONTINUATION_NONE;
     const bool calls = chat.tool_choice == ToolChoice::required && !chat.tools.empty();
     PreparedChat prepared = to_prepared(apply(inputs), continues, calls, chat.parallel_tool_calls);
+    if (!chat.parse_answer) {
+      PreparedChat plain;
+      plain.prompt = std::move(prepared.prompt);
+      return plain;
+    }
     if (chat.only_tool.empty()) return prepared;
     std::erase_if(inputs.tools, [&chat](const common_chat_tool& tool) { return tool.name != chat.only_tool; });
     inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;

@@ -5,6 +5,9 @@
 
 #include <arg.h>
 #include <common.h>
+#include <llama.h>
+
+#include "model/grammar/gbnf.h"
 
 namespace chasqui {
 namespace {
@@ -52,6 +55,14 @@ Error bad_value(std::string_view name, std::span<const std::string> values, std:
   std::string said;
   for (const std::string& value : values) said += (said.empty() ? "" : " ") + value;
   return invalid_field(std::string(name), std::string(name) + ": " + text + (said.empty() ? "" : "; got " + said));
+}
+
+// These are formats in libllama's code. As Jinja, which llama-server reads them as, each would be its own name.
+bool is_built_in_template(const std::string& name) {
+  if (name.empty() || name == "chatml") return false;
+  std::vector<const char*> names(static_cast<std::size_t>(llama_chat_builtin_templates(nullptr, 0)));
+  llama_chat_builtin_templates(names.data(), names.size());
+  return std::ranges::any_of(names, [&name](const char* known) { return name == known; });
 }
 
 // Whether --samplers or --sampling-seq, or the flag of one value, was given: else the model's own recommendation holds.
@@ -122,6 +133,15 @@ Result<void> LlamaOptions::set_variable(std::string_view variable, const std::st
 
 Result<void> LlamaOptions::finish() {
   common_params& params = *params_;
+  if (is_built_in_template(params.chat_template)) {
+    return bad_value("--chat-template", {&params.chat_template, 1},
+                     "of the templates that libllama knows by name only chatml is served; write the template, or use "
+                     "--chat-template-file FILE");
+  }
+  if (const std::string& text = params.sampling.grammar.grammar; !text.empty()) {
+    const TokenByName any_token = [](std::string_view) { return Token{0}; };  // the vocabulary is not there yet
+    if (const auto read = parse_gbnf(text, any_token); !read) return bad_value("--grammar", {}, read.error().message);
+  }
   if (params.escape) {
     for (std::string& stop : params.antiprompt) string_process_escapes(stop);
     for (std::string& breaker : params.sampling.dry_sequence_breakers) string_process_escapes(breaker);
@@ -180,6 +200,7 @@ RequestDefaults LlamaOptions::defaults(const ModelInfo& info) const {
   for (const llama_logit_bias& bias : said.logit_bias) sampling.logit_bias.push_back({bias.token, bias.bias});
   out.stop = params.antiprompt;
   out.grammar = said.grammar.grammar;
+  out.special_pieces = params.special;
   out.template_args = params.default_template_kwargs;
   out.template_args.erase("enable_thinking");
   if (params.enable_reasoning >= 0) out.enable_thinking = params.enable_reasoning == 1;

@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   if (!body) return 0;
   Fields fields(*body);
   constexpr std::array kReaders{&read_chat, &read_anthropic_chat, &read_ollama_chat};
-  const Chat chat = kReaders[bytes[0] % kReaders.size()](fields);
+  const Chat chat = kReaders[bytes[0] % kReaders.size()](fields, RequestDefaults());
   if (fields.ok()) {
     check_chat(chat);
   } else {

@@ -22,7 +22,8 @@ namespace {
 // What holds for a request that says nothing.
 void write_unsaid(JsonWriter& json, const ServedModel& served) {
   Request request;
-  request.sampling = default_sampling(served.model.info);
+  request.sampling = served.config.defaults.sampling;
+  request.stop = served.config.defaults.stop;
   request.max_tokens = served.limits.max_tokens_default;
   write_generation_settings(json, request, false);
 }

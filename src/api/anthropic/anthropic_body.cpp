@@ -258,8 +258,8 @@ void blank_billing_stamp(std::string& system) {
 
 }  // namespace
 
-Chat read_anthropic_chat(Fields& fields) {
-  Chat chat;
+Chat read_anthropic_chat(Fields& fields, const RequestDefaults& defaults) {
+  Chat chat = new_chat(defaults);
   chat.split_reasoning = true;
   if (const json::value* system = fields.any("system")) {
     ChatMessage& message = chat.messages.emplace_back();
@@ -281,8 +281,7 @@ Chat read_anthropic_chat(Fields& fields) {
   read_thinking(fields, chat);
   read_output_effort(fields, chat);
   if (!fields.ok()) return chat;
-  const ChatMessage& last = chat.messages.back();
-  chat.continue_final_message = last.role == "assistant" && last.tool_calls.empty();
+  chat.continue_final_message = goes_on_with_last(defaults, chat);
   chat.add_generation_prompt = !chat.continue_final_message;
   return chat;
 }
@@ -302,7 +301,7 @@ Result<Answer> prepare_messages(const ServedModel& served, const Caller& caller,
   read_output_config(fields, draft);
   refuse_unsupported(fields, {"n_probs", "post_sampling_probs"});
   const bool stream = fields.boolean("stream").value_or(false);
-  const Chat chat = read_anthropic_chat(fields);
+  const Chat chat = read_anthropic_chat(fields, served.config.defaults);
   if (!fields.ok()) return fields.error();
   Chat read_before;  // its switches are in `chat` already
   const ReasoningWish reasoning = read_thinking(fields, read_before);
@@ -319,7 +318,7 @@ Result<std::string> count_message_tokens(const ServedModel& served, const std::s
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
-  const Chat chat = read_anthropic_chat(fields);
+  const Chat chat = read_anthropic_chat(fields, served.config.defaults);
   if (!fields.ok()) return fields.error();
   auto tokens = prompt_of_chat(served, chat);
   if (!tokens) return tokens.error();

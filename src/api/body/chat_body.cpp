@@ -126,16 +126,17 @@ void read_template_args(Fields& fields, Chat& chat) {
                          "of at most " + std::to_string(kSizeLimit<"template_arg_bytes">) + " bytes as JSON");
   }
   Fields inner(*args, "chat_template_kwargs");
-  chat.enable_thinking = inner.boolean("enable_thinking");
+  if (const auto thinks = inner.boolean("enable_thinking")) chat.enable_thinking = thinks;
   if (!inner.ok()) fields.refuse(inner.error());
 }
 
 void read_reasoning(Fields& fields, Chat& chat) {
-  const std::string_view format = fields.string("reasoning_format").value_or("auto");
-  if (format != "auto" && format != "deepseek" && format != "deepseek-legacy" && format != "none") {
-    fields.refuse("reasoning_format", "auto, deepseek, deepseek-legacy or none");
+  if (const auto format = fields.string("reasoning_format")) {
+    if (format != "auto" && format != "deepseek" && format != "deepseek-legacy" && format != "none") {
+      fields.refuse("reasoning_format", "auto, deepseek, deepseek-legacy or none");
+    }
+    chat.split_reasoning = format != "none";
   }
-  chat.split_reasoning = format != "none";
   if (const auto enabled = fields.boolean("enable_thinking")) chat.enable_thinking = enabled;
   if (read_reasoning_budget(fields).budget == 0) chat.enable_thinking = false;
   const auto effort = fields.string("reasoning_effort");
@@ -179,6 +180,12 @@ std::optional<ReasoningLimit> limit_of(const Tokenizer& tokenizer, const Reasoni
   // What the prompt has begun and ended itself is over; its end would count against the budget.
   if (!reasoning_is_over(prepared)) limit.begun = tokens(prepared.answer_begin);
   return limit;
+}
+
+ReasoningWish with_defaults(const RequestDefaults& defaults, ReasoningWish wish) {
+  if (!wish.budget) wish.budget = defaults.reasoning_budget;
+  if (wish.message.empty()) wish.message = defaults.reasoning_message;
+  return wish;
 }
 
 std::string escaped_for_regex(std::string_view text) {
@@ -259,14 +266,29 @@ void read_chat_switches(Fields& fields, Chat& chat) {
   read_reasoning(fields, chat);
 }
 
-Chat read_chat(Fields& fields) {
+Chat new_chat(const RequestDefaults& defaults) {
   Chat chat;
+  chat.template_args = defaults.template_args;
+  chat.enable_thinking = defaults.enable_thinking;
+  if (defaults.reasoning_budget == 0) chat.enable_thinking = false;
+  chat.split_reasoning = defaults.split_reasoning;
+  chat.parse_answer = defaults.parse_answers;
+  return chat;
+}
+
+bool goes_on_with_last(const RequestDefaults& defaults, const Chat& chat) {
+  const ChatMessage& last = chat.messages.back();
+  return defaults.prefill && last.role == "assistant" && last.tool_calls.empty();
+}
+
+Chat read_chat(Fields& fields, const RequestDefaults& defaults) {
+  Chat chat = new_chat(defaults);
   chat.messages = read_messages(fields, "messages");
   if (!fields.ok()) return chat;
   read_chat_switches(fields, chat);
   // An answer that is there already is gone on with, unless the client says otherwise.
   const ChatMessage& last = chat.messages.back();
-  const bool prefilled = last.role == "assistant" && last.tool_calls.empty();
+  const bool prefilled = goes_on_with_last(defaults, chat);
   const auto prompts = fields.boolean("add_generation_prompt");
   chat.continue_final_message = fields.boolean("continue_final_message").value_or(prefilled && !prompts);
   chat.add_generation_prompt = prompts.value_or(!chat.continue_final_message);
@@ -305,7 +327,7 @@ Result<ChatRequests> requests_from_chat(const ServedModel& served, const Chat& c
   // What has to obey a client's own grammar alone is content, whatever it looks like.
   if (!draft.grammar || calls) {
     out.format = std::move(prepared->format);
-    limit = limit_of(tokenizer, reasoning, *prepared);
+    limit = limit_of(tokenizer, with_defaults(served.config.defaults, reasoning), *prepared);
     if (limit && reasoning.control) {
       out.reasoning_switch = std::make_shared<ReasoningSwitch>();
       out.reasoning_switch->tenant = draft.tenant.id;

@@ -154,18 +154,6 @@ bool asks_for_nothing(const json::value& value) {
 
 std::span<const GenerationField> generation_fields() { return kFields; }
 
-SamplingParams default_sampling(const ModelInfo& info) {
-  SamplingParams sampling;
-  const RecommendedSampling& wish = info.sampling;
-  sampling.temperature = wish.temperature.value_or(sampling.temperature);
-  sampling.top_k = wish.top_k.value_or(sampling.top_k);
-  sampling.top_p = wish.top_p.value_or(sampling.top_p);
-  sampling.min_p = wish.min_p.value_or(sampling.min_p);
-  sampling.repeat_last_n = wish.repeat_last_n.value_or(sampling.repeat_last_n);
-  sampling.repeat_penalty = wish.repeat_penalty.value_or(sampling.repeat_penalty);
-  return sampling;
-}
-
 ServiceClass read_class(Fields& fields, ServiceClass unsaid) {
   ServiceClass out = unsaid;
   if (const auto tier = fields.string("service_tier")) {

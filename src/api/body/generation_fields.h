@@ -9,7 +9,6 @@
 #include "api/body/fields.h"
 #include "base/json_writer.h"
 #include "core/request.h"
-#include "model/model_info.h"
 
 namespace chasqui {
 
@@ -23,9 +22,6 @@ struct GenerationField {
   void (*read)(Fields& fields, std::string_view name, RequestDraft& draft) = nullptr;
 };
 std::span<const GenerationField> generation_fields();
-
-// Defaults of the server: llama-server's, changed by what the model's author recommends.
-SamplingParams default_sampling(const ModelInfo& info);
 
 // `draft` already holds the defaults; mistakes are left in `fields`.
 void read_generation_fields(Fields& fields, RequestDraft& draft);

@@ -148,6 +148,7 @@ void read_logit_bias(Fields& fields, std::string_view name, RequestDraft& draft)
     return fields.refuse(name,
                          "an object or an array of at most " + std::to_string(kSizeLimit<"logit_bias">) + " members");
   }
+  draft.sampling.logit_bias.clear();  // the server's own
   const auto add = [&draft](const json::value& key, std::string_view text, const json::value& bias_value) {
     const auto bias = bias_of(bias_value);
     if (!bias) return false;
@@ -184,8 +185,10 @@ void read_ignore_eos(Fields& fields, std::string_view name, RequestDraft& draft)
 }
 
 void read_stop(Fields& fields, std::string_view name, RequestDraft& draft) {
-  read_strings(fields, name, draft.stop);
-  std::erase(draft.stop, std::string());  // llama-server's clients send it for none
+  std::vector<std::string> said;
+  read_strings(fields, name, said);
+  std::erase(said, std::string());  // llama-server's clients send it for none
+  if (!said.empty()) draft.stop = std::move(said);
 }
 
 void read_stop_tokens(Fields& fields, std::string_view name, RequestDraft& draft) {

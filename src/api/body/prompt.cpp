@@ -118,7 +118,9 @@ Result<void> check_texts_fit(const ServedModel& served, const Chat& chat) {
 
 RequestDraft new_draft(const ServedModel& served, const Caller& caller) {
   RequestDraft draft;
-  draft.sampling = default_sampling(served.model.info);
+  draft.sampling = served.config.defaults.sampling;
+  draft.stop = served.config.defaults.stop;
+  draft.special_pieces = served.config.defaults.special_pieces;
   draft.use_cache = served.config.cache_prompt;
   draft.adapters = served.adapters.standing();
   draft.tenant = caller.tenant;
@@ -197,6 +199,8 @@ Result<void> prepare_sampling(const ServedModel& served, RequestDraft& draft, co
     }
   }
   draft.text_bias.clear();
+  const std::string& standing = served.config.defaults.grammar;
+  if (!draft.grammar && !standing.empty()) draft.grammar.emplace().text = standing;
   if (!draft.sampling.seed) draft.sampling.seed = random_seed();
   if (auto ok = check_sampling(draft.sampling, served.limits); !ok) return ok.error();
   const Grammar* grammar = draft.grammar ? &*draft.grammar : nullptr;

@@ -19,8 +19,12 @@ namespace chasqui {
 // A draft with the server's defaults, and the caller's.
 RequestDraft new_draft(const ServedModel& served, const Caller& caller);
 
+// A chat with the server's defaults.
+Chat new_chat(const RequestDefaults& defaults);
+// Whether the model goes on with the chat's last message, where nothing is said about it.
+bool goes_on_with_last(const RequestDefaults& defaults, const Chat& chat);
 // Reads `messages`, `tools` and the template's switches. Mistakes are left in `fields`.
-Chat read_chat(Fields& fields);
+Chat read_chat(Fields& fields, const RequestDefaults& defaults);
 // … the tools and switches alone.
 void read_chat_switches(Fields& fields, Chat& chat);
 // Errors say that `name` is at fault.

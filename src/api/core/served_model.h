@@ -12,6 +12,7 @@
 #include "api/core/reasoning_control.h"
 #include "base/clock.h"
 #include "core/request.h"
+#include "core/request_defaults.h"
 #include "engine/adapter_registry.h"
 #include "model/loaded_model.h"
 
@@ -39,6 +40,7 @@ struct ServedModelConfig {
   std::size_t cache_bytes = 0;         // of snapshots; shown in /props
   std::uint64_t disk_cache_bytes = 0;  // of files for what was computed; 0: there are none
   std::int64_t loaded_at = 0;          // Unix time, as clients are told
+  RequestDefaults defaults{};          // of requests
 };
 
 struct ServedModel {

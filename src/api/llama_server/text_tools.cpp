@@ -90,7 +90,7 @@ Result<std::string> apply_template_answer(const ServedModel& served, const std::
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
-  const Chat chat = read_chat(fields);
+  const Chat chat = read_chat(fields, served.config.defaults);
   if (!fields.ok()) return fields.error();
   auto prompt = served.model.chat_template->render(chat);
   if (!prompt) return prompt.error();
@@ -106,7 +106,7 @@ Result<std::string> count_chat_input(const ServedModel& served, const std::strin
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
-  const Chat chat = read_chat(fields);
+  const Chat chat = read_chat(fields, served.config.defaults);
   if (!fields.ok()) return fields.error();
   auto tokens = prompt_of_chat(served, chat);
   if (!tokens) return tokens.error();

@@ -156,8 +156,8 @@ Result<Answer> raw_generate(const ServedModel& served, OllamaBody body, std::str
 
 }  // namespace
 
-Chat read_ollama_chat(Fields& fields) {
-  Chat chat;
+Chat read_ollama_chat(Fields& fields, const RequestDefaults& defaults) {
+  Chat chat = new_chat(defaults);
   const json::array* messages = fields.array("messages");
   if (messages != nullptr && messages->size() > kMessagesMax) {
     fields.refuse("messages", "an array of at most " + std::to_string(kMessagesMax) + " messages");
@@ -170,8 +170,7 @@ Chat read_ollama_chat(Fields& fields) {
   chat.tools = read_tools(fields, &chat.skipped_tools);
   read_think(fields, chat);
   if (!fields.ok() || chat.messages.empty()) return chat;
-  const ChatMessage& last = chat.messages.back();
-  chat.continue_final_message = last.role == "assistant" && last.tool_calls.empty();
+  chat.continue_final_message = goes_on_with_last(defaults, chat);
   chat.add_generation_prompt = !chat.continue_final_message;
   return chat;
 }
@@ -181,7 +180,7 @@ Result<Answer> prepare_ollama_chat(const ServedModel& served, const Caller& call
   if (!object) return object.error();
   Fields fields(*object);
   OllamaBody common = read_body(served, caller, fields);
-  const Chat chat = read_ollama_chat(fields);
+  const Chat chat = read_ollama_chat(fields, served.config.defaults);
   if (!fields.ok()) return fields.error();
   if (chat.messages.empty()) return loaded(served, OllamaShape::chat, common.unload);
   auto made = requests_from_chat(served, chat, std::move(common.draft));
@@ -203,7 +202,7 @@ Result<Answer> prepare_ollama_generate(const ServedModel& served, const Caller& 
   if (raw && system && !system->empty()) fields.refuse("system", "left out where raw is true");
   read_context(served, fields, common.draft);
   common.draft.keep_tokens = !raw;
-  Chat chat;
+  Chat chat = new_chat(served.config.defaults);
   read_think(fields, chat);
   if (!fields.ok()) return fields.error();
   if (prompt.empty() && suffix.empty()) return loaded(served, OllamaShape::generate, common.unload);

@@ -53,7 +53,7 @@ Result<Answer> prepare_chat(const ServedModel& served, const Caller& caller, con
   if (!object) return object.error();
   Fields fields(*object);
   OpenAiBody common = read_openai_body(served, caller, fields, "chatcmpl-", new_draft(served, caller));
-  const Chat chat = read_chat(fields);
+  const Chat chat = read_chat(fields, served.config.defaults);
   const ReasoningWish reasoning = read_reasoning_budget(fields);
   if (!fields.ok()) return fields.error();
   auto made = requests_from_chat(served, chat, std::move(common.draft), common.head.n, reasoning);

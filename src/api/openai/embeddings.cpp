@@ -91,7 +91,7 @@ void read_form(const ServedModel& served, Fields& fields, VectorForm& form) {
     }
     form.length = static_cast<std::size_t>(*dimensions);
   }
-  form.norm = fields.integer("embd_normalize").value_or(kEuclidean);
+  form.norm = fields.integer("embd_normalize").value_or(served.config.defaults.embedding_norm);
   if (form.norm < -1 || form.norm > kNormMax) {
     fields.refuse("embd_normalize", "-1 (none), 0 (greatest number 32,760) or p up to 100 (p-norm)");
   }

@@ -310,6 +310,7 @@ Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& c
   Fields fields(*object);
   ResponseAsk ask;
   ask.draft = new_draft(served, caller);
+  ask.chat = new_chat(served.config.defaults);
   read_common_fields(caller, fields, ask.draft);
   read_adapters(served.adapters, served.config.name, fields, ask.draft);
   read_constraint(fields, ask.draft);
