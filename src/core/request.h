@@ -25,6 +25,7 @@ struct RequestDraft {
   std::vector<Token> prompt;
   SamplingParams sampling;
   std::optional<Grammar> grammar;  // made ready by the model as `parts`
+  std::string grammar_field;       // where it comes from, for errors; empty: `grammar`
   SamplingPartsPtr parts;
   std::vector<std::pair<std::string, float>> text_bias;  // for logit_bias, once it is tokenized
   std::vector<std::string> stop;

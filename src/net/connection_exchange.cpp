@@ -78,8 +78,38 @@ std::string ConnectionExchange::head(int status, const HttpHeaders& headers) {
   return out;
 }
 
+// What a whole answer takes of the memory for those that are not read, while it is being sent.
+class ConnectionExchange::Room {
+ public:
+  Room(HttpShared& shared, const AnswerOwner& owner, std::size_t bytes)
+      : shared_(shared), owner_(owner), bytes_(shared.answers.take(owner, bytes) ? bytes : 0), taken_(bytes_ == bytes) {
+    shared_.loop.metrics().answer_bytes.add(static_cast<std::int64_t>(bytes_));
+  }
+  ~Room() {
+    if (taken_) shared_.answers.give_back(owner_, bytes_);
+    shared_.loop.metrics().answer_bytes.add(-static_cast<std::int64_t>(bytes_));
+  }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  bool taken() const { return taken_; }
+
+ private:
+  HttpShared& shared_;
+  const AnswerOwner owner_;
+  const std::size_t bytes_;
+  const bool taken_;
+};
+
 Awaitable<bool> ConnectionExchange::respond(HttpResponse response) {
   CHECK(!response_started());
+  HttpShared& shared = connection_.shared();
+  const Room room(shared, owner_, response.body.size());
+  if (!room.taken()) {
+    shared.loop.metrics().answers_refused.add();
+    response = shared.router.error(503, "Clients have not read too many large answers yet; try again later.");
+    response.headers.add("Retry-After", "1");
+    response.headers.add("Retry-After-Ms", "1000");
+  }
   stage_ = Stage::done;
   std::string out = head(response.status, response.headers);
   if (status_has_body(response.status)) append_header(out, "Content-Length", std::to_string(response.body.size()));

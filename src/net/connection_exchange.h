@@ -23,6 +23,7 @@ class ConnectionExchange final : public HttpExchange {
 
   const HttpRequest& request() const override { return request_; }
   std::string take_body() override { return std::exchange(request_.body, {}); }
+  void set_owner(const AnswerOwner& owner) override { owner_ = owner; }
   void add_response_header(std::string_view name, std::string_view value) override;
   Awaitable<bool> respond(HttpResponse response) override;
   Awaitable<bool> start_stream(int status, HttpHeaders headers) override;
@@ -50,6 +51,8 @@ class ConnectionExchange final : public HttpExchange {
  private:
   enum class Stage { open, streaming, done };
 
+  class Room;
+
   std::string head(int status, const HttpHeaders& headers);
   void append_connection(std::string& out) const;
   std::string_view size_line(std::size_t size);
@@ -62,6 +65,7 @@ class ConnectionExchange final : public HttpExchange {
   std::optional<HttpResponse> refusal_;
   const HttpHandler* handler_ = nullptr;
   std::size_t accounted_ = 0;
+  AnswerOwner owner_;
   Stage stage_ = Stage::open;
   bool close_after_ = false;
   bool chunked_ = false;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "net/answer_room.h"
 #include "net/awaitable.h"
 #include "net/http_request.h"
 #include "net/http_response.h"
@@ -34,10 +35,14 @@ class HttpExchange {
   const std::string& param(std::string_view name) const;
   void set_params(std::vector<std::pair<std::string, std::string>> params) { params_ = std::move(params); }
 
+  // Whose answers count together while they are not read; before it is called, those of all who have no key.
+  virtual void set_owner(const AnswerOwner&) {}
+
   // A header for whatever answer follows (X-Request-Id). REQUIRES: !response_started()
   virtual void add_response_header(std::string_view name, std::string_view value) = 0;
 
-  // Sends a whole response in one write. False: the client is gone. REQUIRES: !response_started()
+  // Sends a whole response in one write; a large one becomes a 503 where too many are not read. False: the client is
+  // gone. REQUIRES: !response_started()
   virtual Awaitable<bool> respond(HttpResponse response) = 0;
 
   // Sends the head of a stream at once. False: the client is gone. REQUIRES: !response_started()

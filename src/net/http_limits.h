@@ -15,6 +15,7 @@ struct HttpLimits {
   std::size_t header_count = kSizeLimit<"header_count">;
   std::size_t body_bytes = kSizeLimit<"body_bytes">;
   std::size_t bodies_bytes = kSizeLimit<"bodies_bytes">;
+  std::size_t answers_bytes = kSizeLimit<"answers_bytes">;
   std::size_t pipelined_bytes = kSizeLimit<"pipelined_bytes">;
   std::size_t unsent_bytes = kSizeLimit<"kernel_unsent_bytes">;
 

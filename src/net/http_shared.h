@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "net/answer_room.h"
 #include "net/event_loop.h"
 #include "net/http_headers.h"
 #include "net/http_limits.h"
@@ -18,7 +19,7 @@ class HttpConnection;
 
 struct HttpShared {
   HttpShared(EventLoop& event_loop, const Router& routes, const HttpLimits& bounds)
-      : loop(event_loop), router(routes), limits(bounds), scratch(64 * 1024) {}
+      : loop(event_loop), router(routes), limits(bounds), answers(bounds.answers_bytes), scratch(64 * 1024) {}
   virtual ~HttpShared() = default;
 
   virtual void connection_ended() = 0;
@@ -45,6 +46,7 @@ struct HttpShared {
   std::list<HttpConnection*> handshakes;  // those of `connections` that are in one, the oldest first
   std::size_t exchanges = 0;
   std::size_t body_bytes = 0;  // of all requests in memory
+  AnswerRoom answers;
   // Every read lands here first and is parsed before anything else runs, so connections need no buffers of their own.
   std::vector<char> scratch;
 

@@ -10,7 +10,8 @@ namespace chasqui::net {
 struct NetMetrics {
   Gauge connections_open;
   Gauge exchanges_running;
-  Gauge body_bytes;  // request bodies in memory
+  Gauge body_bytes;    // request bodies in memory
+  Gauge answer_bytes;  // whole answers that clients have not read
   Counter connections_accepted;
   Counter accept_failures;
   Counter accept_pauses;                         // the connection cap was reached
@@ -21,7 +22,8 @@ struct NetMetrics {
   Counter handshakes_failed;                     // … not: no TLS, other versions, too slow, too many
   Counter timeouts_handshake;
   Counter timeouts_header, timeouts_body, timeouts_write, timeouts_idle;
-  Counter clients_gone;  // left before their answer was complete
+  Counter answers_refused;  // for too much was unread
+  Counter clients_gone;     // left before their answer was complete
   Counter bytes_in, bytes_out;
   Counter loop_stalls;
   Counter lost_exceptions;  // left a coroutine; each is a bug

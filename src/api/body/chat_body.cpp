@@ -338,7 +338,10 @@ Result<ChatRequests> requests_from_chat(const ServedModel& served, const Chat& c
     if (auto ok = check_grammar_shape(prepared->grammar); !ok) {
       return invalid_field("tools", "tools cannot be kept to: their " + ok.error().message);
     }
-    if (!draft.grammar) draft.grammar = grammar_of(tokenizer, *prepared);
+    if (!draft.grammar) {
+      draft.grammar = grammar_of(tokenizer, *prepared);
+      draft.grammar_field = "tools";
+    }
   }
   draft.shown_tokens = tokens_of_markers(tokenizer, prepared->markers);
   for (std::string& stop : prepared->stops) {

@@ -60,6 +60,7 @@ Error too_large(const std::string& path) {
 }  // namespace
 
 Result<void> take_schema(const json::value& schema, const std::string& path, bool strict, RequestDraft& draft) {
+  draft.grammar_field = path;
   if (draft.schemas_converted) {
     auto converted = schema_constraint(schema, path);
     if (!converted) return converted.error();

@@ -1,5 +1,6 @@
 #include "api/body/fields.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -58,6 +59,14 @@ struct JsonChecker {
   bool on_comment(Text, Code&) { return true; }
 };
 
+// JSON has no infinity, and a number that becomes one would be written as something else.
+bool is_finite(const json::value& value) {
+  if (value.is_double()) return std::isfinite(value.get_double());
+  if (value.is_array()) return std::ranges::all_of(value.get_array(), is_finite);
+  if (!value.is_object()) return true;
+  return std::ranges::all_of(value.get_object(), [](const auto& member) { return is_finite(member.value()); });
+}
+
 }  // namespace
 
 std::size_t json_nodes(std::string_view text) {
@@ -105,7 +114,11 @@ Result<json::value> parse_json(std::string_view body) {
   if (failed) {
     return Error{ErrorCode::invalid_request, "the body is not valid JSON: " + failed.message(), ""};
   }
-  return parser.release();
+  json::value value = parser.release();
+  if (!is_finite(value)) {
+    return Error{ErrorCode::invalid_request, "the body has a number that is too large for a double", ""};
+  }
+  return value;
 }
 
 Result<json::object> parse_json_object(std::string_view body) {

@@ -108,6 +108,12 @@ std::optional<Error> read_tool(const json::value& value, const std::string& path
   return std::nullopt;
 }
 
+// What a grammar is refused for is the fault of what it was made of.
+Error in_words_of(const RequestDraft& draft, const Error& error) {
+  if (error.field != "grammar" || draft.grammar_field.empty()) return error;
+  return invalid_field(draft.grammar_field, draft.grammar_field + " cannot be kept to: its " + error.message);
+}
+
 }  // namespace
 
 Result<void> check_texts_fit(const ServedModel& served, const Chat& chat) {
@@ -205,7 +211,7 @@ Result<void> prepare_sampling(const ServedModel& served, RequestDraft& draft, co
   if (auto ok = check_sampling(draft.sampling, served.limits); !ok) return ok.error();
   const Grammar* grammar = draft.grammar ? &*draft.grammar : nullptr;
   auto parts = served.model.sampling->prepare(draft.sampling, grammar, served.limits.context);
-  if (!parts) return parts.error();
+  if (!parts) return in_words_of(draft, parts.error());
   draft.parts = std::move(*parts);
   if (reasoning != nullptr) {
     draft.parts = limit_reasoning(std::move(draft.parts), *reasoning, *served.model.tokenizer);

@@ -119,6 +119,8 @@ bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::s
 }
 
 net::Awaitable<void> respond_error(const Dialect& dialect, net::HttpExchange& exchange, Error error) {
+  cut_text(error.message);  // it may quote what a client has sent
+  cut_text(error.field);
   net::HttpResponse response = error_response(dialect, error);
   co_await exchange.respond(std::move(response));
 }

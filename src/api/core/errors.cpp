@@ -1,6 +1,8 @@
 #include "api/core/errors.h"
 
 #include "base/json_writer.h"
+#include "base/limits.h"
+#include "base/utf8.h"
 
 namespace chasqui {
 namespace {
@@ -59,6 +61,16 @@ ErrorRow error_row(ErrorCode code) {
     case ErrorCode::internal: return {500, "server_error", false};
   }
   return {500, "server_error", false};
+}
+
+void cut_text(std::string& text) {
+  constexpr std::size_t kBytesMax = kSizeLimit<"error_bytes">;
+  if (text.size() <= kBytesMax) return;
+  text.resize(kBytesMax);
+  for (std::size_t bytes = 1; bytes <= 3; ++bytes) {
+    if (utf8_incomplete(std::string_view(text).substr(text.size() - bytes))) text.resize(text.size() - bytes);
+  }
+  text += "…";
 }
 
 std::string error_body(const Error& error) {

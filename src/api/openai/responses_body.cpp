@@ -7,6 +7,7 @@
 #include "api/core/served_model.h"
 #include "api/core/skipped_tools.h"
 #include "api/openai/openai_body.h"
+#include "api/openai/response_echo.h"
 #include "api/openai/responses.h"
 #include "base/json_writer.h"
 #include "base/limits.h"
@@ -248,59 +249,6 @@ void read_text_format(Fields& fields, RequestDraft& draft) {
   if (!inner.ok()) fields.refuse(inner.error());
 }
 
-// A number as a client wrote it: 0.8, not the nearest float.
-std::string number_text(float value) {
-  std::string out;
-  append_json_number(out, value);
-  return out;
-}
-
-// The tools with all members that OpenAI's schema of a response wants; null where the client has left one out.
-std::string echo_of_tools(const json::object& body) {
-  const json::value* tools = body.if_contains("tools");
-  if (tools == nullptr || !tools->is_array()) return "[]";
-  json::array out = tools->get_array();
-  for (json::value& tool : out) {
-    json::object* object = tool.if_object();
-    if (object == nullptr || object->at("type") != "function") continue;
-    for (const char* const name : {"description", "parameters", "strict"}) object->emplace(name, nullptr);
-  }
-  return json::serialize(out);
-}
-
-// Members of the response object that say what was asked for.
-std::string echo_of(const json::object& body, const ResponseAsk& ask) {
-  std::string out;
-  const auto add = [&](std::string_view name, std::string_view unsaid) {
-    const json::value* value = body.if_contains(name);
-    out += ",\"" + std::string(name) +
-           "\":" + (value != nullptr && !value->is_null() ? json::serialize(*value) : std::string(unsaid));
-  };
-  add("instructions", "null");
-  add("max_output_tokens", "null");
-  add("metadata", "{}");
-  add("parallel_tool_calls", "true");
-  add("previous_response_id", "null");
-  add("reasoning", R"({"effort":null,"summary":null})");
-  add("text", R"({"format":{"type":"text"}})");
-  add("tool_choice", "\"auto\"");
-  add("truncation", "\"disabled\"");
-  add("user", "null");
-  add("max_tool_calls", "null");
-  add("service_tier", "\"default\"");
-  add("safety_identifier", "null");
-  add("prompt_cache_key", "null");
-  const SamplingParams& sampling = ask.draft.sampling;
-  out += ",\"tools\":" + echo_of_tools(body);
-  out += ",\"background\":false,\"top_logprobs\":0,\"store\":";
-  out += ask.store ? "true" : "false";
-  out += ",\"temperature\":" + number_text(sampling.temperature);
-  out += ",\"top_p\":" + number_text(sampling.top_p);
-  out += ",\"presence_penalty\":" + number_text(sampling.presence_penalty);
-  out += ",\"frequency_penalty\":" + number_text(sampling.frequency_penalty);
-  return out;
-}
-
 }  // namespace
 
 Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& caller, std::string body) {
@@ -338,7 +286,9 @@ Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& c
   read_reasoning_wish(rest, ask.chat);
   read_text_format(rest, ask.draft);
   if (!rest.ok()) return rest.error();
-  ask.echo = echo_of(*object, ask);
+  auto echo = echo_of(*object, ask.draft.sampling, ask.store);
+  if (!echo) return echo.error();
+  ask.echo = std::move(*echo);
   return ask;
 }
 

@@ -65,6 +65,7 @@ Handled try_route(Node& node, const Route& route, net::HttpExchange& exchange) {
   Result<Caller> caller = Caller();
   if (route.access == Access::key) caller = authenticate(node.frontend.keys, exchange.request());
   if (!caller) co_return caller.error();
+  exchange.set_owner({caller->tenant.id, node.frontend.keys.tenants() <= 1});
   Result<ServedModel*> served = node.models.find(exchange.request().query("model").value_or(""));
   if (!served) co_return served.error();
   std::string body = exchange.take_body();
