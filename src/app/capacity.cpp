@@ -24,8 +24,11 @@ std::uint64_t kv_bytes_for(std::uint64_t free_bytes, std::uint64_t weights, bool
 
 ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::uint64_t kv_bytes, std::int32_t workers) {
   const TokenCount trained = info.context_trained > 0 ? info.context_trained : kCellsLeast;
-  const KvSize size = kv_size(info.kv_bytes_per_cell, info.layers, config.swa_full ? 0 : info.window_layers,
-                              info.sliding_window, config.rows_max);
+  const double formats = (bytes_per_value(config.kv_keys) + bytes_per_value(config.kv_values)) / 2;
+  const double of_f16 = formats / bytes_per_value(KvType::f16);
+  const auto cell_bytes = static_cast<std::uint64_t>(static_cast<double>(info.kv_bytes_per_cell) * of_f16);
+  const KvSize size =
+      kv_size(cell_bytes, info.layers, config.swa_full ? 0 : info.window_layers, info.sliding_window, config.rows_max);
   const auto fit = [&](std::int32_t slots, TokenCount each) {
     return static_cast<std::uint64_t>(slots) * size.of(static_cast<std::uint64_t>(each)) <= kv_bytes;
   };

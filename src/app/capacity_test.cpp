@@ -49,6 +49,16 @@ TEST(Capacity, ASlidingWindowMakesRoomForLongerSlots) {
   EXPECT_EQ(with_capacity(whole, gemma, 8 * kGiB).cells, full.cells);
 }
 
+TEST(Capacity, SmallerFormatsMakeRoomForLongerSlots) {
+  const ModelConfig f16 = with_capacity(unset(), model(131072, 131072), 4 * kGiB);
+  ModelConfig small = unset();
+  small.kv_keys = small.kv_values = KvType::q4_0;
+  ModelConfig large = unset();
+  large.kv_keys = large.kv_values = KvType::f32;
+  EXPECT_EQ(with_capacity(small, model(131072, 131072), 4 * kGiB).cells, f16.cells * 32 / 9);
+  EXPECT_EQ(with_capacity(large, model(131072, 131072), 4 * kGiB).cells, f16.cells / 2);
+}
+
 TEST(Capacity, SlotsThatTheUserAskedForAreAsLongAsMemoryAllows) {
   ModelConfig config = unset();
   config.slots = 64;

@@ -26,7 +26,11 @@ const std::map<std::string, GrammarEngine> kGrammarEngines = {{"chasqui", Gramma
                                                               {"llama", GrammarEngine::llama}};
 const std::map<std::string, FlashAttention> kFlashAttention = {
     {"auto", FlashAttention::automatic}, {"on", FlashAttention::on}, {"off", FlashAttention::off}};
-const std::map<std::string, KvType> kKvTypes = {{"f16", KvType::f16}, {"q8_0", KvType::q8_0}};
+const std::map<std::string, KvType> kKvTypes = [] {
+  std::map<std::string, KvType> types;
+  for (const KvType type : kv_types()) types.emplace(name(type), type);
+  return types;
+}();
 const std::map<std::string, std::optional<Pooling>> kPoolings = {{"none", Pooling::none},
                                                                  {"mean", Pooling::mean},
                                                                  {"cls", Pooling::cls},

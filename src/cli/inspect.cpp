@@ -16,8 +16,6 @@ std::uint64_t beside(const GgufSummary& model) {
   return kLeast + model.tensor_bytes / 20;
 }
 
-double bytes_per_value(KvType type) { return type == KvType::q8_0 ? 34.0 / 32.0 : 2.0; }
-
 std::uint64_t need(const GgufSummary& model, const ModelConfig& config, std::int64_t context, std::int32_t slots) {
   const auto rows = static_cast<std::uint64_t>(slots);
   const KvSize size = kv_size(kv_bytes_per_cell(model, config), model.layers, config.swa_full ? 0 : model.window_layers,

@@ -15,8 +15,6 @@
 namespace chasqui {
 namespace {
 
-ggml_type to_ggml(KvType type) { return type == KvType::q8_0 ? GGML_TYPE_Q8_0 : GGML_TYPE_F16; }
-
 llama_flash_attn_type to_llama(FlashAttention choice) {
   switch (choice) {
     case FlashAttention::automatic: return LLAMA_FLASH_ATTN_TYPE_AUTO;
@@ -65,8 +63,8 @@ llama_context_params context_params(const ModelConfig& config) {
   params.n_threads = config.threads;
   params.n_threads_batch = config.threads_batch;
   params.flash_attn_type = to_llama(config.flash_attention);
-  params.type_k = to_ggml(config.kv_keys);
-  params.type_v = to_ggml(config.kv_values);
+  params.type_k = static_cast<ggml_type>(ggml_type_of(config.kv_keys));
+  params.type_v = static_cast<ggml_type>(ggml_type_of(config.kv_values));
   params.kv_unified = config.unified;
   // Else a layer with a window has cells for it and one batch: enough to take back what the last batch computed, which
   // is all that anybody does.

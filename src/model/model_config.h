@@ -6,13 +6,13 @@
 #include <memory>
 
 #include "core/types.h"
+#include "model/kv_type.h"
 #include "model/thread_figures.h"
 
 namespace chasqui {
 
 enum class FlashAttention { automatic, on, off };
 enum class GrammarEngine { chasqui, llama };  // what keeps answers to grammars: model/grammar, or libllama
-enum class KvType { f16, q8_0 };              // q8_0 halves the memory of a cell and needs flash attention
 
 class LlamaWeights;
 

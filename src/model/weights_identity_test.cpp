@@ -105,6 +105,12 @@ TEST(ContextIdentity, ChangesWithWhatChangesTheBytesOfASnapshot) {
                                   identify_context(config, streams),
                                   identify_context(config, pool)};
   EXPECT_EQ(all.size(), 6u);
+  std::set<Checksum> formats;
+  for (const KvType type : kv_types()) {
+    keys.kv_keys = type;
+    formats.insert(identify_context(keys, shape));
+  }
+  EXPECT_EQ(formats.size(), kv_types().size());
   ModelShape longer = shape;
   longer.cells = 4096;
   EXPECT_EQ(identify_context(config, longer), before) << "a larger context can use what a smaller one has made";
