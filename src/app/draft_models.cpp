@@ -38,6 +38,7 @@ WeightsOptions how_to_load(const ServeConfig& config) {
   WeightsOptions options;
   options.gpu_layers = config.gpu_layers;
   options.mmap = config.use_mmap;
+  options.draft = true;
   return options;
 }
 

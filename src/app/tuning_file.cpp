@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "cache/whole_file.h"
 #include "cli/machine.h"
+#include "model/llama_params.h"
 #include "model/llama_runtime.h"
 
 namespace chasqui {
@@ -165,7 +166,7 @@ std::string tuned_for(const ServeConfig& config, const ModelInfo& model, const M
   add("keys", static_cast<int>(context.kv_keys));
   add("values", static_cast<int>(context.kv_values));
   add("full windows", context.swa_full ? 1 : 0);
-  return out + '\n';
+  return out + marks_of_speed(context.llama) + '\n';
 }
 
 }  // namespace chasqui

@@ -12,6 +12,7 @@
 #endif
 
 #include "base/log.h"
+#include "model/llama_params.h"
 #include "model/llama_runtime.h"
 
 namespace chasqui {
@@ -101,7 +102,7 @@ Result<void> LlamaEmbedder::open(const EmbedderConfig& config) {
   shape_.tokens_max = std::min(config.tokens_max, info.context_trained);
   shape_.length = config.pooling == Pooling::rank ? static_cast<std::int32_t>(llama_model_n_cls_out(weights_->model()))
                                                   : llama_model_n_embd_out(weights_->model());
-  llama_context_params params = llama_context_default_params();
+  llama_context_params params = first_context_params(config.llama);
   params.n_batch = static_cast<std::uint32_t>(config.chunk_tokens);
   params.n_ubatch = params.n_batch;
   params.n_seq_max = kSequences;

@@ -16,6 +16,7 @@ struct EmbedderConfig {
   Pooling pooling = Pooling::mean;
   TokenCount tokens_max = 0;        // of one input; at most what the model was trained with
   std::int32_t chunk_tokens = 128;  // computed at once
+  LlamaOptionsPtr llama{};          // llama-server's flags for contexts; null: libllama's defaults
 };
 
 class LlamaEmbedder final : public Embedder {

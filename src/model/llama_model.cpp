@@ -10,6 +10,7 @@
 #include <llama.h>
 
 #include "base/log.h"
+#include "model/llama_params.h"
 #include "model/llama_runtime.h"
 
 namespace chasqui {
@@ -53,7 +54,7 @@ ModelConfig resolve(ModelConfig config, const ModelInfo& info) {
 }
 
 llama_context_params context_params(const ModelConfig& config) {
-  llama_context_params params = llama_context_default_params();
+  llama_context_params params = first_context_params(config.llama);
   params.n_ctx = static_cast<std::uint32_t>(config.cells);
   // Equal, so that one decode is one pass wherever the memory allows it, and so all or nothing.
   params.n_batch = static_cast<std::uint32_t>(config.rows_max);

@@ -9,6 +9,8 @@
 
 #include "model/grammar/gbnf.h"
 
+#include "model/llama_params.h"
+
 namespace chasqui {
 namespace {
 
@@ -146,9 +148,12 @@ Result<void> LlamaOptions::finish() {
     for (std::string& stop : params.antiprompt) string_process_escapes(stop);
     for (std::string& breaker : params.sampling.dry_sequence_breakers) string_process_escapes(breaker);
   }
+  if (auto checked = check_params(params); !checked) return checked;
   // Lists that libllama reads up to an empty item.
   if (!params.kv_overrides.empty()) params.kv_overrides.emplace_back().key[0] = 0;
   if (!params.tensor_buft_overrides.empty()) params.tensor_buft_overrides.push_back({nullptr, nullptr});
+  auto& of_draft = params.speculative.draft.tensor_buft_overrides;
+  if (!of_draft.empty()) of_draft.push_back({nullptr, nullptr});
   // As llama-server: what an answer thought is shown again, where the template can.
   params.default_template_kwargs.try_emplace("preserve_reasoning", "true");
   return {};

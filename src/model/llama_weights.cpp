@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "model/gguf_summary.h"
+#include "model/llama_params.h"
 #include "model/llama_runtime.h"
 #include "model/window_layers.h"
 
@@ -75,12 +76,15 @@ struct Loading {
 
 llama_model_params model_params(Loading& loading) {
   const WeightsOptions& options = loading.options;
-  llama_model_params params = llama_model_default_params();
+  llama_model_params params = first_model_params(options.llama, options.draft);
   params.n_gpu_layers = options.gpu_layers;
-  if (options.mmap) {
-    params.load_mode = options.mlock ? LLAMA_LOAD_MODE_MMAP_MLOCK : LLAMA_LOAD_MODE_MMAP;
-  } else {
-    params.load_mode = options.mlock ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_NONE;
+  // --load-mode has more to say than our flags, and wins.
+  if (!options.llama || params.load_mode == LLAMA_LOAD_MODE_AUTO) {
+    const auto locked = [&options](llama_load_mode with, llama_load_mode without) {
+      return options.mlock ? with : without;
+    };
+    params.load_mode = options.mmap ? locked(LLAMA_LOAD_MODE_MMAP_MLOCK, LLAMA_LOAD_MODE_MMAP)
+                                    : locked(LLAMA_LOAD_MODE_MLOCK, LLAMA_LOAD_MODE_NONE);
   }
   params.vocab_only = options.vocabulary_only;
   params.load_mtp = options.heads;
@@ -98,27 +102,28 @@ File anonymous_file() {
   return File(std::tmpfile());
 }
 
-std::string meta(const llama_model* model, const char* key) {
-  char buffer[1024];
-  const int length = llama_model_meta_val_str(model, key, buffer, sizeof buffer);
-  return length < 0 ? std::string() : std::string(buffer);
-}
+// What the file says of itself, but for what --override-kv says instead.
+struct Metadata {
+  const llama_model* model;
+  const LlamaOptionsPtr& options;
 
-std::string meta(const llama_model* model, llama_model_meta_key key) {
-  return meta(model, llama_model_meta_key_str(key));
-}
-
-std::optional<float> meta_float(const llama_model* model, llama_model_meta_key key) {
-  const std::string text = meta(model, key);
-  char* end = nullptr;
-  const float value = std::strtof(text.c_str(), &end);
-  return text.empty() || *end != '\0' ? std::nullopt : std::optional(value);
-}
-
-std::optional<std::int32_t> meta_int(const llama_model* model, llama_model_meta_key key) {
-  const std::optional<float> value = meta_float(model, key);
-  return value ? std::optional(static_cast<std::int32_t>(*value)) : std::nullopt;
-}
+  std::string text(const std::string& key) const {
+    if (auto other = overridden(options, key)) return *other;
+    char buffer[1024];
+    const int length = llama_model_meta_val_str(model, key.c_str(), buffer, sizeof buffer);
+    return length < 0 ? std::string() : std::string(buffer);
+  }
+  std::optional<float> number(llama_model_meta_key key) const {
+    const std::string said = text(llama_model_meta_key_str(key));
+    char* end = nullptr;
+    const float value = std::strtof(said.c_str(), &end);
+    return said.empty() || *end != '\0' ? std::nullopt : std::optional(value);
+  }
+  std::optional<std::int32_t> integer(llama_model_meta_key key) const {
+    const std::optional<float> value = number(key);
+    return value ? std::optional(static_cast<std::int32_t>(*value)) : std::nullopt;
+  }
+};
 
 const char* vocabulary_type(const llama_vocab* vocab) {
   switch (llama_vocab_type(vocab)) {
@@ -147,19 +152,19 @@ void describe_vocabulary(const llama_vocab* vocab, ModelInfo& info) {
   if (llama_vocab_get_add_sep(vocab)) info.separator = llama_vocab_sep(vocab);
 }
 
-RecommendedSampling recommended_sampling(const llama_model* model) {
+RecommendedSampling recommended_sampling(const Metadata& meta) {
   RecommendedSampling sampling;
-  sampling.temperature = meta_float(model, LLAMA_MODEL_META_KEY_SAMPLING_TEMP);
-  sampling.top_k = meta_int(model, LLAMA_MODEL_META_KEY_SAMPLING_TOP_K);
-  sampling.top_p = meta_float(model, LLAMA_MODEL_META_KEY_SAMPLING_TOP_P);
-  sampling.min_p = meta_float(model, LLAMA_MODEL_META_KEY_SAMPLING_MIN_P);
-  sampling.repeat_last_n = meta_int(model, LLAMA_MODEL_META_KEY_SAMPLING_PENALTY_LAST_N);
-  sampling.repeat_penalty = meta_float(model, LLAMA_MODEL_META_KEY_SAMPLING_PENALTY_REPEAT);
+  sampling.temperature = meta.number(LLAMA_MODEL_META_KEY_SAMPLING_TEMP);
+  sampling.top_k = meta.integer(LLAMA_MODEL_META_KEY_SAMPLING_TOP_K);
+  sampling.top_p = meta.number(LLAMA_MODEL_META_KEY_SAMPLING_TOP_P);
+  sampling.min_p = meta.number(LLAMA_MODEL_META_KEY_SAMPLING_MIN_P);
+  sampling.repeat_last_n = meta.integer(LLAMA_MODEL_META_KEY_SAMPLING_PENALTY_LAST_N);
+  sampling.repeat_penalty = meta.number(LLAMA_MODEL_META_KEY_SAMPLING_PENALTY_REPEAT);
   return sampling;
 }
 
-std::optional<Pooling> pooling_of(const llama_model* model, const std::string& architecture) {
-  const std::string text = meta(model, (architecture + ".pooling_type").c_str());
+std::optional<Pooling> pooling_of(const Metadata& meta, const std::string& architecture) {
+  const std::string text = meta.text(architecture + ".pooling_type");
   if (text.size() != 1 || text[0] < '0' || text[0] > '4') return std::nullopt;
   constexpr Pooling kByNumber[] = {Pooling::none, Pooling::mean, Pooling::cls, Pooling::last, Pooling::rank};
   return kByNumber[text[0] - '0'];
@@ -174,17 +179,20 @@ std::string count_in_words(std::uint64_t count) {
   return buffer;
 }
 
-ModelInfo describe(const llama_model* model, std::string path, std::string name) {
+ModelInfo describe(const Metadata& meta, std::string path, std::string name) {
+  const llama_model* model = meta.model;
   ModelInfo info;
   info.path = std::move(path);
-  info.name = meta(model, "general.name");
+  info.name = meta.text("general.name");
   if (info.name.empty()) info.name = std::move(name);
-  info.architecture = meta(model, "general.architecture");
+  info.architecture = meta.text("general.architecture");
   info.format = llama_ftype_name(llama_model_ftype(model));
   info.parameters = llama_model_n_params(model);
   info.description = info.architecture + ", " + count_in_words(info.parameters) + " parameters, " + info.format;
   info.size_bytes = llama_model_size(model);
-  info.context_trained = llama_model_n_ctx_train(model);
+  const std::string rope = info.architecture + ".rope.scaling.";
+  info.context_trained = usable_context(meta.options, model, meta.text(rope + "type"),
+                                        std::atoi(meta.text(rope + "original_context_length").c_str()));
   info.embedding_length = llama_model_n_embd(model);
   info.layers = llama_model_n_layer(model);
   // Head size times KV heads, twice (keys and values), two bytes each; models with other head sizes are close enough
@@ -199,18 +207,18 @@ ModelInfo describe(const llama_model* model, std::string path, std::string name)
   info.hybrid = llama_model_is_hybrid(model);
   info.sliding_window = llama_model_n_swa(model);
   if (info.sliding_window > 0) {
-    const std::string every = meta(model, (info.architecture + ".attention.sliding_window_pattern").c_str());
+    const std::string every = meta.text(info.architecture + ".attention.sliding_window_pattern");
     const bool said = !every.empty() && every.find_first_not_of("0123456789") == std::string::npos && every.size() < 6;
     info.window_layers = window_layers(info.architecture, info.layers,
                                        said ? std::optional(std::int64_t{std::stoi(every)}) : std::nullopt);
   }
   info.encoder = llama_model_has_encoder(model);
-  info.generates = meta(model, (info.architecture + ".attention.causal").c_str()) != "false";
-  info.heads = std::atoi(meta(model, (info.architecture + ".nextn_predict_layers").c_str()).c_str());
-  info.pooling = pooling_of(model, info.architecture);
+  info.generates = meta.text(info.architecture + ".attention.causal") != "false";
+  info.heads = std::atoi(meta.text(info.architecture + ".nextn_predict_layers").c_str());
+  info.pooling = pooling_of(meta, info.architecture);
   info.ranks = info.pooling == Pooling::rank;
   if (const char* source = llama_model_chat_template(model, "rerank")) info.rank_template = source;
-  info.sampling = recommended_sampling(model);
+  info.sampling = recommended_sampling(meta);
   return info;
 }
 
@@ -218,6 +226,7 @@ ModelInfo describe(const llama_model* model, std::string path, std::string name)
 
 Result<WeightsPtr> LlamaWeights::from_file(const std::string& path, const WeightsOptions& options) {
   if (auto started = start_llama_runtime(); !started) return started.error();
+  start_numa(options.llama);
   if (auto checked = check_file(path); !checked) return checked.error();
   take_llama_error();
   Loading loading{options};
@@ -229,6 +238,7 @@ Result<WeightsPtr> LlamaWeights::from_file(const std::string& path, const Weight
 Result<WeightsPtr> LlamaWeights::from_memory(std::span<const std::byte> gguf, std::string name,
                                              const WeightsOptions& options) {
   if (auto started = start_llama_runtime(); !started) return started.error();
+  start_numa(options.llama);
   const File file = anonymous_file();
   if (!file) return bad_model(name, "no anonymous file: " + system_message() + ".");
   const bool written =
@@ -249,10 +259,10 @@ Result<WeightsPtr> LlamaWeights::adopt(llama_model* model, std::string path, std
     info.path = std::move(path);
     info.name = std::move(name);
     describe_vocabulary(llama_model_get_vocab(model), info);
-    return WeightsPtr(new LlamaWeights(model, std::move(info)));
+    return WeightsPtr(new LlamaWeights(model, std::move(info), options.llama));
   }
-  ModelInfo info = describe(model, std::move(path), name);
-  std::shared_ptr<LlamaWeights> weights(new LlamaWeights(model, std::move(info)));
+  ModelInfo info = describe({model, options.llama}, std::move(path), name);
+  std::shared_ptr<LlamaWeights> weights(new LlamaWeights(model, std::move(info), options.llama));
   const bool heads = options.heads && weights->info().architecture == "eagle3";  // they encode the model's states
   if (!heads && (weights->info().encoder || !llama_model_has_decoder(model))) {
     return bad_model(name, "models with an encoder do not generate text here.");

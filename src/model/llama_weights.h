@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "model/llama_options.h"
 #include "model/model_info.h"
 
 struct llama_adapter_lora;
@@ -32,6 +33,8 @@ struct WeightsOptions {
   bool vocabulary_only = false;       // no tensors: good for tokenizers and templates
   bool heads = false;                 // with draft heads (MTP), or nothing but them (EAGLE-3)
   std::vector<AdapterFile> adapters;  // their names are unique
+  LlamaOptionsPtr llama;              // llama-server's flags for weights; null: libllama's defaults
+  bool draft = false;                 // a draft model: tensors are placed by the flags for such
   // Called with 0 … 1 on the loading thread; false stops loading.
   std::function<bool(double)> progress;
 };
@@ -60,13 +63,15 @@ class LlamaWeights {
   const std::vector<llama_adapter_lora*>& adapters() const { return adapters_; }
 
  private:
-  LlamaWeights(llama_model* model, ModelInfo info) : model_(model), info_(std::move(info)) {}
+  LlamaWeights(llama_model* model, ModelInfo info, LlamaOptionsPtr options)
+      : model_(model), options_(std::move(options)), info_(std::move(info)) {}
   static Result<std::shared_ptr<const LlamaWeights>> adopt(llama_model* model, std::string path, std::string name,
                                                            const WeightsOptions& options);
   Result<void> load_adapters(const std::vector<AdapterFile>& files);
 
   llama_model* const model_;
-  ModelInfo info_;  // constant after loading
+  const LlamaOptionsPtr options_;  // libllama points into them
+  ModelInfo info_;                 // constant after loading
   std::vector<llama_adapter_lora*> adapters_;
 };
 using WeightsPtr = std::shared_ptr<const LlamaWeights>;

@@ -43,10 +43,12 @@ Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
     if (!model) return model.error();
     return std::unique_ptr<Model>(std::move(*model));
   };
-  loaded.make_embedder = [source](Pooling pooling, TokenCount tokens_max) -> Result<std::unique_ptr<Embedder>> {
+  loaded.make_embedder = [source, llama = options.weights.llama](
+                             Pooling pooling, TokenCount tokens_max) -> Result<std::unique_ptr<Embedder>> {
     auto shared = source->weights();
     if (!shared) return shared.error();
-    auto embedder = LlamaEmbedder::make(std::move(*shared), {.pooling = pooling, .tokens_max = tokens_max});
+    auto embedder =
+        LlamaEmbedder::make(std::move(*shared), {.pooling = pooling, .tokens_max = tokens_max, .llama = llama});
     if (!embedder) return embedder.error();
     return std::unique_ptr<Embedder>(std::move(*embedder));
   };

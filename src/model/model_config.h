@@ -14,6 +14,7 @@ namespace chasqui {
 enum class FlashAttention { automatic, on, off };
 enum class GrammarEngine { chasqui, llama };  // what keeps answers to grammars: model/grammar, or libllama
 
+class LlamaOptions;
 class LlamaWeights;
 
 // Draft heads, see model/heads.h.
@@ -42,6 +43,7 @@ struct ModelConfig {
   KvType kv_values = KvType::f16;
   bool swa_full = false;  // cells for the whole context in layers with a sliding window, too
   HeadsConfig heads{};
+  std::shared_ptr<const LlamaOptions> llama{};  // llama-server's flags for contexts; null: libllama's defaults
   bool warm_up = true;  // decode once at construction, so that the first request does not pay for page faults
   // What an earlier start measured; empty: warm_up measures, and says what came out unless something was in its way.
   ThreadFigures thread_figures{};

@@ -53,8 +53,8 @@ struct ModelInfo {
   std::string format;        // of most tensors: "Q4_0", "F16" …
 
   std::uint64_t parameters = 0;
-  std::uint64_t size_bytes = 0;  // of all tensors
-  TokenCount context_trained = 0;
+  std::uint64_t size_bytes = 0;    // of all tensors
+  TokenCount context_trained = 0;  // or what RoPE was scaled to
   std::int32_t embedding_length = 0;
   std::int32_t layers = 0;
   std::uint64_t kv_bytes_per_cell = 0;  // keys and values of all layers, as f16
