@@ -95,6 +95,7 @@ Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, 
     return invalid_field("--model-draft", "--model-draft must have memory that can take back rejected draft tokens");
   }
   ModelConfig context = part;
+  context.draft = true;
   context.outputs_max = part.slots;
   context.rows_max = std::max(kDraftRows, 2 * part.slots);
   context = with_capacity(context, draft->info, 0, config.workers);  // slots and cells are as the model's

@@ -12,6 +12,7 @@
 #endif
 
 #include "base/log.h"
+#include "model/llama_control_vector.h"
 #include "model/llama_params.h"
 #include "model/llama_runtime.h"
 
@@ -122,7 +123,7 @@ Result<void> LlamaEmbedder::open(const EmbedderConfig& config) {
     return Error{ErrorCode::unavailable, "Cannot make a context for embeddings: " + take_llama_error(), ""};
   }
   chunk_ = llama_n_batch(context_);
-  return {};
+  return apply_control_vectors(context_, config.llama, info);
 }
 
 Result<std::vector<Embedded>> LlamaEmbedder::embed(std::span<const std::vector<Token>> inputs) {

@@ -10,6 +10,7 @@
 #include <llama.h>
 
 #include "base/log.h"
+#include "model/llama_control_vector.h"
 #include "model/llama_params.h"
 #include "model/llama_runtime.h"
 
@@ -122,6 +123,9 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
                  "Cannot make a context of " + std::to_string(config.cells) + " cells for " +
                      std::to_string(config.slots) + " slots: " + take_llama_error(),
                  ""};
+  }
+  if (!config.draft) {
+    if (auto applied = apply_control_vectors(context_, config.llama, weights_->info()); !applied) return applied;
   }
   shape_.vocabulary = weights_->info().vocabulary;
   shape_.slots = config.slots;

@@ -8,6 +8,8 @@
 #include <common.h>
 #include <llama.h>
 
+#include "model/llama_control_vector.h"
+
 namespace chasqui {
 namespace {
 
@@ -176,7 +178,7 @@ std::string marks_of_kv(const LlamaOptionsPtr& options) {
   for (const llama_model_kv_override& value : params.kv_overrides) {
     if (value.key[0] != 0) out += std::string(", ") + value.key + " = " + in_words(value);
   }
-  return out;
+  return out + marks_of_control_vectors(options);
 }
 
 std::string marks_of_speed(const LlamaOptionsPtr& options) {

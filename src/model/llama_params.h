@@ -35,7 +35,7 @@ std::optional<std::string> overridden(const LlamaOptionsPtr& options, const std:
 TokenCount usable_context(const LlamaOptionsPtr& options, const llama_model* model, const std::string& scaling,
                           TokenCount original);
 
-// What changes the meaning of keys and values: RoPE, metadata. Empty where none of it was given.
+// What changes the meaning of keys and values: RoPE, metadata, control vectors. Empty where none of it was given.
 std::string marks_of_kv(const LlamaOptionsPtr& options);
 // … and what changes how long threads take: where they and the weights are. So too.
 std::string marks_of_speed(const LlamaOptionsPtr& options);

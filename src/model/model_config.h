@@ -44,6 +44,7 @@ struct ModelConfig {
   bool swa_full = false;  // cells for the whole context in layers with a sliding window, too
   HeadsConfig heads{};
   std::shared_ptr<const LlamaOptions> llama{};  // llama-server's flags for contexts; null: libllama's defaults
+  bool draft = false;                           // of a draft model: control vectors are made for the large one
   bool warm_up = true;  // decode once at construction, so that the first request does not pay for page faults
   // What an earlier start measured; empty: warm_up measures, and says what came out unless something was in its way.
   ThreadFigures thread_figures{};

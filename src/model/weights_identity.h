@@ -24,7 +24,8 @@ Result<Checksum> identify_weights(const std::string& path);
 Checksum identify_weights(std::span<const std::byte> gguf);
 
 // What the bytes of a snapshot mean beside the weights: libllama's version, the types of keys and values, the layout,
-// in which libllama also counts the streams, and flags that change what is computed: RoPE, metadata.
+// in which libllama also counts the streams, and flags that change what is computed: RoPE, metadata, control vectors.
+// Reads the files of the latter.
 Checksum identify_context(const ModelConfig& config, const ModelShape& shape);
 
 }  // namespace chasqui
