@@ -46,7 +46,7 @@ Result<void> check_config(const ModelConfig& config) {
 
 // Zeros replaced by what they stand for.
 ModelConfig resolve(ModelConfig config, const ModelInfo& info) {
-  if (config.threads <= 0) config.threads = default_threads();
+  if (config.threads <= 0) config.threads = default_threads(config.llama);
   if (config.threads_batch <= 0) config.threads_batch = config.threads;
   if (config.cells == 0) config.cells = info.context_trained * config.slots;
   if (config.outputs_max <= 0) config.outputs_max = config.slots;
@@ -98,12 +98,14 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::make(WeightsPtr weights, const M
   static const RealClock real_clock;
   if (auto checked = check_config(config); !checked) return checked.error();
   const ModelConfig resolved = resolve(config, weights->info());
+  const KeptPlace place(resolved.llama);
   std::unique_ptr<LlamaModel> model(new LlamaModel(std::move(weights), clock != nullptr ? *clock : real_clock));
   if (auto opened = model->open(resolved); !opened) return opened.error();
   if (resolved.warm_up && model->weights_->info().generates) {
     if (auto warm = model->warm_up(resolved); !warm) return warm.error();
   }
   if (auto heads = model->open_heads(resolved); !heads) return heads.error();
+  model->compute_threads_->expect_another_thread();
   return model;
 }
 
@@ -112,10 +114,12 @@ LlamaModel::LlamaModel(WeightsPtr weights, const Clock& clock) : weights_(std::m
 LlamaModel::~LlamaModel() {
   heads_.reset();
   if (context_ != nullptr) llama_free(context_);
-  for (const Pool& pool : pools_) ggml_threadpool_free(pool.pool);
 }
 
 Result<void> LlamaModel::open(const ModelConfig& config) {
+  auto threads = LlamaThreads::make(config.llama, config.polling);
+  if (!threads) return threads.error();
+  compute_threads_ = std::move(*threads);
   take_llama_error();
   context_ = llama_init_from_model(weights_->model(), context_params(config));
   if (context_ == nullptr) {
@@ -143,8 +147,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
 
   fixed_one_row_ = config.threads;
   fixed_more_rows_ = config.threads_batch;
-  polling_ = static_cast<std::uint32_t>(config.polling);
-  use_threads(std::max(config.threads, config.threads_batch));
+  use_threads(std::max(config.threads, config.threads_batch), false);
   // With a GPU the threads of the CPU matter little, and a decode returns before it is done.
   if (config.adapt_threads && !llama_supports_gpu_offload()) choice_.emplace(config.threads, config.threads_batch);
   llama_set_abort_callback(context_, should_end, this);
@@ -158,7 +161,7 @@ Result<void> LlamaModel::open_heads(const ModelConfig& config) {
   auto heads = LlamaHeads::make(context_, *weights_, context_params(config), shape_, config.heads);
   if (!heads) return heads.error();
   heads_ = std::move(*heads);
-  heads_->use_threads(std::ranges::find(pools_, threads_, &Pool::threads)->pool, threads_);
+  heads_->use_threads(pool_, threads_);
   return {};
 }
 
@@ -293,7 +296,7 @@ DecodeStatus LlamaModel::decode_as(ThreadPlan plan, const Batch& batch) {
 }
 
 int LlamaModel::compute(const llama_batch& arrays, const ThreadPlan& plan, TimePoint start) {
-  use_threads(plan.threads);
+  use_threads(plan.threads, arrays.n_tokens > 1);
   deadline_ = plan.patience == Duration::max() ? kNever : start + plan.patience;
   cut_ = false;
   ended_.store(false, std::memory_order_relaxed);
@@ -351,20 +354,15 @@ std::span<float> LlamaModel::logits(std::int32_t row) {
   return {values, static_cast<std::size_t>(shape_.vocabulary)};
 }
 
-void LlamaModel::use_threads(std::int32_t threads) {
-  if (threads == threads_) return;
+void LlamaModel::use_threads(std::int32_t threads, bool several_rows) {
+  ggml_threadpool* pool = compute_threads_->pool(threads, several_rows);
+  if (pool == pool_) return;
+  pool_ = pool;
   threads_ = threads;
-  auto found = std::ranges::find(pools_, threads, &Pool::threads);
-  if (found == pools_.end()) {
-    ggml_threadpool_params params = ggml_threadpool_params_default(threads);
-    params.poll = polling_;
-    found = pools_.insert(found, Pool{threads, ggml_threadpool_new(&params)});
-    CHECK(found->pool != nullptr, "cannot start the compute threads");
-  }
   // libllama puts the threads of the pool before to sleep.
-  llama_attach_threadpool(context_, found->pool, found->pool);
+  llama_attach_threadpool(context_, pool, pool);
   llama_set_n_threads(context_, threads, threads);
-  if (heads_) heads_->use_threads(found->pool, threads);
+  if (heads_) heads_->use_threads(pool, threads);
 }
 
 }  // namespace chasqui

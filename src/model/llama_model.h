@@ -13,6 +13,7 @@
 #include "model/llama_heads.h"
 #include "model/llama_kv_layout.h"
 #include "model/llama_rows.h"
+#include "model/llama_threads.h"
 #include "model/llama_weights.h"
 #include "model/model.h"
 #include "model/model_config.h"
@@ -52,12 +53,6 @@ class LlamaModel final : public Model {
   const LlamaWeights& weights() const { return *weights_; }
 
  private:
-  // Numbers of threads have pools of their own, because the threads of a pool that have nothing to do spin too.
-  struct Pool {
-    std::int32_t threads = 0;
-    ggml_threadpool* pool = nullptr;
-  };
-
   LlamaModel(WeightsPtr weights, const Clock& clock);
   Result<void> open(const ModelConfig& config);
   Result<void> open_heads(const ModelConfig& config);
@@ -68,7 +63,7 @@ class LlamaModel final : public Model {
   Duration measure_threads(const Batch& batch, Duration first, TimePoint end, ThreadFigures& figures);
   void apply(const AdapterSet* adapters);
   ThreadPlan plan(const Batch& batch);
-  void use_threads(std::int32_t threads);
+  void use_threads(std::int32_t threads, bool several_rows);
   DecodeStatus decode_as(ThreadPlan plan, const Batch& batch);
   int compute(const llama_batch& arrays, const ThreadPlan& plan, TimePoint start);
   static bool should_end(void* model);
@@ -85,9 +80,9 @@ class LlamaModel final : public Model {
   const Clock& clock_;
   ModelShape shape_;
   llama_context* context_ = nullptr;
+  std::unique_ptr<LlamaThreads> compute_threads_;
   std::int32_t fixed_one_row_ = 1;    // compute threads where there is no choice
   std::int32_t fixed_more_rows_ = 1;  // … for more than one row
-  std::uint32_t polling_ = 0;
 
   std::atomic<bool> abort_{false};
   std::atomic<std::uint64_t> operations_{0};
@@ -99,8 +94,8 @@ class LlamaModel final : public Model {
   std::optional<LlamaRows> rows_;       // of the running decode; there once it is open
   std::unique_ptr<LlamaHeads> heads_;   // with ModelConfig::heads
   std::optional<ThreadChoice> choice_;  // with ModelConfig::adapt_threads
-  std::vector<Pool> pools_;             // those that were needed so far
   std::int32_t threads_ = 0;            // of the last decode
+  ggml_threadpool* pool_ = nullptr;     // … and theirs
   std::uint64_t cuts_ = 0;
 
   // Of shape().kv_block, where there is one.
