@@ -119,10 +119,6 @@ constexpr LlamaFlag kFlags[] = {
     {"--spec-draft-cpu-strict-batch --cpu-strict-batch-draft", "", 1, kTaken, kDraft},
     {"--spec-draft-prio-batch --prio-batch-draft", "", 1, kTaken, kDraft},
     {"--spec-draft-poll-batch --poll-batch-draft", "", 1, kTaken, kDraft},
-    {"-otd --spec-draft-override-tensor --override-tensor-draft", "", 1, kTaken, kDraft},
-    {"-cmoed --spec-draft-cpu-moe --cpu-moe-draft", "LLAMA_ARG_SPEC_DRAFT_CPU_MOE", 0, kTaken, kDraft},
-    {"-ncmoed --spec-draft-n-cpu-moe --spec-draft-ncmoe --n-cpu-moe-draft", "LLAMA_ARG_SPEC_DRAFT_N_CPU_MOE", 1, kTaken,
-     kDraft},
     {"-hfd -hfrd --spec-draft-hf --hf-repo-draft", "LLAMA_ARG_SPEC_DRAFT_HF_REPO", 1, kTaken, kDraft},
     {"-ctkd --spec-draft-type-k --cache-type-k-draft", "LLAMA_ARG_SPEC_DRAFT_CACHE_TYPE_K", 1, kTaken, kDraft},
     {"-ctvd --spec-draft-type-v --cache-type-v-draft", "LLAMA_ARG_SPEC_DRAFT_CACHE_TYPE_V", 1, kTaken, kDraft},
@@ -177,6 +173,7 @@ constexpr AppliedFlags kAppliedFlags[] = {
      "--split-mode --tensor-split --main-gpu --check-tensors --override-kv --numa --control-vector "
      "--control-vector-scaled --control-vector-layer-range",
      "libllama's model"},
+    {"--spec-draft-override-tensor --spec-draft-cpu-moe --spec-draft-n-cpu-moe", "the draft model"},
     {"--cpu-mask --cpu-range --cpu-strict --prio --cpu-mask-batch --cpu-range-batch --cpu-strict-batch --prio-batch",
      "compute threads"},
 };

@@ -20,6 +20,7 @@
 #include "base/log_sink.h"
 #include "cli/machine.h"
 #include "model/llama_runtime.h"
+#include "model/llama_threads.h"
 #include "model/sleepy_model.h"
 
 namespace chasqui {
@@ -135,7 +136,7 @@ int serve(ServeConfig config) {
   if (!model) return fail(model.error());
   const std::uint64_t kv_bytes = kv_bytes_for(free_bytes, model->info.size_bytes, offloads_to_gpu());
   const ModelConfig whole = with_capacity(config.model, model->info, kv_bytes, config.workers);
-  auto part = part_of_worker(whole, config.workers, default_threads());
+  auto part = part_of_worker(whole, config.workers, default_threads(config.llama));
   if (!part) return fail(part.error());
   part->outputs_max = outputs_for(part->slots, config.speculation.draft_tokens_max());
   auto heads = choose_heads(config, *model);

@@ -68,6 +68,7 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   options.weights.gpu_layers = config.gpu_layers;
   options.weights.mmap = config.use_mmap;
   options.weights.mlock = config.use_mlock;
+  options.weights.llama = config.llama;
   options.weights.heads = config.speculation.source == DraftSource::mtp;
   options.grammar_engine = config.grammar_engine;
   options.sleeps = config.operation.sleep_after > Duration::zero();

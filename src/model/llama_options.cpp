@@ -8,7 +8,6 @@
 #include <llama.h>
 
 #include "model/grammar/gbnf.h"
-
 #include "model/llama_params.h"
 
 namespace chasqui {

@@ -1,12 +1,15 @@
 #include "model/llama_params.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <regex>
 
 #include <common.h>
 #include <llama.h>
+#include <unistd.h>
 
 #include "model/llama_control_vector.h"
 
@@ -82,6 +85,10 @@ Result<void> check_params(const common_params& params) {
   const std::int32_t first = params.control_vector_layer_start;
   const std::int32_t last = params.control_vector_layer_end;
   if (first > 0 && last > 0 && first > last) return bad_flag("--control-vector-layer-range", "ends before it begins");
+  for (const common_control_vector_load_info& file : params.control_vectors) {
+    if (::access(file.fname.c_str(), R_OK) == 0) continue;
+    return bad_flag("--control-vector", "names " + file.fname + ": " + std::strerror(errno));
+  }
   return {};
 }
 

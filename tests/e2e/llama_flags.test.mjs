@@ -168,13 +168,50 @@ describe("llama-server's flags of chats", async () => {
   });
 });
 
+describe("llama-server's flags of models and contexts", async () => {
+  const greedy = async (server) => (await ask(server, '/completion', { prompt: 'What is Chasqui?', n_predict: 40, temperature: 0, ignore_eos: true })).content;
+  const plain = await start(test, demo);
+  const want = await greedy(plain);
+
+  for (const flags of [['-ot', '.*=CPU', '--no-repack', '--no-host', '--check-tensors'], ['--load-mode', 'none', '--numa', 'distribute'],
+    ['--cpu-mask', '1', '--cpu-strict', '1', '--prio', '-1'], ['--split-mode', 'none', '--main-gpu', '0', '-cmoe', '-nkvo']]) {
+    it(`${flags.join(' ')} change no answer`, async () => {
+      assert.equal(await greedy(await start(test, [...demo, ...flags])), want);
+    });
+  }
+
+  it('--rope-freq-scale changes what positions mean, and how many there may be', async () => {
+    const server = await start(test, [...demo, '--rope-scaling', 'linear', '--rope-scale', '4']);
+    const trained = async (of) => (await (await of.fetch('/v1/models')).json()).data[0].meta.n_ctx_train;
+    assert.equal(await trained(server), 4 * (await trained(plain)));
+    assert.notEqual(await greedy(server), want);
+  });
+
+  it('--override-kv changes what the file says', async () => {
+    const length = async (server) => (await ask(server, '/tokenize', { content: 'x', add_special: true })).tokens.length;
+    const server = await start(test, [...demo, '--override-kv', 'tokenizer.ggml.add_bos_token=bool:true,general.name=str:other']);
+    assert.ok((await length(server)) >= (await length(plain)));
+    assert.equal((await (await server.fetch('/v1/models')).json()).data[0].id, 'other');
+  });
+
+  it('every format of the KV cache answers, also from what was cached', async () => {
+    const server = await start(test, [...demo, '-ctk', 'q4_0', '-ctv', 'iq4_nl', '-fa', 'on']);
+    const first = await greedy(server);
+    const again = await ask(server, '/completion', { prompt: 'What is Chasqui?', n_predict: 40, temperature: 0, ignore_eos: true });
+    assert.equal(again.content, first);
+    assert.ok(again.timings.cache_n > 0);
+  });
+});
+
 describe("llama-server's flags", () => {
   const wrong = [
     [['--top-k', 'many'], /--top-k: a number was expected; got many/], [['--temp'], /--temp: a value is missing/],
     [['--grammar', 'root ::= x'], /--grammar: .*x/], [['--reasoning', 'maybe'], /--reasoning: .*maybe/],
     [['--chat-template-kwargs', '{'], /--chat-template-kwargs: /], [['--chat-template', 'llama3'], /--chat-template: .*chatml/],
     [['--grammar-file', '/nowhere.gbnf'], /--grammar-file: .*\/nowhere\.gbnf/], [['--override-kv', 'x'], /--override-kv: /],
-    [['--logit-bias', 'x'], /--logit-bias: /], [['--numa', 'x'], /--numa: /],
+    [['--logit-bias', 'x'], /--logit-bias: /], [['--control-vector', '/nowhere.gguf'], /--control-vector names \/nowhere\.gguf/],
+    [['--rope-scale', '-1'], /--rope-scale/], [['--cpu-mask', '0'], /--cpu-mask/], [['-ot', '(=CPU'], /--override-tensor/],
+    [['-ctk', 'q3_0'], /--cache-type-k/], [['--numa', 'x'], /--numa: /],
   ];
   for (const [flags, words] of wrong) {
     it(`${flags.join(' ')} is refused before anything is loaded`, async () => {
