@@ -36,6 +36,7 @@ struct ServeConfig {
   std::optional<double> sim_step_ms;  // none: as a small model
   std::string model_path;             // empty: the built-in demo model
   std::string alias;                  // empty: the model's own name
+  std::string tags;                   // behind commas, for clients that sort models
   std::string chat_template_file;
   GrammarEngine grammar_engine = GrammarEngine::chasqui;
   AdapterFlags adapters;
@@ -93,11 +94,13 @@ struct ServeConfig {
   std::optional<std::size_t> tenant_requests;  // 0: no limit; none: 64 for each where there are several
   Duration request_timeout{};                  // zero: none
   Duration write_timeout = kTimeLimit<"write_seconds">;
+  Duration ping_every = kTimeLimit<"silent_seconds">;  // zero: streams get no comments
   Duration drain_time = kTimeLimit<"drain_seconds">;
   Wakeup::Kind wakeup = Wakeup::Kind::eventfd;
 
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::text;
+  std::string log_file;       // empty: standard error
   bool log_requests = true;   // a line for each, when it has ended
   bool log_prompts = false;   // … and its body
   std::string otlp_endpoint;  // http://host:port of a collector of spans; empty: none, and no connection is made

@@ -89,6 +89,17 @@ void add_limit_options(CLI::App& app, ServeConfig& config) {
       ->envname("CHASQUI_REQUEST_TIMEOUT")
       ->default_str("0")
       ->group(group);
+  app.add_option_function<double>(
+         "--sse-ping-interval",
+         [&config](double s) {
+           config.ping_every = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::max(s, 0.0)));
+         },
+         "silence after which a stream gets a comment; -1: none")
+      ->envname("LLAMA_ARG_SSE_PING_INTERVAL")
+      ->check(CLI::Range(-1.0, 86400.0))
+      ->type_name("SECONDS")
+      ->default_str("5")
+      ->group(group);
   add_seconds(app, "--timeout", config.write_timeout, "(-to) how long a client may take no byte of its answer")
       ->envname("LLAMA_ARG_TIMEOUT")
       ->default_str("30")

@@ -11,6 +11,7 @@
 #include "app/capacity.h"
 #include "app/draft_models.h"
 #include "app/load_guard.h"
+#include "app/log_file.h"
 #include "app/log_writer.h"
 #include "app/progress_bar.h"
 #include "app/serve_plan.h"
@@ -26,10 +27,10 @@
 namespace chasqui {
 namespace {
 
-int fail(const Error& error) {
+int fail(const Error& error, int code = 1) {
   flush_log();
   std::fprintf(stderr, "chasqui: %s\n", error.message.c_str());
-  return 1;
+  return code;
 }
 
 Result<LoadedModel> load(const ServeConfig& config, LoadOptions options) {
@@ -117,15 +118,14 @@ Result<Models> make_contexts(const ServeConfig& config, const LoadedModel& model
 int serve(ServeConfig config) {
   configure_log(config.log_level, config.log_format);
   LogMetrics log_metrics;
-  LogWriter log(log_metrics);
+  auto log_file = LogFile::open(config.log_file);
+  if (!log_file) return fail(log_file.error(), 2);
+  LogWriter log(log_metrics, kCountLimit<"log_lines">, log_file->descriptor());
   for (const std::string& note : config.notes) log_warning(note);
   ExitGuard guard;
   raise_descriptor_limit();
   auto plan = plan_serve(config);
-  if (!plan) {
-    fail(plan.error());
-    return 2;  // as for every mistake on the command line
-  }
+  if (!plan) return fail(plan.error(), 2);  // as for every mistake on the command line
   KeyRing keys;
   keys.replace(plan->keys);
   // OpenSSL writes to sockets without the flag that Asio has, so a client that has gone would end the process.
@@ -156,7 +156,7 @@ int serve(ServeConfig config) {
   Server server(config, *model,
                 {plan->listeners, std::move(*contexts), std::move(*drafts), std::move(*folders), *embedding,
                  plan->collector, std::move(plan->tls)},
-                keys, log_metrics, guard);
+                keys, log_metrics, *log_file, guard);
   if (auto open = server.open(); !open) return fail(open.error());
   server.run();
   return 0;

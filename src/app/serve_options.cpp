@@ -55,6 +55,10 @@ void add_model_options(CLI::App& app, ServeConfig& config) {
       ->envname("LLAMA_ARG_ALIAS")
       ->type_name("NAME")
       ->group(group);
+  app.add_option("--tags", config.tags, "what /v1/models says of the model as tags, behind commas")
+      ->envname("LLAMA_ARG_TAGS")
+      ->type_name("TAGS")
+      ->group(group);
   add_choice(app, "--engine", config.engine, kEngines, "llama computes; sim answers in word salad without a model")
       ->envname("CHASQUI_ENGINE")
       ->default_str("llama")
@@ -159,6 +163,11 @@ void add_log_options(CLI::App& app, ServeConfig& config) {
   add_choice(app, "--log-format", config.log_format, kLogFormats, "format of log lines on standard error")
       ->envname("CHASQUI_LOG_FORMAT")
       ->default_str("text")
+      ->group(group);
+  app.add_option("--log-file", config.log_file,
+                 "file that the log is added to, instead of standard error; SIGHUP opens it again")
+      ->envname("LLAMA_ARG_LOG_FILE")
+      ->type_name("FILE")
       ->group(group);
   add_choice(app, "--wakeup", config.wakeup, kWakeups, "how the worker wakes the loop; the best one by default")
       ->envname("CHASQUI_WAKEUP")

@@ -28,11 +28,12 @@ std::string reachable_here(std::string url) {
 }  // namespace
 
 Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts parts, KeyRing& keys,
-               const LogMetrics& log, ExitGuard& guard)
+               const LogMetrics& log, LogFile& log_file, ExitGuard& guard)
     : config_(config),
       model_(model),
       listeners_(std::move(parts.listeners)),
       keys_(keys),
+      log_file_(log_file),
       guard_(guard),
       wakeup_(config.wakeup),
       loop_(net_metrics_),
@@ -182,8 +183,9 @@ void Server::follow_signals() {
   guard_.watch(config_.operation.drain_delay + config_.drain_time,
                [this] { loop_.post([this] { shutdown_->begin(); }); });
   // Without files to read again SIGHUP means what it means everywhere: the terminal has gone.
-  if (config_.api_key_file.empty() && !tls_reload_) return;
+  if (config_.api_key_file.empty() && config_.log_file.empty() && !tls_reload_) return;
   loop_.on_signal(SIGHUP, [this] {
+    log_file_.open_again();
     if (!config_.api_key_file.empty()) reload_.begin();
     if (tls_reload_) tls_reload_->begin();
   });

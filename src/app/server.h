@@ -23,6 +23,7 @@
 #include "app/exit_guard.h"
 #include "app/key_reload.h"
 #include "app/listeners.h"
+#include "app/log_file.h"
 #include "app/log_writer.h"
 #include "app/memory_return.h"
 #include "app/session_sweep.h"
@@ -57,9 +58,9 @@ struct ServerParts {
 
 class Server {
  public:
-  // `config`, `model`, `keys`, `log` and `guard` outlive it. Starts the workers and brings sessions back.
+  // All but the parts outlive it. Starts the workers and brings sessions back.
   Server(const ServeConfig& config, const LoadedModel& model, ServerParts parts, KeyRing& keys, const LogMetrics& log,
-         ExitGuard& guard);
+         LogFile& log_file, ExitGuard& guard);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
@@ -80,6 +81,7 @@ class Server {
   const LoadedModel& model_;
   const Listeners listeners_;
   KeyRing& keys_;
+  LogFile& log_file_;
   ExitGuard& guard_;
 
   const RealClock clock_;

@@ -81,6 +81,8 @@ NodeConfig node_config(const ServeConfig& config, const Listeners& listeners) {
   NodeConfig out;
   FrontendConfig& frontend = out.frontend;
   frontend.version = CHASQUI_VERSION;
+  constexpr Duration kYear = seconds(365 * 86400);  // far away, and no sum with it overflows
+  frontend.ping_every = config.ping_every > Duration::zero() ? config.ping_every : kYear;
   frontend.tenant_requests = config.tenant_requests.value_or(frontend.tenant_requests);
   frontend.anonymous_requests = config.tenant_requests.value_or(0);
   out.page = config.page;
@@ -114,6 +116,7 @@ ServedModelConfig model_config(const ServeConfig& config, const LoadedModel& mod
   out.aliases = names_in(config.alias);
   if (out.aliases.empty()) out.aliases.push_back(model.info.name);
   out.name = out.aliases.front();
+  out.tags = names_in(config.tags);
   out.system_fingerprint = "chasqui-" CHASQUI_VERSION;
   out.loaded_at = RealClock().unix_seconds();
   out.tenant_sessions = config.tenant_sessions.value_or((config.sessions_max + 3) / 4);

@@ -17,6 +17,7 @@
 
 #include "app/exit_guard.h"
 #include "app/listeners.h"
+#include "app/log_file.h"
 #include "app/log_writer.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -56,10 +57,11 @@ struct HeldSocket {
 
 class Supervisor {
  public:
-  Supervisor(const ServeConfig& config, char** argv)
+  Supervisor(const ServeConfig& config, LogFile& log_file, char** argv)
       : argv_(argv),
+        log_file_(log_file),
         patience_(config.operation.drain_delay + config.drain_time + kLongerThanItself),
-        hears_hangup_(!config.api_key_file.empty() || !config.tls_certificate.empty()),
+        hears_hangup_(!config.api_key_file.empty() || !config.tls_certificate.empty() || !config.log_file.empty()),
         signals_(heard_signals()) {}
 
   Result<void> open(const Listeners& listeners);
@@ -79,8 +81,9 @@ class Supervisor {
   void kill_child();
 
   char** const argv_;
+  LogFile& log_file_;
   const Duration patience_;  // with a server that was told to stop
-  const bool hears_hangup_;  // it reads its keys again
+  const bool hears_hangup_;  // it reads its keys again, or follows its log
   const sigset_t signals_;
   sigset_t before_{};
   const RealClock clock_;
@@ -183,6 +186,7 @@ std::optional<int> Supervisor::child_ended() {
 
 std::optional<int> Supervisor::told(int signal_number) {
   if (signal_number != SIGHUP || !hears_hangup_) stopping_ = true;
+  if (signal_number == SIGHUP) log_file_.open_again();
   if (child_ == 0) return stopping_ ? std::optional<int>(0) : std::nullopt;
   ::kill(child_, signal_number);
   if (stopping_) {
@@ -230,7 +234,12 @@ void end_hung_process() {
 
 int supervise(const ServeConfig& config, char** argv) {
   configure_log(config.log_level, config.log_format);
-  Supervisor supervisor(config, argv);
+  auto log_file = LogFile::open(config.log_file);
+  if (!log_file) {
+    std::fprintf(stderr, "chasqui: %s\n", log_file.error().message.c_str());
+    return 2;
+  }
+  Supervisor supervisor(config, *log_file, argv);
   auto listeners = listeners_of(config);
   Result<void> opened = listeners ? supervisor.open(*listeners) : Result<void>(listeners.error());
   if (!opened) {
@@ -238,7 +247,8 @@ int supervise(const ServeConfig& config, char** argv) {
     return listeners ? 2 : 1;
   }
   LogMetrics metrics;
-  LogWriter log(metrics);  // or a log without a reader would keep it from starting the next server
+  // A log without a reader would keep it from starting the next server.
+  LogWriter log(metrics, kCountLimit<"log_lines">, log_file->descriptor());
   return supervisor.run();
 }
 

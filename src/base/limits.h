@@ -85,7 +85,8 @@ inline constexpr Limit kTable[] = {
     // Answers
     {"unread_bytes", LimitUnit::bytes, 256 * kKiB, "events that wait for a client that does not read",
      "its request is cancelled", "chasqui_slow_clients_total"},
-    {"silent_seconds", LimitUnit::time, 5 * kSecond, "a stream without a byte", "a comment is sent"},
+    {"silent_seconds", LimitUnit::time, 5 * kSecond, "a stream without a byte", "a comment is sent", {},
+     "--sse-ping-interval"},
     {"resume_streams", LimitUnit::count, 64, "streams that can be resumed", "503", "chasqui_kept_streams",
      "--resume-streams"},
     {"resume_tenant_streams", LimitUnit::count, 16, "… of one tenant that has a key", "429", "chasqui_kept_streams",

@@ -124,6 +124,7 @@ void write_model(JsonWriter& json, const ServedModel& served) {
   json.end_array();
   json.key("tags");
   json.begin_array();
+  for (const std::string& tag : served.config.tags) json.string(tag);
   json.end_array();
   json.field("object", "model");
   json.field("created", served.config.loaded_at);

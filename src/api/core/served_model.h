@@ -30,6 +30,7 @@ class StreamHub;
 struct ServedModelConfig {
   std::string name{};                  // what clients see as `model`
   std::vector<std::string> aliases{};  // names that it answers to, `name` among them; empty: that alone
+  std::vector<std::string> tags{};
   std::string system_fingerprint{};    // "chasqui-0.1.0"
   std::size_t tenant_sessions = 256;   // open at once of one tenant; 0: no limit but that of all
   std::size_t anonymous_sessions = 0;  // … of everybody together when there are no keys

@@ -1,0 +1,71 @@
+// --log-file, and what else llama-server's flags say of the server itself: tags, comments in streams that are silent.
+import assert from 'node:assert/strict';
+import * as test from 'node:test';
+import { mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+import { answer, post, user } from './client.mjs';
+import { demo, run, sim, start } from './server.mjs';
+
+const { describe, it } = test;
+const folder = mkdtempSync(path.join(tmpdir(), 'chasqui-log-'));
+test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
+const read = (name) => {
+  try {
+    return readFileSync(path.join(folder, name), 'utf8');
+  } catch {
+    return '';
+  }
+};
+// Lines are written by a thread of its own.
+async function says(server, name, words) {
+  while (!words.test(read(name))) await server.metrics();
+}
+
+describe('--log-file', async () => {
+  for (const [what, flags] of [['by itself', []], ['with a supervisor', ['--supervise']]]) {
+    it(`has the lines, and is opened again after it was moved, ${what}`, async () => {
+      const name = `${what}.log`;
+      const server = await start(test, [...demo, ...flags, '--log-file', path.join(folder, name)]);
+      await answer(server, 'x', { max_tokens: 1 });
+      await says(server, name, / I request /);
+      assert.ok(!server.stderr.includes(' I request '));
+      renameSync(path.join(folder, name), path.join(folder, `${name}.1`));
+      process.kill(server.pid, 'SIGHUP');
+      await says(server, name, /log file opened again/);
+      await answer(server, 'x', { max_tokens: 1 });
+      await says(server, name, / I request /);
+    });
+  }
+
+  it('that cannot be written is named', async () => {
+    const { code, stderr } = await run(['serve', '--port', '0', '--log-file', path.join(folder, 'no', 'such')]);
+    assert.equal(code, 2);
+    assert.match(stderr, /--log-file .*such: No such file/);
+  });
+});
+
+describe('--tags', () => {
+  it('are told with the model', async () => {
+    const server = await start(test, [...demo, '--tags', 'small, chat']);
+    const { data } = await (await server.fetch('/v1/models')).json();
+    assert.deepEqual(data[0].tags, ['small', 'chat']);
+  });
+});
+
+describe('--sse-ping-interval', () => {
+  const silent = async (interval) => {
+    const server = await start(test, [...sim, '--sim-step', '400', '-np', '1', '--sse-ping-interval', interval]);
+    const response = await post(server, '/v1/chat/completions', { messages: user('x'), max_tokens: 4, stream: true, ignore_eos: true });
+    return await response.text();
+  };
+
+  it('says after how long a silent stream gets a comment', async () => {
+    assert.match(await silent('0.1'), /^: ?ping/m);
+  });
+
+  it('is none with -1', async () => {
+    assert.doesNotMatch(await silent('-1'), /^:/m);
+  });
+});
