@@ -1,6 +1,7 @@
 #include "model/work_budget.h"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -17,6 +18,7 @@ std::string count_schema_rule(const std::string& name);
 void count_schema_depth();
 void count_schema_level(const std::string& name);
 void count_schema_text(std::size_t bytes);
+void bound_repetitions(int& most);
 void note_incomplete_schema(const std::string& what);
 void count_grammar_steps();
 void note_bad_grammar(const std::string& why);
@@ -94,6 +96,11 @@ void count_schema_level(const std::string& name) {
 
 void count_schema_text(std::size_t bytes) {
   if (budget_of_thread != nullptr) budget_of_thread->count_text(bytes);
+}
+
+// A tool says how long a text may be that no answer is as long as: half a million characters, each a rule of its own.
+void bound_repetitions(int& most) {
+  if (most > kCountLimit<"schema_repeats">) most = std::numeric_limits<int>::max();
 }
 
 // The name of a rule: letters, digits and hyphens, with one hyphen for any others in a row.

@@ -52,6 +52,17 @@ describe('a client finds what it expects', async () => {
     await warning(chat, { messages: user('say: x'), tools: [weather] }, null);
   });
 
+  it('when a tool of it takes half a million characters', async () => {
+    const model = await start(test, demo);
+    const parameters = { type: 'object', required: ['script'], properties: { script: { type: 'string', maxLength: 524_288 },
+      lines: { type: 'array', items: { type: 'string' }, maxItems: 100_000 } } };
+    const tool = { name: 'Workflow', description: 'Runs a script.', input_schema: parameters };
+    const message = await ask(model, '/v1/messages', { max_tokens: 400, messages: user('Run it.'), tools: [tool], tool_choice: { type: 'any' } });
+    assert.ok(message.content.some(({ type }) => type === 'tool_use') || message.stop_reason === 'max_tokens', JSON.stringify(message));
+    const chat = { messages: user('Run it.'), max_tokens: 8, tools: [{ type: 'function', function: { name: 'Workflow', parameters } }] };
+    assert.equal((await ask(model, '/v1/chat/completions', { ...chat, tool_choice: 'required' })).choices.length, 1);
+  });
+
   it('when its conversation has become too long', async () => {
     const messages = user('x'.repeat(5000));
     const error = await refused(await post(server, chat, { messages }), 400);
