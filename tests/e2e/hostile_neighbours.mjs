@@ -5,10 +5,13 @@
 // processors with the server and the sender, and is slowed by them as the server is.
 // Who attacks a server does it from other machines, so the sender here takes only what time of the processors the server
 // leaves; with --equal it takes its full share. The first three are no inputs but plain requests, to compare with. By
-// hand, on a machine that does nothing else; TOKENS are those of the stream, fewer for a model that is slow:
-//     node hostile_neighbours.mjs [ROUNDS] [NAME] [--equal] [--model FILE] [--tokens TOKENS]
+// hand, on a machine that does nothing else; TOKENS are those of the stream, fewer for a model that is slow. With --sink
+// the same bytes go, as often, to a program that reads them and does nothing, which tells what the sender and the kernel
+// cost from what the server does:
+//     node hostile_neighbours.mjs [ROUNDS] [NAME] [--equal] [--sink] [--model FILE] [--tokens TOKENS]
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import net from 'node:net';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 
@@ -18,9 +21,10 @@ import { demo, Server } from './server.mjs';
 
 const connections = 32;
 const chats = 20;
-const { values: { equal, model, sends, tokens }, positionals: [rounds = 5, wanted = ''] } = parseArgs({ allowPositionals: true,
-  options: { equal: { type: 'boolean', default: false }, model: { type: 'string' },
-  sends: { type: 'boolean', default: false }, tokens: { type: 'string', default: '1000' } } });
+const text = (fallback) => ({ type: 'string', default: fallback });
+const flag = { type: 'boolean', default: false };
+const { values: { equal, model, rate, sends, sink, tokens }, positionals: [rounds = 5, wanted = ''] } = parseArgs({ allowPositionals: true,
+  options: { equal: flag, model: text(), rate: text(), sends: flag, sink: flag, tokens: text('1000') } });
 // Nothing hostile: what answers beside a stream cost it in any case, since they are computed in its steps.
 const plain = (name, body) => [`plain: ${name}`, '/v1/chat/completions', { messages: user('x'), temperature: 0, ...body }];
 const controls = [plain('one token', { max_tokens: 1 }), plain('8 tokens', { max_tokens: 8 }),
@@ -78,9 +82,48 @@ function startSender(input) {
   return sender;
 }
 
+// A server that reads bodies and does nothing with them; so many answers a second.
+function runSink(rate) {
+  const waiting = [];
+  const answer = 'HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}';
+  setInterval(() => waiting.shift()?.write(answer), 1000 / rate);
+  const listener = net.createServer((socket) => {
+    let left = null; // bytes of the body to come; null: its head is to come
+    socket.on('error', () => {});
+    socket.on('data', (bytes) => {
+      if (left === null) {
+        const end = bytes.indexOf('\r\n\r\n') + 4;
+        left = Number(/content-length: (\d+)/i.exec(bytes.toString('latin1', 0, end))[1]) - (bytes.length - end);
+      } else {
+        left -= bytes.length;
+      }
+      if (left > 0) return;
+      left = null;
+      waiting.push(socket);
+    });
+  });
+  listener.listen(0, '127.0.0.1', () => process.send(listener.address().port));
+}
+
+// The stream and the chats while the sender's bytes go to such a sink.
+async function besideSink(server, path, body, rate) {
+  const self = [fileURLToPath(import.meta.url), '--rate', `${rate}`];
+  const listener = spawn(process.execPath, self, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  const [port] = await once(listener, 'message');
+  const sender = startSender({ port, path, text: body });
+  await once(sender, 'message');
+  const seen = await measured(server);
+  for (const child of [sender, listener]) {
+    child.kill('SIGKILL');
+    await once(child, 'close');
+  }
+  return seen;
+}
+
 async function neighbours(server, [name, path, body]) {
   const alone = [];
   const beside = [];
+  const besideSinks = [];
   let answers = 0;
   let seconds = 0;
   for (let round = 0; round < Number(rounds); ++round) {
@@ -94,13 +137,18 @@ async function neighbours(server, [name, path, body]) {
     sender.kill('SIGKILL');
     await once(sender, 'close');
     await server.idle();
+    if (sink) besideSinks.push(await besideSink(server, path, JSON.stringify(body), Math.max(1, answers / seconds)));
   }
-  const ratio = (what) => middle(beside.map((one) => one[what])) / middle(alone.map((one) => one[what]));
+  const of = (list, what) => middle(list.map((one) => one[what]));
+  const ratio = (what) => of(beside, what) / of(alone, what);
+  const overSink = sink ? of(beside, 'gap') / of(besideSinks, 'gap') : undefined;
   const idle = (what) => middle(alone.map((one) => one[what])).toFixed(2);
-  return { name, first: ratio('first'), inside: ratio('inside'), gap: ratio('gap'), idle, rate: answers / seconds };
+  return { name, first: ratio('first'), inside: ratio('inside'), gap: ratio('gap'), overSink, idle, rate: answers / seconds };
 }
 
-if (sends) {
+if (rate) {
+  runSink(Number(rate));
+} else if (sends) {
   const [input] = await once(process, 'message');
   for (let i = 0; i < connections; ++i) send(input);
 } else if (import.meta.url === pathToFileURL(process.argv[1] ?? '/').href) {
@@ -111,10 +159,12 @@ if (sends) {
   for (const one of [...controls, ...cases].filter(([name]) => name.includes(wanted))) {
     const seen = await neighbours(server, one);
     all.push(seen);
-    console.log(`${seen.name}: gap × ${seen.gap.toFixed(2)} of ${seen.idle('gap')} ms, first token × ${seen.first.toFixed(2)} of ${seen.idle('first')} ms, in the server × ${seen.inside.toFixed(2)} of ${seen.idle('inside')} ms, ${seen.rate.toFixed(0)} answers/s`);
+    const shown = (what) => `× ${seen[what].toFixed(2)} of ${seen.idle(what)} ms`;
+    const beyond = sink ? `, gap × ${seen.overSink.toFixed(2)} of that beside a sink` : '';
+    console.log(`${seen.name}: gap ${shown('gap')}, first token ${shown('first')}, in the server ${shown('inside')}, ${seen.rate.toFixed(0)} answers/s${beyond}`);
   }
   const hostile = all.filter(({ name }) => !name.startsWith('plain: '));
-  for (const what of hostile.length > 0 ? ['gap', 'first', 'inside'] : []) {
+  for (const what of hostile.length > 0 ? ['gap', 'first', 'inside', ...(sink ? ['overSink'] : [])] : []) {
     const sorted = hostile.map((one) => one[what]).sort((a, b) => a - b);
     console.log(`${what}: ${sorted.filter((ratio) => ratio <= 1.2).length} of ${sorted.length} within 1.2 ×, median × ${middle(sorted).toFixed(2)}, worst × ${sorted.at(-1).toFixed(2)}`);
   }

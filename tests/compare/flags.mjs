@@ -1,0 +1,112 @@
+// Starts this server and llama-server with the same flags and one model, asks both the same, and prints where they do
+// not agree, or where a flag has changed nothing though it should. Not a part of `make test`, for it needs a
+// llama-server:
+//
+//   node tests/compare/flags.mjs LLAMA-SERVER MODEL.gguf [part of a flag]
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+import { binary } from '../e2e/server.mjs';
+
+const [peer, model, wanted = ''] = process.argv.slice(2);
+if (!model) {
+  console.error('usage: flags.mjs LLAMA-SERVER MODEL.gguf [PART OF A FLAG]');
+  process.exit(2);
+}
+const folder = mkdtempSync(path.join(tmpdir(), 'chasqui-compare-'));
+process.on('exit', () => rmSync(folder, { recursive: true }));
+const file = (name, text) => {
+  writeFileSync(path.join(folder, name), text);
+  return path.join(folder, name);
+};
+
+const thinking = file('thinking.jinja', `{%- for m in messages -%}{{- '<|im_start|>' + m.role + '\\n' -}}
+{%- if m.role == 'assistant' and m.reasoning_content and preserve_reasoning is defined and preserve_reasoning -%}{{- '<think>' + m.reasoning_content + '</think>' -}}{%- endif -%}
+{{- m.content + '<|im_end|>\\n' -}}{%- endfor -%}
+{%- if note is defined -%}{{- '[' ~ note ~ ']' -}}{%- endif -%}{%- if reasoning_effort is defined -%}{{- reasoning_effort -}}{%- endif -%}
+{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n<think>\\n' -}}
+{%- if enable_thinking is defined and not enable_thinking -%}{{- '\\n</think>\\n\\n' -}}{%- endif -%}{%- endif -%}`);
+
+// What is asked, and what of the answer is to be the same.
+const user = [{ role: 'user', content: 'What is Chasqui?' }];
+const text = ['/completion', { prompt: 'What is Chasqui?', n_predict: 24, temperature: 0, samplers: ['penalties', 'dry', 'top_k', 'temperature'] },
+  ({ content, stop_type }) => `${stop_type}: ${content}`];
+const plain = ['/completion', { prompt: 'What is Chasqui?', n_predict: 24, ignore_eos: false }, ({ content }) => content];
+const tokens = ['/tokenize', { content: 'x', add_special: true }, ({ tokens: list }) => `${list}`];
+const settings = (...names) => ['/props', null, ({ default_generation_settings: { params } }) =>
+  JSON.stringify(names.map((name) => (typeof params[name] === 'number' ? Math.fround(params[name]) : params[name])))];
+const prompt = (fields = {}) => ['/apply-template', { messages: user, ...fields }, (body) => body.prompt];
+const chat = (fields = {}) => ['/v1/chat/completions', { messages: user, max_tokens: 24, temperature: 0, ...fields },
+  ({ choices: [{ message }] }) => JSON.stringify([message.reasoning_content ?? null, message.content])];
+const vector = ['/v1/embeddings', { input: 'x' }, ({ data }) => data[0].embedding.slice(0, 8).map((value) => value.toFixed(3)).join(' ')];
+const answered = [...user, { role: 'assistant', content: 'It is', reasoning_content: 'Hm.' }];
+const template = ['--chat-template-file', thinking];
+
+// [flags, what is asked, flags that both have in any case]
+const rows = [
+  ...[['--temp', '0.25', 'temperature'], ['--top-k', '7', 'top_k'], ['--top-p', '0.5', 'top_p'], ['--min-p', '0.2', 'min_p'],
+    ['--top-nsigma', '1.25', 'top_n_sigma'], ['--xtc-probability', '0.5', 'xtc_probability'], ['--xtc-threshold', '0.25', 'xtc_threshold'],
+    ['--typical', '0.75', 'typical_p'], ['--repeat-last-n', '32', 'repeat_last_n'], ['--repeat-penalty', '1.5', 'repeat_penalty'],
+    ['--presence-penalty', '0.5', 'presence_penalty'], ['--frequency-penalty', '0.25', 'frequency_penalty'],
+    ['--dry-multiplier', '0.5', 'dry_multiplier'], ['--dry-base', '2.5', 'dry_base'], ['--dry-allowed-length', '3', 'dry_allowed_length'],
+    ['--dry-penalty-last-n', '48', 'dry_penalty_last_n'], ['--dynatemp-range', '0.5', 'dynatemp_range'],
+    ['--dynatemp-exp', '1.5', 'dynatemp_exponent'], ['--mirostat', '2', 'mirostat'], ['--mirostat-lr', '0.25', 'mirostat_eta'],
+    ['--mirostat-ent', '4', 'mirostat_tau'], ['--adaptive-target', '0.25', 'adaptive_target'], ['--seed', '11', 'seed'],
+    ['--samplers', 'top_k;temperature', 'samplers'], ['--sampling-seq', 'kt', 'samplers'], ['--dry-sequence-breaker', 'x', 'dry_sequence_breakers'],
+  ].map(([flag, value, name]) => [[flag, value], settings(name)]),
+  [['--repeat-penalty', '1.8'], text], [['--presence-penalty', '2'], text], [['--dry-multiplier', '4'], text],
+  [['--logit-bias', '268-100'], text], [['-r', 'a'], text], [['--grammar', 'root ::= "yes" | "no"'], text],
+  [['-j', '{"type":"object","properties":{"a":{"const":1}},"required":["a"],"additionalProperties":false}'], text],
+  [['--temp', '0'], plain], [['--seed', '5', '--top-k', '1'], plain],
+  [['--rope-scaling', 'linear', '--rope-scale', '4'], text], [['--rope-freq-base', '500'], text], [['--rope-freq-scale', '0.3'], text],
+  [['--rope-scaling', 'yarn', '--rope-scale', '4', '--yarn-orig-ctx', '256'], text],
+  [['--rope-scaling', 'yarn', '--rope-scale', '8', '--yarn-ext-factor', '0.5', '--yarn-attn-factor', '2', '--yarn-beta-slow', '2', '--yarn-beta-fast', '16'], text],
+  [['--override-kv', 'tokenizer.ggml.add_bos_token=bool:true,tokenizer.ggml.bos_token_id=int:5'], tokens],
+  [['-ctk', 'q4_0', '-ctv', 'q4_0', '-fa', 'on'], text, [], 'may'], [['-ctk', 'q8_0'], text, [], 'may'], [['-ctk', 'bf16', '-ctv', 'bf16'], text, [], 'may'],
+  [['-ot', '.*=CPU'], text, [], 'may'], [['--no-repack'], text, [], 'may'], [['--no-host'], text, [], 'may'], [['-cmoe'], text, [], 'may'],
+  [['--cpu-mask', '1', '--cpu-strict', '1'], text, [], 'may'], [['--load-mode', 'none'], text, [], 'may'], [['--check-tensors'], text, [], 'may'],
+  [['--reasoning', 'off'], prompt(), template], [['--chat-template-kwargs', '{"note":"kept"}'], prompt(), template],
+  [['--chat-template-kwargs', '{"note":"kept"}'], prompt({ chat_template_kwargs: { other: 1 } }), template],
+  [['--reasoning-effort', 'high'], prompt(), template], [['--no-prefill-assistant'], prompt({ messages: answered }), template],
+  [['--no-reasoning-preserve'], prompt({ messages: [...answered, ...user] }), template],
+  [['--chat-template', '{{ messages[0].content }}!'], prompt()], [['--chat-template', 'chatml'], prompt(), [], 'may'],
+  [['--reasoning-format', 'none'], chat(), template], [['--reasoning-budget', '4'], chat(), template],
+  [['--reasoning-budget', '4', '--reasoning-budget-message', ' Enough.'], chat(), template], [['--skip-chat-parsing'], chat(), template],
+  [['--embd-normalize', '-1'], vector, ['--embeddings', '--pooling', 'mean']], [['--embd-normalize', '0'], vector, ['--embeddings', '--pooling', 'mean']],
+];
+
+async function asked(command, flags, [route, body, pick]) {
+  const port = 18_110 + Math.floor(Math.random() * 800);
+  const child = spawn(command[0], [...command.slice(1), '-m', model, '--port', `${port}`, '-c', '2048', '-np', '1', '-t', '1', ...flags],
+    { stdio: 'ignore' });
+  let ended = false;
+  child.once('exit', () => (ended = true));
+  try {
+    for (;;) {
+      if (ended) return 'it does not start';
+      const health = await fetch(`http://127.0.0.1:${port}/health`).catch(() => null);
+      if (health?.status === 200) break;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    const options = body ? { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) } : {};
+    const response = await fetch(`http://127.0.0.1:${port}${route}`, { ...options, signal: AbortSignal.timeout(120_000) });
+    const answer = await response.json();
+    return response.status === 200 ? pick(answer) : `${response.status} ${JSON.stringify(answer).slice(0, 200)}`;
+  } finally {
+    child.kill();
+  }
+}
+
+let differing = 0;
+for (const [flags, question, common = [], effect = 'must'] of rows.filter(([flags]) => flags.join(' ').includes(wanted))) {
+  const ours = await asked([binary, 'serve'], [...common, ...flags], question);
+  const theirs = await asked([peer], [...common, ...flags], question);
+  const without = await asked([binary, 'serve'], common, question);
+  const problem = ours !== theirs ? 'differs' : effect === 'must' && ours === without ? 'has no effect' : '';
+  if (!problem) continue;
+  ++differing;
+  console.log(`${flags.join(' ')} ${problem}\n    here:         ${ours}\n    llama-server: ${theirs}\n    without:      ${without}`);
+}
+console.log(`${rows.length} rows, ${differing} to look at`);
