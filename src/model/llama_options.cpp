@@ -66,7 +66,7 @@ bool is_built_in_template(const std::string& name) {
   return std::ranges::any_of(names, [&name](const char* known) { return name == known; });
 }
 
-// Whether --samplers or --sampling-seq, or the flag of one value, was given: else the model's own recommendation holds.
+// Whether the flag of one value was given: else the model's own recommendation holds.
 bool user_set(const common_params_sampling& sampling, common_params_sampling_config which) {
   return (sampling.user_sampling_config & which) != 0;
 }
@@ -196,7 +196,7 @@ RequestDefaults LlamaOptions::defaults(const ModelInfo& info) const {
   sampling.mirostat_eta = said.mirostat_eta;
   sampling.adaptive_target = said.adaptive_target;
   sampling.adaptive_decay = said.adaptive_decay;
-  if (user_set(said, COMMON_PARAMS_SAMPLING_CONFIG_SAMPLERS)) {
+  if (said.samplers != common_params_sampling{}.samplers) {
     for (const common_sampler_type type : said.samplers) sampling.steps.push_back(step_of(type));
   }
   if (said.seed != LLAMA_DEFAULT_SEED) sampling.seed = said.seed;

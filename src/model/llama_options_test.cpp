@@ -74,6 +74,12 @@ TEST(LlamaOptions, ChangeTheDefaultsOfRequests) {
   EXPECT_FALSE(defaults.prefill);
 }
 
+TEST(LlamaOptions, TakeSamplersAsLetters) {
+  LlamaOptions options;
+  ASSERT_TRUE(set(options, "--sampling-seq", {"kt"}));
+  EXPECT_EQ(options.defaults({}).sampling.steps, (std::vector{SamplingStep::top_k, SamplingStep::temperature}));
+}
+
 TEST(LlamaOptions, WinOverWhatTheModelRecommends) {
   ModelInfo info;
   info.sampling.temperature = 0.5f;

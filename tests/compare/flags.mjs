@@ -23,7 +23,7 @@ const file = (name, text) => {
 };
 
 const thinking = file('thinking.jinja', `{%- for m in messages -%}{{- '<|im_start|>' + m.role + '\\n' -}}
-{%- if m.role == 'assistant' and m.reasoning_content and preserve_reasoning is defined and preserve_reasoning -%}{{- '<think>' + m.reasoning_content + '</think>' -}}{%- endif -%}
+{%- if m.role == 'assistant' and m.reasoning_content and (preserve_reasoning is not defined or preserve_reasoning) -%}{{- '<think>' + m.reasoning_content + '</think>' -}}{%- endif -%}
 {{- m.content + '<|im_end|>\\n' -}}{%- endfor -%}
 {%- if note is defined -%}{{- '[' ~ note ~ ']' -}}{%- endif -%}{%- if reasoning_effort is defined -%}{{- reasoning_effort -}}{%- endif -%}
 {%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n<think>\\n' -}}
@@ -40,7 +40,7 @@ const settings = (...names) => ['/props', null, ({ default_generation_settings: 
 const prompt = (fields = {}) => ['/apply-template', { messages: user, ...fields }, (body) => body.prompt];
 const chat = (fields = {}) => ['/v1/chat/completions', { messages: user, max_tokens: 24, temperature: 0, ...fields },
   ({ choices: [{ message }] }) => JSON.stringify([message.reasoning_content ?? null, message.content])];
-const vector = ['/v1/embeddings', { input: 'x' }, ({ data }) => data[0].embedding.slice(0, 8).map((value) => value.toFixed(3)).join(' ')];
+const vector = ['/v1/embeddings', { input: 'x' }, ({ data }) => data[0].embedding.slice(0, 8).map((value) => value.toPrecision(4)).join(' ')];
 const answered = [...user, { role: 'assistant', content: 'It is', reasoning_content: 'Hm.' }];
 const template = ['--chat-template-file', thinking];
 
@@ -54,7 +54,7 @@ const rows = [
     ['--dry-penalty-last-n', '48', 'dry_penalty_last_n'], ['--dynatemp-range', '0.5', 'dynatemp_range'],
     ['--dynatemp-exp', '1.5', 'dynatemp_exponent'], ['--mirostat', '2', 'mirostat'], ['--mirostat-lr', '0.25', 'mirostat_eta'],
     ['--mirostat-ent', '4', 'mirostat_tau'], ['--adaptive-target', '0.25', 'adaptive_target'], ['--seed', '11', 'seed'],
-    ['--samplers', 'top_k;temperature', 'samplers'], ['--sampling-seq', 'kt', 'samplers'], ['--dry-sequence-breaker', 'x', 'dry_sequence_breakers'],
+    ['--samplers', 'top_k;temperature', 'samplers'], ['--sampling-seq', 'kt', 'samplers'],
   ].map(([flag, value, name]) => [[flag, value], settings(name)]),
   [['--repeat-penalty', '1.8'], text], [['--presence-penalty', '2'], text], [['--dry-multiplier', '4'], text],
   [['--logit-bias', '268-100'], text], [['-r', 'a'], text], [['--grammar', 'root ::= "yes" | "no"'], text],
