@@ -109,7 +109,9 @@ TEST(LlamaControlVector, ThatCannotBeUsedIsAnErrorWithTheNameOfTheFlag) {
     EXPECT_EQ(message.find("--control-vector: " + path), 0u) << message;
     EXPECT_NE(message.find(why), std::string::npos) << message;
   };
-  starts("/nowhere/v.gguf", "No such file");
+  const auto missing = try_flags({{"--control-vector", "/nowhere/v.gguf"}});
+  ASSERT_FALSE(missing) << "found before the model is read";
+  EXPECT_EQ(missing.error().message, "--control-vector names /nowhere/v.gguf: No such file or directory");
   starts(CHASQUI_SOURCE_DIR "/README.md", "");
   const Directions narrow(width() / 2, {1});
   starts(narrow.path(), "wide");
