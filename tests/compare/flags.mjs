@@ -38,7 +38,7 @@ const tokens = ['/tokenize', { content: 'x', add_special: true }, ({ tokens: lis
 const settings = (...names) => ['/props', null, ({ default_generation_settings: { params } }) =>
   JSON.stringify(names.map((name) => (typeof params[name] === 'number' ? Math.fround(params[name]) : params[name])))];
 const prompt = (fields = {}) => ['/apply-template', { messages: user, ...fields }, (body) => body.prompt];
-const chat = (fields = {}) => ['/v1/chat/completions', { messages: user, max_tokens: 24, temperature: 0, ...fields },
+const chat = (fields = {}) => ['/v1/chat/completions', { messages: [{ role: 'user', content: 'Tell me a story' }], max_tokens: 24, temperature: 0, ...fields },
   ({ choices: [{ message }] }) => JSON.stringify([message.reasoning_content ?? null, message.content])];
 const vector = ['/v1/embeddings', { input: 'x' }, ({ data }) => data[0].embedding.slice(0, 8).map((value) => value.toPrecision(4)).join(' ')];
 const answered = [...user, { role: 'assistant', content: 'It is', reasoning_content: 'Hm.' }];
@@ -96,6 +96,7 @@ async function asked(command, flags, [route, body, pick]) {
     return response.status === 200 ? pick(answer) : `${response.status} ${JSON.stringify(answer).slice(0, 200)}`;
   } finally {
     child.kill();
+    while (!ended) await new Promise((resolve) => setTimeout(resolve, 20));  // the next one may get its port
   }
 }
 
