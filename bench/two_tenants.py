@@ -5,7 +5,8 @@
 
 interactive: short interactive requests of tenant B by itself, then beside STREAMS (100) streams of tenant A that never
 end, and A's rate without and with B; the texts of A's streams are compared with those of a server that has nothing else
-to do. shares: tenants of equal weight with 1, 10 and 100 clients, Jain's index of their tokens in windows of ten seconds.
+to do. shares: tenants of equal weight with 1, 10 and 100 clients, Jain's index of their tokens in windows of ten seconds, each
+over its max-min share: a tenant with one client cannot use more than one slot, and the others share what it leaves.
 ENGINE: sim (a simulated model, by default), or the demo model (demo). SECONDS: of each measurement (20).
 """
 import asyncio
@@ -137,6 +138,18 @@ async def interactive():
               f"{sum(any(a.finished for a in of_one) for of_one in answers)} of {STREAMS}")
 
 
+def max_min(demands, slots):
+    """Slots of each tenant: equal parts, of which none is more than its clients can use."""
+    out = {}
+    for name in sorted(demands, key=demands.get):
+        out[name] = min(demands[name], (slots - sum(out.values())) / (len(demands) - len(out)))
+    return out
+
+
+def jain(values):
+    return sum(values) ** 2 / (len(values) * sum(value ** 2 for value in values))
+
+
 async def shares():
     clients = {"one": 1, "ten": 10, "hundred": 100}
     with Node(clients) as node:
@@ -152,9 +165,10 @@ async def shares():
         at = begin
         while at + WINDOW_S <= end:
             rates = [rate(answers[name], at, at + WINDOW_S) for name in clients]
-            # One client is one stream: it can have no more than one slot's rate, whatever its share.
-            indices.append(sum(rates) ** 2 / (len(rates) * sum(value ** 2 for value in rates)))
-            print(f"tokens/s {', '.join(f'{name} {value:.0f}' for name, value in zip(clients, rates))}: Jain {indices[-1]:.3f}")
+            fair = max_min(clients, SLOTS)
+            indices.append(jain([value / fair[name] for name, value in zip(clients, rates)]))
+            print(f"tokens/s {', '.join(f'{name} {value:.0f}' for name, value in zip(clients, rates))}: "
+                  f"Jain {indices[-1]:.3f} (of the rates themselves {jain(rates):.3f})")
             at += WINDOW_S
         print(f"Jain's index, least of the windows: {min(indices):.3f}")
 
