@@ -21,16 +21,19 @@ class AnswerRoom {
 
   // False: there is no room now. Answers up to kSmall always have it, and so has one where nothing else is held.
   bool take(const AnswerOwner& owner, std::size_t bytes) {
-    std::size_t& own = by_owner_[owner.id];
+    if (bytes == 0) return true;
+    const auto found = by_owner_.find(owner.id);
+    const std::size_t own = found != by_owner_.end() ? found->second : 0;
     const std::size_t own_max = owner.alone ? bytes_max_ : bytes_max_ / kShare;
     const bool fits = (total_ == 0 || total_ + bytes <= bytes_max_) && (own == 0 || own + bytes <= own_max);
     if (bytes > kSmall && !fits) return false;
-    own += bytes;
+    by_owner_[owner.id] += bytes;
     total_ += bytes;
     return true;
   }
 
   void give_back(const AnswerOwner& owner, std::size_t bytes) {
+    if (bytes == 0) return;  // nothing was noted, and the owner may hold nothing
     const auto own = by_owner_.find(owner.id);
     own->second -= bytes;
     if (own->second == 0) by_owner_.erase(own);

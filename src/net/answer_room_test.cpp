@@ -24,6 +24,15 @@ TEST(AnswerRoom, IsSharedByOwners) {
   EXPECT_TRUE(room.take({2}, kLarge)) << "another one has its own";
 }
 
+TEST(AnswerRoom, AnswersWithoutABodyHoldNothing) {
+  AnswerRoom room(kLarge);
+  EXPECT_TRUE(room.take({1}, 0));
+  EXPECT_TRUE(room.take({1}, 0));
+  room.give_back({1}, 0);
+  room.give_back({1}, 0);
+  EXPECT_EQ(room.bytes(), 0u);
+}
+
 TEST(AnswerRoom, LetsSmallAnswersAndASingleLargeOnePass) {
   AnswerRoom room(kLarge);
   EXPECT_TRUE(room.take({1}, 100 * kLarge));
