@@ -21,6 +21,7 @@ FILE_SECONDS_MAX = 300  # of one file of tests
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_leaks=1:log_path={}",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:log_path={}",
+    "LSAN_OPTIONS": f"print_suppressions=0:suppressions={ROOT}/tools/lsan.supp",
 }
 
 
