@@ -143,10 +143,11 @@ struct Sample {
   std::vector<TokenChance> chances;  // see Event
   bool end_of_generation = false;    // the model's own, or one of Request::stop_tokens
   bool time_is_up = false;           // Request::predict_limit
+  bool outdented = false;            // Request::indent_min; text ends before the line
   bool stopped = false;              // a stop string matched; text ends before it
   std::string stop_string;
 
-  bool ends() const { return end_of_generation || time_is_up || stopped; }
+  bool ends() const { return end_of_generation || time_is_up || outdented || stopped; }
 };
 
 struct BatchResult {

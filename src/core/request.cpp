@@ -162,6 +162,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->keep_tokens = draft.keep_tokens;
   request->adapters = std::move(draft.adapters);
   request->stop_tokens = std::move(draft.stop_tokens);
+  request->indent_min = draft.indent_min;
   request->parts = std::move(draft.parts);
   request->draft_tokens_max = draft.draft_tokens_max;
   request->tell_usage = draft.tell_usage;

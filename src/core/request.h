@@ -30,6 +30,7 @@ struct RequestDraft {
   std::vector<std::pair<std::string, float>> text_bias;  // for logit_bias, once it is tokenized
   std::vector<std::string> stop;
   std::vector<Token> stop_tokens;          // like the model's own end-of-generation tokens
+  std::int32_t indent_min = 0;             // of each line after the first, else the answer ends; see IndentGuard
   std::optional<std::int64_t> max_tokens;  // none or -1: until the context is full
   std::optional<std::int64_t> timeout_ms;  // from arrival to the last token; none: the server's default
   std::optional<std::int64_t> prompt_ms;   // from arrival to the first token
@@ -76,6 +77,7 @@ struct Request {
   SamplingParams sampling;          // seed always set
   std::vector<std::string> stop;    // UTF-8, none is empty
   std::vector<Token> stop_tokens;   // of the vocabulary
+  std::int32_t indent_min = 0;      // see RequestDraft
   SamplingPartsPtr parts;           // null: none are needed; what it points to belongs to the worker
   TokenCount max_tokens = 0;        // 0 … context - prompt
   bool limited_by_context = false;  // max_tokens was cut to what the context leaves

@@ -133,7 +133,8 @@ void Runner::sample(const Request& request, std::int32_t row, std::optional<Toke
   if (out.end_of_generation && !request.special_pieces && !shown) return;
   const std::string* const stop = shown ? speaker.text.push_bytes(tokenizer_.special_piece(out.token), out.text)
                                         : speaker.text.push(out.token, out.text);
-  if (stop != nullptr) {
+  out.outdented = !speaker.indent.pass(out.text);
+  if (stop != nullptr && !out.outdented) {
     out.stopped = true;
     out.stop_string = *stop;
   }
@@ -144,6 +145,7 @@ std::string Runner::close(RequestId id) {
   const auto found = voices_.find(id);
   if (found == voices_.end()) return held;
   found->second.text.finish(held);
+  found->second.indent.pass(held);
   voices_.erase(found);
   return held;
 }
@@ -153,7 +155,7 @@ Runner::SequenceOutput& Runner::voice(const Request& request) {
   if (found != voices_.end()) return found->second;
   SequenceOutput fresh{
       Sampler(request.sampling, tokenizer_.vocabulary(), tokenizer_.end_of_generation_tokens(), request.parts.get()),
-      TextAssembler(tokenizer_, request.stop, request.special_pieces)};
+      TextAssembler(tokenizer_, request.stop, request.special_pieces), IndentGuard(request.indent_min)};
   fresh.sampler.accept(request.prompt);
   fresh.text.begin_after(request.prompt);
   return voices_.emplace(request.id, std::move(fresh)).first->second;

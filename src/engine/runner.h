@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "core/batch.h"
 #include "engine/drafter.h"
+#include "model/indent_guard.h"
 #include "model/model.h"
 #include "model/sampler.h"
 #include "model/text_assembler.h"
@@ -46,6 +47,7 @@ class Runner {
   struct SequenceOutput {
     Sampler sampler;
     TextAssembler text;
+    IndentGuard indent;
     TimePoint first_token = kNever;  // kept where the request has a limit for it
   };
 

@@ -11,7 +11,8 @@ namespace {
 // One slot of a SimModel that answers "say: TEXT" with TEXT, fed by hand.
 class RunnerTest : public testing::Test {
  protected:
-  RequestPtr say(std::string_view text, std::vector<std::string> stop = {}, bool special_pieces = false) {
+  RequestPtr say(std::string_view text, std::vector<std::string> stop = {}, bool special_pieces = false,
+                 std::int32_t indent_min = 0) {
     RequestDraft draft;
     draft.prompt =
         tokenizer_->tokenize("<|im_start|>user\nsay: " + std::string(text) + "<|im_end|>\n<|im_start|>assistant\n",
@@ -19,6 +20,7 @@ class RunnerTest : public testing::Test {
     draft.sampling.temperature = 0;
     draft.stop = std::move(stop);
     draft.special_pieces = special_pieces;
+    draft.indent_min = indent_min;
     RequestLimits limits;
     limits.vocabulary = tokenizer_->vocabulary();
     limits.context = 512;
@@ -53,7 +55,7 @@ class RunnerTest : public testing::Test {
   // Decodes until an end; the text of all samples.
   std::string speak(const RequestPtr& request) {
     std::string text = sample().text;
-    for (int i = 0; i < 100 && !sample().end_of_generation && !sample().stopped; ++i) {
+    for (int i = 0; i < 100 && !sample().ends(); ++i) {
       decode(request);
       text += sample().text;
     }
@@ -105,6 +107,14 @@ TEST_F(RunnerTest, FindsAStopStringAndCutsTheTextBeforeIt) {
   EXPECT_TRUE(sample().stopped);
   EXPECT_EQ(sample().stop_string, "wo th");
   EXPECT_EQ(runner_.close(request->id), "");
+}
+
+TEST_F(RunnerTest, EndsAtALineThatIsIndentedTooLittle) {
+  const RequestPtr request = say("if:\n  yes\nno more", {"\nno less"}, false, 2);
+  prefill(request);
+  EXPECT_EQ(speak(request), "if:\n  yes\n");
+  EXPECT_TRUE(sample().outdented);
+  EXPECT_EQ(runner_.close(request->id), "") << "nor what a stop string held back";
 }
 
 TEST_F(RunnerTest, ClosingGivesBackWhatWasHeldAndForgetsTheSequence) {

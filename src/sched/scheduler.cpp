@@ -250,7 +250,7 @@ void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoin
   if (sample.end_of_generation || sample.stopped) {
     finish(sequence, FinishReason::stop, now);
     events_.back().stop_string = sample.stop_string;
-  } else if (sequence.at_limit() || sample.time_is_up) {
+  } else if (sequence.at_limit() || sample.time_is_up || sample.outdented) {
     finish(sequence, FinishReason::length, now);
     events_.back().time_is_up = sample.time_is_up;
   }

@@ -66,7 +66,7 @@ const generation = [
   ['t_max_prompt_ms is zero', { t_max_prompt_ms: 0 }, 't_max_prompt_ms', /between 1 and/],
   ['ttft_timeout_ms is zero', { ttft_timeout_ms: 0 }, 'ttft_timeout_ms', /between 1 and/],
   ['t_max_predict_ms is a string', { t_max_predict_ms: 'x' }, 't_max_predict_ms', /a whole number/],
-  ['n_indent is there', { n_indent: 2 }, 'n_indent', /must be 0/],
+  ['n_indent is negative', { n_indent: -1 }, 'n_indent', /spaces and tabs/],
   ['timeout_ms is zero', { timeout_ms: 0 }, 'timeout_ms', /between 1 and/],
   ['priority is unknown', { priority: 'royal' }, 'priority', /interactive, standard or background/],
   ['priority is a fraction', { priority: 0.5 }, 'priority', /a whole number/],

@@ -55,7 +55,7 @@ const shared = [
   ['service_tier', 'flex', 'no', 'yes', 'yes'],
   ['service_tier', 'scale', 'no', 'yes', 'yes: the default'],
   ['n_keep', 5, 'yes', '-', 'yes, since nothing is shifted'],
-  ['n_indent', 2, 'yes', '-', 'refused'],
+  ['n_indent', 2, 'yes', '-', 'yes'],
 ];
 
 export const table = {

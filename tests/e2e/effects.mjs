@@ -193,8 +193,10 @@ export const effects = {
   n_discard: inert('n_discard'),
   n_cache_reuse: inert('n_cache_reuse'),
   n_indent: async (say, refused) => {
-    await same(say, { ...greedy, n_indent: 0 }, greedy);
-    await refused({ n_indent: 2 }, 'n_indent');
+    const lines = { ...greedy, max_tokens: 32, grammar: 'root ::= "if:\\n  a\\n   b\\nc"' };
+    assert.equal((await say(lines)).text, 'if:\n  a\n   b\nc');
+    assert.equal((await say({ ...lines, n_indent: 2 })).text.trimEnd(), 'if:\n  a\n   b', 'the rest of the code is not asked for');
+    await refused({ n_indent: -1 }, 'n_indent');
   },
 };
 

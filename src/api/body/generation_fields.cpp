@@ -93,7 +93,9 @@ const GenerationField kFields[] = {
     {"n_keep", "n_discard, n_cache_reuse", "0", "≥ -1",
      "for contexts that are shifted, which ours never are: all of a prompt is kept, and nothing is thrown away",
      &read_kept},
-    {"n_indent", "", "0", "0", "not supported", &read_indent},
+    {"n_indent", "", "0", "≥ 0",
+     "ends the answer at the first line, after its first, that is indented by fewer spaces and tabs, or is empty",
+     &read_indent},
 };
 
 // What llama-server shows where each answer has a seed of its own.

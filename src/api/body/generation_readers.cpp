@@ -261,9 +261,13 @@ void read_kept(Fields& fields, std::string_view name, RequestDraft&) {
   if (value && *value < -1) fields.refuse(name, "a whole number from -1 on");
 }
 
-void read_indent(Fields& fields, std::string_view name, RequestDraft&) {
+void read_indent(Fields& fields, std::string_view name, RequestDraft& draft) {
   const auto value = fields.integer(name);
-  if (value && *value != 0) fields.refuse(name, "0: this version does not look at indentation");
+  if (!value) return;
+  if (*value < 0 || *value > std::numeric_limits<std::int32_t>::max()) {
+    return fields.refuse(name, "0 or a number of spaces and tabs");
+  }
+  draft.indent_min = static_cast<std::int32_t>(*value);
 }
 
 void read_elsewhere(Fields&, std::string_view, RequestDraft&) {}

@@ -105,7 +105,7 @@ TEST_F(PrepareTest, EveryMistakeNamesItsField) {
       {R"("stop_token_ids":[99999])", "stop_token_ids"},
       {R"("min_tokens":-1)", "min_tokens"},
       {R"("t_max_predict_ms":0)", "t_max_predict_ms"},
-      {R"("n_indent":4)", "n_indent"},
+      {R"("n_indent":-1)", "n_indent"},
       {R"("n_keep":-2)", "n_keep"},
       {R"("dry_sequence_breakers":[""])", "dry_sequence_breakers"},
       {R"("echo":true)", "echo"},
