@@ -22,7 +22,6 @@ export const deliberate = [
   ['`description: null` of a tool and empty `arguments` of a call are taken', 'clients send them; llama-server answers with 500',
     /without (a description|arguments)/, /^status 200, llama-server 500/],
   ['tools of other types than `function` are skipped', 'agents offer them to every provider', /tools of another type/, /^status/],
-  ['`verbose` adds nothing', '`/completion` shows the prompt and the settings, and `/debug/steps` what is computed', / verbose$/, /__verbose/],
   ['`return_progress` says nothing in streams of `/v1/messages` and `/v1/responses`', 'no client of those dialects reads it',
     /(messages|responses).*return_progress/, /prompt_progress/],
   ['an empty string in `stop` does not count', 'it would end every answer before it begins', / stop$/, /finish_reason/],
@@ -38,7 +37,6 @@ export const deliberate = [
     /^only (here: \.(workers|kv|speculation|lora|limits|is_sleeping|default_generation_settings)|llama-server: \.(media_marker|modalities\.video|ui|ui_settings|endpoint_|chat_template_caps|cors_proxy_enabled))/],
   ['`/slots` shows no settings of requests that have ended', 'a slot is emptied when its request ends', /GET \/slots/, /./],
   ['`meta.vocab_type` is its name', 'numbers of libllama say nothing to a reader', /models/, /vocab_type/],
-  ['`tags` of a model are empty', 'models have no tags here', /models/, /tags/],
 ];
 
 export const isDeliberate = (name, difference) =>

@@ -24,6 +24,24 @@ describe('/v1/completions', async () => {
     assert.equal(body.usage.total_tokens, body.usage.prompt_tokens + body.usage.completion_tokens);
   });
 
+  it('shows with verbose what the model saw and said', async () => {
+    const chat = { messages: [{ role: 'user', content: 'Say hello.' }], temperature: 0, max_tokens: 12 };
+    const { prompt: seen } = await ask(server, '/apply-template', { messages: chat.messages });
+    const body = await ask(server, '/v1/chat/completions', { ...chat, verbose: true });
+    const { content, prompt: shown, stop_type: end, tokens_predicted: made, generation_settings: settings } = body.__verbose;
+    assert.deepEqual([content, shown, made, settings.temperature], [body.choices[0].message.content, seen, body.usage.completion_tokens, 0]);
+    assert.equal(end, body.choices[0].finish_reason === 'stop' ? 'eos' : 'limit');
+    for (const path of ['/v1/chat/completions', '/v1/completions']) {
+      const chunks = [];
+      for await (const event of events(await post(server, path, { ...chat, prompt, n: 2, stream: true, verbose: true }))) {
+        if (event !== '[DONE]') chunks.push(JSON.parse(event));
+      }
+      const told = chunks.filter((chunk) => chunk.__verbose).map((chunk) => [chunk.choices[0].index, chunk.__verbose.index]);
+      assert.deepEqual(told.sort(), [[0, 0], [1, 1]], 'once for each choice, with its end');
+      assert.ok(!('__verbose' in (await ask(server, path, { ...chat, prompt }))));
+    }
+  });
+
   it('streams the same text that it gives whole', async () => {
     const whole = await complete({});
     const parts = await stream(server, '/v1/completions',

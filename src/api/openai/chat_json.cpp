@@ -21,6 +21,7 @@ class PartsWriter final : public AnswerWriter {
   void text(const Event& event, std::string& out) override {
     Choice& choice = open(event, out);
     if (!event.chances.empty()) choice.untold.push_back(event.chances);
+    choice.new_line = choice.new_line || (head_.verbose && event.text.find('\n') != std::string::npos);
     const std::span<const AnswerDelta> deltas = choice.reader.read(event);
     for (std::size_t i = 0; i < deltas.size(); ++i) {
       write_delta(event.choice, deltas[i], out);
@@ -58,6 +59,11 @@ class PartsWriter final : public AnswerWriter {
     out += "\"}],\"timings\":";
     JsonWriter timings(out);
     write_timings(timings, event.usage);
+    if (head_.verbose) {
+      Collected rest;
+      rest.finished = event;
+      head_.verbose(rest, static_cast<std::size_t>(event.choice), choice.new_line, out);
+    }
     out += "}\n\n";
     choice.usage = event.usage;
     if (++ended_ < choices_.size()) return;
@@ -67,8 +73,9 @@ class PartsWriter final : public AnswerWriter {
 
   void hear(const Event& event) override { choice_of(event).reader.read(event); }
 
-  std::string whole(const std::string&, const Event& finished) override {
+  std::string whole(const std::string& text, const Event& finished) override {
     std::vector<Collected> one(1);
+    one.front().text = text;
     one.front().finished = finished;
     return whole_of(one);
   }
@@ -100,6 +107,8 @@ class PartsWriter final : public AnswerWriter {
     write_usage(json, usage(), reasoning_tokens());
     json.key("timings");
     write_timings(json, answers.front().finished.usage);
+    const bool new_line = answers.front().text.find('\n') != std::string::npos;
+    if (head_.verbose) head_.verbose(answers.front(), 0, new_line, out);
     json.end_object();
     return out;
   }
@@ -111,6 +120,7 @@ class PartsWriter final : public AnswerWriter {
     Usage usage;
     std::vector<TokenChances> untold;
     bool opened = false;
+    bool new_line = false;  // in the answer; noted for `__verbose`
   };
 
   bool tells() const { return head_.tokenizer != nullptr; }

@@ -59,6 +59,7 @@ Result<Answer> prepare_chat(const ServedModel& served, const Caller& caller, con
   auto made = requests_from_chat(served, chat, std::move(common.draft), common.head.n, reasoning);
   if (!made) return made.error();
   if (made->reasoning_switch) made->reasoning_switch->id = common.head.id;
+  common.show_requests(served, made->requests);
   auto writer = made->format != nullptr ? make_parts_writer(std::move(common.head), std::move(made->format))
                                         : make_chat_writer(std::move(common.head));
   Answer answer = answer_of(std::move(made->requests), common.stream, std::move(writer));
@@ -95,6 +96,7 @@ Result<Answer> prepare_completion(const ServedModel& served, const Caller& calle
   auto requests = requests_of_prompts(served, common.draft, std::move(*prompts), common.head.best_of);
   if (!requests) return requests.error();
   common.head.prompts = static_cast<std::int32_t>(requests->size()) / common.head.best_of;
+  common.show_requests(served, *requests);
   return answer_of(std::move(*requests), common.stream, make_completion_writer(std::move(common.head)));
 }
 

@@ -6,6 +6,7 @@
 #include "api/body/constraint.h"
 #include "api/body/generation_fields.h"
 #include "api/core/key_ring.h"
+#include "api/openai/native_json.h"
 #include "base/limits.h"
 #include "base/random_id.h"
 
@@ -52,6 +53,14 @@ void read_common_fields(const Caller& caller, Fields& fields, RequestDraft& draf
   draft.service_class = std::max(draft.service_class, caller.most_urgent);
 }
 
+void OpenAiBody::show_requests(const ServedModel& served, const std::vector<RequestPtr>& requests) {
+  if (!verbose) return;
+  NativeHead shown = native_head(served, requests);
+  shown.stream = stream;
+  head.verbose = [shown = std::move(shown)](const Collected& answer, std::size_t index, bool new_line,
+                                            std::string& out) { append_verbose(shown, answer, index, new_line, out); };
+}
+
 OpenAiBody read_openai_body(const ServedModel& served, const Caller& caller, Fields& fields, std::string_view id_prefix,
                             RequestDraft draft) {
   const bool chat = id_prefix.starts_with("chat");
@@ -63,6 +72,7 @@ OpenAiBody read_openai_body(const ServedModel& served, const Caller& caller, Fie
   read_constraint(fields, out.draft);
   if (chat) refuse_unsupported(fields, {"echo", "suffix"});
   out.stream = fields.boolean("stream").value_or(false);
+  out.verbose = fields.boolean("verbose").value_or(false);
   out.head.n = read_count(fields, "n", 1);
   out.head.best_of = chat ? out.head.n : read_count(fields, "best_of", out.head.n);
   if (out.head.best_of < out.head.n) fields.refuse("best_of", "at least n");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "api/body/fields.h"
 #include "api/core/key_ring.h"
@@ -19,6 +20,10 @@ struct OpenAiBody {
   RequestDraft draft;
   AnswerHead head;  // with n and best_of
   bool stream = false;
+  bool verbose = false;
+
+  // Adds `requests` to what is told where `verbose` asks for it.
+  void show_requests(const ServedModel& served, const std::vector<RequestPtr>& requests);
 };
 
 // `draft` holds the defaults; mistakes are left in `fields`.

@@ -47,6 +47,7 @@ class OpenAiWriter final : public AnswerWriter {
     Choice& choice = open(event, out);
     if (!event.chances.empty()) choice.untold.push_back(event.chances);
     if (event.text.empty()) return;  // held back: part of a character, or of a stop string
+    choice.new_line = choice.new_line || (head_.verbose && event.text.find('\n') != std::string::npos);
     write_text_chunk(event, event.text, choice, choice.untold.size(), out);
   }
 
@@ -79,6 +80,12 @@ class OpenAiWriter final : public AnswerWriter {
     out += ",\"timings\":";
     JsonWriter timings(out);
     write_timings(timings, event.usage);
+    if (head_.verbose) {
+      choice.new_line = choice.new_line || event.text.find('\n') != std::string::npos;
+      Collected rest;
+      rest.finished = event;
+      head_.verbose(rest, static_cast<std::size_t>(event.choice), choice.new_line, out);
+    }
     out += "}\n\n";
     choice.usage = event.usage;
     if (++ended_ < choices_.size()) return;
@@ -102,6 +109,7 @@ class OpenAiWriter final : public AnswerWriter {
     json.begin_array();
     const auto made = static_cast<std::size_t>(head_.best_of);
     std::vector<Usage> usages;
+    const Collected* first = nullptr;  // that is told
     for (std::size_t prompt = 0; prompt * made < answers.size(); ++prompt) {
       std::vector<const Collected*> best;
       for (std::size_t i = 0; i < made; ++i) best.push_back(&answers[prompt * made + i]);
@@ -110,6 +118,7 @@ class OpenAiWriter final : public AnswerWriter {
         std::ranges::stable_sort(best, std::greater<>(), [](const Collected* answer) { return likelihood(*answer); });
         best.resize(static_cast<std::size_t>(head_.n));
       }
+      if (first == nullptr) first = best.front();
       for (std::size_t i = 0; i < best.size(); ++i) {
         write_choice(json, *best[i], prompt * static_cast<std::size_t>(head_.n) + i, echo_of(prompt));
       }
@@ -119,6 +128,10 @@ class OpenAiWriter final : public AnswerWriter {
     write_usage(json, sum_usage(usages, made));
     json.key("timings");
     write_timings(json, answers.front().finished.usage);
+    if (head_.verbose) {
+      const bool new_line = first->text.find('\n') != std::string::npos;
+      head_.verbose(*first, static_cast<std::size_t>(first - answers.data()), new_line, out);
+    }
     json.end_object();
     return out;
   }
@@ -128,6 +141,7 @@ class OpenAiWriter final : public AnswerWriter {
     bool opened = false;
     std::vector<TokenChances> untold;
     std::size_t offset = 0;  // characters of the text so far
+    bool new_line = false;   // there was one; noted for `__verbose`
     Usage usage;
   };
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +29,9 @@ struct AnswerHead {
   std::int32_t best_of = 1;              // made for each prompt; more than `n`: the most likely ones are told
   std::vector<std::string> echo = {};    // what comes before the text of each prompt's answers; empty: nothing
   const Tokenizer* tokenizer = nullptr;  // with logprobs
+
+  // Where a request asks for `__verbose`: appends that of an answer, which is the index-th of the request.
+  std::function<void(const Collected& answer, std::size_t index, bool new_line, std::string& out)> verbose = nullptr;
 };
 
 // "stop" or "length"; a deadline cuts an answer short, which OpenAI's clients know as "length". "cancelled" is ours: a
