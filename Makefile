@@ -9,7 +9,7 @@ PAGE_INSTALLED = page/node_modules/.package-lock.json
 .DEFAULT_GOAL := build
 # Each verb is a sequence of steps, and ninja uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build run test unit e2e page page-test asan asan-binary tsan sanitized sanitized-e2e shapes promises hostile soak fuzz deb tidy lint fmt bench bench-tools models cuda test-models clean
+.PHONY: help setup build run test unit e2e page page-test asan asan-binary tsan sanitized sanitized-e2e agents shapes promises hostile soak fuzz deb tidy lint fmt bench bench-tools models cuda test-models clean
 
 help:             ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -67,6 +67,11 @@ sanitized: build/asan/build.ninja build/tsan/build.ninja  ## the smaller part of
 E2E_SECONDS ?= 900
 sanitized-e2e: asan-binary test-models $(E2E_INSTALLED)  ## a part of the end-to-end tests under ASan and UBSan, by turns
 	tools/sanitized_e2e.py --seconds $(E2E_SECONDS) $(if $(PART),--part $(PART))
+
+# Where the kernel lets a user make a network of its own, the agents have none but the server's.
+agents: build     ## real coding agents, each through a loop of its tools: make agents [AGENT=codex]
+	npm install --prefix build/agents --no-save --no-audit --no-fund $$(node tests/agents/packages.mjs)
+	unshare --map-root-user --net sh -c 'ip link set lo up && exec node tests/agents/run.mjs $(AGENT)'
 
 SHAPES ?= 10000
 shapes: build/build.ninja  ## schemas and grammars by chance against their budgets: make shapes [SHAPES=10000 SEED=1]
