@@ -74,13 +74,16 @@ def free_port():
 
 
 class Server:
-    """A server while a `with` block runs; killed at its end, whatever happened."""
+    """A server while a `with` block runs; killed at its end, whatever happened. `slots` None: no flag says how many, nor
+    how many cells."""
 
-    def __init__(self, side, model_path, slots, cells, *more):
+    def __init__(self, side, model_path, slots=None, cells=None, *more):
         self.port = free_port()
         flags = ["-m", model_path] if model_path else []
         flags += ["--host", "127.0.0.1", "--port", str(self.port)]
-        flags += ["-np", str(slots), "-c", str(cells)] + thread_flags() + list(more)
+        flags += [] if slots is None else ["-np", str(slots)]
+        flags += [] if cells is None else ["-c", str(cells)]
+        flags += thread_flags() + list(more)
         if side == "chasqui":
             command = [CHASQUI, "serve"] + flags + shlex.split(os.environ.get("OUR_ARGS", ""))
         else:
