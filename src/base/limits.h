@@ -85,7 +85,12 @@ inline constexpr Limit kTable[] = {
     // Answers
     {"unread_bytes", LimitUnit::bytes, 256 * kKiB, "events that wait for a client that does not read",
      "its request is cancelled", "chasqui_slow_clients_total"},
-    {"silent_seconds", LimitUnit::time, 5 * kSecond, "a stream without a byte", "a comment is sent", {},
+    {"silent_seconds",
+     LimitUnit::time,
+     5 * kSecond,
+     "a stream without a byte",
+     "a comment is sent",
+     {},
      "--sse-ping-interval"},
     {"resume_streams", LimitUnit::count, 64, "streams that can be resumed", "503", "chasqui_kept_streams",
      "--resume-streams"},
@@ -130,6 +135,8 @@ inline constexpr Limit kTable[] = {
     {"response_tool_bytes", LimitUnit::bytes, 1 * kMiB, "tools that a response repeats and the model is not shown",
      "400"},
     {"content_bytes", LimitUnit::bytes, 1 * kMiB, "content of /tokenize and its likes", "400"},
+    {"infill_candidates", LimitUnit::count, 128, "likely tokens that the sampler infill compares",
+     "it leaves the others out"},
     {"infill_files", LimitUnit::count, 256, "input_extra of /infill", "400"},
     {"infill_bytes", LimitUnit::bytes, 4 * kMiB, "texts of /infill", "400"},
     // Constraints
