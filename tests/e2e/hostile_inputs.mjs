@@ -71,6 +71,13 @@ cases.push(
   ['sequence breakers for each of many answers', '/v1/completions', { prompt: many(8, () => 'x'), n: 16, max_tokens: 1, temperature: 0,
     dry_multiplier: 1, dry_sequence_breakers: many(32, (i) => String.fromCharCode(97 + (i % 26)).repeat(1 + i / 26)) }],
   ['the sampler infill over the whole vocabulary', '/completion', { prompt: 'x', n_predict: 4, samplers: ['infill'], top_k: 0 }],
+  ['a field many times', '/completion', { prompt: many(8, () => 'x'), n: 16, n_predict: 1,
+    response_fields: many(64, () => 'generation_settings/stop'), stop: many(64, (i) => `${i}`.padEnd(250, 's')) }],
+  ['long names of fields', '/completion', { prompt: 'x', n_predict: 1, response_fields: many(64, () => `timings/${'x'.repeat(100_000)}`) }, /response_fields/],
+  ['128 KiB of stop strings', '/completion', { prompt: 'x', n_predict: 1, stop: many(64, (i) => `${i}`.padEnd(2000, 's')) }, /stop/],
+  ['outputs of calls that there are not', '/v1/responses', { max_output_tokens: 1, input: [
+    ...many(2047, (i) => ({ type: 'function_call', call_id: `c${i}`, name: 'f', arguments: '{}' })),
+    ...many(2047, (i) => ({ type: 'function_call_output', call_id: `z${i}`, output: 'x' }))] }, /context|tokens/],
   ['a chain of $ref', chat, { ...base, json_schema: chain(1500) }],
   ['a chain of $ref in a tool', chat, { ...base, tools: [tool(object({ p: chain(1001) }))] }, /tools\[0\]/],
   ['an enum of many thousands', chat, { ...base, json_schema: { enum: many(12_000, (i) => i) } }, /json_schema|grammar/],
