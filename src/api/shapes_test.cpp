@@ -223,7 +223,7 @@ class Shapes : public ::testing::Test {
   // Holds some tokens against the grammar, as a worker does.
   void use(const Grammar& grammar, std::uint32_t seed) {
     Result<SamplingPartsPtr> parts = SamplingPartsPtr();
-    timed("compiling", seed, kMost, [&] { parts = kit_.prepare(SamplingParams{}, &grammar, 100); });
+    timed("compiling", seed, kMost, [&] { parts = kit_.prepare(SamplingParams{}, &grammar); });
     if (!parts) return;
     ++taken_;
     GrammarGate gate = std::move(static_cast<LlamaSamplingParts&>(**parts).grammar);

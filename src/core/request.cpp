@@ -36,12 +36,18 @@ Result<void> check_stops(const std::vector<std::string>& stops, const RequestLim
   if (stops.size() > limits.stops_max) {
     return invalid_field("stop", "stop may have at most " + std::to_string(limits.stops_max) + " strings");
   }
+  std::size_t bytes = 0;
   for (const std::string& stop : stops) {
+    bytes += stop.size();
     if (stop.empty()) return invalid_field("stop", "stop strings must not be empty");
     if (!is_valid_utf8(stop)) return invalid_field("stop", "stop strings must be valid UTF-8");
     if (stop.size() > limits.stop_bytes_max) {
       return invalid_field("stop", "stop strings may have at most " + std::to_string(limits.stop_bytes_max) + " bytes");
     }
+  }
+  if (bytes > limits.stops_bytes_max) {
+    return invalid_field("stop", "stop may have at most " + std::to_string(limits.stops_bytes_max) +
+                                     " bytes in all of its strings together");
   }
   return {};
 }

@@ -62,6 +62,7 @@ struct RequestLimits {
   std::int32_t slots = std::numeric_limits<std::int32_t>::max();  // of all workers
   std::size_t stops_max = kSizeLimit<"stop">;                     // stop strings
   std::size_t stop_bytes_max = kSizeLimit<"stop_bytes">;
+  std::size_t stops_bytes_max = kSizeLimit<"stops_bytes">;  // of all of them: each answer has its own copy
   std::size_t stop_tokens_max = kSizeLimit<"stop_tokens">;
   std::size_t logit_bias_max = kSizeLimit<"logit_bias">;
   std::int32_t chances_max = kCountLimit<"chances">;  // likely tokens told with each token

@@ -141,7 +141,7 @@ class OwnEngineTest : public ::testing::Test {
  protected:
   GrammarGate gate_of(const Grammar& grammar, GrammarEngine engine = GrammarEngine::chasqui) {
     SamplingKit kit(tokenizer_, test_weights()->vocab(), engine);
-    auto parts = kit.prepare(SamplingParams{}, &grammar, 100);
+    auto parts = kit.prepare(SamplingParams{}, &grammar);
     CHECK(parts);
     return std::move(static_cast<LlamaSamplingParts&>(**parts).grammar);
   }
@@ -190,9 +190,9 @@ TEST_F(OwnEngineTest, CompilesATextOnceWhereverItBegins) {
   SamplingKit kit(tokenizer_, test_weights()->vocab());
   Grammar grammar;
   grammar.text = R"(root ::= "ab" [c])";
-  ASSERT_TRUE(kit.prepare(SamplingParams{}, &grammar, 100));
+  ASSERT_TRUE(kit.prepare(SamplingParams{}, &grammar));
   grammar.begun = {token_of("z")};
-  const auto refused = kit.prepare(SamplingParams{}, &grammar, 100);
+  const auto refused = kit.prepare(SamplingParams{}, &grammar);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().field, "grammar");
   EXPECT_GT(kit.vocabulary_bytes(), 0u);
@@ -214,7 +214,7 @@ TEST_F(OwnEngineTest, ChoosesAsTheOtherEngine) {
         params.min_p = 0.05f;
         params.top_k = 0;  // which would bring the candidates into an order that depends on the others
         params.top_p = 1;
-        auto parts = kit.prepare(params, &grammar, 100);
+        auto parts = kit.prepare(params, &grammar);
         ASSERT_TRUE(parts);
         Sampler sampler(params, tokenizer_->vocabulary(), tokenizer_->end_of_generation_tokens(), parts->get());
         SamplerScratch scratch;

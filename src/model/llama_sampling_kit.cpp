@@ -14,18 +14,38 @@ SamplingKit::SamplingKit(std::shared_ptr<const Tokenizer> tokenizer, const llama
 
 Result<void> check_grammar(const Grammar& grammar) { return check_grammar_shape(grammar.text); }
 
-Result<SamplingPartsPtr> SamplingKit::prepare(const SamplingParams& sampling, const Grammar* grammar,
-                                              TokenCount longest) {
+Result<SamplingPartsPtr> SamplingKit::prepare(const SamplingParams& sampling, const Grammar* grammar) {
   const bool chain = needs_chain(sampling);
   if (!chain && grammar == nullptr) return SamplingPartsPtr();
   auto parts = std::make_shared<LlamaSamplingParts>();
-  if (chain) parts->chain = make_chain(sampling, vocab_, tokenizer_->vocabulary(), longest);
+  if (chain) {
+    const DryBreakersPtr breakers = sampling.dry_multiplier > 0 ? breakers_of(sampling.dry_sequence_breakers) : nullptr;
+    parts->chain = make_chain(sampling, vocab_, tokenizer_->vocabulary(), breakers);
+  }
   if (grammar != nullptr) {
     auto opened = open(*grammar);
     if (!opened) return opened.error();
     parts->grammar = std::move(*opened);
   }
   return SamplingPartsPtr(std::move(parts));
+}
+
+// The vocabulary is read once, and looked through once for the texts that most requests have in common.
+DryBreakersPtr SamplingKit::breakers_of(const std::vector<std::string>& texts) {
+  if (vocab_ == nullptr || texts.empty()) return nullptr;
+  for (const auto& place : breakers_) {
+    DryBreakersPtr known = place.load(std::memory_order_acquire);
+    if (known != nullptr && known->texts() == texts) return known;
+  }
+  std::shared_ptr<const TokenTexts> tokens = texts_.load(std::memory_order_acquire);
+  if (tokens == nullptr) {
+    tokens = std::make_shared<const TokenTexts>(vocab_);
+    texts_.store(tokens, std::memory_order_release);
+  }
+  auto made = std::make_shared<const DryBreakers>(texts, *tokens, *tokenizer_);
+  const std::uint64_t place = breakers_made_.fetch_add(1, std::memory_order_relaxed);
+  breakers_[place % breakers_.size()].store(made, std::memory_order_release);
+  return made;
 }
 
 Result<GrammarGate> SamplingKit::open(const Grammar& grammar) {

@@ -106,7 +106,8 @@ Sampler::Sampler(const SamplingParams& params, TokenCount vocabulary, std::span<
       ends_(end_of_generation.begin(), end_of_generation.end()),
       bias_(params.logit_bias),
       penalties_(penalties_on(params)),
-      generator_(params.seed.value_or(std::mt19937::default_seed)) {
+      generator_(params.seed.value_or(std::mt19937::default_seed)),
+      window_(params.repeat_last_n) {
   if (params.ignore_eos) {
     for (Token token : end_of_generation) bias_.push_back({token, kBanned});
   }
@@ -119,7 +120,7 @@ Sampler::Sampler(const SamplingParams& params, TokenCount vocabulary, std::span<
 }
 
 void Sampler::accept(Token token) {
-  if (penalties_) remember(token);
+  if (penalties_) window_.push(token);
   if (chain_.present()) chain_.accept(token);
   if (grammar_.present() && allowed_) grammar_.accept(token);
   ++generated_;
@@ -134,19 +135,7 @@ void Sampler::accept(std::span<const Token> tokens) {
   if (params_.repeat_last_n > 0 && tokens.size() > static_cast<std::size_t>(params_.repeat_last_n)) {
     tokens = tokens.last(static_cast<std::size_t>(params_.repeat_last_n));
   }
-  for (Token token : tokens) remember(token);
-}
-
-void Sampler::remember(Token token) {
-  ++counts_[token];
-  if (params_.repeat_last_n < 0) return;
-  if (window_.size() < static_cast<std::size_t>(params_.repeat_last_n)) {
-    window_.push_back(token);
-    return;
-  }
-  const auto forgotten = counts_.find(std::exchange(window_[oldest_], token));
-  if (--forgotten->second == 0) counts_.erase(forgotten);
-  oldest_ = (oldest_ + 1) % window_.size();
+  for (Token token : tokens) window_.push(token);
 }
 
 void Sampler::adjust(std::span<float> logits) const {
@@ -155,7 +144,7 @@ void Sampler::adjust(std::span<float> logits) const {
     for (const Token token : ends_) logits[static_cast<std::size_t>(token)] = kBanned;
   }
   if (!penalties_) return;
-  for (const auto& [token, count] : counts_) {
+  for (const auto& [token, count] : window_.counts()) {
     float& logit = logits[static_cast<std::size_t>(token)];
     // Dividing a negative logit would make the token more likely.
     logit = logit <= 0 ? logit * params_.repeat_penalty : logit / params_.repeat_penalty;

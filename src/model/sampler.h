@@ -11,12 +11,12 @@
 
 #include <random>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "core/sampling.h"
 #include "core/types.h"
 #include "model/candidates.h"
+#include "model/penalty_window.h"
 #include "model/sampling_parts.h"
 
 namespace chasqui {
@@ -60,7 +60,6 @@ class Sampler {
   static void mask_row(const TokenMask& mask, std::span<const float> logits, std::vector<float>& out);
   void ask_about_likely(std::span<const float> logits, std::vector<Candidate>& allowed) const;
   void tell_chances(Token token, SamplerScratch& scratch, std::vector<TokenChance>& out) const;
-  void remember(Token token);
   void adjust(std::span<float> logits) const;
   void build(std::span<const float> logits, std::vector<Candidate>& candidates) const;
   float min_p_bound(float top) const;
@@ -80,10 +79,7 @@ class Sampler {
   GrammarGate grammar_;  // refuses, if it is there
   bool allowed_ = true;  // the grammar takes the last token that was chosen
   TokenCount generated_ = 0;
-  // The penalty window: how often each token is in it, and, when it is bounded, the tokens as a ring.
-  std::unordered_map<Token, std::int32_t> counts_;
-  std::vector<Token> window_;
-  std::size_t oldest_ = 0;
+  PenaltyWindow window_;
 };
 
 }  // namespace chasqui

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "model/lazy_grammar.h"
 #include "model/llama_runtime.h"
+#include "model/repetition_steps.h"
 #include "model/work_budget.h"
 
 namespace chasqui {
@@ -28,25 +29,13 @@ bool default_order(const SamplingParams& params) {
   return params.steps.empty() || std::ranges::equal(params.steps, default_sampling_steps());
 }
 
-llama_sampler* make_dry(const SamplingParams& params, const llama_vocab* vocab, TokenCount longest) {
-  std::vector<const char*> breakers;
-  if (vocab != nullptr) {
-    for (const std::string& breaker : params.dry_sequence_breakers) breakers.push_back(breaker.c_str());
-  }
-  const std::int32_t last_n = params.dry_penalty_last_n < 0 ? longest : params.dry_penalty_last_n;
-  return llama_sampler_init_dry(vocab, params.dry_multiplier, params.dry_base, params.dry_allowed_length, last_n,
-                                breakers.data(), breakers.size());
-}
-
 llama_sampler* make_step(SamplingStep step, const SamplingParams& params, const llama_vocab* vocab,
-                         TokenCount vocabulary, TokenCount longest) {
+                         const DryBreakersPtr& breakers) {
   const auto min_keep = static_cast<std::size_t>(std::max(params.min_keep, 0));
   const std::uint32_t seed = params.seed.value_or(0);
   switch (step) {
-    case SamplingStep::penalties:
-      return llama_sampler_init_penalties(vocabulary, params.repeat_last_n < 0 ? longest : params.repeat_last_n,
-                                          params.repeat_penalty, params.frequency_penalty, params.presence_penalty);
-    case SamplingStep::dry: return make_dry(params, vocab, longest);
+    case SamplingStep::penalties: return make_penalties_step(params);
+    case SamplingStep::dry: return make_dry_step(params, breakers);
     case SamplingStep::top_n_sigma: return llama_sampler_init_top_n_sigma(params.top_n_sigma);
     case SamplingStep::top_k: return llama_sampler_init_top_k(params.top_k);
     case SamplingStep::typical_p: return llama_sampler_init_typical(params.typical_p, min_keep);
@@ -75,7 +64,7 @@ bool needs_chain(const SamplingParams& params) {
 }
 
 SamplerChain make_chain(const SamplingParams& params, const llama_vocab* vocab, TokenCount vocabulary,
-                        TokenCount longest) {
+                        const DryBreakersPtr& breakers) {
   llama_sampler_chain_params how = llama_sampler_chain_default_params();
   how.no_perf = true;
   LlamaSamplerPtr chain(llama_sampler_chain_init(how));
@@ -94,7 +83,11 @@ SamplerChain make_chain(const SamplingParams& params, const llama_vocab* vocab, 
     return SamplerChain(std::move(chain));
   }
   const auto steps = params.steps.empty() ? default_sampling_steps() : std::span<const SamplingStep>(params.steps);
-  for (const SamplingStep step : steps) add(make_step(step, params, vocab, vocabulary, longest));
+  for (const SamplingStep step : steps) {
+    // It compares each candidate with each other one: of a whole vocabulary that would take minutes for one token.
+    if (step == SamplingStep::infill) add(llama_sampler_init_top_k(kCountLimit<"infill_candidates">));
+    add(make_step(step, params, vocab, breakers));
+  }
   add(has_step(params, SamplingStep::adaptive_p)
           ? llama_sampler_init_adaptive_p(params.adaptive_target, params.adaptive_decay, seed)
           : llama_sampler_init_dist(seed));

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "core/sampling.h"
 #include "model/candidates.h"
+#include "model/dry_breakers.h"
 #include "model/token_gate.h"
 
 struct llama_sampler;
@@ -74,10 +75,9 @@ class LlamaSamplingParts final : public SamplingParts {
 // These parameters need a SamplerChain.
 bool needs_chain(const SamplingParams& params);
 
-// `vocab` may be null: then there are no words that break a repetition, and no infill. `longest` is how many tokens the
-// sequence can have.
+// `vocab` may be null: then there is no infill. `breakers` may be: then nothing ends a repetition for DRY.
 SamplerChain make_chain(const SamplingParams& params, const llama_vocab* vocab, TokenCount vocabulary,
-                        TokenCount longest);
+                        const DryBreakersPtr& breakers = {});
 
 // A grammar that was compiled once can be copied; the copy has its own state.
 Result<LlamaSamplerPtr> compile_grammar(const Grammar& grammar, const llama_vocab* vocab);

@@ -6,9 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/limits.h"
+#include "model/llama_sampling_kit.h"
 #include "model/llama_tokenizer.h"
 #include "model/sampler.h"
-#include "model/llama_sampling_kit.h"
 #include "model/test_weights.h"
 
 namespace chasqui {
@@ -23,7 +24,7 @@ std::set<Token> support(SamplingParams params, const std::vector<float>& row, co
   SamplingKit kit(std::make_shared<LlamaTokenizer>(test_weights()), test_weights()->vocab());
   LlamaSamplingParts parts;
   EXPECT_TRUE(needs_chain(params));
-  parts.chain = make_chain(params, test_weights()->vocab(), static_cast<TokenCount>(row.size()), 100);
+  parts.chain = make_chain(params, test_weights()->vocab(), static_cast<TokenCount>(row.size()));
   Sampler sampler(params, static_cast<TokenCount>(row.size()), {}, &parts);
   sampler.accept(before);
   SamplerScratch scratch;
@@ -120,6 +121,19 @@ TEST(SamplingSteps, ThatAreLeftOutDoNothing) {
   EXPECT_GT(support(params, kFalling).size(), 4u);
 }
 
+// Infill compares each candidate with each other one, so that it may not see the whole vocabulary.
+TEST(SamplingSteps, InfillLooksAtTheMostLikelyOnly) {
+  SamplingParams params = open_params();
+  params.steps = {SamplingStep::infill};
+  params.chances = 0;
+  SamplerChain chain = make_chain(params, test_weights()->vocab(), 1000);
+  std::vector<float> row(1000);
+  for (std::size_t i = 0; i < row.size(); ++i) row[i] = -0.0001f * static_cast<float>(i);
+  std::vector<Candidate> left;
+  chain.draw(row, left);
+  EXPECT_LE(left.size(), kSizeLimit<"infill_candidates">);
+}
+
 TEST(SamplingSteps, AdaptiveDrawsNearItsTarget) {
   SamplingParams params = open_params();
   params.steps = {SamplingStep::adaptive_p};
@@ -133,7 +147,7 @@ TEST(SamplingSteps, ReproduceWithTheirSeed) {
   params.seed = 3;
   const auto draw = [&params] {
     LlamaSamplingParts parts;
-    parts.chain = make_chain(params, nullptr, kVocabulary, 100);
+    parts.chain = make_chain(params, nullptr, kVocabulary);
     Sampler sampler(params, kVocabulary, {}, &parts);
     SamplerScratch scratch;
     std::vector<Token> out;
@@ -156,7 +170,7 @@ class GrammarTest : public ::testing::Test {
     SamplingParams params;
     params.temperature = 0;
     params.seed = 1;
-    auto parts = kit_.prepare(params, &grammar, 100);
+    auto parts = kit_.prepare(params, &grammar);
     EXPECT_TRUE(parts) << (parts ? "" : parts.error().message);
     if (!parts) return "";
     Sampler sampler(params, tokenizer_->vocabulary(), tokenizer_->end_of_generation_tokens(), parts->get());
@@ -204,7 +218,7 @@ TEST_F(GrammarTest, ThatIsWrongIsRefused) {
                                   std::string("root ::= \"a\"{999999}"), std::string(300'000, ' ')}) {
     Grammar grammar;
     grammar.text = text;
-    const auto parts = kit_.prepare(params, &grammar, 100);
+    const auto parts = kit_.prepare(params, &grammar);
     ASSERT_FALSE(parts) << text.substr(0, 50);
     EXPECT_EQ(parts.error().field, "grammar");
   }
@@ -215,7 +229,7 @@ TEST_F(GrammarTest, ThatIsLazyWaitsForItsTrigger) {
   grammar.text = R"(root ::= "<" [a] ">")";
   grammar.lazy = true;
   grammar.trigger_patterns = {"[\\s\\S]*?(<)[\\s\\S]*"};
-  auto parts = kit_.prepare(SamplingParams{}, &grammar, 100);
+  auto parts = kit_.prepare(SamplingParams{}, &grammar);
   ASSERT_TRUE(parts);
   GrammarGate gate = std::move(static_cast<LlamaSamplingParts&>(**parts).grammar);
   const Token any = tokenizer_->tokenize("z", AddSpecial::no, ParseSpecial::no).back();

@@ -13,8 +13,9 @@ namespace chasqui::net {
 namespace {
 
 constexpr Duration kLookAgain = seconds(1);
-// As much is moved before the rest of the loop gets its turn.
-constexpr std::size_t kBurstBytes = 1024 * 1024;
+// Before the rest of the loop gets its turn. In chunks of a byte each the bytes take half a millisecond.
+constexpr std::size_t kBurstBytes = 256 * 1024;
+constexpr std::size_t kBurstRequests = 16;
 
 }  // namespace
 
@@ -106,7 +107,8 @@ Awaitable<void> HttpConnection::refuse_plain() {
 
 Awaitable<void> HttpConnection::serve() {
   bool again = true;
-  while (again) {
+  for (std::size_t i = 1; again && !gone_; ++i) {
+    if (i % kBurstRequests == 0) co_await yield();
     if (ahead_.empty()) {
       const bool arrived = co_await wait_for_request();
       if (!arrived) co_return;
@@ -192,7 +194,6 @@ Awaitable<bool> HttpConnection::read_more(ConnectionExchange& exchange, HttpPars
     co_return true;
   }
   if (error != asio::error::would_block) co_return false;
-
   const bool in_body = parser.state() == HttpParser::State::body;
   const Phase phase = in_body ? Phase::body : Phase::header;
   if (parser.untouched()) {

@@ -1,11 +1,13 @@
 #include "net/http_server.h"
 
-#include <gtest/gtest.h>
-#include <sys/stat.h>
-
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <thread>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "net/fake_client.h"
 #include "net/fake_server.h"
@@ -68,6 +70,28 @@ TEST_F(HttpServerTest, AnswersPipelinedRequestsInOrder) {
   EXPECT_TRUE(c.read_response().ends_with("one"));
   EXPECT_TRUE(c.read_response().ends_with("ok"));
   EXPECT_TRUE(c.read_response().ends_with("two"));
+}
+
+TEST_F(HttpServerTest, GivesOthersTheirTurnBetweenPipelinedRequests) {
+  start();
+  constexpr std::uint64_t kRequests = 400;
+  std::uint64_t seen = 0;
+  std::uint64_t most = 0;  // answered in one turn
+  std::function<void()> look = [&] {
+    const std::uint64_t now = server_->metrics().responses[1].value();
+    most = std::max(most, now - seen);
+    seen = now;
+    if (now == kRequests) return server_->report("all answered");
+    server_->loop().post(look);
+  };
+  server_->loop().post(look);
+  std::string all;
+  for (std::uint64_t i = 0; i < kRequests; ++i) all += get("/health");
+  FakeClient c = client();
+  c.send(all);
+  while (server_->next_event() != "all answered") {
+  }
+  EXPECT_LE(most, 16u);
 }
 
 TEST_F(HttpServerTest, TakesRequestsInPieces) {

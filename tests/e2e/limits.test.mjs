@@ -56,6 +56,7 @@ describe('what the table says of a request', async () => {
   for (const [name, fields] of [
     ['stop', (n) => ({ stop: filled(n, (i) => `s${i}`) })],
     ['stop_bytes', (n) => ({ stop: 'x'.repeat(n) })],
+    ['stops_bytes', (n) => ({ stop: filled(Math.ceil(n / 1000), (i) => 'x'.repeat(Math.min(1000, n - 1000 * i))) })],
     ['answers', (n) => ({ n })],
     ['requests', (n) => ({ prompt: filled(n, () => 'x') })],
   ]) {

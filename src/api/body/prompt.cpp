@@ -210,7 +210,7 @@ Result<void> prepare_sampling(const ServedModel& served, RequestDraft& draft, co
   if (!draft.sampling.seed) draft.sampling.seed = random_seed();
   if (auto ok = check_sampling(draft.sampling, served.limits); !ok) return ok.error();
   const Grammar* grammar = draft.grammar ? &*draft.grammar : nullptr;
-  auto parts = served.model.sampling->prepare(draft.sampling, grammar, served.limits.context);
+  auto parts = served.model.sampling->prepare(draft.sampling, grammar);
   if (!parts) return in_words_of(draft, parts.error());
   draft.parts = std::move(*parts);
   if (reasoning != nullptr) {

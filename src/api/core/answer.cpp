@@ -98,7 +98,7 @@ net::HttpHeaders AnswerWriter::headers() const { return net::sse_headers(); }
 
 void AnswerWriter::fail(const Error& error, std::string& out) { net::append_sse_data_line(out, error_body(error)); }
 
-bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out, std::size_t* running) {
+bool write_events(AnswerWriter& writer, std::span<const Event> events, std::string& out, std::size_t* running) {
   bool finished = false;
   for (const Event& event : events) {
     if (event.kind == Event::Kind::queued) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,10 @@ class AnswerWriter {
   virtual std::string whole_of(const std::vector<Collected>& answers) {
     return whole(answers.front().text, answers.front().finished);
   }
+  // About how many bytes of whole_of() come from the request and not from the answers. Long bodies are written in the
+  // offload pool, unless whole_of() uses what only the loop may.
+  virtual std::size_t repeated_bytes() const { return 0; }
+  virtual bool stays_on_loop() const { return false; }
 };
 
 struct Answer {
@@ -81,7 +86,7 @@ net::Awaitable<void> settle_end(const Answer& answer, std::vector<Event>& events
 // The frames of `events`; true when the last one of the answer was among them. Where a request stands while it waits
 // is a comment, `: queued position=3 wait=1.2s`, the same in every protocol.
 // With several answers `running` says how many have not ended yet.
-bool write_events(AnswerWriter& writer, const std::vector<Event>& events, std::string& out,
+bool write_events(AnswerWriter& writer, std::span<const Event> events, std::string& out,
                   std::size_t* running = nullptr);
 
 // Responds with the error's status and body, and where trying again makes sense with `Retry-After`, in whole seconds,

@@ -8,6 +8,8 @@ namespace {
 // Of one wake-up: more is handed over before the rest is read, so that it counts as unread when the client does not
 // take it.
 constexpr std::size_t kAtOnce = 64 * 1024;
+// What one token and its likelihood become as JSON, about.
+constexpr std::size_t kChanceBytes = 80;
 
 }  // namespace
 
@@ -38,13 +40,14 @@ bool StreamSink::flush(std::string& out, TimePoint now) {
 }
 
 bool WholeSink::say(Event& event, std::string&) {
-  writer_.hear(event);
-  collect(event, answers_);
-  return true;
+  take(event);
+  return !too_large();  // the handler has to know
 }
 
-void collect(Event& event, std::vector<Collected>& answers) {
-  Collected& out = answers[static_cast<std::size_t>(event.choice)];
+void WholeSink::take(Event& event) {
+  if (event.kind == Event::Kind::text || event.kind == Event::Kind::finished) writer_.hear(event);
+  Collected& out = answers_[static_cast<std::size_t>(event.choice)];
+  bytes_ += event.text.size() + event.chances.size() * kChanceBytes;
   out.text += event.text;
   if (event.kind == Event::Kind::text) {
     out.tokens.push_back(event.token);

@@ -9,6 +9,7 @@
 
 #include "api/core/answer.h"
 #include "api/core/generation.h"
+#include "base/limits.h"
 #include "net/exchange.h"
 
 namespace chasqui {
@@ -47,10 +48,15 @@ class StreamSink final : public AnswerSink {
   TimePoint said_at_;
 };
 
-// Of an answer that does not stream: everything is remembered until the end.
+// Of an answer that does not stream: everything is remembered until the end, unless it becomes too much.
 class WholeSink final : public AnswerSink {
  public:
   WholeSink(AnswerWriter& writer, std::vector<Collected>& answers) : writer_(writer), answers_(answers) {}
+
+  void take(Event& event);
+  // About how long the body will be, but for what it repeats of the request.
+  std::size_t bytes() const { return bytes_; }
+  bool too_large() const { return bytes_ > kSizeLimit<"whole_answer_bytes">; }
 
   bool flush(std::string&, TimePoint) override { return true; }
 
@@ -59,10 +65,8 @@ class WholeSink final : public AnswerSink {
 
   AnswerWriter& writer_;
   std::vector<Collected>& answers_;
+  std::size_t bytes_ = 0;
 };
-
-// Adds what an event says to the answer that it belongs to; takes what it holds.
-void collect(Event& event, std::vector<Collected>& answers);
 
 enum class Drained {
   events,   // they have been taken, and Answer::before_end has been awaited where the last one came

@@ -64,6 +64,8 @@ class NativeWriter final : public AnswerWriter {
     return out;
   }
 
+  std::size_t repeated_bytes() const override { return native_repeated_bytes(head_); }
+
  private:
   struct State {
     std::vector<TokenChances> untold;
@@ -109,6 +111,21 @@ class NativeWriter final : public AnswerWriter {
   std::vector<State> states_;
 };
 
+// Each once, however often it is asked for.
+void read_shown(Fields& fields, std::vector<std::string>& shown) {
+  std::vector<std::string> asked;
+  read_strings(fields, "response_fields", asked);
+  const auto too_long = [](const std::string& name) { return name.size() > kSizeLimit<"response_name_bytes">; };
+  if (asked.size() > kSizeLimit<"response_fields"> || std::ranges::any_of(asked, too_long)) {
+    fields.refuse("response_fields", "at most " + std::to_string(kCountLimit<"response_fields">) +
+                                         " names of at most " + std::to_string(kSizeLimit<"response_name_bytes">) +
+                                         " bytes");
+  }
+  for (std::string& name : asked) {
+    if (std::ranges::find(shown, name) == shown.end()) shown.push_back(std::move(name));
+  }
+}
+
 }  // namespace
 
 NativeBody read_native_body(const ServedModel& served, const Caller& caller, Fields& fields) {
@@ -127,10 +144,7 @@ NativeBody read_native_body(const ServedModel& served, const Caller& caller, Fie
   }
   out.stream = fields.boolean("stream").value_or(false);
   out.return_tokens = fields.boolean("return_tokens").value_or(false);
-  read_strings(fields, "response_fields", out.shown);
-  if (out.shown.size() > kSizeLimit<"response_fields">) {
-    fields.refuse("response_fields", "at most " + std::to_string(kCountLimit<"response_fields">) + " names");
-  }
+  read_shown(fields, out.shown);
   return out;
 }
 

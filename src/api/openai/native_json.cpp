@@ -66,6 +66,18 @@ NativeHead native_head(const ServedModel& served, const std::vector<RequestPtr>&
   return head;
 }
 
+std::size_t native_repeated_bytes(const NativeHead& head) {
+  constexpr std::size_t kOfBias = 40;
+  constexpr std::size_t kOfSettings = 2048;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < head.requests.size(); ++i) {
+    const Request& request = *head.requests[i];
+    bytes += kOfSettings + head.prompts[i].size() + request.sampling.logit_bias.size() * kOfBias;
+    for (const std::string& stop : request.stop) bytes += stop.size();
+  }
+  return bytes;
+}
+
 void write_tokens(JsonWriter& json, const std::vector<Token>& tokens) {
   json.key("tokens");
   json.begin_array();

@@ -29,6 +29,8 @@ struct NativeHead {
 NativeHead native_head(const ServedModel& served, const std::vector<RequestPtr>& requests);
 
 // `answer` is that of requests[index]; of a stream, whose text is told already, only its finished event.
+// About how many bytes of the whole answer repeat what was asked for.
+std::size_t native_repeated_bytes(const NativeHead& head);
 void write_native_final(const NativeHead& head, const Collected& answer, std::size_t index, bool new_line,
                         std::string& out);
 

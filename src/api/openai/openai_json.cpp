@@ -136,6 +136,12 @@ class OpenAiWriter final : public AnswerWriter {
     return out;
   }
 
+  std::size_t repeated_bytes() const override {
+    std::size_t bytes = 0;
+    for (const std::string& prompt : head_.echo) bytes += prompt.size();
+    return bytes * static_cast<std::size_t>(head_.n);
+  }
+
  private:
   struct Choice {
     bool opened = false;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
+#include <unordered_map>
 
 #include "api/core/entry.h"
 #include "api/core/frontend.h"
@@ -38,14 +40,18 @@ Result<ConversationPtr> conversation_of(ServedModel& served, const Caller& calle
     }
     *conversation = *previous->conversation;
   }
+  std::unordered_map<std::string_view, std::string_view> calls;  // id → name
+  const auto note_calls = [&calls](const ChatMessage& message) {
+    for (const ToolCall& call : message.tool_calls) calls.try_emplace(call.id, call.name);
+  };
+  for (const auto& before : *conversation) note_calls(*before);
   for (ChatMessage& message : ask.chat.messages) {
     // The call whose output this is may have been made in a response before.
-    for (const auto& before : *conversation) {
-      for (const ToolCall& call : before->tool_calls) {
-        if (message.role == "tool" && message.name.empty() && call.id == message.tool_call_id) message.name = call.name;
-      }
+    if (message.role == "tool" && message.name.empty()) {
+      if (const auto call = calls.find(message.tool_call_id); call != calls.end()) message.name = call->second;
     }
     conversation->push_back(std::make_shared<const ChatMessage>(std::move(message)));
+    note_calls(*conversation->back());
   }
   return ConversationPtr(std::move(conversation));
 }
@@ -212,17 +218,14 @@ Result<std::string> list_input_items(ServedModel& served, const Caller& caller, 
   if (!limit) return limit.error();
   const auto order = exchange.request().query("order");
   if (order && *order != "asc" && *order != "desc") return invalid_field("order", "order must be asc or desc");
-  std::vector<std::string> items = (*found)->input_items;
-  std::vector<std::string> ids = (*found)->input_ids;
-  if (order != "asc") {
-    std::ranges::reverse(items);
-    std::ranges::reverse(ids);
-  }
+  const std::vector<std::string>& items = (*found)->input_items;
+  const std::vector<std::string>& ids = (*found)->input_ids;
+  const auto place = [&](std::size_t i) { return order == "asc" ? i : items.size() - 1 - i; };  // the newest first
   std::size_t first = 0;
   if (const auto after = exchange.request().query("after")) {
-    const auto place = std::ranges::find(ids, *after);
-    if (place == ids.end()) return invalid_field("after", "after must be the id of an item of this response");
-    first = static_cast<std::size_t>(place - ids.begin()) + 1;
+    const auto there = static_cast<std::size_t>(std::ranges::find(ids, *after) - ids.begin());
+    if (there == ids.size()) return invalid_field("after", "after must be the id of an item of this response");
+    first = place(there) + 1;
   }
   const std::size_t end = std::min(items.size(), first + *limit);
   std::string out;
@@ -231,12 +234,12 @@ Result<std::string> list_input_items(ServedModel& served, const Caller& caller, 
   json.field("object", "list");
   json.key("data");
   json.begin_array();
-  for (std::size_t i = first; i < end; ++i) json.raw(items[i]);
+  for (std::size_t i = first; i < end; ++i) json.raw(items[place(i)]);
   json.end_array();
   for (const bool last : {false, true}) {
     json.key(last ? "last_id" : "first_id");
     if (first < end) {
-      json.string(ids[last ? end - 1 : first]);
+      json.string(ids[place(last ? end - 1 : first)]);
     } else {
       json.null();
     }

@@ -103,6 +103,8 @@ class ResponseWriter final : public AnswerWriter {
     text(event, scratch_);
   }
 
+  bool stays_on_loop() const override { return true; }  // the store is the loop's
+
   std::string whole(const std::string&, const Event& finished) override {
     scratch_.clear();
     finish(finished, scratch_);

@@ -25,6 +25,9 @@ std::string server_timing(const Usage& usage) {
   return {text.data(), static_cast<std::size_t>(size)};
 }
 
+// More is handed over before the rest is written.
+constexpr std::size_t kSaidAtOnce = 64 * 1024;
+
 net::Awaitable<void> stream_answer(const Frontend& frontend, net::HttpExchange& exchange, Generation& generation,
                                    const Answer& answer, std::size_t running) {
   net::HttpHeaders headers = answer.writer->headers();
@@ -41,7 +44,12 @@ net::Awaitable<void> stream_answer(const Frontend& frontend, net::HttpExchange& 
     const TimePoint now = frontend.clock.now();
     out.clear();
     if (drained == Drained::events) {
-      finished = write_events(*answer.writer, events, out, &running);
+      for (std::size_t i = 0; open && !finished && i < events.size(); ++i) {
+        finished = write_events(*answer.writer, {&events[i], 1}, out, &running);
+        if (finished || out.size() < kSaidAtOnce) continue;
+        open = co_await exchange.write_chunk(out);  // the ends of many answers may be long
+        out.clear();
+      }
     } else if (now < sink.said_at() + frontend.config.ping_every) {
       continue;  // it said something while we slept
     } else if (answer.writer->has_comments()) {
@@ -53,7 +61,29 @@ net::Awaitable<void> stream_answer(const Frontend& frontend, net::HttpExchange& 
   if (finished) co_await exchange.finish_stream(out);
 }
 
-Handled collect_answer(net::HttpExchange& exchange, Generation& generation, const Answer& answer, std::size_t running) {
+Error answer_too_large() {
+  return invalid_field("n_probs", "the answer has more likely tokens than fit " +
+                                      std::to_string(kSizeLimit<"whole_answer_bytes">) +
+                                      " bytes of JSON: ask for fewer (n_probs, top_logprobs, logprobs), for fewer "
+                                      "answers (n) or tokens, or for a stream");
+}
+
+// A long one in the pool.
+net::Awaitable<Result<std::string>> write_whole(Frontend& frontend, Answer& answer, std::vector<Collected> answers,
+                                                std::size_t bytes) {
+  constexpr std::size_t kWrittenAtOnce = 64 * 1024;
+  if (answer.writer->stays_on_loop() || bytes + answer.writer->repeated_bytes() <= kWrittenAtOnce) {
+    co_return answer.writer->whole_of(answers);
+  }
+  net::OffloadTerms terms;
+  terms.owner = answer.request->tenant.id;
+  auto work = [writer = std::move(answer.writer), answers = std::move(answers)] { return writer->whole_of(answers); };
+  Result<std::string> body = co_await frontend.offload.run(std::move(work), std::move(terms));
+  co_return body;
+}
+
+Handled collect_answer(Frontend& frontend, net::HttpExchange& exchange, Generation& generation, Answer& answer,
+                       std::size_t running) {
   std::vector<Event> events;
   std::vector<Collected> answers(running);
   WholeSink sink(*answer.writer, answers);
@@ -63,17 +93,18 @@ Handled collect_answer(net::HttpExchange& exchange, Generation& generation, cons
     const Drained drained = co_await drain_events(generation, answer, kNever, &sink, gone, events);
     if (drained == Drained::ended) co_return Result<void>();
     for (Event& event : events) {
-      if (event.kind == Event::Kind::text || event.kind == Event::Kind::finished) answer.writer->hear(event);
       if (event.kind == Event::Kind::finished) {
         --running;
         if (const auto failure = failure_of(event)) co_return *failure;
       }
-      collect(event, answers);
+      sink.take(event);
     }
+    if (sink.too_large()) co_return answer_too_large();
   }
   exchange.add_response_header("Server-Timing", server_timing(answers.front().finished.usage));
-  std::string body = answer.writer->whole_of(answers);
-  co_await respond_json(exchange, std::move(body));
+  Result<std::string> body = co_await write_whole(frontend, answer, std::move(answers), sink.bytes());
+  if (!body) co_return body.error();
+  co_await respond_json(exchange, std::move(*body));
   co_return Result<void>();
 }
 
@@ -142,7 +173,7 @@ Handled deliver_answer(Call call, Answer answer, Permit permit) {
   if (answer.stream) {
     co_await stream_answer(frontend, exchange, generation, answer, running);
   } else {
-    delivered = co_await collect_answer(exchange, generation, answer, running);
+    delivered = co_await collect_answer(frontend, exchange, generation, answer, running);
   }
   exchange.on_client_gone({});
   co_return delivered;
@@ -151,6 +182,11 @@ Handled deliver_answer(Call call, Answer answer, Permit permit) {
 Handled resume_stream(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream) {
   const Result<std::uint64_t> from = first_byte(exchange.request(), *stream);
   if (!from) co_return from.error();
+  if (stream->readers.size() >= kSizeLimit<"resume_readers">) {  // each is told every token
+    co_return Error{ErrorCode::quota_exceeded,
+                    "at most " + std::to_string(kSizeLimit<"resume_readers">) + " connections read one stream at once",
+                    ""};
+  }
   frontend.kept->metrics().resumed.add();
   co_await frontend.kept->follow(frontend, exchange, std::move(stream), *from);
   co_return Result<void>();

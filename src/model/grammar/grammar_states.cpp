@@ -11,6 +11,9 @@ namespace chasqui {
 namespace {
 
 constexpr std::size_t kPlacesMax = kSizeLimit<"grammar_items">;
+constexpr std::size_t kPlacesOfWay = 512;   // at least, of each of many next bytes
+constexpr std::uint64_t kLooksAtPlace = 4;  // on average
+constexpr std::size_t kFewReturns = 16;     // of a stack, where there is no room for more
 constexpr std::uint32_t kDepthMax = kSizeLimit<"grammar_depth">;
 
 std::size_t mix(std::size_t hash, std::size_t value) {
@@ -152,9 +155,15 @@ void GrammarStates::fill_row(Id state) {
         for (std::size_t i = step.low; i <= step.high; ++i) targets[i].push_back({step.to, place.stack});
       }
     }
+    std::vector<std::size_t> ways;  // classes that lead elsewhere than the one before
     for (std::size_t i = 0; i < classes; ++i) {
-      if (targets[i].empty()) continue;
-      row[i] = i > 0 && targets[i] == targets[i - 1] ? row[i - 1] : after(targets[i]);
+      if (!targets[i].empty() && (i == 0 || targets[i] != targets[i - 1])) ways.push_back(i);
+    }
+    // Of the whole row: where most bytes lead to most places, each has its share of them.
+    const std::size_t share = std::max(kPlacesOfWay, kPlacesMax / std::max<std::size_t>(ways.size(), 1));
+    for (const std::size_t way : ways) row[way] = after(targets[way], share);
+    for (std::size_t i = 1; i < classes; ++i) {
+      if (!targets[i].empty() && targets[i] == targets[i - 1]) row[i] = row[i - 1];
     }
   }
   states_[state].row = static_cast<std::uint32_t>(rows_.size());
@@ -162,8 +171,9 @@ void GrammarStates::fill_row(Id state) {
   bytes_ += classes * sizeof(Id);
 }
 
-// The configuration of `places` and of those that are reached from them without a byte.
-GrammarStates::Id GrammarStates::after(Places places) {
+// The configuration of `places` and of those that are reached from them without a byte; of `most` places about, and
+// what is found with a few looks at each: the others are given up.
+GrammarStates::Id GrammarStates::after(Places places, std::size_t most) {
   const bool one = places.size() == 1;
   const GrammarPlace only = places.front();
   if (one) {
@@ -171,6 +181,8 @@ GrammarStates::Id GrammarStates::after(Places places) {
   }
   auto out = std::make_shared<GrammarConfiguration>();
   PlaceSet seen;
+  most = one ? kPlacesMax : std::max(most, std::min(places.size(), kPlacesMax));  // of one it is kept
+  const std::uint64_t work_most = work_ + kLooksAtPlace * most;
   // By their order, so that all calls of a rule are known before it is entered: it is entered once, with one stack.
   std::map<std::uint32_t, std::pair<std::uint32_t, std::vector<GrammarReturn>>> called;
   while (!places.empty() || !called.empty()) {
@@ -182,7 +194,9 @@ GrammarStates::Id GrammarStates::after(Places places) {
     }
     const GrammarPlace place = std::move(places.back());
     places.pop_back();
-    if (seen.size() >= kPlacesMax || !seen.add(place)) continue;
+    // Rules that are called are entered in any case, or no way on might be left.
+    const bool full = seen.size() >= most || work_ > work_most;
+    if ((full && !entered) || !seen.add(place)) continue;
     ++work_;
     if (place.position == GrammarAutomaton::kEnd) {
       out->complete = true;
@@ -190,7 +204,7 @@ GrammarStates::Id GrammarStates::after(Places places) {
     }
     const std::vector<GrammarReturn>& around = place.stack->returns;
     // A rule that matches nothing has been stepped over by its caller.
-    if (!entered && automaton_->is_final(place.position)) {
+    if (!entered && !full && automaton_->is_final(place.position)) {
       for (const GrammarReturn& each : around) places.push_back({each.to, each.stack});
       work_ += around.size();
     }
@@ -199,10 +213,12 @@ GrammarStates::Id GrammarStates::after(Places places) {
       auto& [rule, returns] = called[automaton_->rule(call.rule).order];
       rule = call.rule;
       if (automaton_->only_ends(call.to)) {  // the last thing that a rule does needs no stack of its own
-        returns.insert(returns.end(), around.begin(), around.end());
-        work_ += around.size();
+        const auto taken = static_cast<std::ptrdiff_t>(full ? std::min(around.size(), kFewReturns) : around.size());
+        returns.insert(returns.end(), around.begin(), around.begin() + taken);
+        work_ += static_cast<std::uint64_t>(taken);
       } else {
         returns.push_back({call.to, place.stack});
+        ++work_;
       }
     }
     const bool takes =

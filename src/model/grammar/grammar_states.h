@@ -4,8 +4,9 @@
 // numbers configurations and remembers their steps, which makes it a deterministic automaton that comes into being as
 // it is used. Stacks that end alike are one graph, so that ambiguous grammars have few places. One thread at a time.
 //
-// bounded: places by `grammar_items` and depth by `grammar_depth`: ways beyond are given up, so the language gets
-// smaller, never larger. Memory: bytes() tells, forget() empties; numbers of before mean nothing then.
+// bounded: places by `grammar_items`, those after all bytes that may come next together, and depth by `grammar_depth`:
+// ways beyond are given up, so the language gets smaller, never larger. Memory: bytes() tells, forget() empties;
+// numbers of before mean nothing then.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/limits.h"
 #include "model/grammar/automaton.h"
 
 namespace chasqui {
@@ -97,7 +99,7 @@ class GrammarStates {
   using Places = std::vector<GrammarPlace>;
 
   void fill_row(Id state);
-  Id after(Places places);
+  Id after(Places places, std::size_t most = kSizeLimit<"grammar_items">);
   Id number(std::shared_ptr<GrammarConfiguration> configuration);
   GrammarStackPtr stack_of(std::vector<GrammarReturn> returns);
 

@@ -57,6 +57,34 @@ TEST(GrammarStates, FollowAllWaysOfAnUnmergedPosition) {
   EXPECT_EQ(verdict(kGrammar, "xxxxxxxxxxx"), "no");
 }
 
+// Every rule may go on in several others after any character: the places would be thousands, and so would what each of
+// their stacks holds, for each of the bytes that may come next.
+TEST(GrammarStates, TakeBoundedWorkForEachByte) {
+  constexpr int kRules = 100;
+  std::string grammar = "root ::= r0\n";
+  for (int i = 0; i < kRules; ++i) {
+    const auto rule = [](int n) { return "r" + std::to_string(n % kRules); };
+    grammar += rule(i) + " ::= . " + rule(i + 1) + " | . " + rule(i * 7 + 3) + " " + rule(i * 5 + 1) + " | .\n";
+  }
+  GrammarStates states(test_automaton(grammar));
+  GrammarStates::Id at = states.start();
+  for (int i = 0; i < 80; ++i) {
+    const std::uint64_t before = states.work();
+    at = states.next(at, static_cast<std::uint8_t>("ab c"[i % 4]));
+    EXPECT_NE(at, GrammarStates::kDead);
+    EXPECT_LT(states.work() - before, 16 * kSizeLimit<"grammar_items">) << i;
+  }
+  EXPECT_LT(states.bytes(), std::size_t{64} << 20);
+}
+
+TEST(GrammarStates, TakeAsManyAlternativesAsAreAllowed) {
+  std::string grammar = "root ::= \"x\" (";
+  for (int i = 0; i < 2000; ++i) grammar += (i > 0 ? " | \"" : "\"") + std::to_string(i * 7919 % 100'000) + "\"";
+  grammar += ")";
+  for (const int i : {0, 1, 999, 1999})
+    EXPECT_EQ(verdict(grammar, "x" + std::to_string(i * 7919 % 100'000)), "match") << i;
+}
+
 TEST(GrammarStates, FollowCharactersByTheirBytes) {
   EXPECT_EQ(verdict("root ::= [a-cx]", "b"), "match");
   EXPECT_EQ(verdict("root ::= [^a-c]", "b"), "no");
