@@ -32,20 +32,35 @@ std::vector<Setting> settings() {
   greedy.temperature = 0;
   SamplingParams penalized;
   penalized.repeat_penalty = 1.1f;
+  SamplingParams told;
+  told.chances = 5;
   SamplingParams whole;
   whole.top_k = 0;
   whole.min_p = 0;
+  SamplingParams min_p;
+  min_p.top_k = 0;
+  min_p.top_p = 1;
+  SamplingParams many = SamplingParams{};
+  many.top_k = 5000;
+  SamplingParams open = whole;
+  open.top_p = 1;
   return {{"greedy", greedy},
           {"default of chats", SamplingParams{}},
           {"… with a penalty", penalized},
-          {"top-p 0.95 alone", whole}};
+          {"… 5 log-probs", told},
+          {"top-p 0.95 alone", whole},
+          {"min-p 0.05 alone", min_p},
+          {"top-k 5000", many},
+          {"temperature alone", open}};
 }
 
-std::vector<float> rows_of(std::size_t vocabulary) {
+// `spread` of 0.5: of a model that knows nothing.
+std::vector<float> rows_of(std::size_t vocabulary, float spread) {
   std::mt19937 generator(1);
-  std::normal_distribution<float> noise(0, 2);
+  std::normal_distribution<float> noise(0, spread);
   std::vector<float> rows(kRows * vocabulary);
   for (float& logit : rows) logit = noise(generator);
+  if (spread < 1) return rows;
   for (std::size_t i = 0; i < kRows * 8; ++i) rows[i / 8 * vocabulary + generator() % vocabulary] += 12;
   return rows;
 }
@@ -81,7 +96,7 @@ Chain chain_of(const SamplingParams& params, std::size_t vocabulary) {
     return chain;
   }
   if (params.top_k > 0) add(llama_sampler_init_top_k(params.top_k));
-  add(llama_sampler_init_top_p(params.top_p, 1));
+  if (params.top_p < 1) add(llama_sampler_init_top_p(params.top_p, 1));
   if (params.min_p > 0) add(llama_sampler_init_min_p(params.min_p, 1));
   add(llama_sampler_init_temp(params.temperature));
   add(llama_sampler_init_dist(1));
@@ -99,24 +114,33 @@ double cost_of_chain(const SamplingParams& params, const std::vector<float>& row
   });
 }
 
-double cost_of_ours(SamplingParams params, const std::vector<float>& rows, std::size_t vocabulary) {
+double cost_of_ours(SamplingParams params, const std::vector<float>& rows, std::size_t vocabulary,
+                    const chasqui::RowKernels& kernels) {
   params.seed = 1;
   Sampler sampler(params, static_cast<chasqui::TokenCount>(vocabulary), {});
   SamplerScratch scratch;
-  return cost(rows, vocabulary, [&](std::span<float> row) { sampler.accept(sampler.sample(row, scratch)); });
+  scratch.row = chasqui::LogitRow(kernels);
+  std::vector<chasqui::TokenChance> chances;
+  return cost(rows, vocabulary, [&](std::span<float> row) { sampler.accept(sampler.sample(row, scratch, &chances)); });
 }
 
 }  // namespace
 
 int main() {
-  std::printf("%-12s%-20s%12s%16s%10s\n", "vocabulary", "settings", "ours, µs", "llama.cpp, µs", "share");
-  for (const std::size_t vocabulary : {4096u, 32000u, 151936u}) {
-    const std::vector<float> rows = rows_of(vocabulary);
-    const double copy = cost(rows, vocabulary, [](std::span<float>) {});
-    for (const Setting& setting : settings()) {
-      const double ours = cost_of_ours(setting.params, rows, vocabulary) - copy;
-      const double theirs = cost_of_chain(setting.params, rows, vocabulary) - copy;
-      std::printf("%-12zu%-20s%12.1f%16.1f%10.2f\n", vocabulary, setting.name, ours, theirs, ours / theirs);
+  std::printf("%-12s%-8s%-20s%12s%12s%12s%16s\n", "vocabulary", "rows", "settings", "plain, µs", "avx2, µs",
+              "avx512, µs", "llama.cpp, µs");
+  for (const std::size_t vocabulary : {32000u, 151936u}) {
+    for (const float spread : {2.0f, 0.5f}) {
+      const std::vector<float> rows = rows_of(vocabulary, spread);
+      const double copy = cost(rows, vocabulary, [](std::span<float>) {});
+      for (const Setting& setting : settings()) {
+        std::printf("%-12zu%-8s%-20s", vocabulary, spread < 1 ? "flat" : "usual", setting.name);
+        for (const chasqui::RowKernels* kernels : chasqui::all_row_kernels()) {
+          const double ours = kernels->usable() ? cost_of_ours(setting.params, rows, vocabulary, *kernels) - copy : 0;
+          std::printf("%12.1f", ours);
+        }
+        std::printf("%16.1f\n", cost_of_chain(setting.params, rows, vocabulary) - copy);
+      }
     }
   }
   return 0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "model/candidates.h"
+#include "model/logit_row.h"
 
 namespace chasqui {
 

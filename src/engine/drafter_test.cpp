@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/fake_requests.h"
-#include "model/candidates.h"
+#include "model/logit_row.h"
 #include "model/sim_model.h"
 
 namespace chasqui {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -51,13 +52,30 @@ class Runner {
     TimePoint first_token = kNever;  // kept where the request has a limit for it
   };
 
+  // The first tokens of a batch, drawn by several threads at once, by part. What a grammar or a chain of libllama's
+  // samplers draws is left to the worker's thread, which keeps what masks have found.
+  class Draws final : public RowJob {
+   public:
+    struct Draw {
+      Sampler* sampler = nullptr;  // null: it is not drawn here
+      std::span<float> logits;
+      Token token = 0;
+      std::vector<TokenChance> chances;
+    };
+    void run(std::size_t row, std::size_t thread) override;
+
+    std::vector<Draw> draws;
+    std::vector<std::unique_ptr<SamplerScratch>> scratch;  // by thread
+  };
+
+  void draw_together(const Batch& batch);
   void prepare(const Batch& batch, BatchResult& result);
   void draft(Batch& batch, BatchResult& result);
   void learn(const Batch& batch, BatchResult& result);
   void trim_padding(const Batch& batch);
   void read(const Batch& batch, const BatchPart& part, BatchResult& result);
   SequenceOutput& voice(const Request& request);
-  void sample(const Request& request, std::int32_t row, std::optional<Token> instead, Sample& out);
+  void sample(const Request& request, std::int32_t row, std::optional<Token> instead, Draws::Draw* drawn, Sample& out);
   std::optional<Token> synthetic_token(const Batch& batch, const BatchPart& part, std::int32_t place);
 
   Model& model_;
@@ -68,6 +86,7 @@ class Runner {
   std::minstd_rand dice_;
   std::unordered_map<RequestId, SequenceOutput> voices_;
   SamplerScratch scratch_;
+  Draws draws_;
 };
 
 }  // namespace chasqui

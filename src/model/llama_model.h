@@ -2,6 +2,7 @@
 // its thread, except request_abort() and clear_abort(), which any thread may call.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "model/llama_heads.h"
 #include "model/llama_kv_layout.h"
+#include "model/llama_row_work.h"
 #include "model/llama_rows.h"
 #include "model/llama_threads.h"
 #include "model/llama_weights.h"
@@ -39,6 +41,8 @@ class LlamaModel final : public Model {
   const ModelShape& shape() const override { return shape_; }
   DecodeStatus decode(const Batch& batch) override;
   std::span<float> logits(std::int32_t row) override;
+  std::size_t row_threads() const override { return static_cast<std::size_t>(std::max(threads_, 1)); }
+  void for_each_row(std::size_t count, RowJob& job) override { row_work_.run(pool_, threads_, count, job); }
   void trim(SlotId slot, TokenCount keep) override;
   void move(SlotId from, SlotId to) override;
   void exchange(SlotId a, SlotId b) override;
@@ -97,6 +101,7 @@ class LlamaModel final : public Model {
   std::int32_t threads_ = 0;            // of the last decode
   ggml_threadpool* pool_ = nullptr;     // … and theirs
   std::uint64_t cuts_ = 0;
+  LlamaRowWork row_work_;
 
   // Of shape().kv_block, where there is one.
   std::optional<LlamaKvLayout> layout_;

@@ -1,5 +1,6 @@
 #include "model/llama_model.h"
 
+#include <algorithm>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -317,6 +318,28 @@ TEST(LlamaModelDeathTest, CatchesOurMistakes) {
   EXPECT_DEATH(model->logits(0), "output row");
   EXPECT_DEATH(model->trim(SlotId{2}, 0), "slot");
   EXPECT_DEATH(model->decode(Batch()), "empty");
+}
+
+// Each row once, and what they wrote is there when the call returns.
+TEST(LlamaModel, RowsAreSharedOutToTheComputeThreads) {
+  auto model = LlamaModel::make(test_weights(),
+                                {.slots = 1, .cells = 256, .threads = 2, .adapt_threads = false, .warm_up = false});
+  ASSERT_TRUE(model) << model.error().message;
+  struct Count final : RowJob {
+    std::vector<int> times = std::vector<int>(1000);
+    std::vector<std::size_t> threads = std::vector<std::size_t>(1000);
+    void run(std::size_t row, std::size_t thread) override {
+      ++times[row];
+      threads[row] = thread;
+    }
+  };
+  ASSERT_EQ((*model)->row_threads(), 2u);
+  for (int round = 0; round < 20; ++round) {
+    Count count;
+    (*model)->for_each_row(count.times.size(), count);
+    EXPECT_EQ(std::ranges::count(count.times, 1), 1000);
+    EXPECT_LT(*std::ranges::max_element(count.threads), 2u);
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // SimModel (no weights, programmable speed). Owned by one worker and used on its thread only.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -41,6 +42,14 @@ struct ComputeStats {
   std::uint64_t cuts = 0;    // decodes that were ended because the threads waited for each other, and computed again
 };
 
+// Work on one row of several, which do not depend on each other.
+class RowJob {
+ public:
+  virtual ~RowJob() = default;
+  // `thread` < Model::row_threads(): no two calls with the same number run at once.
+  virtual void run(std::size_t row, std::size_t thread) = 0;
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -56,6 +65,14 @@ class Model {
   // The logits of an output row of the last decode() that returned ok: `vocabulary` floats. The caller may change
   // them. Valid until the next decode().
   virtual std::span<float> logits(std::int32_t row) = 0;
+
+  // How many threads for_each_row() uses at most; its caller's is one of them.
+  virtual std::size_t row_threads() const { return 1; }
+  // Runs the job once for each row below `count`, on the threads of the last decode(), which have nothing to do between
+  // two of them; returns when all is done.
+  virtual void for_each_row(std::size_t count, RowJob& job) {
+    for (std::size_t row = 0; row < count; ++row) job.run(row, 0);
+  }
 
   // Forgets the positions of `slot` from `keep` on; keep == 0 empties it.
   virtual void trim(SlotId slot, TokenCount keep) = 0;

@@ -1,8 +1,6 @@
 #include "model/sampler.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -10,8 +8,6 @@
 
 namespace chasqui {
 namespace {
-
-constexpr float kBanned = -std::numeric_limits<float>::infinity();
 
 bool penalties_on(const SamplingParams& p) {
   return p.repeat_last_n != 0 &&
@@ -22,44 +18,28 @@ float most_likely_logit(const std::vector<Candidate>& candidates) {
   return std::ranges::max_element(candidates, {}, &Candidate::logit)->logit;
 }
 
+float scale_of(double temperature) {
+  constexpr double kSteepest = 1e30;
+  return static_cast<float>(std::min(1 / temperature, kSteepest));
+}
+
 // Sets probability to exp(logit / temperature) relative to the largest logit, so nothing overflows, whatever the
 // logits and the temperature are. Returns the sum.
-double weigh(std::vector<Candidate>& candidates, double top, double temperature) {
+double weigh(std::vector<Candidate>& candidates, double top, double temperature, LogitRow& row,
+             std::vector<float>& list) {
+  constexpr std::size_t kFew = 512;
   double sum = 0;
+  if (candidates.size() > kFew) {
+    list.resize(candidates.size());
+    for (std::size_t i = 0; i < list.size(); ++i) list[i] = candidates[i].logit;
+    const std::span<const float> weights = row.weights(list, scale_of(temperature));
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      sum += candidates[i].probability = static_cast<double>(weights[i]);
+    }
+    return sum;
+  }
   for (Candidate& c : candidates) sum += c.probability = std::exp((c.logit - top) / temperature);
   return sum;
-}
-
-double mass_of(std::span<const float> logits, double top) {
-  double sum = 0;
-  for (float logit : logits) {
-    if (logit > kBanned) sum += std::exp(std::min(logit - top, 0.0));
-  }
-  return sum;
-}
-
-// How many of the most likely candidates it takes until their weights add up to `mass`. Halves the range in which the
-// answer lies, so that a whole vocabulary is never sorted. Reorders.
-std::size_t count_for_mass(std::span<Candidate> candidates, double mass) {
-  constexpr std::size_t kSorted = 256;
-  std::size_t begin = 0;  // everything before is taken and counted
-  std::size_t end = candidates.size();
-  while (end - begin > kSorted) {
-    const std::size_t middle = begin + (end - begin) / 2;
-    const auto at = [&](std::size_t i) { return candidates.begin() + static_cast<std::ptrdiff_t>(i); };
-    std::nth_element(at(begin), at(middle), at(end), more_likely);
-    double half = 0;
-    for (std::size_t i = begin; i < middle; ++i) half += candidates[i].probability;
-    if (half >= mass) {
-      end = middle;
-    } else {
-      mass -= half;
-      begin = middle;
-    }
-  }
-  std::ranges::sort(candidates.subspan(begin, end - begin), more_likely);
-  for (; begin < end && mass > 0; ++begin) mass -= candidates[begin].probability;
-  return begin;
 }
 
 void keep_most_likely(std::vector<Candidate>& candidates, std::size_t count) {
@@ -69,23 +49,9 @@ void keep_most_likely(std::vector<Candidate>& candidates, std::size_t count) {
   candidates.erase(end, candidates.end());
 }
 
-// Keeps the most likely candidates whose weights add up to `mass`, and `least` of them at least. Sums the weights by
-// classes of about equal logits, so that only the class in which the mass is reached has to be sorted.
-void keep_mass(std::vector<Candidate>& candidates, double top, double mass, std::size_t least) {
-  constexpr std::size_t kClasses = 512;
-  constexpr double kClassesForOne = 16;  // classes for a difference of 1 between logits
-  const auto class_of = [top](const Candidate& c) {
-    return static_cast<std::size_t>(std::min((top - c.logit) * kClassesForOne, double{kClasses - 1}));
-  };
-  std::array<double, kClasses> weights{};
-  for (const Candidate& c : candidates) weights[class_of(c)] += c.probability;
-  std::size_t last = 0;
-  while (last + 1 < kClasses && weights[last] < mass) mass -= weights[last++];
-
-  const auto above = std::ranges::partition(candidates, [&](const Candidate& c) { return class_of(c) < last; }).begin();
-  const auto rest = std::partition(above, candidates.end(), [&](const Candidate& c) { return class_of(c) == last; });
-  std::size_t count = static_cast<std::size_t>(above - candidates.begin());
-  count += count_for_mass({above, rest}, mass);
+// Keeps the most likely candidates whose weights add up to `mass`, and `least` of them at least.
+void keep_mass(std::vector<Candidate>& candidates, float top, double mass, std::size_t least) {
+  const std::size_t count = count_for_mass(candidates, top, mass);
   if (count < least) return keep_most_likely(candidates, least);
   candidates.resize(count);
 }
@@ -109,7 +75,7 @@ Sampler::Sampler(const SamplingParams& params, TokenCount vocabulary, std::span<
       generator_(params.seed.value_or(std::mt19937::default_seed)),
       window_(params.repeat_last_n) {
   if (params.ignore_eos) {
-    for (Token token : end_of_generation) bias_.push_back({token, kBanned});
+    for (Token token : end_of_generation) bias_.push_back({token, LogitRow::kBanned});
   }
   for (const LogitBias& b : bias_) CHECK(b.token >= 0 && b.token < vocabulary);
   if (auto* own = dynamic_cast<LlamaSamplingParts*>(parts)) {
@@ -141,7 +107,7 @@ void Sampler::accept(std::span<const Token> tokens) {
 void Sampler::adjust(std::span<float> logits) const {
   for (const LogitBias& b : bias_) logits[static_cast<std::size_t>(b.token)] += b.bias;
   if (generated_ < params_.min_tokens) {
-    for (const Token token : ends_) logits[static_cast<std::size_t>(token)] = kBanned;
+    for (const Token token : ends_) logits[static_cast<std::size_t>(token)] = LogitRow::kBanned;
   }
   if (!penalties_) return;
   for (const auto& [token, count] : window_.counts()) {
@@ -152,35 +118,86 @@ void Sampler::adjust(std::span<float> logits) const {
   }
 }
 
+bool Sampler::adjusts() const {
+  return !bias_.empty() || generated_ < params_.min_tokens || (penalties_ && !window_.counts().empty());
+}
+
+// A list of candidates is quicker than sweeps over the row.
+bool Sampler::few_candidates() const {
+  constexpr TokenCount kFew = 256;
+  constexpr TokenCount kFewOfTopK = 8192;
+  return vocabulary_ <= kFew || (params_.top_k > 0 && params_.top_k <= kFewOfTopK && params_.top_k < vocabulary_);
+}
+
 // Leaves the candidates that may be drawn, with their probabilities, in no particular order. Both top-p and min-p
-// keep a beginning of the sorted candidates, so the shorter one counts, and min-p, which needs no sorting, goes first;
-// top-p still means its share of everything that was there before min-p.
-void Sampler::build(std::span<const float> logits, std::vector<Candidate>& candidates) const {
-  bool early = false;
-  if (params_.top_k > 0 && params_.top_k < vocabulary_) {
-    gather_top_k(logits, static_cast<std::size_t>(params_.top_k), candidates);
+// keep a beginning of the sorted candidates, so the shorter one counts.
+void Sampler::build(SamplerScratch& scratch) const {
+  std::vector<Candidate>& candidates = scratch.candidates;
+  if (few_candidates()) {
+    list_top_k(scratch);
+  } else if (scratch.row.largest() >= 0) {
+    const float least = narrow(scratch);
+    scratch.row.at_least(least, candidates);
   } else {
-    const Token top = largest(logits);
-    early = top >= 0 && params_.min_p > 0.0f && params_.min_keep <= 1;
-    gather_at_least(logits, early ? min_p_bound(logits[static_cast<std::size_t>(top)]) : kBanned, candidates);
+    candidates.clear();
   }
   if (candidates.empty()) {
     candidates.push_back({fallback(), 0.0f, 1.0});
     return;
   }
   const float top = most_likely_logit(candidates);
-  if (params_.top_p < 1.0f) {
-    const double seen = weigh(candidates, top, 1.0);
-    const double all = early ? mass_of(logits, top) : seen;
+  if (few_candidates() && params_.top_p < 1.0f) {
+    const double all = weigh(candidates, top, 1.0, scratch.row, scratch.logits);
     keep_mass(candidates, top, all * static_cast<double>(params_.top_p), keep_min());
   }
-  if (params_.min_p > 0.0f) {
+  if (few_candidates() && params_.min_p > 0.0f) {
     const float bound = min_p_bound(top);
     const auto count = std::ranges::count_if(candidates, [&](const Candidate& c) { return c.logit >= bound; });
     keep_most_likely(candidates, std::max(static_cast<std::size_t>(count), keep_min()));
   }
-  const double sum = weigh(candidates, top, params_.temperature);
+  const double sum = weigh(candidates, top, params_.temperature, scratch.row, scratch.logits);
   for (Candidate& c : candidates) c.probability /= sum;
+}
+
+// Which logit is the least that may be drawn; what is as likely as that and too much is banned in the row.
+// REQUIRES: a row with a largest logit
+float Sampler::narrow(SamplerScratch& scratch) const {
+  LogitRow& row = scratch.row;
+  const float least = narrow_by_top_k(scratch);
+  constexpr Token kAll = std::numeric_limits<Token>::max();
+  Candidate last{kAll, least, 0.0};
+  if (params_.top_p < 1.0f) {
+    const double all = row.mass(least, 1.0f);
+    last = scratch.cut.reach(row, least, 1.0f, all, all * static_cast<double>(params_.top_p));
+  }
+  const float bound = params_.min_p > 0.0f ? min_p_bound(row.top()) : least;
+  if (bound > last.logit) last = {kAll, bound, 0.0};
+  if (keep_min() > 1) {
+    row.top_k(keep_min(), scratch.candidates);
+    Candidate kept = *std::ranges::max_element(scratch.candidates, more_likely);
+    if (kept.logit < least) kept = {kAll, least, 0.0};
+    if (more_likely(last, kept)) last = kept;
+  }
+  if (last.token != kAll) scratch.cut.ban_after(row, last);
+  return std::max(last.logit, LogitRow::kLeast);
+}
+
+// What blocks of the row say is enough for a few of them.
+void Sampler::list_top_k(SamplerScratch& scratch) const {
+  constexpr TokenCount kFew = 512;
+  const TokenCount count = params_.top_k > 0 ? params_.top_k : vocabulary_;
+  if (count <= kFew || vocabulary_ <= 2 * count || scratch.row.largest() < 0) {
+    return scratch.row.top_k(static_cast<std::size_t>(count), scratch.candidates);
+  }
+  scratch.row.at_least(narrow_by_top_k(scratch), scratch.candidates);
+}
+
+float Sampler::narrow_by_top_k(SamplerScratch& scratch) const {
+  if (params_.top_k <= 0 || params_.top_k >= vocabulary_) return LogitRow::kLeast;
+  const auto all = static_cast<double>(vocabulary_);  // about: some may be banned
+  const Candidate last = scratch.cut.reach(scratch.row, LogitRow::kLeast, 0.0f, all, params_.top_k);
+  scratch.cut.ban_after(scratch.row, last);
+  return last.logit;
 }
 
 // The least logit of a candidate that is min_p times as likely as the most likely one.
@@ -190,7 +207,7 @@ float Sampler::min_p_bound(float top) const {
 
 Token Sampler::fallback() const {
   for (Token token = 0; token < vocabulary_; ++token) {
-    const auto bans = [token](const LogitBias& b) { return b.token == token && b.bias == kBanned; };
+    const auto bans = [token](const LogitBias& b) { return b.token == token && b.bias == LogitRow::kBanned; };
     if (std::ranges::none_of(bias_, bans)) return token;
   }
   return 0;
@@ -199,27 +216,45 @@ Token Sampler::fallback() const {
 Token Sampler::sample(std::span<float> logits, SamplerScratch& scratch, std::vector<TokenChance>* chances) {
   DCHECK(static_cast<TokenCount>(logits.size()) == vocabulary_);
   const bool tells = chances != nullptr && params_.chances >= 0;
-  if (tells && !params_.chances_after) scratch.raw.assign(logits.begin(), logits.end());
-  adjust(logits);
-  Token token = draw(logits, scratch);
+  const bool tells_raw = tells && !params_.chances_after;
+  if (tells_raw) {
+    scratch.row.look(logits);
+    note_chances(scratch);
+  }
+  scratch.cut.forget();
+  const bool adjusted = adjusts();
+  if (adjusted) adjust(logits);
+  if (adjusted || !tells_raw) scratch.row.look(logits);
+  Token token = draw(scratch);
   // Most tokens of a model that knows what is wanted pass; looking at all the others is for those that do not.
   allowed_ = true;
   if (grammar_.present() && !grammar_.allows(token)) token = draw_allowed(logits, scratch);
-  if (tells) tell_chances(token, scratch, *chances);
+  if (tells_raw) tell_chances(token, logits, scratch, *chances);
+  if (tells && !tells_raw) tell_drawn_chances(token, scratch, *chances);
   return token;
 }
 
-// Leaves in scratch.candidates what the token was drawn from, with probabilities, unless it was greedy.
-Token Sampler::draw(std::span<const float> logits, SamplerScratch& scratch) {
+// Leaves in `scratch` what the token was drawn from, unless it was greedy.
+Token Sampler::draw(SamplerScratch& scratch) {
+  scratch.drew_row = false;
+  LogitRow& row = scratch.row;
   if (chain_.present()) {
-    const Token token = chain_.draw(logits, scratch.candidates);
+    const Token token = chain_.draw(row.logits(), scratch.candidates);
     return token >= 0 ? token : fallback();
   }
-  if (greedy()) {
-    const Token token = largest(logits);
-    return token >= 0 ? token : fallback();
+  if (greedy() || row.largest() < 0) {
+    scratch.candidates.clear();
+    return row.largest() >= 0 ? row.largest() : fallback();
   }
-  build(logits, scratch.candidates);
+  if (few_candidates()) return draw_candidate(scratch);
+  scratch.drew_row = true;
+  scratch.least = narrow(scratch);
+  scratch.mass = row.mass(scratch.least, scale_of(params_.temperature));
+  return row.token_at(uniform(generator_) * scratch.mass);
+}
+
+Token Sampler::draw_candidate(SamplerScratch& scratch) {
+  build(scratch);
   double left = uniform(generator_);
   for (const Candidate& c : scratch.candidates) {
     left -= c.probability;
@@ -229,27 +264,41 @@ Token Sampler::draw(std::span<const float> logits, SamplerScratch& scratch) {
   return std::ranges::min_element(scratch.candidates, more_likely)->token;
 }
 
-Token Sampler::draw_allowed(std::span<const float> logits, SamplerScratch& scratch) {
+Token Sampler::draw_allowed(std::span<float> logits, SamplerScratch& scratch) {
+  // What narrowed the row for the first draw was not only for what the grammar allows.
+  scratch.cut.take_back(scratch.row);
   if (const TokenMask* const mask = grammar_.mask()) {
-    if (mask->whole && mask->bits.empty() && !chain_.present()) return draw_listed(mask->list, logits, scratch);
+    if (mask->whole && mask->bits.empty() && !chain_.present()) return draw_listed(mask->list, scratch);
+    if (mask->whole && !mask->bits.empty()) {
+      scratch.row.look(logits, mask->bits);
+      return draw_masked(scratch);
+    }
     const bool whole = mask->whole;
-    mask_row(*mask, logits, scratch.masked);
-    if (!whole) add_likely(logits, scratch);
-    return largest(scratch.masked) >= 0 ? draw(scratch.masked, scratch) : end_without_way();
+    scratch.mask = mask->bits;
+    scratch.mask.resize((logits.size() + 63) / 64);
+    for (const Token token : mask->list) add_token(scratch.mask, token);
+    if (!whole) find_likely_allowed(scratch);
+    scratch.row.look(logits, scratch.mask);
+    return draw_masked(scratch);
   }
-  ask_about_likely(logits, scratch.allowed);
+  ask_about_likely(scratch);
   if (scratch.allowed.empty()) return end_without_way();
-  scratch.masked.assign(logits.size(), kBanned);
+  scratch.masked.assign(logits.size(), LogitRow::kBanned);
   for (const Candidate& c : scratch.allowed) scratch.masked[static_cast<std::size_t>(c.token)] = c.logit;
-  return draw(scratch.masked, scratch);
+  scratch.row.look(scratch.masked);
+  return draw_masked(scratch);
+}
+
+Token Sampler::draw_masked(SamplerScratch& scratch) {
+  return scratch.row.largest() >= 0 ? draw(scratch) : end_without_way();
 }
 
 // To what a mask has so far: it was put off before all of the vocabulary had been looked at.
-void Sampler::add_likely(std::span<const float> logits, SamplerScratch& scratch) const {
+void Sampler::find_likely_allowed(SamplerScratch& scratch) const {
   constexpr std::size_t kAsked = 16;
-  gather_top_k(logits, kAsked, scratch.allowed);
+  scratch.row.top_k(kAsked, scratch.allowed);
   grammar_.filter(scratch.allowed);
-  for (const Candidate& c : scratch.allowed) scratch.masked[static_cast<std::size_t>(c.token)] = c.logit;
+  for (const Candidate& c : scratch.allowed) add_token(scratch.mask, c.token);
 }
 
 // The grammar has no way on: the model's vocabulary cannot say what it wants, or the request has banned it.
@@ -259,46 +308,27 @@ Token Sampler::end_without_way() {
 }
 
 // As from a row that has nothing else, without the row.
-Token Sampler::draw_listed(std::span<const Token> list, std::span<const float> logits, SamplerScratch& scratch) {
+Token Sampler::draw_listed(std::span<const Token> list, SamplerScratch& scratch) {
   scratch.masked.clear();
-  for (const Token token : list) scratch.masked.push_back(logits[static_cast<std::size_t>(token)]);
-  if (largest(scratch.masked) < 0) return end_without_way();
-  const Token drawn = draw(scratch.masked, scratch);
-  for (Candidate& c : scratch.candidates) {
-    if (!greedy()) c.token = list[static_cast<std::size_t>(c.token)];
-  }
+  for (const Token token : list) scratch.masked.push_back(scratch.row[token]);
+  scratch.row.look(scratch.masked);
+  if (scratch.row.largest() < 0) return end_without_way();
+  const Token drawn = draw(scratch);
+  if (scratch.drew_row && params_.chances_after && params_.chances >= 0) list_drawn(drawn, scratch);
+  scratch.drew_row = false;
+  for (Candidate& c : scratch.candidates) c.token = list[static_cast<std::size_t>(c.token)];
   return list[static_cast<std::size_t>(drawn)];
-}
-
-void Sampler::mask_row(const TokenMask& mask, std::span<const float> logits, std::vector<float>& out) {
-  constexpr int kBits = 64;
-  out.assign(logits.size(), kBanned);
-  for (const Token token : mask.list) out[static_cast<std::size_t>(token)] = logits[static_cast<std::size_t>(token)];
-  for (std::size_t word = 0; word < mask.bits.size(); ++word) {
-    const std::uint64_t bits = mask.bits[word];
-    const std::size_t begin = word * kBits;
-    if (std::popcount(bits) > kBits / 2 && begin + kBits <= logits.size()) {
-      std::copy_n(logits.data() + begin, kBits, out.data() + begin);
-      for (std::uint64_t left = ~bits; left != 0; left &= left - 1) {
-        out[begin + static_cast<std::size_t>(std::countr_zero(left))] = kBanned;
-      }
-    } else {
-      for (std::uint64_t left = bits; left != 0; left &= left - 1) {
-        const std::size_t token = begin + static_cast<std::size_t>(std::countr_zero(left));
-        out[token] = logits[token];
-      }
-    }
-  }
 }
 
 // libllama's grammars take about a microsecond for each token that they are asked about, so the whole vocabulary is
 // asked about only where nothing among the most likely tokens passes. Those that are less likely than all that was
 // asked about are left out; where min-p or the greedy choice would have left them out anyway, that changes nothing.
-void Sampler::ask_about_likely(std::span<const float> logits, std::vector<Candidate>& allowed) const {
+void Sampler::ask_about_likely(SamplerScratch& scratch) const {
   constexpr std::size_t kFirst = 256;
   constexpr std::size_t kMost = 4096;
+  std::vector<Candidate>& allowed = scratch.allowed;
   for (const std::size_t count : {kFirst, kMost, static_cast<std::size_t>(vocabulary_)}) {
-    gather_top_k(logits, count, allowed);
+    scratch.row.top_k(count, allowed);
     if (allowed.empty()) break;
     const bool whole = allowed.size() < count || count >= static_cast<std::size_t>(vocabulary_);
     const float least = std::ranges::min_element(allowed, {}, &Candidate::logit)->logit;
@@ -311,43 +341,17 @@ void Sampler::ask_about_likely(std::span<const float> logits, std::vector<Candid
   }
 }
 
-void Sampler::tell_chances(Token token, SamplerScratch& scratch, std::vector<TokenChance>& out) const {
-  const auto wanted = static_cast<std::size_t>(params_.chances);
-  out.clear();
-  if (params_.chances_after) {
-    std::vector<Candidate>& candidates = scratch.candidates;
-    if (greedy() && !chain_.present()) candidates.assign(1, {token, 0.0f, 1.0});
-    const auto by_chance = [](const Candidate& a, const Candidate& b) {
-      return a.probability != b.probability ? a.probability > b.probability : a.token < b.token;
-    };
-    std::ranges::sort(candidates, by_chance);
-    const auto found = std::ranges::find(candidates, token, &Candidate::token);
-    const double own = found != candidates.end() ? found->probability : 0.0;
-    out.push_back({token, static_cast<float>(std::log(own))});
-    for (std::size_t i = 0; i < std::min(wanted, candidates.size()); ++i) {
-      out.push_back({candidates[i].token, static_cast<float>(std::log(candidates[i].probability))});
-    }
-    return;
-  }
-  const std::span<const float> raw = scratch.raw;
-  const Token best = largest(raw);
-  const double top = best >= 0 ? std::min(raw[static_cast<std::size_t>(best)], std::numeric_limits<float>::max()) : 0.0;
-  const double all = top + std::log(std::max(mass_of(raw, top), 1e-300));
-  out.push_back({token, static_cast<float>(raw[static_cast<std::size_t>(token)] - all)});
-  gather_top_k(raw, wanted, scratch.allowed);
-  std::ranges::sort(scratch.allowed, more_likely);
-  for (const Candidate& c : scratch.allowed) out.push_back({c.token, static_cast<float>(c.logit - all)});
-}
-
 std::span<const Candidate> Sampler::distribution(std::span<float> logits, SamplerScratch& scratch) const {
   adjust(logits);
   std::vector<Candidate>& candidates = scratch.candidates;
+  scratch.cut.forget();
+  scratch.row.look(logits);
   if (greedy()) {
-    const Token token = largest(logits);
+    const Token token = scratch.row.largest();
     candidates.assign(1, {token >= 0 ? token : fallback(), 0.0f, 1.0});
     if (token >= 0) candidates.front().logit = logits[static_cast<std::size_t>(token)];
   } else {
-    build(logits, candidates);
+    build(scratch);
     std::ranges::sort(candidates, more_likely);
   }
   return candidates;

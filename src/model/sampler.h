@@ -5,6 +5,9 @@
 // does. The generator is std::mt19937, seeded with the 32-bit seed; a sample() with a temperature takes exactly two of
 // its 32-bit outputs, a greedy one none. llama.cpp draws differently, so its tokens for a seed are others.
 //
+// Sums over a whole vocabulary are of floats, within 1e-6; where top-p cuts is exact but for that. They are the same on
+// every machine (model/row_kernels).
+//
 // A row of a broken model is survived: NaN counts as -infinity, +infinity as the largest float, and where no logit is
 // left, the lowest token id that the request has not banned is chosen.
 #pragma once
@@ -16,6 +19,8 @@
 #include "core/sampling.h"
 #include "core/types.h"
 #include "model/candidates.h"
+#include "model/logit_cut.h"
+#include "model/logit_row.h"
 #include "model/penalty_window.h"
 #include "model/sampling_parts.h"
 
@@ -23,10 +28,22 @@ namespace chasqui {
 
 // Buffers that the samplers of one thread share; nothing in them outlives a call but their capacity.
 struct SamplerScratch {
+  LogitRow row;
+  LogitCut cut;
   std::vector<Candidate> candidates;
+  // The row itself is what is drawn from: all that are at least `least`, with weights that add up to `mass`. Where it
+  // is not, the candidates are.
+  bool drew_row = false;
+  float least = 0;
+  double mass = 0;
   std::vector<Candidate> allowed;  // by the grammar
+  TokenBits mask;                  // … where it is not to be had as bits
   std::vector<float> masked;       // the row without the others
-  std::vector<float> raw;          // the row as the model gave it
+  std::vector<float> logits;       // of candidates
+  // Of the row as the model gave it.
+  double log_sum = 0;
+  std::vector<Candidate> likely;
+  std::vector<std::pair<Token, float>> changed;  // logits that the request has changed
 };
 
 class Sampler {
@@ -52,18 +69,28 @@ class Sampler {
   std::span<const Candidate> distribution(std::span<float> logits, SamplerScratch& scratch) const;
 
  private:
-  Token draw(std::span<const float> logits, SamplerScratch& scratch);
-  Token draw_allowed(std::span<const float> logits, SamplerScratch& scratch);
-  Token draw_listed(std::span<const Token> list, std::span<const float> logits, SamplerScratch& scratch);
-  void add_likely(std::span<const float> logits, SamplerScratch& scratch) const;
+  Token draw(SamplerScratch& scratch);
+  Token draw_candidate(SamplerScratch& scratch);
+  Token draw_allowed(std::span<float> logits, SamplerScratch& scratch);
+  Token draw_masked(SamplerScratch& scratch);
+  Token draw_listed(std::span<const Token> list, SamplerScratch& scratch);
+  void find_likely_allowed(SamplerScratch& scratch) const;
   Token end_without_way();
-  static void mask_row(const TokenMask& mask, std::span<const float> logits, std::vector<float>& out);
-  void ask_about_likely(std::span<const float> logits, std::vector<Candidate>& allowed) const;
-  void tell_chances(Token token, SamplerScratch& scratch, std::vector<TokenChance>& out) const;
+  void ask_about_likely(SamplerScratch& scratch) const;
+  void note_chances(SamplerScratch& scratch) const;
+  static void tell_chances(Token token, std::span<const float> logits, SamplerScratch& scratch,
+                           std::vector<TokenChance>& out);
+  void tell_drawn_chances(Token token, SamplerScratch& scratch, std::vector<TokenChance>& out) const;
+  void list_drawn(Token token, SamplerScratch& scratch) const;
+  bool adjusts() const;
   void adjust(std::span<float> logits) const;
-  void build(std::span<const float> logits, std::vector<Candidate>& candidates) const;
-  float min_p_bound(float top) const;
+  bool few_candidates() const;
+  void build(SamplerScratch& scratch) const;
+  float narrow(SamplerScratch& scratch) const;
+  void list_top_k(SamplerScratch& scratch) const;
+  float narrow_by_top_k(SamplerScratch& scratch) const;
   Token fallback() const;
+  float min_p_bound(float top) const;
   std::size_t keep_min() const { return static_cast<std::size_t>(params_.min_keep > 1 ? params_.min_keep : 1); }
   bool greedy() const { return !(params_.temperature > 0.0f); }
 

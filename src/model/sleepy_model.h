@@ -22,6 +22,8 @@ class SleepyModel final : public Model {
   const ModelShape& shape() const override { return shape_; }
   DecodeStatus decode(const Batch& batch) override;
   std::span<float> logits(std::int32_t row) override { return model_->logits(row); }
+  std::size_t row_threads() const override { return model_->row_threads(); }
+  void for_each_row(std::size_t count, RowJob& job) override { model_->for_each_row(count, job); }
   void trim(SlotId slot, TokenCount keep) override;
   void move(SlotId from, SlotId to) override { model_->move(from, to); }
   void exchange(SlotId a, SlotId b) override { model_->exchange(a, b); }

@@ -1,0 +1,185 @@
+#include "model/logit_cut.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace chasqui {
+namespace {
+
+constexpr float kNoHigh = std::numeric_limits<float>::quiet_NaN();
+
+// Halves the range in which the answer lies.
+std::size_t count_by_halves(std::span<Candidate> candidates, double mass) {
+  constexpr std::size_t kSorted = 128;
+  std::size_t begin = 0;  // everything before is taken and counted
+  std::size_t end = candidates.size();
+  while (end - begin > kSorted) {
+    const std::size_t middle = begin + (end - begin) / 2;
+    const auto at = [&](std::size_t i) { return candidates.begin() + static_cast<std::ptrdiff_t>(i); };
+    std::nth_element(at(begin), at(middle), at(end), more_likely);
+    double half = 0;
+    for (std::size_t i = begin; i < middle; ++i) half += candidates[i].probability;
+    if (half >= mass) {
+      end = middle;
+    } else {
+      mass -= half;
+      begin = middle;
+    }
+  }
+  std::ranges::sort(candidates.subspan(begin, end - begin), more_likely);
+  for (; begin < end && mass > 0; ++begin) mass -= candidates[begin].probability;
+  return begin;
+}
+
+// A partition without branches, which would be mispredicted half of the time. Returns how many are wanted.
+template <class Wanted>
+std::size_t put_first(std::span<Candidate> candidates, const Wanted& wanted) {
+  std::size_t first = 0;
+  for (Candidate& each : candidates) {
+    const Candidate candidate = each;
+    const bool is_wanted = wanted(candidate);
+    each = candidates[first];
+    candidates[first] = candidate;
+    first += is_wanted ? 1 : 0;
+  }
+  return first;
+}
+
+}  // namespace
+
+// Sums the weights by classes of about equal logits, so that only the class in which the mass is reached is sorted.
+std::size_t count_for_mass(std::span<Candidate> candidates, float top, double mass) {
+  constexpr std::size_t kFew = 512;
+  constexpr std::size_t kClasses = 512;
+  if (candidates.size() <= kFew) return count_by_halves(candidates, mass);
+  const float least = std::ranges::min_element(candidates, {}, &Candidate::logit)->logit;
+  const float range = std::clamp(top - least, 1e-30f, 32.0f);
+  const float classes_for_one = static_cast<float>(kClasses - 1) / range;
+  const auto class_of = [&](const Candidate& c) {
+    return static_cast<std::size_t>(std::min((top - c.logit) * classes_for_one, static_cast<float>(kClasses - 1)));
+  };
+  std::array<double, kClasses> weights{};
+  for (const Candidate& c : candidates) weights[class_of(c)] += c.probability;
+  std::size_t last = 0;
+  while (last + 1 < kClasses && weights[last] < mass) mass -= weights[last++];
+  const auto is_above = [&](const Candidate& c) { return class_of(c) < last; };
+  const auto is_last = [&](const Candidate& c) { return class_of(c) == last; };
+  const std::size_t above = put_first(candidates, is_above);
+  const std::span<Candidate> others = candidates.subspan(above);
+  return above + count_by_halves(others.first(put_first(others, is_last)), mass);
+}
+
+Candidate LogitCut::reach(LogitRow& row, float floor, float scale, double total, double target) {
+  constexpr std::size_t kLikely = 128;
+  const float bound = std::max(floor, row.bound_of(kLikely));
+  ties_.clear();
+  const double likely = collect(row, bound, kNoHigh, scale);
+  double above = 0;
+  float high = row.top();
+  if (likely < target && bound > floor) {
+    estimate(row, bound, floor, scale, total - likely);
+    high = expected(floor, target - likely);
+    above = near(row, floor, bound, scale, target, high);
+  }
+  last_ = {row.largest(), row.top(), 0.0};
+  if (list_.empty()) return last_;
+  const std::size_t count = count_for_mass(list_, high, target - above);
+  last_ = count > 0 ? list_[count - 1] : *std::ranges::min_element(list_, more_likely);
+  for (std::size_t i = count; i < list_.size(); ++i) {
+    if (list_[i].logit == last_.logit && list_[i].token > last_.token) ties_.push_back(list_[i]);
+  }
+  return last_;
+}
+
+// Lists the tokens around the one with which the target is reached, which is expected at `high`: up to there the sum is
+// exact, and what is missing, or too much, says how far away it is. Returns the sum of those above the list, and where
+// that begins.
+double LogitCut::near(LogitRow& row, float floor, float bound, float scale, double target, float& high) {
+  constexpr double kMore = 1.25;
+  const float middle = high;
+  const double sum = row.mass(middle, scale);
+  const bool below = sum < target;
+  const double density = std::max(this->density(middle), 1e-30);
+  auto width = static_cast<float>(std::min(kMore * std::abs(target - sum) / density, 1e30));
+  width = std::max(width, estimate_.width / 16);
+  for (;; width *= 4) {
+    const float low = below ? std::max(floor, middle - width) : middle;
+    high = below ? middle : std::min(bound, middle + width);
+    const double listed = collect(row, low, high, scale);
+    if (below && (sum + listed >= target || !(low > floor))) return sum;
+    if (!below && (sum - listed < target || !(high < bound))) return sum - listed;
+  }
+}
+
+// Those that are at least `low` and below `high`, with their weights. Returns the sum.
+double LogitCut::collect(LogitRow& row, float low, float high, float scale) {
+  row.at_least(low, list_, high);
+  logits_.resize(list_.size());
+  for (std::size_t i = 0; i < list_.size(); ++i) logits_[i] = list_[i].logit;
+  const std::span<const float> weights = row.weights(logits_, scale);
+  double sum = 0;
+  for (std::size_t i = 0; i < list_.size(); ++i) sum += list_[i].probability = static_cast<double>(weights[i]);
+  return sum;
+}
+
+void LogitCut::estimate(LogitRow& row, float bound, float floor, float scale, double rest) {
+  constexpr std::size_t kSample = 4096;
+  constexpr float kWidest = 48;
+  const std::span<const float> sample = row.sample(kSample);
+  const std::span<const float> weights = row.weights(sample, scale);
+  float least = bound;
+  for (const float logit : sample) least = logit >= floor && logit < least ? logit : least;
+  estimate_.bound = bound;
+  estimate_.width = std::clamp(bound - least, 1e-6f, kWidest) / static_cast<float>(kClasses - 1);
+  estimate_.weights.fill(0);
+  const float classes_for_one = 1 / estimate_.width;
+  double sum = 0;
+  for (std::size_t i = 0; i < sample.size(); ++i) {
+    if (!(sample[i] >= floor && sample[i] < bound)) continue;
+    const auto of = std::min((bound - sample[i]) * classes_for_one, static_cast<float>(kClasses - 1));
+    const auto weight = static_cast<double>(weights[i]);
+    estimate_.weights[static_cast<std::size_t>(of)] += weight;
+    sum += weight;
+  }
+  const double ratio = sum > 0 ? rest / sum : 0;
+  for (double& weight : estimate_.weights) weight *= ratio;
+}
+
+// Where the weights from the bound on down add up to `needed`.
+float LogitCut::expected(float floor, double needed) const {
+  std::size_t of = 0;
+  for (; of + 1 < kClasses && estimate_.weights[of] < needed; ++of) needed -= estimate_.weights[of];
+  const double inside = estimate_.weights[of] > 0 ? std::min(needed / estimate_.weights[of], 1.0) : 0.0;
+  return std::max(floor, estimate_.bound - (static_cast<float>(of) + static_cast<float>(inside)) * estimate_.width);
+}
+
+// How much all that is about as likely weighs, for a difference of 1 between logits.
+double LogitCut::density(float logit) const {
+  constexpr std::ptrdiff_t kAround = 4;
+  const auto of =
+      static_cast<std::ptrdiff_t>(std::min((estimate_.bound - logit) / estimate_.width, float{kClasses - 1}));
+  const std::ptrdiff_t first = std::max<std::ptrdiff_t>(0, of - kAround);
+  const std::ptrdiff_t end = std::min<std::ptrdiff_t>(kClasses, of + kAround + 1);
+  double sum = 0;
+  for (std::ptrdiff_t i = first; i < end; ++i) sum += estimate_.weights[static_cast<std::size_t>(i)];
+  return sum / (static_cast<double>(end - first) * static_cast<double>(estimate_.width));
+}
+
+void LogitCut::ban_after(LogitRow& row, const Candidate& last) {
+  if (last.token != last_.token) {
+    row.at_least(last.logit, ties_, std::nextafter(last.logit, std::numeric_limits<float>::infinity()));
+  }
+  for (const Candidate& c : ties_) {
+    if (c.token <= last.token) continue;
+    banned_.push_back({c.token, row[c.token], 0.0});
+    row.set(c.token, LogitRow::kBanned);
+  }
+}
+
+void LogitCut::take_back(LogitRow& row) {
+  for (const Candidate& c : banned_) row.set(c.token, c.logit);
+  banned_.clear();
+}
+
+}  // namespace chasqui

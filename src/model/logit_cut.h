@@ -1,0 +1,53 @@
+// Finds how many of the most likely tokens of a row it takes until their weights add up to a part of the whole, without
+// sorting the row: what is near the end of them is found by a sample, and only that is looked at one by one. Sums are
+// of floats within 1e-6. Kept by a thread that samples; one thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "model/logit_row.h"
+
+namespace chasqui {
+
+class LogitCut {
+ public:
+  // The last of them. They weigh exp((logit - top) * scale); those below `floor` do not count.
+  // REQUIRES: as LogitRow::mass(); `total` is what that said
+  Candidate reach(LogitRow& row, float floor, float scale, double total, double target);
+  // Bans the tokens that are as likely as `last` and come after it in more_likely().
+  void ban_after(LogitRow& row, const Candidate& last);
+  // Puts back what was banned since forget().
+  void take_back(LogitRow& row);
+  void forget() { banned_.clear(); }
+
+ private:
+  static constexpr std::size_t kClasses = 512;
+  // What a sample says about the tokens below `bound`: their weights, by classes of about equal logits.
+  struct Estimate {
+    std::array<double, kClasses> weights{};
+    float bound = 0;
+    float width = 0;  // of a class, in logits
+  };
+
+  double collect(LogitRow& row, float low, float high, float scale);
+  void estimate(LogitRow& row, float bound, float floor, float scale, double rest);
+  float expected(float floor, double needed) const;
+  double density(float logit) const;
+  double near(LogitRow& row, float floor, float bound, float scale, double target, float& high);
+
+  std::vector<Candidate> list_;
+  std::vector<float> logits_;
+  Candidate last_;               // what reach() said
+  std::vector<Candidate> ties_;  // … and what is as likely, and comes after it
+  std::vector<Candidate> banned_;
+  Estimate estimate_;
+};
+
+// How many of the candidates, the most likely ones first, it takes until their probabilities add up to `mass`; puts
+// these first, and the last of them at their end.
+std::size_t count_for_mass(std::span<Candidate> candidates, float top, double mass);
+
+}  // namespace chasqui

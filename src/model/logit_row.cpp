@@ -1,0 +1,189 @@
+#include "model/logit_row.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "base/error.h"
+
+namespace chasqui {
+namespace {
+
+constexpr std::size_t kBlock = RowKernels::kBlock;
+constexpr std::size_t kGroup = RowKernels::kGroup;
+constexpr std::size_t kLanes = 16;
+
+std::size_t rounded_up(std::size_t count, std::size_t to) { return (count + to - 1) / to * to; }
+
+}  // namespace
+
+void LogitRow::begin(std::span<float> logits) {
+  logits_ = logits;
+  maxima_.resize((logits.size() + kBlock - 1) / kBlock);
+  if (!has_rest()) return;
+  const auto last = logits.subspan(whole_blocks() * kBlock);
+  std::fill(std::copy(last.begin(), last.end(), rest_), rest_ + kBlock, kBanned);
+}
+
+void LogitRow::look(std::span<float> logits) {
+  begin(logits);
+  kernels_->maxima(logits.data(), whole_blocks(), maxima_.data());
+  if (has_rest()) kernels_->maxima(rest_, 1, &maxima_.back());
+  survey();
+}
+
+void LogitRow::look(std::span<float> logits, std::span<const std::uint64_t> allowed) {
+  DCHECK(allowed.size() * kBlock >= logits.size());
+  begin(logits);
+  kernels_->mask(logits.data(), allowed.data(), whole_blocks(), maxima_.data());
+  if (has_rest()) {
+    kernels_->mask(rest_, allowed.data() + whole_blocks(), 1, &maxima_.back());
+    const auto last = logits.subspan(whole_blocks() * kBlock);
+    std::copy_n(rest_, last.size(), last.begin());
+  }
+  survey();
+}
+
+// The lowest id among the largest: in the first of the blocks with that maximum.
+void LogitRow::survey() {
+  largest_ = -1;
+  const auto best = std::ranges::max_element(maxima_);
+  if (best == maxima_.end() || !(*best > kBanned)) return;
+  const auto block = static_cast<std::size_t>(best - maxima_.begin()) * kBlock;
+  const auto inside = logits_.subspan(block, std::min(kBlock, logits_.size() - block));
+  largest_ = static_cast<Token>(block + static_cast<std::size_t>(std::ranges::find(inside, *best) - inside.begin()));
+}
+
+void LogitRow::set(Token token, float logit) {
+  const auto place = static_cast<std::size_t>(token);
+  const std::size_t block = place / kBlock;
+  logits_[place] = logit;
+  const bool in_rest = block >= whole_blocks();
+  if (in_rest) rest_[place % kBlock] = logit;
+  kernels_->maxima(in_rest ? rest_ : logits_.data() + block * kBlock, 1, &maxima_[block]);
+  if (token == largest_ || largest_ < 0 || !(logit < logits_[static_cast<std::size_t>(largest_)])) survey();
+}
+
+float LogitRow::top() const { return std::min(logits_[static_cast<std::size_t>(largest_)], kMost); }
+
+std::size_t LogitRow::gather(float least, float below) {
+  const std::size_t room = rounded_up(logits_.size(), kBlock) + RowKernels::kSlack;
+  if (places_.size() < room) places_.resize(room);
+  if (found_.size() < room) found_.resize(room);
+  std::size_t count =
+      kernels_->gather(logits_.data(), maxima_.data(), whole_blocks(), least, below, 0, places_.data(), found_.data());
+  if (has_rest()) {
+    count +=
+        kernels_->gather(rest_, &maxima_.back(), 1, least, below, static_cast<std::uint32_t>(whole_blocks() * kBlock),
+                         places_.data() + count, found_.data() + count);
+  }
+  return count;
+}
+
+void LogitRow::at_least(float least, std::vector<Candidate>& out, float below) {
+  const std::size_t count = gather(least, below);
+  out.resize(count);
+  for (std::size_t i = 0; i < count; ++i) out[i] = {static_cast<Token>(places_[i]), std::min(found_[i], kMost), 0.0};
+}
+
+// The k-th largest of the largest logits of blocks, or of neighbouring blocks together, which are fewer to look at.
+float LogitRow::bound_of(std::size_t k) {
+  const std::size_t together = std::clamp<std::size_t>(k > 0 ? maxima_.size() / (4 * k) : 1, 1, 8);
+  const std::size_t count = maxima_.size() / together;
+  if (k == 0 || k > count) return kLeast;
+  coarse_.assign(maxima_.begin(), maxima_.begin() + static_cast<std::ptrdiff_t>(count));
+  if (together > 1) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const float* const from = maxima_.data() + i * together;
+      coarse_[i] = *std::max_element(from, from + together);
+    }
+  }
+  const auto kth = coarse_.begin() + static_cast<std::ptrdiff_t>(k - 1);
+  std::nth_element(coarse_.begin(), kth, coarse_.end(), std::greater<>());
+  return std::clamp(*kth, kLeast, kMost);
+}
+
+void LogitRow::top_k(std::size_t k, std::vector<Candidate>& out) {
+  out.clear();
+  if (k == 0 || largest_ < 0) return;
+  at_least(bound_of(k), out);
+  if (out.size() <= k) return;
+  std::nth_element(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(k - 1), out.end(), more_likely);
+  out.resize(k);
+}
+
+double LogitRow::mass(float least, float scale) {
+  const float largest = top();
+  asked_ = {least, scale};
+  const std::size_t whole = whole_blocks();
+  sums_.resize((whole * kBlock + kGroup - 1) / kGroup + (has_rest() ? 1 : 0));
+  kernels_->weigh(logits_.data(), maxima_.data(), whole, least, largest, scale, sums_.data());
+  if (has_rest()) kernels_->weigh(rest_, &maxima_.back(), 1, least, largest, scale, &sums_.back());
+  double sum = 0;
+  for (const float each : sums_) sum += static_cast<double>(each);
+  return sum;
+}
+
+// The weights of a group add up to its sum but for rounding, so the last token of it that weighs anything takes the
+// rest.
+Token LogitRow::token_at(double part) {
+  std::size_t group = 0;
+  std::size_t last = 0;
+  for (; group < sums_.size(); ++group) {
+    if (sums_[group] > 0) last = group;
+    if (part < static_cast<double>(sums_[group])) break;
+    part -= static_cast<double>(sums_[group]);
+  }
+  if (group == sums_.size()) group = last;
+  const bool in_rest = has_rest() && group + 1 == sums_.size();
+  const std::size_t first = in_rest ? whole_blocks() * kBlock : group * kGroup;
+  const std::size_t end = in_rest ? logits_.size() : std::min(first + kGroup, whole_blocks() * kBlock);
+  alignas(64) float inside[kGroup];
+  const std::size_t count = rounded_up(end - first, kLanes);
+  std::fill(inside, inside + count, kBanned);
+  for (std::size_t i = first; i < end; ++i) {
+    if (logits_[i] >= asked_.least) inside[i - first] = logits_[i];
+  }
+  float weighed[kGroup];
+  kernels_->weights(inside, count, top(), asked_.scale, weighed);
+  Token token = largest_;
+  for (std::size_t i = 0; i < end - first; ++i) {
+    if (!(weighed[i] > 0)) continue;
+    token = static_cast<Token>(first + i);
+    part -= static_cast<double>(weighed[i]);
+    if (part < 0) break;
+  }
+  return token;
+}
+
+std::span<const float> LogitRow::sample(std::size_t most) {
+  sample_.clear();
+  const std::size_t pieces = logits_.size() / kLanes;
+  const std::size_t every = std::max<std::size_t>(1, logits_.size() / most);
+  for (std::size_t piece = 0; piece < pieces; piece += every) {
+    const float* const from = logits_.data() + piece * kLanes;
+    sample_.insert(sample_.end(), from, from + kLanes);
+  }
+  return sample_;
+}
+
+std::span<const float> LogitRow::weights(std::span<const float> logits, float scale) {
+  weighed_.resize(rounded_up(logits.size(), kLanes));
+  const std::size_t whole = logits.size() / kLanes * kLanes;
+  kernels_->weights(logits.data(), whole, top(), scale, weighed_.data());
+  if (whole < logits.size()) {
+    float rest[kLanes];
+    std::fill(std::copy(logits.begin() + static_cast<std::ptrdiff_t>(whole), logits.end(), rest), rest + kLanes,
+              kBanned);
+    kernels_->weights(rest, kLanes, top(), scale, weighed_.data() + whole);
+  }
+  return std::span<const float>(weighed_).first(logits.size());
+}
+
+Token largest(std::span<float> logits) {
+  thread_local LogitRow row;
+  row.look(logits);
+  return row.largest();
+}
+
+}  // namespace chasqui
