@@ -9,9 +9,10 @@ namespace {
 
 class ProgressWatchTest : public testing::Test {
  protected:
-  SimRequest& add(int second) {
+  SimRequest& add(int second, ServiceClass service_class = ServiceClass::standard) {
     SimRequest& life = lives_.take();
     life.serial = ++serials_;
+    life.plan.service_class = service_class;
     RequestDraft draft;
     draft.prompt = {1};
     life.request = test_request(serials_, std::move(draft), test_limits(), TimePoint{} + seconds(second));
@@ -37,6 +38,19 @@ TEST_F(ProgressWatchTest, FindsARequestThatIsPassedTooOften) {
   start(add(4));
   ASSERT_TRUE(faults_.any());
   EXPECT_NE(faults_.lines().front().find("passed by too many younger ones (request 1)"), std::string::npos);
+}
+
+// Three, and one for each of the two kinds that wait.
+TEST_F(ProgressWatchTest, FindsAClassThatIsPassedOverTooOften) {
+  add(0);
+  for (int i = 1; i <= 5; ++i) start(add(i, ServiceClass::interactive));
+  EXPECT_FALSE(faults_.any());
+  start(add(1));  // of its own kind: it begins again
+  for (int i = 1; i <= 5; ++i) start(add(i, ServiceClass::interactive));
+  EXPECT_FALSE(faults_.any());
+  start(add(6, ServiceClass::interactive));
+  ASSERT_TRUE(faults_.any());
+  EXPECT_NE(faults_.lines().front().find("passed over by too many younger others (request 1)"), std::string::npos);
 }
 
 TEST_F(ProgressWatchTest, WhoHasASlotIsNotPassed) {
