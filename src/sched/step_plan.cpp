@@ -51,7 +51,9 @@ void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, con
   if (urgency.takes_turns()) give_turn();
   choose_decoding(times);
   choose_width(times, speculation, cells);
-  if (prefill_has_turn(times, now)) {
+  const bool prefilled = std::erase(prefilled_last_, id_of(batch.adapters)) > 0;
+  if (prefilled_last_.size() >= static_cast<std::size_t>(kv_.slots)) prefilled_last_.clear();  // most are of the past
+  if (prefill_has_turn(prefilled, times, now)) {
     batch.kind = Batch::Kind::prefill;
     ++prefills_;
     plan_prefill(times, now, batch);
@@ -62,7 +64,7 @@ void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, con
     pad(running, times, batch);
   }
   batch.learn = speculation.learns();
-  prefilled_last_ = batch.kind == Batch::Kind::prefill;
+  if (batch.kind == Batch::Kind::prefill) prefilled_last_.push_back(id_of(batch.adapters));
   batch.predicted = times.predict(batch.kind, size_);
   batch.passes = passes_;
   if (batch.kind == Batch::Kind::prefill) batch.stretch = stretch(now, batch.predicted);
@@ -153,9 +155,9 @@ Duration StepPlan::stretch(TimePoint now, Duration prefill) const {
   return most;
 }
 
-bool StepPlan::prefill_has_turn(const StepTime& times, TimePoint now) const {
+bool StepPlan::prefill_has_turn(bool prefilled, const StepTime& times, TimePoint now) const {
   if (prefilling_.empty()) return false;
-  if (decoding_.empty() || !prefilled_last_) return true;
+  if (decoding_.empty() || !prefilled) return true;
   return prefill_time(times, now) >= kPassesOfChunk * times.pass();
 }
 
