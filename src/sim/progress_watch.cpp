@@ -35,7 +35,7 @@ void ProgressWatch::leave(SimRequest& life) {
   --competitors_[static_cast<std::size_t>(life.plan.service_class)];
 }
 
-void ProgressWatch::starts(SimRequest& life) {
+void ProgressWatch::starts(const SimRequest& life) {
   passes_others(life);
   for (SimRequest* older = life.before; older != nullptr; older = older->before) {
     if (older->has_started || older->request->arrival == life.request->arrival) continue;
@@ -60,6 +60,16 @@ void ProgressWatch::passes_others(const SimRequest& life) {
                      "progress: a tenant and class is passed over by too many younger others", oldest->serial);
     }
   }
+}
+
+// How long it was away says nothing about how long it now goes without a row.
+void ProgressWatch::goes_on(SimRequest& life, std::uint64_t step, TimePoint now) {
+  passed_over_[line_of(life)] = 0;
+  if (life.generated == 0) return;
+  leave(life);
+  life.last_row_step = step;
+  life.last_row_at = now;
+  decoding_.push(life);
 }
 
 void ProgressWatch::got_row(SimRequest& life, TimePoint now) {

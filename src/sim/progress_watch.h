@@ -37,9 +37,9 @@ class ProgressWatch {
   // The scheduler has taken it.
   void waits(SimRequest& life);
   // It has a slot for the first time.
-  void starts(SimRequest& life);
+  void starts(const SimRequest& life);
   // It has one again.
-  void goes_on(const SimRequest& life) { passed_over_[line_of(life)] = 0; }
+  void goes_on(SimRequest& life, std::uint64_t step, TimePoint now);
   // A row of it was computed.
   void got_row(SimRequest& life, TimePoint now);
   void ended(SimRequest& life);

@@ -87,6 +87,20 @@ TEST_F(ProgressWatchTest, LetsThePreemptedSitOut) {
   EXPECT_FALSE(faults_.any());
 }
 
+// … and then again for as long as others, from when it has a slot.
+TEST_F(ProgressWatchTest, CountsFromWhenThePreemptedGoesOn) {
+  SimRequest& life = add(0);
+  life.decoding = true;
+  life.generated = 1;
+  life.last_row_step = 1;
+  watch_.got_row(life, TimePoint{});
+  watch_.goes_on(life, 1000, TimePoint{} + seconds(1000));
+  watch_.step_done(1005, TimePoint{} + seconds(1005));
+  EXPECT_FALSE(faults_.any());
+  watch_.step_done(1011, TimePoint{} + seconds(1011));
+  EXPECT_TRUE(faults_.any());
+}
+
 TEST_F(ProgressWatchTest, FindsAStandstill) {
   watch_.stands_still(TimePoint{});
   watch_.stands_still(TimePoint{} + seconds(1));

@@ -218,19 +218,22 @@ Duration Simulation::drafting(SimWorker& worker) {
   return result.draft_reading + result.drafting;
 }
 
-// Which have a slot since the last step: for the first time, or again.
+// Which have a slot since the last step: for the first time, or again. Those that start together pass those that still
+// wait, and not each other.
 void Simulation::note_starts(SimWorker& worker) {
+  started_.clear();
   for (const auto& sequence : worker.scheduler.running_sequences()) {
     SimRequest* const life = lives_.find(sequence->id());
     if (life == nullptr || life->slot_since == sequence->slot_since()) continue;
     life->slot_since = sequence->slot_since();
     if (life->has_started) {
-      worker.watch.goes_on(*life);
+      worker.watch.goes_on(*life, worker.steps, worker.now);
     } else {
       life->has_started = true;
-      worker.watch.starts(*life);
+      started_.push_back(life);
     }
   }
+  for (const SimRequest* life : started_) worker.watch.starts(*life);
 }
 
 void Simulation::rows_computed(SimWorker& worker) {

@@ -117,8 +117,9 @@ class Simulation {
   Random draft_dice_;
 
   std::vector<Event> events_;
-  std::optional<PlannedRequest> planned_;  // the next request that comes by itself
-  std::size_t accepted_ = 0;               // … and not ended
+  std::vector<const SimRequest*> started_;  // scratch of note_starts()
+  std::optional<PlannedRequest> planned_;   // the next request that comes by itself
+  std::size_t accepted_ = 0;                // … and not ended
   std::uint64_t serials_ = 0;
   std::uint64_t step_ = 0;
 };
