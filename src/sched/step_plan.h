@@ -87,6 +87,7 @@ class StepPlan {
   void choose_width(const StepTime& times, Speculation& speculation, TokenCount cells);
   Duration target_of(const Sequence& sequence) const;
   Duration prefill_time(const StepTime& times, TimePoint now) const;
+  Duration least_chunk(const StepTime& times) const;
   bool prefill_has_turn(bool prefilled, const StepTime& times, TimePoint now) const;
   void plan_decode(const RunningSequences& running, const Speculation& speculation, Batch& batch);
   bool fills_hole(const Sequence& sequence, std::ptrdiff_t to_come, const Batch& batch) const;
