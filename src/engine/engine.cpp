@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "engine/compat_metrics.h"
+#include "engine/load_sum.h"
 #include "model/heads.h"
 
 namespace chasqui {
@@ -266,33 +267,9 @@ void Engine::take_events(std::vector<Event>& events) {
 
 Load Engine::load() const {
   if (loads_.size() == 1) return loads_.front().read();
-  Load all;
-  double slots_known = 0;      // of workers that know how long a slot is held
-  double places_a_second = 0;  // that these free up
-  for (std::size_t i = 0; i < loads_.size(); ++i) {
-    const Load load = loads_[i].read();
-    all.slots += load.slots;
-    all.running += load.running;
-    all.waiting_tokens += load.waiting_tokens;
-    all.unread_tokens += load.unread_tokens;
-    all.row_time = std::max(all.row_time, load.row_time);
-    all.slot_time_known = all.slot_time_known || load.slot_time_known;
-    for (std::size_t c = 0; c < kServiceClasses; ++c) {
-      all.waiting[c] += load.waiting[c];
-      // New work may choose, so it waits where the wait is shortest. What belongs to a session waits for its worker,
-      // and may find that it was told too little.
-      all.wait[c] = i == 0 ? load.wait[c] : std::min(all.wait[c], load.wait[c]);
-    }
-    if (load.slot_time > Duration::zero()) {
-      slots_known += load.slots;
-      places_a_second += load.slots / to_seconds(load.slot_time);
-    }
-  }
-  // A place frees up every slot_time / slots: so it does for all together.
-  if (places_a_second > 0) {
-    all.slot_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(slots_known / places_a_second));
-  }
-  return all;
+  LoadSum sum;
+  for (const LoadBoard& load : loads_) sum.add(load.read());
+  return sum.all();
 }
 
 void Engine::add_metrics_to(MetricsPage& page) const {

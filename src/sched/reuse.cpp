@@ -98,7 +98,7 @@ bool Reuse::waits(const Sequence& waiting, const RunningSequences& running) {
 }
 
 bool Reuse::should_defer(const Sequence& waiting, const RunningSequences& running, double row_seconds) {
-  if (!uses_cache(waiting.request())) return false;
+  if (!uses_cache(waiting.request()) || !config_.waits) return false;
   const std::span<const Token> tokens = tokens_of(waiting);
   const TokenCount known = cache_.match(key_of(waiting.request()), tokens, waiting.length() - 1).length;
   return waits_for_save(waiting, tokens, known, row_seconds) ||

@@ -33,6 +33,7 @@ struct ReuseConfig {
   std::optional<DiskLimits> disk;  // none: what leaves host memory is gone
   TokenCount kv_block = 0;         // ModelShape::kv_block
   bool saves_in_pieces = true;     // with kv_block: slots may stay taken until they are copied out
+  bool waits = true;               // a request waits for its prefix that another computes; see PolicyRules
   bool notes_slots = false;        // for copy_of_slot()
   std::int32_t first_slot = 0;     // … what others call this worker's slot 0
 };

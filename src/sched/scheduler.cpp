@@ -18,6 +18,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
     : config_(config),
       ledger_(config.kv),
       reuse_(config.reuse),
+      step_time_(config.targets.rules.slowdown),
       speculation_(config.speculation),
       plan_({config.targets, config.rows_max, config.kv, config.dense_slots, config.cuts_steps}),
       adapter_turns_(config_.targets) {

@@ -172,7 +172,7 @@ void Scheduler::preempt(std::size_t place, TimePoint now, Batch& batch) {
 // Brings the decoding sequences into the slots 0 … n-1: with a hole in their ids, rows would be computed in two passes
 // over the weights instead of one. Who is still prefilling makes room, unless it is about to decode itself.
 void Scheduler::close_holes(Batch& batch) {
-  if (!config_.dense_slots) return;
+  if (!config_.dense_slots || !config_.targets.rules.dense_slots) return;
   for (SlotId slot{0}; batch.moves.size() < kMovesPerStep; ++slot.value) {
     const auto last = std::find_if(running_.rbegin(), running_.rend(), [](const auto& s) { return s->decoding(); });
     if (last == running_.rend() || (*last)->slot() <= slot) return;

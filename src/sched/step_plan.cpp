@@ -51,7 +51,9 @@ void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, con
   if (urgency.takes_turns()) give_turn();
   choose_decoding(times);
   choose_width(times, speculation, cells);
-  if (prefill_has_turn(times, now)) {
+  const bool prefilled = std::erase(prefilled_last_, id_of(batch.adapters)) > 0;
+  if (prefilled_last_.size() >= static_cast<std::size_t>(kv_.slots)) prefilled_last_.clear();  // most are of the past
+  if (prefill_has_turn(prefilled, times, now)) {
     batch.kind = Batch::Kind::prefill;
     ++prefills_;
     plan_prefill(times, now, batch);
@@ -62,7 +64,7 @@ void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, con
     pad(running, times, batch);
   }
   batch.learn = speculation.learns();
-  prefilled_last_ = batch.kind == Batch::Kind::prefill;
+  if (batch.kind == Batch::Kind::prefill) prefilled_last_.push_back(id_of(batch.adapters));
   batch.predicted = times.predict(batch.kind, size_);
   batch.passes = passes_;
   if (batch.kind == Batch::Kind::prefill) batch.stretch = stretch(now, batch.predicted);
@@ -134,7 +136,9 @@ Duration StepPlan::target_of(const Sequence& sequence) const {
 Duration StepPlan::prefill_time(const StepTime& times, TimePoint now) const {
   const auto decode_steps = std::chrono::duration_cast<Duration>(kDecodeStepsPerToken * decode_time_);
   const auto prompts = static_cast<int>(std::min(prefilling_.size(), kPassesForPrompts));
-  const Duration least = std::max((kPassesPerToken + prompts) * times.pass(), decode_steps);
+  if (!targets_.rules.targets) return kUnlimited;
+  const Duration passes = (kPassesPerToken + prompts) * times.pass();
+  const Duration least = targets_.rules.stretch ? std::max(passes, decode_steps) : Duration::zero();
   Duration time = targets_.prefill_step > Duration::zero() ? targets_.prefill_step : kUnlimited;
   for (const auto* streams : {&decoding_, &others_}) {
     for (const Sequence* sequence : *streams) {
@@ -153,10 +157,14 @@ Duration StepPlan::stretch(TimePoint now, Duration prefill) const {
   return most;
 }
 
-bool StepPlan::prefill_has_turn(const StepTime& times, TimePoint now) const {
+Duration StepPlan::least_chunk(const StepTime& times) const {
+  return targets_.rules.efficient_chunks ? kPassesOfChunk * times.pass() : Duration::zero();
+}
+
+bool StepPlan::prefill_has_turn(bool prefilled, const StepTime& times, TimePoint now) const {
   if (prefilling_.empty()) return false;
-  if (decoding_.empty() || !prefilled_last_) return true;
-  return prefill_time(times, now) >= kPassesOfChunk * times.pass();
+  if (decoding_.empty() || !prefilled) return true;
+  return targets_.rules.targets && prefill_time(times, now) >= least_chunk(times);
 }
 
 void StepPlan::plan_decode(const RunningSequences& running, const Speculation& speculation, Batch& batch) {
@@ -184,7 +192,8 @@ void StepPlan::plan_decode(const RunningSequences& running, const Speculation& s
 // A prompt between decoding streams, `to_come` of them behind it.
 bool StepPlan::fills_hole(const Sequence& sequence, std::ptrdiff_t to_come, const Batch& batch) const {
   const auto rows = static_cast<TokenCount>(batch.rows.size()) + width_ * (static_cast<TokenCount>(to_come) + 1);
-  return dense_slots_ && sequence.prefilling() && same_adapters(sequence.request().adapters.get(), batch.adapters) &&
+  return dense_slots_ && targets_.rules.hole_rows && sequence.prefilling() &&
+         same_adapters(sequence.request().adapters.get(), batch.adapters) &&
          sequence.computed() + width_ <= kv_.cells_per_slot && rows <= rows_max_;
 }
 
@@ -193,6 +202,7 @@ void StepPlan::pad(const RunningSequences& running, const StepTime& times, Batch
   const TokenCount padded = (rows + kPadTo - 1) / kPadTo * kPadTo;
   const std::int32_t first = batch.rows.back().slot.value + 1;
   const std::int32_t end = first + padded - rows;
+  if (!targets_.rules.pad_decode) return;
   if (!dense_slots_ || passes_ > 1 || width_ > 1 || padded == rows || padded > rows_max_ || end > kv_.slots) return;
   const auto taken = [&](const auto& sequence) {
     return sequence->slot().value >= first && sequence->slot().value < end;
@@ -219,7 +229,7 @@ TokenCount StepPlan::first_chunk(const StepTime& times) const {
 TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const {
   const TokenCount most = std::min({sequence.left_in_piece(), rows_max_, kMicroBatch, first_chunk(times)});
   if (time == kUnlimited || !times.known(Batch::Kind::prefill)) return most;
-  time = std::max(time, kPassesOfChunk * times.pass());
+  time = std::max(time, least_chunk(times));
   const TokenCount rows = std::max(1, times.rows_within(time, decode_time_, {}, sequence.computed(), most));
   // A few rows that were left over would cost a step that is hardly shorter.
   return most - rows <= rows / 8 ? most : rows;
@@ -262,7 +272,8 @@ int StepPlan::cut_by(Duration step) const {
 // Other prompts in the step make the rows of a short one cheaper, up to a point; beyond it all of them would wait.
 void StepPlan::join_in_any_order(const StepTime& times, Duration time) {
   StepSize size = StepSize{}.with(chunks_.front().second, chunks_.front().first->computed());
-  for (std::size_t i = 1; i < prefilling_.size() && !times.saturated(size.rows) && size.rows < rows_max_; ++i) {
+  const std::size_t prompts = targets_.rules.join_prompts ? prefilling_.size() : 1;
+  for (std::size_t i = 1; i < prompts && !times.saturated(size.rows) && size.rows < rows_max_; ++i) {
     const Sequence& other = *prefilling_[i];
     const TokenCount rows = std::min(other.left_in_piece(), rows_max_ - size.rows);
     const StepSize with = size.with(rows, other.computed());
@@ -287,7 +298,7 @@ StepPlan::PrefillGroup StepPlan::join_neighbours(const StepTime& times, Duration
   const auto at = std::find(by_slot_.begin(), by_slot_.end(), std::size_t{0});
   std::size_t begin = static_cast<std::size_t>(at - by_slot_.begin());
   std::size_t end = begin + 1;
-  while (!times.saturated(company.all(end - begin))) {
+  while (targets_.rules.join_prompts && !times.saturated(company.all(end - begin))) {
     const bool left = begin > 0 && slot_at(begin - 1) + 1 == slot_at(begin);
     const bool right = end < by_slot_.size() && slot_at(end) == slot_at(end - 1) + 1;
     if (!left && !right) break;
@@ -309,7 +320,7 @@ bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time
   with.shortest = std::min(company.shortest, left);
   with.position = std::max(company.position, other.computed());
   const std::size_t parts = chunks_.size() + 1;
-  if (with.rows - with.shortest > with.rows / kFillPart) return false;
+  if (with.rows - with.shortest > (targets_.rules.fill_prompts ? with.rows / kFillPart : 0)) return false;
   if (with.position + with.rows > kv_.cells_per_slot || with.all(parts) > rows_max_) return false;
   const StepSize size{with.all(parts), with.position + with.rows};
   if (times.known(Batch::Kind::prefill) && time != kUnlimited && times.predict(Batch::Kind::prefill, size) > time)

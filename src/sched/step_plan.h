@@ -22,6 +22,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -86,7 +87,8 @@ class StepPlan {
   void choose_width(const StepTime& times, Speculation& speculation, TokenCount cells);
   Duration target_of(const Sequence& sequence) const;
   Duration prefill_time(const StepTime& times, TimePoint now) const;
-  bool prefill_has_turn(const StepTime& times, TimePoint now) const;
+  Duration least_chunk(const StepTime& times) const;
+  bool prefill_has_turn(bool prefilled, const StepTime& times, TimePoint now) const;
   void plan_decode(const RunningSequences& running, const Speculation& speculation, Batch& batch);
   bool fills_hole(const Sequence& sequence, std::ptrdiff_t to_come, const Batch& batch) const;
   void pad(const RunningSequences& running, const StepTime& times, Batch& batch);
@@ -107,7 +109,8 @@ class StepPlan {
   const bool dense_slots_;
   const bool cuts_steps_;
 
-  bool prefilled_last_ = false;
+  // Sets of adapters whose latest step read prompts: where sets take turns, each goes on with its own streams.
+  std::vector<std::uint64_t> prefilled_last_;
   std::uint64_t pads_considered_ = 0;
   std::uint64_t prefills_ = 1;
   StepCut cut_;

@@ -82,7 +82,9 @@ double StepTime::doubt(TokenCount prompt_rows) const {
   return 1;
 }
 
-double StepTime::slowdown() const { return std::clamp(std::min(surprises_[0], surprises_[1]), 1.0, kSurprise); }
+double StepTime::slowdown() const {
+  return !follows_ ? 1 : std::clamp(std::min(surprises_[0], surprises_[1]), 1.0, kSurprise);
+}
 
 Duration StepTime::predict(Batch::Kind kind, StepSize size) const {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(slowdown() * seconds_of(kind, size)));

@@ -31,6 +31,9 @@ struct StepSize {
 
 class StepTime {
  public:
+  // `follows`: PolicyRules::slowdown.
+  explicit StepTime(bool follows = true) : follows_(follows) {}
+
   // Sizes between which the cost of a row is taken to be the same; also the sizes that chunks are cut to.
   static constexpr std::array<TokenCount, 38> kSizes = {
       1,  2,  3,  4,  5,  6,  7,   8,   9,   10,  11,  12,  13,   14,   15,   16,   20,   24,   28,
@@ -89,6 +92,7 @@ class StepTime {
   double doubt(TokenCount prompt_rows) const;
   double slowdown() const;
 
+  const bool follows_;
   std::array<Cost, 2> costs_;
   std::array<double, 2> surprises_{1, 1};  // what the newest two steps took over what their costs said
 };

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "core/types.h"
+#include "sched/policy_rules.h"
 
 namespace chasqui {
 
@@ -22,6 +23,7 @@ struct SchedulerTargets {
   // A prefill step is not longer than this; zero: as long as the streams beside it allow, or, where there are none, as
   // the largest batch takes.
   Duration prefill_step{};
+  PolicyRules rules;
 };
 
 enum class Policy {

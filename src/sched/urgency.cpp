@@ -19,7 +19,11 @@ Urgency::Urgency(const SchedulerTargets& targets, Policy policy, const TenantCou
   // The load is what the backlog is to the time in which the most urgent expect their first token.
   const double load = to_seconds(backlog) / to_seconds(std::max<Duration>(targets.of[0].first_token, milliseconds(1)));
   loaded_ = load > 1;
-  work_weight_ = std::clamp(load, 0.0, kWorkWeightMax) * row_seconds;
+  work_weight_ = targets.rules.short_work ? std::clamp(load, 0.0, kWorkWeightMax) * row_seconds : 0;
+}
+
+ServiceClass Urgency::class_of(const Sequence& sequence) const {
+  return targets_.rules.classes ? sequence.request().service_class : ServiceClass::standard;
 }
 
 // The class's target, or what the client accepts where that is less.
@@ -41,48 +45,43 @@ double Urgency::score(const Sequence& sequence) const {
 
 bool Urgency::slot_before(const Sequence& a, const Sequence& b) const {
   if (policy_ == Policy::chasqui) {
-    const bool due_a = overtaking_.is_due(a);
-    const bool due_b = overtaking_.is_due(b);
+    const bool due_a = passed_often(a);
+    const bool due_b = passed_often(b);
     if (due_a != due_b) return due_a;
     // Or else a younger one, whose turn has come as well, would pass an older one once more than the bound says.
     if (due_a && a.waiting_since() != b.waiting_since()) return a.waiting_since() < b.waiting_since();
-    if (a.request().service_class != b.request().service_class) {
-      return a.request().service_class < b.request().service_class;
-    }
+    if (class_of(a) != class_of(b)) return class_of(a) < class_of(b);
     const double service_a = counters_.of(a.request().tenant);
     const double service_b = counters_.of(b.request().tenant);
-    if (service_a != service_b) return service_a < service_b;
+    if (targets_.rules.tenants && service_a != service_b) return service_a < service_b;
   }
   return std::tuple(score(a), a.id()) < std::tuple(score(b), b.id());
 }
 
 bool Urgency::rows_before(const Sequence& a, const Sequence& b) const {
   if (policy_ == Policy::chasqui) {
-    if (a.request().service_class != b.request().service_class) {
-      return a.request().service_class < b.request().service_class;
-    }
-    if (loaded_ && a.left() != b.left()) return a.left() < b.left();
+    if (class_of(a) != class_of(b)) return class_of(a) < class_of(b);
+    if (loaded_ && targets_.rules.shortest_rows && a.left() != b.left()) return a.left() < b.left();
   }
   return std::tuple(score(a), a.id()) < std::tuple(score(b), b.id());
 }
 
 bool Urgency::yields_to(const Sequence& running, const Sequence& waiting, Duration slice) const {
   if (policy_ == Policy::fcfs) return false;
-  const ServiceClass its = running.request().service_class;
-  const ServiceClass others = waiting.request().service_class;
-  if (others < its && !running.holds_on()) return true;
+  const PolicyRules& rules = targets_.rules;
+  const ServiceClass its = class_of(running);
+  const ServiceClass others = class_of(waiting);
+  if (others < its && rules.class_preempts && !running.holds_on()) return true;
   if (now_ - running.slot_since() < slice) return false;
-  if (others < its || overtaking_.is_due(waiting)) return true;
-  if (others > its) return false;
+  if ((others < its && rules.class_preempts) || passed_often(waiting)) return true;
+  if (others > its || !rules.slices) return false;
   const Tenant& tenant = running.request().tenant;
   if (tenant.id == waiting.request().tenant.id) return now_ - waiting.waiting_since() >= first_token_within(waiting);
-  return counters_.of(tenant) - counters_.of(waiting.request().tenant) >= kServedMore;
+  return rules.tenants && counters_.of(tenant) - counters_.of(waiting.request().tenant) >= kServedMore;
 }
 
 bool Urgency::yields_before(const Sequence& a, const Sequence& b) const {
-  if (a.request().service_class != b.request().service_class) {
-    return a.request().service_class > b.request().service_class;
-  }
+  if (class_of(a) != class_of(b)) return class_of(a) > class_of(b);
   const double service_a = counters_.of(a.request().tenant);
   const double service_b = counters_.of(b.request().tenant);
   if (service_a != service_b) return service_a > service_b;

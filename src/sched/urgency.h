@@ -28,7 +28,7 @@ class Urgency {
   bool slot_before(const Sequence& a, const Sequence& b) const;
   bool rows_before(const Sequence& a, const Sequence& b) const;
   // Prompts that are not the most urgent get rows now and then.
-  bool takes_turns() const { return policy_ == Policy::chasqui; }
+  bool takes_turns() const { return policy_ == Policy::chasqui && targets_.rules.reading_turns; }
   // Whether `running` gives its slot to `waiting`. `slice`: how long it may keep it at least.
   bool yields_to(const Sequence& running, const Sequence& waiting, Duration slice) const;
   // Of a slot: the smaller one goes first, other things being equal.
@@ -37,12 +37,13 @@ class Urgency {
   bool loaded() const { return loaded_; }
   // Whether its turn has come, whatever else is true.
   bool passed_often(const Sequence& sequence) const {
-    return policy_ == Policy::chasqui && overtaking_.is_due(sequence);
+    return policy_ == Policy::chasqui && targets_.rules.overtaking && overtaking_.is_due(sequence);
   }
   // Of two that give up their slots: whether `a` goes before `b`.
   bool yields_before(const Sequence& a, const Sequence& b) const;
 
  private:
+  ServiceClass class_of(const Sequence& sequence) const;
   Duration first_token_within(const Sequence& sequence) const;
 
   const SchedulerTargets& targets_;

@@ -26,7 +26,8 @@ void WaitForecast::read(TokenCount rows, Duration took, double alone) {
   const double kept = std::exp(-to_seconds(took) / kPaceOver);
   rows_lately_ = kept * rows_lately_ + rows;
   seconds_lately_ = kept * seconds_lately_ + to_seconds(took);
-  row_seconds_ = rows_lately_ > 0 ? std::max(alone, seconds_lately_ / rows_lately_) : alone;
+  // Less than a row, after a step of minutes, would be a pace of centuries.
+  row_seconds_ = std::max(alone, rows_lately_ >= 1 ? seconds_lately_ / rows_lately_ : row_seconds_);
 }
 
 void WaitForecast::arrived(const Request& request, Duration wait) {

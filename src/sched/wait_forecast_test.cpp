@@ -100,5 +100,12 @@ TEST_F(WaitForecastTest, SlotsAreHeldAsLongAsTheyWereOfLate) {
   EXPECT_NEAR(forecast_.slot_seconds(), 5, 0.01);
 }
 
+// Of a machine on which a decode step takes minutes, in which nothing of a prompt was read.
+TEST_F(WaitForecastTest, ThePaceOfPromptsIsNotThatOfStepsInWhichNoneWasRead) {
+  forecast_.read(100, seconds(10), 0.1);
+  for (int i = 0; i < 5; ++i) forecast_.read(0, seconds(200), 0.1);
+  EXPECT_LE(forecast_.row_seconds(), 100);
+}
+
 }  // namespace
 }  // namespace chasqui

@@ -1,4 +1,4 @@
-// The way in: the real Admission, asked as the server asks it, with the load that the worker last published. Owned by
+// The way in: the real Admission, asked as the server asks it, with the load that the workers last published. Owned by
 // the simulation, outlives its permits; one thread.
 #pragma once
 
@@ -22,7 +22,7 @@ class AdmissionGate {
   AdmissionGate(const AdmissionGateConfig& config, std::int32_t slots)
       : config_(config), admission_(admission_config(config, slots)) {}
 
-  // What the worker says after each step.
+  // What the workers said after their last steps.
   void publish(const Load& load) { load_ = load; }
   // None: come in, with this permit. Else how long the client is told to wait; zero: for ever.
   std::optional<Duration> refusal(Permit& permit, const PlannedRequest& plan, std::uint64_t serial, TimePoint now);

@@ -4,13 +4,34 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <utility>
 
 namespace chasqui {
+namespace {
 
-CheckedModel::CheckedModel(const KvLedger::Layout& layout, TokenCount rows_max, SimRequestTable& lives, Faults& faults)
+std::int32_t width_of(const BatchPart& part) { return part.rows + part.draft_tokens + part.padding; }
+
+// What tokens are mixed with in a snapshot, so that those of other adapters are others.
+Token mask_of(std::uint64_t adapters) {
+  return adapters == 0 ? 0 : static_cast<Token>(mix_bits(adapters) & 0x3FFFFFFF);
+}
+
+// What the model says after `history`, as the n-th token of an answer: some of it is the prompt again.
+Token token_of(const SimRequest& life, std::uint64_t history, TokenCount n) {
+  const std::vector<Token>& prompt = life.request->prompt;
+  const bool again =
+      life.plan.repeats > 0 && static_cast<double>(mix_bits(history) >> 11) * 0x1.0p-53 < life.plan.repeats;
+  return again ? prompt[static_cast<std::size_t>(n) % prompt.size()] : next_token(history);
+}
+
+}  // namespace
+
+CheckedModel::CheckedModel(const KvLedger::Layout& layout, TokenCount rows_max, TokenCount block,
+                           SimRequestTable& lives, Faults& faults)
     : layout_(layout),
       rows_max_(rows_max),
+      block_(block),
       lives_(lives),
       faults_(faults),
       slots_(static_cast<std::size_t>(layout.slots)) {}
@@ -30,6 +51,7 @@ void CheckedModel::Slot::clear() {
   history = 0;
   length = 0;
   owner = RequestId{};
+  adapters = 0;
 }
 
 void CheckedModel::run(const Batch& batch, DecodeStatus status, std::uint64_t step, BatchResult& result) {
@@ -50,18 +72,29 @@ void CheckedModel::prepare(const Batch& batch, BatchResult& result) {
   for (std::size_t i = 0; i < batch.restores.size(); ++i) {
     if (!restore(batch.restores[i])) result.not_restored.push_back(i);
   }
-  for (const SlotMove& each : batch.moves) move(each.from, each.to);
+  for (const SlotMove& each : batch.moves) each.exchange ? exchange(each.from, each.to) : move(each.from, each.to);
 }
 
 KvSnapshotPtr CheckedModel::save(const SlotSave& save) {
   if (!exists(save.slot)) return faults_.expect(false, "batch: save of a slot that does not exist"), nullptr;
   const Slot& from = slot(save.slot);
-  const bool right = save.tokens > 0 && save.tokens == from.length;
+  const bool all = save.from == 0 && save.tokens == from.length;
+  const bool range = block_ > 0 && save.from >= 0 && save.from % block_ == 0 && save.tokens <= from.length;
+  const TokenCount tokens = save.tokens - save.from;
+  const bool right = tokens > 0 && (all || range);
   faults_.expect(right, "batch: save of what the slot does not hold");
   if (!right) return nullptr;
-  const auto copy = std::make_shared<KvSnapshot>(static_cast<std::size_t>(save.tokens) * kTokenBytes, save.tokens);
-  std::memcpy(copy->bytes().data(), from.tokens.data(), copy->bytes().size());
-  saved_tokens_ += static_cast<std::uint64_t>(save.tokens);
+  const auto copy = KvSnapshot::with_room(static_cast<std::size_t>(tokens) * kTokenBytes, tokens, block_);
+  const Token mask = mask_of(from.adapters);
+  auto next = from.tokens.begin() + save.from;
+  for (std::size_t i = 0; i < copy->blocks().size(); ++i) {
+    const std::span<std::byte> bytes = copy->writable(i);
+    for (std::size_t at = 0; at < bytes.size(); at += kTokenBytes) {
+      const Token token = *next++ ^ mask;
+      std::memcpy(&bytes[at], &token, kTokenBytes);
+    }
+  }
+  saved_tokens_ += static_cast<std::uint64_t>(tokens);
   return copy;
 }
 
@@ -85,10 +118,16 @@ bool CheckedModel::restore(const SlotRestore& restore) {
     return false;
   }
   const std::vector<Token>& prompt = life->request->prompt;
+  to.adapters = id_of(life->request->adapters.get());
+  const Token mask = mask_of(to.adapters);
+  const TokenCount block_tokens = snapshot.block_tokens() > 0 ? snapshot.block_tokens() : snapshot.tokens();
+  std::span<const std::byte> bytes;
   for (TokenCount i = 0; i < restore.keep; ++i) {
+    if (i % block_tokens == 0) bytes = snapshot.blocks()[static_cast<std::size_t>(i / block_tokens)]->bytes();
     Token token = 0;
+    std::memcpy(&token, &bytes[static_cast<std::size_t>(i % block_tokens) * kTokenBytes], kTokenBytes);
+    token ^= mask;
     const auto index = static_cast<std::size_t>(i);
-    std::memcpy(&token, &snapshot.bytes()[index * kTokenBytes], kTokenBytes);
     expect(index >= prompt.size() || token == prompt[index], "tokens: restored other tokens than the prompt's");
     to.append(token);
   }
@@ -129,6 +168,29 @@ void CheckedModel::move(SlotId from, SlotId to) {
   if (SimRequest* life = lives_.find(slot(to).owner); life != nullptr) life->slot = to;
 }
 
+void CheckedModel::exchange(SlotId a, SlotId b) {
+  if (!exists(a) || !exists(b)) return faults_.expect(false, "batch: exchange with a slot that does not exist");
+  std::swap(slot(a), slot(b));
+  ++moves_;
+  if (SimRequest* life = lives_.find(slot(a).owner); life != nullptr) life->slot = a;
+  if (SimRequest* life = lives_.find(slot(b).owner); life != nullptr) life->slot = b;
+}
+
+// Others than what will be said are drafted in place of the rest.
+void CheckedModel::draft(Batch& batch, double acceptance, Random& dice) const {
+  for (const BatchPart& part : batch.parts) {
+    const SimRequest* life = part.draft_tokens > 0 ? lives_.find(part.request->id) : nullptr;
+    if (life == nullptr) continue;
+    std::uint64_t history = life->history;
+    auto row = batch.rows.begin() + part.last_row() + 1;
+    for (std::int32_t i = 0; i < part.draft_tokens; ++i, ++row) {
+      const Token token = token_of(*life, history, life->generated + i);
+      row->token = dice.chance(acceptance) ? token : (token + 1) % kSimulatedVocabulary;
+      history = extend_history(history, token);
+    }
+  }
+}
+
 bool CheckedModel::check(const Batch& batch) {
   const std::uint64_t before = faults_.count();
   faults_.expect(!batch.empty() && batch.rows.empty() == batch.parts.empty(), "batch: an empty batch was run");
@@ -139,13 +201,14 @@ bool CheckedModel::check(const Batch& batch) {
     const SimRequest* life = lives_.find(part.request->id);
     faults_.expect(life != nullptr, "one-terminal: rows of a request that has ended");
     const bool follows = part.first_row == static_cast<std::int32_t>(next_row) && part.rows > 0 &&
-                         next_row + static_cast<std::size_t>(part.rows + part.padding) <= batch.rows.size();
+                         next_row + static_cast<std::size_t>(width_of(part)) <= batch.rows.size();
     faults_.expect(follows, "batch: parts do not follow each other");
     faults_.expect(previous < part.slot && exists(part.slot), "batch: slots do not ascend");
     previous = part.slot;
     if (life == nullptr || !follows || !exists(part.slot)) return false;
-    next_row += static_cast<std::size_t>(part.rows + part.padding);
+    next_row += static_cast<std::size_t>(width_of(part));
     check_part(batch, part, *life);
+    check_rows(batch, part, *life);
   }
   faults_.expect(next_row + static_cast<std::size_t>(batch.padding) == batch.rows.size(),
                  "batch: rows that belong to no part");
@@ -165,15 +228,27 @@ void CheckedModel::check_part(const Batch& batch, const BatchPart& part, const S
   expect(held.length == 0 || held.owner == part.request->id, "batch: a slot was used again without a trim");
   expect(!life.slot.valid() || life.slot == part.slot, "batch: rows in another slot than before");
   const TokenCount end = held.length + part.rows;
-  expect(end + part.padding <= layout_.cells_per_slot, "bounded: a slot holds too many cells");
+  const TokenCount left = life.request->max_tokens - life.generated;
+  expect(held.length + width_of(part) <= layout_.cells_per_slot, "bounded: a slot holds too many cells");
   expect(end <= life.known, "batch: rows beyond the tokens that are known");
   expect(part.samples == (end == life.known && life.request->max_tokens > 0),
          "batch: the last known token samples and no other");
+  const AdapterSet* const adapters = life.request->adapters.get();
+  expect(same_adapters(adapters, batch.adapters), "batch: rows with other adapters than the request wants");
+  expect(held.length == 0 || held.adapters == id_of(adapters), "batch: a slot that other adapters have computed");
+  expect(part.draft_tokens == 0 || (life.decoding && part.samples && part.draft_tokens < left),
+         "batch: draft tokens beyond the answer, or without a sample");
   if (batch.kind == Batch::Kind::decode) {
-    expect(part.rows == 1, "batch: a part of a decode batch is one row");
+    const std::int32_t width = width_of(batch.parts.front());
+    expect(part.rows == 1 || (!life.decoding && part.rows <= width), "batch: a part of a decode batch is one row");
   } else {
-    expect(!life.decoding, "batch: a decoding sequence in a prefill batch");
+    expect(!life.decoding && part.draft_tokens == 0, "batch: a decoding sequence in a prefill batch");
   }
+}
+
+void CheckedModel::check_rows(const Batch& batch, const BatchPart& part, const SimRequest& life) {
+  const auto expect = [&](bool kept, std::string_view promise) { faults_.expect(kept, promise, life.serial); };
+  const Slot& held = slot(part.slot);
   const std::vector<Token>& prompt = life.request->prompt;
   TokenCount position = held.length;
   for (std::int32_t i = 0; i < part.rows; ++i, ++position) {
@@ -184,9 +259,11 @@ void CheckedModel::check_part(const Batch& batch, const BatchPart& part, const S
     const auto index = static_cast<std::size_t>(position);
     expect(index >= prompt.size() || row.token == prompt[index], "tokens: not the prompt's token");
   }
-  for (std::int32_t i = 0; i < part.padding; ++i, ++position) {
-    const Row& row = batch.rows[static_cast<std::size_t>(part.first_row + part.rows + i)];
-    expect(row.slot == part.slot && row.position == position && !row.output, "batch: padding does not follow its part");
+  for (std::int32_t i = part.rows; i < width_of(part); ++i, ++position) {
+    const Row& row = batch.rows[static_cast<std::size_t>(part.first_row + i)];
+    const bool drafted = i < part.rows + part.draft_tokens;
+    expect(row.slot == part.slot && row.position == position && row.output == drafted,
+           "batch: draft tokens or padding that do not follow their part");
   }
 }
 
@@ -202,16 +279,26 @@ void CheckedModel::compute(const Batch& batch, const BatchPart& part, std::uint6
   held_by_living_ += part.rows;
   if (life.preempted > 0 && !life.decoding) recomputed_rows_ += static_cast<std::uint64_t>(part.rows);
   life.slot = part.slot;
+  filled.adapters = id_of(part.request->adapters.get());
   life.started = true;
   life.last_row_step = step;
-  if (part.samples) sample(life, filled, result);
+  life.decoding = life.generated > 0 && filled.length >= life.known - 1;
+  if (!part.samples) return;
+  sample(life, filled, result);
+  for (auto row = first + part.rows; row != first + part.rows + part.draft_tokens; ++row) {
+    if (result.samples.back().ends() || row->token != result.samples.back().token) return;
+    filled.append(row->token);
+    ++held_;
+    ++held_by_living_;
+    sample(life, filled, result);
+  }
 }
 
 void CheckedModel::sample(SimRequest& life, const Slot& from, BatchResult& result) {
   faults_.expect(from.history == life.history, "tokens: the slot does not hold this request's history", life.serial);
   Sample& sample = result.samples.emplace_back();
   sample.request = life.request->id;
-  sample.token = next_token(from.history);
+  sample.token = token_of(life, from.history, life.generated);
   life.history = extend_history(life.history, sample.token);
   ++life.known;
   ++life.generated;

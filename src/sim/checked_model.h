@@ -1,8 +1,8 @@
 // A model that computes nothing but a hash of what each slot holds, and checks every batch against the rules of
 // core/batch.h. A token is a hash of everything before it, so a wrong position, a forgotten trim, a mixed-up slot, a
 // wrong snapshot or a wrong recomputation changes the answer, which is known without a scheduler. A snapshot is the
-// tokens of its slot, kTokenBytes for each. Constant time for each row, no allocation after the first steps but for
-// snapshots. Owned by the simulation; one thread.
+// tokens of its slot, kTokenBytes for each, mixed with what the adapters are. Constant time for each row, no allocation
+// after the first steps but for snapshots. Owned by the simulation; one thread.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "cache/kv_ledger.h"
 #include "core/batch.h"
 #include "sim/faults.h"
+#include "sim/random.h"
 #include "sim/sim_request.h"
 
 namespace chasqui {
@@ -36,10 +37,14 @@ inline std::uint64_t extend_text(std::uint64_t hash, std::string_view text) {
 
 class CheckedModel {
  public:
-  CheckedModel(const KvLedger::Layout& layout, TokenCount rows_max, SimRequestTable& lives, Faults& faults);
+  // `block`: ModelShape::kv_block.
+  CheckedModel(const KvLedger::Layout& layout, TokenCount rows_max, TokenCount block, SimRequestTable& lives,
+               Faults& faults);
 
   // What `status` does: anything but ok changes nothing, save that slots were trimmed, restored and moved before.
   void run(const Batch& batch, DecodeStatus status, std::uint64_t step, BatchResult& result);
+  // Writes the draft tokens of a draft model, of which such a share is what will be said.
+  void draft(Batch& batch, double acceptance, Random& dice) const;
   // The first restore of the next batch that has one fails.
   void fail_next_restore() { restore_fails_ = true; }
   // Its finished event was seen: no row of it may come any more.
@@ -64,6 +69,7 @@ class CheckedModel {
     std::uint64_t history = 0;
     TokenCount length = 0;
     RequestId owner;
+    std::uint64_t adapters = 0;
     std::vector<Token> tokens;  // of the history; only what is before `length` counts
 
     void append(Token token);
@@ -78,12 +84,15 @@ class CheckedModel {
   void trim(SlotId id);
   void move(SlotId from, SlotId to);
   bool check(const Batch& batch);
+  void exchange(SlotId a, SlotId b);
   void check_part(const Batch& batch, const BatchPart& part, const SimRequest& life);
+  void check_rows(const Batch& batch, const BatchPart& part, const SimRequest& life);
   void compute(const Batch& batch, const BatchPart& part, std::uint64_t step, BatchResult& result);
   void sample(SimRequest& life, const Slot& slot, BatchResult& result);
 
   const KvLedger::Layout layout_;
   const TokenCount rows_max_;
+  const TokenCount block_;
   SimRequestTable& lives_;
   Faults& faults_;
   std::vector<Slot> slots_;

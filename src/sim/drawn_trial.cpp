@@ -1,5 +1,6 @@
 #include "sim/drawn_trial.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -74,6 +75,60 @@ void draw_load(Random& dice, std::int32_t slots, DrawnTrial& trial) {
   load.slow_share = dice.chance(0.3) ? 0.1 : 0;
 }
 
+// … and what a server may have beside: with dice of its own, so that a trial is otherwise as it was without.
+void draw_features(Random& dice, DrawnTrial& trial) {
+  SimulationConfig& run = trial.run;
+  SchedulerConfig& scheduler = run.scheduler;
+  WorkloadConfig& load = trial.workload;
+  const bool unified = scheduler.kv.unified;
+  if (dice.chance(0.25)) run.workers = static_cast<std::size_t>(dice.between(2, 3));
+  run.clients.sessions = run.workers > 1 && run.clients.clients > 0 && dice.chance(0.5);
+  if (dice.chance(0.3)) {
+    const double factor = pick<double, 3>(dice, {0.2, 0.5, 3});
+    for (ClassTarget& target : scheduler.targets.of) {
+      target.next_token = std::chrono::duration_cast<Duration>(target.next_token * factor);
+      target.first_token = std::chrono::duration_cast<Duration>(target.first_token * factor);
+    }
+  }
+  // A model whose memory is a state: it is neither cut nor trimmed.
+  const bool state = dice.chance(0.15);
+  scheduler.reuse.cache.cut_anywhere = scheduler.exchanges = !state;
+  if (state) scheduler.cuts_steps = false;
+  if (state && dice.chance(0.7)) run.checkpoint_every = 512;
+  scheduler.reuse.kv_block = state ? 0 : pick<TokenCount, 3>(dice, {0, 32, 256});
+  scheduler.reuse.saves_in_pieces = !unified;
+  if (scheduler.reuse.cache.bytes > 0 && dice.chance(0.4)) {
+    scheduler.reuse.disk.emplace();
+    scheduler.reuse.disk->bytes = static_cast<std::uint64_t>(dice.between(1, 4'000'000));
+    scheduler.reuse.disk->queue_bytes = static_cast<std::size_t>(dice.between(1, 400'000));
+    run.cost.disk.failed = dice.chance(0.5) ? 0.02 : 0;
+    // More prefixes than there is memory for, or files would seldom be read.
+    if (dice.chance(0.7)) {
+      scheduler.reuse.cache.bytes = static_cast<std::size_t>(dice.between(1000, 6000)) * run.workers * kTokenBytes;
+      load.prefixes = 12;
+      load.prefix_tokens = drawn_from("200-1500");
+      load.prefix_share = 0.9;
+      load.prompt = drawn_from("16-500");
+    }
+  }
+  if (!state && dice.chance(0.4)) {
+    SpeculationConfig& speculation = scheduler.speculation;
+    speculation.draft_tokens_max = static_cast<TokenCount>(dice.between(1, 8));
+    speculation.draft_tokens_min = dice.chance(0.2) ? 1 : 0;
+    speculation.outputs_max = std::min(scheduler.rows_max, 8 * scheduler.kv.slots);
+    speculation.draft_model = dice.chance(0.5);
+    speculation.heads = speculation.draft_model && dice.chance(0.4);
+    run.acceptance = pick<double, 3>(dice, {0.1, 0.6, 0.95});
+    run.disturbances.undrafted = dice.chance(0.5) ? 0.02 : 0;
+    load.repeats = pick<double, 3>(dice, {0, 0.8, 0.98});
+  }
+  if (dice.chance(0.25)) {
+    load.adapters = static_cast<std::int32_t>(dice.between(1, 4));
+    load.adapter_share = pick<double, 2>(dice, {0.5, 1});
+    run.cost.adapter_us = pick<double, 2>(dice, {0, 20'000});
+  }
+}
+
 std::string whole(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.0f", value);
@@ -89,6 +144,8 @@ DrawnTrial draw_trial(std::uint64_t seed, const CostPreset& preset, std::uint64_
   trial.workload.requests = requests;
   draw_server(dice, preset, trial.run);
   draw_load(dice, trial.run.scheduler.kv.slots, trial);
+  Random more(seed, 8);
+  draw_features(more, trial);
   return trial;
 }
 
@@ -107,6 +164,10 @@ TrialsReport run_trials(std::uint64_t seed, std::uint64_t trials, const CostPres
     report.preemptions += statistics.all().preemptions;
     report.cut_steps += statistics.steps().aborted;
     report.virtual_s += to_seconds(statistics.virtual_time);
+    report.draft_tokens += statistics.drafted;
+    report.adapter_switches += statistics.adapter_switches;
+    report.disk_reads += statistics.disk_reads;
+    report.most_passed = std::max(report.most_passed, statistics.most_passed);
     if (kept) continue;
     ++report.broken;
     if (report.faults.size() == kFaultsTold) continue;
@@ -121,7 +182,9 @@ std::string trials_text(const std::vector<TrialsReport>& reports) {
     out += each.preset + ": " + std::to_string(each.broken) + " of " + std::to_string(each.trials) + " broken; " +
            std::to_string(each.requests) + " requests, " + std::to_string(each.steps) + " steps, " +
            std::to_string(each.preemptions) + " preemptions, " + std::to_string(each.cut_steps) + " steps cut, " +
-           whole(each.virtual_s / 3600) + " hours\n";
+           std::to_string(each.draft_tokens) + " draft tokens, " + std::to_string(each.adapter_switches) +
+           " changes of adapters, " + std::to_string(each.disk_reads) + " reads from disk, passed by " +
+           std::to_string(each.most_passed) + " at most, " + whole(each.virtual_s / 3600) + " hours\n";
     for (const std::string& fault : each.faults) out += "  " + fault + '\n';
   }
   return out;
@@ -142,6 +205,10 @@ std::string trials_json(const std::vector<TrialsReport>& reports) {
     json.field("steps", each.steps);
     json.field("preemptions", each.preemptions);
     json.field("cut_steps", each.cut_steps);
+    json.field("draft_tokens", each.draft_tokens);
+    json.field("adapter_switches", each.adapter_switches);
+    json.field("disk_reads", each.disk_reads);
+    json.field("most_passed", each.most_passed);
     json.field("virtual_s", each.virtual_s);
     json.key("faults");
     json.begin_array();

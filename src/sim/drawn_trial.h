@@ -1,6 +1,7 @@
-// A server and a load drawn from a seed, for the costs of one preset: slots, layout, batch, prefix cache, crowds and
-// steady clients, prompts of 16 to 16,000 tokens, all classes, tenants of different sizes, clients that leave, steps
-// that fail. Admission refuses nothing, so all of it is the scheduler's to keep. Pure.
+// A server and a load drawn from a seed, for the costs of one preset: slots, layout, batch, targets, prefix cache,
+// disk, speculation, adapters, workers, crowds and steady clients, prompts of 16 to 16,000 tokens, all classes, tenants
+// of different sizes, clients that leave, steps that fail. Admission refuses nothing, so all of it is the scheduler's
+// to keep. Pure.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,10 @@ struct TrialsReport {
   std::uint64_t steps = 0;
   std::uint64_t preemptions = 0;
   std::uint64_t cut_steps = 0;
+  std::uint64_t draft_tokens = 0;
+  std::uint64_t adapter_switches = 0;
+  std::uint64_t disk_reads = 0;
+  std::int32_t most_passed = 0;  // younger ones of its kind that got a slot before a request
   double virtual_s = 0;
   std::uint64_t broken = 0;         // trials that broke a promise
   std::vector<std::string> faults;  // the first of each of them, with its seed; the first ones

@@ -56,6 +56,10 @@ bool DrawnWorkload::next(PlannedRequest& request) {
     request.timeout_ms = std::max<std::int64_t>(1, config_.timeout_ms.draw(random_));
   }
   if (random_.chance(config_.slow_share)) request.reads_per_s = config_.slow_reads_per_s;
+  request.repeats = config_.repeats;
+  if (config_.adapters > 0 && random_.chance(config_.adapter_share)) {
+    request.adapter = static_cast<std::int32_t>(random_.between(1, config_.adapters));
+  }
   return true;
 }
 

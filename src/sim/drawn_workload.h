@@ -34,6 +34,9 @@ struct WorkloadConfig {
   Distribution timeout_ms{30'000};
   double slow_share = 0;
   double slow_reads_per_s = 5;
+  double repeats = 0;         // of the tokens of each answer, as PlannedRequest
+  std::int32_t adapters = 0;  // how many sets
+  double adapter_share = 0;   // of the requests that want one of them
 };
 
 class DrawnWorkload final : public Workload {

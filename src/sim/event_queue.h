@@ -1,5 +1,5 @@
-// What will happen at which virtual time, outside the scheduler: arrivals, further tries, clients that leave. Things
-// of the same time happen in the order in which they were noted. Owned by the simulation; one thread.
+// What will happen at which virtual time, outside the scheduler: arrivals, further tries, clients that leave, disks.
+// Things of the same time happen in the order in which they were noted. Owned by the simulation; one thread.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 namespace chasqui {
 
 struct Due {
-  enum class Kind : std::uint8_t { arrival, another_try, leaving };
+  enum class Kind : std::uint8_t { arrival, another_try, leaving, disk };
 
   TimePoint at{};
   std::uint64_t order = 0;
   std::uint64_t serial = 0;  // of the request that is meant; its record may have another owner by then
-  std::uint32_t place = 0;   // … in the table of lives; of an arrival: the client
+  std::uint32_t place = 0;   // … in the table of lives; of an arrival: the client; of a disk: the worker
   Kind kind = Kind::arrival;
 };
 

@@ -1,5 +1,7 @@
 #include "sim/progress_watch.h"
 
+#include <algorithm>
+
 namespace chasqui {
 
 void Fifo::push(SimRequest& life) {
@@ -18,14 +20,10 @@ void Fifo::leave(SimRequest& life) {
 }
 
 ProgressWatch::ProgressWatch(const PatienceConfig& config, std::size_t tenants, Faults& faults)
-    : config_(config), faults_(faults), waiting_(tenants * kServiceClasses) {}
-
-Fifo& ProgressWatch::fifo(const SimRequest& life) {
-  return waiting_[life.plan.tenant * kServiceClasses + static_cast<std::size_t>(life.plan.service_class)];
-}
+    : config_(config), faults_(faults), waiting_(tenants * kServiceClasses), passed_over_(waiting_.size()) {}
 
 void ProgressWatch::waits(SimRequest& life) {
-  Fifo& line = fifo(life);
+  Fifo& line = waiting_[line_of(life)];
   if (line.first == nullptr) ++competitors_[static_cast<std::size_t>(life.plan.service_class)];
   line.push(life);
 }
@@ -37,12 +35,41 @@ void ProgressWatch::leave(SimRequest& life) {
   --competitors_[static_cast<std::size_t>(life.plan.service_class)];
 }
 
-void ProgressWatch::starts(SimRequest& life) {
+void ProgressWatch::starts(const SimRequest& life) {
+  passes_others(life);
   for (SimRequest* older = life.before; older != nullptr; older = older->before) {
     if (older->has_started || older->request->arrival == life.request->arrival) continue;
-    faults_.expect(++older->passed <= config_.passed, "progress: a waiting request is passed by too many younger ones",
+    most_passed_ = std::max(most_passed_, ++older->passed);
+    faults_.expect(older->passed <= config_.passed, "progress: a waiting request is passed by too many younger ones",
                    older->serial);
   }
+}
+
+// Lines whose turn has come as well go before, each with one.
+void ProgressWatch::passes_others(const SimRequest& life) {
+  const std::size_t own = line_of(life);
+  std::int32_t lines = 0;
+  for (const Fifo& line : waiting_) lines += line.first != nullptr ? 1 : 0;
+  for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    const SimRequest* oldest = waiting_[i].first;
+    while (oldest != nullptr && oldest->has_started) oldest = oldest->after;
+    if (i == own || oldest == nullptr) {
+      passed_over_[i] = 0;
+    } else if (oldest->request->arrival < life.request->arrival) {
+      faults_.expect(++passed_over_[i] <= config_.passed + lines,
+                     "progress: a tenant and class is passed over by too many younger others", oldest->serial);
+    }
+  }
+}
+
+// How long it was away says nothing about how long it now goes without a row.
+void ProgressWatch::goes_on(SimRequest& life, std::uint64_t step, TimePoint now) {
+  passed_over_[line_of(life)] = 0;
+  if (life.generated == 0) return;
+  leave(life);
+  life.last_row_step = step;
+  life.last_row_at = now;
+  decoding_.push(life);
 }
 
 void ProgressWatch::got_row(SimRequest& life, TimePoint now) {

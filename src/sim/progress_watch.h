@@ -1,6 +1,7 @@
 // Watches that none starves (the invariant progress): what decodes gets a row every few steps, and what waits for a
-// slot is passed by a bounded number of younger requests of the same tenant and class. Lists in the order of patience,
-// so that each step looks at their heads only. Owned by the simulation; one thread.
+// slot is passed by a bounded number of younger requests of the same tenant and class; and where requests of a tenant
+// and class wait, one of them starts after a bounded number of starts of younger others. Lists in the order of
+// patience, so that each step looks at their heads only. Owned by the simulation; one thread.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,9 @@ class ProgressWatch {
   // The scheduler has taken it.
   void waits(SimRequest& life);
   // It has a slot for the first time.
-  void starts(SimRequest& life);
+  void starts(const SimRequest& life);
+  // It has one again.
+  void goes_on(SimRequest& life, std::uint64_t step, TimePoint now);
   // A row of it was computed.
   void got_row(SimRequest& life, TimePoint now);
   void ended(SimRequest& life);
@@ -46,6 +49,9 @@ class ProgressWatch {
   void stands_still(TimePoint now);
   void moves_on() { standing_ = false; }
 
+  // By how many younger ones of its kind a request was passed at most.
+  std::int32_t most_passed() const { return most_passed_; }
+
   // Tenants of whom a request of this class waits.
   std::size_t competitors(std::size_t service_class) const { return competitors_[service_class]; }
   bool waiting(std::size_t tenant, std::size_t service_class) const {
@@ -53,16 +59,21 @@ class ProgressWatch {
   }
 
  private:
-  Fifo& fifo(const SimRequest& life);
+  std::size_t line_of(const SimRequest& life) const {
+    return life.plan.tenant * kServiceClasses + static_cast<std::size_t>(life.plan.service_class);
+  }
+  void passes_others(const SimRequest& life);
   void leave(SimRequest& life);
 
   const PatienceConfig config_;
   Faults& faults_;
-  std::vector<Fifo> waiting_;  // for each tenant and class
+  std::vector<Fifo> waiting_;              // for each tenant and class
+  std::vector<std::int32_t> passed_over_;  // … starts of younger others since one of it started
   std::size_t competitors_[kServiceClasses] = {};
   Fifo decoding_;  // the one without a row for the longest time stands first
   TimePoint standing_since_{};
   bool standing_ = false;
+  std::int32_t most_passed_ = 0;
 };
 
 }  // namespace chasqui

@@ -9,9 +9,10 @@ namespace {
 
 class ProgressWatchTest : public testing::Test {
  protected:
-  SimRequest& add(int second) {
+  SimRequest& add(int second, ServiceClass service_class = ServiceClass::standard) {
     SimRequest& life = lives_.take();
     life.serial = ++serials_;
+    life.plan.service_class = service_class;
     RequestDraft draft;
     draft.prompt = {1};
     life.request = test_request(serials_, std::move(draft), test_limits(), TimePoint{} + seconds(second));
@@ -37,6 +38,19 @@ TEST_F(ProgressWatchTest, FindsARequestThatIsPassedTooOften) {
   start(add(4));
   ASSERT_TRUE(faults_.any());
   EXPECT_NE(faults_.lines().front().find("passed by too many younger ones (request 1)"), std::string::npos);
+}
+
+// Three, and one for each of the two kinds that wait.
+TEST_F(ProgressWatchTest, FindsAClassThatIsPassedOverTooOften) {
+  add(0);
+  for (int i = 1; i <= 5; ++i) start(add(i, ServiceClass::interactive));
+  EXPECT_FALSE(faults_.any());
+  start(add(1));  // of its own kind: it begins again
+  for (int i = 1; i <= 5; ++i) start(add(i, ServiceClass::interactive));
+  EXPECT_FALSE(faults_.any());
+  start(add(6, ServiceClass::interactive));
+  ASSERT_TRUE(faults_.any());
+  EXPECT_NE(faults_.lines().front().find("passed over by too many younger others (request 1)"), std::string::npos);
 }
 
 TEST_F(ProgressWatchTest, WhoHasASlotIsNotPassed) {
@@ -71,6 +85,20 @@ TEST_F(ProgressWatchTest, LetsThePreemptedSitOut) {
   life.decoding = false;
   watch_.step_done(1000, TimePoint{} + seconds(1000));
   EXPECT_FALSE(faults_.any());
+}
+
+// … and then again for as long as others, from when it has a slot.
+TEST_F(ProgressWatchTest, CountsFromWhenThePreemptedGoesOn) {
+  SimRequest& life = add(0);
+  life.decoding = true;
+  life.generated = 1;
+  life.last_row_step = 1;
+  watch_.got_row(life, TimePoint{});
+  watch_.goes_on(life, 1000, TimePoint{} + seconds(1000));
+  watch_.step_done(1005, TimePoint{} + seconds(1005));
+  EXPECT_FALSE(faults_.any());
+  watch_.step_done(1011, TimePoint{} + seconds(1011));
+  EXPECT_TRUE(faults_.any());
 }
 
 TEST_F(ProgressWatchTest, FindsAStandstill) {

@@ -97,6 +97,11 @@ const Figure kFigures[] = {
     {"prefix_waits", [](const Statistics& s) { return static_cast<double>(s.prefix_waits); }, 0},
     {"snapshots_kept", [](const Statistics& s) { return static_cast<double>(s.cache.insertions); }, 0},
     {"snapshots_evicted", [](const Statistics& s) { return static_cast<double>(s.cache.evictions); }, 0},
+    {"most_passed", [](const Statistics& s) { return static_cast<double>(s.most_passed); }, 0},
+    {"disk_reads", [](const Statistics& s) { return static_cast<double>(s.disk_reads); }, 0},
+    {"draft_tokens", [](const Statistics& s) { return static_cast<double>(s.drafted); }, 0},
+    {"draft_tokens_accepted", [](const Statistics& s) { return static_cast<double>(s.accepted); }, 0},
+    {"adapter_switches", [](const Statistics& s) { return static_cast<double>(s.adapter_switches); }, 0},
 };
 
 void append_counts(std::string& out, const Statistics& run) {

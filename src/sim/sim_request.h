@@ -20,6 +20,7 @@ struct SimRequest {
   std::uint64_t serial = 0;  // which request of the workload, from 1; 0: none
   PlannedRequest plan;
   std::uint32_t client = 0;  // whose it is, when their number is fixed
+  std::uint32_t worker = 0;  // that has it, once it is accepted
   TimePoint first_try{};
   TimePoint let_in{};  // the try that was accepted
   std::int32_t tries = 0;
@@ -37,6 +38,7 @@ struct SimRequest {
   bool decoding = false;     // a token was sampled since its rows were last lost
   bool started = false;      // a row of it was computed
   bool has_started = false;  // it had a slot
+  TimePoint slot_since{};    // … when it got its latest
   std::int32_t passed = 0;   // younger requests of its kind that had one before it
   bool leaves = false;       // the client has gone, a cancel was sent
   bool failed = false;       // its last batch failed

@@ -1,5 +1,6 @@
 // The clients of a Simulation: they come, are refused and come again, leave early, and end.
 #include <algorithm>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -23,6 +24,18 @@ std::vector<Token> make_prompt(const PlannedRequest& plan, std::string_view pref
   return prompt;
 }
 
+// One for each number of a PlannedRequest::adapter.
+const std::vector<AdapterSetPtr>& adapter_sets() {
+  static const std::vector<AdapterSetPtr> sets = [] {
+    std::vector<AdapterSetPtr> all;
+    for (std::int32_t i = 0; i < PlannedRequest::kAdaptersMax; ++i) {
+      all.push_back(std::make_shared<AdapterSet>(AdapterSet{mix_bits(static_cast<std::uint64_t>(i) + 77), {{i, 1}}}));
+    }
+    return all;
+  }();
+  return sets;
+}
+
 }  // namespace
 
 // Reads the workload one request ahead.
@@ -35,23 +48,14 @@ void Simulation::plan_next() {
   }
 }
 
-// What happens outside until `end`, also while a step is computed: then a request that cuts it is the last, and its
-// time is returned. Else `end`.
-TimePoint Simulation::meanwhile(TimePoint end) {
-  computing_ = end > now_ + Duration(1);
-  TimePoint ends = end;
-  while (ends == end && !queue_.empty() && queue_.next() < end) {
-    newest_class_ = kServiceClasses;
-    handle(queue_.take());
-    if (computing_ && newest_class_ <= batch_.cut_by) ends = std::max(at_, now_);
-  }
-  computing_ = false;
-  return ends;
-}
-
 void Simulation::handle(const Due& due) {
   at_ = due.at;
   if (due.kind == Due::Kind::arrival) return arrive(due.place);
+  if (due.kind == Due::Kind::disk) {
+    SimWorker& worker = workers_[due.place];
+    worker.read.push_back(worker.disk->finish());
+    return worker.wake(at_);
+  }
   SimRequest& life = lives_.at(due.place);
   if (life.serial != due.serial) return;  // it has ended
   if (due.kind == Due::Kind::leaving) {
@@ -87,65 +91,98 @@ void Simulation::try_door(SimRequest& life) {
   if (!come_again) return submit(life);
   statistics_.refused(life);
   faults_.expect(*come_again > Duration::zero(), "admission: refused without a time to come again", life.serial);
-  if (++life.tries >= config_.clients.tries_max) return end(life, Outcome::refused);
+  if (++life.tries >= config_.clients.tries_max) return end(life, Outcome::refused, at_);
   // As told, or a little later.
   const double wait = static_cast<double>(come_again->count()) * (1 + 0.1 * client_dice_.unit());
   queue_.add(at_ + Duration(static_cast<std::int64_t>(wait)), Due::Kind::another_try, life.serial, life.place);
 }
 
-void Simulation::submit(SimRequest& life) {
+RequestDraft Simulation::draft_of(const SimRequest& life) const {
   const PlannedRequest& plan = life.plan;
   RequestDraft draft;
   draft.prompt = make_prompt(plan, workload_.prefixes()[plan.prefix], life.serial);
   draft.max_tokens = plan.max_tokens >= 0 ? plan.max_tokens : plan.output;
   if (plan.timeout_ms > 0) draft.timeout_ms = plan.timeout_ms;
   draft.service_class = plan.service_class;
-  draft.tenant = Tenant{plan.tenant + 1, plan.weight};
+  draft.tenant = Tenant{plan.tenant + 1, plan.weight, plan.tenant + 2};
   draft.sampling.seed = 1;
   draft.tell_reading = life.serial % 3 == 0;
+  draft.adapters = plan.adapter > 0 ? adapter_sets()[static_cast<std::size_t>(plan.adapter - 1)] : nullptr;
+  if (config_.checkpoint_every > 0 && plan.prefix_tokens > 0) draft.boundaries = {plan.prefix_tokens};
+  if (config_.clients.sessions) draft.pin = life.client + 1;
+  return draft;
+}
+
+void Simulation::submit(SimRequest& life) {
   RequestLimits limits;
   limits.vocabulary = kSimulatedVocabulary;
   limits.context = config_.scheduler.kv.cells_per_slot;
-  Result<RequestPtr> request = make_request(lives_.new_id(life), std::move(draft), limits, at_);
-  if (!request) return end(life, Outcome::refused);  // too long for the context
+  limits.checkpoint_every = config_.checkpoint_every;
+  Result<RequestPtr> request = make_request(lives_.new_id(life), draft_of(life), limits, at_);
+  if (!request) return end(life, Outcome::refused, at_);  // too long for the context
 
   life.request = std::move(*request);
   life.history = 0;
   for (const Token token : life.request->prompt) life.history = extend_history(life.history, token);
-  life.known = plan.prompt;
-  life.accepted = true;
+  life.known = life.plan.prompt;
   life.let_in = at_;
-  newest_class_ = static_cast<int>(plan.service_class);
+  life.accepted = true;
   ++accepted_;
-  watch_.waits(life);
-  scheduler_.add(life.request);
+  life.worker = 0;
+  if (placement_) place(life);
+  SimWorker& worker = workers_[life.worker];
+  ++worker.accepted;
+  worker.watch.waits(life);
+  worker.scheduler.add(life.request);
+  worker.wake(at_);
+  if (static_cast<int>(life.plan.service_class) <= worker.batch.cut_by) worker.cut(at_);
+}
+
+// As the dispatcher does it, with what the workers said after their last steps.
+void Simulation::place(SimRequest& life) {
+  for (WorkerState& state : states_) {
+    state.held = state.load.running > 0 ? at_ - state.load.running_since : Duration::zero();
+  }
+  const auto choice = placement_->place(*life.request, states_);
+  CHECK(choice.has_value(), "more sessions than there are pins");
+  life.worker = static_cast<std::uint32_t>(choice->worker);
+  if (!config_.clients.sessions) return;
+  std::int32_t& pinned = pinned_[life.client];
+  if (pinned < 0) pinned = static_cast<std::int32_t>(life.worker);
+  faults_.expect(pinned == static_cast<std::int32_t>(life.worker), "pinned: a session went to another worker",
+                 life.serial);
 }
 
 // The client goes away, wherever its request stands.
 void Simulation::leave(SimRequest& life) {
-  if (!life.accepted) return end(life, Outcome::cancelled);
-  if (computing_) return leave_at(life);
+  if (!life.accepted) return end(life, Outcome::cancelled, at_);
+  SimWorker& worker = workers_[life.worker];
+  if (worker.doing == SimWorker::Doing::computes) return leave_at(life);
   life.leaves = true;
   const RequestId id = life.request->id;
-  scheduler_.cancel(id, now_);
-  take_events();
+  worker.wake(at_);
+  worker.scheduler.cancel(id, worker.now);
+  take_events(worker);
   faults_.expect(lives_.find(id) == nullptr, "one-terminal: a cancel did not end it");
 }
 
 // … as soon as the step is done.
-void Simulation::leave_at(SimRequest& life) { leaving_.push_back(life.request->id); }
+void Simulation::leave_at(SimRequest& life) { workers_[life.worker].leaving.push_back(life.request->id); }
 
-void Simulation::end(SimRequest& life, Outcome outcome) {
-  statistics_.ended(life, outcome, now_);
+void Simulation::end(SimRequest& life, Outcome outcome, TimePoint now) {
+  statistics_.ended(life, outcome, now);
   if (life.accepted) {
+    SimWorker& worker = workers_[life.worker];
     --accepted_;
-    watch_.ended(life);
-    model_.ended(life);
+    --worker.accepted;
+    worker.watch.ended(life);
+    worker.model.ended(life);
+    if (placement_) placement_->ended(life.request->id);
   }
   const std::uint32_t client = life.client;
   lives_.give_back(life);
   if (config_.clients.clients > 0) {
-    queue_.add(std::max(now_, at_) + milliseconds(config_.clients.think_ms.draw(client_dice_)), Due::Kind::arrival, 0,
+    queue_.add(std::max(now, at_) + milliseconds(config_.clients.think_ms.draw(client_dice_)), Due::Kind::arrival, 0,
                client);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/load_sum.h"
 #include "sim/event_rules.h"
 
 namespace chasqui {
@@ -14,153 +15,250 @@ PatienceConfig patience_of(const SimulationConfig& config) {
   return patience;
 }
 
+// Of one of several: they divide the cache and the disk among them.
+SchedulerConfig scheduler_of(const SimulationConfig& config, std::size_t number) {
+  SchedulerConfig scheduler = config.scheduler;
+  ReuseConfig& reuse = scheduler.reuse;
+  reuse.first_slot = static_cast<std::int32_t>(number) * scheduler.kv.slots;
+  reuse.cache.bytes /= config.workers;
+  if (reuse.disk) {
+    reuse.disk->bytes /= config.workers;
+    reuse.disk->queue_bytes /= config.workers;
+    reuse.disk->worker = static_cast<std::uint32_t>(number);
+    reuse.disk->workers = static_cast<std::uint32_t>(config.workers);
+  }
+  return scheduler;
+}
+
+PlacementConfig placement_of(const SimulationConfig& config) {
+  PlacementConfig placement;
+  placement.workers = config.workers;
+  placement.slots = config.scheduler.kv.slots;
+  placement.shared_by_tenants = config.scheduler.reuse.shared_by_tenants;
+  return placement;
+}
+
 }  // namespace
 
 Simulation::Simulation(const SimulationConfig& config, Workload& workload)
     : config_(config),
       workload_(workload),
-      gate_(config.gate, config.scheduler.kv.slots),
-      scheduler_(config.scheduler),
-      model_(config.scheduler.kv, config.scheduler.rows_max, lives_, faults_),
-      cost_(config.cost, config.seed),
-      watch_(patience_of(config), workload.tenants().size(), faults_),
+      gate_(config.gate, config.scheduler.kv.slots * static_cast<std::int32_t>(config.workers)),
+      states_(config.workers),
+      pinned_(static_cast<std::size_t>(config.clients.clients), -1),
       statistics_(workload, config.objective),
       client_dice_(config.seed, 3),
-      fault_dice_(config.seed, 2) {}
+      fault_dice_(config.seed, 2),
+      draft_dice_(config.seed, 5) {
+  CHECK(config_.workers > 0);
+  for (std::size_t i = 0; i < config_.workers; ++i) {
+    SimWorker& worker = workers_.emplace_back(scheduler_of(config_, i), config_.cost, patience_of(config_),
+                                              workload.tenants().size(), config_.seed + i, lives_, faults_);
+    worker.now = worker.looked = kStart;
+  }
+  if (config_.workers > 1) placement_.emplace(placement_of(config_));
+}
 
 bool Simulation::run() {
   if (config_.clients.clients > 0) {
     for (std::int32_t i = 0; i < config_.clients.clients; ++i) {
-      queue_.add(now_, Due::Kind::arrival, 0, static_cast<std::uint32_t>(i));
+      queue_.add(kStart, Due::Kind::arrival, 0, static_cast<std::uint32_t>(i));
     }
   } else {
     plan_next();
   }
   while (!faults_.any()) {
-    meanwhile(now_ + Duration(1));
-    if (queue_.empty() && scheduler_.idle()) break;
-    step();
+    const auto earlier = [](const SimWorker& a, const SimWorker& b) { return a.next() < b.next(); };
+    SimWorker& worker = *std::min_element(workers_.begin(), workers_.end(), earlier);
+    const TimePoint next = worker.next();
+    // What comes just when a step ends has its turn after it, and before the next is planned.
+    const bool plans = worker.doing == SimWorker::Doing::plans;
+    if (!queue_.empty() && (queue_.next() < next || (plans && queue_.next() == next))) {
+      handle(queue_.take());
+    } else if (next == kNever) {
+      break;
+    } else {
+      act(worker);
+    }
   }
   if (!faults_.any()) expect_nothing_left();
-  statistics_.virtual_time = now_ - kStart;
-  statistics_.moves = model_.moves();
-  statistics_.recomputed_rows = model_.recomputed_rows();
-  statistics_.prompt_rows = model_.prompt_rows();
-  statistics_.cache = scheduler_.reuse().cache_stats();
-  statistics_.prefix_waits = scheduler_.reuse().waits_begun();
+  sum_up();
   return !faults_.any();
 }
 
-void Simulation::step() {
-  faults_.step(++step_, now_);
-  scheduler_.next_batch(now_, batch_);
-  note_starts();
-  take_events();
-  if (batch_.empty()) {
-    wait_for_work();
-  } else {
-    compute();
-  }
-  for (const RequestId id : leaving_) {
+void Simulation::act(SimWorker& worker) {
+  if (worker.doing == SimWorker::Doing::plans) return plan(worker);
+  complete(worker);
+  settle(worker);
+}
+
+void Simulation::plan(SimWorker& worker) {
+  faults_.step(++step_, worker.now);
+  ++worker.steps;
+  worker.looked = worker.now;
+  worker.waited = false;
+  for (DiskOutcome& outcome : worker.read) worker.scheduler.disk_done(std::move(outcome), worker.now);
+  worker.read.clear();
+  worker.scheduler.next_batch(worker.now, worker.batch);
+  note_starts(worker);
+  take_events(worker);
+  order_disk(worker);
+  if (!worker.batch.empty()) return begin(worker);
+  wait_for_work(worker);
+  settle(worker);
+}
+
+// After a step, or when there was none.
+void Simulation::settle(SimWorker& worker) {
+  for (const RequestId id : worker.leaving) {
     if (SimRequest* life = lives_.find(id)) leave(*life);
   }
-  leaving_.clear();
-  gate_.publish(scheduler_.load());
-  check_state();
+  worker.leaving.clear();
+  states_[number_of(worker)].load = worker.scheduler.load();
+  publish();
+  check_state(worker);
 }
 
-template <class Work>
-void Simulation::each_part(Work work) {
-  for (const BatchPart& part : batch_.parts) {
-    if (SimRequest* life = lives_.find(part.request->id)) work(*life);
+void Simulation::publish() {
+  if (states_.size() == 1) return gate_.publish(states_.front().load);
+  LoadSum sum;
+  for (const WorkerState& state : states_) sum.add(state.load);
+  gate_.publish(sum.all());
+}
+
+std::uint32_t Simulation::number_of(const SimWorker& worker) const {
+  std::uint32_t number = 0;
+  while (&workers_[number] != &worker) ++number;
+  return number;
+}
+
+// The step is decided but for what cuts it.
+void Simulation::begin(SimWorker& worker) {
+  const Batch& batch = worker.batch;
+  worker.watch.moves_on();
+  worker.status = draw_status();
+  const bool unrestored = !batch.restores.empty() && fault_dice_.chance(config_.disturbances.unrestored);
+  if (unrestored) worker.model.fail_next_restore();
+  worker.batch_ids.clear();
+  for (const BatchPart& part : batch.parts) worker.batch_ids.push_back(part.request->id);
+  worker.before.clear();
+  worker.begins = worker.now + copying(worker) + drafting(worker);
+  worker.computes_rows = !batch.rows.empty() && !unrestored;
+  Duration takes{};
+  if (worker.computes_rows) {
+    takes = worker.cost.cost(batch, worker.model.held(), worker.begins);
+    // It is given up at some time before its end.
+    if (worker.status == DecodeStatus::aborted) {
+      takes = Duration(static_cast<std::int64_t>(static_cast<double>(takes.count()) * fault_dice_.unit()));
+    }
+    check_passes(worker);
   }
+  worker.ends = worker.begins + takes;
+  worker.doing = SimWorker::Doing::computes;
 }
 
-void Simulation::compute() {
-  watch_.moves_on();
-  DecodeStatus drawn = draw_status();
-  const bool unrestored = !batch_.restores.empty() && fault_dice_.chance(config_.disturbances.unrestored);
-  if (unrestored) model_.fail_next_restore();
-  const TokenCount held = model_.held();
-  batch_ids_.clear();
-  each_part([this](const SimRequest& life) { batch_ids_.push_back(life.request->id); });
-  const Duration copying = copying_took();
-  const bool computes = !batch_.rows.empty() && !unrestored;
-  const Duration computing = computes ? computing_takes(drawn, held) : Duration::zero();
-  model_.run(batch_, drawn, step_, result_);
+void Simulation::complete(SimWorker& worker) {
+  const Batch& batch = worker.batch;
+  BatchResult& result = worker.result;
+  const BatchResult& took = worker.before;
+  worker.now = worker.ends;
+  worker.doing = SimWorker::Doing::plans;
+  worker.model.run(batch, worker.status, worker.steps, result);
   if (faults_.any()) return;
-  const DecodeStatus status = result_.status;
-  now_ += copying + computing;
-  if (computes) statistics_.step(batch_, status, computing, cost_.passes());
-  result_.compute = computing;
-  result_.saving = saving_;
-  result_.restoring = restoring_;
-  result_.finished = now_;
-  if (status == DecodeStatus::ok) rows_computed();
-  const bool failed = status == DecodeStatus::failed || status == DecodeStatus::no_room;
-  if (failed) each_part([](SimRequest& life) { life.failed = true; });
-  scheduler_.commit(batch_, result_);
-  take_events();
-  for (const RequestId id : batch_ids_) {
+  result.saving = took.saving;
+  result.restoring = took.restoring;
+  result.drafted = took.drafted;
+  result.drafting = took.drafting;
+  result.draft_reading = took.draft_reading;
+  result.finished = worker.now;
+  const bool ok = result.status == DecodeStatus::ok;
+  if (worker.computes_rows) {
+    result.compute = worker.ends - worker.begins;
+    if (ok && batch.learn) {
+      result.learning = worker.cost.learning(batch);
+      result.finished = worker.now = worker.now + result.learning;
+    }
+    statistics_.step(batch, result.status, result.compute, worker.cost.passes());
+  }
+  if (ok) rows_computed(worker);
+  const bool failed = result.status == DecodeStatus::failed || result.status == DecodeStatus::no_room;
+  for (const RequestId id : worker.batch_ids) {
+    SimRequest* const life = failed ? lives_.find(id) : nullptr;
+    if (life != nullptr) life->failed = true;
+  }
+  worker.scheduler.commit(batch, result);
+  take_events(worker);
+  for (const RequestId id : worker.batch_ids) {
     faults_.expect(!failed || lives_.find(id) == nullptr, "one-terminal: a request survived its failed batch");
   }
-  if (status != DecodeStatus::aborted) watch_.step_done(step_, now_);
+  if (result.status != DecodeStatus::aborted) worker.watch.step_done(worker.steps, worker.now);
 }
 
 // All copies of the step together, which is also how the scheduler learns what they cost.
-Duration Simulation::copying_took() {
+Duration Simulation::copying(SimWorker& worker) const {
   std::int64_t saved = 0;
   std::int64_t restored = 0;
-  for (const SlotSave& save : batch_.saves) saved += save.tokens;
-  for (const SlotRestore& restore : batch_.restores) restored += restore.snapshot->tokens();
-  saving_ = cost_.copy(saved);
-  restoring_ = cost_.copy(restored);
-  return saving_ + restoring_;
-}
-
-// A step that is given up ends at some time before its end, and one that an arrival cuts when that comes.
-Duration Simulation::computing_takes(DecodeStatus& status, TokenCount held) {
-  const TimePoint begin = now_ + saving_ + restoring_;
-  Duration takes = cost_.cost(batch_, held, begin);
-  if (status == DecodeStatus::aborted) {
-    takes = Duration(static_cast<std::int64_t>(static_cast<double>(takes.count()) * fault_dice_.unit()));
+  for (const SlotSave& save : worker.batch.saves) saved += save.tokens - save.from;
+  for (const SlotRestore& restore : worker.batch.restores) {
+    restored += restore.snapshot->block_tokens() > 0 ? restore.keep : restore.snapshot->tokens();
   }
-  const TimePoint end = meanwhile(begin + takes);
-  if (end == begin + takes) return takes;
-  status = DecodeStatus::aborted;
-  return std::max(end - begin, Duration(1));
+  worker.before.saving = worker.cost.copy(saved);
+  worker.before.restoring = worker.cost.copy(restored);
+  return worker.before.saving + worker.before.restoring;
 }
 
-// Who has a slot for the first time.
-void Simulation::note_starts() {
-  for (const auto& sequence : scheduler_.running_sequences()) {
+// What a draft model, or the model's heads, do before the rows.
+Duration Simulation::drafting(SimWorker& worker) {
+  if (worker.batch.drafting.empty()) return Duration::zero();
+  BatchResult& result = worker.before;
+  result.drafted = !fault_dice_.chance(config_.disturbances.undrafted);
+  result.draft_reading = worker.cost.draft_reading(worker.batch);
+  result.drafting = worker.cost.drafting(worker.batch);
+  if (result.drafted) worker.model.draft(worker.batch, config_.acceptance, draft_dice_);
+  return result.draft_reading + result.drafting;
+}
+
+// Which have a slot since the last step: for the first time, or again. Those that start together pass those that still
+// wait, and not each other.
+void Simulation::note_starts(SimWorker& worker) {
+  started_.clear();
+  for (const auto& sequence : worker.scheduler.running_sequences()) {
     SimRequest* const life = lives_.find(sequence->id());
-    if (life == nullptr || life->has_started) continue;
-    life->has_started = true;
-    watch_.starts(*life);
+    if (life == nullptr || life->slot_since == sequence->slot_since()) continue;
+    life->slot_since = sequence->slot_since();
+    if (life->has_started) {
+      worker.watch.goes_on(*life, worker.steps, worker.now);
+    } else {
+      life->has_started = true;
+      started_.push_back(life);
+    }
   }
+  for (const SimRequest* life : started_) worker.watch.starts(*life);
 }
 
-void Simulation::rows_computed() {
-  if (batch_.rows.empty()) return;
-  statistics_.contention.step(batch_, result_.compute, watch_, lives_);
-  for (std::size_t i = 0; i < batch_ids_.size(); ++i) {
-    SimRequest& life = *lives_.find(batch_ids_[i]);
-    watch_.got_row(life, now_);
-    if (life.plan.leaving == Leaving::after_rows && model_.length(life) >= life.plan.leaves_after) leave_at(life);
+void Simulation::rows_computed(SimWorker& worker) {
+  if (worker.batch.rows.empty()) return;
+  statistics_.contention.step(worker.batch, worker.result.compute, worker.watch, lives_);
+  for (const RequestId id : worker.batch_ids) {
+    SimRequest& life = *lives_.find(id);
+    worker.watch.got_row(life, worker.now);
+    const bool leaves = life.plan.leaving == Leaving::after_rows;
+    if (leaves && worker.model.length(life) >= life.plan.leaves_after) leave_at(life);
   }
 }
 
 // Nothing to compute: on to the next thing that happens outside; a little later when there is work all the same.
-void Simulation::wait_for_work() {
-  if (scheduler_.idle()) {
-    watch_.moves_on();
-    if (!queue_.empty()) now_ = std::max(now_, queue_.next());
+void Simulation::wait_for_work(SimWorker& worker) {
+  if (worker.scheduler.idle() || worker.scheduler.waits_for_disk()) {
+    worker.watch.moves_on();
+    worker.doing = SimWorker::Doing::rests;
+    const bool reads = worker.scheduler.idle() || worker.disk->under_way() > 0;
+    faults_.expect(reads, "progress: a request waits for a disk that does nothing");
     return;
   }
-  now_ += milliseconds(1);
-  if (!queue_.empty()) now_ = std::min(now_, std::max(now_ - milliseconds(1), queue_.next()));
-  watch_.stands_still(now_);
+  worker.watch.stands_still(worker.now);
+  worker.now += milliseconds(1);
+  worker.waited = true;
 }
 
 DecodeStatus Simulation::draw_status() {
@@ -171,71 +269,47 @@ DecodeStatus Simulation::draw_status() {
   return DecodeStatus::ok;
 }
 
-void Simulation::take_events() {
-  events_.clear();
-  scheduler_.take_events(events_);
-  for (const Event& event : events_) note(event);
+void Simulation::order_disk(SimWorker& worker) {
+  if (!worker.disk) return;
+  DiskTier& tier = *worker.scheduler.disk();
+  if (worker.scheduler.idle()) tier.rest();
+  tier.take_orders(worker.orders);
+  for (const TimePoint end : worker.disk->order(worker.orders, worker.now)) {
+    queue_.add(end, Due::Kind::disk, 0, number_of(worker));
+  }
 }
 
-void Simulation::note(const Event& event) {
+void Simulation::take_events(SimWorker& worker) {
+  events_.clear();
+  worker.scheduler.take_events(events_);
+  for (const Event& event : events_) note(event, worker);
+}
+
+void Simulation::note(const Event& event, SimWorker& worker) {
   SimRequest* life = lives_.find(event.request);
   if (life == nullptr) return faults_.expect(false, "one-terminal: an event after the end, or of no request");
-  statistics_.hash(event, life->serial, now_);
-  check_event(event, *life, step_, now_, faults_);
-  if (event.tokens > 0) note_text(*life, event);
+  const TimePoint now = worker.now;
+  statistics_.hash(event, life->serial, now);
+  check_event(event, *life, worker.steps, now, faults_);
+  if (event.tokens > 0) note_text(*life, event, now);
   if (event.kind != Event::Kind::finished) return;
   switch (event.reason) {
     case FinishReason::stop:
-    case FinishReason::length: return end(*life, Outcome::ok);
-    case FinishReason::cancelled: return end(*life, Outcome::cancelled);
-    case FinishReason::deadline: return end(*life, Outcome::deadline);
-    case FinishReason::error: return end(*life, Outcome::failed);
+    case FinishReason::length: return end(*life, Outcome::ok, now);
+    case FinishReason::cancelled: return end(*life, Outcome::cancelled, now);
+    case FinishReason::deadline: return end(*life, Outcome::deadline, now);
+    case FinishReason::error: return end(*life, Outcome::failed, now);
   }
 }
 
-void Simulation::note_text(SimRequest& life, const Event& event) {
-  statistics_.told(life, event, now_);
+void Simulation::note_text(SimRequest& life, const Event& event, TimePoint now) {
+  statistics_.told(life, event, now);
   const PlannedRequest& plan = life.plan;
   if (plan.leaving == Leaving::after_tokens && life.said >= plan.leaves_after) leave_at(life);
   if (plan.reads_per_s > 0) {
-    const double read = to_seconds(now_ - life.first_token) * plan.reads_per_s;
+    const double read = to_seconds(now - life.first_token) * plan.reads_per_s;
     if (life.said - read > config_.clients.unread_max) leave_at(life);
   }
-}
-
-void Simulation::check_state() {
-  const KvLedger& ledger = scheduler_.ledger();
-  faults_.expect(scheduler_.consistent(), "conservation: the scheduler finds itself inconsistent");
-  faults_.expect(scheduler_.running() + scheduler_.waiting() == accepted_, "one-terminal: a request got lost");
-  faults_.expect(gate_.in_flight() == accepted_, "conservation: permits are not the requests that were let in");
-  faults_.expect(accepted_ <= gate_.places(), "bounded: more requests were let in than there are places");
-  faults_.expect(scheduler_.running() <= static_cast<std::size_t>(config_.scheduler.kv.slots), "bounded: running");
-  faults_.expect(ledger.cells_reserved() <= config_.scheduler.kv.cells, "bounded: reserved cells");
-  faults_.expect(ledger.cells_used() == model_.held_by_living(),
-                 "conservation: the ledger's cells are not the model's");
-  check_reuse();
-}
-
-void Simulation::check_reuse() {
-  constexpr std::uint64_t kRecountEvery = 256;  // steps; it takes time with every entry
-  const Reuse& reuse = scheduler_.reuse();
-  const PrefixCache::Stats stats = reuse.cache_stats();
-  faults_.expect(stats.bytes <= config_.scheduler.reuse.cache.bytes, "bounded: bytes of snapshots");
-  faults_.expect(stats.pending <= scheduler_.running(),
-                 "conservation: a prefix is announced that no sequence computes");
-  if (step_ % kRecountEvery == 0) faults_.expect(reuse.consistent(), "conservation: the prefix cache");
-}
-
-void Simulation::expect_nothing_left() {
-  faults_.expect(accepted_ == 0 && lives_.living() == 0, "one-terminal: a request never ended");
-  faults_.expect(scheduler_.ledger().slots_used() == 0 && scheduler_.ledger().cells_used() == 0 &&
-                     scheduler_.ledger().cells_reserved() == 0,
-                 "conservation: slots or cells are left over");
-  faults_.expect(scheduler_.reuse().consistent() && scheduler_.reuse().cache_stats().pending == 0,
-                 "conservation: the prefix cache is left with something that it should not have");
-  scheduler_.next_batch(now_, batch_);
-  take_events();
-  faults_.expect(batch_.empty(), "progress: a batch without sequences");
 }
 
 }  // namespace chasqui

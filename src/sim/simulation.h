@@ -1,21 +1,20 @@
-// Runs the real Scheduler on virtual time, with a model that costs time and computes nothing, against a workload, and
-// checks every promise at every step. The same configuration and workload always give the same run. One thread.
+// Runs real Schedulers on virtual time, each with a model that costs time and computes nothing, against a workload, and
+// checks every promise at every step. With several workers the real Placement says which of them gets a request. The
+// same configuration and workload always give the same run. One thread.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "sched/scheduler.h"
+#include "engine/placement.h"
 #include "sim/admission_gate.h"
-#include "sim/checked_model.h"
 #include "sim/distribution.h"
 #include "sim/event_queue.h"
-#include "sim/faults.h"
-#include "sim/progress_watch.h"
 #include "sim/sim_request.h"
+#include "sim/sim_worker.h"
 #include "sim/statistics.h"
-#include "sim/step_cost.h"
 #include "sim/workload.h"
 
 namespace chasqui {
@@ -26,6 +25,7 @@ struct DisturbanceConfig {
   double no_room = 0;
   double aborted = 0;
   double unrestored = 0;  // … of those that bring a snapshot back, in vain
+  double undrafted = 0;   // … of those in which a draft model was to draft
 };
 
 struct ClientConfig {
@@ -33,11 +33,15 @@ struct ClientConfig {
   Distribution think_ms{0};  // … from the end of an answer to the next request
   std::int32_t tries_max = 4;
   std::int32_t unread_max = 1000;  // tokens that wait for a slow client before its request is cancelled
+  bool sessions = false;           // all requests of a client are of one session, which stays with its worker
 };
 
 struct SimulationConfig {
   std::uint64_t seed = 1;
-  SchedulerConfig scheduler;
+  std::size_t workers = 1;
+  SchedulerConfig scheduler;        // of each of them
+  TokenCount checkpoint_every = 0;  // as RequestLimits
+  double acceptance = 0.7;          // share of the tokens that a draft model drafts
   CostConfig cost;
   AdmissionGateConfig gate;
   DisturbanceConfig disturbances;
@@ -63,62 +67,61 @@ class Simulation {
   // Clients.
   void plan_next();
   void handle(const Due& due);
-  TimePoint meanwhile(TimePoint end);
   void arrive(std::uint32_t client);
   void try_door(SimRequest& life);
+  RequestDraft draft_of(const SimRequest& life) const;
   void submit(SimRequest& life);
+  void place(SimRequest& life);
   void leave(SimRequest& life);
   void leave_at(SimRequest& life);
-  void end(SimRequest& life, Outcome outcome);
+  void end(SimRequest& life, Outcome outcome, TimePoint now);
 
   // Steps.
-  void step();
-  void compute();
-  Duration computing_takes(DecodeStatus& status, TokenCount held);
-  Duration copying_took();
-  void note_starts();
-  void rows_computed();
-  void wait_for_work();
+  void act(SimWorker& worker);
+  void plan(SimWorker& worker);
+  void begin(SimWorker& worker);
+  void complete(SimWorker& worker);
+  void settle(SimWorker& worker);
+  void publish();
+  Duration copying(SimWorker& worker) const;
+  Duration drafting(SimWorker& worker);
+  void note_starts(SimWorker& worker);
+  void rows_computed(SimWorker& worker);
+  void wait_for_work(SimWorker& worker);
   DecodeStatus draw_status();
-  void take_events();
-  void note(const Event& event);
-  void note_text(SimRequest& life, const Event& event);
-  void check_state();
-  void check_reuse();
+  void order_disk(SimWorker& worker);
+  void take_events(SimWorker& worker);
+  void note(const Event& event, SimWorker& worker);
+  void note_text(SimRequest& life, const Event& event, TimePoint now);
+  void check_state(const SimWorker& worker);
+  void check_reuse(const SimWorker& worker);
+  void check_passes(const SimWorker& worker);
   void expect_nothing_left();
-  template <class Work>
-  void each_part(Work work);
+  void sum_up();
+  std::uint32_t number_of(const SimWorker& worker) const;
 
   const SimulationConfig config_;
   Workload& workload_;
-  TimePoint now_ = kStart;  // of the worker: between two steps, or the beginning of the one that is computed
-  TimePoint at_ = kStart;   // of the clients: when the newest event happened
+  TimePoint at_ = kStart;  // of the clients: when the newest event happened
   Faults faults_;
   AdmissionGate gate_;  // before the lives, which hold its permits
   SimRequestTable lives_;
   EventQueue queue_;
-  Scheduler scheduler_;
-  CheckedModel model_;
-  CostModel cost_;
-  ProgressWatch watch_;
+  std::deque<SimWorker> workers_;
+  std::optional<Placement> placement_;  // where there are several
+  std::vector<WorkerState> states_;     // … what they last said
+  std::vector<std::int32_t> pinned_;    // … by client: the worker of its session; -1: none yet
   Statistics statistics_;
   Random client_dice_;
   Random fault_dice_;
+  Random draft_dice_;
 
-  Batch batch_;
-  BatchResult result_;
-  Duration saving_{};  // what the copies of the step take
-  Duration restoring_{};
   std::vector<Event> events_;
-  std::vector<RequestId> leaving_;         // to be cancelled before the next step
-  std::vector<RequestId> batch_ids_;       // of the parts of the step
-  std::optional<PlannedRequest> planned_;  // the next request that comes by itself
-  std::size_t accepted_ = 0;               // … and not ended
+  std::vector<const SimRequest*> started_;  // scratch of note_starts()
+  std::optional<PlannedRequest> planned_;   // the next request that comes by itself
+  std::size_t accepted_ = 0;                // … and not ended
   std::uint64_t serials_ = 0;
   std::uint64_t step_ = 0;
-  bool computing_ = false;
-  int newest_class_ = kServiceClasses;  // of the request that the newest event brought; else this
-  bool exhausted_ = false;              // the workload has no more
 };
 
 }  // namespace chasqui

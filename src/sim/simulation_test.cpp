@@ -153,6 +153,51 @@ TEST(Simulation, TheSameSeedIsTheSameReportWithACacheToo) {
   EXPECT_NE(once(5), once(6));
 }
 
+// Everything that the scheduler can have at once, with one worker and with three.
+TEST(Simulation, SpeculationAdaptersDiskAndWorkersTogether) {
+  for (const std::size_t workers : {1, 3}) {
+    auto [config, drawn] = cached(4, 3000);
+    config.workers = workers;
+    config.scheduler.exchanges = true;
+    config.scheduler.reuse.kv_block = 16;
+    config.scheduler.reuse.disk = DiskLimits{100'000, 10'000};
+    config.scheduler.speculation = {.draft_tokens_max = 4, .outputs_max = 40};
+    config.cost.disk.failed = 0.02;
+    drawn.repeats = 0.95;
+    drawn.adapters = 2;
+    drawn.adapter_share = 0.5;
+    drawn.output = *Distribution::parse("20-80", "");
+    DrawnWorkload workload(drawn);
+    Simulation simulation(config, workload);
+    ASSERT_TRUE(simulation.run()) << simulation.faults().lines().front();
+    const Statistics& statistics = simulation.statistics();
+    EXPECT_GT(statistics.drafted, 0u);
+    EXPECT_GT(statistics.accepted, statistics.drafted / 4);
+    EXPECT_GT(statistics.adapter_switches, 0u);
+    EXPECT_GT(statistics.disk_reads, 0u);
+  }
+}
+
+// Twice the workers do twice as much, where there is enough to do.
+TEST(Simulation, WorkersShareTheRequests) {
+  const auto seconds_with = [](std::size_t workers) {
+    SimulationConfig config;
+    config.workers = workers;
+    config.scheduler.kv = {4, 4 * 512, 512, false};
+    config.scheduler.rows_max = 128;
+    config.scheduler.dense_slots = true;
+    config.gate.queue_requests = 1000;
+    WorkloadConfig drawn;
+    drawn.requests = 400;
+    drawn.rate = 1000;
+    DrawnWorkload workload(drawn);
+    Simulation simulation(config, workload);
+    EXPECT_TRUE(simulation.run()) << simulation.faults().lines().front();
+    return to_seconds(simulation.statistics().virtual_time);
+  };
+  EXPECT_NEAR(seconds_with(1) / seconds_with(2), 2, 0.1);
+}
+
 TEST(Simulation, EveryWayToEndHappens) {
   DrawnWorkload workload(workload_of(3));
   Simulation simulation(config_of(3), workload);

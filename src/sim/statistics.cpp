@@ -34,7 +34,10 @@ std::string_view name(Outcome outcome) {
 }
 
 Statistics::Statistics(const Workload& workload, const Objective& objective)
-    : contention(workload.tenants().size()), objective_(objective), seen_prefix_(workload.prefixes().size()) {
+    : contention(workload.tenants().size()),
+      token_windows(workload.tenants().size()),
+      objective_(objective),
+      seen_prefix_(workload.prefixes().size()) {
   groups_.resize(1 + kServiceClasses + workload.tenants().size());
   groups_[0].name = "all";
   for (std::size_t i = 0; i < kServiceClasses; ++i) groups_[1 + i].name = chasqui::name(static_cast<ServiceClass>(i));
@@ -76,6 +79,7 @@ void Statistics::told(SimRequest& life, const Event& event, TimePoint now) {
     each_group(life, [gap](Group& group) { group.itl.add(gap); });
   }
   life.last_token = now;
+  token_windows.add(life.plan.tenant, now, event.tokens);
 }
 
 void Statistics::ended(const SimRequest& life, Outcome outcome, TimePoint now) {

@@ -12,6 +12,7 @@
 #include "sim/contention.h"
 #include "sim/percentiles.h"
 #include "sim/sim_request.h"
+#include "sim/token_windows.h"
 
 namespace chasqui {
 
@@ -83,12 +84,18 @@ class Statistics {
   std::uint64_t shared_tokens() const { return shared_tokens_; }
 
   Contention contention;
+  TokenWindows token_windows;
   Duration virtual_time{};  // of the whole run
   std::uint64_t moves = 0;
   std::uint64_t recomputed_rows = 0;
   std::uint64_t prompt_rows = 0;  // of prompts, computed
   PrefixCache::Stats cache;       // at the end
   std::uint64_t prefix_waits = 0;
+  std::uint64_t drafted = 0;   // draft tokens that had rows
+  std::uint64_t accepted = 0;  // … and were accepted
+  std::uint64_t adapter_switches = 0;
+  std::uint64_t disk_reads = 0;
+  std::int32_t most_passed = 0;  // younger ones of its kind that got a slot before a request
 
  private:
   template <class Change>

@@ -31,12 +31,14 @@ class LineReader {
     double at_ms = 0;
     required("at_ms", at_ms, 0, kTimeMaxMs);
     request.at = std::chrono::nanoseconds(std::llround(at_ms * 1e6));
-    count("prompt", request.prompt, 1, true);
-    count("output", request.output, 0, true);
-    count("max_tokens", request.max_tokens, 0);
-    count("prefix_tokens", request.prefix_tokens, 1);
+    count("prompt", request.prompt, 1, kTokensMax, true);
+    count("output", request.output, 0, kTokensMax, true);
+    count("max_tokens", request.max_tokens, 0, kTokensMax);
+    count("prefix_tokens", request.prefix_tokens, 1, kTokensMax);
     number("weight", request.weight, 1e-6, 1e6);
     number("reads_per_s", request.reads_per_s, 0, 1e9);
+    number("repeats", request.repeats, 0, 1);
+    count("adapter", request.adapter, 0, PlannedRequest::kAdaptersMax);
     double timeout_ms = 0;
     if (number("timeout_ms", timeout_ms, 1, 86'400'000)) request.timeout_ms = static_cast<std::int64_t>(timeout_ms);
     read_leaving(request);
@@ -74,7 +76,9 @@ class LineReader {
                                             "cancel_after_rows",
                                             "cancel_after_tokens",
                                             "timeout_ms",
-                                            "reads_per_s"};
+                                            "reads_per_s",
+                                            "repeats",
+                                            "adapter"};
     for (const auto& field : object_) {
       const std::string_view key = field.key();
       if (std::find(std::begin(kFields), std::end(kFields), key) == std::end(kFields))
@@ -112,11 +116,11 @@ class LineReader {
     number(field, target, low, high);
   }
 
-  void count(std::string_view field, TokenCount& target, double low, bool must = false) {
+  void count(std::string_view field, TokenCount& target, double low, double high, bool must = false) {
     double value = 0;
     if (must) {
-      required(field, value, low, kTokensMax);
-    } else if (!number(field, value, low, kTokensMax)) {
+      required(field, value, low, high);
+    } else if (!number(field, value, low, high)) {
       return;
     }
     if (value != std::floor(value)) fail(field, "must be a whole number");
@@ -227,6 +231,8 @@ void append_trace_line(std::string& out, const PlannedRequest& request, const Wo
   }
   if (request.timeout_ms > 0) json.field("timeout_ms", request.timeout_ms);
   if (request.reads_per_s > 0) json.field("reads_per_s", request.reads_per_s);
+  if (request.repeats > 0) json.field("repeats", request.repeats);
+  if (request.adapter > 0) json.field("adapter", request.adapter);
   json.end_object();
   out += '\n';
 }

@@ -20,6 +20,8 @@ enum class Leaving : std::uint8_t {
 };
 
 struct PlannedRequest {
+  static constexpr std::int32_t kAdaptersMax = 8;
+
   Duration at{};  // of the first try, since the start; with a fixed number of clients it does not matter
   TokenCount prompt = 1;
   TokenCount output = 1;       // tokens until the model ends its answer
@@ -33,6 +35,8 @@ struct PlannedRequest {
   std::int64_t leaves_after = 0;
   std::int64_t timeout_ms = 0;  // 0: none
   double reads_per_s = 0;       // tokens that the client takes in a second; 0: at once
+  double repeats = 0;           // share of the tokens of the answer that say the prompt again
+  std::int32_t adapter = 0;     // 0: the model alone; else one of kAdaptersMax sets
 };
 
 class Workload {
