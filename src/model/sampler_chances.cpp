@@ -16,7 +16,7 @@ void Sampler::note_chances(SamplerScratch& scratch) const {
   scratch.changed.clear();
   for (const LogitBias& b : bias_) scratch.changed.emplace_back(b.token, row[b.token]);
   for (const Token token : ends_) scratch.changed.emplace_back(token, row[token]);
-  for (const auto& [token, count] : counts_) scratch.changed.emplace_back(token, row[token]);
+  for (const auto& [token, count] : window_.counts()) scratch.changed.emplace_back(token, row[token]);
 }
 
 void Sampler::tell_chances(Token token, std::span<const float> logits, SamplerScratch& scratch,
