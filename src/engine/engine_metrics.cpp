@@ -148,6 +148,7 @@ void EngineMetrics::follow_reuse(const Reuse& reuse) {
 }
 
 void EngineMetrics::count_disk(const DiskOutcome& outcome) {
+  if (outcome.kind == DiskOrder::Kind::sync) return;
   const bool reads = outcome.kind == DiskOrder::Kind::read;
   (reads ? disk_read_seconds : disk_write_seconds).observe(to_seconds(outcome.took));
   if (!outcome.error) {

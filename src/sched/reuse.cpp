@@ -64,14 +64,13 @@ void Reuse::name_on_disk(const Request& request) {
   if (const auto lasting = lasting_name(request.tenant)) disk_->name(key_of(request).tenant, *lasting);
 }
 
-std::size_t Reuse::forget_tenant(const Tenant& tenant) {
+std::size_t Reuse::forget_tenant(const Tenant& tenant, std::uint64_t ticket) {
   const std::uint32_t id = config_.shared_by_tenants ? 0 : tenant.id;
   std::size_t copies = std::erase_if(left_, [id](const Save& save) { return save.key.tenant == id; });
   copies += queue_.forget(id, copied_);
   copies += cache_.erase_tenant(id);
   notes_.forget(tenant.id);
-  const auto lasting = lasting_name(tenant);
-  if (disk_ && lasting) copies += disk_->forget(*lasting);
+  if (const auto lasting = lasting_name(tenant); disk_ && lasting) copies += disk_->forget(*lasting, ticket);
   return copies;
 }
 

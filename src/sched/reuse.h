@@ -85,8 +85,8 @@ class Reuse {
   void commit(const Batch& batch, const BatchResult& result, double row_seconds, TimePoint now);
 
   // Nothing of this tenant is found any more, or of all where they share, neither in memory nor on disk. Returns how
-  // many copies of sequences there were.
-  std::size_t forget_tenant(const Tenant& tenant);
+  // many copies of sequences there were. With a ticket, see DiskTier::forget().
+  std::size_t forget_tenant(const Tenant& tenant, std::uint64_t ticket = 0);
 
   // --- slots by their numbers, where they are noted
 

@@ -57,8 +57,8 @@ class Scheduler {
   // Ends everything with FinishReason::error.
   void fail_all(const Error& error, TimePoint now);
   // See Reuse::forget_tenant().
-  std::size_t forget_tenant(const Tenant& tenant) {
-    const std::size_t copies = reuse_.forget_tenant(tenant);
+  std::size_t forget_tenant(const Tenant& tenant, std::uint64_t ticket = 0) {
+    const std::size_t copies = reuse_.forget_tenant(tenant, ticket);
     release_copied();
     return copies;
   }
