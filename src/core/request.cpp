@@ -64,6 +64,13 @@ Result<void> check_stop_tokens(const std::vector<Token>& tokens, const RequestLi
 constexpr std::int64_t kMaxTokensLimit = 1 << 30;
 constexpr std::int64_t kTimeoutLimitMs = 24LL * 3600 * 1000;
 
+void make_deterministic(Request& request) {
+  request.deterministic = true;
+  request.adapters = make_alone(request.adapters, request.id.value);
+  request.draft_tokens_max = 0;
+  request.checkpoints = fixed_chunks(static_cast<TokenCount>(request.prompt.size()));
+}
+
 }  // namespace
 
 Error prompt_too_long(std::size_t tokens, TokenCount context, std::string_view size) {
@@ -145,7 +152,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->id = id;
   request->prompt = std::move(draft.prompt);
   request->sampling = std::move(draft.sampling);
-  if (!request->sampling.seed) request->sampling.seed = random_seed();
+  if (!request->sampling.seed) request->sampling.seed = draft.deterministic ? 0 : random_seed();
   request->stop = std::move(draft.stop);
   request->arrival = now;
   request->service_class = draft.service_class;
@@ -172,6 +179,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->dropped_keywords = std::move(draft.dropped_keywords);
 
   const std::int64_t room = limits.context - static_cast<std::int64_t>(request->prompt.size());
+  if (draft.deterministic) make_deterministic(*request);
   const std::int64_t wanted = draft.max_tokens.value_or(limits.max_tokens_default);
   request->limited_by_context = wanted < 0 || wanted > room;
   request->max_tokens = static_cast<TokenCount>(request->limited_by_context ? room : wanted);

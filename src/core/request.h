@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "core/adapter_set.h"
+#include "core/checkpoints.h"
 #include "core/sampling.h"
 #include "core/types.h"
 
@@ -52,6 +53,7 @@ struct RequestDraft {
   bool traced = false;                 // … and the pieces in which the prompt was read
 
   bool schemas_converted = false;             // schemas become grammars by llama-common's converter, not by ours
+  bool deterministic = false;          // the same bytes in any company and whatever is in the cache
   std::vector<std::string> dropped_keywords;  // of a schema, which the answer may not keep to: the client is told
 };
 
@@ -105,6 +107,11 @@ struct Request {
 };
 using RequestPtr = std::shared_ptr<const Request>;
 
+  // The prompt is read in chunks that end at fixed positions, all rows have a batch for themselves (`adapters` says
+  // so), nothing is drafted, and only what was computed so is brought back.
+  bool deterministic = false;
+  // Of so many tokens that are in the cache, those that it may begin with.
+  TokenCount usable(TokenCount cached) const { return deterministic ? cached / kFixedChunk * kFixedChunk : cached; }
 // A seed for a draft that has none.
 std::uint32_t random_seed();
 

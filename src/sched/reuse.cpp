@@ -167,6 +167,7 @@ bool Reuse::quicker_to_copy(const Sequence& source, TokenCount gain, double row_
 PrefixCache::Match Reuse::find(const Sequence& waiting, double row_seconds) {
   if (!uses_cache(waiting.request())) return {};
   PrefixCache::Match match = cache_.match(key_of(waiting.request()), tokens_of(waiting), waiting.length() - 1);
+  match.length = waiting.request().usable(match.length);
   if (match.length == 0) return {};
   const double copy = copy_seconds_per_byte_ * static_cast<double>(bytes_of(*match.snapshot, match.length));
   if (row_seconds <= 0 || copy <= match.length * row_seconds) return match;
@@ -264,12 +265,12 @@ bool Reuse::worth_saving(const Sequence& sequence) {
   const PrefixKey key = key_of(sequence.request());
   const TokenCount known = std::max(cache_.match(key, tokens, sequence.computed()).length,
                                     queue_.match(key, tokens, sequence.computed()).second);
-  return sequence.computed() - known >= kWorthSaving;
+  return sequence.serves_others() - known >= kWorthSaving;
 }
 
 Reuse::Save Reuse::save_of(const Sequence& sequence) const {
-  Save save{sequence.id(), key_of(sequence.request()), sequence.slot(), {}, nullptr, 0};
-  sequence.copy_tokens(sequence.computed(), save.tokens);
+  Save save{sequence.id(), key_of(sequence.request()), sequence.slot(), {}, nullptr, 0, sequence.request().returns};
+  sequence.copy_tokens_to_keep(save.tokens);
   return save;
 }
 

@@ -119,7 +119,10 @@ class Reuse {
   };
   using Save = SaveQueue::Save;  // on its way into the cache
 
-  bool uses_cache(const Request& request) const { return config_.cache.bytes > 0 && request.use_cache; }
+  // States that can only be used whole are not brought back bit by bit as they were computed.
+  bool uses_cache(const Request& request) const {
+    return config_.cache.bytes > 0 && request.use_cache && (!request.deterministic || config_.cache.cut_anywhere);
+  }
   PrefixKey key_of(const Request& request) const;
   std::optional<std::uint64_t> lasting_name(const Tenant& tenant) const;
   void name_on_disk(const Request& request);
