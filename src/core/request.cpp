@@ -173,13 +173,15 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->parts = std::move(draft.parts);
   request->draft_tokens_max = draft.draft_tokens_max;
   request->tell_usage = draft.tell_usage;
+  request->returns = draft.returns;
+  request->tell_cache = draft.tell_cache;
   request->tell_reading = draft.tell_reading;
   if (draft.predict_ms) request->predict_limit = milliseconds(*draft.predict_ms);
   request->traced = draft.traced;
   request->dropped_keywords = std::move(draft.dropped_keywords);
+  if (draft.deterministic) make_deterministic(*request);
 
   const std::int64_t room = limits.context - static_cast<std::int64_t>(request->prompt.size());
-  if (draft.deterministic) make_deterministic(*request);
   const std::int64_t wanted = draft.max_tokens.value_or(limits.max_tokens_default);
   request->limited_by_context = wanted < 0 || wanted > room;
   request->max_tokens = static_cast<TokenCount>(request->limited_by_context ? room : wanted);

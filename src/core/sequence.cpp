@@ -50,6 +50,7 @@ Usage Sequence::usage(TimePoint now) const {
   usage.preemptions = preemptions_;
   usage.draft_tokens = draft_tokens_;
   usage.accepted_tokens = accepted_tokens_;
+  if (request_->tell_cache && started()) usage.cache = cache_use_;
   return usage;
 }
 
@@ -91,7 +92,9 @@ void Sequence::not_restored() {
   CHECK(holds_slot() && computed_ > 0);
   state_ = State::prefilling;
   computed_ = 0;
-  if (!has_computed_) cached_ = 0;
+  if (has_computed_) return;
+  cached_ = 0;
+  cache_use_ = {.limit = CacheUse::Limit::refused, .known = cache_use_.known};
 }
 
 void Sequence::computed_rows(TokenCount rows, TimePoint now) {

@@ -91,6 +91,11 @@ class Sequence {
   void move(SlotId slot);
   // Its first tokens are in the model without having been computed again. REQUIRES: prefilling, nothing is computed.
   void restored(TokenCount tokens);
+  // What the prefix cache has decided for it. REQUIRES: prefilling, nothing is computed
+  void begins_with(const CacheUse& use) {
+    if (!has_computed_) cache_use_ = use;
+  }
+  const CacheUse& cache_use() const { return cache_use_; }
   // … but they were not brought there after all. REQUIRES: restored, and nothing computed since.
   void not_restored();
   // `rows` more positions are in the model. REQUIRES: prefilling or decoding.
@@ -114,6 +119,7 @@ class Sequence {
   SlotId slot_;
   TokenCount computed_ = 0;
   TokenCount cached_ = 0;  // of the prompt, when the first rows of it were computed
+  CacheUse cache_use_;
   bool holds_on_ = false;
   bool has_computed_ = false;  // rows of it, at any time
   std::vector<Token> generated_;

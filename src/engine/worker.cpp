@@ -308,8 +308,9 @@ void Worker::show_slots() {
   for (const auto& sequence : scheduler_.running_sequences()) {
     for (; next < sequence->slot(); ++next.value) slots_.write(next, {});
     const Request& request = sequence->request();
-    slots_.write(next, {request.id, static_cast<TokenCount>(request.prompt.size()), sequence->computed(),
-                        sequence->cached(), sequence->generated(), request.max_tokens - sequence->generated()});
+    slots_.write(next,
+                 {request.id, static_cast<TokenCount>(request.prompt.size()), sequence->computed(), sequence->cached(),
+                  sequence->generated(), request.max_tokens - sequence->generated(), sequence->cache_use()});
     ++next.value;
   }
   for (; next.value < slots_.slots(); ++next.value) slots_.write(next, {});

@@ -355,7 +355,7 @@ void Reuse::commit(const Batch& batch, const BatchResult& result, double row_sec
 }
 
 void Reuse::keep(const Save& save, KvSnapshotPtr snapshot, double row_seconds, TimePoint now) {
-  const std::chrono::duration<double> cost(static_cast<double>(save.tokens.size()) * row_seconds);
+  const std::chrono::duration<double> cost(save.worth() * row_seconds);
   const bool kept =
       snapshot && cache_.insert(save.key, save.tokens, std::move(snapshot), std::chrono::duration_cast<Duration>(cost),
                                 now) != PrefixCache::Insertion::refused;

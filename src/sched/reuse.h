@@ -51,6 +51,8 @@ class Reuse {
   bool waits(const Sequence& waiting, const RunningSequences& running);
   // The longest prefix that is quicker to bring back than to compute, at `row_seconds` a token; length 0: none.
   PrefixCache::Match find(const Sequence& waiting, double row_seconds);
+  // Why `waiting` begins with this match and not with more; before started().
+  CacheUse explain(const Sequence& waiting, const PrefixCache::Match& used);
   // What it takes to bring back a running sequence that loses its slot: to copy what it holds out and in again, or to
   // compute it again where no copy is kept.
   double swap_seconds(const Sequence& running, double row_seconds) const;

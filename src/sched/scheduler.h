@@ -114,7 +114,7 @@ class Scheduler {
   void end_late(Sequence& sequence, TimePoint now);
   void reserve_next_cells(TimePoint now, Batch& batch);
   void start_waiting(const Urgency& urgency, TimePoint now, Batch& batch);
-  PrefixCache::Match cached_prefix(const Sequence& sequence);
+  PrefixCache::Match cached_prefix(const Sequence& sequence, CacheUse& use);
   bool may_yield(TimePoint now) const;
   Duration slice(const Sequence& running, const Sequence& waiting) const;
   bool free_slot_for(const Sequence& next, const Urgency& urgency, TimePoint now, Batch& batch);
