@@ -112,6 +112,7 @@ EngineConfig Server::engine_settings(ServerParts& parts) const {
 }
 
 void Server::follow_finished() {
+  streams_.on_text([this](const Event& event) { sessions_.said(event); });
   streams_.on_finished([this](const Event& event) {
     sessions_.finished(event, clock_.now());
     requests_.finished(event);

@@ -15,7 +15,8 @@
 namespace chasqui {
 
 struct DiskOrder {
-  enum class Kind { remove, touch, read, write };
+  // sync: the files that were removed before it are gone for good; `file` is the ticket of DiskTier::forget().
+  enum class Kind { remove, touch, read, write, sync };
 
   Kind kind = Kind::remove;
   std::uint64_t file = 0;
@@ -25,7 +26,7 @@ struct DiskOrder {
   KvSnapshotPtr kv{};
 };
 
-// Of a read or a write; of the others nothing can be said.
+// Of a read, a write or a sync; of the others nothing can be said.
 struct DiskOutcome {
   DiskOrder::Kind kind = DiskOrder::Kind::read;
   std::uint64_t file = 0;

@@ -27,6 +27,13 @@ PrefixCache::Match PrefixCache::match(PrefixKey key, std::span<const Token> toke
   return {length, id, entries_.at(id).snapshot};
 }
 
+TokenCount PrefixCache::known(PrefixKey key, std::span<const Token> tokens, TokenCount most) const {
+  const auto shelf = shelves_.find(key);
+  if (shelf == shelves_.end()) return 0;
+  const auto limit = static_cast<std::size_t>(std::max(most, 0));
+  return shelf->second.kept.match(tokens.first(std::min(tokens.size(), limit))).length;
+}
+
 void PrefixCache::touch(const Match& match, TimePoint now) {
   if (match.length == 0) {
     ++counts_.misses;

@@ -111,6 +111,8 @@ class PrefixCache {
 
   // The longest prefix of the tokens, at most `most` of them, that is here. To ask is no use of the entry: see touch().
   Match match(PrefixKey key, std::span<const Token> tokens, TokenCount most) const;
+  // The longest prefix of the tokens, at most `most` of them, that any entry begins with, usable or not.
+  TokenCount known(PrefixKey key, std::span<const Token> tokens, TokenCount most) const;
   // A sequence starts from this match, be it a hit or a miss. Its entry may have gone since.
   void touch(const Match& match, TimePoint now);
   // `cost`: what it took, or would take, to compute all of it.

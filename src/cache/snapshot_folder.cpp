@@ -1,7 +1,9 @@
 #include "cache/snapshot_folder.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <optional>
 #include <tuple>
 
@@ -83,6 +85,9 @@ void SnapshotFolder::touch(std::uint64_t number) {
   ::utimensat(folder_.get(), name_of(number).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
 }
 
-void SnapshotFolder::remove(std::uint64_t number) { ::unlinkat(folder_.get(), name_of(number).c_str(), 0); }
+Result<void> SnapshotFolder::remove(std::uint64_t number) {
+  if (::unlinkat(folder_.get(), name_of(number).c_str(), 0) == 0 || errno == ENOENT) return {};
+  return Error{ErrorCode::unavailable, std::string("cannot remove a file: ") + std::strerror(errno), ""};
+}
 
 }  // namespace chasqui

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "cache/private_folder.h"
 #include "cache/snapshot_file.h"
+#include "cache/whole_file.h"
 #include "core/kv_snapshot.h"
 #include "core/model_identity.h"
 
@@ -40,7 +41,10 @@ class SnapshotFolder {
   Result<LoadedSnapshot> read(std::uint64_t number, const SnapshotLimits& limits);
   // It was used just now, as the next scan() will see.
   void touch(std::uint64_t number);
-  void remove(std::uint64_t number);
+  // A file that is not there is removed already.
+  Result<void> remove(std::uint64_t number);
+  // What was removed before stays so, whatever happens to the machine.
+  Result<void> sync() { return sync_folder(folder_.get()); }
 
   const std::string& path() const { return folder_.path(); }
 

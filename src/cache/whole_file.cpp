@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -57,6 +58,20 @@ Result<void> write_whole(int folder, const std::string& name, const FilePieces& 
 
 Result<void> sync_folder(int folder) {
   if (::fsync(folder) != 0) return system_error("cannot sync the folder");
+  return {};
+}
+
+Result<void> append_at(int folder, const std::string& name, std::uint64_t at, std::span<const std::byte> bytes) {
+  const FileDescriptor file(::openat(folder, name.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file.is_open()) return system_error("cannot open");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return system_error("cannot look at it");
+  if (!S_ISREG(status.st_mode) || std::cmp_less(status.st_size, at)) return damaged("it became shorter");
+  const auto end = static_cast<off_t>(at);
+  if (status.st_size > end && ::ftruncate(file.get(), end) != 0) return system_error("cannot cut");
+  if (::lseek(file.get(), end, SEEK_SET) != end) return system_error("cannot seek");
+  if (auto written = write_all(file.get(), bytes); !written) return written;
+  if (::fdatasync(file.get()) != 0) return system_error("cannot sync a file");
   return {};
 }
 

@@ -28,4 +28,13 @@ AdapterSetPtr make_adapter_set(std::span<const float> scales, std::span<const st
   return set;
 }
 
+AdapterSetPtr make_alone(const AdapterSetPtr& set, std::uint64_t request) {
+  auto alone = std::make_shared<AdapterSet>();
+  if (set) alone->uses = set->uses;
+  alone->id = mix(id_of(set.get()) + 0xD1B54A32D192ED03ull);
+  alone->alone = request;
+  if (alone->id == 0) alone->id = 1;
+  return alone;
+}
+
 }  // namespace chasqui

@@ -19,7 +19,8 @@ struct AdapterUse {
 struct AdapterSet {
   // Its name in keys, the same after a restart: a hash of the adapters' files and of the scales. Never 0.
   std::uint64_t id = 0;
-  std::vector<AdapterUse> uses;  // at least one; each adapter once, ascending
+  std::vector<AdapterUse> uses;  // each adapter once, ascending; none only of a set for one request
+  std::uint64_t alone = 0;       // of this request, whose rows share no batch with those of others; 0: of any
 };
 using AdapterSetPtr = std::shared_ptr<const AdapterSet>;
 
@@ -27,12 +28,16 @@ using AdapterSetPtr = std::shared_ptr<const AdapterSet>;
 // Null when none is.
 AdapterSetPtr make_adapter_set(std::span<const float> scales, std::span<const std::uint64_t> contents);
 
+// The same for one request, whose rows share no batch with those of others. What such requests compute has a key of its
+// own. REQUIRES: request is not 0
+AdapterSetPtr make_alone(const AdapterSetPtr& set, std::uint64_t request);
+
 // In keys; 0: the model alone.
 inline std::uint64_t id_of(const AdapterSet* set) { return set != nullptr ? set->id : 0; }
 // Whether rows of the one may be in a batch of the other. Two ids may be equal by malice; what they stand for may not.
 inline bool same_adapters(const AdapterSet* a, const AdapterSet* b) {
   if (a == b) return true;
-  return a != nullptr && b != nullptr && a->uses == b->uses;
+  return a != nullptr && b != nullptr && a->alone == b->alone && a->uses == b->uses;
 }
 
 }  // namespace chasqui

@@ -36,4 +36,10 @@ std::vector<TokenCount> plan_checkpoints(std::span<const TokenCount> boundaries,
   return out;
 }
 
+std::vector<TokenCount> fixed_chunks(TokenCount prompt) {
+  std::vector<TokenCount> ends;
+  for (TokenCount end = kFixedChunk; end < prompt; end += kFixedChunk) ends.push_back(end);
+  return ends;
+}
+
 }  // namespace chasqui

@@ -18,4 +18,9 @@ constexpr TokenCount kCheckpointLeast = 32;
 // than one for each 64 tokens of the prompt.
 std::vector<TokenCount> plan_checkpoints(std::span<const TokenCount> boundaries, TokenCount prompt, TokenCount every);
 
+// What was computed of a prompt in chunks that end at multiples of this is the same for all prompts that begin so.
+constexpr TokenCount kFixedChunk = 128;
+// The ends of such chunks inside the prompt, ascending.
+std::vector<TokenCount> fixed_chunks(TokenCount prompt);
+
 }  // namespace chasqui

@@ -3,12 +3,14 @@
 // Written by a worker, read by the loop. Plain values that are moved, never shared.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "core/cache_use.h"
 #include "core/sampling.h"
 #include "core/types.h"
 
@@ -36,6 +38,7 @@ struct Usage {
   std::int32_t preemptions = 0;
   TokenCount draft_tokens = 0;     // that were checked
   TokenCount accepted_tokens = 0;  // … and accepted
+  std::optional<CacheUse> cache;   // with Request::tell_cache, once it has started
 };
 
 // A piece of a prompt that was read in one step.

@@ -70,6 +70,13 @@ Result<void> check_stop_tokens(const std::vector<Token>& tokens, const RequestLi
 constexpr std::int64_t kMaxTokensLimit = 1 << 30;
 constexpr std::int64_t kTimeoutLimitMs = 24LL * 3600 * 1000;
 
+void make_deterministic(Request& request) {
+  request.deterministic = true;
+  request.adapters = make_alone(request.adapters, request.id.value);
+  request.draft_tokens_max = 0;
+  request.checkpoints = fixed_chunks(static_cast<TokenCount>(request.prompt.size()));
+}
+
 }  // namespace
 
 Error prompt_too_long(std::size_t tokens, TokenCount context, std::string_view size) {
@@ -151,7 +158,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->id = id;
   request->prompt = std::move(draft.prompt);
   request->sampling = std::move(draft.sampling);
-  if (!request->sampling.seed) request->sampling.seed = random_seed();
+  if (!request->sampling.seed) request->sampling.seed = draft.deterministic ? 0 : random_seed();
   request->stop = std::move(draft.stop);
   request->arrival = now;
   request->service_class = draft.service_class;
@@ -172,10 +179,13 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->parts = std::move(draft.parts);
   request->draft_tokens_max = draft.draft_tokens_max;
   request->tell_usage = draft.tell_usage;
+  request->returns = draft.returns;
+  request->tell_cache = draft.tell_cache;
   request->tell_reading = draft.tell_reading;
   if (draft.predict_ms) request->predict_limit = milliseconds(*draft.predict_ms);
   request->traced = draft.traced;
   request->dropped_keywords = std::move(draft.dropped_keywords);
+  if (draft.deterministic) make_deterministic(*request);
 
   const std::int64_t room = limits.context - static_cast<std::int64_t>(request->prompt.size());
   const std::int64_t wanted = draft.max_tokens.value_or(limits.max_tokens_default);

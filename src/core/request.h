@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "core/adapter_set.h"
+#include "core/checkpoints.h"
 #include "core/sampling.h"
 #include "core/types.h"
 
@@ -40,6 +41,8 @@ struct RequestDraft {
   Tenant tenant;
   TokenCount draft_tokens_max = -1;    // of its next tokens, in one step; -1: as many as the server makes
   bool tell_usage = false;             // with every token
+  bool returns = false;                // its client is expected back with what it says, and more
+  bool tell_cache = false;             // what the prefix cache has decided
   bool tell_reading = false;           // how far the prompt has been read, after each step
   bool special_pieces = false;         // render control tokens (<|im_end|> …) as text
   std::vector<Token> shown_tokens;     // … only these control tokens, in any case
@@ -50,6 +53,7 @@ struct RequestDraft {
   bool keep_tokens = false;            // the finished event brings the tokens that were generated
   AdapterSetPtr adapters;              // null: the model alone
   bool traced = false;                 // … and the pieces in which the prompt was read
+  bool deterministic = false;          // the same bytes in any company and whatever is in the cache
 
   bool schemas_converted = false;             // schemas become grammars by llama-common's converter, not by ours
   std::vector<std::string> dropped_keywords;  // of a schema, which the answer may not keep to: the client is told
@@ -90,6 +94,8 @@ struct Request {
   Duration predict_limit = Duration::max();  // from the first token to the last
   TokenCount draft_tokens_max = -1;          // see RequestDraft
   bool tell_usage = false;                   // text events have the usage so far
+  bool returns = false;                      // what it leaves in the cache is kept ahead of others
+  bool tell_cache = false;                   // usage has what the prefix cache has decided
   bool tell_reading = false;                 // an event for each step that read some of the prompt
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
@@ -102,6 +108,11 @@ struct Request {
   bool keep_tokens = false;
   AdapterSetPtr adapters;
   bool traced = false;
+  // The prompt is read in chunks that end at fixed positions, all rows have a batch for themselves (`adapters` says
+  // so), nothing is drafted, and only what was computed so is brought back.
+  bool deterministic = false;
+  // Of so many tokens that are in the cache, those that it may begin with.
+  TokenCount usable(TokenCount cached) const { return deterministic ? cached / kFixedChunk * kFixedChunk : cached; }
   std::vector<std::string> dropped_keywords;  // see RequestDraft
 };
 using RequestPtr = std::shared_ptr<const Request>;

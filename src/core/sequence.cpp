@@ -14,7 +14,10 @@ Token Sequence::token(TokenCount position) const {
 TokenCount Sequence::left_in_piece() const {
   const std::vector<TokenCount>& stops = request_->checkpoints;
   const auto next = std::upper_bound(stops.begin(), stops.end(), computed_);
-  return next != stops.end() ? *next - computed_ : left();
+  if (next != stops.end()) return *next - computed_;
+  if (!request_->deterministic) return left();
+  // What is computed again after a preemption is computed as it was before: the end of the prompt, then row by row.
+  return computed_ < prompt_tokens() ? prompt_tokens() - computed_ : std::min(left(), 1);
 }
 
 bool Sequence::at_checkpoint() const {
@@ -26,6 +29,12 @@ void Sequence::copy_tokens(TokenCount count, std::vector<Token>& out) const {
   const TokenCount of_prompt = std::min(count, prompt_tokens());
   out.assign(request_->prompt.begin(), request_->prompt.begin() + of_prompt);
   out.insert(out.end(), generated_.begin(), generated_.begin() + (count - of_prompt));
+}
+
+void Sequence::copy_tokens_to_keep(std::vector<Token>& out) const {
+  constexpr Token kNoToken = -1;
+  copy_tokens(computed_, out);
+  std::fill(out.begin() + serves_others(), out.end(), kNoToken);
 }
 
 Usage Sequence::usage(TimePoint now) const {
@@ -41,6 +50,7 @@ Usage Sequence::usage(TimePoint now) const {
   usage.preemptions = preemptions_;
   usage.draft_tokens = draft_tokens_;
   usage.accepted_tokens = accepted_tokens_;
+  if (request_->tell_cache && started()) usage.cache = cache_use_;
   return usage;
 }
 
@@ -82,7 +92,9 @@ void Sequence::not_restored() {
   CHECK(holds_slot() && computed_ > 0);
   state_ = State::prefilling;
   computed_ = 0;
-  if (!has_computed_) cached_ = 0;
+  if (has_computed_) return;
+  cached_ = 0;
+  cache_use_ = {.limit = CacheUse::Limit::refused, .known = cache_use_.known};
 }
 
 void Sequence::computed_rows(TokenCount rows, TimePoint now) {

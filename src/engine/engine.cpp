@@ -175,7 +175,7 @@ void Engine::cancel(RequestId id) {
   if (!posted) log_warning("a cancel was lost: the inbox is full", {{"request", id.value}});
 }
 
-void Engine::forget(const Tenant& tenant, std::function<void(std::size_t)> then) {
+void Engine::forget(const Tenant& tenant, std::function<void(Result<std::size_t>)> then) {
   const auto forgetting = std::make_shared<Forgetting>(workers_.size(), std::move(then));
   for (const auto& worker : workers_) {
     std::vector<Command> one;
@@ -184,15 +184,19 @@ void Engine::forget(const Tenant& tenant, std::function<void(std::size_t)> then)
   }
 }
 
-std::size_t Engine::forget(const Tenant& tenant) {
-  constexpr std::int64_t kUnknown = -1;
-  const auto count = std::make_shared<std::atomic<std::int64_t>>(kUnknown);
-  forget(tenant, [count](std::size_t copies) {
-    count->store(static_cast<std::int64_t>(copies));
-    count->notify_all();
+Result<std::size_t> Engine::forget(const Tenant& tenant) {
+  struct Answer {
+    Result<std::size_t> copies = std::size_t{0};
+    std::atomic<bool> told{false};
+  };
+  const auto answer = std::make_shared<Answer>();
+  forget(tenant, [answer](Result<std::size_t> copies) {
+    answer->copies = std::move(copies);
+    answer->told.store(true);
+    answer->told.notify_all();
   });
-  count->wait(kUnknown);
-  return static_cast<std::size_t>(count->load());
+  answer->told.wait(false);
+  return answer->copies;
 }
 
 SlotCopy Engine::copy_of_slot(SlotId slot, const Tenant& tenant) {

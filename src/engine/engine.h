@@ -95,10 +95,11 @@ class Engine {
   std::optional<std::vector<RequestId>> requests_of(std::size_t worker);
 
   // Any thread: forgets what was computed for a tenant, or for all where they share it, in memory and in files. When
-  // every worker has ended its step `then` is told how many copies of sequences that were, on a worker's thread.
-  void forget(const Tenant& tenant, std::function<void(std::size_t)> then);
+  // every worker has ended its step, and no file is left on disk, `then` is told how many copies of sequences that
+  // were, on a worker's thread. Error: unavailable when files could not be removed.
+  void forget(const Tenant& tenant, std::function<void(Result<std::size_t>)> then);
   // The same for a thread that can wait, any but the workers'.
-  std::size_t forget(const Tenant& tenant);
+  Result<std::size_t> forget(const Tenant& tenant);
   // Any thread but the workers', with reuse.notes_slots: what the tenant's latest sequence that was in this slot, or
   // said so, has left in memory. Waits as forget() does.
   SlotCopy copy_of_slot(SlotId slot, const Tenant& tenant);

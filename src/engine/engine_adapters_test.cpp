@@ -69,8 +69,8 @@ TEST(EngineAdapters, WhatATenantHasComputedIsForgottenOnDemand) {
   };
   cached(1);
   cached(2);
-  EXPECT_EQ(client.engine.forget({.id = 1}), 1u);
-  EXPECT_EQ(client.engine.forget({.id = 1}), 0u);
+  EXPECT_EQ(*client.engine.forget({.id = 1}), 1u);
+  EXPECT_EQ(*client.engine.forget({.id = 1}), 0u);
   EXPECT_EQ(cached(1), 0);
   EXPECT_GT(cached(2), 10);
 }

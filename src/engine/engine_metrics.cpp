@@ -148,6 +148,7 @@ void EngineMetrics::follow_reuse(const Reuse& reuse) {
 }
 
 void EngineMetrics::count_disk(const DiskOutcome& outcome) {
+  if (outcome.kind == DiskOrder::Kind::sync) return;
   const bool reads = outcome.kind == DiskOrder::Kind::read;
   (reads ? disk_read_seconds : disk_write_seconds).observe(to_seconds(outcome.took));
   if (!outcome.error) {
@@ -207,7 +208,7 @@ void EngineMetrics::name_adapters(const std::vector<std::string>& names) {
 
 void EngineMetrics::count_adapters(const AdapterSet* set) {
   if (adapter_steps.empty()) return;
-  if (set == nullptr) return adapter_steps.front().steps.add();
+  if (set == nullptr || set->uses.empty()) return adapter_steps.front().steps.add();
   const auto first = static_cast<std::size_t>(set->uses.front().adapter) + 1;
   (set->uses.size() == 1 ? adapter_steps.at(first) : adapter_steps.back()).steps.add();
 }

@@ -66,7 +66,7 @@ TEST(EngineSleep, CancelsAndTheEndDoNotNeedTheModel) {
     FakeClient client(sleepy());
     wait_asleep(client);
     client.engine.cancel(RequestId{99});
-    EXPECT_EQ(client.engine.forget({}), 0u);
+    EXPECT_EQ(*client.engine.forget({}), 0u);
     EXPECT_TRUE(client.engine.sleeping());
   }
 }

@@ -66,7 +66,7 @@ TEST(EngineSlots, WhatIsForgottenIsNotSaved) {
   StepClock clock;
   FakeClient client(noting({}, clock));
   cached(client, kStory);
-  EXPECT_GT(client.engine.forget({}), 0u);
+  EXPECT_GT(*client.engine.forget({}), 0u);
   EXPECT_EQ(client.engine.copy_of_slot(SlotId{0}, {}).kv, nullptr);
 }
 

@@ -340,8 +340,8 @@ TEST(EngineWorkers, ForgetATenantTogether) {
   client.read_to_end();
   ASSERT_GT(ended(client, 0), 0u);
   ASSERT_GT(ended(client, 1), 0u);
-  EXPECT_EQ(client.engine.forget({.id = 1}), 4u);
-  EXPECT_EQ(client.engine.forget({.id = 1}), 0u);
+  EXPECT_EQ(*client.engine.forget({.id = 1}), 4u);
+  EXPECT_EQ(*client.engine.forget({.id = 1}), 0u);
 }
 
 TEST(EngineWorkers, SleepEachForItselfAndAreAsleepWhenAllAre) {

@@ -11,11 +11,13 @@
 // added together when it ends.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "core/types.h"
+#include "engine/answer_text.h"
 #include "model/chat_history.h"
 
 namespace chasqui {
@@ -53,10 +55,11 @@ struct Session {
   std::uint64_t changes = 0;  // of its history, so far
   TimePoint last_used{};
 
-  RequestId request;           // while generating
-  SessionDelta before_answer;  // … what was put before the answer
-  bool cancelled = false;      // while preparing: its generation is not to begin
-  bool ended = false;          // while it is in use: it is hidden, and goes when that is over
+  RequestId request;                   // while generating
+  SessionDelta before_answer;          // … what was put before the answer
+  std::unique_ptr<AnswerText> answer;  // … in a chat: what was said so far
+  bool cancelled = false;              // while preparing: its generation is not to begin
+  bool ended = false;                  // while it is in use: it is hidden, and goes when that is over
 
   TokenCount length() const { return static_cast<TokenCount>(tokens.size()); }
   // A session that is in use does not expire.

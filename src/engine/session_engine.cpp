@@ -141,6 +141,7 @@ void SessionEngine::receive_events(int wait_ms) {
   engine_.take_events(fresh_);
   const TimePoint now = clock_.now();
   for (const Event& event : fresh_) {
+    if (event.kind == Event::Kind::text) sessions_.said(event);
     if (event.kind == Event::Kind::finished) sessions_.finished(event, now);
   }
   std::move(fresh_.begin(), fresh_.end(), std::back_inserter(events_));

@@ -5,11 +5,17 @@
 //    0      8  magic, "ChasquiS"
 //    8      4  version of this layout
 //   12     16  model whose tokens they are
-//   28     16  checksum (XXH3) of all other bytes
-//   44      …  fields in the order of SessionImage, texts and lists behind their sizes; nothing follows
+//   28     16  checksum (XXH3) of all other bytes of the base
+//   44      8  size of the base, from byte 0 on
+//   52      …  fields in the order of SessionImage, texts and lists behind their sizes
+//    …      …  what has become of the session since then: a record for each turn (engine/session_turn.h)
 //
-// Numbers are little-endian. Errors, by code: invalid_request, damaged; conflict, of another model or another version
-// of the layout. The session of another model is read all the same, for the sake of its time to live.
+// Numbers are little-endian. The base is written whole, and turns behind it one by one: what a kill or a power cut has
+// left of the last one is not used, and the session is what it was before that turn. A record that is wrong with a good
+// one behind it was changed, and then none of the file is used.
+//
+// Errors, by code: invalid_request, damaged; conflict, of another model or another version of the layout. The session
+// of another model is read all the same, for the sake of its time to live.
 #pragma once
 
 #include <array>
@@ -18,23 +24,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/session.h"
+#include "engine/session_image.h"
+#include "engine/session_turn.h"
 
 namespace chasqui {
 
 using WeightsId = std::array<std::byte, 16>;
-
-struct SessionImage {
-  SessionId id;
-  std::uint64_t owner = 0;   // Tenant::lasting
-  std::uint64_t serial = 0;  // in this process
-  std::int64_t used = 0;     // seconds since 1970
-  SessionSettings settings;
-  std::vector<Token> tokens;
-  ChatHistoryPtr chat;
-
-  std::int64_t expires() const { return used + std::chrono::duration_cast<seconds>(settings.ttl).count(); }
-};
 
 // What a session of this process must keep to; the rest of its tokens and texts is bounded by the size of the file.
 struct SessionFileLimits {
@@ -44,9 +39,13 @@ struct SessionFileLimits {
 struct LoadedSession {
   SessionImage image;
   bool foreign = false;  // of another model: the tokens mean something else
+  TurnPlace place;       // of the next turn; what is behind it in the file was not written to its end
 };
 
+// The base, with no turn behind it.
 std::vector<std::byte> write_session(const SessionImage& image, const WeightsId& weights);
+// That of a base. REQUIRES: there is one
+Checksum sum_in(std::span<const std::byte> file);
 Result<LoadedSession> read_session(std::span<const std::byte> bytes, const WeightsId& weights,
                                    const SessionFileLimits& limits);
 

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <tuple>
 
 #include <unistd.h>
@@ -16,7 +17,9 @@ namespace {
 
 constexpr std::string_view kSuffix = ".session";
 // No table holds one that is so long.
-constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 28;
+constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 29;
+// A file may have so many bytes more than twice what it says.
+constexpr std::size_t kRepeatedMax = 64 * 1024;
 
 std::string name_of(const std::string& id) { return id + std::string(kSuffix); }
 
@@ -62,6 +65,12 @@ void SessionStore::load_one(const std::string& name, const std::string& id, cons
     ++found.expired;
     ::unlinkat(folder_.get(), name.c_str(), 0);
   } else if (loaded && !loaded->foreign) {
+    if (bytes->size() > loaded->place.end) {
+      ++found.cut;
+      log_warning("the last write of a session had not ended: the session is what it was before",
+                  {{"file", name}, {"bytes", bytes->size() - loaded->place.end}});
+    }
+    places_.insert_or_assign(id, loaded->place);
     found.sessions.push_back(std::move(loaded->image));
   } else if (loaded || loaded.error().code == ErrorCode::conflict) {
     ++found.foreign;
@@ -76,19 +85,57 @@ void SessionStore::load_one(const std::string& name, const std::string& id, cons
 std::vector<std::optional<Error>> SessionStore::write(const std::vector<SessionChange>& changes) {
   std::vector<std::optional<Error>> out(changes.size());
   for (std::size_t i = 0; i < changes.size(); ++i) {
-    const std::string name = name_of(changes[i].id);
-    if (changes[i].image) {
-      const std::vector<std::byte> bytes = write_session(*changes[i].image, weights_);
-      if (auto written = write_whole(folder_.get(), name, {bytes}); !written) out[i] = written.error();
-    } else if (::unlinkat(folder_.get(), name.c_str(), 0) != 0 && errno != ENOENT) {
-      out[i] = Error{ErrorCode::unavailable, std::string("cannot remove: ") + std::strerror(errno), ""};
-    }
+    if (auto written = write_one(changes[i]); !written) out[i] = written.error();
   }
-  // Once for all of them.
+  if (!names_changed_) return out;
+  // Once for all of them. A turn is of no use either in a file that may not have its name.
   if (auto synced = sync_folder(folder_.get()); !synced) {
     for (std::optional<Error>& error : out) error = synced.error();
+    return out;
   }
+  names_changed_ = false;
   return out;
+}
+
+Result<void> SessionStore::write_one(const SessionChange& change) {
+  if (change.image) return write_base(change.id, *change.image);
+  if (change.turn) return write_behind(change.id, *change.turn);
+  places_.erase(change.id);
+  names_changed_ = true;
+  if (::unlinkat(folder_.get(), name_of(change.id).c_str(), 0) == 0 || errno == ENOENT) return {};
+  return Error{ErrorCode::unavailable, std::string("cannot remove: ") + std::strerror(errno), ""};
+}
+
+Result<void> SessionStore::write_base(const std::string& id, const SessionImage& image) {
+  const std::vector<std::byte> bytes = write_session(image, weights_);
+  if (auto written = write_whole(folder_.get(), name_of(id), {bytes}); !written) return written;
+  names_changed_ = true;
+  bytes_written_.add(bytes.size());
+  places_.insert_or_assign(id, TurnPlace{sum_in(bytes), bytes.size(), bytes.size()});
+  return {};
+}
+
+Result<void> SessionStore::write_behind(const std::string& id, const SessionTurn& turn) {
+  const auto place = places_.find(id);
+  if (place == places_.end()) return Error{ErrorCode::unavailable, "there is no file that the turn follows on", ""};
+  const std::vector<std::byte> bytes = write_turn(turn, place->second);
+  if (auto written = append_at(folder_.get(), name_of(id), place->second.end, bytes); !written) return written;
+  bytes_written_.add(bytes.size());
+  place->second.end += bytes.size();
+  const std::size_t says = sizeof(Token) * (turn.kept + turn.tokens.size()) + (turn.chat ? turn.chat->bytes : 0);
+  if (place->second.end > 2 * std::max(says, place->second.base_bytes) + kRepeatedMax) shorten(id);
+  return {};
+}
+
+// What is on disk is right as it is, so nothing is lost when this fails.
+void SessionStore::shorten(const std::string& id) {
+  const auto bytes = read_whole(folder_.get(), name_of(id), kBytesMax);
+  if (!bytes) return;
+  const auto loaded = read_session(*bytes, weights_, {std::numeric_limits<TokenCount>::max()});
+  if (!loaded || loaded->foreign || loaded->place.end != bytes->size()) return;
+  if (auto written = write_base(id, loaded->image); !written) {
+    log_warning("a session's file could not be shortened", {{"reason", written.error().message}});
+  }
 }
 
 }  // namespace chasqui

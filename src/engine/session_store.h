@@ -1,6 +1,8 @@
-// The folder in which sessions outlive the process: a file for each, SESSION_ID.session, replaced whole at each change
-// (cache/whole_file.h), for the server's user alone. Bounded by the table whose sessions they are, and by their time to
-// live, which ends also while the server is down. Opened at start; then any thread, one at a time.
+// The folder in which sessions outlive the process: a file for each, SESSION_ID.session, for the server's user alone.
+// It is written whole once (cache/whole_file.h) and grows by each turn (engine/session_turn.h); when turns have said
+// the same again and again, so that it is twice as large as what it says, it is written whole again. Bounded by the
+// table whose sessions they are, and by their time to live, which ends also while the server is down. Opened at start;
+// then any thread, one at a time.
 //
 // What is there at the start and cannot be used:
 //   damaged    also what the system will not give; set aside under another name, SESSION_ID.session.damaged, for
@@ -11,18 +13,21 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
+#include "base/metrics.h"
 #include "cache/private_folder.h"
 #include "engine/session_file.h"
 
 namespace chasqui {
 
-// The newest state of one session.
+// What has become of one session: all of it, or a turn behind what was written, or neither: it has gone.
 struct SessionChange {
   std::string id;
-  std::optional<SessionImage> image;  // none: it has gone
+  std::optional<SessionImage> image{};
+  std::optional<SessionTurn> turn{};  // what was written before was written by this store, or found by it
 };
 
 class SessionStore {
@@ -32,6 +37,7 @@ class SessionStore {
     std::size_t damaged = 0;
     std::size_t foreign = 0;
     std::size_t expired = 0;  // removed
+    std::size_t cut = 0;  // … of `sessions`: their last write had not ended, and they are what they were before it
   };
 
   // Errors as those of PrivateFolder::open, and they name the flag.
@@ -43,15 +49,24 @@ class SessionStore {
   std::vector<std::optional<Error>> write(const std::vector<SessionChange>& changes);
 
   const std::string& path() const { return folder_.path(); }
+  // Any thread: into files, so far.
+  const Counter& bytes_written() const { return bytes_written_; }
 
  private:
   SessionStore(PrivateFolder folder, const WeightsId& weights) : folder_(std::move(folder)), weights_(weights) {}
 
   void load_one(const std::string& name, const std::string& id, const SessionFileLimits& limits, std::int64_t now,
                 Found& found);
+  Result<void> write_one(const SessionChange& change);
+  Result<void> write_base(const std::string& id, const SessionImage& image);
+  Result<void> write_behind(const std::string& id, const SessionTurn& turn);
+  void shorten(const std::string& id);
 
   PrivateFolder folder_;
   WeightsId weights_;
+  std::unordered_map<std::string, TurnPlace> places_;  // by id, of all files that can be used
+  bool names_changed_ = false;                         // and the folder has not been synced since
+  Counter bytes_written_;
 };
 
 }  // namespace chasqui

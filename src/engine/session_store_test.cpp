@@ -4,6 +4,7 @@
 #include <climits>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -12,76 +13,10 @@
 #include <unistd.h>
 
 #include "base/checksum.h"
-#include "cache/fake_folder.h"
+#include "engine/fake_sessions.h"
 
 namespace chasqui {
 namespace {
-
-constexpr std::int64_t kNow = 1'700'000'000;
-constexpr SessionFileLimits kLimits{.vocabulary = 1000};
-
-WeightsId weights(int model = 1) {
-  WeightsId id;
-  id.fill(static_cast<std::byte>(model));
-  return id;
-}
-
-ChatHistoryPtr chat(std::uint32_t state) {
-  ChatMessage system;
-  system.role = "system";
-  system.content = "Be brief.";
-  ChatMessage answer = system;
-  answer.role = "assistant";
-  answer.content = std::string(state % 300, 'a') + "ä\0b";
-  answer.reasoning = "because";
-  answer.tool_calls = {{"call_1", "runner", "{\"to\":" + std::to_string(state) + "}"}, {"call_2", "", ""}};
-  ChatMessage tool = system;
-  tool.role = "tool";
-  tool.name = "runner";
-  tool.tool_call_id = "call_1";
-  ChatHistory history = with_messages({}, {system, answer, tool});
-  history.tools = std::make_shared<const std::vector<Tool>>(std::vector<Tool>{{"runner", "runs", "{}"}});
-  return std::make_shared<const ChatHistory>(with_answer(history, "done", "<|im_end|>"));
-}
-
-// The state-th state of a session; tokens and texts say which it is.
-SessionImage image(std::uint32_t state = 7, const std::string& id = "sess_A1b2") {
-  SessionImage out;
-  out.id.text = id;
-  out.owner = 0xfeed'0000'0000'0001;
-  out.serial = 3;
-  out.used = kNow;
-  out.settings = {ServiceClass::interactive, seconds(600), kNow - 5};
-  for (std::uint32_t i = 0; i < 10 + state % 500; ++i) out.tokens.push_back(static_cast<Token>((state + i) % 1000));
-  if (state % 3 != 0) out.chat = chat(state);
-  return out;
-}
-
-bool same_message(const ChatMessage& a, const ChatMessage& b) {
-  const auto same_call = [](const ToolCall& x, const ToolCall& y) {
-    return x.id == y.id && x.name == y.name && x.arguments == y.arguments;
-  };
-  return a.role == b.role && a.content == b.content && a.reasoning == b.reasoning && a.name == b.name &&
-         a.tool_call_id == b.tool_call_id && std::ranges::equal(a.tool_calls, b.tool_calls, same_call);
-}
-
-bool same_chat(const ChatHistoryPtr& a, const ChatHistoryPtr& b) {
-  if (!a || !b) return !a && !b;
-  const auto same_tool = [](const Tool& x, const Tool& y) {
-    return x.name == y.name && x.description == y.description && x.parameters == y.parameters;
-  };
-  if ((a->tools == nullptr) != (b->tools == nullptr)) return false;
-  if (a->tools && !std::ranges::equal(*a->tools, *b->tools, same_tool)) return false;
-  const auto same = [](const auto& x, const auto& y) { return same_message(*x, *y); };
-  return a->end == b->end && a->end_text == b->end_text && a->bytes == b->bytes &&
-         std::ranges::equal(a->messages, b->messages, same);
-}
-
-bool same_image(const SessionImage& a, const SessionImage& b) {
-  return a.id == b.id && a.owner == b.owner && a.serial == b.serial && a.used == b.used &&
-         a.settings.service_class == b.settings.service_class && a.settings.ttl == b.settings.ttl &&
-         a.settings.created == b.settings.created && a.tokens == b.tokens && same_chat(a.chat, b.chat);
-}
 
 TEST(SessionFile, ComesBackAsItWas) {
   for (std::uint32_t state = 0; state < 60; ++state) {
@@ -110,7 +45,8 @@ TEST(SessionFile, TenThousandMutationsAreRefused) {
   std::mt19937_64 random(41);
   const auto below = [&random](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   for (int i = 0; i < 10'000; ++i) {
-    const std::vector<std::byte> good = write_session(image(static_cast<std::uint32_t>(below(50))), weights());
+    const SessionImage original = image(static_cast<std::uint32_t>(below(50)));
+    const std::vector<std::byte> good = write_session(original, weights());
     std::vector<std::byte> bytes = good;
     switch (below(4)) {
       case 0: bytes.resize(below(bytes.size())); break;
@@ -122,7 +58,11 @@ TEST(SessionFile, TenThousandMutationsAreRefused) {
       }
     }
     if (bytes == good) continue;
-    EXPECT_FALSE(read_session(bytes, weights(), kLimits)) << i;
+    const auto loaded = read_session(bytes, weights(), kLimits);
+    if (!loaded) continue;
+    // A byte behind the end is what is left of a turn.
+    EXPECT_TRUE(bytes.size() > good.size() && loaded->place.end == good.size()) << i;
+    EXPECT_TRUE(same_image(loaded->image, original)) << i;
   }
 }
 
@@ -145,27 +85,6 @@ TEST(SessionFile, AForgedChecksumDoesNotCrash) {
   }
   EXPECT_GT(refused, 5000);
 }
-
-class SessionStoreTest : public testing::Test {
- protected:
-  std::unique_ptr<SessionStore> open(int model = 1) const {
-    auto opened = SessionStore::open(folder_ / "sessions", weights(model));
-    CHECK(opened.has_value(), opened.error().message);
-    return std::move(*opened);
-  }
-  static void write(SessionStore& store, const SessionImage& image) {
-    for (const auto& error : store.write({{image.id.text, image}})) EXPECT_FALSE(error) << error->message;
-  }
-  std::string path(const std::string& id) const { return std::string(folder_ / "sessions") + "/" + id + ".session"; }
-  std::vector<std::string> names() const {
-    std::vector<std::string> names = folder_.names("sessions");
-    std::erase(names, "lock");
-    std::ranges::sort(names);
-    return names;
-  }
-
-  const FakeFolder folder_;
-};
 
 TEST_F(SessionStoreTest, KeepsTheNewestStateOfEachInTheOrderInWhichTheyWereMade) {
   SessionImage first = image(1, "sess_z");
@@ -190,7 +109,7 @@ TEST_F(SessionStoreTest, KeepsTheNewestStateOfEachInTheOrderInWhichTheyWereMade)
 TEST_F(SessionStoreTest, WhatIsDamagedIsSetAside) {
   write(*open(), image(1, "sess_good"));
   write(*open(), image(2, "sess_bad"));
-  std::ofstream(path("sess_bad"), std::ios::app) << "x";
+  std::filesystem::resize_file(path("sess_bad"), std::filesystem::file_size(path("sess_bad")) - 1);
   std::ofstream(path("sess_empty"));
   std::ofstream(path("sess_half") + ".part") << "half";
   std::ofstream(std::string(folder_ / "sessions") + "/notes.txt") << "not ours";
@@ -244,11 +163,6 @@ TEST_F(SessionStoreTest, OneProcessAtATime) {
     CHECK(!(*store)->write({{"sess_A1b2", image(state)}})[0]);
     CHECK(::write(acknowledge, &state, sizeof state) == sizeof state);
   }
-}
-
-std::uint32_t read_acknowledged(int pipe, std::uint32_t known, int most) {
-  for (std::uint32_t state = 0; most > 0 && ::read(pipe, &state, sizeof state) == sizeof state; --most) known = state;
-  return known;
 }
 
 // A process that writes one session again and again is killed two hundred times.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/random_id.h"
-#include "model/text_assembler.h"
 
 namespace chasqui {
 namespace {
@@ -65,6 +64,7 @@ void SessionUse::begin(RequestId request, SessionDelta before_answer) {
   session_->state = Session::State::generating;
   session_->request = request;
   session_->before_answer = std::move(before_answer);
+  session_->answer = table_->answer_text(*session_);
   std::exchange(table_, nullptr)->generating_.emplace(request, session_);
 }
 
@@ -208,6 +208,20 @@ Result<std::optional<RequestId>> SessionTable::end(std::uint32_t tenant, const S
   return std::optional((*session)->request);
 }
 
+// Nothing in a session of plain text.
+std::unique_ptr<AnswerText> SessionTable::answer_text(const Session& session) const {
+  if (!session.before_answer.chat) return nullptr;
+  std::vector<Token> history = session.tokens;
+  history.insert(history.end(), session.before_answer.tokens.begin(), session.before_answer.tokens.end());
+  return std::make_unique<AnswerText>(tokenizer_, history);
+}
+
+void SessionTable::said(const Event& event) {
+  if (generating_.empty() || event.tokens == 0) return;
+  const auto found = generating_.find(event.request);
+  if (found != generating_.end() && found->second->answer) found->second->answer->push(event.token);
+}
+
 void SessionTable::finished(const Event& event, TimePoint now) {
   const auto found = generating_.find(event.request);
   if (found == generating_.end()) return;
@@ -267,16 +281,12 @@ void SessionTable::extend(Session& session, SessionDelta delta) {
 }
 
 void SessionTable::add_answer(Session& session, const std::vector<Token>& generated) {
-  TextAssembler assembler(tokenizer_, {}, false);
-  assembler.begin_after(session.tokens);
   session.tokens.insert(session.tokens.end(), generated.begin(), generated.end());
   metrics_.tokens.add(static_cast<std::int64_t>(generated.size()));
   if (!session.chat) return;
   const Token last = generated.back();
   const bool ended = tokenizer_.is_end_of_generation(last);
-  std::string text;
-  for (std::size_t i = 0; i + (ended ? 1 : 0) < generated.size(); ++i) assembler.push(generated[i], text);
-  assembler.finish(text);
+  const std::string text = session.answer->take(std::span(generated).first(generated.size() - (ended ? 1 : 0)));
   const std::string_view end_text = ended ? tokenizer_.special_piece(last) : std::string_view();
   session.chat = std::make_shared<const ChatHistory>(with_answer(*session.chat, text, end_text));
 }
@@ -291,6 +301,7 @@ void SessionTable::touch(Session& session, TimePoint now) {
 void SessionTable::rest(Session& session) {
   session.state = Session::State::idle;
   session.request = {};
+  session.answer.reset();
   session.cancelled = false;
   start_expiring(session);
   if (session.ended) remove(session);

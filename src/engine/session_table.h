@@ -21,7 +21,7 @@
 #include "base/metrics.h"
 #include "core/event.h"
 #include "engine/session.h"
-#include "engine/session_file.h"
+#include "engine/session_image.h"
 #include "engine/session_journal.h"
 #include "model/tokenizer.h"
 
@@ -112,6 +112,8 @@ class SessionTable {
   Result<std::optional<RequestId>> cancel(std::uint32_t tenant, const SessionId& id, TimePoint now);
   // The same, and the session is hidden from now on.
   Result<std::optional<RequestId>> end(std::uint32_t tenant, const SessionId& id);
+  // Each text event, as it comes: so the text of a long answer is there when it ends.
+  void said(const Event& event);
   // Each finished event; those of other requests are ignored.
   void finished(const Event& event, TimePoint now);
   // The one change since then could not be kept on disk, and the client is told so: the history is again what it
@@ -137,6 +139,7 @@ class SessionTable {
   Result<void> check_room(const Session& session, const SessionDelta& delta) const;
   void extend(Session& session, SessionDelta delta);
   void add_answer(Session& session, const std::vector<Token>& generated);
+  std::unique_ptr<AnswerText> answer_text(const Session& session) const;
   void rest(Session& session);  // its use is over
   // An idle session is in idle_; whatever changes its time takes it out first.
   void start_expiring(Session& session);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <deque>
 
+#include "core/cache_use.h"
 #include "core/types.h"
 
 namespace chasqui {
@@ -18,6 +19,7 @@ struct SlotUse {
   TokenCount cached = 0;    // … of them that were not computed for this request
   TokenCount generated = 0;
   TokenCount left = 0;  // tokens that it may still say
+  CacheUse cache{};
 };
 
 class SlotBoard {
@@ -35,14 +37,23 @@ class SlotBoard {
     row.cached.store(use.cached, std::memory_order_relaxed);
     row.generated.store(use.generated, std::memory_order_relaxed);
     row.left.store(use.left, std::memory_order_relaxed);
+    row.source.store(use.cache.source, std::memory_order_relaxed);
+    row.limit.store(use.cache.limit, std::memory_order_relaxed);
+    row.entry.store(use.cache.entry, std::memory_order_relaxed);
+    row.known.store(use.cache.known, std::memory_order_relaxed);
     row.request.store(use.request.value, std::memory_order_relaxed);
   }
 
   SlotUse read(SlotId slot) const {
     const Row& row = rows_[static_cast<std::size_t>(slot.value)];
-    return {RequestId{row.request.load(std::memory_order_relaxed)}, row.prompt.load(std::memory_order_relaxed),
-            row.computed.load(std::memory_order_relaxed),           row.cached.load(std::memory_order_relaxed),
-            row.generated.load(std::memory_order_relaxed),          row.left.load(std::memory_order_relaxed)};
+    return {RequestId{row.request.load(std::memory_order_relaxed)},
+            row.prompt.load(std::memory_order_relaxed),
+            row.computed.load(std::memory_order_relaxed),
+            row.cached.load(std::memory_order_relaxed),
+            row.generated.load(std::memory_order_relaxed),
+            row.left.load(std::memory_order_relaxed),
+            {row.source.load(std::memory_order_relaxed), row.limit.load(std::memory_order_relaxed),
+             row.entry.load(std::memory_order_relaxed), row.known.load(std::memory_order_relaxed)}};
   }
 
  private:
@@ -53,6 +64,10 @@ class SlotBoard {
     std::atomic<TokenCount> cached{0};
     std::atomic<TokenCount> generated{0};
     std::atomic<TokenCount> left{0};
+    std::atomic<CacheUse::Source> source{};
+    std::atomic<CacheUse::Limit> limit{};
+    std::atomic<TokenCount> entry{0};
+    std::atomic<TokenCount> known{0};
   };
 
   std::deque<Row> rows_;

@@ -54,14 +54,16 @@ void SnapshotDisk::run(Mailbox<DiskOrder>& inbox, const char* name) {
 }
 
 void SnapshotDisk::carry_out(DiskOrder& order) {
-  if (order.kind == DiskOrder::Kind::remove) return folder_->remove(order.file);
+  if (order.kind == DiskOrder::Kind::remove) return remove(order.file);
   if (order.kind == DiskOrder::Kind::touch) return folder_->touch(order.file);
   DiskOutcome outcome{.kind = order.kind, .file = order.file};
   const TimePoint started = clock_.now();
   if (order.kind == DiskOrder::Kind::read) {
     read(order, outcome);
-  } else {
+  } else if (order.kind == DiskOrder::Kind::write) {
     write(order, outcome);
+  } else {
+    sync(outcome);
   }
   outcome.took = clock_.now() - started;
   deliver_(std::move(outcome));
@@ -92,6 +94,23 @@ void SnapshotDisk::write(DiskOrder& order, DiskOutcome& outcome) {
     return;
   }
   complained_ = false;
+}
+
+void SnapshotDisk::remove(std::uint64_t file) {
+  const auto removed = folder_->remove(file);
+  if (removed) return;
+  log_warning("a snapshot file could not be removed", {{"file", file}, {"reason", removed.error().message}});
+  if (left_.size() < kOrdersMax) left_.push_back(file);
+}
+
+// Says of no removal that it is done unless it is.
+void SnapshotDisk::sync(DiskOutcome& outcome) {
+  std::erase_if(left_, [&](std::uint64_t file) {
+    const auto removed = folder_->remove(file);
+    if (!removed) outcome.error = removed.error();
+    return removed.has_value();
+  });
+  if (auto synced = folder_->sync(); !synced) outcome.error = synced.error();
 }
 
 }  // namespace chasqui

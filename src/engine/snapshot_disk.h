@@ -38,6 +38,8 @@ class SnapshotDisk {
   void carry_out(DiskOrder& order);
   void read(const DiskOrder& order, DiskOutcome& outcome);
   void write(DiskOrder& order, DiskOutcome& outcome);
+  void remove(std::uint64_t file);
+  void sync(DiskOutcome& outcome);
 
   const std::shared_ptr<SnapshotFolder> folder_;
   const SnapshotLimits limits_;
@@ -45,8 +47,9 @@ class SnapshotDisk {
   const Deliver deliver_;
   Mailbox<DiskOrder> reads_;
   Mailbox<DiskOrder> rest_;
-  std::vector<DiskOrder> to_read_;  // worker only
-  bool complained_ = false;         // the writing thread only: one line for a row of writes that fail
+  std::vector<DiskOrder> to_read_;   // worker only
+  bool complained_ = false;          // the writing thread only: one line for a row of writes that fail
+  std::vector<std::uint64_t> left_;  // … files that could not be removed; each sync tries again
 
   std::thread reader_;  // last: everything above exists before they start
   std::thread writer_;

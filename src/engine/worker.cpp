@@ -188,7 +188,7 @@ void Worker::process_commands(Wait wait) {
       scheduler_.cancel(cancel->id, now);
       metrics_.cancel_steps.observe(static_cast<double>(steps_.load(std::memory_order_relaxed) - cancel->step));
     } else if (auto* forget = std::get_if<ForgetCommand>(&command)) {
-      forget->forgetting->done(scheduler_.forget_tenant(forget->tenant));
+      forget_tenant(std::move(*forget));
     } else if (auto* copy = std::get_if<CopySlotCommand>(&command)) {
       asked_.push_back(std::move(*copy));
     } else if (auto* adopt = std::get_if<AdoptSlotCommand>(&command)) {
@@ -247,7 +247,18 @@ void Worker::wake_up() {
   log_info("the model is awake again", {{"worker", number_}, {"took_ms", to_milliseconds(now - started)}});
 }
 
+void Worker::forget_tenant(ForgetCommand command) {
+  const std::size_t copies = scheduler_.forget_tenant(command.tenant, ++last_ticket_);
+  const bool files = scheduler_.disk() != nullptr && scheduler_.disk()->erasing(last_ticket_);
+  if (!files) return command.forgetting->done(copies, true);
+  forgotten_.emplace(last_ticket_, Forgotten{copies, std::move(command.forgetting)});
+}
+
 void Worker::take_outcome(DiskOutcome outcome) {
+  if (auto erased = forgotten_.extract(outcome.kind == DiskOrder::Kind::sync ? outcome.file : 0)) {
+    if (outcome.error) log_error("files could not be erased", {{"reason", outcome.error->message}});
+    erased.mapped().forgetting->done(erased.mapped().copies, !outcome.error);
+  }
   metrics_.count_disk(outcome);
   scheduler_.disk_done(std::move(outcome), clock_.now());
 }
@@ -271,7 +282,7 @@ void Worker::keep_on_disk() {
   const TimePoint end = clock_.now() + kKeepFor;
   while (clock_.now() < end) {
     order_disk();
-    if (!tier.writing()) break;  // what waited was there already, or has no room
+    if (!tier.writing() && !tier.erasing()) break;  // what waited was there already, or has no room
     inbox_.drain(commands_, Wait::yes);
     for (Command& command : commands_) {
       if (auto* outcome = std::get_if<DiskOutcome>(&command)) take_outcome(std::move(*outcome));
@@ -297,8 +308,9 @@ void Worker::show_slots() {
   for (const auto& sequence : scheduler_.running_sequences()) {
     for (; next < sequence->slot(); ++next.value) slots_.write(next, {});
     const Request& request = sequence->request();
-    slots_.write(next, {request.id, static_cast<TokenCount>(request.prompt.size()), sequence->computed(),
-                        sequence->cached(), sequence->generated(), request.max_tokens - sequence->generated()});
+    slots_.write(next,
+                 {request.id, static_cast<TokenCount>(request.prompt.size()), sequence->computed(), sequence->cached(),
+                  sequence->generated(), request.max_tokens - sequence->generated(), sequence->cache_use()});
     ++next.value;
   }
   for (; next.value < slots_.slots(); ++next.value) slots_.write(next, {});

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <thread>
 #include <variant>
@@ -33,22 +34,27 @@ struct CancelCommand {
 };
 // What all workers forget together. The last of them tells, on its thread.
 struct Forgetting {
-  explicit Forgetting(std::size_t workers, std::function<void(std::size_t)> then)
+  explicit Forgetting(std::size_t workers, std::function<void(Result<std::size_t>)> then)
       : left(workers), tell(std::move(then)) {}
 
-  void done(std::size_t copies) {
+  void done(std::size_t copies, bool erased) {
     count.fetch_add(copies);
+    if (!erased) files_left.store(true);
     if (left.fetch_sub(1) > 1) return;
     // What `tell` holds belongs to who asked, and goes before this does.
     const auto telling = std::move(tell);
-    telling(count.load());
+    if (!files_left.load()) return telling(count.load());
+    telling(Error{ErrorCode::unavailable,
+                  "it is out of memory, but not all files of the disk cache could be removed (the log says why): retry",
+                  ""});
   }
 
   std::atomic<std::size_t> left;
   std::atomic<std::size_t> count{0};
-  std::function<void(std::size_t)> tell;
+  std::atomic<bool> files_left{false};
+  std::function<void(Result<std::size_t>)> tell;
 };
-// Forget what was computed for a tenant.
+// Forget what was computed for a tenant. Done when no file of it is left on disk, whatever happens to the machine.
 struct ForgetCommand {
   Tenant tenant;
   std::shared_ptr<Forgetting> forgetting;
@@ -137,6 +143,7 @@ class Worker {
   void wait_for_commands();
   void wake_up();
   void answer_slot_queries();
+  void forget_tenant(ForgetCommand command);
   void take_outcome(DiskOutcome outcome);
   void order_disk();
   void keep_on_disk();
@@ -178,6 +185,12 @@ class Worker {
   BatchResult result_;
   std::vector<Command> commands_;
   std::vector<Event> events_;
+  struct Forgotten {
+    std::size_t copies = 0;
+    std::shared_ptr<Forgetting> forgetting;
+  };
+  std::map<std::uint64_t, Forgotten> forgotten_;  // in memory, while files are removed; by ticket of DiskTier::forget()
+  std::uint64_t last_ticket_ = 0;
   std::vector<CopySlotCommand> asked_;  // of slots; answered as soon as all that has left them is copied
   bool stopped_ = false;
 

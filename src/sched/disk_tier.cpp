@@ -94,20 +94,30 @@ void DiskTier::refused(PrefixKey key, std::span<const Token> tokens) {
   store_.forget(match.file);
 }
 
-std::size_t DiskTier::forget(std::uint64_t tenant) {
+std::size_t DiskTier::forget(std::uint64_t tenant, std::uint64_t ticket) {
   take_evicted();  // what has left memory is a copy like any other
   drop_waiting([&](const Waiting& waiting) { return waiting.key.tenant == tenant; });
   const std::vector<std::uint64_t> files = store_.files_of(tenant);
+  Erasure erasure;
   for (const std::uint64_t file : files) {
     if (file == written_) {
       written_in_vain_ = true;
+      erasure.files.push_back(file);
     } else if (const auto reading = reading_.find(file); reading != reading_.end()) {
       reading->second.in_vain = true;
+      erasure.files.push_back(file);
     } else {
       store_.forget(file);
     }
   }
+  if (ticket != 0) erasures_.emplace(ticket, std::move(erasure));
   return files.size();
+}
+
+// One that could not go before.
+void DiskTier::forget_file(std::uint64_t file) {
+  store_.forget(file);
+  for (auto& [ticket, erasure] : erasures_) std::erase(erasure.files, file);
 }
 
 void DiskTier::drop_waiting(const std::function<bool(const Waiting&)>& which) {
@@ -171,6 +181,10 @@ void DiskTier::take_orders(std::vector<DiskOrder>& orders) {
   store_.take_removals(removals_);
   for (const std::uint64_t file : removals_) orders.push_back({.kind = DiskOrder::Kind::remove, .file = file});
   removals_.clear();
+  for (auto& [ticket, erasure] : erasures_) {
+    if (!erasure.files.empty() || std::exchange(erasure.ordered, true)) continue;
+    orders.push_back({.kind = DiskOrder::Kind::sync, .file = ticket});
+  }
   std::ranges::move(orders_, std::back_inserter(orders));
   orders_.clear();
   std::ranges::move(writes, std::back_inserter(orders));
@@ -201,6 +215,8 @@ void DiskTier::done(DiskOutcome outcome, double row_seconds, TimePoint now) {
     done_reading(outcome, row_seconds, now);
   } else if (outcome.kind == DiskOrder::Kind::write) {
     done_writing(outcome);
+  } else if (outcome.kind == DiskOrder::Kind::sync) {
+    erasures_.erase(outcome.file);
   }
 }
 
@@ -213,7 +229,7 @@ void DiskTier::done_reading(DiskOutcome& outcome, double row_seconds, TimePoint 
   store_.release(outcome.file);
   const bool good = !reading.in_vain && !outcome.error && outcome.kv && outcome.key == reading.lasting &&
                     outcome.kv->size() <= reading.reserved;
-  if (!good) return store_.forget(outcome.file);
+  if (!good) return forget_file(outcome.file);
   const double bytes = static_cast<double>(outcome.kv->size());
   const double measured = std::max(0.0, to_seconds(outcome.took) - kReadSeconds) / std::max(1.0, bytes);
   read_seconds_per_byte_ += kNewest * (measured - read_seconds_per_byte_);
@@ -228,7 +244,7 @@ void DiskTier::done_writing(const DiskOutcome& outcome) {
   written_ = 0;
   if (outcome.error || std::exchange(written_in_vain_, false)) {
     written_in_vain_ = false;
-    store_.forget(outcome.file);
+    forget_file(outcome.file);
   } else {
     store_.written(outcome.file);
   }

@@ -62,7 +62,12 @@ class DiskTier {
   void name(std::uint32_t tenant, std::uint64_t lasting) { names_[tenant] = lasting; }
   // Nothing of the tenant with this lasting name is on disk any more, with whatever adapters, nor gets there of what
   // has left memory. Returns how many files there were.
-  std::size_t forget(std::uint64_t tenant);
+  // With a ticket, an order to sync carries it as soon as all of them have been removed, also those that are being
+  // written or read now.
+  std::size_t forget(std::uint64_t tenant, std::uint64_t ticket = 0);
+  // The outcome of that order has not come back yet.
+  bool erasing(std::uint64_t ticket) const { return erasures_.contains(ticket); }
+  bool erasing() const { return !erasures_.empty(); }
   // Whether there is a file worth waiting for, and until which file has been read. `known`: so many tokens are in
   // memory; `row_seconds`: what it takes to compute one, 0 when that is not known yet; `restore_seconds_per_byte`: to
   // bring KV from memory into a slot.
@@ -111,7 +116,14 @@ class DiskTier {
     std::size_t owned = 0;  // bytes that the cache does not count
   };
 
+  // What forget() has still to wait for.
+  struct Erasure {
+    std::vector<std::uint64_t> files;
+    bool ordered = false;  // to be synced
+  };
+
   std::optional<LastingKey> lasting(PrefixKey key) const;
+  void forget_file(std::uint64_t file);
   void drop_waiting(const std::function<bool(const Waiting&)>& which);
   double read_seconds(std::uint64_t bytes) const;
   bool fits_below(const PrefixCache::Kept& kept) const;
@@ -133,6 +145,7 @@ class DiskTier {
   std::vector<DiskOrder> orders_;  // reads and touches
   std::vector<PrefixCache::Kept> evicted_;
   std::vector<std::uint64_t> removals_;
+  std::map<std::uint64_t, Erasure> erasures_;  // by ticket
   double read_seconds_per_byte_;
   std::uint64_t dropped_ = 0;
   std::uint64_t refused_ = 0;

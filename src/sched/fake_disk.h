@@ -28,6 +28,7 @@ class FakeDisk {
         case DiskOrder::Kind::touch: continue;
         case DiskOrder::Kind::read: read(outcome); break;
         case DiskOrder::Kind::write: write(order, outcome); break;
+        case DiskOrder::Kind::sync: break;
       }
       outcomes.push_back(std::move(outcome));
     }

@@ -61,6 +61,8 @@ class FakeWorker {
     TokenCount shared = 0;     // tokens at the beginning of the prompt that all of the same family have
     std::uint64_t family = 0;  // … and tokens that differ between families
     bool use_cache = true;
+    bool deterministic = false;
+    bool returns = false;
     AdapterSetPtr adapters{};
     bool tell_reading = false;
     std::vector<TokenCount> boundaries{};  // with checkpoint_every
@@ -138,6 +140,8 @@ class FakeWorker {
     RequestDraft draft;
     draft.prompt = prompt_of(id, ask);
     draft.use_cache = ask.use_cache;
+    draft.deterministic = ask.deterministic;
+    draft.returns = ask.returns;
     draft.adapters = ask.adapters;
     draft.tell_reading = ask.tell_reading;
     draft.max_tokens = ask.max_tokens;

@@ -64,14 +64,13 @@ void Reuse::name_on_disk(const Request& request) {
   if (const auto lasting = lasting_name(request.tenant)) disk_->name(key_of(request).tenant, *lasting);
 }
 
-std::size_t Reuse::forget_tenant(const Tenant& tenant) {
+std::size_t Reuse::forget_tenant(const Tenant& tenant, std::uint64_t ticket) {
   const std::uint32_t id = config_.shared_by_tenants ? 0 : tenant.id;
   std::size_t copies = std::erase_if(left_, [id](const Save& save) { return save.key.tenant == id; });
   copies += queue_.forget(id, copied_);
   copies += cache_.erase_tenant(id);
   notes_.forget(tenant.id);
-  const auto lasting = lasting_name(tenant);
-  if (disk_ && lasting) copies += disk_->forget(*lasting);
+  if (const auto lasting = lasting_name(tenant); disk_ && lasting) copies += disk_->forget(*lasting, ticket);
   return copies;
 }
 
@@ -168,6 +167,7 @@ bool Reuse::quicker_to_copy(const Sequence& source, TokenCount gain, double row_
 PrefixCache::Match Reuse::find(const Sequence& waiting, double row_seconds) {
   if (!uses_cache(waiting.request())) return {};
   PrefixCache::Match match = cache_.match(key_of(waiting.request()), tokens_of(waiting), waiting.length() - 1);
+  match.length = waiting.request().usable(match.length);
   if (match.length == 0) return {};
   const double copy = copy_seconds_per_byte_ * static_cast<double>(bytes_of(*match.snapshot, match.length));
   if (row_seconds <= 0 || copy <= match.length * row_seconds) return match;
@@ -265,12 +265,12 @@ bool Reuse::worth_saving(const Sequence& sequence) {
   const PrefixKey key = key_of(sequence.request());
   const TokenCount known = std::max(cache_.match(key, tokens, sequence.computed()).length,
                                     queue_.match(key, tokens, sequence.computed()).second);
-  return sequence.computed() - known >= kWorthSaving;
+  return sequence.serves_others() - known >= kWorthSaving;
 }
 
 Reuse::Save Reuse::save_of(const Sequence& sequence) const {
-  Save save{sequence.id(), key_of(sequence.request()), sequence.slot(), {}, nullptr, 0};
-  sequence.copy_tokens(sequence.computed(), save.tokens);
+  Save save{sequence.id(), key_of(sequence.request()), sequence.slot(), {}, nullptr, 0, sequence.request().returns};
+  sequence.copy_tokens_to_keep(save.tokens);
   return save;
 }
 
@@ -355,7 +355,7 @@ void Reuse::commit(const Batch& batch, const BatchResult& result, double row_sec
 }
 
 void Reuse::keep(const Save& save, KvSnapshotPtr snapshot, double row_seconds, TimePoint now) {
-  const std::chrono::duration<double> cost(static_cast<double>(save.tokens.size()) * row_seconds);
+  const std::chrono::duration<double> cost(save.worth() * row_seconds);
   const bool kept =
       snapshot && cache_.insert(save.key, save.tokens, std::move(snapshot), std::chrono::duration_cast<Duration>(cost),
                                 now) != PrefixCache::Insertion::refused;

@@ -52,6 +52,8 @@ class Reuse {
   bool waits(const Sequence& waiting, const RunningSequences& running);
   // The longest prefix that is quicker to bring back than to compute, at `row_seconds` a token; length 0: none.
   PrefixCache::Match find(const Sequence& waiting, double row_seconds);
+  // Why `waiting` begins with this match and not with more; before started().
+  CacheUse explain(const Sequence& waiting, const PrefixCache::Match& used);
   // What it takes to bring back a running sequence that loses its slot: to copy what it holds out and in again, or to
   // compute it again where no copy is kept.
   double swap_seconds(const Sequence& running, double row_seconds) const;
@@ -86,8 +88,8 @@ class Reuse {
   void commit(const Batch& batch, const BatchResult& result, double row_seconds, TimePoint now);
 
   // Nothing of this tenant is found any more, or of all where they share, neither in memory nor on disk. Returns how
-  // many copies of sequences there were.
-  std::size_t forget_tenant(const Tenant& tenant);
+  // many copies of sequences there were. With a ticket, see DiskTier::forget().
+  std::size_t forget_tenant(const Tenant& tenant, std::uint64_t ticket = 0);
 
   // --- slots by their numbers, where they are noted
 
@@ -120,7 +122,10 @@ class Reuse {
   };
   using Save = SaveQueue::Save;  // on its way into the cache
 
-  bool uses_cache(const Request& request) const { return config_.cache.bytes > 0 && request.use_cache; }
+  // States that can only be used whole are not brought back bit by bit as they were computed.
+  bool uses_cache(const Request& request) const {
+    return config_.cache.bytes > 0 && request.use_cache && (!request.deterministic || config_.cache.cut_anywhere);
+  }
   PrefixKey key_of(const Request& request) const;
   std::optional<std::uint64_t> lasting_name(const Tenant& tenant) const;
   void name_on_disk(const Request& request);

@@ -25,8 +25,11 @@ class SaveQueue {
     // The first `from` tokens, which are in host memory already.
     KvSnapshotPtr begin{};
     TokenCount from = 0;
+    bool returns = false;  // its client is expected back with more
 
     TokenCount length() const { return static_cast<TokenCount>(tokens.size()); }
+    // What it is worth to keep, in tokens that would be computed again.
+    TokenCount worth() const { return returns ? 4 * length() : length(); }
   };
 
   void push(Save save) { queue_.push_back(std::move(save)); }

@@ -26,6 +26,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
 }
 
 void Scheduler::add(RequestPtr request) {
+  if (waiting_.empty() && running_.empty()) plan_.rests();
   counters_.join(request->tenant);
   // A sequence that waits for nothing but reading, before anything was read, was predicted nothing: that it waits says
   // as little about the next as that a server has just started.

@@ -57,8 +57,8 @@ class Scheduler {
   // Ends everything with FinishReason::error.
   void fail_all(const Error& error, TimePoint now);
   // See Reuse::forget_tenant().
-  std::size_t forget_tenant(const Tenant& tenant) {
-    const std::size_t copies = reuse_.forget_tenant(tenant);
+  std::size_t forget_tenant(const Tenant& tenant, std::uint64_t ticket = 0) {
+    const std::size_t copies = reuse_.forget_tenant(tenant, ticket);
     release_copied();
     return copies;
   }
@@ -114,7 +114,7 @@ class Scheduler {
   void end_late(Sequence& sequence, TimePoint now);
   void reserve_next_cells(TimePoint now, Batch& batch);
   void start_waiting(const Urgency& urgency, TimePoint now, Batch& batch);
-  PrefixCache::Match cached_prefix(const Sequence& sequence);
+  PrefixCache::Match cached_prefix(const Sequence& sequence, CacheUse& use);
   bool may_yield(TimePoint now) const;
   Duration slice(const Sequence& running, const Sequence& waiting) const;
   bool free_slot_for(const Sequence& next, const Urgency& urgency, TimePoint now, Batch& batch);

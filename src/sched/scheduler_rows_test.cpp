@@ -114,13 +114,24 @@ TEST(SchedulerRows, AnArrivalThatWouldHaveNoSlotCutsNothing) {
 }
 
 // The first steps of a model that turns out to be very slow, or comes from a slow disk.
-TEST(SchedulerRows, ChunksOfAnUnknownModelGrow) {
-  FakeWorker worker(streams(1, 512, 3000));
+TEST(SchedulerRows, WhatAnArrivalCannotCutGrowsWithWhatIsKnownOfTheModel) {
+  SchedulerConfig config = streams(1, 512, 3000);
+  config.cuts_steps = false;
+  FakeWorker worker(config);
   worker.add(1, {.prompt = 2000, .max_tokens = 1});
   ASSERT_TRUE(worker.step());
   EXPECT_EQ(worker.parts, (Parts{{1, 64}}));
   ASSERT_TRUE(worker.step());
   EXPECT_EQ(worker.parts, (Parts{{1, 512}}));
+  worker.run_to_end();
+}
+
+TEST(SchedulerRows, AnArrivalCutsAStepOfAnUnknownModel) {
+  FakeWorker worker(streams(2, 512, 3000));
+  worker.add(1, {.prompt = 2000, .max_tokens = 1});
+  ASSERT_TRUE(worker.step());
+  EXPECT_EQ(worker.parts, (Parts{{1, 512}}));
+  EXPECT_EQ(worker.batch.cut_by, static_cast<int>(kStandard));
   worker.run_to_end();
 }
 

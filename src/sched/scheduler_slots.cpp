@@ -55,7 +55,8 @@ void Scheduler::start_waiting(const Urgency& urgency, TimePoint now, Batch& batc
     CHECK(slot.has_value());
     std::unique_ptr<Sequence> sequence = waiting_.remove(next->id());
     const Request& request = sequence->request();
-    const PrefixCache::Match match = cached_prefix(*sequence);
+    CacheUse use;
+    const PrefixCache::Match match = cached_prefix(*sequence, use);
     // The whole prompt at once: a tenant that starts much gets its due before the first of it is computed.
     if (!sequence->started()) {
       counters_.charge_prompt(request.tenant, static_cast<TokenCount>(request.prompt.size()), match.length);
@@ -63,6 +64,7 @@ void Scheduler::start_waiting(const Urgency& urgency, TimePoint now, Batch& batc
     const bool due = overtaking_.is_due(*sequence);
     overtaking_.starts(*sequence, waiting_);
     sequence->start(*slot, now, due);
+    sequence->begins_with(use);
     reuse_.started(*sequence, match, now);
     if (match.length > 0) {
       sequence->restored(match.length);
@@ -74,10 +76,13 @@ void Scheduler::start_waiting(const Urgency& urgency, TimePoint now, Batch& batc
 }
 
 // A snapshot is brought back whole before it is cut, so one pool must have the room for all of it.
-PrefixCache::Match Scheduler::cached_prefix(const Sequence& sequence) {
+PrefixCache::Match Scheduler::cached_prefix(const Sequence& sequence, CacheUse& use) {
   PrefixCache::Match match = reuse_.find(sequence, step_time_.prompt_row_seconds());
+  use = reuse_.explain(sequence, match);
   if (match.length == 0 || !ledger_.unified()) return match;
-  return match.snapshot->tokens() <= ledger_.cells_total() - ledger_.cells_used() ? match : PrefixCache::Match{};
+  if (match.snapshot->tokens() <= ledger_.cells_total() - ledger_.cells_used()) return match;
+  use = {.limit = CacheUse::Limit::no_room, .known = use.known};
+  return {};
 }
 
 // Null when all that wait had better wait on. Marks those that have to wait for the prefix of another one.

@@ -14,6 +14,9 @@ class StepCut {
   // A step that is predicted to take so long may be cut: half of it is lost in the mean.
   bool affords(Duration predicted) const { return !cut_before_ || credit_ >= predicted / 2; }
 
+  // … has been cut since the server was idle: there was company.
+  bool cut_before() const { return cut_before_; }
+
   void ended(const Batch& batch, const BatchResult& result) {
     if (batch.cut_by == Batch::kUncut) return;
     if (result.status == DecodeStatus::aborted) {

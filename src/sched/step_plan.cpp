@@ -43,6 +43,9 @@ bool by_slot(const Sequence* a, const Sequence* b) { return a->slot() < b->slot(
 void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times,
                     Speculation& speculation, TokenCount cells, TimePoint now, Batch& batch) {
   survey(running, batch.adapters);
+  const bool alone =
+      running.size() == 1 && cuts_steps_ && targets_.prefill_step == Duration::zero() && !cut_.cut_before();
+  fixed_ = alone || (batch.adapters != nullptr && batch.adapters->alone != 0);
   size_ = {};
   passes_ = 1;
   if (decoding_.empty() && prefilling_.empty()) return;
@@ -199,6 +202,7 @@ bool StepPlan::fills_hole(const Sequence& sequence, std::ptrdiff_t to_come, cons
 
 void StepPlan::pad(const RunningSequences& running, const StepTime& times, Batch& batch) {
   const auto rows = static_cast<TokenCount>(batch.rows.size());
+  if (fixed_) return;
   const TokenCount padded = (rows + kPadTo - 1) / kPadTo * kPadTo;
   const std::int32_t first = batch.rows.back().slot.value + 1;
   const std::int32_t end = first + padded - rows;
@@ -227,7 +231,9 @@ TokenCount StepPlan::first_chunk(const StepTime& times) const {
 }
 
 TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const {
-  const TokenCount most = std::min({sequence.left_in_piece(), rows_max_, kMicroBatch, first_chunk(times)});
+  const TokenCount fixed = std::min({sequence.left_in_piece(), rows_max_, kMicroBatch});
+  if (fixed_) return fixed;
+  const TokenCount most = std::min(fixed, first_chunk(times));
   if (time == kUnlimited || !times.known(Batch::Kind::prefill)) return most;
   time = std::max(time, least_chunk(times));
   const TokenCount rows = std::max(1, times.rows_within(time, decode_time_, {}, sequence.computed(), most));
@@ -237,11 +243,12 @@ TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, D
 
 void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) {
   const Sequence& first = *prefilling_.front();
-  Duration time = prefill_time(times, now);
+  Duration time = fixed_ ? kUnlimited : prefill_time(times, now);
+  bool may_be_cut = false;
   if (time == kUnlimited) {
     const StepSize whole = StepSize{}.with(std::min({first.left_in_piece(), rows_max_, kMicroBatch}), first.computed());
-    if (!cuts_steps_ || !cut_.affords(times.predict(Batch::Kind::prefill, whole)))
-      time = std::max(kUncutStep, kUncutPasses * times.pass());
+    may_be_cut = cuts_steps_ && cut_.affords(times.predict(Batch::Kind::prefill, whole));
+    if (!may_be_cut && !fixed_) time = std::max(kUncutStep, kUncutPasses * times.pass());
   }
   chunks_.assign(1, {&first, chunk_of(first, times, time)});
   if (dense_slots_) {
@@ -254,16 +261,18 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
     join_in_any_order(times, time);
     for (const auto& [sequence, rows] : chunks_) add_part(*sequence, rows, {}, 0, batch);
   }
-  if (time == kUnlimited) batch.cut_by = cut_by(times.predict(Batch::Kind::prefill, size_));
+  if (may_be_cut) batch.cut_by = cut_by(times.predict(Batch::Kind::prefill, size_));
 }
 
-// Arrivals of which class, or of a more urgent one, had better not wait for a step of so long.
+// Arrivals of which class, or of a more urgent one, had better not wait for a step of so long; zero: nothing is known
+// of the model, and it may take minutes.
 int StepPlan::cut_by(Duration step) const {
   int most_urgent = static_cast<int>(kServiceClasses) - 1;
   for (const auto& [sequence, unused] : chunks_) {
     most_urgent = std::min(most_urgent, static_cast<int>(sequence->request().service_class));
   }
   for (int c = most_urgent; c >= 0; --c) {
+    if (step == Duration::zero()) return c;
     if (step > targets_.of[static_cast<std::size_t>(c)].first_token / kCutPart) return c;
   }
   return Batch::kUncut;

@@ -7,7 +7,9 @@
 //     is waiting for. What a stream can wait grows with what a pass over the weights costs, so that a chunk never gets
 //     so small that its rows cost much more than they have to; how far it exceeds the target is Batch::stretch.
 //   - With no stream decoding, a prompt is read in whole micro-batches. An urgent arrival may cut such a step
-//     (StepCut); where that has cost too much of late, steps are short instead.
+//     (StepCut); where that has cost too much of late, steps are short instead. One that is alone is read in whole
+//     micro-batches whatever was measured, so that it is answered with the same bytes each time (where steps can be
+//     cut); and so are deterministic requests, each in batches of its own.
 //   - After each decode step the most urgent prompt gets rows; one step in eight belongs to the one that has waited
 //     longest for rows.
 //   - With a stream of cells for each slot libllama computes rows of adjacent slots in one pass, so a sequence that is
@@ -70,6 +72,8 @@ class StepPlan {
   bool one_pass() const { return passes_ == 1; }
   // What became of the batch that was planned last.
   void ended(const Batch& batch, const BatchResult& result) { cut_.ended(batch, result); }
+  // Nothing runs and nothing waits: what cuts have cost before says nothing of what comes.
+  void rests() { cut_ = {}; }
 
  private:
   using Chunk = std::pair<const Sequence*, TokenCount>;
@@ -126,6 +130,7 @@ class StepPlan {
   std::vector<Chunk> chunks_;
   std::vector<SlotId> spared_;
   TokenCount width_ = 1;  // rows of each sequence in a decode step
+  bool fixed_ = false;    // the rows of the step do not follow what was measured
   Duration decode_time_{};
 };
 

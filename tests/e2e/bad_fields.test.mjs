@@ -49,6 +49,8 @@ const generation = [
   ['logit_bias is too long', { logit_bias: Array(1025).fill([1, 1]) }, 'logit_bias', /at most 1024/],
   ['ignore_eos is a number', { ignore_eos: 1 }, 'ignore_eos', /true or false/],
   ['stream is a string', { stream: 'yes' }, 'stream', /true or false/],
+  ['deterministic is a number', { deterministic: 1 }, 'deterministic', /true or false/],
+  ['return_cache is a text', { return_cache: 'yes' }, 'return_cache', /true or false/],
   ['cache_prompt is a number', { cache_prompt: 1 }, 'cache_prompt', /true or false/],
   ['mirostat is three', { mirostat: 3 }, 'mirostat', /between 0 and 2/],
   ['typical_p is above one', { typical_p: 1.5 }, 'typical_p', /between 0 and 1/],

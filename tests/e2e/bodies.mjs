@@ -93,6 +93,8 @@ const native = of('POST', '/completion', { prompt: 'Once', n_predict: 3, tempera
   ['id_slot', { id_slot: 0 }],
   ['n_keep', { n_keep: 2 }],
   ['cache_prompt', { cache_prompt: false }],
+  ['return_cache', { return_cache: true }],
+  ['deterministic', { deterministic: true }],
   ['samplers', { samplers: ['top_k', 'temperature'] }],
   ['logit_bias', { logit_bias: [[300, -1], ['x', false]] }],
   ['grammar', { grammar: 'root ::= "a"' }],

@@ -44,6 +44,8 @@ const shared = [
   ['grammar', 'root ::= "a"', 'yes', '-', 'yes'],
   ['json_schema', schema, 'yes', '-', 'yes'],
   ['cache_prompt', false, 'yes', '-', 'yes'],
+  ['return_cache', true, '-', '-', 'yes'],
+  ['deterministic', true, '-', '-', 'yes'],
   ['timings_per_token', true, 'yes', '-', 'yes'],
   ['return_progress', true, 'yes', '-', 'yes'],
   ['t_max_predict_ms', 1000, 'yes, from the first line break on', '-', 'yes'],

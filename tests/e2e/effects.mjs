@@ -163,6 +163,23 @@ export const effects = {
     assert.ok((await say(greedy)).cached > 0);
     assert.equal((await say({ ...greedy, cache_prompt: false })).cached, 0);
   },
+  deterministic: async (say) => {
+    await say(greedy);
+    const first = await say({ ...greedy, deterministic: true });
+    assert.equal(first.cached, 0, 'what others have computed is of no use to it');
+    assert.equal((await say({ ...greedy, deterministic: true })).text, first.text);
+    const drawn = { temperature: 8, top_k: 0, top_p: 1, min_p: 0, max_tokens: 16, deterministic: true };
+    await same(say, drawn, { ...drawn, seed: 0 });
+  },
+  return_cache: async (say) => {
+    const cacheOf = ({ body }) => body.timings?.cache ?? body.response?.timings?.cache;
+    await say(greedy);
+    const cache = cacheOf(await say({ ...greedy, return_cache: true }));
+    assert.deepEqual([cache.source, cache.limit, cache.recomputed_tokens], ['memory', 'whole_prompt', 0]);
+    assert.ok(cache.known_tokens > 0 && cache.entry_tokens > cache.known_tokens, JSON.stringify(cache));
+    assert.equal(cacheOf(await say({ ...greedy, return_cache: true, cache_prompt: false })).limit, 'off');
+    assert.equal(cacheOf(await say(greedy)), undefined);
+  },
   timeout_ms: async (say) => assert.ok((await say({ temperature: 0, ignore_eos: true, max_tokens: 1900, timeout_ms: 60 })).tokens < 1900),
   t_max_prompt_ms: async (say) => {
     const long = 'Who runs over the mountains, and with what? '.repeat(100);
@@ -208,6 +225,6 @@ export const refusals = {
 // … or none, because every stream tells its usage or none does, and where the word has other values.
 const streams = ['stream_options', 'timings_per_token', 'return_progress'];
 export const without = {
-  '/completion': ['stream_options'], '/completions': ['stream_options'], '/infill': ['stream_options'], '/generate': streams,
-  '/v1/messages': [...streams, 'service_tier'], '/v1/responses': streams, '/responses': streams,
+  '/completion': ['stream_options'], '/completions': ['stream_options'], '/infill': ['stream_options'], '/generate': [...streams, 'return_cache'],
+  '/v1/messages': [...streams, 'return_cache', 'service_tier'], '/v1/responses': streams, '/responses': streams,
 };

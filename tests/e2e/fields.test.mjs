@@ -55,7 +55,7 @@ const routes = {
 };
 
 // Sent where a field changes nothing.
-const values = { stream_options: { include_usage: true }, timings_per_token: true, service_tier: 'auto' };
+const values = { stream_options: { include_usage: true }, timings_per_token: true, return_cache: true, service_tier: 'auto' };
 
 // Which members an event has, however deep.
 const shape = (value) => (value && typeof value === 'object' ? Object.fromEntries(Object.entries(value).map(([key, one]) => [key, shape(one)])) : 0);

@@ -318,6 +318,8 @@ Result<ChatRequests> requests_from_chat(const ServedModel& served, const Chat& c
   } else {
     draft.prompt = std::move(*tokens);
   }
+  // In a loop of tools each answer is read by a program, which comes back at once.
+  draft.returns = draft.returns || (!chat.messages.empty() && chat.messages.back().role == "tool");
   if (served.limits.checkpoint_every > 0 && !goes_on) {
     draft.boundaries = prompt_boundaries(*served.model.chat_template, tokenizer, chat, prepared->prompt, draft.prompt);
   }

@@ -69,6 +69,14 @@ const GenerationField kFields[] = {
     {"cache_prompt", "", "true, see `--no-cache-prompt`", "",
      "begin with what was computed before, and keep what is computed now ([prefix_cache.md](prefix_cache.md))",
      &read_use_cache},
+    {"return_cache", "", "false", "",
+     "`timings.cache`: where the beginning of the prompt came from, and why no more of it did "
+     "([prefix_cache.md](prefix_cache.md#what-was-decided))",
+     &read_tell_cache},
+    {"deterministic", "", "false", "",
+     "the same bytes in any company and whatever is in the cache ([repeatable_answers.md](repeatable_answers.md)); "
+     "without a `seed` it is 0",
+     &read_deterministic},
     {"speculative.n_max", "", "`--spec-draft-n-max`", "0 … 16",
      "draft tokens that a step may check ([speculation.md](speculation.md)); 0: none", &read_draft_tokens_max},
     {"id_slot", "", "-1", "0 … slots - 1, -1: none",

@@ -240,6 +240,14 @@ void read_use_cache(Fields& fields, std::string_view name, RequestDraft& draft) 
   draft.use_cache = fields.boolean(name).value_or(draft.use_cache);
 }
 
+void read_tell_cache(Fields& fields, std::string_view name, RequestDraft& draft) {
+  draft.tell_cache = fields.boolean(name).value_or(false);
+}
+
+void read_deterministic(Fields& fields, std::string_view name, RequestDraft& draft) {
+  draft.deterministic = fields.boolean(name).value_or(false);
+}
+
 void read_timeout(Fields& fields, std::string_view name, RequestDraft& draft) {
   if (const auto timeout = fields.integer(name)) draft.timeout_ms = *timeout;
 }

@@ -133,6 +133,7 @@ RequestDraft new_draft(const ServedModel& served, const Caller& caller) {
   draft.service_class = caller.service_class;
   draft.traced = served.config.traces;
   draft.ttft_ms = caller.ttft_ms;
+  draft.returns = caller.in_session;
   const auto& sampling = served.model.sampling;
   draft.schemas_converted = sampling != nullptr && sampling->engine() == GrammarEngine::llama;
   return draft;

@@ -33,6 +33,7 @@ void StreamHub::deliver() {
       note_place(std::move(event));
       continue;
     }
+    if (text_watcher_ && event.kind == Event::Kind::text) text_watcher_(event);
     const auto found = open_.find(event.request);
     if (found == open_.end()) continue;  // its handler has gone; the cancel is on its way
     found->second->receive(event, i);

@@ -48,6 +48,8 @@ class StreamHub {
   void deliver();
   // Sees each finished event first, also those whose handler has gone. Set before the loop runs.
   void on_finished(std::function<void(const Event&)> watcher) { watcher_ = std::move(watcher); }
+  // The same for text events.
+  void on_text(std::function<void(const Event&)> watcher) { text_watcher_ = std::move(watcher); }
   // For a client that asks for it and waits for the end all the same: its finished event says so.
   void cancel(RequestId request);
   // Ends requests with an error, of a worker that does not answer; none: all. What it says of them later is dropped.
@@ -70,6 +72,7 @@ class StreamHub {
   net::EventLoop& loop_;
   const std::size_t unread_max_;
   std::function<void(const Event&)> watcher_;
+  std::function<void(const Event&)> text_watcher_;
   std::unordered_map<RequestId, Generation*> open_;
   std::unordered_set<RequestId> given_up_;  // their worker has not ended them yet
   std::vector<Event> events_;

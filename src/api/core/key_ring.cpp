@@ -78,6 +78,7 @@ std::optional<Caller> KeyRing::find(const net::HttpRequest& request) const {
   std::optional<Caller> caller =
       find(bears ? header.substr(std::min(header.find_first_not_of(' ', kBearer.size()), header.size()))
                  : request.header("X-Api-Key").value_or(std::string_view()));
+  if (caller) caller->in_session = !request.header("X-Session-Id").value_or(std::string_view()).empty();
   const auto limit = request.header("X-TTFT-Timeout-Ms");
   if (!caller || !limit) return caller;
   std::int64_t limit_ms = 0;

@@ -24,6 +24,7 @@ struct Caller {
   std::optional<std::size_t> in_flight;                  // requests of the tenant at once; none: as the server's flag
   bool admin = false;                                    // may see what others do, and change it
   std::optional<std::int64_t> ttft_ms;                   // of this request, see RequestDraft; 0: no whole number
+  bool in_session = false;                               // of the client's own, that goes on: `x-session-id`
 };
 
 // A user of this machine, for whom the kernel vouches: a tenant without a key. Numbered from the top, while those of

@@ -132,18 +132,19 @@ Handled transfer(Call call, std::int32_t id, bool save) {
   co_return Result<void>();
 }
 
-// The worker answers between two steps. The loop waits for it without a thread: a step may be long.
+// The worker answers between two steps, and when no file is left. The loop waits for it without a thread: a step may be
+// long.
 struct ForgetAnswer {
   explicit ForgetAnswer(net::EventLoop& loop) : told(loop) {}
   net::EventSignal told;
-  std::size_t copies = 0;
+  Result<std::size_t> copies = std::size_t{0};
 };
 
-net::Awaitable<std::size_t> forget(net::EventLoop& loop, Engine& engine, Tenant tenant) {
+net::Awaitable<Result<std::size_t>> forget(net::EventLoop& loop, Engine& engine, Tenant tenant) {
   auto answer = std::make_shared<ForgetAnswer>(loop);
-  engine.forget(tenant, [&loop, answer](std::size_t copies) mutable {
-    loop.post([answer = std::move(answer), copies] {
-      answer->copies = copies;
+  engine.forget(tenant, [&loop, answer](Result<std::size_t> copies) mutable {
+    loop.post([answer = std::move(answer), copies = std::move(copies)]() mutable {
+      answer->copies = std::move(copies);
       answer->told.notify();
     });
   });
@@ -215,8 +216,9 @@ Handled handle_slot_action(Call call) {
     Result<void> done = co_await transfer(std::move(call), std::stoi(id), action == "save");
     co_return done;
   }
-  const std::size_t erased = co_await forget(call.frontend.loop, call.served.engine, call.caller.tenant);
-  net::HttpResponse response = erased_body(id, erased);
+  Result<std::size_t> erased = co_await forget(call.frontend.loop, call.served.engine, call.caller.tenant);
+  if (!erased) co_return erased.error();
+  net::HttpResponse response = erased_body(id, *erased);
   co_await call.exchange.respond(std::move(response));
   co_return Result<void>();
 }

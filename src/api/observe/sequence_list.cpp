@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/core/answer.h"
+#include "api/core/cache_use_json.h"
 #include "api/core/errors.h"
 #include "api/core/frontend.h"
 #include "api/core/generation.h"
@@ -73,6 +74,10 @@ void write_sequence(JsonWriter& json, const ServedModel& served, const KeyRing& 
   json.field("prompt_tokens", prompt);
   json.field("read_tokens", one.waits() ? 0 : std::min(one.seat.use.computed, prompt));
   json.field("cached_tokens", one.seat.use.cached);
+  if (!one.waits()) {
+    json.key("cache");
+    write_cache_use(json, one.seat.use.cache, one.seat.use.cached);
+  }
   json.field("generated_tokens", one.seat.use.generated);
   json.field("max_tokens", request.max_tokens);
   json.field("age_ms", to_milliseconds(served.clock.now() - request.arrival));

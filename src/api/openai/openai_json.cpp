@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "api/core/cache_use_json.h"
 #include "api/openai/likelihoods.h"
 #include "net/sse.h"
 
@@ -347,6 +348,10 @@ void write_timings(JsonWriter& json, const Usage& usage) {
   json.field("steps", usage.steps);
   json.field("steps_shared", usage.shared);
   json.field("preemptions", usage.preemptions);
+  if (usage.cache) {
+    json.key("cache");
+    write_cache_use(json, *usage.cache, usage.cached);
+  }
   json.end_object();
 }
 

@@ -43,6 +43,8 @@ constexpr FieldType kTypes[] = {
     {"timings_per_token", kBoolean},
     {"return_progress", kBoolean},
     {"cache_prompt", kBoolean},
+    {"return_cache", kBoolean},
+    {"deterministic", kBoolean},
     {"id_slot", R"("type":"integer","minimum":-1)"},
     {"timeout_ms", R"("type":"integer","minimum":1)"},
     {"t_max_prompt_ms", R"("type":"integer","minimum":-1)"},

@@ -12,6 +12,17 @@ SessionImage image_of(const Session& session, std::int64_t now) {
   return {session.id, session.owner, session.serial, now, session.settings, session.tokens, session.chat};
 }
 
+// `then` comes behind what is still to be written.
+void add_change(SessionChange& change, SessionChange then) {
+  if (!then.turn || (!change.image && !change.turn)) {
+    change = std::move(then);
+  } else if (change.image) {
+    add_turn(*change.image, std::move(*then.turn));
+  } else {
+    add_turn(*change.turn, std::move(*then.turn));
+  }
+}
+
 }  // namespace
 
 SessionPersister::SessionPersister(std::unique_ptr<SessionStore> store, net::EventLoop& loop, const Clock& clock)
@@ -31,7 +42,13 @@ void SessionPersister::bring_back(SessionTable& sessions, const KeyRing& keys, T
     const auto tenant = keys.tenant_of(image.owner);
     const seconds unused(std::max<std::int64_t>(0, now - image.used));
     const SessionOwner owner{tenant.value_or(0), 0, image.owner};
-    if (!tenant || !sessions.bring_back(owner, std::move(image), clock_.now() - unused)) ++left;
+    const std::string id = image.id.text;
+    Noted noted{image.tokens.size(), image.chat};
+    if (tenant && sessions.bring_back(owner, std::move(image), clock_.now() - unused)) {
+      noted_.emplace(id, std::move(noted));
+    } else {
+      ++left;
+    }
   }
   brought_back_.add(found.sessions.size() - left);
   damaged_.set(static_cast<std::int64_t>(found.damaged));
@@ -41,20 +58,33 @@ void SessionPersister::bring_back(SessionTable& sessions, const KeyRing& keys, T
                                 {"sessions", found.sessions.size() - left},
                                 {"expired", found.expired},
                                 {"damaged", found.damaged},
+                                {"cut", found.cut},
                                 {"foreign", found.foreign},
                                 {"left", left}});
   sessions.set_journal(this);
 }
 
 void SessionPersister::changed(const Session& session) {
-  note(session.id.text, image_of(session, clock_.unix_seconds()));
+  const std::int64_t now = clock_.unix_seconds();
+  const auto [noted, fresh] = noted_.try_emplace(session.id.text);
+  Noted before = std::exchange(noted->second, {session.tokens.size(), session.chat});
+  if (fresh) return note({.id = session.id.text, .image = image_of(session, now)});
+  // A history grows, or is taken back to what it was.
+  const std::size_t kept = std::min(before.tokens, session.tokens.size());
+  SessionTurn turn{.used = now, .kept = kept, .before = std::move(before.chat), .chat = session.chat};
+  turn.tokens.assign(session.tokens.begin() + static_cast<std::ptrdiff_t>(kept), session.tokens.end());
+  note({.id = session.id.text, .turn = std::move(turn)});
 }
 
-void SessionPersister::removed(const SessionId& id) { note(id.text, std::nullopt); }
+void SessionPersister::removed(const SessionId& id) {
+  noted_.erase(id.text);
+  note({.id = id.text});
+}
 
-void SessionPersister::note(std::string id, std::optional<SessionImage> image) {
+void SessionPersister::note(SessionChange change) {
   ++changes_;
-  pending_.insert_or_assign(std::move(id), std::move(image));
+  SessionChange& pending = pending_.try_emplace(change.id, SessionChange{change.id}).first->second;
+  add_change(pending, std::move(change));
   if (!writing_ && pool_) {
     writing_ = take_batch();
     loop_.spawn(write_all(), "session persister");
@@ -62,10 +92,14 @@ void SessionPersister::note(std::string id, std::optional<SessionImage> image) {
 }
 
 SessionPersister::Batch SessionPersister::take_batch() {
-  pending_.merge(failed_);  // what is newer stays
+  for (auto& [id, change] : failed_) {
+    const auto newer = pending_.find(id);
+    if (newer != pending_.end()) add_change(change, std::move(newer->second));
+    pending_.insert_or_assign(id, std::move(change));
+  }
   failed_.clear();
   auto batch = std::make_shared<std::vector<SessionChange>>();
-  for (auto& [id, image] : pending_) batch->push_back({id, std::move(image)});
+  for (auto& [id, change] : pending_) batch->push_back(std::move(change));
   pending_.clear();
   taken_ = changes_;
   return batch;
@@ -95,7 +129,7 @@ void SessionPersister::take_outcome(const std::vector<SessionChange>& batch,
     }
     failures_.add();
     failure_ = outcome[i];
-    failed_.insert_or_assign(batch[i].id, batch[i].image);
+    failed_.insert_or_assign(batch[i].id, batch[i]);
   }
   if (failure_) {
     log_error("sessions could not be written", {{"folder", store_->path()}, {"reason", failure_->message}});
@@ -131,6 +165,7 @@ void SessionPersister::finish() {
 
 void SessionPersister::add_to(MetricsPage& page) const {
   page.add("chasqui_session_files_written_total", "Changes of sessions written to disk, removals included.", written_);
+  page.add("chasqui_session_written_bytes_total", "Bytes of sessions written to disk.", store_->bytes_written());
   page.add("chasqui_session_write_failures_total", "Changes of sessions that could not be written.", failures_);
   page.add("chasqui_session_write_seconds", "Time until a batch of changes was on disk.", write_seconds_);
   page.add("chasqui_sessions_brought_back_total", "Sessions of an earlier process that go on.", brought_back_);

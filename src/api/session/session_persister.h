@@ -1,7 +1,7 @@
 // Keeps the sessions of a table on disk (engine/session_store): brings back those of an earlier process, and writes
 // each change before the client that asked for it is told. The writing is done by a thread of its own, one batch after
-// the other, of which each has what came while the last one was written; of a session only its newest state. Owned by
-// serve(); loop thread only. Bounded by the sessions of the table.
+// the other, of which each has what came while the last one was written; of a session only what is new since it was
+// written. Owned by serve(); loop thread only. Bounded by the sessions of the table.
 //
 // A write that fails is tried again with the next batch; until one has succeeded, every change is answered with an
 // error.
@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "api/core/key_ring.h"
@@ -49,7 +50,12 @@ class SessionPersister final : public SessionJournal {
   void add_to(MetricsPage& page) const;
 
  private:
-  using Pending = std::map<std::string, std::optional<SessionImage>>;
+  using Pending = std::map<std::string, SessionChange>;
+  // What the newest change of a session says of it, written or not.
+  struct Noted {
+    std::size_t tokens = 0;
+    ChatHistoryPtr chat;
+  };
   using Batch = std::shared_ptr<const std::vector<SessionChange>>;
 
   // In the list as long as it lives.
@@ -67,7 +73,7 @@ class SessionPersister final : public SessionJournal {
     std::list<Waiter*>::iterator place;
   };
 
-  void note(std::string id, std::optional<SessionImage> image);
+  void note(SessionChange change);
   net::Awaitable<void> write_all();
   Batch take_batch();
   void take_outcome(const std::vector<SessionChange>& batch, const std::vector<std::optional<Error>>& outcome);
@@ -78,6 +84,7 @@ class SessionPersister final : public SessionJournal {
   const Clock& clock_;
   std::unique_ptr<net::OffloadPool> pool_;
 
+  std::unordered_map<std::string, Noted> noted_;  // of all sessions that are kept here
   Pending pending_;
   Pending failed_;  // to be tried again
   Batch writing_;   // null: nothing is being written

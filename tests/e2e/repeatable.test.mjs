@@ -1,0 +1,85 @@
+// The same request, the same bytes: on an idle server where nothing is found in the cache, whatever else the machine
+// does; and with `deterministic` in any company, whatever the cache has. Likelihoods are compared to their last digit,
+// which shows what texts hide. CHASQUI_REPEATS says how often (40).
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import * as test from 'node:test';
+
+import { ask, post, stream } from './client.mjs';
+import { start, testModel } from './server.mjs';
+
+const { describe, it } = test;
+
+const repeats = Number(process.env.CHASQUI_REPEATS ?? 40);
+const models = ['24m-f16', 'swa', 'hybrid'];
+// Shorter than a chunk, longer than one, with a single row left over, and so deep that attention is split.
+const lengths = [40, 200, 513, 1100];
+const prompt = (length, story = 0) => Array.from({ length }, (_, i) => 300 + ((i * 37 + story * 101) % 600));
+const greedy = { temperature: 0, max_tokens: 20, ignore_eos: true, logprobs: 4 };
+
+const said = ({ choices }) => JSON.stringify(choices.map(({ text, logprobs }) => ({ text, logprobs })));
+const answer = (server, body) => ask(server, '/v1/completions', { ...greedy, ...body });
+
+// What else a machine does: it comes and goes, so that measured times change.
+function otherWork(t) {
+  const work = `const nap = new Int32Array(new SharedArrayBuffer(4));
+    for (;;) { for (const end = Date.now() + 30; Date.now() < end;); Atomics.wait(nap, 0, 0, Math.random() * 60); }`;
+  const children = [1, 2].map(() => spawn(process.execPath, ['-e', work], { stdio: 'ignore' }));
+  t.after(() => children.forEach((child) => child.kill('SIGKILL')));
+}
+
+for (const model of models) {
+  describe(`random-${model}`, () => {
+    const flags = ['-m', testModel(model), '-c', '8192', '-np', '4', '-t', '2'];
+
+    it('answers the same request with the same bytes while the server is idle', async (t) => {
+      const servers = [await start(t, flags), await start(t, flags)]; // one that has just started knows nothing yet
+      otherWork(t);
+      const differ = [];
+      for (const length of lengths) {
+        const body = { prompt: prompt(length), cache_prompt: false };
+        const first = said(await answer(servers[0], body));
+        for (let i = 1; i < repeats / lengths.length; i++) {
+          if (said(await answer(servers[i % 2], body)) !== first) differ.push(`${i} (${length} tokens)`);
+        }
+      }
+      assert.deepEqual(differ, []);
+    });
+
+    it('answers a deterministic request with the same bytes in any company, whatever the cache has', async (t) => {
+      const server = await start(t, [...flags, '--cache-ram', '64']);
+      const fresh = await start(t, flags);
+      const first = new Map();
+      for (const length of lengths) {
+        first.set(length, said(await answer(fresh, { prompt: prompt(length), deterministic: true, cache_prompt: false })));
+      }
+      otherWork(t);
+      let over = false;
+      const neighbour = async (story) => {
+        for (let i = story; !over; i += 3) {
+          const body = {
+            prompt: prompt(lengths[i % lengths.length] + (i % 50), i % 3), temperature: 0, max_tokens: 10 + (i % 30),
+            ignore_eos: true, deterministic: i % 4 === 1,
+          };
+          const running = await stream(server, '/v1/completions', body);
+          if (i % 5 === 0) running.leave();
+          else await running.collect();
+        }
+      };
+      const company = [neighbour(0), neighbour(1), neighbour(2)];
+      const differ = [];
+      let cached = 0;
+      for (let i = 0; i < repeats; i++) {
+        const length = lengths[i % lengths.length];
+        if (i % 11 === 10) await post(server, '/slots/0?action=erase', {});
+        const got = await answer(server, { prompt: prompt(length), deterministic: true });
+        cached += got.usage.prompt_tokens_details.cached_tokens;
+        if (said(got) !== first.get(length)) differ.push(`${i} (${length} tokens)`);
+      }
+      over = true;
+      await Promise.all(company);
+      assert.deepEqual(differ, []);
+      if (model === '24m-f16') assert.ok(cached > 0, 'nothing came from the cache');
+    });
+  });
+}
