@@ -99,6 +99,7 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
     http_.use_tls(&*tls_);
   }
   follow_finished();
+  if (config.web.compression) http_.use_compressor(&offload_);
   collect_spans(parts.collector);
   node_.models.add(served_);
   add_routes(router_, node_);
