@@ -60,6 +60,7 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
                          .keys = keys_,
                          .request_hasher = request_hasher_,
                          .skipped_tools = skipped_tools_,
+                         .idempotency = idempotency_,
                          .requests = &requests_,
                          .kept = &kept_},
             .metrics = metrics_},
@@ -135,6 +136,7 @@ void Server::add_metrics(const LogMetrics& log) {
   if (spans_) spans_->add_to(metrics_);
   kept_.metrics().add_to(metrics_);
   net_metrics_.add_to(metrics_);
+  idempotency_.metrics().add_to(metrics_);
   frame_metrics_.add_to(metrics_);
   offload_.add_to(metrics_);
   log.add_to(metrics_);
