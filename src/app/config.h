@@ -36,6 +36,7 @@ struct ServeConfig {
   std::optional<double> sim_step_ms;  // none: as a small model
   std::string model_path;             // empty: the built-in demo model
   std::string alias;                  // empty: the model's own name
+  bool check_model = false;           // requests that name another model are refused
   std::string tags;                   // behind commas, for clients that sort models
   std::string chat_template_file;
   GrammarEngine grammar_engine = GrammarEngine::chasqui;

@@ -55,6 +55,10 @@ void add_model_options(CLI::App& app, ServeConfig& config) {
       ->envname("LLAMA_ARG_ALIAS")
       ->type_name("NAME")
       ->group(group);
+  app.add_flag("--check-model", config.check_model,
+               "requests that name a model or an adapter that is not served are refused; otherwise they get this one")
+      ->envname("CHASQUI_CHECK_MODEL")
+      ->group(group);
   app.add_option("--tags", config.tags, "what /v1/models says of the model as tags, behind commas")
       ->envname("LLAMA_ARG_TAGS")
       ->type_name("TAGS")

@@ -103,6 +103,7 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
   if (config.web.compression) http_.use_compressor(&offload_);
   collect_spans(parts.collector);
   node_.models.add(served_);
+  if (config.check_model) node_.models.check_names();
   add_routes(router_, node_);
   add_metrics(log);
 }

@@ -112,7 +112,7 @@ Result<Answer> prepare_generate(const ServedModel& served, const Caller& caller,
   draft.sampling.min_p = 0;
   draft.max_tokens = 64;
   read_common_fields(caller, fields, draft);
-  read_adapters(served.adapters, served.config.name, fields, draft);
+  read_adapters(served, fields, draft);
   read_constraint(fields, draft);
   refuse_unsupported(fields, {"n_probs", "post_sampling_probs", "logprobs", "echo", "suffix"});
   if (fields.integer("n").value_or(1) != 1) fields.refuse("n", "1: this route gives one answer");
