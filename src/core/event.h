@@ -63,7 +63,8 @@ struct Event {
   std::int32_t position = 0;  // requests that go before it
   Duration wait{};            // predicted time until its first step
 
-  // reading only, with Request::tell_reading; `usage` has the rest. Said after each step that read some of the prompt
+  // reading only, with Request::tell_reading; `usage` has the rest. Said when the request gets its slot, and after each
+  // step that read some of the prompt
   TokenCount read = 0;  // tokens of the prompt that are in the model, the cached ones included
 
   // finished only

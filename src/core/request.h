@@ -89,7 +89,8 @@ struct Request {
   Duration predict_limit = Duration::max();  // from the first token to the last
   TokenCount draft_tokens_max = -1;          // see RequestDraft
   bool tell_usage = false;                   // text events have the usage so far
-  bool tell_reading = false;                 // an event for each step that read some of the prompt
+  bool tell_reading = false;                 // an event at its start and for each step that read some of the prompt
+  bool tell_prompt = false;                  // events with how likely its tokens were; then nothing of it is cached
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
   bool special_pieces = false;

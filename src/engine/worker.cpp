@@ -154,6 +154,7 @@ void Worker::run() {
     planned_ = clock_.now();
     scheduler_.next_batch(planned_, batch_);  // decides, reserves
     order_disk();                             // before the step, which may be long
+    if (scheduler_.tells_before_step()) send_events();
     if (!batch_.empty()) {
       compute();                           // decode, sample, text, stop strings
       count_step();                        // before the requests of the batch may go
@@ -304,8 +305,18 @@ void Worker::show_slots() {
   for (; next.value < slots_.slots(); ++next.value) slots_.write(next, {});
 }
 
-void Worker::deliver() {
+void Worker::send_events() {
   scheduler_.take_events(events_);
+  metrics_.count_tokens(events_);
+  for (Event& event : events_) {
+    if (event.kind != Event::Kind::finished) continue;
+    event.text = runner_.close(event.request);
+    metrics_.count_finished(event);
+  }
+  outbox_.push_all(events_);  // one signal for all of them
+}
+
+void Worker::deliver() {
   show_slots();
   metrics_.follow(metrics_.preemptions, scheduler_.preemptions());
   metrics_.follow(metrics_.slot_moves, scheduler_.moves());
@@ -324,13 +335,7 @@ void Worker::deliver() {
   metrics_.follow_speculation(scheduler_.speculation());
   metrics_.follow_adapters(scheduler_.adapter_turns());
   metrics_.show_adapters(scheduler_.running_sequences(), scheduler_.waiting_sequences());
-  metrics_.count_tokens(events_);
-  for (Event& event : events_) {
-    if (event.kind != Event::Kind::finished) continue;
-    event.text = runner_.close(event.request);
-    metrics_.count_finished(event);
-  }
-  outbox_.push_all(events_);  // one signal for all events of the step
+  send_events();
 }
 
 // After the step, so that an observer sees what it has changed.

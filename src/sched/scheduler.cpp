@@ -55,6 +55,7 @@ void Scheduler::end_all(FinishReason reason, const Error& error, TimePoint now) 
 void Scheduler::next_batch(TimePoint now, Batch& batch) {
   batch.clear();
   waits_for_disk_ = false;
+  tells_before_step_ = false;
   planned_ = now;
   expire(now);
   if (idle()) return;
