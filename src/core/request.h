@@ -41,6 +41,7 @@ struct RequestDraft {
   TokenCount draft_tokens_max = -1;    // of its next tokens, in one step; -1: as many as the server makes
   bool tell_usage = false;             // with every token
   bool tell_reading = false;           // how far the prompt has been read, after each step
+  bool tell_prompt = false;            // how likely the tokens of the prompt were, as `sampling.chances` says
   bool special_pieces = false;         // render control tokens (<|im_end|> …) as text
   std::vector<Token> shown_tokens;     // … only these control tokens, in any case
   bool use_cache = true;               // begin with what was computed before, and keep what is computed now

@@ -340,12 +340,18 @@ void Sampler::tell_chances(Token token, SamplerScratch& scratch, std::vector<Tok
     }
     return;
   }
-  const std::span<const float> raw = scratch.raw;
-  const Token best = largest(raw);
-  const double top = best >= 0 ? std::min(raw[static_cast<std::size_t>(best)], std::numeric_limits<float>::max()) : 0.0;
-  const double all = top + std::log(std::max(mass_of(raw, top), 1e-300));
-  out.push_back({token, static_cast<float>(raw[static_cast<std::size_t>(token)] - all)});
-  gather_top_k(raw, wanted, scratch.allowed);
+  tell_likelihood(scratch.raw, token, wanted, scratch, out);
+}
+
+void tell_likelihood(std::span<const float> logits, Token token, std::size_t wanted, SamplerScratch& scratch,
+                     std::vector<TokenChance>& out) {
+  const Token best = largest(logits);
+  const double top =
+      best >= 0 ? std::min(logits[static_cast<std::size_t>(best)], std::numeric_limits<float>::max()) : 0.0;
+  const double all = top + std::log(std::max(mass_of(logits, top), 1e-300));
+  out.clear();
+  out.push_back({token, static_cast<float>(logits[static_cast<std::size_t>(token)] - all)});
+  gather_top_k(logits, wanted, scratch.allowed);
   std::ranges::sort(scratch.allowed, more_likely);
   for (const Candidate& c : scratch.allowed) out.push_back({c.token, static_cast<float>(c.logit - all)});
 }

@@ -29,6 +29,10 @@ struct SamplerScratch {
   std::vector<float> raw;          // the row as the model gave it
 };
 
+// How likely `token` is as the model says it, then the `wanted` most likely ones. `logits` may be in scratch.raw.
+void tell_likelihood(std::span<const float> logits, Token token, std::size_t wanted, SamplerScratch& scratch,
+                     std::vector<TokenChance>& out);
+
 class Sampler {
  public:
   // REQUIRES: params as make_request() leaves them, with a seed and tokens inside the vocabulary.

@@ -131,6 +131,7 @@ class Scheduler {
   void insert_running(std::unique_ptr<Sequence> sequence);
   void announce(const Urgency& urgency, TimePoint now);
   void tell_reading(const Sequence& sequence, TimePoint now);
+  void tell_prompt(Sequence& sequence, const PromptChances& prompt);
   void note_reading(const Batch& batch, Duration took);
   void commit_parts(const Batch& batch, const BatchResult& result);
   using Samples = std::vector<Sample>::const_iterator;
@@ -167,8 +168,8 @@ class Scheduler {
   TimePoint planned_{};                // the time of the last step
   TimePoint announced_{};
   bool waits_for_disk_ = false;
-  std::uint64_t preemptions_ = 0;
   bool tells_before_step_ = false;
+  std::uint64_t preemptions_ = 0;
   std::uint64_t moves_ = 0;
 };
 

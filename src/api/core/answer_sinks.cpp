@@ -1,5 +1,6 @@
 #include "api/core/answer_sinks.h"
 
+#include <iterator>
 #include <utility>
 
 namespace chasqui {
@@ -49,6 +50,9 @@ void collect(Event& event, std::vector<Collected>& answers) {
   if (event.kind == Event::Kind::text) {
     out.tokens.push_back(event.token);
     if (!event.chances.empty()) out.chances.push_back(std::move(event.chances));
+  } else if (event.kind == Event::Kind::prompt) {
+    out.prompt_chances.insert(out.prompt_chances.end(), std::make_move_iterator(event.prompt_chances.begin()),
+                              std::make_move_iterator(event.prompt_chances.end()));
   } else if (event.kind == Event::Kind::finished) {
     out.finished = std::move(event);
   }
