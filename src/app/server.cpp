@@ -99,8 +99,8 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
     tls_reload_.emplace(config, *tls_, loop_, offload_);
     http_.use_tls(&*tls_);
   }
-  follow_finished();
   if (config.web.compression) http_.use_compressor(&offload_);
+  follow_finished();
   collect_spans(parts.collector);
   node_.models.add(served_);
   if (config.check_model) node_.models.check_names();
@@ -136,8 +136,8 @@ void Server::add_metrics(const LogMetrics& log) {
   if (slots_) slots_->metrics().add_to(metrics_);
   if (spans_) spans_->add_to(metrics_);
   kept_.metrics().add_to(metrics_);
-  net_metrics_.add_to(metrics_);
   idempotency_.metrics().add_to(metrics_);
+  net_metrics_.add_to(metrics_);
   frame_metrics_.add_to(metrics_);
   offload_.add_to(metrics_);
   log.add_to(metrics_);

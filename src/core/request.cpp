@@ -156,7 +156,8 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->use_cache = draft.use_cache && !draft.tell_prompt;
   if (request->use_cache && limits.checkpoint_every > 0) {
     const auto tokens = static_cast<TokenCount>(request->prompt.size());
-    request->checkpoints = plan_checkpoints(draft.boundaries, tokens, limits.checkpoint_every);
+    request->checkpoints = plan_checkpoints(draft.boundaries, tokens, limits.checkpoint_every, limits.checkpoint_least,
+                                            limits.checkpoints_max);
   }
   request->slot_label = draft.slot_label;
   request->pin = draft.pin;

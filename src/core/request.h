@@ -70,6 +70,8 @@ struct RequestLimits {
   Duration timeout_default = Duration::zero();  // zero: none
   Duration queue_timeout = Duration::zero();    // longest wait for a slot; zero: none
   TokenCount checkpoint_every = 0;              // see plan_checkpoints(); 0: none, for the model's memory can be cut
+  TokenCount checkpoint_least = 0;              // tokens between two of them
+  std::size_t checkpoints_max = 0;              // of one prompt; 0: no limit
 };
 
 struct Request {
