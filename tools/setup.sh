@@ -6,7 +6,7 @@ set -euo pipefail
 # Never libboost-dev: on Debian 12 it is Boost 1.74, whose headers are in the way of 1.81's.
 readonly build_packages=(
   make gzip g++ cmake ninja-build ccache pkg-config git ca-certificates curl python3-minimal
-  libboost1.81-dev libboost-json1.81-dev node-llhttp libcli11-dev libedit-dev libtomlplusplus-dev libssl-dev libxxhash-dev
+  libboost1.81-dev libboost-json1.81-dev node-llhttp libcli11-dev libedit-dev libtomlplusplus-dev libssl-dev libxxhash-dev zlib1g-dev
   libgtest-dev libbenchmark-dev
 )
 readonly check_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 jq tmux openssl)

@@ -17,7 +17,9 @@ constexpr std::uint64_t kGpuKvBytes = 2ull << 30;
 
 }  // namespace
 
-std::uint64_t kv_bytes_for(std::uint64_t free_bytes, std::uint64_t weights, bool gpu) {
+std::uint64_t kv_bytes_for(std::uint64_t free_bytes, std::uint64_t weights, bool gpu,
+                           std::optional<std::uint64_t> target) {
+  if (target) return free_bytes - std::min(free_bytes, weights + *target);
   const std::uint64_t half = (free_bytes - std::min(free_bytes, weights)) / 2;
   return gpu ? std::min(half, kGpuKvBytes) : half;
 }
@@ -29,20 +31,24 @@ ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::uint64
   const auto cell_bytes = static_cast<std::uint64_t>(static_cast<double>(info.kv_bytes_per_cell) * of_f16);
   const KvSize size =
       kv_size(cell_bytes, info.layers, config.swa_full ? 0 : info.window_layers, info.sliding_window, config.rows_max);
+  const TokenCount cells_least = config.cells_least > 0 ? config.cells_least : kCellsLeast;
   const auto fit = [&](std::int32_t slots, TokenCount each) {
     return static_cast<std::uint64_t>(slots) * size.of(static_cast<std::uint64_t>(each)) <= kv_bytes;
   };
   if (config.slots == 0) {
     config.slots = kSlotsDefault;
-    const TokenCount least = std::min(trained, kCellsLeast);
+    const TokenCount least = std::min(trained, cells_least);
     while (config.cells == 0 && config.slots > 1 && !fit(config.slots, config.slots > kSlotsWanted ? trained : least)) {
       config.slots /= 2;
     }
     config.slots = std::max(workers, config.slots / workers * workers);
   }
+  if (config.cells == 0 && config.unified && config.cells_per_slot_max > 0) {
+    config.cells = config.slots * std::min(config.cells_per_slot_max, trained);
+  }
   if (config.cells == 0) {
     const std::uint64_t each = size.cells_in(kv_bytes / static_cast<std::uint64_t>(config.slots));
-    const TokenCount least = std::min(trained, kCellsLeast);
+    const TokenCount least = std::min(trained, cells_least);
     const auto per_slot = static_cast<TokenCount>(
         std::clamp(each, static_cast<std::uint64_t>(least), static_cast<std::uint64_t>(trained)));
     config.cells = config.slots * per_slot;

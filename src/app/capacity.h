@@ -2,6 +2,8 @@
 // cores. Pure.
 #pragma once
 
+#include <optional>
+
 #include "base/error.h"
 #include "model/model_config.h"
 #include "model/model_info.h"
@@ -9,8 +11,10 @@
 namespace chasqui {
 
 // What the KV cache may take at most where the user did not say: half of what is left of `free_bytes` beside weights of
-// so many bytes. Memory of host backends is committed as cells are first used; that of a GPU at once, hence less there.
-std::uint64_t kv_bytes_for(std::uint64_t free_bytes, std::uint64_t weights, bool gpu);
+// so many bytes; or all of it but `target`. Memory of host backends is committed as cells are first used; that of a GPU
+// at once, hence less there.
+std::uint64_t kv_bytes_for(std::uint64_t free_bytes, std::uint64_t weights, bool gpu,
+                           std::optional<std::uint64_t> target = std::nullopt);
 
 // Fills in slots, cells and rows_max where they are 0 or too small. What the user asked for is kept. A slot is as long
 // as the context that the model was trained with, where `kv_bytes` has room for that in four slots at least; else it is

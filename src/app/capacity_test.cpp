@@ -35,6 +35,24 @@ TEST(Capacity, EachSlotHoldsTheTrainedContextWhereMemoryAllows) {
   EXPECT_EQ(tight.cells, 2 * 4096);
 }
 
+TEST(Capacity, LeavesFreeWhatIsAskedFor) {
+  EXPECT_EQ(kv_bytes_for(10 * kGiB, 2 * kGiB, false), 4 * kGiB);
+  EXPECT_EQ(kv_bytes_for(10 * kGiB, 2 * kGiB, false, kGiB), 7 * kGiB);
+  EXPECT_EQ(kv_bytes_for(2 * kGiB, 2 * kGiB, true, kGiB), 0u);
+}
+
+TEST(Capacity, SlotsAreAsLongAsIsSaid) {
+  ModelConfig least = unset();
+  least.cells_least = 16384;
+  const ModelConfig tight = with_capacity(least, model(131072, 131072), 1 * kGiB);
+  EXPECT_EQ(tight.cells, tight.slots * 16384) << "rather than as little as there is room for";
+  ModelConfig pool = unset();
+  pool.unified = true;
+  pool.cells_per_slot_max = 2000;
+  const ModelConfig all = with_capacity(pool, model(32768, 12288), 12 * kGiB);
+  EXPECT_EQ(all.cells, all.slots * 2000);
+}
+
 TEST(Capacity, ASlidingWindowMakesRoomForLongerSlots) {
   ModelInfo gemma = model(131072, 48 * 8192);
   gemma.layers = 48;

@@ -36,6 +36,7 @@ struct ServeConfig {
   std::optional<double> sim_step_ms;  // none: as a small model
   std::string model_path;             // empty: the built-in demo model
   std::string alias;                  // empty: the model's own name
+  bool check_model = false;           // requests that name another model are refused
   std::string tags;                   // behind commas, for clients that sort models
   std::string chat_template_file;
   GrammarEngine grammar_engine = GrammarEngine::chasqui;
@@ -50,9 +51,10 @@ struct ServeConfig {
   bool keep_tuning = true;   // what is measured at start, for the next one
   std::string tuning_cache;  // folder for it; empty: in that of the user's caches
 
-  ModelConfig model;          // of all workers together; slots and cells may be 0: chosen from the model
-  std::int32_t workers = 1;   // contexts that share the model
-  std::int64_t predict = -1;  // tokens of an answer when a request does not say
+  ModelConfig model;         // of all workers together; slots and cells may be 0: chosen from the model
+  std::int32_t workers = 1;  // contexts that share the model
+  std::optional<std::int64_t> fit_target_mib;  // memory that cells leave free where --ctx-size does not say
+  std::int64_t predict = -1;                   // tokens of an answer when a request does not say
 
   std::string host = "127.0.0.1";
   std::uint16_t port = 8080;
@@ -70,6 +72,8 @@ struct ServeConfig {
   bool cache_prompt = true;              // what a request gets that does not say
   std::int64_t cache_ram = kCacheRam;    // MiB of host memory for what was computed; -1: no limit, 0: nothing is kept
   bool cache_shared = false;             // between tenants
+  std::size_t checkpoints_max = 4096;    // of one prompt; 0: none
+  std::int64_t checkpoint_least = 0;     // tokens between two of them
   std::int64_t checkpoint_every = 4096;  // tokens of a prompt, where memory cannot be cut; 0: no checkpoints
   std::string cache_disk;                // folder for what leaves memory; empty: it is gone
   std::int64_t cache_disk_mib = kCacheDisk;

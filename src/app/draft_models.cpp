@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "model/gguf_summary.h"
 #include "model/llama_heads.h"
+#include "model/llama_params.h"
 #include "model/llama_tokenizer.h"
 #include "model/sleepy_model.h"
 
@@ -95,8 +96,7 @@ Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, 
   if (!draft->info.trims_anywhere()) {
     return invalid_field("--model-draft", "--model-draft must have memory that can take back rejected draft tokens");
   }
-  ModelConfig context = part;
-  context.draft = true;
+  ModelConfig context = with_draft_flags(part, config.llama);
   context.outputs_max = part.slots;
   context.rows_max = std::max(kDraftRows, 2 * part.slots);
   context = with_capacity(context, draft->info, 0, config.workers);  // slots and cells are as the model's

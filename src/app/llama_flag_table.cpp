@@ -10,6 +10,10 @@ constexpr FlagFate kRefused = FlagFate::refused;
 constexpr FlagFate kWritten = FlagFate::written;
 
 constexpr std::string_view kDownload = "Chasqui downloads nothing; download the file and name it with --model FILE";
+constexpr std::string_view kDownloadDraft =
+    "Chasqui downloads nothing; download the file and name it with --model-draft FILE";
+constexpr std::string_view kLookup =
+    "files of n-grams are not read; --spec-type ngram finds them in what was said before, see docs/speculation.md";
 constexpr std::string_view kAlways = "it is always so";
 constexpr std::string_view kDraft = "speculation adapts to what it brings: see docs/speculation.md";
 constexpr std::string_view kPictures = "there are no pictures and no sound; serve a text model without it";
@@ -22,18 +26,15 @@ constexpr std::string_view kCache =
     "what is computed is kept in whole prefixes: see --cache-ram and docs/prefix_cache.md";
 
 constexpr LlamaFlag kFlags[] = {
-    {"--poll-batch", "", 1, kTaken, "--poll is for all compute threads"},
     {"--keep", "", 1, kTaken, "nothing is shifted out of a context"},
     {"--perf --no-perf", "LLAMA_ARG_PERF", 0, kTaken, "/metrics has the times"},
     {"-dt --defrag-thold", "LLAMA_ARG_DEFRAG_THOLD", 1, kTaken, "there is nothing to defragment"},
     {"--rpc", "LLAMA_ARG_RPC", 1, kRefused, "one machine computes; serve from the one with the most memory"},
     {"--mmap", "LLAMA_ARG_MMAP", 0, kTaken, "files are mapped, or read with --no-mmap"},
-    {"-dio --direct-io -ndio --no-direct-io", "LLAMA_ARG_DIO", 0, kTaken, "files are mapped, or read with --no-mmap"},
+    {"-dio --direct-io", "LLAMA_ARG_DIO", 0, kWritten, "--load-mode dio"},
+    {"-ndio --no-direct-io", "", 0, kTaken, "it is so without --load-mode dio"},
     {"-fit --fit", "LLAMA_ARG_FIT", 1, kTaken,
      "slots and cells that are not given are chosen from the model and the memory"},
-    {"-fitt --fit-target", "LLAMA_ARG_FIT_TARGET", 1, kTaken,
-     "--ctx-size and --gpu-layers say how much memory is used"},
-    {"-fitc --fit-ctx", "LLAMA_ARG_FIT_CTX", 1, kTaken, "--ctx-size says how many cells there are"},
     {"--list-devices", "", 0, kRefused, "the log of a start names the devices"},
     {"-cl --cache-list", "", 0, kRefused, kDownload},
     {"--completion-bash", "", 0, kRefused, "see chasqui --help"},
@@ -48,24 +49,20 @@ constexpr LlamaFlag kFlags[] = {
     {"--log-jsonl", "", 0, kWritten, "--log-format json"},
     {"--no-log-jsonl", "", 0, kWritten, "--log-format text"},
     {"--log-colors", "LLAMA_ARG_LOG_COLORS", 1, kTaken, kLogs},
-    {"-lv --verbosity --log-verbosity", "LLAMA_ARG_LOG_VERBOSITY", 1, kTaken, kLogs},
+    {"-lv --verbosity --log-verbosity", "LLAMA_ARG_LOG_VERBOSITY", 1, kWritten, "--log-level %"},
     {"--log-prefix --no-log-prefix", "LLAMA_ARG_LOG_PREFIX", 0, kTaken, kLogs},
     {"--log-timestamps --no-log-timestamps", "LLAMA_ARG_LOG_TIMESTAMPS", 0, kTaken, kLogs},
     {"--log-prompts-dir", "", 1, kRefused, "prompts are never logged; log them in a proxy"},
     {"-bs --backend-sampling", "LLAMA_ARG_BACKEND_SAMPLING", 0, kTaken, "tokens are drawn by Chasqui"},
-    {"-lcs --lookup-cache-static", "", 1, kTaken, kDraft},
-    {"-lcd --lookup-cache-dynamic", "", 1, kTaken, kDraft},
-    {"--kv-unified-per-slot", "LLAMA_ARG_KV_UNIFIED_PER_SLOT", 1, kTaken,
-     "with --kv-unified each slot may use what is free"},
     {"-no-kvu --no-kv-unified", "", 0, kTaken, "it is so without --kv-unified"},
-    {"-ctxcp --ctx-checkpoints --swa-checkpoints", "LLAMA_ARG_CTX_CHECKPOINTS", 1, kTaken, kCache},
-    {"-cms --checkpoint-min-step", "LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT", 1, kTaken, kCache},
     {"--cache-idle-slots --no-cache-idle-slots", "LLAMA_ARG_CACHE_IDLE_SLOTS", 0, kTaken, kCache},
     {"--cache-reuse", "LLAMA_ARG_CACHE_REUSE", 1, kTaken, kCache},
     {"--slot-prompt-similarity", "", 1, kTaken, kCache},
     {"--no-context-shift", "", 0, kTaken, kAlways},
-    {"--context-shift", "LLAMA_ARG_CONTEXT_SHIFT", 0, kTaken,
-     "an answer ends where its cells end, with finish reason length; give --ctx-size more"},
+    {"--context-shift", "LLAMA_ARG_CONTEXT_SHIFT", 0, kRefused,
+     "an answer ends where its cells end, with finish reason length: what was shifted would be cached under tokens "
+     "that "
+     "it was not computed from; leave the flag out, and give --ctx-size more"},
     {"--warmup", "LLAMA_ARG_WARMUP", 0, kTaken, kAlways},
     {"-cb --cont-batching", "LLAMA_ARG_CONT_BATCHING", 0, kTaken, kAlways},
     {"-nocb --no-cont-batching", "", 0, kTaken, "requests share steps always; --parallel 1 serves one at a time"},
@@ -104,30 +101,16 @@ constexpr LlamaFlag kFlags[] = {
     {"--models-max", "LLAMA_ARG_MODELS_MAX", 1, kTaken, kOneModel},
     {"--models-autoload --no-models-autoload", "LLAMA_ARG_MODELS_AUTOLOAD", 0, kTaken, kOneModel},
     {"--jinja", "LLAMA_ARG_JINJA", 0, kTaken, kAlways},
-    {"--no-jinja", "", 0, kTaken, "templates are always Jinja"},
-    {"-td --spec-draft-threads --threads-draft", "", 1, kTaken, kDraft},
-    {"-tbd --spec-draft-threads-batch --threads-batch-draft", "", 1, kTaken, kDraft},
-    {"-Cd --spec-draft-cpu-mask --cpu-mask-draft", "", 1, kTaken, kDraft},
-    {"-Crd --spec-draft-cpu-range --cpu-range-draft", "", 1, kTaken, kDraft},
-    {"--spec-draft-cpu-strict --cpu-strict-draft", "", 1, kTaken, kDraft},
-    {"--spec-draft-prio --prio-draft", "", 1, kTaken, kDraft},
-    {"--spec-draft-poll --poll-draft", "", 1, kTaken, kDraft},
-    {"-Cbd --spec-draft-cpu-mask-batch --cpu-mask-batch-draft", "", 1, kTaken, kDraft},
-    {"--spec-draft-cpu-strict-batch --cpu-strict-batch-draft", "", 1, kTaken, kDraft},
-    {"--spec-draft-prio-batch --prio-batch-draft", "", 1, kTaken, kDraft},
-    {"--spec-draft-poll-batch --poll-batch-draft", "", 1, kTaken, kDraft},
-    {"-hfd -hfrd --spec-draft-hf --hf-repo-draft", "LLAMA_ARG_SPEC_DRAFT_HF_REPO", 1, kTaken, kDraft},
-    {"-ctkd --spec-draft-type-k --cache-type-k-draft", "LLAMA_ARG_SPEC_DRAFT_CACHE_TYPE_K", 1, kTaken, kDraft},
-    {"-ctvd --spec-draft-type-v --cache-type-v-draft", "LLAMA_ARG_SPEC_DRAFT_CACHE_TYPE_V", 1, kTaken, kDraft},
+    {"--no-jinja", "", 0, kRefused, "templates are always Jinja; write other ones with --chat-template-file FILE"},
     {"--spec-synth-len", "LLAMA_ARG_SPEC_SYNTH_LEN", 1, kTaken, kDraft},
     {"--spec-draft-p-split --draft-p-split", "LLAMA_ARG_SPEC_DRAFT_P_SPLIT", 1, kTaken, kDraft},
     {"--spec-draft-p-min --draft-p-min", "LLAMA_ARG_SPEC_DRAFT_P_MIN", 1, kTaken, kDraft},
     {"--spec-draft-backend-sampling --no-spec-draft-backend-sampling", "LLAMA_ARG_SPEC_DRAFT_BACKEND_SAMPLING", 0,
      kTaken, kDraft},
-    {"-devd --spec-draft-device --device-draft", "", 1, kTaken, kDraft},
-    {"-ngld --spec-draft-ngl --gpu-layers-draft --n-gpu-layers-draft", "LLAMA_ARG_N_GPU_LAYERS_DRAFT", 1, kTaken,
-     kDraft},
-    {"-cd --ctx-size-draft", "LLAMA_ARG_CTX_SIZE_DRAFT", 1, kTaken, kDraft},
+    {"-hfd -hfrd --spec-draft-hf --hf-repo-draft", "LLAMA_ARG_SPEC_DRAFT_HF_REPO", 1, kRefused, kDownloadDraft},
+    {"-lcs --lookup-cache-static", "", 1, kRefused, kLookup},
+    {"-lcd --lookup-cache-dynamic", "", 1, kRefused, kLookup},
+    {"-cd --ctx-size-draft", "LLAMA_ARG_CTX_SIZE_DRAFT", 1, kTaken, "a draft model has as many cells as the model"},
     {"--spec-default", "", 0, kTaken, kDraft},
     {"--draft --draft-n", "LLAMA_ARG_DRAFT_MAX", 1, kTaken, kDraft},
     {"--draft-n-min", "LLAMA_ARG_DRAFT_MIN", 1, kTaken, kDraft},
@@ -170,9 +153,17 @@ constexpr AppliedFlags kAppliedFlags[] = {
      "--split-mode --tensor-split --main-gpu --check-tensors --override-kv --numa --control-vector "
      "--control-vector-scaled --control-vector-layer-range",
      "libllama's model"},
-    {"--spec-draft-override-tensor --spec-draft-cpu-moe --spec-draft-n-cpu-moe", "the draft model"},
-    {"--cpu-mask --cpu-range --cpu-strict --prio --cpu-mask-batch --cpu-range-batch --cpu-strict-batch --prio-batch",
+    {"--spec-draft-override-tensor --spec-draft-cpu-moe --spec-draft-n-cpu-moe --spec-draft-type-k --spec-draft-type-v "
+     "--spec-draft-device --spec-draft-ngl",
+     "the draft model"},
+    {"--cpu-mask --cpu-range --cpu-strict --prio --cpu-mask-batch --cpu-range-batch --cpu-strict-batch --prio-batch "
+     "--poll-batch",
      "compute threads"},
+    {"--spec-draft-threads --spec-draft-threads-batch --spec-draft-cpu-mask --spec-draft-cpu-range "
+     "--spec-draft-cpu-strict --spec-draft-prio --spec-draft-poll --spec-draft-cpu-mask-batch "
+     "--spec-draft-cpu-range-batch "
+     "--spec-draft-cpu-strict-batch --spec-draft-prio-batch --spec-draft-poll-batch",
+     "compute threads of the draft model"},
 };
 
 }  // namespace

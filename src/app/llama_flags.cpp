@@ -8,7 +8,7 @@ namespace {
 
 // llama-server's other names for options that are ours. Its short flags have several letters, which CLI11 would read as
 // bundles of one-letter flags.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kOtherNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kOtherNames = {{
     {"-np", "--parallel"},
     {"-md", "--model-draft"},
     {"-ub", "--ubatch-size"},
@@ -27,6 +27,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kOtherNa
     {"--ssl-cert-file", "--tls-cert"},
     {"--ssl-key-file", "--tls-key"},
     {"-rea", "--reasoning"},
+    {"-fitt", "--fit-target"},
+    {"-fitc", "--fit-ctx"},
+    {"-ctxcp", "--ctx-checkpoints"},
+    {"-cms", "--checkpoint-min-step"},
 }};
 
 std::string our_name(const std::string& name) {
@@ -87,6 +91,19 @@ void write_ours(const LlamaFlag& flag, const std::string& value, std::vector<std
   }
 }
 
+// … or those of another flag of its own.
+Result<void> write(const CLI::App& serve, LlamaOptions& options, const LlamaFlag& flag, const std::string& value,
+                   std::vector<std::string>& out) {
+  const std::size_t end = flag.why.find(' ');
+  const std::string name(flag.why.substr(0, end));
+  if (our_option(serve, name) == nullptr) {
+    const std::string written(flag.why.substr(end + 1));
+    return options.set(name, {&written, 1});
+  }
+  write_ours(flag, value, out);
+  return {};
+}
+
 // llama-server takes underscores in long names.
 std::string with_dashes(std::string name) {
   if (name.starts_with("--")) std::ranges::replace(name, '_', '-');
@@ -144,7 +161,10 @@ class Translation {
     const std::string value = joined ? word.substr(equals + 1) : value_of(*flag);
     if (flag->fate == FlagFate::refused) out_.refusal = refusal(name, *flag);
     if (flag->fate == FlagFate::taken) out_.notes.push_back(note(name, *flag));
-    if (flag->fate == FlagFate::written) write_ours(*flag, value, out_.arguments);
+    if (flag->fate != FlagFate::written) return;
+    if (auto written = write(serve_, options_, *flag, value, out_.arguments); !written) {
+      out_.refusal = written.error().message;
+    }
   }
 
   // What belongs to an option of ours is never looked at, whatever it looks like. Once flash attention was a flag.
@@ -214,7 +234,10 @@ LlamaArguments from_llama_server(const CLI::App& serve, const std::vector<std::s
     const bool off = std::string_view(value) == "0" || std::string_view(value) == "false";
     if (flag.fate == FlagFate::refused && !off) result.refusal = refusal(flag.variable, flag);
     if (flag.fate == FlagFate::taken) result.notes.push_back(note(flag.variable, flag));
-    if (flag.fate == FlagFate::written && !off) write_ours(flag, value, result.arguments);
+    if (flag.fate != FlagFate::written || off) continue;
+    if (auto written = write(serve, *options, flag, value, result.arguments); !written) {
+      result.refusal = written.error().message;
+    }
   }
   if (auto finished = options->finish(); !finished && !result.refusal) result.refusal = finished.error().message;
   result.options = options;
@@ -222,6 +245,12 @@ LlamaArguments from_llama_server(const CLI::App& serve, const std::vector<std::s
 }
 
 void accept_llama_words(CLI::App& serve) {
+  for (CLI::Option* option : serve.get_options()) {  // a flag that comes twice holds as it comes last
+    const bool one = option->get_items_expected_max() == 1;
+    if (one && option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw) {
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    }
+  }
   const auto replace = [&serve](const char* name, std::vector<std::string> words, const char* ours) {
     CLI::Option* option = serve.get_option_no_throw(name);
     if (option == nullptr) return;
@@ -238,6 +267,10 @@ void accept_llama_words(CLI::App& serve) {
   replace("--flash-attn", {"1", "true", "enabled"}, "on");
   replace("--flash-attn", {"0", "false", "disabled"}, "off");
   replace("--flash-attn", {"-1"}, "auto");
+  replace("--log-level", {"0", "1"}, "error");
+  replace("--log-level", {"2"}, "warning");
+  replace("--log-level", {"3"}, "info");
+  replace("--log-level", {"4", "5"}, "debug");
 }
 
 }  // namespace chasqui

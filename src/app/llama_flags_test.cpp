@@ -96,7 +96,13 @@ const Real kReal[] = {
     {"-m m.gguf --ctx-size 65536 -kvu --cache-reuse 256 --swa-full -sm layer -ts 3,1 -mg 0", nullptr},
     {"-m m.gguf --numa distribute -t 32 --mlock --no-warmup --threads-http 8 --timeout 600", nullptr},
     {"-m m.gguf --port=8033 --ctx-size=8192 --n-gpu-layers=99 --no-slots --verbosity 4", nullptr},
-    {"-m m.gguf -c 4096 --draft-max 16 --draft-min 5 --draft-p-min 0.9 -devd CUDA1", nullptr},
+    {"-m m.gguf -c 4096 --draft-max 16 --draft-min 5 --draft-p-min 0.9 -devd none", nullptr},
+    {"-m m.gguf -md d.gguf -devd NOWHERE", "-devd|--spec-draft-device"},
+    {"-m m.gguf -md d.gguf -ctkd q8_0 -ctvd q8_0 -td 4 -tbd 4 -ngld 99 --poll-draft 0", nullptr},
+    {"-m m.gguf --context-shift", "--context-shift .*--ctx-size"},
+    {"-m m.gguf --no-jinja", "--no-jinja .*--chat-template-file"},
+    {"-m m.gguf -ctxcp 32 -cms 256 -fitt 1024 -fitc 8192 -kvu --kv-unified-per-slot 4096 -lv 4", nullptr},
+    {"-m m.gguf --poll-batch 101", "--poll-batch"},
     {"-m m.gguf --host /run/llm.sock --reasoning-budget 0 --no-prefill-assistant", nullptr},
     {"-m m.gguf --log-file server.log --log-timestamps --log-prefix --keep -1", nullptr},
     {"-hf ggml-org/gemma-3-4b-it-GGUF", "-hf .*--model FILE"},
@@ -176,6 +182,31 @@ TEST(LlamaFlags, ABadValueNamesItsFlag) {
   EXPECT_NE(read("--top-k many").errors.find("--top-k: a number was expected; got many"), std::string::npos);
   EXPECT_EQ(read("--reasoning maybe").line.exit_code, 2);
   EXPECT_EQ(read("--grammar 'root ::= x'").line.exit_code, 2);
+}
+
+TEST(LlamaFlags, AreWrittenAsOthers) {
+  const auto serve =
+      read("-m m.gguf -lv 4 -ctxcp 7 -cms 128 -fitt 512 -fitc 8192 --kv-unified-per-slot 4096").line.serve;
+  ASSERT_TRUE(serve);
+  EXPECT_EQ(serve->log_level, LogLevel::debug);
+  EXPECT_EQ(serve->checkpoints_max, 7u);
+  EXPECT_EQ(serve->checkpoint_least, 128);
+  EXPECT_EQ(serve->fit_target_mib, 512);
+  EXPECT_EQ(serve->model.cells_least, 8192);
+  EXPECT_EQ(serve->model.cells_per_slot_max, 4096);
+  EXPECT_EQ(read("-m m.gguf --verbosity 2").line.serve->log_level, LogLevel::warning);
+  EXPECT_FALSE(read("-m m.gguf --verbosity much").line.serve);
+  EXPECT_TRUE(read("-m m.gguf -dio").line.serve);
+}
+
+TEST(LlamaFlags, TheLastOfSeveralHolds) {
+  const auto serve =
+      read("-m m.gguf -c 2048 -c 4096 --port 1 --port=2 --api-key a --api-key b,c -fa off -fa on").line.serve;
+  ASSERT_TRUE(serve);
+  EXPECT_EQ(serve->model.cells, 4096);
+  EXPECT_EQ(serve->port, 2);
+  EXPECT_EQ(serve->model.flash_attention, FlashAttention::on);
+  EXPECT_EQ(serve->api_keys, (std::vector<std::string>{"a", "b", "c"}));
 }
 
 TEST(LlamaFlags, AValueOfOursIsNeverTakenForAFlag) {

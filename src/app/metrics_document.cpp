@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "api/core/embedding_service.h"
+#include "api/core/idempotency_store.h"
 #include "api/llama_server/slot_persister.h"
 #include "api/observe/span_exporter.h"
 #include "api/resume/kept_streams.h"
@@ -99,6 +100,7 @@ std::string metrics_document() {
   const LogMetrics log{};
   const net::FrameMetrics frames{};
   const KeptStreamMetrics kept{};
+  const IdempotencyMetrics idempotency{};
   const LoadedModel no_model;
   const EmbeddingService embeddings(no_model, loop, {});
   const SpanExporter spans(loop, offload, net::HttpTarget{}, SpanSource{});
@@ -122,6 +124,7 @@ std::string metrics_document() {
   log.add_to(page);
   spans.add_to(page);
   kept.add_to(page);
+  idempotency.add_to(page);
   embeddings.add_to(page);
   add_vllm_metrics(page, engine, "model", 1);
   add_llama_server_metrics(page, engine);

@@ -113,6 +113,12 @@ Result<Models> make_contexts(const ServeConfig& config, const LoadedModel& model
   return contexts;
 }
 
+// Bytes that --fit-target leaves free.
+std::optional<std::uint64_t> fit_target(const ServeConfig& config) {
+  if (!config.fit_target_mib) return std::nullopt;
+  return static_cast<std::uint64_t>(*config.fit_target_mib) << 20;
+}
+
 }  // namespace
 
 int serve(ServeConfig config) {
@@ -134,7 +140,8 @@ int serve(ServeConfig config) {
   const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
   auto model = load(config, std::move(plan->load));
   if (!model) return fail(model.error());
-  const std::uint64_t kv_bytes = kv_bytes_for(free_bytes, model->info.size_bytes, offloads_to_gpu());
+  const std::uint64_t kv_bytes =
+      kv_bytes_for(free_bytes, model->info.size_bytes, offloads_to_gpu(), fit_target(config));
   const ModelConfig whole = with_capacity(config.model, model->info, kv_bytes, config.workers);
   auto part = part_of_worker(whole, config.workers, default_threads(config.llama));
   if (!part) return fail(part.error());

@@ -55,6 +55,10 @@ void add_model_options(CLI::App& app, ServeConfig& config) {
       ->envname("LLAMA_ARG_ALIAS")
       ->type_name("NAME")
       ->group(group);
+  app.add_flag("--check-model", config.check_model,
+               "requests that name a model or an adapter that is not served are refused; otherwise they get this one")
+      ->envname("CHASQUI_CHECK_MODEL")
+      ->group(group);
   app.add_option("--tags", config.tags, "what /v1/models says of the model as tags, behind commas")
       ->envname("LLAMA_ARG_TAGS")
       ->type_name("TAGS")
@@ -130,6 +134,19 @@ void add_cache_options(CLI::App& app, ServeConfig& config) {
       ->type_name("N")
       ->capture_default_str()
       ->group(group);
+  app.add_option("--ctx-checkpoints,--swa-checkpoints", config.checkpoints_max,
+                 "(-ctxcp) … of one prompt at most; 0: none, not at the parts of chats either")
+      ->envname("LLAMA_ARG_CTX_CHECKPOINTS")
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--checkpoint-min-step", config.checkpoint_least, "(-cms) … and tokens between two of them at least")
+      ->envname("LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT")
+      ->check(CLI::Range(0, 1 << 24))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
 }
 
 void add_session_options(CLI::App& app, ServeConfig& config) {
@@ -191,6 +208,30 @@ void add_cell_options(CLI::App& app, ModelConfig& model, const std::string& grou
   app.add_flag("--kv-unified", model.unified, "(-kvu) one pool of cells for all slots instead of a stream each")
       ->envname("LLAMA_ARG_KV_UNIFIED")
       ->group(group);
+  app.add_option("--kv-unified-per-slot", model.cells_per_slot_max,
+                 "most tokens of one request; with --kv-unified and without --ctx-size also the cells for each slot")
+      ->envname("LLAMA_ARG_KV_UNIFIED_PER_SLOT")
+      ->check(CLI::Range(2, 1 << 28))
+      ->type_name("N")
+      ->default_str("as many as there are cells")
+      ->group(group);
+}
+
+// How many cells there are where that is not said.
+void add_fit_options(CLI::App& app, ServeConfig& config, const std::string& group) {
+  app.add_option("--fit-target", config.fit_target_mib,
+                 "(-fitt) MiB of memory that cells leave free where --ctx-size does not say how many there are")
+      ->envname("LLAMA_ARG_FIT_TARGET")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30))
+      ->type_name("MIB")
+      ->default_str("half of what is free")
+      ->group(group);
+  app.add_option("--fit-ctx", config.model.cells_least, "(-fitc) … and cells of a slot that there are at least")
+      ->envname("LLAMA_ARG_FIT_CTX")
+      ->check(CLI::Range(2, 1 << 28))
+      ->type_name("N")
+      ->default_str("4096")
+      ->group(group);
 }
 
 }  // namespace
@@ -210,6 +251,7 @@ void add_context_options(CLI::App& app, ServeConfig& config) {
       ->check(CLI::Range(0, 1 << 28))
       ->type_name("N")
       ->group(group);
+  add_fit_options(app, config, group);
   app.add_option("--parallel", model.slots, "(-np) sequences at once, 1 to 256; 0: chosen from the model")
       ->envname("LLAMA_ARG_N_PARALLEL")
       ->check(CLI::Range(0, 256))

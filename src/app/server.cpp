@@ -60,6 +60,7 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
                          .keys = keys_,
                          .request_hasher = request_hasher_,
                          .skipped_tools = skipped_tools_,
+                         .idempotency = idempotency_,
                          .requests = &requests_,
                          .kept = &kept_},
             .metrics = metrics_},
@@ -98,9 +99,11 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
     tls_reload_.emplace(config, *tls_, loop_, offload_);
     http_.use_tls(&*tls_);
   }
+  if (config.web.compression) http_.use_compressor(&offload_);
   follow_finished();
   collect_spans(parts.collector);
   node_.models.add(served_);
+  if (config.check_model) node_.models.check_names();
   add_routes(router_, node_);
   add_metrics(log);
 }
@@ -134,6 +137,7 @@ void Server::add_metrics(const LogMetrics& log) {
   if (slots_) slots_->metrics().add_to(metrics_);
   if (spans_) spans_->add_to(metrics_);
   kept_.metrics().add_to(metrics_);
+  idempotency_.metrics().add_to(metrics_);
   net_metrics_.add_to(metrics_);
   frame_metrics_.add_to(metrics_);
   offload_.add_to(metrics_);

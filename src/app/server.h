@@ -8,6 +8,7 @@
 
 #include "api/core/embedding_service.h"
 #include "api/core/generation.h"
+#include "api/core/idempotency_store.h"
 #include "api/core/node.h"
 #include "api/core/request_hash.h"
 #include "api/core/request_log.h"
@@ -87,6 +88,7 @@ class Server {
   const RealClock clock_;
   Wakeup wakeup_;
   MetricsPage metrics_;
+  IdempotencyStore idempotency_;  // before the loop, whose coroutines use it until they go
   net::NetMetrics net_metrics_;
   net::EventLoop loop_;
   const ModelShape shape_;

@@ -52,8 +52,12 @@ RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape)
   limits.max_tokens_default = static_cast<TokenCount>(config.predict);
   limits.timeout_default = config.request_timeout;
   limits.queue_timeout = config.queue_timeout;
-  if (!shape.cuts_snapshots && config.cache_ram != 0) {
-    limits.checkpoint_every = static_cast<TokenCount>(config.checkpoint_every);
+  if (!shape.cuts_snapshots && config.cache_ram != 0 && config.checkpoints_max > 0) {
+    const auto least = static_cast<TokenCount>(config.checkpoint_least);
+    limits.checkpoint_every = std::max(static_cast<TokenCount>(config.checkpoint_every), least);
+    if (config.checkpoint_every == 0) limits.checkpoint_every = 0;
+    limits.checkpoint_least = least;
+    limits.checkpoints_max = config.checkpoints_max;
   }
   return limits;
 }

@@ -77,6 +77,11 @@ void add_web_options(CLI::App& app, WebOptions& options) {
       ->check(check_prefix)
       ->type_name("PATH")
       ->group(group);
+  app.add_flag(
+         "--compression,!--no-compression", options.compression,
+         "large answers that do not stream are compressed (gzip) for clients that ask for it; they are by default")
+      ->envname("CHASQUI_COMPRESSION")
+      ->group(group);
 }
 
 Result<void> check_origins(const ServeConfig& config) {

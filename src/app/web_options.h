@@ -23,7 +23,8 @@ struct WebOptions {
   std::string headers = net::WebPolicy().headers;
   bool credentials = net::WebPolicy().credentials;
   std::vector<std::string> allowed_hosts;
-  std::string api_prefix;  // "/chasqui"; empty: none
+  std::string api_prefix;   // "/chasqui"; empty: none
+  bool compression = true;  // of answers whose clients ask for it
 };
 
 void add_web_options(CLI::App& app, WebOptions& options);

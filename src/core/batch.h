@@ -2,6 +2,7 @@
 // only. Both are reused from step to step, so that a steady decode allocates nothing.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,7 @@ struct BatchPart {
   // So many rows follow that belong to no sequence: the slot forgets their positions after the step. They make the
   // parts of a batch equally long where libllama needs that to compute them in one pass.
   std::int32_t padding = 0;
+  bool tells = false;  // all are output rows, and tell how likely the next tokens of the prompt are
 
   std::int32_t last_row() const { return first_row + rows - 1; }
 };
@@ -110,6 +112,15 @@ struct Batch {
     for (const BatchPart& part : parts) all += part.padding;
     return all;
   }
+  // Rows that belong to prompts; decode batches have some, too.
+  std::int32_t prompt_rows() const {
+    std::int32_t all = 0;
+    for (const BatchPart& part : parts) {
+      const auto prompt = static_cast<TokenCount>(part.request->prompt.size());
+      all += std::clamp(prompt - rows[static_cast<std::size_t>(part.first_row)].position, 0, part.rows);
+    }
+    return all;
+  }
   void clear() {
     saves.clear();
     trims.clear();
@@ -150,11 +161,18 @@ struct Sample {
   bool ends() const { return end_of_generation || time_is_up || outdented || stopped; }
 };
 
+// How likely tokens of a prompt were, see Event.
+struct PromptChances {
+  TokenCount from = 0;  // place of the first in the prompt
+  std::vector<std::vector<TokenChance>> chances;
+};
+
 struct BatchResult {
   DecodeStatus status = DecodeStatus::ok;
   // For each part with `samples`, in the order of parts: one, and one more for each accepted draft token, until one
   // ends the answer.
   std::vector<Sample> samples;
+  std::vector<PromptChances> prompts;     // one for each part that tells
   std::vector<KvSnapshotPtr> snapshots;   // one per save; null where the model could not
   std::vector<std::size_t> not_restored;  // indexes into Batch::restores; then the status is `aborted`
   Duration saving{};                      // all saves together
@@ -169,6 +187,7 @@ struct BatchResult {
   void clear() {
     status = DecodeStatus::ok;
     samples.clear();
+    prompts.clear();
     snapshots.clear();
     not_restored.clear();
     saving = {};

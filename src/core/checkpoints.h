@@ -16,7 +16,9 @@ constexpr TokenCount kCheckpointLeast = 32;
 // prompt - 1: the `boundaries` (where the parts of a chat begin, any order), one close to the end, from which the same
 // prompt is answered again, and one at most every `every` tokens. Each costs a step of its own, so there are no more
 // than one for each 64 tokens of the prompt.
-std::vector<TokenCount> plan_checkpoints(std::span<const TokenCount> boundaries, TokenCount prompt, TokenCount every);
+// `least` tokens are between two of them, and there are no more than `most`; 0: no matter.
+std::vector<TokenCount> plan_checkpoints(std::span<const TokenCount> boundaries, TokenCount prompt, TokenCount every,
+                                         TokenCount least = 0, std::size_t most = 0);
 
 // What was computed of a prompt in chunks that end at multiples of this is the same for all prompts that begin so.
 constexpr TokenCount kFixedChunk = 128;

@@ -35,6 +35,13 @@ TEST(Checkpoints, OfAShortPromptAreFew) {
   EXPECT_EQ(plan_checkpoints(parts, 100, 4096), Positions{95}) << "each costs a step";
 }
 
+TEST(Checkpoints, AreAsFewAndAsFarApartAsIsSaid) {
+  const Positions parts = {600, 900, 1020};
+  EXPECT_EQ(plan_checkpoints(parts, 1025, 4096, 200), (Positions{600, 1020})) << "the last one counts";
+  EXPECT_EQ(plan_checkpoints(parts, 1025, 4096, 0, 2), (Positions{600, 1020}));
+  EXPECT_EQ(plan_checkpoints(parts, 1025, 4096, 0, 1), Positions{1020});
+}
+
 TEST(Checkpoints, ThatAreNextToEachOtherAreOne) {
   const Positions parts = {600, 604, 700};
   EXPECT_EQ(plan_checkpoints(parts, 705, 4096), (Positions{600, 700}));

@@ -1,5 +1,5 @@
-// What a sequence says, in order: where it stands while it waits, how far its prompt has been read where it asks for
-// that, any number of text events, then exactly one terminal event (one-terminal).
+// What a sequence says, in order: where it stands while it waits, how far its prompt has been read and how likely the
+// tokens of it were where it asks for that, any number of text events, then exactly one terminal event (one-terminal).
 // Written by a worker, read by the loop. Plain values that are moved, never shared.
 #pragma once
 
@@ -49,7 +49,7 @@ struct PrefillChunk {
 };
 
 struct Event {
-  enum class Kind { queued, reading, text, finished };
+  enum class Kind { queued, reading, prompt, text, finished };
 
   RequestId request;
   Kind kind = Kind::text;
@@ -66,8 +66,13 @@ struct Event {
   std::int32_t position = 0;  // requests that go before it
   Duration wait{};            // predicted time until its first step
 
-  // reading only, with Request::tell_reading; `usage` has the rest. Said after each step that read some of the prompt
+  // reading only, with Request::tell_reading; `usage` has the rest. Said when the request gets its slot, and after each
+  // step that read some of the prompt
   TokenCount read = 0;  // tokens of the prompt that are in the model, the cached ones included
+
+  // prompt only, with Request::tell_prompt: of the next tokens of the prompt, from the second one on, what `chances` is
+  // of a sampled one.
+  std::vector<std::vector<TokenChance>> prompt_chances;
 
   // finished only
   FinishReason reason = FinishReason::stop;

@@ -165,10 +165,12 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->tenant = draft.tenant;
   request->special_pieces = draft.special_pieces;
   request->shown_tokens = std::move(draft.shown_tokens);
-  request->use_cache = draft.use_cache;
-  if (draft.use_cache && limits.checkpoint_every > 0) {
+  request->tell_prompt = draft.tell_prompt;
+  request->use_cache = draft.use_cache && !draft.tell_prompt;
+  if (request->use_cache && limits.checkpoint_every > 0) {
     const auto tokens = static_cast<TokenCount>(request->prompt.size());
-    request->checkpoints = plan_checkpoints(draft.boundaries, tokens, limits.checkpoint_every);
+    request->checkpoints = plan_checkpoints(draft.boundaries, tokens, limits.checkpoint_every, limits.checkpoint_least,
+                                            limits.checkpoints_max);
   }
   request->slot_label = draft.slot_label;
   request->pin = draft.pin;

@@ -44,6 +44,7 @@ struct RequestDraft {
   bool returns = false;                // its client is expected back with what it says, and more
   bool tell_cache = false;             // what the prefix cache has decided
   bool tell_reading = false;           // how far the prompt has been read, after each step
+  bool tell_prompt = false;            // how likely the tokens of the prompt were, as `sampling.chances` says
   bool special_pieces = false;         // render control tokens (<|im_end|> …) as text
   std::vector<Token> shown_tokens;     // … only these control tokens, in any case
   bool use_cache = true;               // begin with what was computed before, and keep what is computed now
@@ -74,6 +75,8 @@ struct RequestLimits {
   Duration timeout_default = Duration::zero();  // zero: none
   Duration queue_timeout = Duration::zero();    // longest wait for a slot; zero: none
   TokenCount checkpoint_every = 0;              // see plan_checkpoints(); 0: none, for the model's memory can be cut
+  TokenCount checkpoint_least = 0;              // tokens between two of them
+  std::size_t checkpoints_max = 0;              // of one prompt; 0: no limit
 };
 
 struct Request {
@@ -96,7 +99,8 @@ struct Request {
   bool tell_usage = false;                   // text events have the usage so far
   bool returns = false;                      // what it leaves in the cache is kept ahead of others
   bool tell_cache = false;                   // usage has what the prefix cache has decided
-  bool tell_reading = false;                 // an event for each step that read some of the prompt
+  bool tell_reading = false;                 // an event at its start and for each step that read some of the prompt
+  bool tell_prompt = false;                  // events with how likely its tokens were; then nothing of it is cached
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
   bool special_pieces = false;

@@ -80,6 +80,12 @@ class Sequence {
   const std::vector<PrefillChunk>& chunks() const { return chunks_; }
   static constexpr std::size_t kChunksMax = 64;
 
+  // Tokens of the prompt that the client knows the likelihood of, the first one included, which has none.
+  TokenCount told_prompt() const { return told_prompt_; }
+  void tell_prompt(TokenCount tokens) { told_prompt_ = tokens; }
+  // Whether the next rows of it tell that.
+  bool tells_prompt() const { return request_->tell_prompt && prefilling() && generated() == 0; }
+
   // It was passed so often that it keeps this slot for a slice, also from more urgent classes.
   bool holds_on() const { return holds_on_; }
 
@@ -125,6 +131,7 @@ class Sequence {
   std::vector<Token> generated_;
   std::vector<PrefillChunk> chunks_;
   std::int32_t preemptions_ = 0;
+  TokenCount told_prompt_ = 1;
   TokenCount draft_tokens_ = 0;
   TokenCount accepted_tokens_ = 0;
   std::int32_t steps_ = 0;

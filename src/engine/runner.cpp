@@ -114,6 +114,7 @@ void Runner::trim_padding(const Batch& batch) {
 // Samples until a draft token was rejected. That each token is drawn from what the model said of its own row, whatever
 // had been drafted, is why drafting changes no answer. REQUIRES: the batch was computed
 void Runner::read(const Batch& batch, const BatchPart& part, BatchResult& result) {
+  if (part.tells) tell_prompt(batch, part, result);
   const auto last = batch.rows.begin() + part.last_row();
   Draws::Draw& first = draws_.draws[static_cast<std::size_t>(&part - batch.parts.data())];
   std::int32_t accepted = 0;
@@ -129,6 +130,19 @@ void Runner::read(const Batch& batch, const BatchPart& part, BatchResult& result
     ++accepted;
   }
   if (accepted < part.draft_tokens || part.padding > 0) model_.trim(part.slot, last->position + 1 + accepted);
+}
+
+// Each row says how likely the token behind it was; behind the last one of the prompt there is none yet.
+void Runner::tell_prompt(const Batch& batch, const BatchPart& part, BatchResult& result) {
+  const std::vector<Token>& prompt = part.request->prompt;
+  PromptChances& out = result.prompts.emplace_back();
+  out.from = batch.rows[static_cast<std::size_t>(part.first_row)].position + 1;
+  for (std::int32_t row = part.first_row; row <= part.last_row(); ++row) {
+    const auto next = static_cast<std::size_t>(batch.rows[static_cast<std::size_t>(row)].position + 1);
+    if (next >= prompt.size()) return;
+    const auto wanted = static_cast<std::size_t>(std::max(0, part.request->sampling.chances));
+    tell_likelihood(model_.logits(row), prompt[next], wanted, scratch_, out.chances.emplace_back());
+  }
 }
 
 // The draft token, where synthetic acceptance counts it as accepted.

@@ -74,6 +74,7 @@ class Runner {
   void learn(const Batch& batch, BatchResult& result);
   void trim_padding(const Batch& batch);
   void read(const Batch& batch, const BatchPart& part, BatchResult& result);
+  void tell_prompt(const Batch& batch, const BatchPart& part, BatchResult& result);
   SequenceOutput& voice(const Request& request);
   void sample(const Request& request, std::int32_t row, std::optional<Token> instead, Draws::Draw* drawn, Sample& out);
   std::optional<Token> synthetic_token(const Batch& batch, const BatchPart& part, std::int32_t place);

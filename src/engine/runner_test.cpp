@@ -65,7 +65,7 @@ class RunnerTest : public testing::Test {
   std::shared_ptr<const SimTokenizer> tokenizer_ = std::make_shared<const SimTokenizer>();
   ManualClock clock_;
   SimModel model_{tokenizer_,
-                  {.slots = 2, .cells = 1024, .rows_max = 256},
+                  {.slots = 2, .cells = 1024, .rows_max = 256, .outputs_max = 256},
                   {.step = milliseconds(3), .spend = [this](Duration d) { clock_.advance(d); }}};
   Runner runner_{model_, *tokenizer_, clock_};
   Batch batch_;
@@ -73,6 +73,23 @@ class RunnerTest : public testing::Test {
   TokenCount position_ = 0;
   std::uint64_t ids_ = 0;
 };
+
+TEST_F(RunnerTest, TellsHowLikelyTheTokensOfAPromptWere) {
+  const RequestPtr request = say("one two");
+  batch_.kind = Batch::Kind::prefill;
+  for (const Token token : request->prompt) batch_.rows.push_back({token, position_++, SlotId{0}, true});
+  BatchPart& part = batch_.parts.emplace_back(BatchPart{request.get(), SlotId{0}, 0, position_, true});
+  part.tells = true;
+  run();
+  ASSERT_EQ(result_.prompts.size(), 1u);
+  EXPECT_EQ(result_.prompts[0].from, 1);
+  ASSERT_EQ(result_.prompts[0].chances.size(), request->prompt.size() - 1);
+  for (std::size_t i = 0; i < result_.prompts[0].chances.size(); ++i) {
+    EXPECT_EQ(result_.prompts[0].chances[i].front().token, request->prompt[i + 1]);
+    EXPECT_LE(result_.prompts[0].chances[i].front().logprob, 0.0f);
+  }
+  EXPECT_EQ(result_.samples.size(), 1u) << "and goes on";
+}
 
 TEST_F(RunnerTest, SamplesTheRowThatAsksForItAndNoOther) {
   const RequestPtr request = say("one two three");

@@ -14,17 +14,6 @@ constexpr double kSurprising = 1.25;
 // At the end, what is most worth keeping is written first, and for so long.
 constexpr Duration kKeepFor = seconds(10);
 
-// Prompt tokens that a batch computes; decode batches have some too.
-std::uint64_t prompt_rows(const Batch& batch) {
-  std::int64_t rows = 0;
-  for (const BatchPart& part : batch.parts) {
-    const auto prompt = static_cast<TokenCount>(part.request->prompt.size());
-    const TokenCount first = batch.rows[static_cast<std::size_t>(part.first_row)].position;
-    rows += std::clamp(prompt - first, 0, part.rows);
-  }
-  return static_cast<std::uint64_t>(rows);
-}
-
 constexpr int kNoArrival = kServiceClasses;
 
 // The class of a request that arrives, as a number; kNoArrival for other commands.
@@ -154,6 +143,7 @@ void Worker::run() {
     planned_ = clock_.now();
     scheduler_.next_batch(planned_, batch_);  // decides, reserves
     order_disk();                             // before the step, which may be long
+    if (scheduler_.tells_before_step()) send_events();
     if (!batch_.empty()) {
       compute();                           // decode, sample, text, stop strings
       count_step();                        // before the requests of the batch may go
@@ -316,8 +306,18 @@ void Worker::show_slots() {
   for (; next.value < slots_.slots(); ++next.value) slots_.write(next, {});
 }
 
-void Worker::deliver() {
+void Worker::send_events() {
   scheduler_.take_events(events_);
+  metrics_.count_tokens(events_);
+  for (Event& event : events_) {
+    if (event.kind != Event::Kind::finished) continue;
+    event.text = runner_.close(event.request);
+    metrics_.count_finished(event);
+  }
+  outbox_.push_all(events_);  // one signal for all of them
+}
+
+void Worker::deliver() {
   show_slots();
   metrics_.follow(metrics_.preemptions, scheduler_.preemptions());
   metrics_.follow(metrics_.slot_moves, scheduler_.moves());
@@ -336,13 +336,7 @@ void Worker::deliver() {
   metrics_.follow_speculation(scheduler_.speculation());
   metrics_.follow_adapters(scheduler_.adapter_turns());
   metrics_.show_adapters(scheduler_.running_sequences(), scheduler_.waiting_sequences());
-  metrics_.count_tokens(events_);
-  for (Event& event : events_) {
-    if (event.kind != Event::Kind::finished) continue;
-    event.text = runner_.close(event.request);
-    metrics_.count_finished(event);
-  }
-  outbox_.push_all(events_);  // one signal for all events of the step
+  send_events();
 }
 
 // After the step, so that an observer sees what it has changed.
@@ -391,7 +385,7 @@ void Worker::count_step() {
     }
   }
   if (result_.status == DecodeStatus::ok) {
-    metrics_.prompt_tokens.add(prompt_rows(batch_));
+    metrics_.prompt_tokens.add(static_cast<std::uint64_t>(batch_.prompt_rows()));
     metrics_.count_adapters(batch_.adapters);
   }
   metrics_.generation_tokens.add(result_.samples.size());

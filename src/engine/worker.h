@@ -149,6 +149,7 @@ class Worker {
   void keep_on_disk();
   void compute();
   void show_slots();
+  void send_events();
   void deliver();
   void count_step();
   void record_step(const Load& load);

@@ -117,7 +117,7 @@ LlamaModel::~LlamaModel() {
 }
 
 Result<void> LlamaModel::open(const ModelConfig& config) {
-  auto threads = LlamaThreads::make(config.llama, config.polling);
+  auto threads = LlamaThreads::make(config.llama, config.polling, config.draft);
   if (!threads) return threads.error();
   compute_threads_ = std::move(*threads);
   take_llama_error();
@@ -135,6 +135,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   shape_.slots = config.slots;
   shape_.cells = static_cast<TokenCount>(llama_n_ctx(context_));
   shape_.cells_per_slot = static_cast<TokenCount>(llama_n_ctx_seq(context_));
+  if (config.cells_per_slot_max > 0) shape_.cells_per_slot = std::min(shape_.cells_per_slot, config.cells_per_slot_max);
   shape_.rows_max = static_cast<std::int32_t>(llama_n_batch(context_));
   shape_.outputs_max = config.outputs_max;
   shape_.generates = weights_->info().generates && llama_get_memory(context_) != nullptr;

@@ -1,6 +1,7 @@
 #include "model/llama_options.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <exception>
 
 #include <arg.h>
@@ -82,7 +83,14 @@ struct LlamaOptions::Table {
   std::vector<LlamaOption> rows;  // of context.options, in their order
 };
 
-LlamaOptions::LlamaOptions() : params_(std::make_unique<common_params>()), table_(std::make_unique<Table>(*params_)) {}
+LlamaOptions::LlamaOptions() : params_(std::make_unique<common_params>()), table_(std::make_unique<Table>(*params_)) {
+  // So that it can be seen whether it was said; --poll is an option of ours.
+  common_params_speculative_draft& draft = params_->speculative.draft;
+  for (common_cpu_params* threads :
+       {&params_->cpuparams, &params_->cpuparams_batch, &draft.cpuparams, &draft.cpuparams_batch}) {
+    threads->poll = UINT32_MAX;
+  }
+}
 
 LlamaOptions::~LlamaOptions() = default;
 
@@ -151,6 +159,12 @@ Result<void> LlamaOptions::finish() {
   // Lists that libllama reads up to an empty item.
   if (!params.kv_overrides.empty()) params.kv_overrides.emplace_back().key[0] = 0;
   if (!params.tensor_buft_overrides.empty()) params.tensor_buft_overrides.push_back({nullptr, nullptr});
+  for (common_cpu_params* threads :
+       {&params.cpuparams_batch, &params.speculative.draft.cpuparams, &params.speculative.draft.cpuparams_batch}) {
+    if (threads->poll != UINT32_MAX && threads->poll > 100) {
+      return bad_value("--poll-batch", {}, "it and those of the draft model must be between 0 and 100");
+    }
+  }
   auto& of_draft = params.speculative.draft.tensor_buft_overrides;
   if (!of_draft.empty()) of_draft.push_back({nullptr, nullptr});
   // As llama-server: what an answer thought is shown again, where the template can.

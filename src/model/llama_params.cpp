@@ -97,7 +97,8 @@ llama_model_params first_model_params(const LlamaOptionsPtr& options, bool draft
   if (!options) return out;
   const common_params& params = options->params();
   // libllama's type is that of a list that could be changed; it does not.
-  out.devices = const_cast<ggml_backend_dev_t*>(list_or_null(params.devices));
+  const auto& own = params.speculative.draft.devices;
+  out.devices = const_cast<ggml_backend_dev_t*>(list_or_null(draft && !own.empty() ? own : params.devices));
   out.tensor_buft_overrides =
       list_or_null(draft ? params.speculative.draft.tensor_buft_overrides : params.tensor_buft_overrides);
   out.split_mode = params.split_mode;
@@ -110,6 +111,27 @@ llama_model_params first_model_params(const LlamaOptionsPtr& options, bool draft
   out.use_extra_bufts = !params.no_extra_bufts;
   out.no_host = params.no_host;
   return out;
+}
+
+std::int32_t draft_gpu_layers(const LlamaOptionsPtr& options, std::int32_t of_model) {
+  const std::int32_t own = options ? options->params().speculative.draft.n_gpu_layers : -1;
+  return own != -1 ? own : of_model;
+}
+
+ModelConfig with_draft_flags(ModelConfig config, const LlamaOptionsPtr& options) {
+  config.draft = true;
+  if (!options) return config;
+  const common_params_speculative_draft& own = options->params().speculative.draft;
+  const auto of = [](ggml_type type) {
+    const auto found = std::ranges::find(kv_types(), static_cast<int>(type), &ggml_type_of);
+    CHECK(found != kv_types().end(), "llama-common takes no other formats");
+    return *found;
+  };
+  config.kv_keys = of(own.cache_type_k);
+  config.kv_values = of(own.cache_type_v);
+  if (own.cpuparams.n_threads > 0) config.threads = config.threads_batch = own.cpuparams.n_threads;
+  if (own.cpuparams_batch.n_threads > 0) config.threads_batch = own.cpuparams_batch.n_threads;
+  return config;
 }
 
 llama_context_params first_context_params(const LlamaOptionsPtr& options) {

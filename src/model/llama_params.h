@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "core/types.h"
 #include "model/llama_options.h"
+#include "model/model_config.h"
 
 struct llama_context_params;
 struct llama_model;
@@ -21,6 +22,10 @@ Result<void> check_params(const common_params& params);
 // The options outlive the model: libllama keeps pointers into them. A draft model has placements of its own for tensors
 // that are named, and all else as the large one.
 llama_model_params first_model_params(const LlamaOptionsPtr& options, bool draft);
+// --spec-draft-ngl, where it was given.
+std::int32_t draft_gpu_layers(const LlamaOptionsPtr& options, std::int32_t of_model);
+// The context of a draft model, which has formats and threads of its own; as llama-server, formats are f16 unless said.
+ModelConfig with_draft_flags(ModelConfig config, const LlamaOptionsPtr& options);
 // RoPE, and what of a context is offloaded.
 llama_context_params first_context_params(const LlamaOptionsPtr& options);
 

@@ -43,6 +43,8 @@ struct KeptPlace::Saved {};
 
 namespace {
 
+constexpr std::uint32_t kPollingMost = 100;  // more: nothing was said, see LlamaOptions
+
 bool may_use(std::int32_t cpu) {
 #ifdef __linux__
   cpu_set_t allowed;
@@ -96,21 +98,36 @@ std::int32_t default_threads(const LlamaOptionsPtr& options) {
   return std::clamp(static_cast<std::int32_t>(allowed_of(options->params().cpuparams).size()), 1, cores);
 }
 
-Result<std::unique_ptr<LlamaThreads>> LlamaThreads::make(const LlamaOptionsPtr& options, std::int32_t polling) {
-  std::unique_ptr<LlamaThreads> threads(new LlamaThreads(polling));
+Result<std::unique_ptr<LlamaThreads>> LlamaThreads::make(const LlamaOptionsPtr& options, std::int32_t polling,
+                                                         bool draft) {
+  std::unique_ptr<LlamaThreads> threads(new LlamaThreads());
+  threads->one_row_.polling = threads->several_rows_.polling = polling;
   if (!options) return threads;
-  const common_cpu_params& one = options->params().cpuparams;
-  const common_cpu_params& several = options->params().cpuparams_batch;
-  threads->one_row_ = {allowed_of(one), one.strict_cpu, permitted(one.priority)};
-  if (one.mask_valid && threads->one_row_.cpus.empty()) return no_cpu("--cpu-mask");
-  threads->several_rows_ = threads->one_row_;
-  if (several.mask_valid) {
-    threads->several_rows_.cpus = allowed_of(several);
-    threads->several_rows_.strict = several.strict_cpu;
-    if (threads->several_rows_.cpus.empty()) return no_cpu("--cpu-mask-batch");
-  }
-  if (several.priority != GGML_SCHED_PRIO_NORMAL) threads->several_rows_.priority = permitted(several.priority);
+  const common_params& params = options->params();
+  Place& one = threads->one_row_;
+  Place& several = threads->several_rows_;
+  if (auto put = place(params.cpuparams, "--cpu-mask", one); !put) return put.error();
+  several = one;
+  if (auto put = place(params.cpuparams_batch, "--cpu-mask-batch", several); !put) return put.error();
+  if (!draft) return threads;
+  const common_params_speculative_draft& own = params.speculative.draft;
+  if (auto put = place(own.cpuparams, "--spec-draft-cpu-mask", one); !put) return put.error();
+  if (auto put = place(own.cpuparams, "--spec-draft-cpu-mask", several); !put) return put.error();
+  if (auto put = place(own.cpuparams_batch, "--spec-draft-cpu-mask-batch", several); !put) return put.error();
   return threads;
+}
+
+// What flags say, over what holds without them.
+Result<void> LlamaThreads::place(const common_cpu_params& said, const char* flag, Place& out) {
+  if (said.mask_valid) {
+    out.cpus = allowed_of(said);
+    out.strict = said.strict_cpu;
+    if (out.cpus.empty()) return no_cpu(flag);
+  }
+  if (said.strict_cpu) out.strict = true;
+  if (said.priority != GGML_SCHED_PRIO_NORMAL) out.priority = permitted(said.priority);
+  if (said.poll <= kPollingMost) out.polling = static_cast<std::int32_t>(said.poll);
+  return {};
 }
 
 LlamaThreads::~LlamaThreads() {
@@ -123,7 +140,7 @@ ggml_threadpool* LlamaThreads::pool(std::int32_t threads, bool several_rows) {
       std::ranges::find_if(pools_, [&](const Pool& pool) { return pool.threads == threads && pool.place == place; });
   if (found != pools_.end()) return found->pool;
   ggml_threadpool_params params = ggml_threadpool_params_default(threads);
-  params.poll = static_cast<std::uint32_t>(polling_);
+  params.poll = static_cast<std::uint32_t>(place.polling);
   for (const std::int32_t cpu : place.cpus) params.cpumask[cpu] = true;
   params.strict_cpu = place.strict;
   params.prio = static_cast<ggml_sched_priority>(place.priority);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "model/llama_options.h"
 
+struct common_cpu_params;
 struct ggml_threadpool;
 
 namespace chasqui {
@@ -20,8 +21,8 @@ std::int32_t default_threads(const LlamaOptionsPtr& options);
 
 class LlamaThreads {
  public:
-  // `polling` as in ModelConfig. Errors name the flag.
-  static Result<std::unique_ptr<LlamaThreads>> make(const LlamaOptionsPtr& options, std::int32_t polling);
+  // `polling` and `draft` as in ModelConfig. Errors name the flag.
+  static Result<std::unique_ptr<LlamaThreads>> make(const LlamaOptionsPtr& options, std::int32_t polling, bool draft);
   ~LlamaThreads();
   LlamaThreads(const LlamaThreads&) = delete;
   LlamaThreads& operator=(const LlamaThreads&) = delete;
@@ -36,19 +37,21 @@ class LlamaThreads {
     std::vector<std::int32_t> cpus;  // empty: any
     bool strict = false;             // each thread on one of its own
     int priority = 0;                // ggml_sched_priority
+    std::int32_t polling = 0;        // as in ModelConfig
 
     bool operator==(const Place&) const = default;
-    bool anywhere() const { return *this == Place(); }
+    bool anywhere() const { return cpus.empty() && !strict && priority == 0; }
   };
+  static Result<void> place(const common_cpu_params& said, const char* flag, Place& out);
+
   struct Pool {
     std::int32_t threads = 0;
     Place place;
     ggml_threadpool* pool = nullptr;
   };
 
-  explicit LlamaThreads(std::int32_t polling) : polling_(polling) {}
+  LlamaThreads() = default;
 
-  const std::int32_t polling_;
   Place one_row_;  // constant after make()
   Place several_rows_;
   std::vector<Pool> pools_;

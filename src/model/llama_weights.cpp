@@ -77,7 +77,7 @@ struct Loading {
 llama_model_params model_params(Loading& loading) {
   const WeightsOptions& options = loading.options;
   llama_model_params params = first_model_params(options.llama, options.draft);
-  params.n_gpu_layers = options.gpu_layers;
+  params.n_gpu_layers = options.draft ? draft_gpu_layers(options.llama, options.gpu_layers) : options.gpu_layers;
   // --load-mode has more to say than our flags, and wins.
   if (!options.llama || params.load_mode == LLAMA_LOAD_MODE_AUTO) {
     const auto locked = [&options](llama_load_mode with, llama_load_mode without) {

@@ -27,8 +27,11 @@ struct HeadsConfig {
 };
 
 struct ModelConfig {
-  std::int32_t slots = 8;          // 1 … 256
-  TokenCount cells = 0;            // of all slots together; 0: slots times what the model was trained with
+  std::int32_t slots = 8;      // 1 … 256
+  TokenCount cells = 0;        // of all slots together; 0: slots times what the model was trained with
+  TokenCount cells_least = 0;  // of a slot, where `cells` is 0; 0: as app/capacity thinks
+  // A sequence may be this long, though the pool has more cells; 0: as long as the pool, or its slot, is.
+  TokenCount cells_per_slot_max = 0;
   bool unified = false;            // one pool of cells instead of one stream per slot
   std::int32_t rows_max = 512;     // rows of one batch; at least `slots`
   std::int32_t outputs_max = 0;    // … of which have logits; each costs memory for a vocabulary of floats; 0: `slots`

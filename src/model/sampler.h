@@ -46,6 +46,10 @@ struct SamplerScratch {
   std::vector<std::pair<Token, float>> changed;  // logits that the request has changed
 };
 
+// How likely `token` is as the model says it, then the `wanted` most likely ones.
+void tell_likelihood(std::span<float> logits, Token token, std::size_t wanted, SamplerScratch& scratch,
+                     std::vector<TokenChance>& out);
+
 class Sampler {
  public:
   // REQUIRES: params as make_request() leaves them, with a seed and tokens inside the vocabulary.

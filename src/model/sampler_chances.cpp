@@ -5,14 +5,35 @@
 #include "model/sampler.h"
 
 namespace chasqui {
+namespace {
+
+// Of the row that `scratch` looks at: the sum that turns logits into likelihoods, and the most likely.
+void note_likelihoods(std::size_t wanted, SamplerScratch& scratch) {
+  LogitRow& row = scratch.row;
+  scratch.log_sum =
+      row.largest() >= 0 ? static_cast<double>(row.top()) + std::log(row.mass(LogitRow::kLeast, 1.0f)) : 0;
+  row.top_k(wanted, scratch.likely);
+  std::ranges::sort(scratch.likely, more_likely);
+}
+
+void list_likelihoods(Token token, float logit, const SamplerScratch& scratch, std::vector<TokenChance>& out) {
+  out.assign(1, {token, static_cast<float>(logit - scratch.log_sum)});
+  for (const Candidate& c : scratch.likely) out.push_back({c.token, static_cast<float>(c.logit - scratch.log_sum)});
+}
+
+}  // namespace
+
+void tell_likelihood(std::span<float> logits, Token token, std::size_t wanted, SamplerScratch& scratch,
+                     std::vector<TokenChance>& out) {
+  scratch.row.look(logits);
+  note_likelihoods(wanted, scratch);
+  list_likelihoods(token, scratch.row[token], scratch, out);
+}
 
 // Of the row as the model gave it, before the request changes it.
 void Sampler::note_chances(SamplerScratch& scratch) const {
   LogitRow& row = scratch.row;
-  scratch.log_sum =
-      row.largest() >= 0 ? static_cast<double>(row.top()) + std::log(row.mass(LogitRow::kLeast, 1.0f)) : 0;
-  row.top_k(static_cast<std::size_t>(params_.chances), scratch.likely);
-  std::ranges::sort(scratch.likely, more_likely);
+  note_likelihoods(static_cast<std::size_t>(params_.chances), scratch);
   scratch.changed.clear();
   for (const LogitBias& b : bias_) scratch.changed.emplace_back(b.token, row[b.token]);
   for (const Token token : ends_) scratch.changed.emplace_back(token, row[token]);
@@ -23,8 +44,7 @@ void Sampler::tell_chances(Token token, std::span<const float> logits, SamplerSc
                            std::vector<TokenChance>& out) {
   const auto changed = std::ranges::find(scratch.changed, token, &std::pair<Token, float>::first);
   const float own = changed != scratch.changed.end() ? changed->second : logits[static_cast<std::size_t>(token)];
-  out.assign(1, {token, static_cast<float>(own - scratch.log_sum)});
-  for (const Candidate& c : scratch.likely) out.push_back({c.token, static_cast<float>(c.logit - scratch.log_sum)});
+  list_likelihoods(token, own, scratch, out);
 }
 
 // In the distribution that it was drawn from.

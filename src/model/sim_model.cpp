@@ -36,6 +36,7 @@ SimModel::SimModel(TokenCount vocabulary, std::shared_ptr<const SimVoice> voice,
   shape_.slots = config.slots;
   shape_.cells = config.cells > 0 ? config.cells : options_.context * config.slots;
   shape_.cells_per_slot = config.unified ? shape_.cells : shape_.cells / config.slots;
+  if (config.cells_per_slot_max > 0) shape_.cells_per_slot = std::min(shape_.cells_per_slot, config.cells_per_slot_max);
   shape_.rows_max = config.rows_max;
   shape_.outputs_max = std::clamp(config.outputs_max, config.slots, config.rows_max);
   shape_.unified = config.unified;

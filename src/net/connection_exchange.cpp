@@ -1,9 +1,20 @@
 #include "net/connection_exchange.h"
 
 #include <charconv>
+#include <memory>
 #include <utility>
 
+#include "base/limits.h"
+#include "net/gzip.h"
+#include "net/offload.h"
+
 namespace chasqui::net {
+namespace {
+
+// Of a large answer; the pool compresses those that are larger.
+constexpr std::size_t kPiecesOnLoop = 8;
+
+}  // namespace
 
 ConnectionExchange::ConnectionExchange(HttpConnection& connection) : connection_(connection) {
   HttpShared& shared = connection_.shared();
@@ -100,6 +111,51 @@ class ConnectionExchange::Room {
   const bool taken_;
 };
 
+bool ConnectionExchange::wants_gzip() const {
+  const HttpShared& shared = connection_.shared();
+  return shared.compressor != nullptr && request_.method != HttpMethod::head &&
+         allows_gzip(request_.header("Accept-Encoding").value_or("")) &&
+         shared.compressing < kSizeLimit<"compressions">;
+}
+
+// Up to some pieces here, with others' turns between them, so that metrics can be read where the pool stands still.
+// `response` as it is where the pool is full.
+Awaitable<void> ConnectionExchange::compress(HttpResponse& response) {
+  HttpShared& shared = connection_.shared();
+  ++shared.compressing;
+  std::string out;
+  if (response.body.size() > kPiecesOnLoop * GzipWriter::kPieceBytes) {
+    // Owned by the job as well: the server may end while the pool still compresses.
+    const auto text = std::make_shared<const std::string>(std::move(response.body));
+    auto work = [text] { return gzip(*text); };
+    OffloadTerms terms;
+    terms.owner = owner_.id;
+    terms.bytes = text->size();
+    Result<std::string> compressed = co_await shared.compressor->run(std::move(work), std::move(terms));
+    if (compressed) {
+      out = std::move(*compressed);
+    } else {
+      response.body = *text;
+    }
+    shared.loop.metrics().bytes_saved.add(compressed ? text->size() - std::min(text->size(), out.size()) : 0);
+  } else {
+    GzipWriter writer;
+    const std::string_view text = response.body;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::string_view piece = text.substr(at, GzipWriter::kPieceBytes);
+      at += piece.size();
+      writer.add(piece, at == text.size(), out);
+      if (at < text.size()) co_await connection_.yield();
+    }
+    shared.loop.metrics().bytes_saved.add(text.size() - std::min(text.size(), out.size()));
+  }
+  --shared.compressing;
+  if (out.empty()) co_return;
+  response.body = std::move(out);
+  response.headers.set("Content-Encoding", "gzip");
+  shared.loop.metrics().answers_compressed.add();
+}
+
 Awaitable<bool> ConnectionExchange::respond(HttpResponse response) {
   CHECK(!response_started());
   HttpShared& shared = connection_.shared();
@@ -111,6 +167,10 @@ Awaitable<bool> ConnectionExchange::respond(HttpResponse response) {
     response.headers.add("Retry-After-Ms", "1000");
   }
   stage_ = Stage::done;
+  if (is_worth_gzip(response.headers, response.body.size())) {
+    response.headers.add("Vary", "Accept-Encoding");
+    if (wants_gzip()) co_await compress(response);
+  }
   std::string out = head(response.status, response.headers);
   if (status_has_body(response.status)) append_header(out, "Content-Length", std::to_string(response.body.size()));
   append_connection(out);

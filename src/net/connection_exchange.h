@@ -53,6 +53,9 @@ class ConnectionExchange final : public HttpExchange {
 
   class Room;
 
+  bool wants_gzip() const;
+  Awaitable<void> compress(HttpResponse& response);
+
   std::string head(int status, const HttpHeaders& headers);
   void append_connection(std::string& out) const;
   std::string_view size_line(std::size_t size);

@@ -34,6 +34,7 @@ class HttpExchange {
   // Value of `{name}` in the route's pattern, decoded. REQUIRES: the pattern has it.
   const std::string& param(std::string_view name) const;
   void set_params(std::vector<std::pair<std::string, std::string>> params) { params_ = std::move(params); }
+  const std::vector<std::pair<std::string, std::string>>& params() const { return params_; }
 
   // Whose answers count together while they are not read; before it is called, those of all who have no key.
   virtual void set_owner(const AnswerOwner&) {}

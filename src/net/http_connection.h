@@ -49,6 +49,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::size_t unsent_bytes() const { return unsent_; }
   bool gone() const { return gone_; }
   void watch();
+  // Lets the rest of the loop have its turn.
+  Awaitable<void> yield();
   void set_gone_callback(std::function<void()> callback) { on_gone_ = std::move(callback); }
 
  private:
@@ -67,7 +69,6 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void feed(ConnectionExchange& exchange, HttpParser& parser, std::string_view bytes);
   Awaitable<void> answer(ConnectionExchange& exchange);
   Awaitable<void> linger();
-  Awaitable<void> yield();
 
   void set_deadline(Phase phase, Duration limit);
   void clear_deadline() { deadline_ = kNever; }

@@ -81,6 +81,8 @@ void HttpServer::set_default_headers(HttpHeaders headers) { state_->default_head
 
 void HttpServer::use_tls(TlsEndpoint* endpoint) { state_->endpoint = endpoint; }
 
+void HttpServer::use_compressor(OffloadPool* pool) { state_->compressor = pool; }
+
 Result<BoundAddress> HttpServer::listen(const ListenAddress& address) {
   auto listener = Listener::open(state_->loop, address);
   if (!listener) return listener.error();

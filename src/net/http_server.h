@@ -17,6 +17,8 @@
 
 namespace chasqui::net {
 
+class OffloadPool;
+
 class HttpServer {
  public:
   // `router` must outlive the server.
@@ -30,6 +32,9 @@ class HttpServer {
 
   // TCP listeners that are opened from now on speak TLS; Unix sockets never do. The endpoint outlives the loop's run.
   void use_tls(TlsEndpoint* endpoint);
+
+  // Compresses answers for clients that ask for it; the pool takes the large ones, and outlives the loop's run.
+  void use_compressor(OffloadPool* pool);
 
   // Binds and starts to accept; may be called several times. The value says what was bound, with the actual port.
   Result<BoundAddress> listen(const ListenAddress& address);

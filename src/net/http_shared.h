@@ -16,6 +16,7 @@
 namespace chasqui::net {
 
 class HttpConnection;
+class OffloadPool;
 
 struct HttpShared {
   HttpShared(EventLoop& event_loop, const Router& routes, const HttpLimits& bounds)
@@ -47,6 +48,8 @@ struct HttpShared {
   std::size_t exchanges = 0;
   std::size_t body_bytes = 0;  // of all requests in memory
   AnswerRoom answers;
+  OffloadPool* compressor = nullptr;  // for large answers; null: they are sent as they are
+  std::size_t compressing = 0;        // answers, now
   // Every read lands here first and is parsed before anything else runs, so connections need no buffers of their own.
   std::vector<char> scratch;
 

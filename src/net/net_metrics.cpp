@@ -41,6 +41,9 @@ void NetMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_http_answer_bytes", "Whole answers in memory that clients have not read.", answer_bytes);
   page.add("chasqui_http_answers_refused_total", "Answers that had no room beside those that are unread.",
            answers_refused);
+  page.add("chasqui_http_compressed_total", "Answers that were compressed, as their clients asked.",
+           answers_compressed);
+  page.add("chasqui_http_compressed_saved_bytes_total", "Bytes that this has saved.", bytes_saved);
   page.add("chasqui_http_received_bytes_total", "Bytes received.", bytes_in);
   page.add("chasqui_http_sent_bytes_total", "Bytes sent.", bytes_out);
   page.add("chasqui_loop_stalls_total", "Turns of the event loop over 5 ms.", loop_stalls);

@@ -23,7 +23,9 @@ struct NetMetrics {
   Counter timeouts_handshake;
   Counter timeouts_header, timeouts_body, timeouts_write, timeouts_idle;
   Counter answers_refused;  // for too much was unread
-  Counter clients_gone;     // left before their answer was complete
+  Counter answers_compressed;
+  Counter bytes_saved;   // by that
+  Counter clients_gone;  // left before their answer was complete
   Counter bytes_in, bytes_out;
   Counter loop_stalls;
   Counter lost_exceptions;  // left a coroutine; each is a bug

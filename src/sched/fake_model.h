@@ -282,7 +282,7 @@ class FakeModel {
       const Row& row = batch.rows[static_cast<std::size_t>(part.first_row + i)];
       expect(row.slot == part.slot, "a row of another slot in a part");
       expect(row.position == position, "a position that does not continue its slot");
-      expect(row.output == (part.samples && i + 1 == part.rows), "output at the wrong row");
+      expect(row.output == (part.tells || (part.samples && i + 1 == part.rows)), "output at the wrong row");
       expect(row.token == tokens[static_cast<std::size_t>(position)], "a row with the wrong token");
     }
     expect(part.draft_tokens == 0 || (decodes_now && part.samples), "draft tokens for a request that samples nothing");
@@ -343,6 +343,7 @@ class FakeModel {
       slot.history.push_back(batch.rows[static_cast<std::size_t>(part.first_row + i)].token);
     }
     draft_tokens_ += static_cast<std::uint64_t>(part.draft_tokens);
+    if (part.tells) tell(batch, part, result);
     for (std::int32_t right = 0; part.samples; ++right) {
       const Sample sampled = sample(slot);
       result.samples.push_back(sampled);
@@ -351,6 +352,16 @@ class FakeModel {
       if (draft_token != sampled.token) return;
       slot.history.push_back(draft_token);
       ++accepted_tokens_;
+    }
+  }
+
+  // Each token of the prompt is as likely as its number says.
+  static void tell(const Batch& batch, const BatchPart& part, BatchResult& result) {
+    PromptChances& told = result.prompts.emplace_back();
+    told.from = batch.rows[static_cast<std::size_t>(part.first_row)].position + 1;
+    for (TokenCount next = told.from; next < std::min(told.from + part.rows, prompt_of(*part.request)); ++next) {
+      const Token token = part.request->prompt[static_cast<std::size_t>(next)];
+      told.chances.push_back({{token, -static_cast<float>(token)}});
     }
   }
 

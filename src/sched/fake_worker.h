@@ -65,6 +65,7 @@ class FakeWorker {
     bool returns = false;
     AdapterSetPtr adapters{};
     bool tell_reading = false;
+    bool tell_prompt = false;
     std::vector<TokenCount> boundaries{};  // with checkpoint_every
   };
 
@@ -77,6 +78,7 @@ class FakeWorker {
     Duration gap_max{};            // the longest time from token to token
     std::vector<Event> queued;     // what it was told while it waited
     std::vector<TokenCount> read;  // … and while its prompt was read
+    std::vector<Token> likely;     // tokens of its prompt whose likelihood it was told
     int finished = 0;              // how many finished events
     Event last;                    // the finished event
   };
@@ -144,6 +146,7 @@ class FakeWorker {
     draft.returns = ask.returns;
     draft.adapters = ask.adapters;
     draft.tell_reading = ask.tell_reading;
+    draft.tell_prompt = ask.tell_prompt;
     draft.max_tokens = ask.max_tokens;
     draft.timeout_ms = ask.timeout_ms;
     draft.ttft_ms = ask.ttft_ms;
@@ -279,6 +282,7 @@ class FakeWorker {
     outcome.gap_max = std::max(outcome.gap_max, event.since_last);
     if (event.kind == Event::Kind::queued) outcome.queued.push_back(event);
     if (event.kind == Event::Kind::reading) outcome.read.push_back(event.read);
+    for (const auto& chances : event.prompt_chances) outcome.likely.push_back(chances.front().token);
     if (event.kind != Event::Kind::finished) return;
     ++outcome.finished;
     EXPECT_EQ(event.usage.completion, outcome.tokens);

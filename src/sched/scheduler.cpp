@@ -57,6 +57,7 @@ void Scheduler::end_all(FinishReason reason, const Error& error, TimePoint now) 
 void Scheduler::next_batch(TimePoint now, Batch& batch) {
   batch.clear();
   waits_for_disk_ = false;
+  tells_before_step_ = false;
   planned_ = now;
   expire(now);
   if (idle()) return;
@@ -195,6 +196,7 @@ void Scheduler::disk_done(DiskOutcome outcome, TimePoint now) {
 void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
   auto running = running_.begin();  // parts and running_ are both in the order of slots
   auto sample = result.samples.begin();
+  auto prompt = result.prompts.begin();
   for (const BatchPart& part : batch.parts) {
     while (running != running_.end() && (*running)->slot() < part.slot) ++running;
     CHECK(running != running_.end() && (*running)->slot() == part.slot,
@@ -205,6 +207,7 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
     ledger_.use(part.slot, part.rows);
     if (sequence.at_checkpoint()) reuse_.checkpoint_computed(sequence);
     if (sequence.request().tell_reading && sequence.generated() == 0) tell_reading(sequence, result.finished);
+    if (part.tells) tell_prompt(sequence, *prompt++);
     if (part.samples) {
       sample = commit_samples(sequence, part, sample, result.samples.end(), result.finished);
     } else if (sequence.left() == 0) {

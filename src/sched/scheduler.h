@@ -74,6 +74,8 @@ class Scheduler {
 
   // Nothing runs, and all who wait wait for a file: so until a command comes. As of the last next_batch().
   bool waits_for_disk() const { return waits_for_disk_; }
+  // There are events that clients should have before the step, which may be long: a prompt begins to be read.
+  bool tells_before_step() const { return tells_before_step_; }
   // What came of an order of reuse().disk(). REQUIRES: there is a disk.
   void disk_done(DiskOutcome outcome, TimePoint now);
 
@@ -129,6 +131,7 @@ class Scheduler {
   void insert_running(std::unique_ptr<Sequence> sequence);
   void announce(const Urgency& urgency, TimePoint now);
   void tell_reading(const Sequence& sequence, TimePoint now);
+  void tell_prompt(Sequence& sequence, const PromptChances& prompt);
   void note_reading(const Batch& batch, Duration took);
   void commit_parts(const Batch& batch, const BatchResult& result);
   using Samples = std::vector<Sample>::const_iterator;
@@ -165,6 +168,7 @@ class Scheduler {
   TimePoint planned_{};                // the time of the last step
   TimePoint announced_{};
   bool waits_for_disk_ = false;
+  bool tells_before_step_ = false;
   std::uint64_t preemptions_ = 0;
   std::uint64_t moves_ = 0;
 };

@@ -1,4 +1,5 @@
-// What clients are told before their first token: their place in the line, and how far their prompt has been read.
+// What clients are told before their first token: their place in the line, how far their prompt has been read, and how
+// likely it was.
 #include <algorithm>
 #include <iterator>
 
@@ -40,6 +41,18 @@ void Scheduler::tell_reading(const Sequence& sequence, TimePoint now) {
   event.service_class = sequence.request().service_class;
   event.usage = sequence.usage(now);
   event.read = sequence.computed();
+}
+
+// A sequence that lost its slot is read again, and has told some of it.
+void Scheduler::tell_prompt(Sequence& sequence, const PromptChances& prompt) {
+  const TokenCount end = prompt.from + static_cast<TokenCount>(prompt.chances.size());
+  if (end <= sequence.told_prompt()) return;
+  Event& event = events_.emplace_back();
+  event.request = sequence.id();
+  event.kind = Event::Kind::prompt;
+  event.service_class = sequence.request().service_class;
+  event.prompt_chances.assign(prompt.chances.begin() + (sequence.told_prompt() - prompt.from), prompt.chances.end());
+  sequence.tell_prompt(end);
 }
 
 void Scheduler::take_events(std::vector<Event>& events) {

@@ -61,6 +61,7 @@ void Scheduler::start_waiting(const Urgency& urgency, TimePoint now, Batch& batc
     if (!sequence->started()) {
       counters_.charge_prompt(request.tenant, static_cast<TokenCount>(request.prompt.size()), match.length);
     }
+    const bool tells = request.tell_reading && !sequence->started();
     const bool due = overtaking_.is_due(*sequence);
     overtaking_.starts(*sequence, waiting_);
     sequence->start(*slot, now, due);
@@ -71,6 +72,8 @@ void Scheduler::start_waiting(const Urgency& urgency, TimePoint now, Batch& batc
       ledger_.use(*slot, match.length);
       batch.restores.push_back({sequence->id(), *slot, match.snapshot, match.length});
     }
+    if (tells) tell_reading(*sequence, now);
+    tells_before_step_ = tells_before_step_ || tells;
     insert_running(std::move(sequence));
   }
 }

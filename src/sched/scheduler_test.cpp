@@ -47,17 +47,6 @@ TEST(Scheduler, CutsALongPromptAndTheFirstTokenComesAfterTheLastChunkOnly) {
   EXPECT_EQ(worker.of(1).tokens, 1);
 }
 
-TEST(Scheduler, TellsHowFarAPromptIsReadWhereThatIsAskedFor) {
-  FakeWorker worker(streams(4, 32));
-  worker.add(1, {.prompt = 70, .max_tokens = 2, .tell_reading = true});
-  worker.add(2, {.prompt = 70, .max_tokens = 2});
-  worker.run_to_end();
-  EXPECT_EQ(worker.of(1).read.back(), 70);
-  EXPECT_GT(worker.of(1).read.size(), 2u);
-  EXPECT_TRUE(std::ranges::is_sorted(worker.of(1).read));
-  EXPECT_TRUE(worker.of(2).read.empty());
-}
-
 TEST(Scheduler, ShortPromptsShareABatchAndTheFirstComersAreReadFirst) {
   FakeWorker worker(streams(4, 32));
   worker.add(1, 20, 5);

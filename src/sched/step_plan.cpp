@@ -43,6 +43,7 @@ bool by_slot(const Sequence* a, const Sequence* b) { return a->slot() < b->slot(
 void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times,
                     Speculation& speculation, TokenCount cells, TimePoint now, Batch& batch) {
   survey(running, batch.adapters);
+  outputs_max_ = std::max(1, speculation.outputs_max());
   const bool alone =
       running.size() == 1 && cuts_steps_ && targets_.prefill_step == Duration::zero() && !cut_.cut_before();
   fixed_ = alone || (batch.adapters != nullptr && batch.adapters->alone != 0);
@@ -195,7 +196,7 @@ void StepPlan::plan_decode(const RunningSequences& running, const Speculation& s
 // A prompt between decoding streams, `to_come` of them behind it.
 bool StepPlan::fills_hole(const Sequence& sequence, std::ptrdiff_t to_come, const Batch& batch) const {
   const auto rows = static_cast<TokenCount>(batch.rows.size()) + width_ * (static_cast<TokenCount>(to_come) + 1);
-  return dense_slots_ && targets_.rules.hole_rows && sequence.prefilling() &&
+  return dense_slots_ && targets_.rules.hole_rows && sequence.prefilling() && !sequence.tells_prompt() &&
          same_adapters(sequence.request().adapters.get(), batch.adapters) &&
          sequence.computed() + width_ <= kv_.cells_per_slot && rows <= rows_max_;
 }
@@ -231,7 +232,8 @@ TokenCount StepPlan::first_chunk(const StepTime& times) const {
 }
 
 TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const {
-  const TokenCount fixed = std::min({sequence.left_in_piece(), rows_max_, kMicroBatch});
+  TokenCount fixed = std::min({sequence.left_in_piece(), rows_max_, kMicroBatch});
+  if (sequence.tells_prompt()) fixed = std::min(fixed, outputs_max_);
   if (fixed_) return fixed;
   const TokenCount most = std::min(fixed, first_chunk(times));
   if (time == kUnlimited || !times.known(Batch::Kind::prefill)) return most;
@@ -251,7 +253,9 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
     if (!may_be_cut && !fixed_) time = std::max(kUncutStep, kUncutPasses * times.pass());
   }
   chunks_.assign(1, {&first, chunk_of(first, times, time)});
-  if (dense_slots_) {
+  if (first.tells_prompt()) {  // alone, since each of its rows has an output
+    add_part(first, chunks_.front().second, {}, 0, batch);
+  } else if (dense_slots_) {
     const PrefillGroup company = join_neighbours(times, time);
     for (const auto& [sequence, unused] : chunks_) {
       const TokenCount rows = std::min(sequence->left_in_piece(), company.rows);
@@ -284,6 +288,7 @@ void StepPlan::join_in_any_order(const StepTime& times, Duration time) {
   const std::size_t prompts = targets_.rules.join_prompts ? prefilling_.size() : 1;
   for (std::size_t i = 1; i < prompts && !times.saturated(size.rows) && size.rows < rows_max_; ++i) {
     const Sequence& other = *prefilling_[i];
+    if (other.tells_prompt()) continue;
     const TokenCount rows = std::min(other.left_in_piece(), rows_max_ - size.rows);
     const StepSize with = size.with(rows, other.computed());
     if (times.known(Batch::Kind::prefill) && time != kUnlimited && times.predict(Batch::Kind::prefill, with) > time)
@@ -321,6 +326,7 @@ StepPlan::PrefillGroup StepPlan::join_neighbours(const StepTime& times, Duration
 }
 
 bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time, PrefillGroup& company) const {
+  if (other.tells_prompt()) return false;
   PrefillGroup with = company;
   // One that is a little longer makes all of them longer, rather than leave a few rows for a pass of their own.
   const TokenCount left = other.left_in_piece();
@@ -341,17 +347,18 @@ bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time
 void StepPlan::add_part(const Sequence& sequence, TokenCount rows, std::span<const Token> draft_tokens,
                         TokenCount padding, Batch& batch) {
   const bool samples = rows == sequence.left() && !sequence.at_limit();
+  const bool tells = sequence.tells_prompt();
   const auto first = static_cast<std::int32_t>(batch.rows.size());
   TokenCount position = sequence.computed();
   Token token = 0;
   for (TokenCount i = 1; i <= rows; ++i, ++position) {
     token = sequence.token(position);
-    batch.rows.push_back({token, position, sequence.slot(), samples && i == rows});
+    batch.rows.push_back({token, position, sequence.slot(), tells || (samples && i == rows)});
   }
   for (const Token draft_token : draft_tokens) batch.rows.push_back({draft_token, position++, sequence.slot(), true});
   for (TokenCount i = 0; i < padding; ++i) batch.rows.push_back({token, position++, sequence.slot(), false});
   const auto drafted = static_cast<std::int32_t>(draft_tokens.size());
-  batch.parts.push_back({&sequence.request(), sequence.slot(), first, rows, samples, drafted, padding});
+  batch.parts.push_back({&sequence.request(), sequence.slot(), first, rows, samples, drafted, padding, tells});
   size_ = size_.with(rows + drafted + padding, sequence.computed());
 }
 

@@ -14,6 +14,7 @@
 //     longest for rows.
 //   - With a stream of cells for each slot libllama computes rows of adjacent slots in one pass, so a sequence that is
 //     still prefilling between decoding ones gives one row of its prompt to the decode step.
+//   - A prompt whose tokens' likelihoods are asked for is read alone, in chunks of as many rows as may have an output.
 //   - For the same reason prompts that are read together are in adjacent slots and get equally many rows; what is
 //     shorter is filled up with rows that its slot forgets again.
 //   - No chunk goes beyond the next checkpoint of its prompt (Request::checkpoints): its state is kept there.
@@ -129,6 +130,7 @@ class StepPlan {
   std::vector<std::size_t> by_slot_;         // places in prefilling_, ascending slots
   std::vector<Chunk> chunks_;
   std::vector<SlotId> spared_;
+  TokenCount outputs_max_ = 1;
   TokenCount width_ = 1;  // rows of each sequence in a decode step
   bool fixed_ = false;    // the rows of the step do not follow what was measured
   Duration decode_time_{};

@@ -255,7 +255,7 @@ void CheckedModel::check_rows(const Batch& batch, const BatchPart& part, const S
     const Row& row = batch.rows[static_cast<std::size_t>(part.first_row + i)];
     expect(row.slot == part.slot, "batch: a row of another slot in a part");
     expect(row.position == position, "batch: a position that does not continue its slot");
-    expect(row.output == (part.samples && i + 1 == part.rows), "batch: output at the wrong row");
+    expect(row.output == (part.tells || (part.samples && i + 1 == part.rows)), "batch: output at the wrong row");
     const auto index = static_cast<std::size_t>(position);
     expect(index >= prompt.size() || row.token == prompt[index], "tokens: not the prompt's token");
   }

@@ -33,7 +33,10 @@ void check_event(const Event& event, SimRequest& life, std::uint64_t step, TimeP
     case Event::Kind::reading:
       expect(life.said == 0, "reading: told of a prompt behind its first token");
       expect(event.tokens == 0 && event.text.empty(), "reading: a reading event carries text");
-      expect(event.read > 0 && event.read <= event.usage.prompt, "reading: nothing, or more than the prompt");
+      expect(event.read >= 0 && event.read <= event.usage.prompt, "reading: more than the prompt");
+      return;
+    case Event::Kind::prompt:
+      expect(life.said == 0 && event.tokens == 0 && event.text.empty(), "prompt: told behind the first token");
       return;
     case Event::Kind::text: expect(event.tokens > 0, "tokens: a text event for no token"); return;
     case Event::Kind::finished: break;

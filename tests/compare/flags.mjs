@@ -1,12 +1,14 @@
 // Starts this server and llama-server with the same flags and one model, asks both the same, and prints where they do
-// not agree, or where a flag has changed nothing though it should. Not a part of `make test`, for it needs a
-// llama-server:
+// not agree, or where a flag has changed nothing though it should; and which flags of docs/llama_flags.md that have an
+// effect nothing here or elsewhere drives. Not a part of `make test`, for it needs a llama-server, and for adapters and
+// drafts the demo model (models/demo/chasqui-demo.gguf) and mkmodel:
 //
 //   node tests/compare/flags.mjs LLAMA-SERVER MODEL.gguf [part of a flag]
-import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 import { binary } from '../e2e/server.mjs';
 
@@ -21,6 +23,11 @@ const file = (name, text) => {
   writeFileSync(path.join(folder, name), text);
   return path.join(folder, name);
 };
+
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
+const draft = path.join(root, 'models/demo/chasqui-draft.gguf');
+const adapter = path.join(folder, 'tone.gguf');
+execFileSync(path.join(path.dirname(binary), 'mkmodel'), ['--adapter', model, adapter, '--seed', '1'], { stdio: 'ignore' });
 
 const thinking = file('thinking.jinja', `{%- for m in messages -%}{{- '<|im_start|>' + m.role + '\\n' -}}
 {%- if m.role == 'assistant' and m.reasoning_content and (preserve_reasoning is not defined or preserve_reasoning) -%}{{- '<think>' + m.reasoning_content + '</think>' -}}{%- endif -%}
@@ -43,6 +50,17 @@ const chat = (fields = {}) => ['/v1/chat/completions', { messages: [{ role: 'use
 const vector = ['/v1/embeddings', { input: 'x' }, ({ data }) => data[0].embedding.slice(0, 8).map((value) => value.toPrecision(4)).join(' ')];
 const answered = [...user, { role: 'assistant', content: 'It is', reasoning_content: 'Hm.' }];
 const template = ['--chat-template-file', thinking];
+const size = ['/props', null, ({ default_generation_settings: { n_ctx: cells }, total_slots: slots }) => `${slots} × ${cells}`];
+const named = ['/v1/models', null, ({ data }) => JSON.stringify([data[0].id, data[0].aliases, [...(data[0].tags ?? [])].sort()])];
+const adapters = ['/lora-adapters', null, (list) => JSON.stringify(list.map(({ id, scale }) => [id, scale]))];
+const length = ['/completion', { prompt: 'x', temperature: 0, ignore_eos: true }, (body) => body.tokens_predicted];
+const again = ['/completion', { prompt: 'A prompt that is long enough to be worth keeping for the next one', n_predict: 2, temperature: 0 },
+  ({ timings }) => timings.cache_n > 0, { times: 2 }];
+// Of the answer as it is, whatever its status.
+const status = (route, body = null, headers = {}) => [route, body, ({ status: code }) => code, { headers, raw: true }];
+const header = (route, name, headers) => [route, null, (response) => response.headers.get(name), { headers, raw: true }];
+const drafted = ['-md', draft, '--spec-draft-n-max', '4'];
+const foreign = { origin: 'https://a.example' };
 
 // [flags, what is asked, flags that both have in any case]
 const rows = [
@@ -72,12 +90,52 @@ const rows = [
   [['--reasoning-effort', 'high'], prompt(), template], [['--no-prefill-assistant'], prompt({ messages: answered }), template],
   [['--no-reasoning-preserve'], prompt({ messages: [...answered, ...user] }), template],
   [['--chat-template', '{{ messages[0].content }}!'], prompt()], [['--chat-template', 'chatml'], prompt(), [], 'may'],
-  [['--reasoning-format', 'none'], chat(), template], [['--reasoning-budget', '4'], chat(), template],
-  [['--reasoning-budget', '4', '--reasoning-budget-message', ' Enough.'], chat(), template], [['--skip-chat-parsing'], chat(), template],
+  [['--reasoning-format', 'none'], chat({ max_tokens: 7 }), template], [['--reasoning-budget', '4'], chat(), template],
+  [['--reasoning-budget', '4', '--reasoning-budget-message', ' Enough.'], chat(), template], [['--skip-chat-parsing'], chat({ max_tokens: 7 }), template],
+  [['-n', '5'], length], [['-c', '4096'], size], [['-c', '4096', '-np', '2', '--no-kv-unified'], size], [['-kvu', '--kv-unified-per-slot', '512'], size],
+  [['-a', 'inca,maya', '--tags', 'small,fast'], named], [['--api-key', 'secret'], status('/props')], [['--api-key-file', file('keys', 'secret\n')], status('/props')],
+  [['--api-prefix', '/llm'], status('/llm/health')], [['--no-slots'], status('/slots')], [['--no-ui'], status('/')],
+  [['--cors-origins', 'https://a.example'], header('/health', 'access-control-allow-origin', foreign)],
+  [['--slot-save-path', folder], status('/slots/0?action=save', { filename: '../a' })], [['--no-cache-prompt'], again],
+  [['-jf', file('schema.json', '{"type":"object","properties":{"a":{"const":1}},"required":["a"],"additionalProperties":false}')], text],
+  [['--grammar-file', file('a.gbnf', 'root ::= "yes" | "no"')], text], [['--no-escape'], text, ['-r', '\\nChasqui']],
+  [['--lora', adapter], text], [['--lora', adapter], adapters], [['--lora-scaled', `${adapter}:0.5`], adapters], [['--lora-scaled', `${adapter}:3`], text],
+  // Nothing that is asked here may change.
+  ...[['-tb', '1'], ['-Cr', '0-0'], ['-Cb', '1'], ['-Crb', '0-0'], ['--cpu-strict-batch', '1'], ['--prio', '0'], ['--prio-batch', '0'], ['--poll', '0'],
+    ['--poll-batch', '0'], ['-b', '64', '-ub', '64'], ['--swa-full'], ['-cram', '0'], ['-kvu'], ['-lzm', 'off'], ['-dev', 'none'], ['-ncmoe', '2'],
+    ['-ncffn', '2'], ['-ngl', '0'], ['-ts', '1'], ['-sm', 'none'], ['-mg', '0'], ['--no-op-offload'], ['-nkvo'], ['-to', '60'], ['--sse-ping-interval', '1'],
+    ['--sleep-idle-seconds', '600'], ['--log-file', path.join(folder, 'log')], ['--log-disable'], ['-v'], ['-lv', '1'], ['-fa', 'off'], ['-ctxcp', '4'], ['-cms', '64'], ['-fitt', '512'],
+    ['-fitc', '512'], ['--no-warmup'], ['--slots'], ['--metrics'], ['--spec-type', 'ngram-simple'], drafted, [...drafted, '-otd', '.*=CPU'], [...drafted, '-cmoed'],
+    [...drafted, '-ncmoed', '1'], [...drafted, '--spec-draft-n-min', '1'], [...drafted, '-ctkd', 'q8_0', '-ctvd', 'q8_0'], [...drafted, '-ngld', '0'], [...drafted, '-devd', 'none'],
+    [...drafted, '-td', '1', '-tbd', '1'], [...drafted, '-Cd', '1', '-Cbd', '1'], [...drafted, '-Crd', '0-0', '-Crbd', '0-0'],
+    [...drafted, '--spec-draft-cpu-strict', '0', '--spec-draft-cpu-strict-batch', '0'], [...drafted, '--spec-draft-prio', '0', '--spec-draft-prio-batch', '0'],
+    [...drafted, '--spec-draft-poll', '1', '--spec-draft-poll-batch', '1'], ['--load-mode', 'dio'],
+  ].map((flags) => [flags, text, [], 'may']),
   [['--embd-normalize', '-1'], vector, ['--embeddings', '--pooling', 'mean']], [['--embd-normalize', '0'], vector, ['--embeddings', '--pooling', 'mean']],
 ];
 
-async function asked(command, flags, [route, body, pick]) {
+// Flags that have no row here, and what tries them.
+const elsewhere = {
+  '--help': 'cli.test.mjs', '--version': 'cli.test.mjs', '--spm-infill': 'infill.test.mjs', '--control-vector': 'llama_control_vector_test.cpp',
+  '--control-vector-scaled': 'llama_control_vector_test.cpp', '--control-vector-layer-range': 'llama_control_vector_test.cpp', '--numa': 'llama_params_test.cpp',
+  '--host': 'start.test.mjs', '--port': 'every row', '--model': 'every row', '--parallel': 'every row', '--threads': 'every row', '--cors-methods': 'web_pages.test.mjs',
+  '--cors-headers': 'web_pages.test.mjs', '--cors-credentials': 'web_pages.test.mjs', '--rerank': 'ranking.test.mjs', '--reranking': 'ranking.test.mjs',
+  '--ssl-key-file': 'tls.test.mjs', '--ssl-cert-file': 'tls.test.mjs', '--spec-synth-rates': 'llama_flags.test.mjs', '--draft': 'the same as --spec-draft-n-max',
+  '--draft-min': 'the same as --spec-draft-n-min', '--log-jsonl': 'request_log.test.mjs', '--no-log-jsonl': 'request_log.test.mjs', '--embeddings': 'rows of vectors',
+  '--pooling': 'rows of vectors', '--chat-template-file': 'rows of templates', '--direct-io': 'llama_flags_test.cpp', '--lora-init-without-apply': 'lora.test.mjs', '--mlock': 'a flag of older servers',
+  '--no-mmap': 'a flag of older servers', '--special': 'llama_flags.test.mjs', '--ignore-eos': 'llama_flags.test.mjs',
+  '--dry-sequence-breaker': 'llama_flags.test.mjs', '--adaptive-decay': 'llama_flags.test.mjs',
+};
+
+// Rows of docs/llama_flags.md with an effect.
+function undriven() {
+  const driven = new Set([...rows.flatMap(([flags, , common = []]) => [...flags, ...common]), ...Object.keys(elsewhere)]);
+  const lines = readFileSync(path.join(root, 'docs/llama_flags.md'), 'utf8').split('\n');
+  return lines.map((line) => /^\| (`-[^|]*`) \|.*\| (applied|ours|written):/.exec(line)?.[1].match(/[^`, ]+/g))
+    .filter((names) => names && !names.some((name) => driven.has(name)));
+}
+
+async function asked(command, flags, [route, body, pick, { headers = {}, raw = false, times = 1 } = {}]) {
   const port = 18_110 + Math.floor(Math.random() * 800);
   const child = spawn(command[0], [...command.slice(1), '-m', model, '--port', `${port}`, '-c', '2048', '-np', '1', '-t', '1', ...flags],
     { stdio: 'ignore' });
@@ -86,12 +144,16 @@ async function asked(command, flags, [route, body, pick]) {
   try {
     for (;;) {
       if (ended) return 'it does not start';
-      const health = await fetch(`http://127.0.0.1:${port}/health`).catch(() => null);
+      const prefix = flags.includes('--api-prefix') ? flags[flags.indexOf('--api-prefix') + 1] : '';
+      const health = await fetch(`http://127.0.0.1:${port}${prefix}/health`).catch(() => null);
       if (health?.status === 200) break;
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
-    const options = body ? { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) } : {};
-    const response = await fetch(`http://127.0.0.1:${port}${route}`, { ...options, signal: AbortSignal.timeout(120_000) });
+    const options = body ? { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) } : { headers };
+    const send = () => fetch(`http://127.0.0.1:${port}${route}`, { ...options, signal: AbortSignal.timeout(120_000) });
+    for (let i = 1; i < times; ++i) await (await send()).text();
+    const response = await send();
+    if (raw) return await response.text().then(() => pick(response));
     const answer = await response.json();
     return response.status === 200 ? pick(answer) : `${response.status} ${JSON.stringify(answer).slice(0, 200)}`;
   } finally {
@@ -110,4 +172,9 @@ for (const [flags, question, common = [], effect = 'must'] of rows.filter(([flag
   ++differing;
   console.log(`${flags.join(' ')} ${problem}\n    here:         ${ours}\n    llama-server: ${theirs}\n    without:      ${without}`);
 }
+for (const names of undriven()) {
+  ++differing;
+  console.log(`${names.join(', ')} has an effect that nothing here tries`);
+}
 console.log(`${rows.length} rows, ${differing} to look at`);
+process.exitCode = differing > 0 ? 1 : 0;

@@ -127,7 +127,7 @@ const prompts = [
   ['best_of is less than n', { prompt: 'x', n: 2, best_of: 1 }, 'best_of', /at least n/],
   ['best_of streams', { prompt: 'x', best_of: 2, stream: true }, 'best_of', /n in a stream/],
   ['echo is a string', { prompt: 'x', echo: 'yes' }, 'echo', /true or false/],
-  ['echo and logprobs', { prompt: 'x', echo: true, logprobs: 1 }, 'echo', /false with logprobs/],
+  ['echo and logprobs with a suffix', { prompt: 'x', echo: true, logprobs: 1, suffix: 'y' }, 'suffix', /left out with echo and logprobs/],
   ['suffix without a model for it', { prompt: 'x', suffix: 'y' }, 'suffix', /no tokens for a gap/],
   ['prompt has a token out of range', { prompt: [1, 999999] }, 'prompt', /between 0 and \d+/],
   ['prompt has a negative token', { prompt: [1, -1] }, 'prompt', /between 0 and \d+/],

@@ -132,9 +132,10 @@ describe('an array of prompts', async () => {
     const { choices } = await ask(server, '/v1/completions', { prompt: ['a', 300, 'b'], max_tokens: 2 });
     assert.equal(choices.length, 1);
   });
-  it('and echo cannot be told together with logprobs', async () => {
-    const error = await refused(await post(server, '/v1/completions', { prompt: 'x', echo: true, logprobs: 1 }), 400);
-    assert.equal(error.param, 'echo');
+  it('and echo are told together with logprobs', async () => {
+    const { choices: [{ text, logprobs }] } = await ask(server, '/v1/completions', { prompt: 'x y', echo: true, logprobs: 1, max_tokens: 2 });
+    assert.equal(logprobs.tokens.join(''), text);
+    assert.equal(logprobs.token_logprobs[0], null);
   });
   it('with a suffix needs a model that fills in gaps', async () => {
     const error = await refused(await post(server, '/v1/completions', { prompt: 'a', suffix: 'b' }), 400);

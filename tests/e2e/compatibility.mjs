@@ -146,7 +146,13 @@ const beyond = `
 | \`X-Request-Id\` | - | made | echoed (128 printable bytes), or made; logged |
 | errors below \`/api\` | in OpenAI's shape | - | in Ollama's: \`{"error": "…"}\` |
 | \`--alias a,b\` | one model with two names | - | the same; the first is told as \`model\` |
-| \`Idempotency-Key\`, \`Accept-Encoding\` | no | yes | no |
+| \`Idempotency-Key\` | no | yes | yes: the first answer again, with \`Idempotent-Replayed: true\`; 409 while it is under way, 422 with another body |
+| \`Accept-Encoding: gzip\` | no | yes | answers of 8 KiB and more that do not stream |
+| \`Content-Encoding\` of a request | no | - | refused: 415 |
+| \`model: "tone"\`, the name of an adapter | no | - | that adapter, as in vLLM |
+| a \`model\` that is not served | any name is taken | 404 | any name is taken; 404 with \`--check-model\` |
+| \`strict\` of a tool | no | yes | no: calls keep to the schema in any case, as far as the converter goes |
+| a public address without a key | yes | - | refused at start: \`--api-key\`, or \`--no-auth\` |
 | \`HEAD\` | of every GET | - | of every GET |
 
 ## Answers that differ on purpose

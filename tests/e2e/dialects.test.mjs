@@ -11,9 +11,51 @@ import { Ollama } from 'ollama';
 import OpenAI from 'openai';
 
 import { ask, post, refused } from './client.mjs';
-import { sim, start } from './server.mjs';
+import { demo, sim, start } from './server.mjs';
 
 const { describe, it } = test;
+
+// Of a raw stream: [event, data].
+async function rawEvents(server, path, body) {
+  const text = await (await post(server, path, { ...body, stream: true })).text();
+  return text.split('\n\n').filter((event) => event.startsWith('event: ')).map((event) => {
+    const [, name, data] = /^event: (\S+)\ndata: (.*)$/s.exec(event);
+    return [name, JSON.parse(data)];
+  });
+}
+
+describe('return_progress in streams of other dialects', async () => {
+  const server = await start(test, demo);
+  const long = 'Who runs over the mountains, and with what? '.repeat(100);
+  const steps = (events) => events.map(([, data]) => data.prompt_progress).filter((progress) => progress);
+  const check = (told) => {
+    assert.ok(told.length > 2, JSON.stringify(told));
+    assert.deepEqual([told[0].processed, told[0].cache], [0, 0], 'first it begins');
+    assert.equal(told.at(-1).processed, told.at(-1).total);
+  };
+
+  it('responses say it with response.in_progress', async () => {
+    const events = await rawEvents(server, '/v1/responses', { input: long, max_output_tokens: 4, return_progress: true, cache_prompt: false });
+    assert.equal(events[0][0], 'response.created');
+    check(steps(events));
+    for (const [name, data] of events) if (data.prompt_progress) assert.equal(name, 'response.in_progress');
+    events.forEach(([, data], i) => assert.equal(data.sequence_number, i));
+    const plain = await rawEvents(server, '/v1/responses', { input: long, max_output_tokens: 4 });
+    assert.deepEqual(steps(plain), []);
+  });
+
+  it('messages say it with pings', async () => {
+    const body = { messages: [{ role: 'user', content: long }], max_tokens: 4, cache_prompt: false };
+    const events = await rawEvents(server, '/v1/messages', { ...body, return_progress: true });
+    assert.equal(events[0][0], 'message_start');
+    check(steps(events));
+    for (const [name, data] of events) if (data.prompt_progress) assert.equal(name, 'ping');
+    assert.deepEqual(steps(await rawEvents(server, '/v1/messages', body)), []);
+    const client = new Anthropic({ baseURL: server.url, apiKey: 'none', maxRetries: 0 });
+    const message = await client.messages.stream({ model: 'x', ...body, return_progress: true }).finalMessage();
+    assert.equal(message.usage.output_tokens, 4);
+  });
+});
 
 const template = `{%- if reasoning_effort is defined -%}Effort: {{ reasoning_effort }}{%- endif -%}
 {%- if tools -%}<|im_start|>system

@@ -155,6 +155,7 @@ export const effects = {
     const read = told(await say({ ...greedy, stream: true, return_progress: true, cache_prompt: false }, stories));
     const last = read.at(-1);
     assert.ok(read.length > 1 && last.total > 800 && last.cache === 0 && last.processed === last.total, JSON.stringify(read));
+    assert.equal(read[0].processed, 0, 'the first says that it begins');
     read.reduce((before, one) => (assert.ok(one.processed > before.processed && one.time_ms >= before.time_ms), one));
     assert.deepEqual(told(await say({ ...greedy, stream: true })), []);
   },

@@ -4,7 +4,7 @@ import * as test from 'node:test';
 
 import OpenAI from 'openai';
 
-import { ask, events, post, user } from './client.mjs';
+import { ask, events, post, refused, user } from './client.mjs';
 import { demo, sim, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -72,6 +72,58 @@ describe('logprobs', async () => {
     const { top_probs: top } = after.completion_probabilities[0];
     assert.ok(top.length <= 2);
     assert.ok(Math.abs(top.reduce((sum, { prob }) => sum + prob, 0) - 1) < 1e-5);
+  });
+});
+
+describe('logprobs of a prompt that is echoed', async () => {
+  const server = await start(test, [...demo, '-np', '2', '--spec-type', 'none']);
+  const prompt = `Chasqui is ${'a runner of the Incas who carried messages. '.repeat(12)}`;
+  const fields = { prompt, max_tokens: 4, temperature: 0, logprobs: 3, echo: true, ignore_eos: true };
+
+  it('are told for each token of it and of the answer', async () => {
+    const { choices: [{ text, logprobs }], usage } = await ask(server, '/v1/completions', fields);
+    assert.ok(text.startsWith(prompt));
+    assert.equal(logprobs.tokens.join(''), text);
+    assert.equal(logprobs.tokens.length, usage.prompt_tokens + usage.completion_tokens);
+    assert.ok(usage.prompt_tokens > 100, 'more than one step reads it');
+    assert.equal(logprobs.token_logprobs[0], null);
+    assert.equal(logprobs.top_logprobs[0], null);
+    logprobs.token_logprobs.slice(1).forEach((logprob, i) => {
+      assert.ok(Number.isFinite(logprob) && logprob <= 0, `${i}: ${logprob}`);
+      const top = logprobs.top_logprobs[i + 1];
+      assert.ok(Object.keys(top).length >= 3 && top[logprobs.tokens[i + 1]] === logprob);
+    });
+    logprobs.text_offset.forEach((offset, i) => assert.equal(offset, [...logprobs.tokens.slice(0, i).join('')].length));
+  });
+
+  it('are those that an answer of the same tokens has', async () => {
+    const { choices: [{ text, logprobs: said }] } = await ask(server, '/v1/completions', { ...fields, echo: false, prompt: 'Chasqui is', max_tokens: 12 });
+    const { choices: [{ logprobs: read }] } = await ask(server, '/v1/completions', { ...fields, prompt: `Chasqui is${text}`, max_tokens: 0 });
+    assert.deepEqual(read.tokens.slice(-12), said.tokens);
+    read.token_logprobs.slice(-12).forEach((logprob, i) => assert.ok(Math.abs(logprob - said.token_logprobs[i]) < 0.02, `${i}: ${logprob} ${said.token_logprobs[i]}`));
+  });
+
+  it('are the same in a stream, for each of several prompts and beside other requests', async () => {
+    const prompts = ['One', prompt, 'The sun'];
+    const wish = { ...fields, prompt: prompts, n: 2, max_tokens: 2 };
+    const whole = (await ask(server, '/v1/completions', wish)).choices;
+    assert.equal(whole.length, 6);
+    const [streamed] = await Promise.all([chunks(server, '/v1/completions', wish), ask(server, '/v1/completions', { prompt, max_tokens: 50, ignore_eos: true })]);
+    for (const { index, text, logprobs } of whole) {
+      const own = streamed.flatMap(({ choices }) => choices).filter((choice) => choice.index === index);
+      assert.equal(own.map((choice) => choice.text).join(''), text);
+      const tokens = own.flatMap((choice) => choice.logprobs?.tokens ?? []);
+      assert.deepEqual(tokens, logprobs.tokens);
+      const told = own.flatMap((choice) => choice.logprobs?.token_logprobs ?? []);
+      told.forEach((logprob, i) => (i === 0 ? assert.equal(logprob, null) : assert.ok(Math.abs(logprob - logprobs.token_logprobs[i]) < 0.02)));
+      assert.deepEqual(own.flatMap((choice) => choice.logprobs?.text_offset ?? []), logprobs.text_offset);
+    }
+  });
+
+  it('are bounded', async () => {
+    const error = await refused(await post(server, '/v1/completions', { ...fields, prompt: Array(100).fill('a '.repeat(1500)), logprobs: 20 }), 400);
+    assert.equal(error.param, 'logprobs');
+    assert.equal((await refused(await post(server, '/v1/completions', { ...fields, suffix: 'x' }), 400)).param, 'suffix');
   });
 });
 

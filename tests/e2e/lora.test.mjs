@@ -70,6 +70,35 @@ describe('adapters of a model', async () => {
       (await ask(server, '/generate', native)).text);
   });
 
+  it('are models by their own names, too, as in vLLM', async () => {
+    const first = await answer(server, questions[0], { ...about, lora: 'one' });
+    assert.equal((await answer(server, questions[0], { ...about, model: 'one' })).text, first.text);
+    const messages = await ask(server, '/v1/messages', { model: 'one', messages: user(questions[0]), temperature: 0, ...about });
+    assert.equal(messages.content[0].text, first.text);
+    const response = await ask(server, '/v1/responses', { model: 'one', input: questions[0], temperature: 0, max_output_tokens: 24 });
+    assert.equal(response.output[0].content[0].text, first.text);
+    const described = await (await server.fetch('/v1/models/one')).json();
+    assert.match(described.id, /:one$/);
+    assert.equal(described.id, `${described.parent}:one`);
+  });
+
+  it('and other names are refused where names are checked', async (t) => {
+    const strict = await start(t, [...demo, '--check-model', '--alias', 'inca,maya', '--lora', `${one}:tone`]);
+    for (const model of ['inca', 'maya', 'tone', 'inca:tone', undefined]) await answer(strict, 'x', { ...about, model });
+    for (const [route, body] of [['/v1/chat/completions', { messages: user('x') }], ['/v1/completions', { prompt: 'x' }], ['/v1/embeddings', { input: 'x' }],
+      ['/v1/responses', { input: 'x' }]]) {
+      const error = await refused(await post(strict, route, { ...body, model: 'gpt-4o' }), 404);
+      assert.equal(error.param, 'model');
+      assert.match(error.message, /no model gpt-4o.*inca/);
+    }
+    const response = await post(strict, '/v1/messages', { model: 'claude', max_tokens: 4, messages: user('x') });
+    assert.equal(response.status, 404);
+    assert.equal((await response.json()).error.type, 'not_found_error');
+    const scales = await post(strict, '/lora-adapters', [{ id: 0, scale: 0 }]);
+    assert.equal(scales.status, 200, 'a body that names no model');
+    await scales.text();
+  });
+
   it('that do not exist are refused, and the error says which do', async () => {
     const [{ id: name }] = (await (await server.fetch('/v1/models')).json()).data;
     const wrong = [

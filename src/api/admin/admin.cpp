@@ -93,6 +93,7 @@ void write_listed(JsonWriter& json, const ServedModel& served) {
   json.field("type", "model");
   json.key("tags");
   json.begin_array();
+  json.string("");
   json.end_array();
   json.key("capabilities");
   json.begin_array();
@@ -205,7 +206,7 @@ std::string find_stuck(const Node& node) {
     const std::size_t workers = served->engine.workers();
     std::string which =
         workers > 1 ? "worker " + std::to_string(*stuck) + " of " + std::to_string(workers) : "the worker";
-    if (node.models.has_choice()) which += " of " + served->config.name;
+    if (node.models.all().size() > 1) which += " of " + served->config.name;
     return which + " has not finished a step for a long time";
   }
   if (node.frontend.offload.stuck_threads(now) == 0) return {};
@@ -269,6 +270,10 @@ Handled handle_model(const ModelTable& models, Call call) {
     for (const AdapterInfo& adapter : served->adapters.adapters()) {
       if (body.empty() && id == name_of(*served, adapter)) write_adapter(json, *served, adapter);
     }
+  }
+  for (const ServedModel* const served : models.all()) {  // by its name alone, as a request may say it
+    const auto adapter = served->adapters.find(id);
+    if (body.empty() && adapter) write_adapter(json, *served, served->adapters.adapters()[*adapter]);
   }
   if (body.empty()) {
     co_return Error{ErrorCode::not_found, "there is no model of this name; GET /v1/models lists those that there are",

@@ -1,7 +1,6 @@
 #include "api/admin/page.h"
 
 #include <algorithm>
-#include <cctype>
 #include <span>
 #include <vector>
 
@@ -9,6 +8,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "net/gzip.h"
 
 namespace chasqui {
 namespace {
@@ -53,23 +53,6 @@ const File& file_at(std::string_view path) {
   return files[static_cast<std::size_t>(at - kPagePaths.begin())];
 }
 
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
-
-// Whether a list such as `br, gzip;q=0.8` allows gzip: it is named, and not with a weight of zero.
-bool allows_gzip(std::string_view list) {
-  while (!list.empty()) {
-    std::string item;
-    const std::size_t comma = list.find(',');
-    for (const char c : list.substr(0, comma)) {
-      if (!is_blank(c)) item += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-    list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
-    if (item == "gzip") return true;
-    if (item.starts_with("gzip;q=")) return item.find_first_of("123456789") != std::string::npos;
-  }
-  return false;
-}
-
 // The client has this one, in whatever coding it got it.
 bool has(std::string_view if_none_match, const std::string& etag) {
   return if_none_match == "*" || if_none_match.find(etag) != std::string_view::npos;
@@ -93,7 +76,7 @@ net::Awaitable<void> handle_page(net::HttpExchange& exchange) {
   response.headers.add("X-Content-Type-Options", "nosniff");
   response.headers.add("Referrer-Policy", "no-referrer");
   if (!fresh) {
-    const bool gzip = allows_gzip(request.headers.get("Accept-Encoding").value_or(""));
+    const bool gzip = net::allows_gzip(request.headers.get("Accept-Encoding").value_or(""));
     response.headers.add("Content-Type", file.type);
     if (gzip) response.headers.add("Content-Encoding", "gzip");
     response.body = text(gzip ? file.gzip : file.plain);

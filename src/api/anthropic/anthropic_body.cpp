@@ -295,7 +295,7 @@ Result<Answer> prepare_messages(const ServedModel& served, const Caller& caller,
   RequestDraft draft = new_draft(served, caller);
   draft.max_tokens = kMaxTokensUnsaid;
   read_common_fields(caller, fields, draft);
-  read_adapters(served.adapters, served.config.name, fields, draft);
+  read_adapters(served, fields, draft);
   read_stops(fields, draft);
   read_constraint(fields, draft);
   read_output_config(fields, draft);

@@ -3,6 +3,7 @@
 #include "api/anthropic/anthropic.h"
 #include "api/core/answer_reader.h"
 #include "api/core/errors.h"
+#include "api/openai/openai_json.h"
 #include "base/json_writer.h"
 #include "net/sse.h"
 
@@ -57,6 +58,19 @@ class MessageWriter final : public AnswerWriter {
     json.end_object();
     net::append_sse_event(out, frame, "message_delta");
     net::append_sse_event(out, R"({"type":"message_stop"})", "message_stop");
+  }
+
+  // In a ping, which this dialect's clients pass over.
+  void reading(const Event& event, std::string& out) override {
+    open(out);
+    std::string frame;
+    JsonWriter json(frame);
+    json.begin_object();
+    json.field("type", "ping");
+    json.key("prompt_progress");
+    write_prompt_progress(json, event);
+    json.end_object();
+    net::append_sse_event(out, frame, "ping");
   }
 
   void fail(const Error& error, std::string& out) override {

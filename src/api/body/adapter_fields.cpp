@@ -65,19 +65,26 @@ void use_only(const AdapterRegistry& registry, std::size_t adapter, std::vector<
   scales[adapter] = registry.adapters()[adapter].scale;
 }
 
-// "MODEL:name"; other names of models are the client's affair.
-bool read_model(const AdapterRegistry& registry, std::string_view model_name, Fields& fields,
-                std::vector<float>& scales) {
+bool is_name_of(const ServedModelConfig& config, std::string_view name) {
+  return name == config.name || std::ranges::find(config.aliases, name) != config.aliases.end();
+}
+
+// "MODEL:name", or as vLLM has it "name", where that is not the model's own; other names of models are the client's
+// affair.
+bool read_model(const ServedModel& served, Fields& fields, std::vector<float>& scales) {
+  const AdapterRegistry& registry = served.adapters;
+  const std::string& own = served.config.name;
   const json::value* model = fields.any("model");
   if (model != nullptr && !model->is_string()) fields.refuse("model", "a string");
   if (model == nullptr || !model->is_string()) return false;
   const std::string_view text = model->get_string();
-  if (text.size() <= model_name.size() || !text.starts_with(model_name) || text[model_name.size()] != ':') return false;
-  const auto found = registry.find(text.substr(model_name.size() + 1));
+  const bool prefixed = text.size() > own.size() && text.starts_with(own) && text[own.size()] == ':';
+  if (is_name_of(served.config, text)) return false;
+  const auto found = registry.find(prefixed ? text.substr(own.size() + 1) : text);
   if (found) {
     use_only(registry, *found, scales);
-  } else {
-    const std::string wanted = registry.empty() ? std::string(model_name) : std::string(model_name) + ":NAME";
+  } else if (prefixed) {
+    const std::string wanted = registry.empty() ? own : own + ":NAME";
     fields.refuse("model", wanted + known(registry));
   }
   return found.has_value();
@@ -85,10 +92,11 @@ bool read_model(const AdapterRegistry& registry, std::string_view model_name, Fi
 
 }  // namespace
 
-void read_adapters(const AdapterRegistry& registry, std::string_view model_name, Fields& fields, RequestDraft& draft) {
+void read_adapters(const ServedModel& served, Fields& fields, RequestDraft& draft) {
+  const AdapterRegistry& registry = served.adapters;
   const json::value* lora = fields.any("lora");
   std::vector<float> scales(registry.adapters().size());
-  const bool by_model = read_model(registry, model_name, fields, scales);
+  const bool by_model = read_model(served, fields, scales);
   if (lora == nullptr) {
     if (by_model) draft.adapters = registry.set_of(scales);
     return;

@@ -11,8 +11,8 @@
 namespace chasqui {
 
 // "lora": "name" · {"name": …, "scale": …} · [{"id": 0, "scale": 0.5}, …], what is not in the list is not used ·
-// "model": "MODEL:name". `draft` holds what a request gets that says nothing; mistakes are left in `fields`.
-void read_adapters(const AdapterRegistry& registry, std::string_view model_name, Fields& fields, RequestDraft& draft);
+// "model": "MODEL:name" or "name". `draft` holds what a request gets that says nothing; mistakes are left in `fields`.
+void read_adapters(const ServedModel& served, Fields& fields, RequestDraft& draft);
 
 // POST /lora-adapters: the list from above.
 Result<std::vector<float>> read_standing_scales(const AdapterRegistry& registry, const std::string& body);

@@ -8,11 +8,12 @@
 namespace chasqui {
 namespace {
 
-// Offload pool. Empty where the body names none.
+// Offload pool. Empty where the body names none; a list of adapters, for one, does not.
 Result<std::string> named_model(const std::string& body) {
-  auto object = parse_json_object(body);
-  if (!object) return object.error();
-  const boost::json::value* const model = object->if_contains("model");
+  auto value = parse_json(body);
+  if (!value) return value.error();
+  if (!value->is_object()) return std::string();
+  const boost::json::value* const model = value->get_object().if_contains("model");
   if (model == nullptr || model->is_null()) return std::string();
   if (!model->is_string()) return invalid_field("model", "model must be a string");
   return std::string(model->get_string());

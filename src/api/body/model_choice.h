@@ -11,7 +11,7 @@
 
 namespace chasqui {
 
-// Of a request with a body, which is back in `body` afterwards. The errors: no such model, no JSON object.
+// Of a request with a body, which is back in `body` afterwards. The errors: no such model, no JSON.
 net::Awaitable<Result<ServedModel*>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
                                                   std::string& body);
 

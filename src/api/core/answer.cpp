@@ -105,6 +105,8 @@ bool write_events(AnswerWriter& writer, std::span<const Event> events, std::stri
       if (writer.has_comments()) write_queued(event, out);
     } else if (event.kind == Event::Kind::reading) {
       writer.reading(event, out);
+    } else if (event.kind == Event::Kind::prompt) {
+      writer.prompt(event, out);
     } else if (event.kind == Event::Kind::text) {
       writer.text(event, out);
     } else if (const auto failure = failure_of(event)) {

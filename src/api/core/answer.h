@@ -21,8 +21,9 @@ namespace chasqui {
 // All that one request said.
 struct Collected {
   std::string text;
-  std::vector<Token> tokens;                      // what was sampled
-  std::vector<std::vector<TokenChance>> chances;  // of each of them, where the request asks for it
+  std::vector<Token> tokens;                             // what was sampled
+  std::vector<std::vector<TokenChance>> chances;         // of each of them, where the request asks for it
+  std::vector<std::vector<TokenChance>> prompt_chances;  // … and of the prompt's, from the second on
   Event finished;
 };
 
@@ -37,6 +38,8 @@ class AnswerWriter {
   virtual void fail(const Error& error, std::string& out);  // OpenAI's shape, unless the protocol has its own
   // How far the prompt has been read; protocols without a word for it say nothing.
   virtual void reading(const Event&, std::string& /*out*/) {}
+  // How likely the next tokens of the prompt were, for protocols that ask for it.
+  virtual void prompt(const Event&, std::string& /*out*/) {}
   // Of a stream. Some protocols have streams of their own, in which nothing can be said that clients ignore.
   virtual net::HttpHeaders headers() const;
   virtual bool has_comments() const { return true; }

@@ -1,5 +1,6 @@
 #include "api/core/answer_sinks.h"
 
+#include <iterator>
 #include <utility>
 
 namespace chasqui {
@@ -52,6 +53,9 @@ void WholeSink::take(Event& event) {
   if (event.kind == Event::Kind::text) {
     out.tokens.push_back(event.token);
     if (!event.chances.empty()) out.chances.push_back(std::move(event.chances));
+  } else if (event.kind == Event::Kind::prompt) {
+    out.prompt_chances.insert(out.prompt_chances.end(), std::make_move_iterator(event.prompt_chances.begin()),
+                              std::make_move_iterator(event.prompt_chances.end()));
   } else if (event.kind == Event::Kind::finished) {
     out.finished = std::move(event);
   }

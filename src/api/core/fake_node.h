@@ -8,6 +8,7 @@
 
 #include "api/core/embedding_service.h"
 #include "api/core/generation.h"
+#include "api/core/idempotency_store.h"
 #include "api/core/key_ring.h"
 #include "api/core/node.h"
 #include "api/core/request_hash.h"
@@ -79,6 +80,7 @@ struct FakeModel {
 struct FakeFrontend {
   RealClock clock;
   Wakeup wakeup;
+  IdempotencyStore idempotency;  // before the loop, whose coroutines use it until they go
   net::NetMetrics net_metrics;
   net::EventLoop loop{net_metrics};
   net::OffloadPool offload{loop};
@@ -94,7 +96,8 @@ struct FakeFrontend {
                          .clock = clock,
                          .keys = keys,
                          .request_hasher = request_hasher,
-                         .skipped_tools = skipped_tools},
+                         .skipped_tools = skipped_tools,
+                         .idempotency = idempotency},
             .metrics = metrics};
 };
 

@@ -15,6 +15,7 @@ class EventLoop;
 class OffloadPool;
 }  // namespace net
 class Clock;
+class IdempotencyStore;
 class RequestHasher;
 class KeptStreams;
 class KeyRing;
@@ -36,7 +37,8 @@ struct Frontend {
   const Clock& clock;
   const KeyRing& keys;
   const RequestHasher& request_hasher;
-  SkippedTools& skipped_tools;     // those that the log has named
+  SkippedTools& skipped_tools;  // those that the log has named
+  IdempotencyStore& idempotency;
   RequestLog* requests = nullptr;  // null: requests are not logged
   KeptStreams* kept = nullptr;     // null: no stream can be resumed
 };

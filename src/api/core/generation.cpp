@@ -206,6 +206,7 @@ void Generation::keep(Event&& event) {
   }
   if (ids_.size() > 1) event.choice = static_cast<std::int32_t>(place_of(event.request));
   unread_ += event.text.size() + event.chances.size() * kChanceOverhead + kEventOverhead;
+  for (const auto& chances : event.prompt_chances) unread_ += sizeof chances + chances.size() * sizeof(TokenChance);
   if (unread_ > hub_.unread_max_ && running_ > 0) {
     slow_ = true;
     hub_.engine_.door_metrics().slow_clients.add();

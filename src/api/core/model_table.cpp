@@ -7,7 +7,7 @@
 namespace chasqui {
 
 Result<ServedModel*> ModelTable::find(std::string_view name) const {
-  if (models_.size() == 1 || name.empty()) return models_.front();
+  if (!has_choice() || name.empty()) return models_.front();
   std::string names;
   for (ServedModel* const model : models_) {
     const std::string& own = model->config.name;
@@ -15,6 +15,9 @@ Result<ServedModel*> ModelTable::find(std::string_view name) const {
     const bool has_adapter = name.size() > own.size() && name.starts_with(own) && name[own.size()] == ':';
     if (has_adapter && model->adapters.find(name.substr(own.size() + 1))) return model;
     names += (names.empty() ? "" : ", ") + own;
+  }
+  for (ServedModel* const model : models_) {
+    if (model->adapters.find(name)) return model;
   }
   return Error{ErrorCode::not_found, "there is no model " + std::string(name) + "; model must be one of " + names,
                "model"};

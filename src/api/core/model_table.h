@@ -16,16 +16,20 @@ class ModelTable {
   // `model` outlives the table. The first one answers requests that name none.
   void add(ServedModel& model) { models_.push_back(&model); }
 
-  // A table of one model has it for every name, as clients send the names of other servers' models. Otherwise the name
-  // is that of a model, or of one of its adapters ("model:adapter"); not_found lists the models.
+  // A table of one model has it for every name, as clients send the names of other servers' models, unless names are
+  // checked. Otherwise the name is that of a model, or of one of its adapters ("model:adapter", or as vLLM has it
+  // "adapter"); not_found lists the models.
   // REQUIRES: there is a model
   Result<ServedModel*> find(std::string_view name) const;
   ServedModel& first() const { return *models_.front(); }
-  bool has_choice() const { return models_.size() > 1; }
+  bool has_choice() const { return models_.size() > 1 || checks_names_; }
+  // One model, too, answers to its own names alone (--check-model).
+  void check_names() { checks_names_ = true; }
   const std::vector<ServedModel*>& all() const { return models_; }
 
  private:
   std::vector<ServedModel*> models_;
+  bool checks_names_ = false;
 };
 
 }  // namespace chasqui

@@ -132,7 +132,7 @@ NativeBody read_native_body(const ServedModel& served, const Caller& caller, Fie
   NativeBody out;
   out.draft = new_draft(served, caller);
   read_common_fields(caller, fields, out.draft);
-  read_adapters(served.adapters, served.config.name, fields, out.draft);
+  read_adapters(served, fields, out.draft);
   read_chances(fields, "logprobs", out.draft);
   read_constraint(fields, out.draft);
   for (const std::string_view name : {"n_cmpl", "n"}) {

@@ -46,6 +46,23 @@ class TextWriter final : public AnswerWriter {
   }
 };
 
+// The likelihoods of all tokens of the prompts, which are kept until the answer is written.
+Result<void> tell_prompts(const std::vector<std::vector<Token>>& prompts, OpenAiBody& common) {
+  std::size_t tokens = 0;
+  for (const auto& prompt : prompts) {
+    tokens += prompt.size();
+    if (!prompt.empty()) common.head.firsts.push_back(prompt.front());
+  }
+  const auto each = static_cast<std::size_t>((1 + common.draft.sampling.chances) * common.head.best_of);
+  if (tokens * each > kSizeLimit<"prompt_chances">) {
+    return invalid_field("logprobs", "with echo the prompts may have " + std::to_string(kSizeLimit<"prompt_chances">) +
+                                         " likelihoods: tokens × (1 + logprobs) × n; these have " +
+                                         std::to_string(tokens * each));
+  }
+  common.draft.tell_prompt = true;
+  return {};
+}
+
 }  // namespace
 
 Result<Answer> prepare_chat(const ServedModel& served, const Caller& caller, const std::string& body) {
@@ -77,14 +94,16 @@ Result<Answer> prepare_completion(const ServedModel& served, const Caller& calle
   if (prompt == nullptr) fields.refuse("prompt", "a string or an array of token ids");
   const bool echo = fields.boolean("echo").value_or(false);
   const auto suffix = fields.string("suffix");
-  if (echo && common.head.tokenizer != nullptr) {
-    fields.refuse("echo", "false with logprobs: how likely the prompt is cannot be told");
-  }
+  const bool tells_prompt = echo && common.head.tokenizer != nullptr;
+  if (tells_prompt && suffix && !suffix->empty()) fields.refuse("suffix", "left out with echo and logprobs");
   if (!fields.ok()) return fields.error();
   auto prompts = read_prompts(served, *prompt);
   if (!prompts) return prompts.error();
   if (echo) {
     for (const auto& tokens : *prompts) common.head.echo.push_back(detokenize(*served.model.tokenizer, tokens));
+  }
+  if (tells_prompt) {
+    if (auto few = tell_prompts(*prompts, common); !few) return few.error();
   }
   if (suffix && !suffix->empty()) {
     for (auto& tokens : *prompts) {
@@ -112,7 +131,7 @@ Result<Answer> prepare_generate(const ServedModel& served, const Caller& caller,
   draft.sampling.min_p = 0;
   draft.max_tokens = 64;
   read_common_fields(caller, fields, draft);
-  read_adapters(served.adapters, served.config.name, fields, draft);
+  read_adapters(served, fields, draft);
   read_constraint(fields, draft);
   refuse_unsupported(fields, {"n_probs", "post_sampling_probs", "logprobs", "echo", "suffix"});
   if (fields.integer("n").value_or(1) != 1) fields.refuse("n", "1: this route gives one answer");

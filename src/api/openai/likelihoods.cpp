@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace chasqui {
 namespace {
@@ -16,6 +17,9 @@ std::string_view text_of(const Tokenizer& tokenizer, Token token) {
 }
 
 float finite(float logprob) { return std::isfinite(logprob) ? logprob : kImpossible; }
+
+// See first_of_prompt().
+bool is_first(const TokenChances& token) { return std::isnan(token.front().logprob); }
 
 void write_bytes(JsonWriter& json, std::string_view text) {
   json.key("bytes");
@@ -62,6 +66,8 @@ std::size_t characters(std::string_view text) {
 
 }  // namespace
 
+TokenChances first_of_prompt(Token token) { return {{token, std::numeric_limits<float>::quiet_NaN()}}; }
+
 std::size_t told_tokens(const Tokenizer& tokenizer, std::span<const TokenChances> chances, const Event& finished,
                         std::size_t text_left) {
   if (finished.reason != FinishReason::stop || chances.empty()) return chances.size();
@@ -95,11 +101,17 @@ void write_completion_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std
   json.end_array();
   json.key("token_logprobs");
   json.begin_array();
-  for (const TokenChances& token : chances) json.number(finite(token.front().logprob));
+  for (const TokenChances& token : chances) {
+    is_first(token) ? json.null() : json.number(finite(token.front().logprob));
+  }
   json.end_array();
   json.key("top_logprobs");
   json.begin_array();
   for (const TokenChances& token : chances) {
+    if (is_first(token)) {
+      json.null();
+      continue;
+    }
     json.begin_object();
     for (std::size_t i = 1; i < token.size(); ++i) {
       json.field(text_of(tokenizer, token[i].token), finite(token[i].logprob));

@@ -14,6 +14,9 @@ namespace chasqui {
 // Of each token: itself, then the most likely ones. See Event::chances.
 using TokenChances = std::vector<TokenChance>;
 
+// Stands for the first token of a prompt, before which there is nothing that it could be likely after.
+TokenChances first_of_prompt(Token token);
+
 // How many of `chances`, the last of an answer, belong to its text: not the token that ended it, nor those of a stop
 // string. `text_left` is how many bytes of the text these tokens have made.
 std::size_t told_tokens(const Tokenizer& tokenizer, std::span<const TokenChances> chances, const Event& finished,

@@ -67,7 +67,7 @@ OpenAiBody read_openai_body(const ServedModel& served, const Caller& caller, Fie
   OpenAiBody out;
   out.draft = std::move(draft);
   read_common_fields(caller, fields, out.draft);
-  read_adapters(served.adapters, served.config.name, fields, out.draft);
+  read_adapters(served, fields, out.draft);
   read_logprobs(fields, chat, out.draft);
   read_constraint(fields, out.draft);
   if (chat) refuse_unsupported(fields, {"echo", "suffix"});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "api/core/cache_use_json.h"
 #include "api/openai/likelihoods.h"
@@ -44,8 +45,14 @@ class OpenAiWriter final : public AnswerWriter {
     choices_.resize(static_cast<std::size_t>(head_.prompts * head_.n));
   }
 
+  void prompt(const Event& event, std::string&) override {
+    Choice& choice = choices_[static_cast<std::size_t>(event.choice)];
+    choice.prompt.insert(choice.prompt.end(), event.prompt_chances.begin(), event.prompt_chances.end());
+  }
+
   void text(const Event& event, std::string& out) override {
     Choice& choice = open(event, out);
+    echo(event, choice, out);
     if (!event.chances.empty()) choice.untold.push_back(event.chances);
     if (event.text.empty()) return;  // held back: part of a character, or of a stop string
     choice.new_line = choice.new_line || (head_.verbose && event.text.find('\n') != std::string::npos);
@@ -65,6 +72,7 @@ class OpenAiWriter final : public AnswerWriter {
 
   void end(const Event& event, std::string& out) override {
     Choice& choice = open(event, out);
+    echo(event, choice, out);
     const std::size_t told = tells() ? told_tokens(*head_.tokenizer, choice.untold, event, event.text.size()) : 0;
     if (!event.text.empty() || told > 0) write_text_chunk(event, event.text, choice, told, out);
     begin_chunk(event.choice, out);
@@ -146,6 +154,8 @@ class OpenAiWriter final : public AnswerWriter {
  private:
   struct Choice {
     bool opened = false;
+    bool echoed = false;
+    std::vector<TokenChances> prompt;  // until it is echoed
     std::vector<TokenChances> untold;
     std::size_t offset = 0;  // characters of the text so far
     bool new_line = false;   // there was one; noted for `__verbose`
@@ -180,8 +190,17 @@ class OpenAiWriter final : public AnswerWriter {
     if (tells() || !chat_) json.key("logprobs");
     if (tells()) {
       const std::span<const TokenChances> all = answer.chances;
-      std::size_t offset = characters_of(echo);
-      write_logprobs(json, all.first(told_tokens(*head_.tokenizer, all, answer.finished, answer.text.size())), offset);
+      const std::size_t told = told_tokens(*head_.tokenizer, all, answer.finished, answer.text.size());
+      if (head_.firsts.empty()) {
+        std::size_t offset = characters_of(echo);
+        write_logprobs(json, all.first(told), offset);
+      } else {
+        std::vector<TokenChances> with_prompt =
+            prompt_of(index / static_cast<std::size_t>(head_.n), answer.prompt_chances);
+        with_prompt.insert(with_prompt.end(), all.begin(), all.begin() + static_cast<std::ptrdiff_t>(told));
+        std::size_t offset = 0;
+        write_logprobs(json, with_prompt, offset);
+      }
     } else if (!chat_) {
       json.null();
     }
@@ -208,24 +227,39 @@ class OpenAiWriter final : public AnswerWriter {
     out += ',';
   }
 
-  // The first chunk of a chat names the role, and of a completion that echoes, its prompt.
+  // The likelihoods of a prompt's tokens, the first one included.
+  std::vector<TokenChances> prompt_of(std::size_t prompt, std::span<const TokenChances> others) const {
+    std::vector<TokenChances> out = {first_of_prompt(head_.firsts[prompt])};
+    out.insert(out.end(), others.begin(), others.end());
+    return out;
+  }
+
+  // The first chunk of a chat names the role.
   Choice& open(const Event& event, std::string& out) {
     Choice& choice = choices_[static_cast<std::size_t>(event.choice)];
     if (choice.opened) return choice;
     choice.opened = true;
-    if (chat_) {
-      begin_chunk(event.choice, out);
-      out += "\"delta\":{\"role\":\"assistant\",\"content\":null},\"finish_reason\":null}]}\n\n";
-      return choice;
-    }
-    const std::string_view echo = echo_of(static_cast<std::size_t>(event.choice / head_.n));
-    if (!echo.empty()) {
-      choice.offset = characters_of(echo);
-      Event nothing;
-      nothing.choice = event.choice;
-      write_text_chunk(nothing, echo, choice, 0, out);
-    }
+    if (!chat_) return choice;
+    begin_chunk(event.choice, out);
+    out += "\"delta\":{\"role\":\"assistant\",\"content\":null},\"finish_reason\":null}]}\n\n";
     return choice;
+  }
+
+  // The first text of a completion that echoes is its prompt.
+  void echo(const Event& event, Choice& choice, std::string& out) const {
+    const auto prompt = static_cast<std::size_t>(event.choice / head_.n);
+    const std::string_view echo = echo_of(prompt);
+    if (std::exchange(choice.echoed, true) || echo.empty()) return;
+    Event nothing;
+    nothing.choice = event.choice;
+    if (head_.firsts.empty()) {
+      choice.offset = characters_of(echo);
+      return write_text_chunk(nothing, echo, choice, 0, out);
+    }
+    std::vector<TokenChances> untold = std::exchange(choice.untold, prompt_of(prompt, choice.prompt));
+    write_text_chunk(nothing, echo, choice, choice.untold.size(), out);
+    choice.untold = std::move(untold);
+    std::vector<TokenChances>().swap(choice.prompt);
   }
 
   void write_text_chunk(const Event& event, std::string_view text, Choice& choice, std::size_t told,

@@ -29,6 +29,7 @@ struct AnswerHead {
   std::int32_t best_of = 1;              // made for each prompt; more than `n`: the most likely ones are told
   std::vector<std::string> echo = {};    // what comes before the text of each prompt's answers; empty: nothing
   const Tokenizer* tokenizer = nullptr;  // with logprobs
+  std::vector<Token> firsts = {};        // with both: the first token of each prompt
 
   // Where a request asks for `__verbose`: appends that of an answer, which is the index-th of the request.
   std::function<void(const Collected& answer, std::size_t index, bool new_line, std::string& out)> verbose = nullptr;

@@ -260,7 +260,7 @@ Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& c
   ask.draft = new_draft(served, caller);
   ask.chat = new_chat(served.config.defaults);
   read_common_fields(caller, fields, ask.draft);
-  read_adapters(served.adapters, served.config.name, fields, ask.draft);
+  read_adapters(served, fields, ask.draft);
   read_constraint(fields, ask.draft);
   refuse_unsupported(fields, {"conversation", "prompt", "top_logprobs", "n_probs", "post_sampling_probs"});
   if (const auto tokens = fields.integer("max_output_tokens")) ask.draft.max_tokens = *tokens;

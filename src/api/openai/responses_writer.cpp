@@ -84,6 +84,15 @@ class ResponseWriter final : public AnswerWriter {
     for (const AnswerDelta& delta : reader_.read(event)) write_delta(delta, out);
   }
 
+  // As llama-server tells it: with the event that says that the response is under way.
+  void reading(const Event& event, std::string& out) override {
+    if (!opened_) {
+      opened_ = true;
+      write_state("response.created", "in_progress", nullptr, out);
+    }
+    write_state("response.in_progress", "in_progress", nullptr, out, &event);
+  }
+
   void end(const Event& event, std::string& out) override {
     text(event, out);
     finish(event, out);
@@ -134,13 +143,18 @@ class ResponseWriter final : public AnswerWriter {
     write_state("response.in_progress", "in_progress", nullptr, out);
   }
 
-  void write_state(std::string_view type, std::string_view status, const Usage* usage, std::string& out) {
+  void write_state(std::string_view type, std::string_view status, const Usage* usage, std::string& out,
+                   const Event* reading = nullptr) {
     JsonWriter json = frame(type);
     json.key("response");
     json.raw(object(status, usage));
     if (usage != nullptr) {
       json.key("timings");
       write_timings(json, *usage);
+    }
+    if (reading != nullptr) {
+      json.key("prompt_progress");
+      write_prompt_progress(json, *reading);
     }
     send(out);
   }

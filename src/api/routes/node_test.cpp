@@ -145,5 +145,13 @@ TEST(ModelTable, OneModelHasEveryName) {
   EXPECT_EQ(*fake.node.models.find(""), &fake.served);
 }
 
+TEST(ModelTable, OneModelHasItsOwnNamesAloneWhereNamesAreChecked) {
+  FakeNode fake;
+  fake.node.models.check_names();
+  EXPECT_EQ(*fake.node.models.find("sim"), &fake.served);
+  EXPECT_EQ(*fake.node.models.find(""), &fake.served);
+  EXPECT_EQ(fake.node.models.find("gpt-4o").error().code, ErrorCode::not_found);
+}
+
 }  // namespace
 }  // namespace chasqui

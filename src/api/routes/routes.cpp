@@ -7,6 +7,7 @@
 #include "api/core/answer.h"
 #include "api/core/errors.h"
 #include "api/core/frontend.h"
+#include "api/core/idempotent_answer.h"
 #include "api/core/key_ring.h"
 #include "api/core/node.h"
 #include "api/routes/openapi.h"
@@ -61,6 +62,13 @@ std::optional<net::HttpResponse> gate(const Node& node, const net::HttpRequest& 
   return refusal;
 }
 
+constexpr std::string_view kIdempotencyKey = "Idempotency-Key";
+
+// A client that goes on with a stream has its own way to ask again.
+bool once_only(const Route& route, const net::HttpRequest& request) {
+  return route.method == net::HttpMethod::post && request.header(kIdempotencyKey) && !request.header("Last-Event-ID");
+}
+
 Handled try_route(Node& node, const Route& route, net::HttpExchange& exchange) {
   Result<Caller> caller = Caller();
   if (route.access == Access::key) caller = authenticate(node.frontend.keys, exchange.request());
@@ -72,7 +80,11 @@ Handled try_route(Node& node, const Route& route, net::HttpExchange& exchange) {
   if (!body.empty()) served = co_await choose_model(node.models, node.frontend, *caller, body);
   if (!served) co_return served.error();
   Call call{exchange, node.frontend, **served, std::move(*caller), std::move(body)};
-  Handled running = std::visit(Start{node, call}, route.handler);
+  const auto start = [&node, &route](Call taken) { return std::visit(Start{node, taken}, route.handler); };
+  Handled running = once_only(route, exchange.request())
+                        ? answer_once(std::move(call), std::string(*exchange.request().header(kIdempotencyKey)),
+                                      *route.dialect, start)
+                        : start(std::move(call));
   Result<void> done = co_await std::move(running);
   co_return done;
 }
