@@ -60,6 +60,8 @@ struct Event {
   Token token = -1;       // the one that was sampled
   TokenCount tokens = 0;  // how many tokens this event stands for
   Duration since_last{};  // … and the time since the one before; zero for the first
+  bool first = false;     // the first token of the answer
+  Duration late{};        // … which came so much later than was forecast; negative: earlier
   ServiceClass service_class = ServiceClass::standard;
 
   // queued only; said about once a second while the request waits for a slot

@@ -23,10 +23,12 @@ class Sequence {
  public:
   enum class State { waiting, prefilling, decoding, finished };
 
-  explicit Sequence(RequestPtr request) : request_(std::move(request)) {}
+  // `expected`: forecast time from its arrival to its first token, what its own prompt takes not counted.
+  explicit Sequence(RequestPtr request, Duration expected = {}) : request_(std::move(request)), expected_(expected) {}
 
   const Request& request() const { return *request_; }
   RequestId id() const { return request_->id; }
+  Duration expected() const { return expected_; }
   State state() const { return state_; }
   bool decoding() const { return state_ == State::decoding; }
   bool prefilling() const { return state_ == State::prefilling; }
@@ -121,6 +123,7 @@ class Sequence {
   bool holds_slot() const { return state_ == State::prefilling || state_ == State::decoding; }
 
   const RequestPtr request_;
+  const Duration expected_;
   State state_ = State::waiting;
   SlotId slot_;
   TokenCount computed_ = 0;

@@ -45,7 +45,7 @@ std::int64_t waiting_of(const Load& load) {
 }
 
 Duration slot_time_of(const Load& load) {
-  return load.slot_time_known ? load.slot_time : std::max(load.slot_time, kSlotTimeUnknown);
+  return load.slot_time > Duration::zero() ? load.slot_time : kSlotTimeUnknown;
 }
 
 std::string in_seconds(Duration wait) {
@@ -172,7 +172,7 @@ Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenC
   const Duration limit = config_.queue_wait[static_cast<std::size_t>(service_class)];
   // Without a limit on the wait everyone may wait, and nothing has to be forecast.
   if (here > 0 && (limit > Duration::zero() || wait_max < Duration::max())) {
-    const Duration wait = forecast(permit, service_class, load, has_slot);
+    const Duration wait = forecast(permit, service_class, prompt_tokens, load);
     if (wait > wait_max) return refuse(Refusal::ttft_timeout, told(wait - wait_max));
     const Duration fresh_max = times(limit, stretch / kKeptStretch);
     if (limit > Duration::zero() && wait > fresh_max) {
@@ -188,10 +188,9 @@ Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenC
   return {};
 }
 
-// What the load says, and what those take that it does not show yet. A request that gets a slot at once waits, too,
-// while the prompts of others are read. As long as no sequence has ended, the time of a place is an estimate, and
-// counts as nothing.
-Duration Admission::forecast(const Permit& permit, ServiceClass service_class, const Load& load, bool has_slot) const {
+// What the load says, and what those take that it does not show yet.
+Duration Admission::forecast(const Permit& permit, ServiceClass service_class, TokenCount tokens,
+                             const Load& load) const {
   std::int64_t tokens_before = 0;
   double before = permit.kept_ ? 0 : static_cast<double>(places_held());
   for (const Recent& recent : recent_) {
@@ -199,9 +198,7 @@ Duration Admission::forecast(const Permit& permit, ServiceClass service_class, c
     tokens_before += recent.tokens;
     before += 1;
   }
-  const Duration a_place = load.slot_time_known ? gap(load) : Duration::zero();
-  const Duration after = has_slot ? times(load.row_time, static_cast<double>(tokens_before)) : times(a_place, before);
-  return load.wait[static_cast<std::size_t>(service_class)] + after;
+  return load.wait_of(permit.applicant_.tenant, service_class, tokens, before, tokens_before);
 }
 
 Result<void> Admission::widen(Permit& permit, std::size_t requests, const Load& load, TimePoint now) {
@@ -247,9 +244,9 @@ void Admission::count_return(double came) {
   share_that_returns_ += (came - share_that_returns_) / (kShareOver + static_cast<double>(reservations_.open()));
 }
 
-// The worker has heard of all that it runs or lets wait; the others are the latest that were sent.
+// The forecast knows of what the worker ran or let wait when it was made; the others are the latest that were sent.
 void Admission::forget_recent(const Load& load) {
-  const auto known = static_cast<std::size_t>(load.running + waiting_of(load));
+  const auto known = static_cast<std::size_t>(std::max<std::int64_t>(load.running + waiting_of(load) - load.newer, 0));
   const std::size_t unknown = weighed_ - std::min(weighed_, known);
   while (recent_.size() > unknown) {
     recent_tokens_ -= recent_.front().tokens;
@@ -279,7 +276,7 @@ void Admission::leave(const Permit& permit) {
 // The tenant's oldest request ends first, and then one after the other.
 Error Admission::refuse_tenant(const Applicant& applicant, TenantState& tenant, const Load& load, TimePoint now) {
   const auto standard = static_cast<std::size_t>(ServiceClass::standard);
-  const Duration life = slot_time_of(load) + load.wait[standard];
+  const Duration life = slot_time_of(load) + load.wait.of_short[standard];
   const Duration one_more = life / static_cast<Duration::rep>(tenant.entered.size());
   const Duration first_end = *tenant.entered.begin() + life - now;
   const TimePoint turn = std::max(now + (first_end > Duration::zero() ? first_end : one_more), tenant.told + one_more);

@@ -134,7 +134,7 @@ class Admission {
   void leave(const Permit& permit);
   void forget_recent(const Load& load);
 
-  Duration forecast(const Permit& permit, ServiceClass service_class, const Load& load, bool has_slot) const;
+  Duration forecast(const Permit& permit, ServiceClass service_class, TokenCount tokens, const Load& load) const;
   Result<void> widen(Permit& permit, std::size_t requests, const Load& load, TimePoint now);
   Permit admit(const Applicant& applicant, TimePoint now, bool kept);
   void claim(const Reservation& reservation);

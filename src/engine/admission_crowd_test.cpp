@@ -83,7 +83,6 @@ class Crowd {
     load.slots = plan_.slots;
     load.running = running_;
     load.waiting[1] = static_cast<std::int32_t>(waiting_.size());
-    load.slot_time_known = true;
     load.slot_time = plan_.slot_time;
     return load;
   }

@@ -15,7 +15,6 @@ class AdmissionTest : public ::testing::Test {
  protected:
   AdmissionTest() {
     load_.slots = 2;
-    load_.slot_time_known = true;
     load_.slot_time = seconds(1);
   }
 
@@ -41,6 +40,11 @@ class AdmissionTest : public ::testing::Test {
     if (entry) return {};
     EXPECT_EQ(entry.error().code, ErrorCode::overloaded);
     return entry.error().retry_after;
+  }
+
+  void fill_wait(Duration wait) {
+    load_.wait.of_short.fill(wait);
+    load_.wait.of_long.fill(wait);
   }
 
   std::uint64_t count(Refusal refusal) const {
@@ -205,7 +209,7 @@ TEST_F(AdmissionTest, DrainingRefusesEverybody) {
 
 TEST_F(AdmissionTest, ALongWaitIsRefusedByClass) {
   load_.running = 2;
-  load_.wait = {seconds(2), seconds(29), seconds(40)};
+  load_.wait.of_short = load_.wait.of_long = {seconds(2), seconds(29), seconds(40)};
   auto permit = std::move(*enter(1));
   const auto background = admission_.weigh(permit, ServiceClass::background, 10, load_, now_);
   ASSERT_FALSE(background);
@@ -222,7 +226,7 @@ TEST_F(AdmissionTest, ByDefaultNothingIsRefusedForItsWait) {
   plain.slots = 2;
   Admission admission(plain);
   load_.running = 2;
-  load_.wait.fill(seconds(10'000));
+  fill_wait(seconds(10'000));
   std::vector<Permit> permits;
   for (RequestHash i = 0; i < 5000; ++i) {
     permits.push_back(std::move(*admission.enter({0, 0, i}, load_, now_)));
@@ -235,7 +239,7 @@ TEST_F(AdmissionTest, AClientThatAcceptsNoLongWaitIsRefusedForIt) {
   plain.slots = 2;
   Admission admission(plain);
   load_.running = 2;
-  load_.wait.fill(seconds(20));
+  fill_wait(seconds(20));
   const auto weigh = [&](Duration wait_max) {
     auto permit = std::move(*admission.enter({0, 0, 0}, load_, now_));
     return admission.weigh(permit, ServiceClass::standard, 10, load_, now_, 1, wait_max);
@@ -274,16 +278,16 @@ TEST_F(AdmissionTest, EachClassHasItsOwnLongestWait) {
   strict.queue_wait = {seconds(1), seconds(5), Duration::zero()};
   Admission admission(strict);
   load_.running = 2;
-  load_.wait.fill(seconds(3));
+  fill_wait(seconds(3));
   const auto weigh = [&](ServiceClass service_class) {
     auto permit = std::move(*admission.enter({0, 0, 0}, load_, now_));
     return admission.weigh(permit, service_class, 10, load_, now_).has_value();
   };
   EXPECT_FALSE(weigh(ServiceClass::interactive));
   EXPECT_TRUE(weigh(ServiceClass::standard));
-  load_.wait.fill(seconds(4));
+  fill_wait(seconds(4));
   EXPECT_FALSE(weigh(ServiceClass::standard)) << "two thirds; the rest is for those with a reservation";
-  load_.wait.fill(seconds(1000));
+  fill_wait(seconds(1000));
   EXPECT_TRUE(weigh(ServiceClass::background)) << "zero: no limit";
 }
 
@@ -292,7 +296,7 @@ TEST_F(AdmissionTest, WhatTheLoadDoesNotShowYetCountsToo) {
   wide.queue_requests = 100;
   Admission admission(wide);
   load_.running = 2;
-  load_.wait.fill(milliseconds(29'400));
+  fill_wait(milliseconds(29'400));
   std::vector<Permit> permits;
   const auto come = [&](ServiceClass service_class) {
     permits.push_back(std::move(*admission.enter({0, 0, permits.size()}, load_, now_)));
@@ -307,6 +311,52 @@ TEST_F(AdmissionTest, WhatTheLoadDoesNotShowYetCountsToo) {
   permits.pop_back();
   load_.waiting[1] = 2;
   EXPECT_TRUE(come(ServiceClass::standard)) << "the load knows them now";
+}
+
+TEST_F(AdmissionTest, ABusyTenantWaitsForItself) {
+  load_.running = 2;
+  load_.tenants = 1;
+  load_.of_tenants[0].tenant = 7;
+  load_.of_tenants[0].wait.of_short.fill(seconds(100));
+  load_.of_tenants[0].wait.of_long.fill(seconds(100));
+  const auto weigh = [&](std::uint32_t tenant) {
+    auto permit = std::move(*enter(1, tenant));
+    return admission_.weigh(permit, ServiceClass::standard, 10, load_, now_).has_value();
+  };
+  EXPECT_FALSE(weigh(7));
+  EXPECT_TRUE(weigh(8));
+}
+
+TEST_F(AdmissionTest, ALongPromptIsForecastAsOne) {
+  load_.running = 2;
+  load_.wait.of_short.fill(seconds(1));
+  load_.wait.of_long.fill(seconds(61));
+  const auto weigh = [&](TokenCount tokens) {
+    auto permit = std::move(*enter(1));
+    return admission_.weigh(permit, ServiceClass::standard, tokens, load_, now_).has_value();
+  };
+  EXPECT_TRUE(weigh(32));
+  EXPECT_TRUE(weigh(400));
+  EXPECT_FALSE(weigh(600)) << "35 s";
+  EXPECT_FALSE(weigh(9000));
+}
+
+TEST_F(AdmissionTest, ThoseThatComeTogetherShareTheRoomThatThereIs) {
+  AdmissionConfig wide = config();
+  wide.queue_requests = 100;
+  wide.queue_wait.fill(milliseconds(150));
+  Admission admission(wide);
+  load_.running = 2;
+  load_.room.fill(3);
+  std::vector<Permit> permits;
+  const auto come = [&] {
+    permits.push_back(std::move(*admission.enter({0, 0, permits.size()}, load_, now_)));
+    return admission.weigh(permits.back(), ServiceClass::interactive, 10, load_, now_).has_value();
+  };
+  EXPECT_TRUE(come());
+  EXPECT_TRUE(come()) << "the load knows of two";
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(come()) << "others would give up their slots";
+  EXPECT_FALSE(come()) << "half a second until the next";
 }
 
 TEST_F(AdmissionTest, TooManyTokensAreRefusedUnlessNothingElseWaits) {

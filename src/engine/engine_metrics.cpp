@@ -32,6 +32,8 @@ std::vector<double> EngineMetrics::first_token_bounds() {
           .75,  1,    2.5,  5,   7.5, 10,  20,  40,  80,  160, 640, 2560};
 }
 
+std::vector<double> EngineMetrics::forecast_bounds() { return {.01, .05, .2, .5, 1, 2, 5, 10, 30, 120}; }
+
 std::vector<double> EngineMetrics::inter_token_bounds() {
   return {.001, .002, .004, .006, .008, .01, .025, .05, .075, .1, .15, .2,
           .3,   .4,   .5,   .75,  1,    2.5, 5,    7.5, 10,   20, 40,  80};
@@ -81,6 +83,11 @@ void EngineMetrics::count_tokens(const std::vector<Event>& events) {
     inter_token_ms.observe(to_milliseconds(since_last), times);
   };
   for (const Event& event : events) {
+    if (event.first) {
+      Waits& its = waits[static_cast<std::size_t>(event.service_class)];
+      const bool late = event.late > Duration::zero();
+      (late ? its.forecast_late_seconds : its.forecast_early_seconds).observe(std::abs(to_seconds(event.late)));
+    }
     if (event.kind != Event::Kind::text || event.since_last == Duration::zero()) continue;
     if (first == nullptr || event.since_last != first->since_last || event.service_class != first->service_class) {
       count();
@@ -340,6 +347,13 @@ void EngineMetrics::add_waits_to(MetricsPage& page) const {
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
     page.add("chasqui_inter_token_seconds", "Time between two tokens of a request, by class.",
              waits[c].inter_token_seconds, class_label(c), gaps_shown);
+  }
+  for (std::size_t c = 0; c < kServiceClasses; ++c) {
+    const std::string help = "By how much the first token missed the forecast of the request's arrival, by class.";
+    page.add("chasqui_forecast_error_seconds", help, waits[c].forecast_late_seconds,
+             "token=\"late\"," + class_label(c));
+    page.add("chasqui_forecast_error_seconds", help, waits[c].forecast_early_seconds,
+             "token=\"early\"," + class_label(c));
   }
   page.add("chasqui_time_per_output_token_seconds", "Mean time between tokens of a request.",
            time_per_output_token_seconds, {}, gaps_shown);

@@ -108,6 +108,9 @@ struct EngineMetrics {
     Histogram queue_seconds{request_bounds()};
     Histogram time_to_first_token_seconds{first_token_bounds()};
     Histogram inter_token_seconds{inter_token_bounds()};
+    // Of the forecast that was made when the request came: the first token came so much later, or earlier.
+    Histogram forecast_late_seconds{forecast_bounds()};
+    Histogram forecast_early_seconds{forecast_bounds()};
   };
   Waits waits[kServiceClasses];  // indexed by ServiceClass
   Histogram prefill_seconds{request_bounds()};
@@ -127,6 +130,7 @@ struct EngineMetrics {
 
   // vLLM's bounds, so that dashboards written for it stay right, and finer ones where small models live.
   static std::vector<double> first_token_bounds();
+  static std::vector<double> forecast_bounds();
   static std::vector<double> inter_token_bounds();
   static std::vector<double> request_bounds();
   static std::vector<double> token_bounds();

@@ -141,7 +141,7 @@ TEST(EngineWorkers, TellTheirLoadAsOne) {
   client.read_to_end();
   EXPECT_EQ(client.engine.load().running, 0);
   EXPECT_GT(client.engine.load().slot_time, Duration::zero());
-  EXPECT_EQ(client.engine.load().wait[1], Duration::zero());
+  EXPECT_EQ(client.engine.load().wait.of_short[1], Duration::zero());
 }
 
 TEST(EngineWorkers, AreAliveOnlyWhileAllAre) {

@@ -15,12 +15,15 @@ class LoadSum {
     all_.waiting_tokens += load.waiting_tokens;
     all_.unread_tokens += load.unread_tokens;
     all_.row_time = std::max(all_.row_time, load.row_time);
-    all_.slot_time_known = all_.slot_time_known || load.slot_time_known;
+    all_.newer += load.newer;
     for (std::size_t c = 0; c < kServiceClasses; ++c) {
       all_.waiting[c] += load.waiting[c];
       // New work may choose, so it waits where the wait is shortest. What belongs to a session waits for its worker,
       // and may find that it was told too little.
-      all_.wait[c] = any_ ? std::min(all_.wait[c], load.wait[c]) : load.wait[c];
+      all_.room[c] += load.room[c];
+      const auto least = [this](Duration& all, Duration one) { all = any_ ? std::min(all, one) : one; };
+      least(all_.wait.of_short[c], load.wait.of_short[c]);
+      least(all_.wait.of_long[c], load.wait.of_long[c]);
     }
     any_ = true;
     if (load.slot_time > Duration::zero()) {

@@ -7,12 +7,6 @@
 #include <algorithm>
 
 namespace chasqui {
-namespace {
-
-// Of a long prompt this much is read before that of a later request; then the shorter one has its turn.
-constexpr TokenCount kReadBefore = 128;
-
-}  // namespace
 
 Scheduler::Scheduler(const SchedulerConfig& config)
     : config_(config),
@@ -21,18 +15,18 @@ Scheduler::Scheduler(const SchedulerConfig& config)
       step_time_(config.targets.rules.slowdown),
       speculation_(config.speculation),
       plan_({config.targets, config.rows_max, config.kv, config.dense_slots, config.cuts_steps}),
-      adapter_turns_(config_.targets) {
+      adapter_turns_(config_.targets),
+      projection_(config.targets, config.kv) {
   CHECK(config_.rows_max > 0);
 }
 
 void Scheduler::add(RequestPtr request) {
   if (waiting_.empty() && running_.empty()) plan_.rests();
   counters_.join(request->tenant);
-  // A sequence that waits for nothing but reading, before anything was read, was predicted nothing: that it waits says
-  // as little about the next as that a server has just started.
-  const bool slot_free = waiting_.size() + running_.size() < static_cast<std::size_t>(ledger_.slots_total());
-  if (forecast_.row_seconds() > 0 || !slot_free) forecast_.arrived(*request, wait_of(request->service_class));
-  waiting_.push(std::make_unique<Sequence>(std::move(request)));
+  const Duration wait = wait_of(*request);
+  ++forecast_.newer;
+  newer_tokens_ += static_cast<std::int64_t>(request->prompt.size());
+  waiting_.push(std::make_unique<Sequence>(std::move(request), wait));
 }
 
 void Scheduler::cancel(RequestId id, TimePoint now) {
@@ -58,7 +52,7 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   batch.clear();
   waits_for_disk_ = false;
   tells_before_step_ = false;
-  planned_ = now;
+  planned_ = now_ = now;
   expire(now);
   if (idle()) return;
   if (reuse_.has_saves()) {
@@ -137,11 +131,12 @@ void Scheduler::end_late(Sequence& sequence, TimePoint now) {
   const Request& request = sequence.request();
   Error error{ErrorCode::overloaded, "queue timeout: no slot was free in time (--queue-timeout); retry", ""};
   if (request.first_token_deadline <= now) error.message = "no first token within ttft_timeout_ms; retry";
-  error.retry_after = std::clamp<Duration>(wait_of(request.service_class), seconds(1), seconds(60));
+  error.retry_after = std::clamp<Duration>(wait_of(request), seconds(1), seconds(60));
   finish(sequence, FinishReason::error, now, error);
 }
 
 void Scheduler::commit(const Batch& batch, const BatchResult& result) {
+  now_ = result.finished;
   plan_.ended(batch, result);
   reuse_.commit(batch, result, step_time_.prompt_row_seconds(), result.finished);
   release_copied();
@@ -154,12 +149,12 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   if (batch.rows.empty()) return;
   if (!batch.drafting.empty()) speculation_.drafted(result);
   if (result.status == DecodeStatus::ok) {
-    note_reading(batch, result.finished - planned_);
     const bool decoded = batch.kind == Batch::Kind::decode;
     // What heads learn of a prompt is part of reading it. In a decode step it is part of their draft tokens.
     const Duration computing = result.compute + (decoded ? Duration::zero() : result.learning);
     const Duration took = adapter_turns_.computed(computing, batch.predicted);
     const bool rare = decoded && speculation_.turns() && step_time_.settled(batch.kind, plan_.size().rows);
+    if (decoded) note_decoding(result, batch.parts.size());
     if (plan_.one_pass() && !rare) step_time_.observe(batch.kind, plan_.size(), took);
     if (decoded) speculation_.computed(result, took);
     commit_parts(batch, result);
@@ -174,19 +169,6 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   }
   retire_finished(Keep::what_is_worth_it);
   reuse_.step_computed(running_);
-}
-
-void Scheduler::note_reading(const Batch& batch, Duration took) {
-  TokenCount rows = 0;
-  bool any = false;
-  auto part = batch.parts.begin();  // in the order of slots, as running_
-  for (const auto& sequence : running_) {
-    if (!sequence->prefilling()) continue;
-    any = true;
-    while (part != batch.parts.end() && part->slot < sequence->slot()) ++part;
-    if (part != batch.parts.end() && part->slot == sequence->slot()) rows += part->rows;
-  }
-  if (any) forecast_.read(rows, took, step_time_.prompt_row_seconds());
 }
 
 void Scheduler::disk_done(DiskOutcome outcome, TimePoint now) {
@@ -246,8 +228,7 @@ void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoin
   event.service_class = sequence.request().service_class;
   if (first) {
     reuse_.checkpoint_computed(sequence);
-    const TokenCount rows = sequence.length() - sequence.cached();
-    forecast_.waited(sequence.id(), now - sequence.request().arrival, rows, true, now);
+    note_first_token(sequence, event, now);
   }
   sequence.add_token(sample.token, now);
   if (sequence.request().tell_usage) events_.back().usage = sequence.usage(now);
@@ -272,8 +253,10 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, TimePoint now, c
   if (sequence.request().keep_tokens) event.generated = sequence.generated_tokens();
   event.chunks = sequence.chunks();
   events_.push_back(std::move(event));
-  if (sequence.started()) forecast_.slot_held(now - sequence.started_at());
-  forecast_.left(sequence.id());
+  if (sequence.started()) {
+    const bool limit = !sequence.request().limited_by_context;
+    recent_answers_.ended(sequence.generated(), limit, sequence.at_limit(), now - sequence.started_at());
+  }
   counters_.leave(sequence.request().tenant);
   reuse_.forget(sequence.id());
   speculation_.forget(sequence.id());
@@ -289,60 +272,6 @@ std::size_t Scheduler::place_of(RequestId id) const {
   const auto found =
       std::find_if(running_.begin(), running_.end(), [id](const auto& sequence) { return sequence->id() == id; });
   return static_cast<std::size_t>(found - running_.begin());
-}
-
-// How long a sequence holds its slot. While the first ones of a kind of load still run, their age says it is at least
-// that: without it, a server that starts under load would let in every request until the first has ended.
-double Scheduler::slot_seconds() const {
-  double age = 0;
-  for (const auto& sequence : running_) age += to_seconds(planned_ - sequence->started_at());
-  return std::max(forecast_.slot_seconds(), running_.empty() ? 0 : age / static_cast<double>(running_.size()));
-}
-
-// Slots come free one by one, each after the time that a sequence holds its slot.
-Duration Scheduler::wait_behind(std::int32_t others) const {
-  const std::chrono::duration<double> wait(slot_seconds() * (others + 1) / ledger_.slots_total());
-  return std::chrono::duration_cast<Duration>(wait);
-}
-
-Duration Scheduler::wait_of(ServiceClass service_class) const {
-  std::int32_t ahead = 0;
-  for (std::size_t c = 0; c <= static_cast<std::size_t>(service_class); ++c) {
-    ahead += waiting_.of_class(static_cast<ServiceClass>(c));
-  }
-  TokenCount rows = 0;
-  for (const auto& sequence : running_) {
-    const bool before = sequence->prefilling() && sequence->request().service_class <= service_class;
-    rows += before ? std::min(sequence->left(), kReadBefore) : 0;
-  }
-  // Those who came at the same moment will have a slot, too, and are read before it.
-  if (const auto free = ledger_.slots_total() - static_cast<std::int32_t>(running_.size()); ahead > 0 && free > 0) {
-    const auto each = waiting_.tokens() / static_cast<std::int64_t>(waiting_.size());
-    rows += std::min(ahead, free) * static_cast<TokenCount>(std::min<std::int64_t>(each, kReadBefore));
-  }
-  const std::chrono::duration<double> reading(rows * forecast_.row_seconds());
-  const bool slot_free = ahead == 0 && ledger_.has_free_slot();
-  return std::max(std::chrono::duration_cast<Duration>(reading), slot_free ? Duration::zero() : wait_behind(ahead));
-}
-
-Load Scheduler::load() const {
-  Load load;
-  load.slots = ledger_.slots_total();
-  load.running = static_cast<std::int32_t>(running_.size());
-  Duration started{};  // of all together, from the first one on
-  for (const auto& sequence : running_) started += sequence->started_at() - running_.front()->started_at();
-  if (load.running > 0) load.running_since = running_.front()->started_at() + started / load.running;
-  load.waiting_tokens = waiting_.tokens();
-  load.unread_tokens = unread_tokens();
-  load.row_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(forecast_.row_seconds()));
-  load.slot_time = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(slot_seconds()));
-  load.slot_time_known = forecast_.slot_seconds() > 0;
-  for (std::size_t c = 0; c < kServiceClasses; ++c) {
-    const auto service_class = static_cast<ServiceClass>(c);
-    load.waiting[c] = waiting_.of_class(service_class);
-    load.wait[c] = idle() ? Duration::zero() : wait_of(service_class) + forecast_.excess(service_class, planned_);
-  }
-  return load;
 }
 
 std::array<std::int32_t, kServiceClasses> Scheduler::streams() const {

@@ -7,6 +7,7 @@
 //   whose adapters are applied        adapter_turns.h, scheduler_adapters.cpp
 //   which rows are in a step          step_plan.h, by step_time.h
 //   what is drafted and checked       speculation.h
+//   when those that wait will start   projection.h, scheduler_forecast.cpp
 //   which cells there are             cache/kv_ledger.h
 #pragma once
 
@@ -21,6 +22,8 @@
 #include "core/sequence.h"
 #include "sched/adapter_turns.h"
 #include "sched/overtaking.h"
+#include "sched/projection.h"
+#include "sched/recent_answers.h"
 #include "sched/reuse.h"
 #include "sched/speculation.h"
 #include "sched/step_plan.h"
@@ -28,7 +31,6 @@
 #include "sched/targets.h"
 #include "sched/tenant_counters.h"
 #include "sched/urgency.h"
-#include "sched/wait_forecast.h"
 #include "sched/wait_queue.h"
 
 namespace chasqui {
@@ -101,8 +103,8 @@ class Scheduler {
   const Speculation& speculation() const { return speculation_; }
   const AdapterTurns& adapter_turns() const { return adapter_turns_; }
   DiskTier* disk() { return reuse_.disk(); }  // null: there is none
-  // What admission has to know.
-  Load load() const;
+  // What admission has to know; the forecast in it is made anew when it is old.
+  Load load();
   // All invariants that can be checked from here; for tests, the simulator and idle moments.
   bool consistent() const;
 
@@ -118,7 +120,6 @@ class Scheduler {
   void start_waiting(const Urgency& urgency, TimePoint now, Batch& batch);
   PrefixCache::Match cached_prefix(const Sequence& sequence, CacheUse& use);
   bool may_yield(TimePoint now) const;
-  Duration slice(const Sequence& running, const Sequence& waiting) const;
   bool free_slot_for(const Sequence& next, const Urgency& urgency, TimePoint now, Batch& batch);
   TokenCount cells_needed(const Sequence& next, std::size_t others) const;
   const Sequence* most_urgent(const Urgency& urgency);
@@ -132,7 +133,6 @@ class Scheduler {
   void announce(const Urgency& urgency, TimePoint now);
   void tell_reading(const Sequence& sequence, TimePoint now);
   void tell_prompt(Sequence& sequence, const PromptChances& prompt);
-  void note_reading(const Batch& batch, Duration took);
   void commit_parts(const Batch& batch, const BatchResult& result);
   using Samples = std::vector<Sample>::const_iterator;
   int least_urgent_running() const;
@@ -145,9 +145,13 @@ class Scheduler {
   Duration time_for_copies(const Batch& batch) const;
   Sequence* find_running(RequestId id);
   std::size_t place_of(RequestId id) const;  // running_.size() when it does not run
-  double slot_seconds() const;
-  Duration wait_behind(std::int32_t others) const;
-  Duration wait_of(ServiceClass service_class) const;
+  void note_first_token(const Sequence& sequence, Event& event, TimePoint now);
+  void note_decoding(const BatchResult& result, std::size_t streams);
+  void project(const Urgency& urgency);
+  // `swap`: seconds for a copy of one token out of a slot and back.
+  Projection::Member projected(const Sequence& sequence, const Urgency& urgency, double swap) const;
+  double reading_seconds(TokenCount rows, TokenCount position) const;
+  Duration wait_of(const Request& request) const;
 
   const SchedulerConfig config_;
   KvLedger ledger_;
@@ -159,13 +163,20 @@ class Scheduler {
   TenantCounters counters_;
   WaitQueue waiting_;
   Overtaking overtaking_;
-  WaitForecast forecast_;
+  RecentAnswers recent_answers_;
+  Projection projection_;
   RunningSequences running_;     // ascending slots
   std::vector<SlotId> kept_;     // taken until what finished sequences have left in them is copied out
   std::vector<SlotId> to_trim_;  // released slots whose positions the model still holds
   std::vector<Event> events_;
   std::vector<const Sequence*> line_;  // scratch of announce() and bring_sets_together()
   TimePoint planned_{};                // the time of the last step
+  TimePoint now_{};                    // … or of its end
+  TimePoint projected_ = kNever;       // when projection_ was made
+  Load forecast_;                      // what it said; `newer` counts on
+  std::int64_t newer_tokens_ = 0;      // of their prompts
+  double tokens_a_row_ = 1;            // that streams get in a decode step, a moving average
+  double fresh_share_ = 1;             // of prompts, that is not cached
   TimePoint announced_{};
   bool waits_for_disk_ = false;
   bool tells_before_step_ = false;

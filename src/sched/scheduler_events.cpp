@@ -1,6 +1,5 @@
 // What clients are told before their first token: their place in the line, how far their prompt has been read, and how
 // likely it was.
-#include <algorithm>
 #include <iterator>
 
 #include "sched/scheduler.h"
@@ -16,21 +15,15 @@ constexpr Duration kAnnounceEvery = seconds(1);
 void Scheduler::announce(const Urgency& urgency, TimePoint now) {
   if (waiting_.empty() || now - announced_ < kAnnounceEvery) return;
   announced_ = now;
-  line_.clear();
-  for (const auto& sequence : waiting_.all()) {
-    line_.push_back(sequence.get());
-    forecast_.waited(sequence->id(), now - sequence->request().arrival, sequence->length(), false, now);
-  }
-  std::sort(line_.begin(), line_.end(),
-            [&](const Sequence* a, const Sequence* b) { return urgency.slot_before(*a, *b); });
-  for (std::size_t i = 0; i < line_.size(); ++i) {
-    Event event;
-    event.request = line_[i]->id();
+  project(urgency);
+  std::int32_t position = 0;
+  for (const Projection::Place& place : projection_.line(urgency)) {
+    Event& event = events_.emplace_back();
+    event.request = place.id;
     event.kind = Event::Kind::queued;
-    event.service_class = line_[i]->request().service_class;
-    event.position = static_cast<std::int32_t>(i);
-    event.wait = wait_behind(event.position) + forecast_.excess(event.service_class, now);
-    events_.push_back(std::move(event));
+    event.service_class = place.service_class;
+    event.position = position++;
+    event.wait = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(place.seconds));
   }
 }
 

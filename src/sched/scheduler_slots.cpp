@@ -5,19 +5,11 @@
 #include <algorithm>
 
 #include "sched/scheduler.h"
+#include "sched/slot_rules.h"
 
 namespace chasqui {
 namespace {
 
-// In one pool: cells that are kept free for each running sequence when another one starts, so that it is not put aside
-// again at once.
-constexpr TokenCount kCellsAhead = 4;
-// A sequence keeps its slot for so long at least …
-constexpr Duration kSliceLeast = seconds(1);
-// … and for so long that copies, of the sequences in all slots, take at most a twentieth of the time …
-constexpr int kCopiesPart = 20;
-// … and for so many slices where another one of its own tenant waits: answers that end soon are not interrupted.
-constexpr int kSlicesOfEqual = 8;
 // Moves before one step; each costs about a millisecond.
 constexpr std::size_t kMovesPerStep = 4;
 // A prompt with so little left is not worth moving out of the way of decoding sequences.
@@ -92,9 +84,13 @@ PrefixCache::Match Scheduler::cached_prefix(const Sequence& sequence, CacheUse& 
 const Sequence* Scheduler::most_urgent(const Urgency& urgency) {
   for (;;) {
     const Sequence* best = nullptr;
+    Standing standing_of_best;
     for (const auto& sequence : waiting_.all()) {
-      if (best != nullptr && !urgency.slot_before(*sequence, *best)) continue;
-      if (!reuse_.waits(*sequence, running_)) best = sequence.get();
+      const Standing standing = urgency.of(*sequence);
+      if (best != nullptr && !urgency.slot_before(standing, standing_of_best)) continue;
+      if (reuse_.waits(*sequence, running_)) continue;
+      best = sequence.get();
+      standing_of_best = standing;
     }
     if (best == nullptr || !reuse_.should_defer(*best, running_, step_time_.prompt_row_seconds())) return best;
   }
@@ -118,26 +114,18 @@ bool Scheduler::may_yield(TimePoint now) const {
   });
 }
 
-// How long `running` may keep its slot while `waiting` wants it.
-Duration Scheduler::slice(const Sequence& running, const Sequence& waiting) const {
-  const double swap = reuse_.swap_seconds(running, step_time_.prompt_row_seconds());
-  const std::chrono::duration<double> copies(kCopiesPart * ledger_.slots_total() * swap);
-  const Duration slice = std::max(kSliceLeast, std::chrono::duration_cast<Duration>(copies));
-  const bool equal = running.request().tenant.id == waiting.request().tenant.id &&
-                     running.request().service_class == waiting.request().service_class;
-  return equal ? kSlicesOfEqual * slice : slice;
-}
-
 // For `next` to start beside `others` running sequences.
 TokenCount Scheduler::cells_needed(const Sequence& next, std::size_t others) const {
-  if (!ledger_.unified() || others == 0) return next.length();
-  return next.length() + kCellsAhead * static_cast<TokenCount>(others + 1);
+  return cells_to_start(next.length(), others, ledger_.unified());
 }
 
 // A slot and cells for `next`, at the cost of those that have had their share. False: it has to wait.
 bool Scheduler::free_slot_for(const Sequence& next, const Urgency& urgency, TimePoint now, Batch& batch) {
+  const Standing wants = urgency.of(next);
   const auto yields = [&](const Sequence& sequence) {
-    return urgency.yields_to(sequence, next, slice(sequence, next));
+    const Standing has = urgency.of(sequence);
+    const double swap = reuse_.swap_seconds(sequence, step_time_.prompt_row_seconds());
+    return urgency.yields_to(has, wants, slice_of(has, wants, swap, ledger_.slots_total()));
   };
   TokenCount could_free = ledger_.cells_free();
   bool slot = ledger_.has_free_slot();

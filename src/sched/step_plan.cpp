@@ -136,13 +136,19 @@ Duration StepPlan::target_of(const Sequence& sequence) const {
   return targets_.of[static_cast<std::size_t>(sequence.request().service_class)].next_token;
 }
 
+Duration StepPlan::token_time(Duration target, Duration decode, Duration pass, std::size_t prompts) {
+  const auto decode_steps = std::chrono::duration_cast<Duration>(kDecodeStepsPerToken * decode);
+  return std::max(
+      {target, (kPassesPerToken + static_cast<int>(std::min(prompts, kPassesForPrompts))) * pass, decode_steps});
+}
+
+Duration StepPlan::least_chunk(Duration pass) { return kPassesOfChunk * pass; }
+
 // How long the running streams can wait for their next decode step. kUnlimited: there are none.
 Duration StepPlan::prefill_time(const StepTime& times, TimePoint now) const {
-  const auto decode_steps = std::chrono::duration_cast<Duration>(kDecodeStepsPerToken * decode_time_);
-  const auto prompts = static_cast<int>(std::min(prefilling_.size(), kPassesForPrompts));
   if (!targets_.rules.targets) return kUnlimited;
-  const Duration passes = (kPassesPerToken + prompts) * times.pass();
-  const Duration least = targets_.rules.stretch ? std::max(passes, decode_steps) : Duration::zero();
+  const Duration stretched = token_time(Duration::zero(), decode_time_, times.pass(), prefilling_.size());
+  const Duration least = targets_.rules.stretch ? stretched : Duration::zero();
   Duration time = targets_.prefill_step > Duration::zero() ? targets_.prefill_step : kUnlimited;
   for (const auto* streams : {&decoding_, &others_}) {
     for (const Sequence* sequence : *streams) {
@@ -162,7 +168,7 @@ Duration StepPlan::stretch(TimePoint now, Duration prefill) const {
 }
 
 Duration StepPlan::least_chunk(const StepTime& times) const {
-  return targets_.rules.efficient_chunks ? kPassesOfChunk * times.pass() : Duration::zero();
+  return targets_.rules.efficient_chunks ? least_chunk(times.pass()) : Duration::zero();
 }
 
 bool StepPlan::prefill_has_turn(bool prefilled, const StepTime& times, TimePoint now) const {

@@ -65,6 +65,12 @@ class StepPlan {
   // a cell each beyond those that are reserved: `cells` are there.
   void plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times, Speculation& speculation,
             TokenCount cells, TimePoint now, Batch& batch);
+  // How long a stream waits for its next token while so many prompts are being read: until its target, or longer where
+  // a `decode` step, or a `pass` over the weights, takes long.
+  static Duration token_time(Duration target, Duration decode, Duration pass, std::size_t prompts);
+  // What of that a chunk takes at least.
+  static Duration least_chunk(Duration pass);
+
   // Nothing is to be written into these slots, although no sequence has them; until the next call.
   void spare(const std::vector<SlotId>& slots) { spared_ = slots; }
   // What `batch`, the last one planned, cost: for StepTime::observe.

@@ -13,10 +13,13 @@ namespace chasqui {
 
 class TenantCounters {
  public:
+  // What a generated token costs: a step of its own. Tokens of a prompt share theirs, and cost 1.
+  static constexpr double kTokenCost = 2;
+
   // A request of the tenant came in, or the last word of one was said.
   void join(const Tenant& tenant);
   void leave(const Tenant& tenant);
-  // REQUIRES: it has joined. A generated token costs a step of its own, prompt tokens share theirs.
+  // REQUIRES: it has joined.
   // Cached ones cost next to nothing: a copy.
   void charge_prompt(const Tenant& tenant, TokenCount tokens, TokenCount cached = 0) {
     charge(tenant, tokens - cached + kCachedCost * cached);
@@ -27,7 +30,6 @@ class TenantCounters {
   std::size_t size() const { return table_.size(); }
 
  private:
-  static constexpr double kTokenCost = 2;
   static constexpr double kCachedCost = 0.02;
 
   struct Counter {

@@ -22,10 +22,6 @@ Urgency::Urgency(const SchedulerTargets& targets, Policy policy, const TenantCou
   work_weight_ = targets.rules.short_work ? std::clamp(load, 0.0, kWorkWeightMax) * row_seconds : 0;
 }
 
-ServiceClass Urgency::class_of(const Sequence& sequence) const {
-  return targets_.rules.classes ? sequence.request().service_class : ServiceClass::standard;
-}
-
 // The class's target, or what the client accepts where that is less.
 Duration Urgency::first_token_within(const Sequence& sequence) const {
   const Duration target = targets_.of[static_cast<std::size_t>(sequence.request().service_class)].first_token;
@@ -34,58 +30,93 @@ Duration Urgency::first_token_within(const Sequence& sequence) const {
   return std::min(target, request.first_token_deadline - request.arrival);
 }
 
+double Urgency::score(TimePoint due, TokenCount work) const {
+  return to_seconds(due.time_since_epoch()) + work_weight_ * work;
+}
+
 double Urgency::score(const Sequence& sequence) const {
   const Request& request = sequence.request();
   if (policy_ == Policy::fcfs) return to_seconds(request.arrival.time_since_epoch());
   const TimePoint due = std::min(sequence.waiting_since() + first_token_within(sequence), request.deadline);
   // What a sequence had computed before it lost its slot is cheap to bring back.
-  const TokenCount work = sequence.preemptions() > 0 ? 0 : sequence.left();
-  return to_seconds(due.time_since_epoch()) + work_weight_ * work;
+  return score(due, sequence.preemptions() > 0 ? 0 : sequence.left());
 }
 
-bool Urgency::slot_before(const Sequence& a, const Sequence& b) const {
+Standing Urgency::of(const Sequence& sequence) const {
+  const Request& request = sequence.request();
+  Standing standing;
+  standing.id = request.id;
+  standing.service_class = class_of(request.service_class);
+  standing.tenant = request.tenant.id;
+  standing.service = counters_.of(request.tenant);
+  standing.due = passed_often(sequence);
+  standing.waiting_since = sequence.waiting_since();
+  standing.first_token_within = first_token_within(sequence);
+  standing.score = score(sequence);
+  standing.left = sequence.left();
+  standing.slot_since = sequence.slot_since();
+  standing.holds_on = sequence.holds_on();
+  return standing;
+}
+
+Standing Urgency::of_newcomer(ServiceClass service_class, std::uint32_t tenant, double service, TokenCount rows) const {
+  Standing standing;
+  standing.id = RequestId{UINT64_MAX};
+  standing.service_class = class_of(service_class);
+  standing.tenant = tenant;
+  standing.service = service;
+  standing.waiting_since = now_;
+  standing.first_token_within = targets_.of[static_cast<std::size_t>(service_class)].first_token;
+  const bool fcfs = policy_ == Policy::fcfs;
+  standing.score = fcfs ? to_seconds(now_.time_since_epoch()) : score(now_ + standing.first_token_within, rows);
+  standing.left = rows;
+  return standing;
+}
+
+Standing Urgency::without_slot(const Standing& running) const {
+  Standing standing = running;
+  standing.waiting_since = now_;
+  if (policy_ == Policy::chasqui) standing.score = score(now_ + standing.first_token_within, 0);
+  standing.slot_since = kNever;
+  standing.holds_on = false;
+  return standing;
+}
+
+bool Urgency::slot_before(const Standing& a, const Standing& b) const {
   if (policy_ == Policy::chasqui) {
-    const bool due_a = passed_often(a);
-    const bool due_b = passed_often(b);
-    if (due_a != due_b) return due_a;
+    if (a.due != b.due) return a.due;
     // Or else a younger one, whose turn has come as well, would pass an older one once more than the bound says.
-    if (due_a && a.waiting_since() != b.waiting_since()) return a.waiting_since() < b.waiting_since();
-    if (class_of(a) != class_of(b)) return class_of(a) < class_of(b);
-    const double service_a = counters_.of(a.request().tenant);
-    const double service_b = counters_.of(b.request().tenant);
-    if (targets_.rules.tenants && service_a != service_b) return service_a < service_b;
+    if (a.due && a.waiting_since != b.waiting_since) return a.waiting_since < b.waiting_since;
+    if (a.service_class != b.service_class) return a.service_class < b.service_class;
+    if (targets_.rules.tenants && a.service != b.service) return a.service < b.service;
   }
-  return std::tuple(score(a), a.id()) < std::tuple(score(b), b.id());
+  return std::tuple(a.score, a.id) < std::tuple(b.score, b.id);
 }
 
-bool Urgency::rows_before(const Sequence& a, const Sequence& b) const {
+bool Urgency::rows_before(const Standing& a, const Standing& b) const {
   if (policy_ == Policy::chasqui) {
-    if (class_of(a) != class_of(b)) return class_of(a) < class_of(b);
-    if (loaded_ && targets_.rules.shortest_rows && a.left() != b.left()) return a.left() < b.left();
+    if (a.service_class != b.service_class) return a.service_class < b.service_class;
+    if (loaded_ && targets_.rules.shortest_rows && a.left != b.left) return a.left < b.left;
   }
-  return std::tuple(score(a), a.id()) < std::tuple(score(b), b.id());
+  return std::tuple(a.score, a.id) < std::tuple(b.score, b.id);
 }
 
-bool Urgency::yields_to(const Sequence& running, const Sequence& waiting, Duration slice) const {
+bool Urgency::yields_to(const Standing& running, const Standing& waiting, Duration slice) const {
   if (policy_ == Policy::fcfs) return false;
   const PolicyRules& rules = targets_.rules;
-  const ServiceClass its = class_of(running);
-  const ServiceClass others = class_of(waiting);
-  if (others < its && rules.class_preempts && !running.holds_on()) return true;
-  if (now_ - running.slot_since() < slice) return false;
-  if ((others < its && rules.class_preempts) || passed_often(waiting)) return true;
-  if (others > its || !rules.slices) return false;
-  const Tenant& tenant = running.request().tenant;
-  if (tenant.id == waiting.request().tenant.id) return now_ - waiting.waiting_since() >= first_token_within(waiting);
-  return rules.tenants && counters_.of(tenant) - counters_.of(waiting.request().tenant) >= kServedMore;
+  const bool more_urgent = waiting.service_class < running.service_class && rules.class_preempts;
+  if (more_urgent && !running.holds_on) return true;
+  if (now_ - running.slot_since < slice) return false;
+  if (more_urgent || waiting.due) return true;
+  if (waiting.service_class > running.service_class || !rules.slices) return false;
+  if (running.tenant == waiting.tenant) return now_ - waiting.waiting_since >= waiting.first_token_within;
+  return rules.tenants && running.service - waiting.service >= kServedMore;
 }
 
-bool Urgency::yields_before(const Sequence& a, const Sequence& b) const {
-  if (class_of(a) != class_of(b)) return class_of(a) > class_of(b);
-  const double service_a = counters_.of(a.request().tenant);
-  const double service_b = counters_.of(b.request().tenant);
-  if (service_a != service_b) return service_a > service_b;
-  return std::tuple(a.slot_since(), a.id()) < std::tuple(b.slot_since(), b.id());
+bool Urgency::yields_before(const Standing& a, const Standing& b) const {
+  if (a.service_class != b.service_class) return a.service_class > b.service_class;
+  if (a.service != b.service) return a.service > b.service;
+  return std::tuple(a.slot_since, a.id) < std::tuple(b.slot_since, b.id);
 }
 
 }  // namespace chasqui

@@ -13,6 +13,7 @@
 
 #include "core/sequence.h"
 #include "sched/overtaking.h"
+#include "sched/standing.h"
 #include "sched/targets.h"
 #include "sched/tenant_counters.h"
 
@@ -24,13 +25,27 @@ class Urgency {
   Urgency(const SchedulerTargets& targets, Policy policy, const TenantCounters& counters, const Overtaking& overtaking,
           TimePoint now, Duration backlog, double row_seconds);
 
+  Standing of(const Sequence& sequence) const;
+  // … of a request that comes now. `service`: what its tenant has received.
+  Standing of_newcomer(ServiceClass service_class, std::uint32_t tenant, double service, TokenCount rows) const;
+  // … of a sequence that loses its slot now.
+  Standing without_slot(const Standing& running) const;
+  TimePoint now() const { return now_; }
+  // The same at another time.
+  Urgency at(TimePoint now) const { return {*this, now}; }
+
   // Total orders.
-  bool slot_before(const Sequence& a, const Sequence& b) const;
-  bool rows_before(const Sequence& a, const Sequence& b) const;
+  bool slot_before(const Standing& a, const Standing& b) const;
+  bool slot_before(const Sequence& a, const Sequence& b) const { return slot_before(of(a), of(b)); }
+  bool rows_before(const Standing& a, const Standing& b) const;
+  bool rows_before(const Sequence& a, const Sequence& b) const { return rows_before(of(a), of(b)); }
   // Prompts that are not the most urgent get rows now and then.
   bool takes_turns() const { return policy_ == Policy::chasqui && targets_.rules.reading_turns; }
   // Whether `running` gives its slot to `waiting`. `slice`: how long it may keep it at least.
-  bool yields_to(const Sequence& running, const Sequence& waiting, Duration slice) const;
+  bool yields_to(const Standing& running, const Standing& waiting, Duration slice) const;
+  bool yields_to(const Sequence& running, const Sequence& waiting, Duration slice) const {
+    return yields_to(of(running), of(waiting), slice);
+  }
   // Of a slot: the smaller one goes first, other things being equal.
   double score(const Sequence& sequence) const;
   // More is to be read than the most urgent class can wait for, so the shortest prompts go first.
@@ -40,11 +55,24 @@ class Urgency {
     return policy_ == Policy::chasqui && targets_.rules.overtaking && overtaking_.is_due(sequence);
   }
   // Of two that give up their slots: whether `a` goes before `b`.
-  bool yields_before(const Sequence& a, const Sequence& b) const;
+  bool yields_before(const Standing& a, const Standing& b) const;
+  bool yields_before(const Sequence& a, const Sequence& b) const { return yields_before(of(a), of(b)); }
 
  private:
-  ServiceClass class_of(const Sequence& sequence) const;
+  Urgency(const Urgency& other, TimePoint now)
+      : targets_(other.targets_),
+        policy_(other.policy_),
+        counters_(other.counters_),
+        overtaking_(other.overtaking_),
+        now_(now),
+        loaded_(other.loaded_),
+        work_weight_(other.work_weight_) {}
+
+  ServiceClass class_of(ServiceClass service_class) const {
+    return targets_.rules.classes ? service_class : ServiceClass::standard;
+  }
   Duration first_token_within(const Sequence& sequence) const;
+  double score(TimePoint due, TokenCount work) const;
 
   const SchedulerTargets& targets_;
   const Policy policy_;

@@ -1,0 +1,203 @@
+// What the projection says of servers in known states; a decode step takes 50 ms, a row of a prompt 1 ms.
+#include "sched/projection.h"
+
+#include <optional>
+
+#include <gtest/gtest.h>
+
+namespace chasqui {
+namespace {
+
+constexpr TimePoint kNow{std::chrono::hours(1)};
+constexpr auto kInteractive = ServiceClass::interactive;
+constexpr auto kStandard = ServiceClass::standard;
+constexpr auto kBackground = ServiceClass::background;
+
+class ProjectionTest : public ::testing::Test {
+ protected:
+  struct Ask {
+    ServiceClass service_class = kStandard;
+    std::uint32_t tenant = 1;
+    double service = 0;
+    double reading = 0;
+    double steps = 100;
+    Duration ago{};  // since when it has its slot, or waits
+    double swap = 0;
+    TokenCount cells = 100;
+  };
+
+  ProjectionTest() {
+    for (TokenCount rows = 1; rows <= 8; ++rows) times_.observe(Batch::Kind::decode, {rows, 1}, milliseconds(50));
+    times_.observe(Batch::Kind::prefill, {256, 1}, milliseconds(256));
+  }
+
+  void slots(std::int32_t slots, TokenCount cells = 0) {
+    projection_.emplace(targets_, KvLedger::Layout{slots, cells > 0 ? cells : 1000 * slots, 1000, cells > 0});
+    projection_->clear();
+  }
+  Projection::Member member(const Ask& ask) {
+    Projection::Member out;
+    out.standing = urgency().of_newcomer(ask.service_class, ask.tenant, ask.service, 32);
+    out.standing.id = RequestId{++ids_};
+    out.reading = ask.reading;
+    out.steps = ask.steps;
+    out.swap = ask.swap;
+    out.cells = ask.cells;
+    return out;
+  }
+  void running(const Ask& ask) {
+    Projection::Member out = member(ask);
+    out.standing.slot_since = kNow - ask.ago;
+    projection_->add_running(out);
+  }
+  void waiting(const Ask& ask) {
+    Projection::Member out = member(ask);
+    out.standing.waiting_since = kNow - ask.ago;
+    out.standing.score -= to_seconds(ask.ago);
+    projection_->add_waiting(out);
+  }
+  Urgency urgency() const { return {targets_, Policy::chasqui, counters_, overtaking_, kNow, {}, 0.001}; }
+  void roll() { projection_->roll(urgency(), times_, 1); }
+  double wait(ServiceClass service_class) const {
+    return projection_->wait().seconds[static_cast<std::size_t>(service_class)];
+  }
+  double wait_of_tenant(std::uint32_t tenant, ServiceClass service_class) const {
+    for (const Projection::OfTenant& of : projection_->of_tenants()) {
+      if (of.tenant == tenant) return of.seconds[static_cast<std::size_t>(service_class)];
+    }
+    ADD_FAILURE() << "tenant " << tenant << " is not listed";
+    return -1;
+  }
+
+  SchedulerTargets targets_;
+  TenantCounters counters_;
+  Overtaking overtaking_;
+  StepTime times_;
+  std::optional<Projection> projection_;
+  std::uint64_t ids_ = 0;
+};
+
+TEST_F(ProjectionTest, NoRequestWaitsOnAnEmptyServer) {
+  slots(4);
+  roll();
+  for (const double seconds : projection_->wait().seconds) EXPECT_EQ(seconds, 0);
+  for (const std::int32_t room : projection_->wait().room) EXPECT_EQ(room, 4);
+}
+
+TEST_F(ProjectionTest, BackgroundStreamsOnAllSlotsDoNotKeepAnInteractiveRequestWaiting) {
+  slots(4);
+  for (int i = 0; i < 4; ++i) running({.service_class = kBackground, .steps = 1000});
+  for (int i = 0; i < 20; ++i) waiting({.service_class = kBackground, .steps = 1000});
+  roll();
+  EXPECT_LT(wait(kInteractive), 0.1);
+  EXPECT_LT(wait(kStandard), 0.1);
+  EXPECT_GT(wait(kBackground), 5);
+  EXPECT_EQ(projection_->wait().room[0], 4) << "so many would get slots at once";
+  EXPECT_EQ(projection_->wait().room[2], 0);
+}
+
+TEST_F(ProjectionTest, OneThatHoldsOnKeepsItsSlotForASlice) {
+  slots(1);
+  Projection::Member holder = member({.service_class = kBackground, .steps = 1000});
+  holder.standing.slot_since = kNow;
+  holder.standing.holds_on = true;
+  projection_->add_running(holder);
+  roll();
+  EXPECT_GT(wait(kInteractive), 0.9);
+  EXPECT_LT(wait(kInteractive), 1.5);
+}
+
+TEST_F(ProjectionTest, UnreadPromptsOfOthersDelayByTheirOrderAndNotByTheirLength) {
+  slots(4);
+  running({.service_class = kBackground, .reading = 20});
+  running({.service_class = kInteractive, .reading = 0.3});
+  roll();
+  EXPECT_NEAR(wait(kInteractive), 0.3, 0.05) << "what is due before it";
+  EXPECT_NEAR(wait(kStandard), 0.3, 0.05) << "a lesser class is read later";
+}
+
+TEST_F(ProjectionTest, PromptsAreReadMoreSlowlyBesideStreams) {
+  slots(4);
+  running({.service_class = kInteractive, .reading = 0.6});
+  running({.service_class = kInteractive, .steps = 1000});
+  roll();
+  EXPECT_GT(wait(kInteractive), 0.65);
+  EXPECT_LT(wait(kInteractive), 1.5);
+  EXPECT_LT(projection_->reading_share(), 1);
+}
+
+TEST_F(ProjectionTest, ASlotIsFreeWhenTheShortestAnswerEnds) {
+  slots(2);
+  running({.steps = 100});
+  running({.steps = 40});
+  roll();
+  EXPECT_NEAR(wait(kStandard), 2, 0.3) << "40 steps of 50 ms";
+}
+
+TEST_F(ProjectionTest, ATenantThatHasHadMoreGivesUpASlotAfterASlice) {
+  slots(2);
+  for (int i = 0; i < 2; ++i) running({.tenant = 1, .service = 1000, .steps = 10'000});
+  for (int i = 0; i < 8; ++i) waiting({.tenant = 1, .service = 1000, .steps = 10'000});
+  waiting({.tenant = 2, .service = 500});
+  roll();
+  EXPECT_GT(wait_of_tenant(2, kStandard), 0.9);
+  EXPECT_LT(wait_of_tenant(2, kStandard), 3);
+  EXPECT_GT(wait_of_tenant(1, kStandard), 2 * wait_of_tenant(2, kStandard));
+  EXPECT_LE(wait(kStandard), wait_of_tenant(2, kStandard) + 0.1) << "one that has nothing here";
+}
+
+TEST_F(ProjectionTest, EqualsTakeTurns) {
+  slots(1);
+  running({.steps = 10'000});
+  waiting({.steps = 10'000});
+  roll();
+  const auto& line = projection_->line(urgency());
+  ASSERT_EQ(line.size(), 1u);
+  EXPECT_GT(line[0].seconds, 7) << "eight slices";
+  EXPECT_LT(line[0].seconds, 10);
+}
+
+TEST_F(ProjectionTest, CostlyCopiesMakeSlicesLonger) {
+  slots(1);
+  running({.steps = 10'000, .swap = 0.1});
+  waiting({.steps = 10'000, .swap = 0.1});
+  roll();
+  EXPECT_GT(projection_->line(urgency())[0].seconds, 15) << "eight times twenty copies";
+}
+
+TEST_F(ProjectionTest, InOnePoolCellsAreWaitedFor) {
+  slots(4, 1000);
+  running({.steps = 40, .cells = 900});
+  waiting({.steps = 10, .cells = 300});
+  roll();
+  EXPECT_NEAR(projection_->line(urgency())[0].seconds, 2, 0.3);
+}
+
+TEST_F(ProjectionTest, ALongLineIsExtrapolated) {
+  slots(2);
+  for (int i = 0; i < 2; ++i) running({.steps = 20});
+  for (int i = 0; i < 500; ++i) waiting({.steps = 20, .ago = milliseconds(500 - i)});
+  roll();
+  EXPECT_NEAR(wait_of_tenant(1, kStandard), 250, 40) << "two each second";
+  EXPECT_LT(wait(kStandard), 2) << "a tenant that has nothing here is served first";
+  const auto& line = projection_->line(urgency());
+  ASSERT_EQ(line.size(), 500u);
+  for (std::size_t i = 1; i < line.size(); ++i) {
+    EXPECT_LE(line[i - 1].seconds, line[i].seconds);
+    EXPECT_LT(line[i - 1].id, line[i].id) << "the oldest first";
+  }
+  EXPECT_NEAR(line.back().seconds, 250, 40);
+}
+
+TEST_F(ProjectionTest, ALongPromptLetsShorterOnesPass) {
+  slots(1);
+  running({.steps = 20});
+  for (int i = 0; i < 4; ++i) waiting({.steps = 20});
+  const Urgency loaded(targets_, Policy::chasqui, counters_, overtaking_, kNow, seconds(10), 0.01);
+  projection_->roll(loaded, times_, 1);
+  const Projection::Seconds& seconds = projection_->wait().seconds;
+  EXPECT_GE(seconds[kServiceClasses + 1], seconds[1]);
+}
+
+}  // namespace
+}  // namespace chasqui
