@@ -142,7 +142,8 @@ describe('a server with a folder for its sessions', async () => {
     const dir = await folder(t);
     const server = await start(t, [...sim, '--session-dir', dir]);
     const { id, tokens } = await open(server, { text: 'one' });
-    const place = path.join(dir, 'sessions', `${id}.session.part`);
+    const place = path.join(dir, 'sessions', `${id}.session`);
+    await fs.rename(place, `${place}.aside`);
     await fs.mkdir(place);
     const refused = await server.fetch(`/v1/sessions/${id}/append`, { method: 'POST', body: '{"text": " two"}' });
     assert.equal(refused.status, 503);
@@ -151,9 +152,10 @@ describe('a server with a folder for its sessions', async () => {
     const generated = await server.fetch(`/v1/sessions/${id}/generate`, { method: 'POST', body: '{"max_tokens": 2}' });
     assert.equal(generated.status, 503);
     assert.equal((await show(server, id)).tokens, tokens);
-    assert.equal((await server.fetch(`/v1/sessions/${id}/fork`, { method: 'POST', body: '{}' })).status, 503);
+    assert.equal((await server.fetch(`/v1/sessions/${id}/fork`, { method: 'POST', body: '{}' })).status, 503, 'while a write fails');
     assert.equal((await (await server.fetch('/v1/sessions')).json()).data.length, 1, 'nor is a fork that no client knows of');
     await fs.rmdir(place);
+    await fs.rename(`${place}.aside`, place);
     const { tokens: now } = await command(server, id, 'append', { text: ' three' });
     const { tokens: three } = await ask(server, '/tokenize', { content: ' three' });
     assert.equal(now, tokens + three.length, 'without what was refused');

@@ -208,7 +208,7 @@ Result<void> prepare_sampling(const ServedModel& served, RequestDraft& draft, co
   draft.text_bias.clear();
   const std::string& standing = served.config.defaults.grammar;
   if (!draft.grammar && !standing.empty()) draft.grammar.emplace().text = standing;
-  if (!draft.sampling.seed) draft.sampling.seed = random_seed();
+  if (!draft.sampling.seed) draft.sampling.seed = draft.deterministic ? 0 : random_seed();
   if (auto ok = check_sampling(draft.sampling, served.limits); !ok) return ok.error();
   const Grammar* grammar = draft.grammar ? &*draft.grammar : nullptr;
   auto parts = served.model.sampling->prepare(draft.sampling, grammar);
@@ -228,7 +228,7 @@ Result<RequestPtr> request_from_draft(const ServedModel& served, RequestDraft dr
 Result<std::vector<RequestPtr>> requests_from_draft(const ServedModel& served, RequestDraft draft, std::int32_t count,
                                                     const ReasoningLimit* reasoning) {
   std::vector<RequestPtr> out;
-  if (!draft.sampling.seed) draft.sampling.seed = random_seed();
+  if (!draft.sampling.seed) draft.sampling.seed = draft.deterministic ? 0 : random_seed();
   for (std::int32_t i = 0; i < count; ++i) {
     RequestDraft one = draft;
     *one.sampling.seed += static_cast<std::uint32_t>(i);
