@@ -32,7 +32,7 @@ MODELS = [os.path.join(paired.ROOT, "models/demo/chasqui-demo.gguf"),
 # The first that fits. Ours are in the namespace chasqui.
 WORKER = [
     ("decode", r"ggml|llama_(context|decode|kv|memory|batch|graph|ubatch)|llm_|tinyBLAS|gemm|gemv|vec_dot|quantize|sched_yield|expf|sincosf|set_input"),
-    ("sampling", r"[Ss]ampl|Candidates|softmax|Penalt|gather_top_k|keep_mass"),
+    ("sampling", r"[Ss]ampl|LogitRow|LogitCut|RowKernels|weigh_as|::gather|::maxima|softmax|Penalt|count_for_mass"),
     ("text", r"TextAssembler|token_to_piece|SpecialCutter|Stop|utf8|llama_vocab|AnswerParser|Tokenizer"),
     ("scheduling", r"Scheduler|StepPlan|Reuse|PrefixCache|Ledger|StepTime|Speculation|Sequence|Forecast|Urgency|NgramIndex"),
     ("delivery", r"chasqui::"),
