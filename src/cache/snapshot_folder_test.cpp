@@ -106,8 +106,8 @@ TEST_F(SnapshotFolderTest, TellsTheOrderOfUse) {
 TEST_F(SnapshotFolderTest, ForgetsWhatIsRemoved) {
   auto folder = open();
   write(*folder, 1);
-  folder->remove(1);
-  folder->remove(2);  // which was never there
+  EXPECT_TRUE(folder->remove(1));
+  EXPECT_TRUE(folder->remove(2));  // which was never there
   EXPECT_TRUE(folder->scan({}).empty());
   EXPECT_FALSE(folder->read(1, {}).has_value());
 }

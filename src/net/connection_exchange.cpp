@@ -118,7 +118,7 @@ bool ConnectionExchange::wants_gzip() const {
          shared.compressing < kSizeLimit<"compressions">;
 }
 
-// Up to some pieces here, with others' turns between them, so that metrics can be read where the pool stands still.
+// Up to some pieces here, with others' turns between them, so that most answers need not wait for the pool.
 // `response` as it is where the pool is full.
 Awaitable<void> ConnectionExchange::compress(HttpResponse& response) {
   HttpShared& shared = connection_.shared();

@@ -37,9 +37,9 @@ bool allows_gzip(std::string_view list) {
 
 bool is_worth_gzip(const HttpHeaders& headers, std::size_t bytes) {
   if (bytes < kSizeLimit<"compressed_bytes"> || headers.has("Content-Encoding") || headers.has("ETag")) return false;
-  const std::string_view type = headers.get("Content-Type").value_or("");
-  return type.starts_with("application/json") || type.starts_with("text/") ||
-         type.starts_with("application/openmetrics-text");
+  return headers.get("Content-Type")
+      .value_or("")
+      .starts_with("application/json");  // not metrics: scrapes are to cost little
 }
 
 struct GzipWriter::Stream {
