@@ -82,7 +82,7 @@ class DeviceWorker {
   const Batch& batch() const { return batch_; }
   const BatchResult& result() const { return result_; }
   const SimDevice& device() const { return device_; }
-  const Scheduler& scheduler() const { return scheduler_; }
+  Scheduler& scheduler() { return scheduler_; }
   TimePoint now() const { return clock_.now(); }
   bool prefills() const { return batch_.kind == Batch::Kind::prefill; }
 

@@ -29,12 +29,12 @@ struct Told {
     event.request = RequestId{id};
     event.kind = Event::Kind::finished;
     event.reason = FinishReason::length;
-    event.usage = {.prompt = 10,
-                   .completion = 4,
-                   .queue = milliseconds(5),
-                   .prefill = milliseconds(20),
-                   .decode = milliseconds(30),
-                   .steps = 6};
+    event.usage.prompt = 10;
+    event.usage.completion = 4;
+    event.usage.queue = milliseconds(5);
+    event.usage.prefill = milliseconds(20);
+    event.usage.decode = milliseconds(30);
+    event.usage.steps = 6;
     event.chunks = {{milliseconds(5), milliseconds(15), 6}, {milliseconds(16), milliseconds(25), 4}};
     return event;
   }
