@@ -161,7 +161,6 @@ constexpr AppliedFlags kAppliedFlags[] = {
      "compute threads"},
     {"--spec-draft-threads --spec-draft-threads-batch --spec-draft-cpu-mask --spec-draft-cpu-range "
      "--spec-draft-cpu-strict --spec-draft-prio --spec-draft-poll --spec-draft-cpu-mask-batch "
-     "--spec-draft-cpu-range-batch "
      "--spec-draft-cpu-strict-batch --spec-draft-prio-batch --spec-draft-poll-batch",
      "compute threads of the draft model"},
 };

@@ -241,7 +241,7 @@ TEST(Device, TheForecastOfTheWaitIsWhatTheNextRequestWaits) {
   ASSERT_GT(worker.scheduler().waiting(), 32u);
   const Load load = worker.scheduler().load();
   const std::uint64_t last = worker.ask(40, 60);
-  const Duration forecast = load.wait.of_short[static_cast<std::size_t>(ServiceClass::standard)];
+  const Duration forecast = load.wait_of(0, ServiceClass::standard, 40, 0, 0);
   worker.run_to_first_token(last);
   const double waited = to_seconds(worker.of(last).first - worker.of(last).request->arrival);
   EXPECT_LE(to_seconds(forecast), 3 * waited);
