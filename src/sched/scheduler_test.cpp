@@ -331,9 +331,11 @@ TEST(Scheduler, TellsItsLoad) {
   EXPECT_EQ(load.waiting, (std::array<std::int32_t, kServiceClasses>{1, 0, 2}));
   EXPECT_EQ(load.waiting_tokens, 60);
   EXPECT_EQ(load.unread_tokens, 60) << "those that run have read theirs";
-  EXPECT_GT(load.wait.of_short[0], Duration::zero());
-  EXPECT_GE(load.wait.of_short[1], load.wait.of_short[0]);
-  EXPECT_GE(load.wait.of_short[2], load.wait.of_short[1]);
+  ASSERT_EQ(load.tenants, 1) << "all are one tenant's";
+  const auto& wait = load.of_tenants[0].wait.of_short;
+  EXPECT_GT(wait[0], Duration::zero());
+  EXPECT_GE(wait[1], wait[0]);
+  EXPECT_GT(wait[2], wait[1]);
   worker.run_to_end();
   EXPECT_EQ(worker.scheduler.load().waiting_tokens, 0);
   EXPECT_EQ(worker.scheduler.load().unread_tokens, 0);
