@@ -305,12 +305,13 @@ void Reuse::give(Save save, Batch& batch) {
   saving_.push_back(std::move(save));
 }
 
-void Reuse::take_piece(Duration time, Batch& batch) {
-  Save& next = queue_.front();
-  if (next.from == 0) share_begin(next);
+void Reuse::take_pieces(Duration time, Batch& batch) {
   const double each = save_seconds_per_byte_ * bytes_per_token_;
-  const double tokens = each > 0 ? to_seconds(time) / each : 0;
-  queue_.plan(static_cast<TokenCount>(std::min(tokens, double{kAnyLength})), config_.kv_block, batch);
+  auto left = static_cast<TokenCount>(std::min(each > 0 ? to_seconds(time) / each : 0, double{kAnyLength}));
+  do {
+    if (Save& next = queue_.next(); next.from == 0) share_begin(next);
+    left = queue_.plan(left, config_.kv_block, batch);
+  } while (left > 0 && !queue_.all_planned());
 }
 
 void Reuse::take_copied(std::vector<SlotId>& slots) {
@@ -330,8 +331,7 @@ void Reuse::take_saves(const RunningSequences& running, Batch& batch) {
 }
 
 void Reuse::commit(const Batch& batch, const BatchResult& result, double row_seconds, TimePoint now) {
-  const std::size_t pieces = queue_.planned() ? 1 : 0;
-  CHECK(result.snapshots.size() == saving_.size() + pieces && batch.saves.size() == saving_.size() + pieces);
+  CHECK(result.snapshots.size() == batch.saves.size() && batch.saves.size() == saving_.size() + queue_.pieces());
   for (const KvSnapshotPtr& snapshot : result.snapshots) {
     if (snapshot) learn_sizes(*snapshot);
   }
@@ -341,9 +341,10 @@ void Reuse::commit(const Batch& batch, const BatchResult& result, double row_sec
     saving_[i].begin.reset();
     keep(saving_[i], std::move(snapshot), row_seconds, now);
   }
+  const auto pieces = std::span(result.snapshots).subspan(saving_.size());
   saving_.clear();
-  if (pieces > 0) {
-    if (auto whole = queue_.copied(result.snapshots.back())) {
+  for (const KvSnapshotPtr& piece : pieces) {
+    if (auto whole = queue_.copied(piece)) {
       copied_.push_back(whole->slot);
       keep(*whole, std::exchange(whole->begin, nullptr), row_seconds, now);
     }

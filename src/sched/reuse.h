@@ -79,7 +79,7 @@ class Reuse {
   // Slots are to be copied out in pieces.
   bool has_pieces() const { return !queue_.empty(); }
   // Adds the next piece to the batch: what is copied within `time`, or one block. REQUIRES: has_pieces()
-  void take_piece(Duration time, Batch& batch);
+  void take_pieces(Duration time, Batch& batch);
   // Moves the slots that leaves() has kept, and that are not needed any more, to the end of `slots`.
   void take_copied(std::vector<SlotId>& slots);
   // What is to be copied out before anything else happens to the slots.

@@ -23,25 +23,27 @@ std::pair<const SaveQueue::Save*, TokenCount> SaveQueue::match(PrefixKey key, st
   return best;
 }
 
-void SaveQueue::plan(TokenCount tokens, TokenCount block, Batch& batch) {
-  CHECK(!empty() && planned_ == 0);
-  const Save& save = queue_.front();
+TokenCount SaveQueue::plan(TokenCount tokens, TokenCount block, Batch& batch) {
+  CHECK(!all_planned());
+  const Save& save = next();
   const TokenCount left = save.length() - save.from;
-  const TokenCount whole = std::max(tokens / block, 1) * block;
-  planned_ = save.from + std::min(left, whole);
-  batch.saves.push_back({save.slot, planned_, save.from});
+  const TokenCount piece = std::min(left, std::max(tokens / block, 1) * block);
+  planned_.push_back(save.from + piece);
+  batch.saves.push_back({save.slot, planned_.back(), save.from});
+  return piece < left ? 0 : std::max(tokens - piece, 0);
 }
 
 std::optional<SaveQueue::Save> SaveQueue::copied(const KvSnapshotPtr& piece) {
-  CHECK(planned_ > 0);
+  CHECK(!planned_.empty());
   Save& save = queue_.front();
+  const TokenCount end = planned_.front();
+  planned_.erase(planned_.begin());
   if (piece) {
     save.begin = save.from > 0 ? KvSnapshot::joined(*save.begin, save.from, *piece) : piece;
-    save.from = std::exchange(planned_, 0);
+    save.from = end;
     if (save.from < save.length()) return std::nullopt;
   } else {
     save.begin.reset();
-    planned_ = 0;
   }
   Save done = std::move(save);
   queue_.pop_front();
@@ -49,7 +51,7 @@ std::optional<SaveQueue::Save> SaveQueue::copied(const KvSnapshotPtr& piece) {
 }
 
 std::size_t SaveQueue::forget(std::uint32_t tenant, std::vector<SlotId>& slots) {
-  CHECK(planned_ == 0);
+  CHECK(planned_.empty());
   return std::erase_if(queue_, [&](const Save& save) {
     if (save.key.tenant != tenant) return false;
     slots.push_back(save.slot);

@@ -36,26 +36,27 @@ class SaveQueue {
   bool empty() const { return queue_.empty(); }
   std::size_t size() const { return queue_.size(); }
   bool contains(RequestId request) const;
-  // REQUIRES: !empty()
-  Save& front() { return queue_.front(); }
+  // The first without a planned piece. REQUIRES: !all_planned()
+  Save& next() { return queue_[planned_.size()]; }
 
   // Which of them will serve the longest prefix of the tokens, and how much; null: none serves any.
   std::pair<const Save*, TokenCount> match(PrefixKey key, std::span<const Token> tokens, TokenCount most) const;
 
-  // Adds the next piece of the first one to the batch, of `tokens` of them or one block at least.
-  // REQUIRES: !empty(), and nothing was planned since the last copied()
-  void plan(TokenCount tokens, TokenCount block, Batch& batch);
-  bool planned() const { return planned_ > 0; }
-  // The piece that was planned; null: it could not be copied. The whole of it when that was the last piece, or when
-  // nothing more will come of it: then without `begin`. REQUIRES: planned()
+  // Adds the next piece of next() to the batch, of `tokens` of them or one block at least. What is left of `tokens` for
+  // pieces of the others; 0 where more of this one has to come. REQUIRES: !all_planned()
+  TokenCount plan(TokenCount tokens, TokenCount block, Batch& batch);
+  bool all_planned() const { return planned_.size() == queue_.size(); }
+  std::size_t pieces() const { return planned_.size(); }  // that were planned
+  // The first piece that was planned; null: it could not be copied. The whole of its save when that was the last piece,
+  // or when nothing more will come of it: then without `begin`. REQUIRES: pieces() > 0
   std::optional<Save> copied(const KvSnapshotPtr& piece);
 
-  // Moves the slots of a tenant's to the end of `slots`, and forgets what was in them. REQUIRES: !planned()
+  // Moves the slots of a tenant's to the end of `slots`, and forgets what was in them. REQUIRES: pieces() == 0
   std::size_t forget(std::uint32_t tenant, std::vector<SlotId>& slots);
 
  private:
   std::deque<Save> queue_;
-  TokenCount planned_ = 0;  // up to which token; 0: nothing
+  std::vector<TokenCount> planned_;  // of the first ones, up to which token; all but the last to their ends
 };
 
 }  // namespace chasqui

@@ -64,7 +64,7 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   reserve_next_cells(now, batch);
   start_waiting(urgency, now, batch);
   announce(urgency, now);
-  if (running_.empty() && reuse_.has_pieces()) return reuse_.take_piece(time_for_copies(batch), batch);
+  if (running_.empty() && reuse_.has_pieces()) return reuse_.take_pieces(time_for_copies(batch), batch);
   if (running_.empty()) {
     CHECK(reuse_.disk() != nullptr && reuse_.disk()->reads(), "progress: no request starts, without a reason");
     waits_for_disk_ = true;
@@ -83,7 +83,7 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   plan_.plan(running_, urgency, step_time_, speculation_, cells, now, batch);
   if (!ledger_.has_free_slot()) batch.cut_by = std::min(batch.cut_by, least_urgent_running() - 1);
   reserve_draft_tokens(batch);
-  if (const Duration time = time_for_copies(batch); time > Duration::zero()) reuse_.take_piece(time, batch);
+  if (const Duration time = time_for_copies(batch); time > Duration::zero()) reuse_.take_pieces(time, batch);
   CHECK(!batch.empty(), "progress: a sequence runs and nothing is to be done");
 }
 
