@@ -248,6 +248,7 @@ Token Sampler::draw(SamplerScratch& scratch) {
   }
   if (few_candidates()) return draw_candidate(scratch);
   scratch.drew_row = true;
+  scratch.candidates.clear();  // those of another row would be taken for what this one was narrowed to
   scratch.least = narrow(scratch);
   scratch.mass = row.mass(scratch.least, scale_of(params_.temperature));
   return row.token_at(uniform(generator_) * scratch.mass);

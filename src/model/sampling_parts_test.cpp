@@ -196,6 +196,33 @@ TEST_F(GrammarTest, DecidesWhatIsSaid) {
   EXPECT_EQ(say("root ::= \"yes\"\n"), "yes");
 }
 
+// A thread's buffers serve one request after the other.
+TEST_F(GrammarTest, DrawsFromItsOwnTokensAfterAnotherRequest) {
+  SamplerScratch scratch;
+  const TokenCount vocabulary = tokenizer_->vocabulary();
+  std::vector<float> row(static_cast<std::size_t>(vocabulary));
+  for (std::size_t t = 0; t < row.size(); ++t) row[t] = 0.001f * static_cast<float>(t);
+  SamplingParams few = open_params();
+  few.top_k = 40;
+  few.seed = 1;
+  std::vector<float> first = row;
+  Sampler(few, vocabulary, tokenizer_->end_of_generation_tokens()).sample(first, scratch);
+
+  Grammar grammar;
+  grammar.text = "root ::= [0-9]";
+  SamplingParams all = open_params();
+  all.seed = 1;
+  const auto parts = kit_.prepare(all, &grammar);
+  ASSERT_TRUE(parts);
+  Sampler sampler(all, vocabulary, tokenizer_->end_of_generation_tokens(), parts->get());
+  const Token token = sampler.sample(row, scratch);
+  EXPECT_EQ(tokenizer_->piece(token).find_first_not_of("0123456789"), std::string::npos);
+  for (const Candidate& c : scratch.candidates) {
+    ASSERT_TRUE(c.token >= 0 && c.token < vocabulary) << c.token;
+    EXPECT_EQ(tokenizer_->piece(c.token).find_first_not_of("0123456789"), std::string::npos) << c.token;
+  }
+}
+
 TEST_F(GrammarTest, IsCompiledOnce) {
   say(R"(root ::= "a")");
   say(R"(root ::= "a")");
