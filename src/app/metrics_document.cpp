@@ -29,7 +29,7 @@ constexpr const char* kMetricsHead = R"(# Metrics
 `{"name{labels}": value}`, which is also what the local socket says to `metrics`. `?names=chasqui` (`vllm`, `llamacpp`)
 leaves out the names of others, as a scraper that needs only ours should. A scrape measures nothing:
 the answer is read from counters that the workers write without locks, so scrape as often as you like. A page is at most
-64 KiB, also after years: where it might become more, every second bucket of our longest histograms is left out; where
+80 KiB, also after years: where it might become more, every second bucket of our longest histograms is left out; where
 that is not enough, workers become one sum, and `vllm:` histograms lose buckets as well.
 
 With several workers (`--workers`) what tells one from another has a label `worker`; all else, and everything with more

@@ -32,7 +32,7 @@ std::string with_label(std::string_view labels, std::string_view more) {
 constexpr std::size_t kCountBytes = 13;
 constexpr std::size_t kWholeBytes = 16;  // bytes at 300 MB a second, for a year
 constexpr std::size_t kValueBytes = 24;
-constexpr std::size_t kPageEstimate = 64 * 1024;  // of a rendered page
+constexpr std::size_t kPageEstimate = 80 * 1024;  // of a rendered page
 constexpr std::size_t kBucketsGood = 6;
 constexpr std::size_t kBucketsMin = 4;  // histograms with fewer stay as they are
 

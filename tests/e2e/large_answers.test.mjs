@@ -12,7 +12,7 @@ const { describe, it } = test;
 const resident = (server, name) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))[1]) * 1024;
 
 describe('large answers', async () => {
-  const server = await start(test, [...demo, '-np', '4', '-c', '8192']);
+  const server = await start(test, [...demo, '-np', '4', '-c', '8192', '--no-compression']);
   const jobs = async () => (await server.metrics()).value('chasqui_offload_jobs_total');
 
   it('tell a field once, however often it is asked for', async () => {

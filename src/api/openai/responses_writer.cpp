@@ -308,6 +308,10 @@ class ResponseWriter final : public AnswerWriter {
     json.end_array();
     json.key("usage");
     write_usage_of(json, usage);
+    if (usage != nullptr && usage->cache) {
+      json.key("timings");
+      write_timings(json, *usage);
+    }
     json.end_object();
     out.pop_back();
     out += head_.echo;
