@@ -1,12 +1,12 @@
 # Attention of a single row adds up its cells in as many parts as there are threads, so that the last digits of logits
 # depend on how many threads a step gets, which follows measured times. With parts of a fixed size they do not: what a
-# step says is a function of its rows (docs/repeatable_answers.md). `ops` and `planning` name the texts of ops.cpp and
+# step says is a function of its rows (docs/repeatable_answers.md). `ops_name` and `planning_name` name the texts of ops.cpp and
 # ggml-cpu.c, which are left alone if they do not fit.
-function(chasqui_kv_chunks ops planning)
+function(chasqui_kv_chunks ops_name planning_name)
   set(chunk 128)
   set(fits TRUE)
-  set(computing "${${ops}}")
-  set(sizes "${${planning}}")
+  set(computing "${${ops_name}}")
+  set(sizes "${${planning_name}}")
   replace_once(computing fits "        const int64_t chunk_size = (nek1 + nth - 1) / nth;
 " "        const int64_t chunk_size = ${chunk};
         const int64_t n_chunks   = (nek1 + chunk_size - 1) / chunk_size;
@@ -32,8 +32,8 @@ function(chasqui_kv_chunks ops planning)
 " "                        size_t n_chunks = (node->src[1]->ne[1] + ${chunk} - 1) / ${chunk};
 ")
   if(fits)
-    set(${ops} "${computing}" PARENT_SCOPE)
-    set(${planning} "${sizes}" PARENT_SCOPE)
+    set(${ops_name} "${computing}" PARENT_SCOPE)
+    set(${planning_name} "${sizes}" PARENT_SCOPE)
   else()
     message(WARNING "Answers of this llama.cpp depend on the number of threads: kv_chunks.cmake does not fit it.")
   endif()
