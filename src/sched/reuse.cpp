@@ -341,14 +341,13 @@ void Reuse::commit(const Batch& batch, const BatchResult& result, double row_sec
     saving_[i].begin.reset();
     keep(saving_[i], std::move(snapshot), row_seconds, now);
   }
-  const auto pieces = std::span(result.snapshots).subspan(saving_.size());
-  saving_.clear();
-  for (const KvSnapshotPtr& piece : pieces) {
-    if (auto whole = queue_.copied(piece)) {
+  for (std::size_t i = saving_.size(); i < result.snapshots.size(); ++i) {
+    if (auto whole = queue_.copied(result.snapshots[i])) {
       copied_.push_back(whole->slot);
       keep(*whole, std::exchange(whole->begin, nullptr), row_seconds, now);
     }
   }
+  saving_.clear();
   learn_saving(result);
   give_up_refused(batch, result);
   if (disk_) disk_->take_evicted();
