@@ -43,7 +43,7 @@ inline double difference(const std::vector<float>& a, const std::vector<float>& 
   }
   return std::sqrt(square / own);
 }
-constexpr double kClose = 0.02;
+constexpr double kClose = 0.03;
 
 inline std::vector<Token> greedy(Model& model, std::int32_t slot, TokenCount position, std::vector<float> logits,
                                  int count) {
