@@ -65,7 +65,7 @@ TARGETS = {
                             "src/api/core/skipped_tools.cpp",
                             "src/model/grammar_shape.cpp"], ["-lboost_json", *WITHOUT_THE_REST]),
     "resume": (BASE + ["src/api/resume/stream_ring.cpp", "src/api/resume/stream_offset.cpp"], []),
-    "session": (BASE + ["src/base/checksum.cpp", "src/engine/session_file.cpp"], []),
+    "session": (BASE + ["src/base/checksum.cpp", "src/engine/session_file.cpp", "src/engine/session_turn.cpp"], []),
 }
 # toml++ says "unreachable" of letters beyond ASCII that come where it looks for blanks, and takes them for blanks or not.
 # The file is the operator's own.
