@@ -52,7 +52,7 @@ TARGETS = {
                                                                    "number_language", "rule_steps", "rule_text",
                                                                    "text_language", "text_pattern", "text_pattern_reader",
                                                                    "utf8_ranges")], ["-lboost_json"]),
-    "keys": (BASE + ["src/core/request.cpp", "src/core/checkpoints.cpp", "src/core/sampling.cpp",
+    "keys": (BASE + ["src/core/request.cpp", "src/core/adapter_set.cpp", "src/core/checkpoints.cpp", "src/core/sampling.cpp",
                      "src/api/core/key_list.cpp", "src/net/sha256.cpp"],
              ["-lcrypto"]),
     "toml": (BASE + ["src/app/toml_file.cpp"], []),
