@@ -12,6 +12,7 @@ import time
 import urllib.request
 
 import paired
+from scrape import cpu_seconds
 from asking import ask, cached, complete, computed, resident_bytes, told, words
 
 MODEL = paired.model("random-0.5b-q4_0.gguf")
@@ -165,7 +166,53 @@ def tiers():
             told_again("after a restart", conversations, server, computing, "≤ 0.20")
 
 
-MEASURES = {each.__name__: each for each in (turns, forks, tiers)}
+def told_copies(server, what, count, run):
+    """What `run` costs for each of `count` requests: processor time, and copies of KV between slots and host memory."""
+    ways = {"out of slots": "chasqui_kv_save_seconds", "into slots": "chasqui_kv_restore_seconds"}
+    before = {name: (server.metric(f"{name}_count"), server.metric(f"{name}_sum")) for name in ways.values()}
+    tokens, cpu = server.metric("chasqui_prompt_tokens_total"), cpu_seconds(server.process.pid)
+    run()
+    told(f"{what}: processor time of one, ms", 1000 * (cpu_seconds(server.process.pid) - cpu) / count)
+    told("… prompt tokens computed for one", (server.metric("chasqui_prompt_tokens_total") - tokens) / count)
+    for way, name in ways.items():
+        steps, seconds = before[name]
+        told(f"… steps with copies {way}, of one", (server.metric(f"{name}_count") - steps) / count)
+        told(f"… ms of them, of one", 1000 * (server.metric(f"{name}_sum") - seconds) / count)
+    told("… MiB of snapshots at the end", server.metric("chasqui_snapshot_bytes") / MIB)
+
+
+def copies():
+    """What is copied for a turn of a conversation, and for short requests that have nothing in common."""
+    with paired.Server("chasqui", MODEL, 16, 16 * 2048) as server:
+        turn_tokens = paired.sized(12, 2)
+        prompt = [words(paired.sized(600, 20), "copies")]
+        complete(server, prompt[0], 1)
+
+        def conversation():
+            for number in range(TURNS):
+                prompt[0] += " " + words(12, f"turn {number}")
+                complete(server, prompt[0], turn_tokens)
+
+        told_copies(server, "a turn", TURNS, conversation)
+    with paired.Server("chasqui", MODEL, 16, 16 * 2048) as server:
+        number = paired.sized(12, 2)
+
+        def unrelated():
+            for each in range(number):
+                complete(server, f"{each} {words(50, f'short {each}')}", 8)
+
+        told_copies(server, "a short request", number, unrelated)
+    with paired.Server("chasqui", MODEL, 4, 4 * 2048) as server:
+        prefix = words(paired.sized(600, 20), "prefix")
+
+        def sharing():
+            for each in range(8):
+                complete(server, f"{prefix} {words(20, f'question {each}')}", 8)
+
+        told_copies(server, "a prompt that shares 600 words, four slots", 8, sharing)
+
+
+MEASURES = {each.__name__: each for each in (turns, forks, tiers, copies)}
 
 if __name__ == "__main__":
     for wanted in sys.argv[1:] or MEASURES:

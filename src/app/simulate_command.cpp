@@ -64,7 +64,9 @@ SimulationConfig run_config(const SimulateConfig& config, Policy policy) {
   run.scheduler.reuse.cache.bytes = static_cast<std::size_t>(cells) * kTokenBytes;
   ReuseConfig& reuse = run.scheduler.reuse;
   reuse.kv_block = reuse.cache.cut_anywhere ? kBlock : 0;
-  reuse.saves_in_pieces = !kv.unified;
+  reuse.kv_token_bytes = kTokenBytes;
+  reuse.keeps_slots = !kv.unified;
+  reuse.slots_ready = slots_kept_ready(kv.slots);
   run.scheduler.exchanges = reuse.cache.cut_anywhere;
   if (config.disk_mib > 0 && reuse.cache.bytes > 0) {
     const double kept = static_cast<double>(config.disk_mib) * (1 << 20) / static_cast<double>(config.cell_bytes);

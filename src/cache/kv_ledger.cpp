@@ -16,10 +16,17 @@ std::optional<SlotId> KvLedger::take(TokenCount cells) {
   CHECK(cells <= layout_.cells_per_slot);
   if (!has_free_slot() || cells > cells_free()) return std::nullopt;
   const SlotId id = lowest_free_slot();
-  slots_[static_cast<std::size_t>(id.value)] = Slot{true, cells, 0};
+  CHECK(take(id, cells));
+  return id;
+}
+
+bool KvLedger::take(SlotId id, TokenCount cells) {
+  CHECK(cells <= layout_.cells_per_slot && is_free(id));
+  if (cells > cells_free()) return false;
+  slot(id) = Slot{State::taken, cells, 0};
   ++slots_used_;
   cells_reserved_ += cells;
-  return id;
+  return true;
 }
 
 bool KvLedger::reserve(SlotId id, TokenCount cells) {
@@ -48,16 +55,24 @@ void KvLedger::unuse(SlotId id) {
 
 void KvLedger::move(SlotId from, SlotId to) {
   Slot& source = taken_slot(from);
-  CHECK(to.value >= 0 && to.value < layout_.slots);
-  Slot& target = slots_[static_cast<std::size_t>(to.value)];
-  CHECK(!target.taken, "conservation: a sequence moves into a slot that is taken");
+  Slot& target = slot(to);
+  CHECK(target.state == State::free, "conservation: a sequence moves into a slot that is taken");
   target = source;
   source = Slot{};
 }
 
-void KvLedger::exchange(SlotId a, SlotId b) { std::swap(taken_slot(a), taken_slot(b)); }
+void KvLedger::exchange(SlotId a, SlotId b) {
+  CHECK(!is_free(a) && !is_free(b), "conservation: an exchange with a free slot");
+  std::swap(slot(a), slot(b));
+}
 
 void KvLedger::release(SlotId id) {
+  if (is_cached(id)) {
+    --slots_cached_;
+    cells_cached_ -= slot(id).used;
+    slot(id) = Slot{};
+    return;
+  }
   Slot& slot = taken_slot(id);
   --slots_used_;
   cells_used_ -= slot.used;
@@ -65,9 +80,27 @@ void KvLedger::release(SlotId id) {
   slot = Slot{};
 }
 
+void KvLedger::cache(SlotId id) {
+  CHECK(!layout_.unified, "conservation: in one pool others need the cells");
+  Slot& slot = taken_slot(id);
+  --slots_used_;
+  cells_used_ -= slot.used;
+  cells_reserved_ -= slot.reserved;
+  ++slots_cached_;
+  cells_cached_ += slot.used;
+  slot = Slot{State::cached, 0, slot.used};
+}
+
+void KvLedger::take_cached(SlotId id, TokenCount cells, TokenCount used) {
+  CHECK(is_cached(id) && used <= slot(id).used && used <= cells);
+  release(id);
+  CHECK(take(id, cells));
+  use(id, used);
+}
+
 SlotId KvLedger::lowest_free_slot() const {
   for (std::int32_t i = 0; i < layout_.slots; ++i) {
-    if (!slots_[static_cast<std::size_t>(i)].taken) return SlotId{i};
+    if (is_free(SlotId{i})) return SlotId{i};
   }
   CHECK(false, "there is no free slot");
   return SlotId{};
@@ -75,7 +108,7 @@ SlotId KvLedger::lowest_free_slot() const {
 
 SlotId KvLedger::highest_free_slot() const {
   for (std::int32_t i = layout_.slots; i-- > 0;) {
-    if (!slots_[static_cast<std::size_t>(i)].taken) return SlotId{i};
+    if (is_free(SlotId{i})) return SlotId{i};
   }
   CHECK(false, "there is no free slot");
   return SlotId{};
@@ -86,24 +119,36 @@ TokenCount KvLedger::cells_free() const {
 }
 
 bool KvLedger::conserved() const {
+  Slot sum;
   std::int32_t taken = 0;
-  TokenCount used = 0;
-  TokenCount reserved = 0;
+  std::int32_t cached = 0;
+  TokenCount cached_cells = 0;
   for (const Slot& slot : slots_) {
-    if (!slot.taken && (slot.used != 0 || slot.reserved != 0)) return false;
+    if (slot.state == State::free && (slot.used != 0 || slot.reserved != 0)) return false;
+    if (slot.state == State::cached) {
+      if (slot.reserved != 0 || slot.used > layout_.cells_per_slot) return false;
+      ++cached;
+      cached_cells += slot.used;
+      continue;
+    }
     if (slot.used > slot.reserved || slot.reserved > layout_.cells_per_slot) return false;
-    taken += slot.taken ? 1 : 0;
-    used += slot.used;
-    reserved += slot.reserved;
+    taken += slot.state == State::taken ? 1 : 0;
+    sum.used += slot.used;
+    sum.reserved += slot.reserved;
   }
-  return taken == slots_used_ && used == cells_used_ && reserved == cells_reserved_ && reserved <= layout_.cells;
+  return taken == slots_used_ && sum.used == cells_used_ && sum.reserved == cells_reserved_ &&
+         sum.reserved <= layout_.cells && cached == slots_cached_ && cached_cells == cells_cached_;
+}
+
+KvLedger::Slot& KvLedger::slot(SlotId id) {
+  CHECK(id.value >= 0 && id.value < layout_.slots);
+  return slots_[static_cast<std::size_t>(id.value)];
 }
 
 KvLedger::Slot& KvLedger::taken_slot(SlotId id) {
-  CHECK(id.value >= 0 && id.value < layout_.slots);
-  Slot& slot = slots_[static_cast<std::size_t>(id.value)];
-  CHECK(slot.taken, "conservation: a slot is used that was not taken");
-  return slot;
+  Slot& taken = slot(id);
+  CHECK(taken.state == State::taken, "conservation: a slot is used that was not taken");
+  return taken;
 }
 
 }  // namespace chasqui

@@ -193,6 +193,36 @@ TEST(KvLedgerDeathTest, RefusesReservationsAndLayoutsThatCannotBeKept) {
   EXPECT_DEATH(KvLedger({4, 99, 100, true}), "progress") << "the head of the queue would wait for ever";
 }
 
+TEST(KvLedger, ACachedSlotIsNeitherFreeNorTaken) {
+  KvLedger ledger(kStreams);
+  const SlotId slot = *ledger.take(60);
+  ledger.use(slot, 50);
+  ledger.cache(slot);
+  EXPECT_FALSE(ledger.is_free(slot));
+  EXPECT_TRUE(ledger.is_cached(slot));
+  EXPECT_EQ(ledger.slots_used(), 0);
+  EXPECT_EQ(ledger.slots_cached(), 1);
+  EXPECT_EQ(ledger.cells_used() + ledger.cells_reserved(), 0);
+  EXPECT_EQ(ledger.cells_cached(), 50);
+  EXPECT_NE(*ledger.take(10), slot);
+  EXPECT_TRUE(ledger.conserved());
+
+  ledger.take_cached(slot, 70, 40);
+  EXPECT_EQ(ledger.slots_used(), 2);
+  EXPECT_EQ(ledger.slots_cached() + ledger.cells_cached(), 0);
+  EXPECT_EQ(ledger.cells_used(), 40);
+  EXPECT_EQ(ledger.reserved(slot), 70);
+  EXPECT_TRUE(ledger.conserved());
+
+  ledger.cache(slot);
+  ledger.exchange(slot, SlotId{1});
+  EXPECT_TRUE(ledger.is_cached(SlotId{1}));
+  EXPECT_EQ(ledger.reserved(slot), 10);
+  ledger.release(SlotId{1});
+  EXPECT_TRUE(ledger.is_free(SlotId{1}));
+  EXPECT_TRUE(ledger.conserved());
+}
+
 // Thousands of random calls, against books that the test keeps itself.
 TEST(KvLedger, IsConservedWhateverHappens) {
   struct Entry {

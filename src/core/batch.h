@@ -35,12 +35,26 @@ struct SlotSave {
   TokenCount from = 0;
 };
 
-// A slot, empty before, holds the first `keep` tokens of the snapshot afterwards.
+// A sequence goes on in a slot that another one has left: the first `keep` positions that it holds stay.
+struct SlotReuse {
+  RequestId request;
+  SlotId slot;
+  TokenCount keep = 0;
+};
+
+// A slot, empty before, holds the first `keep` tokens of the snapshot afterwards, or of what the slot `source` holds.
+// Where the model has blocks it may be one of several pieces, in their order: the tokens from … end()-1 of them.
 struct SlotRestore {
   RequestId request;
   SlotId slot;
-  KvSnapshotPtr snapshot;
+  KvSnapshotPtr snapshot;  // null: from `source`
   TokenCount keep = 0;
+  TokenCount from = 0;
+  TokenCount to = 0;  // 0: all
+  SlotId source{};
+
+  TokenCount end() const { return to > 0 ? to : keep; }
+  bool whole() const { return snapshot != nullptr && from == 0 && end() == keep; }
 };
 
 // The rows of one sequence, contiguous in Batch::rows, and behind them those that only fill up.
@@ -86,9 +100,10 @@ struct Batch {
   Kind kind = Kind::decode;
   // Of all rows: one set at a time is applied to the model. Lives as long as the requests.
   const AdapterSet* adapters = nullptr;
-  // Before the rows, in this order. A batch may consist of saves alone.
+  // Before the rows, in this order. A batch may have no rows.
   std::vector<SlotSave> saves;
   std::vector<SlotId> trims;  // slots to be emptied
+  std::vector<SlotReuse> reuses;
   std::vector<SlotRestore> restores;
   std::vector<SlotMove> moves;
   std::vector<Row> rows;         // ascending slots; positions of a slot ascending
@@ -99,13 +114,14 @@ struct Batch {
   // the batch to a size whose rows cost less.
   std::int32_t padding = 0;
   Duration predicted{};     // what the step is expected to take; zero when nothing is known
+  Duration copying{};       // … and what comes before its rows: saves, restores and moves
   Duration stretch{};       // by how much it is planned to make a stream wait beyond its target
   std::int32_t passes = 1;  // over the weights, in which libllama computes the rows
   // Arrivals of this class, or of a more urgent one, cut the step: they would wait for its end for too long.
   static constexpr int kUncut = -1;
   int cut_by = kUncut;
 
-  bool empty() const { return rows.empty() && saves.empty(); }
+  bool empty() const { return rows.empty() && saves.empty() && restores.empty(); }
   // Rows that belong to no sequence, wherever they are.
   std::int32_t padding_rows() const {
     std::int32_t all = padding;
@@ -124,10 +140,12 @@ struct Batch {
   void clear() {
     saves.clear();
     trims.clear();
+    reuses.clear();
     restores.clear();
     moves.clear();
     adapters = nullptr;
     predicted = {};
+    copying = {};
     stretch = {};
     passes = 1;
     cut_by = kUncut;

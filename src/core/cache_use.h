@@ -15,6 +15,7 @@ struct CacheUse {
     memory,      // a snapshot in host memory
     checkpoint,  // … of a model whose memory cannot be cut
     disk,        // … that was read from a file for this request
+    slot,        // what a finished request has left in a slot
   };
   // Why it was not longer.
   enum class Limit : std::uint8_t {
@@ -35,7 +36,7 @@ struct CacheUse {
 };
 
 inline std::string_view name(CacheUse::Source source) {
-  constexpr std::string_view kNames[] = {"none", "memory", "checkpoint", "disk"};
+  constexpr std::string_view kNames[] = {"none", "memory", "checkpoint", "disk", "slot"};
   return kNames[static_cast<std::size_t>(source)];
 }
 inline std::string_view name(CacheUse::Limit limit) {

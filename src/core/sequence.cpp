@@ -69,6 +69,7 @@ void Sequence::start(SlotId slot, TimePoint now, bool holds_on) {
 void Sequence::preempt(TimePoint now) {
   CHECK(holds_slot());
   if (computed_ > 0) preempted_at_ = now;
+  awaits_prefix_ = false;
   state_ = State::waiting;
   slot_ = SlotId{};
   computed_ = 0;
@@ -81,15 +82,22 @@ void Sequence::move(SlotId slot) {
   slot_ = slot;
 }
 
+void Sequence::await_prefix() {
+  CHECK(prefilling() && computed_ == 0);
+  awaits_prefix_ = true;
+}
+
 void Sequence::restored(TokenCount tokens) {
   CHECK(prefilling() && computed_ == 0 && tokens > 0 && tokens < length());
+  awaits_prefix_ = false;
   computed_ = tokens;
   if (!has_computed_) cached_ = tokens;
   if (generated() > 0 && left() <= 1) state_ = State::decoding;
 }
 
 void Sequence::not_restored() {
-  CHECK(holds_slot() && computed_ > 0);
+  CHECK(holds_slot() && (computed_ > 0 || awaits_prefix_));
+  awaits_prefix_ = false;
   state_ = State::prefilling;
   computed_ = 0;
   if (has_computed_) return;
@@ -99,7 +107,7 @@ void Sequence::not_restored() {
 
 void Sequence::computed_rows(TokenCount rows, TimePoint now) {
   passed_ = 0;
-  CHECK(holds_slot());
+  CHECK(holds_slot() && !awaits_prefix_);
   last_rows_at_ = now;
   has_computed_ = true;
   computed_ += rows;

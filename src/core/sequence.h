@@ -37,6 +37,8 @@ class Sequence {
   TokenCount computed() const { return computed_; }
   TokenCount cached() const { return cached_; }  // of the prompt, not computed for this request
   TokenCount left() const { return length() - computed_; }
+  // Its first tokens are on their way into its slot, in pieces: until restored() it gets no rows.
+  bool awaits_prefix() const { return awaits_prefix_; }
   // … to the end of the step that may be next: at most to the next checkpoint of its prompt.
   TokenCount left_in_piece() const;
   bool at_checkpoint() const;
@@ -97,6 +99,8 @@ class Sequence {
   void preempt(TimePoint now);
   // It goes on in another slot. REQUIRES: prefilling or decoding.
   void move(SlotId slot);
+  // REQUIRES: prefilling, nothing is computed.
+  void await_prefix();
   // Its first tokens are in the model without having been computed again. REQUIRES: prefilling, nothing is computed.
   void restored(TokenCount tokens);
   // What the prefix cache has decided for it. REQUIRES: prefilling, nothing is computed
@@ -104,7 +108,7 @@ class Sequence {
     if (!has_computed_) cache_use_ = use;
   }
   const CacheUse& cache_use() const { return cache_use_; }
-  // … but they were not brought there after all. REQUIRES: restored, and nothing computed since.
+  // … but they were not brought there after all. REQUIRES: restored or awaited, and nothing computed since.
   void not_restored();
   // `rows` more positions are in the model. REQUIRES: prefilling or decoding.
   void computed_rows(TokenCount rows, TimePoint now);
@@ -130,6 +134,7 @@ class Sequence {
   TokenCount cached_ = 0;  // of the prompt, when the first rows of it were computed
   CacheUse cache_use_;
   bool holds_on_ = false;
+  bool awaits_prefix_ = false;
   bool has_computed_ = false;  // rows of it, at any time
   std::vector<Token> generated_;
   std::vector<PrefillChunk> chunks_;

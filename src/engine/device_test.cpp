@@ -29,8 +29,11 @@ class DeviceWorker {
   static constexpr std::int32_t kSlots = 128;
   static constexpr TokenCount kContext = 8192;
 
-  explicit DeviceWorker(DeviceOptions options, std::size_t cache_bytes = 0)
-      : device_(with_time(std::move(options))), scheduler_(config(cache_bytes)), runner_(device_, *tokenizer_, clock_) {
+  // `ready`: slots that are copied out before they are needed.
+  explicit DeviceWorker(DeviceOptions options, std::size_t cache_bytes = 0, std::int32_t ready = 0)
+      : device_(with_time(std::move(options))),
+        scheduler_(config(device_.shape(), cache_bytes, ready)),
+        runner_(device_, *tokenizer_, clock_) {
     limits_.vocabulary = tokenizer_->vocabulary();
     limits_.context = kContext;
   }
@@ -95,13 +98,15 @@ class DeviceWorker {
     options.spend = [this](Duration time) { clock_.advance(time); };
     return SimDevice(model(), clock_, std::move(options));
   }
-  static SchedulerConfig config(std::size_t cache_bytes) {
+  static SchedulerConfig config(const ModelShape& shape, std::size_t cache_bytes, std::int32_t ready) {
     SchedulerConfig config;
     config.kv = {kSlots, kSlots * kContext, kContext, false};
     config.rows_max = 2048;
     config.dense_slots = config.exchanges = true;
     config.reuse.cache.bytes = cache_bytes;
-    config.reuse.kv_block = 16;
+    config.reuse.kv_block = shape.kv_block;
+    config.reuse.kv_token_bytes = shape.kv_token_bytes;
+    config.reuse.slots_ready = ready;
     return config;
   }
 
@@ -261,7 +266,7 @@ TEST(Device, TheForecastOfTheWaitIsWhatTheNextRequestWaits) {
 
 // The longest gap of other streams while sequences of 3,000 tokens finish, with or without a cache for what they leave.
 Duration beside_finishes(std::size_t cache_bytes) {
-  DeviceWorker worker(device(), cache_bytes);
+  DeviceWorker worker(device(), cache_bytes, DeviceWorker::kSlots);
   std::vector<std::uint64_t> streams;
   for (int i = 0; i < 60; ++i) streams.push_back(worker.ask(16, 1000));
   worker.steps(60);
@@ -281,19 +286,29 @@ TEST(Device, WhatFinishesIsCopiedOverTheBusWhileOthersGetTheirTokens) {
   EXPECT_LE(beside_finishes(kRoom), beside_finishes(0) * 3 / 2);
 }
 
-TEST(Device, WhatIsCopiedInOverTheBusLeavesStreamsWithinTheirTargets) {
-  DeviceWorker worker(device(), kRoom);
-  std::vector<std::uint64_t> streams;
-  for (int i = 0; i < 60; ++i) streams.push_back(worker.ask(16, 1000));
-  worker.steps(60);
-  worker.run_to_end(worker.ask(3000, 4, ServiceClass::standard, 2900));
-  worker.steps(120);
-  worker.begin();
-  const std::uint64_t next = worker.ask(3000, 4, ServiceClass::standard, 2900);
-  const TimePoint asked = worker.now();
-  worker.run_to_end(next);
-  EXPECT_LT(to_seconds(worker.of(next).first - asked), 3000 * 60e-6) << "its prefix is not computed again";
-  for (const std::uint64_t id : streams) EXPECT_LE(worker.of(id).longest_gap, milliseconds(150 + 15));
+// A prefix comes from its slot, or, when all slots were needed since, from the host: then over the bus.
+TEST(Device, WhatIsCopiedInLeavesStreamsWithinTheirTargets) {
+  for (const bool over_the_bus : {false, true}) {
+    DeviceWorker worker(device(), kRoom, over_the_bus ? DeviceWorker::kSlots : 0);
+    std::vector<std::uint64_t> streams;
+    for (int i = 0; i < 60; ++i) streams.push_back(worker.ask(16, 2000));
+    worker.steps(60);
+    worker.run_to_end(worker.ask(3000, 4, ServiceClass::standard, 2900));
+    worker.steps(120);
+    if (over_the_bus) {
+      for (int i = 60; i < DeviceWorker::kSlots; ++i) worker.ask(16, 100);
+      worker.steps(300);
+    }
+    worker.begin();
+    const std::uint64_t next = worker.ask(3000, 4, ServiceClass::standard, 2900);
+    const TimePoint asked = worker.now();
+    worker.run_to_end(next);
+    const CachedSlots::Stats& slots = worker.scheduler().reuse().slots().stats;
+    EXPECT_EQ(slots.copied, over_the_bus ? 0u : 1u);
+    const double seconds = to_seconds(worker.of(next).first - asked);
+    EXPECT_LT(seconds, over_the_bus ? 0.5 : 3000 * 60e-6) << "its prefix is not computed again";
+    for (const std::uint64_t id : streams) EXPECT_LE(worker.of(id).longest_gap, milliseconds(150 + 15));
+  }
 }
 
 // 3,000 tokens take longer over this bus than to compute them. Once that is known they are computed, which takes some

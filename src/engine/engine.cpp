@@ -31,7 +31,9 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   }
   out.reuse.cache.cut_anywhere = shape.cuts_snapshots;
   out.reuse.kv_block = shape.kv_block;
-  out.reuse.saves_in_pieces = !shape.unified;  // cells of a pool are needed at once
+  out.reuse.kv_token_bytes = shape.kv_token_bytes;
+  out.reuse.keeps_slots = !shape.unified;  // cells of a pool are needed at once
+  out.reuse.slots_ready = slots_kept_ready(shape.slots);
   // Rejected draft tokens have to be taken back.
   out.speculation.draft_tokens_max = shape.trims_anywhere ? config.draft_tokens_max : 0;
   out.speculation.draft_tokens_min = config.draft_tokens_min;

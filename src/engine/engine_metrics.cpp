@@ -136,6 +136,11 @@ void EngineMetrics::follow_reuse(const Reuse& reuse) {
   follow(prefix_hits, stats.hits);
   follow(prefix_misses, stats.misses);
   follow(prefix_waits, reuse.waits_begun());
+  const CachedSlots::Stats& slots = reuse.slots().stats;
+  follow(cached_slots_taken, slots.taken);
+  follow(cached_slots_copied, slots.copied);
+  follow(cached_slots_copied_out, slots.copied_out);
+  follow(cached_slots_dropped, slots.dropped);
   follow(snapshots_kept, stats.insertions);
   follow(snapshots_evicted, stats.evictions);
   follow(snapshots_refused, stats.refused);
@@ -196,6 +201,13 @@ void EngineMetrics::add_reuse_to(MetricsPage& page) const {
   page.add("chasqui_prefix_cache_queries_total", "Requests that got a slot, by whether a prefix was cached.",
            prefix_misses, "result=\"miss\"");
   page.add("chasqui_prefix_waits_total", "Requests that waited for another one to compute their prefix.", prefix_waits);
+  constexpr const char* kReuses = "Requests that began with what a slot still held, by how.";
+  page.add("chasqui_cached_slots_reused_total", kReuses, cached_slots_taken, "how=\"in_place\"");
+  page.add("chasqui_cached_slots_reused_total", kReuses, cached_slots_copied, "how=\"copied\"");
+  page.add("chasqui_cached_slots_copied_out_total", "Slots of finished requests copied to host memory.",
+           cached_slots_copied_out);
+  page.add("chasqui_cached_slots_dropped_total", "Slots of finished requests that were given to others.",
+           cached_slots_dropped);
   page.add("chasqui_snapshots", "Sequences kept in host memory.", snapshots);
   page.add("chasqui_snapshot_bytes", "Their size.", snapshot_bytes);
   page.add("chasqui_prefix_index_bytes", "Memory to find them by their tokens.", prefix_index_bytes);
@@ -268,6 +280,7 @@ void EngineMetrics::add_to(MetricsPage& page) const {
   page.add("chasqui_kv_cells_used", "KV positions that hold something.", kv_cells_used);
   page.add("chasqui_kv_cells", "KV positions of the context.", kv_cells_total);
   page.add("chasqui_kv_slots_used", "Slots that are taken.", kv_slots_used);
+  page.add("chasqui_kv_slots_cached", "Slots that hold what a finished request has left.", kv_slots_cached);
   page.add("chasqui_kv_slots", "Slots of the context.", kv_slots_total);
   page.add("chasqui_steps_total", "Batches computed, by kind.", decode_steps, "kind=\"decode\"");
   page.add("chasqui_steps_total", "Batches computed, by kind.", prefill_steps, "kind=\"prefill\"");

@@ -30,6 +30,11 @@ struct EngineMetrics {
   Gauge kv_cells_used;
   Gauge kv_cells_total;
   Gauge kv_slots_used;
+  Gauge kv_slots_cached;
+  Counter cached_slots_taken;
+  Counter cached_slots_copied;
+  Counter cached_slots_copied_out;
+  Counter cached_slots_dropped;
   Gauge kv_slots_total;
 
   Counter decode_steps;

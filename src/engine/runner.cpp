@@ -76,17 +76,25 @@ void Runner::prepare(const Batch& batch, BatchResult& result) {
     result.saving = clock_.now() - started;
   }
   for (const SlotId slot : batch.trims) model_.trim(slot, 0);
+  for (const SlotReuse& reuse : batch.reuses) model_.reuse(reuse.slot, reuse.keep);
   if (!batch.restores.empty()) {
     const TimePoint started = clock_.now();
     for (std::size_t i = 0; i < batch.restores.size(); ++i) {
       const SlotRestore& restore = batch.restores[i];
-      if (!model_.restore(restore.slot, *restore.snapshot, restore.keep)) result.not_restored.push_back(i);
+      if (!bring(restore)) result.not_restored.push_back(i);
     }
     result.restoring = clock_.now() - started;
   }
   for (const SlotMove& move : batch.moves) {
     move.exchange ? model_.exchange(move.from, move.to) : model_.move(move.from, move.to);
   }
+}
+
+bool Runner::bring(const SlotRestore& restore) {
+  const auto& [request, slot, snapshot, keep, from, to, source] = restore;
+  if (restore.whole()) return model_.restore(slot, *snapshot, keep);
+  if (snapshot) return model_.restore_piece(slot, *snapshot, keep, from, restore.end());
+  return model_.copy_piece(source, slot, keep, from, restore.end());
 }
 
 // With the heads of the model, whatever Batch::drafting wants to be read.

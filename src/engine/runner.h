@@ -70,6 +70,7 @@ class Runner {
 
   void draw_together(const Batch& batch);
   void prepare(const Batch& batch, BatchResult& result);
+  bool bring(const SlotRestore& restore);
   void draft(Batch& batch, BatchResult& result);
   void learn(const Batch& batch, BatchResult& result);
   void trim_padding(const Batch& batch);

@@ -40,6 +40,8 @@ class NoiseModel final : public Model {
   void exchange(SlotId, SlotId) override {}
   KvSnapshotPtr copy_out(SlotId, TokenCount, TokenCount) override { return nullptr; }
   bool restore(SlotId, const KvSnapshot&, TokenCount) override { return false; }
+  bool restore_piece(SlotId, const KvSnapshot&, TokenCount, TokenCount, TokenCount) override { return false; }
+  bool copy_piece(SlotId, SlotId, TokenCount, TokenCount, TokenCount) override { return false; }
   void request_abort() override {}
   void clear_abort() override {}
 

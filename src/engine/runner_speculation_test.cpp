@@ -187,6 +187,13 @@ class HeadedModel final : public Model {
   bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override {
     return model_.restore(slot, snapshot, keep);
   }
+  bool restore_piece(SlotId slot, const KvSnapshot& snapshot, TokenCount keep, TokenCount from,
+                     TokenCount to) override {
+    return model_.restore_piece(slot, snapshot, keep, from, to);
+  }
+  bool copy_piece(SlotId source, SlotId slot, TokenCount keep, TokenCount from, TokenCount to) override {
+    return model_.copy_piece(source, slot, keep, from, to);
+  }
   void request_abort() override { model_.request_abort(); }
   void clear_abort() override { model_.clear_abort(); }
   Heads* heads() override { return &own; }

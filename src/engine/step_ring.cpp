@@ -22,9 +22,9 @@ StepRecord describe_step(const Batch& batch, const BatchResult& result) {
   }
   for (std::size_t i = 0; i < batch.restores.size(); ++i) {
     const bool failed = std::ranges::find(result.not_restored, i) != result.not_restored.end();
-    if (!failed) out.restored += batch.restores[i].keep;
+    if (!failed) out.restored += batch.restores[i].end() - batch.restores[i].from;
   }
-  for (const SlotSave& save : batch.saves) out.saved += save.tokens;
+  for (const SlotSave& save : batch.saves) out.saved += save.tokens - save.from;
   return out;
 }
 

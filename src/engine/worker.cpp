@@ -11,8 +11,6 @@ namespace {
 
 // So many times what was predicted is worth a line in the log.
 constexpr double kSurprising = 1.25;
-// At the end, what is most worth keeping is written first, and for so long.
-constexpr Duration kKeepFor = seconds(10);
 
 constexpr int kNoArrival = kServiceClasses;
 
@@ -180,6 +178,7 @@ void Worker::process_commands(Wait wait) {
     } else if (auto* forget = std::get_if<ForgetCommand>(&command)) {
       forget_tenant(std::move(*forget));
     } else if (auto* copy = std::get_if<CopySlotCommand>(&command)) {
+      scheduler_.want_copy_of_slot(copy->slot, copy->tenant);
       asked_.push_back(std::move(*copy));
     } else if (auto* adopt = std::get_if<AdoptSlotCommand>(&command)) {
       adopt->answer->kept = scheduler_.adopt_slot(adopt->slot, adopt->tenant, std::move(adopt->copy), now);
@@ -204,39 +203,6 @@ void Worker::answer_slot_queries() {
   asked_.clear();
 }
 
-void Worker::wait_for_commands() {
-  if (sleep_after_ > Duration::zero() && !asleep() && scheduler_.idle()) {
-    if (inbox_.drain_within(commands_, sleep_after_)) return;
-    if (model_->fall_asleep()) {
-      if (runner_.drafter() != nullptr) runner_.drafter()->fall_asleep();
-      asleep_.store(true, std::memory_order_relaxed);
-      metrics_.sleeping.set(1);
-      log_info("nothing to do: the model sleeps", {{"worker", number_}, {"after_s", to_seconds(sleep_after_)}});
-    }
-  }
-  inbox_.drain(commands_, Wait::yes);
-}
-
-// May take long; commands that arrive meanwhile wait in the inbox.
-void Worker::wake_up() {
-  last_progress_.store(kNever.time_since_epoch().count(), std::memory_order_relaxed);  // this is no hanging
-  const TimePoint started = clock_.now();
-  auto awake = model_->wake();
-  if (awake && runner_.drafter() != nullptr) awake = runner_.drafter()->wake();
-  const TimePoint now = clock_.now();
-  last_progress_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
-  if (!awake) {
-    log_error("the model cannot be loaded again; its requests fail",
-              {{"worker", number_}, {"reason", awake.error().message}});
-    return scheduler_.fail_all({ErrorCode::model_failure, "the model cannot be loaded", ""}, now);
-  }
-  asleep_.store(false, std::memory_order_relaxed);
-  metrics_.sleeping.set(0);
-  metrics_.wakes.add();
-  metrics_.wake_seconds.observe(to_seconds(now - started));
-  log_info("the model is awake again", {{"worker", number_}, {"took_ms", to_milliseconds(now - started)}});
-}
-
 void Worker::forget_tenant(ForgetCommand command) {
   const std::size_t copies = scheduler_.forget_tenant(command.tenant, ++last_ticket_);
   const bool files = scheduler_.disk() != nullptr && scheduler_.disk()->erasing(last_ticket_);
@@ -251,35 +217,6 @@ void Worker::take_outcome(DiskOutcome outcome) {
   }
   metrics_.count_disk(outcome);
   scheduler_.disk_done(std::move(outcome), clock_.now());
-}
-
-void Worker::order_disk() {
-  if (!disk_) return;
-  if (scheduler_.idle()) scheduler_.disk()->rest();
-  scheduler_.disk()->take_orders(orders_);
-  disk_->order(orders_);
-}
-
-void Worker::keep_on_disk() {
-  if (!disk_) return;
-  while (scheduler_.reuse().has_left()) {  // nothing runs any more
-    scheduler_.next_batch(clock_.now(), batch_);
-    runner_.run(batch_, result_);
-    scheduler_.commit(batch_, result_);
-  }
-  DiskTier& tier = *scheduler_.disk();
-  tier.flush();
-  const TimePoint end = clock_.now() + kKeepFor;
-  while (clock_.now() < end) {
-    order_disk();
-    if (!tier.writing() && !tier.erasing()) break;  // what waited was there already, or has no room
-    inbox_.drain(commands_, Wait::yes);
-    for (Command& command : commands_) {
-      if (auto* outcome = std::get_if<DiskOutcome>(&command)) take_outcome(std::move(*outcome));
-    }
-  }
-  const DiskTier::Stats left = tier.stats();
-  log_info("kept on disk", {{"files", left.store.files}, {"bytes", left.store.bytes}, {"not_written", left.queue}});
 }
 
 void Worker::compute() {
@@ -332,6 +269,7 @@ void Worker::deliver() {
   for (std::size_t c = 0; c < kServiceClasses; ++c) metrics_.requests_waiting[c].set(load.waiting[c]);
   metrics_.kv_cells_used.set(scheduler_.ledger().cells_used());
   metrics_.kv_slots_used.set(scheduler_.ledger().slots_used());
+  metrics_.kv_slots_cached.set(scheduler_.ledger().slots_cached());
   metrics_.follow_reuse(scheduler_.reuse());
   metrics_.follow_speculation(scheduler_.speculation());
   metrics_.follow_adapters(scheduler_.adapter_turns());

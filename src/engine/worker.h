@@ -146,6 +146,7 @@ class Worker {
   void forget_tenant(ForgetCommand command);
   void take_outcome(DiskOutcome outcome);
   void order_disk();
+  void copy_slots_out();
   void keep_on_disk();
   void compute();
   void show_slots();

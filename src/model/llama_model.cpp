@@ -177,6 +177,7 @@ Result<void> LlamaModel::warm_up(const ModelConfig& config) {
   const DecodeStatus status = decode_as(whole, batch);
   if (status == DecodeStatus::ok && shape_.cuts_snapshots) layout_ = LlamaKvLayout::find(context_, SlotId{0});
   shape_.kv_block = layout_ ? layout_->block_tokens() : 0;
+  shape_.kv_token_bytes = layout_ ? layout_->bytes_per_token() : 0;
   llama_memory_clear(llama_get_memory(context_), true);
   if (status != DecodeStatus::ok) return Error{ErrorCode::model_failure, "The model fails at its first decode.", ""};
   if (choice_ && choice_->most() > 1 && !recall_threads(config.thread_figures)) find_threads(config, start);

@@ -48,6 +48,8 @@ class LlamaModel final : public Model {
   void exchange(SlotId a, SlotId b) override;
   KvSnapshotPtr copy_out(SlotId slot, TokenCount from, TokenCount to) override;
   bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override;
+  bool restore_piece(SlotId slot, const KvSnapshot& snapshot, TokenCount keep, TokenCount from, TokenCount to) override;
+  bool copy_piece(SlotId source, SlotId slot, TokenCount keep, TokenCount from, TokenCount to) override;
   void request_abort() override { abort_.store(true, std::memory_order_relaxed); }
   void clear_abort() override { abort_.store(false, std::memory_order_relaxed); }
   std::uint64_t operations() const override { return operations_.load(std::memory_order_relaxed); }
@@ -74,8 +76,9 @@ class LlamaModel final : public Model {
   DecodeStatus finish(int status, const Batch& batch);
   void roll_back(const Batch& batch);
   KvSnapshotPtr copy_blocks(SlotId slot, TokenCount from, TokenCount to);
-  bool restore_blocks(SlotId slot, const KvSnapshot& snapshot, TokenCount keep);
+  const LlamaKvLayout::Place* place_for(SlotId slot, TokenCount keep, TokenCount from);
   void changes(SlotId slot);
+  bool look_at(SlotId slot);
   bool move_by_copy(SlotId from, SlotId to);
   TokenCount held(SlotId slot) const;
 
@@ -105,9 +108,12 @@ class LlamaModel final : public Model {
 
   // Of shape().kv_block, where there is one.
   std::optional<LlamaKvLayout> layout_;
-  // Of the slot that was copied out last, as long as it has not changed.
+  // Of the slot that was copied out last, as long as it has not changed; and of the one that was copied into.
   SlotId looked_at_;
   LlamaKvLayout::Place place_;
+  SlotId filled_;
+  LlamaKvLayout::Place filled_place_;
+  std::vector<std::byte> piece_;      // on its way from slot to slot
   std::vector<std::uint8_t> moving_;  // the state of a slot on its way to another
   std::vector<std::uint8_t> exchanging_;
   std::vector<AdapterUse> applied_;  // the adapters that the context has now

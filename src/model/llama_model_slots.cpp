@@ -63,6 +63,7 @@ TokenCount LlamaModel::held(SlotId slot) const {
 
 void LlamaModel::changes(SlotId slot) {
   if (slot == looked_at_) looked_at_ = SlotId{};
+  if (slot == filled_) filled_ = SlotId{};
 }
 
 KvSnapshotPtr LlamaModel::copy_out(SlotId slot, TokenCount from, TokenCount to) {
@@ -79,14 +80,18 @@ KvSnapshotPtr LlamaModel::copy_out(SlotId slot, TokenCount from, TokenCount to) 
   }
 }
 
+bool LlamaModel::look_at(SlotId slot) {
+  if (slot == looked_at_) return true;
+  auto place = layout_->place_of(context_, slot, held(slot));
+  if (!place) return false;
+  place_ = std::move(*place);
+  looked_at_ = slot;
+  return true;
+}
+
 KvSnapshotPtr LlamaModel::copy_blocks(SlotId slot, TokenCount from, TokenCount to) {
   CHECK(from % shape_.kv_block == 0 && from < to, "a copy that does not begin with a block");
-  if (slot != looked_at_) {
-    auto place = layout_->place_of(context_, slot, held(slot));
-    if (!place) return nullptr;
-    place_ = std::move(*place);
-    looked_at_ = slot;
-  }
+  if (!look_at(slot)) return nullptr;
   if (std::cmp_less(place_.cells.size(), to)) return nullptr;
   auto copy = KvSnapshot::with_room(layout_->bytes_per_token() * static_cast<std::size_t>(to - from), to - from,
                                     shape_.kv_block);
@@ -101,9 +106,9 @@ KvSnapshotPtr LlamaModel::copy_blocks(SlotId slot, TokenCount from, TokenCount t
 // Only for what snapshot() made: libllama finds bytes that are cut short, not all that are changed.
 bool LlamaModel::restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) {
   if (keep != snapshot.tokens() && !shape_.cuts_snapshots) return false;
+  if (snapshot.block_tokens() > 0) return restore_piece(slot, snapshot, keep, 0, keep);
   changes(slot);
   if (heads_) heads_->forget(slot);
-  if (snapshot.block_tokens() > 0) return restore_blocks(slot, snapshot, keep);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(snapshot.bytes().data());
   const llama_memory_t memory = llama_get_memory(context_);
   const std::size_t size = snapshot.bytes().size();
@@ -113,27 +118,58 @@ bool LlamaModel::restore(SlotId slot, const KvSnapshot& snapshot, TokenCount kee
   return done;
 }
 
-bool LlamaModel::restore_blocks(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) {
-  if (!layout_ || snapshot.block_tokens() != shape_.kv_block) return false;
-  if (snapshot.size() != layout_->bytes_per_token() * static_cast<std::size_t>(snapshot.tokens())) return false;
+// Where the `keep` positions of the slot are that pieces go into: given to it with the first. Null: there is no room,
+// and the slot is empty.
+const LlamaKvLayout::Place* LlamaModel::place_for(SlotId slot, TokenCount keep, TokenCount from) {
+  if (from > 0 && slot == filled_) return &filled_place_;
+  changes(slot);
+  if (heads_) heads_->forget(slot);
+  std::optional<LlamaKvLayout::Place> place;
   try {
-    const auto place = layout_->make_place(context_, slot, keep);
-    if (!place) {
-      llama_memory_seq_rm(llama_get_memory(context_), slot.value, -1, -1);
-      return false;
-    }
-    TokenCount from = 0;
-    for (const KvBlockPtr& block : snapshot.blocks()) {
-      const TokenCount count = std::min(block->tokens(), keep - from);
-      if (count <= 0) break;
-      layout_->copy_in(*place, from, count, block->bytes(), block->tokens());
-      from += count;
-    }
-    return true;
+    place = from > 0 ? layout_->place_of(context_, slot, keep) : layout_->make_place(context_, slot, keep);
   } catch (const std::bad_alloc&) {
+  }
+  if (!place) {
     llama_memory_seq_rm(llama_get_memory(context_), slot.value, -1, -1);
+    return nullptr;
+  }
+  filled_ = slot;
+  filled_place_ = std::move(*place);
+  return &filled_place_;
+}
+
+bool LlamaModel::restore_piece(SlotId slot, const KvSnapshot& snapshot, TokenCount keep, TokenCount from,
+                               TokenCount to) {
+  const bool ours = layout_ && snapshot.block_tokens() == shape_.kv_block &&
+                    snapshot.size() == layout_->bytes_per_token() * static_cast<std::size_t>(snapshot.tokens());
+  if (!ours) {
+    if (from > 0) trim(slot, 0);
     return false;
   }
+  const LlamaKvLayout::Place* place = place_for(slot, keep, from);
+  if (place == nullptr) return false;
+  while (from < to) {
+    const KvBlock& block = *snapshot.blocks()[static_cast<std::size_t>(from / shape_.kv_block)];
+    const TokenCount count = std::min(block.tokens(), to - from);
+    layout_->copy_in(*place, from, count, block.bytes(), block.tokens());
+    from += count;
+  }
+  return true;
+}
+
+bool LlamaModel::copy_piece(SlotId source, SlotId slot, TokenCount keep, TokenCount from, TokenCount to) {
+  CHECK(layout_ && held(source) >= keep, "a copy of what the slot does not hold");
+  const LlamaKvLayout::Place* place = place_for(slot, keep, from);
+  if (place == nullptr) return false;
+  if (!look_at(source)) return trim(slot, 0), false;
+  while (from < to) {
+    const TokenCount count = std::min(shape_.kv_block, to - from);
+    piece_.resize(layout_->bytes_per_token() * static_cast<std::size_t>(count));
+    layout_->copy_out(place_, from, count, piece_);
+    layout_->copy_in(*place, from, count, piece_, count);
+    from += count;
+  }
+  return true;
 }
 
 }  // namespace chasqui

@@ -202,6 +202,30 @@ TEST_P(LlamaSnapshot, IsPutTogetherFromRangesThatWereCopiedOneByOne) {
   EXPECT_FALSE(model_->snapshot(SlotId{2}, 1)) << "the slot is still empty";
 }
 
+TEST_P(LlamaSnapshot, ComesBackInPiecesBetweenTheStepsOfOthers) {
+  const TokenCount block = model_->shape().kv_block;
+  if (block == 0) GTEST_SKIP() << "only whole snapshots";
+  const TokenCount keep = kLength - 10;
+  const std::vector<float> logits = read(0);
+  const KvSnapshotPtr whole = model_->copy_out(SlotId{0}, 0, kLength);
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->size(), model_->shape().kv_token_bytes * static_cast<std::size_t>(kLength));
+  for (const bool from_slot : {false, true}) {
+    Token said = 7;
+    for (TokenCount from = 0; from < keep; from += block) {
+      const TokenCount to = std::min(from + block, keep);
+      ASSERT_TRUE(from_slot ? model_->copy_piece(SlotId{0}, SlotId{2}, keep, from, to)
+                            : model_->restore_piece(SlotId{2}, *whole, keep, from, to));
+      run(*model_, 1, from / block, std::span(&said, 1));
+    }
+    EXPECT_LT(difference(logits, read(2, keep)), kClose);
+    model_->trim(SlotId{1}, 0);
+    model_->trim(SlotId{2}, 0);
+  }
+  model_->trim(SlotId{0}, keep);
+  EXPECT_LT(difference(logits, read(0, keep)), kClose) << "what was copied from is as it was";
+}
+
 // In one pool, the cells of two sequences that are read by turns are not next to each other.
 TEST_P(LlamaSnapshot, OfCellsThatAreScatteredIsTheSame) {
   const std::vector<Token> other(prompt_.rbegin(), prompt_.rbegin() + 120);

@@ -34,6 +34,7 @@ struct ModelShape {
   bool cuts_snapshots = true;
   // Snapshots are in blocks of so many positions, and a part of what a slot holds can be copied out; 0: only all of it.
   TokenCount kv_block = 0;
+  std::size_t kv_token_bytes = 0;  // of a position in such a block
 };
 
 // How the computing goes, for metrics.
@@ -77,6 +78,9 @@ class Model {
   // Forgets the positions of `slot` from `keep` on; keep == 0 empties it.
   virtual void trim(SlotId slot, TokenCount keep) = 0;
 
+  // The same, for another sequence that goes on there.
+  virtual void reuse(SlotId slot, TokenCount keep) { trim(slot, keep); }
+
   // What `from` holds is in `to` afterwards, and `from` is empty. REQUIRES: `to` is empty.
   virtual void move(SlotId from, SlotId to) = 0;
 
@@ -91,6 +95,13 @@ class Model {
   // The first `keep` tokens of what was a snapshot of this model are in `slot` afterwards; false: they are not, and it
   // is still empty. REQUIRES: `slot` is empty; cuts_snapshots, or `keep` is all of them.
   virtual bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) = 0;
+  // The same in pieces, in their order: the positions from … to-1 of those `keep`. Between the pieces the slot holds
+  // `keep` positions, of which only the ones that came already mean anything. False: the slot is empty.
+  // REQUIRES: there is a kv_block, and `from` is a multiple of it
+  virtual bool restore_piece(SlotId slot, const KvSnapshot& snapshot, TokenCount keep, TokenCount from,
+                             TokenCount to) = 0;
+  // … of what the slot `source` holds, which stays as it is. REQUIRES: as above, and `source` holds `keep` or more
+  virtual bool copy_piece(SlotId source, SlotId slot, TokenCount keep, TokenCount from, TokenCount to) = 0;
 
   // Any thread: ends the running decode, and every later one, within milliseconds with DecodeStatus::aborted, until
   // cleared. Without effect on models that cannot be brought back to where they were.

@@ -61,4 +61,15 @@ bool SimDevice::restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep
   return model_->restore(slot, snapshot, keep);
 }
 
+bool SimDevice::restore_piece(SlotId slot, const KvSnapshot& snapshot, TokenCount keep, TokenCount from,
+                              TokenCount to) {
+  copy(to - from);
+  return model_->restore_piece(slot, snapshot, keep, from, to);
+}
+
+bool SimDevice::copy_piece(SlotId source, SlotId slot, TokenCount keep, TokenCount from, TokenCount to) {
+  give((to - from) * options_.move_cell);
+  return model_->copy_piece(source, slot, keep, from, to);
+}
+
 }  // namespace chasqui

@@ -34,10 +34,13 @@ class SimDevice final : public Model {
   DecodeStatus decode(const Batch& batch) override;
   std::span<float> logits(std::int32_t row) override;
   void trim(SlotId slot, TokenCount keep) override { model_->trim(slot, keep); }
+  void reuse(SlotId slot, TokenCount keep) override { model_->reuse(slot, keep); }
   void move(SlotId from, SlotId to) override;
   void exchange(SlotId a, SlotId b) override;
   KvSnapshotPtr copy_out(SlotId slot, TokenCount from, TokenCount to) override;
   bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override;
+  bool restore_piece(SlotId slot, const KvSnapshot& snapshot, TokenCount keep, TokenCount from, TokenCount to) override;
+  bool copy_piece(SlotId source, SlotId slot, TokenCount keep, TokenCount from, TokenCount to) override;
   // What the device was given it computes to the end.
   void request_abort() override {}
   void clear_abort() override {}

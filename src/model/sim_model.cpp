@@ -41,6 +41,7 @@ SimModel::SimModel(TokenCount vocabulary, std::shared_ptr<const SimVoice> voice,
   shape_.outputs_max = std::clamp(config.outputs_max, config.slots, config.rows_max);
   shape_.unified = config.unified;
   shape_.kv_block = kBlock;
+  shape_.kv_token_bytes = sizeof(SavedToken);
   slots_.resize(static_cast<std::size_t>(shape_.slots));
 }
 
@@ -122,6 +123,11 @@ void SimModel::trim(SlotId id, TokenCount keep) {
   if (slot.tokens.size() < slot.prompt) slot.prompt = 0;
 }
 
+void SimModel::reuse(SlotId id, TokenCount keep) {
+  trim(id, keep);
+  slot_of(id).prompt = 0;
+}
+
 void SimModel::move(SlotId from, SlotId to) {
   CHECK(slot_of(to).tokens.empty(), "a move into a slot that holds something");
   std::swap(slot_of(from), slot_of(to));
@@ -148,19 +154,41 @@ KvSnapshotPtr SimModel::copy_out(SlotId id, TokenCount from, TokenCount to) {
 }
 
 bool SimModel::restore(SlotId id, const KvSnapshot& snapshot, TokenCount keep) {
-  Slot& slot = slot_of(id);
-  CHECK(slot.tokens.empty(), "a restore into a slot that holds something");
-  CHECK(keep >= 0 && keep <= snapshot.tokens() && keep <= shape_.cells_per_slot);
-  if (cells_used_ + keep > shape_.cells) return false;
+  return restore_piece(id, snapshot, keep, 0, keep);
+}
+
+// Between the pieces it holds no more than what has come.
+bool SimModel::restore_piece(SlotId id, const KvSnapshot& snapshot, TokenCount keep, TokenCount from, TokenCount to) {
+  CHECK(keep <= snapshot.tokens());
+  if (!takes_piece(id, keep, from, to)) return false;
   const std::size_t bytes = static_cast<std::size_t>(snapshot.tokens()) * sizeof(SavedToken);
   if (snapshot.block_tokens() != shape_.kv_block || snapshot.size() != bytes) return false;
-  for (TokenCount i = 0; i < keep; ++i) {
+  for (TokenCount i = from; i < to; ++i) {
     const KvBlock& block = *snapshot.blocks()[static_cast<std::size_t>(i / shape_.kv_block)];
     SavedToken saved;
     std::memcpy(&saved, &block.bytes()[static_cast<std::size_t>(i % shape_.kv_block) * sizeof saved], sizeof saved);
-    append(slot, static_cast<Token>(saved.token), saved.adapters);
+    append(slot_of(id), static_cast<Token>(saved.token), saved.adapters);
   }
   return true;
+}
+
+bool SimModel::copy_piece(SlotId source, SlotId id, TokenCount keep, TokenCount from, TokenCount to) {
+  const Slot& held = slot_of(source);
+  CHECK(std::cmp_less_equal(keep, held.tokens.size()), "a copy of what the slot does not hold");
+  if (!takes_piece(id, keep, from, to)) return false;
+  for (TokenCount i = from; i < to; ++i) {
+    append(slot_of(id), held.tokens[static_cast<std::size_t>(i)], held.adapters);
+  }
+  return true;
+}
+
+bool SimModel::takes_piece(SlotId id, TokenCount keep, TokenCount from, TokenCount to) {
+  const Slot& slot = slot_of(id);
+  CHECK(std::cmp_equal(slot.tokens.size(), from), "a restore into a slot that holds something else");
+  CHECK(from >= 0 && from % shape_.kv_block == 0 && from <= to && to <= keep && keep <= shape_.cells_per_slot);
+  if (cells_used_ + keep - from <= shape_.cells) return true;
+  trim(id, 0);
+  return false;
 }
 
 void SimModel::fail_decode(std::uint64_t calls, DecodeStatus status) {

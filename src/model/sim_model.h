@@ -43,10 +43,13 @@ class SimModel final : public Model {
   DecodeStatus decode(const Batch& batch) override;
   std::span<float> logits(std::int32_t row) override;
   void trim(SlotId slot, TokenCount keep) override;
+  void reuse(SlotId slot, TokenCount keep) override;
   void move(SlotId from, SlotId to) override;
   void exchange(SlotId a, SlotId b) override;
   KvSnapshotPtr copy_out(SlotId slot, TokenCount from, TokenCount to) override;
   bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override;
+  bool restore_piece(SlotId slot, const KvSnapshot& snapshot, TokenCount keep, TokenCount from, TokenCount to) override;
+  bool copy_piece(SlotId source, SlotId slot, TokenCount keep, TokenCount from, TokenCount to) override;
   // The time of the step is spent all the same.
   void request_abort() override { abort_.store(true, std::memory_order_relaxed); }
   void clear_abort() override { abort_.store(false, std::memory_order_relaxed); }
@@ -71,6 +74,7 @@ class SimModel final : public Model {
   Slot& slot_of(SlotId id);
   void check(const Batch& batch);
   bool fits(const Batch& batch);
+  bool takes_piece(SlotId id, TokenCount keep, TokenCount from, TokenCount to);
   void append(Slot& slot, Token token, std::uint64_t adapters);
   void write_logits(const Slot& slot, std::span<float> row) const;
 

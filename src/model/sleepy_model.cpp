@@ -30,6 +30,15 @@ bool SleepyModel::restore(SlotId slot, const KvSnapshot& snapshot, TokenCount ke
   return model_ && model_->restore(slot, snapshot, keep);
 }
 
+bool SleepyModel::restore_piece(SlotId slot, const KvSnapshot& snapshot, TokenCount keep, TokenCount from,
+                                TokenCount to) {
+  return model_ && model_->restore_piece(slot, snapshot, keep, from, to);
+}
+
+bool SleepyModel::copy_piece(SlotId source, SlotId slot, TokenCount keep, TokenCount from, TokenCount to) {
+  return model_ && model_->copy_piece(source, slot, keep, from, to);
+}
+
 void SleepyModel::request_abort() {
   abort_ = true;
   ++looking_;

@@ -25,10 +25,13 @@ class SleepyModel final : public Model {
   std::size_t row_threads() const override { return model_->row_threads(); }
   void for_each_row(std::size_t count, RowJob& job) override { model_->for_each_row(count, job); }
   void trim(SlotId slot, TokenCount keep) override;
+  void reuse(SlotId slot, TokenCount keep) override { model_->reuse(slot, keep); }
   void move(SlotId from, SlotId to) override { model_->move(from, to); }
   void exchange(SlotId a, SlotId b) override { model_->exchange(a, b); }
   KvSnapshotPtr copy_out(SlotId slot, TokenCount from, TokenCount to) override;
   bool restore(SlotId slot, const KvSnapshot& snapshot, TokenCount keep) override;
+  bool restore_piece(SlotId slot, const KvSnapshot& snapshot, TokenCount keep, TokenCount from, TokenCount to) override;
+  bool copy_piece(SlotId source, SlotId slot, TokenCount keep, TokenCount from, TokenCount to) override;
   void request_abort() override;
   void clear_abort() override;
   std::uint64_t operations() const override;

@@ -49,9 +49,10 @@ inline KvSnapshotPtr fake_blocks(const FakeOwner& by, std::span<const Token> tok
   return copy;
 }
 
-// Whose the first token is, and the first `keep` tokens; another token where a block is not of the same tenant and
-// adapters.
-inline std::pair<FakeOwner, std::vector<Token>> fake_content(const KvSnapshot& snapshot, TokenCount keep) {
+// Whose the first token is, and the first `keep` tokens; another token where a block is not of the same tenant (unless
+// they share) and adapters.
+inline std::pair<FakeOwner, std::vector<Token>> fake_content(const KvSnapshot& snapshot, TokenCount keep,
+                                                             bool any_tenant = false) {
   std::pair<FakeOwner, std::vector<Token>> out;
   const TokenCount block_tokens = snapshot.block_tokens();
   if (block_tokens == 0) {
@@ -67,7 +68,7 @@ inline std::pair<FakeOwner, std::vector<Token>> fake_content(const KvSnapshot& s
     FakeToken saved;
     std::memcpy(&saved, &block.bytes()[static_cast<std::size_t>(i % block_tokens) * each], sizeof saved);
     if (i == 0) out.first = saved.by;
-    const bool same = saved.by.tenant == out.first.tenant && saved.by.adapters == out.first.adapters;
+    const bool same = (any_tenant || saved.by.tenant == out.first.tenant) && saved.by.adapters == out.first.adapters;
     out.second.push_back(same ? saved.token : -1);
   }
   return out;

@@ -114,6 +114,10 @@ class FakeWorker {
       clock.advance(result.compute + result.drafting + result.learning);
       for (const SlotSave& save : batch.saves) result.saving += save_cost * (save.tokens - save.from);
       result.restoring = restore_cost * static_cast<int>(batch.restores.size());
+      Duration copying = result.saving;
+      for (const SlotRestore& restore : batch.restores) result.restoring += copy_cost * (restore.end() - restore.from);
+      copying += result.restoring;
+      if (copies_take_time) clock.advance(copying);
       result.finished = clock.now();
       scheduler.commit(batch, result);
     }
@@ -208,6 +212,8 @@ class FakeWorker {
   Duration row_cost = milliseconds(1);
   Duration restore_cost{};
   Duration save_cost{};                     // of a token
+  Duration copy_cost{};                     // of a token, into a slot
+  bool copies_take_time = false;            // else what they cost is told, but passes unnoticed
   Duration switch_cost{};                   // of a step with other adapters than the one before
   std::optional<Duration> heads_cost;       // of draft tokens by heads; none: there are no heads
   std::optional<double> acceptance_rate;    // that a draft token is accepted; none: of heads 1, of others as it is

@@ -44,7 +44,10 @@ PrefixCache::Limits cache_limits(const ReuseConfig& config) {
 }  // namespace
 
 Reuse::Reuse(const ReuseConfig& config)
-    : config_(config), cache_(cache_limits(config)), copy_seconds_per_byte_(kCopySecondsPerByte) {
+    : config_(config),
+      cache_(cache_limits(config)),
+      copy_seconds_per_byte_(kCopySecondsPerByte),
+      bytes_per_token_(static_cast<double>(config.kv_token_bytes)) {
   if (config_.disk) disk_.emplace(*config_.disk, config_.cache.cut_anywhere, cache_);
 }
 
@@ -67,7 +70,10 @@ void Reuse::name_on_disk(const Request& request) {
 std::size_t Reuse::forget_tenant(const Tenant& tenant, std::uint64_t ticket) {
   const std::uint32_t id = config_.shared_by_tenants ? 0 : tenant.id;
   std::size_t copies = std::erase_if(left_, [id](const Save& save) { return save.key.tenant == id; });
-  copies += queue_.forget(id, copied_);
+  for (const CachedSlots::Kept& kept : slots_.all()) {
+    if (kept.key.tenant == id && kept.copying) queue_.remove(kept.slot);
+  }
+  copies += slots_.forget(id, given_up_);
   copies += cache_.erase_tenant(id);
   notes_.forget(tenant.id);
   if (const auto lasting = lasting_name(tenant); disk_ && lasting) copies += disk_->forget(*lasting, ticket);
@@ -91,7 +97,7 @@ bool Reuse::waits(const Sequence& waiting, const RunningSequences& running) {
   }
   const Sequence* source = find_running(running, found->second.source);
   const bool coming = source != nullptr && source->computed() < found->second.length;
-  if (coming || queue_.contains(found->second.source) || wanted_.contains(found->second.source)) return true;
+  if (coming || wanted_.contains(found->second.source)) return true;
   found->second = {};
   return false;
 }
@@ -99,9 +105,10 @@ bool Reuse::waits(const Sequence& waiting, const RunningSequences& running) {
 bool Reuse::should_defer(const Sequence& waiting, const RunningSequences& running, double row_seconds) {
   if (!uses_cache(waiting.request()) || !config_.waits) return false;
   const std::span<const Token> tokens = tokens_of(waiting);
-  const TokenCount known = cache_.match(key_of(waiting.request()), tokens, waiting.length() - 1).length;
-  return waits_for_save(waiting, tokens, known, row_seconds) ||
-         waits_for_source(waiting, tokens, known, running, row_seconds) ||
+  const PrefixKey key = key_of(waiting.request());
+  const TokenCount known = std::max(cache_.match(key, tokens, waiting.length() - 1).length,
+                                    slots_.match(key, tokens, waiting.length() - 1).second);
+  return waits_for_source(waiting, tokens, known, running, row_seconds) ||
          waits_for_file(waiting, tokens, known, row_seconds);
 }
 
@@ -123,20 +130,6 @@ bool Reuse::waits_for_source(const Sequence& waiting, std::span<const Token> tok
   if (awaiting_.insert_or_assign(waiting.id(), Awaited{.source = pending.request, .length = pending.length}).second) {
     ++waits_begun_;
   }
-  return true;
-}
-
-// What is being copied out anyway is there soon; but the bytes in front of it in the queue come first.
-bool Reuse::waits_for_save(const Sequence& waiting, std::span<const Token> tokens, TokenCount known,
-                           double row_seconds) {
-  if (queue_.empty()) return false;
-  const auto [save, length] = queue_.match(key_of(waiting.request()), tokens, waiting.length() - 1);
-  const TokenCount gain = length - known;
-  if (gain < kWorthSaving) return false;
-  const double copies = save_seconds_per_byte_ * static_cast<double>(save->length() - save->from) +
-                        copy_seconds_per_byte_ * static_cast<double>(length);
-  if (row_seconds > 0 && copies * bytes_per_token_ >= gain * row_seconds) return false;
-  awaiting_[waiting.id()] = {.source = save->request, .length = length};
   return true;
 }
 
@@ -198,51 +191,16 @@ void Reuse::started(const Sequence& sequence, const PrefixCache::Match& match, T
   cache_.announce(key_of(sequence.request()), prompt, sequence.id());
 }
 
-void Reuse::note_slot(const Sequence& sequence) {
-  const Request& request = sequence.request();
-  if (!config_.notes_slots || !uses_cache(request) || sequence.computed() == 0) return;
-  const std::int32_t label = request.slot_label;
-  SlotNote note;
-  note.tenant = request.tenant.id;
-  note.slot = label >= 0 ? label : config_.first_slot + sequence.slot().value;
-  note.order = request.id.value;
-  note.key = key_of(request);
-  sequence.copy_tokens(sequence.computed(), note.tokens);
-  notes_.add(std::move(note));
-}
-
-SlotCopy Reuse::copy_of_slot(std::int32_t slot, const Tenant& tenant) const {
-  const SlotNote* note = notes_.find(tenant.id, slot);
-  if (note == nullptr) return {};
-  const PrefixCache::Match match = cache_.match(note->key, note->tokens, static_cast<TokenCount>(note->tokens.size()));
-  SlotCopy copy{note->order, note->key.adapters, {}, nullptr};
-  if (match.length == 0) return copy;
-  PrefixCache::Kept kept = cache_.kept(match.entry);
-  copy.tokens = std::move(kept.tokens);
-  copy.kv = std::move(kept.snapshot);
-  return copy;
-}
-
-bool Reuse::adopt_slot(std::int32_t slot, const Tenant& tenant, SlotCopy copy, double row_seconds, TimePoint now) {
-  const PrefixKey key{config_.shared_by_tenants ? 0 : tenant.id, copy.adapters};
-  const auto lasting = lasting_name(tenant);
-  if (disk_ && lasting) disk_->name(key.tenant, *lasting);
-  const std::chrono::duration<double> cost(static_cast<double>(copy.tokens.size()) * row_seconds);
-  const auto inserted =
-      cache_.insert(key, copy.tokens, std::move(copy.kv), std::chrono::duration_cast<Duration>(cost), now);
-  if (disk_) disk_->take_evicted();
-  if (inserted == PrefixCache::Insertion::refused) return false;
-  notes_.add({tenant.id, slot, copy.order, key, std::move(copy.tokens)});
-  return true;
-}
-
 bool Reuse::leaves(const Sequence& sequence) {
   note_slot(sequence);
-  const bool worth = worth_saving(sequence);
-  const bool in_pieces = config_.kv_block > 0 && config_.saves_in_pieces;
-  if (worth) in_pieces ? queue_.push(save_of(sequence)) : left_.push_back(save_of(sequence));
+  const bool stays = keeps_slots() && uses_cache(sequence.request()) && sequence.computed() >= kWorthSaving;
+  if (stays) {
+    keep_slot(sequence);
+  } else if (worth_saving(sequence)) {
+    left_.push_back(save_of(sequence));
+  }
   forget(sequence.id());
-  return worth && in_pieces;
+  return stays;
 }
 
 void Reuse::leaves(const Sequence& sequence, Batch& batch) {
@@ -263,9 +221,7 @@ bool Reuse::worth_saving(const Sequence& sequence) {
   if (!fits(sequence.computed())) return false;
   const auto tokens = tokens_of(sequence).first(static_cast<std::size_t>(sequence.computed()));
   const PrefixKey key = key_of(sequence.request());
-  const TokenCount known = std::max(cache_.match(key, tokens, sequence.computed()).length,
-                                    queue_.match(key, tokens, sequence.computed()).second);
-  return sequence.serves_others() - known >= kWorthSaving;
+  return sequence.serves_others() - cache_.match(key, tokens, sequence.computed()).length >= kWorthSaving;
 }
 
 Reuse::Save Reuse::save_of(const Sequence& sequence) const {
@@ -305,20 +261,6 @@ void Reuse::give(Save save, Batch& batch) {
   saving_.push_back(std::move(save));
 }
 
-void Reuse::take_pieces(Duration time, Batch& batch) {
-  const double each = save_seconds_per_byte_ * bytes_per_token_;
-  auto left = static_cast<TokenCount>(std::min(each > 0 ? to_seconds(time) / each : 0, double{kAnyLength}));
-  do {
-    if (Save& next = queue_.next(); next.from == 0) share_begin(next);
-    left = queue_.plan(left, config_.kv_block, batch);
-  } while (left > 0 && !queue_.all_planned());
-}
-
-void Reuse::take_copied(std::vector<SlotId>& slots) {
-  slots.insert(slots.end(), copied_.begin(), copied_.end());
-  copied_.clear();
-}
-
 void Reuse::take_saves(const RunningSequences& running, Batch& batch) {
   for (Save& save : left_) give(std::move(save), batch);
   left_.clear();
@@ -331,27 +273,34 @@ void Reuse::take_saves(const RunningSequences& running, Batch& batch) {
 }
 
 void Reuse::commit(const Batch& batch, const BatchResult& result, double row_seconds, TimePoint now) {
-  CHECK(result.snapshots.size() == batch.saves.size() && batch.saves.size() == saving_.size() + queue_.pieces());
+  const std::size_t whole = saving_.size();
+  CHECK(result.snapshots.size() == batch.saves.size() && batch.saves.size() == whole + queue_.pieces());
   for (const KvSnapshotPtr& snapshot : result.snapshots) {
     if (snapshot) learn_sizes(*snapshot);
   }
-  for (std::size_t i = 0; i < saving_.size(); ++i) {
+  for (std::size_t i = 0; i < whole; ++i) {
     KvSnapshotPtr snapshot = result.snapshots[i];
     if (snapshot && saving_[i].from > 0) snapshot = KvSnapshot::joined(*saving_[i].begin, saving_[i].from, *snapshot);
     saving_[i].begin.reset();
     keep(saving_[i], std::move(snapshot), row_seconds, now);
   }
-  for (std::size_t i = saving_.size(); i < result.snapshots.size(); ++i) {
-    if (auto whole = queue_.copied(result.snapshots[i])) {
-      copied_.push_back(whole->slot);
-      keep(*whole, std::exchange(whole->begin, nullptr), row_seconds, now);
-    }
-  }
   saving_.clear();
+  for (std::size_t i = whole; i < result.snapshots.size(); ++i) {
+    if (auto done = queue_.copied(result.snapshots[i])) keep_copied(*done, row_seconds, now);
+  }
   learn_saving(result);
   give_up_refused(batch, result);
   if (disk_) disk_->take_evicted();
   learn_restoring(batch, result);
+}
+
+// All of a cached slot: it can be given away now.
+void Reuse::keep_copied(Save& whole, double row_seconds, TimePoint now) {
+  CachedSlots::Kept& slot = *slots_.find(whole.slot);
+  slot.copying = false;
+  slot.safe = true;  // or it cannot be copied, and will not be
+  slots_.stats.copied_out += whole.begin ? 1 : 0;
+  keep(whole, std::exchange(whole.begin, nullptr), row_seconds, now);
 }
 
 void Reuse::keep(const Save& save, KvSnapshotPtr snapshot, double row_seconds, TimePoint now) {
@@ -366,6 +315,7 @@ void Reuse::keep(const Save& save, KvSnapshotPtr snapshot, double row_seconds, T
 // What the model refused it will refuse the next time, and the next request would try it again.
 void Reuse::give_up_refused(const Batch& batch, const BatchResult& result) {
   for (const std::size_t i : result.not_restored) {
+    if (!batch.restores[i].snapshot) continue;
     const std::optional<PrefixCache::Kept> gone = cache_.give_up(*batch.restores[i].snapshot);
     if (gone && disk_) disk_->refused(gone->key, gone->tokens);
   }
@@ -392,9 +342,16 @@ void Reuse::learn_saving(const BatchResult& result) {
 
 void Reuse::learn_restoring(const Batch& batch, const BatchResult& result) {
   std::size_t bytes = 0;
-  for (const SlotRestore& restore : batch.restores) bytes += bytes_of(*restore.snapshot, restore.keep);
-  if (bytes == 0 || result.restoring <= Duration::zero()) return;
-  follow(to_seconds(result.restoring) / static_cast<double>(bytes), copy_seconds_per_byte_);
+  for (const SlotRestore& restore : batch.restores) {
+    const TokenCount tokens = restore.end() - restore.from;
+    bytes += restore.snapshot ? bytes_of(*restore.snapshot, tokens)
+                              : static_cast<std::size_t>(bytes_per_token_) * static_cast<std::size_t>(tokens);
+  }
+  if (bytes == 0) return;
+  const bool first = !std::exchange(knows_restores_, true);
+  if (result.restoring <= Duration::zero()) return;
+  const double measured = to_seconds(result.restoring) / static_cast<double>(bytes);
+  first ? void(copy_seconds_per_byte_ = measured) : follow(measured, copy_seconds_per_byte_);
 }
 
 }  // namespace chasqui

@@ -21,6 +21,7 @@ struct Totals {
   std::uint64_t hash = 0;
   std::uint64_t prompt_rows = 0, cached = 0;
   std::uint64_t saves = 0, restores = 0, refused_restores = 0;
+  std::uint64_t reuses = 0, copies = 0, pieces = 0, copied_out = 0, dropped = 0;
   std::uint64_t waits = 0, evictions = 0, refused = 0, preemptions = 0;
   std::uint64_t ends[5] = {};
 
@@ -30,6 +31,11 @@ struct Totals {
     saves += other.saves;
     restores += other.restores;
     refused_restores += other.refused_restores;
+    reuses += other.reuses;
+    copies += other.copies;
+    pieces += other.pieces;
+    copied_out += other.copied_out;
+    dropped += other.dropped;
     waits += other.waits;
     evictions += other.evictions;
     refused += other.refused;
@@ -51,7 +57,12 @@ SchedulerConfig draw_reuse_config(Dice& dice, const Wish& wish) {
   SchedulerConfig config = draw_config(dice, kContext, wish.unified);
   config.reuse.cache.cut_anywhere = wish.cut_anywhere;
   config.reuse.kv_block = wish.kv_block;
-  config.reuse.saves_in_pieces = !wish.unified;
+  config.reuse.keeps_slots = !wish.unified;
+  if (wish.kv_block > 0) {
+    config.reuse.kv_token_bytes = sizeof(FakeToken);
+    config.reuse.slots_ready = dice.below(3);
+    config.exchanges = dice.permille(700);
+  }
   // From room for one short sequence to room for everything.
   const std::size_t bytes[] = {600, 2000, 6000, 30'000, 1 << 20};
   config.reuse.cache.bytes = bytes[dice.below(5)];
@@ -67,6 +78,10 @@ class ReuseSimulation {
       : wish_(wish), dice_(wish.seed), config_(draw_reuse_config(dice_, wish)), worker_(config_) {
     worker_.row_cost = microseconds(dice_.between(100, 2000));
     worker_.save_cost = microseconds(dice_.between(1, 400));
+    if (wish.kv_block > 0) {
+      worker_.copy_cost = microseconds(dice_.between(1, 400));
+      worker_.copies_take_time = dice_.permille(500);
+    }
     worker_.restore_cost = !wish.calm && dice_.permille(200) ? milliseconds(dice_.between(0, 200)) : Duration::zero();
   }
 
@@ -122,6 +137,11 @@ class ReuseSimulation {
   }
 
   void disturb() {
+    if (dice_.permille(5)) {
+      Tenant tenant;
+      tenant.id = static_cast<std::uint32_t>(dice_.below(2));
+      worker_.scheduler.forget_tenant(tenant);
+    }
     if (dice_.permille(40) && born_ > 0) {
       worker_.cancel(born_ - static_cast<std::uint64_t>(dice_.below(std::min<int>(8, static_cast<int>(born_)))));
     }
@@ -157,6 +177,12 @@ class ReuseSimulation {
     sum.saves = worker_.model.saves();
     sum.restores = worker_.model.restores();
     sum.refused_restores = worker_.model.refused_restores();
+    sum.reuses = worker_.model.reuses();
+    sum.copies = worker_.model.copies();
+    sum.pieces = worker_.model.pieces();
+    const CachedSlots::Stats& slots = worker_.scheduler.reuse().slots().stats;
+    sum.copied_out = slots.copied_out;
+    sum.dropped = slots.dropped;
     sum.waits = worker_.scheduler.reuse().waits_begun();
     sum.evictions = stats.evictions;
     sum.refused = stats.refused;
@@ -230,6 +256,11 @@ TEST(ReuseSimulation, MeetsWhatItIsMeantToMeet) {
     EXPECT_GT(sum->preemptions, 10u);
     EXPECT_GT(sum->refused_restores, 5u);
   }
+  EXPECT_GT(pieces.reuses, 100u);
+  EXPECT_GT(pieces.copies, 5u);
+  EXPECT_GT(pieces.pieces, pieces.copies + pieces.restores + 20) << "several for one prefix";
+  EXPECT_GT(pieces.copied_out, 20u);
+  EXPECT_GT(pieces.dropped, 20u);
 }
 
 TEST(ReuseSimulation, TheSameSeedIsTheSameRun) {
@@ -241,6 +272,7 @@ TEST(ReuseSimulation, TheSeedOfTheEnvironment) {
   const char* seed = std::getenv("CHASQUI_SIM_SEED");
   if (seed == nullptr) GTEST_SKIP() << "set CHASQUI_SIM_SEED to run one more seed, ten times as long";
   for (const bool unified : {false, true}) {
+    simulate({.seed = std::strtoull(seed, nullptr, 10), .unified = unified, .kv_block = 8}, 5000);
     for (const bool cut_anywhere : {true, false}) {
       simulate({.seed = std::strtoull(seed, nullptr, 10), .unified = unified, .cut_anywhere = cut_anywhere}, 5000);
     }

@@ -1,27 +1,11 @@
 #include "sched/save_queue.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 
 namespace chasqui {
-
-bool SaveQueue::contains(RequestId request) const {
-  return std::ranges::find(queue_, request, &Save::request) != queue_.end();
-}
-
-std::pair<const SaveQueue::Save*, TokenCount> SaveQueue::match(PrefixKey key, std::span<const Token> tokens,
-                                                               TokenCount most) const {
-  std::pair<const Save*, TokenCount> best{nullptr, 0};
-  tokens = tokens.first(std::min(tokens.size(), static_cast<std::size_t>(std::max(most, 0))));
-  for (const Save& save : queue_) {
-    if (save.key != key) continue;
-    const auto end = std::ranges::mismatch(tokens, save.tokens).in1;
-    const auto length = static_cast<TokenCount>(end - tokens.begin());
-    if (length > best.second) best = {&save, length};
-  }
-  return best;
-}
 
 TokenCount SaveQueue::plan(TokenCount tokens, TokenCount block, Batch& batch) {
   CHECK(!all_planned());
@@ -50,13 +34,9 @@ std::optional<SaveQueue::Save> SaveQueue::copied(const KvSnapshotPtr& piece) {
   return done;
 }
 
-std::size_t SaveQueue::forget(std::uint32_t tenant, std::vector<SlotId>& slots) {
+void SaveQueue::remove(SlotId slot) {
   CHECK(planned_.empty());
-  return std::erase_if(queue_, [&](const Save& save) {
-    if (save.key.tenant != tenant) return false;
-    slots.push_back(save.slot);
-    return true;
-  });
+  std::erase_if(queue_, [slot](const Save& save) { return save.slot == slot; });
 }
 
 }  // namespace chasqui

@@ -1,13 +1,10 @@
-// What sequences that have left their slots still have in them, on its way into the prefix cache: copied out in pieces,
-// over several steps, so that running streams wait for a piece of it at most. The slots stay taken until then. One
-// after the other, in the order in which they came. Owned by Reuse; worker thread only. Only where the model copies out
-// ranges of positions (ReuseConfig::kv_block).
+// What cached slots hold (CachedSlots), on its way into the prefix cache: copied out in pieces, over several steps, so
+// that running streams wait for a piece of it at most. One after the other, in the order in which they came. Owned by
+// Reuse; worker thread only. Only where the model copies out ranges of positions (ReuseConfig::kv_block).
 #pragma once
 
 #include <deque>
 #include <optional>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "cache/prefix_cache.h"
@@ -35,12 +32,8 @@ class SaveQueue {
   void push(Save save) { queue_.push_back(std::move(save)); }
   bool empty() const { return queue_.empty(); }
   std::size_t size() const { return queue_.size(); }
-  bool contains(RequestId request) const;
   // The first without a planned piece. REQUIRES: !all_planned()
   Save& next() { return queue_[planned_.size()]; }
-
-  // Which of them will serve the longest prefix of the tokens, and how much; null: none serves any.
-  std::pair<const Save*, TokenCount> match(PrefixKey key, std::span<const Token> tokens, TokenCount most) const;
 
   // Adds the next piece of next() to the batch, of `tokens` of them or one block at least. What is left of `tokens` for
   // pieces of the others; 0 where more of this one has to come. REQUIRES: !all_planned()
@@ -51,8 +44,8 @@ class SaveQueue {
   // or when nothing more will come of it: then without `begin`. REQUIRES: pieces() > 0
   std::optional<Save> copied(const KvSnapshotPtr& piece);
 
-  // Moves the slots of a tenant's to the end of `slots`, and forgets what was in them. REQUIRES: pieces() == 0
-  std::size_t forget(std::uint32_t tenant, std::vector<SlotId>& slots);
+  // Forgets what is in this slot. REQUIRES: pieces() == 0
+  void remove(SlotId slot);
 
  private:
   std::deque<Save> queue_;

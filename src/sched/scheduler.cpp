@@ -54,6 +54,7 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   tells_before_step_ = false;
   planned_ = now_ = now;
   expire(now);
+  copy_ahead(now);
   if (idle()) return;
   if (reuse_.has_saves()) {
     // In a step of their own, so that the next request to start finds them.
@@ -64,7 +65,7 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   reserve_next_cells(now, batch);
   start_waiting(urgency, now, batch);
   announce(urgency, now);
-  if (running_.empty() && reuse_.has_pieces()) return reuse_.take_pieces(time_for_copies(batch), batch);
+  if (running_.empty() && reuse_.has_pieces()) return copy_pieces(batch);
   if (running_.empty()) {
     CHECK(reuse_.disk() != nullptr && reuse_.disk()->reads(), "progress: no request starts, without a reason");
     waits_for_disk_ = true;
@@ -72,6 +73,7 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   }
   batch.trims.swap(to_trim_);
   to_trim_.clear();
+  take_restores(batch);
   batch.adapters = adapter_turns_.next(running_, now);
   if (adapter_turns_.several()) {
     bring_sets_together(batch);
@@ -79,11 +81,13 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
     close_holes(batch);
   }
   const TokenCount cells = ledger_.unified() ? ledger_.cells_free() : ledger_.cells_total();
-  plan_.spare(kept_);
+  cached_.clear();
+  for (const CachedSlots::Kept& kept : reuse_.slots().all()) cached_.push_back(kept.slot);
+  plan_.spare(cached_);
   plan_.plan(running_, urgency, step_time_, speculation_, cells, now, batch);
-  if (!ledger_.has_free_slot()) batch.cut_by = std::min(batch.cut_by, least_urgent_running() - 1);
+  if (ledger_.slots_used() == ledger_.slots_total()) batch.cut_by = std::min(batch.cut_by, least_urgent_running() - 1);
   reserve_draft_tokens(batch);
-  if (const Duration time = time_for_copies(batch); time > Duration::zero()) reuse_.take_pieces(time, batch);
+  copy_pieces(batch);
   CHECK(!batch.empty(), "progress: a sequence runs and nothing is to be done");
 }
 
@@ -139,14 +143,15 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   now_ = result.finished;
   plan_.ended(batch, result);
   reuse_.commit(batch, result, step_time_.prompt_row_seconds(), result.finished);
-  release_copied();
+  release_sources(batch);
   for (const std::size_t i : result.not_restored) {
     Sequence* sequence = find_running(batch.restores[i].request);
     CHECK(sequence != nullptr, "a sequence left between next_batch() and commit()");
+    stop_restore(*sequence);
     ledger_.unuse(sequence->slot());
     sequence->not_restored();
   }
-  if (batch.rows.empty()) return;
+  if (batch.rows.empty()) return copy_ahead(result.finished);
   if (!batch.drafting.empty()) speculation_.drafted(result);
   if (result.status == DecodeStatus::ok) {
     const bool decoded = batch.kind == Batch::Kind::decode;
@@ -169,6 +174,7 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   }
   retire_finished(Keep::what_is_worth_it);
   reuse_.step_computed(running_);
+  copy_ahead(result.finished);
 }
 
 void Scheduler::disk_done(DiskOutcome outcome, TimePoint now) {
@@ -284,7 +290,8 @@ std::array<std::int32_t, kServiceClasses> Scheduler::streams() const {
 
 bool Scheduler::consistent() const {
   if (!ledger_.conserved()) return false;
-  if (ledger_.slots_used() != static_cast<std::int32_t>(running_.size() + kept_.size())) return false;
+  if (ledger_.slots_used() != static_cast<std::int32_t>(running_.size())) return false;
+  if (ledger_.slots_cached() != static_cast<std::int32_t>(reuse_.slots().size())) return false;
   TokenCount used = 0;
   SlotId previous{-1};
   for (const auto& sequence : running_) {
@@ -292,7 +299,12 @@ bool Scheduler::consistent() const {
     previous = sequence->slot();
     used += sequence->computed();
   }
-  return used == ledger_.cells_used();
+  TokenCount cached = 0;
+  for (const CachedSlots::Kept& kept : reuse_.slots().all()) {
+    if (!ledger_.is_cached(kept.slot)) return false;
+    cached += kept.length();
+  }
+  return used == ledger_.cells_used() && cached == ledger_.cells_cached();
 }
 
 }  // namespace chasqui

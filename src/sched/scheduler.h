@@ -4,6 +4,8 @@
 //
 //   who gets a slot, and loses it     scheduler_slots.cpp, by urgency.h and tenant_counters.h
 //   what need not be computed again   reuse.h
+//   when copies are made              scheduler_copies.cpp
+//   which slots are adjacent          scheduler_holes.cpp
 //   whose adapters are applied        adapter_turns.h, scheduler_adapters.cpp
 //   which rows are in a step          step_plan.h, by step_time.h
 //   what is drafted and checked       speculation.h
@@ -13,6 +15,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cache/kv_ledger.h"
@@ -24,6 +27,7 @@
 #include "sched/overtaking.h"
 #include "sched/projection.h"
 #include "sched/recent_answers.h"
+#include "sched/restore_queue.h"
 #include "sched/reuse.h"
 #include "sched/speculation.h"
 #include "sched/step_plan.h"
@@ -61,11 +65,16 @@ class Scheduler {
   // See Reuse::forget_tenant().
   std::size_t forget_tenant(const Tenant& tenant, std::uint64_t ticket = 0) {
     const std::size_t copies = reuse_.forget_tenant(tenant, ticket);
-    release_copied();
+    release_given_up();
     return copies;
   }
+  // What cached slots hold is copied out by the next steps, as far as the prefix cache has room.
+  void copy_slots_out(TimePoint now) { reuse_.copy_all_out(now); }
+  // The model has forgotten what its slots held. REQUIRES: nothing runs, and nothing is to be copied out
+  void slots_were_emptied();
 
   // See Reuse; REQUIRES: … as there.
+  void want_copy_of_slot(std::int32_t slot, const Tenant& tenant) { reuse_.want_copy_of_slot(slot, tenant, running_); }
   SlotCopy copy_of_slot(std::int32_t slot, const Tenant& tenant) const { return reuse_.copy_of_slot(slot, tenant); }
   bool adopt_slot(std::int32_t slot, const Tenant& tenant, SlotCopy copy, TimePoint now) {
     return reuse_.adopt_slot(slot, tenant, std::move(copy), step_time_.prompt_row_seconds(), now);
@@ -118,7 +127,15 @@ class Scheduler {
   void end_late(Sequence& sequence, TimePoint now);
   void reserve_next_cells(TimePoint now, Batch& batch);
   void start_waiting(const Urgency& urgency, TimePoint now, Batch& batch);
-  PrefixCache::Match cached_prefix(const Sequence& sequence, CacheUse& use);
+  Reuse::Prefix cached_prefix(const Sequence& sequence, TimePoint now, CacheUse& use);
+  SlotId take_slot(const Sequence& next, const Reuse::Prefix& prefix, Batch& batch);
+  SlotId free_slot_beside_running() const;
+  bool free_cached_slot_for(const Sequence& next, TimePoint now);
+  void bring_prefix(Sequence& sequence, const Reuse::Prefix& prefix, Batch& batch);
+  void take_restores(Batch& batch);
+  bool stop_restore(Sequence& sequence);
+  void release_sources(const Batch& batch);
+  void copy_ahead(TimePoint now);
   bool may_yield(TimePoint now) const;
   bool free_slot_for(const Sequence& next, const Urgency& urgency, TimePoint now, Batch& batch);
   TokenCount cells_needed(const Sequence& next, std::size_t others) const;
@@ -126,9 +143,14 @@ class Scheduler {
   const Sequence* next_to_start(const Urgency& urgency, TimePoint now, Batch& batch);
   void preempt(std::size_t place, TimePoint now, Batch& batch);
   void close_holes(Batch& batch);
+  std::optional<std::int32_t> cheapest_window();
+  bool fill_hole(SlotId slot, std::int32_t first, std::int32_t end, Batch& batch);
+  bool affords_move(TokenCount tokens, Batch& batch);
   void bring_sets_together(Batch& batch);
   void move(std::size_t place, SlotId to, Batch& batch);
   void exchange(std::size_t place, std::size_t other, Batch& batch);
+  bool make_room(SlotId slot, Batch& batch);
+  void exchange_cached(std::size_t place, SlotId to, Batch& batch);
   void insert_running(std::unique_ptr<Sequence> sequence);
   void announce(const Urgency& urgency, TimePoint now);
   void tell_reading(const Sequence& sequence, TimePoint now);
@@ -141,7 +163,8 @@ class Scheduler {
   void commit_sample(Sequence& sequence, const Sample& sample, TimePoint now);
   void finish(Sequence& sequence, FinishReason reason, TimePoint now, const Error& error = {});
   void retire_finished(Keep keep);
-  void release_copied();
+  void release_given_up();
+  void copy_pieces(Batch& batch);
   Duration time_for_copies(const Batch& batch) const;
   Sequence* find_running(RequestId id);
   std::size_t place_of(RequestId id) const;  // running_.size() when it does not run
@@ -165,9 +188,13 @@ class Scheduler {
   Overtaking overtaking_;
   RecentAnswers recent_answers_;
   Projection projection_;
-  RunningSequences running_;     // ascending slots
-  std::vector<SlotId> kept_;     // taken until what finished sequences have left in them is copied out
-  std::vector<SlotId> to_trim_;  // released slots whose positions the model still holds
+  RunningSequences running_;                    // ascending slots
+  RestoreQueue restoring_;                      // of some of them
+  std::vector<SlotId> cached_;                  // scratch: slots that no sequence has, and that hold something
+  std::vector<TokenCount> inside_, outside_;    // scratch of cheapest_window()
+  std::vector<RestoreQueue::Coming> restored_;  // scratch of take_restores()
+  Duration hole_cost_{};                        // what holes between the slots of streams have cost so far
+  std::vector<SlotId> to_trim_;                 // released slots whose positions the model still holds
   std::vector<Event> events_;
   std::vector<const Sequence*> line_;  // scratch of announce() and bring_sets_together()
   TimePoint planned_{};                // the time of the last step

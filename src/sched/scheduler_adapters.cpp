@@ -34,8 +34,8 @@ void Scheduler::bring_sets_together(Batch& batch) {
         std::find_if(running_.begin(), running_.end(), [slot](const auto& s) { return !(s->slot() < slot); });
     const bool free = holder == running_.end() || (*holder)->slot() != slot;
     if (!free && belongs(*holder)) continue;
-    if (std::find(kept_.begin(), kept_.end(), slot) != kept_.end()) continue;
-    if (!free && !config_.exchanges) continue;
+    if (ledger_.is_cached(slot) && !make_room(slot, batch)) continue;
+    if (!free && (!config_.exchanges || (*holder)->awaits_prefix())) continue;
     copies += free ? 1 : 2;
     if (copies > kMovesPerStep) return;
     const auto last = std::find_if(running_.rbegin(), running_.rend(), belongs);
@@ -47,6 +47,14 @@ void Scheduler::bring_sets_together(Batch& batch) {
       exchange(place, static_cast<std::size_t>(holder - running_.begin()), batch);
     }
   }
+}
+
+// What no sequence has in this slot goes, or is on its way out.
+bool Scheduler::make_room(SlotId slot, Batch& batch) {
+  if (!reuse_.give_up(slot)) return false;
+  ledger_.release(slot);
+  batch.trims.push_back(slot);
+  return true;
 }
 
 void Scheduler::exchange(std::size_t place, std::size_t other, Batch& batch) {

@@ -1,5 +1,6 @@
-// The part of the Scheduler that says when copies are made, and gives back the slots that were kept for them. What a
-// finished sequence has left in its slot is copied out in pieces that ride along with the steps of the others.
+// The part of the Scheduler that says when copies are made, and which slots stay cached. All of them are planned: what
+// a step copies beside its rows is counted in Batch::copying, and is a part of a decode step at most while there are
+// streams. What is longer is copied in pieces that ride along with the steps of the others.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -7,45 +8,118 @@
 namespace chasqui {
 namespace {
 
-// What has left is copied out in pieces of so long, and beside streams for such a part of a decode step at most: so
-// their tokens come at most so much later.
+// Copies of one step take so long, and beside streams such a part of a decode step at most: so their tokens come at
+// most so much later.
 constexpr Duration kCopiesAlone = milliseconds(50);
 constexpr double kCopiesBesideStreams = 0.4;
 
 }  // namespace
 
-// Zero: none are to be made in this step.
+// What is left of it for this step.
 Duration Scheduler::time_for_copies(const Batch& batch) const {
-  if (!reuse_.has_pieces()) return Duration::zero();
+  StepSize streams;
+  for (const auto& sequence : running_) {
+    if (sequence->decoding()) streams = streams.with(1, sequence->computed());
+  }
+  Duration all = std::max(kCopiesAlone, batch.predicted / 2);
+  if (streams.rows > 0) {
+    const double step = to_seconds(step_time_.predict(Batch::Kind::decode, streams));
+    all = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(step * kCopiesBesideStreams));
+  }
+  return std::max(all - batch.copying, Duration::zero());
+}
+
+// A prefill step beside streams has what time they can spare, and no piece of what is copied out.
+void Scheduler::copy_pieces(Batch& batch) {
+  if (!reuse_.has_pieces()) return;
   const bool streams = std::any_of(running_.begin(), running_.end(), [](const auto& s) { return s->decoding(); });
-  if (!streams) return std::max(kCopiesAlone, batch.predicted / 2);
-  // A prefill step beside streams has what time they can spare.
-  if (batch.kind == Batch::Kind::prefill) return Duration::zero();
-  const std::chrono::duration<double> part(to_seconds(batch.predicted) * kCopiesBesideStreams);
-  return std::max(std::chrono::duration_cast<Duration>(part), Duration(1));
+  if (streams && batch.kind == Batch::Kind::prefill && !batch.rows.empty()) return;
+  const Duration time = time_for_copies(batch);
+  if (time == Duration::zero() && batch.copying > Duration::zero() && streams) return;
+  reuse_.take_pieces(time, batch);
+}
+
+// In one pool, and where snapshots are whole, all at once.
+void Scheduler::bring_prefix(Sequence& sequence, const Reuse::Prefix& prefix, Batch& batch) {
+  const TokenCount length = prefix.match.length;
+  if (prefix.in_place) return sequence.restored(length);
+  if (reuse_.keeps_slots()) {
+    if (prefix.slot.valid()) reuse_.read_slot(prefix.slot);
+    sequence.await_prefix();
+    return restoring_.push({sequence.id(), sequence.slot(), prefix.match.snapshot, prefix.slot, length});
+  }
+  sequence.restored(length);
+  ledger_.use(sequence.slot(), length);
+  batch.restores.push_back({sequence.id(), sequence.slot(), prefix.match.snapshot, length});
+}
+
+void Scheduler::take_restores(Batch& batch) {
+  if (restoring_.empty()) return;
+  const double each = reuse_.restore_seconds(1);
+  double tokens = each > 0 ? to_seconds(time_for_copies(batch)) / each : ledger_.cells_total();
+  if (!reuse_.knows_restores()) tokens = 0;  // the first piece is a block, whatever the memory is like
+  restored_.clear();
+  restoring_.plan(static_cast<TokenCount>(std::min(tokens, double{INT32_MAX})), config_.reuse.kv_block, batch,
+                  restored_);
+  for (const RestoreQueue::Coming& coming : restored_) {
+    Sequence* sequence = find_running(coming.request);
+    CHECK(sequence != nullptr, "a prefix comes for a sequence that does not run");
+    sequence->restored(coming.keep);
+    ledger_.use(coming.slot, coming.keep);
+  }
+  TokenCount copied = 0;
+  for (const SlotRestore& restore : batch.restores) copied += restore.end() - restore.from;
+  batch.copying += std::chrono::duration_cast<Duration>(std::chrono::duration<double>(reuse_.restore_seconds(copied)));
+}
+
+// Copied from until the step was computed: it stays where it is for so long.
+void Scheduler::release_sources(const Batch& batch) {
+  for (const SlotRestore& restore : batch.restores) {
+    if (restore.source.valid() && restore.end() == restore.keep) reuse_.read_no_more(restore.source);
+  }
+}
+
+// Some are copied out before their slots are needed.
+void Scheduler::copy_ahead(TimePoint now) {
+  const std::int32_t free = ledger_.slots_total() - ledger_.slots_used() - ledger_.slots_cached();
+  reuse_.copy_ahead(static_cast<std::size_t>(free), waiting_.size(), running_.empty() && waiting_.empty(), now);
+}
+
+// Nothing more of its prefix comes. True: some of it is in its slot.
+bool Scheduler::stop_restore(Sequence& sequence) {
+  const auto coming = restoring_.remove(sequence.id());
+  if (!coming) return false;
+  if (coming->source.valid()) reuse_.read_no_more(coming->source);
+  return coming->done > 0;
 }
 
 void Scheduler::retire_finished(Keep keep) {
   std::erase_if(running_, [this, keep](const auto& sequence) {
     if (sequence->state() != Sequence::State::finished) return false;
+    const bool partly_there = stop_restore(*sequence);
     if (keep == Keep::what_is_worth_it && reuse_.leaves(*sequence)) {
-      kept_.push_back(sequence->slot());
-      ledger_.unuse(sequence->slot());
+      ledger_.cache(sequence->slot());
       return true;
     }
-    if (sequence->computed() > 0) to_trim_.push_back(sequence->slot());
+    if (sequence->computed() > 0 || partly_there) to_trim_.push_back(sequence->slot());
     ledger_.release(sequence->slot());
     return true;
   });
 }
 
-void Scheduler::release_copied() {
+void Scheduler::release_given_up() {
   const std::size_t before = to_trim_.size();
-  reuse_.take_copied(to_trim_);
-  for (std::size_t i = before; i < to_trim_.size(); ++i) {
-    ledger_.release(to_trim_[i]);
-    std::erase(kept_, to_trim_[i]);
+  reuse_.take_given_up(to_trim_);
+  for (std::size_t i = before; i < to_trim_.size(); ++i) ledger_.release(to_trim_[i]);
+}
+
+void Scheduler::slots_were_emptied() {
+  CHECK(running_.empty() && !reuse_.has_pieces());
+  reuse_.empty_slots(to_trim_);
+  for (const SlotId slot : to_trim_) {
+    if (ledger_.is_cached(slot)) ledger_.release(slot);
   }
+  to_trim_.clear();
 }
 
 }  // namespace chasqui

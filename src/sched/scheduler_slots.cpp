@@ -8,14 +8,6 @@
 #include "sched/slot_rules.h"
 
 namespace chasqui {
-namespace {
-
-// Moves before one step; each costs about a millisecond.
-constexpr std::size_t kMovesPerStep = 4;
-// A prompt with so little left is not worth moving out of the way of decoding sequences.
-constexpr TokenCount kAboutToDecode = 64;
-
-}  // namespace
 
 // Each running sequence can compute one row more. Where the cells do not suffice, the least urgent and newest goes.
 void Scheduler::reserve_next_cells(TimePoint now, Batch& batch) {
@@ -43,27 +35,22 @@ void Scheduler::start_waiting(const Urgency& urgency, TimePoint now, Batch& batc
   while (!waiting_.empty()) {
     const Sequence* next = next_to_start(urgency, now, batch);
     if (next == nullptr) return;
-    const auto slot = ledger_.take(next->length());
-    CHECK(slot.has_value());
+    CacheUse use;
+    const Reuse::Prefix prefix = cached_prefix(*next, now, use);
+    const SlotId slot = take_slot(*next, prefix, batch);
     std::unique_ptr<Sequence> sequence = waiting_.remove(next->id());
     const Request& request = sequence->request();
-    CacheUse use;
-    const PrefixCache::Match match = cached_prefix(*sequence, use);
     // The whole prompt at once: a tenant that starts much gets its due before the first of it is computed.
     if (!sequence->started()) {
-      counters_.charge_prompt(request.tenant, static_cast<TokenCount>(request.prompt.size()), match.length);
+      counters_.charge_prompt(request.tenant, static_cast<TokenCount>(request.prompt.size()), prefix.match.length);
     }
     const bool tells = request.tell_reading && !sequence->started();
     const bool due = overtaking_.is_due(*sequence);
     overtaking_.starts(*sequence, waiting_);
-    sequence->start(*slot, now, due);
+    sequence->start(slot, now, due);
     sequence->begins_with(use);
-    reuse_.started(*sequence, match, now);
-    if (match.length > 0) {
-      sequence->restored(match.length);
-      ledger_.use(*slot, match.length);
-      batch.restores.push_back({sequence->id(), *slot, match.snapshot, match.length});
-    }
+    reuse_.started(*sequence, prefix.match, now);
+    if (prefix.match.length > 0) bring_prefix(*sequence, prefix, batch);
     if (tells) tell_reading(*sequence, now);
     tells_before_step_ = tells_before_step_ || tells;
     insert_running(std::move(sequence));
@@ -71,13 +58,41 @@ void Scheduler::start_waiting(const Urgency& urgency, TimePoint now, Batch& batc
 }
 
 // A snapshot is brought back whole before it is cut, so one pool must have the room for all of it.
-PrefixCache::Match Scheduler::cached_prefix(const Sequence& sequence, CacheUse& use) {
-  PrefixCache::Match match = reuse_.find(sequence, step_time_.prompt_row_seconds());
-  use = reuse_.explain(sequence, match);
-  if (match.length == 0 || !ledger_.unified()) return match;
-  if (match.snapshot->tokens() <= ledger_.cells_total() - ledger_.cells_used()) return match;
+Reuse::Prefix Scheduler::cached_prefix(const Sequence& sequence, TimePoint now, CacheUse& use) {
+  Reuse::Prefix prefix = reuse_.choose(sequence, step_time_.prompt_row_seconds(), ledger_.has_free_slot(), now);
+  use = reuse_.explain(sequence, prefix);
+  if (prefix.match.length == 0 || !ledger_.unified()) return prefix;
+  if (prefix.match.snapshot->tokens() <= ledger_.cells_total() - ledger_.cells_used()) return prefix;
   use = {.limit = CacheUse::Limit::no_room, .known = use.known};
   return {};
+}
+
+SlotId Scheduler::take_slot(const Sequence& next, const Reuse::Prefix& prefix, Batch& batch) {
+  if (!prefix.in_place) {
+    const SlotId slot = free_slot_beside_running();
+    CHECK(ledger_.take(slot, next.length()));
+    return slot;
+  }
+  reuse_.take_slot(prefix.slot);
+  ledger_.take_cached(prefix.slot, next.length(), prefix.match.length);
+  batch.reuses.push_back({next.id(), prefix.slot, prefix.match.length});
+  return prefix.slot;
+}
+
+// Where slots are to be adjacent, between the slots of running sequences or as near to them as there is one.
+SlotId Scheduler::free_slot_beside_running() const {
+  if (!config_.dense_slots || running_.empty()) return ledger_.lowest_free_slot();
+  const SlotId first = running_.front()->slot();
+  const SlotId last = running_.back()->slot();
+  SlotId best;
+  std::int32_t least = ledger_.slots_total();
+  for (SlotId slot{0}; slot.value < ledger_.slots_total(); ++slot.value) {
+    const std::int32_t away = std::max({0, first.value - slot.value, slot.value - last.value});
+    if (!ledger_.is_free(slot) || away >= least) continue;
+    best = slot;
+    least = away;
+  }
+  return best;
 }
 
 // Null when all that wait had better wait on. Marks those that have to wait for the prefix of another one.
@@ -98,10 +113,24 @@ const Sequence* Scheduler::most_urgent(const Urgency& urgency) {
 
 // Null when none can start now.
 const Sequence* Scheduler::next_to_start(const Urgency& urgency, TimePoint now, Batch& batch) {
-  // A slot that is only being copied out is free soon.
-  if (!ledger_.has_free_slot() && (!kept_.empty() || !may_yield(now))) return nullptr;
+  const bool cached = !ledger_.has_free_slot() && ledger_.slots_cached() > 0;
+  if (!ledger_.has_free_slot() && !cached && !may_yield(now)) return nullptr;
   const Sequence* next = most_urgent(urgency);
-  return next != nullptr && free_slot_for(*next, urgency, now, batch) ? next : nullptr;
+  if (next == nullptr) return nullptr;
+  const bool there = cached ? free_cached_slot_for(*next, now) : free_slot_for(*next, urgency, now, batch);
+  return there ? next : nullptr;
+}
+
+// There is no free slot, but cached ones. False: one of them is being copied out, and is free soon.
+bool Scheduler::free_cached_slot_for(const Sequence& next, TimePoint now) {
+  CacheUse unused;
+  const Reuse::Prefix prefix = cached_prefix(next, now, unused);
+  if (prefix.in_place) return true;
+  const SlotId slot = reuse_.give_away(now, prefix.slot);
+  if (!slot.valid()) return false;
+  ledger_.release(slot);
+  to_trim_.push_back(slot);
+  return true;
 }
 
 // Whether any running sequence might give up its slot for any that waits: looked at first, since it is quick.
@@ -152,49 +181,19 @@ bool Scheduler::free_slot_for(const Sequence& next, const Urgency& urgency, Time
 void Scheduler::preempt(std::size_t place, TimePoint now, Batch& batch) {
   std::unique_ptr<Sequence> sequence = std::move(running_[place]);
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(place));
+  const bool partly_there = stop_restore(*sequence);
   const bool never_there = std::erase_if(batch.restores, [&](const SlotRestore& restore) {
                              return restore.request == sequence->id();  // it has only just started
                            }) > 0;
   if (never_there) sequence->not_restored();
+  std::erase_if(batch.reuses, [&](const SlotReuse& reuse) { return reuse.request == sequence->id(); });
   reuse_.leaves(*sequence, batch);
   speculation_.preempted(sequence->id());
-  if (sequence->computed() > 0) to_trim_.push_back(sequence->slot());
+  if (sequence->computed() > 0 || partly_there) to_trim_.push_back(sequence->slot());
   ledger_.release(sequence->slot());
   sequence->preempt(now);
   ++preemptions_;
   waiting_.push(std::move(sequence));
-}
-
-// Brings the decoding sequences into the slots 0 … n-1: with a hole in their ids, rows would be computed in two passes
-// over the weights instead of one. Who is still prefilling makes room, unless it is about to decode itself.
-void Scheduler::close_holes(Batch& batch) {
-  if (!config_.dense_slots || !config_.targets.rules.dense_slots) return;
-  for (SlotId slot{0}; batch.moves.size() < kMovesPerStep; ++slot.value) {
-    const auto last = std::find_if(running_.rbegin(), running_.rend(), [](const auto& s) { return s->decoding(); });
-    if (last == running_.rend() || (*last)->slot() <= slot) return;
-    const auto holder =
-        std::find_if(running_.begin(), running_.end(), [slot](const auto& s) { return !(s->slot() < slot); });
-    const RequestId last_id = (*last)->id();
-    if (std::find(kept_.begin(), kept_.end(), slot) != kept_.end()) continue;
-    if ((*holder)->slot() == slot) {
-      if ((*holder)->decoding() || (*holder)->left() <= kAboutToDecode || !ledger_.has_free_slot()) continue;
-      if (batch.moves.size() + 2 > kMovesPerStep) return;
-      move(static_cast<std::size_t>(holder - running_.begin()), ledger_.highest_free_slot(), batch);
-    }
-    move(place_of(last_id), slot, batch);
-  }
-}
-
-void Scheduler::move(std::size_t place, SlotId to, Batch& batch) {
-  std::unique_ptr<Sequence> sequence = std::move(running_[place]);
-  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(place));
-  if (sequence->computed() > 0) {
-    batch.moves.push_back({sequence->slot(), to});
-    ++moves_;
-  }
-  ledger_.move(sequence->slot(), to);
-  sequence->move(to);
-  insert_running(std::move(sequence));
 }
 
 void Scheduler::insert_running(std::unique_ptr<Sequence> sequence) {

@@ -42,6 +42,7 @@ bool by_slot(const Sequence* a, const Sequence* b) { return a->slot() < b->slot(
 
 void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times,
                     Speculation& speculation, TokenCount cells, TimePoint now, Batch& batch) {
+  now += batch.copying;
   survey(running, batch.adapters);
   outputs_max_ = std::max(1, speculation.outputs_max());
   const bool alone =
@@ -92,7 +93,7 @@ void StepPlan::survey(const RunningSequences& running, const AdapterSet* adapter
   for (const auto& sequence : running) {
     const bool ours = same_adapters(sequence->request().adapters.get(), adapters);
     if (sequence->decoding()) (ours ? decoding_ : others_).push_back(sequence.get());
-    if (sequence->prefilling() && ours) prefilling_.push_back(sequence.get());
+    if (sequence->prefilling() && ours && !sequence->awaits_prefix()) prefilling_.push_back(sequence.get());
   }
 }
 
@@ -203,7 +204,7 @@ void StepPlan::plan_decode(const RunningSequences& running, const Speculation& s
 bool StepPlan::fills_hole(const Sequence& sequence, std::ptrdiff_t to_come, const Batch& batch) const {
   const auto rows = static_cast<TokenCount>(batch.rows.size()) + width_ * (static_cast<TokenCount>(to_come) + 1);
   return dense_slots_ && targets_.rules.hole_rows && sequence.prefilling() && !sequence.tells_prompt() &&
-         same_adapters(sequence.request().adapters.get(), batch.adapters) &&
+         !sequence.awaits_prefix() && same_adapters(sequence.request().adapters.get(), batch.adapters) &&
          sequence.computed() + width_ <= kv_.cells_per_slot && rows <= rows_max_;
 }
 

@@ -79,6 +79,7 @@ SimulationConfig simulation_of(const AblationLoad& load, const CostPreset& prese
   scheduler.cuts_steps = rules.step_cuts;
   scheduler.reuse.waits = rules.prefix_waits;
   scheduler.reuse.kv_block = 32;
+  scheduler.reuse.kv_token_bytes = kTokenBytes;
   scheduler.reuse.shared_by_tenants = true;
   if (load.prefixes) scheduler.reuse.cache.bytes = std::size_t{200'000} * kTokenBytes;
   config.cost = preset.cost;

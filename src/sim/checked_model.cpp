@@ -69,6 +69,7 @@ void CheckedModel::run(const Batch& batch, DecodeStatus status, std::uint64_t st
 void CheckedModel::prepare(const Batch& batch, BatchResult& result) {
   for (const SlotSave& each : batch.saves) result.snapshots.push_back(save(each));
   for (const SlotId trimmed : batch.trims) trim(trimmed);
+  for (const SlotReuse& each : batch.reuses) reuse(each);
   for (std::size_t i = 0; i < batch.restores.size(); ++i) {
     if (!restore(batch.restores[i])) result.not_restored.push_back(i);
   }
@@ -98,9 +99,56 @@ KvSnapshotPtr CheckedModel::save(const SlotSave& save) {
   return copy;
 }
 
+void CheckedModel::reuse(const SlotReuse& reuse) {
+  SimRequest* life = lives_.find(reuse.request);
+  if (life == nullptr) return faults_.expect(false, "one-terminal: a slot goes on for a request that has ended");
+  Slot& to = slot(reuse.slot);
+  faults_.expect(lives_.find(to.owner) == nullptr, "batch: a slot goes on whose request has not ended", life->serial);
+  const bool fits = reuse.keep > 0 && reuse.keep <= to.length && reuse.keep < life->known;
+  faults_.expect(fits, "batch: more goes on in a slot than it holds, or all that is known", life->serial);
+  if (!fits) return;
+  faults_.expect(to.adapters == id_of(life->request->adapters.get()), "tokens: of other adapters", life->serial);
+  held_ -= to.length;
+  std::vector<Token> tokens(to.tokens.begin(), to.tokens.begin() + reuse.keep);
+  to.clear();
+  fill(*life, reuse.slot, tokens);
+}
+
+// What a snapshot or a slot has of this is in the slot now.
+void CheckedModel::fill(SimRequest& life, SlotId id, std::span<const Token> tokens) {
+  Slot& to = slot(id);
+  to.adapters = id_of(life.request->adapters.get());
+  const std::vector<Token>& prompt = life.request->prompt;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    faults_.expect(i >= prompt.size() || tokens[i] == prompt[i], "tokens: restored other tokens than the prompt's",
+                   life.serial);
+    to.append(tokens[i]);
+  }
+  to.owner = life.request->id;
+  held_ += to.length;
+  held_by_living_ += to.length;
+  restored_tokens_ += tokens.size();
+  life.slot = id;
+  // All but the newest of what it has said: the next row is a decode row.
+  life.decoding = life.generated > 0 && to.length == life.known - 1;
+}
+
+std::vector<Token> CheckedModel::tokens_of(const KvSnapshot& snapshot, TokenCount keep, std::uint64_t adapters) {
+  const Token mask = mask_of(adapters);
+  const TokenCount block_tokens = snapshot.block_tokens() > 0 ? snapshot.block_tokens() : snapshot.tokens();
+  std::span<const std::byte> bytes;
+  std::vector<Token> tokens;
+  for (TokenCount i = 0; i < keep; ++i) {
+    if (i % block_tokens == 0) bytes = snapshot.blocks()[static_cast<std::size_t>(i / block_tokens)]->bytes();
+    Token token = 0;
+    std::memcpy(&token, &bytes[static_cast<std::size_t>(i % block_tokens) * kTokenBytes], kTokenBytes);
+    tokens.push_back(token ^ mask);
+  }
+  return tokens;
+}
+
 bool CheckedModel::restore(const SlotRestore& restore) {
   SimRequest* life = lives_.find(restore.request);
-  const KvSnapshot& snapshot = *restore.snapshot;
   const auto expect = [&](bool kept, std::string_view promise) {
     faults_.expect(kept, promise, life != nullptr ? life->serial : 0);
     return kept;
@@ -108,36 +156,30 @@ bool CheckedModel::restore(const SlotRestore& restore) {
   if (!expect(life != nullptr, "one-terminal: restore for a request that has ended")) return true;
   if (!expect(exists(restore.slot), "batch: restore into a slot that does not exist")) return true;
   Slot& to = slot(restore.slot);
-  const bool fits = restore.keep > 0 && restore.keep <= snapshot.tokens() && restore.keep < life->known;
+  const bool within = restore.snapshot == nullptr && exists(restore.source);
+  const TokenCount there = within ? slot(restore.source).length : restore.snapshot->tokens();
+  const bool fits = restore.keep > 0 && restore.keep <= there && restore.keep < life->known;
   if (!expect(fits, "batch: restore of more than there is, or of all that is known")) return true;
   if (!expect(to.length == 0, "batch: restore into a slot that holds something")) return true;
   expect(!life->slot.valid(), "batch: restore for a request that has a slot");
-  expect(held_ + snapshot.tokens() <= layout_.cells, "bounded: no room for the whole snapshot");
+  expect(held_ + (restore.whole() ? there : restore.keep) <= layout_.cells, "bounded: no room for the whole snapshot");
   if (restore_fails_) {
     restore_fails_ = false;
+    to.coming = 0;
     return false;
   }
-  const std::vector<Token>& prompt = life->request->prompt;
-  to.adapters = id_of(life->request->adapters.get());
-  const Token mask = mask_of(to.adapters);
-  const TokenCount block_tokens = snapshot.block_tokens() > 0 ? snapshot.block_tokens() : snapshot.tokens();
-  std::span<const std::byte> bytes;
-  for (TokenCount i = 0; i < restore.keep; ++i) {
-    if (i % block_tokens == 0) bytes = snapshot.blocks()[static_cast<std::size_t>(i / block_tokens)]->bytes();
-    Token token = 0;
-    std::memcpy(&token, &bytes[static_cast<std::size_t>(i % block_tokens) * kTokenBytes], kTokenBytes);
-    token ^= mask;
-    const auto index = static_cast<std::size_t>(i);
-    expect(index >= prompt.size() || token == prompt[index], "tokens: restored other tokens than the prompt's");
-    to.append(token);
+  const bool follows = restore.from == to.coming && restore.from < restore.end() && restore.end() <= restore.keep;
+  if (!expect(follows, "batch: a piece that does not follow the one before")) return true;
+  to.coming = restore.end() < restore.keep ? restore.end() : 0;
+  if (to.coming > 0) return true;
+  if (within) {
+    const Slot& from = slot(restore.source);
+    expect(from.adapters == id_of(life->request->adapters.get()), "tokens: of other adapters");
+    const std::vector<Token> tokens(from.tokens.begin(), from.tokens.begin() + restore.keep);
+    fill(*life, restore.slot, tokens);
+  } else {
+    fill(*life, restore.slot, tokens_of(*restore.snapshot, restore.keep, id_of(life->request->adapters.get())));
   }
-  to.owner = restore.request;
-  held_ += restore.keep;
-  held_by_living_ += restore.keep;
-  restored_tokens_ += static_cast<std::uint64_t>(restore.keep);
-  life->slot = restore.slot;
-  // All but the newest of what it has said: the next row is a decode row.
-  life->decoding = life->generated > 0 && restore.keep == life->known - 1;
   return true;
 }
 
@@ -148,6 +190,7 @@ void CheckedModel::ended(SimRequest& life) {
 void CheckedModel::trim(SlotId id) {
   if (!exists(id)) return faults_.expect(false, "batch: trim of a slot that does not exist");
   Slot& trimmed = slot(id);
+  trimmed.coming = 0;
   held_ -= trimmed.length;
   if (SimRequest* life = lives_.find(trimmed.owner); life != nullptr && trimmed.length > 0) {
     held_by_living_ -= trimmed.length;  // preempted: computed again later

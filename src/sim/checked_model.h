@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,7 @@ class CheckedModel {
     RequestId owner;
     std::uint64_t adapters = 0;
     std::vector<Token> tokens;  // of the history; only what is before `length` counts
+    TokenCount coming = 0;      // so much of a prefix has come, while it is empty
 
     void append(Token token);
     void clear();
@@ -80,6 +82,9 @@ class CheckedModel {
   Slot& slot(SlotId id) { return slots_[static_cast<std::size_t>(id.value)]; }
   void prepare(const Batch& batch, BatchResult& result);
   KvSnapshotPtr save(const SlotSave& save);
+  void reuse(const SlotReuse& reuse);
+  void fill(SimRequest& life, SlotId id, std::span<const Token> tokens);
+  static std::vector<Token> tokens_of(const KvSnapshot& snapshot, TokenCount keep, std::uint64_t adapters);
   bool restore(const SlotRestore& restore);
   void trim(SlotId id);
   void move(SlotId from, SlotId to);

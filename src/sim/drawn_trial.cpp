@@ -96,7 +96,9 @@ void draw_features(Random& dice, DrawnTrial& trial) {
   if (state) scheduler.cuts_steps = false;
   if (state && dice.chance(0.7)) run.checkpoint_every = 512;
   scheduler.reuse.kv_block = state ? 0 : pick<TokenCount, 3>(dice, {0, 32, 256});
-  scheduler.reuse.saves_in_pieces = !unified;
+  scheduler.reuse.kv_token_bytes = kTokenBytes;
+  scheduler.reuse.keeps_slots = !unified;
+  scheduler.reuse.slots_ready = slots_kept_ready(scheduler.kv.slots);
   if (scheduler.reuse.cache.bytes > 0 && dice.chance(0.4)) {
     scheduler.reuse.disk.emplace();
     scheduler.reuse.disk->bytes = static_cast<std::uint64_t>(dice.between(1, 4'000'000));

@@ -68,6 +68,8 @@ SimulationConfig config_of(const CostPreset& preset, std::int32_t slots) {
   config.scheduler.rows_max = 2048;
   config.scheduler.dense_slots = config.scheduler.exchanges = true;
   config.scheduler.reuse.kv_block = 32;
+  config.scheduler.reuse.kv_token_bytes = kTokenBytes;
+  config.scheduler.reuse.slots_ready = slots_kept_ready(slots);
   config.scheduler.reuse.cache.bytes = std::size_t{1'000'000} * kTokenBytes;
   config.cost = preset.cost;
   config.gate.queue_tokens = 0;

@@ -200,7 +200,8 @@ Duration Simulation::copying(SimWorker& worker) const {
   std::int64_t restored = 0;
   for (const SlotSave& save : worker.batch.saves) saved += save.tokens - save.from;
   for (const SlotRestore& restore : worker.batch.restores) {
-    restored += restore.snapshot->block_tokens() > 0 ? restore.keep : restore.snapshot->tokens();
+    const bool whole = restore.snapshot && restore.snapshot->block_tokens() == 0;
+    restored += whole ? restore.snapshot->tokens() : restore.end() - restore.from;
   }
   worker.before.saving = worker.cost.copy(saved);
   worker.before.restoring = worker.cost.copy(restored);

@@ -52,7 +52,7 @@ void Simulation::expect_nothing_left() {
                    "conservation: the prefix cache is left with something that it should not have");
     worker.scheduler.next_batch(worker.now, worker.batch);
     take_events(worker);
-    faults_.expect(worker.batch.empty(), "progress: a batch without sequences");
+    faults_.expect(worker.batch.rows.empty(), "progress: rows without sequences");
   }
 }
 

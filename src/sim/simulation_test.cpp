@@ -160,6 +160,7 @@ TEST(Simulation, SpeculationAdaptersDiskAndWorkersTogether) {
     config.workers = workers;
     config.scheduler.exchanges = true;
     config.scheduler.reuse.kv_block = 16;
+    config.scheduler.reuse.kv_token_bytes = kTokenBytes;
     config.scheduler.reuse.disk = DiskLimits{100'000, 10'000};
     config.scheduler.speculation = {.draft_tokens_max = 4, .outputs_max = 40};
     config.cost.disk.failed = 0.02;

@@ -21,7 +21,10 @@ async function promptTokens(server) {
 }
 
 describe('a long prefix that several prompts share', async () => {
-  const server = await start(test, [...demo, '-np', '4', '-c', '8192']);
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-'));
+  test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
+  // With a disk, an idle server copies out what slots hold.
+  const server = await start(test, [...demo, '-np', '4', '-c', '8192', '--cache-disk', folder]);
 
   it('is in host memory once', async () => {
     const common = `${system} ${'All of us have read the same long text before. '.repeat(100)}`;
@@ -30,12 +33,62 @@ describe('a long prefix that several prompts share', async () => {
       const prompt = `${common} My name is ${name}, and I would like to know why that is so, and who has said it first.`;
       const body = { prompt, max_tokens: 8, temperature: 0 };
       const first = await ask(server, '/v1/completions', body);
+      const copied = (metrics) => metrics.value('chasqui_cached_slots_copied_out_total') > bytes.length;
+      await server.until(copied, 'an idle server copies slots out');
       bytes.push((await server.idle()).value('chasqui_snapshot_bytes'));
       const again = await ask(server, '/v1/completions', body);
       assert.equal(cachedOf(again), first.usage.prompt_tokens - 1);
       assert.equal(again.choices[0].text, first.choices[0].text);
     }
     assert.ok(bytes[3] < 2 * bytes[0], `${bytes}`);
+  });
+});
+
+describe('what a finished request has left in its slot', async () => {
+  const value = (metrics, name, labels) => metrics.value(`chasqui_${name}`, labels);
+  const copies = (metrics) => value(metrics, 'kv_save_seconds_count') + value(metrics, 'kv_restore_seconds_count');
+
+  it('is copied nowhere while there are free slots, and goes on in place', async (t) => {
+    const server = await start(t, [...demo, '-np', '4', '-c', '4096']);
+    const messages = asked('What is a slot?');
+    for (const question of ['And a cell?', 'And a step?', 'Thank you.']) {
+      messages.push({ role: 'assistant', content: (await answer(server, messages, { max_tokens: 8 })).text });
+      messages.push({ role: 'user', content: question });
+    }
+    await answer(server, 'Something else altogether, of which no other request knows.', { max_tokens: 8 });
+    const metrics = await server.idle();
+    assert.equal(copies(metrics), 0);
+    assert.equal(value(metrics, 'cached_slots_reused_total', { how: 'in_place' }), 2);
+    assert.equal(value(metrics, 'kv_slots_cached'), 2);
+  });
+
+  it('is copied to another slot for a request that only begins alike', async (t) => {
+    const server = await start(t, [...demo, '-np', '4', '-c', '4096']);
+    const [first, second] = [asked('What is a slot?'), asked('Who wrote this server, and when was that?')];
+    const said = await answer(server, first, { max_tokens: 8 });
+    const other = await answer(server, second, { max_tokens: 8 });
+    assert.ok(cachedOf(other) > 40);
+    const again = await answer(server, first, { max_tokens: 8 });
+    assert.equal(cachedOf(again), again.usage.prompt_tokens - 1, 'it is there still');
+    assert.equal(again.text, said.text);
+    const metrics = await server.idle();
+    assert.equal(value(metrics, 'cached_slots_reused_total', { how: 'copied' }), 1);
+    assert.equal(value(metrics, 'kv_save_seconds_count'), 0);
+  });
+
+  it('is there when slots are needed again and again', async (t) => {
+    const server = await start(t, [...demo, '-np', '4', '-c', '4096']);
+    const prompt = (i) => `${i} is the number of this prompt, and it has a few more words.`;
+    const texts = [];
+    for (let i = 0; i < 12; ++i) texts.push((await ask(server, '/v1/completions', { prompt: prompt(i), max_tokens: 6, temperature: 0 })));
+    for (let i = 0; i < 12; ++i) {
+      const again = await ask(server, '/v1/completions', { prompt: prompt(i), max_tokens: 6, temperature: 0 });
+      assert.equal(cachedOf(again), again.usage.prompt_tokens - 1);
+      assert.equal(again.choices[0].text, texts[i].choices[0].text);
+    }
+    const metrics = await server.idle();
+    assert.ok(value(metrics, 'cached_slots_copied_out_total') >= 8);
+    assert.ok(value(metrics, 'cached_slots_dropped_total') >= 8);
   });
 });
 

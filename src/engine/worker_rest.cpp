@@ -1,0 +1,86 @@
+// The part of Worker that has nothing to compute: it waits for commands, its model sleeps and wakes, and what its slots
+// and its cache hold goes where it is kept.
+#include "base/log.h"
+#include "engine/worker.h"
+
+namespace chasqui {
+namespace {
+
+// At the end, what is most worth keeping is written first, and for so long.
+constexpr Duration kKeepFor = seconds(10);
+
+}  // namespace
+
+void Worker::wait_for_commands() {
+  if (sleep_after_ > Duration::zero() && !asleep() && scheduler_.idle()) {
+    if (inbox_.drain_within(commands_, sleep_after_)) return;
+    copy_slots_out();
+    if (model_->fall_asleep()) {
+      scheduler_.slots_were_emptied();
+      if (runner_.drafter() != nullptr) runner_.drafter()->fall_asleep();
+      asleep_.store(true, std::memory_order_relaxed);
+      metrics_.sleeping.set(1);
+      deliver();
+      log_info("nothing to do: the model sleeps", {{"worker", number_}, {"after_s", to_seconds(sleep_after_)}});
+    }
+  }
+  inbox_.drain(commands_, Wait::yes);
+}
+
+// May take long; commands that arrive meanwhile wait in the inbox.
+void Worker::wake_up() {
+  last_progress_.store(kNever.time_since_epoch().count(), std::memory_order_relaxed);  // this is no hanging
+  const TimePoint started = clock_.now();
+  auto awake = model_->wake();
+  if (awake && runner_.drafter() != nullptr) awake = runner_.drafter()->wake();
+  const TimePoint now = clock_.now();
+  last_progress_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+  if (!awake) {
+    log_error("the model cannot be loaded again; its requests fail",
+              {{"worker", number_}, {"reason", awake.error().message}});
+    return scheduler_.fail_all({ErrorCode::model_failure, "the model cannot be loaded", ""}, now);
+  }
+  asleep_.store(false, std::memory_order_relaxed);
+  metrics_.sleeping.set(0);
+  metrics_.wakes.add();
+  metrics_.wake_seconds.observe(to_seconds(now - started));
+  log_info("the model is awake again", {{"worker", number_}, {"took_ms", to_milliseconds(now - started)}});
+}
+
+void Worker::order_disk() {
+  if (!disk_) return;
+  if (scheduler_.idle()) scheduler_.disk()->rest();
+  scheduler_.disk()->take_orders(orders_);
+  disk_->order(orders_);
+}
+
+// Before the model forgets what they hold. REQUIRES: nothing runs
+void Worker::copy_slots_out() {
+  scheduler_.copy_slots_out(clock_.now());
+  while (scheduler_.reuse().has_left()) {
+    scheduler_.next_batch(clock_.now(), batch_);
+    runner_.run(batch_, result_);
+    scheduler_.commit(batch_, result_);
+  }
+  batch_.clear();
+}
+
+void Worker::keep_on_disk() {
+  if (!disk_) return;
+  copy_slots_out();
+  DiskTier& tier = *scheduler_.disk();
+  tier.flush();
+  const TimePoint end = clock_.now() + kKeepFor;
+  while (clock_.now() < end) {
+    order_disk();
+    if (!tier.writing() && !tier.erasing()) break;  // what waited was there already, or has no room
+    inbox_.drain(commands_, Wait::yes);
+    for (Command& command : commands_) {
+      if (auto* outcome = std::get_if<DiskOutcome>(&command)) take_outcome(std::move(*outcome));
+    }
+  }
+  const DiskTier::Stats left = tier.stats();
+  log_info("kept on disk", {{"files", left.store.files}, {"bytes", left.store.bytes}, {"not_written", left.queue}});
+}
+
+}  // namespace chasqui
