@@ -43,13 +43,14 @@ function(chasqui_build_libllama source prefix options cuda_arguments)
   endif()
   message(STATUS "Building libllama ${CHASQUI_LLAMA_VERSION} into ${prefix} (once per machine, ${long})")
   set(work "${prefix}.build")
+  string(COMPARE EQUAL "${CHASQUI_LLAMA_SOURCE}" "" pinned)
   # A list does not survive the command line: one that arrives with its separators escaped is a single item.
   string(REPLACE ";" "," options_line "${options}")
   execute_process(
     COMMAND ${CMAKE_COMMAND} -S ${PROJECT_SOURCE_DIR}/third_party/libllama -B ${work} -G Ninja
             -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}
             -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DLLAMA_SOURCE_DIR=${source}
-            -DCHASQUI_PREFIX=${prefix} -DCHASQUI_GGML_OPTIONS=${options_line} ${cuda_arguments}
+            -DCHASQUI_PREFIX=${prefix} -DCHASQUI_PINNED=${pinned} -DCHASQUI_GGML_OPTIONS=${options_line} ${cuda_arguments}
     OUTPUT_QUIET RESULT_VARIABLE failed)
   if(NOT failed)
     execute_process(COMMAND ${CMAKE_COMMAND} --build ${work} --target collect RESULT_VARIABLE failed)
