@@ -23,8 +23,7 @@ struct PolicyRules {
   bool dense_slots = true;   // decoding sequences are brought into adjacent slots
   bool hole_rows = true;     // a prompt between decoding sequences gives a row to their step
   bool pad_decode = true;    // decode steps are padded to fours where that is quicker
-  bool join_prompts = true;  // neighbours are read together
-  bool fill_prompts = true;  // … also where they are not equally long
+  bool join_prompts = true;  // neighbours of about the same length are read together
   // What steps take: sched/step_time
   bool slowdown = true;  // when two steps take longer than expected, all are expected to
   // Copies: sched/reuse

@@ -342,7 +342,7 @@ bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time
   with.shortest = std::min(company.shortest, left);
   with.position = std::max(company.position, other.computed());
   const std::size_t parts = chunks_.size() + 1;
-  if (with.rows - with.shortest > (targets_.rules.fill_prompts ? with.rows / kFillPart : 0)) return false;
+  if (with.rows - with.shortest > with.rows / kFillPart) return false;
   if (with.position + with.rows > kv_.cells_per_slot || with.all(parts) > rows_max_) return false;
   const StepSize size{with.all(parts), with.position + with.rows};
   if (times.known(Batch::Kind::prefill) && time != kUnlimited && times.predict(Batch::Kind::prefill, size) > time)

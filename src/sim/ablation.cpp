@@ -28,7 +28,6 @@ constexpr AblationRule kRules[] = {
     {"hole_rows", &PolicyRules::hole_rows},
     {"pad_decode", &PolicyRules::pad_decode},
     {"join_prompts", &PolicyRules::join_prompts},
-    {"fill_prompts", &PolicyRules::fill_prompts},
     {"slowdown", &PolicyRules::slowdown},
     {"prefix_waits", &PolicyRules::prefix_waits},
 };
