@@ -4,7 +4,7 @@
 // client sees it and as the server logs it, and how many of the inputs were answered a second. The client shares the
 // processors with the server and the sender, and is slowed by them as the server is.
 // Who attacks a server does it from other machines, so the sender here takes only what time of the processors the server
-// leaves; with --equal it takes its full share. The first three are no inputs but plain requests, to compare with. By
+// leaves; with --equal it takes its full share. The first four are no inputs but plain requests, to compare with. By
 // hand, on a machine that does nothing else; TOKENS are those of the stream, fewer for a model that is slow. With --sink
 // the same bytes go, as often, to a program that reads them and does nothing, which tells what the sender and the kernel
 // cost from what the server does:
@@ -17,7 +17,7 @@ import { parseArgs } from 'node:util';
 
 import { user } from './client.mjs';
 import { cases } from './hostile_inputs.mjs';
-import { demo, Server } from './server.mjs';
+import { demo, hangAfter, Server } from './server.mjs';
 
 const connections = 32;
 const chats = 20;
@@ -28,7 +28,8 @@ const { values: { equal, model, rate, sends, sink, tokens }, positionals: [round
 // Nothing hostile: what answers beside a stream cost it in any case, since they are computed in its steps.
 const plain = (name, body) => [`plain: ${name}`, '/v1/chat/completions', { messages: user('x'), temperature: 0, ...body }];
 const controls = [plain('one token', { max_tokens: 1 }), plain('8 tokens', { max_tokens: 8 }),
-  plain('200 tokens', { max_tokens: 200, ignore_eos: true })];
+  plain('200 tokens', { max_tokens: 200, ignore_eos: true }),
+  ['plain: 128 answers', '/v1/completions', { prompt: Array(8).fill('x'), n: 16, max_tokens: 1, temperature: 0 }]];
 
 const middle = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
 
@@ -37,7 +38,8 @@ async function timesOf(server, content, max_tokens, id = 'stream') {
   const begun = performance.now();
   const body = { messages: user(content), stream: true, max_tokens, ignore_eos: true, temperature: 0, class: 'interactive' };
   const response = await server.fetch('/v1/chat/completions',
-    { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json', 'x-request-id': id } });
+    { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json', 'x-request-id': id },
+      signal: AbortSignal.timeout(10 * hangAfter) }); // a stream that shares its steps with thousands of answers is slow
   const times = [];
   for await (const part of response.body) {
     if (Buffer.from(part).includes('"content":"')) times.push(performance.now() - begun);
