@@ -47,8 +47,8 @@ Reuse::Prefix Reuse::choose(const Sequence& waiting, double row_seconds, bool sl
     }
     return {{length, EntryId{}, nullptr}, kept->slot, true};
   }
-  if (more >= 0 || length < kWorthACopy || (row_seconds > 0 && restore_seconds(length) > length * row_seconds))
-    return prefix;
+  const bool few = length < kWorthACopy && length + 1 < waiting.length();
+  if (more >= 0 || few || (row_seconds > 0 && restore_seconds(length) > length * row_seconds)) return prefix;
   return {{length, EntryId{}, nullptr}, kept->slot, false};
 }
 

@@ -46,7 +46,7 @@ const inert = (name) => async (say, refused) => {
   await refused({ [name]: -2 }, name);
 };
 
-let lastSlot = 4; // those before may be used, where requests come side by side
+let lastSlot = 4;
 
 // field: (say, refused, server) => …; say(fields, question) answers { text, finish, tokens, cached, serviceClass, events }.
 export const effects = {
@@ -201,7 +201,8 @@ export const effects = {
   id_slot: async (say, refused, server) => {
     const slot = ++lastSlot;
     const save = () => post(server, `/slots/${slot}?action=save`, { filename: 'said' });
-    assert.equal((await save()).status, 400, 'this number was not used yet');
+    await post(server, `/slots/${slot}?action=erase`, {});
+    assert.equal((await save()).status, 400, 'nothing is known of this number');
     await say({ temperature: 0, max_tokens: 4, id_slot: slot });
     const { n_saved: saved } = await (await save()).json();
     assert.ok(saved > 4, 'what was computed is found under it');
