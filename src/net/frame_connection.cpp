@@ -11,8 +11,9 @@
 namespace chasqui::net {
 namespace {
 
-// As many messages are handled before the rest of the loop gets its turn.
-constexpr std::size_t kBurstMessages = 64;
+// As many bytes of messages, and of their answers, are handled before the rest of the loop gets its turn.
+constexpr std::size_t kBurstBytes = 16 * 1024;
+constexpr std::size_t kMessageBytes = 256;  // a message counts as at least so many
 // What an idle connection may keep for its next answer.
 constexpr std::size_t kKeptBytes = 16 * 1024;
 
@@ -46,7 +47,8 @@ FrameConnection::FrameConnection(std::shared_ptr<FrameShared> shared, StreamSock
       timer_(shared_->loop.executor()),
       peer_(describe_peer(socket_)),
       place_(shared_->connections.insert(shared_->connections.begin(), this)),
-      scanner_(shared_->limits) {
+      scanner_(shared_->limits),
+      taken_(shared_->loop) {
   SystemError ignored;
   socket_.non_blocking(true, ignored);
   handler_ = shared_->make_handler(*this);
@@ -96,7 +98,6 @@ Awaitable<void> FrameConnection::serve() {
 
 Awaitable<void> FrameConnection::receive(std::string bytes) {
   std::string_view rest = bytes;
-  std::size_t burst = 0;
   while (!ending()) {
     rest.remove_prefix(scanner_.feed(rest));
     account();
@@ -111,12 +112,16 @@ Awaitable<void> FrameConnection::receive(std::string bytes) {
     shared_->metrics.messages.add();
     read_deadline_ = settle_at_ = kNever;
     std::string message = scanner_.take();
+    burst_ += std::max(message.size(), kMessageBytes);
+    const std::size_t before = out_.size();
     if (scanner_.mode() == FrameScanner::Mode::lines) {
       co_await handler_->line(std::move(message));
     } else {
       co_await handler_->frame(std::move(message));
     }
-    if (++burst % kBurstMessages == 0) co_await yield();
+    burst_ += out_.size() - std::min(before, out_.size());
+    if (unsent() > shared_->limits.unsent_bytes / 4) co_await client_reads();
+    if (burst_ >= kBurstBytes) co_await yield();
   }
 }
 
@@ -148,6 +153,7 @@ void FrameConnection::account() {
 }
 
 Awaitable<void> FrameConnection::yield() {
+  burst_ = 0;
   co_await asio::post(shared_->loop.executor(), kAwait);
   shared_->loop.turn_begins();
 }
@@ -177,9 +183,9 @@ void FrameConnection::send() {
     return;
   }
   if (blocked_) {
-    if (out_.size() - sent_ <= shared_->limits.unsent_bytes) return;
+    if (unsent() <= shared_->limits.unsent_bytes) return;
     shared_->metrics.cut.add();
-    log_info("a client of the local socket does not read: it is cut", {{"unsent", out_.size() - sent_}});
+    log_info("a client of the local socket does not read: it is cut", {{"unsent", unsent()}});
     return mark_gone();
   }
   if (std::exchange(flush_posted_, true)) return;
@@ -192,6 +198,7 @@ void FrameConnection::send() {
 }
 
 void FrameConnection::flush() {
+  if (blocked_) return;
   while (!gone_ && sent_ < out_.size()) {
     SystemError error;
     const std::size_t n = socket_.write_some(asio::buffer(out_.data() + sent_, out_.size() - sent_), error);
@@ -217,13 +224,20 @@ void FrameConnection::wait_for_room() {
     if (error || self->gone_) return self->mark_gone();
     self->shared_->loop.turn_begins();
     self->flush();
+    self->taken_.notify();
   });
+}
+
+// The messages that follow would be answered into memory.
+Awaitable<void> FrameConnection::client_reads() {
+  flush();
+  while (!gone_ && unsent() > shared_->limits.unsent_bytes / 4) co_await taken_.wait();
 }
 
 void FrameConnection::finish() {
   if (ending()) return;
   finishing_ = true;
-  if (out_.size() == sent_) return mark_gone();
+  if (unsent() == 0) return mark_gone();
   if (!blocked_) send();
 }
 
@@ -279,6 +293,7 @@ void FrameConnection::mark_gone() {
   SystemError ignored;
   socket_.close(ignored);
   timer_.cancel();
+  taken_.notify();
   handler_->gone();
 }
 

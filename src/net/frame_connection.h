@@ -2,7 +2,8 @@
 // to outgoing() leaves in one write for each turn of the loop, whichever coroutine appended it. Kept alive by its
 // coroutine and by every Busy; loop thread only.
 //
-// bounded: a client that does not read is cut when more than FrameLimits::unsent_bytes wait for it.
+// bounded: no message is handled while a quarter of FrameLimits::unsent_bytes wait for a client that does not read, and
+// it is cut when more than all of it do.
 // A client that closes its sending half is still answered; one that closes its socket is noticed at once.
 #pragma once
 
@@ -14,6 +15,7 @@
 #include "base/error.h"
 #include "base/metrics.h"
 #include "net/event_loop.h"
+#include "net/event_signal.h"
 #include "net/frame_limits.h"
 #include "net/frame_scanner.h"
 #include "net/http_request.h"
@@ -118,6 +120,8 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   void account();
   void flush();
   void wait_for_room();
+  Awaitable<void> client_reads();
+  std::size_t unsent() const { return out_.size() - sent_; }
   void watch_hangup();
   void set_deadlines();
   void arm_timer();
@@ -133,12 +137,14 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   std::unique_ptr<FrameHandler> handler_;
   std::string out_;
   std::size_t sent_ = 0;       // of out_
+  std::size_t burst_ = 0;      // what messages have cost since others had their turn
   std::size_t accounted_ = 0;  // of FrameShared::incomplete_bytes
   std::size_t busy_ = 0;
   TimePoint settle_at_ = kNever;
   TimePoint read_deadline_ = kNever;   // of the message that is on its way
   TimePoint write_deadline_ = kNever;  // of a client that takes nothing
   TimePoint armed_ = kNever;
+  EventSignal taken_;  // the kernel has taken some of out_, or the client is gone
   bool flush_posted_ = false;
   bool blocked_ = false;      // the kernel takes no more
   bool read_closed_ = false;  // the client has said everything

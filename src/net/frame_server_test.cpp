@@ -18,7 +18,9 @@ std::string framed(std::string_view body) {
   return out.append(body);
 }
 
-// Says back what it hears; "flood" is answered without an end, "hold" not at all.
+// Says back what it hears; "flood" is answered without an end, "hold" not at all, "big" by 10,000 bytes, and "most" by
+// the most that has waited to be sent. What begins with "turn" is not answered, but tells how many were handled before
+// others had their turn.
 class Echo final : public FrameHandler {
  public:
   Echo(FrameConnection& connection, Mailbox<std::string>& happened) : connection_(connection), happened_(happened) {}
@@ -32,8 +34,15 @@ class Echo final : public FrameHandler {
       connection_.loop().spawn(hold(FrameConnection::Busy(connection_)), "hold");
       co_return;
     }
-    connection_.outgoing() += framed(body);
+    ++handled_;
+    if (body.starts_with("turn") && handled_ == 1) {
+      asio::post(connection_.loop().executor(), [this] { happened_.push("handled " + std::to_string(handled_)); });
+    }
+    if (body.starts_with("turn")) co_return;
+    if (body == "most") body = std::to_string(most_);
+    connection_.outgoing() += body == "big" ? framed(std::string(10'000, 'x')) : framed(body);
     connection_.send();
+    most_ = std::max(most_, connection_.outgoing().size());
   }
   Awaitable<void> line(std::string text) override {
     connection_.outgoing() += text + '\n';
@@ -67,15 +76,19 @@ class Echo final : public FrameHandler {
   Mailbox<std::string>& happened_;
   EventSignal gone_{connection_.loop()};
   std::size_t most_ = 0;
+  std::size_t handled_ = 0;
 };
 
 class FrameServerTest : public testing::Test {
  protected:
-  void begin(FrameLimits limits = {}) {
+  void begin(FrameLimits limits = {}, bool runs = true) {
     server_ = std::make_unique<FrameServer>(loop_, metrics_, limits, [this](FrameConnection& connection) {
       return std::make_unique<Echo>(connection, happened_);
     });
     ASSERT_TRUE(server_->listen(ListenAddress::unix_socket(path_)));
+    if (runs) run();
+  }
+  void run() {
     thread_ = std::thread([this] { loop_.run(); });
   }
   void TearDown() override {
@@ -128,6 +141,31 @@ TEST_F(FrameServerTest, cuts_a_client_that_does_not_read_at_its_cap_and_no_other
   EXPECT_EQ(metrics_.cut.value(), 1u);
   other.send(framed("still here"));
   EXPECT_EQ(other.read(14), framed("still here"));
+}
+
+TEST_F(FrameServerTest, lets_messages_wait_while_their_answers_are_not_read) {
+  FrameLimits limits;
+  limits.unsent_bytes = 50'000;
+  begin(limits);
+  FakeClient client(path_);
+  std::string all;
+  for (int i = 0; i < 100; ++i) all += framed("big");
+  client.send(all);
+  EXPECT_EQ(client.read(100 * 10'004).size(), 100u * 10'004);
+  client.send(framed("most"));
+  EXPECT_LE(std::stoi(client.read(9).substr(4)), 50'000);
+  EXPECT_EQ(metrics_.cut.value(), 0u);
+}
+
+TEST_F(FrameServerTest, gives_others_their_turn_between_large_messages) {
+  begin({}, false);
+  FakeClient client(path_);
+  std::string all;
+  for (int i = 0; i < 10; ++i) all += framed("turn" + std::string(6'000, ' '));
+  client.send(all);
+  run();
+  const std::string handled = next_event();
+  EXPECT_LE(std::stoi(handled.substr(8)), 3) << handled;
 }
 
 TEST_F(FrameServerTest, says_why_before_it_closes_a_connection_that_broke_a_limit) {
