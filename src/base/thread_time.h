@@ -7,5 +7,7 @@
 namespace chasqui {
 
 Duration thread_time();
+// Of the thread that the system counts as `number`; zero where it does not tell it, or the thread has ended.
+Duration thread_time(int number);
 
 }  // namespace chasqui

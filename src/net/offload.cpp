@@ -1,6 +1,7 @@
 #include "net/offload.h"
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 
 #include <pthread.h>
@@ -9,6 +10,7 @@
 #include "base/mailbox.h"
 #include "base/thread_name.h"
 #include "base/thread_priority.h"
+#include "base/thread_watch.h"
 
 namespace chasqui::net {
 
@@ -37,6 +39,8 @@ struct OffloadPool::Thread {
 
   static void* enter(void* self) {
     auto& thread = *static_cast<Thread*>(self);
+    const ThreadWatch watch;
+    thread.watch = &watch;
     name_this_thread(thread.pool.options_.name.substr(0, 12) + "-" + std::to_string(thread.index % 100));
     if (thread.pool.options_.yields) yield_to_compute_threads();
     thread.work();
@@ -63,9 +67,11 @@ struct OffloadPool::Thread {
   const std::size_t index;
   Mailbox<std::shared_ptr<OffloadJob>> inbox{1};
   pthread_t handle{};
+  std::atomic<const ThreadWatch*> watch = nullptr;  // until the thread ends; null: it has not begun
   // Loop thread only.
   bool busy = false;
-  TimePoint since{};  // it has been busy
+  TimePoint since{};           // it has been busy
+  Duration computed_before{};  // when that began
   bool runs_long = false;
 };
 
@@ -215,6 +221,8 @@ void OffloadPool::hand_out() {
     Queue& queue = *next_queue(line);
     thread->busy = true;
     thread->since = clock_.now();
+    const ThreadWatch* const watch = thread->watch;
+    thread->computed_before = watch != nullptr ? watch->computed() : Duration::zero();
     thread->runs_long = &queue == &line.lengthy;
     if (thread->runs_long) ++long_running_;
     ++line.running;
@@ -236,7 +244,12 @@ void OffloadPool::job_done(std::size_t thread, const JobPtr& job, Duration took)
 }
 
 std::size_t OffloadPool::stuck_threads(TimePoint now) const {
-  const auto stuck = [&](const auto& thread) { return thread->busy && now - thread->since > kStuckAfter; };
+  const auto stuck = [&](const auto& thread) {
+    if (!thread->busy || now - thread->since <= options_.stuck_after) return false;
+    const ThreadWatch* const watch = thread->watch;
+    if (watch == nullptr) return false;
+    return watch->sleeps() || watch->computed() - thread->computed_before > options_.stuck_after;
+  };
   return static_cast<std::size_t>(std::count_if(threads_.begin(), threads_.end(), stuck));
 }
 

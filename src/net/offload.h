@@ -49,6 +49,7 @@ struct OffloadOptions {
   std::string name = "offload";                           // of the threads, at most 12 characters
   std::size_t queue_bytes = kSizeLimit<"offload_bytes">;  // of those that wait
   bool yields = false;                                    // its threads, as yield_to_compute_threads() says
+  Duration stuck_after = kTimeLimit<"offload_job_seconds">;
 };
 
 // What the caller says of a job.
@@ -99,7 +100,6 @@ class OffloadJob {
 class OffloadPool {
  public:
   static constexpr Duration kLong = std::chrono::seconds(1);
-  static constexpr Duration kStuckAfter = kTimeLimit<"offload_job_seconds">;
 
   OffloadPool(EventLoop& loop, OffloadOptions options = {});
   // Waits for the jobs that run; drops those that wait.
@@ -113,7 +113,8 @@ class OffloadPool {
   template <class F>
   Awaitable<ResultOf<F>> run(F function, OffloadTerms terms = {});
 
-  // How many threads have been in one job for longer than any job of ours takes. Loop thread.
+  // How many threads are in a job that has computed, or slept, for longer than any job of ours takes. What it has to
+  // wait for a processor on a busy machine does not count. Loop thread.
   std::size_t stuck_threads(TimePoint now) const;
 
   void add_to(MetricsPage& page) const;

@@ -1,5 +1,6 @@
 #include "net/offload.h"
 
+#include <atomic>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -49,6 +50,15 @@ class OffloadTest : public testing::Test {
     };
     const Result<int> result = co_await pool_->run(std::move(work), std::move(terms));
     outcomes_ += result ? "ran " : std::string(name(result.error().code)) + " ";
+    if (++ended_ == expected_) loop_.stop();
+  }
+
+  // Computes until it is told to end.
+  Awaitable<void> spin(std::atomic<int>& turns, const std::atomic<bool>& ends) {
+    auto work = [&turns, &ends] {
+      while (!ends) turns = 1;
+    };
+    co_await pool_->run(std::move(work));
     if (++ended_ == expected_) loop_.stop();
   }
 
@@ -247,19 +257,57 @@ TEST_F(OffloadTest, EndsWithJobsWithoutWaiters) {
   EXPECT_EQ(outcomes_, "");
 }
 
-TEST_F(OffloadTest, TellsOfThreadsThatAreStuck) {
+TEST_F(OffloadTest, TellsOfThreadsThatSleepForTooLong) {
   start({.threads = 2});
   Mailbox<int> word(10);
   expected_ = 1;
   loop_.spawn(hold(word), "test");
-  loop_.post([&] {
+  const Duration most = OffloadOptions().stuck_after;
+  const std::function<void()> look = [&] {
     const TimePoint now = loop_.now();
     EXPECT_EQ(pool_->stuck_threads(now), 0u);
-    EXPECT_EQ(pool_->stuck_threads(now + OffloadPool::kStuckAfter + seconds(1)), 1u) << "the other one is idle";
+    // The thread may not sleep yet.
+    if (pool_->stuck_threads(now + most + seconds(1)) == 0) return loop_.post(look);
+    EXPECT_EQ(pool_->stuck_threads(now + most + seconds(1)), 1u) << "the other one is idle";
     word.close();
-  });
+  };
+  loop_.post(look);
   loop_.run();
   EXPECT_EQ(pool_->stuck_threads(loop_.now() + seconds(1000)), 0u);
+}
+
+TEST_F(OffloadTest, WaitingForAProcessorIsNotBeingStuck) {
+  start({.threads = 1});
+  expected_ = 1;
+  std::atomic<int> turns = 0;
+  std::atomic<bool> ends = false;
+  loop_.spawn(spin(turns, ends), "test");
+  const std::function<void()> look = [&] {
+    if (turns == 0) return loop_.post(look);
+    // As much later, and yet it has computed next to nothing.
+    EXPECT_EQ(pool_->stuck_threads(loop_.now() + seconds(1000)), 0u);
+    ends = true;
+  };
+  loop_.post(look);
+  loop_.run();
+}
+
+TEST_F(OffloadTest, TellsOfThreadsThatComputeForTooLong) {
+  OffloadOptions options;
+  options.threads = 1;
+  options.stuck_after = milliseconds(1);
+  start(std::move(options));
+  expected_ = 1;
+  std::atomic<int> turns = 0;
+  std::atomic<bool> ends = false;
+  loop_.spawn(spin(turns, ends), "test");
+  const std::function<void()> look = [&] {
+    if (pool_->stuck_threads(loop_.now()) == 0) return loop_.post(look);
+    ends = true;
+  };
+  loop_.post(look);
+  loop_.run();
+  EXPECT_GT(turns, 0);
 }
 
 }  // namespace

@@ -1,0 +1,23 @@
+// One thread as another sees it, to tell a thread that hangs from one that the machine gives no processor. Made by the
+// thread itself, which outlives the use of it; any thread reads.
+#pragma once
+
+#include "base/clock.h"
+
+namespace chasqui {
+
+class ThreadWatch {
+ public:
+  ThreadWatch();  // of the calling thread
+
+  // What it has computed since it began, as thread_time() says it of the calling thread; zero where the system does not
+  // tell it of another one.
+  Duration computed() const;
+  // It waits for something else than a processor. True as well where the system does not say.
+  bool sleeps() const;
+
+ private:
+  int number_ = 0;  // of the thread, as the system counts it
+};
+
+}  // namespace chasqui
