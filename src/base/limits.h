@@ -149,6 +149,10 @@ inline constexpr Limit kTable[] = {
      "it leaves the others out"},
     {"infill_files", LimitUnit::count, 256, "input_extra of /infill", "400"},
     {"infill_bytes", LimitUnit::bytes, 4 * kMiB, "texts of /infill", "400"},
+    {"inputs", LimitUnit::count, 2048, "texts of one request to embed, or to rank", "400"},
+    {"rank_bytes", LimitUnit::bytes, 16 * kMiB, "texts to rank, each with its query", "400"},
+    {"vector_tokens", LimitUnit::count, 16'777'216, "tokens that wait to be embedded or ranked, of several requests",
+     "503"},
     // Constraints
     {"grammar_bytes", LimitUnit::bytes, 64 * kKiB, "a grammar, or a schema", "400"},
     {"grammar_made_bytes", LimitUnit::bytes, 256 * kKiB, "the grammar that a schema becomes", "400"},

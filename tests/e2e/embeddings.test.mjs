@@ -157,6 +157,12 @@ describe('pooling', async () => {
       assert.equal(openai.status, pooling === 'none' ? 400 : 200);
     });
   }
+  it('none has an answer that is bounded', async (t) => {
+    const server = await start(t, [...demo, '--pooling', 'none']);
+    const answer = await post(server, '/embeddings', { content: Array.from({ length: 100 }, () => 'a b '.repeat(500)) });
+    assert.equal(answer.status, 400);
+    assert.match(answer.body.error.message, /content would be answered by \d+ numbers/);
+  });
   it('makes one vector of those of the tokens', () => {
     const tokens = bodies.none;
     assert.ok(tokens.length > 300, 'more tokens than are computed at once');
@@ -165,6 +171,20 @@ describe('pooling', async () => {
     const mean = tokens[0].map((_, i) => tokens.reduce((sum, vector) => sum + vector[i], 0) / tokens.length);
     assert.ok(cosine(bodies.mean[0], mean) > 0.9999);
   });
+});
+
+it('tokens that wait to be embedded are bounded, and what is small is let in again', async (t) => {
+  const server = await start(t, demo);
+  const body = JSON.stringify({ input: Array.from({ length: 2048 }, () => 'a b '.repeat(1000)) });
+  const leave = new AbortController();
+  const ask = () => server.fetch('/v1/embeddings', { method: 'POST', body, signal: leave.signal }).catch(() => undefined);
+  const first = await Promise.race(Array.from({ length: 8 }, ask));
+  assert.equal(first.status, 503);
+  assert.match(await first.text(), /wait to be embedded/);
+  assert.ok(Number(first.headers.get('retry-after-ms')) > 0);
+  leave.abort();
+  await server.until((metrics) => metrics.value('chasqui_http_exchanges_running') <= 1);
+  assert.equal((await post(server, '/v1/embeddings', { input: 'a' })).status, 200);
 });
 
 describe('the simulated model', async () => {

@@ -60,6 +60,17 @@ describe('ranking', { skip: !existsSync(model) && `no ${model}; make test-models
     for (const one of texts) assert.equal(one.text, documents[one.index]);
   });
 
+  it('counts the query with each document', async () => {
+    const long = 'international '.repeat(700);
+    const many = Array.from({ length: 2048 }, () => 'x');
+    for (const [route, body, field] of [['/v1/rerank', { query: long, documents: many }, 'documents'],
+      ['/rerank', { query: long, texts: many }, 'texts'], ['/v1/score', { text_1: long, text_2: many }, 'text_2']]) {
+      const error = await refused(await post(server, route, body), 400);
+      assert.equal(error.param, field);
+      assert.match(error.message, /at most 16777216 bytes/);
+    }
+  });
+
   it('scores pairs in their order', async () => {
     const scores = byIndex((await rerank({})).results);
     for (const route of ['/v1/score', '/score']) {

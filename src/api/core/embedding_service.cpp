@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/limits.h"
+
 namespace chasqui {
 namespace {
 
@@ -19,16 +21,17 @@ std::size_t end_of_job(const std::vector<std::vector<Token>>& inputs, std::size_
   return end;
 }
 
-// Counts a request for as long as its coroutine is in the scope, however it leaves it.
+// Adds to a count for as long as the coroutine is in the scope, however it leaves it.
 class InFlight {
  public:
-  explicit InFlight(std::size_t& count) : count_(count) { ++count_; }
-  ~InFlight() { --count_; }
+  explicit InFlight(std::size_t& count, std::size_t added = 1) : count_(count), added_(added) { count_ += added_; }
+  ~InFlight() { count_ -= added_; }
   InFlight(const InFlight&) = delete;
   InFlight& operator=(const InFlight&) = delete;
 
  private:
   std::size_t& count_;
+  const std::size_t added_;
 };
 
 }  // namespace
@@ -81,9 +84,15 @@ Result<EmbeddingConfig> EmbeddingService::configure(const LoadedModel& model, co
 
 net::Awaitable<Result<std::vector<Embedded>>> EmbeddingService::embed(net::HttpExchange& exchange, std::uint32_t tenant,
                                                                       std::vector<std::vector<Token>> inputs) {
+  std::size_t tokens = 0;
+  for (const auto& input : inputs) tokens += input.size();
+  if (waiting_ > 0 && waiting_tokens_ + tokens > kSizeLimit<"vector_tokens">) {
+    co_return Error{ErrorCode::overloaded, "too many texts wait to be embedded or ranked; try again later", ""};
+  }
   Result<std::vector<Embedded>> out = std::vector<Embedded>{};
   {
     const InFlight one(waiting_);
+    const InFlight its_tokens(waiting_tokens_, tokens);
     out = co_await embed_all(exchange, tenant, std::move(inputs));
   }
   if (waiting_ == 0 && config_.leaves) {

@@ -35,7 +35,8 @@ class EmbeddingService {
                                            TokenCount context, bool leaves = false);
 
   const EmbeddingConfig& config() const { return config_; }
-  // Empty when the client left meanwhile. Tenants take turns.
+  // Empty when the client left meanwhile. Tenants take turns. Error overloaded where the inputs of others have too many
+  // tokens already.
   net::Awaitable<Result<std::vector<Embedded>>> embed(net::HttpExchange& exchange, std::uint32_t tenant,
                                                       std::vector<std::vector<Token>> inputs);
 
@@ -51,7 +52,8 @@ class EmbeddingService {
 
   const EmbeddingConfig config_;
   std::shared_ptr<Bench> bench_;
-  std::size_t waiting_ = 0;  // requests that were not answered yet
+  std::size_t waiting_ = 0;         // requests that were not answered yet
+  std::size_t waiting_tokens_ = 0;  // … of their inputs
   std::unique_ptr<net::OffloadPool> pool_;
   Counter inputs_;
   Counter tokens_;

@@ -4,9 +4,11 @@
 #include <numeric>
 
 #include "api/body/prompt.h"
+#include "api/body/prompt_forms.h"
 #include "api/core/embedding_service.h"
 #include "api/core/served_model.h"
 #include "base/json_writer.h"
+#include "base/limits.h"
 #include "base/random_id.h"
 
 namespace chasqui {
@@ -63,11 +65,19 @@ std::vector<std::string> read_texts(Fields& fields, std::string_view name, bool 
   return out;
 }
 
+// Each is read with its query before it, so that a short body may mean a lot of text.
+Result<void> check_pair_bytes(std::size_t bytes, const std::string& name) {
+  if (bytes <= kSizeLimit<"rank_bytes">) return {};
+  return invalid_field(name, name + " may have at most " + std::to_string(kSizeLimit<"rank_bytes">) +
+                                 " bytes, the query counted with each of them; these have " + std::to_string(bytes));
+}
+
 Result<void> add_pair(const ServedModel& served, std::string_view query, std::string_view document,
                       const std::string& name, VectorJob& job) {
   // The tokenizer must not read what cannot fit.
   for (const std::string_view text : {query, document}) {
-    if (auto fits = tokenize_prompt(served, text); !fits) return Error{fits.error().code, fits.error().message, name};
+    if (auto fits = check_prompt_bytes(served, text.size()); !fits)
+      return Error{fits.error().code, fits.error().message, name};
   }
   auto tokens = rank_input(served.model.info, *served.model.tokenizer, query, document);
   if (auto good = check_input(served, tokens, name); !good) return good.error();
@@ -204,6 +214,9 @@ Result<VectorJob> prepare_rerank(const ServedModel& served, const std::string& b
   const bool returns = fields.boolean("return_documents").value_or(false);
   form.with_text = fields.boolean("return_text").value_or(returns);
   if (!fields.ok()) return fields.error();
+  std::size_t bytes = query->size() * form.documents.size();
+  for (const std::string& document : form.documents) bytes += document.size();
+  if (auto fits = check_pair_bytes(bytes, name); !fits) return fits.error();
   VectorJob job;
   for (std::size_t i = 0; i < form.documents.size(); ++i) {
     auto added = add_pair(served, *query, form.documents[i], name + '[' + std::to_string(i) + ']', job);
@@ -225,10 +238,15 @@ Result<VectorJob> prepare_score(const ServedModel& served, const std::string& bo
     fields.refuse("text_1", "one text, or as many as text_2");
   }
   if (!fields.ok()) return fields.error();
+  const auto query_of = [&first](std::size_t i) -> const std::string& {
+    return first.size() == 1 ? first[0] : first[i];
+  };
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < second.size(); ++i) bytes += query_of(i).size() + second[i].size();
+  if (auto fits = check_pair_bytes(bytes, "text_2"); !fits) return fits.error();
   VectorJob job;
   for (std::size_t i = 0; i < second.size(); ++i) {
-    const std::string& query = first.size() == 1 ? first.front() : first[i];
-    auto added = add_pair(served, query, second[i], "text_2[" + std::to_string(i) + ']', job);
+    auto added = add_pair(served, query_of(i), second[i], "text_2[" + std::to_string(i) + ']', job);
     if (!added) return added.error();
   }
   const ScoreHead head{served.config.name, served.clock.unix_seconds(), job.tokens()};

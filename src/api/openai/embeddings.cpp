@@ -22,6 +22,8 @@ namespace json = boost::json;
 
 constexpr std::int64_t kEuclidean = 2;
 constexpr std::int64_t kNormMax = 100;
+// One number of a vector as JSON, with its comma.
+constexpr std::size_t kNumberBytes = 16;
 
 // How the vectors of one request are wanted.
 struct VectorForm {
@@ -281,6 +283,14 @@ Result<VectorJob> prepare_native_embeddings(const ServedModel& served, const std
   auto inputs = read_inputs(served, *input, name, false);
   if (!inputs) return inputs.error();
   const bool pooled = served.embeddings.config().pooling != Pooling::none;
+  std::size_t tokens = 0;
+  for (const auto& one : *inputs) tokens += one.size();
+  const std::size_t numbers = tokens * static_cast<std::size_t>(served.model.info.embedding_length);
+  if (!pooled && numbers > kSizeLimit<"whole_answer_bytes"> / kNumberBytes) {
+    return invalid_field(name, name + " would be answered by " + std::to_string(numbers) +
+                                   " numbers, one vector for each token; at most " +
+                                   std::to_string(kSizeLimit<"whole_answer_bytes"> / kNumberBytes) + " are told");
+  }
   return VectorJob{std::move(*inputs), [form, pooled](std::vector<Embedded> vectors) {
                      return write_native(std::move(vectors), form, pooled);
                    }};

@@ -10,6 +10,7 @@
 #include "api/body/fields.h"
 #include "api/core/call.h"
 #include "api/core/served_model.h"
+#include "base/limits.h"
 #include "model/embedder.h"
 
 namespace chasqui {
@@ -32,7 +33,7 @@ Result<VectorJob> prepare_ollama_embeddings(const ServedModel& served, const std
 Handled handle_vectors(Call call, PrepareVectors prepare);
 
 // Inputs of one request.
-constexpr std::size_t kInputsMax = 2048;
+constexpr std::size_t kInputsMax = kSizeLimit<"inputs">;
 // Errors say that `name` is too long.
 Result<void> check_input(const ServedModel& served, const std::vector<Token>& tokens, const std::string& name);
 
