@@ -7,11 +7,14 @@ namespace {
 
 constexpr Duration kReturnEvery = seconds(2);
 constexpr int kReturnRounds = 2;
+// So many jobs of the pool in all, and then so few in the time between two looks.
+constexpr std::uint64_t kCrowd = 2000;
+constexpr std::uint64_t kFew = 20;
 
 }  // namespace
 
 void MemoryReturn::look() {
-  if (take_large_body()) rounds_ = kReturnRounds;
+  if (take_large_body() || crowd_has_left()) rounds_ = kReturnRounds;
   if (rounds_ > 0 && !busy_) {
     --rounds_;
     busy_ = true;
@@ -21,6 +24,15 @@ void MemoryReturn::look() {
   timer_.async_wait([this](net::SystemError error) {
     if (!error) look();
   });
+}
+
+bool MemoryReturn::crowd_has_left() {
+  const std::uint64_t fresh = offload_.asked() - asked_;
+  asked_ += fresh;
+  crowd_ += fresh;
+  if (crowd_ < kCrowd || fresh >= kFew) return false;
+  crowd_ = 0;
+  return true;
 }
 
 net::Awaitable<void> MemoryReturn::give_back() {

@@ -1,7 +1,10 @@
 // Gives back to the system what large bodies have left in the allocator, within five seconds of their end: after one
 // was read a thread of the offload pool tells the allocator so, and once more two seconds later, when the body itself
-// is freed. Never more often, however many such bodies come. Owned by Server; loop thread only.
+// is freed. Never more often, however many such bodies come. A crowd of small requests leaves as much behind: after
+// thousands of jobs of the pool, when there are few new ones. Owned by Server; loop thread only.
 #pragma once
+
+#include <cstdint>
 
 #include "net/event_loop.h"
 #include "net/offload.h"
@@ -18,12 +21,15 @@ class MemoryReturn {
 
  private:
   void look();
+  bool crowd_has_left();
   net::Awaitable<void> give_back();
 
   net::EventLoop& loop_;
   net::OffloadPool& offload_;
   net::Timer timer_;
-  int rounds_ = 0;  // that are left
+  int rounds_ = 0;           // that are left
+  std::uint64_t asked_ = 0;  // jobs of the pool, at the last look
+  std::uint64_t crowd_ = 0;  // … since memory was given back for them
   bool busy_ = false;
 };
 

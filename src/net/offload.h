@@ -119,6 +119,8 @@ class OffloadPool {
 
   void add_to(MetricsPage& page) const;
   std::size_t waiting() const { return waiting_; }
+  // That were asked for so far.
+  std::uint64_t asked() const { return jobs_.value() + refused_.value(); }
 
  private:
   struct Thread;

@@ -1,7 +1,7 @@
 // The local socket: docs/protocol.md, promise by promise.
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { chmod, copyFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import * as test from 'node:test';
@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 import { ChasquiError, Client } from '../../clients/chasqui.mjs';
 import { answer as askOverHttp, endless, user } from './client.mjs';
 import { collect, folder, frame, Raw, startWithSocket, textOf } from './frames.mjs';
-import { demo, run, sim, start } from './server.mjs';
+import { demo, hangAfter, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -20,6 +20,33 @@ const execute = promisify(execFile);
 const python = spawnSync('python3', ['-c', 'import json, socket, struct, argparse']).status === 0;
 const withPython = { skip: python ? false : 'no python3 with json, socket and argparse' };
 const question = 'What is Chasqui?';
+
+// Every frame of every connection at once, and the end of each waited for.
+async function flood(t, server, connections, frames) {
+  const all = Buffer.concat(Array.from({ length: frames }, (_, id) => frame({ id: id + 1, prompt: 'x', max_tokens: 1, stream: false })));
+  await Promise.all(Array.from({ length: connections }, async () => {
+    const raw = await Raw.connect(t, server.socket);
+    await raw.write(all);
+    for (let ended = 0; ended < frames;) {
+      const event = await raw.next();
+      if (['eos', 'error'].includes(event.event)) ++ended;
+    }
+    raw.socket.destroy();
+  }));
+}
+
+it('a flood of small frames leaves no memory behind', async (t) => {
+  const server = await startWithSocket(t, demo);
+  const resident = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))[1]) / 1024;
+  await flood(t, server, 4, 64); // what is made once
+  const before = resident();
+  await flood(t, server, 100, 256);
+  const end = Date.now() + hangAfter;
+  while (resident() > before + 32) {
+    assert.ok(Date.now() < end, `${before} MiB before, ${resident()} MiB stay`);
+    assert.equal((await server.fetch('/health')).status, 200);
+  }
+});
 
 describe('frames on the local socket', async () => {
   const server = await startWithSocket(test, demo);
