@@ -75,7 +75,7 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
               .adapters = adapters_,
               .responses = responses_,
               .embeddings = embeddings_},
-      router_(&http_error),
+      router_(&pathless_fault),
       http_(loop_, router_, settings_.http),
       door_(node_),
       frames_(loop_, frame_metrics_, settings_.frames,

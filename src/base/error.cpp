@@ -19,6 +19,8 @@ std::string_view name(ErrorCode code) {
     case ErrorCode::overloaded: return "overloaded";
     case ErrorCode::unavailable: return "unavailable";
     case ErrorCode::model_failure: return "model_failure";
+    case ErrorCode::not_supported: return "not_supported";
+    case ErrorCode::storage_full: return "storage_full";
     case ErrorCode::internal: return "internal";
   }
   return "internal";

@@ -27,6 +27,8 @@ enum class ErrorCode {
   overloaded,        // this node's limit: retry later or elsewhere
   unavailable,       // starting or draining: retry elsewhere
   model_failure,     // decoding failed; this request is lost, others are not
+  not_supported,     // the server was started without it, or cannot do it
+  storage_full,      // the disk has no room: retry when it has
   internal,          // a fault in us that we survived
 };
 

@@ -192,6 +192,7 @@ describe('a full disk', () => {
     const server = await start(t, [...sim, '--session-dir', dir, '-c', '100000', '-np', '2']);
     const text = 'word '.repeat(8000);
     const error = await refused(await post(server, '/v1/sessions', { text: text.repeat(4) }), 507);
+    assert.equal(error.type, 'server_error');
     assert.match(error.message, /No space left/);
     assert.ok((await open(server, { text: 'short' })).id);
   });

@@ -6,7 +6,6 @@
 #include "api/admin/limits.h"
 #include "api/body/generation_fields.h"
 #include "api/core/answer.h"
-#include "api/core/errors.h"
 #include "api/core/frontend.h"
 #include "api/core/key_ring.h"
 #include "api/core/node.h"
@@ -297,11 +296,9 @@ Handled handle_props(const Node& node, Call call) {
   co_return Result<void>();
 }
 
-Handled handle_change_props(Call call) {
-  net::HttpResponse response =
-      http_error(501, "the properties of this server are set by its flags and cannot be changed");
-  co_await call.exchange.respond(std::move(response));
-  co_return Result<void>();
+Handled handle_change_props(Call) {
+  co_return Error{ErrorCode::not_supported, "the properties of this server are set by its flags and cannot be changed",
+                  ""};
 }
 
 Result<std::string> health_answer(const Node& node) {

@@ -127,10 +127,6 @@ net::Awaitable<void> respond_error(const Dialect& dialect, net::HttpExchange& ex
   co_await exchange.respond(std::move(response));
 }
 
-net::HttpResponse http_error(int status, std::string_view message) {
-  return net::HttpResponse(status, "application/json", error_body(status, message));
-}
-
 net::Awaitable<void> respond_json(net::HttpExchange& exchange, std::string body) {
   net::HttpResponse response(200, "application/json", std::move(body));
   co_await exchange.respond(std::move(response));

@@ -94,8 +94,6 @@ bool write_events(AnswerWriter& writer, std::span<const Event> events, std::stri
 
 // Responds with the error's status and body, and where trying again makes sense with `Retry-After`, in whole seconds,
 // and `retry-after-ms`, which OpenAI's clients prefer.
-// For faults that no ErrorCode stands for, and those of the HTTP layer, in the shape of the API.
-net::HttpResponse http_error(int status, std::string_view message);
 net::Awaitable<void> respond_error(const Dialect& dialect, net::HttpExchange& exchange, Error error);
 net::Awaitable<void> respond_json(net::HttpExchange& exchange, std::string body);
 

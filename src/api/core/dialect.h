@@ -12,14 +12,14 @@ namespace chasqui {
 
 struct Dialect {
   std::string_view name;
-  // Paths that begin with this segment are its own, also those that have no route; empty: all that are no other's.
+  // Paths that begin with this segment are its own, also those that have no route; empty: its routes alone.
   std::string_view prefix;
   std::string (*error_body)(const Error& error);
-  // For what has no ErrorCode: faults that the HTTP layer finds (404, 405, 413 …) and refusals at the gate.
+  // For faults that the HTTP layer finds (404, 405, 413 …) and refusals at the gate, which have no ErrorCode.
   std::string (*fault_body)(int status, std::string_view message);
 
   bool owns(std::string_view path) const {
-    return prefix.empty() || path == prefix || (path.starts_with(prefix) && path[prefix.size()] == '/');
+    return !prefix.empty() && path.starts_with(prefix) && (path.size() == prefix.size() || path[prefix.size()] == '/');
   }
 };
 

@@ -58,6 +58,8 @@ ErrorRow error_row(ErrorCode code) {
     case ErrorCode::overloaded: return {503, "unavailable_error", true};
     case ErrorCode::unavailable: return {503, "unavailable_error", true};
     case ErrorCode::model_failure: return {500, "server_error", false};
+    case ErrorCode::not_supported: return {501, "not_supported_error", false};
+    case ErrorCode::storage_full: return {507, "server_error", false};
     case ErrorCode::internal: return {500, "server_error", false};
   }
   return {500, "server_error", false};

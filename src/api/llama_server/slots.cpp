@@ -152,7 +152,7 @@ net::Awaitable<Result<std::size_t>> forget(net::EventLoop& loop, Engine& engine,
   co_return answer->copies;
 }
 
-net::HttpResponse erased_body(const std::string& id, std::size_t erased) {
+std::string erased_body(const std::string& id, std::size_t erased) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
@@ -160,56 +160,51 @@ net::HttpResponse erased_body(const std::string& id, std::size_t erased) {
   json.number(std::stoi(id));
   json.field("n_erased", erased);
   json.end_object();
-  return net::HttpResponse(200, "application/json", std::move(out));
+  return out;
 }
 
-// Nothing when it may be done.
-std::optional<net::HttpResponse> refusal(const ServedModel& served, const Caller& caller, const std::string& id,
-                                         std::string_view action) {
+// An error where it may not be done.
+Result<void> permitted(const ServedModel& served, const Caller& caller, const std::string& id,
+                       std::string_view action) {
   const std::int32_t slots = served.engine.shape().slots;
   std::int32_t number = -1;
   const auto [end, failed] = std::from_chars(id.data(), id.data() + id.size(), number);
   if (failed != std::errc{} || end != id.data() + id.size() || number < 0 || number >= slots) {
-    return http_error(400, "the slot must be a whole number between 0 and " + std::to_string(slots - 1));
+    return invalid_field("", "the slot must be a whole number between 0 and " + std::to_string(slots - 1));
   }
   const bool saves = action == "save" || action == "restore";
   if (saves && served.slots == nullptr) {
-    return http_error(501, "this server does not save or restore slots; start it with --slot-save-path");
+    return Error{ErrorCode::not_supported, "this server does not save or restore slots; start it with --slot-save-path",
+                 ""};
   }
-  if (!saves && action != "erase") return http_error(400, "action must be erase, save or restore");
+  if (!saves && action != "erase") return invalid_field("", "action must be erase, save or restore");
   if (served.config.cache_shared && caller.tenant.id != 0 && !caller.admin) {
-    return http_error(403,
-                      "the cache is shared by tenants: only a key with admin=yes may " + std::string(action) + " it");
+    return Error{ErrorCode::forbidden,
+                 "the cache is shared by tenants: only a key with admin=yes may " + std::string(action) + " it", ""};
   }
-  return std::nullopt;
+  return Result<void>();
 }
 
 }  // namespace
 
 Handled handle_slots(Call call) {
-  net::HttpResponse response = http_error(501, "this server does not show its slots; start it with --slots");
-  if (call.served.config.show_slots) {
-    bool free = false;
-    std::string body = slots_body(call.served, call.caller.tenant.id, free);
-    const auto wanted = call.exchange.request().query("fail_on_no_slot");
-    if (wanted && !wanted->empty() && *wanted != "0" && !free) {
-      response = http_error(503, "no slot is free");
-    } else {
-      response = net::HttpResponse(200, "application/json", std::move(body));
-    }
+  if (!call.served.config.show_slots) {
+    co_return Error{ErrorCode::not_supported, "this server does not show its slots; start it with --slots", ""};
   }
-  co_await call.exchange.respond(std::move(response));
+  bool free = false;
+  std::string body = slots_body(call.served, call.caller.tenant.id, free);
+  const auto wanted = call.exchange.request().query("fail_on_no_slot");
+  if (wanted && !wanted->empty() && *wanted != "0" && !free) {
+    co_return Error{ErrorCode::unavailable, "no slot is free", ""};
+  }
+  co_await respond_json(call.exchange, std::move(body));
   co_return Result<void>();
 }
 
 Handled handle_slot_action(Call call) {
   const std::string id = call.exchange.param("id");
   const std::string action = call.exchange.request().query("action").value_or("");
-  if (std::optional<net::HttpResponse> refused = refusal(call.served, call.caller, id, action)) {
-    net::HttpResponse response = std::move(*refused);
-    co_await call.exchange.respond(std::move(response));
-    co_return Result<void>();
-  }
+  if (const auto may = permitted(call.served, call.caller, id, action); !may) co_return may.error();
   const Result<Permit> permit = enter_aside(call);
   if (!permit) co_return permit.error();
   if (action != "erase") {
@@ -218,8 +213,8 @@ Handled handle_slot_action(Call call) {
   }
   Result<std::size_t> erased = co_await forget(call.frontend.loop, call.served.engine, call.caller.tenant);
   if (!erased) co_return erased.error();
-  net::HttpResponse response = erased_body(id, *erased);
-  co_await call.exchange.respond(std::move(response));
+  std::string body = erased_body(id, *erased);
+  co_await respond_json(call.exchange, std::move(body));
   co_return Result<void>();
 }
 

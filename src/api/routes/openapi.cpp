@@ -14,7 +14,8 @@ namespace {
 constexpr ErrorCode kErrors[] = {ErrorCode::invalid_request, ErrorCode::context_too_long, ErrorCode::unauthorized,
                                  ErrorCode::forbidden,       ErrorCode::not_found,        ErrorCode::conflict,
                                  ErrorCode::too_large,       ErrorCode::quota_exceeded,   ErrorCode::overloaded,
-                                 ErrorCode::unavailable,     ErrorCode::model_failure,    ErrorCode::internal};
+                                 ErrorCode::unavailable,     ErrorCode::model_failure,    ErrorCode::not_supported,
+                                 ErrorCode::storage_full,    ErrorCode::internal};
 
 // JSON Schema of the generation fields that are no numbers of sampling_rules().
 struct FieldType {

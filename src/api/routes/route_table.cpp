@@ -348,8 +348,8 @@ const Route kRoutes[] = {
 std::span<const Route> all_routes() { return kRoutes; }
 
 const Dialect& dialect_of(std::string_view path) {
-  for (const Dialect* const dialect : {&kAnthropic, &kOllama}) {
-    if (dialect->owns(path)) return *dialect;
+  for (const Route& route : kRoutes) {
+    if (route.dialect->owns(path)) return *route.dialect;
   }
   return kOpenAi;
 }

@@ -10,6 +10,7 @@
 #include "api/core/idempotent_answer.h"
 #include "api/core/key_ring.h"
 #include "api/core/node.h"
+#include "api/openai/openai_dialect.h"
 #include "api/routes/openapi.h"
 #include "api/routes/route_table.h"
 #include "net/exchange.h"
@@ -106,6 +107,10 @@ net::Awaitable<void> handle_preflight(const net::WebPolicy& web, net::HttpExchan
 }
 
 }  // namespace
+
+net::HttpResponse pathless_fault(int status, std::string_view message) {
+  return net::HttpResponse(status, "application/json", kOpenAi.fault_body(status, message));
+}
 
 void add_routes(net::Router& router, Node& node) {
   node.openapi = openapi_document(all_routes(), node.config.api_prefix);

@@ -8,6 +8,9 @@ namespace chasqui {
 
 struct Node;
 
+// For a request that cannot be read so far that it has a path; all others get what their route's dialect says.
+net::HttpResponse pathless_fault(int status, std::string_view message);
+
 // `node` outlives the router, and gets the document about its routes.
 void add_routes(net::Router& router, Node& node);
 

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "api/core/entry.h"
-#include "api/core/errors.h"
 #include "api/core/frontend.h"
 #include "api/core/generation.h"
 #include "api/core/key_ring.h"
@@ -39,11 +38,10 @@ Handled respond(const ServedModel& served, net::HttpExchange& exchange, Result<s
     co_await respond_json(exchange, std::move(*answer));
     co_return Result<void>();
   }
+  Error error = answer.error();
   const bool full = served.persister != nullptr && served.persister->disk_full();
-  if (answer.error().code != ErrorCode::unavailable || !full) co_return answer.error();
-  net::HttpResponse response(507, "application/json", error_body(507, answer.error().message));
-  co_await exchange.respond(std::move(response));
-  co_return Result<void>();
+  if (error.code == ErrorCode::unavailable && full) error.code = ErrorCode::storage_full;
+  co_return error;
 }
 
 // Before anybody is told of what has just happened.
