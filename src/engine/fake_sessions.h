@@ -2,10 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <climits>
+#include <csignal>
+#include <random>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cache/fake_folder.h"
@@ -103,6 +107,28 @@ class SessionStoreTest : public testing::Test {
 // What a process has said through a pipe that it has written, up to `most` of it.
 inline std::uint32_t read_acknowledged(int pipe, std::uint32_t known, int most) {
   for (std::uint32_t state = 0; most > 0 && ::read(pipe, &state, sizeof state) == sizeof state; --most) known = state;
+  return known;
+}
+
+// Kills a process that runs `write` for ever, which says through the pipe that it gets what it has written. Returns the
+// last state that it has said, `known` where there is none.
+template <class Write>
+std::uint32_t kill_while_it_writes(std::mt19937_64& random, std::uint32_t known, Write&& write) {
+  int pipe[2];
+  CHECK(::pipe(pipe) == 0);
+  const pid_t writer = ::fork();
+  CHECK(writer >= 0);
+  if (writer == 0) write(pipe[1]);
+  ::close(pipe[1]);
+  known = read_acknowledged(pipe[0], known, static_cast<int>(random() % 4));
+  volatile std::uint64_t turns = random() % 2'000'000;
+  while (turns > 0) turns = turns - 1;
+  CHECK(::kill(writer, SIGKILL) == 0);
+  int status = 0;
+  CHECK(::waitpid(writer, &status, 0) == writer);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "it ended by itself";
+  known = read_acknowledged(pipe[0], known, INT_MAX);
+  ::close(pipe[0]);
   return known;
 }
 

@@ -1,15 +1,12 @@
 // Files of sessions that grow by their turns: what comes back, what is cut, and what a kill leaves behind.
 #include "engine/session_turn.h"
 
-#include <climits>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <random>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cache/whole_file.h"
@@ -189,21 +186,8 @@ TEST_F(SessionTurnTest, AKillWhileAFileGrowsLeavesTheLastAcknowledgedStateOrTheO
   std::mt19937_64 random(20261124);
   std::uint32_t state = 0;
   for (int round = 0; round < 100; ++round) {
-    int pipe[2];
-    ASSERT_EQ(::pipe(pipe), 0);
-    const pid_t writer = ::fork();
-    ASSERT_GE(writer, 0);
-    if (writer == 0) grow_for_ever(folder_, pipe[1]);
-    ::close(pipe[1]);
-    std::uint32_t acknowledged = read_acknowledged(pipe[0], state, static_cast<int>(random() % 4));
-    volatile std::uint64_t turns = random() % 2'000'000;
-    while (turns > 0) turns = turns - 1;
-    ASSERT_EQ(::kill(writer, SIGKILL), 0);
-    int status = 0;
-    ASSERT_EQ(::waitpid(writer, &status, 0), writer);
-    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "it ended by itself";
-    acknowledged = read_acknowledged(pipe[0], acknowledged, INT_MAX);
-    ::close(pipe[0]);
+    const std::uint32_t acknowledged =
+        kill_while_it_writes(random, state, [&](int pipe) { grow_for_ever(folder_, pipe); });
 
     const auto found = open()->load(kLimits, kNow);
     ASSERT_EQ(found.damaged, 0u) << round;
