@@ -26,10 +26,6 @@ void write_last_lines(int signal) {
 
 }  // namespace
 
-void LogMetrics::add_to(MetricsPage& page) const {
-  page.add("chasqui_log_lines_dropped_total", "Log lines left out because standard error took none.", lines_dropped);
-}
-
 LogWriter::LogWriter(LogMetrics& metrics, std::size_t lines_max, int descriptor)
     : metrics_(metrics), lines_max_(lines_max), descriptor_(descriptor), mailbox_(lines_max) {
   // Signals are for other threads, and a closed pipe is no reason to die.

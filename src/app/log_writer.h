@@ -20,14 +20,13 @@
 #include "base/limits.h"
 #include "base/log_sink.h"
 #include "base/mailbox.h"
-#include "base/metrics.h"
+#include "base/metric_set.h"
 
 namespace chasqui {
 
-struct LogMetrics {
-  Counter lines_dropped;
-
-  void add_to(MetricsPage& page) const;
+struct LogMetrics : MetricSet {
+  Counter lines_dropped{*this,
+                        {"chasqui_log_lines_dropped_total", "Log lines left out because standard error took none."}};
 };
 
 class LogWriter final : public LogSink {

@@ -107,14 +107,14 @@ std::string metrics_document() {
 
   for (std::size_t i = 0; i < engine.size(); ++i) {
     page.label_with("worker=\"" + std::to_string(i) + '"');
-    engine[i].add_to(page);
+    engine[i].each_worker.add_to(page);
   }
   page.label_with({});
   for (const EngineMetrics& metrics : engine) metrics.add_shared_to(page);
-  for (const EngineMetrics& metrics : engine) metrics.add_disk_to(page);
+  for (const EngineMetrics& metrics : engine) metrics.of_disk.add_to(page);
   door.add_to(page);
   dispatch.add_to(page);
-  admission.add_to(page, door.requests_refused);
+  admission.add_to(page);
   sessions.add_to(page);
   persister.add_to(page);
   slots.add_to(page);
@@ -122,10 +122,10 @@ std::string metrics_document() {
   frames.add_to(page);
   offload.add_to(page);
   log.add_to(page);
-  spans.add_to(page);
+  spans.metrics().add_to(page);
   kept.add_to(page);
   idempotency.add_to(page);
-  embeddings.add_to(page);
+  embeddings.metrics().add_to(page);
   add_vllm_metrics(page, engine, "model", 1);
   add_llama_server_metrics(page, engine);
 

@@ -131,18 +131,18 @@ void Server::collect_spans(const std::optional<net::HttpTarget>& collector) {
 void Server::add_metrics(const LogMetrics& log) {
   engine_.add_metrics_to(metrics_);
   engine_.add_compat_metrics_to(metrics_, model_settings_.name);
-  admission_.add_to(metrics_, engine_.door_metrics().requests_refused);
+  admission_.add_to(metrics_);
   sessions_.metrics().add_to(metrics_);
   if (persister_) persister_->add_to(metrics_);
   if (slots_) slots_->metrics().add_to(metrics_);
-  if (spans_) spans_->add_to(metrics_);
+  if (spans_) spans_->metrics().add_to(metrics_);
   kept_.metrics().add_to(metrics_);
   idempotency_.metrics().add_to(metrics_);
   net_metrics_.add_to(metrics_);
   frame_metrics_.add_to(metrics_);
   offload_.add_to(metrics_);
   log.add_to(metrics_);
-  embeddings_.add_to(metrics_);
+  embeddings_.metrics().add_to(metrics_);
   metrics_.fit(kSizeLimit<"metrics_bytes">);
 }
 

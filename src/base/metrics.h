@@ -1,6 +1,7 @@
 // Counters, gauges and histograms, as Prometheus text and as one line of JSON. Each is a handful of relaxed atomics:
 // writing costs nanoseconds and takes no lock; rendering reads them on any thread. Owned by the part that
-// counts, listed in a MetricsPage by reference; both must outlive the page. Writers: any thread. MetricsPage: built at
+// counts, declared with its name and help (base/metric_set), listed in a MetricsPage by reference; both must outlive
+// the page. Writers: any thread. MetricsPage: built at
 // start, then const.
 #pragma once
 
@@ -15,8 +16,14 @@
 
 namespace chasqui {
 
+class MetricRow;
+class MetricSet;
+
 class Counter {
  public:
+  Counter() = default;
+  Counter(MetricSet& set, MetricRow row);
+
   void add(std::uint64_t n = 1) { value_.fetch_add(n, std::memory_order_relaxed); }
   std::uint64_t value() const { return value_.load(std::memory_order_relaxed); }
 
@@ -26,6 +33,9 @@ class Counter {
 
 class Gauge {
  public:
+  Gauge() = default;
+  Gauge(MetricSet& set, MetricRow row);
+
   void set(std::int64_t value) { value_.store(value, std::memory_order_relaxed); }
   void add(std::int64_t n) { value_.fetch_add(n, std::memory_order_relaxed); }
   std::int64_t value() const { return value_.load(std::memory_order_relaxed); }
@@ -34,10 +44,23 @@ class Gauge {
   std::atomic<std::int64_t> value_{0};
 };
 
+// For what is no whole number. One writer where it counts.
+class FloatGauge {
+ public:
+  FloatGauge(MetricSet& set, MetricRow row);
+
+  void set(double value) { value_.store(value, std::memory_order_relaxed); }
+  double value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<double> value_{0};
+};
+
 // Fixed upper bounds, given at construction in ascending order; values are in the unit of the metric's name.
 class Histogram {
  public:
   explicit Histogram(std::vector<double> bounds);
+  Histogram(MetricSet& set, MetricRow row, std::vector<double> bounds = latency_seconds());
   // 1 ms to 60 s, three buckets a decade: for anything that a client waits for.
   static std::vector<double> latency_seconds();
   // 1, 2, 4 … up to `last`: for rows, tokens, sizes.

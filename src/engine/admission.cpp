@@ -314,13 +314,8 @@ Error Admission::refuse(Refusal refusal, Duration retry_after, std::size_t limit
   return error;
 }
 
-void Admission::add_to(MetricsPage& page, const Counter& by_engine) const {
-  for (std::size_t i = 0; i < kRefusals; ++i) {
-    page.add("chasqui_requests_refused_total", "Requests refused at the door, by reason.", metrics_.refused[i],
-             "reason=\"" + std::string(name(static_cast<Refusal>(i))) + '"');
-  }
-  page.add("chasqui_requests_refused_total", "Requests refused at the door, by reason.", by_engine,
-           "reason=\"engine\"");
+void Admission::add_to(MetricsPage& page) const {
+  metrics_.add_to(page);
   page.add_computed("chasqui_requests_in_flight", "Requests that were admitted and have not ended.",
                     [this] { return static_cast<double>(in_flight_); });
   page.add_computed("chasqui_tenants_in_flight", "Tenants with requests in flight.",
@@ -334,14 +329,6 @@ void Admission::add_to(MetricsPage& page, const Counter& by_engine) const {
                     [this] { return static_cast<double>(reservations_.open()); });
   page.add_computed("chasqui_retry_reservations_claimed_ratio", "Share of retry reservations that were claimed.",
                     [this] { return share_that_returns_; });
-  page.add("chasqui_retry_reservations_total", "Retry reservations, by state.", metrics_.reservations_made,
-           "state=\"made\"");
-  page.add("chasqui_retry_reservations_total", "Retry reservations, by state.", metrics_.reservations_claimed,
-           "state=\"claimed\"");
-  page.add("chasqui_retry_reservations_total", "Retry reservations, by state.", metrics_.reservations_expired,
-           "state=\"expired\"");
-  page.add("chasqui_retry_reservations_total", "Retry reservations, by state.", metrics_.reservations_late,
-           "state=\"late\"");
 }
 
 }  // namespace chasqui

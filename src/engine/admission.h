@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/metrics.h"
+#include "base/metric_set.h"
 #include "core/load.h"
 #include "core/types.h"
 #include "engine/retry_reservations.h"
@@ -47,12 +47,18 @@ enum class Refusal { draining, tenant_requests, queue_requests, queue_tokens, qu
 constexpr std::size_t kRefusals = 6;
 std::string_view name(Refusal refusal);
 
-struct AdmissionMetrics {
-  Counter refused[kRefusals];  // indexed by Refusal
-  Counter reservations_made;
-  Counter reservations_claimed;
-  Counter reservations_expired;
-  Counter reservations_late;  // the client came when told and found no place; it keeps its turn
+struct AdmissionMetrics : MetricSet {
+  MetricArray<Counter, kRefusals> refused{*this, [](std::size_t i) {  // indexed by Refusal
+                                            return MetricRow("chasqui_requests_refused_total",
+                                                             "Requests refused at the door, by reason.",
+                                                             metric_label("reason", name(static_cast<Refusal>(i))));
+                                          }};
+  Counter reservations_made{*this,
+                            {"chasqui_retry_reservations_total", "Retry reservations, by state.", "state=\"made\""}};
+  Counter reservations_claimed{*this, {"chasqui_retry_reservations_total", {}, "state=\"claimed\""}};
+  Counter reservations_expired{*this, {"chasqui_retry_reservations_total", {}, "state=\"expired\""}};
+  // The client came when told and found no place; it keeps its turn.
+  Counter reservations_late{*this, {"chasqui_retry_reservations_total", {}, "state=\"late\""}};
 };
 
 class Admission;
@@ -110,8 +116,7 @@ class Admission {
   const AdmissionMetrics& metrics() const { return metrics_; }
   // No metric is labelled with a tenant: tenants come and go with the key file, and a scraper need not know
   // who they are. The largest of them shows whether one of them fills the server.
-  // `by_engine` are the refusals of the bound behind this one.
-  void add_to(MetricsPage& page, const Counter& by_engine) const;
+  void add_to(MetricsPage& page) const;
 
  private:
   friend class Permit;

@@ -1,6 +1,6 @@
 // What the engine counts, under the names that others have made common: autoscalers and gateways read vLLM's, existing
-// dashboards llama-server's. The same registers as in engine_metrics, summed over all workers, so the two never
-// disagree. Added to the page at start; `metrics` outlives it.
+// dashboards llama-server's. The names that rows of engine_metrics have besides their own, summed over all workers, and
+// what is computed from several of them. Added to the page at start; `metrics` outlives it.
 #pragma once
 
 #include <deque>

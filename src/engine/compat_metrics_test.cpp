@@ -101,7 +101,7 @@ TEST(CompatMetrics, LeaveRoomForTheRestOfAPageOf64KiB) {
   MetricsPage page;
   for (std::size_t i = 0; i < metrics.size(); ++i) {
     page.label_with("worker=\"" + std::to_string(i) + '"');
-    metrics[i].add_to(page);
+    metrics[i].each_worker.add_to(page);
   }
   page.label_with({});
   add_vllm_metrics(page, metrics, "my-model", 4096);

@@ -281,12 +281,12 @@ Load Engine::load() const {
 void Engine::add_metrics_to(MetricsPage& page) const {
   for (std::size_t i = 0; i < metrics_.size(); ++i) {
     if (metrics_.size() > 1 && metrics_.size() <= kWorkersShown) page.label_with("worker=\"" + std::to_string(i) + '"');
-    metrics_[i].add_to(page);
+    metrics_[i].each_worker.add_to(page);
   }
   page.label_with({});
   for (const EngineMetrics& metrics : metrics_) metrics.add_shared_to(page);
   if (config_.disk) {
-    for (const EngineMetrics& metrics : metrics_) metrics.add_disk_to(page);
+    for (const EngineMetrics& metrics : metrics_) metrics.of_disk.add_to(page);
   }
   door_metrics_.add_to(page);
   if (dispatcher_) dispatch_metrics_.add_to(page);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
-#include <type_traits>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -11,8 +10,13 @@
 namespace chasqui {
 namespace {
 
-std::string class_label(std::size_t service_class) {
-  return "class=\"" + std::string(name(static_cast<ServiceClass>(service_class))) + '"';
+std::string class_label(ServiceClass of) { return metric_label("class", name(of)); }
+
+// The quoting of JSON and of Prometheus is the same.
+std::string quoted(const std::string& text) {
+  std::string out;
+  append_json_string(out, text);
+  return out;
 }
 
 // Why a file is not used (cache/snapshot_file.h).
@@ -22,10 +26,74 @@ constexpr std::pair<ErrorCode, const char*> kRefusals[] = {{ErrorCode::not_found
                                                            {ErrorCode::too_large, "reason=\"too_large\""},
                                                            {ErrorCode::unavailable, "reason=\"unreadable\""}};
 
-// Enough for what is rare; the page has a bound.
-const std::vector<double> kCoarse = {.001, .005, .02, .1, .5, 2, 10, 60};
-
 }  // namespace
+
+EngineMetrics::EngineMetrics() = default;
+EngineMetrics::~EngineMetrics() = default;
+
+MetricRow EngineMetrics::waiting_row(std::size_t service_class) {
+  constexpr const char* kWaiting = "Requests that wait for a slot.";
+  return MetricRow("chasqui_requests_waiting", "Requests that wait for a slot, by class.",
+                   class_label(static_cast<ServiceClass>(service_class)))
+      .also("vllm:num_requests_waiting", kWaiting)
+      .also("llamacpp:requests_deferred", kWaiting);
+}
+
+MetricRow EngineMetrics::finished_row(std::size_t reason) {
+  constexpr const char* kEnded = "Requests that ended, by reason.";
+  constexpr const char* kVllm[] = {"stop", "length", "abort", "length", "error"};
+  return MetricRow("chasqui_requests_finished_total", kEnded,
+                   metric_label("reason", name(static_cast<FinishReason>(reason))))
+      .also("vllm:request_success_total", kEnded, metric_label("finished_reason", kVllm[reason]));
+}
+
+MetricRow EngineMetrics::accepted_row(std::size_t position) {
+  return {"chasqui_spec_accepted_tokens_at_total",
+          "Draft tokens that were accepted, by position in the step: 0 is the first, 5 all from there on.",
+          metric_label("position", std::to_string(position))};
+}
+
+MetricRow EngineMetrics::disk_refused_row(std::size_t refusal) {
+  return {"chasqui_disk_refused_total", "Files that a request waited for and that were not used, by reason.",
+          kRefusals[refusal].second};
+}
+
+MetricRow DispatchMetrics::placement_row(std::size_t reason) {
+  constexpr const char* kReasons[] = {"pin", "prefix", "load"};
+  return {"chasqui_placements_total", "Requests given to a worker, by what decided which.",
+          metric_label("reason", kReasons[reason])};
+}
+
+EngineMetrics::AdapterSteps::AdapterSteps(MetricSet& set, const std::string& its_name)
+    : name(its_name),
+      steps(set, {"chasqui_adapter_steps_total", "Batches computed, by the adapter that was applied.",
+                  "adapter=" + quoted(its_name)}) {}
+
+EngineMetrics::Waits::Waits(MetricSet& set, ServiceClass of)
+    : queue_seconds(set,
+                    MetricRow("chasqui_request_queue_seconds", "Arrival to the first step, by class.", class_label(of))
+                        .also("vllm:request_queue_time_seconds", "Arrival to the first step.")
+                        .buckets(request_buckets()),
+                    request_bounds()),
+      time_to_first_token_seconds(
+          set,
+          MetricRow("chasqui_time_to_first_token_seconds", "Arrival to the first token, by class.", class_label(of))
+              .also("vllm:time_to_first_token_seconds", "Arrival to the first token.")
+              .buckets({.001, .005, .02, .05, .1, .2, .5, 1, 2.5, 5, 10, 20, 80}),
+          first_token_bounds()),
+      inter_token_seconds(
+          set,
+          MetricRow("chasqui_inter_token_seconds", "Time between two tokens of a request, by class.", class_label(of))
+              .also("vllm:inter_token_latency_seconds", "Time between two tokens of a request.")
+              .buckets(gap_buckets()),
+          inter_token_bounds()),
+      forecast_late_seconds(set,
+                            {"chasqui_forecast_error_seconds",
+                             "By how much the first token missed the forecast of the request's arrival, by class.",
+                             "token=\"late\"," + class_label(of)},
+                            forecast_bounds()),
+      forecast_early_seconds(set, {"chasqui_forecast_error_seconds", {}, "token=\"early\"," + class_label(of)},
+                             forecast_bounds()) {}
 
 std::vector<double> EngineMetrics::first_token_bounds() {
   return {.001, .002, .005, .01, .02, .04, .05, .06, .08, .1,  .2,  .25, .5,
@@ -115,7 +183,7 @@ void EngineMetrics::count_step(const Batch& batch, Duration took) {
 void EngineMetrics::follow_masks(const GrammarMaskCost& cost) {
   follow(masks_found, cost.found);
   follow(masks_computed, cost.computed);
-  mask_seconds.store(to_seconds(cost.computing), std::memory_order_relaxed);
+  mask_seconds.set(to_seconds(cost.computing));
 }
 
 void EngineMetrics::follow_speculation(const Speculation& speculation) {
@@ -125,7 +193,7 @@ void EngineMetrics::follow_speculation(const Speculation& speculation) {
   follow(spec_steps, stats.steps);
   follow(draft_tokens, stats.checked);
   follow(accepted_tokens, stats.accepted);
-  constexpr std::size_t kLast = std::extent_v<decltype(accepted_tokens_at)> - 1;
+  constexpr std::size_t kLast = decltype(accepted_tokens_at)::size() - 1;
   for (std::size_t i = 0; i < kLast; ++i) follow(accepted_tokens_at[i], stats.accepted_at[i]);
   follow(accepted_tokens_at[kLast], std::accumulate(stats.accepted_at.begin() + kLast, stats.accepted_at.end(), 0ull));
 }
@@ -173,56 +241,11 @@ void EngineMetrics::count_disk(const DiskOutcome& outcome) {
   }
 }
 
-void EngineMetrics::add_disk_to(MetricsPage& page) const {
-  page.add("chasqui_disk_snapshots", "Sequences kept in files that this model can use.", snapshot_files);
-  page.add("chasqui_disk_snapshots_foreign", "Files of other models or settings.", foreign_files);
-  page.add("chasqui_disk_bytes", "Size of all of them.", snapshot_file_bytes);
-  page.add("chasqui_disk_queue", "Sequences that wait to be written.", disk_queue);
-  page.add("chasqui_disk_queue_bytes", "Host memory that they take beyond the cache.", disk_queue_bytes);
-  page.add("chasqui_disk_dropped_total", "Sequences not written because others came faster.", disk_dropped);
-  page.add("chasqui_disk_evictions_total", "Files that made room for others.", disk_evictions);
-  page.add("chasqui_disk_write_failures_total", "Files that could not be written.", disk_write_failures);
-  page.add("chasqui_disk_written_bytes_total", "KV written to files.", disk_bytes_written);
-  page.add("chasqui_disk_read_bytes_total", "KV read from files.", disk_bytes_read);
-  for (std::size_t i = 0; i < std::size(kRefusals); ++i) {
-    page.add("chasqui_disk_refused_total", "Files that a request waited for and that were not used, by reason.",
-             disk_refused[i], kRefusals[i].second);
-  }
-  page.add("chasqui_disk_refused_total", "Files that a request waited for and that were not used, by reason.",
-           disk_not_taken, "reason=\"not_taken\"");
-  page.add("chasqui_disk_read_seconds", "Time to read and check a file.", disk_read_seconds, {}, kCoarse);
-  page.add("chasqui_disk_write_seconds", "Time to write and sync a file.", disk_write_seconds, {}, kCoarse);
-}
-
-void EngineMetrics::add_reuse_to(MetricsPage& page) const {
-  page.add("chasqui_prompt_tokens_cached_total", "Tokens of prompts that were not computed again.", cached_tokens);
-  page.add("chasqui_prefix_cache_queries_total", "Requests that got a slot, by whether a prefix was cached.",
-           prefix_hits, "result=\"hit\"");
-  page.add("chasqui_prefix_cache_queries_total", "Requests that got a slot, by whether a prefix was cached.",
-           prefix_misses, "result=\"miss\"");
-  page.add("chasqui_prefix_waits_total", "Requests that waited for another one to compute their prefix.", prefix_waits);
-  constexpr const char* kReuses = "Requests that began with what a slot still held, by how.";
-  page.add("chasqui_cached_slots_reused_total", kReuses, cached_slots_taken, "how=\"in_place\"");
-  page.add("chasqui_cached_slots_reused_total", kReuses, cached_slots_copied, "how=\"copied\"");
-  page.add("chasqui_cached_slots_copied_out_total", "Slots of finished requests copied to host memory.",
-           cached_slots_copied_out);
-  page.add("chasqui_cached_slots_dropped_total", "Slots of finished requests that were given to others.",
-           cached_slots_dropped);
-  page.add("chasqui_snapshots", "Sequences kept in host memory.", snapshots);
-  page.add("chasqui_snapshot_bytes", "Their size.", snapshot_bytes);
-  page.add("chasqui_prefix_index_bytes", "Memory to find them by their tokens.", prefix_index_bytes);
-  page.add("chasqui_snapshots_kept_total", "Sequences copied to host memory.", snapshots_kept);
-  page.add("chasqui_snapshots_evicted_total", "Sequences that made room for others.", snapshots_evicted);
-  page.add("chasqui_snapshots_refused_total", "Sequences too large to be kept.", snapshots_refused);
-  page.add("chasqui_kv_save_seconds", "Time to copy sequences out in one step.", kv_save_seconds, {}, kCoarse);
-  page.add("chasqui_kv_restore_seconds", "Time to bring sequences back in one step.", kv_restore_seconds, {}, kCoarse);
-}
-
 void EngineMetrics::name_adapters(const std::vector<std::string>& names) {
   if (names.empty()) return;
-  adapter_steps.emplace_back().name = "none";
-  for (const std::string& name : names) adapter_steps.emplace_back().name = name;
-  adapter_steps.emplace_back().name = "several";
+  adapter_steps.emplace_back(of_adapters, "none");
+  for (const std::string& name : names) adapter_steps.emplace_back(of_adapters, name);
+  adapter_steps.emplace_back(of_adapters, "several");
 }
 
 void EngineMetrics::count_adapters(const AdapterSet* set) {
@@ -234,7 +257,7 @@ void EngineMetrics::count_adapters(const AdapterSet* set) {
 
 void EngineMetrics::follow_adapters(const AdapterTurns& turns) {
   follow(adapter_switches, turns.switches());
-  adapter_switch_seconds.store(to_seconds(turns.switch_time()), std::memory_order_relaxed);
+  adapter_switch_seconds.set(to_seconds(turns.switch_time()));
 }
 
 void EngineMetrics::show_adapters(const RunningSequences& running, const WaitQueue::Line& waiting) {
@@ -254,139 +277,14 @@ void EngineMetrics::show_adapters(const RunningSequences& running, const WaitQue
   show(waiting, &AdapterSteps::waiting);
 }
 
-void EngineMetrics::add_adapters_to(MetricsPage& page) const {
-  if (adapter_steps.empty()) return;
-  for (const AdapterSteps& each : adapter_steps) {
-    std::string label = "adapter=";
-    append_json_string(label, each.name);  // the quoting of both is the same
-    page.add("chasqui_adapter_steps_total", "Batches computed, by the adapter that was applied.", each.steps, label);
-  }
-  page.add("chasqui_adapter_switches_total", "Steps with other adapters than the one before.", adapter_switches);
-  page.add_computed("chasqui_adapter_switch_seconds", "What such a step takes longer, as far as is known.",
-                    [this] { return adapter_switch_seconds.load(std::memory_order_relaxed); });
-}
-
-void EngineMetrics::add_to(MetricsPage& page) const {
-  page.add("chasqui_requests_running", "Requests that hold a slot.", requests_running);
-  for (std::size_t c = 0; c < kServiceClasses; ++c) {
-    page.add("chasqui_requests_waiting", "Requests that wait for a slot, by class.", requests_waiting[c],
-             class_label(c));
-  }
-  for (std::size_t i = 0; i < std::size(requests_finished); ++i) {
-    const std::string_view reason = name(static_cast<FinishReason>(i));
-    page.add("chasqui_requests_finished_total", "Requests that ended, by reason.", requests_finished[i],
-             "reason=\"" + std::string(reason) + '"');
-  }
-  page.add("chasqui_kv_cells_used", "KV positions that hold something.", kv_cells_used);
-  page.add("chasqui_kv_cells", "KV positions of the context.", kv_cells_total);
-  page.add("chasqui_kv_slots_used", "Slots that are taken.", kv_slots_used);
-  page.add("chasqui_kv_slots_cached", "Slots that hold what a finished request has left.", kv_slots_cached);
-  page.add("chasqui_kv_slots", "Slots of the context.", kv_slots_total);
-  page.add("chasqui_steps_total", "Batches computed, by kind.", decode_steps, "kind=\"decode\"");
-  page.add("chasqui_steps_total", "Batches computed, by kind.", prefill_steps, "kind=\"prefill\"");
-  page.add("chasqui_decode_failures_total", "Batches that the model could not compute.", decode_failures);
-  page.add("chasqui_worker_stalls_total",
-           "Times that a worker stood still in a step, so that its requests were given up.", stalls);
-  page.add("chasqui_compute_threads", "Compute threads of the last step.", compute_threads);
-  page.add("chasqui_prompt_tokens_total", "Prompt tokens computed.", prompt_tokens);
-  page.add("chasqui_generation_tokens_total", "Tokens generated.", generation_tokens);
-}
-
 void EngineMetrics::add_shared_to(MetricsPage& page) const {
-  page.add("chasqui_queue_timeouts_total", "Requests that waited too long.", queue_timeouts);
-  add_reuse_to(page);
-  add_adapters_to(page);
-  page.add("chasqui_sleeping", "1 while the model is out of memory for want of work.", sleeping);
-  page.add("chasqui_wakes_total", "Times that the model was loaded again.", wakes);
-  page.add("chasqui_wake_seconds", "Time to load the model again.", wake_seconds, {}, kCoarse);
-  add_steps_to(page);
-  add_speculation_to(page);
-  add_waits_to(page);
-  page.add_to_json("ttft_ms", "Arrival to the first token.", ttft_ms);
-  page.add_to_json("inter_token_ms", "Time between two tokens of a request.", inter_token_ms);
-  page.add_to_json("decode_ms", "Time to compute a batch.", decode_ms);
-  page.add_to_json("batch_size", "Rows of a batch.", batch_size);
+  all_workers.add_to(page);
+  if (!adapter_steps.empty()) of_adapters.add_to(page);
 }
 
-void EngineMetrics::add_steps_to(MetricsPage& page) const {
-  page.add("chasqui_steps_aborted_total", "Steps cut short because their only client left, or for an urgent arrival.",
-           aborted_steps);
-  page.add("chasqui_cancel_steps", "Steps between a client's leaving and its slot being free.", cancel_steps);
-  page.add("chasqui_cut_decodes_total", "Steps begun again with fewer threads because something else held a core.",
-           cut_decodes);
-  constexpr const char* kMasks = "Masks of grammars that answers asked for, kept from before or computed.";
-  page.add("chasqui_grammar_masks_total", kMasks, masks_found, "from=\"kept\"");
-  page.add("chasqui_grammar_masks_total", kMasks, masks_computed, "from=\"computed\"");
-  page.add_computed_counter("chasqui_grammar_mask_seconds_total", "Time that workers computed masks of grammars.",
-                            [this] { return mask_seconds.load(std::memory_order_relaxed); });
-  page.add("chasqui_preemptions_total", "Requests that lost their slot for a while.", preemptions);
-  page.add("chasqui_slot_moves_total", "Requests that went to another slot to keep slots adjacent.", slot_moves);
-  page.add("chasqui_passes_total", "Passes over the weights that steps took.", passes);
-  page.add("chasqui_stretched_steps_total", "Prefill steps that let a stream wait beyond its target.", stretched_steps);
-  page.add("chasqui_step_prediction_ratio", "Time of a step over what was predicted.", step_prediction_ratio);
-  page.add("chasqui_step_rows", "Rows of a batch, by kind.", decode_rows, "kind=\"decode\"");
-  page.add("chasqui_step_rows", "Rows of a batch, by kind.", prefill_rows, "kind=\"prefill\"");
-  page.add("chasqui_step_seconds", "Time to compute a batch, by kind.", decode_step_seconds, "kind=\"decode\"");
-  page.add("chasqui_step_seconds", "Time to compute a batch, by kind.", prefill_step_seconds, "kind=\"prefill\"");
-}
-
-void EngineMetrics::add_speculation_to(MetricsPage& page) const {
-  page.add("chasqui_spec_steps_total", "Steps that checked draft tokens, counted for each request.", spec_steps);
-  page.add("chasqui_spec_draft_tokens_total", "Draft tokens that were checked.", draft_tokens);
-  page.add("chasqui_spec_accepted_tokens_total",
-           "Draft tokens that were accepted: each is a token without a step of its own.", accepted_tokens);
-  page.add("chasqui_spec_draft_rows_total", "Tokens that the draft model has read without drafting.", draft_rows);
-  for (std::size_t i = 0; i < std::size(accepted_tokens_at); ++i) {
-    page.add("chasqui_spec_accepted_tokens_at_total",
-             "Draft tokens that were accepted, by position in the step: 0 is the first, 5 all from there on.",
-             accepted_tokens_at[i], "position=\"" + std::to_string(i) + '"');
-  }
-}
-
-// By class there are three of each, so they show fewer buckets than there are; compat_metrics.cpp shows all.
-void EngineMetrics::add_waits_to(MetricsPage& page) const {
-  const std::vector<double> waits_shown = {.001, .005, .02, .05, .1, .2, .5, 1, 2.5, 5, 10, 20, 60, 240};
-  const std::vector<double> first_shown = {.001, .005, .02, .05, .1, .2, .5, 1, 2.5, 5, 10, 20, 80};
-  const std::vector<double> gaps_shown = {.001, .002, .004, .006, .008, .01, .025, .05, .075, .1, .15, .2, .5, 1, 10};
-  page.add("chasqui_request_prefill_seconds", "First step to the first token.", prefill_seconds, {}, waits_shown);
-  for (std::size_t c = 0; c < kServiceClasses; ++c) {
-    page.add("chasqui_request_queue_seconds", "Arrival to the first step, by class.", waits[c].queue_seconds,
-             class_label(c), waits_shown);
-  }
-  for (std::size_t c = 0; c < kServiceClasses; ++c) {
-    page.add("chasqui_time_to_first_token_seconds", "Arrival to the first token, by class.",
-             waits[c].time_to_first_token_seconds, class_label(c), first_shown);
-  }
-  for (std::size_t c = 0; c < kServiceClasses; ++c) {
-    page.add("chasqui_inter_token_seconds", "Time between two tokens of a request, by class.",
-             waits[c].inter_token_seconds, class_label(c), gaps_shown);
-  }
-  for (std::size_t c = 0; c < kServiceClasses; ++c) {
-    const std::string help = "By how much the first token missed the forecast of the request's arrival, by class.";
-    page.add("chasqui_forecast_error_seconds", help, waits[c].forecast_late_seconds,
-             "token=\"late\"," + class_label(c));
-    page.add("chasqui_forecast_error_seconds", help, waits[c].forecast_early_seconds,
-             "token=\"early\"," + class_label(c));
-  }
-  page.add("chasqui_time_per_output_token_seconds", "Mean time between tokens of a request.",
-           time_per_output_token_seconds, {}, gaps_shown);
-  page.add("chasqui_request_seconds", "Arrival to the end.", request_seconds, {}, waits_shown);
-}
-
-void IngressMetrics::add_to(MetricsPage& page) const {
-  page.add("chasqui_slow_clients_total", "Requests cut because their client did not read.", slow_clients);
-}
-
-void DispatchMetrics::add_to(MetricsPage& page) const {
-  constexpr std::string_view kReasons[] = {"pin", "prefix", "load"};
-  for (std::size_t i = 0; i < std::size(kReasons); ++i) {
-    page.add("chasqui_placements_total", "Requests given to a worker, by what decided which.", placements[i],
-             "reason=\"" + std::string(kReasons[i]) + '"');
-  }
-  page.add("chasqui_placements_refused_total", "Requests of a session that would have been one too many.", refused);
-  page.add("chasqui_dispatched_requests", "Requests that the dispatcher remembers.", requests);
-  page.add("chasqui_pins", "Sessions that belong to a worker, with their forks counted as one.", pins);
-  page.add("chasqui_placement_tokens", "Tokens of prompts that placement remembers.", sent_tokens);
+void EngineMetrics::add_others_to(MetricsPage& page, std::string_view prefix, const std::string& labels) const {
+  each_worker.add_others_to(page, prefix, labels);
+  all_workers.add_others_to(page, prefix, labels);
 }
 
 }  // namespace chasqui

@@ -79,9 +79,9 @@ TEST(EngineMetrics, ThePageIsWellFormedPrometheusText) {
   EngineMetrics metrics;
   metrics.count_finished(ended(FinishReason::stop, 4));
   MetricsPage page;
-  metrics.add_to(page);
+  metrics.each_worker.add_to(page);
   metrics.add_shared_to(page);
-  metrics.add_disk_to(page);
+  metrics.of_disk.add_to(page);
   std::set<std::string> series, described;
   std::istringstream text(page.render());
   std::string type;  // the metric that the last comment has announced

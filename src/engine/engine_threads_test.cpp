@@ -157,7 +157,7 @@ TEST(EngineThreads, ManySubmittersAndCancellersGetEachRequestExactlyOneEnd) {
 TEST(EngineThreads, MetricsCanBeReadWhileItWorks) {
   FakeClient client;
   MetricsPage page;
-  client.engine.metrics().add_to(page);
+  client.engine.metrics().each_worker.add_to(page);
   for (int i = 0; i < 8; ++i) client.submit("story", 100, endless);
   EXPECT_TRUE(client.read_until([&] {
     EXPECT_NE(page.render().find("chasqui_generation_tokens_total"), std::string::npos);

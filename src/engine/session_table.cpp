@@ -28,13 +28,6 @@ std::string_view name(Session::State state) {
   return "idle";
 }
 
-void SessionMetrics::add_to(MetricsPage& page) const {
-  page.add("chasqui_sessions", "Sessions that are open.", sessions);
-  page.add("chasqui_session_tokens", "Tokens of their histories.", tokens);
-  page.add("chasqui_sessions_created_total", "Sessions opened, forks included.", created);
-  page.add("chasqui_sessions_expired_total", "Sessions that expired unused.", expired);
-}
-
 SessionUse::SessionUse(SessionUse&& other) noexcept
     : table_(std::exchange(other.table_, nullptr)), session_(other.session_) {}
 

@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/metrics.h"
+#include "base/metric_set.h"
 #include "core/event.h"
 #include "engine/session.h"
 #include "engine/session_image.h"
@@ -44,13 +44,11 @@ struct SessionOwner {
   std::uint64_t lasting = 0;  // Tenant::lasting
 };
 
-struct SessionMetrics {
-  Gauge sessions;
-  Gauge tokens;
-  Counter created;
-  Counter expired;
-
-  void add_to(MetricsPage& page) const;
+struct SessionMetrics : MetricSet {
+  Gauge sessions{*this, {"chasqui_sessions", "Sessions that are open."}};
+  Gauge tokens{*this, {"chasqui_session_tokens", "Tokens of their histories."}};
+  Counter created{*this, {"chasqui_sessions_created_total", "Sessions opened, forks included."}};
+  Counter expired{*this, {"chasqui_sessions_expired_total", "Sessions that expired unused."}};
 };
 
 class SessionTable;

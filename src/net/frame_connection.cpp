@@ -19,18 +19,6 @@ constexpr std::size_t kKeptBytes = 16 * 1024;
 
 }  // namespace
 
-void FrameMetrics::add_to(MetricsPage& page) const {
-  page.add("chasqui_socket_connections_open", "Connections of the local socket open now.", connections_open);
-  page.add("chasqui_socket_connections_accepted_total", "Connections of the local socket accepted.",
-           connections_accepted);
-  page.add("chasqui_socket_messages_total", "Frames and lines received.", messages);
-  page.add("chasqui_socket_received_bytes_total", "Bytes received on the local socket.", bytes_in);
-  page.add("chasqui_socket_sent_bytes_total", "Bytes sent on the local socket.", bytes_out);
-  page.add("chasqui_socket_incomplete_bytes", "Bytes of messages on their way.", incomplete_bytes);
-  page.add("chasqui_socket_broken_total", "Connections ended because a message was too large or too slow.", broken);
-  page.add("chasqui_socket_cut_total", "Connections cut because their client did not read.", cut);
-}
-
 FrameConnection::Busy::Busy(FrameConnection& connection) : connection_(connection.shared_from_this()) {
   ++connection_->busy_;
 }

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/metrics.h"
+#include "base/metric_set.h"
 #include "net/event_loop.h"
 #include "net/event_signal.h"
 #include "net/frame_limits.h"
@@ -39,17 +39,17 @@ class FrameHandler {
   virtual void gone() = 0;
 };
 
-struct FrameMetrics {
-  Gauge connections_open;
-  Gauge incomplete_bytes;
-  Counter connections_accepted;
-  Counter messages;
-  Counter bytes_in, bytes_out;
-  Counter broken;  // messages too large or too slow
-  Counter cut;     // connections whose client did not read
-
-  // Adds chasqui_socket_… to the page.
-  void add_to(MetricsPage& page) const;
+struct FrameMetrics : MetricSet {
+  Gauge connections_open{*this, {"chasqui_socket_connections_open", "Connections of the local socket open now."}};
+  Counter connections_accepted{
+      *this, {"chasqui_socket_connections_accepted_total", "Connections of the local socket accepted."}};
+  Counter messages{*this, {"chasqui_socket_messages_total", "Frames and lines received."}};
+  Counter bytes_in{*this, {"chasqui_socket_received_bytes_total", "Bytes received on the local socket."}};
+  Counter bytes_out{*this, {"chasqui_socket_sent_bytes_total", "Bytes sent on the local socket."}};
+  Gauge incomplete_bytes{*this, {"chasqui_socket_incomplete_bytes", "Bytes of messages on their way."}};
+  Counter broken{*this,
+                 {"chasqui_socket_broken_total", "Connections ended because a message was too large or too slow."}};
+  Counter cut{*this, {"chasqui_socket_cut_total", "Connections cut because their client did not read."}};
 };
 
 // What all connections of one server share.

@@ -254,10 +254,7 @@ std::size_t OffloadPool::stuck_threads(TimePoint now) const {
 }
 
 void OffloadPool::add_to(MetricsPage& page) const {
-  page.add("chasqui_offload_jobs_total", "Jobs given to the offload threads.", jobs_);
-  page.add("chasqui_offload_refused_total", "Jobs refused because the queue was full.", refused_);
-  page.add("chasqui_offload_dropped_total", "Jobs dropped: their clients left.", dropped_);
-  page.add("chasqui_offload_queue_jobs", "Jobs that wait for an offload thread.", queued_);
+  metrics_.add_to(page);
   page.add_computed("chasqui_offload_stuck_threads", "Offload threads that one job has held for too long.",
                     [this] { return static_cast<double>(stuck_threads(clock_.now())); });
 }

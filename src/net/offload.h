@@ -36,7 +36,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/metrics.h"
+#include "base/metric_set.h"
 #include "net/event_loop.h"
 #include "net/event_signal.h"
 
@@ -188,10 +188,11 @@ class OffloadPool {
   std::size_t long_running_ = 0;
   std::size_t unswept_ = 0;  // jobs that came since the last sweep()
   std::vector<std::unique_ptr<Thread>> threads_;
-  Counter jobs_;
-  Counter refused_;
-  Counter dropped_;
-  Gauge queued_;
+  MetricSet metrics_;
+  Counter jobs_{metrics_, {"chasqui_offload_jobs_total", "Jobs given to the offload threads."}};
+  Counter refused_{metrics_, {"chasqui_offload_refused_total", "Jobs refused because the queue was full."}};
+  Counter dropped_{metrics_, {"chasqui_offload_dropped_total", "Jobs dropped: their clients left."}};
+  Gauge queued_{metrics_, {"chasqui_offload_queue_jobs", "Jobs that wait for an offload thread."}};
 };
 
 template <class F>

@@ -125,9 +125,4 @@ net::Awaitable<Result<std::vector<Embedded>>> EmbeddingService::embed_all(net::H
   co_return out;
 }
 
-void EmbeddingService::add_to(MetricsPage& page) const {
-  page.add("chasqui_embedding_inputs_total", "Inputs given to the model to embed or to rank.", inputs_);
-  page.add("chasqui_embedding_tokens_total", "Tokens of inputs given to the model to embed or to rank.", tokens_);
-}
-
 }  // namespace chasqui

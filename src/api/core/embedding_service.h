@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/metrics.h"
+#include "base/metric_set.h"
 #include "model/embedder.h"
 #include "model/loaded_model.h"
 #include "net/exchange.h"
@@ -40,7 +40,7 @@ class EmbeddingService {
   net::Awaitable<Result<std::vector<Embedded>>> embed(net::HttpExchange& exchange, std::uint32_t tenant,
                                                       std::vector<std::vector<Token>> inputs);
 
-  void add_to(MetricsPage& page) const;
+  const MetricSet& metrics() const { return metrics_; }
 
  private:
   // Of the thread: made there, used there.
@@ -55,8 +55,10 @@ class EmbeddingService {
   std::size_t waiting_ = 0;         // requests that were not answered yet
   std::size_t waiting_tokens_ = 0;  // … of their inputs
   std::unique_ptr<net::OffloadPool> pool_;
-  Counter inputs_;
-  Counter tokens_;
+  MetricSet metrics_;
+  Counter inputs_{metrics_, {"chasqui_embedding_inputs_total", "Inputs given to the model to embed or to rank."}};
+  Counter tokens_{metrics_,
+                  {"chasqui_embedding_tokens_total", "Tokens of inputs given to the model to embed or to rank."}};
 };
 
 }  // namespace chasqui

@@ -6,15 +6,6 @@
 
 namespace chasqui {
 
-void IdempotencyMetrics::add_to(MetricsPage& page) const {
-  page.add("chasqui_idempotent_answers", "Answers kept for their Idempotency-Key.", answers);
-  page.add("chasqui_idempotent_answer_bytes", "Bytes of these answers.", bytes);
-  page.add("chasqui_idempotent_replays_total", "Requests that got the answer to an earlier one.", replayed);
-  const std::string refused = "Requests refused for their Idempotency-Key, by what was wrong.";
-  page.add("chasqui_idempotent_refused_total", refused, running, "reason=\"running\"");
-  page.add("chasqui_idempotent_refused_total", refused, other, "reason=\"other_request\"");
-}
-
 IdempotencyStore::Found IdempotencyStore::begin(const Name& name, const net::Sha256& request, TimePoint now) {
   make_room(name.first, now);
   const auto [entry, fresh] = entries_.try_emplace(name, Entry{request});

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/metrics.h"
+#include "base/metric_set.h"
 #include "net/recorded_exchange.h"
 #include "net/sha256.h"
 
@@ -28,14 +28,15 @@ struct IdempotencyLimits {
   Duration ttl = kTimeLimit<"idempotent_seconds">;
 };
 
-struct IdempotencyMetrics {
-  Gauge answers;
-  Gauge bytes;
-  Counter replayed;
-  Counter running;  // refused, since the first request with the key was under way
-  Counter other;    // … since it was another request
-
-  void add_to(MetricsPage& page) const;
+struct IdempotencyMetrics : MetricSet {
+  Gauge answers{*this, {"chasqui_idempotent_answers", "Answers kept for their Idempotency-Key."}};
+  Gauge bytes{*this, {"chasqui_idempotent_answer_bytes", "Bytes of these answers."}};
+  Counter replayed{*this, {"chasqui_idempotent_replays_total", "Requests that got the answer to an earlier one."}};
+  // The first request with the key was under way, or it was another request.
+  Counter running{*this,
+                  {"chasqui_idempotent_refused_total", "Requests refused for their Idempotency-Key, by what was wrong.",
+                   "reason=\"running\""}};
+  Counter other{*this, {"chasqui_idempotent_refused_total", {}, "reason=\"other_request\""}};
 };
 
 class IdempotencyStore {

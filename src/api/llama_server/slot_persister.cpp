@@ -26,10 +26,4 @@ net::Awaitable<Result<SlotTransfer>> SlotPersister::restore(SlotId slot, Tenant 
   co_return done;
 }
 
-void SlotMetrics::add_to(MetricsPage& page) const {
-  page.add("chasqui_slots_saved_total", "Slots that were saved to files.", saved);
-  page.add("chasqui_slots_restored_total", "Slots that were restored from files.", restored);
-  page.add("chasqui_slot_files_refused_total", "Saves and restores of slots that came to nothing.", refused);
-}
-
 }  // namespace chasqui

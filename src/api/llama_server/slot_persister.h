@@ -7,18 +7,17 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/metrics.h"
+#include "base/metric_set.h"
 #include "engine/slot_store.h"
 #include "net/event_loop.h"
 #include "net/offload.h"
 
 namespace chasqui {
 
-struct SlotMetrics {
-  Counter saved;
-  Counter restored;
-  Counter refused;
-  void add_to(MetricsPage& page) const;
+struct SlotMetrics : MetricSet {
+  Counter saved{*this, {"chasqui_slots_saved_total", "Slots that were saved to files."}};
+  Counter restored{*this, {"chasqui_slots_restored_total", "Slots that were restored from files."}};
+  Counter refused{*this, {"chasqui_slot_files_refused_total", "Saves and restores of slots that came to nothing."}};
 };
 
 class SlotPersister {

@@ -74,12 +74,4 @@ net::Awaitable<void> SpanExporter::send_batch() {
   }
 }
 
-void SpanExporter::add_to(MetricsPage& page) const {
-  page.add("chasqui_traces_sent_total", "Requests whose spans the collector took.", sent_);
-  page.add("chasqui_traces_dropped_total", "Requests whose spans were dropped, by reason.", dropped_full_,
-           "reason=\"queue\"");
-  page.add("chasqui_traces_dropped_total", "Requests whose spans were dropped, by reason.", dropped_failed_,
-           "reason=\"collector\"");
-}
-
 }  // namespace chasqui

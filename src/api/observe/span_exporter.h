@@ -13,7 +13,7 @@
 #include "api/core/request_log.h"
 #include "api/observe/span_json.h"
 #include "base/limits.h"
-#include "base/metrics.h"
+#include "base/metric_set.h"
 #include "net/event_signal.h"
 #include "net/http_post.h"
 #include "net/offload.h"
@@ -31,7 +31,7 @@ class SpanExporter {
   void add(const std::shared_ptr<RequestRecord>& record);
   // Sends what is left, and then calls `done`; at the latest after a few seconds.
   void finish(std::function<void()> done);
-  void add_to(MetricsPage& page) const;
+  const MetricSet& metrics() const { return metrics_; }
 
  private:
   net::Awaitable<void> run();
@@ -46,9 +46,11 @@ class SpanExporter {
   std::deque<std::shared_ptr<RequestRecord>> queue_;
   std::function<void()> done_;
   bool failing_ = false;  // said in the log
-  Counter sent_;
-  Counter dropped_full_;
-  Counter dropped_failed_;
+  MetricSet metrics_;
+  Counter sent_{metrics_, {"chasqui_traces_sent_total", "Requests whose spans the collector took."}};
+  Counter dropped_full_{
+      metrics_, {"chasqui_traces_dropped_total", "Requests whose spans were dropped, by reason.", "reason=\"queue\""}};
+  Counter dropped_failed_{metrics_, {"chasqui_traces_dropped_total", {}, "reason=\"collector\""}};
 };
 
 }  // namespace chasqui

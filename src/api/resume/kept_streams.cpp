@@ -22,14 +22,6 @@ void notify_all(const std::vector<net::EventSignal*>& readers) {
 
 }  // namespace
 
-void KeptStreamMetrics::add_to(MetricsPage& page) const {
-  page.add("chasqui_kept_streams", "Resumable streams that run or can still be read", streams);
-  page.add("chasqui_kept_streams_resumed_total", "Connections that went on with a stream", resumed);
-  page.add("chasqui_kept_streams_abandoned_total", "Resumable streams that ended because no client came back",
-           abandoned);
-  page.add("chasqui_kept_streams_behind_total", "Readers that fell behind what is kept of a stream", behind);
-}
-
 // One connection that reads a stream.
 class KeptStreams::Reading {
  public:

@@ -21,7 +21,7 @@
 #include "api/core/answer.h"
 #include "api/resume/stream_ring.h"
 #include "base/limits.h"
-#include "base/metrics.h"
+#include "base/metric_set.h"
 #include "net/event_signal.h"
 
 namespace chasqui {
@@ -33,13 +33,12 @@ struct KeptStreamLimits {
   Duration ttl = kTimeLimit<"resume_ttl_seconds">;
 };
 
-struct KeptStreamMetrics {
-  Gauge streams;
-  Counter resumed;    // connections that went on with one
-  Counter abandoned;  // generations that ended because no client came back
-  Counter behind;     // readers whose bytes were overwritten
-
-  void add_to(MetricsPage& page) const;
+struct KeptStreamMetrics : MetricSet {
+  Gauge streams{*this, {"chasqui_kept_streams", "Resumable streams that run or can still be read."}};
+  Counter resumed{*this, {"chasqui_kept_streams_resumed_total", "Connections that went on with a stream."}};
+  Counter abandoned{
+      *this, {"chasqui_kept_streams_abandoned_total", "Resumable streams that ended because no client came back."}};
+  Counter behind{*this, {"chasqui_kept_streams_behind_total", "Readers that fell behind what is kept of a stream."}};
 };
 
 struct KeptStream {

@@ -164,17 +164,8 @@ void SessionPersister::finish() {
 }
 
 void SessionPersister::add_to(MetricsPage& page) const {
-  page.add("chasqui_session_files_written_total", "Changes of sessions written to disk, removals included.", written_);
+  metrics_.add_to(page);
   page.add("chasqui_session_written_bytes_total", "Bytes of sessions written to disk.", store_->bytes_written());
-  page.add("chasqui_session_write_failures_total", "Changes of sessions that could not be written.", failures_);
-  page.add("chasqui_session_write_seconds", "Time until a batch of changes was on disk.", write_seconds_);
-  page.add("chasqui_sessions_brought_back_total", "Sessions of an earlier process that go on.", brought_back_);
-  page.add("chasqui_session_files_unused", "Files of sessions that were not used at the start, by reason.", damaged_,
-           "reason=\"damaged\"");
-  page.add("chasqui_session_files_unused", "Files of sessions that were not used at the start, by reason.", foreign_,
-           "reason=\"foreign\"");
-  page.add("chasqui_session_files_unused", "Files of sessions that were not used at the start, by reason.", left_,
-           "reason=\"unknown_tenant\"");
 }
 
 }  // namespace chasqui

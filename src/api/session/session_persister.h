@@ -17,7 +17,7 @@
 
 #include "api/core/key_ring.h"
 #include "base/clock.h"
-#include "base/metrics.h"
+#include "base/metric_set.h"
 #include "engine/session_store.h"
 #include "engine/session_table.h"
 #include "net/event_loop.h"
@@ -94,13 +94,20 @@ class SessionPersister final : public SessionJournal {
   std::optional<Error> failure_;  // of the last batch
   std::list<Waiter*> waiters_;
 
-  Counter written_;
-  Counter failures_;
-  Counter brought_back_;
-  Gauge damaged_;
-  Gauge foreign_;
-  Gauge left_;  // of tenants without a key, or more than the table holds
-  Histogram write_seconds_{Histogram::latency_seconds()};
+  MetricSet metrics_;
+  Counter written_{metrics_,
+                   {"chasqui_session_files_written_total", "Changes of sessions written to disk, removals included."}};
+  Counter failures_{metrics_,
+                    {"chasqui_session_write_failures_total", "Changes of sessions that could not be written."}};
+  Histogram write_seconds_{metrics_, {"chasqui_session_write_seconds", "Time until a batch of changes was on disk."}};
+  Counter brought_back_{metrics_,
+                        {"chasqui_sessions_brought_back_total", "Sessions of an earlier process that go on."}};
+  Gauge damaged_{metrics_,
+                 {"chasqui_session_files_unused", "Files of sessions that were not used at the start, by reason.",
+                  "reason=\"damaged\""}};
+  Gauge foreign_{metrics_, {"chasqui_session_files_unused", {}, "reason=\"foreign\""}};
+  // Of tenants without a key, or more than the table holds.
+  Gauge left_{metrics_, {"chasqui_session_files_unused", {}, "reason=\"unknown_tenant\""}};
 };
 
 }  // namespace chasqui
