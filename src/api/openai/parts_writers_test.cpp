@@ -217,7 +217,7 @@ class ResponseWriterTest : public ::testing::Test {
     head.before = std::make_shared<const std::vector<std::shared_ptr<const ChatMessage>>>();
     return make_response_writer(std::move(head), RequestId{7}, scripted(), store_, clock_, begin_);
   }
-  const StoredResponse* find(const std::string& id) { return store_.find(0, id, clock_.now()); }
+  const StoredResponse* find(const std::string& id) { return store_.find({0, id}, clock_.now()); }
   std::string status(const std::string& id) {
     return std::string(json::parse(find(id)->body).at("status").as_string());
   }
@@ -276,7 +276,7 @@ TEST_F(ResponseWriterTest, IsKeptInTheStateThatItIsIn) {
 TEST_F(ResponseWriterTest, WhatWasDeletedWhileItRanStaysDeleted) {
   auto writer = make("resp_1");
   begin_();
-  EXPECT_TRUE(store_.erase(0, "resp_1", clock_.now()));
+  EXPECT_TRUE(store_.erase({0, "resp_1"}, clock_.now()));
   whole(*writer, {"c:Hello"});
   EXPECT_EQ(find("resp_1"), nullptr);
 }

@@ -18,11 +18,11 @@ const TimePoint kStart = TimePoint() + seconds(1000);
 TEST(ResponseStore, IsSeenByItsTenantOnly) {
   ResponseStore store;
   store.put(response("a", 1), kStart);
-  EXPECT_NE(store.find(1, "a", kStart), nullptr);
-  EXPECT_EQ(store.find(2, "a", kStart), nullptr);
-  EXPECT_FALSE(store.erase(2, "a", kStart));
-  EXPECT_TRUE(store.erase(1, "a", kStart));
-  EXPECT_EQ(store.find(1, "a", kStart), nullptr);
+  EXPECT_NE(store.find({1, "a"}, kStart), nullptr);
+  EXPECT_EQ(store.find({2, "a"}, kStart), nullptr);
+  EXPECT_FALSE(store.erase({2, "a"}, kStart));
+  EXPECT_TRUE(store.erase({1, "a"}, kStart));
+  EXPECT_EQ(store.find({1, "a"}, kStart), nullptr);
   EXPECT_EQ(store.bytes(1), 0u);
 }
 
@@ -31,29 +31,29 @@ TEST(ResponseStore, ForgetsWhatIsOlderThanItsTime) {
   store.put(response("a", 1), kStart);
   store.put(response("b", 1), kStart + seconds(5));
   store.put(response("a", 1, 5), kStart + seconds(9));  // its end; it lives from when it began
-  EXPECT_NE(store.find(1, "a", kStart + seconds(9)), nullptr);
-  EXPECT_EQ(store.find(1, "a", kStart + seconds(10)), nullptr);
-  EXPECT_NE(store.find(1, "b", kStart + seconds(10)), nullptr);
+  EXPECT_NE(store.find({1, "a"}, kStart + seconds(9)), nullptr);
+  EXPECT_EQ(store.find({1, "a"}, kStart + seconds(10)), nullptr);
+  EXPECT_NE(store.find({1, "b"}, kStart + seconds(10)), nullptr);
 }
 
 TEST(ResponseStore, ATenantWithTooMuchLosesItsOwnOldest) {
-  ResponseStore store({.tenant_responses = 2, .tenant_bytes = 10000});
+  ResponseStore store({.tenant_entries = 2, .tenant_bytes = 10000, .ttl = seconds(10)});
   store.put(response("other", 2), kStart);
   for (const char* id : {"a", "b", "c"}) store.put(response(id, 1), kStart);
-  EXPECT_EQ(store.find(1, "a", kStart), nullptr);
-  EXPECT_NE(store.find(1, "c", kStart), nullptr);
+  EXPECT_EQ(store.find({1, "a"}, kStart), nullptr);
+  EXPECT_NE(store.find({1, "c"}, kStart), nullptr);
   store.put(response("c", 1, 9200), kStart);  // grows when it ends
-  EXPECT_EQ(store.find(1, "b", kStart), nullptr);
-  EXPECT_NE(store.find(1, "c", kStart), nullptr);
-  EXPECT_NE(store.find(2, "other", kStart), nullptr);
+  EXPECT_EQ(store.find({1, "b"}, kStart), nullptr);
+  EXPECT_NE(store.find({1, "c"}, kStart), nullptr);
+  EXPECT_NE(store.find({2, "other"}, kStart), nullptr);
   EXPECT_LE(store.bytes(1), 10000u);
 }
 
 TEST(ResponseStore, HasALimitForAll) {
-  ResponseStore store({.responses = 3});
+  ResponseStore store({.entries = 3, .ttl = seconds(10)});
   for (std::uint32_t tenant = 0; tenant < 10; ++tenant) store.put(response(std::to_string(tenant), tenant), kStart);
   EXPECT_EQ(store.size(), 3u);
-  EXPECT_NE(store.find(9, "9", kStart), nullptr);
+  EXPECT_NE(store.find({9, "9"}, kStart), nullptr);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ Error unknown_response(const std::string& id) {
 Result<ConversationPtr> conversation_of(ServedModel& served, const Caller& caller, ResponseAsk& ask) {
   auto conversation = std::make_shared<Conversation>();
   if (ask.previous) {
-    const StoredResponse* previous = served.responses.find(caller.tenant.id, *ask.previous, served.clock.now());
+    const StoredResponse* previous = served.responses.find({caller.tenant.id, *ask.previous}, served.clock.now());
     if (previous == nullptr) {
       return invalid_field("previous_response_id",
                            "previous_response_id must be the id of a response that was stored; "
@@ -136,7 +136,7 @@ net::Awaitable<Result<std::string>> count(Call& call) {
 
 Result<const StoredResponse*> find(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
   const std::string& id = exchange.param("id");
-  const StoredResponse* found = served.responses.find(caller.tenant.id, id, served.clock.now());
+  const StoredResponse* found = served.responses.find({caller.tenant.id, id}, served.clock.now());
   if (found == nullptr) return unknown_response(id);
   return found;
 }
@@ -200,7 +200,7 @@ Result<std::string> delete_response(ServedModel& served, const Caller& caller, c
   json.field("object", "response");
   json.field("deleted", true);
   json.end_object();
-  served.responses.erase(caller.tenant.id, exchange.param("id"), served.clock.now());
+  served.responses.erase({caller.tenant.id, exchange.param("id")}, served.clock.now());
   return out;
 }
 

@@ -362,7 +362,7 @@ class ResponseWriter final : public AnswerWriter {
       stored.conversation = head_.before;
     }
     // What a client has deleted while it ran stays deleted.
-    if (status != "in_progress" && store_.find(head_.tenant, head_.id, clock_.now()) == nullptr) return;
+    if (status != "in_progress" && store_.find({head_.tenant, head_.id}, clock_.now()) == nullptr) return;
     store_.put(std::move(stored), clock_.now());
   }
 
