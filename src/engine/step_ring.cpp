@@ -24,6 +24,7 @@ StepRecord describe_step(const Batch& batch, const BatchResult& result) {
     const bool failed = std::ranges::find(result.not_restored, i) != result.not_restored.end();
     if (!failed) out.restored += batch.restores[i].end() - batch.restores[i].from;
   }
+  for (const SlotReuse& reuse : batch.reuses) out.restored += reuse.keep;
   for (const SlotSave& save : batch.saves) out.saved += save.tokens - save.from;
   return out;
 }

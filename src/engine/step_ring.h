@@ -29,7 +29,7 @@ struct StepRecord {
   std::int32_t cut = 0;                                     // 1: its rows were not computed, and are planned again
   std::int32_t running = 0;                                 // after the step
   std::int32_t cells = 0;                                   // that hold something after the step
-  std::int32_t restored = 0;                                // tokens that came out of the prefix cache
+  std::int32_t restored = 0;                                // tokens of prompts that were not computed again
   std::int32_t saved = 0;                                   // … and that were copied into it
   std::int32_t padding = 0;                                 // rows that belong to no sequence
   std::int32_t sequences = 0;                               // whose rows they are

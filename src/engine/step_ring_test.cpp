@@ -103,6 +103,7 @@ TEST(StepRing, AStepSaysHowManyRowsOfEachClassWereDecodedAndRead) {
   BatchResult result;
   result.compute = milliseconds(8);
   result.not_restored = {1};
+  batch.reuses.push_back({RequestId{4}, SlotId{3}, 20});
 
   const StepRecord record = describe_step(batch, result);
   EXPECT_EQ(record.decode_rows, (std::array<std::int32_t, 3>{1, 0, 0}));
@@ -112,7 +113,7 @@ TEST(StepRing, AStepSaysHowManyRowsOfEachClassWereDecodedAndRead) {
   EXPECT_EQ(record.padding, 1);
   EXPECT_EQ(record.sequences, 2);
   EXPECT_EQ(record.saved, 20);
-  EXPECT_EQ(record.restored, 5) << "what could not be restored is not counted";
+  EXPECT_EQ(record.restored, 25) << "what could not be restored is not counted";
   EXPECT_EQ(record.predicted, 7'000'000);
   EXPECT_EQ(record.compute, 8'000'000);
 
