@@ -140,7 +140,7 @@ bool KvLedger::conserved() const {
          sum.reserved <= layout_.cells && cached == slots_cached_ && cached_cells == cells_cached_;
 }
 
-KvLedger::Slot& KvLedger::slot(SlotId id) {
+const KvLedger::Slot& KvLedger::slot(SlotId id) const {
   CHECK(id.value >= 0 && id.value < layout_.slots);
   return slots_[static_cast<std::size_t>(id.value)];
 }

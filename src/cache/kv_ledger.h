@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/types.h"
@@ -52,14 +53,14 @@ class KvLedger {
   void take_cached(SlotId slot, TokenCount cells, TokenCount used);
 
   bool has_free_slot() const { return slots_used_ + slots_cached_ < layout_.slots; }
-  bool is_free(SlotId slot) const { return slots_[static_cast<std::size_t>(slot.value)].state == State::free; }
-  bool is_cached(SlotId slot) const { return slots_[static_cast<std::size_t>(slot.value)].state == State::cached; }
+  bool is_free(SlotId id) const { return slot(id).state == State::free; }
+  bool is_cached(SlotId id) const { return slot(id).state == State::cached; }
   // REQUIRES: has_free_slot()
   SlotId lowest_free_slot() const;
   SlotId highest_free_slot() const;
   // Cells that a new sequence could reserve at most.
   TokenCount cells_free() const;
-  TokenCount reserved(SlotId slot) const { return slots_[static_cast<std::size_t>(slot.value)].reserved; }
+  TokenCount reserved(SlotId id) const { return slot(id).reserved; }
 
   std::int32_t slots_total() const { return layout_.slots; }
   std::int32_t slots_used() const { return slots_used_; }
@@ -81,7 +82,8 @@ class KvLedger {
     TokenCount used = 0;
   };
 
-  Slot& slot(SlotId slot);
+  const Slot& slot(SlotId id) const;
+  Slot& slot(SlotId id) { return const_cast<Slot&>(std::as_const(*this).slot(id)); }
   Slot& taken_slot(SlotId slot);
 
   const Layout layout_;
