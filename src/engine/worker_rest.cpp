@@ -67,11 +67,11 @@ void Worker::copy_slots_out() {
 
 void Worker::keep_on_disk() {
   if (!disk_) return;
-  copy_slots_out();
   DiskTier& tier = *scheduler_.disk();
-  tier.flush();
   const TimePoint end = clock_.now() + kKeepFor;
   while (clock_.now() < end) {
+    copy_slots_out();  // what had no room before, too
+    tier.flush();
     order_disk();
     if (!tier.writing() && !tier.erasing()) break;  // what waited was there already, or has no room
     inbox_.drain(commands_, Wait::yes);

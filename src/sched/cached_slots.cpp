@@ -60,6 +60,12 @@ std::size_t CachedSlots::ready() const {
       std::ranges::count_if(kept_, [](const Kept& kept) { return kept.safe && !kept.pinned(); }));
 }
 
+void CachedSlots::try_again() {
+  for (Kept& kept : kept_) {
+    if (kept.no_room) kept.safe = kept.no_room = false;
+  }
+}
+
 void CachedSlots::remove(SlotId slot) {
   const auto found = std::ranges::find(kept_, slot, &Kept::slot);
   CHECK(found != kept_.end(), "a slot is not cached");
@@ -72,7 +78,7 @@ std::size_t CachedSlots::forget(std::uint32_t tenant, std::vector<SlotId>& slots
     if (kept.key.tenant != tenant) return false;
     unsafe += kept.safe ? 0 : 1;
     kept.safe = true;
-    kept.copying = false;
+    kept.no_room = kept.copying = false;
     if (kept.readers > 0) {
       kept.key.tenant = kForgotten;
       return false;

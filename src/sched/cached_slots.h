@@ -31,6 +31,7 @@ class CachedSlots {
     TimePoint used{};
     bool returns = false;  // its client is expected back with more
     bool safe = false;     // the prefix cache has what is worth keeping of it, or no place for it
+    bool no_room = false;  // … as everything in it was being written to disk: worth another try later
     bool copying = false;  // it is being copied out
     int readers = 0;       // sequences that are being copied from it
 
@@ -63,6 +64,8 @@ class CachedSlots {
   // That can be given away at once.
   std::size_t ready() const;
 
+  // What had no room in the prefix cache is not safe any more.
+  void try_again();
   void remove(SlotId slot);
   void moved(SlotId from, SlotId to) { find(from)->slot = to; }
   // Moves the slots of a tenant to the end of `slots`, but for those that are being copied from: these are found no

@@ -300,16 +300,19 @@ void Reuse::keep_copied(Save& whole, double row_seconds, TimePoint now) {
   slot.copying = false;
   slot.safe = true;  // or it cannot be copied, and will not be
   slots_.stats.copied_out += whole.begin ? 1 : 0;
-  keep(whole, std::exchange(whole.begin, nullptr), row_seconds, now);
+  const bool copied = whole.begin != nullptr;
+  const bool kept = keep(whole, std::exchange(whole.begin, nullptr), row_seconds, now);
+  slot.no_room = copied && !kept && disk_ && fits(whole.length());
 }
 
-void Reuse::keep(const Save& save, KvSnapshotPtr snapshot, double row_seconds, TimePoint now) {
+bool Reuse::keep(const Save& save, KvSnapshotPtr snapshot, double row_seconds, TimePoint now) {
   const std::chrono::duration<double> cost(save.worth() * row_seconds);
   const bool kept =
       snapshot && cache_.insert(save.key, save.tokens, std::move(snapshot), std::chrono::duration_cast<Duration>(cost),
                                 now) != PrefixCache::Insertion::refused;
   // Sequences that wait for it would wait for ever; and where KV cannot be cut, what comes is of no use to them.
   if (!kept || !config_.cache.cut_anywhere) expect_nothing_of(save.request);
+  return kept;
 }
 
 // What the model refused it will refuse the next time, and the next request would try it again.

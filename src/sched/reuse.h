@@ -114,6 +114,8 @@ class Reuse {
   // Begins to copy slots out where too few are ready beside `free_slots` for the requests that wait and the next ones,
   // or, with a disk, while nothing else is to do.
   void copy_ahead(std::size_t free_slots, std::size_t waiting, bool rests, TimePoint now);
+  // The disk has done something: there may be room in the cache where there was none.
+  void disk_has_done() { slots_.try_again(); }
   // All are to be copied out, and what cannot be copied is lost: their memory goes.
   void copy_all_out(TimePoint now);
   // What such slots hold is gone. Moves all of them to the end of `slots`. REQUIRES: !has_pieces()
@@ -193,7 +195,7 @@ class Reuse {
   void share_begin(Save& save);
   void give(Save save, Batch& batch);
   void keep_copied(Save& whole, double row_seconds, TimePoint now);
-  void keep(const Save& save, KvSnapshotPtr snapshot, double row_seconds, TimePoint now);
+  bool keep(const Save& save, KvSnapshotPtr snapshot, double row_seconds, TimePoint now);
   void learn_saving(const BatchResult& result);
 
   const ReuseConfig config_;

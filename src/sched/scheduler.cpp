@@ -179,6 +179,7 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
 
 void Scheduler::disk_done(DiskOutcome outcome, TimePoint now) {
   reuse_.disk()->done(std::move(outcome), step_time_.prompt_row_seconds(), now);
+  reuse_.disk_has_done();
 }
 
 void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {

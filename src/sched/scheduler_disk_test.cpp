@@ -118,6 +118,36 @@ TEST_F(SchedulerDisk, WhatTheModelRefusesIsRemovedAndNotTriedAgain) {
   EXPECT_EQ(std::ranges::count(disk_.done, DiskOrder::Kind::read), reads);
 }
 
+// What is being written cannot leave memory: a slot that is copied out meanwhile finds no room.
+TEST_F(SchedulerDisk, WhatFindsNoRoomWhileTheDiskWritesIsCopiedOutAgain) {
+  SchedulerConfig config = with_disk(streams(), 1 << 20, 120 * sizeof(FakeToken));
+  config.reuse.kv_block = 16;
+  config.reuse.kv_token_bytes = sizeof(FakeToken);
+  config.reuse.disk->queue_bytes = 1 << 20;
+  FakeDisk empty;
+  DiskWorker worker(config, empty);
+  worker.add(1, 90, 3);
+  while (worker.step()) {
+  }
+  std::vector<DiskOrder> orders;
+  worker.tier().rest();
+  worker.tier().take_orders(orders);
+  ASSERT_FALSE(orders.empty());
+  worker.add(2, {.prompt = 90, .max_tokens = 3, .family = 2});
+  while (worker.step()) {
+  }
+  EXPECT_EQ(worker.scheduler.reuse().cache_stats().refused, 1u);
+  for (DiskOrder& order : orders) {
+    DiskOutcome written{.kind = order.kind, .file = order.file};
+    written.kv = std::exchange(order.kv, nullptr);
+    worker.scheduler.disk_done(std::move(written), worker.clock.now());
+  }
+  while (worker.step()) {
+  }
+  EXPECT_EQ(worker.scheduler.reuse().cache_stats().insertions, 2u);
+  EXPECT_EQ(worker.scheduler.reuse().slots().stats.dropped, 0u);
+}
+
 TEST_F(SchedulerDisk, ARequestCancelledWhileItWaitsEndsAtOnce) {
   DiskWorker worker(with_disk(streams()), disk_);
   worker.add(1, 90, 3);
