@@ -67,17 +67,20 @@ void Worker::copy_slots_out() {
 
 void Worker::keep_on_disk() {
   if (!disk_) return;
+  copy_slots_out();
   DiskTier& tier = *scheduler_.disk();
+  tier.flush();
   const TimePoint end = clock_.now() + kKeepFor;
   while (clock_.now() < end) {
-    copy_slots_out();  // what had no room before, too
-    tier.flush();
     order_disk();
     if (!tier.writing() && !tier.erasing()) break;  // what waited was there already, or has no room
     inbox_.drain(commands_, Wait::yes);
     for (Command& command : commands_) {
       if (auto* outcome = std::get_if<DiskOutcome>(&command)) take_outcome(std::move(*outcome));
     }
+    if (scheduler_.reuse().slots().least_unsafe(clock_.now()) == nullptr) continue;
+    copy_slots_out();  // there was no room for it before
+    tier.flush();
   }
   const DiskTier::Stats left = tier.stats();
   log_info("kept on disk", {{"files", left.store.files}, {"bytes", left.store.bytes}, {"not_written", left.queue}});
