@@ -139,7 +139,8 @@ describe('the ollama client', async () => {
 
   it('stops when told to', async () => {
     const endless = new Ollama({ host: server.url });
-    const stream = await endless.generate({ model, prompt: 'Go on', stream: true, options: { num_predict: -1, stop: [] } });
+    const long = { type: 'array', items: { enum: [1] }, minItems: 400 }; // by chance a free answer is two tokens
+    const stream = await endless.generate({ model, prompt: 'Go on', format: long, stream: true, options: { num_predict: -1, stop: [] } });
     setImmediate(() => endless.abort());
     await assert.rejects(async () => { for await (const _ of stream); }, { name: 'AbortError' });
     await server.idle();
