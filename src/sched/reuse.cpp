@@ -15,7 +15,8 @@ constexpr double kCopySecondsPerByte = 1 / 2e9;
 // Weight of the newest restore; and one that the system interrupted counts as at most so many times the usual.
 constexpr double kNewest = 0.25;
 constexpr double kSurprise = 3;
-// What is too slow is not tried, and so would be too slow for ever: each time the doubt loses a little.
+// What is too slow is not tried, and so would be too slow for ever: each request that starts without it takes a little
+// of the doubt away.
 constexpr double kFading = 0.95;
 // In files, where one id of a process may be another tenant's in the next.
 constexpr std::uint64_t kShared = 1;
@@ -157,15 +158,14 @@ bool Reuse::quicker_to_copy(const Sequence& source, TokenCount gain, double row_
   return 2 * copy_seconds_per_byte_ * bytes_per_token_ * source.computed() < gain * row_seconds;
 }
 
-PrefixCache::Match Reuse::find(const Sequence& waiting, double row_seconds) {
-  if (!uses_cache(waiting.request())) return {};
+// The longest prefix in the cache, if it is quicker to bring back than to compute.
+Reuse::Prefix Reuse::find(const Sequence& waiting, double row_seconds) {
   PrefixCache::Match match = cache_.match(key_of(waiting.request()), tokens_of(waiting), waiting.length() - 1);
   match.length = waiting.request().usable(match.length);
   if (match.length == 0) return {};
   const double copy = copy_seconds_per_byte_ * static_cast<double>(bytes_of(*match.snapshot, match.length));
-  if (row_seconds <= 0 || copy <= match.length * row_seconds) return match;
-  copy_seconds_per_byte_ *= kFading;
-  return {};
+  if (row_seconds <= 0 || copy <= match.length * row_seconds) return {match};
+  return {.slower = true};
 }
 
 double Reuse::swap_seconds(const Sequence& running, double row_seconds) const {
@@ -173,10 +173,12 @@ double Reuse::swap_seconds(const Sequence& running, double row_seconds) const {
   return 2 * copy_seconds_per_byte_ * bytes_per_token_ * running.computed();
 }
 
-void Reuse::started(const Sequence& sequence, const PrefixCache::Match& match, TimePoint now) {
+void Reuse::started(const Sequence& sequence, const Prefix& prefix, TimePoint now) {
+  const PrefixCache::Match& match = prefix.match;
   awaiting_.erase(sequence.id());
   has_read_.erase(sequence.id());
   if (!uses_cache(sequence.request())) return;
+  if (prefix.slower) copy_seconds_per_byte_ *= kFading;
   cache_.touch(match, now);
   if (disk_) {
     name_on_disk(sequence.request());

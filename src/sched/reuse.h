@@ -58,23 +58,23 @@ class Reuse {
   bool should_defer(const Sequence& waiting, const RunningSequences& running, double row_seconds);
   // It has been told to wait, and nothing has changed.
   bool waits(const Sequence& waiting, const RunningSequences& running);
-  // The longest prefix that is quicker to bring back than to compute, at `row_seconds` a token; length 0: none.
-  PrefixCache::Match find(const Sequence& waiting, double row_seconds);
   // What a sequence that starts begins with.
   struct Prefix {
-    PrefixCache::Match match;  // without a snapshot where it is in a slot
-    SlotId slot{};             // of a cached slot
-    bool in_place = false;     // … which the sequence takes, cut to the length of the match
+    PrefixCache::Match match{};  // without a snapshot where it is in a slot
+    SlotId slot{};               // of a cached slot
+    bool in_place = false;       // … which the sequence takes, cut to the length of the match
+    bool slower = false;         // the cache has one that takes longer to bring back than to compute again
   };
-  // The best of the prefix cache and the cached slots. `slot_free`: it need not take a slot that is cached.
+  // The best of the prefix cache and the cached slots, and nothing where a token is sooner computed, in `row_seconds`.
+  // `slot_free`: it need not take a slot that is cached.
   Prefix choose(const Sequence& waiting, double row_seconds, bool slot_free, TimePoint now);
   // Why `waiting` begins with this prefix and not with more; before started().
   CacheUse explain(const Sequence& waiting, const Prefix& prefix);
   // What it takes to bring back a running sequence that loses its slot: to copy what it holds out and in again, or to
   // compute it again where no copy is kept.
   double swap_seconds(const Sequence& running, double row_seconds) const;
-  // It starts from this match, be it a hit or a miss.
-  void started(const Sequence& sequence, const PrefixCache::Match& match, TimePoint now);
+  // It starts with this, be it a hit or a miss.
+  void started(const Sequence& sequence, const Prefix& prefix, TimePoint now);
 
   // --- when it leaves
 
@@ -170,6 +170,7 @@ class Reuse {
   };
   using Save = SaveQueue::Save;  // on its way into the cache
 
+  Prefix find(const Sequence& waiting, double row_seconds);
   // States that can only be used whole are not brought back bit by bit as they were computed.
   bool uses_cache(const Request& request) const {
     return config_.cache.bytes > 0 && request.use_cache && (!request.deterministic || config_.cache.cut_anywhere);

@@ -30,8 +30,8 @@ void Reuse::keep_slot(const Sequence& sequence) {
 // A copy costs the other one nothing. To go on in place costs it what it had beyond the common prefix: nothing, where
 // that is in the prefix cache as well, or where a request goes on with its answer, or asks for another one.
 Reuse::Prefix Reuse::choose(const Sequence& waiting, double row_seconds, bool slot_free, TimePoint now) {
-  Prefix prefix{find(waiting, row_seconds)};
-  if (!uses_cache(waiting.request())) return prefix;
+  if (!uses_cache(waiting.request())) return {};
+  Prefix prefix = find(waiting, row_seconds);
   const auto [kept, common] = slots_.match(key_of(waiting.request()), tokens_of(waiting), waiting.length() - 1);
   const TokenCount length = waiting.request().usable(common);
   if (length == 0) return prefix;

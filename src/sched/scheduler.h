@@ -119,6 +119,12 @@ class Scheduler {
 
  private:
   enum class Keep { nothing, what_is_worth_it };
+  // A sequence that can start now, what it begins with, and why.
+  struct Start {
+    const Sequence* sequence = nullptr;
+    Reuse::Prefix prefix{};
+    CacheUse use{};
+  };
 
   void end_all(FinishReason reason, const Error& error, TimePoint now);
   Urgency urgency(TimePoint now) const;
@@ -127,10 +133,10 @@ class Scheduler {
   void end_late(Sequence& sequence, TimePoint now);
   void reserve_next_cells(TimePoint now, Batch& batch);
   void start_waiting(const Urgency& urgency, TimePoint now, Batch& batch);
-  Reuse::Prefix cached_prefix(const Sequence& sequence, TimePoint now, CacheUse& use);
   SlotId take_slot(const Sequence& next, const Reuse::Prefix& prefix, Batch& batch);
   SlotId free_slot_beside_running() const;
-  bool free_cached_slot_for(const Sequence& next, TimePoint now);
+  bool free_cached_slot_beside(SlotId except, TimePoint now);
+  bool has_room_for(const Reuse::Prefix& prefix) const;
   void bring_prefix(Sequence& sequence, const Reuse::Prefix& prefix, Batch& batch);
   void take_restores(Batch& batch);
   bool stop_restore(Sequence& sequence);
@@ -140,7 +146,7 @@ class Scheduler {
   bool free_slot_for(const Sequence& next, const Urgency& urgency, TimePoint now, Batch& batch);
   TokenCount cells_needed(const Sequence& next, std::size_t others) const;
   const Sequence* most_urgent(const Urgency& urgency);
-  const Sequence* next_to_start(const Urgency& urgency, TimePoint now, Batch& batch);
+  std::optional<Start> next_to_start(const Urgency& urgency, TimePoint now, Batch& batch);
   void preempt(std::size_t place, TimePoint now, Batch& batch);
   void close_holes(Batch& batch);
   std::optional<std::int32_t> cheapest_window();

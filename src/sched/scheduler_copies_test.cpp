@@ -184,6 +184,38 @@ TEST_F(SchedulerCopies, ARequestWithoutAFreeSlotWaitsForACopyAndNoSequenceLosesI
   EXPECT_EQ(worker.cached(4), 2999);
 }
 
+// To start without it makes a slow way into the slots look a little quicker, so that it is tried again one day; to wait
+// does not.
+TEST_F(SchedulerCopies, ARequestThatWaitsForASlotDoesNotAskAgainForWhatIsTooSlow) {
+  FakeWorker worker(in_pieces(2));
+  cost(worker);
+  worker.copy_cost = milliseconds(5);
+  worker.add(1, long_fork());
+  worker.run_to_end();
+  worker.scheduler.copy_slots_out(worker.clock.now());
+  for (std::uint64_t id = 2; id <= 3; ++id) worker.add(id, {.prompt = 100, .max_tokens = 20});
+  worker.run_to_end();
+  worker.add(4, long_fork());
+  worker.run_to_end();
+  ASSERT_EQ(worker.cached(4), 2900);
+  for (std::uint64_t id = 5; id <= 6; ++id) worker.add(id, long_prompt(3000, id));
+  worker.run_to_end();
+  worker.add(7, {.prompt = 10, .max_tokens = 600});
+  worker.step();
+  const double slow = worker.scheduler.reuse().restore_seconds(1);
+  worker.add(8, long_fork());
+  int waited = 0;
+  while (worker.scheduler.waiting() > 0) {
+    EXPECT_EQ(worker.scheduler.reuse().restore_seconds(1), slow) << "step " << waited;
+    ASSERT_TRUE(worker.step());
+    ++waited;
+  }
+  EXPECT_GT(waited, 3);
+  EXPECT_LT(worker.scheduler.reuse().restore_seconds(1), slow);
+  worker.run_to_end();
+  EXPECT_EQ(worker.cached(8), 0);
+}
+
 TEST_F(SchedulerCopies, WhoTakesASlotThatIsBeingCopiedOutEndsTheCopy) {
   SchedulerConfig config = in_pieces(4);
   config.reuse.slots_ready = 4;

@@ -32,13 +32,10 @@ void Scheduler::reserve_next_cells(TimePoint now, Batch& batch) {
 }
 
 void Scheduler::start_waiting(const Urgency& urgency, TimePoint now, Batch& batch) {
-  while (!waiting_.empty()) {
-    const Sequence* next = next_to_start(urgency, now, batch);
-    if (next == nullptr) return;
-    CacheUse use;
-    const Reuse::Prefix prefix = cached_prefix(*next, now, use);
-    const SlotId slot = take_slot(*next, prefix, batch);
-    std::unique_ptr<Sequence> sequence = waiting_.remove(next->id());
+  while (const std::optional<Start> next = next_to_start(urgency, now, batch)) {
+    const Reuse::Prefix& prefix = next->prefix;
+    const SlotId slot = take_slot(*next->sequence, prefix, batch);
+    std::unique_ptr<Sequence> sequence = waiting_.remove(next->sequence->id());
     const Request& request = sequence->request();
     // The whole prompt at once: a tenant that starts much gets its due before the first of it is computed.
     if (!sequence->started()) {
@@ -48,23 +45,13 @@ void Scheduler::start_waiting(const Urgency& urgency, TimePoint now, Batch& batc
     const bool due = overtaking_.is_due(*sequence);
     overtaking_.starts(*sequence, waiting_);
     sequence->start(slot, now, due);
-    sequence->begins_with(use);
-    reuse_.started(*sequence, prefix.match, now);
+    sequence->begins_with(next->use);
+    reuse_.started(*sequence, prefix, now);
     if (prefix.match.length > 0) bring_prefix(*sequence, prefix, batch);
     if (tells) tell_reading(*sequence, now);
     tells_before_step_ = tells_before_step_ || tells;
     insert_running(std::move(sequence));
   }
-}
-
-// A snapshot is brought back whole before it is cut, so one pool must have the room for all of it.
-Reuse::Prefix Scheduler::cached_prefix(const Sequence& sequence, TimePoint now, CacheUse& use) {
-  Reuse::Prefix prefix = reuse_.choose(sequence, step_time_.prompt_row_seconds(), ledger_.has_free_slot(), now);
-  use = reuse_.explain(sequence, prefix);
-  if (prefix.match.length == 0 || !ledger_.unified()) return prefix;
-  if (prefix.match.snapshot->tokens() <= ledger_.cells_total() - ledger_.cells_used()) return prefix;
-  use = {.limit = CacheUse::Limit::no_room, .known = use.known};
-  return {};
 }
 
 SlotId Scheduler::take_slot(const Sequence& next, const Reuse::Prefix& prefix, Batch& batch) {
@@ -111,26 +98,39 @@ const Sequence* Scheduler::most_urgent(const Urgency& urgency) {
   }
 }
 
-// Null when none can start now.
-const Sequence* Scheduler::next_to_start(const Urgency& urgency, TimePoint now, Batch& batch) {
+// Nothing when none can start now.
+std::optional<Scheduler::Start> Scheduler::next_to_start(const Urgency& urgency, TimePoint now, Batch& batch) {
+  if (waiting_.empty()) return std::nullopt;
   const bool cached = !ledger_.has_free_slot() && ledger_.slots_cached() > 0;
-  if (!ledger_.has_free_slot() && !cached && !may_yield(now)) return nullptr;
-  const Sequence* next = most_urgent(urgency);
-  if (next == nullptr) return nullptr;
-  const bool there = cached ? free_cached_slot_for(*next, now) : free_slot_for(*next, urgency, now, batch);
-  return there ? next : nullptr;
+  if (!ledger_.has_free_slot() && !cached && !may_yield(now)) return std::nullopt;
+  const Sequence* sequence = most_urgent(urgency);
+  if (sequence == nullptr) return std::nullopt;
+  if (!cached && !free_slot_for(*sequence, urgency, now, batch)) return std::nullopt;
+  Start start{sequence};
+  start.prefix = reuse_.choose(*sequence, step_time_.prompt_row_seconds(), !cached, now);
+  if (cached && !start.prefix.in_place && !free_cached_slot_beside(start.prefix.slot, now)) return std::nullopt;
+  start.use = reuse_.explain(*sequence, start.prefix);
+  if (!has_room_for(start.prefix)) {
+    start.use = {.limit = CacheUse::Limit::no_room, .known = start.use.known};
+    start.prefix = {};
+  }
+  return start;
 }
 
-// There is no free slot, but cached ones. False: one of them is being copied out, and is free soon.
-bool Scheduler::free_cached_slot_for(const Sequence& next, TimePoint now) {
-  CacheUse unused;
-  const Reuse::Prefix prefix = cached_prefix(next, now, unused);
-  if (prefix.in_place) return true;
-  const SlotId slot = reuse_.give_away(now, prefix.slot);
+// There is no free slot, but cached ones, and `except` is needed. False: one of them is being copied out, and is free
+// soon.
+bool Scheduler::free_cached_slot_beside(SlotId except, TimePoint now) {
+  const SlotId slot = reuse_.give_away(now, except);
   if (!slot.valid()) return false;
   ledger_.release(slot);
   to_trim_.push_back(slot);
   return true;
+}
+
+// A snapshot is brought back whole before it is cut, so one pool must have the room for all of it.
+bool Scheduler::has_room_for(const Reuse::Prefix& prefix) const {
+  if (prefix.match.length == 0 || !ledger_.unified()) return true;
+  return prefix.match.snapshot->tokens() <= ledger_.cells_total() - ledger_.cells_used();
 }
 
 // Whether any running sequence might give up its slot for any that waits: looked at first, since it is quick.
