@@ -169,6 +169,11 @@ void add_workload_options(CLI::App& app, SimulateConfig& config) {
              "sets of adapters that requests want");
   add_share(app, "--adapter-share", workload.adapter_share, "of requests that want one of them");
   app.add_flag("--sessions", config.run.clients.sessions, "with --clients: all requests of one stay with one worker");
+  add_number(app, "--turns", config.run.clients.turns, 0, 100'000,
+             "with --clients: the requests of each are a conversation of so many turns, then another; 0: none");
+  add_share(app, "--calls", workload.call_share, "of answers that call a tool, whose result is the next turn");
+  add_distribution(app, "--tool", config.run.clients.tool_ms, "milliseconds from such an answer to the next turn (0)");
+  add_share(app, "--branches", workload.branch_share, "of turns that leave out the latest one, as who edits a message");
   add_share(app, "--cancel", workload.leaving_share, "of clients that leave early, in any phase");
   add_distribution(app, "--cancel-ms", workload.leaving_ms, "the latest time at which they leave, for a third of them");
   add_share(app, "--timeouts", workload.timeout_share, "of requests with a time limit");

@@ -27,6 +27,15 @@ Token token_of(const SimRequest& life, std::uint64_t history, TokenCount n) {
 
 }  // namespace
 
+void append_answer(const SimRequest& life, std::vector<Token>& out) {
+  std::uint64_t history = 0;
+  for (const Token token : life.request->prompt) history = extend_history(history, token);
+  for (TokenCount n = 0; n < life.said; ++n) {
+    out.push_back(token_of(life, history, n));
+    history = extend_history(history, out.back());
+  }
+}
+
 CheckedModel::CheckedModel(const KvLedger::Layout& layout, TokenCount rows_max, TokenCount block,
                            SimRequestTable& lives, Faults& faults)
     : layout_(layout),

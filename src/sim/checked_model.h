@@ -36,6 +36,9 @@ inline std::uint64_t extend_text(std::uint64_t hash, std::string_view text) {
   return hash;
 }
 
+// Appends what was told of the answer, as tokens. REQUIRES: life.request
+void append_answer(const SimRequest& life, std::vector<Token>& out);
+
 class CheckedModel {
  public:
   // `block`: ModelShape::kv_block.

@@ -129,6 +129,13 @@ void draw_features(Random& dice, DrawnTrial& trial) {
     load.adapter_share = pick<double, 2>(dice, {0.5, 1});
     run.cost.adapter_us = pick<double, 2>(dice, {0, 20'000});
   }
+  // Agents: what was said comes back with each turn.
+  if (run.clients.clients > 0 && dice.chance(0.4)) {
+    run.clients.turns = pick<std::int32_t, 3>(dice, {3, 12, 40});
+    run.clients.tool_ms = drawn_from(pick<const char*, 2>(dice, {"0", "50-3000"}));
+    load.call_share = pick<double, 2>(dice, {0, 0.8});
+    load.branch_share = 0.1;
+  }
 }
 
 std::string whole(double value) {

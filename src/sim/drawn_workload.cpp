@@ -60,6 +60,8 @@ bool DrawnWorkload::next(PlannedRequest& request) {
   if (config_.adapters > 0 && random_.chance(config_.adapter_share)) {
     request.adapter = static_cast<std::int32_t>(random_.between(1, config_.adapters));
   }
+  request.calls = config_.call_share > 0 && random_.chance(config_.call_share);
+  request.back = config_.branch_share > 0 && random_.chance(config_.branch_share) ? 1 : 0;
   return true;
 }
 

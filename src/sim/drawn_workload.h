@@ -37,6 +37,8 @@ struct WorkloadConfig {
   double repeats = 0;         // of the tokens of each answer, as PlannedRequest
   std::int32_t adapters = 0;  // how many sets
   double adapter_share = 0;   // of the requests that want one of them
+  double call_share = 0;      // of the answers that call a tool
+  double branch_share = 0;    // of the turns that leave out the latest one
 };
 
 class DrawnWorkload final : public Workload {

@@ -11,12 +11,13 @@
 namespace chasqui {
 
 struct Due {
-  enum class Kind : std::uint8_t { arrival, another_try, leaving, disk };
+  enum class Kind : std::uint8_t { arrival, turn, another_try, leaving, disk };
 
   TimePoint at{};
   std::uint64_t order = 0;
   std::uint64_t serial = 0;  // of the request that is meant; its record may have another owner by then
-  std::uint32_t place = 0;   // … in the table of lives; of an arrival: the client; of a disk: the worker
+  // … in the table of lives. Of an arrival: the client; of a turn: the conversation; of a disk: the worker.
+  std::uint32_t place = 0;
   Kind kind = Kind::arrival;
 };
 

@@ -32,6 +32,7 @@ struct SimRequest {
   TokenCount known = 0;         // how many tokens that is
   TokenCount generated = 0;     // sampled by the model
   TokenCount said = 0;          // … and told in events
+  TokenCount cached = 0;        // of its prompt; known at its end
   std::uint64_t said_text = 0;  // hashes of the text that the model gave and of the text in events
   std::uint64_t told_text = 0;
   SlotId slot;               // where the model holds rows of it; none: nowhere

@@ -9,9 +9,11 @@
 namespace chasqui {
 namespace {
 
-// A prompt of its own after the prefix that it shares with others.
-std::vector<Token> make_prompt(const PlannedRequest& plan, std::string_view prefix, std::uint64_t serial) {
-  std::vector<Token> prompt(static_cast<std::size_t>(plan.prompt));
+// A prompt of its own after what was said before, or after the prefix that it shares with others.
+std::vector<Token> make_prompt(const PlannedRequest& plan, std::span<const Token> history, std::string_view prefix,
+                               std::uint64_t serial) {
+  std::vector<Token> prompt(history.begin(), history.end());
+  prompt.resize(static_cast<std::size_t>(plan.prompt));
   const auto fill = [&prompt](std::size_t from, std::size_t to, std::uint64_t state) {
     for (std::size_t i = from; i < to; ++i) {
       state = state * 6364136223846793005ull + 1442695040888963407ull;
@@ -20,7 +22,7 @@ std::vector<Token> make_prompt(const PlannedRequest& plan, std::string_view pref
   };
   const auto shared = static_cast<std::size_t>(plan.prefix_tokens);
   fill(0, shared, extend_text(0, prefix));
-  fill(shared, prompt.size(), mix_bits(serial << 20));
+  fill(std::max(shared, history.size()), prompt.size(), mix_bits(serial << 20));
   return prompt;
 }
 
@@ -51,6 +53,7 @@ void Simulation::plan_next() {
 void Simulation::handle(const Due& due) {
   at_ = due.at;
   if (due.kind == Due::Kind::arrival) return arrive(due.place);
+  if (due.kind == Due::Kind::turn) return come(conversations_.next(due.place), 0);
   if (due.kind == Due::Kind::disk) {
     SimWorker& worker = workers_[due.place];
     worker.read.push_back(worker.disk->finish());
@@ -70,10 +73,16 @@ void Simulation::arrive(std::uint32_t client) {
   if (config_.clients.clients > 0) {
     if (!workload_.next(plan)) return;
     workload_.give_to(plan, client, static_cast<std::uint32_t>(config_.clients.clients));
+    if (config_.clients.turns > 0) plan.conversation = client + 1;
   } else {
     plan = *planned_;
     plan_next();
   }
+  come(std::move(plan), client);
+}
+
+void Simulation::come(PlannedRequest plan, std::uint32_t client) {
+  if (plan.conversation > 0 && !conversations_.begin(plan)) return;
   SimRequest& life = lives_.take();
   life.serial = ++serials_;
   life.plan = plan;
@@ -100,7 +109,7 @@ void Simulation::try_door(SimRequest& life) {
 RequestDraft Simulation::draft_of(const SimRequest& life) const {
   const PlannedRequest& plan = life.plan;
   RequestDraft draft;
-  draft.prompt = make_prompt(plan, workload_.prefixes()[plan.prefix], life.serial);
+  draft.prompt = make_prompt(plan, conversations_.history(plan), workload_.prefixes()[plan.prefix], life.serial);
   draft.max_tokens = plan.max_tokens >= 0 ? plan.max_tokens : plan.output;
   if (plan.timeout_ms > 0) draft.timeout_ms = plan.timeout_ms;
   draft.service_class = plan.service_class;
@@ -108,7 +117,10 @@ RequestDraft Simulation::draft_of(const SimRequest& life) const {
   draft.sampling.seed = 1;
   draft.tell_reading = life.serial % 3 == 0;
   draft.adapters = plan.adapter > 0 ? adapter_sets()[static_cast<std::size_t>(plan.adapter - 1)] : nullptr;
-  if (config_.checkpoint_every > 0 && plan.prefix_tokens > 0) draft.boundaries = {plan.prefix_tokens};
+  draft.returns = plan.answers_call;
+  for (const TokenCount boundary : {plan.prefix_tokens, plan.history}) {
+    if (config_.checkpoint_every > 0 && boundary > 0) draft.boundaries.push_back(boundary);
+  }
   if (config_.clients.sessions) draft.pin = life.client + 1;
   return draft;
 }
@@ -180,10 +192,15 @@ void Simulation::end(SimRequest& life, Outcome outcome, TimePoint now) {
     if (placement_) placement_->ended(life.request->id);
   }
   const std::uint32_t client = life.client;
+  const std::uint32_t conversation = life.plan.conversation;
+  const Distribution& think = life.plan.calls ? config_.clients.tool_ms : config_.clients.think_ms;
+  const TimePoint since = std::max(now, at_);
+  if (conversation > 0 && conversations_.ended(life)) {
+    queue_.add(since + conversations_.waiting(conversation).think, Due::Kind::turn, 0, conversation);
+  }
   lives_.give_back(life);
   if (config_.clients.clients > 0) {
-    queue_.add(std::max(now, at_) + milliseconds(config_.clients.think_ms.draw(client_dice_)), Due::Kind::arrival, 0,
-               client);
+    queue_.add(since + milliseconds(think.draw(client_dice_)), Due::Kind::arrival, 0, client);
   }
 }
 

@@ -44,6 +44,7 @@ Simulation::Simulation(const SimulationConfig& config, Workload& workload)
     : config_(config),
       workload_(workload),
       gate_(config.gate, config.scheduler.kv.slots * static_cast<std::int32_t>(config.workers)),
+      conversations_(config.scheduler.kv.cells_per_slot, config.clients.turns),
       states_(config.workers),
       pinned_(static_cast<std::size_t>(config.clients.clients), -1),
       statistics_(workload, config.objective),
@@ -294,6 +295,7 @@ void Simulation::note(const Event& event, SimWorker& worker) {
   check_event(event, *life, worker.steps, now, faults_);
   if (event.tokens > 0) note_text(*life, event, now);
   if (event.kind != Event::Kind::finished) return;
+  life->cached = event.usage.cached;
   switch (event.reason) {
     case FinishReason::stop:
     case FinishReason::length: return end(*life, Outcome::ok, now);

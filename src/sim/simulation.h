@@ -10,6 +10,7 @@
 
 #include "engine/placement.h"
 #include "sim/admission_gate.h"
+#include "sim/conversations.h"
 #include "sim/distribution.h"
 #include "sim/event_queue.h"
 #include "sim/sim_request.h"
@@ -31,6 +32,8 @@ struct DisturbanceConfig {
 struct ClientConfig {
   std::int32_t clients = 0;  // so many, each with one request at a time; 0: requests come at their own times
   Distribution think_ms{0};  // … from the end of an answer to the next request
+  Distribution tool_ms{0};   // … of an answer that calls a tool
+  std::int32_t turns = 0;    // the requests of each are a conversation of so many turns, and then another one; 0: none
   std::int32_t tries_max = 4;
   std::int32_t unread_max = 1000;  // tokens that wait for a slow client before its request is cancelled
   bool sessions = false;           // all requests of a client are of one session, which stays with its worker
@@ -68,6 +71,7 @@ class Simulation {
   void plan_next();
   void handle(const Due& due);
   void arrive(std::uint32_t client);
+  void come(PlannedRequest plan, std::uint32_t client);
   void try_door(SimRequest& life);
   RequestDraft draft_of(const SimRequest& life) const;
   void submit(SimRequest& life);
@@ -106,6 +110,7 @@ class Simulation {
   Faults faults_;
   AdmissionGate gate_;  // before the lives, which hold its permits
   SimRequestTable lives_;
+  Conversations conversations_;
   EventQueue queue_;
   std::deque<SimWorker> workers_;
   std::optional<Placement> placement_;  // where there are several

@@ -56,7 +56,7 @@ void Statistics::each_group(const SimRequest& life, Change change) {
 void Statistics::arrived(const SimRequest& life) {
   each_group(life, [](Group& group) { ++group.requests; });
   TokenCount& seen = seen_prefix_[life.plan.prefix];
-  shared_tokens_ += static_cast<std::uint64_t>(std::min(seen, life.plan.prefix_tokens));
+  shared_tokens_ += static_cast<std::uint64_t>(std::min(seen, life.plan.prefix_tokens) + life.plan.history);
   seen = std::max(seen, life.plan.prefix_tokens);
 }
 
@@ -87,6 +87,7 @@ void Statistics::ended(const SimRequest& life, Outcome outcome, TimePoint now) {
   const Duration ttft = life.first_token - life.first_try;
   const Duration tpot = life.said > 1 ? (life.last_token - life.first_token) / (life.said - 1) : Duration::zero();
   const bool is_good = outcome == Outcome::ok && good(life, ttft, tpot, e2e);
+  if (life.plan.history > 0 && outcome == Outcome::ok) returned(life, ttft);
   each_group(life, [&](Group& group) {
     ++group.outcomes[static_cast<std::size_t>(outcome)];
     group.tokens += static_cast<std::uint64_t>(life.said);
@@ -98,6 +99,15 @@ void Statistics::ended(const SimRequest& life, Outcome outcome, TimePoint now) {
       group.good_tokens += static_cast<std::uint64_t>(life.said);
     }
   });
+}
+
+void Statistics::returned(const SimRequest& life, Duration ttft) {
+  const TokenCount found = std::min(life.cached, life.plan.history);
+  ++returning_.turns;
+  returning_.found += found + life.plan.history / 50 >= life.plan.history ? 1 : 0;
+  returning_.said_tokens += static_cast<std::uint64_t>(life.plan.history);
+  returning_.found_tokens += static_cast<std::uint64_t>(found);
+  returning_.ttft.add(ttft);
 }
 
 bool Statistics::good(const SimRequest& life, Duration ttft, Duration tpot, Duration e2e) const {

@@ -80,6 +80,15 @@ class Statistics {
   const Steps& steps() const { return steps_; }
   std::uint64_t event_hash() const { return hash_; }
   std::uint64_t cached_tokens() const { return cached_tokens_; }
+  // Turns of a conversation that have ended with their answer, but for its first.
+  struct Returning {
+    std::uint64_t turns = 0;
+    std::uint64_t found = 0;  // with all but a fiftieth of what was said before in the cache
+    std::uint64_t said_tokens = 0;
+    std::uint64_t found_tokens = 0;
+    Percentiles ttft;
+  };
+  const Returning& returning() const { return returning_; }
   // Prompt tokens whose prefix an earlier request had as well: what a perfect prefix cache would save.
   std::uint64_t shared_tokens() const { return shared_tokens_; }
 
@@ -100,12 +109,14 @@ class Statistics {
  private:
   template <class Change>
   void each_group(const SimRequest& life, Change change);
+  void returned(const SimRequest& life, Duration ttft);
   bool good(const SimRequest& life, Duration ttft, Duration tpot, Duration e2e) const;
 
   const Objective objective_;
   std::vector<Group> groups_;
   std::vector<TokenCount> seen_prefix_;  // how much of each prefix was asked for before
   Steps steps_;
+  Returning returning_;
   std::uint64_t hash_ = 0;
   std::uint64_t cached_tokens_ = 0;
   std::uint64_t shared_tokens_ = 0;

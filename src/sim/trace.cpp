@@ -24,8 +24,12 @@ constexpr double kTokensMax = 1 << 24;
 // Everything that one line may hold, and what was wrong with it.
 class LineReader {
  public:
-  LineReader(const json::object& object, std::vector<std::string>& tenants, std::vector<std::string>& prefixes)
-      : object_(object), tenants_(tenants), prefixes_(prefixes) {}
+  struct Names {
+    std::vector<std::string>& tenants;
+    std::vector<std::string>& prefixes;
+    std::vector<std::string>& conversations;
+  };
+  LineReader(const json::object& object, Names names) : object_(object), names_(names) {}
 
   bool read(PlannedRequest& request) {
     double at_ms = 0;
@@ -43,8 +47,9 @@ class LineReader {
     if (number("timeout_ms", timeout_ms, 1, 86'400'000)) request.timeout_ms = static_cast<std::int64_t>(timeout_ms);
     read_leaving(request);
     read_class(request);
-    read_name("tenant", tenants_, request.tenant);
-    read_name("prefix", prefixes_, request.prefix);
+    read_name("tenant", names_.tenants, request.tenant);
+    read_name("prefix", names_.prefixes, request.prefix);
+    read_turn(request);
     if (request.prefix == 0 && request.prefix_tokens > 0) fail("prefix_tokens", "needs a prefix");
     if (request.prefix != 0 && request.prefix_tokens == 0) fail("prefix", "needs prefix_tokens");
     if (request.prefix_tokens > request.prompt) fail("prefix_tokens", "must not be more than prompt");
@@ -78,7 +83,11 @@ class LineReader {
                                             "timeout_ms",
                                             "reads_per_s",
                                             "repeats",
-                                            "adapter"};
+                                            "adapter",
+                                            "conversation",
+                                            "back",
+                                            "calls",
+                                            "think_ms"};
     for (const auto& field : object_) {
       const std::string_view key = field.key();
       if (std::find(std::begin(kFields), std::end(kFields), key) == std::end(kFields))
@@ -140,6 +149,22 @@ class LineReader {
     }
   }
 
+  void read_turn(PlannedRequest& request) {
+    read_name("conversation", names_.conversations, request.conversation);
+    double think_ms = 0;
+    if (number("think_ms", think_ms, 0, kTimeMaxMs)) {
+      request.think = std::chrono::nanoseconds(std::llround(think_ms * 1e6));
+    }
+    count("back", request.back, 0, kTokensMax);
+    if (const json::value* calls = find("calls")) {
+      if (!calls->is_bool()) fail("calls", "must be true or false");
+      request.calls = calls->is_bool() && calls->get_bool();
+    }
+    for (const std::string_view field : {"think_ms", "back", "calls"}) {
+      if (request.conversation == 0 && object_.contains(field)) fail(field, "needs a conversation");
+    }
+  }
+
   void read_class(PlannedRequest& request) {
     const json::value* value = find("class");
     if (value == nullptr) return;
@@ -171,8 +196,7 @@ class LineReader {
   }
 
   const json::object& object_;
-  std::vector<std::string>& tenants_;
-  std::vector<std::string>& prefixes_;
+  const Names names_;
   std::size_t found_ = 0;
   std::string fault_;
 };
@@ -193,7 +217,7 @@ Result<TraceWorkload> TraceWorkload::read(std::istream& in, const std::string& n
     const json::value value = json::parse(line, error);
     if (error) return fault(number, "not JSON: " + error.message());
     if (!value.is_object()) return fault(number, "not a JSON object");
-    LineReader reader(value.get_object(), trace.tenants_, trace.prefixes_);
+    LineReader reader(value.get_object(), {trace.tenants_, trace.prefixes_, trace.conversations_});
     if (!reader.read(trace.requests_.emplace_back())) return fault(number, reader.fault());
   }
   if (in.bad()) return fault(1, "cannot be read");
@@ -233,6 +257,12 @@ void append_trace_line(std::string& out, const PlannedRequest& request, const Wo
   if (request.reads_per_s > 0) json.field("reads_per_s", request.reads_per_s);
   if (request.repeats > 0) json.field("repeats", request.repeats);
   if (request.adapter > 0) json.field("adapter", request.adapter);
+  if (request.conversation > 0) {
+    json.field("conversation", workload.conversations()[request.conversation]);
+    if (request.think > Duration::zero()) json.field("think_ms", to_milliseconds(request.think));
+    if (request.back > 0) json.field("back", request.back);
+    if (request.calls) json.field("calls", true);
+  }
   json.end_object();
   out += '\n';
 }

@@ -42,6 +42,26 @@ TEST(Trace, ReadsEveryField) {
   EXPECT_FALSE(trace->next(request));
 }
 
+TEST(Trace, ReadsTurnsOfAConversation) {
+  Result<TraceWorkload> trace = read(
+      "{\"at_ms\":0,\"prompt\":4,\"output\":8,\"conversation\":\"c\",\"back\":2,\"calls\":true,\"think_ms\":1.5}\n"
+      "{\"at_ms\":1,\"prompt\":4,\"output\":8}\n");
+  ASSERT_TRUE(trace.has_value()) << trace.error().message;
+  PlannedRequest request;
+  ASSERT_TRUE(trace->next(request));
+  EXPECT_EQ(trace->conversations()[request.conversation], "c");
+  EXPECT_EQ(request.back, 2);
+  EXPECT_TRUE(request.calls);
+  EXPECT_EQ(request.think, microseconds(1500));
+  std::string line;
+  append_trace_line(line, request, *trace);
+  const Result<TraceWorkload> again = read(line);
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  EXPECT_NE(line.find("\"back\":2,\"calls\":true"), std::string::npos) << line;
+  ASSERT_TRUE(trace->next(request));
+  EXPECT_EQ(request.conversation, 0u);
+}
+
 TEST(Trace, HasDefaultsAndSortsByTime) {
   Result<TraceWorkload> trace = read(
       "\n{\"at_ms\":20,\"prompt\":2,\"output\":0}\n"
@@ -78,6 +98,8 @@ TEST(Trace, NamesTheLineAndTheFieldOfAFault) {
   EXPECT_EQ(with("\"prefix\":\"a\""), "t.jsonl:2: prefix: needs prefix_tokens");
   EXPECT_EQ(with("\"prefix_tokens\":3"), "t.jsonl:2: prefix_tokens: needs a prefix");
   EXPECT_EQ(with("\"prefix\":\"a\",\"prefix_tokens\":10"), "t.jsonl:2: prefix_tokens: must not be more than prompt");
+  EXPECT_EQ(with("\"back\":1"), "t.jsonl:2: back: needs a conversation");
+  EXPECT_EQ(with("\"conversation\":\"c\",\"calls\":1"), "t.jsonl:2: calls: must be true or false");
   EXPECT_EQ(with("\"cancel_after_ms\":1,\"cancel_after_rows\":1"),
             "t.jsonl:2: cancel_after_rows: only one way to leave");
   EXPECT_EQ(fault("{\"at_ms\":\"0\",\"prompt\":1,\"output\":1}").substr(0, 37),

@@ -37,6 +37,15 @@ struct PlannedRequest {
   double reads_per_s = 0;       // tokens that the client takes in a second; 0: at once
   double repeats = 0;           // share of the tokens of the answer that say the prompt again
   std::int32_t adapter = 0;     // 0: the model alone; else one of kAdaptersMax sets
+
+  // A turn of a conversation: it comes when the answer before it has ended, and `prompt` is what it adds.
+  std::uint32_t conversation = 0;  // an index of Workload::conversations(); the first one stands for none
+  std::int32_t back = 0;           // it leaves out so many of the latest turns
+  bool calls = false;              // its answer calls a tool
+  Duration think{};                // from the end of the answer before it
+  // … what becomes of it when it comes, and `prompt` is the whole prompt
+  TokenCount history = 0;     // tokens of its prompt that were said before
+  bool answers_call = false;  // it adds what a tool has answered
 };
 
 class Workload {
@@ -50,10 +59,12 @@ class Workload {
 
   const std::vector<std::string>& tenants() const { return tenants_; }
   const std::vector<std::string>& prefixes() const { return prefixes_; }
+  const std::vector<std::string>& conversations() const { return conversations_; }
 
  protected:
   std::vector<std::string> tenants_;
   std::vector<std::string> prefixes_ = {""};
+  std::vector<std::string> conversations_ = {""};
 };
 
 }  // namespace chasqui
