@@ -172,6 +172,7 @@ class Scheduler {
   void release_given_up();
   void copy_pieces(Batch& batch);
   Duration time_for_copies(const Batch& batch) const;
+  Duration time_for_copies(const Batch& batch, double beside_streams) const;
   Sequence* find_running(RequestId id);
   std::size_t place_of(RequestId id) const;  // running_.size() when it does not run
   void note_first_token(const Sequence& sequence, Event& event, TimePoint now);

@@ -8,15 +8,18 @@
 namespace chasqui {
 namespace {
 
-// Copies of one step take so long, and beside streams such a part of a decode step at most: so their tokens come at
-// most so much later.
+// Copies of one step take so long, and beside streams so many decode steps at most: so their tokens come at most so
+// much later. Somebody waits for what is brought back, as for a prompt that is read, which takes as long at a time.
 constexpr Duration kCopiesAlone = milliseconds(50);
-constexpr double kCopiesBesideStreams = 0.4;
+constexpr double kBesideStreams = 0.4;
+constexpr double kRestoresBesideStreams = 2;
 
 }  // namespace
 
 // What is left of it for this step.
-Duration Scheduler::time_for_copies(const Batch& batch) const {
+Duration Scheduler::time_for_copies(const Batch& batch) const { return time_for_copies(batch, kBesideStreams); }
+
+Duration Scheduler::time_for_copies(const Batch& batch, double beside_streams) const {
   StepSize streams;
   for (const auto& sequence : running_) {
     if (sequence->decoding()) streams = streams.with(1, sequence->computed());
@@ -24,7 +27,7 @@ Duration Scheduler::time_for_copies(const Batch& batch) const {
   Duration all = std::max(kCopiesAlone, batch.predicted / 2);
   if (streams.rows > 0) {
     const double step = to_seconds(step_time_.predict(Batch::Kind::decode, streams));
-    all = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(step * kCopiesBesideStreams));
+    all = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(step * beside_streams));
   }
   return std::max(all - batch.copying, Duration::zero());
 }
@@ -56,7 +59,7 @@ void Scheduler::bring_prefix(Sequence& sequence, const Reuse::Prefix& prefix, Ba
 void Scheduler::take_restores(Batch& batch) {
   if (restoring_.empty()) return;
   const double each = reuse_.restore_seconds(1);
-  double tokens = each > 0 ? to_seconds(time_for_copies(batch)) / each : ledger_.cells_total();
+  double tokens = each > 0 ? to_seconds(time_for_copies(batch, kRestoresBesideStreams)) / each : ledger_.cells_total();
   if (!reuse_.knows_restores()) tokens = 0;  // the first piece is a block, whatever the memory is like
   restored_.clear();
   restoring_.plan(static_cast<TokenCount>(std::min(tokens, double{INT32_MAX})), config_.reuse.kv_block, batch,
