@@ -76,7 +76,8 @@ EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, co
   out.stuck_after = config.operation.stuck_after;
   // Admission refuses first. A request that was cancelled gives its permit back a step before the engine is rid of it,
   // hence the room.
-  out.waiting_max = config.queue_requests + 2 * static_cast<std::size_t>(shape.slots) + 64;
+  const AdmissionConfig door = admission_config(config, shape);
+  out.waiting_max = door.places() + door.places_for_few() + static_cast<std::size_t>(shape.slots) + 64;
   out.pins_max = config.sessions_max;
   return out;
 }

@@ -189,9 +189,11 @@ inline constexpr Limit kTable[] = {
     {"pattern_work", LimitUnit::count, 20'000'000, "steps to make these states", "400"},
     {"pattern_depth", LimitUnit::count, 20, "nesting of a pattern", "400"},
     // Admission
-    {"queue_requests", LimitUnit::count, 10'000, "requests that wait for a slot", "503, Retry-After",
+    {"queue_requests", LimitUnit::count, 10'000,
+     "requests that wait for a slot; an eighth more of tenants that have less than that", "503, Retry-After",
      "chasqui_requests_refused_total", "--queue-requests"},
-    {"queue_tokens", LimitUnit::count, 16'777'216, "prompt tokens that wait, of 4 bytes each", "503, Retry-After",
+    {"queue_tokens", LimitUnit::count, 16'777'216,
+     "prompt tokens that wait, of 4 bytes each; an eighth more of tenants that have less than that", "503, Retry-After",
      "chasqui_requests_refused_total", "--queue-tokens"},
     {"queue_wait_seconds", LimitUnit::time, 0, "forecast wait for a first token, by class", "503, Retry-After",
      "chasqui_requests_refused_total", "--queue-wait", "none"},

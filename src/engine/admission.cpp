@@ -86,6 +86,7 @@ Permit& Permit::operator=(Permit&& other) noexcept {
   applicant_ = other.applicant_;
   entered_ = other.entered_;
   more_ = other.more_;
+  tokens_ = other.tokens_;
   kept_ = other.kept_;
   weighed_ = other.weighed_;
   aside_ = other.aside_;
@@ -106,12 +107,20 @@ Result<Permit> Admission::enter(const Applicant& applicant, const Load& load, Ti
   }
   const Reservation* const reservation = reservations_.first(applicant.request_hash);
   const bool kept = reservation != nullptr && reservation->hold_from <= now;
-  const std::size_t free = places() - std::min(in_flight_, places());
-  if (free > (kept ? 0 : places_held())) {
+  if (has_places(applicant, 1, kept ? 0 : places_held())) {
     if (reservation != nullptr) claim(*reservation);
     return admit(applicant, now, kept);
   }
   return refuse(Refusal::queue_requests, turn_of(applicant, load, now));
+}
+
+// Beside those that are held for others. A tenant that has few may have one of those kept for such.
+bool Admission::has_places(const Applicant& applicant, std::size_t more, std::size_t held) const {
+  if (in_flight_ + more + held <= places()) return true;
+  const auto tenant = tenants_.find(applicant.tenant);
+  const std::size_t own = tenant != tenants_.end() ? tenant->second.entered.size() : 0;
+  const std::size_t few = config_.places_for_few();
+  return own + more <= few && in_flight_ + more <= places() + few;
 }
 
 Result<Permit> Admission::enter_aside(const Applicant& applicant, TimePoint now) {
@@ -163,7 +172,11 @@ Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenC
   const std::int64_t tokens = load.waiting_tokens + recent_tokens_;
   const auto tokens_max = static_cast<double>(config_.queue_tokens) * stretch;
   const auto tokens_then = static_cast<double>(tokens + prompt_tokens);
-  if (!has_slot && config_.queue_tokens > 0 && tokens > 0 && tokens_then > tokens_max) {
+  TenantState& tenant = tenants_.at(permit.applicant_.tenant);
+  const std::int64_t few = config_.tokens_for_few();
+  const bool among_few =
+      tenant.tokens + prompt_tokens <= few && tokens_then <= static_cast<double>(config_.queue_tokens + few);
+  if (!has_slot && config_.queue_tokens > 0 && tokens > 0 && tokens_then > tokens_max && !among_few) {
     const double part = std::min(1.0, (tokens_then - tokens_max) / static_cast<double>(tokens));
     const Duration start = times(gap(load), part * static_cast<double>(waiting));
     const Duration wait = reserve(permit.applicant_.request_hash, start, position, load, now);
@@ -181,6 +194,8 @@ Result<void> Admission::weigh(Permit& permit, ServiceClass service_class, TokenC
     }
   }
   permit.weighed_ = true;
+  permit.tokens_ = prompt_tokens;
+  tenant.tokens += prompt_tokens;
   weighed_ += 1 + permit.more_;
   const auto each = prompt_tokens / static_cast<TokenCount>(1 + permit.more_);
   for (std::size_t i = 0; i <= permit.more_; ++i) recent_.push_back({service_class, each});
@@ -210,7 +225,7 @@ Result<void> Admission::widen(Permit& permit, std::size_t requests, const Load& 
     return refuse_tenant(applicant, tenant, load, now);
   }
   const std::size_t held = permit.kept_ ? 0 : places_held();
-  if (in_flight_ > 1 && in_flight_ + more + held > places()) {
+  if (in_flight_ > 1 && !has_places(applicant, more, held)) {
     return refuse(Refusal::queue_requests, turn_of(applicant, load, now));
   }
   permit.more_ = more;
@@ -268,6 +283,7 @@ void Admission::leave(const Permit& permit) {
   } else {
     in_flight_ -= 1 + permit.more_;
     if (permit.weighed_) weighed_ -= 1 + permit.more_;
+    tenant->second.tokens -= permit.tokens_;
     for (std::size_t i = 0; i <= permit.more_; ++i) entered.erase(entered.find(permit.entered_));
   }
   if (entered.empty() && tenant->second.aside == 0) tenants_.erase(tenant);

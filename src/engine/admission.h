@@ -6,6 +6,9 @@
 // slot_time / slots. From the time that it should be free, the place is held: fresh requests cannot take it. Not
 // everybody comes back; places are held, and times told, for the share that lately did.
 //
+// One tenant cannot fill the queue for the others: an eighth of all places, and of the prompt tokens that may wait, is
+// there beside the limits for tenants that have less than that share here, whatever others hold or have reserved.
+//
 // Pure: time and load are arguments. Loop thread only. Outlives its permits.
 #pragma once
 
@@ -34,6 +37,13 @@ struct AdmissionConfig {
   // Longest predicted wait for a first token, of each class; zero, as is the default: no limit.
   std::array<Duration, kServiceClasses> queue_wait{};
   std::size_t reservations_max = kSizeLimit<"retry_reservations">;
+
+  std::size_t places() const { return static_cast<std::size_t>(slots) + queue_requests; }
+  // Kept for tenants that have fewer requests than this in flight.
+  std::size_t places_for_few() const { return (places() + kShare - 1) / kShare; }
+  std::int64_t tokens_for_few() const { return queue_tokens / static_cast<std::int64_t>(kShare); }
+
+  static constexpr std::size_t kShare = 8;
 };
 
 // Who asks to come in.
@@ -83,10 +93,11 @@ class Permit {
   Admission* admission_ = nullptr;
   Applicant applicant_;
   TimePoint entered_{};
-  std::size_t more_ = 0;  // requests beyond the first
-  bool kept_ = false;     // came back for a reserved place
-  bool weighed_ = false;  // on its way to the worker, or there
-  bool aside_ = false;    // takes no slot
+  std::size_t more_ = 0;   // requests beyond the first
+  TokenCount tokens_ = 0;  // of its prompts, once weighed
+  bool kept_ = false;      // came back for a reserved place
+  bool weighed_ = false;   // on its way to the worker, or there
+  bool aside_ = false;     // takes no slot
 };
 
 class Admission {
@@ -124,6 +135,7 @@ class Admission {
   struct TenantState {
     std::multiset<TimePoint> entered;  // its requests in flight
     std::size_t aside = 0;             // … that take no slot
+    std::int64_t tokens = 0;           // of the prompts of those that went to the worker
     TimePoint told{};                  // the latest time that one of its refused requests was told
   };
   // Went to the worker after it published the load that is at hand.
@@ -132,7 +144,8 @@ class Admission {
     TokenCount tokens;
   };
 
-  std::size_t places() const { return static_cast<std::size_t>(config_.slots) + config_.queue_requests; }
+  std::size_t places() const { return config_.places(); }
+  bool has_places(const Applicant& applicant, std::size_t more, std::size_t held) const;
   Duration gap(const Load& load) const;  // from one place that frees up to the next
   std::size_t places_held() const;
   void advance(TimePoint now);
