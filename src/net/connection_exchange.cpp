@@ -13,6 +13,7 @@ namespace {
 
 // Of a large answer; the pool compresses those that are larger.
 constexpr std::size_t kPiecesOnLoop = 8;
+constexpr std::size_t kLongPieces = 32;  // take ten milliseconds
 
 }  // namespace
 
@@ -131,6 +132,7 @@ Awaitable<void> ConnectionExchange::compress(HttpResponse& response) {
     OffloadTerms terms;
     terms.owner = owner_.id;
     terms.bytes = text->size();
+    if (text->size() >= kLongPieces * GzipWriter::kPieceBytes) terms.can_wait = OffloadPool::kLong;
     Result<std::string> compressed = co_await shared.compressor->run(std::move(work), std::move(terms));
     if (compressed) {
       out = std::move(*compressed);

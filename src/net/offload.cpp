@@ -176,6 +176,7 @@ bool OffloadPool::submit(JobPtr job) {
     return false;
   }
   jobs_.add();
+  if (is_long) long_jobs_.add();
   ++waiting_;
   waiting_bytes_ += terms.bytes;
   if (is_long) ++waiting_long_;

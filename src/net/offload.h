@@ -190,6 +190,8 @@ class OffloadPool {
   std::vector<std::unique_ptr<Thread>> threads_;
   MetricSet metrics_;
   Counter jobs_{metrics_, {"chasqui_offload_jobs_total", "Jobs given to the offload threads."}};
+  Counter long_jobs_{metrics_,
+                     {"chasqui_offload_long_jobs_total", "Of them, long ones, which never have all threads."}};
   Counter refused_{metrics_, {"chasqui_offload_refused_total", "Jobs refused because the queue was full."}};
   Counter dropped_{metrics_, {"chasqui_offload_dropped_total", "Jobs dropped: their clients left."}};
   Gauge queued_{metrics_, {"chasqui_offload_queue_jobs", "Jobs that wait for an offload thread."}};

@@ -6,6 +6,7 @@
 #include "api/body/constraint.h"
 #include "api/body/generation_fields.h"
 #include "api/body/prompt.h"
+#include "api/body/tool_call_names.h"
 #include "api/body/tool_limits.h"
 #include "api/core/answer.h"
 #include "api/core/key_ring.h"
@@ -84,7 +85,7 @@ class MessageReader {
     Fields fields(value.get_object(), path);
     const std::string_view type = fields.string("type").value_or("");
     const bool assistant = message_.role == "assistant";
-    if (type.starts_with("tool_") && ++calls_ > kSizeLimit<"tool_calls">) {  // each result looks for its call
+    if (type.starts_with("tool_") && ++calls_ > kSizeLimit<"tool_calls">) {
       return invalid_field("messages", "messages may hold at most " + std::to_string(kSizeLimit<"tool_calls">) +
                                            " calls of tools and their results");
     }
@@ -117,6 +118,7 @@ class MessageReader {
     call.id = id.value_or("");
     call.name = name.value_or("");
     call.arguments = input != nullptr ? json::serialize(*input) : "{}";
+    call_names_.add(call.id, call.name);
   }
 
   std::optional<Error> read_result(Fields& fields, const std::string& path) {
@@ -126,11 +128,7 @@ class MessageReader {
     if (!id) fields.refuse("tool_use_id", "a string");
     if (!fields.ok()) return fields.error();
     result.tool_call_id = *id;
-    for (const ChatMessage& message : out_) {
-      for (const ToolCall& call : message.tool_calls) {
-        if (call.id == *id) result.name = call.name;
-      }
-    }
+    result.name = call_names_.of(*id);
     if (const json::value* content = fields.any("content")) {
       if (auto error = read_text(*content, path + ".content", result.content)) return error;
     }
@@ -141,6 +139,7 @@ class MessageReader {
 
   std::vector<ChatMessage>& out_;
   ChatMessage message_;
+  ToolCallNames call_names_;
   std::size_t calls_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "api/body/fields.h"
+#include "api/core/entry.h"
 #include "net/offload.h"
 
 namespace chasqui {
@@ -27,9 +28,7 @@ net::Awaitable<Result<ServedModel*>> choose_model(const ModelTable& models, Fron
   // Owned by the job as well: the client may leave, and its request end, while the pool still reads.
   const auto owned = std::make_shared<std::string>(std::move(body));
   auto work = [owned] { return named_model(*owned); };
-  net::OffloadTerms terms;
-  terms.owner = caller.tenant.id;
-  terms.bytes = owned->size();
+  net::OffloadTerms terms = reading_terms(caller, *owned);
   Result<std::string> name = co_await frontend.offload.run(std::move(work), std::move(terms));
   if (!name) co_return name.error();
   body = std::move(*owned);

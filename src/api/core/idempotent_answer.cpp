@@ -6,6 +6,7 @@
 
 #include "api/core/frontend.h"
 #include "api/core/idempotency_store.h"
+#include "api/core/reading_time.h"
 #include "net/offload.h"
 
 namespace chasqui {
@@ -53,6 +54,7 @@ net::Awaitable<Result<net::Sha256>> hash_of(Call& call) {
   net::OffloadTerms terms;
   terms.owner = call.caller.tenant.id;
   terms.bytes = owned->size();
+  terms.can_wait = writing_can_wait(owned->size());
   Result<net::Sha256> hash = co_await call.frontend.offload.run(std::move(work), std::move(terms));
   if (hash) call.body = std::move(*owned);
   co_return hash;

@@ -13,10 +13,29 @@ constexpr Duration kLong = net::OffloadPool::kLong;
 
 TEST(ReadingTime, GrowsWithTheBody) {
   EXPECT_EQ(reading_can_wait(""), Duration::zero());
-  EXPECT_EQ(reading_can_wait(R"({"prompt":"a"})"), microseconds(1400));
+  EXPECT_EQ(reading_can_wait("prompt=\"a\""), microseconds(1000));
   EXPECT_LT(reading_can_wait(std::string(9'999, 'x')), kLong);
   EXPECT_EQ(reading_can_wait(std::string(10'000, 'x')), kLong);
   EXPECT_EQ(reading_can_wait(std::string(1'000'000, 'x')), kLong);
+}
+
+TEST(ReadingTime, GrowsWithTheNumberOfElements) {
+  const auto repeated = [](int count, std::string_view element) {
+    std::string out = "[";
+    for (int i = 0; i < count; ++i) out += element;
+    return out + ']';
+  };
+  EXPECT_LT(reading_can_wait(repeated(50, R"({"role":"user","content":""},)")), kLong);
+  EXPECT_EQ(reading_can_wait(repeated(300, R"({"role":"user","content":""},)")), kLong);
+  EXPECT_LT(reading_can_wait(repeated(300, R"("a",)")), kLong);
+  EXPECT_EQ(reading_can_wait(repeated(2000, R"("a",)")), kLong);
+}
+
+TEST(ReadingTime, OfWhatIsNoBody) {
+  EXPECT_EQ(reading_can_wait(std::size_t{5}), microseconds(500));
+  EXPECT_EQ(reading_can_wait(std::size_t{10'000}), kLong);
+  EXPECT_EQ(writing_can_wait(100'000), Duration::zero());
+  EXPECT_EQ(writing_can_wait(1'000'000), kLong);
 }
 
 TEST(ReadingTime, IsLongWhereRulesAreToBeRead) {

@@ -102,9 +102,7 @@ net::Awaitable<FrameHead> FrameChannel::read_head_in_pool(std::string& body) {
   const auto owned = std::make_shared<std::string>(std::move(body));
   for (;;) {
     auto work = [owned] { return read_frame_head(*owned); };
-    net::OffloadTerms terms;
-    terms.owner = caller_.tenant.id;
-    terms.bytes = owned->size();
+    net::OffloadTerms terms = reading_terms(caller_, *owned);
     Result<FrameHead> head = co_await node_.frontend.offload.run(std::move(work), std::move(terms));
     if (head) {
       body = std::move(*owned);

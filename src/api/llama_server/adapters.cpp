@@ -2,6 +2,7 @@
 
 #include "api/body/adapter_fields.h"
 #include "api/core/answer.h"
+#include "api/core/entry.h"
 #include "api/core/frontend.h"
 #include "api/core/key_ring.h"
 #include "api/core/served_model.h"
@@ -23,10 +24,11 @@ Handled handle_set_adapters(Call call) {
         "own with \"lora\"",
         ""};
   }
+  net::OffloadTerms terms = reading_terms(call.caller, call.body);
   auto work = [&adapters = call.served.adapters, body = std::move(call.body)] {
     return read_standing_scales(adapters, body);
   };
-  Result<std::vector<float>> scales = co_await call.frontend.offload.run(std::move(work));
+  Result<std::vector<float>> scales = co_await call.frontend.offload.run(std::move(work), std::move(terms));
   if (!scales) co_return scales.error();
   call.served.adapters.set_standing_scales(*scales);
   std::string body = R"({"success":true})";

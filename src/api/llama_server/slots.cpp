@@ -118,9 +118,8 @@ Result<std::string> read_filename(const std::string& body) {
 Handled transfer(Call call, std::int32_t id, bool save) {
   const Tenant tenant = call.caller.tenant;
   SlotPersister& slots = *call.served.slots;
+  net::OffloadTerms terms = reading_terms(call.caller, call.body);
   auto read = [body = std::move(call.body)] { return read_filename(body); };
-  net::OffloadTerms terms;
-  terms.owner = tenant.id;
   Result<std::string> filename = co_await call.frontend.offload.run(std::move(read), std::move(terms));
   if (!filename) co_return filename.error();
   net::Awaitable<Result<SlotTransfer>> working =

@@ -12,6 +12,7 @@
 #include "api/core/embedding_service.h"
 #include "api/core/entry.h"
 #include "api/core/frontend.h"
+#include "api/core/reading_time.h"
 #include "base/json_writer.h"
 #include "net/offload.h"
 
@@ -352,11 +353,14 @@ Handled handle_vectors(Call call, PrepareVectors prepare) {
       co_await call.served.embeddings.embed(call.exchange, call.caller.tenant.id, std::move(inputs));
   if (call.exchange.client_gone()) co_return Result<void>();
   if (!vectors) co_return vectors.error();
+  std::size_t numbers = 0;
+  for (const Embedded& one : *vectors) numbers += one.values.size();
   auto tell = [write = std::move(job->write), values = std::move(*vectors)]() mutable {
     return write(std::move(values));
   };
   net::OffloadTerms telling;
   telling.owner = call.caller.tenant.id;
+  telling.can_wait = writing_can_wait(numbers * kNumberBytes);
   Result<std::string> body = co_await call.frontend.offload.run(std::move(tell), std::move(telling));
   if (!body) co_return body.error();
   co_await respond_json(call.exchange, std::move(*body));

@@ -2,6 +2,7 @@
 
 #include "api/body/fields.h"
 #include "api/core/answer.h"
+#include "api/core/entry.h"
 #include "api/core/frontend.h"
 #include "api/core/served_model.h"
 #include "net/offload.h"
@@ -24,9 +25,8 @@ Result<std::string> read_control(const std::string& body) {
 }  // namespace
 
 Handled handle_control(Call call) {
+  net::OffloadTerms terms = reading_terms(call.caller, call.body);
   auto work = [body = std::move(call.body)] { return read_control(body); };
-  net::OffloadTerms terms;
-  terms.owner = call.caller.tenant.id;
   const Result<std::string> id = co_await call.frontend.offload.run(std::move(work), std::move(terms));
   if (!id) co_return id.error();
   const ReasoningSwitchPtr one = call.served.switches.find(call.caller.tenant.id, *id);

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <string_view>
-#include <unordered_map>
 
+#include "api/body/tool_call_names.h"
 #include "api/core/entry.h"
 #include "api/core/frontend.h"
 #include "api/core/generation.h"
 #include "api/core/key_ring.h"
+#include "api/core/reading_time.h"
 #include "api/openai/response_store.h"
 #include "api/resume/delivery.h"
 #include "base/json_writer.h"
@@ -24,38 +25,40 @@ Error unknown_response(const std::string& id) {
   return {ErrorCode::not_found, "there is no response with the id " + id + "; it may have expired", ""};
 }
 
-// What the model is shown: what came before, behind the instructions of this response.
-Result<ConversationPtr> conversation_of(ServedModel& served, const Caller& caller, ResponseAsk& ask) {
-  auto conversation = std::make_shared<Conversation>();
-  if (ask.previous) {
-    const StoredResponse* previous = served.responses.find({caller.tenant.id, *ask.previous}, served.clock.now());
-    if (previous == nullptr) {
-      return invalid_field("previous_response_id",
-                           "previous_response_id must be the id of a response that was stored; "
-                           "there is none with the id " +
-                               *ask.previous);
-    }
-    if (previous->running) {
-      return Error{ErrorCode::conflict, "the previous response is still being made", "previous_response_id"};
-    }
-    *conversation = *previous->conversation;
+// What the response goes on with; empty where it begins a conversation.
+Result<ConversationPtr> conversation_before(ServedModel& served, const Caller& caller, const ResponseAsk& ask) {
+  if (!ask.previous) return ConversationPtr(std::make_shared<Conversation>());
+  const StoredResponse* previous = served.responses.find({caller.tenant.id, *ask.previous}, served.clock.now());
+  if (previous == nullptr) {
+    return invalid_field("previous_response_id",
+                         "previous_response_id must be the id of a response that was stored; "
+                         "there is none with the id " +
+                             *ask.previous);
   }
-  std::unordered_map<std::string_view, std::string_view> calls;  // id → name
-  const auto note_calls = [&calls](const ChatMessage& message) {
-    for (const ToolCall& call : message.tool_calls) calls.try_emplace(call.id, call.name);
-  };
-  for (const auto& before : *conversation) note_calls(*before);
-  for (ChatMessage& message : ask.chat.messages) {
-    // The call whose output this is may have been made in a response before.
-    if (message.role == "tool" && message.name.empty()) {
-      if (const auto call = calls.find(message.tool_call_id); call != calls.end()) message.name = call->second;
-    }
-    conversation->push_back(std::make_shared<const ChatMessage>(std::move(message)));
-    note_calls(*conversation->back());
+  if (previous->running) {
+    return Error{ErrorCode::conflict, "the previous response is still being made", "previous_response_id"};
   }
-  return ConversationPtr(std::move(conversation));
+  return previous->conversation;
 }
 
+// What came before, and what the client says now. Offload pool.
+ConversationPtr joined(const Conversation& before, std::vector<ChatMessage> messages) {
+  auto conversation = std::make_shared<Conversation>(before);
+  ToolCallNames calls;
+  const auto note_calls = [&calls](const ChatMessage& message) {
+    for (const ToolCall& call : message.tool_calls) calls.add(call.id, call.name);
+  };
+  for (const auto& message : before) note_calls(*message);
+  for (ChatMessage& message : messages) {
+    // The call whose output this is may have been made in a response before.
+    if (message.role == "tool" && message.name.empty()) message.name = calls.of(message.tool_call_id);
+    note_calls(message);
+    conversation->push_back(std::make_shared<const ChatMessage>(std::move(message)));
+  }
+  return conversation;
+}
+
+// What the model is shown: all of it, behind the instructions of this response.
 void fill_chat(ResponseAsk& ask, const Conversation& conversation) {
   ask.chat.messages.clear();
   if (!ask.instructions.empty()) {
@@ -66,72 +69,95 @@ void fill_chat(ResponseAsk& ask, const Conversation& conversation) {
   for (const auto& message : conversation) ask.chat.messages.push_back(*message);
 }
 
-// Reads the body, and finds the conversation that it goes on with.
-net::Awaitable<Result<ConversationPtr>> read_conversation(Call& call, std::optional<ResponseAsk>& ask) {
+// A body that was read, and how its conversation is to be rendered.
+struct ReadAsk {
+  ResponseAsk ask;
+  ConversationPtr before;
+  net::OffloadTerms terms;
+};
+
+net::Awaitable<Result<ReadAsk>> read_ask(Call& call) {
   net::OffloadTerms terms = reading_terms(call);
+  net::OffloadTerms rendering = terms;
   auto work = [&served = call.served, caller = call.caller, body = std::move(call.body)]() mutable {
     return read_response_ask(served, caller, std::move(body));
   };
   Result<ResponseAsk> read = co_await call.frontend.offload.run(std::move(work), std::move(terms));
   if (!read) co_return read.error();
-  ask.emplace(std::move(*read));
-  co_return conversation_of(call.served, call.caller, *ask);
+  Result<ConversationPtr> before = conversation_before(call.served, call.caller, *read);
+  if (!before) co_return before.error();
+  std::size_t shown = rendering.bytes;
+  for (const auto& message : **before) shown += message->content.size() + message->reasoning.size();
+  rendering.can_wait = std::max(rendering.can_wait, reading_can_wait(shown));
+  ReadAsk out{std::move(*read), std::move(*before), std::move(rendering)};
+  co_return std::move(out);
 }
+
+struct Rendered {
+  ChatRequests requests;
+  ConversationPtr conversation;
+};
 
 net::Awaitable<Result<Answer>> prepare(Call& call, Permit& permit) {
   ServedModel& served = call.served;
   Result<Permit> entered = enter(call);
   if (!entered) co_return entered.error();
   permit = std::move(*entered);
-  std::optional<ResponseAsk> ask;
-  Result<ConversationPtr> conversation = co_await read_conversation(call, ask);
-  if (!conversation) co_return conversation.error();
+  Result<ReadAsk> read = co_await read_ask(call);
+  if (!read) co_return read.error();
 
+  ResponseAsk& ask = read->ask;
   ResponseHead head;
   head.id = random_id("resp_");
   head.model = served.config.name;
   head.created = served.clock.unix_seconds();
-  head.echo = std::move(ask->echo);
+  head.echo = std::move(ask.echo);
   head.tenant = call.caller.tenant.id;
-  head.store = ask->store;
-  head.before = *conversation;
-  head.input_items = std::move(ask->input_items);
-  head.input_ids = std::move(ask->input_ids);
-  const bool stream = ask->stream;
-  std::vector<std::string> skipped = ask->chat.skipped_tools;
-  auto work = [&served, ask = std::move(*ask), conversation = *conversation]() mutable {
-    fill_chat(ask, *conversation);
-    return requests_from_chat(served, ask.chat, std::move(ask.draft));
+  head.store = ask.store;
+  head.input_items = std::move(ask.input_items);
+  head.input_ids = std::move(ask.input_ids);
+  const bool stream = ask.stream;
+  std::vector<std::string> skipped = ask.chat.skipped_tools;
+  auto work = [&served, given = std::move(ask), before = std::move(read->before)]() mutable -> Result<Rendered> {
+    ResponseAsk own = std::move(given);  // its thousands of messages are freed here, not on the loop
+    Rendered out;
+    out.conversation = joined(*before, std::move(own.chat.messages));
+    fill_chat(own, *out.conversation);
+    auto requests = requests_from_chat(served, own.chat, std::move(own.draft));
+    if (!requests) return requests.error();
+    out.requests = std::move(*requests);
+    return out;
   };
-  net::OffloadTerms terms;
-  terms.owner = call.caller.tenant.id;
-  Result<ChatRequests> made = co_await call.frontend.offload.run(std::move(work), std::move(terms));
+  Result<Rendered> made = co_await call.frontend.offload.run(std::move(work), std::move(read->terms));
   if (!made) co_return made.error();
+  head.before = std::move(made->conversation);
+  ChatRequests& requests = made->requests;
   Answer answer;
   answer.stream = stream;
   answer.skipped_tools = std::move(skipped);
-  answer.writer = make_response_writer(std::move(head), made->requests.front()->id, std::move(made->format),
+  answer.writer = make_response_writer(std::move(head), requests.requests.front()->id, std::move(requests.format),
                                        served.responses, served.clock, answer.on_submitted);
-  answer.request = std::move(made->requests.front());
+  answer.request = std::move(requests.requests.front());
   co_return answer;
 }
 
 net::Awaitable<Result<std::string>> count(Call& call) {
   const Result<Permit> permit = enter_aside(call);
   if (!permit) co_return permit.error();
-  ServedModel& served = call.served;
-  std::optional<ResponseAsk> ask;
-  Result<ConversationPtr> conversation = co_await read_conversation(call, ask);
-  if (!conversation) co_return conversation.error();
-  auto work = [&served, ask = std::move(*ask), conversation = *conversation]() mutable {
-    fill_chat(ask, *conversation);
-    return prompt_of_chat(served, ask.chat);
+  Result<ReadAsk> read = co_await read_ask(call);
+  if (!read) co_return read.error();
+  auto work = [&served = call.served, given = std::move(read->ask),
+               before = std::move(read->before)]() mutable -> Result<std::size_t> {
+    ResponseAsk own = std::move(given);
+    const ConversationPtr conversation = joined(*before, std::move(own.chat.messages));
+    fill_chat(own, *conversation);
+    const auto tokens = prompt_of_chat(served, own.chat);
+    if (!tokens) return tokens.error();
+    return tokens->size();
   };
-  net::OffloadTerms terms;
-  terms.owner = call.caller.tenant.id;
-  Result<std::vector<Token>> tokens = co_await call.frontend.offload.run(std::move(work), std::move(terms));
+  Result<std::size_t> tokens = co_await call.frontend.offload.run(std::move(work), std::move(read->terms));
   if (!tokens) co_return tokens.error();
-  co_return "{\"object\":\"response.input_tokens\",\"input_tokens\":" + std::to_string(tokens->size()) + "}";
+  co_return "{\"object\":\"response.input_tokens\",\"input_tokens\":" + std::to_string(*tokens) + "}";
 }
 
 Result<const StoredResponse*> find(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {

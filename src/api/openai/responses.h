@@ -1,7 +1,7 @@
 // OpenAI's newer dialect: POST /v1/responses, which remembers conversations, and GET, DELETE, POST …/cancel and
-// GET …/input_items of what it remembers. A body is read in the offload pool, then joined on the loop with the
-// conversation that it goes on with, then rendered in the pool again. The reading is pure; everything else belongs to
-// the loop.
+// GET …/input_items of what it remembers. A body is read in the offload pool, the conversation that it goes on with is
+// found on the loop, and the two are joined and rendered in the pool again. The reading is pure; everything else
+// belongs to the loop.
 #pragma once
 
 #include <functional>

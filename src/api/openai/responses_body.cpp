@@ -3,6 +3,7 @@
 #include "api/body/adapter_fields.h"
 #include "api/body/constraint.h"
 #include "api/body/generation_fields.h"
+#include "api/body/tool_call_names.h"
 #include "api/core/key_ring.h"
 #include "api/core/served_model.h"
 #include "api/core/skipped_tools.h"
@@ -118,6 +119,7 @@ class InputReader {
     if (!arguments || !is_json(*arguments)) fields.refuse("arguments", "JSON text");
     if (!fields.ok()) return;
     assistant().tool_calls.push_back({std::string(*id), std::string(*name), std::string(*arguments)});
+    call_names_.add(*id, *name);
   }
 
   std::optional<Error> read_output(Fields& fields, const std::string& path) {
@@ -129,11 +131,7 @@ class InputReader {
     ChatMessage message;
     message.role = "tool";
     message.tool_call_id = *id;
-    for (const ChatMessage& before : out_) {
-      for (const ToolCall& call : before.tool_calls) {
-        if (call.id == *id) message.name = call.name;
-      }
-    }
+    message.name = call_names_.of(*id);
     if (auto error = take_content(*output, path + ".output", message)) return error;
     out_.push_back(std::move(message));
     return std::nullopt;
@@ -153,6 +151,7 @@ class InputReader {
   }
 
   std::vector<ChatMessage>& out_;
+  ToolCallNames call_names_;
 };
 
 void keep_item(json::object object, ResponseAsk& ask) {

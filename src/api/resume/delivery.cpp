@@ -7,6 +7,7 @@
 #include "api/core/entry.h"
 #include "api/core/frontend.h"
 #include "api/core/generation.h"
+#include "api/core/reading_time.h"
 #include "api/core/served_model.h"
 #include "api/core/skipped_tools.h"
 #include "api/resume/stream_offset.h"
@@ -77,6 +78,7 @@ net::Awaitable<Result<std::string>> write_whole(Frontend& frontend, Answer& answ
   }
   net::OffloadTerms terms;
   terms.owner = answer.request->tenant.id;
+  terms.can_wait = writing_can_wait(bytes + answer.writer->repeated_bytes());
   auto work = [writer = std::move(answer.writer), answers = std::move(answers)] { return writer->whole_of(answers); };
   Result<std::string> body = co_await frontend.offload.run(std::move(work), std::move(terms));
   co_return body;

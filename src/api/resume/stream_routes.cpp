@@ -1,6 +1,7 @@
 #include "api/resume/stream_routes.h"
 
 #include "api/body/fields.h"
+#include "api/core/entry.h"
 #include "api/core/frontend.h"
 #include "api/resume/delivery.h"
 #include "api/resume/kept_streams.h"
@@ -77,9 +78,8 @@ Handled handle_stop_stream(Call call) {
 }
 
 Handled handle_stream_lookup(Call call) {
+  net::OffloadTerms terms = reading_terms(call.caller, call.body);
   auto work = [body = std::move(call.body)] { return read_lookup(body); };
-  net::OffloadTerms terms;
-  terms.owner = call.caller.tenant.id;
   Result<std::vector<std::string>> ids = co_await call.frontend.offload.run(std::move(work), std::move(terms));
   if (!ids) co_return ids.error();
   std::string body = lookup_body(call.frontend.kept, call.caller.tenant.id, *ids);
