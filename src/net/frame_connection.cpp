@@ -7,13 +7,14 @@
 #include <boost/asio/post.hpp>
 
 #include "base/log.h"
+#include "net/frame_room.h"
 
 namespace chasqui::net {
 namespace {
 
-// As many bytes of messages, and of their answers, are handled before the rest of the loop gets its turn.
-constexpr std::size_t kBurstBytes = 16 * 1024;
-constexpr std::size_t kMessageBytes = 256;  // a message counts as at least so many
+// Less of a message than this is read in any case: a short one is complete then, and gone.
+constexpr std::size_t kReadAnyway = 8 * 1024;
+constexpr Duration kMemoryPause = milliseconds(50);
 // What an idle connection may keep for its next answer.
 constexpr std::size_t kKeptBytes = 16 * 1024;
 
@@ -45,6 +46,7 @@ FrameConnection::FrameConnection(std::shared_ptr<FrameShared> shared, StreamSock
 }
 
 FrameConnection::~FrameConnection() {
+  if (shared_->goes_on == this) shared_->goes_on = nullptr;
   shared_->incomplete_bytes -= accounted_;
   shared_->metrics.incomplete_bytes.set(static_cast<std::int64_t>(shared_->incomplete_bytes));
   shared_->metrics.connections_open.add(-1);
@@ -66,6 +68,12 @@ Awaitable<void> FrameConnection::run(std::shared_ptr<FrameConnection> self) {
 Awaitable<void> FrameConnection::serve() {
   while (!ending()) {
     SystemError error;
+    if (must_wait_for_memory()) {
+      co_await wait_for_memory();
+      continue;
+    }
+    co_await shared_->turns.take(turn_);
+    if (ending()) co_return;
     auto& scratch = shared_->scratch;
     const std::size_t n = socket_.read_some(asio::buffer(scratch), error);
     if (!error) {
@@ -100,16 +108,14 @@ Awaitable<void> FrameConnection::receive(std::string bytes) {
     shared_->metrics.messages.add();
     read_deadline_ = settle_at_ = kNever;
     std::string message = scanner_.take();
-    burst_ += std::max(message.size(), kMessageBytes);
-    const std::size_t before = out_.size();
+    co_await shared_->turns.take(turn_);
+    if (ending()) co_return;
     if (scanner_.mode() == FrameScanner::Mode::lines) {
       co_await handler_->line(std::move(message));
     } else {
       co_await handler_->frame(std::move(message));
     }
-    burst_ += out_.size() - std::min(before, out_.size());
     if (unsent() > shared_->limits.unsent_bytes / 4) co_await client_reads();
-    if (burst_ >= kBurstBytes) co_await yield();
   }
 }
 
@@ -135,15 +141,50 @@ void FrameConnection::account() {
   const std::size_t held = scanner_.inside() ? scanner_.held() : 0;
   shared_->incomplete_bytes += held - accounted_;
   accounted_ = held;
+  if (held == 0 && shared_->goes_on == this) shared_->goes_on = nullptr;
   shared_->metrics.incomplete_bytes.set(static_cast<std::int64_t>(shared_->incomplete_bytes));
-  if (shared_->incomplete_bytes <= shared_->limits.incomplete_bytes) return;
-  break_off({ErrorCode::overloaded, "the server holds too many incomplete messages; try again later", ""});
 }
 
-Awaitable<void> FrameConnection::yield() {
-  burst_ = 0;
-  co_await asio::post(shared_->loop.executor(), kAwait);
+bool FrameConnection::must_wait_for_memory() const {
+  return shared_->goes_on != this && accounted_ >= kReadAnyway &&
+         shared_->incomplete_bytes >= shared_->limits.incomplete_bytes;
+}
+
+// For others to end their messages, or to be given up.
+Awaitable<void> FrameConnection::wait_for_memory() {
+  set_deadlines();
+  if (give_up_costliest()) co_return;
+  if (shared_->goes_on == nullptr) {
+    shared_->goes_on = this;  // else all might wait for each other
+    co_return;
+  }
+  Timer pause(shared_->loop.executor(), kMemoryPause);
+  co_await pause.async_wait(kAwait);
   shared_->loop.turn_begins();
+}
+
+bool FrameConnection::give_up_costliest() {
+  const FrameLimits& limits = shared_->limits;
+  const TimePoint now = shared_->loop.now();
+  if (now < shared_->next_look) return false;
+  std::vector<std::shared_ptr<FrameConnection>> inside;
+  std::vector<FrameHolding> held;
+  for (FrameConnection* one : shared_->connections) {
+    auto alive = one->weak_from_this().lock();  // one that is being destroyed is in the list, too
+    if (!alive || one->ending() || !one->scanner_.inside()) continue;
+    const TimePoint since = one->read_deadline_ == kNever ? now : one->read_deadline_ - limits.frame_time;
+    held.push_back({one->peer_.uid, one->accounted_, since});
+    inside.push_back(std::move(alive));
+  }
+  const auto found = costliest(held, limits.fresh_time, now);
+  if (!found) {
+    shared_->next_look = now + kMemoryPause;  // a thousand may wait, and each would look through all
+    return false;
+  }
+  inside[*found]->break_off({ErrorCode::overloaded,
+                             "others need the memory that this message has held for long; send it without a pause",
+                             ""});
+  return true;
 }
 
 void FrameConnection::read_ended() {
@@ -157,6 +198,8 @@ void FrameConnection::break_off(const Error& error) {
   shared_->metrics.broken.add();
   handler_->broken(error);
   finish();
+  scanner_.drop();
+  account();
 }
 
 void FrameConnection::close_when_idle() { end_when_idle(); }

@@ -2,9 +2,10 @@
 // to outgoing() leaves in one write for each turn of the loop, whichever coroutine appended it. Kept alive by its
 // coroutine and by every Busy; loop thread only.
 //
-// bounded: no message is handled while a quarter of FrameLimits::unsent_bytes wait for a client that does not read, and
-// it is cut when more than all of it do.
-// A client that closes its sending half is still answered; one that closes its socket is noticed at once.
+// bounded: where messages on their way hold FrameLimits::incomplete_bytes together, connections that are in the middle
+// of one are not read until others are done, and the costliest is given up (net/frame_room). No message is handled
+// while a quarter of FrameLimits::unsent_bytes wait for a client that does not read, and it is cut when more than all
+// of it do. A client that closes its sending half is still answered; one that closes its socket is noticed at once.
 #pragma once
 
 #include <functional>
@@ -20,6 +21,7 @@
 #include "net/frame_scanner.h"
 #include "net/http_request.h"
 #include "net/socket.h"
+#include "net/turn_queue.h"
 
 namespace chasqui::net {
 
@@ -48,7 +50,8 @@ struct FrameMetrics : MetricSet {
   Counter bytes_out{*this, {"chasqui_socket_sent_bytes_total", "Bytes sent on the local socket."}};
   Gauge incomplete_bytes{*this, {"chasqui_socket_incomplete_bytes", "Bytes of messages on their way."}};
   Counter broken{*this,
-                 {"chasqui_socket_broken_total", "Connections ended because a message was too large or too slow."}};
+                 {"chasqui_socket_broken_total",
+                  "Connections ended because a message was too large, too slow, or held memory for too long."}};
   Counter cut{*this, {"chasqui_socket_cut_total", "Connections cut because their client did not read."}};
 };
 
@@ -57,7 +60,12 @@ struct FrameShared {
   using MakeHandler = std::function<std::unique_ptr<FrameHandler>(FrameConnection&)>;
 
   FrameShared(EventLoop& event_loop, FrameMetrics& counters, const FrameLimits& bounds, MakeHandler make)
-      : loop(event_loop), metrics(counters), limits(bounds), make_handler(std::move(make)), scratch(64 * 1024) {}
+      : loop(event_loop),
+        metrics(counters),
+        limits(bounds),
+        make_handler(std::move(make)),
+        turns(event_loop, bounds.turn_time),
+        scratch(64 * 1024) {}
   virtual ~FrameShared() = default;
 
   virtual void connection_ended() = 0;
@@ -69,7 +77,10 @@ struct FrameShared {
   bool draining = false;
   std::list<FrameConnection*> connections;
   std::size_t incomplete_bytes = 0;
-  std::vector<char> scratch;  // every read lands here first
+  const FrameConnection* goes_on = nullptr;  // ends its message though there is no memory
+  TimePoint next_look{};                     // for a message to give up
+  TurnQueue turns;                           // to read, and to handle messages
+  std::vector<char> scratch;                 // every read lands here first
 };
 
 class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
@@ -113,11 +124,13 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   Awaitable<void> serve();
   Awaitable<void> receive(std::string bytes);
   Awaitable<bool> wait_for_bytes();
-  Awaitable<void> yield();
   void read_ended();
   void break_off(const Error& error);
   void end_when_idle();
   void account();
+  bool must_wait_for_memory() const;
+  Awaitable<void> wait_for_memory();
+  bool give_up_costliest();
   void flush();
   void wait_for_room();
   Awaitable<void> client_reads();
@@ -135,9 +148,9 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   const std::list<FrameConnection*>::iterator place_;
   FrameScanner scanner_;
   std::unique_ptr<FrameHandler> handler_;
+  TurnQueue::Turn turn_;
   std::string out_;
   std::size_t sent_ = 0;       // of out_
-  std::size_t burst_ = 0;      // what messages have cost since others had their turn
   std::size_t accounted_ = 0;  // of FrameShared::incomplete_bytes
   std::size_t busy_ = 0;
   TimePoint settle_at_ = kNever;

@@ -18,6 +18,8 @@ struct FrameLimits {
 
   Duration frame_time = kTimeLimit<"frame_seconds">;        // from the first byte of a message to its last
   Duration write_time = kTimeLimit<"frame_write_seconds">;  // without the client taking a single byte
+  Duration fresh_time = seconds(1);                         // a younger message is not given up where memory is short
+  Duration turn_time = microseconds(250);    // of each pass of the loop, for the messages of all connections
   Duration settle_time = milliseconds(100);  // after which a first line of less than four bytes is a line
 };
 

@@ -83,6 +83,12 @@ bool FrameScanner::end() {
   return mode_ == Mode::lines && inside();
 }
 
+void FrameScanner::drop() {
+  in_body_ = false;
+  lead_.clear();
+  std::string().swap(body_);
+}
+
 std::string FrameScanner::take() {
   CHECK(state_ == State::complete);
   state_ = State::partial;

@@ -25,6 +25,8 @@ class FrameScanner {
   void settle();
   // Nothing will follow at all. True when that makes a line of what is here, which then lacks only its line break.
   bool end();
+  // Gives up what is here; no bytes may follow.
+  void drop();
   // The message; the next one begins. REQUIRES: state() == complete
   std::string take();
 

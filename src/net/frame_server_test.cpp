@@ -19,8 +19,7 @@ std::string framed(std::string_view body) {
 }
 
 // Says back what it hears; "flood" is answered without an end, "hold" not at all, "big" by 10,000 bytes, and "most" by
-// the most that has waited to be sent. What begins with "turn" is not answered, but tells how many were handled before
-// others had their turn.
+// the most that has waited to be sent. What begins with "turn" is not answered, but told to the test.
 class Echo final : public FrameHandler {
  public:
   Echo(FrameConnection& connection, Mailbox<std::string>& happened) : connection_(connection), happened_(happened) {}
@@ -34,11 +33,10 @@ class Echo final : public FrameHandler {
       connection_.loop().spawn(hold(FrameConnection::Busy(connection_)), "hold");
       co_return;
     }
-    ++handled_;
-    if (body.starts_with("turn") && handled_ == 1) {
-      asio::post(connection_.loop().executor(), [this] { happened_.push("handled " + std::to_string(handled_)); });
+    if (body.starts_with("turn")) {
+      happened_.push(std::move(body));
+      co_return;
     }
-    if (body.starts_with("turn")) co_return;
     if (body == "most") body = std::to_string(most_);
     connection_.outgoing() += body == "big" ? framed(std::string(10'000, 'x')) : framed(body);
     connection_.send();
@@ -76,7 +74,6 @@ class Echo final : public FrameHandler {
   Mailbox<std::string>& happened_;
   EventSignal gone_{connection_.loop()};
   std::size_t most_ = 0;
-  std::size_t handled_ = 0;
 };
 
 class FrameServerTest : public testing::Test {
@@ -157,15 +154,25 @@ TEST_F(FrameServerTest, lets_messages_wait_while_their_answers_are_not_read) {
   EXPECT_EQ(metrics_.cut.value(), 0u);
 }
 
-TEST_F(FrameServerTest, gives_others_their_turn_between_large_messages) {
-  begin({}, false);
-  FakeClient client(path_);
-  std::string all;
-  for (int i = 0; i < 10; ++i) all += framed("turn" + std::string(6'000, ' '));
-  client.send(all);
+TEST_F(FrameServerTest, gives_connections_their_turns_one_message_after_the_other) {
+  FrameLimits limits;
+  limits.turn_time = Duration::zero();
+  begin(limits, false);
+  constexpr int kEach = 50;
+  FakeClient first(path_);
+  FakeClient second(path_);
+  for (FakeClient* const client : {&first, &second}) {
+    std::string all;
+    for (int i = 0; i < kEach; ++i) all += framed(client == &first ? "turn 1" : "turn 2");
+    client->send(all);
+  }
   run();
-  const std::string handled = next_event();
-  EXPECT_LE(std::stoi(handled.substr(8)), 3) << handled;
+  std::string order;
+  for (int i = 0; i < 2 * kEach; ++i) order += next_event().back();
+  const std::string both = order.substr(order.find(order.front() == '1' ? '2' : '1'));
+  const std::string alternate = both.substr(0, kEach);
+  EXPECT_EQ(alternate.find("11"), std::string::npos) << order;
+  EXPECT_EQ(alternate.find("22"), std::string::npos) << order;
 }
 
 TEST_F(FrameServerTest, says_why_before_it_closes_a_connection_that_broke_a_limit) {
@@ -200,14 +207,39 @@ TEST_F(FrameServerTest, takes_a_short_line_for_one_when_nothing_follows) {
 
 TEST_F(FrameServerTest, bounds_the_incomplete_messages_of_all_connections_together) {
   FrameLimits limits;
-  limits.incomplete_bytes = 1000;
+  limits.incomplete_bytes = 100'000;
+  limits.fresh_time = Duration::zero();
   begin(limits);
   FakeClient first(path_);
   FakeClient second(path_);
-  first.send(framed(std::string(2000, 'a')).substr(0, 800));
-  while (metrics_.incomplete_bytes.value() < 700) std::this_thread::yield();
-  second.send(framed(std::string(2000, 'b')).substr(0, 800));
-  EXPECT_EQ(second.read_to_end(), framed("overloaded"));
+  const std::string large = framed(std::string(90'000, 'b'));
+  first.send(framed(std::string(200'000, 'a')).substr(0, 90'000));
+  while (metrics_.incomplete_bytes.value() < 89'000) std::this_thread::yield();
+  second.send(large);
+  EXPECT_EQ(first.read_to_end(), framed("overloaded")) << "it has held most for longest";
+  EXPECT_EQ(second.read(large.size()), large);
+}
+
+TEST_F(FrameServerTest, ends_messages_one_by_one_while_they_hold_too_much_and_none_of_them_for_long) {
+  FrameLimits limits;
+  limits.incomplete_bytes = 100'000;
+  limits.fresh_time = limits.frame_time = seconds(3600);
+  begin(limits);
+  FakeClient first(path_);
+  FakeClient second(path_);
+  const std::string one = framed(std::string(95'000, 'a'));
+  const std::string two = framed(std::string(95'000, 'b'));
+  first.send(one.substr(0, 90'000));
+  while (metrics_.incomplete_bytes.value() < 89'000) std::this_thread::yield();
+  second.send(two.substr(0, 80'000));
+  while (metrics_.incomplete_bytes.value() < 100'000) std::this_thread::yield();
+  FakeClient third(path_);
+  third.send(framed("short"));
+  EXPECT_EQ(third.read(9), framed("short")) << "short messages are not held up";
+  second.send(two.substr(80'000));
+  EXPECT_EQ(second.read(two.size()), two) << "one of them always goes on";
+  first.send(one.substr(90'000));
+  EXPECT_EQ(first.read(one.size()), one);
 }
 
 TEST_F(FrameServerTest, answers_a_client_that_has_said_everything_and_then_closes) {
