@@ -15,7 +15,6 @@ namespace {
 constexpr Duration kLookAgain = seconds(1);
 // Before the rest of the loop gets its turn. In chunks of a byte each the bytes take half a millisecond.
 constexpr std::size_t kBurstBytes = 256 * 1024;
-constexpr std::size_t kBurstRequests = 16;
 
 }  // namespace
 
@@ -107,11 +106,12 @@ Awaitable<void> HttpConnection::refuse_plain() {
 
 Awaitable<void> HttpConnection::serve() {
   bool again = true;
-  for (std::size_t i = 1; again && !gone_; ++i) {
-    if (i % kBurstRequests == 0) co_await yield();
+  while (again && !gone_) {
     if (ahead_.empty()) {
       const bool arrived = co_await wait_for_request();
       if (!arrived) co_return;
+    } else {
+      co_await shared_->turns.take(turn_);
     }
     again = co_await exchange_once();
   }

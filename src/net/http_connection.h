@@ -93,7 +93,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::shared_ptr<TlsSession> tls_;  // shared with the pool while it computes
   Timer timer_;
   std::shared_ptr<const HttpPeer> peer_;  // made when the first request comes
-  std::string ahead_;                     // read behind the running exchange, bounded by pipelined_bytes and one read
+  TurnQueue::Turn turn_;
+  std::string ahead_;  // read behind the running exchange, bounded by pipelined_bytes and one read
   std::function<void()> on_gone_;
   TimePoint deadline_ = kNever;
   TimePoint look_again_ = kNever;  // for a client's leaving, when `ahead_` is full and the watch would see only bytes

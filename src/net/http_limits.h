@@ -25,6 +25,7 @@ struct HttpLimits {
   Duration write_time = kTimeLimit<"write_seconds">;
   Duration linger_time = kTimeLimit<"linger_seconds">;
   Duration handshake_time = kTimeLimit<"tls_handshake_seconds">;
+  Duration turn_time = microseconds(250);  // of each pass of the loop, for the pipelined requests of all connections
   std::size_t handshakes = kSizeLimit<"tls_handshakes">;
 
   // 0: that of the table, or less where the process may open few descriptors, some of which are for files.

@@ -12,6 +12,7 @@
 #include "net/http_headers.h"
 #include "net/http_limits.h"
 #include "net/router.h"
+#include "net/turn_queue.h"
 
 namespace chasqui::net {
 
@@ -20,7 +21,12 @@ class OffloadPool;
 
 struct HttpShared {
   HttpShared(EventLoop& event_loop, const Router& routes, const HttpLimits& bounds)
-      : loop(event_loop), router(routes), limits(bounds), answers(bounds.answers_bytes), scratch(64 * 1024) {}
+      : loop(event_loop),
+        router(routes),
+        limits(bounds),
+        answers(bounds.answers_bytes),
+        turns(event_loop, bounds.turn_time),
+        scratch(64 * 1024) {}
   virtual ~HttpShared() = default;
 
   virtual void connection_ended() = 0;
@@ -48,6 +54,7 @@ struct HttpShared {
   std::size_t exchanges = 0;
   std::size_t body_bytes = 0;  // of all requests in memory
   AnswerRoom answers;
+  TurnQueue turns;                    // for requests that were there before their connection's last answer was
   OffloadPool* compressor = nullptr;  // for large answers; null: they are sent as they are
   std::size_t compressing = 0;        // answers, now
   // Every read lands here first and is parsed before anything else runs, so connections need no buffers of their own.
