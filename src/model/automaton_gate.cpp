@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "model/forced_tokens.h"
 #include "model/grammar/grammar_matcher.h"
 #include "model/trigger_search.h"
 
@@ -24,8 +25,8 @@ struct AwaitedTrigger {
 
 class AutomatonGate final : public TokenGate {
  public:
-  AutomatonGate(GrammarMatcher matcher, std::optional<AwaitedTrigger> awaited)
-      : matcher_(std::move(matcher)), awaited_(std::move(awaited)) {}
+  AutomatonGate(GrammarMatcher matcher, std::optional<AwaitedTrigger> awaited, std::shared_ptr<const Tokenizer> forces)
+      : matcher_(std::move(matcher)), awaited_(std::move(awaited)), forces_(std::move(forces)) {}
 
   bool allows(Token token) override { return awaited_ || matcher_.allows(token, masks()); }
 
@@ -47,6 +48,12 @@ class AutomatonGate final : public TokenGate {
 
   const TokenMask* mask() override { return awaited_ ? nullptr : &matcher_.mask(masks()); }
 
+  std::span<const Token> forced(Token last) override {
+    if (awaited_ || forces_ == nullptr) return {};
+    GrammarMasks& masks = this->masks();
+    return forced_tokens(masks, matcher_.state(masks), last, *forces_);
+  }
+
   std::unique_ptr<TokenGate> copy() const override { return std::make_unique<AutomatonGate>(*this); }
 
  private:
@@ -54,6 +61,7 @@ class AutomatonGate final : public TokenGate {
 
   GrammarMatcher matcher_;
   std::optional<AwaitedTrigger> awaited_;
+  std::shared_ptr<const Tokenizer> forces_;
 };
 
 }  // namespace
@@ -86,7 +94,8 @@ Result<GrammarProgramPtr> compile_program(const Grammar& grammar, const Tokenize
   return std::make_shared<const GrammarProgram>(std::move(program));
 }
 
-Result<std::unique_ptr<TokenGate>> make_automaton_gate(const Grammar& grammar, GrammarProgramPtr program) {
+Result<std::unique_ptr<TokenGate>> make_automaton_gate(const Grammar& grammar, GrammarProgramPtr program,
+                                                       std::shared_ptr<const Tokenizer> forces) {
   GrammarMatcher matcher(program);
   if (!grammar.begun.empty()) {
     GrammarMasks masks(program);  // the thread that compiles is not the one that samples
@@ -107,7 +116,8 @@ Result<std::unique_ptr<TokenGate>> make_automaton_gate(const Grammar& grammar, G
       return invalid_field("grammar", std::string("grammar cannot be used: ") + failed.what());
     }
   }
-  return std::unique_ptr<TokenGate>(std::make_unique<AutomatonGate>(std::move(matcher), std::move(awaited)));
+  return std::unique_ptr<TokenGate>(
+      std::make_unique<AutomatonGate>(std::move(matcher), std::move(awaited), std::move(forces)));
 }
 
 }  // namespace chasqui

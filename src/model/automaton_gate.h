@@ -21,7 +21,9 @@ Result<GrammarProgramPtr> compile_program(const Grammar& grammar, const Tokenize
                                           std::shared_ptr<const TokenTrie> tokens);
 
 // Errors name `grammar`: its triggers are no regular expressions, or what is said already does not fit.
-Result<std::unique_ptr<TokenGate>> make_automaton_gate(const Grammar& grammar, GrammarProgramPtr program);
+// `forces` tokens by this tokenizer; null: none.
+Result<std::unique_ptr<TokenGate>> make_automaton_gate(const Grammar& grammar, GrammarProgramPtr program,
+                                                       std::shared_ptr<const Tokenizer> forces = nullptr);
 
 // Of all masks that gates have asked for on this thread.
 GrammarMaskCost grammar_mask_cost();

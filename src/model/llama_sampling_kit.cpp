@@ -7,8 +7,9 @@
 
 namespace chasqui {
 
-SamplingKit::SamplingKit(std::shared_ptr<const Tokenizer> tokenizer, const llama_vocab* vocab, GrammarEngine engine)
-    : tokenizer_(std::move(tokenizer)), vocab_(vocab), engine_(engine) {
+SamplingKit::SamplingKit(std::shared_ptr<const Tokenizer> tokenizer, const llama_vocab* vocab, GrammarEngine engine,
+                         bool forces)
+    : tokenizer_(std::move(tokenizer)), vocab_(vocab), engine_(engine), forces_(forces) {
   if (vocab_ != nullptr && engine_ == GrammarEngine::chasqui) tokens_ = make_token_trie(*tokenizer_);
 }
 
@@ -84,7 +85,7 @@ Result<void> SamplingKit::compile(Compiled& entry) {
     if (!program) return program.error();
     entry.program = std::move(*program);
   }
-  auto gate = make_automaton_gate(entry.source, entry.program);
+  auto gate = make_automaton_gate(entry.source, entry.program, forces_ ? tokenizer_ : nullptr);
   if (!gate) return gate.error();
   entry.gate = GrammarGate(std::move(*gate));
   return {};

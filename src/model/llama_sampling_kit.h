@@ -19,9 +19,10 @@ namespace chasqui {
 class SamplingKit {
  public:
   // `vocab` may be null, for a model that is not libllama's: no grammars then. What it points to lives as long as
-  // `tokenizer`. With our own engine for grammars this makes a tree of the vocabulary.
+  // `tokenizer`. With our own engine for grammars this makes a tree of the vocabulary; `forces`: what a grammar leaves
+  // no choice about is not sampled then.
   SamplingKit(std::shared_ptr<const Tokenizer> tokenizer, const llama_vocab* vocab,
-              GrammarEngine engine = GrammarEngine::chasqui);
+              GrammarEngine engine = GrammarEngine::chasqui, bool forces = true);
 
   // Null when the request needs none. Errors name `grammar`. Slow where something has to be compiled. The draft has its
   // seed already.
@@ -54,6 +55,7 @@ class SamplingKit {
   const std::shared_ptr<const Tokenizer> tokenizer_;
   const llama_vocab* const vocab_;
   const GrammarEngine engine_;
+  const bool forces_;
   std::shared_ptr<const TokenTrie> tokens_;  // with our own engine; constant
   std::array<std::atomic<std::shared_ptr<const Compiled>>, kGrammars> kept_;
   // Of DRY: those that were made last, and what they are made with.

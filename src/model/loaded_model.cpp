@@ -31,7 +31,8 @@ Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
   loaded.info.chat_template = (*chat_template)->source();
   loaded.tokenizer = std::make_shared<LlamaTokenizer>(*vocabulary);
   loaded.chat_template = std::move(*chat_template);
-  loaded.sampling = std::make_shared<SamplingKit>(loaded.tokenizer, (*vocabulary)->vocab(), options.grammar_engine);
+  loaded.sampling = std::make_shared<SamplingKit>(loaded.tokenizer, (*vocabulary)->vocab(), options.grammar_engine,
+                                                  options.forced_tokens);
   WeightsOptions quietly = options.weights;
   quietly.progress = {};  // its listener is gone when they are loaded again
   const auto again = [load, quietly] { return load(quietly); };
@@ -149,7 +150,8 @@ Result<LoadedModel> load_forced_sim(std::span<const std::byte> gguf, const LoadO
   loaded.info.adds_bos = real.adds_bos;
   const auto tokenizer = std::make_shared<LlamaTokenizer>(*vocabulary);
   loaded.tokenizer = tokenizer;
-  loaded.sampling = std::make_shared<SamplingKit>(tokenizer, (*vocabulary)->vocab(), load.grammar_engine);
+  loaded.sampling =
+      std::make_shared<SamplingKit>(tokenizer, (*vocabulary)->vocab(), load.grammar_engine, load.forced_tokens);
   loaded.chat_template = std::move(*chat_template);
   loaded.info.chat_template = loaded.chat_template->source();
   const auto voice = std::make_shared<ForcedVoice>(tokenizer);

@@ -40,6 +40,7 @@ struct LoadOptions {
   bool sleeps = false;        // the weights can be freed while what does without them goes on
   std::string chat_template;  // source that replaces the model's own
   GrammarEngine grammar_engine = GrammarEngine::chasqui;
+  bool forced_tokens = true;  // what a grammar leaves no choice about is not sampled
 };
 
 // Starts libllama's runtime first.

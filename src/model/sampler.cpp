@@ -92,6 +92,16 @@ void Sampler::accept(Token token) {
   ++generated_;
 }
 
+std::span<const Token> Sampler::forced(Token last) const {
+  if (!allowed_ || params_.chances >= 0) return {};
+  const std::span<const Token> tokens = grammar_.forced(last);
+  if (tokens.empty() || params_.logit_bias.empty()) return tokens;
+  const auto weighed = [this](Token token) {
+    return std::ranges::find(params_.logit_bias, token, &LogitBias::token) != params_.logit_bias.end();
+  };
+  return tokens.first(static_cast<std::size_t>(std::ranges::find_if(tokens, weighed) - tokens.begin()));
+}
+
 void Sampler::accept(std::span<const Token> tokens) {
   if (chain_.present()) {
     for (const Token token : tokens) chain_.accept(token);

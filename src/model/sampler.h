@@ -59,6 +59,10 @@ class Sampler {
 
   // Tells the token that sample() chose.
   void accept(Token token);
+  // What comes next whatever is drawn, behind `last`, which was accepted, up to the first token whose likelihood the
+  // request has changed; nothing where it asks how likely tokens are. Valid until the next call, of any sampler of the
+  // thread.
+  std::span<const Token> forced(Token last) const;
   // Tells the tokens that the model has been given before the first sample(): what the penalties look at.
   void accept(std::span<const Token> tokens);
 

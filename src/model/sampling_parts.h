@@ -53,6 +53,10 @@ class GrammarGate {
   bool has_masks() const { return own_ != nullptr; }
   // All that may come next; null where only asking one by one tells, or all may come. Valid until the next call.
   const TokenMask* mask() const { return own_ != nullptr ? own_->mask() : nullptr; }
+  // What must come next behind `last`, which was accepted; see TokenGate.
+  std::span<const Token> forced(Token last) const {
+    return own_ != nullptr ? own_->forced(last) : std::span<const Token>();
+  }
   // REQUIRES: allows(token)
   void accept(Token token);
   // With its own state.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "core/types.h"
 #include "model/grammar/grammar_masks.h"
@@ -18,6 +19,9 @@ class TokenGate {
   virtual bool accept(Token token) = 0;
   // All that may come; null where that is any token. Valid until the next call, of any gate of the thread.
   virtual const TokenMask* mask() = 0;
+  // What must come next, whatever is drawn, in the tokens that the tokenizer would have made of it behind `last`, which
+  // was just accepted. Valid until the next call, of any gate of the thread.
+  virtual std::span<const Token> forced(Token last) = 0;
   virtual std::unique_ptr<TokenGate> copy() const = 0;
 };
 

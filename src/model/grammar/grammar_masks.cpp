@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -11,6 +12,8 @@ namespace chasqui {
 namespace {
 
 constexpr std::uint64_t kMaskWorkMax = kCountLimit<"grammar_mask_work">;
+constexpr std::uint64_t kForcedWorkMax = kMaskWorkMax / 8;
+constexpr std::size_t kMapEntryBytes = 32;
 
 struct ByteSpan {
   std::uint8_t low = 0;
@@ -50,6 +53,8 @@ GrammarMasks::GrammarMasks(GrammarProgramPtr program) : program_(std::move(progr
 void GrammarMasks::forget() {
   states_.forget();
   entries_.clear();
+  forced_texts_.clear();
+  forced_tokens_.clear();
   plain_steps_.clear();
   bytes_ = 0;
 }
@@ -69,6 +74,31 @@ bool GrammarMasks::allows(Id state, Token token) {
   // The end of a generation leaves a state without a way on where it is.
   if (program_->tokens->is_end(token)) return states_.is_complete(state);
   return after(state, token) != GrammarStates::kDead;
+}
+
+const std::string& GrammarMasks::forced_text(Id state) {
+  const auto [found, fresh] = forced_texts_.try_emplace(state);
+  std::string& text = found->second;
+  if (!fresh) return text;
+  const std::uint64_t most = work() + kForcedWorkMax;
+  for (Id at = state; text.size() < kForcedBytes && work() < most;) {
+    const auto byte = states_.only_byte(at);
+    if (!byte) break;
+    text += static_cast<char>(*byte);
+    at = states_.next(at, *byte);
+  }
+  bytes_ += sizeof(std::string) + text.capacity() + kMapEntryBytes;
+  return text;
+}
+
+const std::vector<Token>* GrammarMasks::forced_tokens(Id state, Token last) const {
+  const auto known = forced_tokens_.find(key_of(state, last));
+  return known != forced_tokens_.end() ? &known->second : nullptr;
+}
+
+const std::vector<Token>& GrammarMasks::keep_forced_tokens(Id state, Token last, std::vector<Token> tokens) {
+  bytes_ += sizeof(std::vector<Token>) + tokens.capacity() * sizeof(Token) + kMapEntryBytes;
+  return forced_tokens_[key_of(state, last)] = std::move(tokens);
 }
 
 const TokenMask& GrammarMasks::mask(Id state) {

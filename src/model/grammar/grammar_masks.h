@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -64,6 +65,13 @@ class GrammarMasks {
   // Not empty, unless no token at all may come. Valid until the next call.
   const TokenMask& mask(Id state);
 
+  // The text that every text goes on with, or its first bytes: kForcedBytes, or what was found in the time of a part of
+  // a mask. Valid until forget().
+  const std::string& forced_text(Id state);
+  // What that becomes after a token, once it is kept; null before.
+  const std::vector<Token>* forced_tokens(Id state, Token last) const;
+  const std::vector<Token>& keep_forced_tokens(Id state, Token last, std::vector<Token> tokens);
+
   std::size_t bytes() const { return states_.bytes() + bytes_; }
   void forget();
 
@@ -73,6 +81,7 @@ class GrammarMasks {
 
  private:
   static constexpr std::uint64_t kPlaceWork = 16;
+  static constexpr std::size_t kForcedBytes = 256;
 
   enum class Plain : std::uint8_t { unknown, mixed, dead, steps };
   struct PlainStep {
@@ -98,11 +107,16 @@ class GrammarMasks {
   // How many plain characters may come, whatever they are: kPlainMost for that many and more.
   std::size_t plain_room(Id state, bool& closed);
   bool leads_to(Id state, std::size_t sequence, std::size_t byte, Id target);
+  static std::uint64_t key_of(Id state, Token last) {
+    return std::uint64_t{state} << 32 | static_cast<std::uint32_t>(last);
+  }
   std::size_t words() const { return (static_cast<std::size_t>(program_->tokens->vocabulary()) + 63) / 64; }
 
   const GrammarProgramPtr program_;
   GrammarStates states_;
   std::unordered_map<Id, Entry> entries_;
+  std::unordered_map<Id, std::string> forced_texts_;
+  std::unordered_map<std::uint64_t, std::vector<Token>> forced_tokens_;  // by state and the token before
   std::vector<PlainStep> plain_steps_;
   std::vector<std::uint8_t> plain_classes_;  // of bytes that are plain characters by themselves
   std::size_t bytes_ = 0;

@@ -22,10 +22,11 @@ class GrammarMatcher {
   // False, and no change, where the token, or the text, may not come.
   bool accept(Token token, GrammarMasks& masks);
   bool accept_text(std::string_view text, GrammarMasks& masks);
+  // In these masks.
+  GrammarMasks::Id state(GrammarMasks& masks);
   bool is_complete(GrammarMasks& masks) { return masks.states().is_complete(state(masks)); }
 
  private:
-  GrammarMasks::Id state(GrammarMasks& masks);
   bool move_to(GrammarMasks::Id to, GrammarMasks& masks);
 
   GrammarProgramPtr program_;

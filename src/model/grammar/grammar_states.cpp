@@ -138,6 +138,22 @@ GrammarStates::Id GrammarStates::join(Id a, Id b) {
   return number(std::move(both));
 }
 
+std::optional<std::uint8_t> GrammarStates::only_byte(Id state) {
+  const GrammarConfigurationPtr from = states_[state].configuration;
+  if (from->complete) return std::nullopt;
+  for (const GrammarPlace& place : from->places) {
+    if (!automaton_->token_steps(place.position).empty()) return std::nullopt;
+  }
+  const Id* const steps = row(state);
+  std::optional<std::uint8_t> only;
+  for (int byte = 0; byte < 256; ++byte) {
+    if (steps[automaton_->byte_class(static_cast<std::uint8_t>(byte))] == kDead) continue;
+    if (only) return std::nullopt;
+    only = static_cast<std::uint8_t>(byte);
+  }
+  return only;
+}
+
 void GrammarStates::fill_row(Id state) {
   const std::uint32_t classes = automaton_->byte_classes();
   const GrammarConfigurationPtr from = states_[state].configuration;

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -71,6 +72,8 @@ class GrammarStates {
   // Where the whole token is one step of the grammar.
   Id after_token(Id state, Token token);
   Id join(Id a, Id b);
+  // Where every text goes on with the same byte: that one.
+  std::optional<std::uint8_t> only_byte(Id state);
 
   bool is_complete(Id state) const { return states_[state].configuration->complete; }
 
