@@ -57,7 +57,8 @@ struct SlotRestore {
   bool whole() const { return snapshot != nullptr && from == 0 && end() == keep; }
 };
 
-// The rows of one sequence, contiguous in Batch::rows, and behind them those that only fill up.
+// The rows of one sequence, contiguous in Batch::rows, and behind them those that only fill up. In a decode batch it
+// has several where a grammar has forced what it says.
 struct BatchPart {
   const Request* request = nullptr;  // lives at least until commit()
   SlotId slot;
@@ -91,9 +92,9 @@ struct Drafting {
 };
 
 // All rows of one llama_decode call. Decode rows and prefill chunks go as separate batches, because with one KV
-// stream per sequence a mixed batch is split into more passes over the weights than the two. A decode batch has one row
-// for each of its sequences, and draft tokens behind it; some may be rows of a prompt, where that keeps the slots
-// adjacent.
+// stream per sequence a mixed batch is split into more passes over the weights than the two. A decode batch has a row
+// for each of its sequences, or some where tokens were forced, and draft tokens behind it; some may be rows of a
+// prompt, where that keeps the slots adjacent.
 struct Batch {
   enum class Kind { decode, prefill };
 
@@ -170,6 +171,8 @@ struct Sample {
   Token token = 0;
   std::string text;                  // may be empty while a character or a possible stop string is held back
   std::vector<TokenChance> chances;  // see Event
+  bool forced = false;               // not sampled: nothing else could come
+  bool computed = false;             // a draft token of the batch, so that its row is there already
   bool end_of_generation = false;    // the model's own, or one of Request::stop_tokens
   bool time_is_up = false;           // Request::predict_limit
   bool outdented = false;            // Request::indent_min; text ends before the line
@@ -188,7 +191,7 @@ struct PromptChances {
 struct BatchResult {
   DecodeStatus status = DecodeStatus::ok;
   // For each part with `samples`, in the order of parts: one, and one more for each accepted draft token, until one
-  // ends the answer.
+  // ends the answer; and what a grammar forces behind each of them.
   std::vector<Sample> samples;
   std::vector<PromptChances> prompts;     // one for each part that tells
   std::vector<KvSnapshotPtr> snapshots;   // one per save; null where the model could not

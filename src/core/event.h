@@ -38,6 +38,7 @@ struct Usage {
   std::int32_t preemptions = 0;
   TokenCount draft_tokens = 0;     // that were checked
   TokenCount accepted_tokens = 0;  // … and accepted
+  TokenCount forced_tokens = 0;    // of the completion, that were not sampled: a grammar left no choice
   std::optional<CacheUse> cache;   // with Request::tell_cache, once it has started
 };
 
@@ -57,7 +58,7 @@ struct Event {
   std::string text;
   // With SamplingParams::chances, of the event's token: itself, then the most likely ones in their order.
   std::vector<TokenChance> chances;
-  Token token = -1;       // the one that was sampled
+  Token token = -1;       // the one that was sampled, or forced
   TokenCount tokens = 0;  // how many tokens this event stands for
   Duration since_last{};  // … and the time since the one before; zero for the first
   bool first = false;     // the first token of the answer

@@ -50,6 +50,7 @@ Usage Sequence::usage(TimePoint now) const {
   usage.preemptions = preemptions_;
   usage.draft_tokens = draft_tokens_;
   usage.accepted_tokens = accepted_tokens_;
+  usage.forced_tokens = forced_tokens_;
   if (request_->tell_cache && started()) usage.cache = cache_use_;
   return usage;
 }
@@ -63,7 +64,7 @@ void Sequence::start(SlotId slot, TimePoint now, bool holds_on) {
   holds_on_ = holds_on;
   if (started()) return;
   started_ = now;
-  last_token_at_ = now;
+  last_token_at_ = went_on_at_ = now;
 }
 
 void Sequence::preempt(TimePoint now) {
@@ -109,6 +110,7 @@ void Sequence::computed_rows(TokenCount rows, TimePoint now) {
   passed_ = 0;
   CHECK(holds_slot() && !awaits_prefix_);
   last_rows_at_ = now;
+  if (decoding()) went_on_at_ = now;
   has_computed_ = true;
   computed_ += rows;
   CHECK(computed_ <= length());
@@ -128,9 +130,16 @@ void Sequence::took_part(TokenCount rows, bool shared, TimePoint began) {
 void Sequence::add_token(Token token, TimePoint now) {
   CHECK(holds_slot() && left() == 0);
   if (generated_.empty()) first_token_at_ = now;
-  last_token_at_ = now;
+  last_token_at_ = went_on_at_ = now;
   generated_.push_back(token);
   state_ = State::decoding;
+}
+
+void Sequence::add_forced_token(Token token, TimePoint now) {
+  CHECK(decoding());
+  last_token_at_ = went_on_at_ = now;
+  generated_.push_back(token);
+  ++forced_tokens_;
 }
 
 void Sequence::drafted(TokenCount checked, TokenCount accepted) {

@@ -7,7 +7,8 @@
 //
 // Its tokens are the prompt and what was generated so far: `length` of them. The model holds the positions
 // 0 … computed-1 in the slot. A token is sampled from the row of the last token, so there is always one left to compute
-// until the end. A preempted sequence keeps its tokens; what the prefix cache does not have of them is computed again.
+// until the end; more where a grammar has forced some behind it. A preempted sequence keeps its tokens; what the prefix
+// cache does not have of them is computed again.
 #pragma once
 
 #include <algorithm>
@@ -66,6 +67,8 @@ class Sequence {
   TimePoint expires() const { return std::min(deadline(), patience()); }
   // When its last token was sampled; before the first, when it started.
   TimePoint last_token_at() const { return last_token_at_; }
+  // … or, later, a row of what a grammar has forced behind it was computed: its next row is due from then on.
+  TimePoint went_on_at() const { return went_on_at_; }
   // When rows of it were last computed; before the first, when it got its slot.
   TimePoint last_rows_at() const { return last_rows_at_; }
   TimePoint started_at() const { return started_; }
@@ -116,6 +119,8 @@ class Sequence {
   void took_part(TokenCount rows, bool shared, TimePoint began);
   // A token was sampled. REQUIRES: everything is computed.
   void add_token(Token token, TimePoint now);
+  // A token follows without having been sampled. REQUIRES: decoding
+  void add_forced_token(Token token, TimePoint now);
   // A step checked so many of its draft tokens, and accepted so many.
   void drafted(TokenCount checked, TokenCount accepted);
   // The answer is as long as it may be.
@@ -142,6 +147,7 @@ class Sequence {
   TokenCount told_prompt_ = 1;
   TokenCount draft_tokens_ = 0;
   TokenCount accepted_tokens_ = 0;
+  TokenCount forced_tokens_ = 0;
   std::int32_t steps_ = 0;
   std::int32_t shared_steps_ = 0;
   std::int32_t passed_ = 0;
@@ -150,6 +156,7 @@ class Sequence {
   TimePoint preempted_at_ = kNever;  // … after rows of it were computed
   TimePoint first_token_at_{};
   TimePoint last_token_at_{};
+  TimePoint went_on_at_{};
   TimePoint last_rows_at_{};
 };
 

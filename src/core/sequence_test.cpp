@@ -158,6 +158,28 @@ TEST(Sequence, KnowsWhenItLastHadRows) {
   EXPECT_EQ(sequence.last_rows_at(), at(100)) << "its wait for a slot is no wait for rows";
 }
 
+TEST(Sequence, GoesOnDecodingWithTokensThatWereForced) {
+  Sequence sequence = started(10, 8);
+  sequence.computed_rows(10, at(20));
+  sequence.add_token(70, at(20));
+  sequence.add_forced_token(71, at(20));
+  sequence.add_forced_token(72, at(20));
+  EXPECT_EQ(sequence.left(), 3);
+  EXPECT_TRUE(sequence.decoding());
+  sequence.computed_rows(2, at(30));
+  EXPECT_TRUE(sequence.decoding());
+  EXPECT_EQ(sequence.last_token_at(), at(20));
+  EXPECT_EQ(sequence.went_on_at(), at(30));
+  EXPECT_EQ(sequence.usage(at(30)).forced_tokens, 2);
+  EXPECT_EQ(sequence.usage(at(30)).completion, 3);
+  sequence.preempt(at(40));
+  sequence.start(SlotId{0}, at(50));
+  sequence.restored(11);
+  EXPECT_TRUE(sequence.prefilling()) << "two rows are left";
+  sequence.computed_rows(2, at(60));
+  EXPECT_TRUE(sequence.decoding());
+}
+
 TEST(Sequence, MayStartWhenTheClockStandsAtZero) {
   Sequence sequence(test_request(1, 10, 3));
   EXPECT_FALSE(sequence.started());

@@ -134,10 +134,35 @@ void Runner::read(const Batch& batch, const BatchPart& part, BatchResult& result
     const bool was_right = synthetic_acceptance_.empty()
                                ? accepted < part.draft_tokens && last[accepted + 1].token == out.token
                                : instead.has_value();
-    if (out.ends() || !was_right) break;
-    ++accepted;
+    out.computed = was_right && !out.ends();
+    if (out.computed) ++accepted;
+    if (out.ends() || !say_forced(batch, part, accepted, result)) break;
   }
   if (accepted < part.draft_tokens || part.padding > 0) model_.trim(part.slot, last->position + 1 + accepted);
+}
+
+// What nothing else can come in place of, behind the last token of `result`. True: rows of all that was said are there.
+// A deterministic answer is computed row by row, whatever is certain.
+bool Runner::say_forced(const Batch& batch, const BatchPart& part, std::int32_t& accepted, BatchResult& result) {
+  const Request& request = *part.request;
+  bool computed = result.samples.back().computed;
+  if (request.parts == nullptr || request.deterministic || !synthetic_acceptance_.empty()) return computed;
+  SequenceOutput& speaker = voice(request);
+  const std::span<const Token> forced = speaker.sampler.forced(result.samples.back().token);
+  const auto room = static_cast<std::size_t>(std::max(request.max_tokens - speaker.said, 0));
+  forced_.assign(forced.begin(), forced.begin() + static_cast<std::ptrdiff_t>(std::min(room, forced.size())));
+  for (const Token token : forced_) {
+    Sample& out = result.samples.emplace_back();
+    out.request = request.id;
+    out.token = token;
+    out.forced = true;
+    say(request, speaker, out);
+    if (out.ends()) return false;
+    const auto next = batch.rows.begin() + part.last_row() + 1 + accepted;
+    out.computed = computed = computed && accepted < part.draft_tokens && next->token == token;
+    if (computed) ++accepted;
+  }
+  return computed;
 }
 
 // Each row says how likely the token behind it was; behind the last one of the prompt there is none yet.
@@ -179,8 +204,14 @@ void Runner::sample(const Request& request, std::int32_t row, std::optional<Toke
     out.token = speaker.sampler.sample(model_.logits(row), scratch_, &out.chances);
   }
   out.token = instead.value_or(out.token);
+  say(request, speaker, out);
+  if (timed && thread_time() - started >= kConstraintMax) out.time_is_up = true;
+}
+
+// Into text, unless it ends the answer.
+void Runner::say(const Request& request, SequenceOutput& speaker, Sample& out) {
   speaker.sampler.accept(out.token);
-  if (timed) out.time_is_up = thread_time() - started >= kConstraintMax;
+  ++speaker.said;
   const auto& stops = request.stop_tokens;
   out.end_of_generation =
       tokenizer_.is_end_of_generation(out.token) || std::find(stops.begin(), stops.end(), out.token) != stops.end();

@@ -50,6 +50,7 @@ class Runner {
     TextAssembler text;
     IndentGuard indent;
     TimePoint first_token = kNever;  // kept where the request has a limit for it
+    TokenCount said = 0;
   };
 
   // The first tokens of a batch, drawn by several threads at once, by part. What a grammar or a chain of libllama's
@@ -78,6 +79,8 @@ class Runner {
   void tell_prompt(const Batch& batch, const BatchPart& part, BatchResult& result);
   SequenceOutput& voice(const Request& request);
   void sample(const Request& request, std::int32_t row, std::optional<Token> instead, Draws::Draw* drawn, Sample& out);
+  void say(const Request& request, SequenceOutput& speaker, Sample& out);
+  bool say_forced(const Batch& batch, const BatchPart& part, std::int32_t& accepted, BatchResult& result);
   std::optional<Token> synthetic_token(const Batch& batch, const BatchPart& part, std::int32_t place);
 
   Model& model_;
@@ -88,6 +91,7 @@ class Runner {
   std::minstd_rand dice_;
   std::unordered_map<RequestId, SequenceOutput> voices_;
   SamplerScratch scratch_;
+  std::vector<Token> forced_;  // scratch of say_forced()
   Draws draws_;
 };
 

@@ -75,7 +75,7 @@ void AdapterTurns::note(Group& group, const Sequence& sequence) {
   group.wanted = true;
   if (service_class > group.best) return;
   group.best = service_class;
-  if (sequence.decoding()) group.due = std::min(group.due, sequence.last_token_at() + target);
+  if (sequence.decoding()) group.due = std::min(group.due, sequence.went_on_at() + target);
 }
 
 AdapterTurns::Group& AdapterTurns::group_of(const AdapterSetPtr& adapters, TimePoint now) {

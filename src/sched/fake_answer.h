@@ -15,6 +15,7 @@ namespace chasqui {
 struct FakeScript {
   TokenCount end_after = 0;   // the n-th token ends the generation
   TokenCount stop_after = 0;  // the n-th token completes the stop string "STOP"
+  bool forces = false;        // some tokens force some of those behind them
   bool repeats = false;       // most tokens depend on the two before only, so that much is said again
 };
 
@@ -29,6 +30,11 @@ inline Token fake_next(std::span<const Token> history, bool repeats = false) {
   std::uint64_t hash = 0xCBF29CE484222325ull;
   for (const Token token : history) hash = fake_hash(hash, token);
   return static_cast<Token>(hash % (repeats ? 8 : 1000));
+}
+
+// How many tokens a grammar forces behind it.
+inline TokenCount fake_forced(Token sampled, const FakeScript& script) {
+  return script.forces && sampled % 4 == 0 ? sampled / 4 % 7 : 0;
 }
 
 inline std::string fake_text(Token token) { return std::to_string(token) + ' '; }

@@ -75,6 +75,7 @@ class FakeModel : public FakeSlots {
   // Of next tokens, that were checked.
   std::uint64_t draft_tokens() const { return draft_tokens_; }
   std::uint64_t accepted_tokens() const { return accepted_tokens_; }
+  std::uint64_t forced_tokens() const { return forced_tokens_; }
 
  private:
   void check(const Batch& batch) {
@@ -115,8 +116,7 @@ class FakeModel : public FakeSlots {
     }
     const bool decodes_now = position > 0 && decodes(at(part.slot));
     if (batch.kind == Batch::Kind::decode) {
-      expect(part.rows == 1 || !decodes_now, "a decode part of more than one row");
-      expect(part.rows == 1 || part.rows <= width_of(batch.parts.back()), "a hole is filled up with too much");
+      expect(decodes_now || part.rows == 1 || part.rows <= width_of(batch.parts.back()), "a hole is filled too much");
       expect(decodes_now || dense_slots_, "a row of a prompt among the decoding ones for no reason");
     } else {
       expect(!decodes_now, "a decoding request in a prefill batch");
@@ -144,8 +144,8 @@ class FakeModel : public FakeSlots {
   void check_filling(const Batch& batch, const BatchPart& part) {
     if (part.padding == 0) return;
     const auto draft_tokens = [](const BatchPart& other) { return other.draft_tokens > 0; };
-    const bool use =
-        batch.kind == Batch::Kind::prefill || std::any_of(batch.parts.begin(), batch.parts.end(), draft_tokens);
+    const auto several = [&](const BatchPart& other) { return draft_tokens(other) || other.rows > 1; };
+    const bool use = batch.kind == Batch::Kind::prefill || std::any_of(batch.parts.begin(), batch.parts.end(), several);
     expect(dense_slots_ && use, "a part is filled up where it is of no use");
     expect(held(part.slot) + width_of(part) <= layout_.cells_per_slot, "padding beyond the cells of a slot");
     TokenCount position = held(part.slot) + part.rows + part.draft_tokens;
@@ -188,15 +188,36 @@ class FakeModel : public FakeSlots {
     }
     draft_tokens_ += static_cast<std::uint64_t>(part.draft_tokens);
     if (part.tells) tell(batch, part, result);
-    for (std::int32_t right = 0; part.samples; ++right) {
-      const Sample sampled = sample(slot);
-      result.samples.push_back(sampled);
-      if (sampled.ends() || right == part.draft_tokens) return;
-      const Token draft_token = batch.rows[static_cast<std::size_t>(part.last_row() + 1 + right)].token;
-      if (draft_token != sampled.token) return;
-      slot.history.push_back(draft_token);
-      ++accepted_tokens_;
+    std::int32_t right = 0;
+    for (bool goes_on = part.samples; goes_on;) {
+      const FakeScript script = scripts_[slot.owner];
+      slot.sampled = true;
+      goes_on = say(fake_next(slot.history, script.repeats), false, batch, part, right, result);
+      TokenCount forced = fake_forced(result.samples.back().token, script);
+      while (forced-- > 0 && !result.samples.back().ends() && said(slot.owner) < part.request->max_tokens) {
+        const Token next = fake_next(tokens_of(*part.request), script.repeats);
+        goes_on = say(next, true, batch, part, right, result) && goes_on;
+        ++forced_tokens_;
+      }
     }
+  }
+
+  // True: its row is there.
+  bool say(Token token, bool forced, const Batch& batch, const BatchPart& part, std::int32_t& right,
+           BatchResult& result) {
+    const bool all_there = result.samples.empty() || !forced || result.samples.back().computed;
+    Slot& slot = at(part.slot);
+    std::vector<Token>& answer = answers_[slot.owner];
+    answer.push_back(token);
+    Sample& out = result.samples.emplace_back(fake_sample(slot.owner, answer, scripts_[slot.owner]));
+    out.forced = forced;
+    if (out.ends() || !all_there || right == part.draft_tokens) return false;
+    if (batch.rows[static_cast<std::size_t>(part.last_row() + 1 + right)].token != token) return false;
+    out.computed = true;
+    slot.history.push_back(token);
+    ++right;
+    ++accepted_tokens_;
+    return true;
   }
 
   // Each token of the prompt is as likely as its number says.
@@ -209,19 +230,13 @@ class FakeModel : public FakeSlots {
     }
   }
 
-  Sample sample(const Slot& slot) {
-    std::vector<Token>& answer = answers_[slot.owner];
-    const FakeScript script = scripts_[slot.owner];
-    answer.push_back(fake_next(slot.history, script.repeats));
-    return fake_sample(slot.owner, answer, script);
-  }
-
   const TokenCount rows_max_;
   std::map<RequestId, FakeScript> scripts_;
   std::map<RequestId, TokenCount> prompt_rows_of_;
   std::uint64_t prompt_rows_ = 0;
   std::uint64_t draft_tokens_ = 0;
   std::uint64_t accepted_tokens_ = 0;
+  std::uint64_t forced_tokens_ = 0;
 };
 
 }  // namespace chasqui

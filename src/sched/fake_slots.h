@@ -50,6 +50,7 @@ class FakeSlots {
     RequestId owner;
     TokenCount prompt = 0;
     std::vector<Token> history;
+    bool sampled = false;  // here, so that what is forced behind it keeps it decoding
   };
 
   void expect(bool condition, const std::string& fault) {
@@ -65,7 +66,8 @@ class FakeSlots {
   }
   bool decodes(const Slot& slot) const {
     const TokenCount tokens = said(slot.owner);
-    return tokens > 0 && static_cast<TokenCount>(slot.history.size()) == slot.prompt + tokens - 1;
+    const bool known = static_cast<TokenCount>(slot.history.size()) == slot.prompt + tokens - 1;
+    return tokens > 0 && (known || slot.sampled);
   }
 
   // All tokens of a request that are known so far.
@@ -128,6 +130,7 @@ class FakeSlots {
     ++reuses_;
     slot.owner = request.id;
     slot.prompt = prompt_of(request);
+    slot.sampled = false;
   }
 
   FakeOwner owner_of(const Slot& slot) const {

@@ -66,6 +66,7 @@ class FakeWorker {
     AdapterSetPtr adapters{};
     bool tell_reading = false;
     bool tell_prompt = false;
+    bool constrained = false;              // by a grammar, which takes constraint_cost for each token
     std::vector<TokenCount> boundaries{};  // with checkpoint_every
   };
 
@@ -256,8 +257,9 @@ class FakeWorker {
       Known& known = known_[part.slot];
       const TokenCount first = batch.rows[static_cast<std::size_t>(part.first_row)].position;
       if (!batch.learn || known.next != first) known.from = first;
-      const auto said = std::ranges::count(result.samples, part.request->id, &Sample::request);
-      known.next = batch.learn ? first + part.rows + std::max(static_cast<TokenCount>(said) - 1, 0) : -1;
+      const auto accepted = std::ranges::count_if(
+          result.samples, [&](const Sample& sample) { return sample.request == part.request->id && sample.computed; });
+      known.next = batch.learn ? first + part.rows + static_cast<TokenCount>(accepted) : -1;
     }
   }
 

@@ -131,6 +131,7 @@ class ReuseSimulation {
     ask.use_cache = wish_.calm || dice_.permille(900);
     if (!wish_.calm && dice_.permille(100)) ask.timeout_ms = dice_.between(1, 300);
     if (dice_.permille(300)) ask.script.end_after = dice_.between(1, 20);
+    ask.script.forces = id % 3 == 0;
     worker_.checkpoint_every = !wish_.cut_anywhere && dice_.permille(700) ? dice_.between(20, 100) : 0;
     if (ask.shared > 0 && dice_.permille(700)) ask.boundaries = {ask.shared};
     worker_.add(id, ask);

@@ -158,7 +158,7 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
     // What heads learn of a prompt is part of reading it. In a decode step it is part of their draft tokens.
     const Duration computing = result.compute + (decoded ? Duration::zero() : result.learning);
     const Duration took = adapter_turns_.computed(computing, batch.predicted);
-    const bool rare = decoded && speculation_.turns() && step_time_.settled(batch.kind, plan_.size().rows);
+    const bool rare = decoded && plan_.turns() && step_time_.settled(batch.kind, plan_.size().rows);
     if (decoded) note_decoding(result, batch.parts.size());
     if (plan_.one_pass() && !rare) step_time_.observe(batch.kind, plan_.size(), took);
     if (decoded) speculation_.computed(result, took);
@@ -205,21 +205,24 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
   }
 }
 
-// One token, and another one for each draft token that was accepted: its row is computed then.
+// One token, and another one for each draft token that was accepted: its row is computed then. Behind them, what a
+// grammar forces: its rows are those of the next steps.
 Scheduler::Samples Scheduler::commit_samples(Sequence& sequence, const BatchPart& part, Samples next, Samples end,
                                              TimePoint now) {
   const RequestId id = sequence.id();
   const auto last = std::find_if(next, end, [id](const Sample& sample) { return sample.request != id; });
-  const auto said = static_cast<TokenCount>(last - next);
-  CHECK(said >= 1 && said <= 1 + part.draft_tokens, "a token for the row, and one for each accepted draft token");
-  sequence.drafted(part.draft_tokens, said - 1);
-  commit_sample(sequence, *next, now);
-  while (++next != last) {
+  const auto behind = std::find_if(next, last, [](const Sample& sample) { return !sample.computed; });
+  const auto accepted = static_cast<TokenCount>(behind - next);
+  CHECK(behind != last && accepted <= part.draft_tokens, "a token for the row, and one for each accepted draft token");
+  sequence.drafted(part.draft_tokens, accepted);
+  for (; next != behind; ++next) {
+    commit_sample(sequence, *next, now);
     sequence.computed_rows(1, now);
     ledger_.use(part.slot, 1);
-    commit_sample(sequence, *next, now);
   }
-  speculation_.commit(sequence, part.draft_tokens, said);
+  commit_sample(sequence, *next, now);
+  speculation_.commit(sequence, part.draft_tokens, accepted + 1);
+  while (++next != last) commit_sample(sequence, *next, now);
   return last;
 }
 
@@ -237,7 +240,7 @@ void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoin
     reuse_.checkpoint_computed(sequence);
     note_first_token(sequence, event, now);
   }
-  sequence.add_token(sample.token, now);
+  sample.forced ? sequence.add_forced_token(sample.token, now) : sequence.add_token(sample.token, now);
   if (sequence.request().tell_usage) events_.back().usage = sequence.usage(now);
   counters_.charge_token(sequence.request().tenant);
   if (sample.end_of_generation || sample.stopped) {

@@ -95,6 +95,7 @@ class Simulation {
     if (dice_.permille(500)) life.script.end_after = dice_.between(1, 30);
     if (dice_.permille(200)) life.script.stop_after = dice_.between(1, 30);
     life.script.repeats = dice_.permille(700);
+    life.script.forces = id % 3 == 0;
     life.answer = fake_answer(life.request->prompt, life.request->max_tokens, life.script);
     model_.meet(life.request, life.script);
     scheduler_.add(life.request);
@@ -140,11 +141,12 @@ class Simulation {
     decoding_before_ = decoding_with_slots();
     model_.run(batch_, status, result_);
     if (status == DecodeStatus::ok) check_order(prefilled_last);
-    result_.compute = compute_time();
+    result_.compute = microseconds(dice_.between(100, 3000)) * static_cast<int>(1 + batch_.rows.size() / 4);
     clock_.advance(result_.compute);
     result_.finished = clock_.now();
     std::vector<RequestId> ids;
     for (const BatchPart& part : batch_.parts) {
+      if (status == DecodeStatus::ok) life(part.request->id)->last_token = clock_.now();  // it goes on
       ids.push_back(part.request->id);
       life(part.request->id)->failed = status == DecodeStatus::failed || status == DecodeStatus::no_room;
     }
@@ -164,11 +166,6 @@ class Simulation {
     std::set<RequestId> ids = model_.decoding();
     for (const SlotId slot : batch_.trims) ids.erase(model_.owner(slot));
     return ids;
-  }
-
-  Duration compute_time() {
-    const Duration row = microseconds(dice_.between(100, 3000));
-    return row * static_cast<int>(1 + batch_.rows.size() / 4);
   }
 
   // What next_batch() owes requests that wait: a slot, an end in time, a place among the adjacent.
@@ -323,7 +320,7 @@ class Simulation {
 struct Outcome {
   std::uint64_t hash;
   std::size_t ends[5];
-  std::uint64_t preemptions, moves, filled_holes, told_to_wait, prompts_between, draft_tokens, accepted_tokens;
+  std::uint64_t preemptions, moves, filled_holes, told_to_wait, prompts_between, draft_tokens, accepted_tokens, forced;
   bool filled_a_step;
 };
 
@@ -340,6 +337,7 @@ Outcome simulate(std::uint64_t seed, bool unified, std::size_t requests = 2000) 
                   simulation.prompts_between(),
                   simulation.model().draft_tokens(),
                   simulation.model().accepted_tokens(),
+                  simulation.model().forced_tokens(),
                   simulation.filled_a_step()};
   for (std::size_t i = 0; i < 5; ++i) outcome.ends[i] = simulation.ends(static_cast<FinishReason>(i));
   return outcome;
@@ -370,6 +368,7 @@ TEST(SchedulerSimulation, MeetsWhatItIsMeantToMeet) {
       sum.prompts_between += outcome.prompts_between;
       sum.draft_tokens += outcome.draft_tokens - outcome.accepted_tokens;
       sum.accepted_tokens += outcome.accepted_tokens;
+      sum.forced += outcome.forced;
     }
   }
   EXPECT_GT(streams.preemptions, 50u);
@@ -379,6 +378,7 @@ TEST(SchedulerSimulation, MeetsWhatItIsMeantToMeet) {
   EXPECT_GT(streams.told_to_wait, 50u);
   EXPECT_GT(std::min(streams.accepted_tokens, pool.accepted_tokens), 50u);
   EXPECT_GT(std::min(streams.draft_tokens, pool.draft_tokens), 50u) << "that were wrong";
+  EXPECT_GT(std::min(streams.forced, pool.forced), 50u);
   EXPECT_GT(pool.preemptions, 50u);
   EXPECT_EQ(pool.moves + pool.filled_holes, 0u) << "in one pool slots need not be adjacent";
 }

@@ -77,7 +77,7 @@ void Speculation::collect(std::span<const Sequence* const> decoding, const Room&
     SequenceDraft& draft = draft_of(*sequence);
     draft.checked = 0;
     draft.draft_tokens.clear();
-    const TokenCount most = this->most(*sequence, room);
+    const TokenCount most = sequence->left() > 1 ? 0 : this->most(*sequence, room);
     if (most == 0) continue;
     if (config_.draft_model) {
       draft.draft_tokens.assign(static_cast<std::size_t>(most), 0);
@@ -95,9 +95,9 @@ TokenCount Speculation::choose(std::span<const Sequence* const> decoding, const 
   now_.clear();
   after_trial_ = trial_;
   pays_ = checks_ = trial_ = false;
-  previous_ = std::exchange(width_before_, 1);
-  turns_ = previous_ != 1;
-  if (!on() || decoding.empty()) return 1;
+  previous_ = std::exchange(width_before_, room.width);
+  turns_ = previous_ != room.width;
+  if (!on() || decoding.empty()) return room.width;
   collect(decoding, room);
   TokenCount widest = 1;
   for (const Turn& turn : now_) widest = std::max(widest, 1 + static_cast<TokenCount>(turn.draft->draft_tokens.size()));
@@ -106,17 +106,18 @@ TokenCount Speculation::choose(std::span<const Sequence* const> decoding, const 
     deepest = std::max(deepest, sequence->length());
     if (room.even) widest = std::min(widest, room.cells_per_slot - sequence->length() + 1);
   }
-  if (now_.empty() || !times.known(Batch::Kind::decode)) return 1;
+  if (now_.empty() || !times.known(Batch::Kind::decode)) return room.width;
   time_ = room.time;
   const TokenCount best = pick(static_cast<TokenCount>(decoding.size()), widest, deepest, times, room);
-  pays_ = best > 1;
+  // Rows that are there for forced tokens are no reason to draft.
+  pays_ = best > room.width || (best > 1 && config_.draft_tokens_min > 0);
   if (config_.heads && pays_ && !trial_) learning_steps_ = kLearningSteps;
   for (const Turn& turn : now_) {
     if (config_.draft_model && !turn.ready()) continue;
     checks_ |= pays_;
-    turn.draft->checked = std::min(best - 1, static_cast<TokenCount>(turn.draft->draft_tokens.size()));
+    turn.draft->checked = pays_ ? std::min(best - 1, static_cast<TokenCount>(turn.draft->draft_tokens.size())) : 0;
   }
-  const TokenCount width = checks_ ? best : 1;
+  const TokenCount width = checks_ ? std::max(best, room.width) : room.width;
   width_before_ = width;
   turns_ = width != previous_;
   return width;
@@ -141,7 +142,7 @@ TokenCount Speculation::pick(TokenCount sequences, TokenCount widest, TokenCount
     if (rows > room.rows || rows - sequences > room.cells) break;
     const double takes = seconds(rows, width, deepest, times, alone);
     const double rate = tokens(width, static_cast<std::size_t>(sequences)) / (takes + turn(width));
-    if (width <= 1 + config_.draft_tokens_min) {
+    if (width <= std::max(1 + config_.draft_tokens_min, room.width)) {
       best = hoped = {width, rate};
       continue;
     }

@@ -52,6 +52,7 @@ class Speculation {
     TokenCount cells = 0;           // beyond what is reserved, of all together
     bool even = false;              // all sequences get equally many rows, or more than one pass is needed
     Duration time{};                // unless the step takes longer without draft tokens
+    TokenCount width = 1;           // that each has at least, for rows of what a grammar has forced
   };
 
   struct Stats {
@@ -67,8 +68,8 @@ class Speculation {
   bool on() const { return config_.draft_tokens_max > 0; }
   TokenCount outputs_max() const { return config_.outputs_max; }
 
-  // Makes up its mind for a decode step of `decoding`, ascending slots: how many rows each of them gets, 1 without any
-  // draft tokens.
+  // Makes up its mind for a decode step of `decoding`, ascending slots: how many rows each of them gets, Room::width
+  // without any draft tokens. A sequence with several rows to compute before its next token gets none.
   TokenCount choose(std::span<const Sequence* const> decoding, const StepTime& times, const Room& room);
   // What is to be checked of the sequence after choose(), the next token first; with a draft model the tokens are not
   // known yet. Valid until the next choose().

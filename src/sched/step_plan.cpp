@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <utility>
+
+#include "sched/forced_rows.h"
 
 namespace chasqui {
 namespace {
@@ -64,6 +67,7 @@ void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, con
     plan_prefill(times, now, batch);
   } else {
     batch.kind = Batch::Kind::decode;
+    turns_ = width_ != std::exchange(width_before_, width_);
     plan_decode(running, speculation, batch);
     speculation.plan_drafting(batch.drafting);
     pad(running, times, batch);
@@ -104,7 +108,7 @@ void StepPlan::choose_decoding(const StepTime& times) {
   const auto most = static_cast<std::size_t>(rows_max_);
   if (decode_now_.size() > most) {
     std::sort(decode_now_.begin(), decode_now_.end(), [](const Sequence* a, const Sequence* b) {
-      return std::tuple(a->last_token_at(), a->id()) < std::tuple(b->last_token_at(), b->id());
+      return std::tuple(a->went_on_at(), a->id()) < std::tuple(b->went_on_at(), b->id());
     });
     decode_now_.resize(most);
     std::sort(decode_now_.begin(), decode_now_.end(), by_slot);
@@ -114,10 +118,11 @@ void StepPlan::choose_decoding(const StepTime& times) {
   if (size.rows > 0) decode_time_ = times.predict(Batch::Kind::decode, size);
 }
 
-// A step that checks draft tokens may take as long as the most urgent class waits for a token: each step brings one.
+// A step that checks draft tokens, or computes forced ones, may take as long as the most urgent class waits for a
+// token: each step brings one.
 void StepPlan::choose_width(const StepTime& times, Speculation& speculation, TokenCount cells) {
   width_ = 1;
-  if (decode_now_.empty() || !speculation.on()) return;
+  if (decode_now_.empty()) return;
   ServiceClass best = decode_now_.front()->request().service_class;
   TokenCount deepest = 0;
   for (const Sequence* sequence : decode_now_) {
@@ -127,7 +132,9 @@ void StepPlan::choose_width(const StepTime& times, Speculation& speculation, Tok
   // A prompt that fills a hole may have an output, too.
   const TokenCount rows = std::min(rows_max_, speculation.outputs_max() - static_cast<TokenCount>(prefilling_.size()));
   const Duration target = targets_.of[static_cast<std::size_t>(best)].next_token;
-  width_ = speculation.choose(decode_now_, times, {rows, kv_.cells_per_slot, cells, dense_slots_, target});
+  const TokenCount forced =
+      forced_width(decode_now_, times, {rows_max_, kv_.cells_per_slot, dense_slots_, fixed_, target});
+  width_ = speculation.choose(decode_now_, times, {rows, kv_.cells_per_slot, cells, dense_slots_, target, forced});
   if (width_ == 1) return;
   const auto all = static_cast<TokenCount>(decode_now_.size()) * width_;
   decode_time_ = times.predict(Batch::Kind::decode, {all, deepest + width_ - 1});
@@ -153,7 +160,7 @@ Duration StepPlan::prefill_time(const StepTime& times, TimePoint now) const {
   Duration time = targets_.prefill_step > Duration::zero() ? targets_.prefill_step : kUnlimited;
   for (const auto* streams : {&decoding_, &others_}) {
     for (const Sequence* sequence : *streams) {
-      time = std::min(time, sequence->last_token_at() + std::max(target_of(*sequence), least) - now - decode_time_);
+      time = std::min(time, sequence->went_on_at() + std::max(target_of(*sequence), least) - now - decode_time_);
     }
   }
   return time;
@@ -163,7 +170,7 @@ Duration StepPlan::prefill_time(const StepTime& times, TimePoint now) const {
 Duration StepPlan::stretch(TimePoint now, Duration prefill) const {
   Duration most{};
   for (const Sequence* sequence : decoding_) {
-    most = std::max(most, now + prefill + decode_time_ - sequence->last_token_at() - target_of(*sequence));
+    most = std::max(most, now + prefill + decode_time_ - sequence->went_on_at() - target_of(*sequence));
   }
   return most;
 }
@@ -188,10 +195,11 @@ void StepPlan::plan_decode(const RunningSequences& running, const Speculation& s
     if (dense_slots_ && !batch.rows.empty() && sequence->slot().value != previous.value + 1) ++passes_;
     previous = sequence->slot();
     if (decodes) {
+      const TokenCount rows = std::min(width_, sequence->left_in_piece());
       const std::span<const Token> draft_tokens =
-          width_ > 1 ? speculation.draft_tokens(*sequence) : std::span<const Token>();
-      const TokenCount padding = dense_slots_ ? width_ - 1 - static_cast<TokenCount>(draft_tokens.size()) : 0;
-      add_part(*sequence, 1, draft_tokens, padding, batch);
+          width_ > rows ? speculation.draft_tokens(*sequence) : std::span<const Token>();
+      const TokenCount padding = dense_slots_ ? width_ - rows - static_cast<TokenCount>(draft_tokens.size()) : 0;
+      add_part(*sequence, rows, draft_tokens, padding, batch);
       ++next;
     } else {
       const TokenCount rows = std::min(width_, sequence->left_in_piece());

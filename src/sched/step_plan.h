@@ -20,8 +20,9 @@
 //   - No chunk goes beyond the next checkpoint of its prompt (Request::checkpoints): its state is kept there.
 //   - Where rows by fours cost less than fewer of them, free slots after the last one get a padding row.
 //   - Where draft tokens of what streams say next are worth checking (Speculation), each stream of a decode step gets
-//   rows
-//     for them, equally many for the same reason.
+//     rows for them, equally many for the same reason.
+//   - What a grammar has forced in a stream is computed in as many rows of a decode step as bring most tokens a second;
+//     one at least, so that the stream is never later than if they had been sampled.
 #pragma once
 
 #include <cstddef>
@@ -75,6 +76,8 @@ class StepPlan {
   void spare(const std::vector<SlotId>& slots) { spared_ = slots; }
   // What `batch`, the last one planned, cost: for StepTime::observe.
   StepSize size() const { return size_; }
+  // It has other rows of each sequence than the decode step before, so that libllama builds a graph for it.
+  bool turns() const { return turns_; }
   // It was computed in one pass, so its time says what such a step takes.
   bool one_pass() const { return passes_ == 1; }
   // What became of the batch that was planned last.
@@ -138,7 +141,9 @@ class StepPlan {
   std::vector<SlotId> spared_;
   TokenCount outputs_max_ = 1;
   TokenCount width_ = 1;  // rows of each sequence in a decode step
-  bool fixed_ = false;    // the rows of the step do not follow what was measured
+  TokenCount width_before_ = 1;
+  bool turns_ = false;
+  bool fixed_ = false;  // the rows of the step do not follow what was measured
   Duration decode_time_{};
 };
 

@@ -339,6 +339,7 @@ void CheckedModel::compute(const Batch& batch, const BatchPart& part, std::uint6
   sample(life, filled, result);
   for (auto row = first + part.rows; row != first + part.rows + part.draft_tokens; ++row) {
     if (result.samples.back().ends() || row->token != result.samples.back().token) return;
+    result.samples.back().computed = true;
     filled.append(row->token);
     ++held_;
     ++held_by_living_;
