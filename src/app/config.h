@@ -40,6 +40,7 @@ struct ServeConfig {
   std::string tags;                   // behind commas, for clients that sort models
   std::string chat_template_file;
   GrammarEngine grammar_engine = GrammarEngine::chasqui;
+  bool forced_tokens = true;
   AdapterFlags adapters;
   OperationFlags operation;
   std::int32_t gpu_layers = -1;

@@ -72,6 +72,11 @@ void add_model_options(CLI::App& app, ServeConfig& config) {
       ->envname("CHASQUI_GRAMMAR_ENGINE")
       ->default_str("chasqui")
       ->group(group);
+  app.add_flag("--forced-tokens,!--no-forced-tokens", config.forced_tokens,
+               "whether tokens that a grammar leaves no choice about are appended without being sampled; they are by "
+               "default, with --grammar-engine chasqui")
+      ->envname("CHASQUI_FORCED_TOKENS")
+      ->group(group);
   app.add_option("--sim-step", config.sim_step_ms,
                  "what a step of --engine sim takes, whatever is in it (as a small model)")
       ->envname("CHASQUI_SIM_STEP")

@@ -71,6 +71,7 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   options.weights.llama = config.llama;
   options.weights.heads = config.speculation.source == DraftSource::mtp;
   options.grammar_engine = config.grammar_engine;
+  options.forced_tokens = config.forced_tokens;
   options.sleeps = config.operation.sleep_after > Duration::zero();
   auto adapters = adapter_files(config.adapters);
   if (!adapters) return adapters.error();

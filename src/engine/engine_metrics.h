@@ -74,6 +74,9 @@ struct EngineMetrics {
   Counter masks_computed{all_workers, {"chasqui_grammar_masks_total", {}, "from=\"computed\""}};
   FloatGauge mask_seconds{all_workers,
                           {"chasqui_grammar_mask_seconds_total", "Time that workers computed masks of grammars."}};
+  Counter forced_tokens{
+      all_workers,
+      {"chasqui_forced_tokens_total", "Tokens generated without being sampled, because a grammar left no choice."}};
   Counter preemptions{
       all_workers, MetricRow("chasqui_preemptions_total", kPreempted).also("vllm:num_preemptions_total", kPreempted)};
   Counter slot_moves{all_workers,

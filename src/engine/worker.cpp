@@ -327,6 +327,8 @@ void Worker::count_step() {
     metrics_.count_adapters(batch_.adapters);
   }
   metrics_.generation_tokens.add(result_.samples.size());
+  const auto forced = std::ranges::count_if(result_.samples, &Sample::forced);
+  metrics_.forced_tokens.add(static_cast<std::uint64_t>(forced));
 }
 
 }  // namespace chasqui

@@ -133,7 +133,8 @@ void RequestLog::write_line(const RequestRecord& record) const {
                        {"shared_steps", usage.shared},
                        {"preemptions", usage.preemptions},
                        {"draft_tokens", usage.draft_tokens},
-                       {"accepted_tokens", usage.accepted_tokens}});
+                       {"accepted_tokens", usage.accepted_tokens},
+                       {"forced_tokens", usage.forced_tokens}});
 }
 
 }  // namespace chasqui

@@ -128,6 +128,7 @@ class SpanTree {
     number_attribute(json_, "chasqui.preemptions", usage.preemptions);
     number_attribute(json_, "chasqui.draft tokens", usage.draft_tokens);
     number_attribute(json_, "chasqui.accepted_tokens", usage.accepted_tokens);
+    number_attribute(json_, "chasqui.forced_tokens", usage.forced_tokens);
   }
 
   void write_prefill(TimePoint begin, TimePoint end) {

@@ -360,8 +360,7 @@ void write_prompt_progress(JsonWriter& json, const Event& reading) {
 void write_timings(JsonWriter& json, const Usage& usage) {
   const TokenCount prompt = usage.prompt - usage.cached;
   const double prompt_ms = to_milliseconds(usage.prefill);
-  // The first token is the prefill's; the decode phase has made the others.
-  const TokenCount predicted = usage.completion;
+  const TokenCount predicted = usage.completion;  // the first is the prefill's
   const double predicted_ms = to_milliseconds(usage.decode);
   const auto per = [](double total, double parts) { return parts > 0 ? total / parts : 0.0; };
   json.begin_object();
@@ -378,6 +377,7 @@ void write_timings(JsonWriter& json, const Usage& usage) {
     json.field("draft_n", usage.draft_tokens);
     json.field("draft_n_accepted", usage.accepted_tokens);
   }
+  if (usage.forced_tokens > 0) json.field("forced_n", usage.forced_tokens);
   json.field("queue_ms", to_milliseconds(usage.queue));
   json.field("steps", usage.steps);
   json.field("steps_shared", usage.shared);
