@@ -199,11 +199,13 @@ struct BatchResult {
   Duration saving{};                      // all saves together
   Duration restoring{};                   // … and all restores
   TimePoint finished{};
-  Duration compute{};        // llama_decode alone
-  bool drafted = false;      // the draft model has done what it was to do
-  Duration drafting{};       // … and took so long for its draft tokens
-  Duration draft_reading{};  // … and for what it had to read
-  Duration learning{};       // of heads
+  Duration compute{};                   // llama_decode alone
+  bool drafted = false;                 // the draft model has done what it was to do
+  Duration drafting{};                  // … and took so long for its draft tokens
+  Duration draft_reading{};             // … and for what it had to read
+  Duration learning{};                  // of heads
+  Duration constraining{};              // what grammars and chains of samplers took, all together
+  std::int32_t constrained_tokens = 0;  // … for so many tokens
 
   void clear() {
     status = DecodeStatus::ok;
@@ -218,6 +220,8 @@ struct BatchResult {
     drafting = {};
     draft_reading = {};
     learning = {};
+    constraining = {};
+    constrained_tokens = 0;
   }
 };
 

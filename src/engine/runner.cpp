@@ -130,7 +130,7 @@ void Runner::read(const Batch& batch, const BatchPart& part, BatchResult& result
     Sample& out = result.samples.emplace_back();
     const std::optional<Token> instead = synthetic_token(batch, part, accepted);
     Draws::Draw* const drawn = accepted == 0 && first.sampler != nullptr ? &first : nullptr;
-    sample(*part.request, part.last_row() + accepted, instead, drawn, out);
+    sample(*part.request, part.last_row() + accepted, instead, drawn, out, result);
     const bool was_right = synthetic_acceptance_.empty()
                                ? accepted < part.draft_tokens && last[accepted + 1].token == out.token
                                : instead.has_value();
@@ -189,7 +189,7 @@ std::optional<Token> Runner::synthetic_token(const Batch& batch, const BatchPart
 }
 
 void Runner::sample(const Request& request, std::int32_t row, std::optional<Token> instead, Draws::Draw* drawn,
-                    Sample& out) {
+                    Sample& out, BatchResult& result) {
   SequenceOutput& speaker = voice(request);
   out.request = request.id;
   // The ways through an ambiguous grammar may double with every token. Everybody else waits for it.
@@ -205,7 +205,11 @@ void Runner::sample(const Request& request, std::int32_t row, std::optional<Toke
   }
   out.token = instead.value_or(out.token);
   say(request, speaker, out);
-  if (timed && thread_time() - started >= kConstraintMax) out.time_is_up = true;
+  if (!timed) return;
+  const Duration took = thread_time() - started;
+  out.time_is_up = out.time_is_up || took >= kConstraintMax;
+  result.constraining += took;
+  ++result.constrained_tokens;
 }
 
 // Into text, unless it ends the answer.

@@ -78,7 +78,8 @@ class Runner {
   void read(const Batch& batch, const BatchPart& part, BatchResult& result);
   void tell_prompt(const Batch& batch, const BatchPart& part, BatchResult& result);
   SequenceOutput& voice(const Request& request);
-  void sample(const Request& request, std::int32_t row, std::optional<Token> instead, Draws::Draw* drawn, Sample& out);
+  void sample(const Request& request, std::int32_t row, std::optional<Token> instead, Draws::Draw* drawn, Sample& out,
+              BatchResult& result);
   void say(const Request& request, SequenceOutput& speaker, Sample& out);
   bool say_forced(const Batch& batch, const BatchPart& part, std::int32_t& accepted, BatchResult& result);
   std::optional<Token> synthetic_token(const Batch& batch, const BatchPart& part, std::int32_t place);

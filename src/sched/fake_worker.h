@@ -112,7 +112,7 @@ class FakeWorker {
       result.drafted = draft_tokens;
       if (draft_tokens) result.drafting = *heads_cost;
       if (batch.learn) result.learning = learn_cost;
-      clock.advance(result.compute + result.drafting + result.learning);
+      clock.advance(result.compute + result.drafting + result.learning + constrain());
       for (const SlotSave& save : batch.saves) result.saving += save_cost * (save.tokens - save.from);
       result.restoring = restore_cost * static_cast<int>(batch.restores.size());
       Duration copying = result.saving;
@@ -152,6 +152,7 @@ class FakeWorker {
     draft.adapters = ask.adapters;
     draft.tell_reading = ask.tell_reading;
     draft.tell_prompt = ask.tell_prompt;
+    if (ask.constrained) draft.parts = std::make_shared<SamplingParts>();
     draft.max_tokens = ask.max_tokens;
     draft.timeout_ms = ask.timeout_ms;
     draft.ttft_ms = ask.ttft_ms;
@@ -212,15 +213,17 @@ class FakeWorker {
   Duration step_cost{};             // whatever is in it
   Duration row_cost = milliseconds(1);
   Duration restore_cost{};
-  Duration save_cost{};                     // of a token
-  Duration copy_cost{};                     // of a token, into a slot
-  bool copies_take_time = false;            // else what they cost is told, but passes unnoticed
-  Duration switch_cost{};                   // of a step with other adapters than the one before
-  std::optional<Duration> heads_cost;       // of draft tokens by heads; none: there are no heads
-  std::optional<double> acceptance_rate;    // that a draft token is accepted; none: of heads 1, of others as it is
-  TokenCount heads_know = 0;                // rows that they have learned of without a gap at least where they draft
-  Duration learn_cost{};                    // what they take to learn of a batch
-  std::optional<Duration> decode_row_cost;  // where it is another one
+  Duration save_cost{};                   // of a token
+  Duration copy_cost{};                   // of a token, into a slot
+  bool copies_take_time = false;          // else what they cost is told, but passes unnoticed
+  Duration switch_cost{};                 // of a step with other adapters than the one before
+  std::optional<Duration> heads_cost;     // of draft tokens by heads; none: there are no heads
+  std::optional<double> acceptance_rate;  // that a draft token is accepted; none: of heads 1, of others as it is
+  TokenCount heads_know = 0;              // rows that they have learned of without a gap at least where they draft
+  Duration constraint_cost{};             // of a token of a grammar
+  bool constraints_are_told = true;
+  Duration learn_cost{};                             // what they take to learn of a batch
+  std::optional<Duration> decode_row_cost;           // where it is another one
   std::function<Duration(std::size_t)> decode_cost;  // of so many rows, instead of all of these
   Duration new_size_cost{};                          // more, the first time that a batch has so many rows
   Duration turn_cost{};                              // more, when it has not as many as the one before
@@ -261,6 +264,16 @@ class FakeWorker {
           result.samples, [&](const Sample& sample) { return sample.request == part.request->id && sample.computed; });
       known.next = batch.learn ? first + part.rows + static_cast<TokenCount>(accepted) : -1;
     }
+  }
+
+  Duration constrain() {
+    const auto tokens = std::ranges::count_if(result.samples, [this](const Sample& sample) {
+      return !sample.forced && of(sample.request.value).request->parts != nullptr;
+    });
+    const Duration took = constraint_cost * static_cast<int>(tokens);
+    if (!constraints_are_told) return took;
+    result.constrained_tokens = static_cast<std::int32_t>(tokens);
+    return result.constraining = took;
   }
 
   Duration change_of_adapters() {

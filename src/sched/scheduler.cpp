@@ -154,6 +154,7 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   if (batch.rows.empty()) return copy_ahead(result.finished);
   if (!batch.drafting.empty()) speculation_.drafted(result);
   if (result.status == DecodeStatus::ok) {
+    step_time_.constrained(result.constrained_tokens, result.constraining);
     const bool decoded = batch.kind == Batch::Kind::decode;
     // What heads learn of a prompt is part of reading it. In a decode step it is part of their draft tokens.
     const Duration computing = result.compute + (decoded ? Duration::zero() : result.learning);

@@ -116,6 +116,8 @@ void StepPlan::choose_decoding(const StepTime& times) {
   StepSize size;
   for (const Sequence* sequence : decode_now_) size = size.with(1, sequence->computed());
   if (size.rows > 0) decode_time_ = times.predict(Batch::Kind::decode, size);
+  const auto constrained = [](const Sequence* sequence) { return sequence->request().parts != nullptr; };
+  sampling_time_ = std::ranges::count_if(decode_now_, constrained) * times.constraint();
 }
 
 // A step that checks draft tokens, or computes forced ones, may take as long as the most urgent class waits for a
@@ -158,9 +160,10 @@ Duration StepPlan::prefill_time(const StepTime& times, TimePoint now) const {
   const Duration stretched = token_time(Duration::zero(), decode_time_, times.pass(), prefilling_.size());
   const Duration least = targets_.rules.stretch ? stretched : Duration::zero();
   Duration time = targets_.prefill_step > Duration::zero() ? targets_.prefill_step : kUnlimited;
+  const Duration step = decode_time_ + sampling_time_;
   for (const auto* streams : {&decoding_, &others_}) {
     for (const Sequence* sequence : *streams) {
-      time = std::min(time, sequence->went_on_at() + std::max(target_of(*sequence), least) - now - decode_time_);
+      time = std::min(time, sequence->went_on_at() + std::max(target_of(*sequence), least) - now - step);
     }
   }
   return time;
@@ -170,7 +173,8 @@ Duration StepPlan::prefill_time(const StepTime& times, TimePoint now) const {
 Duration StepPlan::stretch(TimePoint now, Duration prefill) const {
   Duration most{};
   for (const Sequence* sequence : decoding_) {
-    most = std::max(most, now + prefill + decode_time_ - sequence->went_on_at() - target_of(*sequence));
+    most =
+        std::max(most, now + prefill + decode_time_ + sampling_time_ - sequence->went_on_at() - target_of(*sequence));
   }
   return most;
 }

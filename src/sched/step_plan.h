@@ -145,6 +145,7 @@ class StepPlan {
   bool turns_ = false;
   bool fixed_ = false;  // the rows of the step do not follow what was measured
   Duration decode_time_{};
+  Duration sampling_time_{};  // after it, of what grammars take
 };
 
 }  // namespace chasqui

@@ -117,6 +117,16 @@ void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
   cell = std::max(cell + step * cells / kCellsPerRow, 0.0);
 }
 
+// It rises faster than it falls: a grammar that is new takes long for many tokens, and a stream that is late is worse
+// than a prompt that is.
+void StepTime::constrained(std::int32_t tokens, Duration took) {
+  constexpr int kUp = 2;
+  constexpr int kDown = 8;
+  if (tokens <= 0) return;
+  const Duration each = took / tokens;
+  constraint_ += (each - constraint_) / (each > constraint_ ? kUp : kDown);
+}
+
 Duration StepTime::pass() const {
   double least = 0;
   for (const Cost& each : costs_) {

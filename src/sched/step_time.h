@@ -64,6 +64,10 @@ class StepTime {
   // Whether a decode step of `padded` rows takes less than one of `size`, as it does where kernels compute rows by
   // fours and the rest one by one. Tried once where it is not known.
   bool padding_pays(StepSize size, TokenCount padded) const;
+  // What grammars and chains of samplers take for a token, after the step: a moving average that follows what takes
+  // longer at once.
+  Duration constraint() const { return constraint_; }
+  void constrained(std::int32_t tokens, Duration took);
   // More rows would make each of them no cheaper to speak of.
   bool saturated(TokenCount prompt_rows) const;
   // How many of the `most` rows that follow `position` in one slot to compute in a step that takes at most `budget`, on
@@ -94,6 +98,7 @@ class StepTime {
 
   const bool follows_;
   std::array<Cost, 2> costs_;
+  Duration constraint_{};
   std::array<double, 2> surprises_{1, 1};  // what the newest two steps took over what their costs said
 };
 

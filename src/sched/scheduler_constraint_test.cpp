@@ -1,0 +1,48 @@
+// What grammars take for a token is a part of the step that streams wait for: beside them, prompts get so much less
+// time.
+#include <gtest/gtest.h>
+
+#include "sched/fake_worker.h"
+
+namespace chasqui {
+namespace {
+
+// The longest wait for a token, of streams with grammars while a long prompt is read.
+Duration longest_gap(bool told, Duration cost) {
+  SchedulerConfig config = dense_streams(5, 512, 4000);
+  for (ClassTarget& target : config.targets.of) target.next_token = milliseconds(100);
+  FakeWorker worker(config);
+  worker.step_cost = milliseconds(3);
+  worker.row_cost = microseconds(100);
+  worker.constraint_cost = cost;
+  worker.constraints_are_told = told;
+  for (std::uint64_t id = 1; id <= 4; ++id) worker.add(id, {.prompt = 12, .max_tokens = 120, .constrained = true});
+  for (int i = 0; i < 20; ++i) worker.step();
+  for (auto& [id, outcome] : worker.outcomes) outcome.gap_max = {};
+  worker.add(5, {.prompt = 3000, .max_tokens = 1});
+  while (worker.step()) {
+  }
+  EXPECT_EQ(worker.outcomes.at(RequestId{5}).finished, 1);
+  Duration longest{};
+  for (std::uint64_t id = 1; id <= 4; ++id) longest = std::max(longest, worker.outcomes.at(RequestId{id}).gap_max);
+  return longest;
+}
+
+TEST(SchedulerConstraint, StreamsKeepToTheirTargetBesideAPrompt) {
+  EXPECT_GT(longest_gap(false, milliseconds(12)), milliseconds(120)) << "what is not known is not planned for";
+  EXPECT_LE(longest_gap(true, milliseconds(12)), milliseconds(105));
+  EXPECT_LE(longest_gap(true, Duration::zero()), milliseconds(105));
+}
+
+TEST(SchedulerConstraint, IsForgottenWhenItTakesLittle) {
+  StepTime times;
+  EXPECT_EQ(times.constraint(), Duration::zero());
+  times.constrained(2, milliseconds(80));
+  EXPECT_EQ(times.constraint(), milliseconds(20)) << "half of what a token took";
+  times.constrained(0, {});
+  for (int i = 0; i < 60; ++i) times.constrained(4, microseconds(40));
+  EXPECT_LT(times.constraint(), microseconds(50));
+}
+
+}  // namespace
+}  // namespace chasqui
