@@ -222,8 +222,6 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   seen.config.notes = std::move(notes);
   for (ServeConfig* config : {&seen.config, &seen.doctor_config}) {
     config->llama = config->model.llama = llama;
-    if (!config->host.ends_with(".sock") || !config->unix_socket.empty()) continue;
-    config->unix_socket = std::exchange(config->host, "");
   }
   return chosen(seen, settings);
 }

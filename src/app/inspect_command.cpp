@@ -115,7 +115,10 @@ int run_doctor(const ServeConfig& config, bool json) {
   const cli::DoctorQuestion question = question_of(config);
   cli::Findings findings = cli::check_machine(question, cli::look_at_machine());
   for (cli::Finding& finding : cli::check_model(question)) findings.push_back(std::move(finding));
-  if (!config.host.empty()) findings.push_back(cli::check_port(config.host, config.port));
+  for (const net::ListenAddress& address : host_addresses(config)) {
+    findings.push_back(address.is_unix() ? cli::check_socket_path("--host", address.path)
+                                         : cli::check_port(address.host, address.port));
+  }
   if (!config.unix_socket.empty()) findings.push_back(cli::check_socket_path("--unix-socket", config.unix_socket));
   if (!config.socket.empty()) findings.push_back(cli::check_socket_path("--socket", config.socket));
   if (!config.cache_disk.empty()) findings.push_back(cli::check_folder("--cache-disk", config.cache_disk));

@@ -19,7 +19,8 @@ std::string is_mode(const std::string& text) {
 
 void add_listener_options(CLI::App& app, ServeConfig& config) {
   const std::string group = "Listeners";
-  app.add_option("--host", config.host, "address to listen on, or a path ending in .sock")
+  app.add_option("--host", config.host,
+                 "addresses to listen on, behind commas; a path ending in .sock is a Unix socket")
       ->envname("LLAMA_ARG_HOST")
       ->type_name("ADDRESS")
       ->capture_default_str()

@@ -1,5 +1,6 @@
 #include "app/listeners.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -48,7 +49,7 @@ Result<Listeners> inherited_listeners() {
 Result<void> check_address(const ServeConfig& config, const net::ListenAddress& address) {
   if (!address.is_valid()) {
     return invalid_field(
-        "--host", "--host " + config.host + " must be an IPv4 or IPv6 address, localhost, or a path ending in .sock");
+        "--host", "--host " + address.host + " must be an IPv4 or IPv6 address, localhost, or a path ending in .sock");
   }
   const bool keys = !config.api_keys.empty() || !config.api_key_file.empty();
   if (keys || config.no_auth || address.is_loopback()) return {};
@@ -66,13 +67,28 @@ bool any_unix(const std::vector<net::ListenAddress>& addresses) {
 
 }  // namespace
 
+std::vector<net::ListenAddress> host_addresses(const ServeConfig& config) {
+  std::vector<net::ListenAddress> out;
+  std::string_view rest = config.host;
+  while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+    const std::size_t first = word.find_first_not_of(' ');
+    if (first == std::string_view::npos) continue;
+    const std::string host(word.substr(first, word.find_last_not_of(' ') - first + 1));
+    out.push_back(host.ends_with(".sock") ? net::ListenAddress::unix_socket(host, config.socket_mode)
+                                          : net::ListenAddress::tcp(host, config.port));
+  }
+  const bool one = std::ranges::count_if(out, [](const auto& address) { return !address.is_unix(); }) == 1;
+  for (net::ListenAddress& address : out) address.v6_only = !one;
+  return out;
+}
+
 Result<Listeners> listeners_of(const ServeConfig& config) {
   auto listeners = inherited_listeners();
   if (!listeners) return listeners.error();
   const bool unix_given = any_unix(listeners->http);
-  if (listeners->http.empty() && !config.host.empty()) {
-    listeners->http.push_back(net::ListenAddress::tcp(config.host, config.port));
-  }
+  if (listeners->http.empty()) listeners->http = host_addresses(config);
   if (!unix_given && !config.unix_socket.empty()) {
     listeners->http.push_back(net::ListenAddress::unix_socket(config.unix_socket, config.socket_mode));
   }

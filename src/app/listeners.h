@@ -20,6 +20,9 @@ struct Listeners {
   bool stay = false;                       // they are others', who keep them open when we are gone
 };
 
+// Of --host: addresses and paths of Unix sockets, behind commas.
+std::vector<net::ListenAddress> host_addresses(const ServeConfig& config);
+
 // Nothing is opened yet. Errors: an address that is none, or one that strangers can reach without a key.
 Result<Listeners> listeners_of(const ServeConfig& config);
 

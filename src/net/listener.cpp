@@ -129,10 +129,10 @@ Result<int> open_tcp(const ListenAddress& where) {
   if (fd.get() < 0) return cannot_listen(text, errno);
   ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
   const int on = 1;
-  const int off = 0;
+  const int v6_only = where.v6_only ? 1 : 0;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  // `::` means every address, the IPv4 ones too.
-  if (where.host == "::") ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  // `::` means every address, the IPv4 ones too where nothing else listens on them.
+  if (where.host == "::") ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof v6_only);
   if (::bind(fd.get(), address->get(), address->size) != 0 || ::listen(fd.get(), kBacklog) != 0) {
     return cannot_listen(text, errno);
   }

@@ -25,7 +25,8 @@ struct ListenAddress {
   std::uint16_t port = 0;
   std::string path;  // not empty: a Unix socket
   mode_t mode = 0600;
-  int descriptor = -1;  // of an inherited one
+  int descriptor = -1;   // of an inherited one
+  bool v6_only = false;  // `::` does not mean IPv4 addresses, too: another address of the server does
 
   bool is_unix() const { return !path.empty(); }
   // A path, or a host that can be bound without asking a name server.

@@ -45,6 +45,16 @@ describe('the command line', async () => {
     }
   });
 
+  it('listens on each address of --host', async (t) => {
+    const socket = path.join(folder, 'both.sock');
+    const server = await start(t, [...sim, '--host', `127.0.0.1, ::1,${socket}`, '--port', '0']);
+    assert.deepEqual(server.addresses.map((address) => address.replace(/:\d+$/, '')), ['http://127.0.0.1', 'http://[::1]', `unix:${socket}`]);
+    for (const address of server.addresses.slice(0, 2)) assert.equal((await fetch(`${address}/health`)).status, 200);
+    const { code, stderr } = await run(['serve', ...sim, '--host', '127.0.0.1,nowhere', '--port', '0']);
+    assert.equal(code, 2);
+    assert.match(stderr, /--host nowhere must be/);
+  });
+
   it('has help as a command, and run as another name of chat', async () => {
     const help = await run(['help']);
     assert.deepEqual(help, await run(['--help']));
