@@ -54,7 +54,8 @@ struct ServeConfig {
 
   ModelConfig model;         // of all workers together; slots and cells may be 0: chosen from the model
   std::int32_t workers = 1;  // contexts that share the model
-  std::optional<std::int64_t> fit_target_mib;  // memory that cells leave free where --ctx-size does not say
+  bool fit = true;           // cells that are not given are chosen from the model and the memory
+  std::optional<std::int64_t> fit_target_mib;  // … which leave so much of it free
   std::int64_t predict = -1;                   // tokens of an answer when a request does not say
 
   std::string host = "127.0.0.1";

@@ -15,26 +15,23 @@ constexpr std::string_view kDownloadDraft =
 constexpr std::string_view kLookup =
     "files of n-grams are not read; --spec-type ngram finds them in what was said before, see docs/speculation.md";
 constexpr std::string_view kAlways = "it is always so";
-constexpr std::string_view kDraft = "speculation adapts to what it brings: see docs/speculation.md";
+constexpr std::string_view kDraft =
+    "how many tokens are drafted follows from how many are accepted; leave the flag out";
 constexpr std::string_view kPictures = "there are no pictures and no sound; serve a text model without it";
 constexpr std::string_view kPage = "it is for the page of llama-server";
 constexpr std::string_view kTools = "the server runs no tools; the client does, with \"tools\" in its requests";
 constexpr std::string_view kOneModel = "one process serves one model; start one for each with --model FILE and --port";
 constexpr std::string_view kLogs = "logs go to standard error: see --log-level and --log-format";
 constexpr std::string_view kBuiltIn = "name a file with --model FILE";
-constexpr std::string_view kCache =
-    "what is computed is kept in whole prefixes: see --cache-ram and docs/prefix_cache.md";
 
 constexpr LlamaFlag kFlags[] = {
     {"--keep", "", 1, kTaken, "nothing is shifted out of a context"},
     {"--perf --no-perf", "LLAMA_ARG_PERF", 0, kTaken, "/metrics has the times"},
     {"-dt --defrag-thold", "LLAMA_ARG_DEFRAG_THOLD", 1, kTaken, "there is nothing to defragment"},
     {"--rpc", "LLAMA_ARG_RPC", 1, kRefused, "one machine computes; serve from the one with the most memory"},
-    {"--mmap", "LLAMA_ARG_MMAP", 0, kTaken, "files are mapped, or read with --no-mmap"},
+    {"--mmap", "LLAMA_ARG_MMAP", 0, kWritten, "--no-mmap=false"},
     {"-dio --direct-io", "LLAMA_ARG_DIO", 0, kWritten, "--load-mode dio"},
     {"-ndio --no-direct-io", "", 0, kTaken, "it is so without --load-mode dio"},
-    {"-fit --fit", "LLAMA_ARG_FIT", 1, kTaken,
-     "slots and cells that are not given are chosen from the model and the memory"},
     {"--list-devices", "", 0, kRefused, "the log of a start names the devices"},
     {"-cl --cache-list", "", 0, kRefused, kDownload},
     {"--completion-bash", "", 0, kRefused, "see chasqui --help"},
@@ -53,19 +50,23 @@ constexpr LlamaFlag kFlags[] = {
     {"--log-prefix --no-log-prefix", "LLAMA_ARG_LOG_PREFIX", 0, kTaken, kLogs},
     {"--log-timestamps --no-log-timestamps", "LLAMA_ARG_LOG_TIMESTAMPS", 0, kTaken, kLogs},
     {"--log-prompts-dir", "", 1, kRefused, "prompts are never logged; log them in a proxy"},
-    {"-bs --backend-sampling", "LLAMA_ARG_BACKEND_SAMPLING", 0, kTaken, "tokens are drawn by Chasqui"},
-    {"-no-kvu --no-kv-unified", "", 0, kTaken, "it is so without --kv-unified"},
-    {"--cache-idle-slots --no-cache-idle-slots", "LLAMA_ARG_CACHE_IDLE_SLOTS", 0, kTaken, kCache},
-    {"--cache-reuse", "LLAMA_ARG_CACHE_REUSE", 1, kTaken, kCache},
-    {"--slot-prompt-similarity", "", 1, kTaken, kCache},
+    {"-bs --backend-sampling", "LLAMA_ARG_BACKEND_SAMPLING", 0, kRefused,
+     "tokens are drawn by the CPU, whatever computes the model; leave the flag out"},
+    {"-no-kvu --no-kv-unified", "", 0, kWritten, "--kv-unified=false"},
+    {"--cache-idle-slots --no-cache-idle-slots", "LLAMA_ARG_CACHE_IDLE_SLOTS", 0, kTaken,
+     "what a slot holds is copied out when the slot is needed, within --cache-ram"},
+    {"--cache-reuse", "LLAMA_ARG_CACHE_REUSE", 1, kTaken,
+     "a text is used again where it stood; one that has moved is computed: see docs/prefix_cache.md"},
+    {"--slot-prompt-similarity", "", 1, kTaken,
+     "a prompt goes on from the longest beginning that is kept, in whichever slot"},
     {"--no-context-shift", "", 0, kTaken, kAlways},
     {"--context-shift", "LLAMA_ARG_CONTEXT_SHIFT", 0, kRefused,
      "an answer ends where its cells end, with finish reason length: what was shifted would be cached under tokens "
      "that "
      "it was not computed from; leave the flag out, and give --ctx-size more"},
-    {"--warmup", "LLAMA_ARG_WARMUP", 0, kTaken, kAlways},
+    {"--warmup", "LLAMA_ARG_WARMUP", 0, kWritten, "--no-warmup=false"},
     {"-cb --cont-batching", "LLAMA_ARG_CONT_BATCHING", 0, kTaken, kAlways},
-    {"-nocb --no-cont-batching", "", 0, kTaken, "requests share steps always; --parallel 1 serves one at a time"},
+    {"-nocb --no-cont-batching", "", 0, kRefused, "requests share steps always; --parallel 1 serves one at a time"},
     {"-mm --mmproj", "LLAMA_ARG_MMPROJ", 1, kRefused, kPictures},
     {"-mmu --mmproj-url", "LLAMA_ARG_MMPROJ_URL", 1, kRefused, kPictures},
     {"--no-mmproj --no-mmproj-auto", "", 0, kTaken, kAlways},
@@ -83,7 +84,7 @@ constexpr LlamaFlag kFlags[] = {
     {"--path", "LLAMA_ARG_STATIC_PATH", 1, kRefused, "serve files with a web server in front"},
     {"--ui-config --webui-config", "LLAMA_ARG_UI_CONFIG", 1, kTaken, kPage},
     {"--ui-config-file --webui-config-file", "LLAMA_ARG_UI_CONFIG_FILE", 1, kTaken, kPage},
-    {"--ui --webui", "LLAMA_ARG_UI", 0, kTaken, kAlways},
+    {"--ui --webui", "LLAMA_ARG_UI", 0, kWritten, "--no-webui=false"},
     {"--no-ui", "", 0, kWritten, "--no-webui"},
     {"--ui-mcp-proxy --webui-mcp-proxy", "LLAMA_ARG_UI_MCP_PROXY", 0, kRefused, kTools},
     {"--no-ui-mcp-proxy --no-webui-mcp-proxy", "", 0, kTaken, kAlways},
@@ -102,33 +103,31 @@ constexpr LlamaFlag kFlags[] = {
     {"--models-autoload --no-models-autoload", "LLAMA_ARG_MODELS_AUTOLOAD", 0, kTaken, kOneModel},
     {"--jinja", "LLAMA_ARG_JINJA", 0, kTaken, kAlways},
     {"--no-jinja", "", 0, kRefused, "templates are always Jinja; write other ones with --chat-template-file FILE"},
-    {"--spec-synth-len", "LLAMA_ARG_SPEC_SYNTH_LEN", 1, kTaken, kDraft},
-    {"--spec-draft-p-split --draft-p-split", "LLAMA_ARG_SPEC_DRAFT_P_SPLIT", 1, kTaken, kDraft},
-    {"--spec-draft-p-min --draft-p-min", "LLAMA_ARG_SPEC_DRAFT_P_MIN", 1, kTaken, kDraft},
-    {"--spec-draft-backend-sampling --no-spec-draft-backend-sampling", "LLAMA_ARG_SPEC_DRAFT_BACKEND_SAMPLING", 0,
-     kTaken, kDraft},
+    {"--spec-synth-len", "LLAMA_ARG_SPEC_SYNTH_LEN", 1, kRefused, "write the rates: --spec-synth-rates P,P,…"},
+    {"--spec-draft-p-split --draft-p-split", "LLAMA_ARG_SPEC_DRAFT_P_SPLIT", 1, kTaken,
+     "drafts have no branches, in llama-server neither"},
+    {"--spec-draft-p-min --draft-p-min", "LLAMA_ARG_SPEC_DRAFT_P_MIN", 1, kTaken,
+     "a step checks as many draft tokens as pay, measured by how many were accepted: see docs/speculation.md"},
+    {"--spec-draft-backend-sampling", "LLAMA_ARG_SPEC_DRAFT_BACKEND_SAMPLING", 0, kRefused,
+     "draft tokens are drawn by the CPU, whatever computes the draft model; leave the flag out"},
+    {"--no-spec-draft-backend-sampling", "", 0, kTaken, kAlways},
     {"-hfd -hfrd --spec-draft-hf --hf-repo-draft", "LLAMA_ARG_SPEC_DRAFT_HF_REPO", 1, kRefused, kDownloadDraft},
     {"-lcs --lookup-cache-static", "", 1, kRefused, kLookup},
     {"-lcd --lookup-cache-dynamic", "", 1, kRefused, kLookup},
-    {"-cd --ctx-size-draft", "LLAMA_ARG_CTX_SIZE_DRAFT", 1, kTaken, "a draft model has as many cells as the model"},
-    {"--spec-default", "", 0, kTaken, kDraft},
-    {"--draft --draft-n", "LLAMA_ARG_DRAFT_MAX", 1, kTaken, kDraft},
-    {"--draft-n-min", "LLAMA_ARG_DRAFT_MIN", 1, kTaken, kDraft},
-    {"--spec-ngram-mod-n-min", "", 1, kTaken, kDraft},
-    {"--spec-ngram-mod-n-max", "", 1, kTaken, kDraft},
-    {"--spec-ngram-mod-n-match", "", 1, kTaken, kDraft},
-    {"--spec-ngram-simple-size-n", "", 1, kTaken, kDraft},
-    {"--spec-ngram-simple-size-m", "", 1, kTaken, kDraft},
-    {"--spec-ngram-simple-min-hits", "", 1, kTaken, kDraft},
-    {"--spec-ngram-map-k-size-n", "", 1, kTaken, kDraft},
-    {"--spec-ngram-map-k-size-m", "", 1, kTaken, kDraft},
-    {"--spec-ngram-map-k-min-hits", "", 1, kTaken, kDraft},
-    {"--spec-ngram-map-k4v-size-n", "", 1, kTaken, kDraft},
-    {"--spec-ngram-map-k4v-size-m", "", 1, kTaken, kDraft},
-    {"--spec-ngram-map-k4v-min-hits", "", 1, kTaken, kDraft},
-    {"--spec-ngram-size-n", "", 1, kTaken, kDraft},
-    {"--spec-ngram-size-m", "", 1, kTaken, kDraft},
-    {"--spec-ngram-min-hits", "", 1, kTaken, kDraft},
+    {"-cd --ctx-size-draft", "LLAMA_ARG_CTX_SIZE_DRAFT", 1, kRefused,
+     "a draft model has as many cells as the model; leave the flag out, and give --ctx-size less"},
+    {"--spec-default", "", 0, kWritten, "--spec-type ngram"},
+    {"--draft --draft-n", "LLAMA_ARG_DRAFT_MAX", 1, kWritten, "--spec-draft-n-max %"},
+    {"--draft-n-min", "LLAMA_ARG_DRAFT_MIN", 1, kWritten, "--spec-draft-n-min %"},
+    {"--spec-ngram-mod-n-match --spec-ngram-simple-size-n --spec-ngram-map-k-size-n --spec-ngram-map-k4v-size-n "
+     "--spec-ngram-size-n",
+     "", 1, kWritten, "--spec-ngram-size %"},
+    {"--spec-ngram-mod-n-max --spec-ngram-simple-size-m --spec-ngram-map-k-size-m --spec-ngram-map-k4v-size-m "
+     "--spec-ngram-size-m",
+     "", 1, kWritten, "--spec-draft-n-max %"},
+    {"--spec-ngram-mod-n-min", "", 1, kTaken, "what followed n-grams is drafted up to --spec-draft-n-max, never less"},
+    {"--spec-ngram-simple-min-hits --spec-ngram-map-k-min-hits --spec-ngram-map-k4v-min-hits --spec-ngram-min-hits", "",
+     1, kRefused, kDraft},
     {"--embd-gemma-default --fim-qwen-1.5b-default --fim-qwen-3b-default --fim-qwen-7b-default --fim-qwen-7b-spec "
      "--fim-qwen-14b-spec --fim-qwen-30b-default --gpt-oss-20b-default --gpt-oss-120b-default "
      "--vision-gemma-4b-default --vision-gemma-12b-default",

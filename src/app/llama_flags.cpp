@@ -8,7 +8,7 @@ namespace {
 
 // llama-server's other names for options that are ours. Its short flags have several letters, which CLI11 would read as
 // bundles of one-letter flags.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kOtherNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 23> kOtherNames = {{
     {"-np", "--parallel"},
     {"-md", "--model-draft"},
     {"-ub", "--ubatch-size"},
@@ -27,6 +27,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kOtherNa
     {"--ssl-cert-file", "--tls-cert"},
     {"--ssl-key-file", "--tls-key"},
     {"-rea", "--reasoning"},
+    {"-fit", "--fit"},
     {"-fitt", "--fit-target"},
     {"-fitc", "--fit-ctx"},
     {"-ctxcp", "--ctx-checkpoints"},
@@ -76,11 +77,23 @@ std::string note(std::string_view name, const LlamaFlag& flag) {
   return std::string(name) + " has no effect: " + std::string(flag.why);
 }
 
+std::string option_of(std::string_view why) { return std::string(why.substr(0, why.find_first_of(" ="))); }
+
+// Whether `argument` is an option, by this name or another of its names.
+bool is_option(const CLI::App& serve, const std::string& argument, const std::string& name) {
+  if (!argument.starts_with('-')) return false;
+  const CLI::Option* option = our_option(serve, argument.substr(0, argument.find('=')));
+  return option != nullptr && option == our_option(serve, name);
+}
+
 // Writes our arguments for one of its flags, an option and a word for it; % stands for its value. The last one counts.
-void write_ours(const LlamaFlag& flag, const std::string& value, std::vector<std::string>& out) {
-  const std::string option(flag.why.substr(0, flag.why.find(' ')));
-  if (const auto before = std::find(out.begin(), out.end(), option); before != out.end()) {
-    out.erase(before, before + (before + 1 == out.end() ? 1 : 2));
+void write_ours(const CLI::App& serve, const LlamaFlag& flag, const std::string& value, std::vector<std::string>& out) {
+  const auto same = [&, option = option_of(flag.why)](const std::string& word) {
+    return is_option(serve, word, option);
+  };
+  if (const auto before = std::ranges::find_if(out, same); before != out.end()) {
+    const bool with_value = flag.why.find(' ') != std::string_view::npos && before->find('=') == std::string::npos;
+    out.erase(before, before + (with_value && before + 1 != out.end() ? 2 : 1));
   }
   std::string_view rest = flag.why;
   while (!rest.empty()) {
@@ -94,13 +107,12 @@ void write_ours(const LlamaFlag& flag, const std::string& value, std::vector<std
 // … or those of another flag of its own.
 Result<void> write(const CLI::App& serve, LlamaOptions& options, const LlamaFlag& flag, const std::string& value,
                    std::vector<std::string>& out) {
-  const std::size_t end = flag.why.find(' ');
-  const std::string name(flag.why.substr(0, end));
+  const std::string name = option_of(flag.why);
   if (our_option(serve, name) == nullptr) {
-    const std::string written(flag.why.substr(end + 1));
+    const std::string written(flag.why.substr(flag.why.find(' ') + 1));
     return options.set(name, {&written, 1});
   }
-  write_ours(flag, value, out);
+  write_ours(serve, flag, value, out);
   return {};
 }
 
@@ -110,21 +122,104 @@ std::string with_dashes(std::string name) {
   return name;
 }
 
+// That which switches off what `variable` switches on; empty: there is none.
+std::string off_variable(const std::string& variable) {
+  const std::string_view prefix = "LLAMA_ARG_";
+  return variable.starts_with(prefix) ? "LLAMA_ARG_NO_" + variable.substr(prefix.size()) : std::string();
+}
+
 // What llama-common reads of the environment: its variables, and those of what can be switched off.
 Result<void> read_variables(const CLI::App& serve, ReadVariable variable, LlamaOptions& options) {
-  const std::string_view prefix = "LLAMA_ARG_";
   for (const LlamaOption& option : options.all()) {
     if (option.variable.empty() || applied_to(option).empty() || has_variable(serve, option.variable)) continue;
     const char* value = variable(option.variable.c_str());
-    if (!option.off_names.empty() && option.variable.starts_with(prefix)) {
-      const std::string off = "LLAMA_ARG_NO_" + option.variable.substr(prefix.size());
-      if (variable(off.c_str()) != nullptr) value = "0";
-    }
+    const std::string off = off_variable(option.variable);
+    if (!option.off_names.empty() && !off.empty() && variable(off.c_str()) != nullptr) value = "0";
     if (value == nullptr || *value == 0) continue;
     if (auto set = options.set_variable(option.variable, value); !set) return set;
   }
   return {};
 }
+
+bool says_off(std::string_view value) {
+  return value == "0" || value == "false" || value == "off" || value == "disabled";
+}
+
+// The variables of the table, and those of what it switches off.
+class TableVariables {
+ public:
+  TableVariables(const CLI::App& serve, ReadVariable variable, LlamaOptions& options, LlamaArguments& out)
+      : serve_(serve), variable_(variable), options_(options), out_(out) {}
+
+  void read() {
+    for (const LlamaFlag& flag : llama_flags()) {
+      if (out_.refusal) return;
+      if (!flag.variable.empty() && !has_variable(serve_, flag.variable)) one(flag);
+    }
+    for (const LlamaOption& option : options_.all()) switch_off_ours(option);
+  }
+
+ private:
+  void one(const LlamaFlag& flag) {
+    const std::string name(flag.variable);
+    if (const std::string off = off_variable(name); flag.values == 0 && !off.empty() && is_set(off)) {
+      return switch_off(flag, off);
+    }
+    if (!is_set(name)) return;
+    const std::string value = variable_(name.c_str());
+    if (flag.values == 0 && says_off(value)) return switch_off(flag, name);
+    if (flag.fate == FlagFate::refused && says_off(value)) return;
+    apply(name, flag, value);
+  }
+
+  // Options of ours that have another name for being off know only the variable of the first.
+  void switch_off_ours(const LlamaOption& option) {
+    const std::string off = off_variable(option.variable);
+    if (option.off_names.empty() || off.empty() || !is_set(off) || !has_variable(serve_, option.variable)) return;
+    for (const std::string& name : option.names) {
+      const std::string written = our_name(name) + "=false";
+      if (our_option(serve_, our_name(name)) != nullptr) return write({{}, {}, 0, FlagFate::written, written}, {});
+    }
+  }
+
+  bool is_set(const std::string& name) const {
+    const char* value = variable_(name.c_str());
+    return value != nullptr && *value != 0;
+  }
+
+  // As its other name would: --no-jinja for --jinja. Where there is none it is what holds without the variable.
+  void switch_off(const LlamaFlag& flag, const std::string& variable) {
+    for (std::string_view names = flag.names; !names.empty();) {
+      const std::string_view name = names.substr(0, names.find(' '));
+      names.remove_prefix(std::min(name.size() + 1, names.size()));
+      if (!name.starts_with("--")) continue;
+      const std::string off = "--no-" + std::string(name.substr(2));
+      if (our_option(serve_, off) != nullptr) return write({{}, {}, 0, FlagFate::written, off}, {});
+      if (const LlamaFlag* other = find_flag(off)) return apply(variable, *other, {});
+    }
+  }
+
+  void apply(const std::string& variable, const LlamaFlag& flag, const std::string& value) {
+    if (flag.fate == FlagFate::refused) out_.refusal = refusal(variable, flag);
+    if (flag.fate == FlagFate::taken) out_.notes.push_back(note(variable, flag));
+    if (flag.fate == FlagFate::written) write(flag, value);
+  }
+
+  // A flag wins over its variable.
+  void write(const LlamaFlag& flag, const std::string& value) {
+    const std::string option = option_of(flag.why);
+    const auto same = [&](const std::string& word) { return is_option(serve_, word, option); };
+    if (std::ranges::any_of(out_.arguments, same)) return;
+    if (auto written = chasqui::write(serve_, options_, flag, value, out_.arguments); !written) {
+      out_.refusal = written.error().message;
+    }
+  }
+
+  const CLI::App& serve_;
+  const ReadVariable variable_;
+  LlamaOptions& options_;
+  LlamaArguments& out_;
+};
 
 // In the form of ours, or untouched when it is no flag of llama-server's either.
 class Translation {
@@ -226,19 +321,7 @@ LlamaArguments from_llama_server(const CLI::App& serve, const std::vector<std::s
   const auto options = std::make_shared<LlamaOptions>();
   if (auto read = read_variables(serve, variable, *options); !read) return {{}, {}, {}, read.error().message};
   LlamaArguments result = Translation(serve, arguments, *options).translate();
-  for (const LlamaFlag& flag : llama_flags()) {
-    if (result.refusal) break;
-    if (flag.variable.empty() || has_variable(serve, flag.variable)) continue;
-    const char* value = variable(std::string(flag.variable).c_str());
-    if (value == nullptr || *value == 0) continue;
-    const bool off = std::string_view(value) == "0" || std::string_view(value) == "false";
-    if (flag.fate == FlagFate::refused && !off) result.refusal = refusal(flag.variable, flag);
-    if (flag.fate == FlagFate::taken) result.notes.push_back(note(flag.variable, flag));
-    if (flag.fate != FlagFate::written || off) continue;
-    if (auto written = write(serve, *options, flag, value, result.arguments); !written) {
-      result.refusal = written.error().message;
-    }
-  }
+  TableVariables(serve, variable, *options, result).read();
   if (auto finished = options->finish(); !finished && !result.refusal) result.refusal = finished.error().message;
   result.options = options;
   return result;
@@ -267,6 +350,8 @@ void accept_llama_words(CLI::App& serve) {
   replace("--flash-attn", {"1", "true", "enabled"}, "on");
   replace("--flash-attn", {"0", "false", "disabled"}, "off");
   replace("--flash-attn", {"-1"}, "auto");
+  replace("--fit", {"1", "true", "enabled"}, "on");
+  replace("--fit", {"0", "false", "disabled"}, "off");
   replace("--log-level", {"0", "1"}, "error");
   replace("--log-level", {"2"}, "warning");
   replace("--log-level", {"3"}, "info");

@@ -3,8 +3,8 @@
 // there; some stand in a table: taken without effect (and said so in the log), written as an option of ours, or
 // refused with a word about what to use instead.
 //
-// The rule: a flag is taken when it only asks for speed, memory or something that is always so here. It is refused when
-// answers would differ, or something would be missing, without anybody noticing. An option of ours with the same name
+// The rule: a flag is taken where no answer differs without it and what it is to save is saved in another way. It is
+// refused where answers, memory or times would differ, without anybody noticing. An option of ours with the same name
 // always wins. Runs once, before the command line is read; main thread.
 #pragma once
 

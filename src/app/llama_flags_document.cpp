@@ -17,8 +17,8 @@ Every flag of llama-server, its variable, and what comes of it here; `chasqui co
 - **ours**: a flag of Chasqui's own ([flags.md](flags.md)), which wins;
 - **applied**: read by llama-server's own parser, with the effect that it has there, on what the table says;
 - **written**: as a flag of ours;
-- **taken**: without effect, and the log says why;
-- **refused**: with what to use instead, since answers would differ, or something be missing, without anybody noticing.
+- **taken**: without effect, and the log says why: no answer differs, and what it is to save is saved in another way;
+- **refused**: with what to use instead, since answers, memory or times would differ without anybody noticing.
 
 `LLAMA_ARG_NO_*` and underscores in long names are read as llama-server reads them. A flag wins over its variable.
 

@@ -71,7 +71,14 @@ const Real kReal[] = {
     {"-m /models/m.gguf -c 512 --host 0.0.0.0 --port 8080 --n-predict 2048 -ngl 99", nullptr},
     {"-fa on --host 0.0.0.0 -a default_model --port 8087 -m m-Q8_0.gguf --no-mmap --jinja -c 128000 -b 1024", nullptr},
     {"-m m.gguf -ngl 99 -c 32768 --ubatch-size 128", nullptr},
-    {"-m m.gguf -md draft-model.gguf -cd 100 -c 10000", nullptr},
+    {"-m m.gguf -md draft-model.gguf -c 10000", nullptr},
+    {"-m m.gguf -md draft-model.gguf -cd 100 -c 10000", "-cd .*--ctx-size"},
+    {"-m m.gguf --spec-type ngram-mod --spec-ngram-mod-n-match 24 --spec-ngram-mod-n-min 48 --spec-ngram-mod-n-max 64",
+     nullptr},
+    {"-m m.gguf -c 4096 --fit off -ngl 99", nullptr},
+    {"-m m.gguf -bs", "-bs .*CPU"},
+    {"-m m.gguf -nocb", "-nocb .*--parallel 1"},
+    {"-m m.gguf --spec-synth-len 2.5", "--spec-synth-len .*--spec-synth-rates"},
     {"-m m.gguf -md m-eagle3.gguf --spec-type draft-eagle3", nullptr},
     {"-m a.gguf -md b.gguf --spec-type draft-dflash --spec-draft-n-max 15 -ngl 99 -ngld 99 -fa", nullptr},
     {"--model s-00001-of-00003.gguf --alias step --fit on --prio 3 --temp 1.0 --top-p 0.95 --ctx-size 196608 --host "
@@ -199,6 +206,30 @@ TEST(LlamaFlags, AreWrittenAsOthers) {
   EXPECT_TRUE(read("-m m.gguf -dio").line.serve);
 }
 
+TEST(LlamaFlags, DraftsAreWrittenAsOurs) {
+  const auto ngram = read("-m m.gguf --spec-default --spec-ngram-mod-n-match 5 --spec-ngram-mod-n-max 64").line.serve;
+  ASSERT_TRUE(ngram);
+  EXPECT_EQ(ngram->speculation.source, DraftSource::ngram);
+  EXPECT_EQ(ngram->speculation.ngram, 5);
+  EXPECT_EQ(ngram->speculation.draft_tokens_max(), 16) << "a step checks no more";
+  const auto draft = read("-m m.gguf -md d.gguf --draft 5 --draft-n-min 2").line.serve;
+  ASSERT_TRUE(draft);
+  EXPECT_EQ(draft->speculation.draft_tokens_max(), 5);
+  EXPECT_EQ(draft->speculation.least, 2);
+  EXPECT_TRUE(draft->notes.empty());
+}
+
+TEST(LlamaFlags, OfOnAndOffTheLastHolds) {
+  EXPECT_FALSE(read("--no-mmap").line.serve->use_mmap);
+  EXPECT_TRUE(read("--no-mmap --mmap").line.serve->use_mmap);
+  EXPECT_FALSE(read("--mmap --no-mmap").line.serve->use_mmap);
+  EXPECT_FALSE(read("-kvu -no-kvu").line.serve->model.unified);
+  EXPECT_TRUE(read("-no-kvu -kvu").line.serve->model.unified);
+  EXPECT_TRUE(read("--no-ui --ui").line.serve->page);
+  EXPECT_FALSE(read("--ui --no-ui").line.serve->page);
+  EXPECT_TRUE(read("--no-warmup --warmup").line.serve->model.warm_up);
+}
+
 TEST(LlamaFlags, TheLastOfSeveralHolds) {
   const auto serve =
       read("-m m.gguf -c 2048 -c 4096 --port 1 --port=2 --api-key a --api-key b,c -fa off -fa on").line.serve;
@@ -250,6 +281,42 @@ TEST(LlamaFlags, VariablesAreReadLikeFlags) {
     return std::strcmp(name, "LLAMA_ARG_NO_PREFILL_ASSISTANT") == 0 ? "1" : nullptr;
   });
   EXPECT_FALSE(no_prefill.options->defaults({}).prefill);
+}
+
+// Of what comes of `arguments` with one variable set.
+template <const char* kName, const char* kValue>
+LlamaArguments with_variable(std::vector<std::string> arguments = {"serve"}) {
+  CLI::App serve;
+  ServeConfig config;
+  add_serve_options(serve, config);
+  return from_llama_server(serve, arguments,
+                           [](const char* name) { return std::strcmp(name, kName) == 0 ? kValue : nullptr; });
+}
+
+constexpr char kMmap[] = "LLAMA_ARG_MMAP";
+constexpr char kUi[] = "LLAMA_ARG_UI";
+constexpr char kJinja[] = "LLAMA_ARG_JINJA";
+constexpr char kNoBatching[] = "LLAMA_ARG_NO_CONT_BATCHING";
+constexpr char kNoCache[] = "LLAMA_ARG_NO_CACHE_PROMPT";
+constexpr char kVerbosity[] = "LLAMA_ARG_LOG_VERBOSITY";
+constexpr char kZero[] = "0";
+constexpr char kOne[] = "1";
+
+TEST(LlamaFlags, AVariableSwitchesOffWhatItsFlagWould) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ((with_variable<kMmap, kZero>().arguments), (Words{"serve", "--no-mmap"}));
+  EXPECT_EQ((with_variable<kUi, kZero>().arguments), (Words{"serve", "--no-webui"}));
+  EXPECT_EQ((with_variable<kNoCache, kOne>().arguments), (Words{"serve", "--cache-prompt=false"}));
+  EXPECT_TRUE((with_variable<kJinja, kZero>().refusal));
+  EXPECT_TRUE((with_variable<kNoBatching, kOne>().refusal));
+  EXPECT_FALSE((with_variable<kJinja, kOne>().refusal));
+}
+
+TEST(LlamaFlags, AFlagWinsOverItsVariable) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ((with_variable<kVerbosity, kOne>().arguments), (Words{"serve", "--log-level", "1"}));
+  EXPECT_EQ((with_variable<kVerbosity, kOne>({"serve", "-lv", "4"}).arguments), (Words{"serve", "--log-level", "4"}));
+  EXPECT_EQ((with_variable<kUi, kZero>({"serve", "--ui"}).arguments), (Words{"serve", "--no-webui=false"}));
 }
 
 TEST(LlamaFlags, SomethingComesOfEachOfLlamaCommons) {

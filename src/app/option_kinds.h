@@ -27,8 +27,10 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value, co
 // A flag that turns `value` off, and so does its variable when it is set to 1. CLI11's own "!--flag" takes what the
 // variable says for the value itself, so that it would turn on what it names.
 inline CLI::Option* add_off_flag(CLI::App& app, const std::string& name, bool& value, const std::string& help) {
-  return app.add_flag_function(
-      name, [&value](std::int64_t given) { value = given <= 0; }, help);
+  return app
+      .add_flag_function(
+          name, [&value](std::int64_t given) { value = given <= 0; }, help)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
 // Seconds, stored as a Duration.

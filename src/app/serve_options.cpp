@@ -26,6 +26,7 @@ const std::map<std::string, GrammarEngine> kGrammarEngines = {{"chasqui", Gramma
                                                               {"llama", GrammarEngine::llama}};
 const std::map<std::string, FlashAttention> kFlashAttention = {
     {"auto", FlashAttention::automatic}, {"on", FlashAttention::on}, {"off", FlashAttention::off}};
+const std::map<std::string, bool> kFits = {{"on", true}, {"off", false}};
 const std::map<std::string, KvType> kKvTypes = [] {
   std::map<std::string, KvType> types;
   for (const KvType type : kv_types()) types.emplace(name(type), type);
@@ -224,6 +225,10 @@ void add_cell_options(CLI::App& app, ModelConfig& model, const std::string& grou
 
 // How many cells there are where that is not said.
 void add_fit_options(CLI::App& app, ServeConfig& config, const std::string& group) {
+  add_choice(app, "--fit", config.fit, kFits, "(-fit) off: --ctx-size must be given; on: it is chosen where it is not")
+      ->envname("LLAMA_ARG_FIT")
+      ->default_str("on")
+      ->group(group);
   app.add_option("--fit-target", config.fit_target_mib,
                  "(-fitt) MiB of memory that cells leave free where --ctx-size does not say how many there are")
       ->envname("LLAMA_ARG_FIT_TARGET")

@@ -45,6 +45,9 @@ Result<void> check_folders(const ServeConfig& config) {
 
 // Only what is known without the model: the numbers that were given.
 Result<void> check_capacity(const ServeConfig& config) {
+  if (!config.fit && config.model.cells == 0) {
+    return invalid_field("--fit", "--fit off leaves open how many cells there are: give --ctx-size N, too");
+  }
   if (config.model.slots == 0) return {};
   ModelConfig whole = config.model;
   if (whole.cells == 0) whole.cells = 2 * whole.slots;

@@ -71,6 +71,7 @@ EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, co
   out.policy = config.policy;
   out.draft_tokens_max = config.speculation.draft_tokens_max();
   out.draft_tokens_min = std::min(config.speculation.least, out.draft_tokens_max);
+  out.ngram = config.speculation.ngram;
   out.synthetic_acceptance = config.speculation.synthetic_acceptance;
   out.sleep_after = config.operation.sleep_after;
   out.stuck_after = config.operation.stuck_after;

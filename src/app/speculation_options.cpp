@@ -37,9 +37,9 @@ void add_speculation_options(CLI::App& app, SpeculationOptions& options) {
       ->type_name("FILE")
       ->group(group);
   app.add_option("--spec-draft-n-max,--draft-max", options.most,
-                 "draft tokens of a sequence that a step may check; it checks as many as pay")
+                 "draft tokens of a sequence that a step may check, 16 at most; it checks as many as pay")
       ->envname("LLAMA_ARG_SPEC_DRAFT_N_MAX")
-      ->check(CLI::Range(1, static_cast<int>(kCountLimit<"draft_tokens">)))
+      ->check(CLI::Range(1, 1024))
       ->type_name("N")
       ->default_str("7, of heads 3")
       ->group(group);
@@ -47,6 +47,13 @@ void add_speculation_options(CLI::App& app, SpeculationOptions& options) {
                  "draft tokens that a step checks at least, even where that makes it slower")
       ->envname("LLAMA_ARG_SPEC_DRAFT_N_MIN")
       ->check(CLI::Range(0, static_cast<int>(kCountLimit<"draft_tokens">)))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--spec-ngram-size", options.ngram,
+                 "last tokens that must have been there before, for --spec-type ngram")
+      ->envname("CHASQUI_SPEC_NGRAM_SIZE")
+      ->check(CLI::Range(1, 1024))
       ->type_name("N")
       ->capture_default_str()
       ->group(group);

@@ -1,10 +1,12 @@
 // The flags of `chasqui serve` for speculative decoding. Part of app/config.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/limits.h"
 #include "core/types.h"
 
 namespace CLI {
@@ -20,6 +22,7 @@ struct SpeculationOptions {
   DraftSource source = DraftSource::automatic;
   std::optional<TokenCount> most;              // draft tokens in one step; none: as `draft_tokens_max()` has it
   TokenCount least = 0;                        // … and at least so many, whether it pays or not
+  TokenCount ngram = 3;                        // last tokens that are looked for, where they are the source
   std::string draft_model;                     // its file; empty: there is none
   std::vector<double> synthetic_acceptance{};  // see EngineConfig::synthetic_acceptance
 
@@ -27,7 +30,7 @@ struct SpeculationOptions {
   // seldom right about the fourth.
   TokenCount draft_tokens_max() const {
     if (source == DraftSource::none || (source == DraftSource::automatic && draft_model.empty())) return 0;
-    return most.value_or(heads() ? 3 : 7);
+    return std::min(most.value_or(heads() ? 3 : 7), TokenCount{kCountLimit<"draft_tokens">});
   }
   bool drafts() const {
     return source == DraftSource::draft || (source == DraftSource::automatic && !draft_model.empty());

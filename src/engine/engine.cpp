@@ -37,6 +37,7 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   // Rejected draft tokens have to be taken back.
   out.speculation.draft_tokens_max = shape.trims_anywhere ? config.draft_tokens_max : 0;
   out.speculation.draft_tokens_min = config.draft_tokens_min;
+  out.speculation.ngram = config.ngram;
   out.speculation.always = !config.synthetic_acceptance.empty();
   out.speculation.outputs_max = shape.outputs_max;
   out.targets = config.targets;

@@ -39,8 +39,9 @@ struct EngineConfig {
   ReuseConfig reuse;                                       // cut_anywhere comes from the model
   SchedulerTargets targets;
   Policy policy = Policy::chasqui;
-  TokenCount draft_tokens_max = 0;  // of what a sequence says next, checked in one step; 0: none are made
-  TokenCount draft_tokens_min = 0;  // … and at least so many, whether that pays or not
+  TokenCount draft_tokens_max = 0;        // of what a sequence says next, checked in one step; 0: none are made
+  TokenCount draft_tokens_min = 0;        // … and at least so many, whether that pays or not
+  TokenCount ngram = NgramIndex::kNgram;  // see SpeculationConfig
   // For benchmarks: how often draft tokens count as accepted, by position, the last one for all that follow; empty: as
   // they are.
   std::vector<double> synthetic_acceptance;

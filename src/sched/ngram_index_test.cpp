@@ -18,8 +18,8 @@ Sequence sequence_of(std::vector<Token> prompt) {
   return Sequence(test_request(1, std::move(draft), limits, TimePoint{}));
 }
 
-std::vector<Token> draft_of(const Sequence& sequence, TokenCount most = 4) {
-  NgramIndex index;
+std::vector<Token> draft_of(const Sequence& sequence, TokenCount most = 4, TokenCount size = NgramIndex::kNgram) {
+  NgramIndex index(size);
   std::vector<Token> out = {99};
   index.follow(sequence);
   index.draft(sequence, most, out);
@@ -46,6 +46,15 @@ TEST(NgramIndex, DraftsNothingForWhatIsNew) {
   EXPECT_TRUE(draft_of(sequence_of({1, 2, 3, 4, 5, 2, 3})).empty()) << "two tokens in common are too few";
   EXPECT_TRUE(draft_of(sequence_of({1})).empty());
   EXPECT_TRUE(draft_of(sequence_of({1, 2, 3})).empty()) << "it is not its own past";
+}
+
+TEST(NgramIndex, HasNgramsOfTheSizeThatIsWanted) {
+  const Sequence two_in_common = sequence_of({1, 2, 3, 4, 5, 2, 3});
+  EXPECT_EQ(draft_of(two_in_common, 2, 2), (Tokens{4, 5}));
+  EXPECT_TRUE(draft_of(two_in_common, 2, 3).empty());
+  EXPECT_EQ(draft_of(sequence_of({1, 2, 3, 4, 9, 2, 3, 4, 5, 1, 2, 3, 4}), 1, 4), (Tokens{9}))
+      << "the older one is longer";
+  EXPECT_TRUE(draft_of(sequence_of({1, 2, 3}), 2, 1024).empty());
 }
 
 // The table grows, forgets what collides, and never says what did not follow.

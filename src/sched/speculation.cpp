@@ -58,7 +58,7 @@ Speculation::SequenceDraft& Speculation::draft_of(const Sequence& sequence) {
     all_ = Acceptance(kPriorModelAcceptance);
     unasked_ = 0;
   }
-  SequenceDraft& fresh = sequence_drafts_.try_emplace(sequence.id(), all_.chance()).first->second;
+  SequenceDraft& fresh = sequence_drafts_.try_emplace(sequence.id(), all_.chance(), config_.ngram).first->second;
   if (config_.heads && learns()) fresh.read = sequence.length();
   return fresh;
 }

@@ -33,12 +33,13 @@
 namespace chasqui {
 
 struct SpeculationConfig {
-  TokenCount draft_tokens_max = 0;  // of one sequence in one step; 0: none are made
-  TokenCount draft_tokens_min = 0;  // are checked whether they pay or not, where there are so many
-  TokenCount outputs_max = 0;       // rows of a batch that can have an output
-  bool draft_model = false;         // makes the draft tokens, instead of what the sequence said before
-  bool heads = false;               // with it: it has nothing to read, and always makes draft_tokens_max
-  bool always = false;              // drafts any token where nothing was said before: for synthetic acceptance
+  TokenCount draft_tokens_max = 0;        // of one sequence in one step; 0: none are made
+  TokenCount draft_tokens_min = 0;        // are checked whether they pay or not, where there are so many
+  TokenCount outputs_max = 0;             // rows of a batch that can have an output
+  bool draft_model = false;               // makes the draft tokens, instead of what the sequence said before
+  bool heads = false;                     // with it: it has nothing to read, and always makes draft_tokens_max
+  TokenCount ngram = NgramIndex::kNgram;  // tokens that have to be the same as before, where that is the source
+  bool always = false;                    // drafts any token where nothing was said before: for synthetic acceptance
 };
 
 class Speculation {
@@ -99,7 +100,7 @@ class Speculation {
 
  private:
   struct SequenceDraft {
-    explicit SequenceDraft(double before) : acceptance(before) {}
+    SequenceDraft(double before, TokenCount ngram) : index(ngram), acceptance(before) {}
     NgramIndex index;
     Acceptance acceptance;
     std::vector<Token> draft_tokens;

@@ -68,6 +68,17 @@ describe('draft tokens from what was said before', async () => {
   });
 });
 
+describe('the length of n-grams', () => {
+  // Answers repeat some of their tokens, but not so many at once.
+  for (const [flags, drafted] of [[['--spec-ngram-size', '2'], true], [['--spec-ngram-mod-n-match', '200'], false]]) {
+    it(`decides what is drafted: ${flags.join(' ')}`, async (t) => {
+      const server = await start(t, [...demo, '-np', '1', '--spec-type', 'ngram', '--draft-min', '3', ...flags]);
+      const answers = await all(server, {});
+      assert.equal(answers.some(({ timings }) => timings.draft_n > 0), drafted);
+    });
+  }
+});
+
 describe('a draft model', async () => {
   const plain = await start(test, [...demo, '-np', '4', '--spec-type', 'none']);
   const server = await start(test, [...demo, '-np', '4', '-md', draft, '--spec-synth-rates', '1', '--draft-max', '4', '--draft-min', '4']);

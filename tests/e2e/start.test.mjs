@@ -55,6 +55,13 @@ describe('the command line', async () => {
     assert.match(stderr, /--host nowhere must be/);
   });
 
+  it('asks for cells where they are not to be chosen', async (t) => {
+    const { code, stderr } = await run(['serve', '--fit', 'off', '--port', '0']);
+    assert.equal(code, 2);
+    assert.match(stderr, /--fit off .*--ctx-size/);
+    await start(t, [...sim, '--fit', 'off', '-c', '4096']);
+  });
+
   it('has help as a command, and run as another name of chat', async () => {
     const help = await run(['help']);
     assert.deepEqual(help, await run(['--help']));
