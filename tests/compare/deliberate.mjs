@@ -4,6 +4,7 @@
 export const deliberate = [
   ['`timings` also have `queue_ms`, `steps`, `steps_shared` and `preemptions`', 'they say what the company of other requests cost',
     /./, /^only here: \S*timings\.(queue_ms|steps|steps_shared|preemptions)$/],
+  ['`timings.cache` with `return_cache` or `verbose`', 'it tells where the beginning of the prompt came from', /./, /^only here: \S*timings\.cache\./],
   ['errors have `param`', 'OpenAI\'s clients show which field is at fault', /./, /^only here: \.error\.param$/],
   ['`usage` counts reasoning tokens (`completion_tokens_details`, `output_tokens_details`)', 'OpenAI\'s shape',
     /./, /^only here: \S*(completion|output)_tokens_details\.reasoning_tokens$/],

@@ -109,7 +109,8 @@ const rows = [
     [...drafted, '-ncmoed', '1'], [...drafted, '--spec-draft-n-min', '1'], [...drafted, '-ctkd', 'q8_0', '-ctvd', 'q8_0'], [...drafted, '-ngld', '0'], [...drafted, '-devd', 'none'],
     [...drafted, '-td', '1', '-tbd', '1'], [...drafted, '-Cd', '1', '-Cbd', '1'], [...drafted, '-Crd', '0-0', '-Crbd', '0-0'],
     [...drafted, '--spec-draft-cpu-strict', '0', '--spec-draft-cpu-strict-batch', '0'], [...drafted, '--spec-draft-prio', '0', '--spec-draft-prio-batch', '0'],
-    [...drafted, '--spec-draft-poll', '1', '--spec-draft-poll-batch', '1'], ['--load-mode', 'dio'],
+    [...drafted, '--spec-draft-poll', '1', '--spec-draft-poll-batch', '1'], ['--load-mode', 'dio'], ['--fit', 'off'],
+    ['--spec-default'], ['--spec-type', 'ngram-simple', '--spec-ngram-simple-size-n', '5', '--spec-ngram-simple-size-m', '16'], ['--warmup'], ['--ui'], ['-no-kvu'],
   ].map((flags) => [flags, text, [], 'may']),
   [['--embd-normalize', '-1'], vector, ['--embeddings', '--pooling', 'mean']], [['--embd-normalize', '0'], vector, ['--embeddings', '--pooling', 'mean']],
 ];
@@ -123,7 +124,7 @@ const elsewhere = {
   '--ssl-key-file': 'tls.test.mjs', '--ssl-cert-file': 'tls.test.mjs', '--spec-synth-rates': 'llama_flags.test.mjs', '--draft': 'the same as --spec-draft-n-max',
   '--draft-min': 'the same as --spec-draft-n-min', '--log-jsonl': 'request_log.test.mjs', '--no-log-jsonl': 'request_log.test.mjs', '--embeddings': 'rows of vectors',
   '--pooling': 'rows of vectors', '--chat-template-file': 'rows of templates', '--direct-io': 'llama_flags_test.cpp', '--lora-init-without-apply': 'lora.test.mjs', '--mlock': 'a flag of older servers',
-  '--no-mmap': 'a flag of older servers', '--special': 'llama_flags.test.mjs', '--ignore-eos': 'llama_flags.test.mjs',
+  '--no-mmap': 'a flag of older servers', '--mmap': 'a flag of older servers', '--draft-n': 'a flag of older servers', '--draft-n-min': 'a flag of older servers', '--special': 'llama_flags.test.mjs', '--ignore-eos': 'llama_flags.test.mjs',
   '--dry-sequence-breaker': 'llama_flags.test.mjs', '--adaptive-decay': 'llama_flags.test.mjs',
 };
 
@@ -162,15 +163,23 @@ async function asked(command, flags, [route, body, pick, { headers = {}, raw = f
   }
 }
 
+// What a server without the flags answers; the same for many rows.
+const plainAnswers = new Map();
+function without(common, question) {
+  const key = JSON.stringify([common, question]) + question[2];
+  if (!plainAnswers.has(key)) plainAnswers.set(key, asked([binary, 'serve'], common, question));
+  return plainAnswers.get(key);
+}
+
 let differing = 0;
 for (const [flags, question, common = [], effect = 'must'] of rows.filter(([flags]) => flags.join(' ').includes(wanted))) {
-  const ours = await asked([binary, 'serve'], [...common, ...flags], question);
-  const theirs = await asked([peer], [...common, ...flags], question);
-  const without = await asked([binary, 'serve'], common, question);
-  const problem = ours !== theirs ? 'differs' : effect === 'must' && ours === without ? 'has no effect' : '';
+  const all = [...common, ...flags];
+  const [ours, theirs] = await Promise.all([asked([binary, 'serve'], all, question), asked([peer], all, question)]);
+  const plain = effect === 'must' ? await without(common, question) : 'not asked';
+  const problem = ours !== theirs ? 'differs' : ours === plain ? 'has no effect' : '';
   if (!problem) continue;
   ++differing;
-  console.log(`${flags.join(' ')} ${problem}\n    here:         ${ours}\n    llama-server: ${theirs}\n    without:      ${without}`);
+  console.log(`${flags.join(' ')} ${problem}\n    here:         ${ours}\n    llama-server: ${theirs}\n    without:      ${plain}`);
 }
 for (const names of undriven()) {
   ++differing;

@@ -154,6 +154,7 @@ const beyond = `
 | \`strict\` of a tool | no | yes | no: calls keep to the schema in any case, as far as the converter goes |
 | a public address without a key | yes | - | refused at start: \`--api-key\`, or \`--no-auth\` |
 | \`HEAD\` | of every GET | - | of every GET |
+| a slot longer than the context that the model was trained with | cut to that | - | as \`--ctx-size\` says: models of scaled RoPE often do not tell |
 
 ## Answers that differ on purpose
 
