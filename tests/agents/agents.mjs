@@ -128,4 +128,20 @@ export const agents = {
       run: (command) => ['Bash', { command }],
     },
   },
+  cline: {
+    package: 'cline@3.0.65', program: 'cline',
+    // With a folder of its own it starts no daemon that would outlive it.
+    args: (prompt, home) => ['--data-dir', `${home}/.cline/data`, '--auto-approve', 'true', prompt],
+    setup(home, url) {
+      put(`${home}/.cline/data/settings/providers.json`, { version: 1, lastUsedProvider: 'openai-compatible', modes: {},
+        providers: { 'openai-compatible': { settings: { provider: 'openai-compatible', apiKey: 'any', model, baseUrl: `${url}/v1` },
+          updatedAt: '2026-01-01T00:00:00.000Z', tokenSource: 'manual' } } });
+      return { CLINE_NO_AUTO_UPDATE: '1' };
+    },
+    tools: {
+      read: (path) => ['read_files', { files: [{ path }] }],
+      write: (path, text) => ['editor', { path, new_text: text }],
+      run: (command) => ['run_commands', { commands: [command] }],
+    },
+  },
 };

@@ -7,6 +7,7 @@ const say = (text) => `say:${Buffer.from(text).toString('hex')};`;
 // As templates write JSON, and the models that were trained on them: with spaces.
 function spaced(value) {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(spaced).join(', ')}]`;
   return `{${Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}: ${spaced(one)}`).join(', ')}}`;
 }
 
