@@ -75,7 +75,7 @@ const rows = [
     ['--samplers', 'top_k;temperature', 'samplers'], ['--sampling-seq', 'kt', 'samplers'],
   ].map(([flag, value, name]) => [[flag, value], settings(name)]),
   [['--repeat-penalty', '1.8'], text], [['--presence-penalty', '2'], text], [['--dry-multiplier', '4'], text],
-  [['--logit-bias', '268-100'], text], [['-r', 'a'], text], [['--grammar', 'root ::= "yes" | "no"'], text],
+  [['--logit-bias', '268+100'], text], [['-r', 'a'], text], [['--grammar', 'root ::= "yes" | "no"'], text],
   [['-j', '{"type":"object","properties":{"a":{"const":1}},"required":["a"],"additionalProperties":false}'], text],
   [['--temp', '0'], plain], [['--seed', '5', '--top-k', '1'], plain],
   [['--rope-scaling', 'linear', '--rope-scale', '4'], text], [['--rope-freq-base', '500'], text], [['--rope-freq-scale', '0.3'], text],
