@@ -15,7 +15,7 @@
 #include "app/llama_flags_document.h"
 #include "app/metrics_document.h"
 #include "app/serve_options.h"
-#include "app/suggestions.h"
+#include "base/nearest_word.h"
 #include "cli/top.h"
 
 namespace chasqui {

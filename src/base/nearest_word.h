@@ -1,4 +1,4 @@
-// What a mistyped word of the command line was meant to be: "did you mean". Pure functions; at start only.
+// What a mistyped word was meant to be: "did you mean". Pure functions.
 #pragma once
 
 #include <cstddef>

@@ -1,11 +1,11 @@
-#include "app/suggestions.h"
+#include "base/nearest_word.h"
 
 #include <gtest/gtest.h>
 
 namespace chasqui {
 namespace {
 
-TEST(Suggestions, CountsEdits) {
+TEST(NearestWord, CountsEdits) {
   EXPECT_EQ(edit_distance("", ""), 0U);
   EXPECT_EQ(edit_distance("", "abc"), 3U);
   EXPECT_EQ(edit_distance("serve", "serve"), 0U);
@@ -14,7 +14,7 @@ TEST(Suggestions, CountsEdits) {
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
 }
 
-TEST(Suggestions, TakeTheNearestWordThatIsNearEnough) {
+TEST(NearestWord, TakeTheNearestWordThatIsNearEnough) {
   const std::vector<std::string> words{"serve", "chat", "bench", "top"};
   EXPECT_EQ(nearest_word("serv", words), "serve");
   EXPECT_EQ(nearest_word("cht", words), "chat");

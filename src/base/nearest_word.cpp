@@ -1,4 +1,4 @@
-#include "app/suggestions.h"
+#include "base/nearest_word.h"
 
 #include <algorithm>
 
