@@ -124,7 +124,7 @@ void Server::follow_finished() {
 
 void Server::collect_spans(const std::optional<net::HttpTarget>& collector) {
   if (!collector) return;
-  spans_.emplace(loop_, offload_, *collector, SpanSource{model_settings_.name, settings_.frontend.version});
+  spans_.emplace(loop_, offload_, *collector, SpanSource{settings_.frontend.version});
   requests_.on_ended([this](const std::shared_ptr<RequestRecord>& record) { spans_->add(record); });
 }
 

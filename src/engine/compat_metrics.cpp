@@ -15,18 +15,23 @@ using Workers = std::deque<EngineMetrics>;
 constexpr std::size_t kModelNameMax = 32;
 constexpr std::size_t kAdapterListMax = 1024;
 
-// A quoted label value: Prometheus escapes as JSON does what a model's name may hold.
-std::string model_label(std::string name) {
+}  // namespace
+
+// Prometheus escapes as JSON does what a model's name may hold.
+std::string model_label(std::string_view label, std::string name) {
   if (name.size() > kModelNameMax) {
     std::size_t end = kModelNameMax;
     while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;  // not inside a character
     name.resize(end);
   }
   std::erase_if(name, [](unsigned char c) { return c < ' '; });
-  std::string out = "model_name=";
+  std::string out(label);
+  out += '=';
   append_json_string(out, name);
   return out;
 }
+
+namespace {
 
 // Names of the adapters that requests want, as vLLM has them: "a,b". What does not fit is left out.
 std::string adapters_wanted(const Workers& workers, const Gauge EngineMetrics::AdapterSteps::*wanted) {
@@ -87,7 +92,7 @@ double kv_usage(const Workers& workers) {
 }  // namespace
 
 void add_vllm_metrics(MetricsPage& page, const Workers& workers, const std::string& model_name, TokenCount cells) {
-  const std::string model = model_label(model_name);
+  const std::string model = model_label("model_name", model_name);
   page.keep_buckets(true);
   for (const EngineMetrics& metrics : workers) metrics.add_others_to(page, "vllm:", model);
   page.keep_buckets(false);

@@ -5,12 +5,16 @@
 
 #include <deque>
 #include <string>
+#include <string_view>
 
 #include "base/metrics.h"
 #include "core/types.h"
 #include "engine/engine_metrics.h"
 
 namespace chasqui {
+
+// `label="NAME"`, of a name from the command line: long ones are cut, so that a page of metrics has a bound.
+std::string model_label(std::string_view label, std::string name);
 
 // `model_name` comes from the command line: long ones are cut, so that the page has a bound. `cells` are of all workers
 // together.

@@ -279,18 +279,23 @@ Load Engine::load() const {
   return sum.all();
 }
 
-void Engine::add_metrics_to(MetricsPage& page) const {
+void Engine::add_metrics_to(MetricsPage& page, const std::string& labels) const {
   for (std::size_t i = 0; i < metrics_.size(); ++i) {
-    if (metrics_.size() > 1 && metrics_.size() <= kWorkersShown) page.label_with("worker=\"" + std::to_string(i) + '"');
+    std::string all = labels;
+    if (metrics_.size() > 1 && metrics_.size() <= kWorkersShown) {
+      all += (all.empty() ? "" : ",") + metric_label("worker", std::to_string(i));
+    }
+    page.label_with(std::move(all));
     metrics_[i].each_worker.add_to(page);
   }
-  page.label_with({});
+  page.label_with(labels);
   for (const EngineMetrics& metrics : metrics_) metrics.add_shared_to(page);
   if (config_.disk) {
     for (const EngineMetrics& metrics : metrics_) metrics.of_disk.add_to(page);
   }
   door_metrics_.add_to(page);
   if (dispatcher_) dispatch_metrics_.add_to(page);
+  page.label_with({});
 }
 
 void Engine::add_compat_metrics_to(MetricsPage& page, const std::string& model_name) const {

@@ -132,9 +132,9 @@ class Engine {
   EngineMetrics& metrics(std::size_t worker = 0) { return metrics_[worker]; }
   IngressMetrics& door_metrics() { return door_metrics_; }
   const DispatchMetrics& dispatch_metrics() const { return dispatch_metrics_; }
-  // All of them. Counters and gauges have a label for each worker where there are several but not many: a page is at
-  // most 64 KiB.
-  void add_metrics_to(MetricsPage& page) const;
+  // All of them. Counters and gauges have `labels`, and one for each worker where there are several but not many: a
+  // page is at most 64 KiB.
+  void add_metrics_to(MetricsPage& page, const std::string& labels = {}) const;
   // The same under the names of vLLM and llama-server, for dashboards that read those.
   void add_compat_metrics_to(MetricsPage& page, const std::string& model_name) const;
 

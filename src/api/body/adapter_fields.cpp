@@ -83,7 +83,7 @@ bool read_model(const ServedModel& served, Fields& fields, std::vector<float>& s
   const auto found = registry.find(prefixed ? text.substr(own.size() + 1) : text);
   if (found) {
     use_only(registry, *found, scales);
-  } else if (prefixed) {
+  } else if (prefixed && text.substr(own.size()) != ":latest") {  // as Ollama's clients write it
     const std::string wanted = registry.empty() ? own : own + ":NAME";
     fields.refuse("model", wanted + known(registry));
   }

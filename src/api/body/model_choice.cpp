@@ -23,8 +23,8 @@ Result<std::string> named_model(const std::string& body) {
 }  // namespace
 
 net::Awaitable<Result<ServedModel*>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
-                                                  std::string& body) {
-  if (!models.has_choice() || body.empty()) co_return &models.first();
+                                                  std::string& body, ServedModel& otherwise) {
+  if (!models.has_choice() || body.empty()) co_return &otherwise;
   // Owned by the job as well: the client may leave, and its request end, while the pool still reads.
   const auto owned = std::make_shared<std::string>(std::move(body));
   auto work = [owned] { return named_model(*owned); };
@@ -32,6 +32,7 @@ net::Awaitable<Result<ServedModel*>> choose_model(const ModelTable& models, Fron
   Result<std::string> name = co_await frontend.offload.run(std::move(work), std::move(terms));
   if (!name) co_return name.error();
   body = std::move(*owned);
+  if (name->empty()) co_return &otherwise;
   co_return models.find(*name);
 }
 

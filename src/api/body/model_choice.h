@@ -11,8 +11,9 @@
 
 namespace chasqui {
 
-// Of a request with a body, which is back in `body` afterwards. The errors: no such model, no JSON.
+// Of a request with a body, which is back in `body` afterwards; `otherwise` where it names none. The errors: no such
+// model, no JSON.
 net::Awaitable<Result<ServedModel*>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
-                                                  std::string& body);
+                                                  std::string& body, ServedModel& otherwise);
 
 }  // namespace chasqui

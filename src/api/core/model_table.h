@@ -18,7 +18,7 @@ class ModelTable {
 
   // A table of one model has it for every name, as clients send the names of other servers' models, unless names are
   // checked. Otherwise the name is that of a model, or of one of its adapters ("model:adapter", or as vLLM has it
-  // "adapter"); not_found lists the models.
+  // "adapter"), and may end in ":latest" as Ollama's names do; not_found lists the models whose names are near.
   // REQUIRES: there is a model
   Result<ServedModel*> find(std::string_view name) const;
   ServedModel& first() const { return *models_.front(); }
@@ -28,6 +28,8 @@ class ModelTable {
   const std::vector<ServedModel*>& all() const { return models_; }
 
  private:
+  ServedModel* named(std::string_view name) const;
+
   std::vector<ServedModel*> models_;
   bool checks_names_ = false;
 };

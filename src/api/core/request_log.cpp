@@ -117,6 +117,7 @@ void RequestLog::write_line(const RequestRecord& record) const {
                        {"tenant", or_dash(record.tenant)},
                        {"class", name(record.service_class)},
                        {"route", record.route},
+                       {"model", or_dash(record.model)},
                        {"status", record.status()},
                        {"finish", record.finish()},
                        {"error", or_dash(record.error)},

@@ -26,6 +26,7 @@ namespace chasqui {
 struct RequestRecord {
   std::string route;  // "/v1/chat/completions", "frame"
   std::string tenant;
+  std::string model;      // that it was for
   std::string client_id;  // X-Request-Id; empty where there is none
   std::string prompt;     // with log_prompts: the body, cut
   TraceParent trace;      // trace is empty where spans are not collected and the caller named none
@@ -64,6 +65,8 @@ class RequestNote {
   // As the client calls it, before it is submitted.
   void called(std::string_view id) { records_.front()->client_id = id; }
   void refused(const Error& error);
+  // The model that was chosen for it, before it is submitted.
+  void chosen(const std::string& model) { records_.front()->model = model; }
   // Once for each of the requests of an answer that has several; each gets a record.
   void submitted(const Request& request, bool stream);
 

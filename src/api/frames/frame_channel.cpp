@@ -155,7 +155,11 @@ void FrameChannel::cancel(const std::string& id) {
 Result<std::string> FrameChannel::answer_at_once(const FrameHead& head) {
   if (head.event == "health") return health_answer(node_);
   if (head.event == "metrics") return node_.metrics.render_json();
-  if (head.event == "props") return props_answer(node_, node_.models.first(), caller_);
+  if (head.event == "props") {
+    const Result<ServedModel*> served = node_.models.find(head.model);
+    if (!served) return served.error();
+    return props_answer(node_, **served, caller_);
+  }
   return invalid_field("event",
                        "event must be left out or one of generate, cancel, health, metrics, props, session.create, "
                        "session.append, session.generate, session.cancel, session.fork, session.show, session.list, "
@@ -184,7 +188,8 @@ net::Awaitable<void> FrameChannel::generate([[maybe_unused]] Busy busy, FrameHea
   }
   std::optional<SessionUse> use;
   Permit permit;
-  const Result<ServedModel*> served = co_await choose_model(node_.models, node_.frontend, caller_, body);
+  const Result<ServedModel*> served = co_await model_of(head, body);
+  if (served && note) note->chosen((*served)->config.name);
   Result<Answer> answer = Answer();
   if (served) {
     answer = co_await prepare(**served, head, std::move(body), use, permit);
@@ -207,6 +212,17 @@ net::Awaitable<void> FrameChannel::generate([[maybe_unused]] Busy busy, FrameHea
   ready.writer = std::move(writer);
   ready.note = std::move(note);
   co_await deliver(open, **served, head, std::move(ready), std::move(permit));
+}
+
+// A session's, whatever the frame names.
+net::Awaitable<Result<ServedModel*>> FrameChannel::model_of(const FrameHead& head, std::string& body) {
+  ModelTable& models = node_.models;
+  if (models.has_choice() && !head.session.empty()) {
+    ServedModel* const owner = model_of_session(models, caller_.tenant.id, SessionId{head.session});
+    if (owner != nullptr) co_return owner;
+  }
+  Result<ServedModel*> served = co_await choose_model(models, node_.frontend, caller_, body, models.first());
+  co_return served;
 }
 
 net::Awaitable<Result<Answer>> FrameChannel::prepare(ServedModel& served, const FrameHead& head, std::string body,
@@ -280,7 +296,7 @@ net::Awaitable<void> FrameChannel::run_command([[maybe_unused]] Busy busy, Frame
   const Open open(*this, head.id);
   const SessionEvent event = find_session_command(head.event);
   SessionCall call = call_of(head, std::move(body));
-  const Result<ServedModel*> served = co_await choose_model(node_.models, node_.frontend, caller_, call.body);
+  const Result<ServedModel*> served = co_await model_of(head, call.body);
   Result<std::string> result = std::string();
   if (!served) {
     result = served.error();

@@ -156,6 +156,7 @@ FrameHead read_frame_head(std::string_view body) {
   if (std::string id = read_id(fields); !id.empty()) head.id = std::move(id);
   head.event = fields.string("event").value_or("");
   head.session = fields.string("session").value_or("");
+  if (head.event == "props") head.model = fields.string("model").value_or("");
   head.stream = fields.boolean("stream").value_or(true);
   head.chat = fields.any("messages") != nullptr;
   if (head.event.empty() && head.chat && fields.any("prompt") != nullptr) {

@@ -19,6 +19,7 @@ struct FrameHead {
   std::string id;        // as JSON, for the answers: "\"a1\"" or "7"
   std::string event;     // empty: a request to generate
   std::string session;   // the one that a command is about
+  std::string model;     // that properties are asked of; empty: the first
   std::string metadata;  // as JSON; empty: none
   std::string limit;     // of a list, as HTTP's query has it
   std::string after;

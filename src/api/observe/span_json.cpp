@@ -90,11 +90,11 @@ class SpanTree {
   void write_root(TimePoint end) {
     const bool chat = record_.route.find("chat") != std::string::npos;
     const std::string_view operation = chat ? "chat" : "text_completion";
-    open(std::string(operation) + ' ' + source_.model, kServer, root_, record_.trace.parent, record_.began, end);
+    open(std::string(operation) + ' ' + record_.model, kServer, root_, record_.trace.parent, record_.began, end);
     text_attribute(json_, "gen_ai.operation.name", operation);
     text_attribute(json_, "gen_ai.provider.name", "chasqui");
-    text_attribute(json_, "gen_ai.request.model", source_.model);
-    text_attribute(json_, "gen_ai.response.model", source_.model);
+    text_attribute(json_, "gen_ai.request.model", record_.model);
+    text_attribute(json_, "gen_ai.response.model", record_.model);
     text_attribute(json_, "http.route", record_.route);
     number_attribute(json_, "http.response.status_code", record_.status());
     text_attribute(json_, "chasqui.class", name(record_.service_class));

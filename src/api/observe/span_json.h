@@ -15,7 +15,6 @@
 namespace chasqui {
 
 struct SpanSource {
-  std::string model;
   std::string version;
   std::int64_t unix_zero = 0;  // see base/wall_time.h
 };

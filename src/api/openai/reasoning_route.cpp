@@ -4,6 +4,7 @@
 #include "api/core/answer.h"
 #include "api/core/entry.h"
 #include "api/core/frontend.h"
+#include "api/core/model_table.h"
 #include "api/core/served_model.h"
 #include "net/offload.h"
 
@@ -22,14 +23,22 @@ Result<std::string> read_control(const std::string& body) {
   return std::string(*id);
 }
 
+// Of whichever model; null: there is none.
+ReasoningSwitchPtr find_switch(const ModelTable& models, std::uint32_t tenant, const std::string& id) {
+  for (const ServedModel* const served : models.all()) {
+    if (ReasoningSwitchPtr one = served->switches.find(tenant, id)) return one;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-Handled handle_control(Call call) {
+Handled handle_control(const ModelTable& models, Call call) {
   net::OffloadTerms terms = reading_terms(call.caller, call.body);
   auto work = [body = std::move(call.body)] { return read_control(body); };
   const Result<std::string> id = co_await call.frontend.offload.run(std::move(work), std::move(terms));
   if (!id) co_return id.error();
-  const ReasoningSwitchPtr one = call.served.switches.find(call.caller.tenant.id, *id);
+  const ReasoningSwitchPtr one = find_switch(models, call.caller.tenant.id, *id);
   if (one != nullptr) one->end.raise();
   std::string body = one != nullptr
                          ? R"({"success":true})"

@@ -5,6 +5,6 @@
 
 namespace chasqui {
 
-Handled handle_control(Call call);
+Handled handle_control(const ModelTable& models, Call call);
 
 }  // namespace chasqui

@@ -9,6 +9,7 @@
 #include "api/core/frontend.h"
 #include "api/core/generation.h"
 #include "api/core/key_ring.h"
+#include "api/core/model_table.h"
 #include "api/core/reading_time.h"
 #include "api/openai/response_store.h"
 #include "api/resume/delivery.h"
@@ -179,6 +180,13 @@ Result<std::size_t> page_size(const net::HttpRequest& request) {
 }
 
 }  // namespace
+
+ServedModel* model_of_response(const ModelTable& models, std::uint32_t tenant, const std::string& id) {
+  for (ServedModel* const served : models.all()) {
+    if (served->responses.find({tenant, id}, served->clock.now()) != nullptr) return served;
+  }
+  return nullptr;
+}
 
 Handled handle_response(Call call) {
   Permit permit;

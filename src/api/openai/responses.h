@@ -49,6 +49,9 @@ std::unique_ptr<AnswerWriter> make_response_writer(ResponseHead head, RequestId 
                                                    ResponseStore& store, const Clock& clock,
                                                    std::function<void()>& on_submitted);
 
+// Null: no model has a stored response of this tenant with this id.
+ServedModel* model_of_response(const ModelTable& models, std::uint32_t tenant, const std::string& id);
+
 Handled handle_response(Call call);
 Handled handle_response_tokens(Call call);
 

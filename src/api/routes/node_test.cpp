@@ -117,6 +117,40 @@ TEST_F(NodeTest, SessionsOfTwoModelsAreApart) {
   });
 }
 
+// The value of the first `"id":"…"`.
+std::string id_of(const std::string& answer) {
+  const std::size_t at = answer.find(R"("id":")");
+  if (at == std::string::npos) return {};
+  return answer.substr(at + 6, answer.find('"', at + 6) - at - 6);
+}
+
+TEST_F(NodeTest, ASessionAndAResponseAreFoundWhicheverModelTheyAreOf) {
+  const std::string session = id_of(post("/v1/sessions", R"({"model":"right","prompt":"a"})"));
+  ASSERT_FALSE(session.empty());
+  EXPECT_TRUE(get("/v1/sessions/" + session).starts_with("HTTP/1.1 200"));
+  const std::string said = post("/v1/sessions/" + session + "/generate", R"({"model":"left","max_tokens":4})");
+  EXPECT_NE(said.find(R"("model":"right")"), std::string::npos) << said;
+  EXPECT_EQ(get("/v1/sessions").find(session), std::string::npos) << "the first model has none";
+  EXPECT_NE(get("/v1/sessions?model=right").find(session), std::string::npos);
+  EXPECT_TRUE(get("/v1/sessions/none").starts_with("HTTP/1.1 404"));
+
+  const std::string response =
+      id_of(post("/v1/responses", R"({"model":"right","input":"say: x","max_output_tokens":4})"));
+  ASSERT_FALSE(response.empty());
+  EXPECT_TRUE(get("/v1/responses/" + response).starts_with("HTTP/1.1 200"));
+  EXPECT_TRUE(get("/v1/responses/resp_none").starts_with("HTTP/1.1 404"));
+}
+
+TEST_F(NodeTest, TheBodysModelIsStrongerThanThatOfTheQuery) {
+  const auto model_of = [this](const std::string& path, const std::string& field) {
+    const std::string answer = post(path, "{" + field + R"("max_tokens":4,"prompt":"say: x"})");
+    return answer.find(R"("model":"right")") != std::string::npos ? "right" : "left";
+  };
+  EXPECT_STREQ(model_of("/v1/completions?model=right", ""), "right");
+  EXPECT_STREQ(model_of("/v1/completions?model=right", R"("model":"left",)"), "left");
+  EXPECT_STREQ(model_of("/v1/completions", R"("model":"right:latest",)"), "right") << "as Ollama's clients say it";
+}
+
 // The table of routes says who may call what; the server does as it says.
 TEST_F(NodeTest, EveryRouteAsksForAKeyButThoseThatAreOpen) {
   const auto lines = read_keys({"secret"}, "");
@@ -137,6 +171,33 @@ TEST_F(NodeTest, EveryRouteAsksForAKeyButThoseThatAreOpen) {
     const std::string body = route.dialect->fault_body(401, "Invalid API Key");
     EXPECT_NE(answer.find(body), std::string::npos) << path << ": " << answer;
   }
+}
+
+struct ManyModels : FakeFrontend {
+  explicit ManyModels(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      models.push_back(
+          std::make_unique<FakeModel>(clock, loop, wakeup, "model-" + std::to_string(i), 1 + i * 1'000'000));
+      node.models.add(models.back()->served);
+    }
+  }
+  std::vector<std::unique_ptr<FakeModel>> models;
+};
+
+TEST(ModelTable, AnUnknownNameIsAnsweredWithThoseThatAreNear) {
+  ManyModels many(12);
+  const auto found = many.node.models.find("model-11:latest");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(*found, &many.models[11]->served);
+  const auto missed = many.node.models.find("modle-11");
+  ASSERT_FALSE(missed);
+  EXPECT_EQ(missed.error().field, "model");
+  EXPECT_NE(missed.error().message.find("there is no model modle-11; of the 12 that GET /v1/models lists the nearest "
+                                        "are model-11, "),
+            std::string::npos)
+      << missed.error().message;
+  EXPECT_EQ(missed.error().message.find("model-9"), std::string::npos) << "eight are enough";
+  EXPECT_FALSE(many.node.models.find(std::string(100'000, 'x')));
 }
 
 TEST(ModelTable, OneModelHasEveryName) {

@@ -11,8 +11,10 @@
 #include "api/core/key_ring.h"
 #include "api/core/node.h"
 #include "api/openai/openai_dialect.h"
+#include "api/openai/responses.h"
 #include "api/routes/openapi.h"
 #include "api/routes/route_table.h"
+#include "api/session/sessions.h"
 #include "net/exchange.h"
 
 namespace chasqui {
@@ -70,15 +72,38 @@ bool once_only(const Route& route, const net::HttpRequest& request) {
   return route.method == net::HttpMethod::post && request.header(kIdempotencyKey) && !request.header("Last-Event-ID");
 }
 
+// A session or a stored response belongs to a model whatever the request names. Null: the path has no such id, or there
+// is nothing under it.
+ServedModel* owner_of(const ModelTable& models, const Route& route, const Caller& caller,
+                      const net::HttpExchange& exchange) {
+  if (!models.has_choice()) return nullptr;
+  if (route.path.starts_with("/v1/sessions/{id}")) {
+    return model_of_session(models, caller.tenant.id, {exchange.param("id")});
+  }
+  if (route.path.starts_with("/v1/responses/{id}")) {
+    return model_of_response(models, caller.tenant.id, exchange.param("id"));
+  }
+  return nullptr;
+}
+
+// The order: whose session or response it is, the body's `model`, that of the query, the first one.
+net::Awaitable<Result<ServedModel*>> model_of(Node& node, const Route& route, Caller caller,
+                                              net::HttpExchange& exchange, std::string& body) {
+  if (ServedModel* const owner = owner_of(node.models, route, caller, exchange)) co_return owner;
+  Result<ServedModel*> served = node.models.find(exchange.request().query("model").value_or(""));
+  if (!served || body.empty()) co_return served;
+  ServedModel& otherwise = **served;
+  served = co_await choose_model(node.models, node.frontend, std::move(caller), body, otherwise);
+  co_return served;
+}
+
 Handled try_route(Node& node, const Route& route, net::HttpExchange& exchange) {
   Result<Caller> caller = Caller();
   if (route.access == Access::key) caller = authenticate(node.frontend.keys, exchange.request());
   if (!caller) co_return caller.error();
   exchange.set_owner({caller->tenant.id, node.frontend.keys.tenants() <= 1});
-  Result<ServedModel*> served = node.models.find(exchange.request().query("model").value_or(""));
-  if (!served) co_return served.error();
   std::string body = exchange.take_body();
-  if (!body.empty()) served = co_await choose_model(node.models, node.frontend, *caller, body);
+  const Result<ServedModel*> served = co_await model_of(node, route, *caller, exchange, body);
   if (!served) co_return served.error();
   Call call{exchange, node.frontend, **served, std::move(*caller), std::move(body)};
   const auto start = [&node, &route](Call taken) { return std::visit(Start{node, taken}, route.handler); };

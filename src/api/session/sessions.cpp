@@ -7,6 +7,7 @@
 #include "api/core/frontend.h"
 #include "api/core/generation.h"
 #include "api/core/key_ring.h"
+#include "api/core/model_table.h"
 #include "api/resume/delivery.h"
 #include "api/session/session_body.h"
 #include "api/session/session_persister.h"
@@ -116,6 +117,13 @@ SessionCall session_call(Call& call, bool names_session) {
 }
 
 }  // namespace
+
+ServedModel* model_of_session(const ModelTable& models, std::uint32_t tenant, const SessionId& id) {
+  for (ServedModel* const served : models.all()) {
+    if (served->sessions.find(tenant, id)) return served;
+  }
+  return nullptr;
+}
 
 net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedModel& served, SessionCall call) {
   expire_old(served);

@@ -25,6 +25,9 @@ struct SessionCall {
   std::optional<SessionId> made;  // by the command: goes again when it cannot be kept
 };
 
+// Null: no model has a session of this tenant with this id.
+ServedModel* model_of_session(const ModelTable& models, std::uint32_t tenant, const SessionId& id);
+
 // Answers are the JSON of the session.
 net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedModel& served, SessionCall call);
 net::Awaitable<Result<std::string>> append_to_session(Frontend& frontend, ServedModel& served, SessionCall call);
