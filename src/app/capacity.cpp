@@ -57,13 +57,13 @@ ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::uint64
   return config;
 }
 
-Result<ModelConfig> part_of_worker(ModelConfig whole, std::int32_t workers, std::int32_t cores) {
+Result<ModelConfig> part_of_worker(ModelConfig whole, std::int32_t workers, std::int32_t cores, std::int32_t models) {
   // What a sequence needs at least: a token of its prompt, and one of its answer.
   if (whole.cells < 2 * whole.slots) {
     return invalid_field("--ctx-size", "--ctx-size " + std::to_string(whole.cells) + " is too little for " +
                                            std::to_string(whole.slots) + " slots: see --parallel");
   }
-  if (workers == 1) return whole;
+  if (workers == 1 && models == 1) return whole;
   if (whole.slots % workers != 0) {
     return invalid_field("--parallel", "--parallel " + std::to_string(whole.slots) +
                                            " cannot be divided evenly among --workers " + std::to_string(workers) +
@@ -72,7 +72,7 @@ Result<ModelConfig> part_of_worker(ModelConfig whole, std::int32_t workers, std:
   ModelConfig part = whole;
   part.slots /= workers;
   part.cells /= workers;
-  if (part.threads == 0) part.threads = std::max(1, cores / workers);
+  if (part.threads == 0) part.threads = std::max(1, cores / (workers * models));
   return part;
 }
 

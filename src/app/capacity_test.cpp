@@ -138,6 +138,8 @@ TEST(WorkersPart, IsAnEvenShareOfSlotsCellsAndCores) {
   EXPECT_EQ(part->threads, 2);
   EXPECT_EQ(part->rows_max, 512) << "a batch is as large as ever";
   EXPECT_EQ(part_of_worker(whole, 8, 4)->threads, 1) << "more workers than cores";
+  EXPECT_EQ(part_of_worker(whole, 2, 12, 3)->threads, 2) << "of three models";
+  EXPECT_EQ(part_of_worker(whole, 1, 12, 3)->threads, 4) << "of three models";
 }
 
 TEST(WorkersPart, ThreadsThatWereAskedForAreThoseOfEachWorker) {

@@ -14,6 +14,7 @@
 #include "app/llama_flags.h"
 #include "app/llama_flags_document.h"
 #include "app/metrics_document.h"
+#include "app/model_list.h"
 #include "app/serve_options.h"
 #include "base/nearest_word.h"
 #include "cli/top.h"
@@ -188,6 +189,31 @@ std::string unexpected(const CLI::App& app) {
          (nearest.empty() ? "; `" + name + " --help` lists all" : did_you_mean(nearest));
 }
 
+// The words of a command line that says which models there are.
+struct ServeWords {
+  std::vector<std::string> typed;
+  std::vector<std::string> from_file;  // of --config, as if they had been typed
+};
+
+// The command line once more, with more flags before those that were typed, which are stronger.
+Result<ServeConfig> read_with(const ServeWords& words, const SectionArguments& more) {
+  std::vector<std::string> typed = words.typed;
+  typed.insert(typed.begin() + 1, more.arguments.begin(), more.arguments.end());
+  Commands seen;
+  LlamaArguments known = from_llama_server(*configured(seen, typed), typed, &variable);
+  if (known.refusal) return invalid_field("", *known.refusal);
+  known.arguments.insert(known.arguments.begin() + 1, words.from_file.begin(), words.from_file.end());
+  std::reverse(known.arguments.begin(), known.arguments.end());
+  try {
+    seen.app.parse(known.arguments);
+  } catch (const CLI::ParseError& error) {
+    return invalid_field("", error.what());
+  }
+  ServeConfig out = seen.doctor->parsed() ? std::move(seen.doctor_config) : std::move(seen.config);
+  out.llama = out.model.llama = std::move(known.options);
+  return out;
+}
+
 }  // namespace
 
 CommandLine read_command_line(int argc, const char* const* argv) {
@@ -196,15 +222,19 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   Commands first;
   std::vector<std::string> notes;
   LlamaOptionsPtr llama;
+  ServeWords words;
   if (auto named = read_command_name(first.app, settings.arguments); !named) return refused(named.error().message);
   if (CLI::App* command = configured(first, settings.arguments)) {
     LlamaArguments known = from_llama_server(*command, settings.arguments, &variable);
     if (known.refusal) return refused(*known.refusal);
     notes = std::move(known.notes);
     llama = std::move(known.options);
+    words.typed = settings.arguments;
+    const auto typed = static_cast<std::ptrdiff_t>(known.arguments.size());
     auto read = read_settings(first.app, *command, std::move(known.arguments));
     if (!read) return refused(read.error().message);
     settings = std::move(*read);
+    words.from_file.assign(settings.arguments.begin() + typed, settings.arguments.end());
   } else {
     settings.arguments = with_long_names(std::move(settings.arguments));
   }
@@ -222,6 +252,12 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   seen.config.notes = std::move(notes);
   for (ServeConfig* config : {&seen.config, &seen.doctor_config}) {
     config->llama = config->model.llama = llama;
+  }
+  const auto more = [&words](const SectionArguments& section) { return read_with(words, section); };
+  for (const auto& [command, config] :
+       {std::pair(seen.serve, &seen.config), std::pair(seen.doctor, &seen.doctor_config)}) {
+    if (!command->parsed()) continue;
+    if (auto listed = list_models(*command, *config, more); !listed) return refused(listed.error().message);
   }
   return chosen(seen, settings);
 }

@@ -33,11 +33,16 @@ constexpr std::int64_t kCacheDisk = kCountLimit<"disk_cache_bytes"> / (1 << 20);
 
 struct ServeConfig {
   EngineKind engine = EngineKind::llama;
-  std::optional<double> sim_step_ms;  // none: as a small model
-  std::string model_path;             // empty: the built-in demo model
-  std::string alias;                  // empty: the model's own name
-  bool check_model = false;           // requests that name another model are refused
-  std::string tags;                   // behind commas, for clients that sort models
+  std::optional<double> sim_step_ms;     // none: as a small model
+  std::vector<std::string> model_files;  // --model, as often as it was given
+  std::vector<std::string> model_names;  // --alias, likewise
+  std::string models_preset;             // file with a section for each model; empty: none
+  std::string model_path;                // of this one; empty: the built-in demo model
+  std::string name;                      // what it is called before all others; empty: as `alias` says
+  std::string alias;                     // more names behind commas; empty: the model's own name
+  std::int32_t sharers = 1;              // models that share the machine, this one among them
+  bool check_model = false;              // requests that name another model are refused
+  std::string tags;                      // behind commas, for clients that sort models
   std::string chat_template_file;
   GrammarEngine grammar_engine = GrammarEngine::chasqui;
   bool forced_tokens = true;
@@ -113,6 +118,10 @@ struct ServeConfig {
 
   LlamaOptionsPtr llama;           // flags of llama-server's that llama-common has read; null: none
   std::vector<std::string> notes;  // … and those that have no effect here, for the log
+
+  // Of the whole server's: one for each model, the first one answers requests that name none. What is of the server
+  // alone counts in none of them.
+  std::vector<ServeConfig> models;
 };
 
 // What the command line says: what to run, or an exit code after help, version or a usage error (already printed).

@@ -69,6 +69,9 @@ Result<std::vector<TomlItem>> read_file(const std::string& path, const CLI::App&
   return items;
 }
 
+// Each value is a flag of its own, with commas that mean something else.
+bool is_repeated(const std::string& name) { return name == "model" || name == "alias"; }
+
 bool is_flag(const CLI::Option& option) { return option.get_expected_max() == 0; }
 
 // --no-mmap is written true and stored as false.
@@ -161,7 +164,10 @@ Result<Settings> read_settings(CLI::App& root, CLI::App& command, std::vector<st
     const std::string name = long_name(*command.get_option_no_throw("--" + item.key));
     if (out.origins.contains(name)) continue;
     out.origins[name] = Origin::file;
-    out.arguments.push_back(as_argument(item.key, item.values));
+    if (!is_repeated(name)) out.arguments.push_back(as_argument(item.key, item.values));
+    for (const std::string& value : item.values) {
+      if (is_repeated(name)) out.arguments.push_back(as_argument(item.key, {value}));
+    }
   }
   return out;
 }

@@ -112,9 +112,10 @@ int run_inspect(const ServeConfig& config, bool json) {
 
 int run_doctor(const ServeConfig& config, bool json) {
   configure_log(LogLevel::off, LogFormat::text);
-  const cli::DoctorQuestion question = question_of(config);
-  cli::Findings findings = cli::check_machine(question, cli::look_at_machine());
-  for (cli::Finding& finding : cli::check_model(question)) findings.push_back(std::move(finding));
+  cli::Findings findings = cli::check_machine(question_of(config.models.front()), cli::look_at_machine());
+  for (const ServeConfig& model : config.models) {
+    for (cli::Finding& finding : cli::check_model(question_of(model))) findings.push_back(std::move(finding));
+  }
   for (const net::ListenAddress& address : host_addresses(config)) {
     findings.push_back(address.is_unix() ? cli::check_socket_path("--host", address.path)
                                          : cli::check_port(address.host, address.port));

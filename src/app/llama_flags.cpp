@@ -311,6 +311,31 @@ LlamaFate fate_of(const CLI::App& serve, const LlamaOption& option) {
   return {what.empty() ? LlamaFate::Kind::unknown : LlamaFate::Kind::applied, what};
 }
 
+std::optional<KeyedFlag> flag_of_key(const CLI::App& serve, const LlamaOptions& options, const std::string& key) {
+  // What has a value is the same by all its names; of the others one may say the contrary.
+  const auto of_ours = [](const CLI::Option& option, const std::string& name) {
+    if (option.get_items_expected_max() == 0) return KeyedFlag{name, 0};
+    return KeyedFlag{option.get_lnames().empty() ? name : "--" + option.get_lnames().front(), 1};
+  };
+  for (const std::string dashes : {"--", "-"}) {
+    const std::string name = our_name(with_dashes(dashes + key));
+    if (const CLI::Option* const option = our_option(serve, name)) return of_ours(*option, name);
+    if (const LlamaFlag* const flag = find_flag(name)) return KeyedFlag{name, flag->values};
+    const LlamaOption* const option = options.find(name);
+    if (option == nullptr || applied_to(*option).empty()) continue;
+    return KeyedFlag{option->values == 0 ? name : option->names.front(), option->values};
+  }
+  for (const CLI::Option* const option : serve.get_options()) {
+    if (option->get_envname() == key) return of_ours(*option, "--" + option->get_lnames().front());
+  }
+  for (const LlamaFlag& flag : llama_flags()) {
+    if (flag.variable == key) return KeyedFlag{std::string(flag.names.substr(0, flag.names.find(' '))), flag.values};
+  }
+  const LlamaOption* const option = options.find_variable(key);
+  if (option != nullptr && !applied_to(*option).empty()) return KeyedFlag{option->names.front(), option->values};
+  return std::nullopt;
+}
+
 std::vector<std::string> with_long_names(std::vector<std::string> arguments) {
   for (std::string& argument : arguments) argument = our_name(argument);
   return arguments;

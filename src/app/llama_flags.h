@@ -50,6 +50,13 @@ struct LlamaFate {
 };
 LlamaFate fate_of(const CLI::App& serve, const LlamaOption& option);
 
+// A flag as a file names it, without dashes, by one of its names or its variable.
+struct KeyedFlag {
+  std::string flag;  // as the command line has it
+  int values = 0;    // arguments that belong to it
+};
+std::optional<KeyedFlag> flag_of_key(const CLI::App& serve, const LlamaOptions& options, const std::string& key);
+
 struct LlamaArguments {
   std::vector<std::string> arguments;  // as our own options take them
   std::vector<std::string> notes;      // for the log: one for each flag that has no effect

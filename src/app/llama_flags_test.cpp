@@ -126,7 +126,7 @@ const Real kReal[] = {
     {"-m m.gguf -c 16384 --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768", nullptr},
     {"-m m.gguf --slot-save-path /var/cache --slots", nullptr},
     {"--models-dir ./models_directory", "--models-dir .*--model FILE"},
-    {"--models-preset ./my-models.ini", "--models-preset .*--model FILE"},
+    {"--models-preset ./my-models.ini", "--models-preset ./my-models.ini: it cannot be read"},
     {"-m m.gguf --grammar-file grammars/json.gbnf", "--grammar-file: .*grammars/json.gbnf"},
     {"-m m.gguf --mcp-servers-config mcp.json", "--mcp-servers-config .*tools"},
     {"-m m.gguf --chat-template chatml", nullptr},

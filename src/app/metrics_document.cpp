@@ -29,11 +29,13 @@ constexpr const char* kMetricsHead = R"(# Metrics
 `{"name{labels}": value}`, which is also what the local socket says to `metrics`. `?names=chasqui` (`vllm`, `llamacpp`)
 leaves out the names of others, as a scraper that needs only ours should. A scrape measures nothing:
 the answer is read from counters that the workers write without locks, so scrape as often as you like. A page is at most
-80 KiB, also after years: where it might become more, every second bucket of our longest histograms is left out; where
-that is not enough, workers become one sum, and `vllm:` histograms lose buckets as well.
+80 KiB, of several models so much for each, also after years: where it might become more, every second bucket of our
+longest histograms is left out; where that is not enough, workers become one sum, and `vllm:` histograms lose buckets
+as well.
 
-With several workers (`--workers`) what tells one from another has a label `worker`; all else, and everything with more
-than eight workers, is of all workers together. No label holds anything that a client says:
+With several models ([models.md](models.md)) counters and gauges of a model have a label `model`, with several workers
+(`--workers`) what tells one from another has a label `worker`; all else, and everything with more than eight of them,
+is of all together. No label holds anything that a client says:
 there are no tenants, sessions or requests in it. Families of `--lora`, `--cache-disk`, `--session-dir`,
 `--slot-save-path` and `--otlp-endpoint` are there with these options only.
 

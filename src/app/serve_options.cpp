@@ -46,24 +46,38 @@ const std::map<std::string, LogLevel> kLogLevels = {{"debug", LogLevel::debug},
                                                     {"off", LogLevel::off}};
 const std::map<std::string, LogFormat> kLogFormats = {{"text", LogFormat::text}, {"json", LogFormat::json}};
 
-void add_model_options(CLI::App& app, ServeConfig& config) {
-  const std::string group = "Model";
-  app.add_option("-m,--model", config.model_path, "GGUF file to serve; without it the built-in demo model")
+// Which models there are, and what they are called.
+void add_name_options(CLI::App& app, ServeConfig& config, const std::string& group) {
+  app.add_option("-m,--model", config.model_files,
+                 "GGUF file to serve; without it the built-in demo model; again for each model more")
       ->envname("LLAMA_ARG_MODEL")
+      ->allow_extra_args(false)
       ->type_name("FILE")
       ->group(group);
-  app.add_option("-a,--alias", config.alias, "name that clients see as the model; more names behind commas")
+  app.add_option("-a,--alias", config.model_names,
+                 "name that clients see as the model; more names behind commas; again for each --model in its order")
       ->envname("LLAMA_ARG_ALIAS")
+      ->allow_extra_args(false)
       ->type_name("NAME")
       ->group(group);
+  app.add_option("--models-preset", config.models_preset,
+                 "INI file with a section for each model, and in it flags of that model: see docs/models.md")
+      ->envname("LLAMA_ARG_MODELS_PRESET")
+      ->type_name("FILE")
+      ->group(group);
   app.add_flag("--check-model", config.check_model,
-               "requests that name a model or an adapter that is not served are refused; otherwise they get this one")
+               "requests that name a model or an adapter that is not served are refused, as with several models")
       ->envname("CHASQUI_CHECK_MODEL")
       ->group(group);
   app.add_option("--tags", config.tags, "what /v1/models says of the model as tags, behind commas")
       ->envname("LLAMA_ARG_TAGS")
       ->type_name("TAGS")
       ->group(group);
+}
+
+void add_model_options(CLI::App& app, ServeConfig& config) {
+  const std::string group = "Model";
+  add_name_options(app, config, group);
   add_choice(app, "--engine", config.engine, kEngines, "llama computes; sim answers in word salad without a model")
       ->envname("CHASQUI_ENGINE")
       ->default_str("llama")

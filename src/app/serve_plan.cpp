@@ -93,6 +93,16 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   return options;
 }
 
+Result<LoadOptions> plan_model(ServeConfig& config) {
+  if (auto usable = check_capacity(config); !usable) return usable.error();
+  if (auto usable = check_folders(config); !usable) return usable.error();
+  if (auto usable = check_file("--model", config.engine == EngineKind::llama ? config.model_path : ""); !usable) {
+    return usable.error();
+  }
+  if (auto usable = check_speculation(config.speculation); !usable) return usable.error();
+  return load_options(config);
+}
+
 }  // namespace
 
 Result<ServePlan> plan_serve(ServeConfig& config) {
@@ -110,15 +120,11 @@ Result<ServePlan> plan_serve(ServeConfig& config) {
   auto collector = collector_of(config);
   if (!collector) return collector.error();
   plan.collector = std::move(*collector);
-  if (auto usable = check_capacity(config); !usable) return usable.error();
-  if (auto usable = check_folders(config); !usable) return usable.error();
-  if (auto usable = check_file("--model", config.engine == EngineKind::llama ? config.model_path : ""); !usable) {
-    return usable.error();
+  for (ServeConfig& model : config.models) {
+    auto load = plan_model(model);
+    if (!load) return load.error();
+    plan.loads.push_back(std::move(*load));
   }
-  if (auto usable = check_speculation(config.speculation); !usable) return usable.error();
-  auto load = load_options(config);
-  if (!load) return load.error();
-  plan.load = std::move(*load);
   return plan;
 }
 

@@ -21,10 +21,10 @@ struct ServePlan {
   net::TlsIdentity tls;  // null: plain HTTP
   Listeners listeners;   // nothing is open yet, but each address is free
   std::optional<net::HttpTarget> collector;
-  LoadOptions load;  // without the progress bar
+  std::vector<LoadOptions> loads;  // of each of config.models, without the progress bar
 };
 
-// The first mistake, by its flag. Says in `config` which speculation an unnamed draft file is for.
+// The first mistake, by its flag. Says in config.models which speculation an unnamed draft file is for.
 Result<ServePlan> plan_serve(ServeConfig& config);
 
 }  // namespace chasqui

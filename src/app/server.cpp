@@ -1,5 +1,6 @@
 #include "app/server.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -8,10 +9,13 @@
 
 #include "api/core/answer.h"
 #include "api/core/errors.h"
+#include "api/core/served_model.h"
 #include "api/routes/routes.h"
 #include "app/supervise.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "engine/compat_metrics.h"
+#include "engine/engine.h"
 
 namespace chasqui {
 namespace {
@@ -25,33 +29,25 @@ std::string reachable_here(std::string url) {
   return url;
 }
 
+// With more models the page of metrics shows sums only.
+constexpr std::size_t kModelsShown = 8;
+
 }  // namespace
 
-Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts parts, KeyRing& keys,
-               const LogMetrics& log, LogFile& log_file, ExitGuard& guard)
+Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, const LogMetrics& log, LogFile& log_file,
+               ExitGuard& guard)
     : config_(config),
-      model_(model),
       listeners_(std::move(parts.listeners)),
       keys_(keys),
       log_file_(log_file),
       guard_(guard),
       wakeup_(config.wakeup),
       loop_(net_metrics_),
-      shape_(shape_of_all(parts.contexts)),
-      limits_(request_limits(config, shape_)),
       settings_(node_config(config, listeners_)),
-      model_settings_(model_config(config, model)),
-      admission_(admission_config(config, shape_)),
       kept_(config.kept),
-      engine_(engine_settings(parts), std::move(parts.contexts), model.tokenizer, clock_, wakeup_,
-              std::move(parts.drafts)),
-      sessions_(session_limits(config, shape_), *model.tokenizer),
-      streams_(engine_, loop_, settings_.unread_max),
-      adapters_(model.info.adapters, config.adapters.apply),
-      requests_({config.log_requests, config.log_prompts, model_settings_.traces}, clock_, keys),
-      listener_(loop_, wakeup_, [this] { streams_.deliver(); }),
+      requests_({config.log_requests, config.log_prompts, parts.collector.has_value()}, clock_, keys),
+      listener_(loop_, wakeup_, [this] { deliver(); }),
       offload_(loop_, {.yields = true}),
-      embeddings_(model, loop_, parts.embedding),
       node_{.config = settings_,
             .frontend = {.config = settings_.frontend,
                          .loop = loop_,
@@ -64,62 +60,36 @@ Server::Server(const ServeConfig& config, const LoadedModel& model, ServerParts 
                          .requests = &requests_,
                          .kept = &kept_},
             .metrics = metrics_},
-      served_{.config = model_settings_,
-              .model = model_,
-              .limits = limits_,
-              .clock = clock_,
-              .engine = engine_,
-              .admission = admission_,
-              .streams = streams_,
-              .sessions = sessions_,
-              .adapters = adapters_,
-              .responses = responses_,
-              .embeddings = embeddings_},
       router_(&pathless_fault),
       http_(loop_, router_, settings_.http),
       door_(node_),
       frames_(loop_, frame_metrics_, settings_.frames,
               [this](net::FrameConnection& connection) { return door_.open(connection); }),
-      sweep_(loop_, sessions_),
       memory_(loop_, offload_),
-      watch_(loop_, engine_, streams_),
       reload_(config, keys, loop_, offload_) {
-  sessions_.on_unpinned([this](std::uint64_t pin) { engine_.unpin(pin); });
-  if (parts.folders.sessions) {
-    persister_.emplace(std::move(parts.folders.sessions), loop_, clock_)
-        .bring_back(sessions_, keys_, shape_.vocabulary);
-    served_.persister = &*persister_;
-  }
-  if (parts.folders.slots) {
-    slots_.emplace(std::move(parts.folders.slots), engine_, clock_, loop_);
-    served_.slots = &*slots_;
-  }
+  add_models(std::move(parts.models));
   if (parts.tls) {
     tls_.emplace(loop_, std::move(parts.tls));
     tls_reload_.emplace(config, *tls_, loop_, offload_);
     http_.use_tls(&*tls_);
   }
   if (config.web.compression) http_.use_compressor(&offload_);
-  follow_finished();
   collect_spans(parts.collector);
-  node_.models.add(served_);
   if (config.check_model) node_.models.check_names();
   add_routes(router_, node_);
   add_metrics(log);
 }
 
-EngineConfig Server::engine_settings(ServerParts& parts) const {
-  EngineConfig out = engine_config(config_, model_.info, shape_);
-  out.disk = std::move(parts.folders.snapshots);
-  return out;
+void Server::add_models(std::vector<ModelParts> parts) {
+  const ModelHost host{loop_, clock_, wakeup_, requests_, keys_, settings_.unread_max};
+  for (ModelParts& one : parts) {
+    models_.push_back(std::make_unique<HostedModel>(std::move(one), models_.size(), host));
+    node_.models.add(models_.back()->served());
+  }
 }
 
-void Server::follow_finished() {
-  streams_.on_text([this](const Event& event) { sessions_.said(event); });
-  streams_.on_finished([this](const Event& event) {
-    sessions_.finished(event, clock_.now());
-    requests_.finished(event);
-  });
+void Server::deliver() {
+  for (const auto& model : models_) model->deliver();
 }
 
 void Server::collect_spans(const std::optional<net::HttpTarget>& collector) {
@@ -129,12 +99,12 @@ void Server::collect_spans(const std::optional<net::HttpTarget>& collector) {
 }
 
 void Server::add_metrics(const LogMetrics& log) {
-  engine_.add_metrics_to(metrics_);
-  engine_.add_compat_metrics_to(metrics_, model_settings_.name);
-  admission_.add_to(metrics_);
-  sessions_.metrics().add_to(metrics_);
-  if (persister_) persister_->add_to(metrics_);
-  if (slots_) slots_->metrics().add_to(metrics_);
+  const bool many = models_.size() > kModelsShown;
+  for (const auto& model : models_) {
+    const std::string& name = model->served().config.name;
+    const bool told_apart = models_.size() > 1 && !many;
+    model->add_metrics_to(metrics_, many ? "all" : name, told_apart ? model_label("model", name) : std::string());
+  }
   if (spans_) spans_->metrics().add_to(metrics_);
   kept_.metrics().add_to(metrics_);
   idempotency_.metrics().add_to(metrics_);
@@ -142,15 +112,17 @@ void Server::add_metrics(const LogMetrics& log) {
   frame_metrics_.add_to(metrics_);
   offload_.add_to(metrics_);
   log.add_to(metrics_);
-  embeddings_.metrics().add_to(metrics_);
-  metrics_.fit(kSizeLimit<"metrics_bytes">);
+  metrics_.fit(kSizeLimit<"metrics_bytes"> * (many ? 1 : models_.size()));
 }
 
 void Server::greet(const std::string& url) const {
-  const std::size_t workers = engine_.workers();
-  const std::string shared = workers > 1 ? " of " + std::to_string(workers) + " workers" : "";
-  std::printf("serving %s (%s), %d slots of %d tokens%s\n", model_settings_.name.c_str(),
-              model_.info.description.c_str(), engine_.shape().slots, engine_.shape().cells_per_slot, shared.c_str());
+  for (const ServedModel* const served : node_.models.all()) {
+    const Engine& engine = served->engine;
+    const std::string shared = engine.workers() > 1 ? " of " + std::to_string(engine.workers()) + " workers" : "";
+    std::printf("serving %s (%s), %d slots of %d tokens%s\n", served->config.name.c_str(),
+                served->model.info.description.c_str(), engine.shape().slots, engine.shape().cells_per_slot,
+                shared.c_str());
+  }
   if (!url.empty()) {
     const std::string near = reachable_here(url);
     if (settings_.page) std::printf("talk to it in a browser: %s/\n", near.c_str());
@@ -169,19 +141,25 @@ void Server::greet(const std::string& url) const {
 Result<void> Server::open() {
   const auto url = open_listeners(http_, frames_, listeners_, tls_.has_value());
   if (!url) return url.error();
-  shutdown_.emplace(loop_, http_, frames_, kept_, admission_, engine_,
+  shutdown_.emplace(loop_, http_, frames_, kept_, node_.models,
                     ShutdownTimes{config_.operation.drain_delay, config_.drain_time}, listeners_.stay,
                     spans_ ? &*spans_ : nullptr);
   follow_signals();
   // Only another process can have a worker that moves; it exists where a process starts it.
-  if (is_supervised()) {
-    watch_.on_hang([this] {
+  if (is_supervised()) follow_hangs();
+  greet(*url);
+  return {};
+}
+
+void Server::follow_hangs() {
+  for (const auto& model : models_) {
+    model->on_hang([this] {
+      if (hung_) return;  // another one, and the shutdown has begun
+      hung_ = true;
       guard_.begin();
       shutdown_->begin();
     });
   }
-  greet(*url);
-  return {};
 }
 
 void Server::follow_signals() {
@@ -198,8 +176,9 @@ void Server::follow_signals() {
 
 void Server::run() {
   loop_.run();
-  if (persister_) persister_->finish();
-  if (is_supervised() && watch_.hangs()) end_hung_process();
+  for (const auto& model : models_) model->finish();
+  const bool hangs = std::ranges::any_of(models_, [](const auto& model) { return model->hangs(); });
+  if (is_supervised() && hangs) end_hung_process();
   guard_.tear_down();
   log_info("stopped");
 }

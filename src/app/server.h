@@ -5,63 +5,47 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "api/core/embedding_service.h"
-#include "api/core/generation.h"
 #include "api/core/idempotency_store.h"
 #include "api/core/node.h"
 #include "api/core/request_hash.h"
 #include "api/core/request_log.h"
-#include "api/core/served_model.h"
 #include "api/core/skipped_tools.h"
 #include "api/frames/frame_endpoint.h"
-#include "api/llama_server/slot_persister.h"
 #include "api/observe/span_exporter.h"
-#include "api/openai/response_store.h"
 #include "api/resume/kept_streams.h"
-#include "api/session/session_persister.h"
 #include "app/config.h"
 #include "app/exit_guard.h"
+#include "app/hosted_model.h"
 #include "app/key_reload.h"
 #include "app/listeners.h"
 #include "app/log_file.h"
 #include "app/log_writer.h"
 #include "app/memory_return.h"
-#include "app/session_sweep.h"
+#include "app/model_parts.h"
 #include "app/settings.h"
 #include "app/shutdown.h"
 #include "app/tls_reload.h"
-#include "app/worker_watch.h"
 #include "net/frame_server.h"
 #include "net/http_server.h"
 #include "net/wakeup_listener.h"
 
 namespace chasqui {
 
-// The folders of the server; null: not wanted. Each is a folder in the one that was named, since it is for the server's
-// user alone.
-struct Folders {
-  std::shared_ptr<SnapshotFolder> snapshots;
-  std::unique_ptr<SessionStore> sessions;
-  std::unique_ptr<SlotFiles> slots;
-};
-
 // What can fail before there is a server.
 struct ServerParts {
   Listeners listeners;
-  Models contexts;  // of the workers
-  Models drafts;    // … draft models of them; may be none
-  Folders folders;
-  EmbeddingConfig embedding;
+  std::vector<ModelParts> models;
   std::optional<net::HttpTarget> collector;  // of spans
   net::TlsIdentity tls;                      // null: plain HTTP
 };
 
 class Server {
  public:
-  // All but the parts outlive it. Starts the workers and brings sessions back.
-  Server(const ServeConfig& config, const LoadedModel& model, ServerParts parts, KeyRing& keys, const LogMetrics& log,
-         LogFile& log_file, ExitGuard& guard);
+  // All but the parts outlive it. Starts the workers of all models and brings sessions back.
+  Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, const LogMetrics& log, LogFile& log_file,
+         ExitGuard& guard);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
@@ -71,15 +55,15 @@ class Server {
   void run();
 
  private:
-  EngineConfig engine_settings(ServerParts& parts) const;
-  void follow_finished();
+  void add_models(std::vector<ModelParts> parts);
+  void deliver();
   void collect_spans(const std::optional<net::HttpTarget>& collector);
   void add_metrics(const LogMetrics& log);
   void follow_signals();
+  void follow_hangs();
   void greet(const std::string& url) const;
 
   const ServeConfig& config_;
-  const LoadedModel& model_;
   const Listeners listeners_;
   KeyRing& keys_;
   LogFile& log_file_;
@@ -91,27 +75,15 @@ class Server {
   IdempotencyStore idempotency_;  // before the loop, whose coroutines use it until they go
   net::NetMetrics net_metrics_;
   net::EventLoop loop_;
-  const ModelShape shape_;
-  const RequestLimits limits_;
   const NodeConfig settings_;
-  const ServedModelConfig model_settings_;
-  Admission admission_;
   const RequestHasher request_hasher_;
   SkippedTools skipped_tools_;
-  ResponseStore responses_;
   KeptStreams kept_;
-  Engine engine_;
-  SessionTable sessions_;
-  std::optional<SessionPersister> persister_;
-  StreamHub streams_;
-  AdapterRegistry adapters_;
   RequestLog requests_;
+  std::vector<std::unique_ptr<HostedModel>> models_;
   net::WakeupListener listener_;
   net::OffloadPool offload_;
-  EmbeddingService embeddings_;
   Node node_;
-  ServedModel served_;
-  std::optional<SlotPersister> slots_;
   std::optional<SpanExporter> spans_;
   net::Router router_;
   std::optional<net::TlsEndpoint> tls_;
@@ -119,12 +91,11 @@ class Server {
   FrameEndpoint door_;
   net::FrameMetrics frame_metrics_;
   net::FrameServer frames_;
-  SessionSweep sweep_;
   MemoryReturn memory_;
-  WorkerWatch watch_;
   KeyReload reload_;
   std::optional<TlsReload> tls_reload_;
   std::optional<Shutdown> shutdown_;
+  bool hung_ = false;  // a worker, of whichever model
 };
 
 }  // namespace chasqui

@@ -1,5 +1,6 @@
 // Removes expired sessions about once a second, so that they do not wait for the next command to give their memory and
-// their places back. Owned by serve(); loop thread only.
+// their places back. Of one model.
+// Owned by its HostedModel; loop thread only.
 #pragma once
 
 #include "engine/session_table.h"

@@ -21,9 +21,9 @@ ReuseConfig reuse_config(const ServeConfig& config) {
   constexpr std::size_t kMiB = 1 << 20;
   ReuseConfig out;
   out.shared_by_tenants = config.cache_shared;
-  out.cache.bytes = config.cache_ram < 0
-                        ? std::numeric_limits<std::size_t>::max() / 2
-                        : std::min(static_cast<std::size_t>(config.cache_ram) * kMiB, physical_memory() / 4);
+  out.cache.bytes = config.cache_ram < 0 ? std::numeric_limits<std::size_t>::max() / 2
+                                         : std::min(static_cast<std::size_t>(config.cache_ram) * kMiB,
+                                                    physical_memory() / 4 / static_cast<std::size_t>(config.sharers));
   if (config.cache_disk.empty()) return out;
   // What waits to be written is in memory, too.
   out.disk.emplace();
@@ -117,9 +117,17 @@ std::vector<std::string> names_in(std::string_view list) {
 
 }  // namespace
 
+std::vector<std::string> names_of_model(const ServeConfig& config) {
+  std::vector<std::string> out = names_in(config.alias);
+  if (config.name.empty()) return out;
+  std::erase(out, config.name);
+  out.insert(out.begin(), config.name);
+  return out;
+}
+
 ServedModelConfig model_config(const ServeConfig& config, const LoadedModel& model) {
   ServedModelConfig out;
-  out.aliases = names_in(config.alias);
+  out.aliases = names_of_model(config);
   if (out.aliases.empty()) out.aliases.push_back(model.info.name);
   out.name = out.aliases.front();
   out.tags = names_in(config.tags);

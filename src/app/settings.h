@@ -2,6 +2,9 @@
 // the machine's memory; at start only.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "api/core/node.h"
 #include "api/core/served_model.h"
 #include "app/config.h"
@@ -13,6 +16,10 @@
 
 namespace chasqui {
 
+// Each is of one model, but for node_config, which is of the whole server.
+//
+// What the command line calls a model, its own name first; none: as its file says.
+std::vector<std::string> names_of_model(const ServeConfig& config);
 // `shape` is that of all workers together.
 RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape);
 AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& shape);

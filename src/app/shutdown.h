@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/core/model_table.h"
+#include "api/core/served_model.h"
 #include "api/observe/span_exporter.h"
 #include "api/resume/kept_streams.h"
 #include "base/log.h"
@@ -28,13 +30,12 @@ struct ShutdownTimes {
 class Shutdown {
  public:
   Shutdown(net::EventLoop& loop, net::HttpServer& server, net::FrameServer& frames, KeptStreams& kept,
-           Admission& admission, Engine& engine, ShutdownTimes times, bool sockets_stay, SpanExporter* spans)
+           const ModelTable& models, ShutdownTimes times, bool sockets_stay, SpanExporter* spans)
       : loop_(loop),
         server_(server),
         frames_(frames),
         kept_(kept),
-        admission_(admission),
-        engine_(engine),
+        models_(models),
         times_(times),
         sockets_stay_(sockets_stay),
         timer_(loop.executor()),
@@ -47,7 +48,7 @@ class Shutdown {
     end_ = loop_.now() + times_.delay + times_.drain;
     if (times_.delay == Duration::zero()) return leave();
     log_info("draining: connections are still accepted, and told to go elsewhere",
-             {{"requests", engine_.in_flight()}, {"delay_s", to_seconds(times_.delay)}});
+             {{"requests", in_flight()}, {"delay_s", to_seconds(times_.delay)}});
     refuse_work();
     server_.announce_end();
     timer_.expires_after(times_.delay);
@@ -78,13 +79,21 @@ class Shutdown {
   }
 
   void refuse_work() {
-    admission_.drain();
-    engine_.drain();
+    for (const ServedModel* const served : models_.all()) {
+      served->admission.drain();
+      served->engine.drain();
+    }
+  }
+
+  std::size_t in_flight() const {
+    std::size_t sum = 0;
+    for (const ServedModel* const served : models_.all()) sum += served->engine.in_flight();
+    return sum;
   }
 
   void drain(TimePoint deadline) {
     const Duration time = std::max(deadline - loop_.now(), Duration::zero());
-    log_info("draining", {{"requests", engine_.in_flight()}, {"seconds", to_seconds(time)}});
+    log_info("draining", {{"requests", in_flight()}, {"seconds", to_seconds(time)}});
     refuse_work();
     kept_.drain([this] {
       kept_drained_ = true;
@@ -111,8 +120,7 @@ class Shutdown {
   net::HttpServer& server_;
   net::FrameServer& frames_;
   KeptStreams& kept_;
-  Admission& admission_;
-  Engine& engine_;
+  const ModelTable& models_;
   const ShutdownTimes times_;
   const bool sockets_stay_;
   net::Timer timer_;

@@ -15,10 +15,11 @@ const Error kHangs{ErrorCode::model_failure, "the worker of this request hangs; 
 
 }  // namespace
 
-WorkerWatch::WorkerWatch(net::EventLoop& loop, Engine& engine, StreamHub& streams)
+WorkerWatch::WorkerWatch(net::EventLoop& loop, Engine& engine, StreamHub& streams, const std::string& model)
     : loop_(loop),
       engine_(engine),
       streams_(streams),
+      model_(model),
       every_(std::clamp<Duration>(engine.stuck_after() / kLooksInTime, milliseconds(20), seconds(1))),
       timer_(loop.executor()),
       workers_(engine.workers()) {
@@ -41,7 +42,7 @@ void WorkerWatch::look() {
 void WorkerWatch::judge(std::size_t worker, bool stands) {
   Seen& seen = workers_[worker];
   if (!stands) {
-    if (seen.hangs) log_info("the worker moves again", {{"worker", worker}});
+    if (seen.hangs) log_info("the worker moves again", {{"model", model_}, {"worker", worker}});
     seen = {};
     return;
   }
@@ -50,8 +51,9 @@ void WorkerWatch::judge(std::size_t worker, bool stands) {
   if (seen.hangs) return;
   seen.hangs = true;
   engine_.metrics(worker).stalls.add();
-  log_error("a worker hangs; its requests are given up",
-            {{"worker", worker}, {"after_s", to_seconds(engine_.stuck_after())}, {"requests", given_up}});
+  log_error(
+      "a worker hangs; its requests are given up",
+      {{"model", model_}, {"worker", worker}, {"after_s", to_seconds(engine_.stuck_after())}, {"requests", given_up}});
   if (const auto callback = std::exchange(on_hang_, nullptr)) callback();
 }
 

@@ -1,9 +1,10 @@
 // Looks whether the workers move. Where one stands still for too long while it has work, its requests get an error
-// event, as do those that come to it later, until it moves again; /health says the same from the same clock. Owned by
-// serve(); loop thread only.
+// event, as do those that come to it later, until it moves again; /health says the same from the same clock. Of one
+// model. Owned by its HostedModel; loop thread only.
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "api/core/generation.h"
@@ -14,8 +15,8 @@ namespace chasqui {
 
 class WorkerWatch {
  public:
-  // All outlive it; it ends after the loop has stopped.
-  WorkerWatch(net::EventLoop& loop, Engine& engine, StreamHub& streams);
+  // All outlive it; it ends after the loop has stopped. `model` is for the log.
+  WorkerWatch(net::EventLoop& loop, Engine& engine, StreamHub& streams, const std::string& model);
 
   // Called once, the first time that one hangs.
   void on_hang(std::function<void()> callback) { on_hang_ = std::move(callback); }
@@ -34,6 +35,7 @@ class WorkerWatch {
   net::EventLoop& loop_;
   Engine& engine_;
   StreamHub& streams_;
+  const std::string& model_;
   const Duration every_;
   net::Timer timer_;
   TimePoint last_look_{};

@@ -1,0 +1,185 @@
+#include "app/model_parts.h"
+
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <chasqui_demo_model.h>
+
+#include "app/capacity.h"
+#include "app/draft_models.h"
+#include "app/load_guard.h"
+#include "app/progress_bar.h"
+#include "app/settings.h"
+#include "app/tuning_file.h"
+#include "cli/machine.h"
+#include "model/llama_runtime.h"
+#include "model/llama_threads.h"
+#include "model/sleepy_model.h"
+
+namespace chasqui {
+namespace {
+
+Result<LoadedModel> load_weights(const ServeConfig& config, LoadOptions options) {
+  if (config.engine == EngineKind::sim) {
+    SimOptions sim;
+    sim.spend = [](Duration time) { std::this_thread::sleep_for(time); };
+    if (config.sim_step_ms) {
+      sim.step = std::chrono::round<Duration>(std::chrono::duration<double, std::milli>(*config.sim_step_ms));
+      sim.decode_row = sim.prefill_row = Duration::zero();
+      if (sim.step == Duration::zero()) sim.spend = {};
+    }
+    if (!options.chat_template.empty()) return load_forced_sim(demo_model(), options, sim);
+    return load_sim(sim, options.weights.adapters);
+  }
+  ProgressBar bar(config.sharers > 1 ? "loading " + names_of_model(config).front() : "loading the model",
+                  ProgressBar::End::stays, true);
+  options.weights.progress = [&bar](double share) { return bar.show(share); };
+  auto model = config.model_path.empty() ? load_llama(demo_model(), "chasqui-demo", options)
+                                         : load_llama(config.model_path, options);
+  if (model) bar.done();
+  return model;
+}
+
+// Several models have folders of their own in it, by their names: a letter that a path cannot have is written as in an
+// address.
+std::string folder_of(const ServeConfig& config, const std::string& folder) {
+  if (config.sharers == 1) return folder;
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string out = folder + "/models/";
+  const std::string name = names_of_model(config).front();
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+                       c == '_' || (c == '.' && name.front() != '.');
+    if (plain) {
+      out += c;
+    } else {
+      out += std::string{'%', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return out;
+}
+
+Result<Folders> open_folders(const ServeConfig& config, const LoadedModel& model, const ModelConfig& context,
+                             const ModelShape& shape) {
+  Folders out;
+  if (config.cache_disk.empty() && config.session_dir.empty() && config.slot_save_path.empty()) return out;
+  const auto identity = model.identify(context, shape);
+  if (!identity) return identity.error();
+  if (!config.cache_disk.empty()) {
+    auto folder = SnapshotFolder::open(folder_of(config, config.cache_disk) + "/snapshots", *identity);
+    if (!folder) return folder.error();
+    out.snapshots = std::move(*folder);
+  }
+  if (!config.session_dir.empty()) {
+    auto store = SessionStore::open(folder_of(config, config.session_dir) + "/sessions", identity->weights);
+    if (!store) return store.error();
+    out.sessions = std::move(*store);
+  }
+  if (!config.slot_save_path.empty()) {
+    const std::uint64_t most = static_cast<std::uint64_t>(config.slot_save_mib) << 20;
+    auto files = SlotFiles::open(folder_of(config, config.slot_save_path) + "/slots", *identity, most);
+    if (!files) return files.error();
+    out.slots = std::move(*files);
+  }
+  return out;
+}
+
+// One after the other, so that each finds its number of compute threads on cores that the others do not use. Those that
+// will be made again after they have slept keep what they are made with. Adds to `of_each` what was measured.
+Result<Models> make_contexts(const ServeConfig& config, const LoadedModel& model, ModelConfig& of_each) {
+  const auto kept = std::make_shared<ModelConfig>(of_each);
+  ModelConfig& part = *kept;
+  std::optional<TuningFile> tuning;
+  ThreadFigures measured;
+  if (config.engine == EngineKind::llama) {
+    tuning.emplace(tuning_folder(config), tuned_for(config, model.info, part));
+    part.thread_figures = tuning->read();
+    part.on_threads_measured = [&measured](const ThreadFigures& figures) { measured = figures; };
+  }
+  const auto make = [make_context = model.make, kept] { return make_context(*kept); };
+  const bool sleeps = config.operation.sleep_after > Duration::zero();
+  Models contexts;
+  ProgressBar bar("trying compute threads", ProgressBar::End::stays, true);
+  for (std::int32_t i = 0; i < config.workers; ++i) {
+    bar.show(static_cast<double>(i) / config.workers);
+    auto context = sleeps ? SleepyModel::start(make) : make();
+    if (!context) return context.error();
+    contexts.push_back(std::move(*context));
+    if (part.thread_figures.empty()) part.thread_figures = measured;  // the next ones are like it
+  }
+  bar.done();
+  part.on_threads_measured = nullptr;
+  of_each = part;
+  if (tuning && !measured.empty()) tuning->write(measured);
+  return contexts;
+}
+
+// Bytes that --fit-target leaves free.
+std::optional<std::uint64_t> fit_target(const ServeConfig& config) {
+  if (!config.fit_target_mib) return std::nullopt;
+  return static_cast<std::uint64_t>(*config.fit_target_mib) << 20;
+}
+
+Result<void> make_parts(ModelParts& parts, std::uint64_t free_bytes, std::uint64_t weights) {
+  const ServeConfig& config = parts.config;
+  const std::uint64_t kv_bytes = kv_bytes_for(free_bytes, weights, offloads_to_gpu(), fit_target(config)) /
+                                 static_cast<std::uint64_t>(config.sharers);
+  const ModelConfig whole = with_capacity(config.model, parts.model.info, kv_bytes, config.workers);
+  auto part = part_of_worker(whole, config.workers, default_threads(config.llama), config.sharers);
+  if (!part) return part.error();
+  part->outputs_max = outputs_for(part->slots, config.speculation.draft_tokens_max());
+  auto heads = choose_heads(config, parts.model);
+  if (!heads) return heads.error();
+  part->heads = std::move(*heads);
+  auto contexts = make_contexts(config, parts.model, *part);
+  if (!contexts) return contexts.error();
+  parts.contexts = std::move(*contexts);
+  auto drafts = make_drafts(config, parts.model, *part);
+  if (!drafts) return drafts.error();
+  parts.drafts = std::move(*drafts);
+  const ModelShape shape = parts.contexts.front()->shape();
+  auto folders = open_folders(config, parts.model, *part, shape);
+  if (!folders) return folders.error();
+  parts.folders = std::move(*folders);
+  const bool sleeps = config.operation.sleep_after > Duration::zero();
+  const auto embedding = EmbeddingService::configure(parts.model, config.pooling, shape.cells_per_slot, sleeps);
+  if (!embedding) return embedding.error();
+  parts.embedding = *embedding;
+  return {};
+}
+
+// Which of several it is.
+Error of_model(const ServeConfig& config, Error error) {
+  if (config.sharers > 1) error.message = "model " + names_of_model(config).front() + ": " + error.message;
+  return error;
+}
+
+std::string path_of(const ServeConfig& config) {
+  return config.model_path.empty() ? "chasqui-demo" : config.model_path;
+}
+
+}  // namespace
+
+Result<std::vector<ModelParts>> load_models(const ServeConfig& config, std::vector<LoadOptions> how) {
+  const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
+  std::uint64_t weights = 0;
+  std::vector<ModelParts> out;
+  out.reserve(config.models.size());
+  for (std::size_t i = 0; i < config.models.size(); ++i) {
+    const LoadGuard guard(path_of(config.models[i]));
+    auto model = load_weights(config.models[i], std::move(how[i]));
+    if (!model) return model.error();
+    weights += model->info.size_bytes;
+    out.push_back(ModelParts{config.models[i], std::move(*model)});
+  }
+  for (ModelParts& parts : out) {
+    const LoadGuard guard(path_of(parts.config));
+    if (auto made = make_parts(parts, free_bytes, weights); !made) return of_model(parts.config, made.error());
+  }
+  return out;
+}
+
+}  // namespace chasqui

@@ -1,0 +1,52 @@
+#include "app/preset_file.h"
+
+#include <gtest/gtest.h>
+
+namespace chasqui {
+namespace {
+
+using Items = std::vector<std::pair<std::string, std::string>>;
+
+TEST(PresetFile, HasASectionForEachModelAndOneForAll) {
+  const auto preset = read_preset(
+      "version = 1\n"
+      "; global\n"
+      "[*]\n"
+      "c = 8192\n"
+      "\r\n"
+      "[ggml-org/MY-MODEL-GGUF:Q8_0]   # behind it\r\n"
+      "  n-gpu-layers = 123 ; as many\n"
+      "jinja=true\n"
+      "model = /models/a#1;b.gguf\n"
+      "LLAMA_ARG_CACHE_RAM =\n"
+      "[ other ]\n"
+      "c = 1\n"
+      "c = 2");
+  ASSERT_TRUE(preset) << preset.error().message;
+  EXPECT_EQ(preset->all.items, (Items{{"c", "8192"}}));
+  ASSERT_EQ(preset->sections.size(), 2U);
+  EXPECT_EQ(preset->sections[0].name, "ggml-org/MY-MODEL-GGUF:Q8_0");
+  EXPECT_EQ(
+      preset->sections[0].items,
+      (Items{
+          {"n-gpu-layers", "123"}, {"jinja", "true"}, {"model", "/models/a#1;b.gguf"}, {"LLAMA_ARG_CACHE_RAM", ""}}));
+  EXPECT_EQ(preset->sections[1].name, "other");
+  EXPECT_EQ(preset->sections[1].items, (Items{{"c", "2"}})) << "the last one holds";
+}
+
+TEST(PresetFile, AMistakeNamesItsLine) {
+  const auto why = [](const char* text) {
+    const auto preset = read_preset(text);
+    return preset ? std::string() : preset.error().message;
+  };
+  EXPECT_EQ(why("[a]\nc 5"), "line 2 is neither [SECTION] nor KEY = VALUE");
+  EXPECT_EQ(why("c = 5\n[a]"), "line 1 stands before the first [SECTION]");
+  EXPECT_EQ(why("[a\n"), "line 1 begins like a section and is none: [SECTION]");
+  EXPECT_EQ(why("[]\n"), "line 1 begins like a section and is none: [SECTION]");
+  EXPECT_EQ(why("[a]\n[b]\n[a]\n"), "line 3 begins a section that there is already");
+  EXPECT_EQ(why("[a]\n= 5"), "line 2 is neither [SECTION] nor KEY = VALUE");
+  EXPECT_EQ(why(""), "");
+}
+
+}  // namespace
+}  // namespace chasqui
