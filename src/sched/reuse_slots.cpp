@@ -28,7 +28,8 @@ void Reuse::keep_slot(const Sequence& sequence) {
 }
 
 // A copy costs the other one nothing. To go on in place costs it what it had beyond the common prefix: nothing, where
-// that is in the prefix cache as well, or where a request goes on with its answer, or asks for another one.
+// that is in the prefix cache as well, or where a request goes on with its answer, or asks for another one. Where no
+// other slot can be had, that is worth a copy out of the slot first, unless it is computed again as quickly.
 Reuse::Prefix Reuse::choose(const Sequence& waiting, double row_seconds, bool slot_free, TimePoint now) {
   if (!uses_cache(waiting.request())) return {};
   Prefix prefix = find(waiting, row_seconds);
@@ -39,7 +40,9 @@ Reuse::Prefix Reuse::choose(const Sequence& waiting, double row_seconds, bool sl
   const TokenCount rest = kept->length() - length;
   const bool goes_on = length + kEndOfPrompt >= kept->prompt || rest < kWorthACopy;
   const bool most = 2 * length >= kept->length();
-  const bool in_place = kept->readers == 0 && ((most && (goes_on || kept->safe || alone)) || (alone && kept->safe));
+  const bool cheap = rest * row_seconds <= save_seconds(kept->length());
+  const bool in_place =
+      kept->readers == 0 && ((most && (goes_on || kept->safe || (alone && cheap))) || (alone && kept->safe));
   const TokenCount more = prefix.match.length - length;  // that the prefix cache has
   if (in_place) {
     if (more >= kWorthACopy && (row_seconds <= 0 || restore_seconds(prefix.match.length) < more * row_seconds)) {

@@ -29,7 +29,7 @@ class AdmissionGate {
 
   std::size_t in_flight() const { return admission_.in_flight(); }
   // More are never let in.
-  std::size_t places() const { return static_cast<std::size_t>(admission_.config().slots) + config_.queue_requests; }
+  std::size_t places() const { return admission_.config().places() + admission_.config().places_for_few(); }
 
  private:
   static AdmissionConfig admission_config(const AdmissionGateConfig& config, std::int32_t slots);

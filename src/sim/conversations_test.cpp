@@ -60,21 +60,28 @@ Statistics::Returning returning(SimulationConfig config, std::uint64_t seed) {
   return result;
 }
 
-class AgentLoops : public testing::TestWithParam<const char*> {};
+// `slower`: how much later the 95th percentile of the first token may come than where copies cost nothing. On a GPU to
+// bring back ten thousand tokens takes several times as long as to read what is new.
+struct Loops {
+  const char* preset;
+  double slower;
+};
+class AgentLoops : public testing::TestWithParam<Loops> {};
 
 TEST_P(AgentLoops, FindWhatWasSaidThoughTwiceAsManyGoOnAsThereAreSlots) {
   for (const std::uint64_t seed : {1, 2, 3}) {
-    const SimulationConfig config = server_of(GetParam(), 8, 16);
+    const SimulationConfig config = server_of(GetParam().preset, 8, 16);
     SimulationConfig free_copies = config;
     free_copies.cost.copy_us = 0;
     const Statistics::Returning with = returning(config, seed);
     const Statistics::Returning best = returning(free_copies, seed);
     EXPECT_GE(with.found, 0.98 * static_cast<double>(with.turns)) << "seed " << seed;
-    EXPECT_LE(with.ttft.at(0.95), 1.2 * best.ttft.at(0.95)) << "seed " << seed;
+    EXPECT_LE(with.ttft.at(0.95), GetParam().slower * best.ttft.at(0.95)) << "seed " << seed;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Presets, AgentLoops, testing::Values("0.5b-laptop", "8b-desktop", "8b-gpu"));
+INSTANTIATE_TEST_SUITE_P(Presets, AgentLoops,
+                         testing::Values(Loops{"0.5b-laptop", 1.2}, Loops{"8b-desktop", 1.2}, Loops{"8b-gpu", 6}));
 
 TEST(Conversations, ATurnSendsWhatWasSaidBeforeIt) {
   std::istringstream in(

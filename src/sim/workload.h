@@ -43,7 +43,7 @@ struct PlannedRequest {
   std::int32_t back = 0;           // it leaves out so many of the latest turns
   bool calls = false;              // its answer calls a tool
   Duration think{};                // from the end of the answer before it
-  // … what becomes of it when it comes, and `prompt` is the whole prompt
+  // … filled in when it comes, as `prompt` then is the whole prompt
   TokenCount history = 0;     // tokens of its prompt that were said before
   bool answers_call = false;  // it adds what a tool has answered
 };
