@@ -7,7 +7,7 @@ namespace {
 
 constexpr Duration kReturnEvery = seconds(2);
 constexpr int kReturnRounds = 2;
-// So many jobs of the pool in all, and then so few in the time between two looks.
+// So many jobs of the pool and ends of requests in all, and then so few in the time between two looks.
 constexpr std::uint64_t kCrowd = 2000;
 constexpr std::uint64_t kFew = 20;
 
@@ -27,8 +27,9 @@ void MemoryReturn::look() {
 }
 
 bool MemoryReturn::crowd_has_left() {
-  const std::uint64_t fresh = offload_.asked() - asked_;
-  asked_ += fresh;
+  const std::uint64_t done = offload_.asked() + ended_;
+  const std::uint64_t fresh = done - done_;
+  done_ = done;
   crowd_ += fresh;
   if (crowd_ < kCrowd || fresh >= kFew) return false;
   crowd_ = 0;

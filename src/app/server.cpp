@@ -68,6 +68,7 @@ Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, cons
       memory_(loop_, offload_),
       reload_(config, keys, loop_, offload_) {
   add_models(std::move(parts.models));
+  requests_.on_ended([this](const auto& /*record*/) { memory_.request_ended(); });
   if (parts.tls) {
     tls_.emplace(loop_, std::move(parts.tls));
     tls_reload_.emplace(config, *tls_, loop_, offload_);
