@@ -73,6 +73,7 @@ void Sequence::preempt(TimePoint now) {
   awaits_prefix_ = false;
   state_ = State::waiting;
   slot_ = SlotId{};
+  lost_rows_ = computed_;
   computed_ = 0;
   if (!has_computed_) cached_ = 0;
   ++preemptions_;

@@ -75,6 +75,8 @@ class Sequence {
   bool started() const { return started_ != kNever; }
   // How often it lost its slot.
   std::int32_t preemptions() const { return preemptions_; }
+  // Rows of it that were computed when it lost its slot, the last time.
+  TokenCount lost_rows() const { return lost_rows_; }
   // Since when it waits for a slot: its arrival, or when it lost the last one in which rows of it were computed.
   TimePoint waiting_since() const { return preempted_at_ == kNever ? request_->arrival : preempted_at_; }
   // When it got the slot that it has. REQUIRES: prefilling or decoding.
@@ -144,6 +146,7 @@ class Sequence {
   std::vector<Token> generated_;
   std::vector<PrefillChunk> chunks_;
   std::int32_t preemptions_ = 0;
+  TokenCount lost_rows_ = 0;
   TokenCount told_prompt_ = 1;
   TokenCount draft_tokens_ = 0;
   TokenCount accepted_tokens_ = 0;

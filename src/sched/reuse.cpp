@@ -12,7 +12,8 @@ constexpr TokenCount kWorthWaiting = 32;
 constexpr TokenCount kWorthSaving = 8;
 // Until the first restore was timed: slow memory.
 constexpr double kCopySecondsPerByte = 1 / 2e9;
-// Weight of the newest restore; and one that the system interrupted counts as at most so many times the usual.
+// Weight of the newest restore, and of the newest return; and one that the system interrupted counts as at most so many
+// times the usual.
 constexpr double kNewest = 0.25;
 constexpr double kSurprise = 3;
 // What is too slow is not tried, and so would be too slow for ever: each request that starts without it takes a little
@@ -169,8 +170,9 @@ Reuse::Prefix Reuse::find(const Sequence& waiting, double row_seconds) {
 }
 
 double Reuse::swap_seconds(const Sequence& running, double row_seconds) const {
-  if (!uses_cache(running.request()) || !fits(running.computed())) return running.computed() * row_seconds;
-  return 2 * copy_seconds_per_byte_ * bytes_per_token_ * running.computed();
+  const double again = running.computed() * row_seconds;
+  if (!uses_cache(running.request()) || !fits(running.computed())) return again;
+  return 2 * copy_seconds_per_byte_ * bytes_per_token_ * running.computed() + (1 - copies_last_) * again;
 }
 
 void Reuse::started(const Sequence& sequence, const Prefix& prefix, TimePoint now) {
@@ -179,6 +181,10 @@ void Reuse::started(const Sequence& sequence, const Prefix& prefix, TimePoint no
   has_read_.erase(sequence.id());
   if (!uses_cache(sequence.request())) return;
   if (prefix.slower) copy_seconds_per_byte_ *= kFading;
+  if (sequence.lost_rows() > 0) {
+    const double kept = std::min(1.0, static_cast<double>(match.length) / sequence.lost_rows());
+    copies_last_ += kNewest * (kept - copies_last_);
+  }
   cache_.touch(match, now);
   if (disk_) {
     name_on_disk(sequence.request());

@@ -217,6 +217,7 @@ class Reuse {
   double save_seconds_per_byte_ = 0;  // out of one; 0: not known
   double bytes_per_token_;            // of the newest snapshot; 0: not known
   TokenCount too_long_ = kAnyLength;  // where KV cannot be cut: the fewest tokens that were larger than the cache
+  double copies_last_ = 1;            // share of what sequences had when they lost their slots, that they get back
   std::uint64_t waits_begun_ = 0;
 };
 

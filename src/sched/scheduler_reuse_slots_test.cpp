@@ -50,6 +50,19 @@ TEST(SchedulerReusePreemption, WhoLostItsSlotBeforeItsFirstRowComesBackToo) {
   EXPECT_EQ(worker.of(2).tokens, 3);
 }
 
+// A slice is as long as copies are a small part of it. Here they are gone before they are needed, so that all of the
+// prompt is computed again each time: with slices for copies no prompt would ever be complete.
+TEST(SchedulerReusePreemption, ThoseWhoseCopiesDoNotLastKeepTheirSlotsForLonger) {
+  SchedulerConfig config = with_cache(streams(2, 64, 2000), 1000 * sizeof(FakeToken));
+  config.reuse.cache.cut_anywhere = false;
+  FakeWorker worker(config);
+  worker.row_cost = milliseconds(20);  // of a prompt: twenty seconds
+  for (std::uint64_t id = 1; id <= 20; ++id) worker.add(id, {.prompt = 1000, .max_tokens = 3});
+  worker.run_to_end();
+  EXPECT_GT(worker.scheduler.preemptions(), 0u);
+  EXPECT_LT(worker.model.prompt_rows(), 1500u * 20);
+}
+
 TEST(SchedulerReusePreemption, WhoWaitsForTheOneThatLostItsSlotGoesOn) {
   FakeWorker worker(cached_streams(2));
   const auto add = [&](std::uint64_t id) {
