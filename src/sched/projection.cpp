@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "sched/slot_rules.h"
 #include "sched/step_plan.h"
@@ -240,7 +241,9 @@ Projection::Pace Projection::pace(const Urgency& urgency) const {
     ++pace.streams;
     deepest = std::max(deepest, one.cells);
     pace.first_end = std::min(pace.first_end, one.ends);
-    pace.target = std::min(pace.target, targets_.of[static_cast<std::size_t>(one.standing.service_class)].next_token);
+    const ServiceClass its_class = one.standing.service_class;
+    const Duration target = targets_.of[static_cast<std::size_t>(its_class)].next_token;
+    if (target < pace.target) std::tie(pace.target, pace.urgent) = std::tie(target, its_class);
   }
   if (pace.streams > 0) {
     const StepSize size{pace.streams, deepest + static_cast<TokenCount>(clock_)};
@@ -257,7 +260,8 @@ void Projection::set_rates(Pace& pace, double unread, std::int32_t prompts) cons
   pace.reads = prompts > 0 ? 1 : 0;
   if (pace.streams == 0 || prompts == 0) return;
   const Duration step = from_seconds(pace.step);
-  Duration chunk = StepPlan::token_time(pace.target, step, pass_, static_cast<std::size_t>(prompts)) - step;
+  const auto read = static_cast<std::size_t>(prompts);
+  Duration chunk = StepPlan::token_time(pace.urgent, pace.target, step, pass_, read) - step;
   if (targets_.prefill_step > Duration::zero()) chunk = std::min(chunk, targets_.prefill_step);
   chunk = std::max(chunk, StepPlan::least_chunk(pass_));
   const double reading = std::min(to_seconds(chunk), unread);

@@ -103,7 +103,8 @@ class Projection {
     double step = 0;       // of decoding, in seconds
     double first_end = 0;  // by the clock of decode steps
     std::uint32_t front = 0;
-    Duration target{};
+    Duration target{};     // for the next token, of the most urgent stream
+    ServiceClass urgent{};
     double steps = 0;  // decode steps in a second
     double reads = 0;  // seconds of reading in a second
   };

@@ -1,6 +1,7 @@
 #include "sched/step_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -11,10 +12,11 @@ namespace chasqui {
 namespace {
 
 // What a stream waits for its next token beside a prompt, where that is longer than its target: so many passes over the
-// weights, and one more for each prompt that is being read, or so many decode steps. Less would leave prefill too few
-// rows for a pass, or too small a part of the time; and the more prompts there are, the more of them wait for it.
+// weights, and more for each prompt that is being read, by class, or so many decode steps. Less would leave prefill too
+// few rows for a pass, or too small a part of the time; and the more prompts there are, the more of them wait for it.
 constexpr int kPassesPerToken = 4;
-constexpr std::size_t kPassesForPrompts = 4;
+constexpr std::array<int, kServiceClasses> kPassesForPrompt = {1, 4, 4};
+constexpr std::size_t kPromptsCounted = 4;
 constexpr double kDecodeStepsPerToken = 3;
 // A chunk beside streams takes so many passes at least, however late they are: its rows cost 1.3 times the least then.
 constexpr int kPassesOfChunk = 4;
@@ -146,10 +148,11 @@ Duration StepPlan::target_of(const Sequence& sequence) const {
   return targets_.of[static_cast<std::size_t>(sequence.request().service_class)].next_token;
 }
 
-Duration StepPlan::token_time(Duration target, Duration decode, Duration pass, std::size_t prompts) {
+Duration StepPlan::token_time(ServiceClass of, Duration target, Duration decode, Duration pass, std::size_t prompts) {
   const auto decode_steps = std::chrono::duration_cast<Duration>(kDecodeStepsPerToken * decode);
-  return std::max(
-      {target, (kPassesPerToken + static_cast<int>(std::min(prompts, kPassesForPrompts))) * pass, decode_steps});
+  const int for_prompts =
+      kPassesForPrompt[static_cast<std::size_t>(of)] * static_cast<int>(std::min(prompts, kPromptsCounted));
+  return std::max({target, (kPassesPerToken + for_prompts) * pass, decode_steps});
 }
 
 Duration StepPlan::least_chunk(Duration pass) { return kPassesOfChunk * pass; }
@@ -157,13 +160,16 @@ Duration StepPlan::least_chunk(Duration pass) { return kPassesOfChunk * pass; }
 // How long the running streams can wait for their next decode step. kUnlimited: there are none.
 Duration StepPlan::prefill_time(const StepTime& times, TimePoint now) const {
   if (!targets_.rules.targets) return kUnlimited;
-  const Duration stretched = token_time(Duration::zero(), decode_time_, times.pass(), prefilling_.size());
-  const Duration least = targets_.rules.stretch ? stretched : Duration::zero();
   Duration time = targets_.prefill_step > Duration::zero() ? targets_.prefill_step : kUnlimited;
   const Duration step = decode_time_ + sampling_time_;
   for (const auto* streams : {&decoding_, &others_}) {
     for (const Sequence* sequence : *streams) {
-      time = std::min(time, sequence->went_on_at() + std::max(target_of(*sequence), least) - now - step);
+      const Duration target = target_of(*sequence);
+      const Duration wait =
+          targets_.rules.stretch
+              ? token_time(sequence->request().service_class, target, decode_time_, times.pass(), prefilling_.size())
+              : target;
+      time = std::min(time, sequence->went_on_at() + wait - now - step);
     }
   }
   return time;

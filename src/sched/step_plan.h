@@ -10,8 +10,8 @@
 //     (StepCut); where that has cost too much of late, steps are short instead. One that is alone is read in whole
 //     micro-batches whatever was measured, so that it is answered with the same bytes each time (where steps can be
 //     cut); and so are deterministic requests, each in batches of its own.
-//   - After each decode step the most urgent prompt gets rows; one step in eight belongs to the one that has waited
-//     longest for rows.
+//   - After each decode step the most urgent prompt gets rows; one prefill step in three belongs to the one that has
+//     waited longest for rows.
 //   - With a stream of cells for each slot libllama computes rows of adjacent slots in one pass, so a sequence that is
 //     still prefilling between decoding ones gives one row of its prompt to the decode step.
 //   - A prompt whose tokens' likelihoods are asked for is read alone, in chunks of as many rows as may have an output.
@@ -66,9 +66,9 @@ class StepPlan {
   // a cell each beyond those that are reserved: `cells` are there.
   void plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times, Speculation& speculation,
             TokenCount cells, TimePoint now, Batch& batch);
-  // How long a stream waits for its next token while so many prompts are being read: until its target, or longer where
-  // a `decode` step, or a `pass` over the weights, takes long.
-  static Duration token_time(Duration target, Duration decode, Duration pass, std::size_t prompts);
+  // How long a stream of this class waits for its next token while so many prompts are being read: until its target, or
+  // longer where a `decode` step, or a `pass` over the weights, takes long.
+  static Duration token_time(ServiceClass of, Duration target, Duration decode, Duration pass, std::size_t prompts);
   // What of that a chunk takes at least.
   static Duration least_chunk(Duration pass);
 
