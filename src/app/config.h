@@ -22,6 +22,7 @@
 #include "model/embedder.h"
 #include "model/llama_options.h"
 #include "model/model_config.h"
+#include "sched/slot_policy.h"
 #include "sched/targets.h"
 
 namespace chasqui {
@@ -97,7 +98,7 @@ struct ServeConfig {
   SpeculationOptions speculation;
 
   SchedulerTargets targets;
-  Policy policy = Policy::chasqui;
+  const SlotPolicy* policy = &fair_policy();
   std::size_t queue_requests = kSizeLimit<"queue_requests">;
   std::int64_t queue_tokens = kCountLimit<"queue_tokens">;       // 0: no limit
   std::vector<Duration> queue_wait;                              // of each class; none, or zero: no limit

@@ -5,8 +5,6 @@
 namespace chasqui {
 namespace {
 
-const std::map<std::string, Policy> kPolicies = {{"chasqui", Policy::chasqui}, {"fcfs", Policy::fcfs}};
-
 // One number of seconds for all classes, or one for each.
 CLI::Option* add_waits(CLI::App& app, ServeConfig& config) {
   return app
@@ -129,7 +127,8 @@ void add_scheduling_options(CLI::App& app, ServeConfig& config) {
       ->type_name("MS")
       ->default_str("0")
       ->group(group);
-  add_choice(app, "--policy", config.policy, kPolicies, "who goes first; fcfs (who came first) is for comparisons")
+  add_choice(app, "--policy", config.policy, slot_policies(),
+             "who goes first; fcfs (who came first) is for comparisons")
       ->envname("CHASQUI_POLICY")
       ->default_str("chasqui")
       ->group(group);

@@ -50,7 +50,7 @@ int write_trace(const SimulateConfig& config) {
 // Of snapshots, in tokens: between those of small and of large models.
 constexpr TokenCount kBlock = 32;
 
-SimulationConfig run_config(const SimulateConfig& config, Policy policy) {
+SimulationConfig run_config(const SimulateConfig& config, const std::string& policy) {
   SimulationConfig run = config.run;
   run.seed = config.workload.seed;
   KvLedger::Layout& kv = run.scheduler.kv;
@@ -58,7 +58,7 @@ SimulationConfig run_config(const SimulateConfig& config, Policy policy) {
   if (kv.cells == 0 || !kv.unified) kv.cells = kv.slots * config.context;
   kv.cells = std::max(kv.cells, config.context);
   run.scheduler.dense_slots = !kv.unified;
-  run.scheduler.policy = policy;
+  run.scheduler.policy = slot_policies().at(policy);
   // Simulated snapshots are smaller, and so is the room for them.
   const double cells = static_cast<double>(config.cache_mib) * (1 << 20) / static_cast<double>(config.cell_bytes);
   run.scheduler.reuse.cache.bytes = static_cast<std::size_t>(cells) * kTokenBytes;
@@ -124,12 +124,12 @@ int simulate(const SimulateConfig& config) {
   std::deque<Simulation> simulations;
   std::vector<RunReport> reports;
   bool kept = true;
-  for (const Policy policy : config.policies) {
+  for (const std::string& policy : config.policies) {
     workloads.push_back(open_workload(config));
     if (workloads.back() == nullptr) return 2;
     Simulation& simulation = simulations.emplace_back(run_config(config, policy), *workloads.back());
     // A broken CHECK ends the process: the reader should know what to repeat.
-    std::fprintf(stderr, "simulating, policy %s, seed %llu\n", simulated_policy_name(policy).c_str(),
+    std::fprintf(stderr, "simulating, policy %s, seed %llu\n", policy.c_str(),
                  static_cast<unsigned long long>(config.workload.seed));
     const RealClock clock;
     const TimePoint start = clock.now();
@@ -137,8 +137,7 @@ int simulate(const SimulateConfig& config) {
     const double wall = to_seconds(clock.now() - start);
     const double simulated = to_seconds(simulation.statistics().virtual_time);
     std::fprintf(stderr, "%.1f s simulated in %.2f s, %.0f times real time\n", simulated, wall, simulated / wall);
-    reports.push_back(
-        {simulated_policy_name(policy), config.workload.seed, &simulation.statistics(), &simulation.faults()});
+    reports.push_back({policy, config.workload.seed, &simulation.statistics(), &simulation.faults()});
   }
   const std::string report = config.json ? report_json(reports) : report_text(reports);
   std::fwrite(report.data(), 1, report.size(), stdout);

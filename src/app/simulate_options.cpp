@@ -10,8 +10,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::pair<const char*, Policy> kSimulatedPolicies[] = {{"chasqui", Policy::chasqui}, {"fcfs", Policy::fcfs}};
-
 // An option whose text `read` turns into something; it throws what CLI11 shows as a usage error.
 CLI::Option* add_text(CLI::App& app, const std::string& name, const std::string& type, const std::string& help,
                       std::function<void(const std::string&)> read) {
@@ -97,14 +95,17 @@ void read_neighbour(const std::string& text, CostConfig& cost) {
   cost.neighbour_stays_s = parse_number(words[2], "--neighbour", 1e-3);
 }
 
-void read_policies(const std::string& text, std::vector<Policy>& policies) {
-  policies.clear();
-  for (const std::string& word : CLI::detail::split(text, ',')) {
-    const std::size_t before = policies.size();
-    for (const auto& [name, policy] : kSimulatedPolicies) {
-      if (word == name) policies.push_back(policy);
-    }
-    if (policies.size() == before) throw CLI::ValidationError("there is no policy '" + word + "': chasqui or fcfs");
+std::string policy_names() {
+  std::string names;
+  for (const auto& [name, unused] : slot_policies()) names += (names.empty() ? "" : " or ") + name;
+  return names;
+}
+
+void read_policies(const std::string& text, std::vector<std::string>& policies) {
+  policies = CLI::detail::split(text, ',');
+  for (const std::string& name : policies) {
+    if (slot_policies().contains(name)) continue;
+    throw CLI::ValidationError("there is no policy '" + name + "': " + policy_names());
   }
 }
 
@@ -223,7 +224,7 @@ void add_server_options(CLI::App& app, SimulateConfig& config) {
       ->type_name("SECONDS");
   add_number<std::size_t>(app, "--tenant-requests", gate.tenant_requests, 0, 1'000'000,
                           "of one tenant at once; 0: any");
-  add_text(app, "--policy", "POLICY", "chasqui or fcfs",
+  add_text(app, "--policy", "POLICY", policy_names(),
            [&config](const std::string& text) { read_policies(text, config.policies); });
   add_text(app, "--compare", "POLICY,…", "the same requests under each of these, side by side",
            [&config](const std::string& text) { read_policies(text, config.policies); })
@@ -282,13 +283,6 @@ void add_report_options(CLI::App& app, SimulateConfig& config) {
 }
 
 }  // namespace
-
-std::string simulated_policy_name(Policy wanted) {
-  for (const auto& [name, policy] : kSimulatedPolicies) {
-    if (policy == wanted) return name;
-  }
-  return "";
-}
 
 CLI::App* add_simulate(CLI::App& app, SimulateConfig& config) {
   CLI::App* simulate = app.add_subcommand("simulate", "Run the scheduler on virtual time and check its promises");

@@ -29,6 +29,7 @@
 #include "engine/worker.h"
 #include "model/model.h"
 #include "model/tokenizer.h"
+#include "sched/slot_policy.h"
 #include "sched/speculation.h"
 
 namespace chasqui {
@@ -38,7 +39,7 @@ struct EngineConfig {
   std::size_t waiting_max = kSizeLimit<"queue_requests">;  // requests that may wait for a slot
   ReuseConfig reuse;                                       // cut_anywhere comes from the model
   SchedulerTargets targets;
-  Policy policy = Policy::chasqui;
+  const SlotPolicy* policy = &fair_policy();
   TokenCount draft_tokens_max = 0;        // of what a sequence says next, checked in one step; 0: none are made
   TokenCount draft_tokens_min = 0;        // … and at least so many, whether that pays or not
   TokenCount ngram = NgramIndex::kNgram;  // see SpeculationConfig

@@ -52,7 +52,7 @@ inline SchedulerConfig draw_config(Dice& dice, TokenCount context, bool unified)
   }
   // Background often has less patience than requests live, or it would never be as urgent as others.
   config.targets.prefill_step = milliseconds(dice.between(0, 60));
-  config.policy = dice.permille(100) ? Policy::fcfs : Policy::chasqui;
+  if (dice.permille(100)) config.policy = &first_come_policy();
   if (dice.permille(600)) {
     config.speculation.draft_tokens_max = dice.between(1, 8);
     config.speculation.outputs_max = config.kv.slots + dice.below(4 * config.kv.slots);

@@ -117,8 +117,13 @@ std::int64_t Scheduler::unread_tokens() const {
 Urgency Scheduler::urgency(TimePoint now) const {
   const double row = step_time_.prompt_row_seconds();
   const std::chrono::duration<double> backlog(static_cast<double>(unread_tokens()) * row);
-  return {
-      config_.targets, config_.policy, counters_, overtaking_, now, std::chrono::duration_cast<Duration>(backlog), row};
+  return {config_.targets,
+          *config_.policy,
+          counters_,
+          overtaking_,
+          now,
+          std::chrono::duration_cast<Duration>(backlog),
+          row};
 }
 
 void Scheduler::expire(TimePoint now) {

@@ -48,7 +48,7 @@ struct SchedulerConfig {
   ReuseConfig reuse;
   SpeculationConfig speculation;
   SchedulerTargets targets;
-  Policy policy = Policy::chasqui;
+  const SlotPolicy* policy = &fair_policy();
 };
 
 class Scheduler {

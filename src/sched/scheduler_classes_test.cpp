@@ -26,7 +26,7 @@ TEST(SchedulerClasses, UrgentClassesStartFirstAndWithinAClassTheFirstComer) {
 
 TEST(SchedulerClasses, FirstComeFirstServedIsAPolicyToCompareWith) {
   SchedulerConfig config = streams(1);
-  config.policy = Policy::fcfs;
+  config.policy = &first_come_policy();
   FakeWorker worker(config);
   worker.add(1, {.max_tokens = 30, .service_class = kBackground});
   worker.add(2, {.service_class = kStandard});

@@ -11,11 +11,12 @@ struct Standing {
   RequestId id;
   ServiceClass service_class = ServiceClass::standard;
   std::uint32_t tenant = 0;
-  double service = 0;             // that the tenant has received
-  bool due = false;               // it was passed so often that the next slot is its
+  double service = 0;  // that the tenant has received
+  bool due = false;    // it was passed so often that the next slot is its
+  TimePoint arrival{};
   TimePoint waiting_since{};      // Sequence::waiting_since()
   Duration first_token_within{};  // … and how long after that its first token is due
-  double score = 0;               // Urgency::score(): of equals, the smaller one goes first
+  double score = 0;               // see Urgency; of equals, the smaller one goes first
   TokenCount left = 0;            // rows to compute before its next token
   TimePoint slot_since = kNever;  // since when it has its slot, where it has one
   bool holds_on = false;          // Sequence::holds_on()

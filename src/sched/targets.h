@@ -1,4 +1,4 @@
-// What the scheduler promises each class, and the policy by which it tries. Plain values, constant after start.
+// What the scheduler promises each class, and the rules by which it tries. Plain values, constant after start.
 #pragma once
 
 #include <array>
@@ -24,11 +24,6 @@ struct SchedulerTargets {
   // the largest batch takes.
   Duration prefill_step{};
   PolicyRules rules;
-};
-
-enum class Policy {
-  chasqui,  // classes, tenants, deadlines, work left
-  fcfs,     // who came first: what to compare with
 };
 
 }  // namespace chasqui

@@ -8,17 +8,15 @@ namespace {
 
 // A long prompt is passed by a short one that comes up to this many times its own reading time later.
 constexpr double kWorkWeightMax = 8;
-// A tenant has had more than another one when its counter is ahead by so much: 64 generated tokens.
-constexpr double kServedMore = 128;
 
 }  // namespace
 
-Urgency::Urgency(const SchedulerTargets& targets, Policy policy, const TenantCounters& counters,
+Urgency::Urgency(const SchedulerTargets& targets, const SlotPolicy& policy, const TenantCounters& counters,
                  const Overtaking& overtaking, TimePoint now, Duration backlog, double row_seconds)
-    : targets_(targets), policy_(policy), counters_(counters), overtaking_(overtaking), now_(now) {
+    : targets_(targets), policy_(policy), counters_(counters), overtaking_(overtaking), step_{targets.rules, now} {
   // The load is what the backlog is to the time in which the most urgent expect their first token.
   const double load = to_seconds(backlog) / to_seconds(std::max<Duration>(targets.of[0].first_token, milliseconds(1)));
-  loaded_ = load > 1;
+  step_.loaded = load > 1;
   work_weight_ = targets.rules.short_work ? std::clamp(load, 0.0, kWorkWeightMax) * row_seconds : 0;
 }
 
@@ -34,14 +32,6 @@ double Urgency::score(TimePoint due, TokenCount work) const {
   return to_seconds(due.time_since_epoch()) + work_weight_ * work;
 }
 
-double Urgency::score(const Sequence& sequence) const {
-  const Request& request = sequence.request();
-  if (policy_ == Policy::fcfs) return to_seconds(request.arrival.time_since_epoch());
-  const TimePoint due = std::min(sequence.waiting_since() + first_token_within(sequence), request.deadline);
-  // What a sequence had computed before it lost its slot is cheap to bring back.
-  return score(due, sequence.preemptions() > 0 ? 0 : sequence.left());
-}
-
 Standing Urgency::of(const Sequence& sequence) const {
   const Request& request = sequence.request();
   Standing standing;
@@ -49,10 +39,13 @@ Standing Urgency::of(const Sequence& sequence) const {
   standing.service_class = class_of(request.service_class);
   standing.tenant = request.tenant.id;
   standing.service = counters_.of(request.tenant);
-  standing.due = passed_often(sequence);
+  standing.due = targets_.rules.overtaking && overtaking_.is_due(sequence);
+  standing.arrival = request.arrival;
   standing.waiting_since = sequence.waiting_since();
   standing.first_token_within = first_token_within(sequence);
-  standing.score = score(sequence);
+  const TimePoint due = std::min(standing.waiting_since + standing.first_token_within, request.deadline);
+  // What a sequence had computed before it lost its slot is cheap to bring back.
+  standing.score = score(due, sequence.preemptions() > 0 ? 0 : sequence.left());
   standing.left = sequence.left();
   standing.slot_since = sequence.slot_since();
   standing.holds_on = sequence.holds_on();
@@ -65,52 +58,20 @@ Standing Urgency::of_newcomer(ServiceClass service_class, std::uint32_t tenant, 
   standing.service_class = class_of(service_class);
   standing.tenant = tenant;
   standing.service = service;
-  standing.waiting_since = now_;
+  standing.arrival = standing.waiting_since = now();
   standing.first_token_within = targets_.of[static_cast<std::size_t>(service_class)].first_token;
-  const bool fcfs = policy_ == Policy::fcfs;
-  standing.score = fcfs ? to_seconds(now_.time_since_epoch()) : score(now_ + standing.first_token_within, rows);
+  standing.score = score(now() + standing.first_token_within, rows);
   standing.left = rows;
   return standing;
 }
 
 Standing Urgency::without_slot(const Standing& running) const {
   Standing standing = running;
-  standing.waiting_since = now_;
-  if (policy_ == Policy::chasqui) standing.score = score(now_ + standing.first_token_within, 0);
+  standing.waiting_since = now();
+  standing.score = score(now() + standing.first_token_within, 0);
   standing.slot_since = kNever;
   standing.holds_on = false;
   return standing;
-}
-
-bool Urgency::slot_before(const Standing& a, const Standing& b) const {
-  if (policy_ == Policy::chasqui) {
-    if (a.due != b.due) return a.due;
-    // Or else a younger one, whose turn has come as well, would pass an older one once more than the bound says.
-    if (a.due && a.waiting_since != b.waiting_since) return a.waiting_since < b.waiting_since;
-    if (a.service_class != b.service_class) return a.service_class < b.service_class;
-    if (targets_.rules.tenants && a.service != b.service) return a.service < b.service;
-  }
-  return std::tuple(a.score, a.id) < std::tuple(b.score, b.id);
-}
-
-bool Urgency::rows_before(const Standing& a, const Standing& b) const {
-  if (policy_ == Policy::chasqui) {
-    if (a.service_class != b.service_class) return a.service_class < b.service_class;
-    if (loaded_ && targets_.rules.shortest_rows && a.left != b.left) return a.left < b.left;
-  }
-  return std::tuple(a.score, a.id) < std::tuple(b.score, b.id);
-}
-
-bool Urgency::yields_to(const Standing& running, const Standing& waiting, Duration slice) const {
-  if (policy_ == Policy::fcfs) return false;
-  const PolicyRules& rules = targets_.rules;
-  const bool more_urgent = waiting.service_class < running.service_class && rules.class_preempts;
-  if (more_urgent && !running.holds_on) return true;
-  if (now_ - running.slot_since < slice) return false;
-  if (more_urgent || waiting.due) return true;
-  if (waiting.service_class > running.service_class || !rules.slices) return false;
-  if (running.tenant == waiting.tenant) return now_ - waiting.waiting_since >= waiting.first_token_within;
-  return rules.tenants && running.service - waiting.service >= kServedMore;
 }
 
 bool Urgency::yields_before(const Standing& a, const Standing& b) const {

@@ -33,7 +33,7 @@ Sequence waiting(std::uint64_t id, const Ask& ask = {}) {
 class UrgencyTest : public testing::Test {
  protected:
   // Targets as they are by default: first tokens after 1, 5 and 30 s. One prompt token takes 1 ms.
-  Urgency urgency(int now_ms, Duration backlog = {}, Policy policy = Policy::chasqui) const {
+  Urgency urgency(int now_ms, Duration backlog = {}, const SlotPolicy& policy = fair_policy()) const {
     return {targets, policy, counters, overtaking, at(now_ms), backlog, 0.001};
   }
 
@@ -53,7 +53,7 @@ TEST_F(UrgencyTest, AgeLiftsNoRequestAboveAMoreUrgentClass) {
 
 TEST_F(UrgencyTest, OnlyFirstComeFirstServedNeedsNoTurns) {
   EXPECT_TRUE(urgency(0).takes_turns());
-  EXPECT_FALSE(urgency(0, {}, Policy::fcfs).takes_turns()) << "the oldest is the first there anyway";
+  EXPECT_FALSE(urgency(0, {}, first_come_policy()).takes_turns()) << "the oldest is the first there anyway";
 }
 
 TEST_F(UrgencyTest, AMoreUrgentClassGoesFirstWhateverElseIsTrue) {
@@ -105,8 +105,8 @@ TEST_F(UrgencyTest, OfThoseWhoseTurnHasComeTheOldestIsFirst) {
   }
   const Sequence younger = waiting(9, {.arrival_ms = 50});
   for (int i = 0; i < Overtaking::kPassedMost; ++i) passing.starts(younger, line);
-  const Urgency now(targets, Policy::chasqui, counters, passing, at(60), seconds(5), 0.001);
-  ASSERT_TRUE(now.passed_often(*line.all()[0]) && now.passed_often(*line.all()[1]));
+  const Urgency now(targets, fair_policy(), counters, passing, at(60), seconds(5), 0.001);
+  ASSERT_TRUE(now.of(*line.all()[0]).due && now.of(*line.all()[1]).due);
   EXPECT_TRUE(now.slot_before(*line.all()[0], *line.all()[1])) << "although it is much longer";
 }
 
@@ -213,7 +213,7 @@ TEST_F(UrgencyTest, FirstComeFirstServedKnowsNothingElse) {
   counters.charge_prompt({1, 1}, 1000);
   const Sequence first = waiting(1, {ServiceClass::background, 0, 5000, 1});
   const Sequence second = waiting(2, {ServiceClass::interactive, 10, 5, 2});
-  const Urgency now = urgency(20, seconds(100), Policy::fcfs);
+  const Urgency now = urgency(20, seconds(100), first_come_policy());
   EXPECT_TRUE(now.slot_before(first, second));
   EXPECT_TRUE(now.rows_before(first, second));
   EXPECT_FALSE(now.yields_to(running(1, {ServiceClass::background}), second, Duration::zero()));

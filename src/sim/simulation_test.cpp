@@ -72,7 +72,7 @@ TEST_P(SimulationSeeds, KeepEveryPromise) {
   run(unified, workload_of(GetParam()));
 
   SimulationConfig fcfs = config;
-  fcfs.scheduler.policy = Policy::fcfs;
+  fcfs.scheduler.policy = &first_come_policy();
   run(fcfs, workload_of(GetParam()));
 
   SimulationConfig closed = config;

@@ -1,0 +1,13 @@
+#include "sched/slot_policy.h"
+
+namespace chasqui {
+
+const std::map<std::string, const SlotPolicy*>& slot_policies() {
+  static const std::map<std::string, const SlotPolicy*> kPolicies = {
+      {"chasqui", &fair_policy()},
+      {"fcfs", &first_come_policy()},
+  };
+  return kPolicies;
+}
+
+}  // namespace chasqui
