@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "sched/moving_average.h"
 
 namespace chasqui {
 namespace {
@@ -15,7 +16,6 @@ constexpr TokenCount kWorthAFile = 32;
 constexpr double kReadSecondsPerByte = 1 / 200e6;
 // What a read costs however short the file is.
 constexpr double kReadSeconds = 0.001;
-constexpr double kNewest = 0.25;
 // Reads at a time, so that the disk is never without one, and a more urgent request need not wait for many. Each has
 // room reserved in the cache.
 constexpr std::size_t kReadsMax = 2;
@@ -232,7 +232,7 @@ void DiskTier::done_reading(DiskOutcome& outcome, double row_seconds, TimePoint 
   if (!good) return forget_file(outcome.file);
   const double bytes = static_cast<double>(outcome.kv->size());
   const double measured = std::max(0.0, to_seconds(outcome.took) - kReadSeconds) / std::max(1.0, bytes);
-  read_seconds_per_byte_ += kNewest * (measured - read_seconds_per_byte_);
+  read_seconds_per_byte_ += kQuickWeight * (measured - read_seconds_per_byte_);
   const std::chrono::duration<double> cost(static_cast<double>(outcome.tokens.size()) * row_seconds);
   cache_.insert(reading.key, outcome.tokens, std::move(outcome.kv), std::chrono::duration_cast<Duration>(cost), now);
   take_evicted();

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "sched/moving_average.h"
+
 namespace chasqui {
 namespace {
 
-// Weight of the newest answer in moving averages.
-constexpr double kNewestWeight = 0.1;
-
-void follow(double& average, bool known, double value) { average += (known ? kNewestWeight : 1) * (value - average); }
+void follow(double& average, bool known, double value) { average += (known ? kSlowWeight : 1) * (value - average); }
 
 }  // namespace
 

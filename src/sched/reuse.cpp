@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sched/moving_average.h"
+
 namespace chasqui {
 namespace {
 
@@ -12,10 +14,6 @@ constexpr TokenCount kWorthWaiting = 32;
 constexpr TokenCount kWorthSaving = 8;
 // Until the first restore was timed: slow memory.
 constexpr double kCopySecondsPerByte = 1 / 2e9;
-// Weight of the newest restore, and of the newest return; and one that the system interrupted counts as at most so many
-// times the usual.
-constexpr double kNewest = 0.25;
-constexpr double kSurprise = 3;
 // What is too slow is not tried, and so would be too slow for ever: each request that starts without it takes a little
 // of the doubt away.
 constexpr double kFading = 0.95;
@@ -25,10 +23,6 @@ constexpr std::uint64_t kShared = 1;
 const Sequence* find_running(const RunningSequences& running, RequestId id) {
   const auto found = std::ranges::find_if(running, [id](const auto& sequence) { return sequence->id() == id; });
   return found != running.end() ? found->get() : nullptr;
-}
-
-void follow(double measured, double& mean) {
-  mean = mean > 0 ? mean + kNewest * (std::min(measured, kSurprise * mean) - mean) : measured;
 }
 
 // That a restore of the first `keep` tokens copies.
@@ -183,7 +177,7 @@ void Reuse::started(const Sequence& sequence, const Prefix& prefix, TimePoint no
   if (prefix.slower) copy_seconds_per_byte_ *= kFading;
   if (sequence.lost_rows() > 0) {
     const double kept = std::min(1.0, static_cast<double>(match.length) / sequence.lost_rows());
-    copies_last_ += kNewest * (kept - copies_last_);
+    copies_last_ += kQuickWeight * (kept - copies_last_);
   }
   cache_.touch(match, now);
   if (disk_) {
@@ -348,7 +342,7 @@ void Reuse::learn_saving(const BatchResult& result) {
   std::size_t bytes = 0;
   for (const KvSnapshotPtr& snapshot : result.snapshots) bytes += snapshot ? snapshot->size() : 0;
   if (bytes == 0 || result.saving <= Duration::zero()) return;
-  follow(to_seconds(result.saving) / static_cast<double>(bytes), save_seconds_per_byte_);
+  follow_time(to_seconds(result.saving) / static_cast<double>(bytes), save_seconds_per_byte_);
 }
 
 void Reuse::learn_restoring(const Batch& batch, const BatchResult& result) {
@@ -362,7 +356,7 @@ void Reuse::learn_restoring(const Batch& batch, const BatchResult& result) {
   const bool first = !std::exchange(knows_restores_, true);
   if (result.restoring <= Duration::zero()) return;
   const double measured = to_seconds(result.restoring) / static_cast<double>(bytes);
-  first ? void(copy_seconds_per_byte_ = measured) : follow(measured, copy_seconds_per_byte_);
+  first ? void(copy_seconds_per_byte_ = measured) : follow_time(measured, copy_seconds_per_byte_);
 }
 
 }  // namespace chasqui

@@ -118,6 +118,9 @@ class Scheduler {
   bool consistent() const;
 
  private:
+  // Before one step; each costs about a millisecond. An exchange counts as two.
+  static constexpr std::size_t kMovesPerStep = 4;
+
   enum class Keep { nothing, what_is_worth_it };
   // A sequence that can start now, what it begins with, and why.
   struct Start {

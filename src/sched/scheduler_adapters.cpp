@@ -6,12 +6,6 @@
 #include "sched/scheduler.h"
 
 namespace chasqui {
-namespace {
-
-// As in scheduler_slots.cpp; an exchange counts as two.
-constexpr std::size_t kMovesPerStep = 4;
-
-}  // namespace
 
 // Brings the decoding sequences into the slots 0 … n-1, those with the same adapters side by side. A sequence in the
 // way goes where the other one was.

@@ -2,6 +2,7 @@
 // again, and for those that wait. What it says is what Projection finds by the scheduler's own rules.
 #include <algorithm>
 
+#include "sched/moving_average.h"
 #include "sched/scheduler.h"
 
 namespace chasqui {
@@ -10,8 +11,6 @@ namespace {
 // A forecast is made anew when it is so old, or older where more wait: it takes a small part of a percent of the time.
 constexpr Duration kRenewEvery = milliseconds(20);
 constexpr std::size_t kMembersOfRenewal = 512;
-// Weight of the newest in moving averages.
-constexpr double kNewest = 0.1;
 // What a row of a prompt costs is that of chunks of so many rows.
 constexpr TokenCount kChunk = 256;
 
@@ -110,7 +109,7 @@ Duration Scheduler::wait_of(const Request& request) const {
 
 void Scheduler::note_first_token(const Sequence& sequence, Event& event, TimePoint now) {
   const auto prompt = static_cast<double>(sequence.request().prompt.size());
-  fresh_share_ += kNewest * (1 - sequence.cached() / prompt - fresh_share_);
+  fresh_share_ += kSlowWeight * (1 - sequence.cached() / prompt - fresh_share_);
   const Duration own = (sequence.length() - sequence.cached()) * forecast_.row_time;
   event.first = true;
   event.late = now - sequence.request().arrival - sequence.expected() - own;
@@ -119,7 +118,7 @@ void Scheduler::note_first_token(const Sequence& sequence, Event& event, TimePoi
 void Scheduler::note_decoding(const BatchResult& result, std::size_t streams) {
   if (streams == 0) return;
   const double tokens = static_cast<double>(result.samples.size()) / static_cast<double>(streams);
-  tokens_a_row_ += kNewest * (std::max(tokens, 1.0) - tokens_a_row_);
+  tokens_a_row_ += kSlowWeight * (std::max(tokens, 1.0) - tokens_a_row_);
 }
 
 }  // namespace chasqui

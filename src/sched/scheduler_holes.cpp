@@ -9,8 +9,6 @@
 namespace chasqui {
 namespace {
 
-// Moves before one step; each costs about a millisecond.
-constexpr std::size_t kMovesPerStep = 4;
 // A prompt with so little left is not worth moving out of the way of decoding sequences.
 constexpr TokenCount kAboutToDecode = 64;
 // A move that takes longer than the copies of a step may is made when the hole has cost as much, and is not longer than

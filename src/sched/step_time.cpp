@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "sched/moving_average.h"
+
 namespace chasqui {
 namespace {
 
-// Weight of the newest step.
-constexpr double kNewest = 0.25;
-// A step that the system interrupted says little about the next one: it counts as at most so many times its prediction.
-constexpr double kSurprise = 3.0;
 // Cells that are taken to cost as much as one row until the first steps tell better; scales the two against each other.
 constexpr double kCellsPerRow = 1000;
 // Larger chunks are multiples of four, as kernels like them; the sizes between are for decode steps.
@@ -111,7 +109,7 @@ void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
   surprises_ = {to_seconds(took) / predicted, surprises_[0]};
   const double error = std::min(to_seconds(took), kSurprise * predicted) - predicted;
   const double rows = size.rows;
-  const double weight = second && error < 0 ? 1 : kNewest;
+  const double weight = second && error < 0 ? 1 : kQuickWeight;
   const double step = weight * error / (rows * rows + cells * cells);
   row = std::max(row + step * rows, 0.1 * row);
   cell = std::max(cell + step * cells / kCellsPerRow, 0.0);
