@@ -201,7 +201,7 @@ void add_server_options(CLI::App& app, SimulateConfig& config) {
   add_number<std::size_t>(app, "--workers", config.run.workers, 1, 64,
                           "each with --parallel slots and a cache of its own");
   add_target_options(app, scheduler);
-  add_number(app, "--draft-tokens", scheduler.speculation.draft_tokens_max, 0, Speculation::kDraftTokensMost,
+  add_number(app, "--draft-tokens", scheduler.speculation.draft_tokens_max, 0, Drafts::kMost,
              "that one sequence checks in one step; 0: no speculation");
   app.add_flag("--draft-model", scheduler.speculation.draft_model,
                "a draft model makes them, not what was said before");

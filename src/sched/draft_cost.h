@@ -1,5 +1,5 @@
 // What the draft model takes: for each of its draft tokens, by how many sequences it drafts for, and for each row that
-// it only reads. From the steps before, the newest most. Pure value; owned by Speculation.
+// it only reads. From the steps before, the newest most. Pure value; owned by DraftPlan.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "core/types.h"
+#include "sched/moving_average.h"
 
 namespace chasqui {
 
@@ -35,11 +36,10 @@ class DraftCost {
   static std::size_t place_of(std::size_t sequences) { return static_cast<std::size_t>(std::bit_width(sequences)) - 1; }
   // The first time costs more than all others, so what is less is believed sooner.
   static void follow(double& known, double seen) {
-    known += (known == 0 ? 1 : seen < known ? kLess : kMore) * (seen - known);
+    known += (known == 0 ? 1 : seen < known ? kLess : kQuickWeight) * (seen - known);
   }
 
   static constexpr double kLess = 0.5;
-  static constexpr double kMore = 0.25;
 
   std::array<double, 9> draft_tokens_{};  // 1, 2 … 3, 4 … 7, up to 256 sequences
   double row_ = 0;

@@ -9,17 +9,12 @@ namespace {
 constexpr TokenCount kMost = 32;
 // Another width must bring so many times the tokens a second: libllama builds its graph anew for it.
 constexpr double kBetter = 1.05;
-// Rows beyond those of a batch that was seen are taken to cost this share of them, until they are tried.
-constexpr double kUnseenRow = 0.5;
 
 // As a decode step, or as rows of prompts, whichever was seen.
 double seconds_of(const StepTime& times, StepSize size) {
-  for (const auto kind : {Batch::Kind::decode, Batch::Kind::prefill}) {
-    if (times.seen(kind, size.rows)) return to_seconds(times.predict(kind, size));
-  }
-  const TokenCount known = std::max(times.seen_below(Batch::Kind::decode, size.rows), 1);
-  const double takes = to_seconds(times.predict(Batch::Kind::decode, {known, size.deepest}));
-  return takes * (1 + kUnseenRow * (size.rows - known) / known);
+  const auto seen = [&](Batch::Kind kind) { return times.seen(kind, size.rows); };
+  if (seen(Batch::Kind::decode) || !seen(Batch::Kind::prefill)) return times.decode_seconds(size);
+  return to_seconds(times.predict(Batch::Kind::prefill, size));
 }
 
 }  // namespace

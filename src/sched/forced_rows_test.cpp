@@ -1,11 +1,8 @@
 #include "sched/forced_rows.h"
 
-#include <memory>
-#include <vector>
-
 #include <gtest/gtest.h>
 
-#include "core/fake_requests.h"
+#include "sched/fake_sequences.h"
 
 namespace chasqui {
 namespace {
@@ -14,18 +11,9 @@ class ForcedRowsTest : public ::testing::Test {
  protected:
   // A sequence that decodes, with so many forced tokens that are not computed.
   const Sequence* add(TokenCount forced) {
-    RequestDraft draft;
-    draft.prompt = test_prompt(10, 1);
-    draft.max_tokens = 200;
-    draft.sampling.seed = 1;
-    auto sequence = std::make_unique<Sequence>(test_request(sequences_.size() + 1, std::move(draft)));
-    sequence->start(SlotId{static_cast<std::int32_t>(sequences_.size())}, TimePoint{});
-    sequence->computed_rows(10, TimePoint{});
-    sequence->add_token(7, TimePoint{});
-    for (TokenCount i = 0; i < forced; ++i) sequence->add_forced_token(8 + i, TimePoint{});
-    decoding_.push_back(sequence.get());
-    sequences_.push_back(std::move(sequence));
-    return decoding_.back();
+    Sequence& sequence = sequences_.add(test_prompt(10, 1));
+    for (TokenCount i = 0; i < forced; ++i) sequence.add_forced_token(8 + i, TimePoint{});
+    return &sequence;
   }
   // Steps that take so long, and for each row so much more.
   void learn(Duration step, Duration row, std::initializer_list<TokenCount> sizes) {
@@ -33,13 +21,12 @@ class ForcedRowsTest : public ::testing::Test {
       for (const TokenCount rows : sizes) times_.observe(Batch::Kind::decode, {rows, 20}, step + rows * row);
     }
   }
-  TokenCount width(ForcedRoom room) { return forced_width(decoding_, times_, room); }
+  TokenCount width(ForcedRoom room) { return forced_width(sequences_.decoding(), times_, room); }
 
   static constexpr ForcedRoom kRoom{
       .rows = 512, .cells_per_slot = 400, .even = true, .fixed = false, .time = seconds(1)};
   StepTime times_;
-  std::vector<std::unique_ptr<Sequence>> sequences_;
-  std::vector<const Sequence*> decoding_;
+  FakeSequences sequences_;
 };
 
 TEST_F(ForcedRowsTest, IsOneWhereNothingIsForced) {

@@ -1,5 +1,5 @@
 // Where the last few tokens of a sequence stood before: text that repeats itself (code that is edited, quotes, tables,
-// names) is drafted from what followed there. Owned by Speculation, one for each sequence that decodes; pure.
+// names) is drafted from what followed there. Owned by Drafts, one for each sequence that decodes; pure.
 //
 // An n-gram is so many tokens as the index is made for. For each the place behind its newest occurrence is kept, in a
 // table that is found by hash and forgets what collides; a find compares the tokens themselves, so that a collision is

@@ -21,6 +21,9 @@ constexpr double kOldHope = 0.7;
 constexpr double kOnceHope = 0.5;
 // A smaller chunk must bring so many times the rows a second of a larger one: sizes that were not seen cost the same.
 constexpr double kBetterRate = 1.01;
+// Rows beyond those of the next smaller decode step that was seen are taken to cost this share of them, until they are
+// tried.
+constexpr double kUnseenRow = 0.5;
 
 }  // namespace
 
@@ -134,6 +137,13 @@ Duration StepTime::pass() const {
     }
   }
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(slowdown() * least));
+}
+
+double StepTime::decode_seconds(StepSize size) const {
+  const bool tried = seen(Batch::Kind::decode, size.rows);
+  const TokenCount known = tried ? size.rows : std::max(seen_below(Batch::Kind::decode, size.rows), 1);
+  const double takes = to_seconds(predict(Batch::Kind::decode, {known, size.deepest}));
+  return takes * (1 + kUnseenRow * (size.rows - known) / known);
 }
 
 bool StepTime::padding_pays(StepSize size, TokenCount padded) const {

@@ -42,6 +42,9 @@ class StepTime {
   // Zero while nothing is known about this kind.
   Duration predict(Batch::Kind kind, StepSize size) const;
   void observe(Batch::Kind kind, StepSize size, Duration took);
+  // Seconds of a decode step; where none of about so many rows was seen, as for the next smaller one that was, and more
+  // for the other rows.
+  double decode_seconds(StepSize size) const;
 
   bool known(Batch::Kind kind) const { return cost(kind).best_row() > 0; }
   // … and about batches of about so many rows.

@@ -1,5 +1,5 @@
 // How much time may go into trying what is not expected to be the best: a share of all time, however the trials come
-// out. One that lost much is followed by a long time without any. Pure value; owned by Speculation.
+// out. One that lost much is followed by a long time without any. Pure value; owned by WidthTrials.
 #pragma once
 
 #include <algorithm>
