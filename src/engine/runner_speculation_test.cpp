@@ -1,156 +1,95 @@
 // Draft tokens: what the runner does with those that are accepted, and with those that are rejected.
-#include <gtest/gtest.h>
-
-#include "core/fake_requests.h"
-#include "engine/runner.h"
+#include "engine/fake_fed_runner.h"
 #include "model/heads.h"
-#include "model/sim_model.h"
 
 namespace chasqui {
 namespace {
 
-// One slot of a SimModel that answers "say: TEXT" with TEXT, fed by hand.
-class RunnerSpeculation : public testing::Test {
+// The model answers "say: TEXT" with TEXT.
+class RunnerSpeculation : public FedRunner {
  protected:
-  RequestPtr say(std::string_view text, std::vector<std::string> stop = {}, float temperature = 0) {
-    RequestDraft draft;
-    draft.prompt =
-        tokenizer_->tokenize("<|im_start|>user\nsay: " + std::string(text) + "<|im_end|>\n<|im_start|>assistant\n",
-                             AddSpecial::no, ParseSpecial::yes);
+  RequestDraft say(std::string_view text, std::vector<std::string> stop = {}, float temperature = 0) const {
+    RequestDraft draft = asking("<|im_start|>user\nsay: " + std::string(text) + "<|im_end|>\n<|im_start|>assistant\n");
     draft.sampling.temperature = temperature;
-    draft.sampling.seed = 7;
     draft.stop = std::move(stop);
-    RequestLimits limits;
-    limits.vocabulary = tokenizer_->vocabulary();
-    limits.context = 512;
-    return test_request(++ids_, std::move(draft), limits);
+    return draft;
   }
 
   // The prompt, and its first token.
-  void begin(const RequestPtr& request) {
-    batch_.clear();
-    batch_.kind = Batch::Kind::prefill;
-    batch_.trims.push_back(SlotId{0});
-    position_ = 0;
-    for (const Token token : request->prompt) batch_.rows.push_back({token, position_++, SlotId{0}, false});
-    batch_.rows.back().output = true;
-    batch_.parts.push_back({request.get(), SlotId{0}, 0, position_, true});
-    runner_.run(batch_, result_);
-    said_ = {result_.samples.front().token};
-    text_ = result_.samples.front().text;
-  }
-
-  // One step with these draft tokens; how many tokens it brought.
-  std::size_t step(const RequestPtr& request, const std::vector<Token>& draft_tokens, std::int32_t padding = 0) {
-    batch_.clear();
-    batch_.kind = Batch::Kind::decode;
-    TokenCount position = position_;
-    batch_.rows.push_back({said_.back(), position++, SlotId{0}, true});
-    for (const Token draft_token : draft_tokens) batch_.rows.push_back({draft_token, position++, SlotId{0}, true});
-    for (std::int32_t i = 0; i < padding; ++i) batch_.rows.push_back({0, position++, SlotId{0}, false});
-    batch_.parts.push_back(
-        {request.get(), SlotId{0}, 0, 1, true, static_cast<std::int32_t>(draft_tokens.size()), padding});
-    runner_.run(batch_, result_);
-    for (const Sample& sample : result_.samples) {
-      EXPECT_EQ(sample.request, request->id);
-      said_.push_back(sample.token);
-      text_ += sample.text;
-    }
-    position_ += static_cast<TokenCount>(result_.samples.size());
-    EXPECT_EQ(model_.history(SlotId{0}).size(), static_cast<std::size_t>(position_))
-        << "rejected draft tokens are forgotten";
-    return result_.samples.size();
+  void begin(RequestDraft draft) {
+    FedRunner::begin(std::move(draft));
+    step();
   }
 
   // All that it says, a token in each step.
-  std::vector<Token> alone(const RequestPtr& request) {
-    begin(request);
-    for (int i = 0; i < 100 && !result_.samples.back().ends(); ++i) step(request, {});
-    runner_.close(request->id);
-    return said_;
+  std::vector<Token> alone(RequestDraft draft) {
+    begin(std::move(draft));
+    say_all();
+    return said();
   }
 
   static std::vector<Token> part(const std::vector<Token>& tokens, std::size_t from, std::size_t count) {
     return {tokens.begin() + static_cast<std::ptrdiff_t>(from),
             tokens.begin() + static_cast<std::ptrdiff_t>(from + count)};
   }
-
-  std::shared_ptr<const SimTokenizer> tokenizer_ = std::make_shared<const SimTokenizer>();
-  ManualClock clock_;
-  SimModel model_{tokenizer_,
-                  {.slots = 2, .cells = 1024, .rows_max = 256, .outputs_max = 16},
-                  {.step = milliseconds(3), .spend = [this](Duration d) { clock_.advance(d); }}};
-  Runner runner_{model_, *tokenizer_, clock_};
-  Batch batch_;
-  BatchResult result_;
-  TokenCount position_ = 0;
-  std::vector<Token> said_;
-  std::string text_;
-  std::uint64_t ids_ = 0;
 };
 
 TEST_F(RunnerSpeculation, EachThatIsRightIsATokenMore) {
   const std::vector<Token> tokens = alone(say("one two three four five"));
-  const RequestPtr request = say("one two three four five");
-  begin(request);
-  EXPECT_EQ(step(request, part(tokens, 1, 3)), 4u) << "three that were right, and the one after them";
-  EXPECT_EQ(said_, part(tokens, 0, 5));
+  begin(say("one two three four five"));
+  EXPECT_EQ(step(part(tokens, 1, 3)), 4u) << "three that were right, and the one after them";
+  EXPECT_EQ(said(), part(tokens, 0, 5));
 }
 
 TEST_F(RunnerSpeculation, TheFirstThatIsWrongEndsIt) {
   const std::vector<Token> tokens = alone(say("one two three four five"));
   for (std::size_t wrong = 0; wrong < 4; ++wrong) {
-    const RequestPtr request = say("one two three four five");
-    begin(request);
+    begin(say("one two three four five"));
     std::vector<Token> draft_tokens = part(tokens, 1, 4);
     draft_tokens[wrong] = draft_tokens[wrong] + 1;
-    EXPECT_EQ(step(request, draft_tokens, 2), wrong + 1);
-    EXPECT_EQ(said_, part(tokens, 0, wrong + 2)) << "the right one in its place";
-    while (!result_.samples.back().ends()) step(request, {});
-    EXPECT_EQ(said_, tokens) << "as if nothing had been drafted";
+    EXPECT_EQ(step(draft_tokens, 2), wrong + 1);
+    EXPECT_EQ(said(), part(tokens, 0, wrong + 2)) << "the right one in its place";
+    say_all();
+    EXPECT_EQ(said(), tokens) << "as if nothing had been drafted";
     EXPECT_EQ(text_, "one two three four five");
   }
 }
 
 TEST_F(RunnerSpeculation, WithATemperatureTheSameSeedSaysTheSame) {
   const std::vector<Token> tokens = alone(say("one two three four five six", {}, 1.5f));
-  const RequestPtr request = say("one two three four five six", {}, 1.5f);
-  begin(request);
+  begin(say("one two three four five six", {}, 1.5f));
   for (std::size_t n = 0; !result_.samples.back().ends(); ++n) {
-    const std::size_t count = std::min<std::size_t>(n % 4, tokens.size() - said_.size());
-    std::vector<Token> draft_tokens = part(tokens, said_.size(), count);
+    const std::size_t count = std::min<std::size_t>(n % 4, tokens.size() - said().size());
+    std::vector<Token> draft_tokens = part(tokens, said().size(), count);
     if (n % 3 == 1 && !draft_tokens.empty()) draft_tokens.back() += 1;
-    step(request, draft_tokens);
+    step(draft_tokens);
   }
-  EXPECT_EQ(said_, tokens);
+  EXPECT_EQ(said(), tokens);
 }
 
 TEST_F(RunnerSpeculation, AnAnswerThatEndsSaysNothingAfterIt) {
   const std::vector<Token> tokens = alone(say("one two"));
-  const RequestPtr request = say("one two");
-  begin(request);
+  begin(say("one two"));
   std::vector<Token> draft_tokens = part(tokens, 1, tokens.size() - 1);
   draft_tokens.insert(draft_tokens.end(), 3, draft_tokens.back());
-  EXPECT_EQ(step(request, draft_tokens), tokens.size() - 1);
+  EXPECT_EQ(step(draft_tokens), tokens.size() - 1);
   EXPECT_TRUE(result_.samples.back().end_of_generation);
 
   const std::vector<Token> longer = alone(say("one two three four", {"wo th"}));
-  const RequestPtr stopped = say("one two three four", {"wo th"});
-  begin(stopped);
+  begin(say("one two three four", {"wo th"}));
   draft_tokens = part(longer, 1, longer.size() - 1);
   draft_tokens.insert(draft_tokens.end(), 3, 0);
-  step(stopped, draft_tokens);
+  step(draft_tokens);
   EXPECT_TRUE(result_.samples.back().stopped);
   EXPECT_EQ(text_, "one t");
 }
 
 TEST_F(RunnerSpeculation, AStepThatFailsLeavesTheSlotAsItWas) {
   const std::vector<Token> tokens = alone(say("one two three"));
-  const RequestPtr request = say("one two three");
-  begin(request);
+  begin(say("one two three"));
   const auto before = model_.history(SlotId{0}).size();
   model_.fail_decode(1, DecodeStatus::failed);
-  EXPECT_EQ(step(request, part(tokens, 1, 2)), 0u);
+  EXPECT_EQ(step(part(tokens, 1, 2)), 0u);
   EXPECT_EQ(model_.history(SlotId{0}).size(), before);
 }
 
@@ -210,24 +149,24 @@ TEST_F(RunnerSpeculation, HeadsOfTheModelWriteTheirs) {
   for (const bool works : {true, false}) {
     model.own.works = works;
     model.own.says = part(tokens, 1, 3);
-    const RequestPtr request = say("one two three four five");
+    FedRunner::begin(say("one two three four five"));
     batch_.clear();
     batch_.trims.push_back(SlotId{0});
     TokenCount position = 0;
-    for (const Token token : request->prompt) batch_.rows.push_back({token, position++, SlotId{0}, false});
+    for (const Token token : tokens_) batch_.rows.push_back({token, position++, SlotId{0}, false});
     batch_.rows.back().output = true;
-    batch_.parts.push_back({request.get(), SlotId{0}, 0, position, true});
+    batch_.parts.push_back({request_.get(), SlotId{0}, 0, position, true});
     runner.run(batch_, result_);
     batch_.clear();
     batch_.drafting.rows.push_back({tokens[0], position, SlotId{0}, true});
     batch_.rows.push_back({tokens[0], position++, SlotId{0}, true});
     for (int i = 0; i < 3; ++i) batch_.rows.push_back({0, position++, SlotId{0}, true});
-    batch_.parts.push_back({request.get(), SlotId{0}, 0, 1, true, 3, 0});
+    batch_.parts.push_back({request_.get(), SlotId{0}, 0, 1, true, 3, 0});
     runner.run(batch_, result_);
     EXPECT_EQ(result_.drafted, works);
     EXPECT_EQ(result_.samples.size(), works ? 4u : 1u);
     EXPECT_EQ(result_.samples.front().token, tokens[1]);
-    runner.close(request->id);
+    runner.close(request_->id);
   }
   EXPECT_EQ(model.own.learned, 0u);
 }
