@@ -46,9 +46,14 @@ class AnswerWriter {
   // The same for a request that does not stream, for writers that read along: the finished event comes last.
   virtual void hear(const Event&) {}
   // The whole answer as one JSON body, for a request that does not stream.
-  virtual std::string whole(const std::string& text, const Event& finished) = 0;
-  // The same for a protocol that may have several answers in one, or says more of each; end() then comes once for each
-  // of them, and the last ends the stream.
+  virtual std::string whole(const std::string& text, const Event& finished) {
+    std::vector<Collected> one(1);
+    one.front().text = text;
+    one.front().finished = finished;
+    return whole_of(one);
+  }
+  // Instead of it, for a protocol that may have several answers in one, or says more of each; end() then comes once for
+  // each of them, and the last ends the stream.
   virtual std::string whole_of(const std::vector<Collected>& answers) {
     return whole(answers.front().text, answers.front().finished);
   }

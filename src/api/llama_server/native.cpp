@@ -46,13 +46,6 @@ class NativeWriter final : public AnswerWriter {
     out += "\n\n";
   }
 
-  std::string whole(const std::string& text, const Event& finished) override {
-    std::vector<Collected> one(1);
-    one.front().text = text;
-    one.front().finished = finished;
-    return whole_of(one);
-  }
-
   std::string whole_of(const std::vector<Collected>& answers) override {
     std::string out;
     if (answers.size() > 1) out += '[';

@@ -73,13 +73,6 @@ class PartsWriter final : public AnswerWriter {
 
   void hear(const Event& event) override { choice_of(event).reader.read(event); }
 
-  std::string whole(const std::string& text, const Event& finished) override {
-    std::vector<Collected> one(1);
-    one.front().text = text;
-    one.front().finished = finished;
-    return whole_of(one);
-  }
-
   std::string whole_of(const std::vector<Collected>& answers) override {
     std::string out;
     JsonWriter json(out);

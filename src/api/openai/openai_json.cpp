@@ -102,13 +102,6 @@ class OpenAiWriter final : public AnswerWriter {
     net::append_sse_data_line(out, kDone);
   }
 
-  std::string whole(const std::string& text, const Event& finished) override {
-    std::vector<Collected> one(1);
-    one.front().text = text;
-    one.front().finished = finished;
-    return whole_of(one);
-  }
-
   std::string whole_of(const std::vector<Collected>& answers) override {
     std::string out;
     JsonWriter json(out);
