@@ -260,8 +260,9 @@ void Projection::set_rates(Pace& pace, double unread, std::int32_t prompts) cons
   pace.reads = prompts > 0 ? 1 : 0;
   if (pace.streams == 0 || prompts == 0) return;
   const Duration step = from_seconds(pace.step);
-  const auto read = static_cast<std::size_t>(prompts);
-  Duration chunk = StepPlan::token_time(pace.urgent, pace.target, step, pass_, read) - step;
+  const Duration cheap = times_->cheap_chunk(all_[pace.front].cells);
+  Duration chunk =
+      StepPlan::token_time(pace.urgent, pace.target, {step, pass_, cheap, static_cast<std::size_t>(prompts)}) - step;
   if (targets_.prefill_step > Duration::zero()) chunk = std::min(chunk, targets_.prefill_step);
   chunk = std::max(chunk, StepPlan::least_chunk(pass_));
   const double reading = std::min(to_seconds(chunk), unread);

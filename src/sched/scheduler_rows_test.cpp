@@ -56,6 +56,8 @@ TEST(SchedulerRows, ThePauseOfAStreamGrowsWithTheNumberOfPromptsAndByItsClass) {
     FakeWorker worker(streams(16, 512, 3000));
     worker.step_cost = milliseconds(400);
     worker.row_cost = milliseconds(100);
+    worker.add(99, {.prompt = 1500, .max_tokens = 1});  // what large chunks take is known after it
+    while (!worker.finished(99)) worker.step();
     worker.add(1, {.prompt = 16, .max_tokens = 300, .service_class = service_class});
     for (int i = 0; i < 5; ++i) worker.step();
     for (int i = 0; i < prompts; ++i) worker.add(2 + i, {.prompt = 400, .max_tokens = 1});

@@ -3,10 +3,10 @@
 // when the draft token is likely enough to be accepted. Both are measured, so nothing is checked where it does not pay:
 // on a busy server, or in text that does not repeat itself.
 //
-//   what predicts    drafts.h: draft tokens and how often they are accepted; draft_plan.h: what a draft model or heads
-//   do what it takes    step_time.h, draft_cost.h what chooses     draft_width.h: rows for each sequence what tries
-//   width_trials.h: what may be better than is known
-//
+//   - drafts.h predicts: draft tokens, and how often they are accepted. draft_plan.h: what a draft model or heads do
+//     for it, and what that takes (draft_cost.h).
+//   - draft_width.h chooses how many rows each sequence gets.
+//   - width_trials.h tries what may be better than is known.
 // Owned by the Scheduler; pure.
 #pragma once
 

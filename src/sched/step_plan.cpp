@@ -1,7 +1,6 @@
 #include "sched/step_plan.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -12,11 +11,12 @@ namespace chasqui {
 namespace {
 
 // What a stream waits for its next token beside a prompt, where that is longer than its target: so many passes over the
-// weights, and more for each prompt that is being read, by class, or so many decode steps. Less would leave prefill too
-// few rows for a pass, or too small a part of the time; and the more prompts there are, the more of them wait for it.
+// weights, and one more for each prompt that is being read, or so many decode steps. Less would leave prefill too few
+// rows for a pass, or too small a part of the time; and the more prompts there are, the more of them wait for it.
 constexpr int kPassesPerToken = 4;
-constexpr std::array<int, kServiceClasses> kPassesForPrompt = {1, 4, 4};
-constexpr std::size_t kPromptsCounted = 4;
+constexpr std::size_t kPassesForPrompts = 4;
+// A stream that is not interactive waits for more of them, as far as that makes rows cheaper.
+constexpr int kPassesWhereCheaper = 4;
 constexpr double kDecodeStepsPerToken = 3;
 // A chunk beside streams takes so many passes at least, however late they are: its rows cost 1.3 times the least then.
 constexpr int kPassesOfChunk = 4;
@@ -148,11 +148,13 @@ Duration StepPlan::target_of(const Sequence& sequence) const {
   return targets_.of[static_cast<std::size_t>(sequence.request().service_class)].next_token;
 }
 
-Duration StepPlan::token_time(ServiceClass of, Duration target, Duration decode, Duration pass, std::size_t prompts) {
-  const auto decode_steps = std::chrono::duration_cast<Duration>(kDecodeStepsPerToken * decode);
-  const int for_prompts =
-      kPassesForPrompt[static_cast<std::size_t>(of)] * static_cast<int>(std::min(prompts, kPromptsCounted));
-  return std::max({target, (kPassesPerToken + for_prompts) * pass, decode_steps});
+Duration StepPlan::token_time(ServiceClass of, Duration target, const Wait& wait) {
+  const auto decode_steps = std::chrono::duration_cast<Duration>(kDecodeStepsPerToken * wait.decode);
+  const auto prompts = static_cast<int>(std::min(wait.prompts, kPassesForPrompts));
+  const Duration least = std::max({target, (kPassesPerToken + prompts) * wait.pass, decode_steps});
+  if (of == ServiceClass::interactive) return least;
+  const Duration passes = (kPassesPerToken + kPassesWhereCheaper * prompts) * wait.pass;
+  return std::max(least, std::min(passes, wait.cheap_chunk + wait.decode));
 }
 
 Duration StepPlan::least_chunk(Duration pass) { return kPassesOfChunk * pass; }
@@ -162,14 +164,13 @@ Duration StepPlan::prefill_time(const StepTime& times, TimePoint now) const {
   if (!targets_.rules.targets) return kUnlimited;
   Duration time = targets_.prefill_step > Duration::zero() ? targets_.prefill_step : kUnlimited;
   const Duration step = decode_time_ + sampling_time_;
+  const Wait wait{decode_time_, times.pass(), times.cheap_chunk(prefilling_.front()->computed()), prefilling_.size()};
   for (const auto* streams : {&decoding_, &others_}) {
     for (const Sequence* sequence : *streams) {
       const Duration target = target_of(*sequence);
-      const Duration wait =
-          targets_.rules.stretch
-              ? token_time(sequence->request().service_class, target, decode_time_, times.pass(), prefilling_.size())
-              : target;
-      time = std::min(time, sequence->went_on_at() + wait - now - step);
+      const Duration within =
+          targets_.rules.stretch ? token_time(sequence->request().service_class, target, wait) : target;
+      time = std::min(time, sequence->went_on_at() + within - now - step);
     }
   }
   return time;

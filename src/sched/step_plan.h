@@ -66,9 +66,16 @@ class StepPlan {
   // a cell each beyond those that are reserved: `cells` are there.
   void plan(const RunningSequences& running, const Urgency& urgency, const StepTime& times, Speculation& speculation,
             TokenCount cells, TimePoint now, Batch& batch);
-  // How long a stream of this class waits for its next token while so many prompts are being read: until its target, or
-  // longer where a `decode` step, or a `pass` over the weights, takes long.
-  static Duration token_time(ServiceClass of, Duration target, Duration decode, Duration pass, std::size_t prompts);
+  // What the time between two tokens of a stream follows from, beside its class and target.
+  struct Wait {
+    Duration decode{};        // a decode step
+    Duration pass{};          // a pass over the weights
+    Duration cheap_chunk{};   // StepTime::cheap_chunk()
+    std::size_t prompts = 0;  // that are being read
+  };
+  // How long a stream of this class waits for its next token while prompts are being read: until its target, or longer
+  // where a decode step, or a pass, takes long; where it is not urgent, until a chunk of cheap rows is read.
+  static Duration token_time(ServiceClass of, Duration target, const Wait& wait);
   // What of that a chunk takes at least.
   static Duration least_chunk(Duration pass);
 

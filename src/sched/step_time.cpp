@@ -14,6 +14,10 @@ constexpr double kCellsPerRow = 1000;
 constexpr TokenCount kOddMost = 8;
 // Within this of the cheapest row, a batch is large enough: 32 prompts of 40 tokens are read 10 % sooner than at 1.25.
 constexpr double kGoodEnough = 1.02;
+// Rows of a chunk are cheap where each costs at most so many times the least.
+constexpr double kCheap = 1.08;
+// Not seen: rows enough for most kernels.
+constexpr TokenCount kUsualRows = 64;
 // What may be hoped of a size that was not seen for so many steps, and of one that was seen once: the first batch of a
 // size also makes libllama build its graph anew.
 constexpr double kOldSteps = 64;
@@ -156,8 +160,24 @@ bool StepTime::padding_pays(StepSize size, TokenCount padded) const {
 bool StepTime::saturated(TokenCount prompt_rows) const {
   const Cost& known = cost(Batch::Kind::prefill);
   const double row = known.row[bucket_of(prompt_rows)];
-  if (row == 0) return prompt_rows >= 64;  // not seen: large enough for most kernels
+  if (row == 0) return prompt_rows >= kUsualRows;
   return row <= kGoodEnough * known.best_row();
+}
+
+Duration StepTime::cheap_chunk(TokenCount position) const {
+  const auto row_at = [&](std::size_t bucket) {
+    return seconds_of(Batch::Kind::prefill, {kSizes[bucket], position}) / kSizes[bucket];
+  };
+  const Cost& known = cost(Batch::Kind::prefill);
+  if (largest_seen(Batch::Kind::prefill) < kUsualRows) return {};
+  double best = 0;
+  for (std::size_t i = 0; i < kBuckets; ++i) {
+    if (known.row[i] > 0 && (best == 0 || row_at(i) < best)) best = row_at(i);
+  }
+  for (std::size_t i = 0; i < kBuckets; ++i) {
+    if (known.row[i] > 0 && row_at(i) <= kCheap * best) return predict(Batch::Kind::prefill, {kSizes[i], position});
+  }
+  return {};
 }
 
 TokenCount StepTime::rows_within(Duration budget, Duration around, StepSize batch, TokenCount position,

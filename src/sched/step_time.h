@@ -73,6 +73,9 @@ class StepTime {
   void constrained(std::int32_t tokens, Duration took);
   // More rows would make each of them no cheaper to speak of.
   bool saturated(TokenCount prompt_rows) const;
+  // What the smallest chunk at `position` takes whose rows cost little more than they have to there. Zero: no chunk was
+  // seen that is large enough for most kernels.
+  Duration cheap_chunk(TokenCount position) const;
   // How many of the `most` rows that follow `position` in one slot to compute in a step that takes at most `budget`, on
   // top of what `batch` has already: all where that fits, else the one of kSizes that brings most rows a second when
   // each such step costs `around` more, the larger of two that are alike. 0 when none fits, or nothing is known.
