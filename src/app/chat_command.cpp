@@ -6,6 +6,7 @@
 #include <chasqui_demo_model.h>
 
 #include "app/capacity.h"
+#include "app/model_search.h"
 #include "app/progress_bar.h"
 #include "base/log.h"
 #include "cli/chat.h"
@@ -40,9 +41,10 @@ Result<cli::AnswererPtr> open_model(const ChatConfig& config, const cli::AnswerS
   options.weights.gpu_layers = config.gpu_layers;
   ProgressBar bar("loading the model", ProgressBar::End::goes, false);
   options.weights.progress = [&bar](double share) { return bar.show(share); };
+  const auto file = file_of_model(config.model);
+  if (!file) return file.error();
   const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
-  auto model =
-      config.model.empty() ? load_llama(demo_model(), "chasqui-demo", options) : load_llama(config.model, options);
+  auto model = file->empty() ? load_llama(demo_model(), "chasqui-demo", options) : load_llama(*file, options);
   bar.done();
   if (!model) return model.error();
   SessionEngineConfig engine;
@@ -76,7 +78,8 @@ CLI::App* add_chat_command(CLI::App& app, ChatConfig& config) {
       ->envname("CHASQUI_API_KEY")
       ->type_name("KEY")
       ->group(group);
-  chat->add_option("-m,--model", config.model, "GGUF file; without a server and this the built-in demo model")
+  chat->add_option("-m,--model", config.model,
+                   "GGUF file, or a name that `chasqui list` shows; without a server and this the built-in demo model")
       ->type_name("FILE|NAME")
       ->group(group);
   chat->add_option("--gpu-layers", config.gpu_layers, "(-ngl) layers to keep on the GPU; -1: all that fit")

@@ -11,10 +11,12 @@
 #include "app/help_formatter.h"
 #include "app/inspect_command.h"
 #include "app/limits_document.h"
+#include "app/list_command.h"
 #include "app/llama_flags.h"
 #include "app/llama_flags_document.h"
 #include "app/metrics_document.h"
 #include "app/model_list.h"
+#include "app/model_search.h"
 #include "app/serve_options.h"
 #include "base/nearest_word.h"
 #include "cli/top.h"
@@ -50,13 +52,17 @@ struct Commands {
     add_serve_options(*serve, config);
     add_serve_options(*doctor, doctor_config);
     add_serve_options(*show, show_config);
-    for (CLI::App* command : {doctor, show, inspect}) command->add_flag("--json", json, "for programs");
+    for (CLI::App* command : {doctor, show, inspect, list}) command->add_flag("--json", json, "for programs");
     show->add_flag("--flags", flags, "every flag of serve instead, as docs/flags.md");
     show->add_flag("--llama-flags", llama_flags, "what comes of llama-server's flags, as docs/llama_flags.md");
     show->add_flag("--limits", limits, "the limits instead: what they are, what happens there, what shows it");
     inspect_config.model.slots = 0;
-    inspect->add_option("model", inspect_config.model_path, "GGUF file; without it the built-in demo model")
-        ->type_name("FILE");
+    inspect
+        ->add_option("model", inspect_config.model_path,
+                     "GGUF file, or a name that list shows; without it the built-in demo "
+                     "model")
+        ->type_name("FILE|NAME");
+    list->add_option("--models-dir", list_folder, "the models of this folder instead")->type_name("DIR");
     add_context_options(*inspect, inspect_config);
     add_top_options(*top, top_options, top_interval_s);
     completion->add_option("shell", shell, "to be read by the shell: source <(chasqui completion bash)")
@@ -78,8 +84,10 @@ struct Commands {
   bool llama_flags = false;
   bool limits = false;
   std::string shell;
+  std::string list_folder;
   CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP; with no options the built-in demo model");
   CLI::App* chat = add_chat_command(app, chat_config);
+  CLI::App* list = app.add_subcommand("list", "Models that are here already: of Ollama, Hugging Face, llama.cpp");
   CLI::App* inspect = app.add_subcommand("inspect", "What a model is, what it needs, and whether it fits here");
   CLI::App* doctor = app.add_subcommand("doctor", "Find what stands in the way of serve with the same flags");
   CLI::App* show = app.add_subcommand("config", "Print all settings of serve, and where each of them comes from");
@@ -107,6 +115,7 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
     return CommandLine{std::nullopt, std::nullopt, 0, {}, std::move(command)};
   };
   if (seen.chat->parsed()) return run([config = seen.chat_config] { return run_chat(config); });
+  if (seen.list->parsed()) return run([f = seen.list_folder, json = seen.json] { return run_list(f, json); });
   if (seen.inspect->parsed()) return run([c = seen.inspect_config, json = seen.json] { return run_inspect(c, json); });
   if (seen.doctor->parsed()) return run([c = seen.doctor_config, json = seen.json] { return run_doctor(c, json); });
   if (seen.metrics->parsed()) return run([] { return print_metrics_document(); });

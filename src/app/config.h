@@ -36,9 +36,14 @@ struct ServeConfig {
   EngineKind engine = EngineKind::llama;
   std::optional<double> sim_step_ms;     // none: as a small model
   std::vector<std::string> model_files;  // --model, as often as it was given
+  std::vector<std::string> hf_repos;     // --hf-repo, likewise
   std::vector<std::string> model_names;  // --alias, likewise
   std::string models_preset;             // file with a section for each model; empty: none
+  std::string models_dir;                // folder of files that are models; empty: none
   std::string model_path;                // of this one; empty: the built-in demo model
+  std::string hf_repo;                   // … where the path is of what it means; empty: a file was named
+  std::string hf_file;                   // … in it; empty: as its name says
+  std::string not_found;                 // why the path is none; empty: it was found, or not looked for
   std::string name;                      // what it is called before all others; empty: as `alias` says
   std::string alias;                     // more names behind commas; empty: the model's own name
   std::int32_t sharers = 1;              // models that share the machine, this one among them

@@ -9,6 +9,7 @@
 
 #include "app/capacity.h"
 #include "app/load_guard.h"
+#include "app/model_search.h"
 #include "app/serve_plan.h"
 #include "base/log.h"
 #include "cli/doctor.h"
@@ -96,9 +97,11 @@ cli::Finding start_finding(ServeConfig config) {
 
 }  // namespace
 
-int run_inspect(const ServeConfig& config, bool json) {
+int run_inspect(ServeConfig config, bool json) {
   configure_log(LogLevel::off, LogFormat::text);
-  const auto summary = summary_of(config);
+  auto file = file_of_model(config.model_path);
+  if (file) config.model_path = std::move(*file);
+  const auto summary = file ? summary_of(config) : Result<GgufSummary>(file.error());
   if (!summary) {
     std::fprintf(stderr, "chasqui inspect: %s\n", cli::harmless(summary.error().message).c_str());
     return 1;

@@ -6,7 +6,7 @@
 namespace chasqui {
 
 // 0; 1 when the model cannot be read.
-int run_inspect(const ServeConfig& config, bool json);
+int run_inspect(ServeConfig config, bool json);
 // 0; 1 when something stands in the way.
 int run_doctor(const ServeConfig& config, bool json);
 

@@ -10,8 +10,6 @@ constexpr FlagFate kRefused = FlagFate::refused;
 constexpr FlagFate kWritten = FlagFate::written;
 
 constexpr std::string_view kDownload = "Chasqui downloads nothing; download the file and name it with --model FILE";
-constexpr std::string_view kDownloadDraft =
-    "Chasqui downloads nothing; download the file and name it with --model-draft FILE";
 constexpr std::string_view kLookup =
     "files of n-grams are not read; --spec-type ngram finds them in what was said before, see docs/speculation.md";
 constexpr std::string_view kAlways = "it is always so";
@@ -20,7 +18,6 @@ constexpr std::string_view kDraft =
 constexpr std::string_view kPictures = "there are no pictures and no sound; serve a text model without it";
 constexpr std::string_view kPage = "it is for the page of llama-server";
 constexpr std::string_view kTools = "the server runs no tools; the client does, with \"tools\" in its requests";
-constexpr std::string_view kNoFolder = "name each file with --model FILE, or list them in the file of --models-preset";
 constexpr std::string_view kAllLoaded = "all models are loaded at start, and stay";
 constexpr std::string_view kLogs = "logs go to standard error: see --log-level and --log-format";
 constexpr std::string_view kBuiltIn = "name a file with --model FILE";
@@ -34,12 +31,10 @@ constexpr LlamaFlag kFlags[] = {
     {"-dio --direct-io", "LLAMA_ARG_DIO", 0, kWritten, "--load-mode dio"},
     {"-ndio --no-direct-io", "", 0, kTaken, "it is so without --load-mode dio"},
     {"--list-devices", "", 0, kRefused, "the log of a start names the devices"},
-    {"-cl --cache-list", "", 0, kRefused, kDownload},
+    {"-cl --cache-list", "", 0, kRefused, "see chasqui list"},
     {"--completion-bash", "", 0, kRefused, "see chasqui --help"},
     {"-mu --model-url", "LLAMA_ARG_MODEL_URL", 1, kRefused, kDownload},
     {"-dr --docker-repo", "LLAMA_ARG_DOCKER_REPO", 1, kRefused, kDownload},
-    {"-hf -hfr --hf-repo", "LLAMA_ARG_HF_REPO", 1, kRefused, kDownload},
-    {"-hff --hf-file", "LLAMA_ARG_HF_FILE", 1, kRefused, kDownload},
     {"-hft --hf-token", "", 1, kTaken, "nothing is downloaded"},
     {"--offline", "LLAMA_ARG_OFFLINE", 0, kTaken, kAlways},
     {"--log-disable", "", 0, kWritten, "--log-level off"},
@@ -98,7 +93,6 @@ constexpr LlamaFlag kFlags[] = {
     {"--threads-http", "LLAMA_ARG_THREADS_HTTP", 1, kTaken, "one thread serves all connections"},
     {"--metrics", "LLAMA_ARG_ENDPOINT_METRICS", 0, kTaken, kAlways},
     {"--props", "LLAMA_ARG_ENDPOINT_PROPS", 0, kTaken, "properties are set on the command line only"},
-    {"--models-dir", "LLAMA_ARG_MODELS_DIR", 1, kRefused, kNoFolder},
     {"--models-max", "LLAMA_ARG_MODELS_MAX", 1, kTaken, kAllLoaded},
     {"--models-autoload --no-models-autoload", "LLAMA_ARG_MODELS_AUTOLOAD", 0, kTaken, kAllLoaded},
     {"--jinja", "LLAMA_ARG_JINJA", 0, kTaken, kAlways},
@@ -111,7 +105,6 @@ constexpr LlamaFlag kFlags[] = {
     {"--spec-draft-backend-sampling", "LLAMA_ARG_SPEC_DRAFT_BACKEND_SAMPLING", 0, kRefused,
      "draft tokens are drawn by the CPU, whatever computes the draft model; leave the flag out"},
     {"--no-spec-draft-backend-sampling", "", 0, kTaken, kAlways},
-    {"-hfd -hfrd --spec-draft-hf --hf-repo-draft", "LLAMA_ARG_SPEC_DRAFT_HF_REPO", 1, kRefused, kDownloadDraft},
     {"-lcs --lookup-cache-static", "", 1, kRefused, kLookup},
     {"-lcd --lookup-cache-dynamic", "", 1, kRefused, kLookup},
     {"-cd --ctx-size-draft", "LLAMA_ARG_CTX_SIZE_DRAFT", 1, kRefused,

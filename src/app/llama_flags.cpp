@@ -8,7 +8,7 @@ namespace {
 
 // llama-server's other names for options that are ours. Its short flags have several letters, which CLI11 would read as
 // bundles of one-letter flags.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 23> kOtherNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kOtherNames = {{
     {"-np", "--parallel"},
     {"-md", "--model-draft"},
     {"-ub", "--ubatch-size"},
@@ -32,6 +32,11 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 23> kOtherNa
     {"-fitc", "--fit-ctx"},
     {"-ctxcp", "--ctx-checkpoints"},
     {"-cms", "--checkpoint-min-step"},
+    {"-hf", "--hf-repo"},
+    {"-hfr", "--hf-repo"},
+    {"-hff", "--hf-file"},
+    {"-hfd", "--hf-repo-draft"},
+    {"-hfrd", "--hf-repo-draft"},
 }};
 
 std::string our_name(const std::string& name) {

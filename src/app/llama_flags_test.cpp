@@ -112,10 +112,10 @@ const Real kReal[] = {
     {"-m m.gguf --poll-batch 101", "--poll-batch"},
     {"-m m.gguf --host /run/llm.sock --reasoning-budget 0 --no-prefill-assistant", nullptr},
     {"-m m.gguf --log-file server.log --log-timestamps --log-prefix --keep -1", nullptr},
-    {"-hf ggml-org/gemma-3-4b-it-GGUF", "-hf .*--model FILE"},
-    {"-hf ggml-org/gemma-3-4b-it-qat-GGUF -c 131072 -fa on --port 8080", "--model FILE"},
-    {"--jinja -fa -hf bartowski/Mistral-Nemo-Instruct-2407-GGUF:Q6_K_L", "-hf .*--model FILE"},
-    {"--jinja -fa -hf b/firefunction-v2-GGUF -hff firefunction-v2-IQ1_M.gguf --chat-template-file t.jinja", "-hf "},
+    {"-hf ggml-org/gemma-3-4b-it-GGUF", nullptr},
+    {"-hf ggml-org/gemma-3-4b-it-qat-GGUF -c 131072 -fa on --port 8080", nullptr},
+    {"--jinja -fa -hf bartowski/Mistral-Nemo-Instruct-2407-GGUF:Q6_K_L", nullptr},
+    {"--jinja -fa -hf b/firefunction-v2-GGUF -hff firefunction-v2-IQ1_M.gguf --chat-template-file t.jinja", nullptr},
     {"-m m.gguf -ctk q4_0 -ctv q4_0", nullptr},
     {"-m m.gguf -ctk q3_0", "--cache-type-k.*q8_0"},
     {"-m gemma.gguf --mmproj mmproj-gemma.gguf", "--mmproj .*text model"},
@@ -125,7 +125,7 @@ const Real kReal[] = {
     {"-m m.gguf --sleep-idle-seconds 600 --no-ui", nullptr},
     {"-m m.gguf -c 16384 --rope-scaling yarn --rope-scale 4 --yarn-orig-ctx 32768", nullptr},
     {"-m m.gguf --slot-save-path /var/cache --slots", nullptr},
-    {"--models-dir ./models_directory", "--models-dir .*--model FILE"},
+    {"--models-dir ./models_directory", "--models-dir ./models_directory: No such file"},
     {"--models-preset ./my-models.ini", "--models-preset ./my-models.ini: it cannot be read"},
     {"-m m.gguf --grammar-file grammars/json.gbnf", "--grammar-file: .*grammars/json.gbnf"},
     {"-m m.gguf --mcp-servers-config mcp.json", "--mcp-servers-config .*tools"},
@@ -257,10 +257,10 @@ TEST(LlamaFlags, VariablesAreReadLikeFlags) {
   CLI::App app;
   const auto from = [&](ReadVariable variable) { return from_llama_server(app, {"serve"}, variable); };
   const LlamaArguments repository = from([](const char* name) -> const char* {
-    return std::strcmp(name, "LLAMA_ARG_HF_REPO") == 0 ? "ggml-org/x" : nullptr;
+    return std::strcmp(name, "LLAMA_ARG_DOCKER_REPO") == 0 ? "ai/x" : nullptr;
   });
   ASSERT_TRUE(repository.refusal);
-  EXPECT_TRUE(repository.refusal->starts_with("LLAMA_ARG_HF_REPO ")) << *repository.refusal;
+  EXPECT_TRUE(repository.refusal->starts_with("LLAMA_ARG_DOCKER_REPO ")) << *repository.refusal;
   const LlamaArguments metrics = from([](const char* name) -> const char* {
     return std::strcmp(name, "LLAMA_ARG_ENDPOINT_METRICS") == 0 ? "1" : nullptr;
   });

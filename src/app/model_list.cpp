@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "app/llama_flags.h"
+#include "app/model_search.h"
 #include "app/settings.h"
 
 namespace chasqui {
@@ -18,14 +19,15 @@ namespace {
 
 // Groups of options, and options of other groups, that are of the whole server.
 constexpr std::array<std::string_view, 3> kServersGroups = {"Listeners", "Web pages", "Resumable streams"};
-constexpr std::array<std::string_view, 16> kServersFlags = {"--timeout",         "--sse-ping-interval",
+constexpr std::array<std::string_view, 17> kServersFlags = {"--timeout",         "--sse-ping-interval",
                                                             "--drain-time",      "--drain-delay",
                                                             "--tenant-requests", "--supervise",
                                                             "--log-level",       "--log-format",
                                                             "--log-file",        "--log-requests",
                                                             "--log-prompts",     "--wakeup",
                                                             "--otlp-endpoint",   "--config",
-                                                            "--check-model",     "--models-preset"};
+                                                            "--check-model",     "--models-preset",
+                                                            "--models-dir"};
 // Of presets alone: nothing is loaded later, unloaded, or found in a cache.
 constexpr std::array<std::string_view, 3> kPresetKeys = {"load-on-startup", "stop-timeout", "dedup-cache-models"};
 
@@ -109,22 +111,48 @@ Result<void> check_names(const std::vector<ServeConfig>& models) {
   return {};
 }
 
-Result<void> list_files(ServeConfig& config) {
-  std::vector<std::string> files = config.model_files;
-  if (files.empty()) files.emplace_back();
-  const std::vector<std::string>& names = config.model_names;
-  const bool several = files.size() > 1;
-  if (several && names.size() > files.size()) {
-    return invalid_field("--alias", "--alias is there " + std::to_string(names.size()) + " times, and --model only " +
-                                        std::to_string(files.size()) + " times");
+// A model that was named on the command line: its file, or its repository.
+struct NamedModel {
+  std::string file;
+  std::string repo;
+
+  // What it is called where --alias does not say. A name stays what it is.
+  std::string name() const { return !repo.empty() ? repo : is_model_name(file) ? file : stem_of(file); }
+};
+
+Result<std::vector<NamedModel>> named_models(const ServeConfig& config) {
+  std::vector<NamedModel> out;
+  for (const std::string& file : config.model_files) out.push_back({file, ""});
+  for (const std::string& repo : config.hf_repos) out.push_back({"", repo});
+  if (out.empty() && config.models_dir.empty()) out.emplace_back();
+  if (!config.hf_file.empty() && config.hf_repos.size() != 1) {
+    return invalid_field("--hf-file", "--hf-file is a file of one repository: give --hf-repo once, not " +
+                                          std::to_string(config.hf_repos.size()) + " times");
   }
+  if (out.size() != 1 && config.model_names.size() > out.size()) {
+    return invalid_field("--alias", "--alias is there " + std::to_string(config.model_names.size()) +
+                                        " times, and --model only " + std::to_string(out.size()) + " times");
+  }
+  return out;
+}
+
+void use(ServeConfig& model, const NamedModel& named) {
+  model.model_path = named.file;
+  model.hf_repo = named.repo;
+}
+
+Result<void> list_named(ServeConfig& config) {
+  const auto named = named_models(config);
+  if (!named) return named.error();
+  const std::vector<std::string>& names = config.model_names;
+  const bool several = named->size() > 1 || !config.models_dir.empty();
   std::vector<ServeConfig> models;
-  for (std::size_t i = 0; i < files.size(); ++i) {
+  for (std::size_t i = 0; i < named->size(); ++i) {
     ServeConfig& model = models.emplace_back(config);
-    model.model_path = files[i];
-    if (!several && !names.empty()) model.alias = names.back();
-    if (several && i < names.size()) model.alias = names[i];
-    if (several && model.alias.empty()) model.name = stem_of(files[i]);
+    use(model, (*named)[i]);
+    if (i < names.size()) model.alias = names.size() > named->size() ? names.back() : names[i];
+    const bool by_file = model.hf_repo.empty() && !is_model_name(model.model_path);
+    if (model.alias.empty() && (several || !by_file)) model.name = (*named)[i].name();
   }
   config.models = std::move(models);
   return {};
@@ -141,29 +169,69 @@ Result<ServeConfig> read_section(const CLI::App& serve, ServeConfig& config, con
   for (const std::string& note : arguments->notes) config.notes.push_back("[" + section.name + "] " + note);
   auto model = read_with(*arguments);
   if (!model) return model.error();
-  if (model->model_files.empty()) return invalid_field("model", "it needs the file of a model: model = FILE");
-  model->model_path = model->model_files.back();
+  if (!model->model_files.empty()) model->model_path = model->model_files.back();
+  if (model->model_files.empty() && !model->hf_repos.empty()) model->hf_repo = model->hf_repos.back();
   model->name = section.name;
   for (const std::string& name : model->model_names) model->alias += (model->alias.empty() ? "" : ",") + name;
   return model;
 }
 
-Result<void> list_sections(const CLI::App& serve, ServeConfig& config, const ReadWith& read_with) {
-  if (!config.model_files.empty() || !config.model_names.empty()) {
+// Without the flag an empty one.
+Result<Preset> open_preset(const ServeConfig& config) {
+  if (config.models_preset.empty()) return Preset();
+  if (!config.model_files.empty() || !config.hf_repos.empty() || !config.model_names.empty()) {
     return invalid_field("--models-preset",
-                         "--models-preset lists the models and their names: leave out --model and "
-                         "--alias");
+                         "--models-preset lists the models and their names: leave out --model, --hf-repo and --alias");
   }
   std::ifstream file(config.models_preset);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   if (text.empty()) return bad_preset(config, "it cannot be read, or there is nothing in it");
-  const auto preset = read_preset(text);
+  auto preset = read_preset(text);
   if (!preset) return bad_preset(config, preset.error().message);
-  if (preset->sections.empty()) return bad_preset(config, "it has no section, which is a model each");
-  for (const PresetSection& section : preset->sections) {
-    auto model = read_section(serve, config, *preset, section, read_with);
+  if (preset->sections.empty() && config.models_dir.empty()) {
+    return bad_preset(config, "it has no section, which is a model each");
+  }
+  return preset;
+}
+
+Result<void> list_sections(const CLI::App& serve, ServeConfig& config, const Preset& preset,
+                           const ReadWith& read_with) {
+  for (const PresetSection& section : preset.sections) {
+    auto model = read_section(serve, config, preset, section, read_with);
     if (!model) return bad_preset(config, "[" + section.name + "] " + model.error().message);
     config.models.push_back(std::move(*model));
+  }
+  return {};
+}
+
+// What was named before is stronger: a file of a folder that is called like a section is that section's, if it has
+// none.
+Result<void> list_folder(const CLI::App& serve, ServeConfig& config, const Preset& preset, const ReadWith& read_with) {
+  if (config.models_dir.empty()) return {};
+  const auto found = cli::models_in_folder(config.models_dir);
+  if (!found) return invalid_field("--models-dir", "--models-dir " + found.error().message);
+  for (const cli::FoundModel& file : *found) {
+    const auto same = [&file](const ServeConfig& model) { return model.name == file.name; };
+    if (const auto named = std::ranges::find_if(config.models, same); named != config.models.end()) {
+      if (named->model_path.empty() && named->hf_repo.empty()) named->model_path = file.path;
+      continue;
+    }
+    auto model = read_section(serve, config, preset, {file.name, {}}, read_with);
+    if (!model) return invalid_field("--models-dir", "--models-dir " + file.path + ": " + model.error().message);
+    use(*model, {file.path, ""});
+    model->alias.clear();
+    config.models.push_back(std::move(*model));
+  }
+  if (config.models.empty()) {
+    return invalid_field("--models-dir", "--models-dir " + config.models_dir + ": there is no GGUF file in it");
+  }
+  return {};
+}
+
+Result<void> check_sections(const ServeConfig& config) {
+  for (const ServeConfig& model : config.models) {
+    if (config.models_preset.empty() || !model.model_path.empty() || !model.hf_repo.empty()) continue;
+    return bad_preset(config, "[" + model.name + "] it needs the file of a model: model = FILE");
   }
   return {};
 }
@@ -182,9 +250,16 @@ Result<SectionArguments> section_arguments(const CLI::App& serve, const PresetSe
 }
 
 Result<void> list_models(const CLI::App& serve, ServeConfig& config, const ReadWith& read_with) {
-  auto listed = config.models_preset.empty() ? list_files(config) : list_sections(serve, config, read_with);
+  const auto preset = open_preset(config);
+  if (!preset) return preset.error();
+  auto listed = config.models_preset.empty() ? list_named(config) : list_sections(serve, config, *preset, read_with);
+  if (listed) listed = list_folder(serve, config, *preset, read_with);
+  if (listed) listed = check_sections(config);
   if (!listed) return listed;
-  for (ServeConfig& model : config.models) model.sharers = static_cast<std::int32_t>(config.models.size());
+  for (ServeConfig& model : config.models) {
+    model.sharers = static_cast<std::int32_t>(config.models.size());
+    find_files(model, config.notes);
+  }
   config.model_path = config.models.front().model_path;
   config.alias = config.models.front().alias;
   return config.models.size() > 1 ? check_names(config.models) : Result<void>();

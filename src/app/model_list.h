@@ -1,5 +1,5 @@
-// Which models `chasqui serve` is to serve: each --model with its --alias, or each section of --models-preset with its
-// flags. At start only.
+// Which models `chasqui serve` is to serve: each --model and --hf-repo with its --alias, or each section of
+// --models-preset with its flags; and those of --models-dir. At start only.
 #pragma once
 
 #include <functional>

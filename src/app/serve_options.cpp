@@ -49,9 +49,20 @@ const std::map<std::string, LogFormat> kLogFormats = {{"text", LogFormat::text},
 // Which models there are, and what they are called.
 void add_name_options(CLI::App& app, ServeConfig& config, const std::string& group) {
   app.add_option("-m,--model", config.model_files,
-                 "GGUF file to serve; without it the built-in demo model; again for each model more")
+                 "GGUF file to serve, or the name of a model that `chasqui list` shows; without it the built-in demo "
+                 "model; again for each model more")
       ->envname("LLAMA_ARG_MODEL")
       ->allow_extra_args(false)
+      ->type_name("FILE|NAME")
+      ->group(group);
+  app.add_option("--hf-repo", config.hf_repos,
+                 "(-hf, -hfr) model in the cache of Hugging Face; nothing is downloaded; again for each model more")
+      ->envname("LLAMA_ARG_HF_REPO")
+      ->allow_extra_args(false)
+      ->type_name("REPO[:QUANT]")
+      ->group(group);
+  app.add_option("--hf-file", config.hf_file, "(-hff) … its file, instead of the one that QUANT says")
+      ->envname("LLAMA_ARG_HF_FILE")
       ->type_name("FILE")
       ->group(group);
   app.add_option("-a,--alias", config.model_names,
@@ -64,6 +75,11 @@ void add_name_options(CLI::App& app, ServeConfig& config, const std::string& gro
                  "INI file with a section for each model, and in it flags of that model: see docs/models.md")
       ->envname("LLAMA_ARG_MODELS_PRESET")
       ->type_name("FILE")
+      ->group(group);
+  app.add_option("--models-dir", config.models_dir,
+                 "folder whose GGUF files are models, and the folders in it: see docs/models.md")
+      ->envname("LLAMA_ARG_MODELS_DIR")
+      ->type_name("DIR")
       ->group(group);
   app.add_flag("--check-model", config.check_model,
                "requests that name a model or an adapter that is not served are refused, as with several models")

@@ -96,6 +96,7 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
 Result<LoadOptions> plan_model(ServeConfig& config) {
   if (auto usable = check_capacity(config); !usable) return usable.error();
   if (auto usable = check_folders(config); !usable) return usable.error();
+  if (!config.not_found.empty()) return invalid_field("--model", config.not_found);
   if (auto usable = check_file("--model", config.engine == EngineKind::llama ? config.model_path : ""); !usable) {
     return usable.error();
   }

@@ -34,7 +34,12 @@ void add_speculation_options(CLI::App& app, SpeculationOptions& options) {
   app.add_option("--model-draft,--spec-draft-model", options.draft_model,
                  "(-md) GGUF file of a drafter: a small model with the same vocabulary, or the model's EAGLE-3 heads")
       ->envname("LLAMA_ARG_SPEC_DRAFT_MODEL")
-      ->type_name("FILE")
+      ->type_name("FILE|NAME")
+      ->group(group);
+  app.add_option("--hf-repo-draft,--spec-draft-hf", options.draft_repo,
+                 "(-hfd) the same in the cache of Hugging Face; nothing is downloaded")
+      ->envname("LLAMA_ARG_SPEC_DRAFT_HF_REPO")
+      ->type_name("REPO[:QUANT]")
       ->group(group);
   app.add_option("--spec-draft-n-max,--draft-max", options.most,
                  "draft tokens of a sequence that a step may check, 16 at most; it checks as many as pay")

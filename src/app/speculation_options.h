@@ -24,6 +24,7 @@ struct SpeculationOptions {
   TokenCount least = 0;                        // … and at least so many, whether it pays or not
   TokenCount ngram = 3;                        // last tokens that are looked for, where they are the source
   std::string draft_model;                     // its file; empty: there is none
+  std::string draft_repo{};                    // … where that is of what it means; empty: a file was named
   std::vector<double> synthetic_acceptance{};  // see EngineConfig::synthetic_acceptance
 
   // With its own row a sequence has eight, which kernels like. Heads make all of them whatever is wanted, and are

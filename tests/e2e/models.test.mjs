@@ -190,7 +190,7 @@ load-on-startup = true
       assert.match(stderr, message, text);
     }
     const beside = await run(['serve', ...sim, '--port', '0', '-m', 'x.gguf', '--models-preset', await preset(t, '[a]\nmodel = a.gguf')]);
-    assert.match(beside.stderr, /--models-preset lists the models and their names: leave out --model and --alias/);
+    assert.match(beside.stderr, /--models-preset lists the models and their names: leave out --model, --hf-repo and --alias/);
   });
 });
 

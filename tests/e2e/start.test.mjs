@@ -31,7 +31,7 @@ describe('the command line', async () => {
     for (const [args, message] of [
       [['serv'], /no subcommand 'serv'; did you mean 'serve'\?/],
       [['hlep'], /did you mean 'help'\?/],
-      [['list'], /no subcommand 'list'; `chasqui help` lists all/],
+      [['create'], /no subcommand 'create'; `chasqui help` lists all/],
       [[], /a subcommand is required: `chasqui serve`/],
       [['help', 'serv'], /did you mean 'serve'\?/],
       [['serve', '--prot', '8081'], /chasqui serve has no flag --prot; did you mean '--port'\?/],
