@@ -236,6 +236,18 @@ bool Engine::sleeping() const {
   return std::ranges::all_of(workers_, [](const auto& worker) { return worker->asleep(); });
 }
 
+void Engine::rest() { tell_all({true}); }
+
+void Engine::wake() { tell_all({false}); }
+
+void Engine::tell_all(RestCommand command) {
+  for (const auto& worker : workers_) {
+    std::vector<Command> one;
+    one.emplace_back(command);
+    worker->post_all(one);
+  }
+}
+
 SlotUse Engine::slot(SlotId slot) const {
   const std::int32_t each = slots_.front().slots();
   return slots_[static_cast<std::size_t>(slot.value / each)].read(SlotId{slot.value % each});

@@ -110,6 +110,10 @@ class Engine {
   bool adopt_slot(SlotId slot, const Tenant& tenant, SlotCopy copy);
   // The models of all workers sleep, see EngineConfig::sleep_after.
   bool sleeping() const;
+  // Any thread: each worker's model sleeps as soon as it has nothing to compute; the next request wakes it.
+  void rest();
+  // Any thread: those that sleep wake. EngineMetrics::failed_wakes counts those that cannot.
+  void wake();
 
   // One reader thread. Replaces the content of `events` by everything that happened since the last call.
   void take_events(std::vector<Event>& events);
@@ -140,6 +144,7 @@ class Engine {
   void add_compat_metrics_to(MetricsPage& page, const std::string& model_name) const;
 
  private:
+  void tell_all(RestCommand command);
   void start_workers(Models models, Models drafts, const std::shared_ptr<const Tokenizer>& tokenizer,
                      const Clock& clock);
   DispatcherConfig dispatcher_config() const;

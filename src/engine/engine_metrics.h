@@ -158,6 +158,7 @@ struct EngineMetrics {
   // 1: the model does.
   Gauge sleeping{all_workers, {"chasqui_sleeping", "1 while the model is out of memory for want of work."}};
   Counter wakes{all_workers, {"chasqui_wakes_total", "Times that the model was loaded again."}};
+  Counter failed_wakes{all_workers, {"chasqui_failed_wakes_total", "Times that it could not be loaded again."}};
   Histogram wake_seconds{all_workers,
                          MetricRow("chasqui_wake_seconds", "Time to load the model again.").buckets(coarse())};
 

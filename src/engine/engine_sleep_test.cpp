@@ -71,6 +71,41 @@ TEST(EngineSleep, CancelsAndTheEndDoNotNeedTheModel) {
   }
 }
 
+ClientConfig wakeful() {
+  ClientConfig config = sleepy();
+  config.engine.sleep_after = {};
+  config.can_sleep = true;
+  return config;
+}
+
+TEST(EngineSleep, RestsWhenItIsToldAndHasNothingToDo) {
+  FakeClient client(wakeful());
+  const RequestPtr request = client.submit(story(1), 20);
+  client.engine.rest();
+  client.read_to_end(request);
+  wait_asleep(client);
+  EXPECT_EQ(client.of(request).text, answer_alone(*request).text);
+  const RequestPtr next = client.submit(story(2), 20);
+  client.read_to_end(next);
+  EXPECT_EQ(client.of(next).text, answer_alone(*next).text);
+  EXPECT_FALSE(client.engine.sleeping()) << "it was told once";
+  EXPECT_EQ(client.engine.metrics().wakes.value(), 1U);
+}
+
+TEST(EngineSleep, WakesWhenItIsTold) {
+  FakeClient client(wakeful());
+  client.engine.wake();
+  client.engine.rest();
+  wait_asleep(client);
+  client.broken = true;
+  client.engine.wake();
+  while (client.engine.metrics().failed_wakes.value() == 0) std::this_thread::yield();
+  client.broken = false;
+  client.engine.wake();
+  while (client.engine.sleeping()) std::this_thread::yield();
+  EXPECT_EQ(client.engine.metrics().wakes.value(), 1U);
+}
+
 // Aborts come from other threads at any time, also while the model is made or freed.
 TEST(EngineSleep, CancelsThatCrossTheWakingHarmNoRequest) {
   FakeClient client(sleepy());

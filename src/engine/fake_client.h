@@ -74,6 +74,7 @@ struct ClientConfig {
   Duration step_time = milliseconds(1);
   std::uint64_t fail_step = 0;  // this decode() fails; 0: none
   std::size_t fail_worker = 0;  // … of this worker
+  bool can_sleep = false;       // also without engine.sleep_after
 };
 
 class FakeClient {
@@ -149,7 +150,7 @@ class FakeClient {
   }
 
   std::unique_ptr<Model> make_model(std::size_t worker) {
-    if (config_.engine.sleep_after == Duration::zero()) return make_sim(worker);
+    if (config_.engine.sleep_after == Duration::zero() && !config_.can_sleep) return make_sim(worker);
     return std::move(*SleepyModel::start([this, worker]() -> Result<std::unique_ptr<Model>> {
       if (broken) return Error{ErrorCode::invalid_request, "the file has gone", ""};
       return make_sim(worker);

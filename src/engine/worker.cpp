@@ -185,12 +185,16 @@ void Worker::process_commands(Wait wait) {
       adopt->answer->tell();
     } else if (auto* outcome = std::get_if<DiskOutcome>(&command)) {
       take_outcome(std::move(*outcome));
+    } else if (const auto* rest = std::get_if<RestCommand>(&command)) {
+      to_rest_ = rest->rest && !asleep();
+      to_wake_ = !rest->rest;
     } else {
       scheduler_.cancel_all(now);
       stopped_ = true;
     }
   }
-  if (asleep() && !scheduler_.idle()) wake_up();
+  if (asleep() && (to_wake_ || !scheduler_.idle())) wake_up();
+  to_wake_ = false;
 }
 
 // Between two steps. What has left its slot in the last one is copied in the next.

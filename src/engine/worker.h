@@ -83,10 +83,14 @@ struct AdoptSlotCommand {
   SlotCopy copy;
   std::shared_ptr<SlotAnswer> answer;
 };
+// Let the model sleep as soon as there is nothing to compute, however long that has been so; or wake it.
+struct RestCommand {
+  bool rest = true;
+};
 // Cancel what is inside and end the thread.
 struct StopCommand {};
 using Command = std::variant<SubmitCommand, CancelCommand, ForgetCommand, CopySlotCommand, AdoptSlotCommand,
-                             StopCommand, DiskOutcome>;
+                             RestCommand, StopCommand, DiskOutcome>;
 
 class Worker {
  public:
@@ -195,6 +199,8 @@ class Worker {
   std::uint64_t last_ticket_ = 0;
   std::vector<CopySlotCommand> asked_;  // of slots; answered as soon as all that has left them is copied
   bool stopped_ = false;
+  bool to_rest_ = false;  // see RestCommand
+  bool to_wake_ = false;
 
   std::thread thread_;  // last: everything above exists before it starts
 };

@@ -12,8 +12,9 @@ constexpr Duration kKeepFor = seconds(10);
 }  // namespace
 
 void Worker::wait_for_commands() {
-  if (sleep_after_ > Duration::zero() && !asleep() && scheduler_.idle()) {
-    if (inbox_.drain_within(commands_, sleep_after_)) return;
+  if ((to_rest_ || sleep_after_ > Duration::zero()) && !asleep() && scheduler_.idle()) {
+    if (inbox_.drain_within(commands_, to_rest_ ? Duration::zero() : sleep_after_)) return;
+    to_rest_ = false;
     copy_slots_out();
     if (model_->fall_asleep()) {
       scheduler_.slots_were_emptied();
@@ -21,7 +22,7 @@ void Worker::wait_for_commands() {
       asleep_.store(true, std::memory_order_relaxed);
       metrics_.sleeping.set(1);
       deliver();
-      log_info("nothing to do: the model sleeps", {{"worker", number_}, {"after_s", to_seconds(sleep_after_)}});
+      log_info("the model sleeps", {{"worker", number_}});
     }
   }
   inbox_.drain(commands_, Wait::yes);
@@ -36,6 +37,7 @@ void Worker::wake_up() {
   const TimePoint now = clock_.now();
   last_progress_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   if (!awake) {
+    metrics_.failed_wakes.add();
     log_error("the model cannot be loaded again; its requests fail",
               {{"worker", number_}, {"reason", awake.error().message}});
     return scheduler_.fail_all({ErrorCode::model_failure, "the model cannot be loaded", ""}, now);
