@@ -46,7 +46,12 @@ struct ServeConfig {
   std::string not_found;                 // why the path is none; empty: it was found, or not looked for
   std::string name;                      // what it is called before all others; empty: as `alias` says
   std::string alias;                     // more names behind commas; empty: the model's own name
-  std::int32_t sharers = 1;              // models that share the machine, this one among them
+  std::int32_t sharers = 1;              // models that share the machine at once, this one among them
+  std::int32_t listed = 1;               // models of the server, loaded or not
+  bool on_demand = false;                // it can be unloaded, and loaded again
+  bool at_start = true;                  // it is loaded before there are requests
+  std::int32_t models_max = 4;           // of those on demand, loaded at once; 0: no limit
+  bool models_autoload = true;           // requests load them
   bool check_model = false;              // requests that name another model are refused
   std::string tags;                      // behind commas, for clients that sort models
   std::string chat_template_file;

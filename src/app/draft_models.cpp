@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "app/capacity.h"
+#include "app/settings.h"
 #include "base/log.h"
 #include "model/gguf_summary.h"
 #include "model/llama_heads.h"
@@ -89,7 +90,7 @@ Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, 
   }
   LoadOptions options;
   options.weights = how_to_load(config);
-  options.sleeps = config.operation.sleep_after > Duration::zero();
+  options.sleeps = can_sleep(config);
   const auto draft = load_llama(config.speculation.draft_model, options);
   if (!draft) return draft.error();
   if (auto same = check_words(*model.tokenizer, *draft->tokenizer); !same) return same.error();

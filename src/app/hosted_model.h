@@ -40,6 +40,7 @@ class HostedModel {
   HostedModel& operator=(const HostedModel&) = delete;
 
   ServedModel& served() { return served_; }
+  const std::string& name() const { return settings_.name; }
   // What its workers said goes to its streams.
   void deliver() { streams_.deliver(); }
   // `labels` tell it from others, on counters and gauges; `name` does in metrics that others have as well.

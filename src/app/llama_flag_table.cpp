@@ -18,7 +18,6 @@ constexpr std::string_view kDraft =
 constexpr std::string_view kPictures = "there are no pictures and no sound; serve a text model without it";
 constexpr std::string_view kPage = "it is for the page of llama-server";
 constexpr std::string_view kTools = "the server runs no tools; the client does, with \"tools\" in its requests";
-constexpr std::string_view kAllLoaded = "all models are loaded at start, and stay";
 constexpr std::string_view kLogs = "logs go to standard error: see --log-level and --log-format";
 constexpr std::string_view kBuiltIn = "name a file with --model FILE";
 
@@ -93,8 +92,6 @@ constexpr LlamaFlag kFlags[] = {
     {"--threads-http", "LLAMA_ARG_THREADS_HTTP", 1, kTaken, "one thread serves all connections"},
     {"--metrics", "LLAMA_ARG_ENDPOINT_METRICS", 0, kTaken, kAlways},
     {"--props", "LLAMA_ARG_ENDPOINT_PROPS", 0, kTaken, "properties are set on the command line only"},
-    {"--models-max", "LLAMA_ARG_MODELS_MAX", 1, kTaken, kAllLoaded},
-    {"--models-autoload --no-models-autoload", "LLAMA_ARG_MODELS_AUTOLOAD", 0, kTaken, kAllLoaded},
     {"--jinja", "LLAMA_ARG_JINJA", 0, kTaken, kAlways},
     {"--no-jinja", "", 0, kRefused, "templates are always Jinja; write other ones with --chat-template-file FILE"},
     {"--spec-synth-len", "LLAMA_ARG_SPEC_SYNTH_LEN", 1, kRefused, "write the rates: --spec-synth-rates P,P,…"},

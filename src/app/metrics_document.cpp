@@ -10,6 +10,7 @@
 #include "api/resume/kept_streams.h"
 #include "api/session/session_persister.h"
 #include "app/log_writer.h"
+#include "app/model_keeper.h"
 #include "base/clock.h"
 #include "engine/admission.h"
 #include "engine/compat_metrics.h"
@@ -103,6 +104,7 @@ std::string metrics_document() {
   const net::FrameMetrics frames{};
   const KeptStreamMetrics kept{};
   const IdempotencyMetrics idempotency{};
+  const KeeperMetrics keeper{};
   const LoadedModel no_model;
   const EmbeddingService embeddings(no_model, loop, {});
   const SpanExporter spans(loop, offload, net::HttpTarget{}, SpanSource{});
@@ -124,6 +126,7 @@ std::string metrics_document() {
   frames.add_to(page);
   offload.add_to(page);
   log.add_to(page);
+  keeper.add_to(page);
   spans.metrics().add_to(page);
   kept.add_to(page);
   idempotency.add_to(page);

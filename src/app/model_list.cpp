@@ -19,7 +19,7 @@ namespace {
 
 // Groups of options, and options of other groups, that are of the whole server.
 constexpr std::array<std::string_view, 3> kServersGroups = {"Listeners", "Web pages", "Resumable streams"};
-constexpr std::array<std::string_view, 17> kServersFlags = {"--timeout",         "--sse-ping-interval",
+constexpr std::array<std::string_view, 19> kServersFlags = {"--timeout",         "--sse-ping-interval",
                                                             "--drain-time",      "--drain-delay",
                                                             "--tenant-requests", "--supervise",
                                                             "--log-level",       "--log-format",
@@ -27,9 +27,10 @@ constexpr std::array<std::string_view, 17> kServersFlags = {"--timeout",        
                                                             "--log-prompts",     "--wakeup",
                                                             "--otlp-endpoint",   "--config",
                                                             "--check-model",     "--models-preset",
-                                                            "--models-dir"};
-// Of presets alone: nothing is loaded later, unloaded, or found in a cache.
-constexpr std::array<std::string_view, 3> kPresetKeys = {"load-on-startup", "stop-timeout", "dedup-cache-models"};
+                                                            "--models-dir",      "--models-max",
+                                                            "--models-autoload"};
+// Of presets alone: no process is stopped, and nothing of a cache is listed.
+constexpr std::array<std::string_view, 2> kPresetKeys = {"stop-timeout", "dedup-cache-models"};
 
 template <class Words>
 bool has(const Words& words, std::string_view word) {
@@ -56,7 +57,13 @@ class SectionReader {
 
   Result<void> add(const std::string& key, const std::string& value) {
     if (has(kPresetKeys, key)) {
-      out_.notes.push_back(key + " has no effect: all models are loaded at start, and stay");
+      out_.notes.push_back(key + " has no effect: models have no process of their own, and caches are not listed");
+      return {};
+    }
+    if (key == "load-on-startup") {
+      const auto on = truth(value);
+      if (!on) return invalid_field(key, key + " must be true or false");
+      out_.at_start = *on;
       return {};
     }
     const auto flag = flag_of_key(serve_, options_, key);
@@ -172,6 +179,8 @@ Result<ServeConfig> read_section(const CLI::App& serve, ServeConfig& config, con
   if (!model->model_files.empty()) model->model_path = model->model_files.back();
   if (model->model_files.empty() && !model->hf_repos.empty()) model->hf_repo = model->hf_repos.back();
   model->name = section.name;
+  model->on_demand = true;
+  model->at_start = arguments->at_start;
   for (const std::string& name : model->model_names) model->alias += (model->alias.empty() ? "" : ",") + name;
   return model;
 }
@@ -256,8 +265,13 @@ Result<void> list_models(const CLI::App& serve, ServeConfig& config, const ReadW
   if (listed) listed = list_folder(serve, config, *preset, read_with);
   if (listed) listed = check_sections(config);
   if (!listed) return listed;
+  // What answers requests that name no model is always there.
+  config.models.front().at_start = true;
+  const auto all = static_cast<std::int32_t>(config.models.size());
+  const bool on_demand = std::ranges::any_of(config.models, &ServeConfig::on_demand);
   for (ServeConfig& model : config.models) {
-    model.sharers = static_cast<std::int32_t>(config.models.size());
+    model.listed = all;
+    model.sharers = on_demand && config.models_max > 0 ? std::min(all, config.models_max) : all;
     find_files(model, config.notes);
   }
   config.model_path = config.models.front().model_path;

@@ -16,6 +16,7 @@ namespace chasqui {
 struct SectionArguments {
   std::vector<std::string> arguments;
   std::vector<std::string> notes;  // for the log: one for each key that has no effect
+  bool at_start = false;           // load-on-startup
 };
 
 // `all` holds where the section does not say. Errors name the key; a flag of the whole server has no effect.

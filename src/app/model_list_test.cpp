@@ -53,13 +53,20 @@ TEST_F(SectionArgumentsTest, FlagsAreTrueOrFalse) {
 }
 
 TEST_F(SectionArgumentsTest, WhatIsOfTheWholeServerHasNoEffectAndIsSaid) {
-  const auto arguments = read({"*", {}}, {"a", {{"port", "1"}, {"api-key", "x"}, {"load-on-startup", "false"}}});
+  const auto arguments = read({"*", {}}, {"a", {{"port", "1"}, {"api-key", "x"}, {"stop-timeout", "5"}}});
   ASSERT_TRUE(arguments);
   EXPECT_EQ(arguments->arguments, Words());
   EXPECT_EQ(arguments->notes,
             (Words{"port has no effect: it is of the whole server", "api-key has no effect: it is of the whole server",
-                   "load-on-startup has no effect: all models are loaded at start, and stay"}));
+                   "stop-timeout has no effect: models have no process of their own, and caches are not listed"}));
   EXPECT_EQ(why("ctx-sise", "1"), "there is no flag \"ctx-sise\"");
+}
+
+TEST_F(SectionArgumentsTest, ASectionSaysWhetherItsModelIsLoadedAtStart) {
+  EXPECT_FALSE(read({"*", {}}, {"a", {}})->at_start);
+  EXPECT_TRUE(read({"*", {{"load-on-startup", "true"}}}, {"a", {}})->at_start);
+  EXPECT_FALSE(read({"*", {{"load-on-startup", "true"}}}, {"a", {{"load-on-startup", "0"}}})->at_start);
+  EXPECT_EQ(why("load-on-startup", "soon"), "load-on-startup must be true or false");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "app/model_parts.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "app/progress_bar.h"
 #include "app/settings.h"
 #include "app/tuning_file.h"
+#include "base/log.h"
 #include "cli/machine.h"
 #include "model/llama_runtime.h"
 #include "model/llama_threads.h"
@@ -33,19 +35,22 @@ Result<LoadedModel> load_weights(const ServeConfig& config, LoadOptions options)
     if (!options.chat_template.empty()) return load_forced_sim(demo_model(), options, sim);
     return load_sim(sim, options.weights.adapters);
   }
-  ProgressBar bar(config.sharers > 1 ? "loading " + names_of_model(config).front() : "loading the model",
-                  ProgressBar::End::stays, true);
-  options.weights.progress = [&bar](double share) { return bar.show(share); };
+  std::optional<ProgressBar> bar;
+  if (!options.weights.progress) {
+    bar.emplace(config.listed == 1 ? "loading the model" : "loading " + names_of_model(config).front(),
+                ProgressBar::End::stays, true);
+    options.weights.progress = [&bar](double share) { return bar->show(share); };
+  }
   auto model = config.model_path.empty() ? load_llama(demo_model(), "chasqui-demo", options)
                                          : load_llama(config.model_path, options);
-  if (model) bar.done();
+  if (model && bar) bar->done();
   return model;
 }
 
 // Several models have folders of their own in it, by their names: a letter that a path cannot have is written as in an
 // address.
 std::string folder_of(const ServeConfig& config, const std::string& folder) {
-  if (config.sharers == 1) return folder;
+  if (config.listed == 1) return folder;
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string out = folder + "/models/";
   const std::string name = names_of_model(config).front();
@@ -100,7 +105,7 @@ Result<Models> make_contexts(const ServeConfig& config, const LoadedModel& model
     part.on_threads_measured = [&measured](const ThreadFigures& figures) { measured = figures; };
   }
   const auto make = [make_context = model.make, kept] { return make_context(*kept); };
-  const bool sleeps = config.operation.sleep_after > Duration::zero();
+  const bool sleeps = can_sleep(config);
   Models contexts;
   ProgressBar bar("trying compute threads", ProgressBar::End::stays, true);
   for (std::int32_t i = 0; i < config.workers; ++i) {
@@ -144,7 +149,7 @@ Result<void> make_parts(ModelParts& parts, std::uint64_t free_bytes, std::uint64
   auto folders = open_folders(config, parts.model, *part, shape);
   if (!folders) return folders.error();
   parts.folders = std::move(*folders);
-  const bool sleeps = config.operation.sleep_after > Duration::zero();
+  const bool sleeps = can_sleep(config);
   const auto embedding = EmbeddingService::configure(parts.model, config.pooling, shape.cells_per_slot, sleeps);
   if (!embedding) return embedding.error();
   parts.embedding = *embedding;
@@ -153,7 +158,7 @@ Result<void> make_parts(ModelParts& parts, std::uint64_t free_bytes, std::uint64
 
 // Which of several it is.
 Error of_model(const ServeConfig& config, Error error) {
-  if (config.sharers > 1) error.message = "model " + names_of_model(config).front() + ": " + error.message;
+  if (config.listed > 1) error.message = "model " + names_of_model(config).front() + ": " + error.message;
   return error;
 }
 
@@ -163,22 +168,66 @@ std::string path_of(const ServeConfig& config) {
 
 }  // namespace
 
-Result<std::vector<ModelParts>> load_models(const ServeConfig& config, std::vector<LoadOptions> how) {
+namespace {
+
+// All weights are loaded first, so that contexts are made knowing what memory is left.
+Result<void> load_all(std::vector<ListedModel>& models) {
   const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
   std::uint64_t weights = 0;
-  std::vector<ModelParts> out;
-  out.reserve(config.models.size());
-  for (std::size_t i = 0; i < config.models.size(); ++i) {
-    const LoadGuard guard(path_of(config.models[i]));
-    auto model = load_weights(config.models[i], std::move(how[i]));
+  for (ListedModel& one : models) {
+    const LoadGuard guard(path_of(one.config));
+    auto model = load_weights(one.config, one.how);
     if (!model) return model.error();
     weights += model->info.size_bytes;
-    out.push_back(ModelParts{config.models[i], std::move(*model)});
+    one.parts.emplace(ModelParts{one.config, std::move(*model)});
   }
-  for (ModelParts& parts : out) {
-    const LoadGuard guard(path_of(parts.config));
-    if (auto made = make_parts(parts, free_bytes, weights); !made) return of_model(parts.config, made.error());
+  for (ListedModel& one : models) {
+    const LoadGuard guard(path_of(one.config));
+    if (auto made = make_parts(*one.parts, free_bytes, weights); !made) return of_model(one.config, made.error());
   }
+  return {};
+}
+
+// What cannot be loaded later either does not keep others from being served, but one has to be there.
+Result<void> load_some(std::vector<ListedModel>& models) {
+  bool one_is_there = false;
+  for (ListedModel& one : models) {
+    if (!one.config.at_start && one_is_there) continue;
+    const LoadGuard guard(path_of(one.config));
+    auto parts = load_model(one.config, one.how);
+    if (!parts && !one.config.on_demand) return parts.error();
+    if (parts) {
+      one.parts.emplace(std::move(*parts));
+      one_is_there = true;
+    } else {
+      one.failure = parts.error().message;
+      log_error("a model cannot be loaded", {{"model", names_of_model(one.config).front()}, {"reason", one.failure}});
+    }
+  }
+  if (one_is_there) return {};
+  return Error{ErrorCode::model_failure, "no model can be loaded; the first one: " + models.front().failure, ""};
+}
+
+}  // namespace
+
+Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how) {
+  if (!config.not_found.empty()) return Error{ErrorCode::not_found, config.not_found, ""};
+  const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
+  auto model = load_weights(config, std::move(how));
+  if (!model) return model.error();
+  ModelParts parts{config, std::move(*model)};
+  const std::uint64_t weights = parts.model.info.size_bytes;
+  if (auto made = make_parts(parts, free_bytes, weights); !made) return made.error();
+  return parts;
+}
+
+Result<std::vector<ListedModel>> load_models(const ServeConfig& config, std::vector<LoadOptions> how) {
+  std::vector<ListedModel> out;
+  out.reserve(config.models.size());
+  for (std::size_t i = 0; i < config.models.size(); ++i)
+    out.push_back(ListedModel{config.models[i], std::move(how[i])});
+  const bool on_demand = std::ranges::any_of(config.models, &ServeConfig::on_demand);
+  if (auto loaded = on_demand ? load_some(out) : load_all(out); !loaded) return loaded.error();
   return out;
 }
 

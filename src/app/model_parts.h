@@ -1,9 +1,11 @@
-// What one model is made of before there is a server: its weights, contexts, draft models and folders. All weights are
-// loaded first, so that contexts are made knowing what memory is left. At start only.
+// What one model is made of before it is served: its weights, contexts, draft models and folders. At start, and on the
+// thread that loads one later.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "api/core/embedding_service.h"
@@ -32,7 +34,19 @@ struct ModelParts {
   EmbeddingConfig embedding{};
 };
 
-// One for each of config.models, which outlives them; `how` has as many. Errors are told to a person.
-Result<std::vector<ModelParts>> load_models(const ServeConfig& config, std::vector<LoadOptions> how);
+// One that the node knows, whether it is loaded yet or not.
+struct ListedModel {
+  const ServeConfig& config;
+  LoadOptions how;
+  std::optional<ModelParts> parts{};
+  std::string failure{};  // why there are none
+};
+
+// One for each of config.models, which outlives them; `how` has as many. With models on demand only those that are to
+// be there at start have parts, or else the first that can be loaded. Errors are told to a person.
+Result<std::vector<ListedModel>> load_models(const ServeConfig& config, std::vector<LoadOptions> how);
+
+// One more while others are served. `config` outlives it.
+Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how);
 
 }  // namespace chasqui

@@ -81,6 +81,17 @@ void add_name_options(CLI::App& app, ServeConfig& config, const std::string& gro
       ->envname("LLAMA_ARG_MODELS_DIR")
       ->type_name("DIR")
       ->group(group);
+  app.add_option("--models-max", config.models_max,
+                 "models of --models-dir and --models-preset that are loaded at once; 0: no limit")
+      ->envname("LLAMA_ARG_MODELS_MAX")
+      ->check(CLI::Range(0, 1 << 20))
+      ->type_name("N")
+      ->group(group);
+  app.add_flag("--models-autoload,!--no-models-autoload", config.models_autoload,
+               "whether a request loads the model that it names; it does by default")
+      ->default_str("true")
+      ->envname("LLAMA_ARG_MODELS_AUTOLOAD")
+      ->group(group);
   app.add_flag("--check-model", config.check_model,
                "requests that name a model or an adapter that is not served are refused, as with several models")
       ->envname("CHASQUI_CHECK_MODEL")

@@ -8,6 +8,7 @@
 #include "app/capacity.h"
 #include "app/draft_models.h"
 #include "app/observability_options.h"
+#include "app/settings.h"
 #include "app/tls_reload.h"
 #include "cli/doctor.h"
 
@@ -75,7 +76,7 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   options.weights.heads = config.speculation.source == DraftSource::mtp;
   options.grammar_engine = config.grammar_engine;
   options.forced_tokens = config.forced_tokens;
-  options.sleeps = config.operation.sleep_after > Duration::zero();
+  options.sleeps = can_sleep(config);
   auto adapters = adapter_files(config.adapters);
   if (!adapters) return adapters.error();
   for (const AdapterFile& adapter : *adapters) {
@@ -96,9 +97,10 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
 Result<LoadOptions> plan_model(ServeConfig& config) {
   if (auto usable = check_capacity(config); !usable) return usable.error();
   if (auto usable = check_folders(config); !usable) return usable.error();
-  if (!config.not_found.empty()) return invalid_field("--model", config.not_found);
-  if (auto usable = check_file("--model", config.engine == EngineKind::llama ? config.model_path : ""); !usable) {
-    return usable.error();
+  if (!config.on_demand) {  // of those the others are served
+    if (!config.not_found.empty()) return invalid_field("--model", config.not_found);
+    const auto usable = check_file("--model", config.engine == EngineKind::llama ? config.model_path : "");
+    if (!usable) return usable.error();
   }
   if (auto usable = check_speculation(config.speculation); !usable) return usable.error();
   return load_options(config);

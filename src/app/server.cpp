@@ -81,12 +81,31 @@ Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, cons
   add_metrics(log);
 }
 
-void Server::add_models(std::vector<ModelParts> parts) {
-  const ModelHost host{loop_, clock_, wakeup_, requests_, keys_, settings_.unread_max};
-  for (ModelParts& one : parts) {
-    models_.push_back(std::make_unique<HostedModel>(std::move(one), models_.size(), host));
-    node_.models.add(models_.back()->served());
+void Server::add_models(std::vector<ListedModel> listed) {
+  const bool on_demand = std::ranges::any_of(config_.models, &ServeConfig::on_demand);
+  if (on_demand) {
+    keeper_.emplace(loop_, node_.models, static_cast<std::size_t>(config_.models_max), config_.models_autoload,
+                    [this](ModelParts parts, std::size_t number) -> ServedModel& {
+                      ServedModel& served = host(std::move(parts), number);
+                      if (shutdown_) fit_metrics();
+                      return served;
+                    });
   }
+  for (ListedModel& one : listed) {
+    if (keeper_) {
+      keeper_->add(one.config, std::move(one.how), one.parts ? &*one.parts : nullptr, one.failure);
+    } else {
+      node_.models.add(host(std::move(*one.parts), models_.size()));
+    }
+  }
+}
+
+ServedModel& Server::host(ModelParts parts, std::size_t number) {
+  const ModelHost shared{loop_, clock_, wakeup_, requests_, keys_, settings_.unread_max};
+  HostedModel& model = *models_.emplace_back(std::make_unique<HostedModel>(std::move(parts), number, shared));
+  add_metrics_of(model);
+  if (shutdown_ && is_supervised()) follow_hang(model);
+  return model.served();
 }
 
 void Server::deliver() {
@@ -99,13 +118,21 @@ void Server::collect_spans(const std::optional<net::HttpTarget>& collector) {
   requests_.on_ended([this](const std::shared_ptr<RequestRecord>& record) { spans_->add(record); });
 }
 
+void Server::add_metrics_of(const HostedModel& model) {
+  const std::size_t models = config_.models.size();
+  const bool many = models > kModelsShown;
+  const std::string& name = model.name();
+  const bool told_apart = models > 1 && !many;
+  model.add_metrics_to(metrics_, many ? "all" : name, told_apart ? model_label("model", name) : std::string());
+}
+
+void Server::fit_metrics() {
+  const std::size_t models = config_.models.size();
+  metrics_.fit(kSizeLimit<"metrics_bytes"> * (models > kModelsShown ? 1 : models));
+}
+
 void Server::add_metrics(const LogMetrics& log) {
-  const bool many = models_.size() > kModelsShown;
-  for (const auto& model : models_) {
-    const std::string& name = model->served().config.name;
-    const bool told_apart = models_.size() > 1 && !many;
-    model->add_metrics_to(metrics_, many ? "all" : name, told_apart ? model_label("model", name) : std::string());
-  }
+  if (keeper_) keeper_->metrics().add_to(metrics_);
   if (spans_) spans_->metrics().add_to(metrics_);
   kept_.metrics().add_to(metrics_);
   idempotency_.metrics().add_to(metrics_);
@@ -113,7 +140,7 @@ void Server::add_metrics(const LogMetrics& log) {
   frame_metrics_.add_to(metrics_);
   offload_.add_to(metrics_);
   log.add_to(metrics_);
-  metrics_.fit(kSizeLimit<"metrics_bytes"> * (many ? 1 : models_.size()));
+  fit_metrics();
 }
 
 void Server::greet(const std::string& url) const {
@@ -153,14 +180,16 @@ Result<void> Server::open() {
 }
 
 void Server::follow_hangs() {
-  for (const auto& model : models_) {
-    model->on_hang([this] {
-      if (hung_) return;  // another one, and the shutdown has begun
-      hung_ = true;
-      guard_.begin();
-      shutdown_->begin();
-    });
-  }
+  for (const auto& model : models_) follow_hang(*model);
+}
+
+void Server::follow_hang(HostedModel& model) {
+  model.on_hang([this] {
+    if (hung_) return;  // another one, and the shutdown has begun
+    hung_ = true;
+    guard_.begin();
+    shutdown_->begin();
+  });
 }
 
 void Server::follow_signals() {

@@ -23,6 +23,7 @@
 #include "app/log_file.h"
 #include "app/log_writer.h"
 #include "app/memory_return.h"
+#include "app/model_keeper.h"
 #include "app/model_parts.h"
 #include "app/settings.h"
 #include "app/shutdown.h"
@@ -36,7 +37,7 @@ namespace chasqui {
 // What can fail before there is a server.
 struct ServerParts {
   Listeners listeners;
-  std::vector<ModelParts> models;
+  std::vector<ListedModel> models;
   std::optional<net::HttpTarget> collector;  // of spans
   net::TlsIdentity tls;                      // null: plain HTTP
 };
@@ -55,12 +56,16 @@ class Server {
   void run();
 
  private:
-  void add_models(std::vector<ModelParts> parts);
+  void add_models(std::vector<ListedModel> listed);
+  ServedModel& host(ModelParts parts, std::size_t number);
+  void add_metrics_of(const HostedModel& model);
+  void fit_metrics();
   void deliver();
   void collect_spans(const std::optional<net::HttpTarget>& collector);
   void add_metrics(const LogMetrics& log);
   void follow_signals();
   void follow_hangs();
+  void follow_hang(HostedModel& model);
   void greet(const std::string& url) const;
 
   const ServeConfig& config_;
@@ -84,6 +89,7 @@ class Server {
   net::WakeupListener listener_;
   net::OffloadPool offload_;
   Node node_;
+  std::optional<ModelKeeper> keeper_;  // none: all models are loaded at start, and stay
   std::optional<SpanExporter> spans_;
   net::Router router_;
   std::optional<net::TlsEndpoint> tls_;

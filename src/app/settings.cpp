@@ -23,7 +23,7 @@ ReuseConfig reuse_config(const ServeConfig& config) {
   out.shared_by_tenants = config.cache_shared;
   out.cache.bytes = config.cache_ram < 0 ? std::numeric_limits<std::size_t>::max() / 2
                                          : std::min(static_cast<std::size_t>(config.cache_ram) * kMiB,
-                                                    physical_memory() / 4 / static_cast<std::size_t>(config.sharers));
+                                                    physical_memory() / 4 / static_cast<std::size_t>(config.listed));
   if (config.cache_disk.empty()) return out;
   // What waits to be written is in memory, too.
   out.disk.emplace();
@@ -34,6 +34,10 @@ ReuseConfig reuse_config(const ServeConfig& config) {
 }
 
 }  // namespace
+
+bool can_sleep(const ServeConfig& config) {
+  return config.on_demand || config.operation.sleep_after > Duration::zero();
+}
 
 AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& shape) {
   AdmissionConfig out;
@@ -99,9 +103,6 @@ NodeConfig node_config(const ServeConfig& config, const Listeners& listeners) {
   return out;
 }
 
-namespace {
-
-// "a, b,c": as llama-server takes several aliases.
 std::vector<std::string> names_in(std::string_view list) {
   std::vector<std::string> out;
   while (!list.empty()) {
@@ -114,8 +115,6 @@ std::vector<std::string> names_in(std::string_view list) {
   }
   return out;
 }
-
-}  // namespace
 
 std::vector<std::string> names_of_model(const ServeConfig& config) {
   std::vector<std::string> out = names_in(config.alias);

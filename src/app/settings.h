@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/core/node.h"
@@ -20,6 +21,10 @@ namespace chasqui {
 //
 // What the command line calls a model, its own name first; none: as its file says.
 std::vector<std::string> names_of_model(const ServeConfig& config);
+// "a, b,c": as llama-server takes several aliases.
+std::vector<std::string> names_in(std::string_view list);
+// Its weights and contexts are freed while no request needs them.
+bool can_sleep(const ServeConfig& config);
 // `shape` is that of all workers together.
 RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape);
 AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& shape);

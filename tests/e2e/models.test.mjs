@@ -170,7 +170,6 @@ load-on-startup = true
     assert.deepEqual([one.total_slots, one.kv.cells, one.default_generation_settings.params.temperature], [4, 1024, 0.25]);
     assert.deepEqual([other.total_slots, other.kv.cells], [4, 4096]);
     await server.says(/\[org\/one:Q8_0\] port has no effect: it is of the whole server/);
-    await server.says(/\[two\] load-on-startup has no effect/);
   });
 
   it('names the section and the key of a mistake, before anything is loaded', async (t) => {

@@ -127,7 +127,7 @@ export class Server {
     const end = Date.now() + hangAfter;
     for (;;) {
       const metrics = await this.metrics();
-      if (wish(metrics)) return metrics;
+      if (await wish(metrics)) return metrics;
       assert.ok(Date.now() < end, `never happened: ${what ?? wish}; the metrics are\n${metrics.text}`);
     }
   }

@@ -5,6 +5,7 @@
 
 #include "api/admin/limits.h"
 #include "api/body/generation_fields.h"
+#include "api/body/model_choice.h"
 #include "api/core/answer.h"
 #include "api/core/frontend.h"
 #include "api/core/key_ring.h"
@@ -85,9 +86,11 @@ std::string props_body(const Node& node, const ServedModel& served, bool paths) 
 }
 
 // In the list that llama-server adds for clients of Ollama.
-void write_listed(JsonWriter& json, const ServedModel& served) {
+void write_listed(JsonWriter& json, const ModelEntry& entry) {
+  const std::string family = entry.served != nullptr ? entry.served->model.info.architecture : "";
+  const std::string format = entry.served != nullptr ? entry.served->model.info.format : "";
   json.begin_object();
-  for (const std::string_view key : {"name", "model"}) json.field(key, served.config.name);
+  for (const std::string_view key : {"name", "model"}) json.field(key, entry.name);
   for (const std::string_view key : {"modified_at", "size", "digest", "description"}) json.field(key, "");
   json.field("type", "model");
   json.key("tags");
@@ -103,43 +106,61 @@ void write_listed(JsonWriter& json, const ServedModel& served) {
   json.begin_object();
   json.field("parent_model", "");
   json.field("format", "gguf");
-  json.field("family", served.model.info.architecture);
+  json.field("family", family);
   json.key("families");
   json.begin_array();
-  json.string(served.model.info.architecture);
+  json.string(family);
   json.end_array();
   json.field("parameter_size", "");
-  json.field("quantization_level", served.model.info.format);
+  json.field("quantization_level", format);
   json.end_object();
   json.end_object();
 }
 
-void write_model(JsonWriter& json, const ServedModel& served) {
-  const ModelInfo& info = served.model.info;
-  json.begin_object();
-  json.field("id", served.config.name);
-  json.key("aliases");
+void write_names(JsonWriter& json, std::string_view key, const std::vector<std::string>& names) {
+  json.key(key);
   json.begin_array();
-  for (const std::string& alias : served.config.aliases) json.string(alias);
+  for (const std::string& name : names) json.string(name);
   json.end_array();
-  json.key("tags");
-  json.begin_array();
-  for (const std::string& tag : served.config.tags) json.string(tag);
-  json.end_array();
-  json.field("object", "model");
-  json.field("created", served.config.loaded_at);
-  json.field("owned_by", "chasqui");
-  json.key("meta");
+}
+
+// As llama-server's router says it.
+void write_status(JsonWriter& json, const ModelStatus& status) {
+  const bool failed = status.state == ModelState::failed;
+  json.key("status");
   json.begin_object();
-  json.field("vocab_type", info.vocabulary_type);
-  json.field("n_vocab", info.vocabulary);
-  json.field("n_ctx", served.engine.shape().cells_per_slot);
-  json.field("n_ctx_train", info.context_trained);
-  json.field("n_embd", info.embedding_length);
-  json.field("n_params", info.parameters);
-  json.field("size", info.size_bytes);
-  json.field("ftype", info.format);
+  json.field("value", name(failed ? ModelState::unloaded : status.state));
+  if (failed) {
+    json.field("failed", true);
+    json.field("reason", status.reason);
+  }
+  if (status.state == ModelState::loading) json.field("progress", status.progress);
   json.end_object();
+}
+
+void write_model(JsonWriter& json, const ModelEntry& entry, const ModelStatus& status) {
+  json.begin_object();
+  json.field("id", entry.name);
+  write_names(json, "aliases", entry.aliases);
+  write_names(json, "tags", entry.tags);
+  json.field("object", "model");
+  json.field("created", entry.served != nullptr ? entry.served->config.loaded_at : 0);
+  json.field("owned_by", "chasqui");
+  write_status(json, status);
+  if (entry.served != nullptr) {
+    const ModelInfo& info = entry.served->model.info;
+    json.key("meta");
+    json.begin_object();
+    json.field("vocab_type", info.vocabulary_type);
+    json.field("n_vocab", info.vocabulary);
+    json.field("n_ctx", entry.served->engine.shape().cells_per_slot);
+    json.field("n_ctx_train", info.context_trained);
+    json.field("n_embd", info.embedding_length);
+    json.field("n_params", info.parameters);
+    json.field("size", info.size_bytes);
+    json.field("ftype", info.format);
+    json.end_object();
+  }
   json.end_object();
 }
 
@@ -163,14 +184,15 @@ std::string models_body(const ModelTable& models) {
   json.begin_object();
   json.key("models");
   json.begin_array();
-  for (const ServedModel* const served : models.all()) write_listed(json, *served);
+  for (const ModelEntry& entry : models.entries()) write_listed(json, entry);
   json.end_array();
   json.field("object", "list");
   json.key("data");
   json.begin_array();
-  for (const ServedModel* const served : models.all()) {
-    write_model(json, *served);
-    for (const AdapterInfo& adapter : served->adapters.adapters()) write_adapter(json, *served, adapter);
+  for (const ModelEntry& entry : models.entries()) {
+    write_model(json, entry, models.status(entry));
+    if (entry.served == nullptr) continue;
+    for (const AdapterInfo& adapter : entry.served->adapters.adapters()) write_adapter(json, *entry.served, adapter);
   }
   json.end_array();
   json.end_object();
@@ -262,10 +284,11 @@ Handled handle_model(const ModelTable& models, Call call) {
   const std::string& id = call.exchange.param("id");
   std::string body;
   JsonWriter json(body);
+  for (const ModelEntry& entry : models.entries()) {
+    const bool named = id == entry.name || std::ranges::find(entry.aliases, id) != entry.aliases.end();
+    if (body.empty() && named) write_model(json, entry, models.status(entry));
+  }
   for (const ServedModel* const served : models.all()) {
-    const auto& aliases = served->config.aliases;
-    const bool named = id == served->config.name || std::ranges::find(aliases, id) != aliases.end();
-    if (body.empty() && named) write_model(json, *served);
     for (const AdapterInfo& adapter : served->adapters.adapters()) {
       if (body.empty() && id == name_of(*served, adapter)) write_adapter(json, *served, adapter);
     }
@@ -280,6 +303,38 @@ Handled handle_model(const ModelTable& models, Call call) {
   }
   co_await respond_json(call.exchange, std::move(body));
   co_return Result<void>();
+}
+
+namespace {
+
+using Order = Result<void> (ModelLoader::*)(const ModelEntry&);
+
+Handled tell_loader(const ModelTable& models, Call call, Order order) {
+  if (!call.frontend.keys.is_admin(call.caller)) {
+    co_return Error{ErrorCode::forbidden,
+                    "models are loaded and unloaded for all tenants: it needs a key with admin=yes", ""};
+  }
+  if (models.loader() == nullptr) {
+    co_return Error{ErrorCode::not_supported,
+                    "all models stay loaded; those of --models-dir and --models-preset can be unloaded", ""};
+  }
+  const Result<const ModelEntry*> entry =
+      co_await choose_model(models, call.frontend, call.caller, call.body, models.entry_of(models.first()));
+  if (!entry) co_return entry.error();
+  if (auto told = (models.loader()->*order)(**entry); !told) co_return told.error();
+  std::string body = R"({"success":true})";
+  co_await respond_json(call.exchange, std::move(body));
+  co_return Result<void>();
+}
+
+}  // namespace
+
+Handled handle_load_model(const ModelTable& models, Call call) {
+  return tell_loader(models, std::move(call), &ModelLoader::load);
+}
+
+Handled handle_unload_model(const ModelTable& models, Call call) {
+  return tell_loader(models, std::move(call), &ModelLoader::unload);
 }
 
 Handled handle_version(Call call) {

@@ -21,6 +21,9 @@ Handled handle_version(Call call);
 Handled handle_change_props(Call call);
 Handled handle_models(const ModelTable& models, Call call);
 Handled handle_model(const ModelTable& models, Call call);
+// Told to; whether it is done /v1/models says.
+Handled handle_load_model(const ModelTable& models, Call call);
+Handled handle_unload_model(const ModelTable& models, Call call);
 
 // What GET /health and GET /props say, for doors that are not HTTP's.
 Result<std::string> health_answer(const Node& node);

@@ -22,8 +22,8 @@ Result<std::string> named_model(const std::string& body) {
 
 }  // namespace
 
-net::Awaitable<Result<ServedModel*>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
-                                                  std::string& body, ServedModel& otherwise) {
+net::Awaitable<Result<const ModelEntry*>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
+                                                       std::string& body, const ModelEntry& otherwise) {
   if (!models.has_choice() || body.empty()) co_return &otherwise;
   // Owned by the job as well: the client may leave, and its request end, while the pool still reads.
   const auto owned = std::make_shared<std::string>(std::move(body));

@@ -13,7 +13,7 @@ namespace chasqui {
 
 // Of a request with a body, which is back in `body` afterwards; `otherwise` where it names none. The errors: no such
 // model, no JSON.
-net::Awaitable<Result<ServedModel*>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
-                                                  std::string& body, ServedModel& otherwise);
+net::Awaitable<Result<const ModelEntry*>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
+                                                       std::string& body, const ModelEntry& otherwise);
 
 }  // namespace chasqui

@@ -74,6 +74,7 @@ struct Answer {
   ReasoningSwitchPtr reasoning_switch = {};     // where a client may end the reasoning
   RequestNotePtr note = {};                     // none where no log is kept
   std::vector<std::string> skipped_tools = {};  // their types: the client is told
+  bool unload = false;     // the model, after this answer; for who may say so
   std::string ready = {};  // the whole body, where there is nothing to generate; then there is no request, nor a writer
 };
 

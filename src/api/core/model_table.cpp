@@ -5,6 +5,7 @@
 
 #include "api/core/served_model.h"
 #include "base/nearest_word.h"
+#include "engine/adapter_registry.h"
 
 namespace chasqui {
 namespace {
@@ -38,28 +39,79 @@ Error no_model(std::string_view name, std::vector<std::string> names) {
 
 }  // namespace
 
-Result<ServedModel*> ModelTable::find(std::string_view name) const {
-  if (!has_choice() || name.empty()) return models_.front();
-  if (ServedModel* const model = named(name)) return model;
+std::string_view name(ModelState state) {
+  switch (state) {
+    case ModelState::unloaded: return "unloaded";
+    case ModelState::loading: return "loading";
+    case ModelState::ready: return "loaded";
+    case ModelState::draining: return "draining";
+    case ModelState::failed: return "failed";
+  }
+  return "";
+}
+
+void ModelTable::add(ServedModel& model) {
+  const ServedModelConfig& config = model.config;
+  ModelEntry entry{config.name, config.aliases, config.tags};
+  for (const AdapterInfo& adapter : model.adapters.adapters()) entry.adapters.push_back(adapter.name);
+  entry.served = &model;
+  entries_.push_back(std::move(entry));
+  made_.push_back(&model);
+}
+
+const ModelEntry& ModelTable::add(ModelEntry entry, ModelLoader& loader) {
+  loader_ = &loader;
+  return entries_.emplace_back(std::move(entry));
+}
+
+void ModelTable::made(const ModelEntry& entry, ServedModel& model) {
+  for (ModelEntry& one : entries_) {
+    if (&one == &entry) one.served = &model;
+  }
+  made_.push_back(&model);
+}
+
+const ModelEntry& ModelTable::entry_of(const ServedModel& model) const {
+  const auto found = std::ranges::find(entries_, &model, &ModelEntry::served);
+  CHECK(found != entries_.end(), "a model that is in no table");
+  return *found;
+}
+
+Result<const ModelEntry*> ModelTable::find(std::string_view name) const {
+  if (!has_choice() || name.empty()) return &entry_of(first());
+  if (const ModelEntry* const entry = named(name)) return entry;
   if (name.ends_with(kLatest)) {
-    if (ServedModel* const model = named(name.substr(0, name.size() - kLatest.size()))) return model;
+    if (const ModelEntry* const entry = named(name.substr(0, name.size() - kLatest.size()))) return entry;
   }
   std::vector<std::string> names;
-  for (const ServedModel* const model : models_) names.push_back(model->config.name);
+  for (const ModelEntry& entry : entries_) names.push_back(entry.name);
   return no_model(name, std::move(names));
 }
 
-ServedModel* ModelTable::named(std::string_view name) const {
-  for (ServedModel* const model : models_) {
-    const std::string& own = model->config.name;
-    if (name == own || std::ranges::find(model->config.aliases, name) != model->config.aliases.end()) return model;
-    const bool has_adapter = name.size() > own.size() && name.starts_with(own) && name[own.size()] == ':';
-    if (has_adapter && model->adapters.find(name.substr(own.size() + 1))) return model;
+const ModelEntry* ModelTable::named(std::string_view name) const {
+  const auto has = [](const std::vector<std::string>& names, std::string_view wanted) {
+    return std::ranges::find(names, wanted) != names.end();
+  };
+  for (const ModelEntry& entry : entries_) {
+    if (name == entry.name || has(entry.aliases, name)) return &entry;
+    const std::size_t own = entry.name.size();
+    const bool longer = name.size() > own && name.starts_with(entry.name) && name[own] == ':';
+    if (longer && has(entry.adapters, name.substr(own + 1))) return &entry;
   }
-  for (ServedModel* const model : models_) {
-    if (model->adapters.find(name)) return model;
+  for (const ModelEntry& entry : entries_) {
+    if (has(entry.adapters, name)) return &entry;
   }
   return nullptr;
+}
+
+ModelStatus ModelTable::status(const ModelEntry& entry) const {
+  return loader_ != nullptr ? loader_->status(entry) : ModelStatus();
+}
+
+net::Awaitable<Result<ServedModel*>> ModelTable::ready(const ModelEntry& entry, std::function<bool()> gone) const {
+  if (loader_ == nullptr) co_return entry.served;
+  Result<ServedModel*> served = co_await loader_->ready(entry, std::move(gone));
+  co_return served;
 }
 
 }  // namespace chasqui

@@ -1,36 +1,90 @@
-// The models of a node, by the name that a request says. Filled at start, constant afterwards; loop thread.
+// The models of a node, loaded or not, by the name that a request says. Which there are is constant after start; what
+// is loaded changes where there is a ModelLoader. Loop thread.
 #pragma once
 
+#include <cstdint>
+#include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "net/awaitable.h"
 
 namespace chasqui {
 
 struct ServedModel;
 
+enum class ModelState { unloaded, loading, ready, draining, failed };
+
+// "unloaded", "loading", "loaded", "draining", "failed": as llama-server's router says it, where that has a word.
+std::string_view name(ModelState state);
+
+struct ModelStatus {
+  ModelState state = ModelState::ready;
+  double progress = 1;   // of loading, 0 … 1
+  std::string reason{};  // of failed
+};
+
+struct ModelEntry {
+  std::string name;
+  std::vector<std::string> aliases{};  // `name` among them
+  std::vector<std::string> tags{};
+  std::vector<std::string> adapters{};  // their names
+  std::uint64_t bytes = 0;              // of its files, where it is loaded later
+  ServedModel* served = nullptr;        // null until it is loaded for the first time; stays when it is unloaded
+};
+
+// Loads models when they are asked for, and unloads them. Made by the application.
+class ModelLoader {
+ public:
+  virtual ~ModelLoader() = default;
+
+  virtual ModelStatus status(const ModelEntry& entry) const = 0;
+  // When it is loaded, and there is room for it. Errors: why it cannot be; unavailable when the node drains, or `gone`
+  // says that the client has left.
+  virtual net::Awaitable<Result<ServedModel*>> ready(const ModelEntry& entry, std::function<bool()> gone) = 0;
+  // Begins to load, also what has failed; or to unload, after what runs. Errors: conflict where it is so already.
+  virtual Result<void> load(const ModelEntry& entry) = 0;
+  virtual Result<void> unload(const ModelEntry& entry) = 0;
+};
+
 class ModelTable {
  public:
-  // `model` outlives the table. The first one answers requests that name none.
-  void add(ServedModel& model) { models_.push_back(&model); }
+  // `model` outlives the table, and is loaded as long as that lives.
+  void add(ServedModel& model);
+  // One that `loader`, which outlives the table, loads later. Its place does not change.
+  const ModelEntry& add(ModelEntry entry, ModelLoader& loader);
+  // … and has now loaded for the first time.
+  void made(const ModelEntry& entry, ServedModel& model);
 
   // A table of one model has it for every name, as clients send the names of other servers' models, unless names are
   // checked. Otherwise the name is that of a model, or of one of its adapters ("model:adapter", or as vLLM has it
-  // "adapter"), and may end in ":latest" as Ollama's names do; not_found lists the models whose names are near.
-  // REQUIRES: there is a model
-  Result<ServedModel*> find(std::string_view name) const;
-  ServedModel& first() const { return *models_.front(); }
-  bool has_choice() const { return models_.size() > 1 || checks_names_; }
+  // "adapter"), and may end in ":latest" as Ollama's names do; not_found lists the models whose names are near. Without
+  // a name it is the first that was made.
+  // REQUIRES: there is a model, and one was made
+  Result<const ModelEntry*> find(std::string_view name) const;
+  ServedModel& first() const { return *made_.front(); }
+  const ModelEntry& entry_of(const ServedModel& model) const;
+  bool has_choice() const { return entries_.size() > 1 || checks_names_; }
   // One model, too, answers to its own names alone (--check-model).
   void check_names() { checks_names_ = true; }
-  const std::vector<ServedModel*>& all() const { return models_; }
+  // Those that were made, in the order in which that was so.
+  const std::vector<ServedModel*>& all() const { return made_; }
+  const std::deque<ModelEntry>& entries() const { return entries_; }
+
+  ModelStatus status(const ModelEntry& entry) const;
+  // Null: all stay as they are.
+  ModelLoader* loader() const { return loader_; }
+  net::Awaitable<Result<ServedModel*>> ready(const ModelEntry& entry, std::function<bool()> gone) const;
 
  private:
-  ServedModel* named(std::string_view name) const;
+  const ModelEntry* named(std::string_view name) const;
 
-  std::vector<ServedModel*> models_;
+  std::deque<ModelEntry> entries_;
+  std::vector<ServedModel*> made_;
+  ModelLoader* loader_ = nullptr;
   bool checks_names_ = false;
 };
 

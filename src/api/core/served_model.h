@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,7 @@ struct ServedModel {
   SlotPersister* slots = nullptr;         // null: slots are not saved
   std::size_t step_watchers = 0;          // of /debug/steps
   ReasoningSwitches switches = {};        // of answers whose reasoning can be ended
+  std::function<void()> unload = {};      // as soon as nothing of it runs; empty: it stays loaded
 };
 
 }  // namespace chasqui

@@ -156,9 +156,12 @@ Result<std::string> FrameChannel::answer_at_once(const FrameHead& head) {
   if (head.event == "health") return health_answer(node_);
   if (head.event == "metrics") return node_.metrics.render_json();
   if (head.event == "props") {
-    const Result<ServedModel*> served = node_.models.find(head.model);
-    if (!served) return served.error();
-    return props_answer(node_, **served, caller_);
+    const Result<const ModelEntry*> entry = node_.models.find(head.model);
+    if (!entry) return entry.error();
+    if ((*entry)->served == nullptr) {
+      return Error{ErrorCode::unavailable, "the model " + (*entry)->name + " was not loaded yet", "model"};
+    }
+    return props_answer(node_, *(*entry)->served, caller_);
   }
   return invalid_field("event",
                        "event must be left out or one of generate, cancel, health, metrics, props, session.create, "
@@ -219,9 +222,17 @@ net::Awaitable<Result<ServedModel*>> FrameChannel::model_of(const FrameHead& hea
   ModelTable& models = node_.models;
   if (models.has_choice() && !head.session.empty()) {
     ServedModel* const owner = model_of_session(models, caller_.tenant.id, SessionId{head.session});
-    if (owner != nullptr) co_return owner;
+    if (owner != nullptr) {
+      std::function<bool()> left = [this] { return connection_.gone(); };
+      Result<ServedModel*> served = co_await models.ready(models.entry_of(*owner), std::move(left));
+      co_return served;
+    }
   }
-  Result<ServedModel*> served = co_await choose_model(models, node_.frontend, caller_, body, models.first());
+  const ModelEntry& otherwise = models.entry_of(models.first());
+  const Result<const ModelEntry*> entry = co_await choose_model(models, node_.frontend, caller_, body, otherwise);
+  if (!entry) co_return entry.error();
+  std::function<bool()> gone = [this] { return connection_.gone(); };
+  Result<ServedModel*> served = co_await models.ready(**entry, std::move(gone));
   co_return served;
 }
 

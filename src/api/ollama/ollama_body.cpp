@@ -51,7 +51,8 @@ void read_format(Fields& fields, RequestDraft& draft) {
   if (auto taken = take_schema(named ? any : *format, "format", false, draft); !taken) fields.refuse(taken.error());
 }
 
-// Numbers of seconds, or a duration as "5m". Only zero means anything here, and only to who asks for nothing else.
+// Numbers of seconds, or a duration as "5m". Only zero means anything here: what is loaded stays until others need the
+// room.
 bool asks_to_unload(Fields& fields) {
   const json::value* keep = fields.any("keep_alive");
   if (keep == nullptr) return false;
@@ -109,11 +110,12 @@ OllamaBody read_body(const ServedModel& served, const Caller& caller, Fields& fi
 
 Answer loaded(const ServedModel& served, OllamaShape shape, bool unload) {
   Answer answer;
+  answer.unload = unload;
   answer.ready = ollama_loaded(shape, served.config.name, rfc3339(served.clock.unix_seconds()), unload);
   return answer;
 }
 
-Answer told(const ServedModel& served, OllamaShape shape, std::vector<RequestPtr> requests, bool stream,
+Answer told(const ServedModel& served, OllamaShape shape, std::vector<RequestPtr> requests, const OllamaBody& body,
             AnswerFormatPtr format) {
   OllamaHead head;
   head.shape = shape;
@@ -122,7 +124,9 @@ Answer told(const ServedModel& served, OllamaShape shape, std::vector<RequestPtr
   if (requests.front()->sampling.chances >= 0) head.tokenizer = served.model.tokenizer.get();
   if (requests.front()->keep_tokens) head.context = requests.front();
   auto writer = make_ollama_writer(std::move(head), std::move(format));
-  return answer_of(std::move(requests), stream, std::move(writer));
+  Answer answer = answer_of(std::move(requests), body.stream, std::move(writer));
+  answer.unload = body.unload;
+  return answer;
 }
 
 // Ollama's names for what OpenAI's messages have, too.
@@ -151,7 +155,7 @@ Result<Answer> raw_generate(const ServedModel& served, OllamaBody body, std::str
   body.draft.prompt.insert(body.draft.prompt.end(), tokens->begin(), tokens->end());
   auto requests = requests_from_draft(served, std::move(body.draft), 1);
   if (!requests) return requests.error();
-  return told(served, OllamaShape::generate, std::move(*requests), body.stream, nullptr);
+  return told(served, OllamaShape::generate, std::move(*requests), body, nullptr);
 }
 
 }  // namespace
@@ -185,7 +189,7 @@ Result<Answer> prepare_ollama_chat(const ServedModel& served, const Caller& call
   if (chat.messages.empty()) return loaded(served, OllamaShape::chat, common.unload);
   auto made = requests_from_chat(served, chat, std::move(common.draft));
   if (!made) return made.error();
-  Answer answer = told(served, OllamaShape::chat, std::move(made->requests), common.stream, std::move(made->format));
+  Answer answer = told(served, OllamaShape::chat, std::move(made->requests), common, std::move(made->format));
   answer.skipped_tools = chat.skipped_tools;
   return answer;
 }
@@ -215,7 +219,7 @@ Result<Answer> prepare_ollama_generate(const ServedModel& served, const Caller& 
   chat.messages.back().content = prompt;
   auto made = requests_from_chat(served, chat, std::move(common.draft));
   if (!made) return made.error();
-  return told(served, OllamaShape::generate, std::move(made->requests), common.stream, std::move(made->format));
+  return told(served, OllamaShape::generate, std::move(made->requests), common, std::move(made->format));
 }
 
 }  // namespace chasqui

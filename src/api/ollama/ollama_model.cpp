@@ -44,6 +44,20 @@ void write_details(JsonWriter& json, const ModelInfo& info) {
   json.end_object();
 }
 
+// Twice, for clients that want as many digits as SHA-256 has.
+std::string digits_of(std::string known) {
+  std::string out;
+  for (int half = 0; half < 2; ++half) {
+    for (const std::byte byte : checksum(std::as_bytes(std::span(known)))) {
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      out += kDigits[std::to_integer<unsigned>(byte) >> 4];
+      out += kDigits[std::to_integer<unsigned>(byte) & 15];
+    }
+    known += '\n';
+  }
+  return out;
+}
+
 // Ollama's is of the files of a model; this one, of what is known of it, is the same for the same model, too.
 std::string digest_of(const ServedModel& served) {
   const ModelInfo& info = served.model.info;
@@ -56,17 +70,7 @@ std::string digest_of(const ServedModel& served) {
   for (const std::uint64_t number : {info.size_bytes, info.parameters, static_cast<std::uint64_t>(info.vocabulary)}) {
     known += '\n' + std::to_string(number);
   }
-  std::string out;
-  // Twice, for clients that want as many digits as SHA-256 has.
-  for (int half = 0; half < 2; ++half) {
-    for (const std::byte byte : checksum(std::as_bytes(std::span(known)))) {
-      constexpr std::string_view kDigits = "0123456789abcdef";
-      out += kDigits[std::to_integer<unsigned>(byte) >> 4];
-      out += kDigits[std::to_integer<unsigned>(byte) & 15];
-    }
-    known += '\n';
-  }
-  return out;
+  return digits_of(std::move(known));
 }
 
 // One model of a list; open, so that more can follow.
@@ -79,15 +83,29 @@ void begin_model(JsonWriter& json, const ServedModel& served) {
   write_details(json, served.model.info);
 }
 
+// … that was not loaded yet: its name and its file are all that is known.
+void begin_unloaded(JsonWriter& json, const ModelEntry& entry) {
+  json.begin_object();
+  json.field("name", entry.name);
+  json.field("model", entry.name);
+  json.field("size", entry.bytes);
+  json.field("digest", digits_of(entry.name + ' ' + std::to_string(entry.bytes)));
+  write_details(json, {});
+}
+
 std::string tags_body(const ModelTable& models) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
   json.key("models");
   json.begin_array();
-  for (const ServedModel* const served : models.all()) {
-    begin_model(json, *served);
-    json.field("modified_at", rfc3339(served->config.loaded_at));
+  for (const ModelEntry& entry : models.entries()) {
+    if (entry.served != nullptr) {
+      begin_model(json, *entry.served);
+    } else {
+      begin_unloaded(json, entry);
+    }
+    json.field("modified_at", rfc3339(entry.served != nullptr ? entry.served->config.loaded_at : 0));
     json.end_object();
   }
   json.end_array();
@@ -96,7 +114,7 @@ std::string tags_body(const ModelTable& models) {
 }
 
 std::string running_body(const ModelTable& models) {
-  // They are never unloaded: always a day from now.
+  // When one is unloaded is not known before: always a day from now.
   constexpr std::int64_t kDay = 24 * 60 * 60;
   std::string out;
   JsonWriter json(out);
@@ -104,6 +122,8 @@ std::string running_body(const ModelTable& models) {
   json.key("models");
   json.begin_array();
   for (const ServedModel* const served : models.all()) {
+    const ModelState state = models.status(models.entry_of(*served)).state;
+    if (state != ModelState::ready && state != ModelState::draining) continue;
     begin_model(json, *served);
     json.field("expires_at", rfc3339(served->clock.unix_seconds() + kDay));
     json.field("size_vram", 0);

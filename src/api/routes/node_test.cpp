@@ -188,7 +188,7 @@ TEST(ModelTable, AnUnknownNameIsAnsweredWithThoseThatAreNear) {
   ManyModels many(12);
   const auto found = many.node.models.find("model-11:latest");
   ASSERT_TRUE(found);
-  EXPECT_EQ(*found, &many.models[11]->served);
+  EXPECT_EQ((*found)->served, &many.models[11]->served);
   const auto missed = many.node.models.find("modle-11");
   ASSERT_FALSE(missed);
   EXPECT_EQ(missed.error().field, "model");
@@ -202,15 +202,15 @@ TEST(ModelTable, AnUnknownNameIsAnsweredWithThoseThatAreNear) {
 
 TEST(ModelTable, OneModelHasEveryName) {
   FakeNode fake;
-  EXPECT_EQ(*fake.node.models.find("gpt-4o"), &fake.served);
-  EXPECT_EQ(*fake.node.models.find(""), &fake.served);
+  EXPECT_EQ((*fake.node.models.find("gpt-4o"))->served, &fake.served);
+  EXPECT_EQ((*fake.node.models.find(""))->served, &fake.served);
 }
 
 TEST(ModelTable, OneModelHasItsOwnNamesAloneWhereNamesAreChecked) {
   FakeNode fake;
   fake.node.models.check_names();
-  EXPECT_EQ(*fake.node.models.find("sim"), &fake.served);
-  EXPECT_EQ(*fake.node.models.find(""), &fake.served);
+  EXPECT_EQ((*fake.node.models.find("sim"))->served, &fake.served);
+  EXPECT_EQ((*fake.node.models.find(""))->served, &fake.served);
   EXPECT_EQ(fake.node.models.find("gpt-4o").error().code, ErrorCode::not_found);
 }
 

@@ -1,6 +1,8 @@
 #include "api/routes/routes.h"
 
 #include <algorithm>
+#include <functional>
+#include <variant>
 
 #include "api/admin/page.h"
 #include "api/body/model_choice.h"
@@ -87,13 +89,38 @@ ServedModel* owner_of(const ModelTable& models, const Route& route, const Caller
 }
 
 // The order: whose session or response it is, the body's `model`, that of the query, the first one.
+net::Awaitable<Result<const ModelEntry*>> entry_of(Node& node, const Route& route, Caller caller,
+                                                   net::HttpExchange& exchange, std::string& body) {
+  if (const ServedModel* const owner = owner_of(node.models, route, caller, exchange)) {
+    co_return &node.models.entry_of(*owner);
+  }
+  Result<const ModelEntry*> entry = node.models.find(exchange.request().query("model").value_or(""));
+  if (!entry || body.empty()) co_return entry;
+  const ModelEntry& otherwise = **entry;
+  entry = co_await choose_model(node.models, node.frontend, std::move(caller), body, otherwise);
+  co_return entry;
+}
+
+// What is about the whole server: no model is loaded for it.
+bool is_about_all(const Route& route) {
+  if (route.path == "/props") return false;
+  return std::holds_alternative<NodeHandler>(route.handler) || std::holds_alternative<TableHandler>(route.handler);
+}
+
+// What needs more of a model than its vocabulary, limits and counters, which stay when it is unloaded.
+bool computes(const Route& route) {
+  return route.text.generates || std::holds_alternative<PrepareAnswer>(route.handler) ||
+         std::holds_alternative<PrepareVectors>(route.handler);
+}
+
 net::Awaitable<Result<ServedModel*>> model_of(Node& node, const Route& route, Caller caller,
                                               net::HttpExchange& exchange, std::string& body) {
-  if (ServedModel* const owner = owner_of(node.models, route, caller, exchange)) co_return owner;
-  Result<ServedModel*> served = node.models.find(exchange.request().query("model").value_or(""));
-  if (!served || body.empty()) co_return served;
-  ServedModel& otherwise = **served;
-  served = co_await choose_model(node.models, node.frontend, std::move(caller), body, otherwise);
+  const Result<const ModelEntry*> entry = co_await entry_of(node, route, std::move(caller), exchange, body);
+  if (!entry) co_return entry.error();
+  if ((*entry)->served != nullptr && !computes(route)) co_return (*entry)->served;
+  if (is_about_all(route)) co_return &node.models.first();
+  std::function<bool()> gone = [&exchange] { return exchange.client_gone(); };
+  Result<ServedModel*> served = co_await node.models.ready(**entry, std::move(gone));
   co_return served;
 }
 

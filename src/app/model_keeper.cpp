@@ -1,0 +1,330 @@
+#include "app/model_keeper.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "api/core/served_model.h"
+#include "app/settings.h"
+#include "base/log.h"
+#include "base/thread_name.h"
+#include "engine/admission.h"
+#include "engine/engine.h"
+
+namespace chasqui {
+namespace {
+
+constexpr Duration kLookEvery = milliseconds(10);
+constexpr Duration kPatience = seconds(1);  // of those who wait while all models that are there have work
+constexpr Duration kRetryFirst = seconds(5);
+constexpr Duration kRetryMost = seconds(60);
+constexpr std::size_t kWaitingMax = kSizeLimit<"queue_requests">;  // of one model
+
+std::uint64_t wakes(Engine& engine, const Counter EngineMetrics::*which) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < engine.workers(); ++i) sum += (engine.metrics(i).*which).value();
+  return sum;
+}
+
+// As clients may read it: without the folder of the file.
+std::string shown(std::string reason, const ServeConfig& config) {
+  const std::size_t at = config.model_path.empty() ? std::string::npos : reason.find(config.model_path);
+  if (at == std::string::npos) return reason;
+  return reason.replace(at, config.model_path.size(), std::filesystem::path(config.model_path).filename().string());
+}
+
+// Adds one for as long as it lives.
+class Counted {
+ public:
+  Counted(std::size_t& count, Gauge& gauge) : count_(count), gauge_(gauge) {
+    ++count_;
+    gauge_.add(1);
+  }
+  ~Counted() {
+    --count_;
+    gauge_.add(-1);
+  }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::size_t& count_;
+  Gauge& gauge_;
+};
+
+}  // namespace
+
+ModelKeeper::ModelKeeper(net::EventLoop& loop, ModelTable& table, std::size_t most, bool autoload, Host host)
+    : loop_(loop), table_(table), most_(most), autoload_(autoload), host_(std::move(host)), timer_(loop.executor()) {}
+
+ModelKeeper::~ModelKeeper() {
+  stop_.raise();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ModelKeeper::add(const ServeConfig& config, LoadOptions how, ModelParts* parts, const std::string& failure) {
+  ModelEntry entry;
+  entry.aliases = names_of_model(config);
+  entry.name = entry.aliases.front();
+  entry.tags = names_in(config.tags);
+  std::error_code unknown;
+  const std::uintmax_t bytes = std::filesystem::file_size(config.model_path, unknown);
+  entry.bytes = unknown ? 0 : bytes;
+  for (const AdapterFile& adapter : how.weights.adapters) entry.adapters.push_back(adapter.name);
+  const ModelEntry& added = table_.add(std::move(entry), *this);
+  Kept& one = kept_.emplace_back(Kept{added, config, std::move(how), kept_.size()});
+  if (parts != nullptr) {
+    made(one, std::move(*parts));
+  } else if (!failure.empty()) {
+    one.failure = shown(failure, config);
+    one.retry_after = kRetryFirst;
+    one.retry_at = loop_.now() + one.retry_after;
+  }
+}
+
+void ModelKeeper::made(Kept& one, ModelParts parts) {
+  ServedModel& served = host_(std::move(parts), one.number);
+  if (one.config.on_demand) {
+    served.unload = [this, &one] {
+      settle(one);
+      if (loaded(one) && !one.resting) rest(one);
+    };
+  }
+  table_.made(one.entry, served);
+  one.used_at = one.loaded_at = loop_.now();
+}
+
+ModelKeeper::Kept& ModelKeeper::kept(const ModelEntry& entry) {
+  return *std::ranges::find_if(kept_, [&entry](const Kept& one) { return &one.entry == &entry; });
+}
+
+bool ModelKeeper::loaded(const Kept& one) const {
+  return one.entry.served != nullptr && !one.entry.served->engine.sleeping();
+}
+
+// Nothing of it is computed, and no request is on its way to it.
+bool ModelKeeper::idle(const Kept& one) const {
+  return one.config.on_demand && loaded(one) && !one.resting && one.waiting == 0 &&
+         one.entry.served->engine.in_flight() == 0 && one.entry.served->admission.in_flight() == 0;
+}
+
+// A request that was on its way when it was told so may have kept it, or waked it again.
+bool ModelKeeper::leaves(const Kept& one) const {
+  if (!one.resting) return false;
+  Engine& engine = one.entry.served->engine;
+  return !engine.sleeping() && wakes(engine, &EngineMetrics::wakes) == one.wakes;
+}
+
+// What has become of what it was told.
+void ModelKeeper::settle(Kept& one) {
+  if (one.entry.served == nullptr) return;
+  Engine& engine = one.entry.served->engine;
+  one.resting = leaves(one);
+  if (!one.waking) return;
+  if (!engine.sleeping()) {
+    one.waking = false;
+  } else if (wakes(engine, &EngineMetrics::failed_wakes) != one.failed_wakes) {
+    one.waking = false;
+    metrics_.failures.add();
+    one.failure = "it cannot be loaded again; the log says why";
+  }
+}
+
+ModelStatus ModelKeeper::status(const ModelEntry& entry) const {
+  const Kept& one = kept(entry);
+  if (loading_ == &one) return {ModelState::loading, metrics_.progress.value(), {}};
+  if (entry.served == nullptr) {
+    return one.failure.empty() ? ModelStatus{ModelState::unloaded, 0, {}}
+                               : ModelStatus{ModelState::failed, 0, one.failure};
+  }
+  const Engine& engine = entry.served->engine;
+  if (!engine.sleeping()) return {leaves(one) ? ModelState::draining : ModelState::ready, 1, {}};
+  if (one.waking || engine.in_flight() > 0) return {ModelState::loading, 0, {}};
+  return one.failure.empty() ? ModelStatus{ModelState::unloaded, 0, {}}
+                             : ModelStatus{ModelState::failed, 0, one.failure};
+}
+
+// Whether there is; otherwise the idle one that was not used for the longest time is told to go. One stays for twice
+// the time that loading it has taken, so that two in turn do not spend all time on loading. Where all have work for
+// long, the one that was there first takes nothing new, and goes when what it has is done.
+bool ModelKeeper::make_room(Kept& wanted) {
+  if (most_ == 0) return true;
+  const TimePoint now = loop_.now();
+  std::size_t there = loading_ != nullptr && loading_ != &wanted ? 1 : 0;
+  bool going = false;      // one that may still have work
+  bool gone_soon = false;  // … and has none
+  Kept* oldest = nullptr;
+  Kept* first = nullptr;
+  for (Kept& one : kept_) {
+    settle(one);
+    if (&one == &wanted || !one.config.on_demand || (!loaded(one) && !one.waking)) continue;
+    ++there;
+    going = going || one.resting;
+    gone_soon = gone_soon || (one.resting && one.entry.served->engine.in_flight() == 0);
+    if (one.resting || one.waking) continue;
+    if (idle(one) && (oldest == nullptr || one.used_at < oldest->used_at)) oldest = &one;
+    if (first == nullptr || one.loaded_at < first->loaded_at) first = &one;
+  }
+  if (there < most_) return true;
+  const bool patient = going || wanted.waiting == 0 || now - wanted.waits_since < kPatience;
+  Kept* const chosen = oldest != nullptr || patient ? oldest : first;
+  if (chosen != nullptr && !gone_soon && now - chosen->loaded_at >= 2 * chosen->loading_took) {
+    log_info("a model makes room", {{"model", chosen->entry.name}, {"for", wanted.entry.name}});
+    rest(*chosen);
+  }
+  return false;
+}
+
+void ModelKeeper::rest(Kept& one) {
+  one.resting = true;
+  one.wakes = wakes(one.entry.served->engine, &EngineMetrics::wakes);
+  metrics_.unloads.add();
+  one.entry.served->engine.rest();
+}
+
+// The model, or an error; otherwise `wait` is set.
+Result<ServedModel*> ModelKeeper::try_now(Kept& one, bool& wait) {
+  const bool ordered = one.ordered;
+  wait = false;
+  settle(one);
+  const TimePoint now = loop_.now();
+  if (table_.first().engine.draining()) return Error{ErrorCode::unavailable, "the server is shutting down", ""};
+  if (loaded(one) && !one.resting) {
+    one.used_at = now;
+    return one.entry.served;
+  }
+  if (!autoload_ && !ordered && !one.waking && loading_ != &one) {
+    return Error{ErrorCode::unavailable, "the model " + one.entry.name + " is not loaded: POST /models/load loads it",
+                 "model"};
+  }
+  wait = true;
+  if (one.entry.served != nullptr) {
+    if (one.resting || (!one.waking && !make_room(one))) return one.entry.served;
+    wait = false;
+    one.used_at = now;
+    if (!one.waking) wake(one);
+    return one.entry.served;
+  }
+  if (loading_ == &one) return one.entry.served;
+  if (!one.failure.empty() && now < one.retry_at) {
+    Error error{ErrorCode::model_failure, "the model " + one.entry.name + " cannot be loaded: " + one.failure, "model"};
+    error.retry_after = one.retry_at - now;
+    wait = false;
+    return error;
+  }
+  if (loading_ == nullptr && make_room(one)) start(one);
+  return one.entry.served;
+}
+
+// Requests need not wait for it: they have a line of their own.
+void ModelKeeper::wake(Kept& one) {
+  Engine& engine = one.entry.served->engine;
+  one.waking = true;
+  one.failure.clear();
+  one.failed_wakes = wakes(engine, &EngineMetrics::failed_wakes);
+  one.loaded_at = loop_.now();
+  metrics_.loads.add();
+  engine.wake();
+}
+
+net::Awaitable<Result<ServedModel*>> ModelKeeper::ready(const ModelEntry& entry, std::function<bool()> gone) {
+  Kept& one = kept(entry);
+  bool wait = false;
+  Result<ServedModel*> served = try_now(one, wait);
+  if (!wait) co_return served;
+  if (one.waiting >= kWaitingMax) {
+    co_return Error{ErrorCode::overloaded, "too many requests wait for the model " + entry.name, "model"};
+  }
+  if (one.waiting == 0) one.waits_since = loop_.now();
+  const Counted counted(one.waiting, metrics_.waiting);
+  net::Timer timer(loop_.executor());
+  while (wait) {
+    timer.expires_after(kLookEvery);
+    [[maybe_unused]] const auto [error] = co_await timer.async_wait(net::kAwait);
+    if (gone && gone()) co_return Error{ErrorCode::unavailable, "the client has left", ""};
+    served = try_now(one, wait);
+  }
+  co_return served;
+}
+
+Result<void> ModelKeeper::load(const ModelEntry& entry) {
+  Kept& one = kept(entry);
+  settle(one);
+  if (loading_ == &one || one.waking || (loaded(one) && !one.resting)) {
+    return Error{ErrorCode::conflict, "the model " + entry.name + " is loaded already, or being loaded", "model"};
+  }
+  one.retry_at = {};
+  one.ordered = true;
+  follow_orders();
+  return {};
+}
+
+void ModelKeeper::follow_orders() {
+  bool more = false;
+  for (Kept& one : kept_) {
+    if (!one.ordered) continue;
+    [[maybe_unused]] const Result<ServedModel*> served = try_now(one, one.ordered);
+    more = more || one.ordered;
+  }
+  if (!more) return;
+  timer_.expires_after(kLookEvery);
+  timer_.async_wait([this](net::SystemError error) {
+    if (!error) follow_orders();
+  });
+}
+
+Result<void> ModelKeeper::unload(const ModelEntry& entry) {
+  Kept& one = kept(entry);
+  if (!one.config.on_demand) {
+    return Error{ErrorCode::not_supported, "the model " + entry.name + " was named with --model and stays loaded",
+                 "model"};
+  }
+  settle(one);
+  if (!loaded(one) || one.resting) {
+    return Error{ErrorCode::conflict, "the model " + entry.name + " is not loaded", "model"};
+  }
+  rest(one);
+  return {};
+}
+
+void ModelKeeper::start(Kept& one) {
+  if (thread_.joinable()) thread_.join();  // it has posted what it loaded, and ends
+  loading_ = &one;
+  began_ = loop_.now();
+  metrics_.progress.set(0);
+  log_info("loading a model", {{"model", one.entry.name}});
+  thread_ = std::thread([this, &one, how = one.how]() mutable {
+    name_this_thread("load");
+    how.weights.progress = [this](double share) {
+      metrics_.progress.set(share);
+      return !stop_.raised();
+    };
+    const auto parts = std::make_shared<Result<ModelParts>>(load_model(one.config, std::move(how)));
+    loop_.post([this, &one, parts] { finish(one, std::move(*parts)); });
+  });
+}
+
+void ModelKeeper::finish(Kept& one, Result<ModelParts> parts) {
+  loading_ = nullptr;
+  const TimePoint now = loop_.now();
+  one.loading_took = now - began_;
+  if (!parts) {
+    metrics_.failures.add();
+    one.failure = shown(parts.error().message, one.config);
+    one.retry_after = std::clamp(2 * one.retry_after, kRetryFirst, kRetryMost);
+    one.retry_at = now + one.retry_after;
+    log_error("a model cannot be loaded", {{"model", one.entry.name}, {"reason", parts.error().message}});
+    return;
+  }
+  one.failure.clear();
+  one.retry_after = {};
+  metrics_.loads.add();
+  metrics_.load_seconds.observe(to_seconds(one.loading_took));
+  made(one, std::move(*parts));
+  log_info("a model is loaded", {{"model", one.entry.name}, {"took_ms", to_milliseconds(one.loading_took)}});
+}
+
+}  // namespace chasqui
