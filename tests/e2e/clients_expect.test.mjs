@@ -66,10 +66,12 @@ describe('a client finds what it expects', async () => {
   it('when its conversation has become too long', async () => {
     const messages = user('x'.repeat(5000));
     const error = await refused(await post(server, chat, { messages }), 400);
-    assert.equal(error.type, 'exceed_context_size_error');
+    assert.deepEqual([error.type, error.code], ['exceed_context_size_error', 'context_length_exceeded']);
     assert.match(error.message, /exceeds the available context size \(4096 tokens\).* maximum context length is 4096 tokens/);
     assert.equal(error.n_ctx, 4096);
     assert.ok(error.n_prompt_tokens >= 4096);
+    const own = await refused(await post(server, '/completion', { prompt: messages[0].content }), 400);
+    assert.deepEqual([own.type, own.code, own.n_ctx], ['exceed_context_size_error', 400, 4096]);
     const response = await post(server, '/v1/messages', { messages, max_tokens: 1 });
     const { error: { type, message } } = await response.json();
     assert.deepEqual([response.status, type], [400, 'invalid_request_error']);

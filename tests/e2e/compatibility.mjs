@@ -56,7 +56,9 @@ const shared = [
   ['priority', 5, '-', '-', "yes, as vLLM's: above 0 background, below it interactive"],
   ['service_tier', 'flex', 'no', 'yes', 'yes'],
   ['service_tier', 'scale', 'no', 'yes', 'yes: the default'],
-  ['n_keep', 5, 'yes', '-', 'yes, since nothing is shifted'],
+  ['sse_ping_interval', 60, 'yes', '-', 'yes'],
+  ['parse_tool_calls', true, 'no', '-', 'no: calls are always read, as there'],
+  ['n_keep', 5, 'yes', '-', 'yes, with `--context-shift`'],
   ['n_indent', 2, 'yes', '-', 'yes'],
 ];
 
@@ -141,7 +143,7 @@ const beyond = `
 | roles that are unknown | they go to the template | refused | they go to the template, where they are names of at most 64 letters, digits, \`_\` and \`-\` |
 | \`stop: ""\`, an empty string in \`stop\` | no | refused | no |
 | Responses: \`truncation: "auto"\`, \`background: true\` | no | yes | no: nothing is left out, and the response is made at once |
-| a prompt that does not fit | 400, \`exceed_context_size_error\`, \`n_prompt_tokens\`, \`n_ctx\`, \`code: 400\` | \`code: "context_length_exceeded"\` | as llama-server, with OpenAI's words "maximum context length is N tokens" in the message; Messages: "prompt is too long: N tokens > M maximum" |
+| a prompt that does not fit | 400, \`exceed_context_size_error\`, \`n_prompt_tokens\`, \`n_ctx\`, \`code: 400\` | \`code: "context_length_exceeded"\` | as llama-server, with OpenAI's words "maximum context length is N tokens" in the message and, on OpenAI's routes, its \`code\`; Messages: "prompt is too long: N tokens > M maximum" |
 | \`GET /v1/models/{id}\` | - | yes | yes |
 | \`X-Request-Id\` | - | made | echoed (128 printable bytes), or made; logged |
 | errors below \`/api\` | in OpenAI's shape | - | in Ollama's: \`{"error": "…"}\` |

@@ -7,13 +7,15 @@
 namespace chasqui {
 namespace {
 
-std::string body(int status, std::string_view message, std::string_view type, const Error& error) {
+// `code`: in place of the status; empty: that.
+std::string body(int status, std::string_view message, std::string_view type, const Error& error,
+                 std::string_view code = {}) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
   json.key("error");
   json.begin_object();
-  json.field("code", status);
+  code.empty() ? json.field("code", status) : json.field("code", code);
   json.field("message", message);
   json.field("type", type);
   json.key("param");
@@ -78,6 +80,12 @@ void cut_text(std::string& text) {
 std::string error_body(const Error& error) {
   const ErrorRow row = error_row(error.code);
   return body(row.status, error.message, row.type, error);
+}
+
+std::string openai_error_body(const Error& error) {
+  const ErrorRow row = error_row(error.code);
+  const bool too_long = error.code == ErrorCode::context_too_long;
+  return body(row.status, error.message, row.type, error, too_long ? "context_length_exceeded" : "");
 }
 
 std::string error_body(int status, std::string_view message) {

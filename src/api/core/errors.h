@@ -20,6 +20,8 @@ ErrorRow error_row(ErrorCode code);
 
 // The JSON body for `error`.
 std::string error_body(const Error& error);
+// The same with OpenAI's word as `code` where a prompt does not fit: its clients look for that one.
+std::string openai_error_body(const Error& error);
 // To what an error may say, with "…" where something is missing.
 void cut_text(std::string& text);
 // The same for faults that the HTTP layer finds before any handler runs (404, 405, 408, 413, 431 …).

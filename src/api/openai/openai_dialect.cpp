@@ -4,7 +4,7 @@
 
 namespace chasqui {
 
-const Dialect kOpenAi{"openai", "", &error_body, &error_body};
+const Dialect kOpenAi{"openai", "", &openai_error_body, &error_body};
 const Dialect kLlamaServer{"llama-server", "", &error_body, &error_body};
 const Dialect kChasqui{"chasqui", "", &error_body, &error_body};
 
