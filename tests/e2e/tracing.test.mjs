@@ -109,7 +109,8 @@ describe('spans', () => {
     for (let i = 1; i < phases.length; ++i) assert.equal(phases[i].startTimeUnixNano, phases[i - 1].endTimeUnixNano);
     const sum = phases.reduce((total, span) => total + ms(span), 0);
     assert.ok(Math.abs(sum - ms(root)) <= 0.05 * ms(root), `${sum} of ${ms(root)} ms`);
-    assert.ok(ms(root) <= wall, 'the server cannot have taken longer than its client');
+    // The client may read the end of an answer before the server's thread goes on after its write.
+    assert.ok(ms(root) <= 1.05 * wall + 10, 'the server cannot have taken longer than its client');
     assert.ok(ms(root) >= 0.95 * wall - 10, `${ms(root)} of ${wall} ms`);
 
     const chunks = spans.filter(({ name }) => name === 'chunk');
