@@ -62,7 +62,11 @@ Result<LoadedModel> load_llama(const std::string& path, const LoadOptions& optio
   std::shared_ptr<SameFile> same;  // only where the file is read again later
   if (options.sleeps) {
     auto seen = SameFile::look(path);
-    if (!seen) return seen.error();
+    if (!seen) {
+      // A file that cannot be identified is mostly no model, and loading it says what is wrong with it.
+      const auto weights = LlamaWeights::from_file(path, options.weights);
+      return weights ? seen.error() : weights.error();
+    }
     same = std::make_shared<SameFile>(std::move(*seen));
   }
   const auto load = [path, same](const WeightsOptions& how) -> Result<WeightsPtr> {

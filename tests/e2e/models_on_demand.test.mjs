@@ -137,10 +137,10 @@ describe('a model that cannot be loaded', () => {
     assert.equal((await chat(server)).model, 'b', 'the first that can be loaded is the default');
     const { a, c } = await listed(server);
     assert.deepEqual([a.value, a.failed, c.value, c.failed], ['unloaded', true, 'unloaded', undefined]);
-    assert.match(a.reason, /a\.gguf/);
+    assert.match(a.reason, /a\.gguf: it is too short to be a model/);
     const response = await post(server, '/v1/chat/completions', { model: 'c', messages: [{ role: 'user', content: 'x' }] });
     assert.equal(response.status, 500);
-    assert.match((await response.json()).error.message, /the model c cannot be loaded: .*c\.gguf/);
+    assert.match((await response.json()).error.message, /the model c cannot be loaded: .*c\.gguf: it is too short to be a model/);
     assert.equal((await chat(server, 'b')).model, 'b');
     assert.equal((await server.metrics()).sum('chasqui_model_load_failures_total'), 1);
   });
