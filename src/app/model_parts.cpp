@@ -166,10 +166,6 @@ std::string path_of(const ServeConfig& config) {
   return config.model_path.empty() ? "chasqui-demo" : config.model_path;
 }
 
-}  // namespace
-
-namespace {
-
 // All weights are loaded first, so that contexts are made knowing what memory is left.
 Result<void> load_all(std::vector<ListedModel>& models) {
   const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();

@@ -21,7 +21,7 @@ Handled handle_version(Call call);
 Handled handle_change_props(Call call);
 Handled handle_models(const ModelTable& models, Call call);
 Handled handle_model(const ModelTable& models, Call call);
-// Told to; whether it is done /v1/models says.
+// They answer before the model is loaded or unloaded; /v1/models has its state.
 Handled handle_load_model(const ModelTable& models, Call call);
 Handled handle_unload_model(const ModelTable& models, Call call);
 

@@ -79,7 +79,8 @@ class MessageWriter final : public AnswerWriter {
 
   void hear(const Event& event) override { reader_.read(event); }
 
-  std::string whole(const std::string&, const Event& finished) override {
+  std::string whole(const std::vector<Collected>& answers) override {
+    const Event& finished = answers.front().finished;
     std::string out;
     JsonWriter json(out);
     json.begin_object();

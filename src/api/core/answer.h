@@ -45,20 +45,11 @@ class AnswerWriter {
   virtual bool has_comments() const { return true; }
   // The same for a request that does not stream, for writers that read along: the finished event comes last.
   virtual void hear(const Event&) {}
-  // The whole answer as one JSON body, for a request that does not stream.
-  virtual std::string whole(const std::string& text, const Event& finished) {
-    std::vector<Collected> one(1);
-    one.front().text = text;
-    one.front().finished = finished;
-    return whole_of(one);
-  }
-  // Instead of it, for a protocol that may have several answers in one, or says more of each; end() then comes once for
-  // each of them, and the last ends the stream.
-  virtual std::string whole_of(const std::vector<Collected>& answers) {
-    return whole(answers.front().text, answers.front().finished);
-  }
-  // About how many bytes of whole_of() come from the request and not from the answers. Long bodies are written in the
-  // offload pool, unless whole_of() uses what only the loop may.
+  // The answers as one JSON body, for a request that does not stream: one, unless the protocol has several in one. In a
+  // stream, end() then comes once for each of them, and the last ends the stream.
+  virtual std::string whole(const std::vector<Collected>& answers) = 0;
+  // About how many bytes of whole() come from the request and not from the answers. Long bodies are written in the
+  // offload pool, unless whole() uses what only the loop may.
   virtual std::size_t repeated_bytes() const { return 0; }
   virtual bool stays_on_loop() const { return false; }
 };

@@ -15,7 +15,11 @@ std::string body(int status, std::string_view message, std::string_view type, co
   json.begin_object();
   json.key("error");
   json.begin_object();
-  code.empty() ? json.field("code", status) : json.field("code", code);
+  if (code.empty()) {
+    json.field("code", status);
+  } else {
+    json.field("code", code);
+  }
   json.field("message", message);
   json.field("type", type);
   json.key("param");

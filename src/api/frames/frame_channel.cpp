@@ -298,7 +298,7 @@ bool FrameChannel::say_event(const FrameHead& head, AnswerWriter& writer, const 
   } else if (head.stream) {
     writer.end(event, out);
   } else {
-    out += writer.whole(text, event);
+    out += writer.whole({Collected{std::move(text), {}, {}, {}, event}});
   }
   return true;
 }

@@ -107,9 +107,9 @@ class FrameWriter final : public AnswerWriter {
 
   void end(const Event& event, std::string& out) override { write(event, nullptr, out); }
 
-  std::string whole(const std::string& text, const Event& finished) override {
+  std::string whole(const std::vector<Collected>& answers) override {
     std::string out;
-    write(finished, &text, out);
+    write(answers.front().finished, &answers.front().text, out);
     return out;
   }
 
@@ -139,7 +139,7 @@ class LineWriter final : public AnswerWriter {
  public:
   void text(const Event& event, std::string& out) override { out += event.text; }
   void end(const Event&, std::string& out) override { out += '\n'; }
-  std::string whole(const std::string& text, const Event&) override { return text + '\n'; }
+  std::string whole(const std::vector<Collected>& answers) override { return answers.front().text + '\n'; }
 };
 
 }  // namespace

@@ -106,7 +106,7 @@ TEST(FrameWriter, ends_with_reason_usage_and_metadata) {
   const auto writer = make_frame_writer(head);
   std::string out;
   writer->end(event, out);
-  out += writer->whole("text", event);
+  out += writer->whole({Collected{"text", {}, {}, {}, event}});
   const auto frames = frames_in(out);
   ASSERT_EQ(frames.size(), 2u);
   EXPECT_EQ(frames[0].at("reason"), "stop");

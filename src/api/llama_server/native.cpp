@@ -46,7 +46,7 @@ class NativeWriter final : public AnswerWriter {
     out += "\n\n";
   }
 
-  std::string whole_of(const std::vector<Collected>& answers) override {
+  std::string whole(const std::vector<Collected>& answers) override {
     std::string out;
     if (answers.size() > 1) out += '[';
     for (std::size_t i = 0; i < answers.size(); ++i) {

@@ -111,7 +111,8 @@ class OllamaWriter final : public AnswerWriter {
     bytes_ += event.text.size();
   }
 
-  std::string whole(const std::string&, const Event& finished) override {
+  std::string whole(const std::vector<Collected>& answers) override {
+    const Event& finished = answers.front().finished;
     if (head_.tokenizer != nullptr) untold_.resize(told_tokens(*head_.tokenizer, untold_, finished, bytes_));
     said_ = {reader_.content(), reader_.reasoning(), reader_.calls()};
     std::string out;

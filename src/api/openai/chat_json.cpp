@@ -73,7 +73,7 @@ class PartsWriter final : public AnswerWriter {
 
   void hear(const Event& event) override { choice_of(event).reader.read(event); }
 
-  std::string whole_of(const std::vector<Collected>& answers) override {
+  std::string whole(const std::vector<Collected>& answers) override {
     std::string out;
     JsonWriter json(out);
     json.begin_object();

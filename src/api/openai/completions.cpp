@@ -25,11 +25,12 @@ class TextWriter final : public AnswerWriter {
     frame(event.text, out);
     net::append_sse_data_line(out, "[DONE]");
   }
-  std::string whole(const std::string& text, const Event& finished) override {
+  std::string whole(const std::vector<Collected>& answers) override {
+    const Event& finished = answers.front().finished;
     std::string out;
     JsonWriter json(out);
     json.begin_object();
-    json.field("text", text);
+    json.field("text", answers.front().text);
     json.field("finish_reason", name(finished.reason));
     json.key("usage");
     write_usage(json, finished.usage);

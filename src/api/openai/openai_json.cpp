@@ -102,7 +102,7 @@ class OpenAiWriter final : public AnswerWriter {
     net::append_sse_data_line(out, kDone);
   }
 
-  std::string whole_of(const std::vector<Collected>& answers) override {
+  std::string whole(const std::vector<Collected>& answers) override {
     std::string out;
     JsonWriter json(out);
     json.begin_object();

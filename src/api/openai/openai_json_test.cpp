@@ -92,7 +92,8 @@ TEST(ChatWriter, UsageComesInAChunkWithoutChoicesWhenAskedFor) {
 
 TEST(ChatWriter, AWholeAnswerIsOneObject) {
   auto writer = make_chat_writer(head());
-  const json::value whole = json::parse(writer->whole("Hi", finished_event(FinishReason::stop)));
+  const Event last = finished_event(FinishReason::stop);
+  const json::value whole = json::parse(writer->whole({Collected{"Hi", {}, {}, {}, last}}));
   EXPECT_EQ(whole.at("object"), "chat.completion");
   EXPECT_EQ(whole.at("choices").at(0).at("message"), json::parse(R"({"role":"assistant","content":"Hi"})"));
   EXPECT_EQ(whole.at("usage").at("total_tokens"), 8);

@@ -73,7 +73,7 @@ std::string streamed(AnswerWriter& writer, const std::vector<std::string>& scrip
 json::object whole(AnswerWriter& writer, const std::vector<std::string>& script, const Event& last = finished()) {
   for (const std::string& text : script) writer.hear(piece(text));
   writer.hear(last);
-  return json::parse(writer.whole("", last)).as_object();
+  return json::parse(writer.whole({Collected{"", {}, {}, {}, last}})).as_object();
 }
 
 // The JSON of each event; [DONE] is left out.

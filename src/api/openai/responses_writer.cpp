@@ -114,10 +114,10 @@ class ResponseWriter final : public AnswerWriter {
 
   bool stays_on_loop() const override { return true; }  // the store is the loop's
 
-  std::string whole(const std::string&, const Event& finished) override {
+  std::string whole(const std::vector<Collected>& answers) override {
     scratch_.clear();
-    finish(finished, scratch_);
-    return object(status_, &finished.usage);
+    finish(answers.front().finished, scratch_);
+    return object(status_, &answers.front().finished.usage);
   }
 
  private:

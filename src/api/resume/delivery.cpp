@@ -74,12 +74,12 @@ net::Awaitable<Result<std::string>> write_whole(Frontend& frontend, Answer& answ
                                                 std::size_t bytes) {
   constexpr std::size_t kWrittenAtOnce = 64 * 1024;
   if (answer.writer->stays_on_loop() || bytes + answer.writer->repeated_bytes() <= kWrittenAtOnce) {
-    co_return answer.writer->whole_of(answers);
+    co_return answer.writer->whole(answers);
   }
   net::OffloadTerms terms;
   terms.owner = answer.request->tenant.id;
   terms.can_wait = writing_can_wait(bytes + answer.writer->repeated_bytes());
-  auto work = [writer = std::move(answer.writer), answers = std::move(answers)] { return writer->whole_of(answers); };
+  auto work = [writer = std::move(answer.writer), answers = std::move(answers)] { return writer->whole(answers); };
   Result<std::string> body = co_await frontend.offload.run(std::move(work), std::move(terms));
   co_return body;
 }
