@@ -114,7 +114,9 @@ test('the feed says what is promised, then every step of a request once and in o
   const answer = await streamChat(server, user('watched '.repeat(300)), { max_tokens: 20, ignore_eos: true, priority: 'background' });
   await answer.collect();
   const steps = [];
-  const decoded = () => total(steps.map((step) => step.decode[2]));
+  // The rows of a step that was cut, because something else on the machine strangled it, are planned again.
+  const rows = (of) => total(steps.map((step) => (step.cut ? 0 : of(step))));
+  const decoded = () => rows((step) => step.decode[2]);
   while (decoded() < 19) {
     const message = (await watching.next()).value;
     assert.equal(message.missed, 0);
@@ -124,8 +126,8 @@ test('the feed says what is promised, then every step of a request once and in o
   const after = await server.metrics();
   const read = after.value('chasqui_prompt_tokens_total') - before.value('chasqui_prompt_tokens_total');
   assert.equal(decoded(), 19, 'the first token comes with the prompt');
-  assert.equal(total(steps.map((step) => step.prompt[2])), read);
-  assert.equal(total(steps.map((step) => step.decode[0] + step.decode[1])), 0, 'of its class alone');
+  assert.equal(rows((step) => step.prompt[2]), read);
+  assert.equal(rows((step) => step.decode[0] + step.decode[1]), 0, 'of its class alone');
   steps.forEach((step, i) => assert.ok(i === 0 || step.n === steps[i - 1].n + 1, 'in order'));
   steps.forEach((step, i) => assert.ok(i === 0 || step.t >= steps[i - 1].t + steps[i - 1].ms - 0.01, 'one after the other'));
 });
