@@ -1,14 +1,21 @@
 // grammar_cost: what grammars cost with our own engine: compiling them, and finding the tokens that may come next, each
-// schema met for the first time. Vocabularies are read from GGUF files, which need no weights; answers are drawn from
-// what the masks allow, ends of strings and lists first, so that they are of a common length.
+// schema met for the first time. The schemas are those of grammar_schemas.h, and those of JSON files: objects of
+// schemas by name, as bench/schemas/tools.json, or with such an object as "kept", as tests/e2e/schemas.json.
+// Vocabularies are read from GGUF files, which need no weights; answers are drawn from what the masks allow, ends of
+// strings and lists first, so that they are of a common length.
 //
-//   grammar_cost VOCABULARY.gguf …
+//   grammar_cost [SCHEMAS.json …] VOCABULARY.gguf …
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <boost/json.hpp>
 
 #include "grammar_schemas.h"
 #include "model/automaton_gate.h"
@@ -87,7 +94,20 @@ Answer answer(const GrammarProgramPtr& program, std::mt19937& random) {
   return out;
 }
 
-int measure(const std::string& path) {
+bool add_schemas(const std::string& path, std::vector<std::string>& out) {
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  boost::system::error_code failed;
+  const boost::json::value read = boost::json::parse(text, failed);
+  if (failed || !read.is_object()) return std::fprintf(stderr, "%s: no object of schemas\n", path.c_str()), false;
+  const boost::json::value* kept = read.as_object().if_contains("kept");
+  for (const auto& [name, schema] : (kept != nullptr ? *kept : read).as_object()) {
+    out.push_back(boost::json::serialize(schema));
+  }
+  return true;
+}
+
+int measure(const std::string& path, const std::vector<std::string>& schemas) {
   WeightsOptions words_only;
   words_only.vocabulary_only = true;
   const auto weights = LlamaWeights::from_file(path, words_only);
@@ -105,7 +125,7 @@ int measure(const std::string& path) {
   std::uint64_t computed = 0;
   std::size_t bytes = 0;
   std::size_t count = 0;
-  for (const std::string& schema : bench::schemas()) {
+  for (const std::string& schema : schemas) {
     const auto text = grammar_of_schema(schema);
     if (!text) {
       std::printf("not converted: %s: %s\n", schema.substr(0, 100).c_str(), text.error().message.c_str());
@@ -136,7 +156,12 @@ int measure(const std::string& path) {
 }  // namespace chasqui
 
 int main(int count, char** arguments) {
+  std::vector<std::string> schemas = chasqui::bench::schemas();
   int failed = 0;
-  for (int i = 1; i < count; ++i) failed += chasqui::measure(arguments[i]);
+  for (int i = 1; i < count; ++i) {
+    const std::string path = arguments[i];
+    const bool names_schemas = std::string_view(path).ends_with(".json");
+    failed += names_schemas ? (chasqui::add_schemas(path, schemas) ? 0 : 1) : chasqui::measure(path, schemas);
+  }
   return failed == 0 ? 0 : 1;
 }
