@@ -268,6 +268,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
     if (!command->parsed()) continue;
     if (auto listed = list_models(*command, *config, more); !listed) return refused(listed.error().message);
   }
+  for (ServeConfig& model : seen.config.models) model.command_line.assign(argv, argv + argc);
   return chosen(seen, settings);
 }
 

@@ -52,6 +52,8 @@ struct ServeConfig {
   bool at_start = true;                  // it is loaded before there are requests
   std::int32_t models_max = 4;           // of those on demand, loaded at once; 0: no limit
   bool models_autoload = true;           // requests load them
+  bool models_trial = true;              // each is tried in a process of its own first
+  bool on_trial = false;                 // this is such a process
   bool check_model = false;              // requests that name another model are refused
   std::string tags;                      // behind commas, for clients that sort models
   std::string chat_template_file;
@@ -129,6 +131,8 @@ struct ServeConfig {
 
   LlamaOptionsPtr llama;           // flags of llama-server's that llama-common has read; null: none
   std::vector<std::string> notes;  // … and those that have no effect here, for the log
+
+  std::vector<std::string> command_line;  // as it was typed, the program first
 
   // Of the whole server's: one for each model, the first one answers requests that name none. What is of the server
   // alone counts in none of them.

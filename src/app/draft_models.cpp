@@ -41,6 +41,7 @@ WeightsOptions how_to_load(const ServeConfig& config) {
   options.gpu_layers = config.gpu_layers;
   options.mmap = config.use_mmap;
   options.draft = true;
+  options.on_trial = config.on_trial;
   options.llama = config.llama;
   return options;
 }

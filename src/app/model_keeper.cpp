@@ -302,7 +302,7 @@ void ModelKeeper::start(Kept& one) {
       metrics_.progress.set(share);
       return !stop_.raised();
     };
-    const auto parts = std::make_shared<Result<ModelParts>>(load_model(one.config, std::move(how)));
+    const auto parts = std::make_shared<Result<ModelParts>>(load_model(one.config, std::move(how), stop_));
     loop_.post([this, &one, parts] { finish(one, std::move(*parts)); });
   });
 }
@@ -323,8 +323,11 @@ void ModelKeeper::finish(Kept& one, Result<ModelParts> parts) {
   one.retry_after = {};
   metrics_.loads.add();
   metrics_.load_seconds.observe(to_seconds(one.loading_took));
+  metrics_.trial_seconds.observe(to_seconds(parts->trial));
+  const double tried_ms = to_milliseconds(parts->trial);
   made(one, std::move(*parts));
-  log_info("a model is loaded", {{"model", one.entry.name}, {"took_ms", to_milliseconds(one.loading_took)}});
+  log_info("a model is loaded",
+           {{"model", one.entry.name}, {"took_ms", to_milliseconds(one.loading_took)}, {"tried_ms", tried_ms}});
 }
 
 }  // namespace chasqui

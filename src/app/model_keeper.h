@@ -28,6 +28,8 @@ struct KeeperMetrics : MetricSet {
   Counter failures{*this, {"chasqui_model_load_failures_total", "Loads that failed."}};
   Counter unloads{*this, {"chasqui_model_unloads_total", "Models unloaded, for others or because they were told to."}};
   Histogram load_seconds{*this, {"chasqui_model_load_seconds", "What loading a model for the first time took."}};
+  Histogram trial_seconds{*this,
+                          {"chasqui_model_trial_seconds", "… and what of it was trying it in a process of its own."}};
 };
 
 class ModelKeeper final : public ModelLoader {

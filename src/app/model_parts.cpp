@@ -11,6 +11,7 @@
 #include "app/capacity.h"
 #include "app/draft_models.h"
 #include "app/load_guard.h"
+#include "app/load_trial.h"
 #include "app/progress_bar.h"
 #include "app/settings.h"
 #include "app/tuning_file.h"
@@ -162,6 +163,11 @@ Error of_model(const ServeConfig& config, Error error) {
   return error;
 }
 
+// One that others are served beside, of a file.
+bool is_tried(const ServeConfig& config) {
+  return config.on_demand && config.models_trial && config.engine == EngineKind::llama && !config.model_path.empty();
+}
+
 std::string path_of(const ServeConfig& config) {
   return config.model_path.empty() ? "chasqui-demo" : config.model_path;
 }
@@ -206,12 +212,19 @@ Result<void> load_some(std::vector<ListedModel>& models) {
 
 }  // namespace
 
-Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how) {
+Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how, const Flag& stop) {
   if (!config.not_found.empty()) return Error{ErrorCode::not_found, config.not_found, ""};
+  const RealClock clock;
+  const TimePoint began = clock.now();
+  if (is_tried(config)) {
+    if (auto good = try_loading(config, stop); !good) return good.error();
+  }
+  const Duration trial = clock.now() - began;
   const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
   auto model = load_weights(config, std::move(how));
   if (!model) return model.error();
   ModelParts parts{config, std::move(*model)};
+  parts.trial = trial;
   const std::uint64_t weights = parts.model.info.size_bytes;
   if (auto made = make_parts(parts, free_bytes, weights); !made) return made.error();
   return parts;

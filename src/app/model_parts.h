@@ -12,6 +12,8 @@
 #include "api/llama_server/slot_persister.h"
 #include "api/session/session_persister.h"
 #include "app/config.h"
+#include "base/clock.h"
+#include "base/flag.h"
 #include "engine/engine.h"
 #include "model/loaded_model.h"
 
@@ -32,6 +34,7 @@ struct ModelParts {
   Models drafts{};    // … draft models of them; may be none
   Folders folders{};
   EmbeddingConfig embedding{};
+  Duration trial{};  // what trying it took before
 };
 
 // One that the node knows, whether it is loaded yet or not.
@@ -46,7 +49,7 @@ struct ListedModel {
 // be there at start have parts, or else the first that can be loaded. Errors are told to a person.
 Result<std::vector<ListedModel>> load_models(const ServeConfig& config, std::vector<LoadOptions> how);
 
-// One more while others are served. `config` outlives it.
-Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how);
+// One more while others are served, or one of several that may fail. `config` outlives it; `stop` ends it early.
+Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how, const Flag& stop = {});
 
 }  // namespace chasqui

@@ -92,6 +92,11 @@ void add_name_options(CLI::App& app, ServeConfig& config, const std::string& gro
       ->default_str("true")
       ->envname("LLAMA_ARG_MODELS_AUTOLOAD")
       ->group(group);
+  app.add_flag("--models-trial,!--no-models-trial", config.models_trial,
+               "load each of them in a process of its own first, which a broken file may end; it does by default")
+      ->default_str("true")
+      ->envname("CHASQUI_MODELS_TRIAL")
+      ->group(group);
   app.add_flag("--check-model", config.check_model,
                "requests that name a model or an adapter that is not served are refused, as with several models")
       ->envname("CHASQUI_CHECK_MODEL")

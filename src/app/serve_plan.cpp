@@ -74,6 +74,7 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   options.weights.mlock = config.use_mlock;
   options.weights.llama = config.llama;
   options.weights.heads = config.speculation.source == DraftSource::mtp;
+  options.weights.on_trial = config.on_trial;
   options.grammar_engine = config.grammar_engine;
   options.forced_tokens = config.forced_tokens;
   options.sleeps = can_sleep(config);
@@ -94,6 +95,8 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   return options;
 }
 
+}  // namespace
+
 Result<LoadOptions> plan_model(ServeConfig& config) {
   if (auto usable = check_capacity(config); !usable) return usable.error();
   if (auto usable = check_folders(config); !usable) return usable.error();
@@ -105,8 +108,6 @@ Result<LoadOptions> plan_model(ServeConfig& config) {
   if (auto usable = check_speculation(config.speculation); !usable) return usable.error();
   return load_options(config);
 }
-
-}  // namespace
 
 Result<ServePlan> plan_serve(ServeConfig& config) {
   ServePlan plan;

@@ -24,6 +24,9 @@ struct ServePlan {
   std::vector<LoadOptions> loads;  // of each of config.models, without the progress bar
 };
 
+// The part of it that is about one model.
+Result<LoadOptions> plan_model(ServeConfig& model);
+
 // The first mistake, by its flag. Says in config.models which speculation an unnamed draft file is for.
 Result<ServePlan> plan_serve(ServeConfig& config);
 

@@ -86,6 +86,14 @@ llama_model_params model_params(Loading& loading) {
     params.load_mode = options.mmap ? locked(LLAMA_LOAD_MODE_MMAP_MLOCK, LLAMA_LOAD_MODE_MMAP)
                                     : locked(LLAMA_LOAD_MODE_MLOCK, LLAMA_LOAD_MODE_NONE);
   }
+  if (options.on_trial) {
+    static ggml_backend_dev_t no_device[] = {nullptr};
+    params.devices = no_device;
+    params.n_gpu_layers = 0;
+    params.tensor_buft_overrides = nullptr;
+    params.use_extra_bufts = false;
+    params.load_mode = LLAMA_LOAD_MODE_MMAP;
+  }
   params.vocab_only = options.vocabulary_only;
   params.load_mtp = options.heads;
   params.progress_callback = Loading::on_progress;

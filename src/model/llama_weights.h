@@ -35,6 +35,7 @@ struct WeightsOptions {
   std::vector<AdapterFile> adapters;  // their names are unique
   LlamaOptionsPtr llama;              // llama-server's flags for weights; null: libllama's defaults
   bool draft = false;                 // a draft model: tensors are placed by the flags for such
+  bool on_trial = false;              // on no device, mapped and as it is, whatever else was asked for
   // Called with 0 … 1 on the loading thread; false stops loading.
   std::function<bool(double)> progress;
 };
