@@ -51,6 +51,7 @@ struct ServeConfig {
   bool on_demand = false;                // it can be unloaded, and loaded again
   bool at_start = true;                  // it is loaded before there are requests
   std::int32_t models_max = 4;           // of those on demand, loaded at once; 0: no limit
+  std::uint64_t models_memory = 0;       // bytes that loaded models may need together; 0: as the machine has
   bool models_autoload = true;           // requests load them
   bool models_trial = true;              // each is tried in a process of its own first
   bool on_trial = false;                 // this is such a process

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/core/served_model.h"
+#include "app/model_memory.h"
 #include "app/settings.h"
 #include "base/log.h"
 #include "base/thread_name.h"
@@ -57,29 +58,40 @@ class Counted {
 
 }  // namespace
 
-ModelKeeper::ModelKeeper(net::EventLoop& loop, ModelTable& table, std::size_t most, bool autoload, Host host)
-    : loop_(loop), table_(table), most_(most), autoload_(autoload), host_(std::move(host)), timer_(loop.executor()) {}
+ModelKeeper::ModelKeeper(net::EventLoop& loop, ModelTable& table, std::size_t most, std::uint64_t memory, bool autoload,
+                         Host host)
+    : loop_(loop),
+      table_(table),
+      most_(most),
+      memory_(memory),
+      autoload_(autoload),
+      host_(std::move(host)),
+      timer_(loop.executor()) {
+  metrics_.memory_most.set(static_cast<std::int64_t>(memory));
+}
 
 ModelKeeper::~ModelKeeper() {
   stop_.raise();
   if (thread_.joinable()) thread_.join();
 }
 
-void ModelKeeper::add(const ServeConfig& config, LoadOptions how, ModelParts* parts, const std::string& failure) {
+void ModelKeeper::add(ListedModel&& listed) {
+  const ServeConfig& config = listed.config;
   ModelEntry entry;
+  entry.needs = listed.needs;
   entry.aliases = names_of_model(config);
   entry.name = entry.aliases.front();
   entry.tags = names_in(config.tags);
   std::error_code unknown;
   const std::uintmax_t bytes = std::filesystem::file_size(config.model_path, unknown);
   entry.bytes = unknown ? 0 : bytes;
-  for (const AdapterFile& adapter : how.weights.adapters) entry.adapters.push_back(adapter.name);
+  for (const AdapterFile& adapter : listed.how.weights.adapters) entry.adapters.push_back(adapter.name);
   const ModelEntry& added = table_.add(std::move(entry), *this);
-  Kept& one = kept_.emplace_back(Kept{added, config, std::move(how), kept_.size()});
-  if (parts != nullptr) {
-    made(one, std::move(*parts));
-  } else if (!failure.empty()) {
-    one.failure = shown(failure, config);
+  Kept& one = kept_.emplace_back(Kept{added, config, std::move(listed.how), kept_.size()});
+  if (listed.parts) {
+    made(one, std::move(*listed.parts));
+  } else if (!listed.failure.empty()) {
+    one.failure = shown(listed.failure, config);
     one.retry_after = kRetryFirst;
     one.retry_at = loop_.now() + one.retry_after;
   }
@@ -95,6 +107,7 @@ void ModelKeeper::made(Kept& one, ModelParts parts) {
   }
   table_.made(one.entry, served);
   one.used_at = one.loaded_at = loop_.now();
+  count_memory();
 }
 
 ModelKeeper::Kept& ModelKeeper::kept(const ModelEntry& entry) {
@@ -147,35 +160,71 @@ ModelStatus ModelKeeper::status(const ModelEntry& entry) const {
                              : ModelStatus{ModelState::failed, 0, one.failure};
 }
 
-// Whether there is; otherwise the idle one that was not used for the longest time is told to go. One stays for twice
-// the time that loading it has taken, so that two in turn do not spend all time on loading. Where all have work for
-// long, the one that was there first takes nothing new, and goes when what it has is done.
+bool ModelKeeper::takes_room(const Kept& one) const { return loaded(one) || one.waking || loading_ == &one; }
+
+// Requests or an order wait for it.
+bool ModelKeeper::waits(const Kept& one) const { return (one.waiting > 0 || one.ordered) && !takes_room(one); }
+
+void ModelKeeper::count_memory() {
+  std::uint64_t used = 0;
+  for (const Kept& one : kept_) used += takes_room(one) ? one.entry.needs : 0;
+  metrics_.memory.set(static_cast<std::int64_t>(used));
+}
+
+// Both limits; what goes, but is not gone, counts. Those that stay loaded count for the memory alone.
+bool ModelKeeper::has_room(const Kept& wanted) const {
+  std::size_t there = 0;
+  std::uint64_t used = wanted.entry.needs;
+  for (const Kept& one : kept_) {
+    if (&one == &wanted || !takes_room(one)) continue;
+    there += one.config.on_demand ? 1 : 0;
+    used += one.entry.needs;
+  }
+  return (most_ == 0 || there < most_) && (used <= memory_ || wanted.entry.needs == 0);
+}
+
+// Whether it can ever have room.
+Result<void> ModelKeeper::check_room(const Kept& wanted) const {
+  std::uint64_t beside = 0;
+  for (const Kept& one : kept_) beside += one.config.on_demand ? 0 : one.entry.needs;
+  return check_fits(wanted.config, wanted.entry.needs, beside);
+}
+
+// Whether there is, and no other model has waited for longer for it.
 bool ModelKeeper::make_room(Kept& wanted) {
-  if (most_ == 0) return true;
+  for (Kept& one : kept_) settle(one);
+  if (!has_room(wanted)) {
+    free_room(wanted);
+    return false;
+  }
+  return std::ranges::none_of(kept_, [this, &wanted](const Kept& one) {
+    const bool longer = one.waiting > 0 && (wanted.waiting == 0 || one.waits_since < wanted.waits_since);
+    return &one != &wanted && longer && waits(one) && !has_room(one);
+  });
+}
+
+// The idle one that was not used for the longest time is told to go. One stays for twice the time that loading it has
+// taken, so that two in turn do not spend all time on loading. Where all have work for long, the one that was there
+// first takes nothing new, and goes when what it has is done.
+void ModelKeeper::free_room(Kept& wanted) {
   const TimePoint now = loop_.now();
-  std::size_t there = loading_ != nullptr && loading_ != &wanted ? 1 : 0;
   bool going = false;      // one that may still have work
   bool gone_soon = false;  // … and has none
   Kept* oldest = nullptr;
   Kept* first = nullptr;
   for (Kept& one : kept_) {
-    settle(one);
     if (&one == &wanted || !one.config.on_demand || (!loaded(one) && !one.waking)) continue;
-    ++there;
     going = going || one.resting;
     gone_soon = gone_soon || (one.resting && one.entry.served->engine.in_flight() == 0);
     if (one.resting || one.waking) continue;
     if (idle(one) && (oldest == nullptr || one.used_at < oldest->used_at)) oldest = &one;
     if (first == nullptr || one.loaded_at < first->loaded_at) first = &one;
   }
-  if (there < most_) return true;
   const bool patient = going || wanted.waiting == 0 || now - wanted.waits_since < kPatience;
   Kept* const chosen = oldest != nullptr || patient ? oldest : first;
-  if (chosen != nullptr && !gone_soon && now - chosen->loaded_at >= 2 * chosen->loading_took) {
-    log_info("a model makes room", {{"model", chosen->entry.name}, {"for", wanted.entry.name}});
-    rest(*chosen);
-  }
-  return false;
+  if (chosen == nullptr || gone_soon || now - chosen->loaded_at < 2 * chosen->loading_took) return;
+  log_info("a model makes room", {{"model", chosen->entry.name}, {"for", wanted.entry.name}});
+  rest(*chosen);
 }
 
 void ModelKeeper::rest(Kept& one) {
@@ -183,6 +232,7 @@ void ModelKeeper::rest(Kept& one) {
   one.wakes = wakes(one.entry.served->engine, &EngineMetrics::wakes);
   metrics_.unloads.add();
   one.entry.served->engine.rest();
+  follow_later();
 }
 
 // The model, or an error; otherwise `wait` is set.
@@ -199,6 +249,10 @@ Result<ServedModel*> ModelKeeper::try_now(Kept& one, bool& wait) {
   if (!autoload_ && !ordered && !one.waking && loading_ != &one) {
     return Error{ErrorCode::unavailable, "the model " + one.entry.name + " is not loaded: POST /models/load loads it",
                  "model"};
+  }
+  if (auto fits = check_room(one); !fits && !one.waking) {
+    wait = false;
+    return fits.error();
   }
   wait = true;
   if (one.entry.served != nullptr) {
@@ -228,6 +282,7 @@ void ModelKeeper::wake(Kept& one) {
   one.loaded_at = loop_.now();
   metrics_.loads.add();
   engine.wake();
+  count_memory();
 }
 
 net::Awaitable<Result<ServedModel*>> ModelKeeper::ready(const ModelEntry& entry, std::function<bool()> gone) {
@@ -256,20 +311,28 @@ Result<void> ModelKeeper::load(const ModelEntry& entry) {
   if (loading_ == &one || one.waking || (loaded(one) && !one.resting)) {
     return Error{ErrorCode::conflict, "the model " + entry.name + " is loaded already, or being loaded", "model"};
   }
+  if (auto fits = check_room(one); !fits) return fits;
   one.retry_at = {};
   one.ordered = true;
   follow_orders();
   return {};
 }
 
+// … and what goes: it is gone when its workers say so.
 void ModelKeeper::follow_orders() {
   bool more = false;
   for (Kept& one : kept_) {
-    if (!one.ordered) continue;
-    [[maybe_unused]] const Result<ServedModel*> served = try_now(one, one.ordered);
-    more = more || one.ordered;
+    settle(one);
+    if (one.ordered) {
+      [[maybe_unused]] const Result<ServedModel*> served = try_now(one, one.ordered);
+    }
+    more = more || one.ordered || one.resting;
   }
-  if (!more) return;
+  count_memory();
+  if (more) follow_later();
+}
+
+void ModelKeeper::follow_later() {
   timer_.expires_after(kLookEvery);
   timer_.async_wait([this](net::SystemError error) {
     if (!error) follow_orders();
@@ -293,6 +356,7 @@ Result<void> ModelKeeper::unload(const ModelEntry& entry) {
 void ModelKeeper::start(Kept& one) {
   if (thread_.joinable()) thread_.join();  // it has posted what it loaded, and ends
   loading_ = &one;
+  count_memory();
   began_ = loop_.now();
   metrics_.progress.set(0);
   log_info("loading a model", {{"model", one.entry.name}});
@@ -309,6 +373,7 @@ void ModelKeeper::start(Kept& one) {
 
 void ModelKeeper::finish(Kept& one, Result<ModelParts> parts) {
   loading_ = nullptr;
+  count_memory();
   const TimePoint now = loop_.now();
   one.loading_took = now - began_;
   if (!parts) {

@@ -22,6 +22,10 @@ namespace chasqui {
 
 struct KeeperMetrics : MetricSet {
   Gauge waiting{*this, {"chasqui_model_waiting_requests", "Requests that wait until their model is loaded."}};
+  Gauge memory{*this,
+               {"chasqui_models_memory_bytes",
+                "What the models that are loaded need, as predicted, without their prefix caches."}};
+  Gauge memory_most{*this, {"chasqui_models_memory_limit_bytes", "What they may need together: --models-memory."}};
   FloatGauge progress{*this,
                       {"chasqui_model_load_progress", "Of the model that is being loaded, or was at last: 0 to 1."}};
   Counter loads{*this, {"chasqui_model_loads_total", "Models loaded after the start, also again."}};
@@ -37,15 +41,16 @@ class ModelKeeper final : public ModelLoader {
   // Makes what serves a model of its parts. Called on the loop's thread.
   using Host = std::function<ServedModel&(ModelParts parts, std::size_t number)>;
 
-  // `most`: loaded at once; 0: no limit.
-  ModelKeeper(net::EventLoop& loop, ModelTable& table, std::size_t most, bool autoload, Host host);
+  // `most`: loaded at once; 0: no limit. `memory`: bytes that those which are loaded may need.
+  ModelKeeper(net::EventLoop& loop, ModelTable& table, std::size_t most, std::uint64_t memory, bool autoload,
+              Host host);
   // Waits for what is being loaded, which ends as soon as it can. After the loop.
   ~ModelKeeper() override;
   ModelKeeper(const ModelKeeper&) = delete;
   ModelKeeper& operator=(const ModelKeeper&) = delete;
 
-  // In the order of the table. `config` outlives it; `parts` where it was loaded already.
-  void add(const ServeConfig& config, LoadOptions how, ModelParts* parts, const std::string& failure);
+  // In the order of the table. The configuration outlives it; its parts are taken where it was loaded already.
+  void add(ListedModel&& listed);
 
   ModelStatus status(const ModelEntry& entry) const override;
   net::Awaitable<Result<ServedModel*>> ready(const ModelEntry& entry, std::function<bool()> gone) override;
@@ -80,12 +85,19 @@ class ModelKeeper final : public ModelLoader {
   void made(Kept& one, ModelParts parts);
   bool loaded(const Kept& one) const;
   bool idle(const Kept& one) const;
+  bool takes_room(const Kept& one) const;
+  bool waits(const Kept& one) const;
+  bool has_room(const Kept& wanted) const;
+  Result<void> check_room(const Kept& wanted) const;
+  void count_memory();
   bool leaves(const Kept& one) const;
   void settle(Kept& one);
   void wake(Kept& one);
   void rest(Kept& one);
   void follow_orders();
+  void follow_later();
   bool make_room(Kept& wanted);
+  void free_room(Kept& wanted);
   void start(Kept& one);
   void finish(Kept& one, Result<ModelParts> parts);
   Result<ServedModel*> try_now(Kept& one, bool& wait);
@@ -93,11 +105,12 @@ class ModelKeeper final : public ModelLoader {
   net::EventLoop& loop_;
   ModelTable& table_;
   const std::size_t most_;
+  const std::uint64_t memory_;
   const bool autoload_;
   const Host host_;
   KeeperMetrics metrics_;
   std::deque<Kept> kept_;
-  net::Timer timer_;  // while there are orders
+  net::Timer timer_;  // while there are orders, or models that go
 
   Kept* loading_ = nullptr;  // one at a time
   TimePoint began_{};

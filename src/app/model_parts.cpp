@@ -12,6 +12,7 @@
 #include "app/draft_models.h"
 #include "app/load_guard.h"
 #include "app/load_trial.h"
+#include "app/model_memory.h"
 #include "app/progress_bar.h"
 #include "app/settings.h"
 #include "app/tuning_file.h"
@@ -123,16 +124,9 @@ Result<Models> make_contexts(const ServeConfig& config, const LoadedModel& model
   return contexts;
 }
 
-// Bytes that --fit-target leaves free.
-std::optional<std::uint64_t> fit_target(const ServeConfig& config) {
-  if (!config.fit_target_mib) return std::nullopt;
-  return static_cast<std::uint64_t>(*config.fit_target_mib) << 20;
-}
-
 Result<void> make_parts(ModelParts& parts, std::uint64_t free_bytes, std::uint64_t weights) {
   const ServeConfig& config = parts.config;
-  const std::uint64_t kv_bytes = kv_bytes_for(free_bytes, weights, offloads_to_gpu(), fit_target(config)) /
-                                 static_cast<std::uint64_t>(config.sharers);
+  const std::uint64_t kv_bytes = cell_bytes_of(config, free_bytes, weights, offloads_to_gpu());
   const ModelConfig whole = with_capacity(config.model, parts.model.info, kv_bytes, config.workers);
   auto part = part_of_worker(whole, config.workers, default_threads(config.llama), config.sharers);
   if (!part) return part.error();
@@ -190,17 +184,37 @@ Result<void> load_all(std::vector<ListedModel>& models) {
   return {};
 }
 
+// Of those on demand, beside those that stay.
+Result<ModelParts> load_fitting(const ListedModel& one, std::uint64_t beside) {
+  if (one.config.on_demand) {
+    if (auto fits = check_fits(one.config, one.needs, beside); !fits) return fits.error();
+  }
+  return load_model(one.config, one.how);
+}
+
 // What cannot be loaded later either does not keep others from being served, but one has to be there.
 Result<void> load_some(std::vector<ListedModel>& models) {
   bool one_is_there = false;
+  std::uint64_t beside = 0;  // of those that stay loaded
+  for (ListedModel& one : models) {
+    one.needs = memory_needed(one.config);
+    if (!one.config.on_demand) beside += one.needs;
+  }
+  std::uint64_t used = beside;
   for (ListedModel& one : models) {
     if (!one.config.at_start && one_is_there) continue;
+    const std::uint64_t others = one.config.on_demand ? used : 0;
+    if (one_is_there && one.config.on_demand && !check_fits(one.config, one.needs, others)) {
+      log_warning("a model has no room at start", {{"model", names_of_model(one.config).front()}});
+      continue;
+    }
     const LoadGuard guard(path_of(one.config));
-    auto parts = load_model(one.config, one.how);
+    auto parts = load_fitting(one, beside);
     if (!parts && !one.config.on_demand) return parts.error();
     if (parts) {
       one.parts.emplace(std::move(*parts));
       one_is_there = true;
+      if (one.config.on_demand) used += one.needs;
     } else {
       one.failure = parts.error().message;
       log_error("a model cannot be loaded", {{"model", names_of_model(one.config).front()}, {"reason", one.failure}});
@@ -214,6 +228,9 @@ Result<void> load_some(std::vector<ListedModel>& models) {
 
 Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how, const Flag& stop) {
   if (!config.not_found.empty()) return Error{ErrorCode::not_found, config.not_found, ""};
+  // Once more: the file may be another one than at start.
+  const std::uint64_t needs = config.on_demand ? memory_needed(config) : 0;
+  if (auto fits = check_fits(config, needs, 0); !fits) return fits.error();
   const RealClock clock;
   const TimePoint began = clock.now();
   if (is_tried(config)) {

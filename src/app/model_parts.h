@@ -42,7 +42,8 @@ struct ListedModel {
   const ServeConfig& config;
   LoadOptions how;
   std::optional<ModelParts> parts{};
-  std::string failure{};  // why there are none
+  std::string failure{};    // why there are none
+  std::uint64_t needs = 0;  // bytes of memory once it is loaded; 0: not known
 };
 
 // One for each of config.models, which outlives them; `how` has as many. With models on demand only those that are to

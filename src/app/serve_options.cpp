@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "app/demand_options.h"
 #include "app/folder_options.h"
 #include "app/listener_options.h"
 #include "app/llama_flags.h"
@@ -81,22 +82,7 @@ void add_name_options(CLI::App& app, ServeConfig& config, const std::string& gro
       ->envname("LLAMA_ARG_MODELS_DIR")
       ->type_name("DIR")
       ->group(group);
-  app.add_option("--models-max", config.models_max,
-                 "models of --models-dir and --models-preset that are loaded at once; 0: no limit")
-      ->envname("LLAMA_ARG_MODELS_MAX")
-      ->check(CLI::Range(0, 1 << 20))
-      ->type_name("N")
-      ->group(group);
-  app.add_flag("--models-autoload,!--no-models-autoload", config.models_autoload,
-               "whether a request loads the model that it names; it does by default")
-      ->default_str("true")
-      ->envname("LLAMA_ARG_MODELS_AUTOLOAD")
-      ->group(group);
-  app.add_flag("--models-trial,!--no-models-trial", config.models_trial,
-               "load each of them in a process of its own first, which a broken file may end; it does by default")
-      ->default_str("true")
-      ->envname("CHASQUI_MODELS_TRIAL")
-      ->group(group);
+  add_demand_options(app, config, group);
   app.add_flag("--check-model", config.check_model,
                "requests that name a model or an adapter that is not served are refused, as with several models")
       ->envname("CHASQUI_CHECK_MODEL")

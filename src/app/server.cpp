@@ -11,6 +11,7 @@
 #include "api/core/errors.h"
 #include "api/core/served_model.h"
 #include "api/routes/routes.h"
+#include "app/model_memory.h"
 #include "app/supervise.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -84,8 +85,8 @@ Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, cons
 void Server::add_models(std::vector<ListedModel> listed) {
   const bool on_demand = std::ranges::any_of(config_.models, &ServeConfig::on_demand);
   if (on_demand) {
-    keeper_.emplace(loop_, node_.models, static_cast<std::size_t>(config_.models_max), config_.models_autoload,
-                    [this](ModelParts parts, std::size_t number) -> ServedModel& {
+    keeper_.emplace(loop_, node_.models, static_cast<std::size_t>(config_.models_max), models_memory(config_),
+                    config_.models_autoload, [this](ModelParts parts, std::size_t number) -> ServedModel& {
                       ServedModel& served = host(std::move(parts), number);
                       if (shutdown_) fit_metrics();
                       return served;
@@ -93,7 +94,7 @@ void Server::add_models(std::vector<ListedModel> listed) {
   }
   for (ListedModel& one : listed) {
     if (keeper_) {
-      keeper_->add(one.config, std::move(one.how), one.parts ? &*one.parts : nullptr, one.failure);
+      keeper_->add(std::move(one));
     } else {
       node_.models.add(host(std::move(*one.parts), models_.size()));
     }

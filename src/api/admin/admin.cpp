@@ -147,6 +147,7 @@ void write_model(JsonWriter& json, const ModelEntry& entry, const ModelStatus& s
   json.field("created", entry.served != nullptr ? entry.served->config.loaded_at : 0);
   json.field("owned_by", "chasqui");
   write_status(json, status);
+  if (entry.needs > 0) json.field("memory_bytes", entry.needs);
   if (entry.served != nullptr) {
     const ModelInfo& info = entry.served->model.info;
     json.key("meta");

@@ -33,6 +33,7 @@ struct ModelEntry {
   std::vector<std::string> tags{};
   std::vector<std::string> adapters{};  // their names
   std::uint64_t bytes = 0;              // of its files, where it is loaded later
+  std::uint64_t needs = 0;              // bytes of memory, as its file says, once it is loaded; 0: not known
   ServedModel* served = nullptr;        // null until it is loaded for the first time; stays when it is unloaded
 };
 
