@@ -10,6 +10,7 @@
 #include "api/core/served_model.h"
 #include "app/model_memory.h"
 #include "app/settings.h"
+#include "app/waiting_count.h"
 #include "base/log.h"
 #include "base/thread_name.h"
 #include "engine/admission.h"
@@ -36,25 +37,6 @@ std::string shown(std::string reason, const ServeConfig& config) {
   if (at == std::string::npos) return reason;
   return reason.replace(at, config.model_path.size(), std::filesystem::path(config.model_path).filename().string());
 }
-
-// Adds one for as long as it lives.
-class Counted {
- public:
-  Counted(std::size_t& count, Gauge& gauge) : count_(count), gauge_(gauge) {
-    ++count_;
-    gauge_.add(1);
-  }
-  ~Counted() {
-    --count_;
-    gauge_.add(-1);
-  }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-
- private:
-  std::size_t& count_;
-  Gauge& gauge_;
-};
 
 }  // namespace
 
@@ -293,14 +275,20 @@ net::Awaitable<Result<ServedModel*>> ModelKeeper::ready(const ModelEntry& entry,
   if (one.waiting >= kWaitingMax) {
     co_return Error{ErrorCode::overloaded, "too many requests wait for the model " + entry.name, "model"};
   }
-  if (one.waiting == 0) one.waits_since = loop_.now();
-  const Counted counted(one.waiting, metrics_.waiting);
+  const TimePoint since = loop_.now();
+  const Duration patience = one.config.queue_timeout;  // zero: without end
+  if (one.waiting == 0) one.waits_since = since;
+  const WaitingCount counted(one.waiting, metrics_.waiting);
   net::Timer timer(loop_.executor());
   while (wait) {
     timer.expires_after(kLookEvery);
     [[maybe_unused]] const auto [error] = co_await timer.async_wait(net::kAwait);
     if (gone && gone()) co_return Error{ErrorCode::unavailable, "the client has left", ""};
     served = try_now(one, wait);
+    if (!wait || patience <= Duration::zero() || loop_.now() - since < patience) continue;
+    metrics_.wait_timeouts.add();
+    co_return Error{ErrorCode::overloaded,
+                    "the model " + entry.name + " was not loaded within the time that a request may wait", "model"};
   }
   co_return served;
 }

@@ -26,6 +26,8 @@ struct KeeperMetrics : MetricSet {
                {"chasqui_models_memory_bytes",
                 "What the models that are loaded need, as predicted, without their prefix caches."}};
   Gauge memory_most{*this, {"chasqui_models_memory_limit_bytes", "What they may need together: --models-memory."}};
+  Counter wait_timeouts{*this,
+                        {"chasqui_model_wait_timeouts_total", "Requests that waited for their model for too long."}};
   FloatGauge progress{*this,
                       {"chasqui_model_load_progress", "Of the model that is being loaded, or was at last: 0 to 1."}};
   Counter loads{*this, {"chasqui_model_loads_total", "Models loaded after the start, also again."}};

@@ -130,6 +130,40 @@ describe('a model that always has work', () => {
   });
 });
 
+describe('a request that waits for a model', () => {
+  const flags = [...sim, ...slow, '--models-max', '1'];
+  const busyWith = async (server) => {
+    const busy = await stream(server, '/v1/completions', { model: 'a', prompt: 'x', max_tokens: 200, ignore_eos: true });
+    await busy.nextText();
+    return busy;
+  };
+
+  it('is answered with 503 after --queue-timeout, and the one that it waits for goes on', async (t) => {
+    const server = await start(t, [...flags, '--queue-timeout', '0.1', '--models-dir', await three(t)]);
+    const busy = await busyWith(server);
+    const refused = await post(server, '/v1/chat/completions', { model: 'b', messages: [{ role: 'user', content: 'x' }] });
+    assert.equal(refused.status, 503);
+    assert.match((await refused.json()).error.message, /the model b was not loaded within the time that a request may wait/);
+    assert.equal((await busy.collect()).finish, 'length');
+    const metrics = await server.metrics();
+    assert.deepEqual(['wait_timeouts_total', 'waiting_requests'].map((name) => metrics.sum(`chasqui_model_${name}`)), [1, 0]);
+  });
+
+  it('frees its place when its client leaves', async (t) => {
+    const server = await start(t, [...flags, '--models-dir', await three(t)]);
+    const busy = await busyWith(server);
+    const left = new AbortController();
+    const body = JSON.stringify({ model: 'b', messages: [{ role: 'user', content: 'x' }] });
+    const waiting = server.fetch('/v1/chat/completions', { method: 'POST', body, signal: left.signal });
+    await server.until((metrics) => metrics.sum('chasqui_model_waiting_requests') === 1);
+    left.abort();
+    await assert.rejects(waiting);
+    await server.until((metrics) => metrics.sum('chasqui_model_waiting_requests') === 0);
+    assert.equal((await busy.collect()).finish, 'length');
+    assert.equal((await states(server)).b, 'unloaded', 'nothing is loaded for it');
+  });
+});
+
 describe('a model that cannot be loaded', () => {
   it('is failed with the reason, while the others are served', async (t) => {
     const dir = await models(t, { a: 'no GGUF', b: gguf('demo'), c: 'neither' });
