@@ -76,6 +76,9 @@ struct ServeConfig {
   bool fit = true;           // cells that are not given are chosen from the model and the memory
   std::optional<std::int64_t> fit_target_mib;  // … which leave so much of it free
   std::int64_t predict = -1;                   // tokens of an answer when a request does not say
+  bool context_shift = false;                  // answers go on where their context is full
+  std::int64_t cache_reuse = 0;                // tokens of a text that is moved up; 0: none is
+  std::int64_t keep = 0;                       // … and of a prompt so many tokens stay; -1: all
 
   std::string host = "127.0.0.1";
   std::uint16_t port = 8080;

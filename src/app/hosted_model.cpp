@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/log.h"
+
 namespace chasqui {
 namespace {
 
@@ -24,7 +26,7 @@ HostedModel::HostedModel(ModelParts parts, std::size_t number, const ModelHost& 
       model_(std::move(parts.model)),
       clock_(host.clock),
       shape_(shape_of_all(parts.contexts)),
-      limits_(request_limits(config_, shape_)),
+      limits_(request_limits(config_, model_.info, shape_)),
       settings_(model_config(config_, model_)),
       admission_(admission_config(config_, shape_)),
       engine_(engine_settings(config_, model_.info, shape_, std::move(parts.folders.snapshots), number),
@@ -57,6 +59,14 @@ HostedModel::HostedModel(ModelParts parts, std::size_t number, const ModelHost& 
     served_.slots = &*slots_;
   }
   follow_finished(host.requests);
+  if (config_.cache_reuse > 0 && !limits_.moves_text) {
+    log_warning("--cache-reuse has no effect: with this model, or in one pool of cells, nothing can be moved",
+                {{"model", settings_.name}});
+  }
+  if (config_.context_shift && !limits_.shifts) {
+    log_warning("--context-shift has no effect: what this model remembers cannot be shifted",
+                {{"model", settings_.name}});
+  }
 }
 
 void HostedModel::follow_finished(RequestLog& requests) {

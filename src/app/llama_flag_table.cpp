@@ -22,7 +22,6 @@ constexpr std::string_view kLogs = "logs go to standard error: see --log-level a
 constexpr std::string_view kBuiltIn = "name a file with --model FILE";
 
 constexpr LlamaFlag kFlags[] = {
-    {"--keep", "", 1, kTaken, "nothing is shifted out of a context"},
     {"--perf --no-perf", "LLAMA_ARG_PERF", 0, kTaken, "/metrics has the times"},
     {"-dt --defrag-thold", "LLAMA_ARG_DEFRAG_THOLD", 1, kTaken, "there is nothing to defragment"},
     {"--rpc", "LLAMA_ARG_RPC", 1, kRefused, "one machine computes; serve from the one with the most memory"},
@@ -38,7 +37,7 @@ constexpr LlamaFlag kFlags[] = {
     {"--offline", "LLAMA_ARG_OFFLINE", 0, kTaken, kAlways},
     {"--log-disable", "", 0, kWritten, "--log-level off"},
     {"-v --verbose --log-verbose", "", 0, kWritten, "--log-level debug"},
-    {"--log-jsonl", "", 0, kWritten, "--log-format json"},
+    {"--log-jsonl", "LLAMA_ARG_LOG_JSONL", 0, kWritten, "--log-format json"},
     {"--no-log-jsonl", "", 0, kWritten, "--log-format text"},
     {"--log-colors", "LLAMA_ARG_LOG_COLORS", 1, kTaken, kLogs},
     {"-lv --verbosity --log-verbosity", "LLAMA_ARG_LOG_VERBOSITY", 1, kWritten, "--log-level %"},
@@ -50,15 +49,8 @@ constexpr LlamaFlag kFlags[] = {
     {"-no-kvu --no-kv-unified", "", 0, kWritten, "--kv-unified=false"},
     {"--cache-idle-slots --no-cache-idle-slots", "LLAMA_ARG_CACHE_IDLE_SLOTS", 0, kTaken,
      "what a slot holds is copied out when the slot is needed, within --cache-ram"},
-    {"--cache-reuse", "LLAMA_ARG_CACHE_REUSE", 1, kTaken,
-     "a text is used again where it stood; one that has moved is computed: see docs/prefix_cache.md"},
-    {"--slot-prompt-similarity", "", 1, kTaken,
+    {"-sps --slot-prompt-similarity", "", 1, kTaken,
      "a prompt goes on from the longest beginning that is kept, in whichever slot"},
-    {"--no-context-shift", "", 0, kTaken, kAlways},
-    {"--context-shift", "LLAMA_ARG_CONTEXT_SHIFT", 0, kRefused,
-     "an answer ends where its cells end, with finish reason length: what was shifted would be cached under tokens "
-     "that "
-     "it was not computed from; leave the flag out, and give --ctx-size more"},
     {"--warmup", "LLAMA_ARG_WARMUP", 0, kWritten, "--no-warmup=false"},
     {"-cb --cont-batching", "LLAMA_ARG_CONT_BATCHING", 0, kTaken, kAlways},
     {"-nocb --no-cont-batching", "", 0, kRefused, "requests share steps always; --parallel 1 serves one at a time"},
@@ -87,7 +79,7 @@ constexpr LlamaFlag kFlags[] = {
     {"--tools-runtime", "LLAMA_ARG_TOOLS_RUNTIME", 1, kRefused, kTools},
     {"--mcp-servers-config", "LLAMA_ARG_MCP_SERVERS_CONFIG", 1, kRefused, kTools},
     {"--mcp-servers-json", "LLAMA_ARG_MCP_SERVERS_JSON", 1, kRefused, kTools},
-    {"--agent", "LLAMA_ARG_AGENT", 0, kRefused, kTools},
+    {"-ag --agent", "LLAMA_ARG_AGENT", 0, kRefused, kTools},
     {"-no-ag --no-agent", "", 0, kTaken, kAlways},
     {"--threads-http", "LLAMA_ARG_THREADS_HTTP", 1, kTaken, "one thread serves all connections"},
     {"--metrics", "LLAMA_ARG_ENDPOINT_METRICS", 0, kTaken, kAlways},

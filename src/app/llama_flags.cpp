@@ -8,7 +8,7 @@ namespace {
 
 // llama-server's other names for options that are ours. Its short flags have several letters, which CLI11 would read as
 // bundles of one-letter flags.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kOtherNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 26> kOtherNames = {{
     {"-np", "--parallel"},
     {"-md", "--model-draft"},
     {"-ub", "--ubatch-size"},
@@ -22,8 +22,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kOtherNa
     {"-cram", "--cache-ram"},
     {"--n-predict", "--predict"},
     {"--n-gpu-layers", "--gpu-layers"},
-    {"-sps", "--slot-prompt-similarity"},
-    {"-ag", "--agent"},
     {"--ssl-cert-file", "--tls-cert"},
     {"--ssl-key-file", "--tls-key"},
     {"-rea", "--reasoning"},

@@ -106,7 +106,7 @@ const Real kReal[] = {
     {"-m m.gguf -c 4096 --draft-max 16 --draft-min 5 --draft-p-min 0.9 -devd none", nullptr},
     {"-m m.gguf -md d.gguf -devd NOWHERE", "-devd|--spec-draft-device"},
     {"-m m.gguf -md d.gguf -ctkd q8_0 -ctvd q8_0 -td 4 -tbd 4 -ngld 99 --poll-draft 0", nullptr},
-    {"-m m.gguf --context-shift", "--context-shift .*--ctx-size"},
+    {"-m m.gguf --context-shift --keep 64", nullptr},
     {"-m m.gguf --no-jinja", "--no-jinja .*--chat-template-file"},
     {"-m m.gguf -ctxcp 32 -cms 256 -fitt 1024 -fitc 8192 -kvu --kv-unified-per-slot 4096 -lv 4", nullptr},
     {"-m m.gguf --poll-batch 101", "--poll-batch"},
@@ -165,11 +165,11 @@ TEST(LlamaFlags, ArgumentsMeanWhatTheyMeanThere) {
 }
 
 TEST(LlamaFlags, WhatHasNoEffectIsSaidWithItsReason) {
-  const auto serve = read("-m m.gguf --keep 5 --mlock --jinja").line.serve;
+  const auto serve = read("-m m.gguf --defrag-thold 5 --mlock --jinja").line.serve;
   ASSERT_TRUE(serve);
   EXPECT_TRUE(serve->use_mlock);
   ASSERT_EQ(serve->notes.size(), 2u);
-  EXPECT_TRUE(std::regex_search(serve->notes[0], std::regex("^--keep has no effect: ."))) << serve->notes[0];
+  EXPECT_TRUE(std::regex_search(serve->notes[0], std::regex("^--defrag-thold has no effect: ."))) << serve->notes[0];
   EXPECT_TRUE(std::regex_search(serve->notes[1], std::regex("^--jinja has no effect: ."))) << serve->notes[1];
 }
 
@@ -241,11 +241,11 @@ TEST(LlamaFlags, TheLastOfSeveralHolds) {
 }
 
 TEST(LlamaFlags, AValueOfOursIsNeverTakenForAFlag) {
-  const auto serve = read("--alias --jinja --api-key -hf --keep --mlock").line.serve;
+  const auto serve = read("--alias --jinja --api-key -hf --defrag-thold --mlock").line.serve;
   ASSERT_TRUE(serve);
   EXPECT_EQ(serve->alias, "--jinja");
   EXPECT_EQ(serve->api_keys, std::vector<std::string>{"-hf"});
-  EXPECT_FALSE(serve->use_mlock) << "it was the value of --keep";
+  EXPECT_FALSE(serve->use_mlock) << "it was the value of --defrag-thold";
 }
 
 TEST(LlamaFlags, OtherCommandsGetLongNamesAndNothingElse) {

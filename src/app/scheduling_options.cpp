@@ -59,6 +59,17 @@ void add_limit_options(CLI::App& app, ServeConfig& config) {
       ->check(CLI::Range(-1, 1 << 30))
       ->type_name("N")
       ->group(group);
+  app.add_flag(
+         "--context-shift,!--no-context-shift", config.context_shift,
+         "an answer whose context is full goes on: tokens behind those of --keep are taken out; else it ends there")
+      ->envname("LLAMA_ARG_CONTEXT_SHIFT")
+      ->group(group);
+  app.add_option("--keep", config.keep, "tokens of the prompt that stay then when a request does not say; -1: all")
+      ->envname("CHASQUI_KEEP")
+      ->check(CLI::Range(-1, 1 << 30))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
   app.add_option("--queue-requests", config.queue_requests, "requests that may wait for a slot")
       ->envname("CHASQUI_QUEUE_REQUESTS")
       ->check(CLI::Range(0, 100000))

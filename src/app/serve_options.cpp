@@ -160,6 +160,14 @@ void add_cache_options(CLI::App& app, ServeConfig& config) {
       ->default_str("true")
       ->envname("LLAMA_ARG_CACHE_PROMPT")
       ->group(group);
+  app.add_option(
+         "--cache-reuse", config.cache_reuse,
+         "texts of so many tokens that have moved up since they were computed are not computed again; 0: they are")
+      ->envname("LLAMA_ARG_CACHE_REUSE")
+      ->check(CLI::Range(0, 1 << 30))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
   app.add_flag("--cache-shared", config.cache_shared,
                "tenants share what is cached; by its speed each can tell what others have asked")
       ->envname("CHASQUI_CACHE_SHARED")

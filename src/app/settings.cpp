@@ -48,7 +48,7 @@ AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& sh
   return out;
 }
 
-RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape) {
+RequestLimits request_limits(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape) {
   RequestLimits limits;
   limits.vocabulary = shape.vocabulary;
   limits.context = shape.cells_per_slot;
@@ -56,6 +56,11 @@ RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape)
   limits.max_tokens_default = static_cast<TokenCount>(config.predict);
   limits.timeout_default = config.request_timeout;
   limits.queue_timeout = config.queue_timeout;
+  limits.shifts = config.context_shift && shape.shifts;
+  limits.keep_default = config.keep;
+  limits.moves_text = shape.shifts && shape.kv_block > 0 && !shape.unified;  // where slots stay as they are
+  limits.chunk_default = config.cache_reuse;
+  limits.begin_tokens = model.adds_bos ? 1 : 0;
   if (!shape.cuts_snapshots && config.cache_ram != 0 && config.checkpoints_max > 0) {
     const auto least = static_cast<TokenCount>(config.checkpoint_least);
     limits.checkpoint_every = std::max(static_cast<TokenCount>(config.checkpoint_every), least);

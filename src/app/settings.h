@@ -26,7 +26,7 @@ std::vector<std::string> names_in(std::string_view list);
 // Its weights and contexts are freed while no request needs them.
 bool can_sleep(const ServeConfig& config);
 // `shape` is that of all workers together.
-RequestLimits request_limits(const ServeConfig& config, const ModelShape& shape);
+RequestLimits request_limits(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape);
 AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& shape);
 EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape);
 NodeConfig node_config(const ServeConfig& config, const Listeners& listeners);

@@ -47,10 +47,13 @@ void KvLedger::use(SlotId id, TokenCount cells) {
   CHECK(slot.used <= slot.reserved, "conservation: a sequence uses more cells than it has reserved");
 }
 
-void KvLedger::unuse(SlotId id) {
+void KvLedger::unuse(SlotId id) { unuse(id, taken_slot(id).used); }
+
+void KvLedger::unuse(SlotId id, TokenCount cells) {
   Slot& slot = taken_slot(id);
-  cells_used_ -= slot.used;
-  slot.used = 0;
+  CHECK(cells <= slot.used);
+  cells_used_ -= cells;
+  slot.used -= cells;
 }
 
 void KvLedger::move(SlotId from, SlotId to) {

@@ -41,6 +41,8 @@ class KvLedger {
   void use(SlotId slot, TokenCount cells);
   // What was used of the slot is not in the model any more; it stays reserved.
   void unuse(SlotId slot);
+  // … or so much of it. REQUIRES: as much is used
+  void unuse(SlotId slot, TokenCount cells);
   // What `from` has is now `to`'s. REQUIRES: `from` is taken, `to` is free.
   void move(SlotId from, SlotId to);
   // What each of them has is the other's now. REQUIRES: neither is free

@@ -57,6 +57,15 @@ struct SlotRestore {
   bool whole() const { return snapshot != nullptr && from == 0 && end() == keep; }
 };
 
+// The positions from … to-1 of a slot are forgotten, and those behind them follow the ones before: what is computed of
+// them is as good as before, though not what the tokens that are left would have.
+struct SlotShift {
+  RequestId request;
+  SlotId slot;
+  TokenCount from = 0;
+  TokenCount to = 0;
+};
+
 // The rows of one sequence, contiguous in Batch::rows, and behind them those that only fill up. In a decode batch it
 // has several where a grammar has forced what it says.
 struct BatchPart {
@@ -107,10 +116,11 @@ struct Batch {
   std::vector<SlotReuse> reuses;
   std::vector<SlotRestore> restores;
   std::vector<SlotMove> moves;
-  std::vector<Row> rows;         // ascending slots; positions of a slot ascending
-  std::vector<BatchPart> parts;  // in the order of rows
-  Drafting drafting;             // with it, draft tokens are still to be written into `rows`
-  bool learn = false;            // the model's heads are to know of the rows, and of what the slots held before
+  std::vector<SlotShift> shifts;  // only in a batch with rows, and not when a restore has failed
+  std::vector<Row> rows;          // ascending slots; positions of a slot ascending
+  std::vector<BatchPart> parts;   // in the order of rows
+  Drafting drafting;              // with it, draft tokens are still to be written into `rows`
+  bool learn = false;             // the model's heads are to know of the rows, and of what the slots held before
   // So many rows at the end belong to no sequence. They are in free slots, which are emptied after the step, and bring
   // the batch to a size whose rows cost less.
   std::int32_t padding = 0;
@@ -144,6 +154,7 @@ struct Batch {
     reuses.clear();
     restores.clear();
     moves.clear();
+    shifts.clear();
     adapters = nullptr;
     predicted = {};
     copying = {};

@@ -39,6 +39,7 @@ struct Usage {
   TokenCount draft_tokens = 0;     // that were checked
   TokenCount accepted_tokens = 0;  // … and accepted
   TokenCount forced_tokens = 0;    // of the completion, that were not sampled: a grammar left no choice
+  bool truncated = false;          // the context was full: the answer ended there, or some of it was taken out
   std::optional<CacheUse> cache;   // with Request::tell_cache, once it has started
 };
 

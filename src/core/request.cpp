@@ -77,6 +77,17 @@ void make_deterministic(Request& request) {
   request.checkpoints = fixed_chunks(static_cast<TokenCount>(request.prompt.size()));
 }
 
+// llama-server's rule. A session is what its model has seen and said, so nothing is taken out of it.
+void plan_shifts(Request& request, const RequestDraft& draft, const RequestLimits& limits) {
+  constexpr TokenCount kLeast = 4;  // tokens of a context that are not kept
+  if (limits.context <= kLeast) return;
+  const std::int64_t keep = draft.keep.value_or(limits.keep_default);
+  const std::int64_t kept = keep < 0 ? static_cast<std::int64_t>(request.prompt.size()) : keep;
+  request.shift_at = limits.context;
+  request.keep = static_cast<TokenCount>(std::min<std::int64_t>(kept + limits.begin_tokens, limits.context - kLeast));
+  request.discard = static_cast<TokenCount>(std::min<std::int64_t>(draft.discard.value_or(0), limits.context));
+}
+
 }  // namespace
 
 Error prompt_too_long(std::size_t tokens, TokenCount context, std::string_view size) {
@@ -184,12 +195,25 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->returns = draft.returns;
   request->tell_cache = draft.tell_cache;
   request->tell_reading = draft.tell_reading;
+  if (draft.ping_seconds) {
+    constexpr std::int64_t kNeverSeconds = 365 * 86400;
+    const std::int64_t wanted = *draft.ping_seconds;
+    request->ping_every = seconds(wanted > 0 ? std::min(wanted, kNeverSeconds) : kNeverSeconds);
+  }
   if (draft.predict_ms) request->predict_limit = milliseconds(*draft.predict_ms);
   request->traced = draft.traced;
   request->dropped_keywords = std::move(draft.dropped_keywords);
   if (draft.deterministic) make_deterministic(*request);
 
-  const std::int64_t room = limits.context - static_cast<std::int64_t>(request->prompt.size());
+  if (limits.moves_text && request->use_cache && !request->deterministic && request->pin == 0) {
+    constexpr std::int64_t kMost = std::numeric_limits<TokenCount>::max();
+    request->chunk = static_cast<TokenCount>(std::min(draft.chunk.value_or(limits.chunk_default), kMost));
+  }
+  if (limits.shifts && !request->deterministic && !request->tell_prompt && request->pin == 0) {
+    plan_shifts(*request, draft, limits);
+  }
+  const std::int64_t room =
+      request->shift_at > 0 ? kMaxTokensLimit : limits.context - static_cast<std::int64_t>(request->prompt.size());
   const std::int64_t wanted = draft.max_tokens.value_or(limits.max_tokens_default);
   request->limited_by_context = wanted < 0 || wanted > room;
   request->max_tokens = static_cast<TokenCount>(request->limited_by_context ? room : wanted);

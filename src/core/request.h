@@ -30,31 +30,35 @@ struct RequestDraft {
   SamplingPartsPtr parts;
   std::vector<std::pair<std::string, float>> text_bias;  // for logit_bias, once it is tokenized
   std::vector<std::string> stop;
-  std::vector<Token> stop_tokens;          // like the model's own end-of-generation tokens
-  std::int32_t indent_min = 0;             // of each line after the first, else the answer ends; see IndentGuard
-  std::optional<std::int64_t> max_tokens;  // none or -1: until the context is full
-  std::optional<std::int64_t> timeout_ms;  // from arrival to the last token; none: the server's default
-  std::optional<std::int64_t> prompt_ms;   // from arrival to the first token
-  std::optional<std::int64_t> predict_ms;  // from the first token to the last
-  std::optional<std::int64_t> ttft_ms;     // from arrival to the first token; over it the request fails
+  std::vector<Token> stop_tokens;            // like the model's own end-of-generation tokens
+  std::int32_t indent_min = 0;               // of each line after the first, else the answer ends; see IndentGuard
+  std::optional<std::int64_t> max_tokens;    // none or -1: until the context is full
+  std::optional<std::int64_t> timeout_ms;    // from arrival to the last token; none: the server's default
+  std::optional<std::int64_t> prompt_ms;     // from arrival to the first token
+  std::optional<std::int64_t> predict_ms;    // from the first token to the last
+  std::optional<std::int64_t> ttft_ms;       // from arrival to the first token; over it the request fails
+  std::optional<std::int64_t> ping_seconds;  // silence after which its stream gets a comment; below 1: never
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
-  TokenCount draft_tokens_max = -1;    // of its next tokens, in one step; -1: as many as the server makes
-  bool tell_usage = false;             // with every token
-  bool returns = false;                // its client is expected back with what it says, and more
-  bool tell_cache = false;             // what the prefix cache has decided
-  bool tell_reading = false;           // how far the prompt has been read, after each step
-  bool tell_prompt = false;            // how likely the tokens of the prompt were, as `sampling.chances` says
-  bool special_pieces = false;         // render control tokens (<|im_end|> …) as text
-  std::vector<Token> shown_tokens;     // … only these control tokens, in any case
-  bool use_cache = true;               // begin with what was computed before, and keep what is computed now
-  std::vector<TokenCount> boundaries;  // where the parts of a chat begin in the prompt; see plan_checkpoints()
-  std::int32_t slot_label = -1;        // see Request
-  std::uint64_t pin = 0;               // set by the server, never read from a client; see Request
-  bool keep_tokens = false;            // the finished event brings the tokens that were generated
-  AdapterSetPtr adapters;              // null: the model alone
-  bool traced = false;                 // … and the pieces in which the prompt was read
-  bool deterministic = false;          // the same bytes in any company and whatever is in the cache
+  TokenCount draft_tokens_max = -1;     // of its next tokens, in one step; -1: as many as the server makes
+  bool tell_usage = false;              // with every token
+  bool returns = false;                 // its client is expected back with what it says, and more
+  bool tell_cache = false;              // what the prefix cache has decided
+  bool tell_reading = false;            // how far the prompt has been read, after each step
+  bool tell_prompt = false;             // how likely the tokens of the prompt were, as `sampling.chances` says
+  bool special_pieces = false;          // render control tokens (<|im_end|> …) as text
+  std::vector<Token> shown_tokens;      // … only these control tokens, in any case
+  bool use_cache = true;                // begin with what was computed before, and keep what is computed now
+  std::vector<TokenCount> boundaries;   // where the parts of a chat begin in the prompt; see plan_checkpoints()
+  std::int32_t slot_label = -1;         // see Request
+  std::uint64_t pin = 0;                // set by the server, never read from a client; see Request
+  bool keep_tokens = false;             // the finished event brings the tokens that were generated
+  AdapterSetPtr adapters;               // null: the model alone
+  bool traced = false;                  // … and the pieces in which the prompt was read
+  bool deterministic = false;           // the same bytes in any company and whatever is in the cache
+  std::optional<std::int64_t> keep;     // where the context is shifted: of the prompt, so many tokens stay; -1: all
+  std::optional<std::int64_t> discard;  // … and so many behind them go each time; 0: half of them
+  std::optional<std::int64_t> chunk;    // see Request
 
   bool schemas_converted = false;             // schemas become grammars by llama-common's converter, not by ours
   std::vector<std::string> dropped_keywords;  // of a schema, which the answer may not keep to: the client is told
@@ -77,6 +81,11 @@ struct RequestLimits {
   TokenCount checkpoint_every = 0;              // see plan_checkpoints(); 0: none, for the model's memory can be cut
   TokenCount checkpoint_least = 0;              // tokens between two of them
   std::size_t checkpoints_max = 0;              // of one prompt; 0: no limit
+  bool shifts = false;                          // an answer goes on where its context is full: see Sequence::shift()
+  std::int64_t keep_default = 0;                // see RequestDraft::keep
+  bool moves_text = false;                      // what a slot holds can be moved up
+  std::int64_t chunk_default = 0;               // see RequestDraft::chunk
+  TokenCount begin_tokens = 0;                  // tokens that the model wants at the beginning of each context
 };
 
 struct Request {
@@ -87,20 +96,21 @@ struct Request {
   std::vector<Token> stop_tokens;   // of the vocabulary
   std::int32_t indent_min = 0;      // see RequestDraft
   SamplingPartsPtr parts;           // null: none are needed; what it points to belongs to the worker
-  TokenCount max_tokens = 0;        // 0 … context - prompt
-  bool limited_by_context = false;  // max_tokens was cut to what the context leaves
+  TokenCount max_tokens = 0;        // 0 … context - prompt; with shift_at, as many as were asked for
+  bool limited_by_context = false;  // max_tokens was cut to what the context leaves, or there is no limit
   TimePoint arrival{};
   TimePoint deadline = kNever;
   TimePoint prompt_deadline = kNever;        // of the first token; not after `deadline`
   TimePoint start_deadline = kNever;         // it fails when it has not had a slot by then
   TimePoint first_token_deadline = kNever;   // … or its first token
   Duration predict_limit = Duration::max();  // from the first token to the last
-  TokenCount draft_tokens_max = -1;          // see RequestDraft
-  bool tell_usage = false;                   // text events have the usage so far
-  bool returns = false;                      // what it leaves in the cache is kept ahead of others
-  bool tell_cache = false;                   // usage has what the prefix cache has decided
-  bool tell_reading = false;                 // an event at its start and for each step that read some of the prompt
-  bool tell_prompt = false;                  // events with how likely its tokens were; then nothing of it is cached
+  std::optional<Duration> ping_every;  // silence after which its stream gets a comment; none: as the server has it
+  TokenCount draft_tokens_max = -1;    // see RequestDraft
+  bool tell_usage = false;             // text events have the usage so far
+  bool returns = false;                // what it leaves in the cache is kept ahead of others
+  bool tell_cache = false;             // usage has what the prefix cache has decided
+  bool tell_reading = false;           // an event at its start and for each step that read some of the prompt
+  bool tell_prompt = false;            // events with how likely its tokens were; then nothing of it is cached
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
   bool special_pieces = false;
@@ -112,6 +122,10 @@ struct Request {
   bool keep_tokens = false;
   AdapterSetPtr adapters;
   bool traced = false;
+  TokenCount shift_at = 0;  // so long, tokens of it are taken out: see Sequence::shift(); 0: never
+  TokenCount keep = 0;      // … of those behind its first `keep`; fewer than shift_at
+  TokenCount discard = 0;   // … so many at a time; 0: half of them
+  TokenCount chunk = 0;     // texts of so many tokens that stand elsewhere in a slot are moved up; 0: none
   // The prompt is read in chunks that end at fixed positions, all rows have a batch for themselves (`adapters` says
   // so), nothing is drafted, and only what was computed so is brought back.
   bool deterministic = false;

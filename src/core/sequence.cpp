@@ -6,6 +6,7 @@ namespace chasqui {
 
 Token Sequence::token(TokenCount position) const {
   DCHECK(position >= 0 && position < length());
+  if (removed_ > 0 && position >= request_->keep) position += removed_;
   const TokenCount prompt = prompt_tokens();
   return position < prompt ? request_->prompt[static_cast<std::size_t>(position)]
                            : generated_[static_cast<std::size_t>(position - prompt)];
@@ -26,6 +27,11 @@ bool Sequence::at_checkpoint() const {
 
 void Sequence::copy_tokens(TokenCount count, std::vector<Token>& out) const {
   DCHECK(count >= 0 && count <= length());
+  if (removed_ > 0) {
+    out.clear();
+    for (TokenCount position = 0; position < count; ++position) out.push_back(token(position));
+    return;
+  }
   const TokenCount of_prompt = std::min(count, prompt_tokens());
   out.assign(request_->prompt.begin(), request_->prompt.begin() + of_prompt);
   out.insert(out.end(), generated_.begin(), generated_.begin() + (count - of_prompt));
@@ -51,6 +57,7 @@ Usage Sequence::usage(TimePoint now) const {
   usage.draft_tokens = draft_tokens_;
   usage.accepted_tokens = accepted_tokens_;
   usage.forced_tokens = forced_tokens_;
+  usage.truncated = removed_ > 0 || (request_->limited_by_context && at_limit());
   if (request_->tell_cache && started()) usage.cache = cache_use_;
   return usage;
 }
@@ -75,6 +82,7 @@ void Sequence::preempt(TimePoint now) {
   slot_ = SlotId{};
   lost_rows_ = computed_;
   computed_ = 0;
+  clean_ = kAll;
   if (!has_computed_) cached_ = 0;
   ++preemptions_;
 }
@@ -102,6 +110,7 @@ void Sequence::not_restored() {
   awaits_prefix_ = false;
   state_ = State::prefilling;
   computed_ = 0;
+  clean_ = kAll;
   if (has_computed_) return;
   cached_ = 0;
   cache_use_ = {.limit = CacheUse::Limit::refused, .known = cache_use_.known};
@@ -146,6 +155,20 @@ void Sequence::add_forced_token(Token token, TimePoint now) {
 void Sequence::drafted(TokenCount checked, TokenCount accepted) {
   draft_tokens_ += checked;
   accepted_tokens_ += accepted;
+}
+
+TokenCount Sequence::to_remove() const {
+  if (request_->shift_at == 0 || !decoding() || length() < request_->shift_at) return 0;
+  const TokenCount behind = length() - 1 - request_->keep;
+  const TokenCount wanted = std::clamp(request_->discard > 0 ? request_->discard : behind / 2, 1, behind - 1);
+  return std::max(0, std::min(wanted, computed_ - 1 - request_->keep));
+}
+
+void Sequence::shift(TokenCount tokens) {
+  CHECK(decoding() && tokens > 0 && request_->keep + tokens < computed_);
+  removed_ += tokens;
+  computed_ -= tokens;
+  clean_ = std::min(clean_, request_->keep);
 }
 
 void Sequence::finish() {

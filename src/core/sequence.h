@@ -9,6 +9,9 @@
 // 0 … computed-1 in the slot. A token is sampled from the row of the last token, so there is always one left to compute
 // until the end; more where a grammar has forced some behind it. A preempted sequence keeps its tokens; what the prefix
 // cache does not have of them is computed again.
+//
+// Where the context is shifted (Request::shift_at), a sequence that is as long as its slot loses some of its tokens,
+// and those behind them move up: `length` and all positions count without them.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +37,7 @@ class Sequence {
   bool decoding() const { return state_ == State::decoding; }
   bool prefilling() const { return state_ == State::prefilling; }
   SlotId slot() const { return slot_; }
-  TokenCount length() const { return prompt_tokens() + generated(); }
+  TokenCount length() const { return prompt_tokens() + generated() - removed_; }
   TokenCount computed() const { return computed_; }
   TokenCount cached() const { return cached_; }  // of the prompt, not computed for this request
   TokenCount left() const { return length() - computed_; }
@@ -51,8 +54,10 @@ class Sequence {
   void copy_tokens(TokenCount count, std::vector<Token>& out) const;
   // So many of its first tokens, as they were computed, serve other requests: of a deterministic one, whole chunks of
   // the prompt.
+  // What was computed beside tokens that are gone serves none.
   TokenCount serves_others() const {
-    return request_->usable(request_->deterministic ? std::min(computed_, prompt_tokens()) : computed_);
+    const TokenCount own = request_->deterministic ? std::min(computed_, prompt_tokens()) : computed_;
+    return request_->usable(std::min(own, clean_));
   }
   // What it holds, to be found by those; no prompt has the tokens in place of the rest.
   void copy_tokens_to_keep(std::vector<Token>& out) const;
@@ -108,6 +113,8 @@ class Sequence {
   void await_prefix();
   // Its first tokens are in the model without having been computed again. REQUIRES: prefilling, nothing is computed.
   void restored(TokenCount tokens);
+  // … those behind the first `clean` beside others, which are gone.
+  void moved_up(TokenCount clean) { clean_ = clean; }
   // What the prefix cache has decided for it. REQUIRES: prefilling, nothing is computed
   void begins_with(const CacheUse& use) {
     if (!has_computed_) cache_use_ = use;
@@ -129,7 +136,14 @@ class Sequence {
   bool at_limit() const { return generated() >= request_->max_tokens; }
   void finish();
 
+  // How many tokens behind the first Request::keep are to go, for it is as long as its slot; 0: none, or none can.
+  TokenCount to_remove() const;
+  // They are gone, and those behind them follow the ones that are kept. REQUIRES: 0 < tokens ≤ to_remove()
+  void shift(TokenCount tokens);
+
  private:
+  static constexpr TokenCount kAll = INT32_MAX;
+
   TokenCount prompt_tokens() const { return static_cast<TokenCount>(request_->prompt.size()); }
   bool holds_slot() const { return state_ == State::prefilling || state_ == State::decoding; }
 
@@ -138,7 +152,9 @@ class Sequence {
   State state_ = State::waiting;
   SlotId slot_;
   TokenCount computed_ = 0;
-  TokenCount cached_ = 0;  // of the prompt, when the first rows of it were computed
+  TokenCount removed_ = 0;   // tokens behind the first Request::keep
+  TokenCount clean_ = kAll;  // positions before it were computed beside nothing that is gone
+  TokenCount cached_ = 0;    // of the prompt, when the first rows of it were computed
   CacheUse cache_use_;
   bool holds_on_ = false;
   bool awaits_prefix_ = false;

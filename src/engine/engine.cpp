@@ -158,7 +158,7 @@ Result<void> Engine::submit(RequestPtr request) {
                          "/v1/embeddings or /v1/rerank");
   }
   const auto cells = static_cast<std::int64_t>(request->prompt.size()) + request->max_tokens;
-  if (cells > shape_.cells_per_slot) {
+  if (request->shift_at == 0 && cells > shape_.cells_per_slot) {
     return Error{ErrorCode::context_too_long, "the request was made for a larger context than this engine has", ""};
   }
   if (draining()) return Error{ErrorCode::unavailable, "the server is shutting down; retry elsewhere or later", ""};

@@ -24,6 +24,7 @@ void Runner::run(Batch& batch, BatchResult& result) {
   if (!result.not_restored.empty()) {
     result.status = DecodeStatus::aborted;  // rows would go on from what is not there
   } else if (!batch.rows.empty()) {
+    for (const auto& [request, slot, from, to] : batch.shifts) model_.shift(slot, from, to);
     if (!batch.drafting.empty()) drafter_ ? drafter_->draft(batch, result, clock_) : draft(batch, result);
     const TimePoint started = clock_.now();
     result.status = model_.decode(batch);

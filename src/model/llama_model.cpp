@@ -143,6 +143,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   shape_.trims_anywhere = weights_->info().trims_anywhere();
   const TokenCount window = weights_->info().sliding_window;
   shape_.cuts_snapshots = shape_.trims_anywhere && (window == 0 || window >= shape_.cells_per_slot);
+  shape_.shifts = shape_.cuts_snapshots && shape_.generates && llama_memory_can_shift(llama_get_memory(context_));
   // libllama splits a batch where the ids of its sequences do not follow each other; recurrent states do not mind.
   shape_.dense_slots = !shape_.unified && shape_.trims_anywhere;
 
@@ -305,6 +306,7 @@ int LlamaModel::compute(const llama_batch& arrays, const ThreadPlan& plan, TimeP
   const LlamaLogQuiet quiet(ended_);
   try {
     const int status = llama_decode(context_, arrays);
+    shifting_ = false;
     // A GPU goes on computing after that, and a step without output rows would seem to have taken no time.
     llama_synchronize(context_);
     return status;
@@ -319,7 +321,7 @@ bool LlamaModel::should_end(void* self) {
   auto& model = *static_cast<LlamaModel*>(self);
   model.operations_.fetch_add(1, std::memory_order_relaxed);
   // A state that was partly advanced could not be brought back, so such models finish what they began.
-  if (!model.shape_.trims_anywhere) return false;
+  if (!model.shape_.trims_anywhere || model.shifting_) return false;
   if (!model.abort_.load(std::memory_order_relaxed)) {
     if (model.deadline_ == kNever || model.clock_.now() < model.deadline_) return false;
     model.cut_ = true;

@@ -44,6 +44,7 @@ class LlamaModel final : public Model {
   std::size_t row_threads() const override { return static_cast<std::size_t>(std::max(threads_, 1)); }
   void for_each_row(std::size_t count, RowJob& job) override { row_work_.run(pool_, threads_, count, job); }
   void trim(SlotId slot, TokenCount keep) override;
+  void shift(SlotId slot, TokenCount from, TokenCount to) override;
   void move(SlotId from, SlotId to) override;
   void exchange(SlotId a, SlotId b) override;
   KvSnapshotPtr copy_out(SlotId slot, TokenCount from, TokenCount to) override;
@@ -96,6 +97,7 @@ class LlamaModel final : public Model {
   // Of the running decode.
   TimePoint deadline_ = kNever;
   bool cut_ = false;                // it was ended at the deadline
+  bool shifting_ = false;           // it is to be computed to its end
   std::atomic<bool> ended_{false};  // … or on request: what libllama says about it is no error
 
   std::optional<LlamaRows> rows_;       // of the running decode; there once it is open

@@ -17,6 +17,17 @@ void LlamaModel::trim(SlotId slot, TokenCount keep) {
   if (heads_) heads_->trim(slot, keep);
 }
 
+// libllama turns the keys in the next decode, which must not be cut then: it would turn them again.
+void LlamaModel::shift(SlotId slot, TokenCount from, TokenCount to) {
+  CHECK(shape_.shifts && from >= 0 && from < to && to < held(slot), "a shift of what the slot does not hold");
+  changes(slot);
+  if (heads_) heads_->forget(slot);
+  const llama_memory_t memory = llama_get_memory(context_);
+  CHECK(llama_memory_seq_rm(memory, slot.value, from, to), "this model's memory cannot be cut there");
+  llama_memory_seq_add(memory, slot.value, to, -1, from - to);
+  shifting_ = true;
+}
+
 // Through a buffer of just the cells in use: llama_memory_seq_cp between streams copies all cells of the slot and has
 // the graphs made anew. For 1,200 tokens of a 0.5 B model in 4,096 cells: 2.3 ms against 3.6, and 0.8 for 160 tokens.
 // But where a window slides, the buffer has only that, and the slot could not be trimmed any more.

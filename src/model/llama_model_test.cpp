@@ -76,6 +76,44 @@ TEST(LlamaModel, AMovedSlotGoesOnElsewhereAndLeavesNothingBehind) {
   }
 }
 
+// All at once or in two parts: where the keys are turned to is the same, and the other slot knows nothing of it.
+TEST(LlamaModel, AShiftTurnsWhatIsLeftToItsNewPositions) {
+  for (const bool unified : {false, true}) {
+    auto model = make({.slots = 3, .unified = unified});
+    ASSERT_TRUE(model->shape().shifts);
+    const std::vector<Token> prompt = tokens();
+    const auto length = static_cast<TokenCount>(prompt.size());
+    const std::span<const Token> next(&prompt.back(), 1);
+    for (const std::int32_t slot : {0, 1, 2}) run(*model, slot, 0, prompt);
+    model->shift(SlotId{0}, 2, 10);
+    const std::vector<float> at_once = run(*model, 0, length - 8, next);
+    model->shift(SlotId{1}, 2, 7);
+    run(*model, 1, length - 5, next);
+    model->trim(SlotId{1}, length - 5);
+    model->shift(SlotId{1}, 2, 5);
+    EXPECT_LT(difference(at_once, run(*model, 1, length - 8, next)), kClose);
+    const std::vector<float> whole = run(*model, 2, length, next);
+    EXPECT_GT(difference(at_once, whole), 2 * kClose) << "something is gone";
+    auto other = make({.slots = 3, .unified = unified});
+    run(*other, 2, 0, prompt);
+    EXPECT_LT(difference(whole, run(*other, 2, length, next)), kClose);
+  }
+}
+
+TEST(LlamaModel, TheDecodeThatTurnsKeysIsNotCut) {
+  auto model = make({.slots = 1});
+  const std::vector<Token> prompt = tokens();
+  const auto length = static_cast<TokenCount>(prompt.size());
+  run(*model, 0, 0, prompt);
+  model->shift(SlotId{0}, 0, 4);
+  model->request_abort();
+  Batch batch;
+  add_rows(batch, 0, length - 4, std::span(prompt).last(1));
+  EXPECT_EQ(model->decode(batch), DecodeStatus::ok);
+  batch.rows.front().position = length - 3;
+  EXPECT_EQ(model->decode(batch), DecodeStatus::aborted);
+}
+
 TEST(LlamaModel, SlotsDoNotMix) {
   for (bool unified : {false, true}) {
     auto model = make({.slots = 3, .unified = unified});

@@ -32,6 +32,7 @@ struct ModelShape {
   // False where a snapshot is good as a whole only: for those models, and where a window slides within a slot, since
   // libllama copies no more than the window. What was restored in such a slot is not to be trimmed but to 0.
   bool cuts_snapshots = true;
+  bool shifts = false;  // see Model::shift()
   // Snapshots are in blocks of so many positions, and a part of what a slot holds can be copied out; 0: only all of it.
   TokenCount kv_block = 0;
   std::size_t kv_token_bytes = 0;  // of a position in such a block
@@ -81,6 +82,10 @@ class Model {
   // The same, for another sequence that goes on there.
   virtual void reuse(SlotId slot, TokenCount keep) { trim(slot, keep); }
 
+  // Forgets the positions from … to-1 of `slot`; those behind them follow the ones before, as they were computed.
+  // Another decode comes before anything else. REQUIRES: shape().shifts; the slot holds more than `to` positions
+  virtual void shift(SlotId slot, TokenCount from, TokenCount to);
+
   // What `from` holds is in `to` afterwards, and `from` is empty. REQUIRES: `to` is empty.
   virtual void move(SlotId from, SlotId to) = 0;
 
@@ -122,5 +127,7 @@ class Model {
 
   virtual ComputeStats compute_stats() const { return {}; }
 };
+
+inline void Model::shift(SlotId, TokenCount, TokenCount) { CHECK(false, "this model does not shift"); }
 
 }  // namespace chasqui

@@ -35,6 +35,7 @@ class SimDevice final : public Model {
   std::span<float> logits(std::int32_t row) override;
   void trim(SlotId slot, TokenCount keep) override { model_->trim(slot, keep); }
   void reuse(SlotId slot, TokenCount keep) override { model_->reuse(slot, keep); }
+  void shift(SlotId slot, TokenCount from, TokenCount to) override { model_->shift(slot, from, to); }
   void move(SlotId from, SlotId to) override;
   void exchange(SlotId a, SlotId b) override;
   KvSnapshotPtr copy_out(SlotId slot, TokenCount from, TokenCount to) override;

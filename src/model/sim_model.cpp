@@ -41,6 +41,7 @@ SimModel::SimModel(TokenCount vocabulary, std::shared_ptr<const SimVoice> voice,
   shape_.outputs_max = std::clamp(config.outputs_max, config.slots, config.rows_max);
   shape_.unified = config.unified;
   shape_.kv_block = kBlock;
+  shape_.shifts = true;
   shape_.kv_token_bytes = sizeof(SavedToken);
   slots_.resize(static_cast<std::size_t>(shape_.slots));
 }
@@ -126,6 +127,16 @@ void SimModel::trim(SlotId id, TokenCount keep) {
 void SimModel::reuse(SlotId id, TokenCount keep) {
   trim(id, keep);
   slot_of(id).prompt = 0;
+}
+
+// What is left goes on as if the others were still there, as keys and values do.
+void SimModel::shift(SlotId id, TokenCount from, TokenCount to) {
+  Slot& slot = slot_of(id);
+  CHECK(from >= 0 && from < to && std::cmp_less(to, slot.tokens.size()), "a shift of what the slot does not hold");
+  slot.tokens.erase(slot.tokens.begin() + from, slot.tokens.begin() + to);
+  slot.hashes.erase(slot.hashes.begin() + from, slot.hashes.begin() + to);
+  slot.prompt = std::clamp(slot.prompt, std::size_t{1}, slot.tokens.size());
+  cells_used_ -= to - from;
 }
 
 void SimModel::move(SlotId from, SlotId to) {

@@ -44,6 +44,7 @@ class SimModel final : public Model {
   std::span<float> logits(std::int32_t row) override;
   void trim(SlotId slot, TokenCount keep) override;
   void reuse(SlotId slot, TokenCount keep) override;
+  void shift(SlotId slot, TokenCount from, TokenCount to) override;
   void move(SlotId from, SlotId to) override;
   void exchange(SlotId a, SlotId b) override;
   KvSnapshotPtr copy_out(SlotId slot, TokenCount from, TokenCount to) override;

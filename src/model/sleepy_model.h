@@ -26,6 +26,7 @@ class SleepyModel final : public Model {
   void for_each_row(std::size_t count, RowJob& job) override { model_->for_each_row(count, job); }
   void trim(SlotId slot, TokenCount keep) override;
   void reuse(SlotId slot, TokenCount keep) override { model_->reuse(slot, keep); }
+  void shift(SlotId slot, TokenCount from, TokenCount to) override { model_->shift(slot, from, to); }
   void move(SlotId from, SlotId to) override { model_->move(from, to); }
   void exchange(SlotId a, SlotId b) override { model_->exchange(a, b); }
   KvSnapshotPtr copy_out(SlotId slot, TokenCount from, TokenCount to) override;

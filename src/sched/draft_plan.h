@@ -35,6 +35,8 @@ class DraftPlan {
   void commit(const Sequence& sequence, TokenCount checked, TokenCount accepted);
   // It lost its slot.
   void preempted(RequestId id);
+  // Tokens of it are gone, so that what was known of it is nothing that it holds.
+  void shifted(RequestId id) { preempted(id); }
   void forget(RequestId id) { known_.erase(id); }
 
   // Heads are to learn of the next batch.

@@ -31,9 +31,11 @@ Drafts::Draft& Drafts::of(const Sequence& sequence) {
 TokenCount Drafts::most(const Sequence& sequence, TokenCount cells) const {
   const Request& request = sequence.request();
   const TokenCount wanted = request.draft_tokens_max < 0 ? config_.draft_tokens_max : request.draft_tokens_max;
-  return std::clamp(std::min({wanted, config_.draft_tokens_max, cells - sequence.length(),
-                              request.max_tokens - sequence.generated() - 1}),
-                    0, kMost);
+  const TokenCount room = cells - sequence.length();
+  // Its context is shifted at the same token as without them.
+  const TokenCount shift = request.shift_at > 0 ? request.shift_at - sequence.length() - 1 : room;
+  const TokenCount answer = request.max_tokens - sequence.generated() - 1;
+  return std::clamp(std::min({wanted, config_.draft_tokens_max, room, shift, answer}), 0, kMost);
 }
 
 void Drafts::collect(std::span<const Sequence* const> decoding, TokenCount cells) {
@@ -93,6 +95,11 @@ void Drafts::commit(const Sequence& sequence, TokenCount checked, TokenCount sai
   if (known == 0) return;
   draft.acceptance.observe(accepted, accepted < known);
   all_.observe(accepted, accepted < known);
+}
+
+void Drafts::shifted(RequestId id) {
+  const auto found = sequences_.find(id);
+  if (found != sequences_.end()) found->second.index = NgramIndex(config_.ngram);
 }
 
 }  // namespace chasqui

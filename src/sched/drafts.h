@@ -64,6 +64,8 @@ class Drafts {
   // The sequence has said `said` tokens in a step that checked `checked` draft tokens. REQUIRES: they are its newest
   // tokens
   void commit(const Sequence& sequence, TokenCount checked, TokenCount said);
+  // Its tokens are not where they were: draft tokens are found anew, and accepted as often as before.
+  void shifted(RequestId id);
   void forget(RequestId id) { sequences_.erase(id); }
 
  private:

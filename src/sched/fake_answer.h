@@ -1,12 +1,15 @@
 // What FakeModel says: a hash of all tokens before, as a number, and where its answers end. Pure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/batch.h"
+#include "core/request.h"
 #include "core/types.h"
 
 namespace chasqui {
@@ -68,10 +71,20 @@ inline bool one_pass(const Batch& batch) {
 }
 
 // The text of `tokens` tokens when the request is the only one.
-inline std::string fake_answer(std::vector<Token> history, TokenCount tokens, const FakeScript& script) {
+inline std::string fake_answer(const Request& request, TokenCount tokens, const FakeScript& script) {
+  std::vector<Token> history = request.prompt;
   std::string text;
+  TokenCount forced = 0;
   for (TokenCount n = 1; n <= tokens; ++n) {
+    const bool sampled = forced == 0;
+    if (!sampled) --forced;
+    while (sampled && n > 1 && request.shift_at > 0 && std::ssize(history) >= request.shift_at) {
+      const auto behind = static_cast<TokenCount>(history.size()) - 1 - request.keep;
+      const TokenCount gone = std::clamp(request.discard > 0 ? request.discard : behind / 2, 1, behind - 1);
+      history.erase(history.begin() + request.keep, history.begin() + request.keep + gone);
+    }
     history.push_back(fake_next(history, script.repeats));
+    if (sampled) forced = fake_forced(history.back(), script);
     if (n != script.end_after && n != script.stop_after) text += fake_text(history.back());
   }
   return text;

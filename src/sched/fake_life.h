@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "core/event.h"
 #include "core/fake_requests.h"
@@ -73,6 +74,15 @@ inline RequestDraft draw_request(Dice& dice, TokenCount context) {
   draft.sampling.seed = 1;
   if (dice.permille(200)) draft.draft_tokens_max = dice.between(0, 8);
   return draft;
+}
+
+// The context of some is shifted, where their answers are to end.
+inline RequestPtr draw_life(Dice& dice, std::uint64_t id, TokenCount context, TimePoint now) {
+  RequestLimits limits = test_limits();
+  limits.context = context;
+  RequestDraft draft = draw_request(dice, context);
+  limits.shifts = id % 4 == 0 && *draft.max_tokens >= 0;
+  return test_request(id, std::move(draft), limits, now);
 }
 
 // All that an event says, so that two runs can be compared.

@@ -122,7 +122,7 @@ class FakeModel : public FakeSlots {
       expect(!decodes_now, "a decoding request in a prefill batch");
     }
     if (position + part.rows > length) return expect(false, "rows beyond the last token");
-    expect(part.samples == (position + part.rows == length && length - request.max_tokens < prompt_of(request)),
+    expect(part.samples == (position + part.rows == length && said(request.id) < request.max_tokens),
            "the row of the last token samples, and no other");
     for (std::int32_t i = 0; i < part.rows; ++i, ++position) {
       const Row& row = batch.rows[static_cast<std::size_t>(part.first_row + i)];

@@ -44,13 +44,17 @@ class FakeSlots {
   std::uint64_t tokens_copied_out() const { return tokens_saved_; }
   std::uint64_t refused_restores() const { return refused_restores_; }
   std::uint64_t moved_restores() const { return moved_restores_; }
+  std::uint64_t shifts() const { return shifts_; }
+  std::uint64_t moved_texts() const { return moved_texts_; }
 
  protected:
   struct Slot {
     RequestId owner;
     TokenCount prompt = 0;
     std::vector<Token> history;
-    bool sampled = false;  // here, so that what is forced behind it keeps it decoding
+    bool sampled = false;          // here, so that what is forced behind it keeps it decoding
+    bool moving = false;           // it is to be moved up, and is not what its sequence has before that
+    TokenCount clean = INT32_MAX;  // positions before it were computed beside nothing that is gone
   };
 
   void expect(bool condition, const std::string& fault) {
@@ -66,7 +70,8 @@ class FakeSlots {
   }
   bool decodes(const Slot& slot) const {
     const TokenCount tokens = said(slot.owner);
-    const bool known = static_cast<TokenCount>(slot.history.size()) == slot.prompt + tokens - 1;
+    const TokenCount gone = gone_.contains(slot.owner) ? gone_.at(slot.owner) : 0;
+    const bool known = static_cast<TokenCount>(slot.history.size()) == slot.prompt + tokens - 1 - gone;
     return tokens > 0 && (known || slot.sampled);
   }
 
@@ -75,7 +80,32 @@ class FakeSlots {
     std::vector<Token> tokens = request.prompt;
     const std::vector<Token>& answer = answers_[request.id];
     tokens.insert(tokens.end(), answer.begin(), answer.end());
+    tokens.erase(tokens.begin() + request.keep, tokens.begin() + request.keep + gone_[request.id]);
     return tokens;
+  }
+
+  void shift(const SlotShift& shift) {
+    if (!exists(shift.slot)) return expect(false, "a shift in a slot that does not exist");
+    Slot& slot = at(shift.slot);
+    const Request& request = *requests_.at(shift.request);
+    expect(slot.owner == request.id && !ended_.contains(request.id), "a shift of another sequence");
+    expect((slot.moving || shift.from == request.keep) && shift.from < shift.to, "a shift of what is kept");
+    if (shift.to >= held(shift.slot)) return expect(false, "a shift of more than there is");
+    slot.history.erase(slot.history.begin() + shift.from, slot.history.begin() + shift.to);
+    slot.clean = std::min(slot.clean, shift.from);
+    if (!slot.moving) gone_[request.id] += shift.to - shift.from;
+    slot.moving ? ++moved_texts_ : ++shifts_;
+  }
+
+  // What was moved up is what its sequence has.
+  void expect_moved() {
+    for (Slot& slot : slots_) {
+      if (!std::exchange(slot.moving, false)) continue;
+      const std::vector<Token> tokens = tokens_of(*requests_.at(slot.owner));
+      expect(
+          slot.history.size() < tokens.size() && std::equal(slot.history.begin(), slot.history.end(), tokens.begin()),
+          "other tokens were moved up");
+    }
   }
 
   void prepare(const Batch& batch, BatchResult& result) {
@@ -85,7 +115,10 @@ class FakeSlots {
       result.snapshots.push_back(this->save(save));
     }
     for (const SlotId slot : batch.trims) trim(slot);
-    for (const SlotReuse& each : batch.reuses) reuse(each);
+    for (const SlotReuse& each : batch.reuses) {
+      const auto moves = [&](const SlotShift& shift) { return shift.request == each.request; };
+      reuse(each, std::ranges::any_of(batch.shifts, moves));
+    }
     std::set<SlotId> restored;
     for (std::size_t i = 0; i < batch.restores.size(); ++i) {
       if (!restore(batch.restores[i])) result.not_restored.push_back(i);
@@ -95,6 +128,9 @@ class FakeSlots {
       moved_restores_ += restored.contains(move.from) ? 1u : 0u;
       move.exchange ? exchange(move) : this->move(move);
     }
+    if (!result.not_restored.empty()) return;
+    for (const SlotShift& each : batch.shifts) shift(each);
+    expect_moved();
   }
 
   KvSnapshotPtr save(const SlotSave& save) {
@@ -111,21 +147,28 @@ class FakeSlots {
     tokens_saved_ += static_cast<std::uint64_t>(save.tokens - save.from);
     if (saves_to_fail > 0) return --saves_to_fail, nullptr;
     const FakeOwner by{slot.owner, owner.tenant.id, id_of(owner.adapters.get())};
-    const auto tokens = std::span(slot.history).first(static_cast<std::size_t>(save.tokens));
+    std::vector<Token> kept(slot.history.begin(), slot.history.begin() + save.tokens);
+    if (slot.clean < save.tokens) std::fill(kept.begin() + slot.clean, kept.end(), -2);  // no request has these
+    const std::span<const Token> tokens = kept;
     if (block == 0) return fake_whole(by, tokens, bytes_per_token);
     return fake_blocks(by, tokens.subspan(static_cast<std::size_t>(save.from)), block, bytes_per_token);
   }
 
-  void reuse(const SlotReuse& reuse) {
+  // `moves`: some of it is moved up afterwards.
+  void reuse(const SlotReuse& reuse, bool moves) {
     if (!exists(reuse.slot)) return expect(false, "a slot goes on that does not exist");
     Slot& slot = at(reuse.slot);
     const Request& request = *requests_.at(reuse.request);
     const std::vector<Token> tokens = tokens_of(request);
     expect(ended_.contains(slot.owner), "a slot goes on whose request has not ended");
     expect(reuse.keep > 0 && reuse.keep <= held(reuse.slot), "more goes on than there is");
-    expect(reuse.keep < static_cast<TokenCount>(tokens.size()), "all goes on, with nothing left to compute");
+    expect(moves || reuse.keep < static_cast<TokenCount>(tokens.size()), "all goes on, with nothing left to compute");
+    expect(reuse.keep <= slot.clean, "what was computed beside tokens that are gone goes on");
+    slot.clean = INT32_MAX;
     slot.history.resize(static_cast<std::size_t>(reuse.keep));
-    expect(std::equal(slot.history.begin(), slot.history.end(), tokens.begin()), "other tokens go on");
+    const bool same = !moves && std::equal(slot.history.begin(), slot.history.end(), tokens.begin());
+    expect(moves || same, "other tokens go on");
+    slot.moving = moves;
     expect_may_have(request, owner_of(slot));
     ++reuses_;
     slot.owner = request.id;
@@ -169,6 +212,7 @@ class FakeSlots {
     expect(!pieces || restore.from % reuse_.kv_block == 0, "a piece that does not begin with a block");
     const auto [header, kept] = from_slot ? std::pair(owner_of(at(restore.source)), at(restore.source).history)
                                           : fake_content(*restore.snapshot, restore.keep, reuse_.shared_by_tenants);
+    expect(!from_slot || restore.keep <= at(restore.source).clean, "a copy of what was computed beside lost tokens");
     expect(std::equal(kept.begin(), kept.begin() + restore.keep, tokens.begin()),
            "a restore of other tokens than the request has");
     expect_may_have(request, header);
@@ -235,6 +279,7 @@ class FakeSlots {
   std::vector<Slot> slots_;
   std::map<RequestId, RequestPtr> requests_;
   std::map<RequestId, std::vector<Token>> answers_;
+  std::map<RequestId, TokenCount> gone_;  // tokens behind those that are kept
   std::set<RequestId> ended_;
   std::set<SlotId> missing_;             // what was to be restored into them in this batch is not there
   std::map<SlotId, TokenCount> coming_;  // how much of a prefix has come
@@ -250,6 +295,8 @@ class FakeSlots {
   std::uint64_t tokens_saved_ = 0;
   std::uint64_t refused_restores_ = 0;
   std::uint64_t moved_restores_ = 0;
+  std::uint64_t shifts_ = 0;
+  std::uint64_t moved_texts_ = 0;
 };
 
 }  // namespace chasqui

@@ -68,6 +68,9 @@ class FakeWorker {
     bool tell_prompt = false;
     bool constrained = false;              // by a grammar, which takes constraint_cost for each token
     std::vector<TokenCount> boundaries{};  // with checkpoint_every
+    std::optional<std::int64_t> keep{};    // with shifts
+    std::optional<std::int64_t> discard{};
+    std::optional<std::int64_t> chunk{};
   };
 
   // What came out for one request.
@@ -159,6 +162,9 @@ class FakeWorker {
     draft.service_class = ask.service_class;
     draft.tenant.id = ask.tenant;
     draft.boundaries = ask.boundaries;
+    draft.keep = ask.keep;
+    draft.discard = ask.discard;
+    draft.chunk = ask.chunk;
     return submit(id, std::move(draft), ask.script);
   }
   // The next turn of a conversation: what was said so far, and `more` tokens.
@@ -174,6 +180,8 @@ class FakeWorker {
   RequestPtr submit(std::uint64_t id, RequestDraft draft, const FakeScript& script) {
     Outcome& outcome = outcomes[RequestId{id}];
     limits_.checkpoint_every = checkpoint_every;
+    limits_.shifts = shifts;
+    limits_.moves_text = true;
     outcome.request = test_request(id, std::move(draft), limits_, clock.now());
     outcome.script = script;
     model.meet(outcome.request, script);
@@ -210,6 +218,7 @@ class FakeWorker {
   Batch batch;
   BatchResult result;
   TokenCount checkpoint_every = 0;  // of prompts that are added from now on
+  bool shifts = false;              // … and whether their context is shifted
   Duration step_cost{};             // whatever is in it
   Duration row_cost = milliseconds(1);
   Duration restore_cost{};
@@ -307,7 +316,7 @@ class FakeWorker {
     if (event.kind != Event::Kind::finished) return;
     ++outcome.finished;
     EXPECT_EQ(event.usage.completion, outcome.tokens);
-    EXPECT_EQ(outcome.text, fake_answer(outcome.request->prompt, outcome.tokens, outcome.script))
+    EXPECT_EQ(outcome.text, fake_answer(*outcome.request, outcome.tokens, outcome.script))
         << "not what request " << event.request.value << " says when it is alone";
     model.ended(event.request);
     ending.push_back(event.request.value);

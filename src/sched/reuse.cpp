@@ -190,7 +190,8 @@ void Reuse::started(const Sequence& sequence, const Prefix& prefix, TimePoint no
   const std::vector<TokenCount>& stops = sequence.request().checkpoints;
   const auto next = std::upper_bound(stops.begin(), stops.end(), match.length);
   if (!config_.cache.cut_anywhere && next != stops.end()) prompt = prompt.first(static_cast<std::size_t>(*next));
-  cache_.announce(key_of(sequence.request()), prompt, sequence.id());
+  if (!prefix.moved.gaps.empty()) prompt = prompt.first(static_cast<std::size_t>(prefix.moved.clean));
+  if (!prompt.empty()) cache_.announce(key_of(sequence.request()), prompt, sequence.id());
 }
 
 bool Reuse::leaves(const Sequence& sequence) {
@@ -216,6 +217,11 @@ void Reuse::forget(RequestId request) {
   wanted_.erase(request);
   awaiting_.erase(request);
   has_read_.erase(request);
+}
+
+void Reuse::shifted(const Sequence& sequence) {
+  wanted_.erase(sequence.id());
+  expect_nothing_of(sequence.id());
 }
 
 bool Reuse::worth_saving(const Sequence& sequence) {

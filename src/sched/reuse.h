@@ -24,6 +24,7 @@
 #include "core/sequence.h"
 #include "sched/cached_slots.h"
 #include "sched/disk_tier.h"
+#include "sched/moved_text.h"
 #include "sched/save_queue.h"
 #include "sched/slot_notes.h"
 #include "sched/step_plan.h"
@@ -64,6 +65,7 @@ class Reuse {
     SlotId slot{};               // of a cached slot
     bool in_place = false;       // … which the sequence takes, cut to the length of the match
     bool slower = false;         // the cache has one that takes longer to bring back than to compute again
+    MovedText moved{};           // in place: with gaps, what is behind them is moved up
   };
   // The best of the prefix cache and the cached slots, and nothing where a token is sooner computed, in `row_seconds`.
   // `slot_free`: it need not take a slot that is cached.
@@ -82,6 +84,8 @@ class Reuse {
   // once, in `batch`. True: the slot stays as it is, cached.
   bool leaves(const Sequence& sequence);
   void leaves(const Sequence& sequence, Batch& batch);
+  // It has lost tokens that others wait for, and the rest was computed beside them.
+  void shifted(const Sequence& sequence);
   // It ends, wherever it is: no request waits for it any more, nor it for another.
   void forget(RequestId request);
 
@@ -171,6 +175,8 @@ class Reuse {
   using Save = SaveQueue::Save;  // on its way into the cache
 
   Prefix find(const Sequence& waiting, double row_seconds);
+  Prefix choose_as_it_stands(const Sequence& waiting, double row_seconds, bool slot_free, TimePoint now);
+  Prefix find_moved(const Sequence& waiting);
   // States that can only be used whole are not brought back bit by bit as they were computed.
   bool uses_cache(const Request& request) const {
     return config_.cache.bytes > 0 && request.use_cache && (!request.deterministic || config_.cache.cut_anywhere);

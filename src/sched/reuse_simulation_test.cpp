@@ -23,6 +23,7 @@ struct Totals {
   std::uint64_t saves = 0, restores = 0, refused_restores = 0;
   std::uint64_t reuses = 0, copies = 0, pieces = 0, copied_out = 0, dropped = 0;
   std::uint64_t waits = 0, evictions = 0, refused = 0, preemptions = 0;
+  std::uint64_t shifts = 0, moved_texts = 0;
   std::uint64_t ends[5] = {};
 
   void add(const Totals& other) {
@@ -40,6 +41,8 @@ struct Totals {
     evictions += other.evictions;
     refused += other.refused;
     preemptions += other.preemptions;
+    shifts += other.shifts;
+    moved_texts += other.moved_texts;
     for (std::size_t i = 0; i < 5; ++i) ends[i] += other.ends[i];
   }
 };
@@ -49,6 +52,7 @@ struct Wish {
   bool unified = false;
   bool cut_anywhere = true;
   TokenCount kv_block = 0;
+  bool shifts = false;    // the contexts of some are shifted
   bool calm = false;      // no client leaves, nothing fails, nothing is preempted
   bool no_cache = false;  // … and all is computed
 };
@@ -120,6 +124,7 @@ class ReuseSimulation {
         return;
       }
     }
+    if (wish_.shifts && id > 1 && dice_.permille(200) && add_moved(id)) return;
     FakeWorker::Ask ask;
     ask.shared = dice_.permille(800) ? dice_.between(20, 120) : 0;
     ask.family = static_cast<std::uint64_t>(dice_.below(4));
@@ -132,9 +137,28 @@ class ReuseSimulation {
     if (!wish_.calm && dice_.permille(100)) ask.timeout_ms = dice_.between(1, 300);
     if (dice_.permille(300)) ask.script.end_after = dice_.between(1, 20);
     ask.script.forces = id % 3 == 0;
+    worker_.shifts = wish_.shifts && dice_.permille(400);
+    if (worker_.shifts) {
+      ask.max_tokens = dice_.between(50, 400);
+      ask.keep = dice_.between(-1, 60);
+      ask.discard = dice_.permille(500) ? dice_.between(1, 80) : 0;
+    }
     worker_.checkpoint_every = !wish_.cut_anywhere && dice_.permille(700) ? dice_.between(20, 100) : 0;
     if (ask.shared > 0 && dice_.permille(700)) ask.boundaries = {ask.shared};
     worker_.add(id, ask);
+  }
+
+  // An earlier prompt without its beginning.
+  bool add_moved(std::uint64_t id) {
+    const auto before = static_cast<std::uint64_t>(dice_.between(1, static_cast<std::int32_t>(id) - 1));
+    const std::vector<Token>& prompt = worker_.of(before).request->prompt;
+    if (prompt.size() < 60) return false;
+    RequestDraft draft;
+    draft.prompt.assign(prompt.begin() + dice_.between(1, 30), prompt.end());
+    draft.max_tokens = dice_.between(1, 20);
+    draft.chunk = dice_.between(1, 20);
+    worker_.submit(id, std::move(draft), {});
+    return true;
   }
 
   void disturb() {
@@ -181,6 +205,8 @@ class ReuseSimulation {
     sum.reuses = worker_.model.reuses();
     sum.copies = worker_.model.copies();
     sum.pieces = worker_.model.pieces();
+    sum.shifts = worker_.model.shifts();
+    sum.moved_texts = worker_.model.moved_texts();
     const CachedSlots::Stats& slots = worker_.scheduler.reuse().slots().stats;
     sum.copied_out = slots.copied_out;
     sum.dropped = slots.dropped;
@@ -222,6 +248,7 @@ TEST_P(ReuseSimulationSeeds, KeepEveryPromiseAtEveryStep) {
       simulate({.seed = GetParam(), .unified = unified, .cut_anywhere = cut_anywhere});
     }
     simulate({.seed = GetParam(), .unified = unified, .kv_block = 8});
+    simulate({.seed = GetParam(), .unified = unified, .kv_block = 8, .shifts = true});
   }
 }
 
@@ -241,12 +268,14 @@ TEST_P(ReuseSimulationSeeds, ComputeLessOfThePromptsThanWithoutACache) {
 INSTANTIATE_TEST_SUITE_P(ReuseSimulation, ReuseSimulationSeeds, testing::Range<std::uint64_t>(1, 11));
 
 TEST(ReuseSimulation, MeetsWhatItIsMeantToMeet) {
-  Totals streams, pool, uncut, pieces;
+  Totals streams, pool, uncut, pieces, shifted;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     streams.add(simulate({.seed = seed}));
     pool.add(simulate({.seed = seed, .unified = true}));
     uncut.add(simulate({.seed = seed, .cut_anywhere = false}));
     pieces.add(simulate({.seed = seed, .kv_block = 8}));
+    shifted.add(simulate({.seed = seed, .kv_block = 8, .shifts = true}));
+    shifted.add(simulate({.seed = seed, .unified = true, .kv_block = 8, .shifts = true}));
   }
   for (const Totals* sum : {&streams, &pool, &uncut, &pieces}) {
     for (std::size_t i = 0; i < 5; ++i) EXPECT_GT(sum->ends[i], 5u) << name(static_cast<FinishReason>(i));
@@ -262,6 +291,8 @@ TEST(ReuseSimulation, MeetsWhatItIsMeantToMeet) {
   EXPECT_GT(pieces.pieces, pieces.copies + pieces.restores + 20) << "several for one prefix";
   EXPECT_GT(pieces.copied_out, 20u);
   EXPECT_GT(pieces.dropped, 20u);
+  EXPECT_GT(shifted.shifts, 50u);
+  EXPECT_GT(shifted.moved_texts, 20u);
 }
 
 TEST(ReuseSimulation, TheSameSeedIsTheSameRun) {

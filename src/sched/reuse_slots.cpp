@@ -13,6 +13,8 @@ constexpr TokenCount kWorthACopy = 8;
 // A request that has all of a prompt but so many tokens at its end goes on with it, or answers it again: what a
 // template puts before an answer may not be in its history.
 constexpr TokenCount kEndOfPrompt = 8;
+// For texts that have moved, by one request: about a millisecond.
+constexpr std::size_t kTokensCompared = 1 << 20;
 
 }  // namespace
 
@@ -32,6 +34,30 @@ void Reuse::keep_slot(const Sequence& sequence) {
 // other slot can be had, that is worth a copy out of the slot first, unless it is computed again as quickly.
 Reuse::Prefix Reuse::choose(const Sequence& waiting, double row_seconds, bool slot_free, TimePoint now) {
   if (!uses_cache(waiting.request())) return {};
+  Prefix prefix = choose_as_it_stands(waiting, row_seconds, slot_free, now);
+  if (waiting.request().chunk == 0) return prefix;
+  Prefix moved = find_moved(waiting);
+  return moved.match.length >= prefix.match.length + kWorthACopy ? moved : prefix;
+}
+
+// In the slot that has most of it. What is there otherwise is lost, as the client has asked for.
+Reuse::Prefix Reuse::find_moved(const Sequence& waiting) {
+  Prefix best;
+  const auto tokens = tokens_of(waiting).first(static_cast<std::size_t>(waiting.length() - 1));
+  std::size_t budget = kTokensCompared;
+  for (const CachedSlots::Kept& kept : slots_.all()) {
+    if (kept.key != key_of(waiting.request()) || kept.pinned()) continue;
+    MovedText moved = find_moved_text(kept.tokens, tokens, waiting.request().chunk, budget);
+    if (moved.gaps.empty() || moved.length <= best.match.length) continue;
+    best.match.length = moved.length;
+    best.slot = kept.slot;
+    best.in_place = true;
+    best.moved = std::move(moved);
+  }
+  return best;
+}
+
+Reuse::Prefix Reuse::choose_as_it_stands(const Sequence& waiting, double row_seconds, bool slot_free, TimePoint now) {
   Prefix prefix = find(waiting, row_seconds);
   const auto [kept, common] = slots_.match(key_of(waiting.request()), tokens_of(waiting), waiting.length() - 1);
   const TokenCount length = waiting.request().usable(common);
@@ -48,11 +74,11 @@ Reuse::Prefix Reuse::choose(const Sequence& waiting, double row_seconds, bool sl
     if (more >= kWorthACopy && (row_seconds <= 0 || restore_seconds(prefix.match.length) < more * row_seconds)) {
       return prefix;
     }
-    return {{length, EntryId{}, nullptr}, kept->slot, true};
+    return {.match = {length, EntryId{}, nullptr}, .slot = kept->slot, .in_place = true};
   }
   const bool few = length < kWorthACopy && length + 1 < waiting.length();
   if (more >= 0 || few || (row_seconds > 0 && restore_seconds(length) > length * row_seconds)) return prefix;
-  return {{length, EntryId{}, nullptr}, kept->slot, false};
+  return {.match = {length, EntryId{}, nullptr}, .slot = kept->slot};
 }
 
 void Reuse::take_slot(SlotId slot) {

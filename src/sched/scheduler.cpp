@@ -62,6 +62,7 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
     return;
   }
   const Urgency urgency = this->urgency(now);
+  shift_full(now, batch);
   reserve_next_cells(now, batch);
   start_waiting(urgency, now, batch);
   announce(urgency, now);
@@ -88,6 +89,7 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   if (ledger_.slots_used() == ledger_.slots_total()) batch.cut_by = std::min(batch.cut_by, least_urgent_running() - 1);
   reserve_draft_tokens(batch);
   copy_pieces(batch);
+  place_shifts(batch);
   CHECK(!batch.empty(), "progress: a sequence runs and nothing is to be done");
 }
 
@@ -156,6 +158,7 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
     ledger_.unuse(sequence->slot());
     sequence->not_restored();
   }
+  if (!result.not_restored.empty()) undo_shifts(batch);
   if (batch.rows.empty()) return copy_ahead(result.finished);
   if (!batch.drafting.empty()) speculation_.drafted(result);
   if (result.status == DecodeStatus::ok) {
@@ -164,7 +167,8 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
     // What heads learn of a prompt is part of reading it. In a decode step it is part of their draft tokens.
     const Duration computing = result.compute + (decoded ? Duration::zero() : result.learning);
     const Duration took = adapter_turns_.computed(computing, batch.predicted);
-    const bool rare = decoded && plan_.turns() && step_time_.settled(batch.kind, plan_.size().rows);
+    const bool rare =
+        !batch.shifts.empty() || (decoded && plan_.turns() && step_time_.settled(batch.kind, plan_.size().rows));
     if (decoded) note_decoding(result, batch.parts.size());
     if (plan_.one_pass() && !rare) step_time_.observe(batch.kind, plan_.size(), took);
     if (decoded) speculation_.computed(result, took);

@@ -7,6 +7,7 @@
 //   when copies are made              scheduler_copies.cpp
 //   which slots are adjacent          scheduler_holes.cpp
 //   whose adapters are applied        adapter_turns.h, scheduler_adapters.cpp
+//   whose context is shifted          scheduler_shift.cpp
 //   which rows are in a step          step_plan.h, by step_time.h
 //   what is drafted and checked       speculation.h
 //   when those that wait will start   projection.h, scheduler_forecast.cpp
@@ -134,6 +135,9 @@ class Scheduler {
   std::int64_t unread_tokens() const;
   void expire(TimePoint now);
   void end_late(Sequence& sequence, TimePoint now);
+  void shift_full(TimePoint now, Batch& batch);
+  void place_shifts(Batch& batch);
+  void undo_shifts(const Batch& batch);
   void reserve_next_cells(TimePoint now, Batch& batch);
   void start_waiting(const Urgency& urgency, TimePoint now, Batch& batch);
   SlotId take_slot(const Sequence& next, const Reuse::Prefix& prefix, Batch& batch);

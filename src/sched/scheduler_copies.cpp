@@ -45,7 +45,11 @@ void Scheduler::copy_pieces(Batch& batch) {
 // In one pool, and where snapshots are whole, all at once.
 void Scheduler::bring_prefix(Sequence& sequence, const Reuse::Prefix& prefix, Batch& batch) {
   const TokenCount length = prefix.match.length;
-  if (prefix.in_place) return sequence.restored(length);
+  if (prefix.in_place) {
+    sequence.restored(length);
+    if (!prefix.moved.gaps.empty()) sequence.moved_up(prefix.moved.clean);
+    return;
+  }
   if (reuse_.keeps_slots()) {
     if (prefix.slot.valid()) reuse_.read_slot(prefix.slot);
     sequence.await_prefix();

@@ -62,7 +62,9 @@ SlotId Scheduler::take_slot(const Sequence& next, const Reuse::Prefix& prefix, B
   }
   reuse_.take_slot(prefix.slot);
   ledger_.take_cached(prefix.slot, next.length(), prefix.match.length);
-  batch.reuses.push_back({next.id(), prefix.slot, prefix.match.length});
+  const std::vector<MovedText::Gap>& gaps = prefix.moved.gaps;
+  batch.reuses.push_back({next.id(), prefix.slot, gaps.empty() ? prefix.match.length : prefix.moved.end});
+  for (const auto& [from, to] : gaps) batch.shifts.push_back({next.id(), prefix.slot, from, to});
   return prefix.slot;
 }
 
@@ -187,6 +189,7 @@ void Scheduler::preempt(std::size_t place, TimePoint now, Batch& batch) {
                            }) > 0;
   if (never_there) sequence->not_restored();
   std::erase_if(batch.reuses, [&](const SlotReuse& reuse) { return reuse.request == sequence->id(); });
+  std::erase_if(batch.shifts, [&](const SlotShift& shift) { return shift.request == sequence->id(); });
   reuse_.leaves(*sequence, batch);
   speculation_.preempted(sequence->id());
   if (sequence->computed() > 0 || partly_there) to_trim_.push_back(sequence->slot());

@@ -102,6 +102,11 @@ void Speculation::commit(const Sequence& sequence, TokenCount checked, TokenCoun
   drafts_.commit(sequence, checked, said);
 }
 
+void Speculation::shifted(RequestId id) {
+  drafts_.shifted(id);
+  draft_plan_.shifted(id);
+}
+
 void Speculation::forget(RequestId id) {
   drafts_.forget(id);
   draft_plan_.forget(id);

@@ -70,6 +70,8 @@ class Speculation {
   void commit(const Sequence& sequence, TokenCount checked, TokenCount said);
   // It lost its slot.
   void preempted(RequestId id) { draft_plan_.preempted(id); }
+  // Tokens of it are gone, and others have taken their positions.
+  void shifted(RequestId id);
   void forget(RequestId id);
 
   const Stats& stats() const { return stats_; }

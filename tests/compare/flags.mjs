@@ -40,6 +40,11 @@ const thinking = file('thinking.jinja', `{%- for m in messages -%}{{- '<|im_star
 const user = [{ role: 'user', content: 'What is Chasqui?' }];
 const text = ['/completion', { prompt: 'What is Chasqui?', n_predict: 24, temperature: 0, samplers: ['penalties', 'dry', 'top_k', 'temperature'] },
   ({ content, stop_type }) => `${stop_type}: ${content}`];
+const shifted = ['/completion', { prompt: 'What is Chasqui?', n_predict: 500, temperature: 0, ignore_eos: true },
+  ({ content, truncated, tokens_predicted: count }) => `${truncated} ${count} ${content}`];
+// A text that stands further ahead than before.
+const moved = ['/completion', { prompt: `${'The bridge is made of grass. '.repeat(8)}`, n_predict: 2, temperature: 0 },
+  ({ timings }) => timings.cache_n > 20, { before: { prompt: `Two runners. Three knots. ${'The bridge is made of grass. '.repeat(8)}`, n_predict: 2 } }];
 const plain = ['/completion', { prompt: 'What is Chasqui?', n_predict: 24, ignore_eos: false }, ({ content }) => content];
 const tokens = ['/tokenize', { content: 'x', add_special: true }, ({ tokens: list }) => `${list}`];
 const settings = (...names) => ['/props', null, ({ default_generation_settings: { params } }) =>
@@ -92,11 +97,13 @@ const rows = [
   [['--chat-template', '{{ messages[0].content }}!'], prompt()], [['--chat-template', 'chatml'], prompt(), [], 'may'],
   [['--reasoning-format', 'none'], chat({ max_tokens: 7 }), template], [['--reasoning-budget', '4'], chat(), template],
   [['--reasoning-budget', '4', '--reasoning-budget-message', ' Enough.'], chat(), template], [['--skip-chat-parsing'], chat({ max_tokens: 7 }), template],
+  [['--context-shift', '-c', '256', '-np', '1'], shifted], [['--context-shift', '-c', '256', '-np', '1', '--keep', '5'], shifted],
+  [['--no-context-shift', '-c', '256', '-np', '1'], shifted],
   [['-n', '5'], length], [['-c', '4096'], size], [['-c', '4096', '-np', '2', '--no-kv-unified'], size], [['-kvu', '--kv-unified-per-slot', '512'], size],
   [['-a', 'inca,maya', '--tags', 'small,fast'], named], [['--api-key', 'secret'], status('/props')], [['--api-key-file', file('keys', 'secret\n')], status('/props')],
   [['--api-prefix', '/llm'], status('/llm/health')], [['--no-slots'], status('/slots')], [['--no-ui'], status('/')],
   [['--cors-origins', 'https://a.example'], header('/health', 'access-control-allow-origin', foreign)],
-  [['--slot-save-path', folder], status('/slots/0?action=save', { filename: '../a' })], [['--no-cache-prompt'], again],
+  [['--slot-save-path', folder], status('/slots/0?action=save', { filename: '../a' })], [['--no-cache-prompt'], again], [['--cache-reuse', '16'], moved],
   [['-jf', file('schema.json', '{"type":"object","properties":{"a":{"const":1}},"required":["a"],"additionalProperties":false}')], text],
   [['--grammar-file', file('a.gbnf', 'root ::= "yes" | "no"')], text], [['--no-escape'], text, ['-r', '\\nChasqui']],
   [['--lora', adapter], text], [['--lora', adapter], adapters], [['--lora-scaled', `${adapter}:0.5`], adapters], [['--lora-scaled', `${adapter}:3`], text],
@@ -123,7 +130,7 @@ const elsewhere = {
   '--cors-headers': 'web_pages.test.mjs', '--cors-credentials': 'web_pages.test.mjs', '--rerank': 'ranking.test.mjs', '--reranking': 'ranking.test.mjs',
   '--ssl-key-file': 'tls.test.mjs', '--ssl-cert-file': 'tls.test.mjs', '--spec-synth-rates': 'llama_flags.test.mjs', '--draft': 'the same as --spec-draft-n-max',
   '--draft-min': 'the same as --spec-draft-n-min', '--log-jsonl': 'request_log.test.mjs', '--no-log-jsonl': 'request_log.test.mjs', '--embeddings': 'rows of vectors',
-  '--pooling': 'rows of vectors', '--chat-template-file': 'rows of templates', '--direct-io': 'llama_flags_test.cpp', '--lora-init-without-apply': 'lora.test.mjs', '--mlock': 'a flag of older servers',
+  '--pooling': 'rows of vectors', '--chat-template-file': 'rows of templates', '--direct-io': 'llama_flags_test.cpp', '--models-preset': 'models.test.mjs', '--lora-init-without-apply': 'lora.test.mjs', '--mlock': 'a flag of older servers',
   '--no-mmap': 'a flag of older servers', '--mmap': 'a flag of older servers', '--draft-n': 'a flag of older servers', '--draft-n-min': 'a flag of older servers', '--special': 'llama_flags.test.mjs', '--ignore-eos': 'llama_flags.test.mjs',
   '--dry-sequence-breaker': 'llama_flags.test.mjs', '--adaptive-decay': 'llama_flags.test.mjs',
 };
@@ -136,7 +143,7 @@ function undriven() {
     .filter((names) => names && !names.some((name) => driven.has(name)));
 }
 
-async function asked(command, flags, [route, body, pick, { headers = {}, raw = false, times = 1 } = {}]) {
+async function asked(command, flags, [route, body, pick, { headers = {}, raw = false, times = 1, before = null } = {}]) {
   const port = 18_110 + Math.floor(Math.random() * 800);
   const child = spawn(command[0], [...command.slice(1), '-m', model, '--port', `${port}`, '-c', '2048', '-np', '1', '-t', '1', ...flags],
     { stdio: 'ignore' });
@@ -153,6 +160,7 @@ async function asked(command, flags, [route, body, pick, { headers = {}, raw = f
     const options = body ? { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) } : { headers };
     const send = () => fetch(`http://127.0.0.1:${port}${route}`, { ...options, signal: AbortSignal.timeout(120_000) });
     for (let i = 1; i < times; ++i) await (await send()).text();
+    if (before) await (await fetch(`http://127.0.0.1:${port}${route}`, { ...options, body: JSON.stringify(before) })).text();
     const response = await send();
     if (raw) return await response.text().then(() => pick(response));
     const answer = await response.json();

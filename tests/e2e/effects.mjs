@@ -40,13 +40,11 @@ const adaptive = { samplers: ['temperature', 'adaptive_p'], adaptive_target: 0.2
 const schema = { type: 'object', properties: { a: { enum: ['x', 'y'] } }, required: ['a'], additionalProperties: false };
 const checkSchema = (said) => assert.ok(['x', 'y'].includes(JSON.parse(said).a), said);
 const asClass = (name, value, expected) => async (say) => assert.equal((await say({ ...greedy, [name]: value })).serviceClass, expected);
-// Of contexts that are shifted, which ours never are: they are read and change nothing.
-const inert = (name) => async (say, refused) => {
-  await same(say, { ...greedy, [name]: 5 }, greedy);
-  await refused({ [name]: -2 }, name);
-};
+// Longer than a slot, so that its context is shifted.
+const shifted = { temperature: 0, max_tokens: 2400, ignore_eos: true };
 
 let lastSlot = 4;
+let runners = 0;
 
 // field: (say, refused, server) => …; say(fields, question) answers { text, finish, tokens, cached, serviceClass, events }.
 export const effects = {
@@ -208,9 +206,29 @@ export const effects = {
     assert.ok(saved > 4, 'what was computed is found under it');
     for (const wrong of [-2, 4096]) await refused({ id_slot: wrong }, 'id_slot');
   },
-  n_keep: inert('n_keep'),
-  n_discard: inert('n_discard'),
-  n_cache_reuse: inert('n_cache_reuse'),
+  // What it does with a silent stream: log_file.test.mjs.
+  sse_ping_interval: async (say, refused) => {
+    await same(say, { ...greedy, sse_ping_interval: 1 }, greedy);
+    await refused({ sse_ping_interval: -2 }, 'sse_ping_interval');
+  },
+  n_keep: async (say, refused) => {
+    await differs(say, { ...shifted, n_keep: -1 }, shifted);
+    await refused({ n_keep: -2 }, 'n_keep');
+  },
+  n_discard: async (say, refused) => {
+    await differs(say, { ...shifted, n_discard: 100 }, shifted);
+    await refused({ n_discard: -1 }, 'n_discard');
+  },
+  n_cache_reuse: async (say, refused) => {
+    const again = async (fields) => {
+      const stays = `Runner ${++runners} carries ${'knots and shells over the bridge, then '.repeat(6)}rests.`;
+      await say({ ...greedy, max_tokens: 2 }, `${'The bridge is far. '.repeat(12)}\n${stays}`);
+      return (await say({ ...greedy, max_tokens: 2, ...fields }, stays)).cached;
+    };
+    const begins = await again({});
+    assert.ok(await again({ n_cache_reuse: 16 }) >= begins + 32, 'what has moved up was not computed again');
+    await refused({ n_cache_reuse: -1 }, 'n_cache_reuse');
+  },
   n_indent: async (say, refused) => {
     const lines = { ...greedy, max_tokens: 32, grammar: 'root ::= "if:\\n  a\\n   b\\nc"' };
     assert.equal((await say(lines)).text, 'if:\n  a\n   b\nc');
@@ -227,6 +245,7 @@ export const refusals = {
 // … or none, because every stream tells its usage or none does, and where the word has other values.
 const streams = ['stream_options', 'timings_per_token', 'return_progress'];
 export const without = {
-  '/completion': ['stream_options'], '/completions': ['stream_options'], '/infill': ['stream_options'], '/generate': [...streams, 'return_cache'],
+  '/completion': ['stream_options'], '/completions': ['stream_options'], '/infill': ['stream_options', 'n_keep', 'n_discard'], '/generate': [...streams, 'return_cache'],
+  '/v1/sessions/{id}/generate': ['n_keep', 'n_discard', 'n_cache_reuse'],  // sessions are not shifted
   '/v1/messages': [...streams, 'return_cache', 'service_tier'], '/v1/responses': streams, '/responses': streams,
 };

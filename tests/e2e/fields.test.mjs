@@ -55,7 +55,7 @@ const routes = {
 };
 
 // Sent where a field changes nothing.
-const values = { stream_options: { include_usage: true }, timings_per_token: true, return_cache: true, service_tier: 'auto' };
+const values = { stream_options: { include_usage: true }, timings_per_token: true, return_cache: true, service_tier: 'auto', n_keep: 5, n_discard: 5, n_cache_reuse: 5 };
 
 // Which members an event has, however deep.
 const shape = (value) => (value && typeof value === 'object' ? Object.fromEntries(Object.entries(value).map(([key, one]) => [key, shape(one)])) : 0);
@@ -74,7 +74,7 @@ describe('the fields of a generation', async () => {
   test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
   const model = join(folder, 'gaps.gguf');
   withGaps(model);
-  const server = await start(test, [...demo, '-m', model, '--slot-save-path', folder]);
+  const server = await start(test, [...demo, '-m', model, '--slot-save-path', folder, '-c', '32768', '-np', '16', '--context-shift']);
   const document = await (await server.fetch('/openapi.json')).json();
   const fields = Object.keys(document.components.schemas.GenerationFields.properties);
 

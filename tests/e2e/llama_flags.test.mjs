@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-import { ask, user } from './client.mjs';
+import { ask, post, user } from './client.mjs';
 import { demo, run, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -200,6 +200,41 @@ describe("llama-server's flags of models and contexts", async () => {
     const again = await ask(server, '/completion', { prompt: 'What is Chasqui?', n_predict: 40, temperature: 0, ignore_eos: true });
     assert.equal(again.content, first);
     assert.ok(again.timings.cache_n > 0);
+  });
+});
+
+describe('--context-shift', async () => {
+  const size = ['-c', '512', '-np', '1'];
+  const long = { prompt: 'What is Chasqui?', n_predict: 900, temperature: 0, ignore_eos: true };
+  const plain = await start(test, [...demo, ...size]);
+  const shifting = await start(test, [...demo, ...size, '--context-shift', '--keep', '4']);
+
+  it('lets an answer go on where its context is full', async () => {
+    const ends = await ask(plain, '/completion', long);
+    assert.deepEqual([ends.truncated, ends.stop_type], [true, 'limit']);
+    assert.equal(ends.tokens_predicted, 512 - ends.tokens_evaluated);
+    const goes = await ask(shifting, '/completion', long);
+    assert.deepEqual([goes.truncated, goes.tokens_predicted], [true, 900]);
+    assert.equal(goes.content.slice(0, ends.content.length), ends.content, 'up to there it is the same');
+    assert.equal((await ask(shifting, '/completion', { ...long, n_predict: 20 })).truncated, false);
+  });
+
+  it('leaves nothing in the cache that another request would begin with', async () => {
+    const first = (await ask(plain, '/completion', { ...long, n_predict: 8, cache_prompt: false })).content;
+    await ask(shifting, '/completion', long);
+    const again = await ask(shifting, '/completion', { ...long, n_predict: 8 });
+    assert.equal(again.content, first);
+    assert.ok(again.timings.cache_n <= 5, `${again.timings.cache_n}`);
+  });
+
+  it('does not make room for a prompt', async () => {
+    const response = await post(shifting, '/completion', { prompt: 'word '.repeat(600), n_predict: 1 });
+    assert.deepEqual([response.status, (await response.json()).error.type], [400, 'exceed_context_size_error']);
+  });
+
+  it('ends repeatable answers there', async () => {
+    const ends = await ask(shifting, '/completion', { ...long, deterministic: true });
+    assert.ok(ends.truncated && ends.tokens_predicted < 512, `${ends.tokens_predicted}`);
   });
 });
 

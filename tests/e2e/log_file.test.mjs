@@ -55,14 +55,19 @@ describe('--tags', () => {
 });
 
 describe('--sse-ping-interval', () => {
-  const silent = async (interval) => {
-    const server = await start(test, [...sim, '--sim-step', '400', '-np', '1', '--sse-ping-interval', interval]);
-    const response = await post(server, '/v1/chat/completions', { messages: user('x'), max_tokens: 4, stream: true, ignore_eos: true });
+  const silent = async (interval, field = {}) => {
+    const server = await start(test, [...sim, '--sim-step', field.sse_ping_interval > 0 ? '1500' : '400', '-np', '1', '--sse-ping-interval', interval]);
+    const response = await post(server, '/v1/chat/completions', { messages: user('x'), max_tokens: 4, stream: true, ignore_eos: true, ...field });
     return await response.text();
   };
 
   it('says after how long a silent stream gets a comment', async () => {
     assert.match(await silent('0.1'), /^: ?ping/m);
+  });
+
+  it('gives way to what a request says', async () => {
+    assert.doesNotMatch(await silent('0.1', { sse_ping_interval: -1 }), /^:/m);
+    assert.match(await silent('-1', { sse_ping_interval: 1, max_tokens: 2 }), /^: ?ping/m);
   });
 
   it('is none with -1', async () => {

@@ -67,7 +67,7 @@ describe('the routes for operators', async () => {
     assert.equal(props.total_slots, 3);
     assert.equal(props.default_generation_settings.n_ctx, 512);
     assert.deepEqual(props.kv,
-      { layout: 'stream', cells: 1536, cells_per_slot: 512, trims_anywhere: true, cuts_snapshots: true });
+      { layout: 'stream', cells: 1536, cells_per_slot: 512, trims_anywhere: true, cuts_snapshots: true, shifts: false });
     assert.equal(props.limits.context_tokens, 512);
     assert.equal(props.model_alias, 'my-model');
     assert.match(props.build_info, /^chasqui-\d+\.\d+\.\d+/);

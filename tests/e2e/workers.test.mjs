@@ -26,7 +26,7 @@ describe('two workers', async () => {
     assert.equal(props.workers, 2);
     assert.equal(props.total_slots, 4);
     assert.deepEqual(props.kv,
-      { layout: 'stream', cells: 2048, cells_per_slot: 512, trims_anywhere: true, cuts_snapshots: true });
+      { layout: 'stream', cells: 2048, cells_per_slot: 512, trims_anywhere: true, cuts_snapshots: true, shifts: false });
     assert.equal((await (await alone.fetch('/props')).json()).workers, 1);
     assert.match(server.stdout.join('\n'), /4 slots of 512 tokens of 2 workers/);
     assert.deepEqual(await (await server.fetch('/health')).json(), { status: 'ok' });

@@ -69,6 +69,7 @@ std::string props_body(const Node& node, const ServedModel& served, bool paths) 
   json.field("cells_per_slot", shape.cells_per_slot);
   json.field("trims_anywhere", info.trims_anywhere());
   json.field("cuts_snapshots", shape.cuts_snapshots);
+  json.field("shifts", served.limits.shifts);
   json.end_object();
   json.key("speculation");
   json.begin_object();

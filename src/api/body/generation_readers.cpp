@@ -264,9 +264,24 @@ void read_predict_limit(Fields& fields, std::string_view name, RequestDraft& dra
   read_milliseconds(fields, name, draft.predict_ms);
 }
 
-void read_kept(Fields& fields, std::string_view name, RequestDraft&) {
-  const auto value = fields.integer(name);
-  if (value && *value < -1) fields.refuse(name, "a whole number from -1 on");
+void read_pings(Fields& fields, std::string_view name, RequestDraft& draft) {
+  draft.ping_seconds = fields.integer(name);
+  if (draft.ping_seconds && *draft.ping_seconds < -1) fields.refuse(name, "a whole number of seconds, or -1");
+}
+
+void read_keep(Fields& fields, std::string_view name, RequestDraft& draft) {
+  draft.keep = fields.integer(name);
+  if (draft.keep && *draft.keep < -1) fields.refuse(name, "a whole number from -1 on");
+}
+
+void read_discard(Fields& fields, std::string_view name, RequestDraft& draft) {
+  draft.discard = fields.integer(name);
+  if (draft.discard && *draft.discard < 0) fields.refuse(name, "a whole number from 0 on");
+}
+
+void read_chunk(Fields& fields, std::string_view name, RequestDraft& draft) {
+  draft.chunk = fields.integer(name);
+  if (draft.chunk && *draft.chunk < 0) fields.refuse(name, "a whole number from 0 on");
 }
 
 void read_indent(Fields& fields, std::string_view name, RequestDraft& draft) {

@@ -30,7 +30,10 @@ void read_timeout(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_prompt_limit(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_first_token_limit(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_predict_limit(Fields& fields, std::string_view name, RequestDraft& draft);
-void read_kept(Fields& fields, std::string_view name, RequestDraft& draft);
+void read_pings(Fields& fields, std::string_view name, RequestDraft& draft);
+void read_keep(Fields& fields, std::string_view name, RequestDraft& draft);
+void read_discard(Fields& fields, std::string_view name, RequestDraft& draft);
+void read_chunk(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_indent(Fields& fields, std::string_view name, RequestDraft& draft);
 // What needs more than the draft: the routes read it.
 void read_elsewhere(Fields& fields, std::string_view name, RequestDraft& draft);

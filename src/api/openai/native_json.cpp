@@ -106,7 +106,7 @@ void write_native_final(const NativeHead& head, const Collected& answer, std::si
                [&](JsonWriter& inner) { write_generation_settings(inner, request, head.stream); });
   if (head.shows("prompt")) json.field("prompt", head.prompts[index]);
   field("has_new_line", new_line);
-  field("truncated", false);
+  field("truncated", finished.usage.truncated);
   field("stop_type", stop_type(finished));
   field("stopping_word", finished.stop_string);
   field("tokens_cached", finished.usage.cached);

@@ -37,9 +37,10 @@ net::Awaitable<void> stream_answer(const Frontend& frontend, net::HttpExchange& 
   std::vector<Event> events;
   std::string out;
   const std::function<bool()> gone = [&] { return exchange.client_gone() || generation.slow(); };
+  const Duration ping_every = answer.request->ping_every.value_or(frontend.config.ping_every);
   bool finished = false;
   while (open && !finished) {
-    const TimePoint until = sink.said_at() + frontend.config.ping_every;
+    const TimePoint until = sink.said_at() + ping_every;
     const Drained drained = co_await drain_events(generation, answer, until, &sink, gone, events);
     if (drained == Drained::ended) co_return;  // the connection closes, the request is cancelled
     const TimePoint now = frontend.clock.now();
@@ -51,7 +52,7 @@ net::Awaitable<void> stream_answer(const Frontend& frontend, net::HttpExchange& 
         open = co_await exchange.write_chunk(out);  // the ends of many answers may be long
         out.clear();
       }
-    } else if (now < sink.said_at() + frontend.config.ping_every) {
+    } else if (now < sink.said_at() + ping_every) {
       continue;  // it said something while we slept
     } else if (answer.writer->has_comments()) {
       net::append_sse_comment(out, "ping");

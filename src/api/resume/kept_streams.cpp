@@ -170,9 +170,10 @@ net::Awaitable<void> KeptStreams::pump(Frontend& frontend, KeptStream& stream, G
   std::string frames;
   std::string bytes;
   const std::function<bool()> gone = [&] { return stream.stop || generation.slow(); };
+  const Duration ping_every = answer.request->ping_every.value_or(frontend.config.ping_every);
   while (!stream.whole) {
     const bool read = !stream.readers.empty();
-    const TimePoint until = read ? frontend.clock.now() + frontend.config.ping_every : stream.left + limits_.ttl;
+    const TimePoint until = read ? frontend.clock.now() + ping_every : stream.left + limits_.ttl;
     const Drained drained = co_await drain_events(generation, answer, until, nullptr, gone, events);
     if (drained == Drained::ended) co_return;
     if (drained == Drained::silence && !read && stream.readers.empty()) {

@@ -53,7 +53,10 @@ constexpr FieldType kTypes[] = {
     {"t_max_predict_ms", R"("type":"integer","minimum":-1)"},
     {"priority", R"("type":["string","integer"])"},
     {"service_tier", R"("type":"string")"},
-    {"n_keep", kInteger},
+    {"sse_ping_interval", R"("type":"integer","minimum":-1)"},
+    {"n_keep", R"("type":"integer","minimum":-1)"},
+    {"n_discard", R"("type":"integer","minimum":0)"},
+    {"n_cache_reuse", R"("type":"integer","minimum":0)"},
     {"n_indent", kInteger},
 };
 
@@ -158,7 +161,7 @@ void write_components(JsonWriter& json) {
   json.raw(field_schema());
   json.key("Error");
   json.raw(R"({"type":"object","required":["error"],"properties":{"error":{"type":"object",)"
-           R"("required":["code","message","type"],"properties":{"code":{"type":"integer"},)"
+           R"("required":["code","message","type"],"properties":{"code":{"type":["integer","string"]},)"
            R"("message":{"type":"string"},"type":{"type":"string"},"param":{"type":["string","null"]}}}}})");
   json.end_object();
   json.key("responses");
