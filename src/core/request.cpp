@@ -83,8 +83,9 @@ void plan_shifts(Request& request, const RequestDraft& draft, const RequestLimit
   if (limits.context <= kLeast) return;
   const std::int64_t keep = draft.keep.value_or(limits.keep_default);
   const std::int64_t kept = keep < 0 ? static_cast<std::int64_t>(request.prompt.size()) : keep;
+  const std::int64_t most = limits.context - kLeast;
   request.shift_at = limits.context;
-  request.keep = static_cast<TokenCount>(std::min<std::int64_t>(kept + limits.begin_tokens, limits.context - kLeast));
+  request.keep = static_cast<TokenCount>(std::min(std::min(kept, most) + limits.begin_tokens, most));
   request.discard = static_cast<TokenCount>(std::min<std::int64_t>(draft.discard.value_or(0), limits.context));
 }
 

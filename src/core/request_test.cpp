@@ -146,6 +146,27 @@ TEST(MakeRequest, MaxTokensIsCutToWhatTheContextLeaves) {
   }
 }
 
+TEST(MakeRequest, AShiftedContextKeepsAFewTokensLessThanItHas) {
+  RequestLimits limits = test_limits();
+  limits.shifts = true;
+  limits.keep_default = 5;
+  limits.begin_tokens = 1;
+  const auto kept = [&limits](std::optional<std::int64_t> keep) {
+    RequestDraft draft = draft_of(10);
+    draft.keep = keep;
+    return (*make(std::move(draft), limits))->keep;
+  };
+  EXPECT_EQ(kept(std::nullopt), 6) << "and what each context begins with";
+  EXPECT_EQ(kept(0), 1);
+  EXPECT_EQ(kept(-1), 11);
+  EXPECT_EQ(kept(95), 96);
+  EXPECT_EQ(kept(1000), 96);
+  EXPECT_EQ(kept(std::numeric_limits<std::int64_t>::max()), 96);
+  EXPECT_EQ((*make(draft_of(10), limits))->shift_at, 100);
+  limits.context = 4;
+  EXPECT_EQ((*make(draft_of(3), limits))->shift_at, 0) << "too few to shift";
+}
+
 TEST(MakeRequest, TheServersDefaultHoldsWhereTheClientSaysNothing) {
   RequestLimits limits = test_limits();
   limits.max_tokens_default = 16;

@@ -157,8 +157,9 @@ Result<void> Engine::submit(RequestPtr request) {
                          "the model of this server is made for embeddings and does not generate text; use "
                          "/v1/embeddings or /v1/rerank");
   }
-  const auto cells = static_cast<std::int64_t>(request->prompt.size()) + request->max_tokens;
-  if (request->shift_at == 0 && cells > shape_.cells_per_slot) {
+  const auto whole = static_cast<std::int64_t>(request->prompt.size()) + request->max_tokens;
+  const std::int64_t cells = request->shift_at > 0 ? request->shift_at : whole;
+  if (cells > shape_.cells_per_slot || (request->shift_at > 0 && !shape_.shifts)) {
     return Error{ErrorCode::context_too_long, "the request was made for a larger context than this engine has", ""};
   }
   if (draining()) return Error{ErrorCode::unavailable, "the server is shutting down; retry elsewhere or later", ""};

@@ -16,7 +16,9 @@ StepRecord describe_step(const Batch& batch, const BatchResult& result) {
     const auto c = static_cast<std::size_t>(part.request->service_class);
     const auto prompt = static_cast<TokenCount>(part.request->prompt.size());
     const TokenCount first = batch.rows[static_cast<std::size_t>(part.first_row)].position;
-    const std::int32_t of_prompt = std::clamp(prompt - first, 0, part.rows);
+    // A stream whose context was shifted is back where its prompt was.
+    const bool may_stream = batch.kind == Batch::Kind::decode && part.request->shift_at > 0;
+    const std::int32_t of_prompt = may_stream ? 0 : std::clamp(prompt - first, 0, part.rows);
     out.prompt_rows[c] += of_prompt;
     out.decode_rows[c] += part.rows - of_prompt;
   }

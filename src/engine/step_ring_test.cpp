@@ -121,5 +121,18 @@ TEST(StepRing, AStepSaysHowManyRowsOfEachClassWereDecodedAndRead) {
   EXPECT_EQ(describe_step(batch, result).cut, 1);
 }
 
+TEST(StepRing, AStreamWhoseContextWasShiftedReadsNoPrompt) {
+  RequestLimits limits = test_limits();
+  limits.shifts = true;
+  const RequestPtr stream = test_request(1, 40, 500, limits);
+  Batch batch;
+  batch.kind = Batch::Kind::decode;
+  batch.rows = {{.position = 20, .slot = SlotId{0}}};
+  batch.parts = {{stream.get(), SlotId{0}, 0, 1, true}};
+  const StepRecord record = describe_step(batch, {});
+  EXPECT_EQ(record.decode_rows, (std::array<std::int32_t, 3>{0, 1, 0}));
+  EXPECT_EQ(record.prompt_rows, (std::array<std::int32_t, 3>{}));
+}
+
 }  // namespace
 }  // namespace chasqui

@@ -110,5 +110,19 @@ TEST(DraftPlan, HeadsLearnWhileTheyPayAndBeginAnew) {
   EXPECT_DOUBLE_EQ(planned.model.seconds(1, 1, 1), 0.3) << "they always make all three";
 }
 
+TEST(DraftPlan, KnowsNothingOfASequenceThatWasShifted) {
+  for (const SpeculationConfig& config : {kModel, kHeads}) {
+    Planned planned(config);
+    Sequence& sequence = planned.begin(10);
+    planned.plan(0);
+    planned.result.drafted = true;
+    planned.model.drafted(planned.result);
+    ASSERT_TRUE(planned.model.ready(sequence));
+    planned.model.shifted(sequence.id());
+    planned.collect();
+    EXPECT_FALSE(planned.model.ready(sequence));
+  }
+}
+
 }  // namespace
 }  // namespace chasqui

@@ -51,6 +51,27 @@ TEST(Drafts, AreNoMoreThanTheAnswerMayHave) {
   EXPECT_EQ(most(-1, 50, 13), 2) << "eleven are there";
 }
 
+// Its context is shifted where it would be without them.
+TEST(Drafts, AreNoMoreThanFitBeforeAContextIsShifted) {
+  RequestLimits limits = test_limits();
+  limits.context = 14;
+  limits.shifts = true;
+  RequestDraft draft;
+  draft.prompt = kRepeats;
+  draft.max_tokens = 50;
+  FakeSequences sequences;
+  Sequence& sequence = sequences.add(test_request(1, std::move(draft), limits), 3);
+  Drafts drafts({.draft_tokens_max = 6});
+  drafts.collect(sequences.decoding(), kCells);
+  EXPECT_EQ(drafts.count(Drafts::kMost), 2) << "eleven are there, and the row itself brings one";
+  FakeSequences::say(sequence, {4, 5, 6});
+  ASSERT_EQ(sequence.to_remove(), 6);
+  sequence.shift(6);
+  drafts.shifted(sequence.id());
+  drafts.collect(sequences.decoding(), kCells);
+  EXPECT_TRUE(drafts.turns().empty()) << "what is left of it has not repeated itself";
+}
+
 TEST(Drafts, AreNoneWhereForcedTokensAreToBeComputed) {
   FakeSequences sequences;
   sequences.add(kRepeats, 3).add_forced_token(4, TimePoint{});

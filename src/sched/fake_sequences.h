@@ -14,9 +14,12 @@ class FakeSequences {
  public:
   // `newest`: what it has just said.
   Sequence& add(RequestDraft draft, Token newest = 7) {
-    const auto rows = static_cast<TokenCount>(draft.prompt.size());
     draft.sampling.seed = 1;
-    auto sequence = std::make_unique<Sequence>(test_request(sequences_.size() + 1, std::move(draft)));
+    return add(test_request(sequences_.size() + 1, std::move(draft)), newest);
+  }
+  Sequence& add(RequestPtr request, Token newest = 7) {
+    const auto rows = static_cast<TokenCount>(request->prompt.size());
+    auto sequence = std::make_unique<Sequence>(std::move(request));
     sequence->start(SlotId{static_cast<std::int32_t>(sequences_.size())}, TimePoint{});
     sequence->computed_rows(rows, TimePoint{});
     sequence->add_token(newest, TimePoint{});

@@ -191,6 +191,11 @@ void Reuse::started(const Sequence& sequence, const Prefix& prefix, TimePoint no
   const auto next = std::upper_bound(stops.begin(), stops.end(), match.length);
   if (!config_.cache.cut_anywhere && next != stops.end()) prompt = prompt.first(static_cast<std::size_t>(*next));
   if (!prefix.moved.gaps.empty()) prompt = prompt.first(static_cast<std::size_t>(prefix.moved.clean));
+  // Of one that was shifted before it lost its slot, what is behind those that are kept is not the prompt's.
+  const auto all = static_cast<TokenCount>(sequence.request().prompt.size()) + sequence.generated();
+  if (sequence.length() < all) {
+    prompt = prompt.first(std::min(prompt.size(), static_cast<std::size_t>(sequence.request().keep)));
+  }
   if (!prompt.empty()) cache_.announce(key_of(sequence.request()), prompt, sequence.id());
 }
 
@@ -235,6 +240,7 @@ bool Reuse::worth_saving(const Sequence& sequence) {
 Reuse::Save Reuse::save_of(const Sequence& sequence) const {
   Save save{sequence.id(), key_of(sequence.request()), sequence.slot(), {}, nullptr, 0, sequence.request().returns};
   sequence.copy_tokens_to_keep(save.tokens);
+  if (config_.kv_block > 0) save.tokens.resize(static_cast<std::size_t>(sequence.serves_others()));
   return save;
 }
 

@@ -14,7 +14,7 @@ CacheUse Reuse::explain(const Sequence& waiting, const Prefix& prefix) {
   const PrefixCache::Match& used = prefix.match;
   const TokenCount in_slot = slots_.match(key_of(request), tokens, most).second;
   const TokenCount there = std::max(cache_.match(key_of(request), tokens, most).length, in_slot);
-  use.known = std::max(cache_.known(key_of(request), tokens, most), in_slot);
+  use.known = std::max({cache_.known(key_of(request), tokens, most), in_slot, used.length});
   if (used.length > 0 && prefix.slot.valid()) {
     use.source = CacheUse::Source::slot;
     use.entry = slots_.find(prefix.slot)->length();

@@ -40,7 +40,7 @@ Reuse::Prefix Reuse::choose(const Sequence& waiting, double row_seconds, bool sl
   return moved.match.length >= prefix.match.length + kWorthACopy ? moved : prefix;
 }
 
-// In the slot that has most of it. What is there otherwise is lost, as the client has asked for.
+// In the slot that has most of it. What is there otherwise is lost: it is to be little, or in the prefix cache.
 Reuse::Prefix Reuse::find_moved(const Sequence& waiting) {
   Prefix best;
   const auto tokens = tokens_of(waiting).first(static_cast<std::size_t>(waiting.length() - 1));
@@ -49,6 +49,7 @@ Reuse::Prefix Reuse::find_moved(const Sequence& waiting) {
     if (kept.key != key_of(waiting.request()) || kept.pinned()) continue;
     MovedText moved = find_moved_text(kept.tokens, tokens, waiting.request().chunk, budget);
     if (moved.gaps.empty() || moved.length <= best.match.length) continue;
+    if (!kept.safe && 2 * moved.length < kept.length()) continue;
     best.match.length = moved.length;
     best.slot = kept.slot;
     best.in_place = true;
@@ -118,7 +119,9 @@ bool Reuse::give_up(SlotId slot) {
 void Reuse::copy_out(SlotId slot) {
   CachedSlots::Kept& kept = *slots_.find(slot);
   kept.copying = true;
-  queue_.push({kept.request, kept.key, slot, kept.tokens, nullptr, 0, kept.returns});
+  // Only what serves others: see Sequence::copy_tokens_to_keep().
+  const auto end = std::ranges::find_if(kept.tokens, [](Token token) { return token < 0; });
+  queue_.push({kept.request, kept.key, slot, {kept.tokens.begin(), end}, nullptr, 0, kept.returns});
 }
 
 void Reuse::copy_ahead(std::size_t free_slots, std::size_t waiting, bool rests, TimePoint now) {
@@ -198,7 +201,7 @@ void Reuse::want_copy_of_slot(std::int32_t slot, const Tenant& tenant, const Run
     return;
   }
   for (const auto& sequence : running) {
-    if (!keeps_slots() || key_of(sequence->request()) != note->key || sequence->computed() < length) continue;
+    if (!keeps_slots() || key_of(sequence->request()) != note->key || sequence->serves_others() < length) continue;
     const auto tokens = tokens_of(*sequence).first(static_cast<std::size_t>(length));
     if (std::ranges::equal(tokens, note->tokens)) wanted_.insert(sequence->id());
   }

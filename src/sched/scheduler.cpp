@@ -63,6 +63,7 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
   }
   const Urgency urgency = this->urgency(now);
   shift_full(now, batch);
+  if (idle()) return;
   reserve_next_cells(now, batch);
   start_waiting(urgency, now, batch);
   announce(urgency, now);

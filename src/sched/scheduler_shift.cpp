@@ -16,6 +16,7 @@ void Scheduler::shift_full(TimePoint now, Batch& batch) {
     const Request& request = sequence->request();
     if (request.shift_at > 0 && sequence->length() > request.shift_at) {
       finish(*sequence, FinishReason::length, now);  // nothing that was computed is left to forget
+      events_.back().usage.truncated = true;
     } else if (gone > 0) {
       batch.shifts.push_back({request.id, sequence->slot(), request.keep, request.keep + gone});
     }

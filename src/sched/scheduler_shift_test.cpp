@@ -137,6 +137,58 @@ TEST_F(SchedulerShift, AStepThatIsNotComputedComputesItAgain) {
   EXPECT_EQ(worker_.of(2).tokens, 80);
 }
 
+// One whose slot is gone reads what is left of it anew, which is not the prompt that others wait for.
+TEST_F(SchedulerShift, WhatIsReadAnewIsPromisedAsFarAsItIsKept) {
+  FakeWorker worker(short_slots(2));
+  worker.shifts = true;
+  worker.add(1, {.prompt = 90, .max_tokens = 900, .service_class = ServiceClass::background, .shared = 80, .keep = 10});
+  while (worker.of(1).tokens < 60) ASSERT_TRUE(worker.step());
+  ASSERT_GT(worker.model.shifts(), 0u);
+  for (std::uint64_t id = 2; id <= 3; ++id) {
+    worker.add(id, {.prompt = 10, .max_tokens = 5, .service_class = ServiceClass::interactive});
+  }
+  while (worker.scheduler.preemptions() == 0 || !worker.has_part(1)) ASSERT_TRUE(worker.step());
+  const auto saves = worker.model.saves();
+  worker.add(4, {.prompt = 90, .max_tokens = 3, .service_class = ServiceClass::background, .shared = 80});
+  worker.run_until_finished(4);
+  EXPECT_LT(worker.model.saves(), saves + 3) << "what it waits for never comes";
+}
+
+TEST_F(SchedulerShift, WhatServesNoRequestIsNotCopied) {
+  FakeWorker worker(short_slots(1));
+  worker.shifts = true;
+  worker.add(1, {.prompt = 60, .max_tokens = 90, .keep = 20});
+  worker.run_to_end();
+  ASSERT_GT(worker.model.shifts(), 0u);
+  worker.add(2, {.prompt = 60, .max_tokens = 3});
+  worker.run_to_end();
+  EXPECT_EQ(worker.model.tokens_copied_out(), 20u);
+}
+
+TEST_F(SchedulerShift, WhereNothingIsLeftToForgetAnAnswerEndsAndSaysSo) {
+  worker_.add(1, {.prompt = 96, .max_tokens = 50, .script = {.forces = true}, .keep = -1});
+  worker_.run_to_end();
+  EXPECT_LT(worker_.of(1).tokens, 50);
+  EXPECT_EQ(worker_.reason(1), FinishReason::length);
+  EXPECT_TRUE(worker_.of(1).last.usage.truncated);
+}
+
+// FakeWorker looks at what heads know of those that they draft for.
+TEST_F(SchedulerShift, HeadsLearnAnewBehindIt) {
+  SchedulerConfig config = short_slots();
+  config.speculation.draft_tokens_max = config.speculation.draft_tokens_min = 3;
+  config.speculation.outputs_max = 32;
+  config.speculation.draft_model = config.speculation.heads = true;
+  FakeWorker worker(config);
+  worker.shifts = true;
+  worker.heads_cost = milliseconds(1);
+  worker.heads_know = 16;
+  worker.add(1, {.prompt = 40, .max_tokens = 300, .keep = 10});
+  worker.run_to_end();
+  EXPECT_GT(worker.model.shifts(), 3u);
+  EXPECT_EQ(worker.of(1).tokens, 300);
+}
+
 class SchedulerMovedText : public testing::Test {
  protected:
   RequestPtr ask(std::uint64_t id, std::span<const Token> prompt, std::int64_t chunk) {
@@ -170,6 +222,16 @@ TEST_F(SchedulerMovedText, IsNoPrefixForOthersAndIsNotMovedTwice) {
   EXPECT_EQ(worker_.cached(3), 0);
   ask(4, std::span(text_).subspan(30), 0);
   EXPECT_GT(worker_.cached(4), 40) << "of the third, which computed it";
+}
+
+// The rest of another conversation, which is nowhere else, is worth more.
+TEST_F(SchedulerMovedText, TakesNoSlotThatHoldsMuchElse) {
+  const std::vector<Token> note(text_.begin() + 50, text_.begin() + 70);
+  ask(1, text_, 0);
+  ask(2, note, 16);
+  EXPECT_EQ(worker_.cached(2), 0);
+  ask(3, text_, 0);
+  EXPECT_EQ(worker_.cached(3), 79);
 }
 
 TEST_F(SchedulerShift, SessionsAndRepeatableAnswersAreNotShifted) {
