@@ -60,7 +60,7 @@ HostedModel::HostedModel(ModelParts parts, std::size_t number, const ModelHost& 
   }
   follow_finished(host.requests);
   if (config_.cache_reuse > 0 && !limits_.moves_text) {
-    log_warning("--cache-reuse has no effect: with this model, or in one pool of cells, nothing can be moved",
+    log_warning("--cache-reuse has no effect: with this model, in one pool of cells or without a cache nothing moves",
                 {{"model", settings_.name}});
   }
   if (config_.context_shift && !limits_.shifts) {

@@ -58,7 +58,8 @@ RequestLimits request_limits(const ServeConfig& config, const ModelInfo& model, 
   limits.queue_timeout = config.queue_timeout;
   limits.shifts = config.context_shift && shape.shifts;
   limits.keep_default = config.keep;
-  limits.moves_text = shape.shifts && shape.kv_block > 0 && !shape.unified;  // where slots stay as they are
+  // Where slots stay as they are.
+  limits.moves_text = shape.shifts && shape.kv_block > 0 && !shape.unified && config.cache_ram != 0;
   limits.chunk_default = config.cache_reuse;
   limits.begin_tokens = model.adds_bos ? 1 : 0;
   if (!shape.cuts_snapshots && config.cache_ram != 0 && config.checkpoints_max > 0) {

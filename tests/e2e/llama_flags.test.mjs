@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 import { ask, post, user } from './client.mjs';
-import { demo, run, start } from './server.mjs';
+import { demo, run, start, testModel } from './server.mjs';
 
 const { describe, it } = test;
 
@@ -230,6 +230,40 @@ describe('--context-shift', async () => {
   it('does not make room for a prompt', async () => {
     const response = await post(shifting, '/completion', { prompt: 'word '.repeat(600), n_predict: 1 });
     assert.deepEqual([response.status, (await response.json()).error.type], [400, 'exceed_context_size_error']);
+  });
+
+  it('leaves sessions what their models have seen and said', async () => {
+    const { id } = await ask(shifting, '/v1/sessions', {});
+    await ask(shifting, `/v1/sessions/${id}/append`, { message: user('What is Chasqui?')[0] });
+    const said = await ask(shifting, `/v1/sessions/${id}/generate`, { max_tokens: 900, temperature: 0, ignore_eos: true });
+    assert.equal(said.usage.total_tokens, 512);
+  });
+
+  it('is for all workers, and shifts no other answer', async (t) => {
+    const server = await start(t, [...demo, '--workers', '2', '-c', '1024', '-np', '2', '--context-shift']);
+    const prompt = (number) => `Runner ${number} carries knots. What is Chasqui?`;
+    const repeatable = { prompt: prompt(9), n_predict: 40, deterministic: true };
+    const alone = await ask(server, '/completion', repeatable);
+    const all = await Promise.all([1, 2, 9, 3].map((number) => ask(server, '/completion',
+      number === 9 ? repeatable : { prompt: prompt(number), n_predict: 700, temperature: 0, ignore_eos: true })));
+    assert.deepEqual(all.map(({ truncated }) => truncated), [true, true, false, true]);
+    assert.equal(all[2].content, alone.content);
+  });
+
+  it('keeps to a grammar, and tells how likely each token was', async () => {
+    const body = { prompt: 'Names:', n_predict: 700, temperature: 0, n_probs: 1, grammar: 'root ::= (" " [a-z]+ ",")*', ignore_eos: true };
+    const said = await ask(shifting, '/completion', body);
+    assert.match(said.content, /^( [a-z]+,)*( [a-z]*)?$/);
+    assert.deepEqual([said.truncated, said.tokens_predicted, said.completion_probabilities.length], [true, 700, 700]);
+  });
+
+  it('says for which model it has no effect', async (t) => {
+    const server = await start(t, ['-m', testModel('recurrent'), '-c', '512', '-np', '1', '--context-shift', '--cache-reuse', '64']);
+    await server.says(/--context-shift has no effect/);
+    await server.says(/--cache-reuse has no effect/);
+    assert.equal((await (await server.fetch('/props')).json()).kv.shifts, false);
+    const ends = await ask(server, '/completion', { prompt: 'What is Chasqui?', n_predict: 900, temperature: 0, ignore_eos: true });
+    assert.deepEqual([ends.truncated, ends.tokens_evaluated + ends.tokens_predicted], [true, 512]);
   });
 
   it('ends repeatable answers there', async () => {
