@@ -120,7 +120,7 @@ describe('min_tokens', async () => {
 
 describe('the samplers of libllama', async () => {
   const server = await start(test, demo);
-  const fields = { temperature: 1.2, seed: 11, max_tokens: 24, ignore_eos: true };
+  const fields = { temperature: 2, seed: 11, max_tokens: 24, ignore_eos: true };
   for (const other of [
     { top_n_sigma: 0.3 }, { typical_p: 0.2 }, { xtc_probability: 1, xtc_threshold: 0.01 }, { dynatemp_range: 1 },
     { dry_multiplier: 5, dry_allowed_length: 1 }, { mirostat: 1, mirostat_tau: 0.5 }, { mirostat: 2, mirostat_tau: 0.5 },

@@ -12,7 +12,8 @@ function(chasqui_flash_tiles ops_name planning_name)
   replace_once(text fits "static void ${kernel}" "[[maybe_unused]] static void ${kernel}")
   replace_once(text fits "${caller}" "#include \"flash_tiles.h\"\n${caller}")
   replace_once(text fits "        static constexpr int64_t Q_TILE_SZ  = ggml_fa_tile_config::Q;\n" "")
-  replace_once(text fits "neq1 >= Q_TILE_SZ);" "neq1 * ChasquiAttention::group(q, k, v) >= chasqui_least_rows);")
+  replace_once(text fits "k->type == v->type &&
+                                neq1 >= Q_TILE_SZ);" "k->type == v->type);")
   replace_once(text fits "                ${kernel}params, dst, ir0" "                chasqui_flash_attn_tiles(params, dst, ir0")
   replace_once(text fits "            for (int64_t q_head = 0; q_head < neq2; q_head++) {
                 ggml_compute_forward_flash_attn_ext_f16_one_chunk(

@@ -10,8 +10,6 @@
 // Rows of a tile at most, and cells that it takes at a time: those that ggml plans memory for.
 static constexpr int chasqui_tile_rows = GGML_FA_TILE_Q;
 static constexpr int chasqui_tile_cells = GGML_FA_TILE_KV;
-// Fewer rows with the same keys are computed by dot products, one cell after the other.
-static constexpr int chasqui_least_rows = 2;
 // So far ahead the next cells are fetched.
 static constexpr int64_t chasqui_cells_ahead = 24;
 // What the multiplication takes at once.
@@ -285,10 +283,6 @@ static void chasqui_flash_attn_part(const ggml_compute_params * params, ggml_ten
                                     float * parts, int64_t stride, float * parts_end) {
   const ggml_tensor * q = dst->src[0];
   const int64_t group = ChasquiAttention::group(q, dst->src[1], dst->src[2]);
-  if (group < chasqui_least_rows) {
-    ggml_compute_forward_flash_attn_ext_f16_one_chunk(params, dst, 0, (int)q->ne[2], begin, end, parts, stride);
-    return;
-  }
   ChasquiAttention attention(params, dst, parts_end);
   for (int64_t first = 0; first < q->ne[2]; first += group) {
     for (int64_t row = 0; row < group; row += chasqui_tile_rows) {
