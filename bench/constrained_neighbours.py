@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What constraints of others cost a stream: its gaps beside eight clients whose answers keep to nothing, and beside
-eight whose answers keep to what is hard to keep to (large enums, many alternatives, patterns, recursion), in turns.
-Every token that the model likes is refused there, since it is drawn as if all were equally likely.
+"""What constraints of others cost a stream: its gaps beside eight clients whose answers keep to what is hard to keep to
+(large enums, many alternatives, patterns, recursion), and beside eight whose answers are as long in the mean, so that
+as many prompts are read, and keep to nothing; in turns. Every token that the model likes is refused by the constraints,
+since it is drawn as if all were equally likely.
 
     bench/constrained_neighbours.py          MODEL=build/models/random-0.5b-q4_0.gguf ROUNDS=3
 """
@@ -34,7 +35,7 @@ class Neighbours:
     """Eight clients that ask again and again while a `with` block runs."""
 
     def __init__(self, server, kinds):
-        self.server, self.kinds, self.over, self.answers = server, kinds, threading.Event(), 0
+        self.server, self.kinds, self.over, self.answers, self.tokens = server, kinds, threading.Event(), 0, 0
         self.cut = 0  # answers that ended before their grammar did, and before max_tokens
         self.threads = [threading.Thread(target=self.ask, args=(i,)) for i in range(NEIGHBOURS)]
 
@@ -47,6 +48,7 @@ class Neighbours:
             choice, used = answer["choices"][0], answer["usage"]["completion_tokens"]
             self.cut += choice["finish_reason"] == "length" and used < WILD["max_tokens"]
             self.answers += 1
+            self.tokens += used
             seed += NEIGHBOURS
 
     def __enter__(self):
@@ -81,9 +83,12 @@ def main():
     found = {}
     with paired.Server("chasqui", path, NEIGHBOURS + 1, (NEIGHBOURS + 1) * 1024) as server:
         for _ in range(paired.ROUNDS):
-            for what, kinds in ("plain", ({"ignore_eos": True},)), ("constrained", HOSTILE):
+            length = 0
+            for what in "constrained", "plain":
+                kinds = HOSTILE if what == "constrained" else ({"ignore_eos": True, "max_tokens": length},)
                 with Neighbours(server, kinds) as neighbours:
                     times = gaps(server)
+                length = max(1, round(neighbours.tokens / neighbours.answers))
                 p50, p99 = times[len(times) // 2], times[len(times) * 99 // 100]
                 found.setdefault(what, []).append((p50, p99, neighbours.answers, neighbours.cut))
     for what, rounds in found.items():
