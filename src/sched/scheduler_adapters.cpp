@@ -43,9 +43,11 @@ void Scheduler::bring_sets_together(Batch& batch) {
   }
 }
 
-// What no sequence has in this slot goes, or is on its way out.
+// What no sequence has in this slot goes, or is on its way out. Not what a move of the batch brings there, since slots
+// are emptied before that.
 bool Scheduler::make_room(SlotId slot, Batch& batch) {
-  if (!reuse_.give_up(slot)) return false;
+  const auto touches = [slot](const SlotMove& move) { return move.from == slot || move.to == slot; };
+  if (std::ranges::any_of(batch.moves, touches) || !reuse_.give_up(slot)) return false;
   ledger_.release(slot);
   batch.trims.push_back(slot);
   return true;
