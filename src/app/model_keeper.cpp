@@ -288,7 +288,8 @@ net::Awaitable<Result<ServedModel*>> ModelKeeper::ready(const ModelEntry& entry,
     if (!wait || patience <= Duration::zero() || loop_.now() - since < patience) continue;
     metrics_.wait_timeouts.add();
     co_return Error{ErrorCode::overloaded,
-                    "the model " + entry.name + " was not loaded within the time that a request may wait", "model"};
+                    "queue timeout: the model " + entry.name + " was not loaded in time (--queue-timeout); retry",
+                    "model"};
   }
   co_return served;
 }

@@ -260,7 +260,7 @@ inline constexpr Limit kTable[] = {
     {"sequences_listed", LimitUnit::count, 256, "sequences in /debug/sequences", "the rest is counted only"},
     {"traces", LimitUnit::count, 4, "traces at once (/debug/trace)", "503"},
     {"trace_seconds", LimitUnit::time, 60 * kSecond, "one trace", "400"},
-    {"metrics_bytes", LimitUnit::bytes, 80 * kKiB, "the page of metrics",
+    {"metrics_bytes", LimitUnit::bytes, 80 * kKiB, "the page of metrics, for each model",
      "buckets are left out, the longest histogram first; then workers become one sum"},
     {"requests_remembered", LimitUnit::count, 1024, "requests that a trace can look back to",
      "the oldest is forgotten"},

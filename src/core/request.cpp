@@ -79,14 +79,18 @@ void make_deterministic(Request& request) {
 
 // llama-server's rule. A session is what its model has seen and said, so nothing is taken out of it.
 void plan_shifts(Request& request, const RequestDraft& draft, const RequestLimits& limits) {
-  constexpr TokenCount kLeast = 4;  // tokens of a context that are not kept
+  constexpr TokenCount kLeast = 4;      // tokens of a context that are not kept
+  constexpr TokenCount kPartGone = 64;  // of a context, at least one in so many goes: all steps wait for a shift
   if (limits.context <= kLeast) return;
   const std::int64_t keep = draft.keep.value_or(limits.keep_default);
   const std::int64_t kept = keep < 0 ? static_cast<std::int64_t>(request.prompt.size()) : keep;
   const std::int64_t most = limits.context - kLeast;
   request.shift_at = limits.context;
   request.keep = static_cast<TokenCount>(std::min(std::min(kept, most) + limits.begin_tokens, most));
-  request.discard = static_cast<TokenCount>(std::min<std::int64_t>(draft.discard.value_or(0), limits.context));
+  const std::int64_t discard = draft.discard.value_or(0);
+  if (discard == 0) return;
+  request.discard =
+      static_cast<TokenCount>(std::clamp<std::int64_t>(discard, limits.context / kPartGone, limits.context));
 }
 
 }  // namespace

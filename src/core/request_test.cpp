@@ -167,6 +167,23 @@ TEST(MakeRequest, AShiftedContextKeepsAFewTokensLessThanItHas) {
   EXPECT_EQ((*make(draft_of(3), limits))->shift_at, 0) << "too few to shift";
 }
 
+// All steps wait for a shift, so none asks for one in each.
+TEST(MakeRequest, AContextIsNotShiftedForAFewTokens) {
+  RequestLimits limits = test_limits();
+  limits.shifts = true;
+  limits.context = 6400;
+  const auto gone = [&limits](std::optional<std::int64_t> discard) {
+    RequestDraft draft = draft_of(10);
+    draft.discard = discard;
+    return (*make(std::move(draft), limits))->discard;
+  };
+  EXPECT_EQ(gone(std::nullopt), 0) << "half of them";
+  EXPECT_EQ(gone(0), 0);
+  EXPECT_EQ(gone(1), 100);
+  EXPECT_EQ(gone(101), 101);
+  EXPECT_EQ(gone(std::numeric_limits<std::int64_t>::max()), 6400);
+}
+
 TEST(MakeRequest, TheServersDefaultHoldsWhereTheClientSaysNothing) {
   RequestLimits limits = test_limits();
   limits.max_tokens_default = 16;

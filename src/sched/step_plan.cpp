@@ -33,7 +33,7 @@ constexpr TokenCount kChunkFirst = 64;
 constexpr TokenCount kChunkGrowth = 8;
 // One in so many prefill steps belongs to the prompt that has waited longest for rows.
 constexpr std::uint64_t kTurnEvery = 3;
-// Kernels for quantized weights compute so many rows at once, and what is left over one by one.
+// Most kernels for quantized weights compute so many rows at once, and what is left over one by one.
 constexpr TokenCount kPadTo = 4;
 constexpr std::uint64_t kPadTrialEvery = 256;
 // Of the rows that a prompt gets beside another one, at most a quarter is filled up: that costs less than a pass of its

@@ -65,7 +65,7 @@ class StepTime {
   // The least that any pass over the weights takes: what a step costs however few rows it has. Zero: nothing is known.
   Duration pass() const;
   // Whether a decode step of `padded` rows takes less than one of `size`, as it does where kernels compute rows by
-  // fours and the rest one by one. Tried once where it is not known.
+  // fours and the rest one by one (not those of q4_rows.h). Tried once where it is not known.
   bool padding_pays(StepSize size, TokenCount padded) const;
   // What grammars and chains of samplers take for a token, after the step: a moving average that follows what takes
   // longer at once.

@@ -45,29 +45,42 @@ const u64 = (value) => {
   return bytes;
 };
 
-// Writes `bytes` of a model with further keys, each a whole number; number(keys) says which, from what is there.
-export function withNumbers(bytes, number) {
+// Where things are in the head of a model: `keys` by name with their values, and the tensors' descriptions.
+export function readHead(bytes) {
   const reader = new Reader(bytes);
   assert.equal(reader.take(4).toString(), 'GGUF');
   const version = reader.u32();
   const tensors = reader.u64();
   const count = reader.u64();
-  const keysAt = reader.at;
-  const keys = {};
-  for (let i = 0; i < count; ++i) keys[reader.text()] = reader.value(reader.u32());
-  const listAt = reader.at;
-  for (let i = 0; i < tensors; ++i) {
-    reader.text();
-    reader.take(8 * reader.u32() + 4 + 8);
+  const head = { version, tensorCount: tensors, keyCount: count, keysAt: reader.at, keys: {}, values: {}, tensors: {} };
+  for (let i = 0; i < count; ++i) {
+    const name = reader.text();
+    const type = reader.u32();
+    head.keys[name] = reader.at;
+    head.values[name] = reader.value(type);
   }
+  head.listAt = reader.at;
+  for (let i = 0; i < tensors; ++i) {
+    const name = reader.text();
+    const dimensions = reader.u32();
+    head.tensors[name] = { sizes: reader.at, dimensions };
+    reader.take(8 * dimensions + 4 + 8);
+  }
+  head.end = reader.at;
+  return head;
+}
+
+// Writes `bytes` of a model with further keys, each a whole number; number(keys) says which, from what is there.
+export function withNumbers(bytes, number) {
+  const old = readHead(bytes);
   const aligned = (size) => Math.ceil(size / alignment) * alignment;
-  const more = Object.entries(number(keys));
+  const more = Object.entries(number(old.values));
   const added = more.flatMap(([name, value]) => [u64(Buffer.byteLength(name)), Buffer.from(name), u32(uint32), u32(value)]);
   const head = Buffer.concat([
-    Buffer.from('GGUF'), u32(version), u64(tensors), u64(count + more.length), bytes.subarray(keysAt, listAt), ...added,
-    bytes.subarray(listAt, reader.at),
+    Buffer.from('GGUF'), u32(old.version), u64(old.tensorCount), u64(old.keyCount + more.length),
+    bytes.subarray(old.keysAt, old.listAt), ...added, bytes.subarray(old.listAt, old.end),
   ]);
-  return Buffer.concat([head, Buffer.alloc(aligned(head.length) - head.length), bytes.subarray(aligned(reader.at))]);
+  return Buffer.concat([head, Buffer.alloc(aligned(head.length) - head.length), bytes.subarray(aligned(old.end))]);
 }
 
 // The demo model with tokens around a gap that is to be filled in: those of a chat, which it was trained with. A prefix

@@ -143,7 +143,7 @@ describe('a request that waits for a model', () => {
     const busy = await busyWith(server);
     const refused = await post(server, '/v1/chat/completions', { model: 'b', messages: [{ role: 'user', content: 'x' }] });
     assert.equal(refused.status, 503);
-    assert.match((await refused.json()).error.message, /the model b was not loaded within the time that a request may wait/);
+    assert.match((await refused.json()).error.message, /the model b was not loaded in time \(--queue-timeout\)/);
     assert.equal((await busy.collect()).finish, 'length');
     const metrics = await server.metrics();
     assert.deepEqual(['wait_timeouts_total', 'waiting_requests'].map((name) => metrics.sum(`chasqui_model_${name}`)), [1, 0]);

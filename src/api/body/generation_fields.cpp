@@ -102,12 +102,12 @@ const GenerationField kFields[] = {
      "silence after which a stream gets a comment", &read_pings},
     {"n_keep", "", "`--keep`", "≥ -1",
      "tokens of the prompt that stay where `--context-shift` takes others out; -1: all of it", &read_keep},
-    {"n_discard", "", "0", "≥ 0", "… and how many are taken out each time; 0: half of those behind them",
+    {"n_discard", "", "0", "≥ 0",
+     "… and how many are taken out each time, a 64th of the context at least; 0: half of those behind them",
      &read_discard},
     {"n_cache_reuse", "", "`--cache-reuse`", "≥ 0",
-     "texts of so many tokens that have moved up since they were computed are not computed again, though their keys "
-     "and "
-     "values came of what was before them; 0: they are ([prefix_cache.md](prefix_cache.md#texts-that-have-moved))",
+     "texts of so many tokens that have moved up are not computed again, though their keys and values came of what "
+     "was before them; 0: they are ([prefix_cache.md](prefix_cache.md#texts-that-have-moved))",
      &read_chunk},
     {"n_indent", "", "0", "≥ 0",
      "ends the answer at the first line, after its first, that is indented by fewer spaces and tabs, or is empty",
