@@ -25,7 +25,7 @@ class Tile {
 }
 
 export class BatchPanel {
-  constructor(element, { settings, askForKey, close }) {
+  constructor(element, { settings, askForKey, model, close }) {
     this.steps = new Steps();
     this.worker = 0;
     this.paused = false;
@@ -61,10 +61,20 @@ export class BatchPanel {
         h('p', { class: 'hint' }, 'Each column is one step: a row for each stream that gets its next token, or a chunk of a ',
           'prompt. Chunks are cut so that no stream waits for a token longer than the dashed line.')));
     this.drawing = new BatchCanvas(this.canvas);
-    this.feed = new Feed({ settings, askForKey, onMessage: (message) => this.take(message),
+    this.feed = new Feed({ settings, model, askForKey, onMessage: (message) => this.take(message),
       onState: (state, why) => this.showState(state, why) });
     new ResizeObserver(() => this.redraw()).observe(charts);
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.redraw());
+  }
+
+  // Steps of another model are other steps.
+  showModel(name) {
+    if (name === this.shown) return;
+    this.shown = name;
+    this.steps = new Steps();
+    this.worker = 0;
+    this.feed.again();
+    this.redraw();
   }
 
   start() {

@@ -185,6 +185,7 @@ export class Chat {
 
   // From the request to the last token. `resumes`: the request may have been sent before the page was reloaded.
   async run(conversation, node, { resumes = false } = {}) {
+    const { models } = this.page;
     const controller = new AbortController();
     this.running.set(conversation.id, { controller, node });
     if (conversation === this.conversation) {
@@ -206,6 +207,7 @@ export class Chat {
     await keepConversation(conversation);
     this.page.listChanged(conversation);
     if (conversation !== this.conversation) return;
+    if (!models.isLoaded(models.of(conversation, this.page.settings))) this.page.learn();
     this.showNode(node);
     this.showButton();
     this.showGauge();
@@ -243,8 +245,12 @@ export class Chat {
       kept = performance.now();
       keepConversation(conversation);
     };
+    const { models, settings } = this.page;
+    const model = models.of(conversation, settings);
     const body = { messages: messagesFor(conversation, node), stream: true, return_progress: true,
-      stream_options: { include_usage: true }, ...requestFields(this.page.settings) };
+      stream_options: { include_usage: true }, ...(model && { model }), ...requestFields(settings) };
+    node.waits = models.waits(model);
+    if (node.waits) changed();
     for (let wrong = false; ; wrong = true) {
       try {
         return await send({ key: this.page.settings.key, body, signal, node, changed });

@@ -4,9 +4,9 @@ import { Refusal, ask, readEvents } from './server.js';
 const pauses = [500, 1000, 2000, 5000]; // milliseconds before each new attempt
 
 export class Feed {
-  // `settings.key` may change; askForKey(wrong) says whether there is a new one; onState('live' | 'off' | 'away', why).
-  constructor({ settings, askForKey, onMessage, onState }) {
-    Object.assign(this, { settings, askForKey, onMessage, onState });
+  // `settings.key` and model() may change; askForKey(wrong) says whether there is a new one; onState('live' | 'off' | 'away', why).
+  constructor({ settings, model, askForKey, onMessage, onState }) {
+    Object.assign(this, { settings, model, askForKey, onMessage, onState });
     document.addEventListener('visibilitychange', () => (document.hidden ? this.cut() : this.wanted && this.connect()));
   }
 
@@ -19,6 +19,13 @@ export class Feed {
     this.wanted = false;
     this.cut();
     this.onState('off');
+  }
+
+  // The model is another one now.
+  again() {
+    if (!this.controller) return;
+    this.cut();
+    this.connect();
   }
 
   cut() {
@@ -34,7 +41,8 @@ export class Feed {
     let came = false;
     let why = 'The server has ended the feed.';
     try {
-      const response = await ask('debug/steps', { key: this.settings.key, signal: controller.signal });
+      const model = this.model();
+      const response = await ask(`debug/steps${model && `?model=${encodeURIComponent(model)}`}`, { key: this.settings.key, signal: controller.signal });
       await readEvents(response, (text) => {
         came = true;
         this.tries = 0;

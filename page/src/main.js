@@ -3,6 +3,7 @@ import { BatchPanel } from './batch.js';
 import { Chat } from './chat.js';
 import { interrupted, newConversation, pathOf } from './conversation.js';
 import { find, h, icon, iconButton, say, toast } from './dom.js';
+import { Models } from './models.js';
 import { ask } from './server.js';
 import { SettingsDialog, askForKey } from './settings.js';
 import { Side } from './side.js';
@@ -14,6 +15,7 @@ class Page {
     this.settings = readSettings();
     this.applyTheme();
     this.conversations = [];
+    this.models = new Models((name) => this.chooseModel(name));
     this.modelName = '';
     this.contextTokens = 0; // of one slot
     this.menuButton = iconButton('menu', 'Conversations', () => this.toggleSide(), { id: 'menu', 'aria-controls': 'side' });
@@ -26,7 +28,7 @@ class Page {
     this.chat = new Chat(find('#chat'), this);
     this.side = new Side(find('#side'), this);
     this.batch = new BatchPanel(find('#batch'), { settings: this.settings, askForKey: (wrong) => this.askForKey(wrong),
-      close: () => this.toggleBatch(false) });
+      model: () => this.model, close: () => this.toggleBatch(false) });
     this.dialog = new SettingsDialog(this.settings, () => this.settingsChanged());
     if (matchMedia('(max-width: 800px)').matches) this.toggleSide(false);
     document.addEventListener('keydown', (event) => this.key(event));
@@ -46,19 +48,58 @@ class Page {
     await this.learn();
   }
 
+  // Which model answers in the conversation that is open; '' where the server has one.
+  get model() {
+    return this.models.of(this.chat.conversation, this.settings);
+  }
+
   // What the server serves, and its defaults. A page without them works as well.
   async learn() {
     try {
-      const props = await (await ask('props', { key: this.settings.key })).json();
-      this.modelName = props.model_alias ?? '';
-      this.dialog.defaults = props.default_generation_settings?.params ?? {};
-      this.side.model.textContent = `${this.modelName} · ${props.total_slots} slots of ${props.default_generation_settings?.n_ctx?.toLocaleString('en')} tokens`;
-      this.contextTokens = props.default_generation_settings?.n_ctx ?? 0;
-      if (pathOf(this.chat.conversation).length === 0) this.chat.draw();
-      this.chat.showGauge();
+      await this.models.learn(this.settings.key);
+    } catch {
+      // Then it has one model, as far as the page knows.
+    }
+    await this.learnModel();
+  }
+
+  // Asking about a model would load it, so of others the name is all that is known.
+  async learnModel() {
+    const { model } = this;
+    this.models.show(model);
+    try {
+      if (!this.models.isLoaded(model)) return this.showModel(model, {});
+      const props = await (await ask(`props${model && `?model=${encodeURIComponent(model)}`}`, { key: this.settings.key })).json();
+      if (model === this.model) this.showModel(model || props.model_alias || '', props);
     } catch {
       this.side.model.textContent = '';
     }
+  }
+
+  showModel(name, { total_slots: slots, default_generation_settings: defaults }) {
+    this.modelName = name;
+    this.dialog.defaults = defaults?.params ?? {};
+    const size = defaults ? `${slots} slots of ${defaults.n_ctx?.toLocaleString('en')} tokens` : 'is loaded when it is asked';
+    this.side.model.textContent = `${name} · ${size}`;
+    this.contextTokens = defaults?.n_ctx ?? 0;
+    if (pathOf(this.chat.conversation).length === 0) this.chat.draw();
+    this.chat.showGauge();
+  }
+
+  // Of this conversation, and of those that are begun later.
+  chooseModel(name) {
+    const { conversation } = this.chat;
+    conversation.model = name;
+    this.settings.model = name;
+    keepSettings(this.settings);
+    if (Object.keys(conversation.nodes).length > 0) keepConversation(conversation);
+    say(`${name} answers from now on`);
+    this.modelChanged();
+  }
+
+  modelChanged() {
+    this.learnModel();
+    this.batch.showModel(this.model);
   }
 
   fresh() {
@@ -71,6 +112,7 @@ class Page {
     this.chat.open(conversation);
     this.showPlace();
     this.side.show(this.conversations, conversation);
+    if (this.models.list.length > 1) this.modelChanged();
     if (matchMedia('(max-width: 800px)').matches) this.toggleSide(false);
   }
 

@@ -13,7 +13,7 @@ function ageOf(conversation, now) {
 
 export class Side {
   // `actions`: open(conversation), create(), rename(conversation, title), remove(conversation), restore(conversation),
-  // exportAll(), importFrom(files), toggleSide(open).
+  // exportAll(), importFrom(files), toggleSide(open); its `models` has the menu of models.
   constructor(element, actions) {
     this.actions = actions;
     this.list = h('div', { class: 'list' });
@@ -31,7 +31,7 @@ export class Side {
           icon('download'), 'Export'),
         h('button', { type: 'button', id: 'open-import', title: 'Conversations from JSON or Markdown',
           onclick: () => this.file.click() }, icon('upload'), 'Import'), this.file),
-      this.model);
+      actions.models.element, this.model);
   }
 
   startSearch() {

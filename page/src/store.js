@@ -45,7 +45,7 @@ export async function dropConversation(id) {
 
 const settingsKey = 'chasqui.settings';
 const unset = {
-  key: '', theme: 'auto', system: '', temperature: '', top_p: '', top_k: '', min_p: '', repeat_penalty: '',
+  key: '', theme: 'auto', system: '', model: '', temperature: '', top_p: '', top_k: '', min_p: '', repeat_penalty: '',
   max_tokens: '', seed: '', stop: '', priority: '', tools: '', more: '',
 };
 

@@ -1,0 +1,75 @@
+// A server of several models in a real browser: which one answers is chosen, kept and told.
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import test from 'node:test';
+
+import { sim, start } from '../../tests/e2e/server.mjs';
+import { Tab, openBrowser } from './browser.mjs';
+
+const browser = await openBrowser(test);
+const demo = path.join(import.meta.dirname, '../../models/demo/chasqui-demo.gguf');
+
+async function twoModels(t) {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'chasqui-models-'));
+  t.after(() => rm(folder, { recursive: true }));
+  for (const name of ['alpha', 'beta']) await symlink(demo, path.join(folder, `${name}.gguf`));
+  return start(t, [...sim, '--models-dir', folder]);
+}
+
+const states = async (server) => {
+  const { data } = await (await server.fetch('/v1/models')).json();
+  return Object.fromEntries(data.map(({ id, status }) => [id, status.value]));
+};
+
+test('the model that answers is chosen from a menu, is loaded when it is asked, and stays chosen', async (t) => {
+  const server = await twoModels(t);
+  const tab = await Tab.open(t, browser, server);
+  const asked = [];
+  tab.page.on('request', (request) => {
+    if (request.url().endsWith('/v1/chat/completions')) asked.push(JSON.parse(request.postData()).model);
+  });
+  const chosen = () => tab.page.$eval('#model', (select) => select.value);
+  const options = () => tab.page.$$eval('#model option', (list) => list.map((one) => one.textContent));
+  await tab.page.waitForSelector('.picker:not([hidden]) #model');
+  assert.deepEqual(await options(), ['alpha', 'beta (unloaded)']);
+  assert.match(await tab.text('.model'), /^alpha · \d+ slots/);
+  await tab.ask('Who are you?');
+  await tab.page.select('#model', 'beta');
+  await tab.until(() => document.querySelector('.model').textContent === 'beta · is loaded when it is asked');
+  assert.equal((await states(server)).beta, 'unloaded', 'choosing loads nothing');
+  await tab.ask('And you?');
+  assert.deepEqual(asked, ['alpha', 'beta']);
+  assert.equal((await states(server)).beta, 'loaded');
+  await tab.until(() => /^beta · \d+ slots/.test(document.querySelector('.model').textContent));
+  assert.deepEqual(await options(), ['alpha', 'beta']);
+  await tab.reload();
+  await tab.until(() => document.querySelector('#model').value === 'beta');
+  await tab.page.click('#new');
+  assert.equal(await chosen(), 'beta', 'so does a new conversation');
+  await tab.page.select('#model', 'alpha');
+  await tab.ask('And you again?');
+  await tab.page.click('.list li:not(.current) .open');
+  await tab.until(() => document.querySelector('#model').value === 'beta');
+  assert.deepEqual(asked, ['alpha', 'beta', 'alpha']);
+});
+
+test('the batch is that of the chosen model', async (t) => {
+  const server = await twoModels(t);
+  const tab = await Tab.open(t, browser, server, { path: '/#batch' });
+  await tab.page.waitForSelector('.picker:not([hidden]) #model');
+  await tab.page.select('#model', 'beta');
+  await tab.ask('What is a slot?');
+  await tab.until(() => /^Step \d+|^\d/.test(document.querySelector('#batch .tile:nth-child(5) .value').textContent));
+});
+
+test('a server of one model has no menu, and its requests name none', async (t) => {
+  const server = await start(t, sim);
+  const tab = await Tab.open(t, browser, server);
+  let body;
+  tab.page.on('request', (request) => { if (request.url().endsWith('/completions')) body = JSON.parse(request.postData()); });
+  await tab.ask('What is a slot?');
+  assert.equal(body.model, undefined);
+  assert.equal(await tab.page.$eval('.picker', (label) => label.hidden), true);
+});
