@@ -1,6 +1,6 @@
 # ggml's product of several rows and a matrix of Q4_0 reaches a quarter of what AVX-512 VNNI can do; q4_rows.h has one that
 # reaches half, with the same bits. And of rows that are no multiple of four ggml computes the last ones each by itself,
-# reading the whole matrix for it; two or three are computed as four here. `x86_name` and `repack_name` name the texts of
+# reading the whole matrix for it; one to three are computed as four here. `x86_name` and `repack_name` name the texts of
 # arch/x86/repack.cpp and repack.cpp, which are left alone if they do not fit.
 function(chasqui_q4_rows x86_name repack_name)
   set(fits TRUE)
@@ -28,7 +28,7 @@ ${tensors}")
 " "        const int64_t single = nrows - (nrows % 4);
         int64_t done = 0;  // columns
         if constexpr (std::is_same_v<BLOC_TYPE, block_q4_0> && INTER_SIZE == 8 && NB_COLS == 8) {
-            if (nrows - single > 1) {
+            if (nrows > single) {
                 done = chasqui_few_q4_0(ne00, (float *) (dst_ptr + single * nb1) + src0_start, nb1 / nb0,
                                         src0_ptr + src0_start * nb01, src1_ptr + src1_col_stride * single,
                                         src1_col_stride, nrows - single, ncols);

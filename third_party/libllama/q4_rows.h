@@ -112,7 +112,7 @@ static int chasqui_gemm_q4_0(int n, float * s, size_t bs, const void * vx, const
   return columns;
 }
 
-// Two or three rows that are not in a group yet: the matrix is read once for all of them.
+// One to three rows that are not in a group yet: the matrix is read once for all of them.
 int chasqui_few_q4_0(int n, float * s, size_t bs, const void * vx, const char * rows, size_t row_bytes, int nr, int nc) {
   static thread_local std::vector<block_q8_0x4> group;
   const int blocks = n / QK8_0;
