@@ -19,18 +19,24 @@
 #include "app/model_search.h"
 #include "app/serve_options.h"
 #include "base/nearest_word.h"
+#include "cli/served_list.h"
 #include "cli/top.h"
 
 namespace chasqui {
 namespace {
 
-void add_top_options(CLI::App& app, cli::TopOptions& options, double& interval_s) {
-  options.url = "http://127.0.0.1:8080";
-  app.add_option("--url", options.url, "http://host:port or unix:path")
+// The running server that a command asks.
+void add_server_options(CLI::App& app, std::string& url, std::string& api_key) {
+  url = "http://127.0.0.1:8080";
+  app.add_option("--url", url, "http://host:port or unix:path")
       ->envname("CHASQUI_URL")
       ->type_name("URL")
       ->capture_default_str();
-  app.add_option("--api-key", options.api_key, "the server's key")->envname("CHASQUI_API_KEY")->type_name("KEY");
+  app.add_option("--api-key", api_key, "the server's key")->envname("CHASQUI_API_KEY")->type_name("KEY");
+}
+
+void add_top_options(CLI::App& app, cli::TopOptions& options, double& interval_s) {
+  add_server_options(app, options.url, options.api_key);
   app.add_option("-i,--interval", interval_s, "between two looks")
       ->check(CLI::Range(0.1, 3600.0))
       ->type_name("SECONDS")
@@ -65,6 +71,9 @@ struct Commands {
     list->add_option("--models-dir", list_folder, "the models of this folder instead")->type_name("DIR");
     add_context_options(*inspect, inspect_config);
     add_top_options(*top, top_options, top_interval_s);
+    add_server_options(*ps, ps_options.url, ps_options.api_key);
+    ps->add_flag("-a,--all", ps_options.all, "models that are not loaded, too");
+    ps->add_flag("--json", ps_options.json, "for programs: as GET /v1/models has them");
     completion->add_option("shell", shell, "to be read by the shell: source <(chasqui completion bash)")
         ->required()
         ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""))
@@ -77,6 +86,7 @@ struct Commands {
   BenchConfig bench_config;
   SimulateConfig simulation;
   ChatConfig chat_config;
+  cli::ServedListOptions ps_options;
   cli::TopOptions top_options;
   double top_interval_s = 1;
   bool json = false;
@@ -88,6 +98,7 @@ struct Commands {
   CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP; with no options the built-in demo model");
   CLI::App* chat = add_chat_command(app, chat_config);
   CLI::App* list = app.add_subcommand("list", "Models that are here already: of Ollama, Hugging Face, llama.cpp");
+  CLI::App* ps = app.add_subcommand("ps", "Models of a running server: loaded, being loaded, and until when");
   CLI::App* inspect = app.add_subcommand("inspect", "What a model is, what it needs, and whether it fits here");
   CLI::App* doctor = app.add_subcommand("doctor", "Find what stands in the way of serve with the same flags");
   CLI::App* show = app.add_subcommand("config", "Print all settings of serve, and where each of them comes from");
@@ -116,6 +127,7 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   };
   if (seen.chat->parsed()) return run([config = seen.chat_config] { return run_chat(config); });
   if (seen.list->parsed()) return run([f = seen.list_folder, json = seen.json] { return run_list(f, json); });
+  if (seen.ps->parsed()) return run([options = seen.ps_options] { return cli::print_served(options); });
   if (seen.inspect->parsed()) return run([c = seen.inspect_config, json = seen.json] { return run_inspect(c, json); });
   if (seen.doctor->parsed()) return run([c = seen.doctor_config, json = seen.json] { return run_doctor(c, json); });
   if (seen.metrics->parsed()) return run([] { return print_metrics_document(); });

@@ -1,14 +1,14 @@
 #include "app/list_command.h"
 
-#include <algorithm>
-#include <array>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "app/model_search.h"
 #include "base/json_writer.h"
 #include "cli/machine.h"
 #include "cli/terminal.h"
+#include "cli/text_table.h"
 
 namespace chasqui {
 namespace {
@@ -31,24 +31,12 @@ std::string found_json(const std::vector<cli::FoundModel>& found) {
 }
 
 std::string found_text(const std::vector<cli::FoundModel>& found) {
-  std::vector<std::array<std::string, 4>> rows = {{"NAME", "SIZE", "FORMAT", "FROM"}};
+  std::vector<std::vector<std::string>> rows = {{"NAME", "SIZE", "FORMAT", "FROM"}};
   for (const cli::FoundModel& model : found) {
     rows.push_back(
         {cli::harmless(model.name), cli::bytes_in_words(model.bytes), cli::harmless(model.format), model.from});
   }
-  std::array<std::size_t, 4> widths{};
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string out;
-  for (auto& row : rows) {
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
-      row[i].resize(widths[i], ' ');
-      out += row[i] + "  ";
-    }
-    out += row.back() + '\n';
-  }
-  return out;
+  return cli::text_table(std::move(rows));
 }
 
 }  // namespace

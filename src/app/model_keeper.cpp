@@ -20,6 +20,7 @@ namespace chasqui {
 namespace {
 
 constexpr Duration kLookEvery = milliseconds(10);
+constexpr Duration kLookAtStays = milliseconds(200);
 constexpr Duration kPatience = seconds(1);  // of those who wait while all models that are there have work
 constexpr Duration kRetryFirst = seconds(5);
 constexpr Duration kRetryMost = seconds(60);
@@ -82,10 +83,7 @@ void ModelKeeper::add(ListedModel&& listed) {
 void ModelKeeper::made(Kept& one, ModelParts parts) {
   ServedModel& served = host_(std::move(parts), one.number);
   if (one.config.on_demand) {
-    served.unload = [this, &one] {
-      settle(one);
-      if (loaded(one) && !one.resting) rest(one);
-    };
+    served.keep_loaded = [this, &one](Duration time) { keep(one, time); };
   }
   table_.made(one.entry, served);
   one.used_at = one.loaded_at = loop_.now();
@@ -128,18 +126,23 @@ void ModelKeeper::settle(Kept& one) {
   }
 }
 
+ModelStatus ModelKeeper::state_of(const Kept& one) const {
+  if (loading_ == &one) return {ModelState::loading, metrics_.progress.value()};
+  const ServedModel* const served = one.entry.served;
+  if (served != nullptr && !served->engine.sleeping()) {
+    return {leaves(one) ? ModelState::draining : ModelState::ready};
+  }
+  if (served != nullptr && (one.waking || served->engine.in_flight() > 0)) return {ModelState::loading, 0};
+  if (one.failure.empty()) return {ModelState::unloaded, 0};
+  return {ModelState::failed, 0, one.failure};
+}
+
 ModelStatus ModelKeeper::status(const ModelEntry& entry) const {
   const Kept& one = kept(entry);
-  if (loading_ == &one) return {ModelState::loading, metrics_.progress.value(), {}};
-  if (entry.served == nullptr) {
-    return one.failure.empty() ? ModelStatus{ModelState::unloaded, 0, {}}
-                               : ModelStatus{ModelState::failed, 0, one.failure};
-  }
-  const Engine& engine = entry.served->engine;
-  if (!engine.sleeping()) return {leaves(one) ? ModelState::draining : ModelState::ready, 1, {}};
-  if (one.waking || engine.in_flight() > 0) return {ModelState::loading, 0, {}};
-  return one.failure.empty() ? ModelStatus{ModelState::unloaded, 0, {}}
-                             : ModelStatus{ModelState::failed, 0, one.failure};
+  ModelStatus out = state_of(one);
+  out.on_demand = one.config.on_demand;
+  if (out.state == ModelState::ready) out.stays = one.stay.left(loop_.now());
+  return out;
 }
 
 bool ModelKeeper::takes_room(const Kept& one) const { return loaded(one) || one.waking || loading_ == &one; }
@@ -214,7 +217,15 @@ void ModelKeeper::rest(Kept& one) {
   one.wakes = wakes(one.entry.served->engine, &EngineMetrics::wakes);
   metrics_.unloads.add();
   one.entry.served->engine.rest();
-  follow_later();
+  follow_later(kLookEvery);
+}
+
+void ModelKeeper::keep(Kept& one, Duration time) {
+  settle(one);
+  const bool at_once = time == Duration::zero();  // which is no rule for later
+  one.stay.keep(at_once ? seconds(-1) : time, loop_.now());
+  if (at_once && loaded(one) && !one.resting) rest(one);
+  follow_orders();
 }
 
 // The model, or an error; otherwise `wait` is set.
@@ -232,10 +243,7 @@ Result<ServedModel*> ModelKeeper::try_now(Kept& one, bool& wait) {
     return Error{ErrorCode::unavailable, "the model " + one.entry.name + " is not loaded: POST /models/load loads it",
                  "model"};
   }
-  if (auto fits = check_room(one); !fits && !one.waking) {
-    wait = false;
-    return fits.error();
-  }
+  if (auto fits = check_room(one); !fits && !one.waking) return fits.error();
   wait = true;
   if (one.entry.served != nullptr) {
     if (one.resting || (!one.waking && !make_room(one))) return one.entry.served;
@@ -309,20 +317,25 @@ Result<void> ModelKeeper::load(const ModelEntry& entry) {
 
 // … and what goes: it is gone when its workers say so.
 void ModelKeeper::follow_orders() {
-  bool more = false;
+  const TimePoint now = loop_.now();
+  bool soon = false;
+  bool later = false;
   for (Kept& one : kept_) {
     settle(one);
+    const bool may_end = one.stay.ends() && loaded(one) && !one.resting;
+    if (may_end && one.stay.over(idle(one), now)) rest(one);
+    later = later || may_end;
     if (one.ordered) {
       [[maybe_unused]] const Result<ServedModel*> served = try_now(one, one.ordered);
     }
-    more = more || one.ordered || one.resting;
+    soon = soon || one.ordered || one.resting;
   }
   count_memory();
-  if (more) follow_later();
+  if (soon || later) follow_later(soon ? kLookEvery : kLookAtStays);
 }
 
-void ModelKeeper::follow_later() {
-  timer_.expires_after(kLookEvery);
+void ModelKeeper::follow_later(Duration pause) {
+  timer_.expires_after(pause);
   timer_.async_wait([this](net::SystemError error) {
     if (!error) follow_orders();
   });

@@ -14,6 +14,7 @@
 #include "api/core/model_table.h"
 #include "app/config.h"
 #include "app/model_parts.h"
+#include "app/model_stay.h"
 #include "base/flag.h"
 #include "base/metric_set.h"
 #include "net/event_loop.h"
@@ -76,6 +77,7 @@ class ModelKeeper final : public ModelLoader {
     TimePoint retry_at{};            // … and when a request may try again
     Duration retry_after{};
     TimePoint used_at{};
+    ModelStay stay{};
     TimePoint loaded_at{};
     Duration loading_took{};
     std::size_t waiting = 0;  // requests
@@ -84,6 +86,7 @@ class ModelKeeper final : public ModelLoader {
 
   Kept& kept(const ModelEntry& entry);
   const Kept& kept(const ModelEntry& entry) const { return const_cast<ModelKeeper*>(this)->kept(entry); }
+  ModelStatus state_of(const Kept& one) const;
   void made(Kept& one, ModelParts parts);
   bool loaded(const Kept& one) const;
   bool idle(const Kept& one) const;
@@ -96,8 +99,9 @@ class ModelKeeper final : public ModelLoader {
   void settle(Kept& one);
   void wake(Kept& one);
   void rest(Kept& one);
+  void keep(Kept& one, Duration time);
   void follow_orders();
-  void follow_later();
+  void follow_later(Duration pause);
   bool make_room(Kept& wanted);
   void free_room(Kept& wanted);
   void start(Kept& one);
@@ -112,7 +116,7 @@ class ModelKeeper final : public ModelLoader {
   const Host host_;
   KeeperMetrics metrics_;
   std::deque<Kept> kept_;
-  net::Timer timer_;  // while there are orders, or models that go
+  net::Timer timer_;  // while there are orders, models that go, or such as will
 
   Kept* loading_ = nullptr;  // one at a time
   TimePoint began_{};

@@ -240,6 +240,27 @@ describe('POST /models/load and /models/unload', () => {
     await becomes(server, { a: 'loaded', b: 'unloaded' });
   });
 
+  it('are what a keep_alive that has passed does, too', async (t) => {
+    const server = await start(t, [...sim, '--models-dir', await three(t)]);
+    const short = { model: 'b', prompt: 'x', stream: false, options: { num_predict: 2 } };
+    const expires = async () => (await (await server.fetch('/api/ps')).json()).models.find((one) => one.name === 'b').expires_at;
+    await ask(server, '/api/generate', { ...short, keep_alive: '1h' });
+    assert.ok(Math.abs(Date.parse(await expires()) - Date.now() - 3600e3) < 60e3, await expires());
+    const listed = (await (await server.fetch('/v1/models')).json()).data.find((one) => one.id === 'b');
+    assert.ok(listed.status.unloads_in_s > 3500 && listed.status.unloads_in_s <= 3600, JSON.stringify(listed.status));
+    assert.match((await run(['ps', '--url', server.url])).stdout, /^a +loaded .*for others\nb +loaded .*in 1 h\n/m);
+    await ask(server, '/api/generate', { ...short, keep_alive: 0.3 });
+    await becomes(server, { a: 'loaded', b: 'unloaded' });
+    await ask(server, '/api/generate', short);
+    await becomes(server, { b: 'unloaded' });
+    await ask(server, '/api/generate', { ...short, keep_alive: -1 });
+    assert.ok(Date.parse(await expires()) - Date.now() > 23 * 3600e3);
+    assert.equal((await states(server)).b, 'loaded');
+    const refused = await post(server, '/api/generate', { ...short, keep_alive: 'soon' });
+    assert.equal(refused.status, 400);
+    assert.match((await refused.json()).error, /keep_alive must be a number of seconds/);
+  });
+
   it('are the only way with --no-models-autoload', async (t) => {
     const server = await start(t, [...sim, '--no-models-autoload', '--models-dir', await three(t)]);
     const refused = await post(server, '/v1/chat/completions', { model: 'b', messages: [] });

@@ -136,6 +136,8 @@ void write_status(JsonWriter& json, const ModelStatus& status) {
     json.field("reason", status.reason);
   }
   if (status.state == ModelState::loading) json.field("progress", status.progress);
+  if (status.stays) json.field("unloads_in_s", to_seconds(*status.stays));
+  if (!status.on_demand) json.field("stays", true);
   json.end_object();
 }
 

@@ -65,7 +65,8 @@ struct Answer {
   ReasoningSwitchPtr reasoning_switch = {};     // where a client may end the reasoning
   RequestNotePtr note = {};                     // none where no log is kept
   std::vector<std::string> skipped_tools = {};  // their types: the client is told
-  bool unload = false;     // the model, after this answer; for who may say so
+  // For how long the model stays loaded after this, for who may say so; zero: no longer, negative: without end.
+  std::optional<Duration> keep_alive = {};
   std::string ready = {};  // the whole body, where there is nothing to generate; then there is no request, nor a writer
 };
 

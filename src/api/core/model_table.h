@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "net/awaitable.h"
 
@@ -25,6 +27,8 @@ struct ModelStatus {
   ModelState state = ModelState::ready;
   double progress = 1;   // of loading, 0 … 1
   std::string reason{};  // of failed
+  bool on_demand = false;  // it may be unloaded: after so long without a request, or when others need its room
+  std::optional<Duration> stays{};
 };
 
 struct ModelEntry {

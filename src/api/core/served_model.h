@@ -61,7 +61,8 @@ struct ServedModel {
   SlotPersister* slots = nullptr;         // null: slots are not saved
   std::size_t step_watchers = 0;          // of /debug/steps
   ReasoningSwitches switches = {};        // of answers whose reasoning can be ended
-  std::function<void()> unload = {};      // as soon as nothing of it runs; empty: it stays loaded
+  // For how long it stays loaded after its last use, as Answer::keep_alive; empty: whatever happens.
+  std::function<void(Duration)> keep_loaded = {};
 };
 
 }  // namespace chasqui

@@ -7,6 +7,7 @@
 #include "api/core/answer.h"
 #include "api/core/key_ring.h"
 #include "api/core/served_model.h"
+#include "api/ollama/keep_alive.h"
 #include "api/ollama/ollama.h"
 #include "api/openai/openai_body.h"
 #include "base/limits.h"
@@ -22,7 +23,7 @@ constexpr std::size_t kMessagesMax = kSizeLimit<"messages">;
 struct OllamaBody {
   RequestDraft draft;
   bool stream = true;
-  bool unload = false;  // keep_alive: 0
+  std::optional<Duration> keep_alive;
 };
 
 // `options` has our names but for a few. Others are about how Ollama loads a model, and ours is loaded.
@@ -51,14 +52,13 @@ void read_format(Fields& fields, RequestDraft& draft) {
   if (auto taken = take_schema(named ? any : *format, "format", false, draft); !taken) fields.refuse(taken.error());
 }
 
-// Numbers of seconds, or a duration as "5m". Only zero means anything here: what is loaded stays until others need the
-// room.
-bool asks_to_unload(Fields& fields) {
+std::optional<Duration> read_keep_alive(Fields& fields) {
   const json::value* keep = fields.any("keep_alive");
-  if (keep == nullptr) return false;
-  if (keep->is_number()) return fields.number("keep_alive").value_or(1) == 0;
-  if (!keep->is_string()) fields.refuse("keep_alive", "a number of seconds, or a duration such as \"5m\"");
-  return keep->is_string() && (keep->get_string() == "0" || keep->get_string() == "0s");
+  if (keep == nullptr) return std::nullopt;
+  if (keep->is_number()) return keep_alive_of(fields.number("keep_alive").value_or(-1));
+  const auto time = keep->is_string() ? parse_keep_alive(std::string_view(keep->get_string())) : std::nullopt;
+  if (!time) fields.refuse("keep_alive", "a number of seconds, or a duration such as \"5m\"");
+  return time;
 }
 
 // true, false, or how much.
@@ -104,13 +104,14 @@ OllamaBody read_body(const ServedModel& served, const Caller& caller, Fields& fi
   refuse_unsupported(fields, {"images", "template"});
   read_logprobs_wish(fields, out.draft);
   out.stream = fields.boolean("stream").value_or(true);
-  out.unload = asks_to_unload(fields);
+  out.keep_alive = read_keep_alive(fields);
   return out;
 }
 
-Answer loaded(const ServedModel& served, OllamaShape shape, bool unload) {
+Answer loaded(const ServedModel& served, OllamaShape shape, std::optional<Duration> keep_alive) {
   Answer answer;
-  answer.unload = unload;
+  answer.keep_alive = keep_alive;
+  const bool unload = keep_alive == Duration::zero();
   answer.ready = ollama_loaded(shape, served.config.name, rfc3339(served.clock.unix_seconds()), unload);
   return answer;
 }
@@ -125,7 +126,7 @@ Answer told(const ServedModel& served, OllamaShape shape, std::vector<RequestPtr
   if (requests.front()->keep_tokens) head.context = requests.front();
   auto writer = make_ollama_writer(std::move(head), std::move(format));
   Answer answer = answer_of(std::move(requests), body.stream, std::move(writer));
-  answer.unload = body.unload;
+  answer.keep_alive = body.keep_alive;
   return answer;
 }
 
@@ -186,7 +187,7 @@ Result<Answer> prepare_ollama_chat(const ServedModel& served, const Caller& call
   OllamaBody common = read_body(served, caller, fields);
   const Chat chat = read_ollama_chat(fields, served.config.defaults);
   if (!fields.ok()) return fields.error();
-  if (chat.messages.empty()) return loaded(served, OllamaShape::chat, common.unload);
+  if (chat.messages.empty()) return loaded(served, OllamaShape::chat, common.keep_alive);
   auto made = requests_from_chat(served, chat, std::move(common.draft));
   if (!made) return made.error();
   Answer answer = told(served, OllamaShape::chat, std::move(made->requests), common, std::move(made->format));
@@ -209,7 +210,7 @@ Result<Answer> prepare_ollama_generate(const ServedModel& served, const Caller& 
   Chat chat = new_chat(served.config.defaults);
   read_think(fields, chat);
   if (!fields.ok()) return fields.error();
-  if (prompt.empty() && suffix.empty()) return loaded(served, OllamaShape::generate, common.unload);
+  if (prompt.empty() && suffix.empty()) return loaded(served, OllamaShape::generate, common.keep_alive);
   if (raw || !suffix.empty()) return raw_generate(served, std::move(common), prompt, suffix);
   if (system && !system->empty()) {
     chat.messages.emplace_back().role = "system";

@@ -1,4 +1,5 @@
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <span>
@@ -114,7 +115,7 @@ std::string tags_body(const ModelTable& models) {
 }
 
 std::string running_body(const ModelTable& models) {
-  // When one is unloaded is not known before: always a day from now.
+  // Where others decide when it is unloaded: a day from now, always.
   constexpr std::int64_t kDay = 24 * 60 * 60;
   std::string out;
   JsonWriter json(out);
@@ -122,10 +123,12 @@ std::string running_body(const ModelTable& models) {
   json.key("models");
   json.begin_array();
   for (const ServedModel* const served : models.all()) {
-    const ModelState state = models.status(models.entry_of(*served)).state;
-    if (state != ModelState::ready && state != ModelState::draining) continue;
+    const ModelStatus status = models.status(models.entry_of(*served));
+    if (status.state != ModelState::ready && status.state != ModelState::draining) continue;
     begin_model(json, *served);
-    json.field("expires_at", rfc3339(served->clock.unix_seconds() + kDay));
+    const auto& stays = status.stays;
+    const std::int64_t more = stays ? static_cast<std::int64_t>(std::ceil(to_seconds(*stays))) : kDay;
+    json.field("expires_at", rfc3339(served->clock.unix_seconds() + more));
     json.field("size_vram", 0);
     json.field("context_length", served->engine.shape().cells_per_slot);
     json.end_object();

@@ -152,9 +152,9 @@ Handled deliver_answer(Call call, Answer answer, Permit permit) {
     warning += (warning.empty() ? "" : "; ") + dropped_warning(answer.request->dropped_keywords);
   }
   if (!warning.empty()) exchange.add_response_header("X-Chasqui-Warning", warning);
-  const bool unloads = answer.unload && call.served.unload && frontend.keys.is_admin(call.caller);
+  const bool keeps = answer.keep_alive && call.served.keep_loaded && frontend.keys.is_admin(call.caller);
   if (answer.request == nullptr) {
-    if (unloads) call.served.unload();
+    if (keeps) call.served.keep_loaded(*answer.keep_alive);
     std::string body = std::move(answer.ready);
     co_await respond_json(exchange, std::move(body));
     co_return Result<void>();
@@ -172,7 +172,7 @@ Handled deliver_answer(Call call, Answer answer, Permit permit) {
   auto started = submit(call.served, answer, std::move(permit));
   if (!started) co_return started.error();
   if (answer.on_submitted) answer.on_submitted();
-  if (unloads) call.served.unload();
+  if (keeps) call.served.keep_loaded(*answer.keep_alive);
   Generation& generation = **started;
   exchange.on_client_gone([&generation] { generation.interrupt(); });
   Result<void> delivered;
