@@ -48,6 +48,7 @@ BENCHES = {
     "crowd": [["bench/crowd.py"]],
     "shared_prefix": [["bench/shared_prefix.py"]],
     "long_prompts": [["bench/long_prompts.py"]],
+    "embeddings": [["bench/embeddings.py"]],
     "never_twice": [["bench/never_twice.py"]],
     "profile": [["bench/profile.py", *paired.sized(["1", "64"], ["1"])]],
     "speculation": [["bench/speculation.py", *paired.sized([], ["1"])]],

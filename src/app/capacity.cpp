@@ -72,7 +72,7 @@ Result<ModelConfig> part_of_worker(ModelConfig whole, std::int32_t workers, std:
   ModelConfig part = whole;
   part.slots /= workers;
   part.cells /= workers;
-  if (part.threads == 0) part.threads = std::max(1, cores / (workers * models));
+  if (part.threads == 0 && !part.cores) part.threads = std::max(1, cores / (workers * models));
   return part;
 }
 

@@ -22,7 +22,7 @@ std::uint64_t kv_bytes_for(std::uint64_t free_bytes, std::uint64_t weights, bool
 ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::uint64_t kv_bytes, std::int32_t workers = 1);
 
 // The part of one worker: slots and cells evenly, and of `cores`, which so many models share, where the number of
-// threads is open. Errors name the flags that do not go together.
+// threads is open and no CoreShare says it for each decode. Errors name the flags that do not go together.
 Result<ModelConfig> part_of_worker(ModelConfig whole, std::int32_t workers, std::int32_t cores,
                                    std::int32_t models = 1);
 

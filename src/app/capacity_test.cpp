@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/core_share.h"
+
 namespace chasqui {
 namespace {
 
@@ -183,6 +185,15 @@ TEST(WorkersPart, TooFewCellsForTheSlotsAreRefusedByTheNamesOfBothFlags) {
     EXPECT_NE(part.error().message.find("--ctx-size 8"), std::string::npos) << part.error().message;
     EXPECT_NE(part.error().message.find("--parallel"), std::string::npos) << part.error().message;
   }
+}
+
+TEST(Capacity, ThreadsAreLeftOpenWhereTheCoresAreShared) {
+  ModelConfig whole = unset();
+  whole.slots = 4;
+  whole.cells = 4096;
+  EXPECT_EQ(part_of_worker(whole, 2, 8, 2)->threads, 2);
+  whole.cores = std::make_shared<CoreShare>(8, 4);
+  EXPECT_EQ(part_of_worker(whole, 2, 8, 2)->threads, 0);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "cli/machine.h"
 #include "model/llama_runtime.h"
+#include "model/core_share.h"
 #include "model/llama_threads.h"
 #include "model/sleepy_model.h"
 
@@ -233,12 +234,15 @@ Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how, const 
   if (auto fits = check_fits(config, needs, 0); !fits) return fits.error();
   const RealClock clock;
   const TimePoint began = clock.now();
+  std::optional<CoreShare::Taken> loading;
+  if (config.model.cores) loading.emplace(*config.model.cores);
   if (is_tried(config)) {
     if (auto good = try_loading(config, stop); !good) return good.error();
   }
   const Duration trial = clock.now() - began;
   const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
   auto model = load_weights(config, std::move(how));
+  loading.reset();
   if (!model) return model.error();
   ModelParts parts{config, std::move(*model)};
   parts.trial = trial;

@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,8 @@
 #include "app/settings.h"
 #include "app/tls_reload.h"
 #include "cli/doctor.h"
+#include "model/core_share.h"
+#include "model/llama_options.h"
 
 namespace chasqui {
 namespace {
@@ -77,6 +80,8 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   options.weights.on_trial = config.on_trial;
   options.grammar_engine = config.grammar_engine;
   options.forced_tokens = config.forced_tokens;
+  options.cores = config.model.cores;
+  options.threads = config.model.threads;
   options.sleeps = can_sleep(config);
   auto adapters = adapter_files(config.adapters);
   if (!adapters) return adapters.error();
@@ -93,6 +98,16 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
     options.chat_template = config.llama->chat_template();
   }
   return options;
+}
+
+// Those on certain CPUs have these to themselves.
+void share_cores(std::vector<ServeConfig>& models) {
+  std::size_t contexts = 0;
+  for (const ServeConfig& model : models) contexts += static_cast<std::size_t>(model.workers);
+  const auto cores = std::make_shared<CoreShare>(default_threads(), contexts);
+  for (ServeConfig& model : models) {
+    if (!model.llama || !model.llama->names_cpus()) model.model.cores = cores;
+  }
 }
 
 }  // namespace
@@ -124,6 +139,7 @@ Result<ServePlan> plan_serve(ServeConfig& config) {
   auto collector = collector_of(config);
   if (!collector) return collector.error();
   plan.collector = std::move(*collector);
+  share_cores(config.models);
   for (ServeConfig& model : config.models) {
     auto load = plan_model(model);
     if (!load) return load.error();

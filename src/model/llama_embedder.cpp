@@ -3,6 +3,7 @@
 #include "model/llama_embedder.h"
 
 #include <algorithm>
+#include <bit>
 #include <exception>
 
 #include <llama.h>
@@ -103,17 +104,32 @@ Result<void> LlamaEmbedder::open(const EmbedderConfig& config) {
   shape_.tokens_max = std::min(config.tokens_max, info.context_trained);
   shape_.length = config.pooling == Pooling::rank ? static_cast<std::int32_t>(llama_model_n_cls_out(weights_->model()))
                                                   : llama_model_n_embd_out(weights_->model());
-  llama_context_params params = first_context_params(config.llama);
-  params.n_batch = static_cast<std::uint32_t>(config.chunk_tokens);
+  cores_ = config.cores;
+  if (cores_) threads_most_ = config.threads > 0 ? config.threads : default_threads(config.llama);
+  auto threads = LlamaThreads::make(config.llama, 0, false);  // a spinning one would take a stream's core
+  if (!threads) return threads.error();
+  threads_ = std::move(*threads);
+  llama_ = config.llama;
+  if (auto made = make_context(static_cast<std::uint32_t>(config.chunk_tokens)); !made) return made.error();
+  whole_ = !info.generates || llama_get_memory(context_) == nullptr;
+  return {};
+}
+
+Result<void> LlamaEmbedder::make_context(std::uint32_t chunk) {
+  if (context_ != nullptr) llama_free(context_);
+  context_ = nullptr;
+  pool_ = nullptr;
+  llama_context_params params = first_context_params(llama_);
+  params.n_batch = chunk;
   params.n_ubatch = params.n_batch;
   params.n_seq_max = kSequences;
   // One long input, and what is begun in its last chunk.
-  params.n_ctx = static_cast<std::uint32_t>(shape_.tokens_max + 2 * config.chunk_tokens);
+  params.n_ctx = static_cast<std::uint32_t>(shape_.tokens_max) + 2 * chunk;
   params.n_outputs_max = std::max<std::uint32_t>(params.n_batch, kSequences);
   params.kv_unified = true;  // inputs of any length beside each other in one pass
   params.swa_full = true;
   params.embeddings = true;
-  params.pooling_type = config.pooling == Pooling::rank ? LLAMA_POOLING_TYPE_RANK : LLAMA_POOLING_TYPE_NONE;
+  params.pooling_type = shape_.pooling == Pooling::rank ? LLAMA_POOLING_TYPE_RANK : LLAMA_POOLING_TYPE_NONE;
   params.n_threads = 1;
   params.n_threads_batch = 1;
   params.no_perf = true;
@@ -123,26 +139,40 @@ Result<void> LlamaEmbedder::open(const EmbedderConfig& config) {
     return Error{ErrorCode::unavailable, "Cannot make a context for embeddings: " + take_llama_error(), ""};
   }
   chunk_ = llama_n_batch(context_);
-  return apply_control_vectors(context_, config.llama, info);
+  return apply_control_vectors(context_, llama_, weights_->info());
 }
 
 Result<std::vector<Embedded>> LlamaEmbedder::embed(std::span<const std::vector<Token>> inputs) {
   std::vector<Embedded> out(inputs.size());
+  if (context_ == nullptr) {  // there was no memory for a larger one
+    if (auto made = make_context(static_cast<std::uint32_t>(chunk_)); !made) return made.error();
+  }
   llama_memory_clear(llama_get_memory(context_), false);
   std::vector<Row> rows;
   std::size_t begun = 0;  // inputs of this chunk
+  const auto compute_all = [&]() -> Result<void> {
+    if (auto computed = compute(inputs, rows); !computed) return computed;
+    if (auto taken = take(inputs, rows, out); !taken) return taken;
+    rows.clear();
+    return {};
+  };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto& input = inputs[i];
     CHECK(!input.empty() && input.size() <= static_cast<std::size_t>(shape_.tokens_max));
+    if (whole_ && !rows.empty() && rows.size() + input.size() > chunk_) {
+      if (auto done = compute_all(); !done) return done.error();
+      begun = 0;
+    }
+    if (whole_ && input.size() > chunk_) {
+      if (auto made = make_context(std::bit_ceil(static_cast<std::uint32_t>(input.size()))); !made) return made.error();
+    }
     ++begun;
     for (std::size_t position = 0; position < input.size(); ++position) {
       rows.push_back({i, static_cast<TokenCount>(position)});
       const bool ends = position + 1 == input.size();
       const bool all = ends && (i + 1 == inputs.size() || begun == kSequences);
       if (rows.size() < chunk_ && !all) continue;
-      if (auto computed = compute(inputs, rows); !computed) return computed.error();
-      if (auto taken = take(inputs, rows, out); !taken) return taken.error();
-      rows.clear();
+      if (auto done = compute_all(); !done) return done.error();
       begun = ends ? 0 : 1;
     }
   }
@@ -153,7 +183,19 @@ Result<std::vector<Embedded>> LlamaEmbedder::embed(std::span<const std::vector<T
   return out;
 }
 
+// A stream that begins meanwhile shares its cores with a chunk, of lower priority, at most.
+void LlamaEmbedder::use_threads() {
+  static const RealClock clock;
+  const std::int32_t threads = cores_ && cores_->idle(clock.now()) ? threads_most_ : 1;
+  ggml_threadpool* const pool = threads_->pool(threads, true);
+  if (pool == pool_) return;
+  pool_ = pool;
+  llama_attach_threadpool(context_, pool, pool);
+  llama_set_n_threads(context_, threads, threads);
+}
+
 Result<void> LlamaEmbedder::compute(std::span<const std::vector<Token>> inputs, const std::vector<Row>& rows) {
+  use_threads();
   EmbedderBatch batch(rows.size());
   for (const Row& row : rows) {
     batch.add(inputs[row.input][static_cast<std::size_t>(row.position)], row.position, sequence_of(row.input));

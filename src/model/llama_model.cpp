@@ -100,6 +100,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::make(WeightsPtr weights, const M
   const ModelConfig resolved = resolve(config, weights->info());
   const KeptPlace place(resolved.llama);
   std::unique_ptr<LlamaModel> model(new LlamaModel(std::move(weights), clock != nullptr ? *clock : real_clock));
+  model->keeps_to_part_ = config.cores && config.threads <= 0;
   if (auto opened = model->open(resolved); !opened) return opened.error();
   if (resolved.warm_up && model->weights_->info().generates) {
     if (auto warm = model->warm_up(resolved); !warm) return warm.error();
@@ -147,6 +148,8 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   // libllama splits a batch where the ids of its sequences do not follow each other; recurrent states do not mind.
   shape_.dense_slots = !shape_.unified && shape_.trims_anywhere;
 
+  cores_ = config.cores;
+  if (cores_ && !config.draft) core_place_.emplace(*cores_);
   fixed_one_row_ = config.threads;
   fixed_more_rows_ = config.threads_batch;
   use_threads(std::max(config.threads, config.threads_batch), false);
@@ -233,7 +236,7 @@ Duration LlamaModel::measure_threads(const Batch& batch, Duration first, TimePoi
   constexpr int kTimes = 3;
   Duration best = first;
   const auto numbers = choice_->numbers(batch.rows.size());
-  for (std::size_t i = numbers.size(); i-- > 0 && numbers[i] <= choice_->ceiling();) {
+  for (std::size_t i = numbers.size(); i-- > 0 && numbers[i] <= choice_->limit();) {
     if (i > 0 && first * choice_->most() / numbers[i] > 2 * kMeasuring) continue;
     Duration least = Duration::max();
     for (int times = 0; times < kTimes && least > kMeasuring / 20; ++times) {
@@ -275,8 +278,11 @@ void LlamaModel::apply(const AdapterSet* adapters) {
 }
 
 ThreadPlan LlamaModel::plan(const Batch& batch) {
-  if (choice_) return choice_->choose(batch, clock_.now());
-  return {batch.rows.size() == 1 ? fixed_one_row_ : fixed_more_rows_, Duration::max()};
+  const TimePoint now = clock_.now();
+  if (core_place_) core_place_->begin_decode();
+  const std::int32_t allowed = keeps_to_part_ ? cores_->part(now) : ThreadChoice::kAnyNumber;
+  if (choice_) return choice_->choose(batch, now, allowed);
+  return {std::min(batch.rows.size() == 1 ? fixed_one_row_ : fixed_more_rows_, allowed), Duration::max()};
 }
 
 DecodeStatus LlamaModel::decode_as(ThreadPlan plan, const Batch& batch) {
@@ -288,6 +294,7 @@ DecodeStatus LlamaModel::decode_as(ThreadPlan plan, const Batch& batch) {
     const bool cut = status == 2 && cut_ && !abort_.load(std::memory_order_relaxed);
     if (!cut) {
       if (status == 0 && choice_) choice_->observe(end - start, end);
+      if (core_place_) core_place_->end_decode(end);
       return finish(status, batch);
     }
     ++cuts_;

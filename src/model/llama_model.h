@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "model/core_share.h"
 #include "model/llama_heads.h"
 #include "model/llama_kv_layout.h"
 #include "model/llama_row_work.h"
@@ -102,7 +103,10 @@ class LlamaModel final : public Model {
 
   std::optional<LlamaRows> rows_;       // of the running decode; there once it is open
   std::unique_ptr<LlamaHeads> heads_;   // with ModelConfig::heads
-  std::optional<ThreadChoice> choice_;  // with ModelConfig::adapt_threads
+  std::shared_ptr<CoreShare> cores_;            // null: all are its own
+  bool keeps_to_part_ = false;                  // --threads does not say how many
+  std::optional<CoreShare::Place> core_place_;  // a draft model computes in the time of its model, and has none
+  std::optional<ThreadChoice> choice_;          // with ModelConfig::adapt_threads
   std::int32_t threads_ = 0;            // of the last decode
   ggml_threadpool* pool_ = nullptr;     // … and theirs
   std::uint64_t cuts_ = 0;

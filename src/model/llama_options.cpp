@@ -172,6 +172,8 @@ Result<void> LlamaOptions::finish() {
   return {};
 }
 
+bool LlamaOptions::names_cpus() const { return params_->cpuparams.mask_valid; }
+
 const std::string& LlamaOptions::chat_template() const { return params_->chat_template; }
 
 RequestDefaults LlamaOptions::defaults(const ModelInfo& info) const {

@@ -49,6 +49,8 @@ class LlamaOptions {
   RequestDefaults defaults(const ModelInfo& info) const;
   // --chat-template: its text, or the name of one that libllama knows; empty: the model's own.
   const std::string& chat_template() const;
+  // Whether --cpu-mask says which CPUs compute.
+  bool names_cpus() const;
 
   // For the files of this folder.
   const common_params& params() const { return *params_; }

@@ -44,12 +44,15 @@ Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
     if (!model) return model.error();
     return std::unique_ptr<Model>(std::move(*model));
   };
-  loaded.make_embedder = [source, llama = options.weights.llama](
-                             Pooling pooling, TokenCount tokens_max) -> Result<std::unique_ptr<Embedder>> {
+  EmbedderConfig embedding{.llama = options.weights.llama, .cores = options.cores, .threads = options.threads};
+  loaded.make_embedder = [source, embedding](Pooling pooling,
+                                             TokenCount tokens_max) -> Result<std::unique_ptr<Embedder>> {
     auto shared = source->weights();
     if (!shared) return shared.error();
-    auto embedder =
-        LlamaEmbedder::make(std::move(*shared), {.pooling = pooling, .tokens_max = tokens_max, .llama = llama});
+    EmbedderConfig config = embedding;
+    config.pooling = pooling;
+    config.tokens_max = tokens_max;
+    auto embedder = LlamaEmbedder::make(std::move(*shared), config);
     if (!embedder) return embedder.error();
     return std::unique_ptr<Embedder>(std::move(*embedder));
   };

@@ -14,6 +14,7 @@ namespace chasqui {
 enum class FlashAttention { automatic, on, off };
 enum class GrammarEngine { chasqui, llama };  // what keeps answers to grammars: model/grammar, or libllama
 
+class CoreShare;
 class LlamaOptions;
 class LlamaWeights;
 
@@ -37,6 +38,8 @@ struct ModelConfig {
   std::int32_t outputs_max = 0;    // … of which have logits; each costs memory for a vocabulary of floats; 0: `slots`
   std::int32_t threads = 0;        // compute threads for a batch of one row; 0: default_threads()
   std::int32_t threads_batch = 0;  // … for larger ones; 0: as `threads`
+  // Which others compute, too: where `threads` is 0 a decode has its part of them. Null: it shares with none.
+  std::shared_ptr<CoreShare> cores{};
   bool adapt_threads = true;       // use fewer while that is faster, see model/thread_choice.h
   // How long idle compute threads spin before they sleep: 0 (not at all) … 100. Spinning is fast on free cores and
   // ruinous on shared ones.

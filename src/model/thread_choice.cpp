@@ -87,7 +87,8 @@ ThreadChoice::Load& ThreadChoice::load_of(const Batch& batch) {
   return loads_[decode_ ? 0 : 1][size];
 }
 
-ThreadPlan ThreadChoice::choose(const Batch& batch, TimePoint now) {
+ThreadPlan ThreadChoice::choose(const Batch& batch, TimePoint now, std::int32_t allowed) {
+  allowed_ = std::max(allowed, 1);
   Load& load = load_of(batch);
   // What was best for the batch before is the first estimate for one of a new kind.
   if (load_ != nullptr && load.costs[load.best] == 0) {
@@ -118,14 +119,15 @@ ThreadPlan ThreadChoice::choose_exactly(const Batch& batch, std::int32_t threads
   return plan();
 }
 
-// The best number below the ceiling, or one of its neighbours when its trial is due.
+// The best number below the limit, or one of its neighbours when its trial is due.
 void ThreadChoice::pick(TimePoint now) {
   const Load& load = *load_;
   chosen_ = load.best;
   trial_ = Trial::none;
-  while (load.numbers[chosen_] > ceiling_) ++chosen_;
+  while (load.numbers[chosen_] > limit()) ++chosen_;
   if (load.costs[chosen_] == 0) return;
-  if (chosen_ > 0 && load.numbers[chosen_ - 1] > ceiling_ && now >= next_raise_) {
+  const bool may_have_more = chosen_ > 0 && load.numbers[chosen_ - 1] <= allowed_;
+  if (may_have_more && load.numbers[chosen_ - 1] > ceiling_ && now >= next_raise_) {
     trial_ = Trial::ceiling;
     --chosen_;
   } else if (chosen_ != load.best) {
@@ -134,7 +136,7 @@ void ThreadChoice::pick(TimePoint now) {
              (!compared_ || expect(load.numbers[chosen_]) < kTrialMost)) {
     trial_ = Trial::fewer;
     ++chosen_;
-  } else if (chosen_ > 0 && load.numbers[chosen_ - 1] <= ceiling_ && now >= next_more_) {
+  } else if (may_have_more && load.numbers[chosen_ - 1] <= ceiling_ && now >= next_more_) {
     trial_ = Trial::more;
     --chosen_;
   }
@@ -224,7 +226,7 @@ ThreadPlan ThreadChoice::cut(Duration spent, TimePoint now) {
   }
   trial_ = Trial::none;
   ++chosen_;
-  while (load_->numbers[chosen_] > ceiling_) ++chosen_;
+  while (load_->numbers[chosen_] > limit()) ++chosen_;
   return plan();
 }
 

@@ -10,8 +10,10 @@
 // Owned by one LlamaModel; single-threaded; time is an argument.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -28,12 +30,15 @@ struct ThreadPlan {
 
 class ThreadChoice {
  public:
+  static constexpr std::int32_t kAnyNumber = std::numeric_limits<std::int32_t>::max();
+
   // At most `one_row` threads for a batch of one row and `more_rows` for larger ones; half of that, a quarter … and 1.
   ThreadChoice(std::int32_t one_row, std::int32_t more_rows);
   ThreadChoice(const ThreadChoice&) = delete;
   ThreadChoice& operator=(const ThreadChoice&) = delete;
 
-  ThreadPlan choose(const Batch& batch, TimePoint now);
+  // `allowed`: no more threads than that, since other models compute on the same cores.
+  ThreadPlan choose(const Batch& batch, TimePoint now, std::int32_t allowed = kAnyNumber);
   // For measuring. What was learned of batches like this one is forgotten.
   void forget(const Batch& batch);
   // … this number, which must be one of numbers().
@@ -46,8 +51,8 @@ class ThreadChoice {
   // What a batch of so many rows can choose among, descending.
   std::span<const std::int32_t> numbers(std::size_t rows) const { return rows <= 1 ? one_row_ : more_rows_; }
   std::int32_t most() const { return most_; }
-  // No decode uses more threads at the moment, but to try.
-  std::int32_t ceiling() const { return ceiling_; }
+  // No decode uses more threads at the moment, but to try; nor more than the last one was allowed.
+  std::int32_t limit() const { return std::min(ceiling_, allowed_); }
 
  private:
   static constexpr std::size_t kSizes = 12;  // batches of 1, 2, 3-4, 5-8 … rows
@@ -79,6 +84,7 @@ class ThreadChoice {
   bool compared_ = false;  // some load has been computed with two numbers of threads
 
   const std::int32_t most_;
+  std::int32_t allowed_ = kAnyNumber;
   std::int32_t ceiling_;
   Duration pause_{};        // between trials of a higher ceiling
   TimePoint next_raise_{};  // when a higher ceiling may be tried

@@ -44,13 +44,14 @@ class World {
     return outcome;
   }
 
+  void allow(std::int32_t threads) { allowed_ = threads; }
   void rest(Duration d) { clock_.advance(d); }
-  std::int32_t ceiling() const { return choice_.ceiling(); }
+  std::int32_t ceiling() const { return choice_.limit(); }
 
  private:
   // As LlamaModel does it. The number of threads that finished the step.
   std::int32_t compute(const Batch& batch, const Cost& cost, int step, int& cuts) {
-    ThreadPlan plan = choice_.choose(batch, clock_.now());
+    ThreadPlan plan = choice_.choose(batch, clock_.now(), allowed_);
     Duration took = cost(plan.threads, step);
     while (took > plan.patience) {
       ++cuts;
@@ -65,6 +66,7 @@ class World {
 
   ManualClock clock_;
   ThreadChoice choice_;
+  std::int32_t allowed_ = ThreadChoice::kAnyNumber;
 };
 
 Duration quiet(std::int32_t threads, int) { return microseconds(8000 / threads); }
@@ -288,6 +290,24 @@ TEST(ThreadChoice, WhatIsNewIsJudgedByWhatIsKnown) {
                     1, 1, [](std::int32_t threads, int) { return threads > 1 ? seconds(9) : seconds(1); }, 64)
                 .cuts,
             1);
+}
+
+TEST(ThreadChoice, NoMoreThanAllowedAndAllAtOnceAfterwards) {
+  World world(8);
+  world.run(200, 8, quiet);
+  world.allow(3);
+  EXPECT_EQ(world.run(500, 2, quiet).right + world.run(1, 1, quiet).right, 500) << "of 8, 4, 2 and 1";
+  world.allow(8);
+  EXPECT_GE(world.run(100, 8, quiet).right, 98);
+}
+
+TEST(ThreadChoice, StrangledOnItsPartItUsesFewerOfThem) {
+  World world(4);
+  world.run(200, 4, quiet);
+  world.allow(2);
+  const Outcome outcome = world.run(500, 1, shared);
+  EXPECT_GE(outcome.right, 450);
+  EXPECT_LE(world.ceiling(), 2);
 }
 
 }  // namespace

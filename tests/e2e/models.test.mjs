@@ -52,6 +52,23 @@ describe('several --model', () => {
     assert.equal((await post(server, '/v1/chat/completions', { model: 'left', messages: say('x') })).status, 404);
   });
 
+  it('have all cores while one computes alone, and their parts while both do', async (t) => {
+    const file = path.join(import.meta.dirname, '../../models/demo/chasqui-demo.gguf');
+    const server = await start(t, [...demo, '-m', file, '-m', file, '-a', 'a', '-a', 'b', '--fixed-threads', '-np', '1', '-c', '4096']);
+    const threads = async (model) => (await server.metrics()).value('chasqui_compute_threads', { model });
+    const endless = (model) => stream(server, '/v1/completions', { model, prompt: 'x', max_tokens: 4000, ignore_eos: true });
+    const first = await endless('a');
+    await first.nextText();
+    const all = await threads('a');
+    const second = await endless('b');
+    await second.nextText();
+    const part = Math.max(1, Math.floor(all / 2));
+    await server.until(async () => await threads('a') === part && await threads('b') === part, `${part} of ${all} each`);
+    second.leave();
+    await server.until(async () => await threads('a') === all, `${all} again`);
+    first.leave();
+  });
+
   it('are listed and asked about by every dialect', async (t) => {
     const server = await start(t, two);
     const names = ({ models }) => models.map(({ name }) => name);
