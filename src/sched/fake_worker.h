@@ -116,7 +116,10 @@ class FakeWorker {
       if (draft_tokens) result.drafting = *heads_cost;
       if (batch.learn) result.learning = learn_cost;
       clock.advance(result.compute + result.drafting + result.learning + constrain());
-      for (const SlotSave& save : batch.saves) result.saving += save_cost * (save.tokens - save.from);
+      for (const SlotSave& save : batch.saves) {
+        CHECK(save.from < save.tokens, "a copy of nothing");
+        result.saving += save_cost * (save.tokens - save.from);
+      }
       result.restoring = restore_cost * static_cast<int>(batch.restores.size());
       Duration copying = result.saving;
       for (const SlotRestore& restore : batch.restores) result.restoring += copy_cost * (restore.end() - restore.from);

@@ -196,6 +196,8 @@ void Reuse::started(const Sequence& sequence, const Prefix& prefix, TimePoint no
   if (sequence.length() < all) {
     prompt = prompt.first(std::min(prompt.size(), static_cast<std::size_t>(sequence.request().keep)));
   }
+  // A deterministic one leaves whole chunks.
+  prompt = prompt.first(static_cast<std::size_t>(sequence.request().usable(static_cast<TokenCount>(prompt.size()))));
   if (!prompt.empty()) cache_.announce(key_of(sequence.request()), prompt, sequence.id());
 }
 
@@ -281,7 +283,12 @@ void Reuse::take_saves(const RunningSequences& running, Batch& batch) {
   for (const RequestId id : wanted_) {
     const Sequence* sequence = find_running(running, id);
     CHECK(sequence != nullptr, "a copy is wanted of who does not run");
-    give(save_of(*sequence), batch);
+    Save save = save_of(*sequence);
+    if (save.tokens.empty()) {
+      expect_nothing_of(id);  // what it had was lost to a shift
+    } else {
+      give(std::move(save), batch);
+    }
   }
   wanted_.clear();
 }

@@ -24,6 +24,7 @@ class ReuseTest : public testing::Test {
     ServiceClass service_class = kStandard;
     std::uint32_t tenant = 0;
     bool use_cache = true;
+    bool deterministic = false;
   };
 
   std::unique_ptr<Sequence> sequence(const Ask& ask) {
@@ -35,6 +36,7 @@ class ReuseTest : public testing::Test {
     draft.service_class = ask.service_class;
     draft.tenant.id = ask.tenant;
     draft.use_cache = ask.use_cache;
+    draft.deterministic = ask.deterministic;
     RequestLimits limits = test_limits();
     limits.context = 1000;
     return std::make_unique<Sequence>(test_request(id, std::move(draft), limits));
@@ -142,6 +144,26 @@ TEST_F(ReuseTest, ASlotThatAnotherNeedsIsCopiedInTheSameStep) {
   result.snapshots.push_back(std::make_shared<KvSnapshot>(600, 60));
   reuse_->commit(batch, result, kRow, now_);
   EXPECT_EQ(found({}), 60);
+}
+
+// A deterministic request leaves whole chunks of 128 to others, and of a short prompt nothing.
+TEST_F(ReuseTest, WaitsOnlyForWhatADeterministicRequestLeaves) {
+  for (const bool late : {false, true}) {
+    configure(1 << 20);
+    running_.clear();
+    Sequence& source = running({.prompt = 90, .deterministic = true}, late ? 90 : 0);
+    EXPECT_FALSE(waits(*sequence({.deterministic = true}))) << "for none of its 90";
+    if (!late) source.computed_rows(90, now_);
+    reuse_->step_computed(running_);
+    EXPECT_FALSE(reuse_->has_saves());
+  }
+  configure(1 << 20);
+  running_.clear();
+  Sequence& source = running({.prompt = 200, .shared = 200, .deterministic = true}, 0);
+  EXPECT_TRUE(waits(*sequence({.prompt = 300, .shared = 200, .deterministic = true})));
+  source.computed_rows(128, now_);
+  reuse_->step_computed(running_);
+  EXPECT_EQ(save(), (std::vector<TokenCount>{128}));
 }
 
 TEST_F(ReuseTest, WaitsUntilTheCommonPartIsComputedAndCopied) {

@@ -1,6 +1,7 @@
 // The same request is computed in the same batches: where it is alone, whatever was measured before; and where it is
 // deterministic, in any company and whatever is in the cache.
 #include <random>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -66,8 +67,10 @@ void expect_fixed(const FakeWorker& worker, std::uint64_t id, TokenCount prompt)
 }
 
 TEST(Repeatable, ADeterministicRequestIsComputedInTheSameBatchesInAnyCompanyAndWithAnyCache) {
-  for (const bool dense : {true, false}) {
+  for (const auto& [dense, in_blocks] : {std::pair(true, false), std::pair(false, false), std::pair(true, true)}) {
     SchedulerConfig config = with_cache(dense ? dense_streams(3, 512, 2000) : streams(3, 512, 2000));
+    if (in_blocks) config.reuse.kv_block = 16;
+    if (in_blocks) config.reuse.kv_token_bytes = sizeof(FakeToken);
     FakeWorker worker(config);
     std::mt19937 random(11);
     std::map<std::uint64_t, TokenCount> fixed;
