@@ -41,7 +41,8 @@ const schema = { type: 'object', properties: { a: { enum: ['x', 'y'] } }, requir
 const checkSchema = (said) => assert.ok(['x', 'y'].includes(JSON.parse(said).a), said);
 const asClass = (name, value, expected) => async (say) => assert.equal((await say({ ...greedy, [name]: value })).serviceClass, expected);
 // Longer than a slot, so that its context is shifted.
-const shifted = { temperature: 0, max_tokens: 2400, ignore_eos: true };
+// Drawn, since what the demo model likes best repeats itself whatever it remembers.
+const shifted = { temperature: 0.8, seed: 5, max_tokens: 2400, ignore_eos: true };
 
 let lastSlot = 4;
 let runners = 0;

@@ -248,7 +248,7 @@ describe('POST /models/load and /models/unload', () => {
     assert.ok(Math.abs(Date.parse(await expires()) - Date.now() - 3600e3) < 60e3, await expires());
     const listed = (await (await server.fetch('/v1/models')).json()).data.find((one) => one.id === 'b');
     assert.ok(listed.status.unloads_in_s > 3500 && listed.status.unloads_in_s <= 3600, JSON.stringify(listed.status));
-    assert.match((await run(['ps', '--url', server.url])).stdout, /^a +loaded .*for others\nb +loaded .*in 1 h\n/m);
+    assert.match((await run(['ps', '--url', server.url])).stdout, /^a +loaded .*for others\nb +loaded .*in 60 min\n/m);
     await ask(server, '/api/generate', { ...short, keep_alive: 0.3 });
     await becomes(server, { a: 'loaded', b: 'unloaded' });
     await ask(server, '/api/generate', short);
