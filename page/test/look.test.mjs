@@ -107,7 +107,7 @@ test('the page can be used after four small files', async (t) => {
     const all = [...performance.getEntriesByType('navigation'), ...before];
     return [before.map((entry) => new URL(entry.name).pathname), all.reduce((sum, entry) => sum + entry.transferSize, 0)];
   });
-  const known = ['/page.js', '/page.css', '/favicon.svg', '/props'];
+  const known = ['/page.js', '/page.css', '/favicon.svg', '/v1/models', '/props'];
   assert.deepEqual(asked.filter((path) => !known.includes(path)), []);
   assert.ok(bytes > 50_000 && bytes <= 400 * 1024, `${bytes} bytes`);
   assert.equal(await tab.page.evaluate(() => document.activeElement.id), 'prompt', 'one can write at once');

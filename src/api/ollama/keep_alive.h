@@ -8,8 +8,8 @@
 
 namespace chasqui {
 
-// A duration as Go writes it, "1h30m", "1.5s", "-1m", or a number of seconds. Nothing for other texts. What is longer than
-// a hundred years is cut.
+// A duration as Go writes it, "1h30m", "1.5s", "-1m", or a number of seconds. Nothing for other texts. More than a
+// hundred years is cut.
 std::optional<Duration> parse_keep_alive(std::string_view text);
 // A number of seconds.
 Duration keep_alive_of(double number);
