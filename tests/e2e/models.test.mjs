@@ -54,19 +54,22 @@ describe('several --model', () => {
 
   it('have all cores while one computes alone, and their parts while both do', async (t) => {
     const file = path.join(import.meta.dirname, '../../models/demo/chasqui-demo.gguf');
-    const server = await start(t, [...demo, '-m', file, '-m', file, '-a', 'a', '-a', 'b', '--fixed-threads', '-np', '1', '-c', '4096']);
+    const server = await start(t, ['-m', file, '-m', file, '-a', 'a', '-a', 'b', '--fixed-threads', '-np', '1', '-c', '4096']);
     const threads = async (model) => (await server.metrics()).value('chasqui_compute_threads', { model });
-    const endless = (model) => stream(server, '/v1/completions', { model, prompt: 'x', max_tokens: 4000, ignore_eos: true });
-    const first = await endless('a');
-    await first.nextText();
+    const busy = new Set(['a', 'b']);
+    const keepBusy = async (model) => {
+      while (busy.has(model)) await ask(server, '/v1/completions', { model, prompt: 'x', max_tokens: 500, ignore_eos: true });
+    };
+    await ask(server, '/v1/completions', { model: 'a', prompt: 'x', max_tokens: 8, ignore_eos: true });
     const all = await threads('a');
-    const second = await endless('b');
-    await second.nextText();
     const part = Math.max(1, Math.floor(all / 2));
+    const work = [keepBusy('a'), keepBusy('b')];
     await server.until(async () => await threads('a') === part && await threads('b') === part, `${part} of ${all} each`);
-    second.leave();
+    busy.delete('b');
+    await work[1];
     await server.until(async () => await threads('a') === all, `${all} again`);
-    first.leave();
+    busy.delete('a');
+    await work[0];
   });
 
   it('are listed and asked about by every dialect', async (t) => {
