@@ -3,12 +3,17 @@
 #include <memory>
 #include <random>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ggml-backend.h>
 #include <ggml-cpu.h>
 #include <ggml.h>
 #include <gtest/gtest.h>
+
+// Of ggml, for one row times a matrix of Q4_0 in its order.
+extern "C" void ggml_gemv_q4_0_8x8_q8_0(int depth, float* out, std::size_t stride, const void* matrix, const void* row,
+                                        int rows, int columns);
 
 namespace chasqui {
 namespace {
@@ -75,6 +80,18 @@ class Matrix {
     return result;
   }
 
+  // … by ggml's kernel for one row, of Q4_0 in its order.
+  std::vector<float> by_ggml(const std::vector<float>& rows, int columns) const {
+    std::vector<char> row(ggml_row_size(GGML_TYPE_Q8_0, depth_));
+    std::vector<float> out(rows.size() / static_cast<std::size_t>(depth_) * static_cast<std::size_t>(columns));
+    float* to = out.data();
+    for (auto at = rows.begin(); at != rows.end(); at += depth_, to += columns) {
+      ggml_get_type_traits_cpu(GGML_TYPE_Q8_0)->from_float(&*at, row.data(), depth_);
+      ggml_gemv_q4_0_8x8_q8_0(depth_, to, static_cast<std::size_t>(columns), matrix_->data, row.data(), 1, columns);
+    }
+    return out;
+  }
+
   // … by ggml's routine for one row and one column.
   std::vector<float> judged(const std::vector<float>& rows) const {
     const ggml_type_traits_cpu* own = ggml_get_type_traits_cpu(matrix_->type);
@@ -104,6 +121,16 @@ struct Shape {
   ggml_type type;
   int depth, columns;
 };
+
+// Bits of Q4_0 are those of ggml's kernel.
+TEST(Q4Rows, ComeOutAsFromGgmlsKernelForOneRow) {
+  if (reordered() == nullptr || ggml_cpu_has_avx512_vnni() == 0) GTEST_SKIP() << "this CPU has no such kernel";
+  for (const auto& [depth, columns] : {std::pair(32, 16), std::pair(64, 8), std::pair(896, 152), std::pair(4864, 40)}) {
+    const Matrix matrix(GGML_TYPE_Q4_0, depth, columns, reordered());
+    const std::vector<float> rows = random_numbers(static_cast<std::size_t>(depth) * 37, 5);
+    EXPECT_EQ(matrix.times(rows, 2), matrix.by_ggml(rows, columns)) << depth << " × " << columns;
+  }
+}
 
 class RowKernels : public testing::TestWithParam<Shape> {};
 
