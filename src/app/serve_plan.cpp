@@ -80,8 +80,6 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   options.weights.on_trial = config.on_trial;
   options.grammar_engine = config.grammar_engine;
   options.forced_tokens = config.forced_tokens;
-  options.cores = config.model.cores;
-  options.threads = config.model.threads;
   options.sleeps = can_sleep(config);
   auto adapters = adapter_files(config.adapters);
   if (!adapters) return adapters.error();

@@ -25,8 +25,6 @@ class CoreShare {
 
   // Compute threads that a context may use for a decode that begins now, at least one.
   std::int32_t part(TimePoint now) const;
-  // Whether none computes.
-  bool idle(TimePoint now) const { return computing(now) == 0; }
 
   // One context's place among the others, as long as it lives. Its thread only.
   class Place {

@@ -104,11 +104,6 @@ Result<void> LlamaEmbedder::open(const EmbedderConfig& config) {
   shape_.tokens_max = std::min(config.tokens_max, info.context_trained);
   shape_.length = config.pooling == Pooling::rank ? static_cast<std::int32_t>(llama_model_n_cls_out(weights_->model()))
                                                   : llama_model_n_embd_out(weights_->model());
-  cores_ = config.cores;
-  if (cores_) threads_most_ = config.threads > 0 ? config.threads : default_threads(config.llama);
-  auto threads = LlamaThreads::make(config.llama, 0, false);  // a spinning one would take a stream's core
-  if (!threads) return threads.error();
-  threads_ = std::move(*threads);
   llama_ = config.llama;
   if (auto made = make_context(static_cast<std::uint32_t>(config.chunk_tokens)); !made) return made.error();
   whole_ = !info.generates || llama_get_memory(context_) == nullptr;
@@ -118,7 +113,6 @@ Result<void> LlamaEmbedder::open(const EmbedderConfig& config) {
 Result<void> LlamaEmbedder::make_context(std::uint32_t chunk) {
   if (context_ != nullptr) llama_free(context_);
   context_ = nullptr;
-  pool_ = nullptr;
   llama_context_params params = first_context_params(llama_);
   params.n_batch = chunk;
   params.n_ubatch = params.n_batch;
@@ -183,19 +177,7 @@ Result<std::vector<Embedded>> LlamaEmbedder::embed(std::span<const std::vector<T
   return out;
 }
 
-// A stream that begins meanwhile shares its cores with a chunk, of lower priority, at most.
-void LlamaEmbedder::use_threads() {
-  static const RealClock clock;
-  const std::int32_t threads = cores_ && cores_->idle(clock.now()) ? threads_most_ : 1;
-  ggml_threadpool* const pool = threads_->pool(threads, true);
-  if (pool == pool_) return;
-  pool_ = pool;
-  llama_attach_threadpool(context_, pool, pool);
-  llama_set_n_threads(context_, threads, threads);
-}
-
 Result<void> LlamaEmbedder::compute(std::span<const std::vector<Token>> inputs, const std::vector<Row>& rows) {
-  use_threads();
   EmbedderBatch batch(rows.size());
   for (const Row& row : rows) {
     batch.add(inputs[row.input][static_cast<std::size_t>(row.position)], row.position, sequence_of(row.input));

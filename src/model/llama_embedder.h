@@ -1,17 +1,13 @@
-// The Embedder that libllama computes. Its threads have low priority, compute no more than a chunk of tokens at once,
-// and there is one of them while anything generates, so that steps of running streams do not wait for it. Made and used
-// on one thread.
+// The Embedder that libllama computes. Its thread has low priority and computes alone, and no more than a chunk of
+// tokens at once, so that steps of running streams never wait for it. Made and used on that thread.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "model/core_share.h"
 #include "model/embedder.h"
-#include "model/llama_threads.h"
 #include "model/llama_weights.h"
 
-struct ggml_threadpool;
 struct llama_context;
 
 namespace chasqui {
@@ -21,9 +17,6 @@ struct EmbedderConfig {
   TokenCount tokens_max = 0;        // of one input; at most what the model was trained with
   std::int32_t chunk_tokens = 128;  // computed at once, where an input can be divided
   LlamaOptionsPtr llama{};          // llama-server's flags for contexts; null: libllama's defaults
-  // It has `threads` (0: default_threads()) while none of these computes; null: it has one.
-  std::shared_ptr<CoreShare> cores{};
-  std::int32_t threads = 0;
 };
 
 class LlamaEmbedder final : public Embedder {
@@ -48,7 +41,6 @@ class LlamaEmbedder final : public Embedder {
   Result<void> open(const EmbedderConfig& config);
   // For so many tokens at once; in the place of the one before.
   Result<void> make_context(std::uint32_t chunk);
-  void use_threads();
   Result<void> compute(std::span<const std::vector<Token>> inputs, const std::vector<Row>& rows);
   Result<void> take(std::span<const std::vector<Token>> inputs, const std::vector<Row>& rows,
                     std::vector<Embedded>& out);
@@ -63,10 +55,6 @@ class LlamaEmbedder final : public Embedder {
   std::size_t chunk_ = 0;
   llama_context* context_ = nullptr;
   LlamaOptionsPtr llama_;
-  std::shared_ptr<CoreShare> cores_;
-  std::int32_t threads_most_ = 1;
-  std::unique_ptr<LlamaThreads> threads_;
-  ggml_threadpool* pool_ = nullptr;
 };
 
 }  // namespace chasqui

@@ -44,7 +44,7 @@ Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
     if (!model) return model.error();
     return std::unique_ptr<Model>(std::move(*model));
   };
-  EmbedderConfig embedding{.llama = options.weights.llama, .cores = options.cores, .threads = options.threads};
+  EmbedderConfig embedding{.llama = options.weights.llama};
   loaded.make_embedder = [source, embedding](Pooling pooling,
                                              TokenCount tokens_max) -> Result<std::unique_ptr<Embedder>> {
     auto shared = source->weights();

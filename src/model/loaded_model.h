@@ -40,9 +40,6 @@ struct LoadOptions {
   bool sleeps = false;        // the weights can be freed while what does without them goes on
   std::string chat_template;  // source that replaces the model's own
   GrammarEngine grammar_engine = GrammarEngine::chasqui;
-  // Embeddings are computed by so many threads (0: by one for each core) while none of these computes, else by one.
-  std::shared_ptr<CoreShare> cores{};
-  std::int32_t threads = 0;
   bool forced_tokens = true;  // what a grammar leaves no choice about is not sampled
 };
 
