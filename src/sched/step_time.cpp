@@ -28,6 +28,8 @@ constexpr double kBetterRate = 1.01;
 // Rows beyond those of the next smaller decode step that was seen are taken to cost this share of them, until they are
 // tried.
 constexpr double kUnseenRow = 0.5;
+// What rows of prompts take is told by about so many of the newest ones.
+constexpr double kRowsAveraged = 2048;
 
 }  // namespace
 
@@ -98,6 +100,11 @@ Duration StepTime::predict(Batch::Kind kind, StepSize size) const {
 // One step of normalised least mean squares: the error is split between rows and cells by how much of each there was.
 void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
   if (size.rows <= 0 || took <= Duration::zero()) return;
+  if (kind == Batch::Kind::prefill) {
+    const double fading = std::max(0.0, 1 - size.rows / kRowsAveraged);
+    read_rows_ = fading * read_rows_ + size.rows;
+    read_seconds_ = fading * read_seconds_ + to_seconds(took);
+  }
   Cost& known = costs_[kind == Batch::Kind::decode ? 0 : 1];
   const std::size_t bucket = bucket_of(size.rows);
   const std::size_t nearest = known.nearest(bucket);

@@ -62,6 +62,9 @@ class StepTime {
   TokenCount seen_below(Batch::Kind kind, TokenCount rows) const;
   // Seconds for one prompt row in a batch of the best size; 0 when nothing is known.
   double prompt_row_seconds() const { return cost(Batch::Kind::prefill).best_row(); }
+  // … and what one took lately, in batches of whatever size and wherever it looked back to: what computing rows again
+  // costs. A cost of best_row() may be next to nothing where it was all put on the cells.
+  double read_row_seconds() const { return read_rows_ > 0 ? read_seconds_ / read_rows_ : 0; }
   // The least that any pass over the weights takes: what a step costs however few rows it has. Zero: nothing is known.
   Duration pass() const;
   // Whether a decode step of `padded` rows takes less than one of `size`, as it does where kernels compute rows by
@@ -105,6 +108,8 @@ class StepTime {
   const bool follows_;
   std::array<Cost, 2> costs_;
   Duration constraint_{};
+  double read_rows_ = 0;  // of prompts, the newest ones
+  double read_seconds_ = 0;
   std::array<double, 2> surprises_{1, 1};  // what the newest two steps took over what their costs said
 };
 

@@ -80,6 +80,13 @@ void ProgressWatch::got_row(SimRequest& life, TimePoint now) {
 
 void ProgressWatch::ended(SimRequest& life) { leave(life); }
 
+// Prompts that take the slot from each other, each from its beginning again, get rows and never an answer.
+void ProgressWatch::computed(std::size_t rows, bool token) {
+  silent_rows_ = token ? 0 : silent_rows_ + rows;
+  faults_.expect(config_.silent_rows == 0 || silent_rows_ <= config_.silent_rows,
+                 "progress: prompts are read for ever and no token comes");
+}
+
 void ProgressWatch::step_done(std::uint64_t step, TimePoint now) {
   while (SimRequest* oldest = decoding_.first) {
     if (oldest->last_row_step + config_.decode_steps >= step) return;

@@ -1,7 +1,8 @@
 // Watches that none starves (the invariant progress): what decodes gets a row every few steps, and what waits for a
 // slot is passed by a bounded number of younger requests of the same tenant and class; and where requests of a tenant
-// and class wait, one of them starts after a bounded number of starts of younger others. Lists in the order of
-// patience, so that each step looks at their heads only. Owned by the simulation; one thread.
+// and class wait, one of them starts after a bounded number of starts of younger others; and that what is computed
+// leads to a token. Lists in the order of patience, so that each step looks at their heads only. Owned by the
+// simulation; one thread.
 #pragma once
 
 #include <cstddef>
@@ -28,6 +29,7 @@ struct PatienceConfig {
   Duration decode_wait = seconds(300);
   std::int32_t passed = Overtaking::kPassedMost;  // younger requests of its kind that get a slot before one
   Duration standstill = seconds(1);               // how long nothing may be computed while there is work
+  std::uint64_t silent_rows = 0;                  // rows in a row that lead to no token; 0: any number
 };
 
 class ProgressWatch {
@@ -43,6 +45,8 @@ class ProgressWatch {
   // A row of it was computed.
   void got_row(SimRequest& life, TimePoint now);
   void ended(SimRequest& life);
+  // So many rows in a step, which gave a token, or none.
+  void computed(std::size_t rows, bool token);
   // After each step that was computed, aborted ones left out.
   void step_done(std::uint64_t step, TimePoint now);
   // Nothing was computed although there is work; `now` moves on.
@@ -73,6 +77,7 @@ class ProgressWatch {
   Fifo decoding_;  // the one without a row for the longest time stands first
   TimePoint standing_since_{};
   bool standing_ = false;
+  std::uint64_t silent_rows_ = 0;
   std::int32_t most_passed_ = 0;
 };
 

@@ -112,6 +112,16 @@ TEST_F(ProgressWatchTest, FindsAStandstill) {
   EXPECT_TRUE(faults_.any());
 }
 
+TEST_F(ProgressWatchTest, FindsPromptsThatAreReadForEver) {
+  ProgressWatch watch({.silent_rows = 100}, 1, faults_);
+  watch.computed(100, false);
+  watch.computed(100, true);
+  watch.computed(100, false);
+  EXPECT_FALSE(faults_.any());
+  watch.computed(1, false);
+  EXPECT_TRUE(faults_.any());
+}
+
 TEST_F(ProgressWatchTest, CountsWhoCompetes) {
   EXPECT_EQ(watch_.competitors(1), 0u);
   SimRequest& life = add(0);

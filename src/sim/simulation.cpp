@@ -12,6 +12,9 @@ namespace {
 PatienceConfig patience_of(const SimulationConfig& config) {
   PatienceConfig patience = config.patience;
   if (config.scheduler.reuse.cache.bytes > 0) patience.passed *= 2;
+  // Before the first token all slots may read the longest prompt, and some of it again.
+  constexpr std::uint64_t kReadAgain = 8;
+  patience.silent_rows = kReadAgain * static_cast<std::uint64_t>(config.scheduler.kv.cells);
   return patience;
 }
 
@@ -240,6 +243,7 @@ void Simulation::note_starts(SimWorker& worker) {
 
 void Simulation::rows_computed(SimWorker& worker) {
   if (worker.batch.rows.empty()) return;
+  worker.watch.computed(worker.batch.rows.size(), !worker.result.samples.empty());
   statistics_.contention.step(worker.batch, worker.result.compute, worker.watch, lives_);
   for (const RequestId id : worker.batch_ids) {
     SimRequest& life = *lives_.find(id);
