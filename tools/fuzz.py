@@ -45,7 +45,7 @@ TARGETS = {
                                                                 "utf8_ranges")], []),
     "schema_texts": (BASE + ["src/api/body/fields.cpp", "src/api/schema/schema_leaves.cpp",
                              "src/api/schema/schema_overlap.cpp", "src/api/schema/schema_pattern.cpp"] +
-                     [f"src/api/schema/{name}.cpp" for name in ("array_rules", "json_decimal", "object_rules", "schema_facets",
+                     [f"src/api/schema/{name}.cpp" for name in ("array_rules", "json_decimal", "member_layout", "object_rules", "schema_facets",
                                                                 "schema_formats", "schema_rules", "schema_source",
                                                                 "schema_values")] +
                      [f"src/model/grammar/{name}.cpp" for name in ("automaton", "code_set", "gbnf", "grammar_states",

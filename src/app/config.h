@@ -60,6 +60,7 @@ struct ServeConfig {
   std::string chat_template_file;
   GrammarEngine grammar_engine = GrammarEngine::chasqui;
   bool forced_tokens = true;
+  SchemaOrder schema_order = SchemaOrder::written;
   AdapterFlags adapters;
   OperationFlags operation;
   std::int32_t gpu_layers = -1;

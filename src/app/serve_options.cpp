@@ -25,6 +25,7 @@ std::string checked_distance(const std::string& text) {
 const std::map<std::string, EngineKind> kEngines = {{"llama", EngineKind::llama}, {"sim", EngineKind::sim}};
 const std::map<std::string, GrammarEngine> kGrammarEngines = {{"chasqui", GrammarEngine::chasqui},
                                                               {"llama", GrammarEngine::llama}};
+const std::map<std::string, SchemaOrder> kSchemaOrders = {{"written", SchemaOrder::written}, {"any", SchemaOrder::any}};
 const std::map<std::string, FlashAttention> kFlashAttention = {
     {"auto", FlashAttention::automatic}, {"on", FlashAttention::on}, {"off", FlashAttention::off}};
 const std::map<std::string, bool> kFits = {{"on", true}, {"off", false}};
@@ -104,6 +105,12 @@ void add_model_options(CLI::App& app, ServeConfig& config) {
              "what keeps answers to grammars and JSON schemas: chasqui's own automaton, or libllama")
       ->envname("CHASQUI_GRAMMAR_ENGINE")
       ->default_str("chasqui")
+      ->group(group);
+  add_choice(app, "--schema-order", config.schema_order, kSchemaOrders,
+             "in which order an answer has the properties of a JSON schema, where schema_order of a request does not say: "
+             "as the schema names them, or any, in objects of up to eight")
+      ->envname("CHASQUI_SCHEMA_ORDER")
+      ->default_str("written")
       ->group(group);
   app.add_flag("--forced-tokens,!--no-forced-tokens", config.forced_tokens,
                "whether tokens that a grammar leaves no choice about are appended without being sampled; they are by "

@@ -17,6 +17,7 @@
 #include "core/adapter_set.h"
 #include "core/checkpoints.h"
 #include "core/sampling.h"
+#include "core/schema_order.h"
 #include "core/types.h"
 
 namespace chasqui {
@@ -60,6 +61,7 @@ struct RequestDraft {
   std::optional<std::int64_t> discard;  // … and so many behind them go each time; 0: half of them
   std::optional<std::int64_t> chunk;    // see Request
 
+  SchemaOrder schema_order = SchemaOrder::written;
   bool schemas_converted = false;             // schemas become grammars by llama-common's converter, not by ours
   std::vector<std::string> dropped_keywords;  // of a schema, which the answer may not keep to: the client is told
 };

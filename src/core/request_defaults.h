@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/sampling.h"
+#include "core/schema_order.h"
 
 namespace chasqui {
 
@@ -16,6 +17,7 @@ struct RequestDefaults {
   std::vector<std::string> stop;  // of requests that name none
   std::string grammar;            // GBNF, of requests that name no grammar, schema or tools; empty: none
   bool special_pieces = false;    // control tokens are rendered as text
+  SchemaOrder schema_order = SchemaOrder::written;
 
   // Of chats.
   std::map<std::string, std::string> template_args;  // JSON text by name

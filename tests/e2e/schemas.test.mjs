@@ -17,7 +17,9 @@ const { describe, it } = test;
 const { kept, refused: notKept } = JSON.parse(readFileSync(new URL('schemas.json', import.meta.url)));
 // The demo model would go on for long; it is led to where texts, lists and objects end.
 const ends = (much) => ({ '"': much, '}': much - 5, ']': much - 5, ',': -2, '{': -2, '[': -2, null: 4 });
-const tries = [10, 12, 14].map((much, seed) => ({ temperature: 1.5, top_k: 0, min_p: 0, logit_bias: ends(much), max_tokens: 500, seed }));
+const wild = { temperature: 1.5, top_k: 0, min_p: 0, max_tokens: 500 };
+const tries = [10, 12, 14].map((much, seed) => ({ ...wild, logit_bias: ends(much), seed }));
+tries.push({ ...tries[1], schema_order: 'any' });
 
 const formatOf = (schema) => ({ type: 'json_schema', json_schema: { name: 'x', strict: true, schema } });
 
@@ -62,6 +64,29 @@ describe('a JSON schema', async () => {
         }
       });
     }
+  });
+
+  it('has its properties in its own order, or in any', async () => {
+    const schema = { properties: { left: { const: 1 }, right: { const: 2 } }, required: ['left', 'right'] };
+    const seen = async (which, more) => {
+      const orders = new Set();
+      for (let seed = 0; seed < 40; ++seed) {
+        const { text } = await answer(which, 'x', { ...wild, response_format: formatOf(schema), temperature: 100, seed, ...more });
+        const said = JSON.parse(text);
+        assert.deepEqual({ ...said }, { left: 1, right: 2 }, text);
+        orders.add(Object.keys(said).join());
+      }
+      return [...orders].sort();
+    };
+    const told = await start(test, [...demo, '-np', '4', '--schema-order', 'any']);
+    const [written, any] = [['left,right'], ['left,right', 'right,left']];
+    assert.deepEqual(await seen(server), written);
+    assert.deepEqual(await seen(server, { schema_order: 'any' }), any);
+    assert.deepEqual(await seen(told), any);
+    assert.deepEqual(await seen(told, { schema_order: 'written' }), written);
+    const error = await refused(await post(server, '/v1/chat/completions', { messages: user('x'), schema_order: 'up' }), 400);
+    assert.equal(error.param, 'schema_order');
+    assert.match(error.message, /written or any/);
   });
 
   it('that cannot be kept is refused by the keyword', async () => {

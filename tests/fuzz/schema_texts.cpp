@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   if (size == 0) return 0;
   const auto value = parse_json(text_of(bytes + 1, size - 1));
   if (!value) return 0;
-  const auto written = write_schema_grammar(*value, "schema", bytes[0] % 2 == 1);
+  const auto written = write_schema_grammar(*value, "schema", bytes[0] % 2 == 1,
+                                            (bytes[0] & 2) != 0 ? SchemaOrder::any : SchemaOrder::written);
   if (!written) return must(!written.error().message.empty(), "a refusal says why"), 0;
   const auto read = parse_gbnf(written->text);
   must(read.has_value(), "what is written can be read");

@@ -68,7 +68,7 @@ Result<void> take_schema(const json::value& schema, const std::string& path, boo
     return {};
   }
   if (json::serialize(schema).size() > kBytesMax) return too_large(path);
-  auto written = write_schema_grammar(schema, path, strict);
+  auto written = write_schema_grammar(schema, path, strict, draft.schema_order);
   if (!written) return written.error();
   draft.grammar.emplace().text = std::move(written->text);
   draft.dropped_keywords = std::move(written->dropped);

@@ -59,6 +59,10 @@ const GenerationField kFields[] = {
     {"grammar", "", "", "GBNF of up to 64 KiB", "what the answer has to look like, see [Constraints](#constraints)",
      &read_elsewhere},
     {"json_schema", "", "", "a JSON Schema", "the same, as a schema", &read_elsewhere},
+    {"schema_order", "", "`--schema-order`", "`written`, `any`",
+     "properties in the order of the schema, or in whichever the model likes (objects of up to eight declared "
+     "properties)",
+     &read_schema_order},
     {"response_format", "", "`text`", "`text`, `json_object`, `json_schema`", "OpenAI's word for it", &read_elsewhere},
     {"stream", "", "false", "", "", &read_elsewhere},
     {"stream_options.include_usage", "", "false", "", "a last chunk with `usage`", &read_elsewhere},

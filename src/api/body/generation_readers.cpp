@@ -248,6 +248,13 @@ void read_deterministic(Fields& fields, std::string_view name, RequestDraft& dra
   draft.deterministic = fields.boolean(name).value_or(false);
 }
 
+void read_schema_order(Fields& fields, std::string_view name, RequestDraft& draft) {
+  const auto order = fields.string(name);
+  if (!order) return;
+  if (*order != "written" && *order != "any") return fields.refuse(name, "written or any");
+  draft.schema_order = *order == "any" ? SchemaOrder::any : SchemaOrder::written;
+}
+
 void read_timeout(Fields& fields, std::string_view name, RequestDraft& draft) {
   if (const auto timeout = fields.integer(name)) draft.timeout_ms = *timeout;
 }

@@ -23,6 +23,7 @@ void read_tell_usage(Fields& fields, std::string_view name, RequestDraft& draft)
 void read_tell_reading(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_use_cache(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_tell_cache(Fields& fields, std::string_view name, RequestDraft& draft);
+void read_schema_order(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_deterministic(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_draft_tokens_max(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_slot_label(Fields& fields, std::string_view name, RequestDraft& draft);

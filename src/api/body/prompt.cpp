@@ -127,6 +127,7 @@ RequestDraft new_draft(const ServedModel& served, const Caller& caller) {
   draft.sampling = served.config.defaults.sampling;
   draft.stop = served.config.defaults.stop;
   draft.special_pieces = served.config.defaults.special_pieces;
+  draft.schema_order = served.config.defaults.schema_order;
   draft.use_cache = served.config.cache_prompt;
   draft.adapters = served.adapters.standing();
   draft.tenant = caller.tenant;

@@ -15,6 +15,7 @@
 #include <boost/json.hpp>
 
 #include "base/error.h"
+#include "core/schema_order.h"
 
 namespace chasqui {
 
@@ -24,6 +25,7 @@ struct SchemaGrammar {
 };
 
 // `path` is what errors call the schema. Errors name the keyword, and in the text its JSON pointer.
-Result<SchemaGrammar> write_schema_grammar(const boost::json::value& schema, const std::string& path, bool strict);
+Result<SchemaGrammar> write_schema_grammar(const boost::json::value& schema, const std::string& path, bool strict,
+                                           SchemaOrder order = SchemaOrder::written);
 
 }  // namespace chasqui

@@ -19,8 +19,8 @@ struct SchemaCase {
 
 class SchemaTexts {
  public:
-  explicit SchemaTexts(const std::string& schema, bool strict = true) {
-    auto written = write_schema_grammar(json::parse(schema), "schema", strict);
+  explicit SchemaTexts(const std::string& schema, bool strict = true, SchemaOrder order = SchemaOrder::written) {
+    auto written = write_schema_grammar(json::parse(schema), "schema", strict, order);
     EXPECT_TRUE(written) << schema << ": " << (written ? "" : written.error().message);
     if (!written) return;
     grammar_ = written->text;
@@ -43,9 +43,9 @@ class SchemaTexts {
   std::string grammar_;
 };
 
-void check_texts(const std::vector<SchemaCase>& cases) {
+void check_texts(const std::vector<SchemaCase>& cases, SchemaOrder order = SchemaOrder::written) {
   for (const SchemaCase& each : cases) {
-    SchemaTexts texts(each.schema);
+    SchemaTexts texts(each.schema, true, order);
     for (const char* text : each.taken)
       EXPECT_TRUE(texts.take(text)) << each.schema << ": " << text << '\n' << texts.grammar();
     for (const char* text : each.refused)
@@ -363,6 +363,29 @@ TEST(JsonSchema, BoundsWhatASchemaBecomes) {
     chain += "\"d" + std::to_string(i) + R"(":{"$ref":"#/$defs/d)" + std::to_string(i + 1) + "\"},";
   }
   EXPECT_TRUE(write_schema_grammar(json::parse(chain + R"("d3000":{"type":"null"}}})"), "schema", true));
+}
+
+TEST(JsonSchema, WritesPropertiesInAnyOrderWhereTold) {
+  const char* three = R"({"properties":{"a":{"const":1},"b":{"const":2},"c":{"const":3}},"required":["a","b"]})";
+  check_texts({{three, {R"({"a":1,"b":2,"c":3})"}, {R"({"c":3,"a":1,"b":2})"}}});
+  check_texts(
+      {
+          {three,
+           {R"({"a":1,"b":2})", R"({"b":2,"a":1})", R"({"c":3,"b":2,"a":1})", R"({"b": 2, "c": 3, "a": 1 })"},
+           {R"({"a":1})", R"({"c":3,"b":2})", R"({"a":1,"b":2,"a":1})", R"({"b":2,"a":1,})", R"({"b":1,"a":2})", "{}"}},
+          {R"({"properties":{"a":{},"b":{}},"additionalProperties":{"const":0},"maxProperties":2})",
+           {"{}", R"({"b":1,"a":1})", R"({"b":1,"x":0})", R"({"x":0,"y":0})"},
+           {R"({"b":1,"a":1,"x":0})", R"({"b":1,"x":1})"}},
+          {R"({"properties":{"a":{},"b":{},"c":{}},"minProperties":2})",
+           {R"({"c":1,"a":1})", R"({"c":1,"b":1,"a":1})"},
+           {R"({"c":1})", R"({"c":1,"c":1})"}},
+      },
+      SchemaOrder::any);
+  // A rule for each set of what is there already: only so many properties.
+  std::string nine = R"({"required":["i","a"],"properties":{"a":{"const":0})";
+  for (const char name : std::string("bcdefghi")) nine += std::string(R"(,")") + name + R"(":{"const":0})";
+  nine += "}}";
+  check_texts({{nine.c_str(), {R"({"a":0,"i":0})"}, {R"({"i":0,"a":0})"}}}, SchemaOrder::any);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Objects: the declared members in the order in which they are written in the schema, then others where it asks for
-// them.
+// Objects: which members there are, and what each must fit.
 #include <algorithm>
 
+#include "api/schema/member_layout.h"
 #include "api/schema/schema_rules.h"
 #include "base/limits.h"
 
@@ -13,103 +13,6 @@ namespace json = boost::json;
 constexpr std::size_t kDeclaredMax = kSizeLimit<"schema_properties">;
 constexpr std::size_t kNameMax = kSizeLimit<"schema_name_bytes">;
 constexpr std::size_t kPatternsMax = 4;          // whose names may overlap: each set of them is a case of its own
-constexpr std::size_t kCountStatesMax = 20'000;  // members times how many there are so far
-
-struct Member {
-  std::string_view name;
-  std::string value;  // a rule
-  bool required = false;
-};
-
-// Counts are kept by a state for each number of members so far, as far as a bound needs it.
-class MemberLayout {
- public:
-  MemberLayout(SchemaRules& rules, std::vector<Member> members, std::string other, std::uint32_t least,
-               std::uint32_t most)
-      : rules_(rules), members_(std::move(members)), other_(std::move(other)), least_(least), most_(most) {}
-
-  // Several members of free names might be one name written again; `repeats` says that they may all the same.
-  bool write(bool repeats, std::string& out) {
-    repeats_ = repeats;
-    const std::uint32_t counted = std::max<std::uint32_t>(1, most_ == GbnfPart::kNoLimit ? least_ : most_);
-    std::vector<State> after;
-    for (std::uint32_t count = 0; count <= counted; ++count) after.push_back(end(count));
-    for (std::size_t i = members_.size(); i-- > 0;) {
-      std::vector<State> here;
-      for (std::uint32_t count = 0; count <= counted; ++count) {
-        here.push_back(member(i, count, after[count], after[std::min(count + 1, counted)]));
-      }
-      after = std::move(here);
-    }
-    out = after[0].body;
-    return after[0].possible;
-  }
-
-  std::size_t states() const {
-    const std::uint32_t counted = std::max<std::uint32_t>(1, most_ == GbnfPart::kNoLimit ? least_ : most_);
-    return (members_.size() + 1) * (counted + 1);
-  }
-
- private:
-  struct State {
-    bool possible = false;
-    std::string body = {};  // alternatives
-    std::string name = {};  // of the rule with that body, once there is one; empty for an empty body
-  };
-
-  std::string separator(std::uint32_t count) { return count == 0 ? "" : "\",\" " + rules_.space() + ' '; }
-
-  const std::string& named(State& state) {
-    if (state.name.empty() && !state.body.empty()) state.name = rules_.text().rule(state.body);
-    return state.name;
-  }
-
-  State end(std::uint32_t count) {
-    if (most_ != GbnfPart::kNoLimit && count > most_) return {};
-    const std::uint32_t least = least_ > count ? least_ - count : 0;
-    if (other_.empty()) return {.possible = least == 0};
-    if (least > 1 && !repeats_) return {};
-    const std::uint32_t most = most_ == GbnfPart::kNoLimit ? most_ : most_ - count;
-    if (most < least) return {};
-    if (most == 0) return {.possible = true};
-    const std::string next = "(\",\" " + rules_.space() + ' ' + other_ + ')';
-    if (count > 0) return {.possible = true, .body = gbnf_times(next, least, most)};
-    const std::uint32_t further = most == GbnfPart::kNoLimit ? most : most - 1;
-    const std::string list = other_ + ' ' + gbnf_times(next, least > 0 ? least - 1 : 0, further);
-    return {.possible = true, .body = least > 0 ? list : "\"\" | " + list};
-  }
-
-  State member(std::size_t index, std::uint32_t count, State& without, State& with) {
-    const Member& member = members_[index];
-    const bool room = most_ == GbnfPart::kNoLimit || count < most_;
-    const std::string pair =
-        separator(count) + gbnf_literal(json_text_of(member.name) + ":") + ' ' + rules_.space() + ' ' + member.value;
-    State out;
-    if (room && with.possible && without.possible && &with == &without && !member.required) {
-      return {.possible = true, .body = '(' + pair + ")? " + named(with)};
-    }
-    if (room && with.possible) {
-      out.possible = true;
-      out.body = pair + ' ' + (is_short(with.body) ? with.body : named(with));
-    }
-    if (!member.required && without.possible) {
-      const std::string rest = without.body.empty() ? "\"\"" : without.body;
-      out.body = out.possible ? out.body + " | " + (count == 0 || without.body.empty() ? rest : named(without)) : rest;
-      out.possible = true;
-    }
-    return out;
-  }
-
-  // Not worth a rule.
-  static bool is_short(const std::string& body) { return body.find(" | ") == std::string::npos && body.size() < 200; }
-
-  SchemaRules& rules_;
-  std::vector<Member> members_;
-  std::string other_;  // a rule for a member of a free name; empty: there are none
-  std::uint32_t least_;
-  std::uint32_t most_;
-  bool repeats_ = false;
-};
 
 class ObjectWriter {
  public:
@@ -121,11 +24,11 @@ class ObjectWriter {
     read_patterns();
     read_constraints_of_names();
     if (source_.failed()) return "";
-    std::vector<Member> members;
+    std::vector<ObjectMember> members;
     for (const auto& [name, required] : names_) {
       bool fits = name_facets_.text.has(name);
       if (name_facets_.values) fits = fits && lists(*name_facets_.values, name);
-      Member member{name, fits ? rules_.rule_of(schemas_of(name)) : "", required};
+      ObjectMember member{name, fits ? rules_.rule_of(schemas_of(name)) : "", required};
       if (!member.value.empty()) {
         members.push_back(std::move(member));
       } else if (required) {
@@ -135,7 +38,7 @@ class ObjectWriter {
     const std::string other = other_members();
     if (source_.failed()) return "";
     MemberLayout layout(rules_, std::move(members), other, facets_.members_least, facets_.members_most);
-    if (layout.states() > kCountStatesMax) return refuse_count("is too large together with its properties");
+    if (layout.too_large()) return refuse_count("is too large together with its properties");
     std::string body;
     if (!layout.write(false, body)) {
       if (!layout.write(true, body)) return refuse_count("does not fit the properties that there can be");

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "api/schema/json_schema.h"
 #include "api/schema/schema_overlap.h"
 #include "base/limits.h"
 
@@ -157,9 +156,10 @@ std::string SchemaRules::number_body(const SchemaPieces& pieces, const SchemaFac
   return "";
 }
 
-Result<SchemaGrammar> write_schema_grammar(const json::value& schema, const std::string& path, bool strict) {
+Result<SchemaGrammar> write_schema_grammar(const json::value& schema, const std::string& path, bool strict,
+                                           SchemaOrder order) {
   SchemaSource source(schema, path);
-  SchemaRules rules(source);
+  SchemaRules rules(source, order);
   const std::string root = rules.rule_of({{&schema}});
   if (root.empty() && !source.failed()) source.refuse(&schema, "", "fits no value");
   rules.write_all();

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "api/schema/json_schema.h"
 #include "api/schema/schema_facets.h"
 #include "api/schema/schema_values.h"
 
@@ -14,9 +15,11 @@ namespace chasqui {
 
 class SchemaRules {
  public:
-  explicit SchemaRules(SchemaSource& source) : source_(source), merger_(source), values_(source, merger_) {}
+  SchemaRules(SchemaSource& source, SchemaOrder order)
+      : source_(source), order_(order), merger_(source), values_(source, merger_) {}
 
   SchemaSource& source() { return source_; }
+  SchemaOrder order() const { return order_; }
   SchemaMerger& merger() { return merger_; }
   SchemaValues& values() { return values_; }
   RuleText& text() { return text_; }
@@ -49,6 +52,7 @@ class SchemaRules {
                     const std::string& why);
 
   SchemaSource& source_;
+  const SchemaOrder order_;
   SchemaMerger merger_;
   SchemaValues values_;
   RuleText text_;
