@@ -155,7 +155,8 @@ bool Scheduler::free_slot_for(const Sequence& next, const Urgency& urgency, Time
   const Standing wants = urgency.of(next);
   const auto yields = [&](const Sequence& sequence) {
     // What moves up in this step would be computed again for nothing.
-    if (std::ranges::any_of(batch.shifts, [&](const auto& shift) { return shift.request == sequence.id(); })) return false;
+    const auto of_this = [&](const SlotShift& shift) { return shift.request == sequence.id(); };
+    if (std::ranges::any_of(batch.shifts, of_this)) return false;
     const Standing has = urgency.of(sequence);
     const double swap = reuse_.swap_seconds(sequence, step_time_.read_row_seconds());
     return urgency.yields_to(has, wants, slice_of(has, wants, swap, ledger_.slots_total()));
