@@ -31,7 +31,8 @@ MAY_INCLUDE = {
     "api": "net engine model core base",
     "bench": "net base",
     "cli": "bench net engine model core base",
-    "app": "base core cache sched model engine sim net api bench cli",
+    "pull": "cli net cache base",
+    "app": "base core cache sched model engine sim net api bench cli pull",
 }
 
 # The same within api, where each folder is a dialect, or what several of them share. Tests are free.
@@ -70,8 +71,10 @@ OWNED = [
          "coroutines live in net, api, bench, cli and app"),
     Rule("owner-socket", r'#\s*include\s*["<](sys/(epoll|socket|un)\.h|netinet/|netdb\.h|arpa/|openssl/|llhttp)',
          r"src/net/", "sockets, TLS and HTTP parsing live in net"),
-    Rule("owner-json", r"#\s*include\s*<boost/json", r"src/(api/|cli/|(bench|sim)/trace|app/config|app/bench_command)",
-         "JSON is parsed in api, cli, bench/trace, sim/trace, app/config and app/bench_command"),
+    Rule("owner-curl", r"#\s*include\s*<curl/", r"src/pull/curl_library\.h$",
+         "libcurl is loaded by pull/curl_library: only `chasqui pull` opens connections to a hub"),
+    Rule("owner-json", r"#\s*include\s*<boost/json", r"src/(api/|cli/|pull/|(bench|sim)/trace|app/config|app/bench_command)",
+         "JSON is parsed in api, cli, pull, bench/trace, sim/trace, app/config and app/bench_command"),
     Rule("owner-asio", r"#\s*include\s*<boost/asio", r"src/(net|api|bench|cli|app)/",
          "Asio is seen by net, api, bench, cli and app"),
     Rule("owner-mutex", r"#\s*include\s*<(mutex|shared_mutex|condition_variable|semaphore|latch|barrier)>|"

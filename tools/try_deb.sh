@@ -16,6 +16,7 @@ for file in usr/bin/chasqui lib/systemd/system/chasqui.service lib/systemd/syste
 done
 [ -z "$(find "$root" -type f -perm /022)" ] || fail "files that others may write: $(find "$root" -type f -perm /022)"
 dpkg-deb -f "$package" Depends | grep -q libssl3 || fail "its dependencies lack libssl3"
+dpkg-deb -f "$package" Recommends | grep -q libcurl4 || fail "what it recommends lacks libcurl4, for chasqui pull"
 dpkg-deb --ctrl-tarfile "$package" | tar -xO ./conffiles | grep -qx /etc/chasqui/chasqui.toml || fail "settings are no conffile"
 for script in postinst prerm; do dpkg-deb --ctrl-tarfile "$package" | tar -xO "./$script" | sh -n; done
 env -i HOME="$root" "$root/usr/bin/chasqui" config --config "$root/etc/chasqui/chasqui.toml" > /dev/null

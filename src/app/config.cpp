@@ -17,6 +17,7 @@
 #include "app/metrics_document.h"
 #include "app/model_list.h"
 #include "app/model_search.h"
+#include "app/pull_command.h"
 #include "app/serve_options.h"
 #include "base/nearest_word.h"
 #include "cli/served_list.h"
@@ -86,6 +87,7 @@ struct Commands {
   BenchConfig bench_config;
   SimulateConfig simulation;
   ChatConfig chat_config;
+  PullConfig pull_config;
   cli::ServedListOptions ps_options;
   cli::TopOptions top_options;
   double top_interval_s = 1;
@@ -98,6 +100,7 @@ struct Commands {
   CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP; with no options the built-in demo model");
   CLI::App* chat = add_chat_command(app, chat_config);
   CLI::App* list = app.add_subcommand("list", "Models that are here already: of Ollama, Hugging Face, llama.cpp");
+  CLI::App* pull = add_pull_command(app, pull_config);
   CLI::App* ps = app.add_subcommand("ps", "Models of a running server: loaded, being loaded, and until when");
   CLI::App* inspect = app.add_subcommand("inspect", "What a model is, what it needs, and whether it fits here");
   CLI::App* doctor = app.add_subcommand("doctor", "Find what stands in the way of serve with the same flags");
@@ -127,6 +130,7 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   };
   if (seen.chat->parsed()) return run([config = seen.chat_config] { return run_chat(config); });
   if (seen.list->parsed()) return run([f = seen.list_folder, json = seen.json] { return run_list(f, json); });
+  if (seen.pull->parsed()) return run([config = seen.pull_config] { return run_pull(config); });
   if (seen.ps->parsed()) return run([options = seen.ps_options] { return cli::print_served(options); });
   if (seen.inspect->parsed()) return run([c = seen.inspect_config, json = seen.json] { return run_inspect(c, json); });
   if (seen.doctor->parsed()) return run([c = seen.doctor_config, json = seen.json] { return run_doctor(c, json); });

@@ -9,7 +9,8 @@ constexpr FlagFate kTaken = FlagFate::taken;
 constexpr FlagFate kRefused = FlagFate::refused;
 constexpr FlagFate kWritten = FlagFate::written;
 
-constexpr std::string_view kDownload = "Chasqui downloads nothing; download the file and name it with --model FILE";
+constexpr std::string_view kDownload =
+    "the server downloads nothing; download the file and name it with --model FILE, or see chasqui pull";
 constexpr std::string_view kLookup =
     "files of n-grams are not read; --spec-type ngram finds them in what was said before, see docs/speculation.md";
 constexpr std::string_view kAlways = "it is always so";
@@ -33,7 +34,7 @@ constexpr LlamaFlag kFlags[] = {
     {"--completion-bash", "", 0, kRefused, "see chasqui --help"},
     {"-mu --model-url", "LLAMA_ARG_MODEL_URL", 1, kRefused, kDownload},
     {"-dr --docker-repo", "LLAMA_ARG_DOCKER_REPO", 1, kRefused, kDownload},
-    {"-hft --hf-token", "", 1, kTaken, "nothing is downloaded"},
+    {"-hft --hf-token", "", 1, kTaken, "the server downloads nothing; chasqui pull has the same flag"},
     {"--offline", "LLAMA_ARG_OFFLINE", 0, kTaken, kAlways},
     {"--log-disable", "", 0, kWritten, "--log-level off"},
     {"-v --verbose --log-verbose", "", 0, kWritten, "--log-level debug"},

@@ -13,6 +13,8 @@ namespace chasqui {
 
 namespace {
 constexpr int kWidth = 24;
+
+int percent_of(double share) { return static_cast<int>(std::clamp(share, 0.0, 1.0) * 100); }
 }  // namespace
 
 ProgressBar::ProgressBar(std::string what, End end, bool logs)
@@ -25,9 +27,14 @@ ProgressBar::~ProgressBar() {
 }
 
 bool ProgressBar::show(double share) {
-  const int percent = static_cast<int>(std::clamp(share, 0.0, 1.0) * 100);
+  const int percent = percent_of(share);
   if (terminal_ && percent != percent_) draw(percent);
   return true;
+}
+
+void ProgressBar::show(double share, std::string more) {
+  more_ = std::move(more);
+  if (terminal_) draw(percent_of(share));
 }
 
 void ProgressBar::draw(int percent) {
@@ -40,11 +47,12 @@ std::string ProgressBar::picture(int percent) const {
   bar.resize(kWidth, '.');
   char share[8];
   std::snprintf(share, sizeof share, "%3d %%", percent);
-  return std::string(kEraseLine) + what_ + " [" + bar + "] " + share;
+  return std::string(kEraseLine) + what_ + " [" + bar + "] " + share + more_;
 }
 
 void ProgressBar::done() {
   done_ = true;
+  more_.clear();
   const double took = to_seconds(clock_.now() - began_);
   if (!terminal_) {
     if (logs_) log_info("done: " + what_, {{"seconds", took}});

@@ -21,6 +21,8 @@ class ProgressBar {
 
   // 0 … 1. Always true: go on.
   bool show(double share);
+  // … with what is told beside it, at once.
+  void show(double share, std::string more);
   void done();
 
  private:
@@ -34,6 +36,7 @@ class ProgressBar {
   const RealClock clock_;
   const TimePoint began_;
   int percent_ = -1;  // as drawn
+  std::string more_;
   bool done_ = false;
 };
 

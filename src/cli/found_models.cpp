@@ -32,13 +32,23 @@ std::string near_names(const std::vector<FoundModel>& models, std::string_view n
   return out;
 }
 
+// As Ollama's users name what is of Hugging Face, too.
+std::string_view repo_of(std::string_view name) {
+  for (const std::string_view host : {"hf.co/", "huggingface.co/"}) {
+    if (name.starts_with(host)) name.remove_prefix(host.size());
+  }
+  return name;
+}
+
 Error no_such_model(const ModelFolders& folders, std::string_view name) {
   const std::vector<FoundModel> models = find_models(folders);
   const std::string near = near_names(models, name);
   const std::string there_is_none = "there is neither such a file nor a model of this name in " + folders.in_words();
-  if (near.empty()) return {ErrorCode::not_found, there_is_none + ", and no other one either", ""};
+  const bool in_hub = repo_of(name).find('/') != name.npos;
+  const std::string or_pull = in_hub ? "; `chasqui pull " + std::string(name) + "` downloads one of Hugging Face" : "";
+  if (near.empty()) return {ErrorCode::not_found, there_is_none + ", and no other one either" + or_pull, ""};
   const std::string all = models.size() > kNearNames ? " are near, `chasqui list` shows all" : " are there";
-  return {ErrorCode::not_found, there_is_none + "; " + near + all, ""};
+  return {ErrorCode::not_found, there_is_none + "; " + near + all + or_pull, ""};
 }
 
 FoundModel of_folder(std::string name, const ModelFile& file) {
@@ -108,12 +118,7 @@ Result<FoundModel> find_model(const ModelFolders& folders, std::string_view name
   for (const std::string& folder : folders.ollama) {
     if (auto found = find_in_ollama(folder, name)) return std::move(*found);
   }
-  // As Ollama's users name what is of Hugging Face.
-  std::string_view repo = name;
-  for (const std::string_view host : {"hf.co/", "huggingface.co/"}) {
-    if (repo.starts_with(host)) repo.remove_prefix(host.size());
-  }
-  if (auto found = find_in_hub(folders.hub, repo, "")) return found;
+  if (auto found = find_in_hub(folders.hub, repo_of(name), "")) return found;
   for (FoundModel& one : hub_models(folders.hub)) {
     if (one.name == name) return std::move(one);  // a file of llama.cpp's that names no repository
   }

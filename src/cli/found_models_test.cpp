@@ -124,6 +124,26 @@ TEST_F(FoundModels, AManifestThatIsDamagedOrLeadsElsewhereIsNoModel) {
   }
 }
 
+TEST(ModelFiles, OfAListAreThoseOfAFolder) {
+  const auto models = models_among({{"q8/m-Q8_0-00002-of-00012.gguf", 2},
+                                    {"q8/m-Q8_0-00001-of-00012.gguf", 1},
+                                    {"m-Q2_K.gguf", 7},
+                                    {"mmproj-m.gguf", 9},
+                                    {"config.json", 9}});
+  ASSERT_EQ(models.size(), 2U);
+  EXPECT_EQ(models[0].path, "m-Q2_K.gguf");
+  EXPECT_EQ(models[1].bytes, 3U);
+  EXPECT_EQ(models[1].found, 2);
+  const std::vector<fs::path> parts = parts_of(models[1]);
+  ASSERT_EQ(parts.size(), 12U);
+  EXPECT_EQ(parts.front(), models[1].path);
+  EXPECT_EQ(parts.back(), "q8/m-Q8_0-00012-of-00012.gguf");
+  EXPECT_EQ(parts_of(models[0]), (std::vector<fs::path>{"m-Q2_K.gguf"}));
+  EXPECT_EQ(choose_model(models, "", ""), &models[1]);
+  EXPECT_EQ(choose_model(models, "", "q2_k"), &models[0]);
+  EXPECT_EQ(choose_model(models, "", "Q4_0"), nullptr);
+}
+
 TEST_F(FoundModels, ARepositoryHasTheSnapshotOfItsMainBranch) {
   const std::string repo = "models--user--repo";
   write("hub/" + repo + "/refs/main", "new\n");
@@ -143,10 +163,11 @@ TEST_F(FoundModels, ARepositoryHasTheSnapshotOfItsMainBranch) {
   EXPECT_EQ(path("user/repo:BF16"), below + "BF16/big-BF16-00001-of-00002.gguf");
   EXPECT_EQ(path("user/repo:UD-IQ4_XS"), below + "m-UD-IQ4_XS.gguf");
   EXPECT_EQ(in_hub("user/repo", "m-Q8_0.gguf"), below + "m-Q8_0.gguf");
-  EXPECT_EQ(in_hub("user/repo:Q4_XS"), (root_ / below).string().substr(0, (root_ / below).string().size() - 1) +
-                                           " has no Q4_XS; it has BF16/big-BF16-00001-of-00002.gguf, "
-                                           "m-Q8_0.gguf, m-UD-IQ4_XS.gguf, m-q4_k_m.gguf, "
-                                           "part-F16-00001-of-00003.gguf");
+  EXPECT_EQ(in_hub("user/repo:Q4_XS"),
+            (root_ / below).string().substr(0, (root_ / below).string().size() - 1) +
+                " has no Q4_XS; it has BF16/big-BF16-00001-of-00002.gguf, "
+                "m-Q8_0.gguf, m-UD-IQ4_XS.gguf, m-q4_k_m.gguf, "
+                "part-F16-00001-of-00003.gguf; `chasqui pull user/repo:Q4_XS` downloads it if Hugging Face has it");
   EXPECT_NE(in_hub("user/repo:F16").find(" has 2 of its 3 parts"), std::string::npos) << in_hub("user/repo:F16");
   EXPECT_NE(in_hub("user/other").find("user/other is in no cache of Hugging Face: looked in "), std::string::npos);
   EXPECT_FALSE(find_in_hub(folders_.hub, "user/repo", "README.md"));

@@ -118,46 +118,27 @@ std::vector<FoundModel> all_of_plain(const fs::path& folder) {
   return out;
 }
 
-// Whether it is a word of the path: before it nothing that belongs to one, behind it the end of one.
-bool has_word(const std::string& path, const std::string& word) {
-  for (std::size_t at = path.find(word); at != std::string::npos; at = path.find(word, at + 1)) {
-    const char before = at == 0 ? '-' : path[at - 1];
-    const char behind = at + word.size() < path.size() ? path[at + word.size()] : '.';
-    const bool begins = !((before >= 'A' && before <= 'Z') || (before >= '0' && before <= '9') || before == '_');
-    if (begins && (behind == '.' || behind == '-')) return true;
-  }
-  return false;
-}
-
 const ModelFile* choose(const Repo& repo, std::string_view quant, std::string_view file) {
-  const auto first = [&repo](const auto& wanted) -> const ModelFile* {
-    const auto found = std::ranges::find_if(repo.files, wanted);
-    return found == repo.files.end() ? nullptr : &*found;
-  };
-  if (!file.empty()) {
-    const fs::path path = repo.folder / (repo.prefix + std::string(file));
-    return first([&path](const ModelFile& one) { return one.path == path; });
-  }
-  const auto with = [&](std::string_view word) {
-    return first([&, word = in_capitals(word)](const ModelFile& one) {
-      return has_word(in_capitals(one.path.lexically_relative(repo.folder).string()), word);
-    });
-  };
-  if (!quant.empty()) return with(quant);
-  for (const std::string_view usual : {"Q4_K_M", "Q8_0"}) {
-    if (const ModelFile* const found = with(usual)) return found;
-  }
-  return repo.files.empty() ? nullptr : &repo.files.front();
+  if (file.empty()) return choose_model(repo.files, repo.folder, quant);
+  const fs::path path = repo.folder / (repo.prefix + std::string(file));
+  const auto found = std::ranges::find(repo.files, path, &ModelFile::path);
+  return found == repo.files.end() ? nullptr : &*found;
 }
 
 Error none(const std::string& message) { return {ErrorCode::not_found, message, ""}; }
+
+// What brings it here.
+std::string or_pull(std::string_view name, std::string_view file) {
+  return "; `chasqui pull " + std::string(name) + (file.empty() ? "" : " --hf-file " + std::string(file)) +
+         "` downloads it if Hugging Face has it";
+}
 
 Result<FoundModel> of_files(const Repo& repo, std::string_view quant, std::string_view file) {
   const ModelFile* const chosen = choose(repo, quant, file);
   if (chosen != nullptr && chosen->complete()) return of_repo(repo, *chosen);
   if (chosen != nullptr) {
     return none(chosen->path.string() + " has " + std::to_string(chosen->found) + " of its " +
-                std::to_string(chosen->parts) + " parts; download the others");
+                std::to_string(chosen->parts) + " parts");
   }
   std::string there;
   for (const ModelFile& one : repo.files) {
@@ -206,8 +187,9 @@ Result<FoundModel> find_in_hub(const HubFolders& folders, std::string_view name,
       looked += (looked.empty() ? "" : ", ") + folder;
     }
   }
-  if (missed) return std::move(*missed);
-  return none(repo + " is in no cache of Hugging Face" + (looked.empty() ? "" : ": looked in " + looked));
+  if (missed) return none(missed->message + or_pull(name, file));
+  return none(repo + " is in no cache of Hugging Face" + (looked.empty() ? "" : ": looked in " + looked) +
+              or_pull(name, file));
 }
 
 }  // namespace chasqui::cli
