@@ -39,6 +39,7 @@ constexpr FieldType kTypes[] = {
     {"post_sampling_probs", kBoolean},
     {"grammar", kString},
     {"json_schema", R"("type":["object","boolean"])"},
+    {"schema_order", R"("type":"string","enum":["written","any"])"},
     {"response_format", kObject},
     {"stream", kBoolean},
     {"timings_per_token", kBoolean},
