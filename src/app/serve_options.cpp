@@ -107,8 +107,8 @@ void add_model_options(CLI::App& app, ServeConfig& config) {
       ->default_str("chasqui")
       ->group(group);
   add_choice(app, "--schema-order", config.schema_order, kSchemaOrders,
-             "in which order an answer has the properties of a JSON schema, where schema_order of a request does not "
-             "say: as the schema names them, or any, in objects of up to eight")
+             "properties in an answer by a JSON schema: in its order, or in any (objects of up to eight); schema_order "
+             "of a request wins")
       ->envname("CHASQUI_SCHEMA_ORDER")
       ->default_str("written")
       ->group(group);

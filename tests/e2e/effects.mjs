@@ -131,6 +131,18 @@ export const effects = {
   },
   grammar: async (say) => assert.match(await text(say, { ...wild, grammar: 'root ::= [0-9]{5}' }), /^\d{5}$/),
   json_schema: async (say) => checkSchema(await text(say, { ...wild, max_tokens: 100, json_schema: schema })),
+  schema_order: async (say) => {
+    const sides = { properties: { left: { const: 1 }, right: { const: 2 } }, required: ['left', 'right'] };
+    const orders = async (schema_order) => {
+      const seen = new Set();
+      for (let seed = 0; seed < 12; ++seed) {
+        const said = await text(say, { ...wild, temperature: 100, max_tokens: 100, json_schema: sides, schema_order, seed });
+        seen.add(Object.keys(JSON.parse(said)).join());
+      }
+      return seen.size;
+    };
+    assert.deepEqual([await orders('written'), await orders('any')], [1, 2]);
+  },
   response_format: async (say) => checkSchema(
     await text(say, { ...wild, max_tokens: 100, response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } })),
   stream: async (say) => {
