@@ -77,9 +77,11 @@ function tie(expected, actual, { close, by = (x) => x }, what) {
   for (const [i, one] of expected.entries()) {
     const other = actual[i];
     const best = [...one.candidates].sort((a, b) => b[1] - a[1]).slice(0, 2);
+    const least = Math.min(...other.candidates.values());
     for (const [token, likelihood] of best) {
-      const there = other.candidates.get(token);
-      assert.ok(there !== undefined && Math.abs(by(there) - by(likelihood)) < close,
+      // Where many are as likely as the second, it may have become the fifth, and is not told: just below the fourth.
+      const there = other.candidates.get(token) ?? least;
+      assert.ok(Math.abs(by(there) - by(likelihood)) < close,
         `${what}, token ${i}: ${JSON.stringify(token)} has ${likelihood} without and ${there} with`);
     }
     if (one.chosen !== other.chosen) return i;
