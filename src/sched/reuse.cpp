@@ -17,6 +17,9 @@ constexpr double kCopySecondsPerByte = 1 / 2e9;
 // What is too slow is not tried, and so would be too slow for ever: each request that starts without it takes a little
 // of the doubt away.
 constexpr double kFading = 0.95;
+// Copies of fewer tokens say little about what a byte takes, since they take what any copy does: the long ones would
+// seem too slow to be tried.
+constexpr TokenCount kTokensTelling = 64;
 // In files, where one id of a process may be another tenant's in the next.
 constexpr std::uint64_t kShared = 1;
 
@@ -366,12 +369,14 @@ void Reuse::learn_saving(const BatchResult& result) {
 
 void Reuse::learn_restoring(const Batch& batch, const BatchResult& result) {
   std::size_t bytes = 0;
+  TokenCount longest = 0;
   for (const SlotRestore& restore : batch.restores) {
     const TokenCount tokens = restore.end() - restore.from;
+    longest = std::max(longest, restore.keep);
     bytes += restore.snapshot ? bytes_of(*restore.snapshot, tokens)
                               : static_cast<std::size_t>(bytes_per_token_) * static_cast<std::size_t>(tokens);
   }
-  if (bytes == 0) return;
+  if (bytes == 0 || longest < kTokensTelling) return;
   const bool first = !std::exchange(knows_restores_, true);
   if (result.restoring <= Duration::zero()) return;
   const double measured = to_seconds(result.restoring) / static_cast<double>(bytes);

@@ -304,6 +304,15 @@ TEST_F(ReuseTest, OneSlowCopyIsAnAccident) {
   EXPECT_EQ(found({}), 90);
 }
 
+TEST_F(ReuseTest, ACopyOfOneTokenSaysNothingAboutLongOnes) {
+  leave(running({}, 100));
+  save();
+  const PrefixCache::Match one = find(*sequence({.prompt = 30, .shared = 1}));
+  ASSERT_EQ(one.length, 1);
+  restore(one, seconds(1));
+  EXPECT_EQ(found({}), 90);
+}
+
 TEST_F(ReuseTest, WhatWasSlowIsTriedAgainAfterAWhile) {
   leave(running({}, 100));
   save();
