@@ -22,8 +22,7 @@ namespace {
 constexpr Duration kLookEvery = milliseconds(10);
 constexpr Duration kLookAtStays = milliseconds(200);
 constexpr Duration kPatience = seconds(1);  // of those who wait while all models that are there have work
-constexpr Duration kRetryFirst = seconds(5);
-constexpr Duration kRetryMost = seconds(60);
+constexpr Duration kRetryFirst = seconds(5), kRetryMost = seconds(60);
 constexpr std::size_t kWaitingMax = kSizeLimit<"queue_requests">;  // of one model
 
 std::uint64_t wakes(Engine& engine, const Counter EngineMetrics::*which) {
@@ -273,6 +272,7 @@ void ModelKeeper::wake(Kept& one) {
   metrics_.loads.add();
   engine.wake();
   count_memory();
+  if (one.stay.ends()) follow_later(kLookEvery);  // what was said last holds, and nobody looked while it was gone
 }
 
 net::Awaitable<Result<ServedModel*>> ModelKeeper::ready(const ModelEntry& entry, std::function<bool()> gone) {
@@ -322,8 +322,8 @@ void ModelKeeper::follow_orders() {
   bool later = false;
   for (Kept& one : kept_) {
     settle(one);
-    const bool may_end = one.stay.ends() && loaded(one) && !one.resting;
-    if (may_end && one.stay.over(idle(one), now)) rest(one);
+    const bool may_end = one.stay.ends() && (one.waking || loaded(one)) && !one.resting;
+    if (may_end && !one.waking && one.stay.over(idle(one), now)) rest(one);
     later = later || may_end;
     if (one.ordered) {
       [[maybe_unused]] const Result<ServedModel*> served = try_now(one, one.ordered);
