@@ -1,8 +1,8 @@
-// grammar_cost: what grammars cost with our own engine: making them of schemas and compiling them, and finding the tokens
-// that may come next, each schema met for the first time. The schemas are those of grammar_schemas.h, and those of JSON files: objects of
-// schemas by name, as bench/schemas/tools.json, or with such an object as "kept", as tests/e2e/schemas.json.
-// Vocabularies are read from GGUF files, which need no weights; answers are drawn from what the masks allow, ends of
-// strings and lists first, so that they are of a common length.
+// grammar_cost: what grammars cost with our own engine: making them of schemas and compiling them, and finding the
+// tokens that may come next, each schema met for the first time. The schemas are those of grammar_schemas.h, and those
+// of JSON files: objects of schemas by name, as bench/schemas/tools.json, or with such an object as "kept", as
+// tests/e2e/schemas.json. Vocabularies are read from GGUF files, which need no weights; answers are drawn from what the
+// masks allow, ends of strings and lists first, so that they are of a common length.
 //
 //   grammar_cost [SCHEMAS.json …] VOCABULARY.gguf …
 #include <algorithm>
@@ -146,8 +146,9 @@ int measure(const std::string& path, const std::vector<std::string>& schemas) {
     bytes = std::max(bytes, one.bytes);
     masks.all.insert(masks.all.end(), one.masks.all.begin(), one.masks.all.end());
   }
-  std::printf("  %zu schemas (%zu in part), %zu masks, %llu of them computed, at most %.1f MiB for a schema\n", count,
-              dropping, masks.all.size(), static_cast<unsigned long long>(computed), static_cast<double>(bytes) / (1 << 20));
+  std::printf("  %zu schemas (%zu in part), %zu masks, %llu of them computed, at most %.1f MiB for a schema\n",
+              count, dropping, masks.all.size(), static_cast<unsigned long long>(computed),
+              static_cast<double>(bytes) / (1 << 20));
   std::printf("  mask     mean %7.1f us, p50 %7.1f, p99 %7.1f, most %7.1f\n", masks.mean(), masks.at(0.5),
               masks.at(0.99), masks.at(1));
   std::printf("  compile  mean %7.1f us, p50 %7.1f, p99 %7.1f, most %7.1f\n", compiles.mean(), compiles.at(0.5),
