@@ -272,7 +272,7 @@ void ModelKeeper::wake(Kept& one) {
   metrics_.loads.add();
   engine.wake();
   count_memory();
-  if (one.stay.ends()) follow_later(kLookEvery);  // what was said last holds
+  if (one.stay.ends()) follow_later(kLookEvery);  // its keep_alive holds again
 }
 
 net::Awaitable<Result<ServedModel*>> ModelKeeper::ready(const ModelEntry& entry, std::function<bool()> gone) {

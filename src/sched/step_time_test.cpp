@@ -256,7 +256,8 @@ TEST(StepTime, WhatRowsOfPromptsTookLatelyIsNotHiddenInTheirCells) {
   learn(times, Kind::prefill, {11, 4000}, {.row_us = 1000}, 400);
   expect_near(times.predict(Kind::prefill, {11, 4000}), milliseconds(11));
   EXPECT_LT(times.prompt_row_seconds(), 0.0001);
-  EXPECT_NEAR(times.read_row_seconds(), 0.001, 0.02);
+  EXPECT_GT(times.read_row_seconds(), 0.001) << "and some of the dear rows before";
+  EXPECT_LT(times.read_row_seconds(), 0.02);
   learn(times, Kind::decode, {4, 0}, {.row_us = 1e6});
   learn(times, Kind::prefill, {64, 0}, {.row_us = 500}, 300);
   EXPECT_NEAR(times.read_row_seconds(), 0.0005, 0.00005);

@@ -251,6 +251,8 @@ describe('POST /models/load and /models/unload', () => {
     assert.match((await run(['ps', '--url', server.url])).stdout, /^a +loaded .*for others\nb +loaded .*in 60 min\n/m);
     await ask(server, '/api/generate', { ...short, keep_alive: 0.3 });
     await becomes(server, { a: 'loaded', b: 'unloaded' });
+    // Until b is not looked at any more, since no model can leave by itself.
+    await ask(server, '/api/generate', { ...short, model: 'a', options: { num_predict: 100 } });
     await ask(server, '/api/generate', short);
     await becomes(server, { b: 'unloaded' });
     await ask(server, '/api/generate', { ...short, keep_alive: -1 });
