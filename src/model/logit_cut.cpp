@@ -8,6 +8,9 @@ namespace chasqui {
 namespace {
 
 constexpr float kNoHigh = std::numeric_limits<float>::quiet_NaN();
+constexpr std::size_t kLikely = 128;
+// Where a sample of a row says no better than so what all of it weighs, a sweep more is quicker than a long list.
+constexpr double kLargeError = 0.04;
 
 // Halves the range in which the answer lies.
 std::size_t count_by_halves(std::span<Candidate> candidates, double mass) {
@@ -70,21 +73,41 @@ std::size_t count_for_mass(std::span<Candidate> candidates, float top, double ma
   return above + count_by_halves(others.first(put_first(others, is_last)), mass);
 }
 
-Candidate LogitCut::reach(LogitRow& row, float floor, float scale, double total, double target) {
-  constexpr std::size_t kLikely = 128;
+Candidate LogitCut::reach_part(LogitRow& row, float floor, double part) {
   const float bound = std::max(floor, row.bound_of(kLikely));
-  ties_.clear();
-  const double likely = collect(row, bound, kNoHigh, scale);
-  double above = 0;
-  float high = row.top();
-  if (likely < target && bound > floor) {
-    estimate(row, bound, floor, scale, total - likely);
-    high = expected(floor, target - likely);
-    above = near(row, floor, bound, scale, target, high);
+  const double likely = collect(row, bound, kNoHigh, 1.0f);
+  if (!(bound > floor)) return last_of(row, row.top(), likely * part);
+  const double rest = estimate(row, bound, floor, 1.0f);
+  if (estimate_.error > kLargeError) {
+    const double all = row.mass(floor, 1.0f);
+    const double target = all * part;
+    if (likely >= target) return last_of(row, row.top(), target);
+    estimate_.scale((all - likely) / rest);
+    const float middle = expected(floor, target - likely);
+    return near(row, floor, bound, 1.0f, target, middle, row.mass(middle, 1.0f));
   }
+  const float middle = expected(floor, (likely + rest) * part - likely);
+  const LogitRow::Masses sums = row.masses(floor, 1.0f, middle);
+  const double target = sums.all * part;
+  if (likely >= target) return last_of(row, row.top(), target);
+  return near(row, floor, bound, 1.0f, target, middle, sums.above);
+}
+
+Candidate LogitCut::reach_count(LogitRow& row, double count) {
+  const float bound = row.bound_of(kLikely);
+  const double likely = collect(row, bound, kNoHigh, 0.0f);
+  if (likely >= count || !(bound > LogitRow::kLeast)) return last_of(row, row.top(), count);
+  estimate(row, bound, LogitRow::kLeast, 0.0f);
+  const float middle = expected(LogitRow::kLeast, count - likely);
+  return near(row, LogitRow::kLeast, bound, 0.0f, count, middle, row.mass(middle, 0.0f));
+}
+
+// Of the list, none of which is above `high`, so many that they weigh `target`.
+Candidate LogitCut::last_of(LogitRow& row, float high, double target) {
+  ties_.clear();
   last_ = {row.largest(), row.top(), 0.0};
   if (list_.empty()) return last_;
-  const std::size_t count = count_for_mass(list_, high, target - above);
+  const std::size_t count = count_for_mass(list_, high, target);
   last_ = count > 0 ? list_[count - 1] : *std::ranges::min_element(list_, more_likely);
   for (std::size_t i = count; i < list_.size(); ++i) {
     if (list_[i].logit == last_.logit && list_[i].token > last_.token) ties_.push_back(list_[i]);
@@ -92,23 +115,21 @@ Candidate LogitCut::reach(LogitRow& row, float floor, float scale, double total,
   return last_;
 }
 
-// Lists the tokens around the one with which the target is reached, which is expected at `high`: up to there the sum is
-// exact, and what is missing, or too much, says how far away it is. Returns the sum of those above the list, and where
-// that begins.
-double LogitCut::near(LogitRow& row, float floor, float bound, float scale, double target, float& high) {
+// Lists the tokens around the one with which the target is reached, which is expected at `middle`: those that are at
+// least that weigh `sum`, and what is missing, or too much, says how far away it is.
+Candidate LogitCut::near(LogitRow& row, float floor, float bound, float scale, double target, float middle,
+                         double sum) {
   constexpr double kMore = 1.25;
-  const float middle = high;
-  const double sum = row.mass(middle, scale);
   const bool below = sum < target;
   const double density = std::max(this->density(middle), 1e-30);
   auto width = static_cast<float>(std::min(kMore * std::abs(target - sum) / density, 1e30));
   width = std::max(width, estimate_.width / 16);
   for (;; width *= 4) {
     const float low = below ? std::max(floor, middle - width) : middle;
-    high = below ? middle : std::min(bound, middle + width);
+    const float high = below ? middle : std::min(bound, middle + width);
     const double listed = collect(row, low, high, scale);
-    if (below && (sum + listed >= target || !(low > floor))) return sum;
-    if (!below && (sum - listed < target || !(high < bound))) return sum - listed;
+    if (below && (sum + listed >= target || !(low > floor))) return last_of(row, high, target - sum);
+    if (!below && (sum - listed < target || !(high < bound))) return last_of(row, high, target - (sum - listed));
   }
 }
 
@@ -123,7 +144,8 @@ double LogitCut::collect(LogitRow& row, float low, float high, float scale) {
   return sum;
 }
 
-void LogitCut::estimate(LogitRow& row, float bound, float floor, float scale, double rest) {
+// Returns about what the tokens from `floor` to below `bound` weigh.
+double LogitCut::estimate(LogitRow& row, float bound, float floor, float scale) {
   constexpr std::size_t kSample = 4096;
   constexpr float kWidest = 48;
   const std::span<const float> sample = row.sample(kSample);
@@ -135,19 +157,24 @@ void LogitCut::estimate(LogitRow& row, float bound, float floor, float scale, do
   estimate_.weights.fill(0);
   const float classes_for_one = 1 / estimate_.width;
   double sum = 0;
+  double squares = 0;
   for (std::size_t i = 0; i < sample.size(); ++i) {
     if (!(sample[i] >= floor && sample[i] < bound)) continue;
     const auto of = std::min((bound - sample[i]) * classes_for_one, static_cast<float>(kClasses - 1));
     const auto weight = static_cast<double>(weights[i]);
     estimate_.weights[static_cast<std::size_t>(of)] += weight;
     sum += weight;
+    squares += weight * weight;
   }
-  const double ratio = sum > 0 ? rest / sum : 0;
-  for (double& weight : estimate_.weights) weight *= ratio;
+  const double ratio = static_cast<double>(row.size()) / static_cast<double>(std::max<std::size_t>(1, sample.size()));
+  estimate_.scale(ratio);
+  estimate_.error = sum > 0 ? std::sqrt(squares) / sum : 0;
+  return sum * ratio;
 }
 
 // Where the weights from the bound on down add up to `needed`.
 float LogitCut::expected(float floor, double needed) const {
+  if (!(needed > 0)) return estimate_.bound;
   std::size_t of = 0;
   for (; of + 1 < kClasses && estimate_.weights[of] < needed; ++of) needed -= estimate_.weights[of];
   const double inside = estimate_.weights[of] > 0 ? std::min(needed / estimate_.weights[of], 1.0) : 0.0;

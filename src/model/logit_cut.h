@@ -1,6 +1,6 @@
 // Finds how many of the most likely tokens of a row it takes until their weights add up to a part of the whole, without
-// sorting the row: what is near the end of them is found by a sample, and only that is looked at one by one. Sums are
-// of floats within 1e-6. Kept by a thread that samples; one thread.
+// sorting the row: a sample says where about they end, one sweep sums up all and what is above there, and only what is
+// near is looked at one by one. Sums are of floats within 1e-6. Kept by a thread that samples; one thread.
 #pragma once
 
 #include <array>
@@ -14,9 +14,11 @@ namespace chasqui {
 
 class LogitCut {
  public:
-  // The last of them. They weigh exp((logit - top) * scale); those below `floor` do not count.
-  // REQUIRES: as LogitRow::mass(); `total` is what that said
-  Candidate reach(LogitRow& row, float floor, float scale, double total, double target);
+  // The last of those that weigh `part` of all, by exp(logit - top); those below `floor` do not count.
+  // REQUIRES: as LogitRow::mass(), part < 1
+  Candidate reach_part(LogitRow& row, float floor, double part);
+  // The last of the `count` most likely ones. REQUIRES: as LogitRow::mass()
+  Candidate reach_count(LogitRow& row, double count);
   // Bans the tokens that are as likely as `last` and come after it in more_likely().
   void ban_after(LogitRow& row, const Candidate& last);
   // Puts back what was banned since forget().
@@ -29,14 +31,19 @@ class LogitCut {
   struct Estimate {
     std::array<double, kClasses> weights{};
     float bound = 0;
-    float width = 0;  // of a class, in logits
+    float width = 0;   // of a class, in logits
+    double error = 0;  // of their sum, as a share of it: the standard one
+    void scale(double by) {
+      for (double& weight : weights) weight *= by;
+    }
   };
 
+  Candidate last_of(LogitRow& row, float high, double target);
   double collect(LogitRow& row, float low, float high, float scale);
-  void estimate(LogitRow& row, float bound, float floor, float scale, double rest);
+  double estimate(LogitRow& row, float bound, float floor, float scale);
   float expected(float floor, double needed) const;
   double density(float logit) const;
-  double near(LogitRow& row, float floor, float bound, float scale, double target, float& high);
+  Candidate near(LogitRow& row, float floor, float bound, float scale, double target, float middle, double sum);
 
   std::vector<Candidate> list_;
   std::vector<float> logits_;

@@ -112,15 +112,21 @@ void LogitRow::top_k(std::size_t k, std::vector<Candidate>& out) {
   out.resize(k);
 }
 
-double LogitRow::mass(float least, float scale) {
+LogitRow::Masses LogitRow::masses(float least, float scale, float middle, bool both) {
   const float largest = top();
   asked_ = {least, scale};
   const std::size_t whole = whole_blocks();
   sums_.resize((whole * kBlock + kGroup - 1) / kGroup + (has_rest() ? 1 : 0));
-  kernels_->weigh(logits_.data(), maxima_.data(), whole, least, largest, scale, sums_.data());
-  if (has_rest()) kernels_->weigh(rest_, &maxima_.back(), 1, least, largest, scale, &sums_.back());
-  double sum = 0;
-  for (const float each : sums_) sum += static_cast<double>(each);
+  above_.resize(both ? sums_.size() : 0);
+  kernels_->weigh(logits_.data(), maxima_.data(), whole, least, largest, scale, sums_.data(), middle,
+                  both ? above_.data() : nullptr);
+  if (has_rest()) {
+    kernels_->weigh(rest_, &maxima_.back(), 1, least, largest, scale, &sums_.back(), middle,
+                    both ? &above_.back() : nullptr);
+  }
+  Masses sum;
+  for (const float each : sums_) sum.all += static_cast<double>(each);
+  for (const float each : above_) sum.above += static_cast<double>(each);
   return sum;
 }
 

@@ -20,6 +20,11 @@ class LogitRow {
   static constexpr float kLeast = std::numeric_limits<float>::lowest();  // at least this: all that are not banned
   static constexpr float kMost = std::numeric_limits<float>::max();
 
+  struct Masses {
+    double all = 0;
+    double above = 0;
+  };
+
   LogitRow() : kernels_(&row_kernels()) {}
   explicit LogitRow(const RowKernels& kernels) : kernels_(&kernels) {}
 
@@ -45,7 +50,9 @@ class LogitRow {
 
   // The sum of exp((logit - top()) * scale) over all that are at least `least`. The caller may ask, until the next
   // call, which token it is at which the sum exceeds a part of it. REQUIRES: largest() ≥ 0, least ≥ kLeast, scale ≥ 0
-  double mass(float least, float scale);
+  double mass(float least, float scale) { return masses(least, scale, least, false).all; }
+  // The same, and in one sweep the sum over those that are at least `middle`. REQUIRES: middle ≥ least
+  Masses masses(float least, float scale, float middle) { return masses(least, scale, middle, true); }
   // REQUIRES: mass() was just called. 0 ≤ part < what it said
   Token token_at(double part);
 
@@ -62,6 +69,7 @@ class LogitRow {
     float scale = 0;
   };
 
+  Masses masses(float least, float scale, float middle, bool both);
   void begin(std::span<float> logits);
   void survey();
   std::size_t gather(float least, float below);
@@ -76,6 +84,7 @@ class LogitRow {
   Token largest_ = -1;
   Asked asked_;  // of mass()
   std::vector<float> sums_;
+  std::vector<float> above_;
   std::vector<float> coarse_;
   std::vector<std::uint32_t> places_;
   std::vector<float> found_;

@@ -153,6 +153,21 @@ TEST(LogitRow, WeightsAreThoseOfTheLibrary) {
   });
 }
 
+TEST(LogitRow, OneSweepSumsUpAllAndWhatIsAbove) {
+  std::vector<float> values;
+  for (int i = 0; i < 5000; ++i) values.push_back(static_cast<float>(i * 7919 % 1000) / 100.0f);
+  values[17] = kNan;
+  values[4990] = kInfinity;
+  for (const float scale : {0.0f, 1.0f, 1.7f}) {
+    each_row(values, [&](LogitRow& row, const char* name) {
+      const LogitRow::Masses both = row.masses(2.0f, scale, 7.5f);
+      EXPECT_EQ(both.above, row.mass(7.5f, scale)) << name;
+      EXPECT_EQ(both.all, row.mass(2.0f, scale)) << name;
+      EXPECT_LT(both.above, both.all + (scale == 0 ? 0 : 1e-9)) << name;
+    });
+  }
+}
+
 // Each token is told for the part of the mass that it weighs.
 TEST(LogitRow, TokenAtAPartOfTheMass) {
   std::vector<float> values(1000, -kInfinity);

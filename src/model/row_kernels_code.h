@@ -35,8 +35,18 @@ inline Lanes load(const float* from) {
 inline void store(float* to, Lanes lanes) { __builtin_memcpy(to, &lanes, sizeof lanes); }
 inline Lanes spread(float value) { return value - Lanes{}; }
 
-// `a > b ? a : b` takes b where a is NaN.
+// Both take b where a is NaN.
+#ifdef __AVX512F__
+inline Lanes larger(Lanes a, Lanes b) {
+  return reinterpret_cast<Lanes>(_mm512_max_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+}
+inline Lanes smaller(Lanes a, Lanes b) {
+  return reinterpret_cast<Lanes>(_mm512_min_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+}
+#else
 inline Lanes larger(Lanes a, Lanes b) { return a > b ? a : b; }
+inline Lanes smaller(Lanes a, Lanes b) { return a < b ? a : b; }
+#endif
 
 #ifdef __x86_64__
 // By halves, so that sums are added up in the same order whatever the width of a register is.
@@ -82,26 +92,41 @@ inline float sum_up(const Lanes* sums) {
 #endif
 }
 
-// 2 to the power of (logit - top) * scale: of the whole part as an exponent, of the rest, within ±0.5, a polynomial.
-inline Lanes weight(Lanes logits, float top, float scale) {
-  constexpr float kRound = 12582912.0f;  // 1.5 · 2^23: adding it leaves the next integer in the lowest bits
-  Lanes x = (logits - top) * scale;
-  x = x < 0 ? x : Lanes{};
-  x = larger(x, spread(-126.0f));
-  const Lanes n = x + kRound;
-  Ints exponent;
-  __builtin_memcpy(&exponent, &n, sizeof n);
-  x -= n - kRound;
-  Lanes y = x * 1.3264709378e-03f + 9.6715140348e-03f;
-  y = y * x + 5.5507338022e-02f;
-  y = y * x + 2.4022242055e-01f;
-  y = y * x + 6.9314697756e-01f;
-  y = y * x + 1.0f;
+// y times 2 to the power of n. REQUIRES: n whole, what comes out is normal
+inline Lanes scaled(Lanes y, Lanes n) {
+#ifdef __AVX512F__
+  return reinterpret_cast<Lanes>(_mm512_scalef_ps(reinterpret_cast<__m512>(y), reinterpret_cast<__m512>(n)));
+#else
+  const Ints exponent = __builtin_convertvector(n, Ints);
   Ints bits;
   __builtin_memcpy(&bits, &y, sizeof y);
   bits += exponent << 23;
   __builtin_memcpy(&y, &bits, sizeof y);
   return y;
+#endif
+}
+
+// The nearest whole number. REQUIRES: |x| < 2^22
+inline Lanes rounded(Lanes x) {
+#ifdef __AVX512F__
+  return reinterpret_cast<Lanes>(_mm512_roundscale_ps(reinterpret_cast<__m512>(x), 0));
+#else
+  constexpr float kRound = 12582912.0f;  // 1.5 · 2^23
+  return x + kRound - kRound;
+#endif
+}
+
+// 2 to the power of (logit - top) * scale: of the whole part as an exponent, of the rest, within ±0.5, a polynomial.
+inline Lanes weight(Lanes logits, float top, float scale) {
+  constexpr float kLowest = -125.0f;
+  Lanes x = larger(smaller((logits - top) * scale, Lanes{}), spread(kLowest));
+  const Lanes n = rounded(x);
+  x -= n;
+  Lanes y = x * 1.3264709378e-03f + 9.6715140348e-03f;
+  y = y * x + 5.5507338022e-02f;
+  y = y * x + 2.4022242055e-01f;
+  y = y * x + 6.9314697756e-01f;
+  return scaled(y * x + 1.0f, n);
 }
 
 constexpr float kBinary = 1.44269504088896341f;  // log2(e)
@@ -135,29 +160,45 @@ void mask(float* logits, const std::uint64_t* bits, std::size_t blocks, float* o
   }
 }
 
-template <bool kCounts>
-void weigh_as(const float* logits, const float* maxima, std::size_t blocks, float least, float top, float scale,
-              float* sums) {
-  for (std::size_t block = 0; block < blocks; ++sums) {
+struct Weighing {
+  const float* logits;
+  const float* maxima;
+  std::size_t blocks;
+  float least;
+  float top;
+  float scale;
+  float* sums;
+  float middle;
+  float* above;
+};
+
+template <bool kCounts, bool kTwice>
+void weigh_as(const Weighing& of) {
+  std::size_t group = 0;
+  for (std::size_t block = 0; block < of.blocks; ++group) {
     Lanes sum[kSums] = {};
-    const std::size_t end = blocks - block < kBlocksOfGroup ? blocks : block + kBlocksOfGroup;
+    Lanes above[kSums] = {};
+    const std::size_t end = of.blocks - block < kBlocksOfGroup ? of.blocks : block + kBlocksOfGroup;
     for (; block < end; ++block) {
-      if (!(maxima[block] >= least)) continue;
-      const float* const at = logits + block * kBlock;
+      if (!(of.maxima[block] >= of.least)) continue;
+      const float* const at = of.logits + block * kBlock;
       for (std::size_t i = 0; i < kBlock; i += kLanes) {
         const Lanes values = load(at + i);
-        const Lanes each = kCounts ? spread(1.0f) : weight(values, top, scale);
-        sum[i / kLanes % kSums] += values >= least ? each : Lanes{};
+        const Lanes each = kCounts ? spread(1.0f) : weight(values, of.top, of.scale);
+        sum[i / kLanes % kSums] += values >= of.least ? each : Lanes{};
+        if (kTwice) above[i / kLanes % kSums] += values >= of.middle ? each : Lanes{};
       }
     }
-    *sums = sum_up(sum);
+    of.sums[group] = sum_up(sum);
+    if (kTwice) of.above[group] = sum_up(above);
   }
 }
 
 void weigh(const float* logits, const float* maxima, std::size_t blocks, float least, float top, float scale,
-           float* sums) {
-  if (scale == 0) return weigh_as<true>(logits, maxima, blocks, least, top, scale, sums);
-  weigh_as<false>(logits, maxima, blocks, least, top, scale * kBinary, sums);
+           float* sums, float middle, float* above) {
+  const Weighing of = {logits, maxima, blocks, least, top, scale * kBinary, sums, middle, above};
+  if (scale == 0) return above != nullptr ? weigh_as<true, true>(of) : weigh_as<true, false>(of);
+  above != nullptr ? weigh_as<false, true>(of) : weigh_as<false, false>(of);
 }
 
 // Those of a register that count, as bits.
@@ -185,7 +226,7 @@ std::size_t gather(const float* logits, const float* maxima, std::size_t blocks,
       std::uint32_t bits = bits_of((values >= least) & ~(values >= below));
       const auto place = first + static_cast<std::uint32_t>(i);
 #ifdef __AVX512F__
-      if (bits == 0) continue;
+      // Also where there is none: a branch would be mispredicted too often.
       const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
       const __m512i all = _mm512_add_epi32(lanes, _mm512_set1_epi32(static_cast<int>(place)));
       const auto chosen = static_cast<__mmask16>(bits);

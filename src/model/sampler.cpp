@@ -63,6 +63,15 @@ double uniform(std::mt19937& generator) {
   return static_cast<double>(high << 26 | low) * 0x1p-53;
 }
 
+// A number that the first one says nothing about, so that a token takes as many of the generator's outputs as ever: the
+// finalizer of splitmix64 (Steele, Lea and Flood, 2014).
+double another(double drawn) {
+  auto bits = static_cast<std::uint64_t>(drawn * 0x1p53);
+  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
+  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
+  return static_cast<double>((bits ^ bits >> 31) >> 11) * 0x1p-53;
+}
+
 }  // namespace
 
 Sampler::Sampler(const SamplingParams& params, TokenCount vocabulary, std::span<const Token> end_of_generation,
@@ -157,13 +166,18 @@ void Sampler::build(SamplerScratch& scratch) const {
   }
   const float top = most_likely_logit(candidates);
   if (few_candidates() && params_.top_p < 1.0f) {
-    const double all = weigh(candidates, top, 1.0, scratch.row, scratch.logits);
-    keep_mass(candidates, top, all * static_cast<double>(params_.top_p), keep_min());
+    const double target =
+        weigh(candidates, top, 1.0, scratch.row, scratch.logits) * static_cast<double>(params_.top_p);
+    if (!(weight_of_min_p(candidates, top) < target)) keep_mass(candidates, top, target, keep_min());
   }
   if (few_candidates() && params_.min_p > 0.0f) {
     const float bound = min_p_bound(top);
     const auto count = std::ranges::count_if(candidates, [&](const Candidate& c) { return c.logit >= bound; });
-    keep_most_likely(candidates, std::max(static_cast<std::size_t>(count), keep_min()));
+    if (static_cast<std::size_t>(count) < keep_min()) {
+      keep_most_likely(candidates, keep_min());
+    } else {
+      std::erase_if(candidates, [&](const Candidate& c) { return !(c.logit >= bound); });
+    }
   }
   const double sum = weigh(candidates, top, params_.temperature, scratch.row, scratch.logits);
   for (Candidate& c : candidates) c.probability /= sum;
@@ -176,11 +190,14 @@ float Sampler::narrow(SamplerScratch& scratch) const {
   const float least = narrow_by_top_k(scratch);
   constexpr Token kAll = std::numeric_limits<Token>::max();
   Candidate last{kAll, least, 0.0};
+  const float bound = params_.min_p > 0.0f ? std::max(least, min_p_bound(row.top())) : least;
   if (params_.top_p < 1.0f) {
-    const double all = row.mass(least, 1.0f);
-    last = scratch.cut.reach(row, least, 1.0f, all, all * static_cast<double>(params_.top_p));
+    const auto part = static_cast<double>(params_.top_p);
+    const bool min_p_decides = bound > least && [&, sums = row.masses(least, 1.0f, bound)] {
+      return sums.above < part * sums.all;
+    }();
+    if (!min_p_decides) last = scratch.cut.reach_part(row, least, part);
   }
-  const float bound = params_.min_p > 0.0f ? min_p_bound(row.top()) : least;
   if (bound > last.logit) last = {kAll, bound, 0.0};
   if (keep_min() > 1) {
     row.top_k(keep_min(), scratch.candidates);
@@ -204,10 +221,19 @@ void Sampler::list_top_k(SamplerScratch& scratch) const {
 
 float Sampler::narrow_by_top_k(SamplerScratch& scratch) const {
   if (params_.top_k <= 0 || params_.top_k >= vocabulary_) return LogitRow::kLeast;
-  const auto all = static_cast<double>(vocabulary_);  // about: some may be banned
-  const Candidate last = scratch.cut.reach(scratch.row, LogitRow::kLeast, 0.0f, all, params_.top_k);
+  const Candidate last = scratch.cut.reach_count(scratch.row, params_.top_k);
   scratch.cut.ban_after(scratch.row, last);
   return last.logit;
+}
+
+// What those that min-p leaves weigh; without it all of them, and more. Where that is less than top-p leaves, min-p
+// alone counts.
+double Sampler::weight_of_min_p(const std::vector<Candidate>& candidates, float top) const {
+  if (!(params_.min_p > 0.0f)) return std::numeric_limits<double>::infinity();
+  const float bound = min_p_bound(top);
+  double sum = 0;
+  for (const Candidate& c : candidates) sum += c.logit >= bound ? c.probability : 0;
+  return sum;
 }
 
 // The least logit of a candidate that is min_p times as likely as the most likely one.
@@ -259,9 +285,35 @@ Token Sampler::draw(SamplerScratch& scratch) {
   if (few_candidates()) return draw_candidate(scratch);
   scratch.drew_row = true;
   scratch.candidates.clear();  // those of another row would be taken for what this one was narrowed to
+  const double drawn = uniform(generator_);
+  if (top_p_takes_most()) return draw_before_top_p(scratch, drawn);
   scratch.least = narrow(scratch);
   scratch.mass = row.mass(scratch.least, scale_of(params_.temperature));
-  return row.token_at(uniform(generator_) * scratch.mass);
+  return row.token_at(drawn * scratch.mass);
+}
+
+// Nothing else narrows the row, and top-p takes little of what is drawn from: at a temperature of 1 what it leaves out
+// weighs 1 - top_p of all, at a lower one less.
+bool Sampler::top_p_takes_most() const {
+  constexpr float kMost = 0.9f;
+  const bool alone = params_.top_k <= 0 || params_.top_k >= vocabulary_;
+  return alone && params_.top_p >= kMost && params_.top_p < 1.0f && !(params_.min_p > 0.0f) && keep_min() == 1 &&
+         params_.temperature <= 1.0f && !params_.chances_after;
+}
+
+// Draws from the whole row and looks whether top-p leaves that token, which is one sweep; only where it seems not to,
+// where the row is cut has to be found. The distribution is the same: what is drawn instead is from what is left.
+Token Sampler::draw_before_top_p(SamplerScratch& scratch, double drawn) {
+  LogitRow& row = scratch.row;
+  const float scale = scale_of(params_.temperature);
+  const Token token = row.token_at(drawn * row.mass(LogitRow::kLeast, scale));
+  const float logit = std::min(row[token], LogitRow::kMost);
+  const LogitRow::Masses masses = row.masses(LogitRow::kLeast, 1.0f, logit);
+  if (masses.above <= masses.all * static_cast<double>(params_.top_p)) return token;
+  const Candidate last = scratch.cut.reach_part(row, LogitRow::kLeast, static_cast<double>(params_.top_p));
+  if (!more_likely(last, {token, logit, 0.0})) return token;
+  scratch.cut.ban_after(row, last);
+  return row.token_at(another(drawn) * row.mass(std::max(last.logit, LogitRow::kLeast), scale));
 }
 
 Token Sampler::draw_candidate(SamplerScratch& scratch) {
@@ -273,83 +325,6 @@ Token Sampler::draw_candidate(SamplerScratch& scratch) {
   }
   // Rounding may leave a rest; the most likely candidate takes it.
   return std::ranges::min_element(scratch.candidates, more_likely)->token;
-}
-
-Token Sampler::draw_allowed(std::span<float> logits, SamplerScratch& scratch) {
-  // What narrowed the row for the first draw was not only for what the grammar allows.
-  scratch.cut.take_back(scratch.row);
-  if (const TokenMask* const mask = grammar_.mask()) {
-    if (mask->whole && mask->bits.empty() && !chain_.present()) return draw_listed(mask->list, scratch);
-    if (mask->whole && !mask->bits.empty()) {
-      scratch.row.look(logits, mask->bits);
-      return draw_masked(scratch);
-    }
-    const bool whole = mask->whole;
-    scratch.mask = mask->bits;
-    scratch.mask.resize((logits.size() + 63) / 64);
-    for (const Token token : mask->list) add_token(scratch.mask, token);
-    if (!whole) find_likely_allowed(scratch);
-    scratch.row.look(logits, scratch.mask);
-    return draw_masked(scratch);
-  }
-  ask_about_likely(scratch);
-  if (scratch.allowed.empty()) return end_without_way();
-  scratch.masked.assign(logits.size(), LogitRow::kBanned);
-  for (const Candidate& c : scratch.allowed) scratch.masked[static_cast<std::size_t>(c.token)] = c.logit;
-  scratch.row.look(scratch.masked);
-  return draw_masked(scratch);
-}
-
-Token Sampler::draw_masked(SamplerScratch& scratch) {
-  return scratch.row.largest() >= 0 ? draw(scratch) : end_without_way();
-}
-
-// To what a mask has so far: it was put off before all of the vocabulary had been looked at.
-void Sampler::find_likely_allowed(SamplerScratch& scratch) const {
-  constexpr std::size_t kAsked = 16;
-  scratch.row.top_k(kAsked, scratch.allowed);
-  grammar_.filter(scratch.allowed);
-  for (const Candidate& c : scratch.allowed) add_token(scratch.mask, c.token);
-}
-
-// The grammar has no way on: the model's vocabulary cannot say what it wants, or the request has banned it.
-Token Sampler::end_without_way() {
-  allowed_ = false;
-  return ends_.empty() ? fallback() : ends_.front();
-}
-
-// As from a row that has nothing else, without the row.
-Token Sampler::draw_listed(std::span<const Token> list, SamplerScratch& scratch) {
-  scratch.masked.clear();
-  for (const Token token : list) scratch.masked.push_back(scratch.row[token]);
-  scratch.row.look(scratch.masked);
-  if (scratch.row.largest() < 0) return end_without_way();
-  const Token drawn = draw(scratch);
-  if (scratch.drew_row && params_.chances_after && params_.chances >= 0) list_drawn(drawn, scratch);
-  scratch.drew_row = false;
-  for (Candidate& c : scratch.candidates) c.token = list[static_cast<std::size_t>(c.token)];
-  return list[static_cast<std::size_t>(drawn)];
-}
-
-// libllama's grammars take about a microsecond for each token that they are asked about, so the whole vocabulary is
-// asked about only where nothing among the most likely tokens passes. Those that are less likely than all that was
-// asked about are left out; where min-p or the greedy choice would have left them out anyway, that changes nothing.
-void Sampler::ask_about_likely(SamplerScratch& scratch) const {
-  constexpr std::size_t kFirst = 256;
-  constexpr std::size_t kMost = 4096;
-  std::vector<Candidate>& allowed = scratch.allowed;
-  for (const std::size_t count : {kFirst, kMost, static_cast<std::size_t>(vocabulary_)}) {
-    scratch.row.top_k(count, allowed);
-    if (allowed.empty()) break;
-    const bool whole = allowed.size() < count || count >= static_cast<std::size_t>(vocabulary_);
-    const float least = std::ranges::min_element(allowed, {}, &Candidate::logit)->logit;
-    grammar_.filter(allowed);
-    if (whole || (count >= kMost && !allowed.empty())) break;
-    if (allowed.empty()) continue;
-    const bool cut = params_.min_p > 0.0f && params_.min_keep <= 1 && !chain_.present() &&
-                     least < min_p_bound(most_likely_logit(allowed));
-    if (greedy() || cut) break;
-  }
 }
 
 std::span<const Candidate> Sampler::distribution(std::span<float> logits, SamplerScratch& scratch) const {

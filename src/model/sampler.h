@@ -78,6 +78,8 @@ class Sampler {
 
  private:
   Token draw(SamplerScratch& scratch);
+  bool top_p_takes_most() const;
+  Token draw_before_top_p(SamplerScratch& scratch, double drawn);
   Token draw_candidate(SamplerScratch& scratch);
   Token draw_allowed(std::span<float> logits, SamplerScratch& scratch);
   Token draw_masked(SamplerScratch& scratch);
@@ -99,6 +101,7 @@ class Sampler {
   float narrow_by_top_k(SamplerScratch& scratch) const;
   Token fallback() const;
   float min_p_bound(float top) const;
+  double weight_of_min_p(const std::vector<Candidate>& candidates, float top) const;
   std::size_t keep_min() const { return static_cast<std::size_t>(params_.min_keep > 1 ? params_.min_keep : 1); }
   bool greedy() const { return !(params_.temperature > 0.0f); }
 

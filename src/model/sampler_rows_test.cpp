@@ -10,13 +10,42 @@
 namespace chasqui {
 namespace {
 
-// Whatever of a large vocabulary may be drawn is drawn as often as the reference says: classes of tokens with equal
-// probability, compared by a chi-square test.
-TEST(Sampler, DrawsFromTheRowFollowTheReference) {
+// Draws as often as the reference says: classes of tokens with equal probability, compared by a chi-square test.
+void expect_draws_of(const SamplingParams& p, const std::vector<float>& row) {
   constexpr int kDraws = 20000;
   constexpr std::size_t kClasses = 20;
+  const std::map<Token, double> expected = reference(p, row);
+  std::map<Token, std::size_t> class_of;
+  double sum = 0;
+  std::vector<double> chance(kClasses);
+  for (const auto& [token, probability] : expected) {
+    const auto of = std::min(static_cast<std::size_t>(sum * kClasses), kClasses - 1);
+    class_of[token] = of;
+    chance[of] += probability;
+    sum += probability;
+  }
+  Sampler sampler(p, static_cast<TokenCount>(row.size()), {});
+  SamplerScratch scratch;
+  std::vector<double> counts(kClasses);
+  for (int i = 0; i < kDraws; ++i) {
+    std::vector<float> copy = row;
+    const Token token = sampler.sample(copy, scratch);
+    ASSERT_TRUE(class_of.contains(token)) << "is cut off: " << token;
+    ++counts[class_of[token]];
+  }
+  double chi_square = 0;
+  for (std::size_t i = 0; i < kClasses; ++i) {
+    if (chance[i] == 0) continue;
+    const double mean = chance[i] * kDraws;
+    chi_square += (counts[i] - mean) * (counts[i] - mean) / mean;
+  }
+  EXPECT_LT(chi_square, 50.0) << "19 degrees of freedom: once in 7,000; top_k " << p.top_k << ", top_p " << p.top_p
+                              << ", min_p " << p.min_p << ", temperature " << p.temperature;
+}
+
+// Whatever of a large vocabulary may be drawn.
+TEST(Sampler, DrawsFromTheRowFollowTheReference) {
   const std::vector<float> row = random_row(12000, 5, 1.5f);
-  std::vector<SamplingParams> all;
   for (const std::int32_t top_k : {0, 600, 9000}) {
     for (const float top_p : {1.0f, 0.9f}) {
       for (const float min_p : {0.0f, 0.02f}) {
@@ -26,39 +55,21 @@ TEST(Sampler, DrawsFromTheRowFollowTheReference) {
           p.top_p = top_p;
           p.min_p = min_p;
           p.temperature = temperature;
-          all.push_back(p);
+          expect_draws_of(p, row);
         }
       }
     }
   }
-  for (const SamplingParams& p : all) {
-    const std::map<Token, double> expected = reference(p, row);
-    std::map<Token, std::size_t> class_of;
-    double sum = 0;
-    std::vector<double> chance(kClasses);
-    for (const auto& [token, probability] : expected) {
-      const auto of = std::min(static_cast<std::size_t>(sum * kClasses), kClasses - 1);
-      class_of[token] = of;
-      chance[of] += probability;
-      sum += probability;
-    }
-    Sampler sampler(p, 12000, {});
-    SamplerScratch scratch;
-    std::vector<double> counts(kClasses);
-    for (int i = 0; i < kDraws; ++i) {
-      std::vector<float> copy = row;
-      const Token token = sampler.sample(copy, scratch);
-      ASSERT_TRUE(class_of.contains(token)) << "is cut off: " << token;
-      ++counts[class_of[token]];
-    }
-    double chi_square = 0;
-    for (std::size_t i = 0; i < kClasses; ++i) {
-      if (chance[i] == 0) continue;
-      const double mean = chance[i] * kDraws;
-      chi_square += (counts[i] - mean) * (counts[i] - mean) / mean;
-    }
-    EXPECT_LT(chi_square, 50.0) << "19 degrees of freedom: once in 7,000; top_k " << p.top_k << ", top_p " << p.top_p
-                                << ", min_p " << p.min_p << ", temperature " << p.temperature;
+}
+
+// … where many logits are equal, so that top-p ends among them.
+TEST(Sampler, DrawsFromARowOfEqualLogitsFollowTheReference) {
+  std::vector<float> row = random_row(12000, 6, 1.5f);
+  for (float& logit : row) logit = std::round(logit);
+  SamplingParams p = plain();
+  for (const float top_p : {0.5f, 0.9f, 0.97f}) {
+    p.top_p = top_p;
+    expect_draws_of(p, row);
   }
 }
 
