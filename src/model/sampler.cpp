@@ -56,6 +56,13 @@ void keep_mass(std::vector<Candidate>& candidates, float top, double mass, std::
   candidates.resize(count);
 }
 
+// Whether those from `bound` on weigh less than `part` of those from `least` on.
+bool weighs_less(LogitRow& row, float bound, double part, float least) {
+  if (!(bound > least)) return false;
+  const LogitRow::Masses masses = row.masses(least, 1.0f, bound);
+  return masses.above < part * masses.all;
+}
+
 // 53 random bits in [0, 1), the same with every standard library (std::generate_canonical is not).
 double uniform(std::mt19937& generator) {
   const std::uint64_t high = generator() >> 5;
@@ -166,8 +173,7 @@ void Sampler::build(SamplerScratch& scratch) const {
   }
   const float top = most_likely_logit(candidates);
   if (few_candidates() && params_.top_p < 1.0f) {
-    const double target =
-        weigh(candidates, top, 1.0, scratch.row, scratch.logits) * static_cast<double>(params_.top_p);
+    const double target = weigh(candidates, top, 1.0, scratch.row, scratch.logits) * static_cast<double>(params_.top_p);
     if (!(weight_of_min_p(candidates, top) < target)) keep_mass(candidates, top, target, keep_min());
   }
   if (few_candidates() && params_.min_p > 0.0f) {
@@ -193,10 +199,7 @@ float Sampler::narrow(SamplerScratch& scratch) const {
   const float bound = params_.min_p > 0.0f ? std::max(least, min_p_bound(row.top())) : least;
   if (params_.top_p < 1.0f) {
     const auto part = static_cast<double>(params_.top_p);
-    const bool min_p_decides = bound > least && [&, sums = row.masses(least, 1.0f, bound)] {
-      return sums.above < part * sums.all;
-    }();
-    if (!min_p_decides) last = scratch.cut.reach_part(row, least, part);
+    if (!weighs_less(row, bound, part, least)) last = scratch.cut.reach_part(row, least, part);
   }
   if (bound > last.logit) last = {kAll, bound, 0.0};
   if (keep_min() > 1) {

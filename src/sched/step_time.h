@@ -60,11 +60,9 @@ class StepTime {
   TokenCount largest_seen(Batch::Kind kind) const { return seen_below(kind, kSizes.back()); }
   // The largest size below that of such batches that was seen; 0: none was.
   TokenCount seen_below(Batch::Kind kind, TokenCount rows) const;
-  // Seconds for one prompt row in a batch of the best size; 0 when nothing is known.
-  double prompt_row_seconds() const { return cost(Batch::Kind::prefill).best_row(); }
-  // … and what one took lately, in batches of whatever size and wherever it looked back to: what computing rows again
-  // costs. A cost of best_row() may be next to nothing where it was all put on the cells.
-  double read_row_seconds() const { return read_rows_ > 0 ? read_seconds_ / read_rows_ : 0; }
+  // Seconds that a row of a prompt took lately, in batches of whatever size and wherever it looked back to; 0 when
+  // nothing is known. Costs of rows alone may be next to nothing, where all was put on the cells.
+  double prompt_row_seconds() const { return read_rows_ > 0 ? read_seconds_ / read_rows_ : 0; }
   // The least that any pass over the weights takes: what a step costs however few rows it has. Zero: nothing is known.
   Duration pass() const;
   // Whether a decode step of `padded` rows takes less than one of `size`, as it does where kernels compute rows by
