@@ -37,7 +37,10 @@ void read_options(const Caller& caller, Fields& fields, RequestDraft& draft) {
     if (*most < -2) options.refuse("num_predict", "at least -2");
     draft.max_tokens = std::max<std::int64_t>(*most, -1);
   }
-  for (const std::string_view name : {"num_ctx", "num_keep"}) options.integer(name);
+  // Whatever is below 0 is all of the prompt there.
+  const auto keep = options.integer("num_keep");
+  if (keep && !draft.keep) draft.keep = std::max<std::int64_t>(*keep, -1);
+  options.integer("num_ctx");
   if (!options.ok()) fields.refuse(options.error());
 }
 

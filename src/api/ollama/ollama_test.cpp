@@ -48,6 +48,19 @@ TEST_F(OllamaTest, OptionsAreOurFieldsAndNumPredictIsMaxTokens) {
   EXPECT_EQ(answer->request->stop, (std::vector<std::string>{"a"}));
 }
 
+TEST_F(OllamaTest, NumKeepIsWhatStaysWhereTheContextIsShifted) {
+  fake_.limits.shifts = true;
+  const auto keep_of = [&](const std::string& options) {
+    const auto answer =
+        prepare_ollama_generate(served_, caller_, R"({"prompt":"Hi","raw":true,"options":{)" + options + "}}");
+    return answer ? answer->request->keep : -100;
+  };
+  EXPECT_EQ(keep_of(R"("num_keep":1)"), keep_of(R"("n_keep":1)"));
+  EXPECT_EQ(keep_of(R"("num_keep":-5)"), keep_of(R"("n_keep":-1)")) << "all of the prompt";
+  EXPECT_LT(keep_of(R"("num_keep":1)"), keep_of(R"("num_keep":-1)"));
+  EXPECT_EQ(keep_of(R"("num_keep":-1,"n_keep":1)"), keep_of(R"("n_keep":1)")) << "ours wins";
+}
+
 TEST_F(OllamaTest, APromptIsOneTurnOfAChatUnlessItIsRaw) {
   const Tokenizer& tokenizer = *served_.model.tokenizer;
   const auto turn = prepare_ollama_generate(served_, caller_, R"({"prompt":"Hi","system":"Be brief."})");
