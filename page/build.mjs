@@ -15,7 +15,7 @@ export const compressedMax = 400 * 1024;
 // What the licences of the bundled libraries ask for.
 async function notices() {
   const texts = [];
-  for (const name of ['marked', 'highlight.js']) {
+  for (const name of ['marked', 'highlight.js', 'katex']) {
     const folder = path.join(here, 'node_modules', name);
     const { version, license } = JSON.parse(await readFile(path.join(folder, 'package.json'), 'utf8'));
     const text = await readFile(path.join(folder, 'LICENSE'), 'utf8');

@@ -12,6 +12,9 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+export const escapeHtml = (text) =>
+  text.replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]);
+
 const svgSpace = 'http://www.w3.org/2000/svg';
 const shapes = {
   plus: 'M12 5v14M5 12h14',

@@ -21,38 +21,38 @@ import xml from 'highlight.js/lib/languages/xml';
 import yaml from 'highlight.js/lib/languages/yaml';
 import { Marked } from 'marked';
 
-import { h, icon, say } from './dom.js';
+import { escapeHtml, h, icon, say } from './dom.js';
+import { dressFormulas, formulas, mathAttributes, mathTags } from './formulas.js';
 
 const languages = { bash, c, cpp, css, diff, go, ini, java, javascript, json, python, rust, sql, typescript, xml, yaml };
 for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language);
-
-const escape = (text) => text.replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]);
 
 const marked = new Marked({
   gfm: true,
   breaks: true,
   renderer: {
-    html: ({ text }) => escape(text),
+    html: ({ text }) => escapeHtml(text),
     // Below the page's own title and the names of who speaks.
     heading({ tokens, depth }) {
       const level = Math.min(depth + 2, 6);
       return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>`;
     },
-    image: ({ href, text }) => `<a href="${escape(href)}">${escape(text || href)}</a>`,
+    image: ({ href, text }) => `<a href="${escapeHtml(href)}">${escapeHtml(text || href)}</a>`,
     checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
     code({ text, lang }) {
       const name = (lang ?? '').trim().split(/\s/)[0];
       const known = name && hljs.getLanguage(name);
-      const html = known ? hljs.highlight(text, { language: name, ignoreIllegals: true }).value : escape(text);
-      return `<pre data-language="${escape(name)}"><code>${html}</code></pre>`;
+      const html = known ? hljs.highlight(text, { language: name, ignoreIllegals: true }).value : escapeHtml(text);
+      return `<pre data-language="${escapeHtml(name)}"><code>${html}</code></pre>`;
     },
   },
-});
+}, formulas);
 
 const allowed = {
   ALLOWED_TAGS: ['a', 'blockquote', 'br', 'code', 'del', 'em', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'li', 'ol', 'p',
-    'pre', 'span', 'strong', 'table', 'tbody', 'td', 'th', 'thead', 'tr', 'ul'],
-  ALLOWED_ATTR: ['href', 'class', 'start', 'align', 'data-language'],
+    'pre', 'span', 'strong', 'table', 'tbody', 'td', 'th', 'thead', 'tr', 'ul',
+    ...mathTags],
+  ALLOWED_ATTR: ['href', 'class', 'start', 'align', 'data-language', ...mathAttributes],
   RETURN_DOM_FRAGMENT: true,
 };
 
@@ -93,6 +93,7 @@ function dress(fragment) {
     table.replaceWith(box);
     box.append(table);
   }
+  dressFormulas(fragment);
   return fragment;
 }
 

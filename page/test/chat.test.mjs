@@ -187,6 +187,7 @@ test('what a model writes can neither run nor call home', async (t) => {
   const tab = await Tab.open(t, browser, server);
   const evil = '<script>window.hurt = 1</script><img src="http://192.0.2.1/a.png" onerror="window.hurt = 1">\n\n' +
     '![picture](http://192.0.2.1/b.png) [link](javascript:window.hurt=1) <iframe src="/"></iframe>\n\n' +
+    '$\\text{<img src="x" onerror="window.hurt = 1">}$ $\\href{javascript:window.hurt=1}{x}$\n\n' +
     '| a | b |\n|---|---|\n| **c** | `d` |\n\n```js\nconst x = "</code><script>window.hurt = 1</script>";\n```\n';
   const pieces = evil.match(/[^]{1,7}/g).map((content) => ({ content }));
   await tab.answerWith('/v1/chat/completions', [eventsOf(pieces)]);

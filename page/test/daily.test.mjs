@@ -44,11 +44,13 @@ for (const [size, viewport] of Object.entries({ wide, small })) {
         const box = document.querySelector(selector);
         return box.scrollWidth > box.clientWidth;
       };
-      return { broken, table: scrolls('.text .table'), code: scrolls('.text pre'),
+      const line = getComputedStyle(document.querySelector('.text td')).borderTopWidth;
+      return { broken, line, table: scrolls('.text .table'), code: scrolls('.text pre'),
         page: document.querySelector('#log').scrollWidth - document.querySelector('#log').clientWidth,
         font: parseFloat(getComputedStyle(document.querySelector('.text pre code')).fontSize) };
     });
     assert.deepEqual(seen.broken, []);
+    assert.equal(seen.line, '1px', 'cells have lines');
     assert.ok(seen.table && seen.code, JSON.stringify(seen));
     assert.ok(seen.page <= 0, `the conversation is ${seen.page} pixels too wide`);
     assert.ok(seen.font >= 14, `code has ${seen.font} pixels`);

@@ -29,6 +29,13 @@ for (const Event& event : events) outbox.push(event, 42, "text");
 \`\`\`
 
 > A tired runner rests.
+
+The wait for a token is $t = \\max_{i \\le n} (c_i + r_i)$ in $\\mathbb{R}$, and on the whole
+
+$$
+\\bar t = \\frac{1}{n} \\sum_{i=1}^{n} \\sqrt{c_i^2 + r_i^2} \\quad\\text{with}\\quad
+A = \\begin{pmatrix} a & b \\\\ c & \\boxed{d} \\end{pmatrix}, \\quad f(x) = \\begin{cases} 1 & x > 0 \\\\ \\mathcal{L} & \\text{else} \\end{cases}
+$$
 `;
 
 async function check(tab, name) {
