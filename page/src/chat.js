@@ -8,6 +8,10 @@ import { Break, Refusal, resumeAnswer, stopStream, streamAnswer } from './server
 import { requestFields } from './settings.js';
 import { keepConversation } from './store.js';
 
+// Made at once when a conversation is opened: so many messages, and so many screens, from its end.
+const madeAtOnce = { messages: 6, screens: 1.5 };
+const nearby = '150% 0px'; // of the view: what comes as near is made before it is seen
+const holdsStill = CSS.supports('overflow-anchor', 'auto'); // what is seen stays where it is, whatever grows above it
 const keepEvery = 500; // milliseconds between two writes of an answer that is coming
 const resumePauses = [0, 0, 500, 1000, 2000, 4000, 8000]; // milliseconds; the server keeps a stream for longer
 const suggestions = ['What is Chasqui?', 'What is a prefix cache?', 'Why does a long prompt not freeze other streams?'];
@@ -36,6 +40,8 @@ export class Chat {
       h('div', { class: 'buttons' }, this.gauge, page.barButtons));
     element.append(bar, h('div', { class: 'scroll' }, this.log, this.jump), form);
     this.follow = true;
+    this.log.classList.toggle('holds-still', holdsStill);
+    this.near = new IntersectionObserver((entries) => this.reveal(entries), { root: this.log, rootMargin: nearby });
   }
 
   get busy() {
@@ -60,10 +66,39 @@ export class Chat {
     this.views = path.map((node) => before.get(node) ?? new MessageView(this.conversation, node, this));
     const list = h('div', { class: 'messages' }, this.views.map((view) => view.element));
     if (path.length === 0) list.append(this.welcome());
+    for (const view of before.values()) view.show();
+    this.revealEnd();
     this.log.replaceChildren(list);
-    for (const view of this.views) view.show();
     this.showButton();
     this.showGauge();
+  }
+
+  // The end is made at once, so that it is where it is to be; the rest when it comes near the view.
+  revealEnd() {
+    this.near.disconnect();
+    const { clientWidth, clientHeight } = this.log; // once, for asking lays the page out
+    const columns = Math.max(30, Math.min(90, clientWidth / 9));
+    let [messages, height] = [0, 0];
+    for (const view of this.views.toReversed()) {
+      view.expectHeight(columns);
+      if (messages < madeAtOnce.messages || height < madeAtOnce.screens * clientHeight) view.reveal();
+      else if (!view.revealed) this.near.observe(view.element);
+      messages += 1;
+      height += view.expected;
+    }
+  }
+
+  reveal(entries) {
+    const { follow } = this;
+    const top = this.log.getBoundingClientRect().top;
+    const seen = holdsStill ? null : this.views.find((view) => view.element.getBoundingClientRect().bottom > top);
+    const before = seen?.element.getBoundingClientRect().bottom;
+    for (const entry of entries.filter((one) => one.isIntersecting)) {
+      this.near.unobserve(entry.target);
+      this.views.find((view) => view.element === entry.target)?.reveal();
+    }
+    if (follow) this.toEnd();
+    else if (seen) this.log.scrollTop += seen.element.getBoundingClientRect().bottom - before;
   }
 
   // How much of a slot's context the conversation fills, as the last answer said.

@@ -105,6 +105,8 @@ export class MarkdownView {
   }
 
   show(text) {
+    if (text === this.text) return;
+    this.text = text;
     const tokens = marked.lexer(text);
     const solid = tokens.filter((token) => token.type !== 'space');
     let same = 0;

@@ -1,5 +1,7 @@
 // One message on the page: what was said, how it was reached (reasoning, tools), what it took, and what can be done with
-// it. `actions` is who does it: edit, retry, choose, continueAnswer, removeMessage, answerTools.
+// it. Until reveal() it is the bare text, which costs next to nothing and is found by the browser's own search: of a
+// long conversation only what is near the view is made. `actions` is who does things: edit, retry, choose,
+// continueAnswer, removeMessage, answerTools.
 import { childrenOf } from './conversation.js';
 import { h, icon, iconButton } from './dom.js';
 import { MarkdownView, copyText } from './markdown.js';
@@ -37,21 +39,43 @@ export class MessageView {
     this.actions = actions;
     const who = { user: 'You', assistant: 'Answer', tool: 'Tool result' }[node.role];
     this.body = h('div', { class: 'text' });
-    this.markdown = node.role === 'assistant' ? new MarkdownView(this.body) : null;
+    this.element = h('article', { class: `message later ${node.role}`, 'data-id': node.id, 'aria-label': who },
+      h('h2', { class: 'unseen' }, who), this.body);
+    this.revealed = false;
+    this.show();
+  }
+
+  // How high it will be, more or less: what a browser takes for its height until it is laid out.
+  expectHeight(columns) {
+    if (this.expected) return;
+    const lines = this.node.content.split('\n').reduce((sum, line) => sum + Math.ceil((line.length + 1) / columns), 0);
+    this.expected = 60 + 24 * lines;
+    this.element.style.containIntrinsicHeight = `${this.expected}px`;
+  }
+
+  reveal() {
+    if (this.revealed) return;
+    this.revealed = true;
+    this.body.replaceChildren();
+    this.markdown = this.node.role === 'assistant' ? new MarkdownView(this.body) : null;
     this.reasoning = h('div', { class: 'thoughts' });
     this.thoughts = new MarkdownView(this.reasoning);
     this.summary = h('summary', {}, 'Reasoning');
     this.details = h('details', { class: 'reasoning' }, this.summary, this.reasoning);
     this.tools = h('div', { class: 'tools' });
     this.foot = h('footer', {});
-    const parts = this.markdown ? [this.details, this.body, this.tools, this.foot] : [this.body, this.foot];
-    this.element = h('article', { class: `message ${node.role}`, 'data-id': node.id, 'aria-label': who },
-      h('h2', { class: 'unseen' }, who), parts);
+    if (this.markdown) this.body.before(this.details);
+    this.body.after(...(this.markdown ? [this.tools, this.foot] : [this.foot]));
+    this.element.classList.remove('later');
     this.show();
   }
 
   show() {
     const { node } = this;
+    if (!this.revealed) {
+      this.body.textContent = node.content;
+      return;
+    }
     const streaming = node.state === 'streaming';
     this.element.classList.toggle('streaming', streaming);
     this.element.setAttribute('aria-busy', String(streaming));
@@ -129,6 +153,7 @@ export class MessageView {
   }
 
   edit() {
+    this.reveal();
     const { node } = this;
     const area = h('textarea', { rows: Math.min(12, node.content.split('\n').length + 1), 'aria-label': 'Edit your message',
       value: node.content });
