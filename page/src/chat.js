@@ -1,6 +1,7 @@
 // The conversation in the middle of the page: its messages, the field to write in, and the answer that is coming.
+import { Tray } from './attachments.js';
 import {
-  addAnswer, addNode, choose, lastId, messagesFor, newStream, pathOf, removeNode, tokensUsed,
+  addAnswer, addNode, choose, filesOf, lastId, messagesFor, newStream, pathOf, removeNode, tokensUsed,
 } from './conversation.js';
 import { h, icon, iconButton, say, toast } from './dom.js';
 import { MessageView } from './message.js';
@@ -31,9 +32,11 @@ export class Chat {
       this.used, h('div', { class: 'track' }, this.fill));
     this.prompt = h('textarea', { id: 'prompt', rows: 1, 'aria-label': 'Message', placeholder: 'Write a message',
       enterkeyhint: 'send', oninput: () => this.grow(), onkeydown: (event) => this.key(event) });
+    this.tray = new Tray(this.prompt);
     this.button = h('button', { type: 'submit', id: 'send', class: 'icon', 'aria-label': 'Send', title: 'Send' }, icon('send'));
     const form = h('form', { id: 'composer', onsubmit: (event) => this.submit(event) },
-      h('div', { class: 'box' }, this.prompt, this.button),
+      h('div', { class: 'box' }, this.tray.element, this.tray.button, this.tray.input, this.prompt,
+        this.button),
       h('p', { class: 'hint' }, h('kbd', {}, 'Enter'), ' sends · ', h('kbd', {}, 'Shift Enter'), ' new line · ',
         h('kbd', {}, 'Esc'), ' stops'));
     const bar = h('header', { class: 'bar' }, page.menuButton, this.title,
@@ -149,11 +152,15 @@ export class Chat {
   submit(event) {
     event.preventDefault();
     if (this.busy) return this.stop();
+    this.tray.reading.then(() => this.sendWritten()); // with the files that were chosen before
+  }
+
+  sendWritten() {
     const text = this.prompt.value;
-    if (!text.trim()) return;
+    if (this.busy || (!text.trim() && this.tray.list.length === 0)) return;
     this.prompt.value = '';
     this.grow();
-    this.send(text);
+    this.send(text, this.tray.take());
   }
 
   stop(conversation = this.conversation) {
@@ -163,14 +170,14 @@ export class Chat {
     stopStream({ key: this.page.settings.key, node: run.node }).catch(() => {}); // it ends by itself when unread
   }
 
-  send(text) {
-    const user = addNode(this.conversation, lastId(this.conversation), { content: text });
+  send(text, attachments = []) {
+    const user = addNode(this.conversation, lastId(this.conversation), { content: text, attachments });
     this.answer(user.id);
   }
 
   edit(node, text) {
     if (this.busy) this.stop();
-    const other = addNode(this.conversation, node.parent, { content: text });
+    const other = addNode(this.conversation, node.parent, { content: text, attachments: filesOf(node) });
     this.answer(other.id);
   }
 

@@ -29,9 +29,41 @@ export function addNode(conversation, parent, fields) {
   conversation.nodes[node.id] = node;
   conversation.chosen[parent] = node.id;
   conversation.updated = Date.now();
-  if (!conversation.title && node.role === 'user') conversation.title = node.content.trim().split('\n')[0].slice(0, 60);
+  if (!conversation.title && node.role === 'user') {
+    conversation.title = (node.content.trim().split('\n')[0] || filesOf(node)[0]?.name || '').slice(0, 60);
+  }
   return node;
 }
+
+// The text files that go with a message: { name, size, text }.
+export const filesOf = (node) => node.attachments ?? [];
+
+// A message with its files, as the model and Markdown get it: each file in a fence that is longer than any in its text.
+export function wholeText(node) {
+  const blocks = filesOf(node).map(({ name, text }) => {
+    const longest = Math.max(2, ...(text.match(/`+/g) ?? []).map((run) => run.length));
+    const fence = '`'.repeat(longest + 1);
+    const language = /\.(\w{1,12})$/.exec(name)?.[1].toLowerCase() ?? '';
+    return `File: ${name}\n${fence}${language}\n${text}${text.endsWith('\n') ? '' : '\n'}${fence}\n\n`;
+  });
+  return blocks.join('') + node.content;
+}
+
+// The files at the beginning of such a text, and how long they are there.
+export function readFiles(text) {
+  const attachments = [];
+  const form = /File: (.+)\n(`{3,})\w*\n([^]*?\n)\2\n\n?/y;
+  let length = 0;
+  for (let found = form.exec(text); found; found = form.exec(text)) {
+    attachments.push(newFile(found[1], found[3]));
+    length = form.lastIndex;
+  }
+  return { attachments, length };
+}
+
+export const fileName = (name) => name.replace(/[\p{C}\u2028\u2029]/gu, ' ').trim().slice(0, 200) || 'file';
+export const newFile = (name, text) =>
+  ({ name: fileName(name), size: new TextEncoder().encode(text).length, text });
 
 export function addAnswer(conversation, parent) {
   return addNode(conversation, parent, {
@@ -72,9 +104,10 @@ export function tokensUsed(conversation) {
   return last ? last.usage.prompt_tokens + last.usage.completion_tokens : null;
 }
 
-// Whether any message, or the title, has all these words.
+// Whether the messages, the names of their files and the title have all these words.
 export function matches(conversation, words) {
-  const text = [conversation.title, ...Object.values(conversation.nodes).map((node) => node.content)].join('\n').toLowerCase();
+  const textsOf = (node) => [node.content, ...filesOf(node).map(({ name }) => name)];
+  const text = [conversation.title, ...Object.values(conversation.nodes).flatMap(textsOf)].join('\n').toLowerCase();
   return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
@@ -87,7 +120,7 @@ export function messagesFor(conversation, answer) {
 }
 
 function messageOf(node) {
-  const message = { role: node.role, content: node.content };
+  const message = { role: node.role, content: wholeText(node) };
   if (node.role === 'tool') message.tool_call_id = node.tool_call_id;
   if (node.role === 'assistant' && node.tool_calls.length > 0) message.tool_calls = node.tool_calls;
   return message;

@@ -36,6 +36,8 @@ const shapes = {
   download: 'M12 4v11M7 11l5 5 5-5M5 20h14',
   upload: 'M12 16V5M7 9l5-5 5 5M5 20h14',
   more: 'M5 12h12M12 6l6 6-6 6',
+  clip: 'M20 11l-8.4 8.4a5 5 0 0 1-7-7L13 4a3.4 3.4 0 0 1 4.8 4.8l-8.4 8.4a1.7 1.7 0 0 1-2.4-2.4l7.8-7.8',
+  file: 'M7 3h7l5 5v13H7zM14 3v5h5',
   pause: 'M8 5v14M16 5v14',
   play: 'M7 5l12 7-12 7z',
 };

@@ -2,7 +2,8 @@
 // it. Until reveal() it is the bare text, which costs next to nothing and is found by the browser's own search: of a
 // long conversation only what is near the view is made. `actions` is who does things: edit, retry, choose,
 // continueAnswer, removeMessage, answerTools.
-import { childrenOf } from './conversation.js';
+import { fileViews } from './attachments.js';
+import { childrenOf, filesOf } from './conversation.js';
 import { h, icon, iconButton } from './dom.js';
 import { MarkdownView, copyText } from './markdown.js';
 
@@ -49,7 +50,7 @@ export class MessageView {
   expectHeight(columns) {
     if (this.expected) return;
     const lines = this.node.content.split('\n').reduce((sum, line) => sum + Math.ceil((line.length + 1) / columns), 0);
-    this.expected = 60 + 24 * lines;
+    this.expected = 60 + 24 * lines + 44 * filesOf(this.node).length;
     this.element.style.containIntrinsicHeight = `${this.expected}px`;
   }
 
@@ -64,7 +65,7 @@ export class MessageView {
     this.details = h('details', { class: 'reasoning' }, this.summary, this.reasoning);
     this.tools = h('div', { class: 'tools' });
     this.foot = h('footer', {});
-    if (this.markdown) this.body.before(this.details);
+    this.body.before(...(this.markdown ? [this.details] : fileViews(filesOf(this.node))));
     this.body.after(...(this.markdown ? [this.tools, this.foot] : [this.foot]));
     this.element.classList.remove('later');
     this.show();
@@ -163,7 +164,7 @@ export class MessageView {
     };
     const done = () => {
       close();
-      if (area.value.trim()) this.actions.edit(node, area.value);
+      if (area.value.trim() || filesOf(node).length > 0) this.actions.edit(node, area.value);
     };
     const box = h('div', { class: 'editing' }, area, h('div', { class: 'row' },
       h('button', { type: 'button', onclick: close }, 'Leave as it was'),

@@ -1,6 +1,6 @@
 // Conversations as files: JSON with every version of every message, Markdown with what is shown. What is imported is
 // built anew of the fields that are known, so that a file can hold nothing that the page has not made itself.
-import { addNode, newConversation, pathOf } from './conversation.js';
+import { addNode, filesOf, newConversation, newFile, pathOf, readFiles, wholeText } from './conversation.js';
 
 const format = 'chasqui-conversations';
 const bytesMax = 64 * 1024 * 1024;
@@ -14,7 +14,10 @@ export function toMarkdown(conversation) {
   const parts = [`# ${conversation.title || 'Conversation'}`];
   const add = (role, name, text) => parts.push(`<!-- chasqui: ${role} -->\n## ${name}\n\n${text}`);
   if (conversation.system.trim()) add('system', 'System prompt', conversation.system);
-  for (const node of pathOf(conversation)) if (node.content) add(node.role, names[node.role], node.content);
+  for (const node of pathOf(conversation)) {
+    const text = wholeText(node);
+    if (text) add(node.role, names[node.role], text);
+  }
   return `${parts.join('\n\n')}\n`;
 }
 
@@ -46,12 +49,19 @@ function fromMarkdown(text) {
   const conversation = newConversation('');
   const title = /^# (.*)/.exec(text)?.[1].trim().slice(0, 120);
   let parent = '';
-  const marks = [...text.matchAll(/^<!-- chasqui: (system|user|assistant|tool) -->\n## .*\n\n/gm)];
-  marks.forEach((mark, i) => {
-    const content = text.slice(mark.index + mark[0].length, marks[i + 1]?.index).replace(/\n{1,2}$/, '');
+  const form = /^<!-- chasqui: (system|user|assistant|tool) -->\n## .*\n\n/gm;
+  let mark = form.exec(text);
+  while (mark) {
+    const begin = form.lastIndex;
+    // What looks like a mark inside of a file is none.
+    const { attachments, length } = mark[1] === 'user' ? readFiles(text.slice(begin)) : { attachments: [], length: 0 };
+    form.lastIndex = begin + length;
+    const next = form.exec(text);
+    const content = text.slice(begin + length, next?.index).replace(/\n{1,2}$/, '');
     if (mark[1] === 'system') conversation.system = content;
-    else parent = addNode(conversation, parent, { role: mark[1], content, finish: 'stop' }).id;
-  });
+    else parent = addNode(conversation, parent, { role: mark[1], content, attachments, finish: 'stop' }).id;
+    mark = next;
+  }
   if (title) conversation.title = title;
   return parent ? [conversation] : [];
 }
@@ -95,9 +105,11 @@ function readConversation(from) {
 }
 
 function readNode(from) {
+  const files = Array.isArray(from.attachments) ? filesOf(from) : [];
+  const attachments = files.filter((file) => string(file?.name) && string(file.text)).map(({ name, text }) => newFile(name, text));
   const calls = Array.isArray(from.tool_calls) ? from.tool_calls.filter((call) => call?.function) : [];
   return {
-    role: from.role, content: string(from.content), reasoning: string(from.reasoning), state: 'done',
+    role: from.role, content: string(from.content), attachments, reasoning: string(from.reasoning), state: 'done',
     finish: string(from.finish), error: string(from.error), pieces: number(from.pieces), tool_call_id: string(from.tool_call_id),
     tool_calls: calls.map(({ id, function: f }) => ({ id: string(id), type: 'function',
       function: { name: string(f.name), arguments: string(f.arguments) } })),

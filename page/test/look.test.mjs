@@ -1,8 +1,10 @@
 // How the page looks, in both colours and two sizes: axe finds nothing, screenshots go to build/screenshots, and
 // nothing is wider than the screen.
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import os from 'node:os';
+import path from 'node:path';
 import test from 'node:test';
 
 import { endless, streamChat, user } from '../../tests/e2e/client.mjs';
@@ -57,6 +59,8 @@ async function check(tab, name) {
 
 for (const [size, viewport] of Object.entries({ wide, small })) {
   test(`${size}: welcome, conversation, settings and batch`, async (t) => {
+    const folder = await mkdtemp(path.join(os.tmpdir(), 'chasqui-page-'));
+    t.after(() => rm(folder, { recursive: true }));
     const server = await start(t, [...demo, '-np', '4', '-c', '16000', '--prefill-step', '20']);
     const tab = await Tab.open(t, browser, server, { viewport });
     await check(tab, `${size}-1-welcome`);
@@ -64,9 +68,18 @@ for (const [size, viewport] of Object.entries({ wide, small })) {
       eventsOf([{ reasoning_content: 'Two things are asked at once.' }, { content: rich }]),
       eventsOf([{ tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'weather', arguments: '{"place":"Cusco"}' } }] }], 'tool_calls'),
       'server']);
+    const files = ['steps.csv', 'a long name of a file with notes about what was measured on the machine in spring.md']
+      .map((name) => path.join(folder, name));
+    for (const file of files) await writeFile(file, 'step,rows\n1,32\n2,48\n');
+    await (await tab.page.$('#attach-files')).uploadFile(...files);
+    await tab.page.waitForSelector('.tray .chip:nth-child(2)');
+    await check(tab, `${size}-2-attached`);
     await tab.ask('How do streams and prompts share the machine?');
     await tab.page.click('.reasoning summary');
     await check(tab, `${size}-2-answer`);
+    await tab.page.click('.attachment summary');
+    await tab.page.$eval('#log', (log) => { log.scrollTop = 0; });
+    await check(tab, `${size}-2-file`);
     await tab.ask('And the weather?');
     await check(tab, `${size}-3-tool`);
     await tab.page.click('#new').catch(async () => {
@@ -115,7 +128,7 @@ test('the page can be used after four small files', async (t) => {
     return [before.map((entry) => new URL(entry.name).pathname), all.reduce((sum, entry) => sum + entry.transferSize, 0)];
   });
   const known = ['/page.js', '/page.css', '/favicon.svg', '/v1/models', '/props'];
-  assert.deepEqual(asked.filter((path) => !known.includes(path)), []);
+  assert.deepEqual(asked.filter((one) => !known.includes(one)), []);
   assert.ok(bytes > 50_000 && bytes <= 400 * 1024, `${bytes} bytes`);
   assert.equal(await tab.page.evaluate(() => document.activeElement.id), 'prompt', 'one can write at once');
 });
