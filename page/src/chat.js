@@ -6,7 +6,7 @@ import {
 import { h, icon, iconButton, say, toast } from './dom.js';
 import { MessageView } from './message.js';
 import { Break, Refusal, resumeAnswer, stopStream, streamAnswer } from './server.js';
-import { requestFields } from './settings.js';
+import { requestFields, settingsFor } from './settings.js';
 import { keepConversation } from './store.js';
 
 // Made at once when a conversation is opened: so many messages, and so many screens, from its end.
@@ -290,7 +290,8 @@ export class Chat {
     const { models, settings } = this.page;
     const model = models.of(conversation, settings);
     const body = { messages: messagesFor(conversation, node), stream: true, return_progress: true,
-      stream_options: { include_usage: true }, ...(model && { model }), ...requestFields(settings) };
+      stream_options: { include_usage: true }, ...(model && { model }),
+      ...requestFields(settingsFor(settings, model)) };
     node.waits = models.waits(model);
     if (node.waits) changed();
     for (let wrong = false; ; wrong = true) {

@@ -5,7 +5,7 @@ import { interrupted, newConversation, pathOf } from './conversation.js';
 import { find, h, icon, iconButton, say, toast } from './dom.js';
 import { Models } from './models.js';
 import { ask } from './server.js';
-import { SettingsDialog, askForKey } from './settings.js';
+import { SettingsDialog, askForKey, settingsFor } from './settings.js';
 import { Side } from './side.js';
 import { allConversations, dropConversation, keepConversation, keepSettings, openStore, readSettings } from './store.js';
 import { conversationsOf, download, fileName, toJson, toMarkdown } from './transfer.js';
@@ -24,7 +24,7 @@ class Page {
     this.barButtons = [this.watchButton,
       iconButton('download', 'Save this conversation as Markdown', () => this.saveMarkdown(), { id: 'save' }),
       iconButton('theme', 'Colours', () => this.nextTheme(), { id: 'theme' }),
-      iconButton('settings', 'Settings', () => this.dialog.open(this.chat.conversation), { id: 'open-settings' })];
+      iconButton('settings', 'Settings', () => this.openSettings(), { id: 'open-settings' })];
     this.chat = new Chat(find('#chat'), this);
     this.side = new Side(find('#side'), this);
     this.batch = new BatchPanel(find('#batch'), { settings: this.settings, askForKey: (wrong) => this.askForKey(wrong),
@@ -67,6 +67,7 @@ class Page {
   async learnModel() {
     const { model } = this;
     this.models.show(model);
+    this.adoptSystem();
     try {
       if (!this.models.isLoaded(model)) return this.showModel(model, {});
       const props = await (await ask(`props${model && `?model=${encodeURIComponent(model)}`}`, { key: this.settings.key })).json();
@@ -74,6 +75,17 @@ class Page {
     } catch {
       this.side.model.textContent = '';
     }
+  }
+
+  openSettings() {
+    this.dialog.open(this.chat.conversation, this.model);
+  }
+
+  // A conversation that has not begun has the system prompt that is kept for its model.
+  adoptSystem() {
+    const { conversation } = this.chat;
+    const { system } = settingsFor(this.settings, this.model);
+    if (!conversation.title) conversation.system = system;
   }
 
   showModel(name, { total_slots: slots, default_generation_settings: defaults }) {
@@ -232,7 +244,7 @@ class Page {
     if (document.querySelector('dialog[open]')) return;
     const does = { n: () => this.create(), b: () => this.toggleBatch(), s: () => this.toggleSide(),
       k: () => this.side.startSearch(),
-      ',': () => this.dialog.open(this.chat.conversation) }[event.key.toLowerCase()];
+      ',': () => this.openSettings() }[event.key.toLowerCase()];
     if (event.altKey && !event.ctrlKey && !event.metaKey && does) {
       event.preventDefault();
       does();

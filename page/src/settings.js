@@ -16,6 +16,12 @@ const numbers = [
 const classes = [['', 'As the server decides'], ['interactive', 'Interactive'], ['standard', 'Standard'],
   ['background', 'Background']];
 
+// What can be kept for one model: other models answer well with other sampling.
+const ownFields = [...numbers.map(([name]) => name), 'stop', 'system'];
+
+// The settings as they are for this model; its name is '' where the server has one.
+export const settingsFor = (settings, model) => ({ ...settings, ...settings.ofModels[model] });
+
 // The fields of a request.
 export function requestFields(settings) {
   const fields = {};
@@ -58,16 +64,21 @@ export class SettingsDialog {
     keepFocusIn(this.dialog);
   }
 
-  open(conversation) {
+  // `model` is the one that answers; '' where there is no choice.
+  open(conversation, model) {
     this.conversation = conversation;
+    this.model = model;
+    const shown = settingsFor(this.settings, model);
     const form = h('form', { method: 'dialog', onsubmit: (event) => this.submit(event) },
       h('header', {}, h('h2', { id: 'settings-title' }, 'Settings'),
         iconButton('close', 'Close without saving', () => this.dialog.close())),
       h('div', { class: 'fields' },
         field('set-system', 'System prompt of this conversation', 'Also the beginning of every new conversation.',
           h('textarea', { rows: 4, value: conversation.system })),
-        h('fieldset', {}, h('legend', {}, 'Sampling'), h('div', { class: 'grid' }, numbers.map((row) => this.number(row)))),
-        field('set-stop', 'Stop at', 'One string on each line.', h('textarea', { rows: 2, value: this.settings.stop })),
+        h('fieldset', {}, h('legend', {}, 'Sampling'),
+          h('div', { class: 'grid' }, numbers.map((row) => this.number(row, shown)))),
+        field('set-stop', 'Stop at', 'One string on each line.', h('textarea', { rows: 2, value: shown.stop })),
+        model && this.own(),
         field('set-priority', 'Class', 'Who goes first under load.', this.select()),
         field('set-tools', 'Tools', 'A JSON array of functions that the model may call; you give the results.',
           this.json('tools', 'array', 4)),
@@ -81,11 +92,25 @@ export class SettingsDialog {
     this.dialog.showModal();
   }
 
-  number([name, label, hint, limits]) {
+  // Whether what can be kept for one model is. The fields follow, so that nothing of one model is saved for all.
+  own() {
+    const { settings, model } = this;
+    const box = h('input', { type: 'checkbox', id: 'set-own', checked: Boolean(settings.ofModels[model]),
+      'aria-describedby': 'set-own-hint' });
+    box.addEventListener('change', () => {
+      const from = box.checked ? settings.ofModels[model] : settings;
+      if (from) for (const name of ownFields) this.input(name).value = from[name];
+    });
+    return h('div', { class: 'field' }, h('label', { class: 'check' }, box, `Keep for ${model} alone`),
+      h('p', { class: 'hint', id: 'set-own-hint' },
+        'The system prompt of new conversations, sampling and stop strings. Else they hold for all models.'));
+  }
+
+  number([name, label, hint, limits], shown) {
     const known = this.defaults[name];
     const placeholder = known === undefined ? '' : String(known);
     return field(`set-${name}`, label, hint,
-      h('input', { type: 'number', inputmode: 'decimal', ...limits, placeholder, value: this.settings[name] }));
+      h('input', { type: 'number', inputmode: 'decimal', ...limits, placeholder, value: shown[name] }));
   }
 
   json(name, wanted, rows) {
@@ -112,10 +137,17 @@ export class SettingsDialog {
   }
 
   submit() {
-    for (const [name] of numbers) this.settings[name] = this.input(name).value;
-    for (const name of ['stop', 'priority', 'tools', 'more', 'key', 'system']) this.settings[name] = this.input(name).value;
-    this.settings.key = this.settings.key.trim();
-    this.conversation.system = this.settings.system;
+    const { settings, model } = this;
+    const own = Object.fromEntries(ownFields.map((name) => [name, this.input(name).value]));
+    if (model && this.input('own').checked) {
+      settings.ofModels[model] = own;
+    } else {
+      delete settings.ofModels[model];
+      Object.assign(settings, own);
+    }
+    for (const name of ['priority', 'tools', 'more', 'key']) settings[name] = this.input(name).value;
+    settings.key = settings.key.trim();
+    this.conversation.system = own.system;
     keepSettings(this.settings);
     this.changed();
     say('Settings saved');

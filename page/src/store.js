@@ -47,13 +47,14 @@ const settingsKey = 'chasqui.settings';
 const unset = {
   key: '', theme: 'auto', system: '', model: '', temperature: '', top_p: '', top_k: '', min_p: '', repeat_penalty: '',
   max_tokens: '', seed: '', stop: '', priority: '', tools: '', more: '',
+  ofModels: {}, // name → those of the above that are kept for that model alone
 };
 
 export function readSettings() {
   try {
-    return { ...unset, ...JSON.parse(localStorage.getItem(settingsKey) ?? '{}') };
+    return { ...structuredClone(unset), ...JSON.parse(localStorage.getItem(settingsKey) ?? '{}') };
   } catch {
-    return { ...unset };
+    return structuredClone(unset);
   }
 }
 

@@ -1,7 +1,8 @@
 // A real Chromium for the tests. A page that logs an error, loses an exception or breaks the content policy fails its
 // test, and so does one that asks anybody but its own server.
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -13,6 +14,8 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const found = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 export const chromium = found.find((file) => file && existsSync(file));
 export const screenshots = path.join(here, '../../build/screenshots');
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 // No sandbox: tests run as root in containers, and the browser sees nothing but our own server.
 const flags = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--force-color-profile=srgb'];
@@ -108,6 +111,16 @@ export class Tab {
     }
     await this.page.click('#settings button[type=submit]');
     await this.until(() => !document.querySelector('#settings').open);
+  }
+
+  // What axe finds wrong with what is shown. Evaluated by the debugger, which the content policy does not bind.
+  async axeFaults() {
+    await this.page.evaluate(axe);
+    const { violations, passes } = await this.page.evaluate(() =>
+      window.axe.run(document, { resultTypes: ['violations'] }));
+    assert.ok(passes.length > 10, 'axe has looked');
+    return violations.map(({ id, help, nodes }) =>
+      `${id}: ${help}\n${nodes.map((node) => `  ${node.html}\n  ${node.failureSummary}`).join('\n')}`);
   }
 
   async shoot(name) {

@@ -6,7 +6,7 @@ import path from 'node:path';
 import test from 'node:test';
 
 import { sim, start } from '../../tests/e2e/server.mjs';
-import { Tab, openBrowser } from './browser.mjs';
+import { Tab, eventsOf, openBrowser } from './browser.mjs';
 
 const browser = await openBrowser(test);
 const demo = path.join(import.meta.dirname, '../../models/demo/chasqui-demo.gguf');
@@ -55,6 +55,57 @@ test('the model that answers is chosen from a menu, is loaded when it is asked, 
   assert.deepEqual(asked, ['alpha', 'beta', 'alpha']);
 });
 
+test('sampling and the system prompt can be kept for one model', async (t) => {
+  const server = await twoModels(t);
+  const tab = await Tab.open(t, browser, server);
+  const answers = ['a', 'b', 'c'].map((content) => eventsOf([{ content }]));
+  const asked = await tab.answerWith('/v1/chat/completions', answers);
+  await tab.page.waitForSelector('.picker:not([hidden]) #model');
+  const own = async () => {
+    await tab.page.click('#open-settings');
+    await tab.page.click('#set-own');
+    await tab.page.click('#settings button[type=submit]');
+  };
+  const values = async () => {
+    await tab.page.click('#open-settings');
+    const found = await tab.page.evaluate(() => ['own', 'temperature', 'system', 'stop'].map((name) => {
+      const input = document.querySelector(`#set-${name}`);
+      return name === 'own' ? input.checked : input.value;
+    }));
+    await tab.page.keyboard.press('Escape');
+    return found;
+  };
+  const told = ({ model, temperature, stop, messages }) => [model, temperature, stop, messages[0].content];
+  await tab.settle({ temperature: '0.5', system: 'For all.', stop: 'END' });
+  await tab.page.select('#model', 'beta');
+  await own();
+  await tab.settle({ temperature: '0.9', system: 'For beta.', stop: '' });
+  assert.deepEqual(await values(), [true, '0.9', 'For beta.', '']);
+  await tab.page.click('#open-settings');
+  await tab.page.focus('#set-own');
+  await tab.shoot('wide-9-models');
+  assert.deepEqual(await tab.axeFaults(), []);
+  await tab.page.keyboard.press('Escape');
+  await tab.ask('one');
+  assert.deepEqual(told(asked[0]), ['beta', 0.9, undefined, 'For beta.']);
+  await tab.page.click('#new');
+  await tab.page.select('#model', 'alpha');
+  assert.deepEqual(await values(), [false, '0.5', 'For all.', 'END']);
+  await tab.ask('two');
+  assert.deepEqual(told(asked[1]), ['alpha', 0.5, ['END'], 'For all.']);
+  await tab.page.click('#new');
+  await tab.page.select('#model', 'beta');
+  await tab.reload();
+  await tab.page.waitForSelector('.picker:not([hidden]) #model');
+  await tab.page.click('#new');
+  await tab.until(() => document.querySelector('#model').value === 'beta');
+  await tab.ask('three');
+  assert.deepEqual(told(asked[2]), ['beta', 0.9, undefined, 'For beta.'], 'it is kept, also for what is begun later');
+  // Without the mark the fields show what holds for all, and that is what is saved.
+  await own();
+  assert.deepEqual(await values(), [false, '0.5', 'For all.', 'END']);
+});
+
 test('the batch is that of the chosen model', async (t) => {
   const server = await twoModels(t);
   const tab = await Tab.open(t, browser, server, { path: '/#batch' });
@@ -67,6 +118,9 @@ test('the batch is that of the chosen model', async (t) => {
 test('a server of one model has no menu, and its requests name none', async (t) => {
   const server = await start(t, sim);
   const tab = await Tab.open(t, browser, server);
+  await tab.page.click('#open-settings');
+  assert.equal(await tab.page.$('#set-own'), null, 'nor has it settings of its own');
+  await tab.page.keyboard.press('Escape');
   let body;
   tab.page.on('request', (request) => { if (request.url().endsWith('/completions')) body = JSON.parse(request.postData()); });
   await tab.ask('What is a slot?');
