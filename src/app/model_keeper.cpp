@@ -275,11 +275,11 @@ void ModelKeeper::wake(Kept& one) {
   if (one.stay.ends()) follow_later(kLookEvery);  // its keep_alive holds again
 }
 
-net::Awaitable<Result<ServedModel*>> ModelKeeper::ready(const ModelEntry& entry, std::function<bool()> gone) {
+net::Awaitable<Result<ServedModel*>> ModelKeeper::ready(const ModelEntry& entry, ModelWait wait) {
   Kept& one = kept(entry);
-  bool wait = false;
-  Result<ServedModel*> served = try_now(one, wait);
-  if (!wait) co_return served;
+  bool waits = false;
+  Result<ServedModel*> served = try_now(one, waits);
+  if (!waits) co_return served;
   if (one.waiting >= kWaitingMax) {
     co_return Error{ErrorCode::overloaded, "too many requests wait for the model " + entry.name, "model"};
   }
@@ -288,12 +288,18 @@ net::Awaitable<Result<ServedModel*>> ModelKeeper::ready(const ModelEntry& entry,
   if (one.waiting == 0) one.waits_since = since;
   const WaitingCount counted(one.waiting, metrics_.waiting);
   net::Timer timer(loop_.executor());
-  while (wait) {
+  TimePoint told = since;
+  while (waits) {
     timer.expires_after(kLookEvery);
     [[maybe_unused]] const auto [error] = co_await timer.async_wait(net::kAwait);
-    if (gone && gone()) co_return Error{ErrorCode::unavailable, "the client has left", ""};
-    served = try_now(one, wait);
-    if (!wait || patience <= Duration::zero() || loop_.now() - since < patience) continue;
+    bool left = wait.gone && wait.gone();
+    if (!left && wait.tell && loop_.now() - told >= wait.tell_every) {
+      told = loop_.now();
+      left = !co_await wait.tell();
+    }
+    if (left) co_return Error{ErrorCode::unavailable, "the client has left", ""};
+    served = try_now(one, waits);
+    if (!waits || patience <= Duration::zero() || loop_.now() - since < patience) continue;
     metrics_.wait_timeouts.add();
     co_return Error{ErrorCode::overloaded,
                     "queue timeout: the model " + entry.name + " was not loaded in time (--queue-timeout); retry",

@@ -56,7 +56,7 @@ class ModelKeeper final : public ModelLoader {
   void add(ListedModel&& listed);
 
   ModelStatus status(const ModelEntry& entry) const override;
-  net::Awaitable<Result<ServedModel*>> ready(const ModelEntry& entry, std::function<bool()> gone) override;
+  net::Awaitable<Result<ServedModel*>> ready(const ModelEntry& entry, ModelWait wait) override;
   Result<void> load(const ModelEntry& entry) override;
   Result<void> unload(const ModelEntry& entry) override;
 

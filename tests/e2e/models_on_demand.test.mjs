@@ -149,6 +149,27 @@ describe('a request that waits for a model', () => {
     assert.deepEqual(['wait_timeouts_total', 'waiting_requests'].map((name) => metrics.sum(`chasqui_model_${name}`)), [1, 0]);
   });
 
+  it('gets comments in the stream that it asked for, and then its answer, or what is wrong with it', async (t) => {
+    const server = await start(t, [...flags, '--sse-ping-interval', '0.2', '--models-dir', await three(t)]);
+    const busy = await busyWith(server);
+    const messages = [{ role: 'user', content: 'x' }];
+    const said = (path, body) => post(server, path, { model: 'b', messages, max_tokens: 4, stream: true, ...body })
+      .then(async (response) => [response.status, response.headers.get('content-type'), await response.text()]);
+    const [good, wrong, anthropic, whole] = await Promise.all([said('/v1/chat/completions'),
+      said('/v1/chat/completions', { temperature: 'hot' }), said('/v1/messages', { temperature: 'hot' }),
+      said('/v1/chat/completions', { stream: false, temperature: 'hot' })]);
+    const comment = ': waiting until there is room for b\n\n';
+    for (const [status, type, text] of [good, wrong, anthropic]) {
+      assert.deepEqual([status, type], [200, 'text/event-stream']);
+      assert.ok(text.startsWith(comment + comment), text);
+    }
+    assert.match(good[2], /\n\ndata: \{.*"chat\.completion\.chunk"[^]*"finish_reason":"length"[^]*data: \[DONE\]\n\n$/);
+    assert.match(wrong[2], /\n\ndata: \{"error":\{"code":400,"message":"temperature must be [^\n]*\n\n$/);
+    assert.match(anthropic[2], /\n\nevent: error\ndata: \{"type":"error","error":\{"type":"invalid_request_error"[^\n]*\n\n$/);
+    assert.deepEqual([whole[0], whole[1]], [400, 'application/json'], 'no stream: nothing is said before the answer');
+    assert.equal((await busy.collect()).finish, 'length');
+  });
+
   it('frees its place when its client leaves', async (t) => {
     const server = await start(t, [...flags, '--models-dir', await three(t)]);
     const busy = await busyWith(server);

@@ -322,10 +322,10 @@ Handled tell_loader(const ModelTable& models, Call call, Order order) {
     co_return Error{ErrorCode::not_supported,
                     "all models stay loaded; those of --models-dir and --models-preset can be unloaded", ""};
   }
-  const Result<const ModelEntry*> entry =
+  const Result<ModelChoice> choice =
       co_await choose_model(models, call.frontend, call.caller, call.body, models.entry_of(models.first()));
-  if (!entry) co_return entry.error();
-  if (auto told = (models.loader()->*order)(**entry); !told) co_return told.error();
+  if (!choice) co_return choice.error();
+  if (auto told = (models.loader()->*order)(*choice->entry); !told) co_return told.error();
   std::string body = R"({"success":true})";
   co_await respond_json(call.exchange, std::move(body));
   co_return Result<void>();

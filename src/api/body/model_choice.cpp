@@ -9,31 +9,44 @@
 namespace chasqui {
 namespace {
 
-// Offload pool. Empty where the body names none; a list of adapters, for one, does not.
-Result<std::string> named_model(const std::string& body) {
+struct Wish {
+  std::string model{};  // empty where the body names none; a list of adapters, for one, does not
+  bool stream = false;
+};
+
+// Offload pool.
+Result<Wish> read_wish(const std::string& body) {
   auto value = parse_json(body);
   if (!value) return value.error();
-  if (!value->is_object()) return std::string();
-  const boost::json::value* const model = value->get_object().if_contains("model");
-  if (model == nullptr || model->is_null()) return std::string();
+  Wish wish;
+  if (!value->is_object()) return wish;
+  const boost::json::object& object = value->get_object();
+  const boost::json::value* const stream = object.if_contains("stream");
+  wish.stream = stream != nullptr && stream->is_bool() && stream->get_bool();
+  const boost::json::value* const model = object.if_contains("model");
+  if (model == nullptr || model->is_null()) return wish;
   if (!model->is_string()) return invalid_field("model", "model must be a string");
-  return std::string(model->get_string());
+  wish.model = std::string(model->get_string());
+  return wish;
 }
 
 }  // namespace
 
-net::Awaitable<Result<const ModelEntry*>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
-                                                       std::string& body, const ModelEntry& otherwise) {
-  if (!models.has_choice() || body.empty()) co_return &otherwise;
+net::Awaitable<Result<ModelChoice>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
+                                                 std::string& body, const ModelEntry& otherwise) {
+  const bool looks = models.has_choice() || models.loader() != nullptr;
+  if (!looks || body.empty()) co_return ModelChoice{&otherwise};
   // Owned by the job as well: the client may leave, and its request end, while the pool still reads.
   const auto owned = std::make_shared<std::string>(std::move(body));
-  auto work = [owned] { return named_model(*owned); };
+  auto work = [owned] { return read_wish(*owned); };
   net::OffloadTerms terms = reading_terms(caller, *owned);
-  Result<std::string> name = co_await frontend.offload.run(std::move(work), std::move(terms));
-  if (!name) co_return name.error();
+  Result<Wish> wish = co_await frontend.offload.run(std::move(work), std::move(terms));
+  if (!wish) co_return wish.error();
   body = std::move(*owned);
-  if (name->empty()) co_return &otherwise;
-  co_return models.find(*name);
+  if (wish->model.empty()) co_return ModelChoice{&otherwise, wish->stream};
+  const Result<const ModelEntry*> entry = models.find(wish->model);
+  if (!entry) co_return entry.error();
+  co_return ModelChoice{*entry, wish->stream};
 }
 
 }  // namespace chasqui

@@ -1,4 +1,4 @@
-// Which model of the node a request is for. A node of one model does not look; where there is a choice, the body is
+// Which model of the node a request is for. A node of one model that stays loaded does not look; otherwise the body is
 // parsed for its `model` in the offload pool, since a large one would hold the loop. Loop thread.
 #pragma once
 
@@ -11,9 +11,14 @@
 
 namespace chasqui {
 
+struct ModelChoice {
+  const ModelEntry* entry = nullptr;
+  bool stream = false;  // the body asks for one; false also where it was not looked at
+};
+
 // Of a request with a body, which is back in `body` afterwards; `otherwise` where it names none. The errors: no such
 // model, no JSON.
-net::Awaitable<Result<const ModelEntry*>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
-                                                       std::string& body, const ModelEntry& otherwise);
+net::Awaitable<Result<ModelChoice>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
+                                                 std::string& body, const ModelEntry& otherwise);
 
 }  // namespace chasqui

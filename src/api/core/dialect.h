@@ -17,6 +17,8 @@ struct Dialect {
   std::string (*error_body)(const Error& error);
   // For faults that the HTTP layer finds (404, 405, 413 …) and refusals at the gate, which have no ErrorCode.
   std::string (*fault_body)(int status, std::string_view message);
+  bool sends_events = true;         // its streams are server-sent events
+  std::string_view error_event{};  // the name of the event that an error in them is; empty: it has none
 
   bool owns(std::string_view path) const {
     return !prefix.empty() && path.starts_with(prefix) && (path.size() == prefix.size() || path[prefix.size()] == '/');

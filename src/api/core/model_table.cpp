@@ -108,9 +108,9 @@ ModelStatus ModelTable::status(const ModelEntry& entry) const {
   return loader_ != nullptr ? loader_->status(entry) : ModelStatus();
 }
 
-net::Awaitable<Result<ServedModel*>> ModelTable::ready(const ModelEntry& entry, std::function<bool()> gone) const {
+net::Awaitable<Result<ServedModel*>> ModelTable::ready(const ModelEntry& entry, ModelWait wait) const {
   if (loader_ == nullptr) co_return entry.served;
-  Result<ServedModel*> served = co_await loader_->ready(entry, std::move(gone));
+  Result<ServedModel*> served = co_await loader_->ready(entry, std::move(wait));
   co_return served;
 }
 

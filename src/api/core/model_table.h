@@ -41,15 +41,23 @@ struct ModelEntry {
   ServedModel* served = nullptr;        // null until it is loaded for the first time; stays when it is unloaded
 };
 
+// What a request does while it waits until its model is loaded.
+struct ModelWait {
+  std::function<bool()> gone{};  // whether the client has left
+  // Tells the client that it waits, each time when so much time has passed; false: it has left. Empty: it is not told.
+  std::function<net::Awaitable<bool>()> tell{};
+  Duration tell_every{};
+};
+
 // Loads models when they are asked for, and unloads them. Made by the application.
 class ModelLoader {
  public:
   virtual ~ModelLoader() = default;
 
   virtual ModelStatus status(const ModelEntry& entry) const = 0;
-  // When it is loaded, and there is room for it. Errors: why it cannot be; unavailable when the node drains, or `gone`
-  // says that the client has left.
-  virtual net::Awaitable<Result<ServedModel*>> ready(const ModelEntry& entry, std::function<bool()> gone) = 0;
+  // When it is loaded, and there is room for it. Errors: why it cannot be; unavailable when the node drains, or the
+  // client has left.
+  virtual net::Awaitable<Result<ServedModel*>> ready(const ModelEntry& entry, ModelWait wait) = 0;
   // Begins to load, also what has failed; or to unload, after what runs. Errors: conflict where it is so already.
   virtual Result<void> load(const ModelEntry& entry) = 0;
   virtual Result<void> unload(const ModelEntry& entry) = 0;
@@ -82,7 +90,7 @@ class ModelTable {
   ModelStatus status(const ModelEntry& entry) const;
   // Null: all stay as they are.
   ModelLoader* loader() const { return loader_; }
-  net::Awaitable<Result<ServedModel*>> ready(const ModelEntry& entry, std::function<bool()> gone) const;
+  net::Awaitable<Result<ServedModel*>> ready(const ModelEntry& entry, ModelWait wait) const;
 
  private:
   const ModelEntry* named(std::string_view name) const;

@@ -223,16 +223,16 @@ net::Awaitable<Result<ServedModel*>> FrameChannel::model_of(const FrameHead& hea
   if (models.has_choice() && !head.session.empty()) {
     ServedModel* const owner = model_of_session(models, caller_.tenant.id, SessionId{head.session});
     if (owner != nullptr) {
-      std::function<bool()> left = [this] { return connection_.gone(); };
-      Result<ServedModel*> served = co_await models.ready(models.entry_of(*owner), std::move(left));
+      ModelWait wait{[this] { return connection_.gone(); }};
+      Result<ServedModel*> served = co_await models.ready(models.entry_of(*owner), std::move(wait));
       co_return served;
     }
   }
   const ModelEntry& otherwise = models.entry_of(models.first());
-  const Result<const ModelEntry*> entry = co_await choose_model(models, node_.frontend, caller_, body, otherwise);
-  if (!entry) co_return entry.error();
-  std::function<bool()> gone = [this] { return connection_.gone(); };
-  Result<ServedModel*> served = co_await models.ready(**entry, std::move(gone));
+  const Result<ModelChoice> choice = co_await choose_model(models, node_.frontend, caller_, body, otherwise);
+  if (!choice) co_return choice.error();
+  ModelWait wait{[this] { return connection_.gone(); }};
+  Result<ServedModel*> served = co_await models.ready(*choice->entry, std::move(wait));
   co_return served;
 }
 

@@ -207,7 +207,7 @@ std::string ollama_loaded(OllamaShape shape, std::string_view model, std::string
 }
 
 const Dialect kOllama{"ollama", "/api", [](const Error& error) { return ollama_error_body(error.message); },
-                      [](int, std::string_view message) { return ollama_error_body(message); }};
+                      [](int, std::string_view message) { return ollama_error_body(message); }, false};
 
 std::string ollama_error_body(std::string_view message) {
   std::string out;

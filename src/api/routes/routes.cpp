@@ -1,6 +1,7 @@
 #include "api/routes/routes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <variant>
 
@@ -14,6 +15,7 @@
 #include "api/core/node.h"
 #include "api/openai/openai_dialect.h"
 #include "api/openai/responses.h"
+#include "api/routes/loading_stream.h"
 #include "api/routes/openapi.h"
 #include "api/routes/route_table.h"
 #include "api/session/sessions.h"
@@ -89,16 +91,17 @@ ServedModel* owner_of(const ModelTable& models, const Route& route, const Caller
 }
 
 // The order: whose session or response it is, the body's `model`, that of the query, the first one.
-net::Awaitable<Result<const ModelEntry*>> entry_of(Node& node, const Route& route, Caller caller,
-                                                   net::HttpExchange& exchange, std::string& body) {
+net::Awaitable<Result<ModelChoice>> choice_of(Node& node, const Route& route, Caller caller,
+                                              net::HttpExchange& exchange, std::string& body) {
   if (const ServedModel* const owner = owner_of(node.models, route, caller, exchange)) {
-    co_return &node.models.entry_of(*owner);
+    co_return ModelChoice{&node.models.entry_of(*owner)};
   }
-  Result<const ModelEntry*> entry = node.models.find(exchange.request().query("model").value_or(""));
-  if (!entry || body.empty()) co_return entry;
+  const Result<const ModelEntry*> entry = node.models.find(exchange.request().query("model").value_or(""));
+  if (!entry) co_return entry.error();
   const ModelEntry& otherwise = **entry;
-  entry = co_await choose_model(node.models, node.frontend, std::move(caller), body, otherwise);
-  co_return entry;
+  if (body.empty()) co_return ModelChoice{&otherwise};
+  Result<ModelChoice> choice = co_await choose_model(node.models, node.frontend, std::move(caller), body, otherwise);
+  co_return choice;
 }
 
 // What is about the whole server: no model is loaded for it.
@@ -113,24 +116,39 @@ bool computes(const Route& route) {
          std::holds_alternative<PrepareVectors>(route.handler);
 }
 
+net::Awaitable<bool> tell_loading(const Node& node, const ModelEntry& entry, LoadingStream& stream) {
+  const ModelStatus status = node.models.status(entry);
+  std::string text = status.state == ModelState::loading
+                         ? "loading " + entry.name + ": " + std::to_string(std::lround(100 * status.progress)) + " %"
+                         : "waiting until there is room for " + entry.name;
+  const bool open = co_await stream.comment(std::move(text));
+  co_return open;
+}
+
+// `loading`: what tells the client of a stream that it waits; null where the answer is none.
 net::Awaitable<Result<ServedModel*>> model_of(Node& node, const Route& route, Caller caller,
-                                              net::HttpExchange& exchange, std::string& body) {
-  const Result<const ModelEntry*> entry = co_await entry_of(node, route, std::move(caller), exchange, body);
-  if (!entry) co_return entry.error();
-  if ((*entry)->served != nullptr && !computes(route)) co_return (*entry)->served;
+                                              net::HttpExchange& exchange, LoadingStream* loading, std::string& body) {
+  const Result<ModelChoice> choice = co_await choice_of(node, route, std::move(caller), exchange, body);
+  if (!choice) co_return choice.error();
+  const ModelEntry& entry = *choice->entry;
+  if (entry.served != nullptr && !computes(route)) co_return entry.served;
   if (is_about_all(route)) co_return &node.models.first();
-  std::function<bool()> gone = [&exchange] { return exchange.client_gone(); };
-  Result<ServedModel*> served = co_await node.models.ready(**entry, std::move(gone));
+  ModelWait wait{[&exchange] { return exchange.client_gone(); }};
+  if (loading != nullptr && choice->stream) {
+    wait.tell = [&node, &entry, loading] { return tell_loading(node, entry, *loading); };
+    wait.tell_every = node.frontend.config.ping_every;
+  }
+  Result<ServedModel*> served = co_await node.models.ready(entry, std::move(wait));
   co_return served;
 }
 
-Handled try_route(Node& node, const Route& route, net::HttpExchange& exchange) {
+Handled try_route(Node& node, const Route& route, net::HttpExchange& exchange, LoadingStream* loading) {
   Result<Caller> caller = Caller();
   if (route.access == Access::key) caller = authenticate(node.frontend.keys, exchange.request());
   if (!caller) co_return caller.error();
   exchange.set_owner({caller->tenant.id, node.frontend.keys.tenants() <= 1});
   std::string body = exchange.take_body();
-  const Result<ServedModel*> served = co_await model_of(node, route, *caller, exchange, body);
+  const Result<ServedModel*> served = co_await model_of(node, route, *caller, exchange, loading, body);
   if (!served) co_return served.error();
   Call call{exchange, node.frontend, **served, std::move(*caller), std::move(body)};
   const auto start = [&node, &route](Call taken) { return std::visit(Start{node, taken}, route.handler); };
@@ -143,11 +161,20 @@ Handled try_route(Node& node, const Route& route, net::HttpExchange& exchange) {
 }
 
 // All errors of handlers are told here.
-net::Awaitable<void> serve_route(Node& node, const Route& route, net::HttpExchange& exchange) {
-  Result<void> done = co_await try_route(node, route, exchange);
+net::Awaitable<void> answer_route(Node& node, const Route& route, net::HttpExchange& exchange, LoadingStream* loading) {
+  Result<void> done = co_await try_route(node, route, exchange, loading);
   if (done) co_return;
   Error error = done.error();
   co_await respond_error(*route.dialect, exchange, std::move(error));
+}
+
+net::Awaitable<void> serve_route(Node& node, const Route& route, net::HttpExchange& exchange) {
+  if (node.models.loader() == nullptr || !computes(route) || !route.dialect->sends_events) {
+    co_await answer_route(node, route, exchange, nullptr);
+    co_return;
+  }
+  LoadingStream stream(exchange, *route.dialect);
+  co_await answer_route(node, route, stream, &stream);
 }
 
 // Needs no key, since browsers send none with it, and says the same of every path.
