@@ -66,13 +66,22 @@ std::vector<Setting> settings() {
           {"temperature alone", open}};
 }
 
-// `spread` of 0.5: of a model that knows nothing.
-std::vector<float> rows_of(std::size_t vocabulary, float spread) {
+enum class Kind {
+  usual,
+  flat,    // of a model that knows nothing
+  peaked,  // … and of one that is certain
+};
+constexpr const char* kKinds[] = {"usual", "flat", "peaked"};
+
+std::vector<float> rows_of(std::size_t vocabulary, Kind kind) {
   std::mt19937 generator(1);
-  std::normal_distribution<float> noise(0, spread);
+  std::normal_distribution<float> noise(0, kind == Kind::flat ? 0.5f : 2.0f);
   std::vector<float> rows(kRows * vocabulary);
   for (float& logit : rows) logit = noise(generator);
-  if (spread < 1) return rows;
+  if (kind == Kind::flat) return rows;
+  if (kind == Kind::peaked) {
+    for (std::size_t row = 0; row < kRows; ++row) rows[row * vocabulary + generator() % vocabulary] = 30;
+  }
   for (std::size_t i = 0; i < kRows * 8; ++i) rows[i / 8 * vocabulary + generator() % vocabulary] += 12;
   return rows;
 }
@@ -136,8 +145,6 @@ double cost_of_ours(SamplingParams params, const std::vector<float>& rows, std::
   return cost(rows, vocabulary, [&](std::span<float> row) { sampler.accept(sampler.sample(row, scratch, &chances)); });
 }
 
-}  // namespace
-
 // Milliseconds for 128 rows by two threads, as after a step of so many streams; the copies of rows are part of it.
 double cost_of_step(SamplingParams params, const std::vector<float>& rows, std::size_t vocabulary) {
   constexpr int kThreads = 2;
@@ -167,18 +174,20 @@ double cost_of_step(SamplingParams params, const std::vector<float>& rows, std::
   return rounds[kRounds / 2];
 }
 
+}  // namespace
+
 // With an argument, only the settings whose name begins with it.
 int main(int argc, char** argv) {
   const std::string_view only = argc > 1 ? argv[1] : "";
   std::printf("%-12s%-8s%-24s%12s%12s%12s%16s%16s\n", "vocabulary", "rows", "settings", "plain, µs", "avx2, µs",
               "avx512, µs", "llama.cpp, µs", "128 rows, ms");
   for (const std::size_t vocabulary : {32000u, 151936u}) {
-    for (const float spread : {2.0f, 0.5f}) {
-      const std::vector<float> rows = rows_of(vocabulary, spread);
+    for (const Kind kind : {Kind::usual, Kind::flat, Kind::peaked}) {
+      const std::vector<float> rows = rows_of(vocabulary, kind);
       const double copy = cost(rows, vocabulary, [](std::span<float>) {});
       for (const Setting& setting : settings()) {
         if (!std::string_view(setting.name).starts_with(only)) continue;
-        std::printf("%-12zu%-8s%-24s", vocabulary, spread < 1 ? "flat" : "usual", setting.name);
+        std::printf("%-12zu%-8s%-24s", vocabulary, kKinds[static_cast<int>(kind)], setting.name);
         for (const chasqui::RowKernels* kernels : chasqui::all_row_kernels()) {
           const double ours = kernels->usable() ? cost_of_ours(setting.params, rows, vocabulary, *kernels) - copy : 0;
           std::printf("%12.1f", ours);

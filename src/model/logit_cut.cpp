@@ -99,7 +99,12 @@ Candidate LogitCut::reach_count(LogitRow& row, double count) {
   if (likely >= count || !(bound > LogitRow::kLeast)) return last_of(row, row.top(), count);
   estimate(row, bound, LogitRow::kLeast, 0.0f);
   const float middle = expected(LogitRow::kLeast, count - likely);
-  return near(row, LogitRow::kLeast, bound, 0.0f, count, middle, row.mass(middle, 0.0f));
+  const LogitRow::Masses there = row.masses(LogitRow::kLeast, 0.0f, middle);
+  if (there.all <= count) {
+    ties_.clear();
+    return last_ = {std::numeric_limits<Token>::max(), LogitRow::kLeast, 0.0};
+  }
+  return near(row, LogitRow::kLeast, bound, 0.0f, count, middle, there.above);
 }
 
 // Of the list, none of which is above `high`, so many that they weigh `target`.
@@ -116,7 +121,8 @@ Candidate LogitCut::last_of(LogitRow& row, float high, double target) {
 }
 
 // Lists the tokens around the one with which the target is reached, which is expected at `middle`: those that are at
-// least that weigh `sum`, and what is missing, or too much, says how far away it is.
+// least that weigh `sum`, and what is missing, or too much, says how far away it is. Where there is none around it, it
+// is the last of those above: sums are rounded.
 Candidate LogitCut::near(LogitRow& row, float floor, float bound, float scale, double target, float middle,
                          double sum) {
   constexpr double kMore = 1.25;
@@ -128,8 +134,11 @@ Candidate LogitCut::near(LogitRow& row, float floor, float bound, float scale, d
     const float low = below ? std::max(floor, middle - width) : middle;
     const float high = below ? middle : std::min(bound, middle + width);
     const double listed = collect(row, low, high, scale);
-    if (below && (sum + listed >= target || !(low > floor))) return last_of(row, high, target - sum);
-    if (!below && (sum - listed < target || !(high < bound))) return last_of(row, high, target - (sum - listed));
+    const bool found = below ? sum + listed >= target || !(low > floor) : sum - listed < target || !(high < bound);
+    if (!found) continue;
+    if (!list_.empty()) return last_of(row, high, target - (below ? sum : sum - listed));
+    collect(row, middle, kNoHigh, scale);
+    return last_of(row, row.top(), target);
   }
 }
 
@@ -195,7 +204,9 @@ double LogitCut::density(float logit) const {
 
 void LogitCut::ban_after(LogitRow& row, const Candidate& last) {
   if (last.token != last_.token) {
-    row.at_least(last.logit, ties_, std::nextafter(last.logit, std::numeric_limits<float>::infinity()));
+    const bool largest = last.logit >= LogitRow::kMost;
+    const float next = std::nextafter(last.logit, std::numeric_limits<float>::infinity());
+    row.at_least(last.logit, ties_, largest ? kNoHigh : next);
   }
   for (const Candidate& c : ties_) {
     if (c.token <= last.token) continue;
@@ -205,8 +216,14 @@ void LogitCut::ban_after(LogitRow& row, const Candidate& last) {
 }
 
 void LogitCut::take_back(LogitRow& row) {
-  for (const Candidate& c : banned_) row.set(c.token, c.logit);
+  for (auto c = banned_.rbegin(); c != banned_.rend(); ++c) row.set(c->token, c->logit);
+  forget();
+}
+
+void LogitCut::forget() {
   banned_.clear();
+  ties_.clear();
+  last_ = {-1, 0, 0};
 }
 
 }  // namespace chasqui

@@ -17,13 +17,15 @@ class LogitCut {
   // The last of those that weigh `part` of all, by exp(logit - top); those below `floor` do not count.
   // REQUIRES: as LogitRow::mass(), part < 1
   Candidate reach_part(LogitRow& row, float floor, double part);
-  // The last of the `count` most likely ones. REQUIRES: as LogitRow::mass()
+  // The last of the `count` most likely ones; where there are not so many, below all of them. REQUIRES: as
+  // LogitRow::mass()
   Candidate reach_count(LogitRow& row, double count);
   // Bans the tokens that are as likely as `last` and come after it in more_likely().
   void ban_after(LogitRow& row, const Candidate& last);
   // Puts back what was banned since forget().
   void take_back(LogitRow& row);
-  void forget() { banned_.clear(); }
+  // Another row comes.
+  void forget();
 
  private:
   static constexpr std::size_t kClasses = 512;
@@ -47,7 +49,7 @@ class LogitCut {
 
   std::vector<Candidate> list_;
   std::vector<float> logits_;
-  Candidate last_;               // what reach() said
+  Candidate last_;               // what was said of the row; no token: nothing yet
   std::vector<Candidate> ties_;  // … and what is as likely, and comes after it
   std::vector<Candidate> banned_;
   Estimate estimate_;

@@ -14,6 +14,8 @@ bool penalties_on(const SamplingParams& p) {
          (p.repeat_penalty != 1.0f || p.frequency_penalty != 0.0f || p.presence_penalty != 0.0f);
 }
 
+constexpr std::size_t kFew = 512;
+
 float most_likely_logit(const std::vector<Candidate>& candidates) {
   return std::ranges::max_element(candidates, {}, &Candidate::logit)->logit;
 }
@@ -27,7 +29,6 @@ float scale_of(double temperature) {
 // logits and the temperature are. Returns the sum.
 double weigh(std::vector<Candidate>& candidates, double top, double temperature, LogitRow& row,
              std::vector<float>& list) {
-  constexpr std::size_t kFew = 512;
   double sum = 0;
   if (candidates.size() > kFew) {
     list.resize(candidates.size());
@@ -183,6 +184,8 @@ void Sampler::build(SamplerScratch& scratch) const {
       keep_most_likely(candidates, keep_min());
     } else {
       std::erase_if(candidates, [&](const Candidate& c) { return !(c.logit >= bound); });
+      // In an order that does not come from those that are left out: what is drawn depends on it.
+      if (candidates.size() <= kFew) std::ranges::sort(candidates, more_likely);
     }
   }
   const double sum = weigh(candidates, top, params_.temperature, scratch.row, scratch.logits);
@@ -273,7 +276,7 @@ Token Sampler::sample(std::span<float> logits, SamplerScratch& scratch, std::vec
   return token;
 }
 
-// Leaves in `scratch` what the token was drawn from, unless it was greedy.
+// Leaves in `scratch` what the token was drawn from, unless it was greedy: see SamplerScratch::drew_row.
 Token Sampler::draw(SamplerScratch& scratch) {
   scratch.drew_row = false;
   LogitRow& row = scratch.row;
@@ -289,7 +292,14 @@ Token Sampler::draw(SamplerScratch& scratch) {
   scratch.drew_row = true;
   scratch.candidates.clear();  // those of another row would be taken for what this one was narrowed to
   const double drawn = uniform(generator_);
-  if (top_p_takes_most()) return draw_before_top_p(scratch, drawn);
+  if (top_p_takes_most()) {
+    const Token token = draw_before_top_p(scratch, drawn);
+    if (!params_.chances_after || params_.chances < 0) return token;
+    scratch.cut.take_back(row);
+    scratch.least = narrow(scratch);
+    scratch.mass = row.mass(scratch.least, scale_of(params_.temperature));
+    return token;
+  }
   scratch.least = narrow(scratch);
   scratch.mass = row.mass(scratch.least, scale_of(params_.temperature));
   return row.token_at(drawn * scratch.mass);
@@ -301,7 +311,7 @@ bool Sampler::top_p_takes_most() const {
   constexpr float kMost = 0.9f;
   const bool alone = params_.top_k <= 0 || params_.top_k >= vocabulary_;
   return alone && params_.top_p >= kMost && params_.top_p < 1.0f && !(params_.min_p > 0.0f) && keep_min() == 1 &&
-         params_.temperature <= 1.0f && !params_.chances_after;
+         params_.temperature <= 1.0f;
 }
 
 // Draws from the whole row and looks whether top-p leaves that token, which is one sweep; only where it seems not to,
@@ -310,6 +320,7 @@ Token Sampler::draw_before_top_p(SamplerScratch& scratch, double drawn) {
   LogitRow& row = scratch.row;
   const float scale = scale_of(params_.temperature);
   const Token token = row.token_at(drawn * row.mass(LogitRow::kLeast, scale));
+  if (token == row.largest()) return token;
   const float logit = std::min(row[token], LogitRow::kMost);
   const LogitRow::Masses masses = row.masses(LogitRow::kLeast, 1.0f, logit);
   if (masses.above <= masses.all * static_cast<double>(params_.top_p)) return token;

@@ -2,8 +2,9 @@
 // penalties, top-k, top-p, min-p, temperature, draw. One per sequence; one thread at a time.
 //
 // Reproducible: the same seed, parameters, accepted tokens and logits give the same token, whatever else the process
-// does. The generator is std::mt19937, seeded with the 32-bit seed; a sample() with a temperature takes exactly two of
-// its 32-bit outputs, a greedy one none. llama.cpp draws differently, so its tokens for a seed are others.
+// does. The generator is std::mt19937, seeded with the 32-bit seed; a draw with a temperature takes exactly two of its
+// 32-bit outputs, a greedy one none; where a grammar refuses what was drawn, there is a second draw. llama.cpp draws
+// differently, so its tokens for a seed are others.
 //
 // Sums over a whole vocabulary are of floats, within 1e-6; where top-p cuts is exact but for that. They are the same on
 // every machine (model/row_kernels).
@@ -31,8 +32,8 @@ struct SamplerScratch {
   LogitRow row;
   LogitCut cut;
   std::vector<Candidate> candidates;
-  // The row itself is what is drawn from: all that are at least `least`, with weights that add up to `mass`. Where it
-  // is not, the candidates are.
+  // The row itself is what was drawn from: all that are at least `least`, with weights that add up to `mass`, which are
+  // known where the request asks for SamplingParams::chances_after. Otherwise it was the candidates.
   bool drew_row = false;
   float least = 0;
   double mass = 0;
@@ -85,7 +86,7 @@ class Sampler {
   Token draw_masked(SamplerScratch& scratch);
   Token draw_listed(std::span<const Token> list, SamplerScratch& scratch);
   void find_likely_allowed(SamplerScratch& scratch) const;
-  Token end_without_way();
+  Token end_without_way(SamplerScratch& scratch);
   void ask_about_likely(SamplerScratch& scratch) const;
   void note_chances(SamplerScratch& scratch) const;
   static void tell_chances(Token token, std::span<const float> logits, SamplerScratch& scratch,

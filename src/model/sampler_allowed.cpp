@@ -23,7 +23,7 @@ Token Sampler::draw_allowed(std::span<float> logits, SamplerScratch& scratch) {
     return draw_masked(scratch);
   }
   ask_about_likely(scratch);
-  if (scratch.allowed.empty()) return end_without_way();
+  if (scratch.allowed.empty()) return end_without_way(scratch);
   scratch.masked.assign(logits.size(), LogitRow::kBanned);
   for (const Candidate& c : scratch.allowed) scratch.masked[static_cast<std::size_t>(c.token)] = c.logit;
   scratch.row.look(scratch.masked);
@@ -31,7 +31,7 @@ Token Sampler::draw_allowed(std::span<float> logits, SamplerScratch& scratch) {
 }
 
 Token Sampler::draw_masked(SamplerScratch& scratch) {
-  return scratch.row.largest() >= 0 ? draw(scratch) : end_without_way();
+  return scratch.row.largest() >= 0 ? draw(scratch) : end_without_way(scratch);
 }
 
 // To what a mask has so far: it was put off before all of the vocabulary had been looked at.
@@ -43,8 +43,10 @@ void Sampler::find_likely_allowed(SamplerScratch& scratch) const {
 }
 
 // The grammar has no way on: the model's vocabulary cannot say what it wants, or the request has banned it.
-Token Sampler::end_without_way() {
+Token Sampler::end_without_way(SamplerScratch& scratch) {
   allowed_ = false;
+  scratch.drew_row = false;  // it is the row of what the grammar has refused
+  scratch.candidates.clear();
   return ends_.empty() ? fallback() : ends_.front();
 }
 
@@ -53,7 +55,7 @@ Token Sampler::draw_listed(std::span<const Token> list, SamplerScratch& scratch)
   scratch.masked.clear();
   for (const Token token : list) scratch.masked.push_back(scratch.row[token]);
   scratch.row.look(scratch.masked);
-  if (scratch.row.largest() < 0) return end_without_way();
+  if (scratch.row.largest() < 0) return end_without_way(scratch);
   const Token drawn = draw(scratch);
   if (scratch.drew_row && params_.chances_after && params_.chances >= 0) list_drawn(drawn, scratch);
   scratch.drew_row = false;

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <random>
 
 #include <gtest/gtest.h>
 
@@ -96,6 +98,69 @@ TEST(Sampler, CutsLargeRowsWhereTheReferenceDoes) {
       EXPECT_NEAR(static_cast<double>(found.size()), static_cast<double>(reference(p, row).size()), 2) << deviation;
     }
   }
+}
+
+// A grammar or a bias may have banned nearly all: none of the others is left out.
+TEST(Sampler, TopKThatIsMoreThanThereAreKeepsAll) {
+  constexpr float kBanned = -std::numeric_limits<float>::infinity();
+  std::vector<float> row(16384, kBanned);
+  for (std::size_t i = 0; i < 256; ++i) row[64 * i] = -0.01f * static_cast<float>(i);
+  SamplingParams p = plain();
+  p.top_k = 700;
+  EXPECT_EQ(distribution_of(Sampler(p, 16384, {}), row).size(), 256u);
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    const std::vector<float> all = random_row(32000, seed, 1.0f);
+    std::vector<float> few(all.size(), kBanned);
+    std::mt19937 generator(seed);
+    for (int i = 0; i < 1000; ++i) {
+      const std::size_t token = generator() % all.size();
+      few[token] = all[token];
+    }
+    const auto left = static_cast<std::size_t>(std::ranges::count_if(few, [](float f) { return f > kBanned; }));
+    p.top_k = 5000;
+    EXPECT_EQ(distribution_of(Sampler(p, 32000, {}), few).size(), left) << seed;
+    p.top_k = 900;
+    EXPECT_EQ(distribution_of(Sampler(p, 32000, {}), few).size(), std::min<std::size_t>(left, 900)) << seed;
+  }
+}
+
+// A thread's buffers serve one request after the other.
+TEST(Sampler, KnowsNothingOfTheRowBefore) {
+  SamplerScratch scratch;
+  std::vector<float> row(1000, -5.0f);
+  row[7] = row[9] = 5;
+  SamplingParams half = plain();
+  half.top_p = 0.3f;
+  EXPECT_EQ(Sampler(half, 1000, {}).distribution(row, scratch).size(), 1u) << "of two that are equal";
+  std::vector<float> next(1000, -5.0f);
+  next[9] = 5;
+  next[7] = 4;
+  SamplingParams two = plain();
+  two.min_p = 0.9f;
+  two.min_keep = 2;
+  const auto kept = Sampler(two, 1000, {}).distribution(next, scratch);
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_EQ(kept[0].token, 9);
+  EXPECT_EQ(kept[1].token, 7);
+}
+
+TEST(Sampler, SaysTheSameWhetherItTellsHowLikelyThatWas) {
+  const std::vector<float> row = random_row(12000, 8, 1.0f);
+  SamplingParams p = plain();
+  p.top_p = 0.9f;
+  std::vector<std::vector<Token>> said(2);
+  for (const bool tells : {false, true}) {
+    p.chances_after = tells;
+    p.chances = tells ? 2 : -1;
+    Sampler sampler(p, 12000, {});
+    SamplerScratch scratch;
+    std::vector<TokenChance> chances;
+    for (int i = 0; i < 300; ++i) {
+      std::vector<float> copy = row;
+      said[tells ? 1 : 0].push_back(sampler.sample(copy, scratch, &chances));
+    }
+  }
+  EXPECT_EQ(said[0], said[1]);
 }
 
 TEST(Sampler, LogProbabilitiesAreThoseOfTheRowAsItCame) {

@@ -263,6 +263,36 @@ TEST_F(GrammarTest, ThatIsLazyWaitsForItsTrigger) {
   EXPECT_TRUE(gate.allows(any));
 }
 
+// Only the end is allowed, and the request has banned that.
+TEST_F(GrammarTest, WithNoWayOnEndsTheAnswerAndSaysThatThisIsCertain) {
+  Grammar grammar;
+  grammar.text = R"(root ::= "a" | [b-z])";
+  SamplingParams params = open_params();
+  params.seed = 1;
+  params.ignore_eos = true;
+  params.chances = 3;
+  params.chances_after = true;
+  const auto parts = kit_.prepare(params, &grammar);
+  ASSERT_TRUE(parts);
+  const auto ends = tokenizer_->end_of_generation_tokens();
+  Sampler sampler(params, tokenizer_->vocabulary(), ends, parts->get());
+  SamplerScratch scratch;
+  std::vector<TokenChance> chances;
+  std::vector<Token> said;
+  for (int i = 0; i < 2; ++i) {
+    std::vector<float> row(static_cast<std::size_t>(tokenizer_->vocabulary()));
+    for (std::size_t t = 0; t < row.size(); ++t) row[t] = 0.001f * static_cast<float>(t);
+    said.push_back(sampler.sample(row, scratch, &chances));
+    sampler.accept(said.back());
+  }
+  EXPECT_EQ(said.back(), ends.front());
+  ASSERT_EQ(chances.size(), 2u) << "the token, and all that it was drawn from";
+  for (const TokenChance& chance : chances) {
+    EXPECT_EQ(chance.token, ends.front());
+    EXPECT_EQ(chance.logprob, 0.0f);
+  }
+}
+
 TEST(TokenChances, AreThoseOfTheModelOrOfTheSteps) {
   SamplingParams params;
   params.temperature = 0.5f;
