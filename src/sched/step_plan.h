@@ -1,6 +1,6 @@
-// Chooses the rows of one step: the decoding streams, or as much prompt as they can stand meanwhile. Knows how long
-// steps take (StepTime) and when each stream's next token is due. Owned by the Scheduler, which has reserved a slot and
-// cells for everything that can be planned here; pure.
+// Chooses the rows of one step: the decoding streams, or as much prompt as they can stand meanwhile (chunk_of() sizes
+// the prefill chunk). Knows how long steps take (StepTime) and when each stream's next token is due. Owned by the
+// Scheduler, which has reserved a slot and cells for everything that can be planned here; pure.
 //
 //   - Every decoding stream is in every decode step; where a batch cannot hold all of them, those that are due first.
 //   - Beside streams, a prefill step is as long as the stream that is due first can wait, less the decode step that it
@@ -13,14 +13,14 @@
 //   - After each decode step the most urgent prompt gets rows; one prefill step in three belongs to the one that has
 //     waited longest for rows.
 //   - With a stream of cells for each slot libllama computes rows of adjacent slots in one pass, so a sequence that is
-//     still prefilling between decoding ones gives one row of its prompt to the decode step.
+//     still prefilling between decoding ones gives one row of its prompt to the decode step. For the same reason
+//     prompts that are read together are in adjacent slots and get equally many rows; what is shorter is filled up
+//     with rows that its slot forgets again.
 //   - A prompt whose tokens' likelihoods are asked for is read alone, in chunks of as many rows as may have an output.
-//   - For the same reason prompts that are read together are in adjacent slots and get equally many rows; what is
-//     shorter is filled up with rows that its slot forgets again.
 //   - No chunk goes beyond the next checkpoint of its prompt (Request::checkpoints): its state is kept there.
 //   - Where rows by fours cost less than fewer of them, free slots after the last one get a padding row.
 //   - Where draft tokens of what streams say next are worth checking (Speculation), each stream of a decode step gets
-//     rows for them, equally many for the same reason.
+//     rows for them, equally many, so that adjacent slots go in one pass.
 //   - What a grammar has forced in a stream is computed in as many rows of a decode step as bring most tokens a second;
 //     one at least, so that the stream is never later than if they had been sampled.
 #pragma once

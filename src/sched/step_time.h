@@ -60,9 +60,9 @@ class StepTime {
   TokenCount largest_seen(Batch::Kind kind) const { return seen_below(kind, kSizes.back()); }
   // The largest size below that of such batches that was seen; 0: none was.
   TokenCount seen_below(Batch::Kind kind, TokenCount rows) const;
-  // Seconds that a row of a prompt took lately, in batches of whatever size and wherever it looked back to; 0 when
-  // nothing is known. Costs of rows alone may be next to nothing, where all was put on the cells.
-  double prompt_row_seconds() const { return read_rows_ > 0 ? read_seconds_ / read_rows_ : 0; }
+  // Seconds that a row of a prompt takes in batches of the best size, with what it looks back at; 0 when nothing is
+  // known. It is as measured: the cost of a row without cells may be next to nothing, where all was put on these.
+  double prompt_row_seconds() const;
   // The least that any pass over the weights takes: what a step costs however few rows it has. Zero: nothing is known.
   Duration pass() const;
   // Whether a decode step of `padded` rows takes less than one of `size`, as it does where kernels compute rows by
@@ -88,6 +88,7 @@ class StepTime {
   struct Cost {
     std::array<double, kBuckets> row{};             // seconds; 0: not seen
     std::array<double, kBuckets> cell{};            // seconds for a row to look back at one position
+    std::array<double, kBuckets> measured{};        // seconds for a row with the cells that it looked back at
     std::array<std::uint64_t, kBuckets> seen_at{};  // the newest observation, by number; and whether
     std::array<bool, kBuckets> once{};              // … it is the only one
     std::uint64_t observed = 0;
@@ -106,8 +107,6 @@ class StepTime {
   const bool follows_;
   std::array<Cost, 2> costs_;
   Duration constraint_{};
-  double read_rows_ = 0;  // of prompts, the newest ones
-  double read_seconds_ = 0;
   std::array<double, 2> surprises_{1, 1};  // what the newest two steps took over what their costs said
 };
 
