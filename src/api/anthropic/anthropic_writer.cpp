@@ -258,8 +258,7 @@ std::unique_ptr<AnswerWriter> make_message_writer(std::string id, std::string mo
   return std::make_unique<MessageWriter>(std::move(id), std::move(model), prompt, std::move(format));
 }
 
-const Dialect kAnthropic{"anthropic", "/v1/messages", &anthropic_error_body, &anthropic_error_body, true,
-                         "error"};
+const Dialect kAnthropic{"anthropic", "/v1/messages", &anthropic_error_body, &anthropic_error_body, true, "error"};
 
 std::string anthropic_error_body(const Error& error) {
   const int status = error_row(error.code).status;

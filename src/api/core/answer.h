@@ -1,5 +1,6 @@
-// From a valid request to a delivered answer, the same for every protocol: submit, stream or collect, ping while
-// silent, notice that the client left. What a protocol says is in its AnswerWriter. Loop thread only.
+// A valid request with what its answer is to be, the same for every protocol; what a protocol says is in its
+// AnswerWriter. api/resume/delivery delivers it: submits, streams or collects, pings while silent, and cancels the
+// request when the client leaves. Loop thread only.
 #pragma once
 
 #include <functional>

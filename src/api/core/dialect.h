@@ -1,6 +1,7 @@
-// What a dialect says differently where all share the rest: how an error looks. How it reads a body, and how it writes
-// an answer, are functions of its own that its routes name (api/routes/routes): what reads a body gives the Answer its
-// writer. A dialect is a constant beside the rest of its files; shared code gets one and knows none. Any thread.
+// How a dialect formats errors. The rest of it are functions of its own: the prepare function that its routes name
+// (PrepareAnswer, in api/routes/route_table) parses a body into an Answer, and gives it the AnswerWriter that formats
+// what is generated; api/anthropic is an example. A dialect is a constant beside the rest of its files; shared code
+// gets one and knows none. Any thread.
 #pragma once
 
 #include <string>
@@ -17,7 +18,7 @@ struct Dialect {
   std::string (*error_body)(const Error& error);
   // For faults that the HTTP layer finds (404, 405, 413 …) and refusals at the gate, which have no ErrorCode.
   std::string (*fault_body)(int status, std::string_view message);
-  bool sends_events = true;         // its streams are server-sent events
+  bool sends_events = true;        // its streams are server-sent events
   std::string_view error_event{};  // the name of the event that an error in them is; empty: it has none
 
   bool owns(std::string_view path) const {

@@ -1,5 +1,5 @@
-// How a request comes in, before its body is read: a permit of its model's admission, and its terms in the offload
-// pool. Loop thread.
+// How a request comes in, when its body is there and before that is parsed: a permit of its model's admission, and its
+// terms in the offload pool. Loop thread.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace chasqui {
 
-// A permit for this request, before its body is taken and read; errors are admission's.
+// A permit for this request, by whose it is and a hash of its body; errors are admission's.
 Result<Permit> enter(const Frontend& frontend, ServedModel& served, const Caller& caller, std::string_view path,
                      std::string_view body);
 Result<Permit> enter(const Call& call);

@@ -88,7 +88,8 @@ class StreamHub {
 class Generation {
  public:
   // Submits the request. Errors are the engine's: overloaded, unavailable. The permit goes with the finished event,
-  // when the slot is free again, however slowly the client reads the rest.
+  // when the slot is free again, however slowly the client reads the rest; with the Generation where that goes first,
+  // since the client has left, up to a step before the slot is free.
   static Result<std::unique_ptr<Generation>> start(StreamHub& hub, RequestPtr request, Permit permit);
   // The same for several that one client waits for. Event::choice is the place in the list; an error means that none
   // of them runs.

@@ -1,6 +1,8 @@
 #include "api/routes/openapi.h"
 
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 
@@ -21,6 +23,18 @@ TEST(OpenApi, EveryRouteIsDescribed) {
   for (const Route& route : all_routes()) {
     EXPECT_FALSE(route.text.summary.empty()) << net::name(route.method) << ' ' << route.path;
     EXPECT_NE(route.dialect, nullptr) << route.path;
+  }
+}
+
+TEST(OpenApi, EveryRouteStandsInTheDocumentation) {
+  std::string docs;
+  for (const auto& file : std::filesystem::directory_iterator(CHASQUI_SOURCE_DIR "/docs")) {
+    if (file.path().extension() != ".md") continue;
+    std::ifstream in(file.path());
+    docs.append(std::istreambuf_iterator<char>(in), {});
+  }
+  for (const Route& route : all_routes()) {
+    EXPECT_NE(docs.find(route.path), std::string::npos) << route.path << " is in no page of docs/";
   }
 }
 

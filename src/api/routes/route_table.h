@@ -1,5 +1,5 @@
-// The routes: one row each, with all that is said of it anywhere. Requests are routed by it, /openapi.json and docs are
-// written from it, and tests ask every row for its key. A new route is a new row. Constant; any thread.
+// The routes: one row each. Requests are routed by it, /openapi.json (and docs/openapi.json) is written from it, and
+// tests ask every row for its key and look for it in docs/*.md. A new route is a new row. Constant; any thread.
 #pragma once
 
 #include <span>
