@@ -51,10 +51,10 @@ void Scheduler::project(const Urgency& urgency) {
   double swaps = 0;
   std::int64_t computed = 0;
   for (const auto& sequence : running_) {
-    swaps += reuse_.swap_seconds(*sequence, step_time_.prompt_row_seconds());
+    swaps += reuse_.swap_seconds(*sequence, step_time_.read_row_seconds());
     computed += sequence->computed();
   }
-  const double swap = computed > 0 ? swaps / static_cast<double>(computed) : step_time_.prompt_row_seconds();
+  const double swap = computed > 0 ? swaps / static_cast<double>(computed) : step_time_.read_row_seconds();
   for (const auto& sequence : running_) projection_.add_running(projected(*sequence, urgency, swap));
   for (const auto& sequence : waiting_.all()) projection_.add_waiting(projected(*sequence, urgency, swap));
   projection_.roll(urgency, step_time_, recent_answers_.slot_seconds() / ledger_.slots_total());

@@ -158,7 +158,7 @@ bool Scheduler::free_slot_for(const Sequence& next, const Urgency& urgency, Time
     const auto of_this = [&](const SlotShift& shift) { return shift.request == sequence.id(); };
     if (std::ranges::any_of(batch.shifts, of_this)) return false;
     const Standing has = urgency.of(sequence);
-    const double swap = reuse_.swap_seconds(sequence, step_time_.prompt_row_seconds());
+    const double swap = reuse_.swap_seconds(sequence, step_time_.read_row_seconds());
     return urgency.yields_to(has, wants, slice_of(has, wants, swap, ledger_.slots_total()));
   };
   TokenCount could_free = ledger_.cells_free();

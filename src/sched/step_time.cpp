@@ -28,6 +28,8 @@ constexpr double kBetterRate = 1.01;
 // Rows beyond those of the next smaller decode step that was seen are taken to cost this share of them, until they are
 // tried.
 constexpr double kUnseenRow = 0.5;
+// What computing rows again costs is told by about so many of the newest ones.
+constexpr double kRowsAveraged = 2048;
 
 }  // namespace
 
@@ -62,6 +64,12 @@ double StepTime::prompt_row_seconds() const {
     if (each > 0 && (least == 0 || each < least)) least = each;
   }
   return least;
+}
+
+void StepTime::note_read(TokenCount rows, double took) {
+  const double fading = std::max(0.0, 1 - rows / kRowsAveraged);
+  read_rows_ = fading * read_rows_ + rows;
+  read_seconds_ = fading * read_seconds_ + took;
 }
 
 double StepTime::seconds_of(Batch::Kind kind, StepSize size) const {
@@ -119,11 +127,13 @@ void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
     const double rest = to_seconds(took) - static_cast<double>(size.context()) * cell;
     row = std::max(rest, 0.2 * to_seconds(took)) / size.rows;
     known.measured[bucket] = to_seconds(took) / size.rows;
+    if (kind == Batch::Kind::prefill) note_read(size.rows, to_seconds(took));
     return;
   }
   const double predicted = seconds_of(kind, size);
   surprises_ = {to_seconds(took) / predicted, surprises_[0]};
   const double clipped = std::min(to_seconds(took), kSurprise * predicted);
+  if (kind == Batch::Kind::prefill) note_read(size.rows, clipped);
   const double error = clipped - predicted;
   const double rows = size.rows;
   const double weight = second && error < 0 ? 1 : kQuickWeight;

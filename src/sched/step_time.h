@@ -63,6 +63,9 @@ class StepTime {
   // Seconds that a row of a prompt takes in batches of the best size, with what it looks back at; 0 when nothing is
   // known. It is as measured: the cost of a row without cells may be next to nothing, where all was put on these.
   double prompt_row_seconds() const;
+  // … and what one took of late in batches of whatever size: what computing rows again costs beside all else. Where
+  // prompts are short that is a pass over the weights for each few rows.
+  double read_row_seconds() const { return read_rows_ > 0 ? read_seconds_ / read_rows_ : 0; }
   // The least that any pass over the weights takes: what a step costs however few rows it has. Zero: nothing is known.
   Duration pass() const;
   // Whether a decode step of `padded` rows takes less than one of `size`, as it does where kernels compute rows by
@@ -99,6 +102,7 @@ class StepTime {
   static std::size_t bucket_of(TokenCount rows);
   const Cost& cost(Batch::Kind kind) const { return costs_[kind == Batch::Kind::decode ? 0 : 1]; }
   double seconds_of(Batch::Kind kind, StepSize size) const;
+  void note_read(TokenCount rows, double took);
   // A chunk whose rows cost more than those of a smaller one was slow by chance, if that was once or long ago: what it
   // may take at best, as a share of the prediction. Else it would never be tried again. 1 for all others.
   double doubt(TokenCount prompt_rows) const;
@@ -107,6 +111,8 @@ class StepTime {
   const bool follows_;
   std::array<Cost, 2> costs_;
   Duration constraint_{};
+  double read_rows_ = 0;  // of prompts, the newest ones
+  double read_seconds_ = 0;
   std::array<double, 2> surprises_{1, 1};  // what the newest two steps took over what their costs said
 };
 

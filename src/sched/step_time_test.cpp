@@ -266,8 +266,10 @@ TEST(StepTime, WhatARowOfAPromptTakesIsThatOfTheBestSize) {
   learn(times, Kind::prefill, {512, 0}, {.row_us = 100});
   for (int i = 0; i < 1000; ++i) times.observe(Kind::prefill, {8, 0}, milliseconds(10));
   EXPECT_NEAR(times.prompt_row_seconds(), 0.0001, 0.00001) << "short prompts are a pass each";
+  EXPECT_NEAR(times.read_row_seconds(), 0.00125, 0.0001) << "… as rows that are computed again beside them are";
   times.observe(Kind::prefill, {512, 0}, seconds(30));
   EXPECT_LT(times.prompt_row_seconds(), 0.0004) << "something else had the processor";
+  EXPECT_LT(times.read_row_seconds(), 0.00125) << "… there, too";
 }
 
 }  // namespace

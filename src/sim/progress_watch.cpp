@@ -78,7 +78,11 @@ void ProgressWatch::got_row(SimRequest& life, TimePoint now) {
   if (life.decoding) decoding_.push(life);
 }
 
-void ProgressWatch::ended(SimRequest& life) { leave(life); }
+// Its rows can lead to no token any more: its client has left, or its batch failed.
+void ProgressWatch::ended(SimRequest& life) {
+  leave(life);
+  silent_rows_ -= std::min(silent_rows_, life.rows);
+}
 
 // Prompts that take the slot from each other, each from its beginning again, get rows and never an answer.
 void ProgressWatch::computed(std::size_t rows, bool token) {

@@ -38,6 +38,7 @@ struct SimRequest {
   SlotId slot;               // where the model holds rows of it; none: nowhere
   bool decoding = false;     // a token was sampled since its rows were last lost
   bool started = false;      // a row of it was computed
+  std::uint64_t rows = 0;    // of it, also those that were computed again
   bool has_started = false;  // it had a slot
   TimePoint slot_since{};    // … when it got its latest
   std::int32_t passed = 0;   // younger requests of its kind that had one before it

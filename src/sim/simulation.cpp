@@ -245,6 +245,9 @@ void Simulation::rows_computed(SimWorker& worker) {
   if (worker.batch.rows.empty()) return;
   worker.watch.computed(worker.batch.rows.size(), !worker.result.samples.empty());
   statistics_.contention.step(worker.batch, worker.result.compute, worker.watch, lives_);
+  for (const BatchPart& part : worker.batch.parts) {
+    lives_.find(part.request->id)->rows += static_cast<std::uint64_t>(part.rows);
+  }
   for (const RequestId id : worker.batch_ids) {
     SimRequest& life = *lives_.find(id);
     worker.watch.got_row(life, worker.now);

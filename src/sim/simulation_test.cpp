@@ -223,13 +223,20 @@ TEST(Simulation, WhoIsLetInIsServedInTimeUnderOverload) {
   drawn.rate = 120;
   drawn.prompt = *Distribution::parse("20-40", "");
   drawn.output = *Distribution::parse("16-48", "");
-  DrawnWorkload workload(drawn);
-  Simulation simulation(config, workload);
-  ASSERT_TRUE(simulation.run());
-  const Statistics& statistics = simulation.statistics();
-  EXPECT_GT(statistics.all().refusals, 1000u) << "too little load for this test";
-  EXPECT_LE(statistics.all().kept.at(0.99), 5000.0);
-  EXPECT_GE(to_seconds(statistics.steps().busy) / to_seconds(statistics.virtual_time), 0.94);
+  Duration busy{};
+  Duration time{};
+  for (drawn.seed = 1; drawn.seed <= 4; ++drawn.seed) {
+    config.seed = drawn.seed;
+    DrawnWorkload workload(drawn);
+    Simulation simulation(config, workload);
+    ASSERT_TRUE(simulation.run());
+    const Statistics& statistics = simulation.statistics();
+    EXPECT_GT(statistics.all().refusals, 1000u) << "too little load for this test";
+    EXPECT_LE(statistics.all().kept.at(0.99), 5000.0);
+    busy += statistics.steps().busy;
+    time += statistics.virtual_time;
+  }
+  EXPECT_GE(to_seconds(busy) / to_seconds(time), 0.94);
 }
 
 // One request alone takes what its steps take.
