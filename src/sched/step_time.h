@@ -60,8 +60,10 @@ class StepTime {
   TokenCount largest_seen(Batch::Kind kind) const { return seen_below(kind, kSizes.back()); }
   // The largest size below that of such batches that was seen; 0: none was.
   TokenCount seen_below(Batch::Kind kind, TokenCount rows) const;
-  // Seconds that a row of a prompt takes in batches of the best size, with what it looks back at; 0 when nothing is
-  // known. It is as measured: the cost of a row without cells may be next to nothing, where all was put on these.
+  // Seconds that a row of a prompt takes in batches of the best size, without what it looks back at; 0 when nothing is
+  // known. It may be next to nothing where all was put on the cells: for orders, not to compare with other costs.
+  double bare_row_seconds() const { return cost(Batch::Kind::prefill).best_row(); }
+  // … with what it looks back at, as measured.
   double prompt_row_seconds() const;
   // … and what one took of late in batches of whatever size: what computing rows again costs beside all else. Where
   // prompts are short that is a pass over the weights for each few rows.
