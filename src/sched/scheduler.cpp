@@ -118,7 +118,7 @@ std::int64_t Scheduler::unread_tokens() const {
 }
 
 Urgency Scheduler::urgency(TimePoint now) const {
-  const double row = step_time_.bare_row_seconds();
+  const double row = step_time_.prompt_row_seconds();
   const std::chrono::duration<double> backlog(static_cast<double>(unread_tokens()) * row);
   return {config_.targets,
           *config_.policy,

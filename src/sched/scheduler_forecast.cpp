@@ -11,7 +11,7 @@ namespace {
 // A forecast is made anew when it is so old, or older where more wait: it takes a small part of a percent of the time.
 constexpr Duration kRenewEvery = milliseconds(20);
 constexpr std::size_t kMembersOfRenewal = 512;
-// How long a prompt takes to read is told as if it came in chunks of so many rows.
+// What a row of a prompt costs is that of chunks of so many rows.
 constexpr TokenCount kChunk = 256;
 
 Duration from_seconds(double s) { return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s)); }

@@ -28,7 +28,7 @@ constexpr double kBetterRate = 1.01;
 // Rows beyond those of the next smaller decode step that was seen are taken to cost this share of them, until they are
 // tried.
 constexpr double kUnseenRow = 0.5;
-// What computing rows again costs is told by about so many of the newest ones.
+// What rows of prompts take is told by about so many of the newest ones.
 constexpr double kRowsAveraged = 2048;
 
 }  // namespace
@@ -56,20 +56,6 @@ double StepTime::Cost::best_row() const {
     if (each > 0 && (best == 0 || each < best)) best = each;
   }
   return best;
-}
-
-double StepTime::prompt_row_seconds() const {
-  double least = 0;
-  for (const double each : cost(Batch::Kind::prefill).measured) {
-    if (each > 0 && (least == 0 || each < least)) least = each;
-  }
-  return least;
-}
-
-void StepTime::note_read(TokenCount rows, double took) {
-  const double fading = std::max(0.0, 1 - rows / kRowsAveraged);
-  read_rows_ = fading * read_rows_ + rows;
-  read_seconds_ = fading * read_seconds_ + took;
 }
 
 double StepTime::seconds_of(Batch::Kind kind, StepSize size) const {
@@ -114,6 +100,11 @@ Duration StepTime::predict(Batch::Kind kind, StepSize size) const {
 // One step of normalised least mean squares: the error is split between rows and cells by how much of each there was.
 void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
   if (size.rows <= 0 || took <= Duration::zero()) return;
+  if (kind == Batch::Kind::prefill) {
+    const double fading = std::max(0.0, 1 - size.rows / kRowsAveraged);
+    read_rows_ = fading * read_rows_ + size.rows;
+    read_seconds_ = fading * read_seconds_ + to_seconds(took);
+  }
   Cost& known = costs_[kind == Batch::Kind::decode ? 0 : 1];
   const std::size_t bucket = bucket_of(size.rows);
   const std::size_t nearest = known.nearest(bucket);
@@ -126,18 +117,13 @@ void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
     if (nearest != kBuckets) cell = known.cell[nearest];
     const double rest = to_seconds(took) - static_cast<double>(size.context()) * cell;
     row = std::max(rest, 0.2 * to_seconds(took)) / size.rows;
-    known.measured[bucket] = to_seconds(took) / size.rows;
-    if (kind == Batch::Kind::prefill) note_read(size.rows, to_seconds(took));
     return;
   }
   const double predicted = seconds_of(kind, size);
   surprises_ = {to_seconds(took) / predicted, surprises_[0]};
-  const double clipped = std::min(to_seconds(took), kSurprise * predicted);
-  if (kind == Batch::Kind::prefill) note_read(size.rows, clipped);
-  const double error = clipped - predicted;
+  const double error = std::min(to_seconds(took), kSurprise * predicted) - predicted;
   const double rows = size.rows;
   const double weight = second && error < 0 ? 1 : kQuickWeight;
-  known.measured[bucket] += weight * (clipped / rows - known.measured[bucket]);
   const double step = weight * error / (rows * rows + cells * cells);
   row = std::max(row + step * rows, 0.1 * row);
   cell = std::max(cell + step * cells / kCellsPerRow, 0.0);

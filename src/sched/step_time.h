@@ -60,13 +60,10 @@ class StepTime {
   TokenCount largest_seen(Batch::Kind kind) const { return seen_below(kind, kSizes.back()); }
   // The largest size below that of such batches that was seen; 0: none was.
   TokenCount seen_below(Batch::Kind kind, TokenCount rows) const;
-  // Seconds that a row of a prompt takes in batches of the best size, without what it looks back at; 0 when nothing is
-  // known. It may be next to nothing where all was put on the cells: for orders, not to compare with other costs.
-  double bare_row_seconds() const { return cost(Batch::Kind::prefill).best_row(); }
-  // … with what it looks back at, as measured.
-  double prompt_row_seconds() const;
-  // … and what one took of late in batches of whatever size: what computing rows again costs beside all else. Where
-  // prompts are short that is a pass over the weights for each few rows.
+  // Seconds for one prompt row in a batch of the best size; 0 when nothing is known.
+  double prompt_row_seconds() const { return cost(Batch::Kind::prefill).best_row(); }
+  // … and what one took lately, in batches of whatever size and wherever it looked back to: what computing rows again
+  // costs. A cost of best_row() may be next to nothing where it was all put on the cells.
   double read_row_seconds() const { return read_rows_ > 0 ? read_seconds_ / read_rows_ : 0; }
   // The least that any pass over the weights takes: what a step costs however few rows it has. Zero: nothing is known.
   Duration pass() const;
@@ -93,7 +90,6 @@ class StepTime {
   struct Cost {
     std::array<double, kBuckets> row{};             // seconds; 0: not seen
     std::array<double, kBuckets> cell{};            // seconds for a row to look back at one position
-    std::array<double, kBuckets> measured{};        // seconds for a row with the cells that it looked back at
     std::array<std::uint64_t, kBuckets> seen_at{};  // the newest observation, by number; and whether
     std::array<bool, kBuckets> once{};              // … it is the only one
     std::uint64_t observed = 0;
@@ -104,7 +100,6 @@ class StepTime {
   static std::size_t bucket_of(TokenCount rows);
   const Cost& cost(Batch::Kind kind) const { return costs_[kind == Batch::Kind::decode ? 0 : 1]; }
   double seconds_of(Batch::Kind kind, StepSize size) const;
-  void note_read(TokenCount rows, double took);
   // A chunk whose rows cost more than those of a smaller one was slow by chance, if that was once or long ago: what it
   // may take at best, as a share of the prediction. Else it would never be tried again. 1 for all others.
   double doubt(TokenCount prompt_rows) const;
