@@ -141,17 +141,13 @@ test('exports keep the files of messages, as JSON and as Markdown', async (t) =>
   const file = await folderOf(t, { 'trap.md': trap });
   const server = await start(t, sim);
   const tab = await Tab.open(t, browser, server);
-  await tab.page.evaluate(() => {
-    window.files = [];
-    const make = URL.createObjectURL;
-    URL.createObjectURL = (blob) => { window.files.push(blob); return make.call(URL, blob); };
-  });
+  await tab.keepFiles();
   await tab.answerWith('/v1/chat/completions', [eventsOf([{ content: 'An answer.' }])]);
   await attach(tab, file('trap.md'));
   await tab.ask('What is it?');
   await tab.page.click('#save');
   await tab.page.click('#export');
-  const [markdown, json] = await tab.page.evaluate(() => Promise.all(window.files.map((each) => each.text())));
+  const [markdown, json] = await tab.keptFiles();
   const exported = await folderOf(t, { 'one.md': markdown, 'two.json': json });
   for (const name of ['one.md', 'two.json']) {
     await tab.page.$eval('#toast', (toast) => toast.replaceChildren());

@@ -128,6 +128,19 @@ export class Tab {
     await this.page.screenshot({ path: path.join(screenshots, `${name}.png`) });
   }
 
+  // Keeps what the page hands to the browser as files from now on; keptFiles() gives their texts.
+  async keepFiles() {
+    await this.page.evaluate(() => {
+      window.files = [];
+      const make = URL.createObjectURL;
+      URL.createObjectURL = (blob) => { window.files.push(blob); return make.call(URL, blob); };
+    });
+  }
+
+  async keptFiles() {
+    return this.page.evaluate(() => Promise.all(window.files.map((file) => file.text())));
+  }
+
   // Answers the page's next requests to `route` itself, for what a small model does not say. Each answer is a body of
   // events, or { status, body, headers }. The bodies of the requests are returned as they come.
   async answerWith(route, answers) {

@@ -189,12 +189,7 @@ test('conversations are exported and imported, as JSON and as Markdown', async (
   t.after(() => rm(folder, { recursive: true }));
   const server = await start(t, sim);
   const tab = await Tab.open(t, browser, server);
-  // What the page hands to the browser as files.
-  await tab.page.evaluate(() => {
-    window.files = [];
-    const make = URL.createObjectURL;
-    URL.createObjectURL = (blob) => { window.files.push(blob); return make.call(URL, blob); };
-  });
+  await tab.keepFiles();
   const answer = '## Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```js\n<b>1</b>\n```';
   await tab.answerWith('/v1/chat/completions', [eventsOf([{ content: answer }]), eventsOf([{ content: 'Again.' }])]);
   await tab.settle({ system: 'Be brief.' });
@@ -206,7 +201,7 @@ test('conversations are exported and imported, as JSON and as Markdown', async (
   const shown = await tab.messages();
   await tab.page.click('#save');
   await tab.page.click('#export');
-  const [markdown, json] = await tab.page.evaluate(() => Promise.all(window.files.map((file) => file.text())));
+  const [markdown, json] = await tab.keptFiles();
   assert.match(markdown, /^# What is it\?\n/);
   assert.ok(markdown.includes(answer));
 
