@@ -25,10 +25,18 @@ class Mailbox {
 
   // False when the mailbox is full or closed; the item is then untouched.
   bool push(T&& item) {
+    return push(std::move(item), [] {});
+  }
+
+  // The same; `unseen` runs after the push and before the consumer can have the item, under the lock: a few
+  // instructions, and nothing of this mailbox.
+  template <class Unseen>
+  bool push(T&& item, Unseen&& unseen) {
     {
       std::lock_guard lock(mutex_);
       if (closed_ || items_.size() >= capacity_) return false;
       items_.push_back(std::move(item));
+      unseen();
     }
     notify();
     return true;
@@ -37,6 +45,10 @@ class Mailbox {
   // Appends all items, beyond the capacity if need be, and empties `items`: for producers that bound themselves by
   // asking over_capacity(). One notification for all of them.
   void push_all(std::vector<T>& items) {
+    push_all(items, [] {});
+  }
+  template <class Unseen>  // as of push()
+  void push_all(std::vector<T>& items, Unseen&& unseen) {
     if (items.empty()) return;
     {
       std::lock_guard lock(mutex_);
@@ -45,6 +57,7 @@ class Mailbox {
       } else {
         items_.insert(items_.end(), std::make_move_iterator(items.begin()), std::make_move_iterator(items.end()));
       }
+      unseen();
     }
     items.clear();
     notify();

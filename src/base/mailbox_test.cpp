@@ -108,6 +108,33 @@ TEST(Mailbox, APushWakesAWaitingConsumer) {
 }
 
 // Four producers, half by push() with retries against a small box, half by push_all(); the consumer sleeps in between.
+TEST(Mailbox, WhatRunsUnseenRunsBeforeTheConsumerHasTheItem) {
+  constexpr int kPushes = 2'000;
+  Mailbox<int> box(kPushes);
+  std::atomic<int> prepared{-1};
+  std::thread consumer([&] {
+    std::vector<int> out;
+    for (int seen = 0; seen < kPushes;) {
+      box.drain(out, Wait::yes);
+      for (const int item : out) ASSERT_LE(item, prepared.load());
+      seen += static_cast<int>(out.size());
+    }
+  });
+  std::vector<int> one;
+  for (int i = 0; i < kPushes; i += 2) {
+    EXPECT_TRUE(box.push(int{i}, [&] { prepared = i; }));
+    one.assign(1, i + 1);
+    box.push_all(one, [&] { prepared = i + 1; });
+  }
+  consumer.join();
+}
+
+TEST(Mailbox, NothingIsRunForARefusedItem) {
+  Mailbox<int> box(1);
+  EXPECT_TRUE(box.push(1));
+  EXPECT_FALSE(box.push(2, [] { FAIL(); }));
+}
+
 TEST(Mailbox, NothingIsLostDoubledOrReorderedWithManyProducers) {
   struct Item {
     int producer;

@@ -84,9 +84,7 @@ std::unique_ptr<SnapshotDisk> Worker::open_disk(Parts& parts) {
 }
 
 bool Worker::cancel(RequestId id) {
-  const bool posted = post(CancelCommand{id, steps_.load(std::memory_order_relaxed)});
-  abort_prefill_of(id);
-  return posted;
+  return inbox_.push(CancelCommand{id, steps_.load(std::memory_order_relaxed)}, [&] { abort_prefill_of(id); });
 }
 
 void Worker::post_all(std::vector<Command>& commands) {
@@ -99,24 +97,23 @@ void Worker::post_all(std::vector<Command>& commands) {
     cancel->step = steps_.load(std::memory_order_relaxed);
     cancelled.push_back(cancel->id);
   }
-  inbox_.push_all(commands);
-  for (const RequestId id : cancelled) abort_prefill_of(id);
-  abort_for_arrival(most_urgent);
+  inbox_.push_all(commands, [&] {
+    for (const RequestId id : cancelled) abort_prefill_of(id);
+    abort_for_arrival(most_urgent);
+  });
 }
 
 bool Worker::post(Command command) {
   const int arrival = arrival_class(command);
-  const bool posted = inbox_.push(std::move(command));
-  if (posted) abort_for_arrival(arrival);
-  return posted;
+  return inbox_.push(std::move(command), [&] { abort_for_arrival(arrival); });
 }
 
-// After a request was posted. The same holds as for a cancel.
+// While the worker cannot have the request: what it cuts is a step without it, or none (compute() clears the flag).
 void Worker::abort_for_arrival(int service_class) {
   if (service_class <= cut_by_.load(std::memory_order_acquire)) model_->request_abort();
 }
 
-// After its cancel was posted. Should the step end meanwhile, the next one is cut in vain, and planned again.
+// … cannot have its cancel. As above.
 void Worker::abort_prefill_of(RequestId cancelled) {
   if (reading_.load(std::memory_order_acquire) == cancelled.value) model_->request_abort();
 }

@@ -34,14 +34,15 @@ for (const [model, cuts] of Object.entries(models)) {
     const flags = ['-m', testModel(model), '-c', '8192', '-np', '4', '-t', '2'];
 
     it('answers the same request with the same bytes while the server is idle', { skip: !cuts }, async (t) => {
-      const servers = [await start(t, flags), await start(t, flags)]; // one that has just started knows nothing yet
       otherWork(t);
+      // One that has just started knows nothing yet.
+      const servers = await Promise.all(Array.from({ length: 8 }, () => start(t, flags)));
       const differ = [];
       for (const length of lengths) {
         const body = { prompt: prompt(length), cache_prompt: false };
         const first = said(await answer(servers[0], body));
         for (let i = 1; i < repeats / lengths.length; i++) {
-          if (said(await answer(servers[i % 2], body)) !== first) differ.push(`${i} (${length} tokens)`);
+          if (said(await answer(servers[i % servers.length], body)) !== first) differ.push(`${i} (${length} tokens)`);
         }
       }
       assert.deepEqual(differ, []);
