@@ -42,7 +42,7 @@ inline __m512i four_bytes(const int8_t * at) {
   return _mm512_set1_epi32(four);
 }
 
-// Q8_0 times Q8_0: blocks of 32 numbers with one scale.
+// Q8_0 times Q8_0, in strips of columns: blocks of 32 numbers with one scale.
 struct Q8Rows {
   using Column = block_q8_0;
   using Row = block_q8_0;
@@ -97,10 +97,11 @@ struct Q8Rows {
 }  // namespace chasqui
 
 #include "k_rows.h"
+#include "few_rows.h"
 
 namespace chasqui {
 
-template <class Kind>
+template <class Kind, class Few>
 struct Product {
   using Column = typename Kind::Column;
   using Row = typename Kind::Row;
@@ -127,7 +128,19 @@ struct Product {
     return R;
   }
 
-  // Columns from `begin` to `end`, which need not be full strips.
+  // Columns from `begin` to `end`, one after the other: few_rows.h.
+  void compute_few(int64_t count, int64_t begin, int64_t end) const {
+    static thread_local std::vector<typename Few::RowUnit> arranged;
+    const int64_t units = Few::units(blocks);
+    arranged.resize(count * units);
+    for (int64_t row = 0; row < count; ++row) {
+      for (int64_t u = 0; u < units; ++u) Few::arrange(rows + row * rows_stride, u, blocks, arranged[row * units + u]);
+    }
+    const FewRows<Few> few{matrix, matrix_stride, blocks, arranged.data(), out, out_stride};
+    few.template compute<Few::kMostRows>(count, begin, end);
+  }
+
+  // The same in strips, which need not be full.
   void compute(int64_t count, int64_t begin, int64_t end) const {
     static thread_local std::vector<Strip> strip;
     static thread_local std::vector<RowBlock> prepared;
@@ -171,14 +184,18 @@ struct Product {
 };
 
 // `m` columns, `n` rows, `k` blocks: this thread's part of the columns.
-template <class Kind>
+template <class Kind, class Few>
 bool multiply(const ggml_compute_params * params, int64_t m, int64_t n, int64_t k, const void * A, int64_t lda,
               const void * B, int64_t ldb, void * C, int64_t ldc) {
   const int64_t strips = (m + kColumns - 1) / kColumns;
   const int64_t begin = strips * params->ith / params->nth * kColumns;
   const int64_t end = std::min(m, strips * (params->ith + 1) / params->nth * kColumns);
-  const Product<Kind> product{(const typename Kind::Column *)A, lda, (const typename Kind::Row *)B, ldb, (float *)C, ldc, k};
-  if (begin < end) product.compute(n, begin, end);
+  const Product<Kind, Few> product{(const typename Kind::Column *)A, lda, (const typename Kind::Row *)B, ldb, (float *)C, ldc, k};
+  if (n <= Few::kMostRows) {
+    product.compute_few(n, begin, end);
+  } else if (begin < end) {
+    product.compute(n, begin, end);
+  }
   return true;
 }
 
@@ -188,12 +205,14 @@ bool multiply(const ggml_compute_params * params, int64_t m, int64_t n, int64_t 
 static bool chasqui_gemm(const ggml_compute_params * params, int64_t m, int64_t n, int64_t k, const void * A, int64_t lda,
                          const void * B, int64_t ldb, void * C, int64_t ldc, int matrix, int rows) {
   using namespace chasqui;
-  if (rows == GGML_TYPE_Q8_0) return matrix == GGML_TYPE_Q8_0 && multiply<Q8Rows>(params, m, n, k, A, lda, B, ldb, C, ldc);
+  if (rows == GGML_TYPE_Q8_0) {
+    return matrix == GGML_TYPE_Q8_0 && multiply<Q8Rows, Q8Column>(params, m, n, k, A, lda, B, ldb, C, ldc);
+  }
   if (rows != GGML_TYPE_Q8_K) return false;
   switch (matrix) {
-    case GGML_TYPE_Q4_K: return multiply<MinRows<block_q4_K>>(params, m, n, k, A, lda, B, ldb, C, ldc);
-    case GGML_TYPE_Q5_K: return multiply<MinRows<block_q5_K>>(params, m, n, k, A, lda, B, ldb, C, ldc);
-    case GGML_TYPE_Q6_K: return multiply<Q6Rows>(params, m, n, k, A, lda, B, ldb, C, ldc);
+    case GGML_TYPE_Q4_K: return multiply<MinRows<block_q4_K>, MinColumn<block_q4_K>>(params, m, n, k, A, lda, B, ldb, C, ldc);
+    case GGML_TYPE_Q5_K: return multiply<MinRows<block_q5_K>, MinColumn<block_q5_K>>(params, m, n, k, A, lda, B, ldb, C, ldc);
+    case GGML_TYPE_Q6_K: return multiply<Q6Rows, Q6Column>(params, m, n, k, A, lda, B, ldb, C, ldc);
     default: return false;
   }
 }

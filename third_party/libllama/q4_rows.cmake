@@ -1,6 +1,6 @@
 # ggml's product of several rows and a matrix of Q4_0 reaches a quarter of what AVX-512 VNNI can do; q4_rows.h has one that
 # reaches half, with the same bits. And of rows that are no multiple of four ggml computes the last ones each by itself,
-# reading the whole matrix for it; one to three are computed as four here. `x86_name` and `repack_name` name the texts of
+# reading the whole matrix for it; here one to three of them read it once. `x86_name` and `repack_name` name the texts of
 # arch/x86/repack.cpp and repack.cpp, which are left alone if they do not fit.
 function(chasqui_q4_rows x86_name repack_name)
   set(fits TRUE)
@@ -18,7 +18,7 @@ function(chasqui_q4_rows x86_name repack_name)
   set(tensors "namespace ggml::cpu::repack {
 // repack
 ")
-  replace_once(repack fits "${tensors}" "int chasqui_few_q4_0(int n, float * s, size_t bs, const void * vx, const char * rows, size_t row_bytes, int nr, int nc);
+  replace_once(repack fits "${tensors}" "bool chasqui_few_q4_0(int n, float * s, size_t bs, const void * vx, const char * rows, size_t row_bytes, int nr, int nc);
 
 ${tensors}")
   replace_once(repack fits "        for (int iter = nrows - (nrows % 4); iter < nrows; iter++) {
@@ -26,7 +26,7 @@ ${tensors}")
                                                              ne01, src0_ptr + src0_start * nb01,
                                                              src1_ptr + (src1_col_stride * iter), 1 /* nrows */, ncols);
 " "        const int64_t single = nrows - (nrows % 4);
-        int64_t done = 0;  // columns
+        bool done = false;
         if constexpr (std::is_same_v<BLOC_TYPE, block_q4_0> && INTER_SIZE == 8 && NB_COLS == 8) {
             if (nrows > single) {
                 done = chasqui_few_q4_0(ne00, (float *) (dst_ptr + single * nb1) + src0_start, nb1 / nb0,
@@ -34,10 +34,10 @@ ${tensors}")
                                         src1_col_stride, nrows - single, ncols);
             }
         }
-        for (int64_t iter = single; iter < nrows && done < ncols; iter++) {
-            gemv<BLOC_TYPE, INTER_SIZE, NB_COLS, PARAM_TYPE>(ne00, (float *) (dst_ptr + (iter * nb1)) + src0_start + done,
-                                                             ne01, src0_ptr + (src0_start + done) * nb01,
-                                                             src1_ptr + (src1_col_stride * iter), 1 /* nrows */, ncols - done);
+        for (int64_t iter = single; iter < nrows && !done; iter++) {
+            gemv<BLOC_TYPE, INTER_SIZE, NB_COLS, PARAM_TYPE>(ne00, (float *) (dst_ptr + (iter * nb1)) + src0_start,
+                                                             ne01, src0_ptr + src0_start * nb01,
+                                                             src1_ptr + (src1_col_stride * iter), 1 /* nrows */, ncols);
 ")
   if(fits)
     set(${x86_name} "${x86}" PARENT_SCOPE)

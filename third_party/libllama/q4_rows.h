@@ -12,19 +12,43 @@
 static constexpr int chasqui_group_rows = 4;   // of a block_q8_0x4
 static constexpr int chasqui_groups_most = 4;  // whose sums fit into registers
 
-// What a group of rows is multiplied with, block after block.
+// Rows as ggml puts four of them together: eight numbers of each after the other.
+struct ChasquiRowGroups {
+  static constexpr int step = 8 * chasqui_group_rows;
+  const block_q8_0x4 * groups[chasqui_groups_most];
+
+  const int8_t * numbers(int row, int block) const {
+    return groups[row / chasqui_group_rows][block].qs + row % chasqui_group_rows * 8;
+  }
+};
+
+// Rows by themselves.
+struct ChasquiRows {
+  static constexpr int step = 8;
+  const char * rows;
+  size_t row_bytes;
+
+  const block_q8_0 & block(int row, int block) const { return ((const block_q8_0 *)(rows + row * row_bytes))[block]; }
+  const int8_t * numbers(int row, int block) const { return this->block(row, block).qs; }
+};
+
+// What the product of each block of each row begins with, and what it is multiplied with.
 struct ChasquiQ4Rows {
   std::vector<uint64_t> offsets;  // minus eight times the sum of each row's block, in the lower half
   std::vector<float> scales;
 
-  void take(const block_q8_0x4 * const * groups, int count, int blocks) {
-    const int rows = count * chasqui_group_rows;
+  void resize(int rows, int blocks) {
     offsets.resize((size_t)blocks * rows);
     scales.resize((size_t)blocks * rows);
+  }
+
+  void take(const ChasquiRowGroups & from, int count, int blocks) {
+    const int rows = count * chasqui_group_rows;
+    resize(rows, blocks);
     const __m512i ones = _mm512_set1_epi8(1);
     for (int g = 0; g < count; ++g) {
       for (int b = 0; b < blocks; ++b) {
-        const block_q8_0x4 & block = groups[g][b];
+        const block_q8_0x4 & block = from.groups[g][b];
         // Eight bytes of each row after the other, four times.
         __m512i bytes = _mm512_dpbusd_epi32(_mm512_setzero_si512(), ones, _mm512_loadu_si512(block.qs));
         bytes = _mm512_dpbusd_epi32(bytes, ones, _mm512_loadu_si512(block.qs + 64));
@@ -37,13 +61,25 @@ struct ChasquiQ4Rows {
       }
     }
   }
+
+  void take(const ChasquiRows & from, int rows, int blocks) {
+    resize(rows, blocks);
+    for (int b = 0; b < blocks; ++b) {
+      for (int r = 0; r < rows; ++r) {
+        const block_q8_0 & block = from.block(r, b);
+        int sum = 0;
+        for (const int8_t number : block.qs) sum += number;
+        offsets[(size_t)b * rows + r] = (uint32_t)(-8 * sum);
+        scales[(size_t)b * rows + r] = GGML_CPU_FP16_TO_FP32(block.d);
+      }
+    }
+  }
 };
 
-// `G` groups of rows times sixteen columns.
-template <int G>
-static void chasqui_q4_tile(int blocks, const block_q4_0x8 * left, const block_q4_0x8 * right,
-                            const block_q8_0x4 * const * groups, const ChasquiQ4Rows & rows, float * out, size_t stride) {
-  constexpr int count = G * chasqui_group_rows;
+// `count` rows times sixteen columns.
+template <int count, class Rows>
+static void chasqui_q4_sixteen(int blocks, const block_q4_0x8 * left, const block_q4_0x8 * right, const Rows & from,
+                               const ChasquiQ4Rows & rows, float * out, size_t stride) {
   const __m512i low = _mm512_set1_epi8(0x0F);
   const __m512i sign = _mm512_set1_epi8(0x08);
   // Lanes of four bytes: of each column, the first four and the last four of eight.
@@ -67,11 +103,11 @@ static void chasqui_q4_tile(int blocks, const block_q4_0x8 * left, const block_q
     const float * scales = rows.scales.data() + (size_t)b * count;
 #pragma GCC unroll 16
     for (int i = 0; i < count; ++i) {
-      const int8_t * qs = groups[i / chasqui_group_rows][b].qs + i % chasqui_group_rows * 8;
+      const int8_t * qs = from.numbers(i, b);
       __m512i lanes[2] = {_mm512_set1_epi64((long long)offsets[i]), _mm512_set1_epi64((long long)offsets[i])};
       for (int k = 0; k < 4; ++k) {
         int64_t eight;
-        memcpy(&eight, qs + 32 * k, sizeof eight);
+        memcpy(&eight, qs + Rows::step * k, sizeof eight);
         const __m512i row = _mm512_set1_epi64(eight);
         lanes[0] = _mm512_dpbusd_epi32(lanes[0], columns[0][k], row);
         lanes[1] = _mm512_dpbusd_epi32(lanes[1], columns[1][k], row);
@@ -85,53 +121,93 @@ static void chasqui_q4_tile(int blocks, const block_q4_0x8 * left, const block_q
   for (int i = 0; i < count; ++i) _mm512_storeu_ps(out + i * stride, sums[i]);
 }
 
+// `count` rows times eight columns.
+template <int count, class Rows>
+static void chasqui_q4_eight(int blocks, const block_q4_0x8 * matrix, const Rows & from, const ChasquiQ4Rows & rows,
+                             float * out, size_t stride) {
+  const __m512i low = _mm512_set1_epi8(0x0F);
+  const __m512i sign = _mm512_set1_epi8(0x08);
+  __m256 sums[count];
+  for (int i = 0; i < count; ++i) sums[i] = _mm256_setzero_ps();
+  for (int b = 0; b < blocks; ++b) {
+    const __m512i raw0 = _mm512_loadu_si512(matrix[b].qs);
+    const __m512i raw1 = _mm512_loadu_si512(matrix[b].qs + 64);
+    const __m512i columns[4] = {
+        _mm512_ternarylogic_epi32(raw0, low, sign, 0x6A), _mm512_ternarylogic_epi32(raw1, low, sign, 0x6A),
+        _mm512_ternarylogic_epi32(_mm512_srli_epi16(raw0, 4), low, sign, 0x6A),
+        _mm512_ternarylogic_epi32(_mm512_srli_epi16(raw1, 4), low, sign, 0x6A)};
+    const __m256 column_scales = GGML_F32Cx8_LOAD(matrix[b].d);
+#pragma GCC unroll 4
+    for (int i = 0; i < count; ++i) {
+      const int8_t * qs = from.numbers(i, b);
+      __m512i lanes = _mm512_set1_epi64((long long)rows.offsets[(size_t)b * count + i]);
+      for (int k = 0; k < 4; ++k) {
+        int64_t eight;
+        memcpy(&eight, qs + Rows::step * k, sizeof eight);
+        lanes = _mm512_dpbusd_epi32(lanes, columns[k], _mm512_set1_epi64(eight));
+      }
+      const __m256i whole = _mm512_cvtepi64_epi32(_mm512_add_epi32(lanes, _mm512_srli_epi64(lanes, 32)));
+      const __m256 scale = _mm256_mul_ps(column_scales, _mm256_set1_ps(rows.scales[(size_t)b * count + i]));
+      sums[i] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(whole), scale, sums[i]);
+    }
+  }
+  for (int i = 0; i < count; ++i) _mm256_storeu_ps(out + i * stride, sums[i]);
+}
+
+// All of `columns`: by sixteens, or for a few rows by eights. Those read the matrix as one stream, which matters where memory
+// is what limits them.
+template <int count, class Rows>
+static void chasqui_q4_columns(int blocks, const void * matrix, int columns, const Rows & from, const ChasquiQ4Rows & rows,
+                               float * out, size_t stride) {
+  constexpr int width = count > chasqui_group_rows ? 16 : 8;
+  for (int x = 0; x < columns; x += width) {
+    const block_q4_0x8 * at = (const block_q4_0x8 *)matrix + (size_t)(x / 8) * blocks;
+    if constexpr (width == 16) {
+      chasqui_q4_sixteen<count>(blocks, at, at + blocks, from, rows, out + x, stride);
+    } else {
+      chasqui_q4_eight<count>(blocks, at, from, rows, out + x, stride);
+    }
+  }
+}
+
 // As many columns as there are sixteens of; the others are left to the caller.
 static int chasqui_gemm_q4_0(int n, float * s, size_t bs, const void * vx, const void * vy, int nr, int nc) {
   static thread_local ChasquiQ4Rows rows;
   const int blocks = n / QK8_0;
   const int columns = nc - nc % 16;
   if (columns == 0) return 0;
-  const auto * matrix = (const block_q4_0x8 *)vx;
   const auto * all = (const block_q8_0x4 *)vy;
   for (int y = 0; y < nr / chasqui_group_rows; y += chasqui_groups_most) {
     const int count = MIN(chasqui_groups_most, nr / chasqui_group_rows - y);
-    const block_q8_0x4 * groups[chasqui_groups_most];
-    for (int g = 0; g < count; ++g) groups[g] = all + (size_t)(y + g) * blocks;
-    rows.take(groups, count, blocks);
-    for (int x = 0; x < columns; x += 16) {
-      const block_q4_0x8 * left = matrix + (size_t)(x / 8) * blocks;
-      float * out = s + (size_t)y * chasqui_group_rows * bs + x;
-      switch (count) {
-        case 1: chasqui_q4_tile<1>(blocks, left, left + blocks, groups, rows, out, bs); break;
-        case 2: chasqui_q4_tile<2>(blocks, left, left + blocks, groups, rows, out, bs); break;
-        case 3: chasqui_q4_tile<3>(blocks, left, left + blocks, groups, rows, out, bs); break;
-        default: chasqui_q4_tile<4>(blocks, left, left + blocks, groups, rows, out, bs); break;
-      }
+    ChasquiRowGroups from;
+    for (int g = 0; g < count; ++g) from.groups[g] = all + (size_t)(y + g) * blocks;
+    rows.take(from, count, blocks);
+    float * out = s + (size_t)y * chasqui_group_rows * bs;
+    switch (count) {
+      case 1: chasqui_q4_columns<4>(blocks, vx, columns, from, rows, out, bs); break;
+      case 2: chasqui_q4_columns<8>(blocks, vx, columns, from, rows, out, bs); break;
+      case 3: chasqui_q4_columns<12>(blocks, vx, columns, from, rows, out, bs); break;
+      default: chasqui_q4_columns<16>(blocks, vx, columns, from, rows, out, bs); break;
     }
   }
   return columns;
 }
 
-// One to three rows that are not in a group yet: the matrix is read once for all of them.
-int chasqui_few_q4_0(int n, float * s, size_t bs, const void * vx, const char * rows, size_t row_bytes, int nr, int nc) {
-  static thread_local std::vector<block_q8_0x4> group;
+// One to three rows that are in no group, times all columns, which come by eights: the matrix is read once for all of them.
+// False: they are not computed.
+bool chasqui_few_q4_0(int n, float * s, size_t bs, const void * vx, const char * rows, size_t row_bytes, int nr, int nc) {
+  static thread_local ChasquiQ4Rows prepared;
   const int blocks = n / QK8_0;
-  const int columns = nc - nc % 16;
-  group.assign(blocks, block_q8_0x4{});
-  for (int r = 0; r < nr; ++r) {
-    const auto * row = (const block_q8_0 *)(rows + r * row_bytes);
-    for (int b = 0; b < blocks; ++b) {
-      group[b].d[r] = row[b].d;
-      for (int k = 0; k < 4; ++k) memcpy(group[b].qs + 32 * k + 8 * r, row[b].qs + 8 * k, 8);
-    }
+  const ChasquiRows from{rows, row_bytes};
+  prepared.take(from, nr, blocks);
+  switch (nr) {
+    case 1: chasqui_q4_columns<1>(blocks, vx, nc, from, prepared, s, bs); break;
+    case 2: chasqui_q4_columns<2>(blocks, vx, nc, from, prepared, s, bs); break;
+    default: chasqui_q4_columns<3>(blocks, vx, nc, from, prepared, s, bs); break;
   }
-  static thread_local std::vector<float> out;
-  out.resize((size_t)chasqui_group_rows * columns);
-  chasqui_gemm_q4_0(n, out.data(), columns, vx, group.data(), chasqui_group_rows, columns);
-  for (int r = 0; r < nr; ++r) std::copy_n(out.data() + (size_t)r * columns, columns, s + r * bs);
-  return columns;
+  return true;
 }
 #else
 static int chasqui_gemm_q4_0(int, float *, size_t, const void *, const void *, int, int) { return 0; }
-int chasqui_few_q4_0(int, float *, size_t, const void *, const char *, size_t, int, int) { return 0; }
+bool chasqui_few_q4_0(int, float *, size_t, const void *, const char *, size_t, int, int) { return false; }
 #endif
