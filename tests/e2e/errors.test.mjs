@@ -50,6 +50,11 @@ describe('the error table', async () => {
     await server.idle();
     return response;
   });
+  row('an Idempotency-Key of another request', 422, 'invalid_request_error', async () => {
+    const sent = (max_tokens) => send('/generate', { prompt: 'x', max_tokens }, { ...headers, 'idempotency-key': 'k' });
+    assert.equal((await sent(1)).status, 200);
+    return sent(2);
+  });
   row('more requests than one tenant may have', 429, 'rate_limit_error', async () => {
     const running = await streamChat(server, 'go on', endless, { headers });
     await running.nextText();
