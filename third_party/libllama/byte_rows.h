@@ -128,13 +128,12 @@ struct Product {
     return R;
   }
 
-  // Columns from `begin` to `end`, one after the other: few_rows.h.
+  // Columns from `begin` to `end`, for a few rows: few_rows.h.
   void compute_few(int64_t count, int64_t begin, int64_t end) const {
-    static thread_local std::vector<typename Few::RowUnit> arranged;
-    const int64_t units = Few::units(blocks);
-    arranged.resize(count * units);
+    static thread_local std::vector<typename Few::RowBlock> arranged;
+    arranged.resize(count * blocks);
     for (int64_t row = 0; row < count; ++row) {
-      for (int64_t u = 0; u < units; ++u) Few::arrange(rows + row * rows_stride, u, blocks, arranged[row * units + u]);
+      for (int64_t b = 0; b < blocks; ++b) Few::arrange(rows[row * rows_stride + b], arranged[row * blocks + b]);
     }
     const FewRows<Few> few{matrix, matrix_stride, blocks, arranged.data(), out, out_stride};
     few.template compute<Few::kMostRows>(count, begin, end);
@@ -206,13 +205,13 @@ static bool chasqui_gemm(const ggml_compute_params * params, int64_t m, int64_t 
                          const void * B, int64_t ldb, void * C, int64_t ldc, int matrix, int rows) {
   using namespace chasqui;
   if (rows == GGML_TYPE_Q8_0) {
-    return matrix == GGML_TYPE_Q8_0 && multiply<Q8Rows, Q8Column>(params, m, n, k, A, lda, B, ldb, C, ldc);
+    return matrix == GGML_TYPE_Q8_0 && multiply<Q8Rows, Q8Few>(params, m, n, k, A, lda, B, ldb, C, ldc);
   }
   if (rows != GGML_TYPE_Q8_K) return false;
   switch (matrix) {
-    case GGML_TYPE_Q4_K: return multiply<MinRows<block_q4_K>, MinColumn<block_q4_K>>(params, m, n, k, A, lda, B, ldb, C, ldc);
-    case GGML_TYPE_Q5_K: return multiply<MinRows<block_q5_K>, MinColumn<block_q5_K>>(params, m, n, k, A, lda, B, ldb, C, ldc);
-    case GGML_TYPE_Q6_K: return multiply<Q6Rows, Q6Column>(params, m, n, k, A, lda, B, ldb, C, ldc);
+    case GGML_TYPE_Q4_K: return multiply<MinRows<block_q4_K>, KFew<MinColumn<block_q4_K>>>(params, m, n, k, A, lda, B, ldb, C, ldc);
+    case GGML_TYPE_Q5_K: return multiply<MinRows<block_q5_K>, KFew<MinColumn<block_q5_K>>>(params, m, n, k, A, lda, B, ldb, C, ldc);
+    case GGML_TYPE_Q6_K: return multiply<Q6Rows, KFew<Q6Column>>(params, m, n, k, A, lda, B, ldb, C, ldc);
     default: return false;
   }
 }
