@@ -28,7 +28,7 @@ void RecordedExchange::add(std::string_view data) {
 
 void RecordedExchange::add_response_header(std::string_view name, std::string_view value) {
   extra_.add(name, value);
-  below_.add_response_header(name, value);
+  ForwardingExchange::add_response_header(name, value);
 }
 
 Awaitable<bool> RecordedExchange::respond(HttpResponse response) {
@@ -36,34 +36,30 @@ Awaitable<bool> RecordedExchange::respond(HttpResponse response) {
   answer_.headers = response.headers;
   add(response.body);
   whole_ = true;
-  const bool sent = co_await below_.respond(std::move(response));
-  co_return sent;
+  return ForwardingExchange::respond(std::move(response));
 }
 
 Awaitable<bool> RecordedExchange::start_stream(int status, HttpHeaders headers) {
   status_ = status;
   answer_.headers = headers;
   answer_.streamed = true;
-  const bool sent = co_await below_.start_stream(status, std::move(headers));
-  co_return sent;
+  return ForwardingExchange::start_stream(status, std::move(headers));
 }
 
 Awaitable<bool> RecordedExchange::write_chunk(std::string_view data) {
   add(data);
-  const bool sent = co_await below_.write_chunk(data);
-  co_return sent;
+  return ForwardingExchange::write_chunk(data);
 }
 
 bool RecordedExchange::write_now(std::string_view data) {
   add(data);
-  return below_.write_now(data);
+  return ForwardingExchange::write_now(data);
 }
 
 Awaitable<bool> RecordedExchange::finish_stream(std::string_view data) {
   add(data);
   whole_ = true;
-  const bool sent = co_await below_.finish_stream(data);
-  co_return sent;
+  return ForwardingExchange::finish_stream(data);
 }
 
 }  // namespace chasqui::net

@@ -1,5 +1,4 @@
-// An exchange that remembers what it answers, for answers that may have to be given again. In the frame of the
-// coroutine that has the handler run; everything goes to the exchange below, which outlives it. Loop thread only.
+// An exchange that remembers what it answers, for answers that may have to be given again. Loop thread only.
 //
 // bounded: of an answer that gets longer than `bytes_max` nothing is remembered.
 #pragma once
@@ -7,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "net/exchange.h"
+#include "net/forwarding_exchange.h"
 
 namespace chasqui::net {
 
@@ -20,34 +19,24 @@ struct RecordedAnswer {
   std::size_t bytes() const;
 };
 
-class RecordedExchange final : public HttpExchange {
+class RecordedExchange final : public ForwardingExchange {
  public:
-  RecordedExchange(HttpExchange& below, std::size_t bytes_max) : below_(below), bytes_max_(bytes_max) {
-    set_params(below.params());
-  }
+  RecordedExchange(HttpExchange& below, std::size_t bytes_max) : ForwardingExchange(below), bytes_max_(bytes_max) {}
 
   // What was answered, once it has been said to its end, whether or not the client is still there; nothing where it was
   // an error, or is too long.
   std::optional<RecordedAnswer> take_answer();
 
-  const HttpRequest& request() const override { return below_.request(); }
-  std::string take_body() override { return below_.take_body(); }
-  void set_owner(const AnswerOwner& owner) override { below_.set_owner(owner); }
   void add_response_header(std::string_view name, std::string_view value) override;
   Awaitable<bool> respond(HttpResponse response) override;
   Awaitable<bool> start_stream(int status, HttpHeaders headers) override;
   Awaitable<bool> write_chunk(std::string_view data) override;
   bool write_now(std::string_view data) override;
   Awaitable<bool> finish_stream(std::string_view data) override;
-  bool response_started() const override { return below_.response_started(); }
-  std::size_t unsent_bytes() const override { return below_.unsent_bytes(); }
-  bool client_gone() override { return below_.client_gone(); }
-  void on_client_gone(std::function<void()> callback) override { below_.on_client_gone(std::move(callback)); }
 
  private:
   void add(std::string_view data);
 
-  HttpExchange& below_;
   const std::size_t bytes_max_;
   HttpHeaders extra_;
   RecordedAnswer answer_;
