@@ -292,7 +292,7 @@ class Soak:
         hold(f"threads: {before['threads']} before, {after['threads']} after", after["threads"] <= before["threads"])
         hold("the canary says what it said before", self.canary() == song)
         hold(f"no 5xx but 503 {self.wrong[:3] or ''}", not self.wrong)
-        for name in ("loop_lost_exceptions_total", "decode_failures_total"):
+        for name in ("loop_lost_exceptions_total", "steps_failed_total"):
             hold(f"{name}: {self.metric(name):.0f}", self.metric(name) == 0)
         self.server.send_signal(signal.SIGTERM)
         code = self.server.wait(timeout=60)

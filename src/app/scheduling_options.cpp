@@ -141,7 +141,7 @@ void add_scheduling_options(CLI::App& app, ServeConfig& config) {
   add_choice(app, "--policy", config.policy, slot_policies(),
              "who goes first; fcfs (who came first) is for comparisons")
       ->envname("CHASQUI_POLICY")
-      ->default_str("chasqui")
+      ->default_str("fair")
       ->group(group);
 }
 

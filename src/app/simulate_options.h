@@ -26,7 +26,7 @@ struct SimulateConfig {
   double disk_us = 20;              // to read a cell from one, or to write it
   std::string trace;                // read the requests from this file
   std::string write_trace;          // … or write what the seed draws to this one
-  std::vector<std::string> policies = {"chasqui"};
+  std::vector<std::string> policies = {"fair"};
   std::vector<CostPreset> presets;    // empty: costs are what the options say
   std::uint64_t trials = 0;           // 0: one load, as the options say; else so many drawn ones for each preset
   std::vector<AblationRule> ablated;  // empty: … else fixed loads without each of these

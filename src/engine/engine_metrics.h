@@ -47,7 +47,7 @@ struct EngineMetrics {
                                         .also("llamacpp:n_decode_total", kDecodeCalls)};
   Counter prefill_steps{each_worker,
                         MetricRow("chasqui_steps_total", {}, kPrefill).also("llamacpp:n_decode_total", kDecodeCalls)};
-  Counter decode_failures{each_worker, {"chasqui_decode_failures_total", "Batches that the model could not compute."}};
+  Counter failed_steps{each_worker, {"chasqui_steps_failed_total", "Batches that the model could not compute."}};
   Counter stalls{each_worker,
                  {"chasqui_worker_stalls_total",
                   "Times that a worker stood still in a step, so that its requests were given up."}};
@@ -65,9 +65,9 @@ struct EngineMetrics {
       {"chasqui_steps_aborted_total", "Steps cut short because their only client left, or for an urgent arrival."}};
   Histogram cancel_steps{
       all_workers, {"chasqui_cancel_steps", "Steps between a client's leaving and its slot being free."}, {0, 1, 2, 4}};
-  Counter cut_decodes{
+  Counter restarted_steps{
       all_workers,
-      {"chasqui_cut_decodes_total", "Steps begun again with fewer threads because something else held a core."}};
+      {"chasqui_steps_restarted_total", "Steps begun again with fewer threads because something else held a core."}};
   Counter masks_found{all_workers,
                       {"chasqui_grammar_masks_total",
                        "Masks of grammars that answers asked for, kept from before or computed.", "from=\"kept\""}};

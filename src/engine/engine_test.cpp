@@ -156,7 +156,7 @@ TEST(Engine, RefusesWhenTooManyWaitAndHarmsNoAdmittedRequest) {
   StepGate gate;
   ClientConfig config;
   config.slots = 2;
-  config.engine.waiting_max = 3;
+  config.engine.beyond_slots_max = 3;
   config.gate = &gate;
   FakeClient client(config);
   std::vector<RequestPtr> inside;
@@ -220,7 +220,7 @@ TEST(Engine, AFailedStepEndsItsOwnRequestsAndTheEngineGoesOn) {
   EXPECT_EQ(client.of(first).tokens, 2);
   EXPECT_EQ(client.of(second).tokens, 1);
   expect_as_alone(client, third);
-  EXPECT_EQ(client.engine.metrics().decode_failures.value(), 1u);
+  EXPECT_EQ(client.engine.metrics().failed_steps.value(), 1u);
   const RequestPtr after = client.submit(kChat);
   client.read_to_end();
   expect_as_alone(client, after);

@@ -261,7 +261,7 @@ void Worker::deliver() {
   metrics_.follow(metrics_.slot_moves, scheduler_.moves());
   const ComputeStats compute = model_->compute_stats();
   metrics_.compute_threads.set(compute.threads);
-  metrics_.follow(metrics_.cut_decodes, compute.cuts);
+  metrics_.follow(metrics_.restarted_steps, compute.cuts);
   metrics_.follow_masks(grammar_mask_cost());
   metrics_.requests_running.set(static_cast<std::int64_t>(scheduler_.running()));
   const Load load = scheduler_.load();
@@ -304,7 +304,7 @@ void Worker::count_step() {
   if (result_.status == DecodeStatus::aborted) {
     metrics_.aborted_steps.add();
   } else if (result_.status != DecodeStatus::ok) {
-    metrics_.decode_failures.add();
+    metrics_.failed_steps.add();
     // no_room would be a bug of the ledger, which has reserved these cells.
     const bool ledger = result_.status == DecodeStatus::no_room;
     const std::string_view reason = ledger ? "no room in the KV cache" : "the model gave up";

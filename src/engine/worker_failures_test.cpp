@@ -69,8 +69,8 @@ TEST(EngineWorkerFailures, AtAnyStepEndOnlyRequestsOfThatWorkerAndItWorksAgain) 
       const auto failed = test.failed();
       EXPECT_GE(failed.size(), 1u);
       EXPECT_LE(failed.size(), static_cast<std::size_t>(kEach)) << "those of one worker at most";
-      EXPECT_EQ(client.engine.metrics(kFailing).decode_failures.value(), 1u);
-      EXPECT_EQ(client.engine.metrics(kHealthy).decode_failures.value(), 0u);
+      EXPECT_EQ(client.engine.metrics(kFailing).failed_steps.value(), 1u);
+      EXPECT_EQ(client.engine.metrics(kHealthy).failed_steps.value(), 0u);
       EXPECT_EQ(test.ended_with(kFailing, FinishReason::error), failed.size());
       EXPECT_EQ(test.ended_with(kFailing, FinishReason::length), kEach - failed.size());
       EXPECT_EQ(test.ended_with(kHealthy, FinishReason::length), static_cast<std::uint64_t>(kEach));

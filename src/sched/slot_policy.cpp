@@ -4,7 +4,7 @@ namespace chasqui {
 
 const std::map<std::string, const SlotPolicy*>& slot_policies() {
   static const std::map<std::string, const SlotPolicy*> kPolicies = {
-      {"chasqui", &fair_policy()},
+      {"fair", &fair_policy()},
       {"fcfs", &first_come_policy()},
   };
   return kPolicies;

@@ -135,7 +135,7 @@ class Run {
         descriptors: count(`/proc/${pid}/fd`), threads: count(`/proc/${pid}/task`),
         connections: metrics.value('chasqui_http_connections_open'), exchanges: metrics.value('chasqui_http_exchanges_running'),
         slots: metrics.sum('chasqui_kv_slots_used'), cells: metrics.sum('chasqui_kv_cells_used'),
-        lost: metrics.value('chasqui_loop_lost_exceptions_total'), failures: metrics.sum('chasqui_decode_failures_total'),
+        lost: metrics.value('chasqui_loop_lost_exceptions_total'), failures: metrics.sum('chasqui_steps_failed_total'),
       };
       if (JSON.stringify(now) === JSON.stringify(this.before ?? now) && now.connections <= 1) return now;
       if (Date.now() > end) return now;

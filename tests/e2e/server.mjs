@@ -157,7 +157,7 @@ export class Server {
     assert.deepEqual(exit, { code: 0, signal: null }, `${this.name()} did not end well:\n${this.stderr}`);
     if (metrics) {
       assert.equal(metrics.value('chasqui_loop_lost_exceptions_total'), 0, this.stderr);
-      assert.equal(metrics.sum('chasqui_decode_failures_total'), 0, this.stderr);
+      assert.equal(metrics.sum('chasqui_steps_failed_total'), 0, this.stderr);
     }
     return exit;
   }

@@ -28,7 +28,7 @@ describe('chasqui simulate', () => {
   it('prints the same bytes for the same seed, and others for another', async () => {
     const first = await simulate(...busy, '--seed', '11');
     assert.equal(first.code, 0, first.stdout.slice(0, 2000) + first.stderr);
-    assert.match(first.stdout, /^policy chasqui, seed 11, events [0-9a-f]{16}, faults 0$/m);
+    assert.match(first.stdout, /^policy fair, seed 11, events [0-9a-f]{16}, faults 0$/m);
     const again = await simulate(...busy, '--seed', '11');
     assert.equal(again.stdout, first.stdout);
     const other = await simulate(...busy, '--seed', '12');
@@ -46,11 +46,11 @@ describe('chasqui simulate', () => {
   });
 
   it('compares policies over the same requests', async () => {
-    const { runs } = await report('--compare', 'fcfs,chasqui', '--trace', path.join(traces, 'long_prompt.jsonl'));
-    assert.deepEqual(runs.map((each) => each.policy), ['fcfs', 'chasqui']);
-    const [fcfs, chasqui] = runs.map((each) => each.groups.find((group) => group.name === 'interactive'));
-    assert.equal(fcfs.requests, chasqui.requests);
-    assert.ok(chasqui.ttft_ms.max < fcfs.ttft_ms.max, 'short requests pass the long prompts');
+    const { runs } = await report('--compare', 'fcfs,fair', '--trace', path.join(traces, 'long_prompt.jsonl'));
+    assert.deepEqual(runs.map((each) => each.policy), ['fcfs', 'fair']);
+    const [fcfs, fair] = runs.map((each) => each.groups.find((group) => group.name === 'interactive'));
+    assert.equal(fcfs.requests, fair.requests);
+    assert.ok(fair.ttft_ms.max < fcfs.ttft_ms.max, 'short requests pass the long prompts');
   });
 
   it('has the costs of large models and checks drawn loads with them', async () => {
