@@ -64,7 +64,7 @@ TARGETS = {
                             "src/api/ollama/ollama_body.cpp", "src/api/body/tool_limits.cpp",
                             "src/api/core/skipped_tools.cpp",
                             "src/model/grammar_shape.cpp"], ["-lboost_json", *WITHOUT_THE_REST]),
-    "resume": (BASE + ["src/api/resume/stream_ring.cpp", "src/api/resume/stream_offset.cpp"], []),
+    "resume": (BASE + ["src/api/delivery/stream_ring.cpp", "src/api/delivery/stream_offset.cpp"], []),
     "session": (BASE + ["src/base/checksum.cpp", "src/engine/session_file.cpp", "src/engine/session_turn.cpp"], []),
 }
 # toml++ says "unreachable" of letters beyond ASCII that come where it looks for blanks, and takes them for blanks or not.

@@ -41,15 +41,15 @@ API_MAY_INCLUDE = {
     "schema": "",
     "body": "core schema",
     "observe": "core",
-    "resume": "body core",
-    "admin": "resume body core",
-    "openai": "resume body core",
+    "delivery": "body core",
+    "admin": "delivery body core",
+    "openai": "delivery body core",
     "anthropic": "openai body core",
     "llama_server": "openai body core",
-    "session": "openai resume body core",
+    "session": "openai delivery body core",
     "ollama": "openai body core",
     "frames": "admin session openai body core",
-    "routes": "admin anthropic llama_server observe ollama openai resume session body core",
+    "routes": "admin anthropic llama_server observe ollama openai delivery session body core",
 }
 
 

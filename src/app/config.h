@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "api/resume/kept_streams.h"
+#include "api/delivery/kept_streams.h"
 #include "app/adapter_options.h"
 #include "app/bench_command.h"
 #include "app/operation_options.h"

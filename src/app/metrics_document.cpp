@@ -5,9 +5,9 @@
 
 #include "api/core/embedding_service.h"
 #include "api/core/idempotency_store.h"
+#include "api/delivery/kept_streams.h"
 #include "api/llama_server/slot_persister.h"
 #include "api/observe/span_exporter.h"
-#include "api/resume/kept_streams.h"
 #include "api/session/session_persister.h"
 #include "app/log_writer.h"
 #include "app/model_keeper.h"

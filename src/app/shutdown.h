@@ -7,8 +7,8 @@
 
 #include "api/core/model_table.h"
 #include "api/core/served_model.h"
+#include "api/delivery/kept_streams.h"
 #include "api/observe/span_exporter.h"
-#include "api/resume/kept_streams.h"
 #include "base/log.h"
 #include "engine/admission.h"
 #include "engine/engine.h"

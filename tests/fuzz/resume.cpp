@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "api/resume/stream_offset.h"
+#include "api/delivery/stream_offset.h"
 #include "fuzz.h"
 
 namespace chasqui {

@@ -5,7 +5,7 @@
 #include "api/core/frontend.h"
 #include "api/core/node.h"
 #include "api/core/served_model.h"
-#include "api/resume/kept_streams.h"
+#include "api/delivery/kept_streams.h"
 #include "base/limits.h"
 #include "engine/admission.h"
 #include "engine/session_table.h"

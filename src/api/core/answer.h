@@ -1,5 +1,5 @@
 // A valid request with what its answer is to be, the same for every protocol; what a protocol says is in its
-// AnswerWriter. api/resume/delivery delivers it: submits, streams or collects, pings while silent, and cancels the
+// AnswerWriter. api/delivery/delivery delivers it: submits, streams or collects, pings while silent, and cancels the
 // request when the client leaves. Loop thread only.
 #pragma once
 
@@ -70,6 +70,9 @@ struct Answer {
   std::optional<Duration> keep_alive = {};
   std::string ready = {};  // the whole body, where there is nothing to generate; then there is no request, nor a writer
 };
+
+// What a route that generates does with a body, in the offload pool.
+using PrepareAnswer = Result<Answer> (*)(const ServedModel&, const Caller&, const std::string&);
 
 // At least one request.
 Answer answer_of(std::vector<RequestPtr> requests, bool stream, std::unique_ptr<AnswerWriter> writer);

@@ -1,5 +1,5 @@
 // How a dialect formats errors. The rest of it are functions of its own: the prepare function that its routes name
-// (PrepareAnswer, in api/routes/route_table) parses a body into an Answer, and gives it the AnswerWriter that formats
+// (PrepareAnswer, in api/core/answer) parses a body into an Answer, and gives it the AnswerWriter that formats
 // what is generated; api/anthropic is an example. A dialect is a constant beside the rest of its files; shared code
 // gets one and knows none. Any thread.
 #pragma once

@@ -1,4 +1,4 @@
-#include "api/resume/delivery.h"
+#include "api/delivery/delivery.h"
 
 #include <array>
 #include <cstdio>
@@ -10,7 +10,7 @@
 #include "api/core/reading_time.h"
 #include "api/core/served_model.h"
 #include "api/core/skipped_tools.h"
-#include "api/resume/stream_offset.h"
+#include "api/delivery/stream_offset.h"
 #include "net/offload.h"
 #include "net/sse.h"
 

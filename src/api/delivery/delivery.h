@@ -4,7 +4,7 @@
 
 #include "api/core/answer.h"
 #include "api/core/call.h"
-#include "api/resume/kept_streams.h"
+#include "api/delivery/kept_streams.h"
 
 namespace chasqui {
 
@@ -13,9 +13,6 @@ Handled deliver_answer(Call call, Answer answer, Permit permit);
 
 // Goes on with a kept stream from where the request says: `from`, or Last-Event-ID.
 Handled resume_stream(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream);
-
-// Reads a body in the offload pool.
-using PrepareAnswer = Result<Answer> (*)(const ServedModel&, const Caller&, const std::string&);
 
 // The handler of all routes that generate: a permit, the body, the answer.
 Handled handle_generation(Call call, PrepareAnswer prepare);

@@ -1,4 +1,4 @@
-#include "api/resume/kept_streams.h"
+#include "api/delivery/kept_streams.h"
 
 #include <algorithm>
 

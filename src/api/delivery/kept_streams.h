@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "api/core/answer.h"
-#include "api/resume/stream_ring.h"
+#include "api/delivery/stream_ring.h"
 #include "base/limits.h"
 #include "base/metric_set.h"
 #include "net/event_signal.h"

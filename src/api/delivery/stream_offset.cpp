@@ -1,4 +1,4 @@
-#include "api/resume/stream_offset.h"
+#include "api/delivery/stream_offset.h"
 
 #include <charconv>
 #include <optional>

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/resume/stream_ring.h"
+#include "api/delivery/stream_ring.h"
 #include "base/error.h"
 
 namespace chasqui {

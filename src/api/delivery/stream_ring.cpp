@@ -1,4 +1,4 @@
-#include "api/resume/stream_ring.h"
+#include "api/delivery/stream_ring.h"
 
 #include <algorithm>
 

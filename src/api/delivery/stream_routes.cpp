@@ -1,10 +1,10 @@
-#include "api/resume/stream_routes.h"
+#include "api/delivery/stream_routes.h"
 
 #include "api/body/fields.h"
 #include "api/core/entry.h"
 #include "api/core/frontend.h"
-#include "api/resume/delivery.h"
-#include "api/resume/kept_streams.h"
+#include "api/delivery/delivery.h"
+#include "api/delivery/kept_streams.h"
 #include "base/json_writer.h"
 #include "base/limits.h"
 #include "net/offload.h"

@@ -4,6 +4,7 @@
 #include "api/anthropic/anthropic.h"
 #include "api/core/answer.h"
 #include "api/core/node.h"
+#include "api/delivery/stream_routes.h"
 #include "api/llama_server/adapters.h"
 #include "api/llama_server/infill.h"
 #include "api/llama_server/native.h"
@@ -16,7 +17,6 @@
 #include "api/openai/completions.h"
 #include "api/openai/openai_dialect.h"
 #include "api/openai/reasoning_route.h"
-#include "api/resume/stream_routes.h"
 
 namespace chasqui {
 namespace {

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <variant>
 
+#include "api/delivery/delivery.h"
 #include "api/llama_server/text_tools.h"
 #include "api/openai/embeddings.h"
 #include "api/openai/responses.h"
-#include "api/resume/delivery.h"
 #include "api/session/sessions.h"
 #include "net/http_request.h"
 

@@ -8,7 +8,7 @@
 #include "api/core/generation.h"
 #include "api/core/key_ring.h"
 #include "api/core/model_table.h"
-#include "api/resume/delivery.h"
+#include "api/delivery/delivery.h"
 #include "api/session/session_body.h"
 #include "api/session/session_persister.h"
 #include "engine/engine.h"
