@@ -88,7 +88,7 @@ EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, co
   // Admission refuses first. A request that was cancelled gives its permit back a step before the engine is rid of it,
   // hence the room.
   const AdmissionConfig door = admission_config(config, shape);
-  out.waiting_max = door.places() + door.places_for_few() + static_cast<std::size_t>(shape.slots) + 64;
+  out.beyond_slots_max = door.places() + door.places_for_few() + static_cast<std::size_t>(shape.slots) + 64;
   out.pins_max = config.sessions_max;
   return out;
 }

@@ -213,7 +213,7 @@ struct BatchResult {
   Duration compute{};                   // llama_decode alone
   bool drafted = false;                 // the draft model has done what it was to do
   Duration drafting{};                  // … and took so long for its draft tokens
-  Duration draft_reading{};             // … and for what it had to read
+  Duration draft_reading{};             // … and for what it had to compute first
   Duration learning{};                  // of heads
   Duration constraining{};              // what grammars and chains of samplers took, all together
   std::int32_t constrained_tokens = 0;  // … for so many tokens

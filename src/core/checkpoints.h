@@ -9,7 +9,7 @@
 
 namespace chasqui {
 
-// A prompt shorter than this is read again sooner than its state is brought back.
+// A prompt shorter than this is computed again sooner than its state is brought back.
 constexpr TokenCount kCheckpointLeast = 32;
 
 // The positions in a prompt of `prompt` tokens at which its state is kept, ascending, each between kCheckpointLeast and

@@ -1,6 +1,6 @@
-// What a sequence says, in order: where it stands while it waits, how far its prompt has been read and how likely the
-// tokens of it were where it asks for that, any number of text events, then exactly one terminal event (one-terminal).
-// Written by a worker, read by the loop. Plain values that are moved, never shared.
+// What a sequence says, in order: where it stands while it waits, how far its prompt has been prefilled and how likely
+// the tokens of it were where it asks for that, any number of text events, then exactly one terminal event
+// (one-terminal). Written by a worker, read by the loop. Plain values that are moved, never shared.
 #pragma once
 
 #include <optional>
@@ -43,7 +43,7 @@ struct Usage {
   std::optional<CacheUse> cache;   // with Request::tell_cache, once it has started
 };
 
-// A piece of a prompt that was read in one step.
+// A piece of a prompt that was prefilled in one step.
 struct PrefillChunk {
   Duration begin{};  // since the request's arrival
   Duration end{};

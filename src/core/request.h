@@ -45,7 +45,7 @@ struct RequestDraft {
   bool tell_usage = false;              // with every token
   bool returns = false;                 // its client is expected back with what it says, and more
   bool tell_cache = false;              // what the prefix cache has decided
-  bool tell_reading = false;            // how far the prompt has been read, after each step
+  bool tell_reading = false;            // how far the prompt has been prefilled, after each step
   bool tell_prompt = false;             // how likely the tokens of the prompt were, as `sampling.chances` says
   bool special_pieces = false;          // render control tokens (<|im_end|> …) as text
   std::vector<Token> shown_tokens;      // … only these control tokens, in any case
@@ -55,7 +55,7 @@ struct RequestDraft {
   std::uint64_t pin = 0;                // set by the server, never read from a client; see Request
   bool keep_tokens = false;             // the finished event brings the tokens that were generated
   AdapterSetPtr adapters;               // null: the model alone
-  bool traced = false;                  // … and the pieces in which the prompt was read
+  bool traced = false;                  // … and the pieces in which the prompt was prefilled
   bool deterministic = false;           // the same bytes in any company and whatever is in the cache
   std::optional<std::int64_t> keep;     // where the context is shifted: of the prompt, so many tokens stay; -1: all
   std::optional<std::int64_t> discard;  // … and so many behind them go each time; 0: half of them
@@ -128,8 +128,8 @@ struct Request {
   TokenCount keep = 0;      // … of those behind its first `keep`; fewer than shift_at
   TokenCount discard = 0;   // … so many at a time; 0: half of them
   TokenCount chunk = 0;     // texts of so many tokens that stand elsewhere in a slot are moved up; 0: none
-  // The prompt is read in chunks that end at fixed positions, all rows have a batch for themselves (`adapters` says
-  // so), nothing is drafted, and only what was computed so is brought back.
+  // The prompt is prefilled in chunks that end at fixed positions, all rows have a batch for themselves (`adapters`
+  // says so), nothing is drafted, and only what was computed so is brought back.
   bool deterministic = false;
   // Of so many tokens that are in the cache, those that it may begin with.
   TokenCount usable(TokenCount cached) const { return deterministic ? cached / kFixedChunk * kFixedChunk : cached; }

@@ -80,7 +80,7 @@ Engine::Engine(const EngineConfig& config, Models models, std::shared_ptr<const 
                const Clock& clock, Wakeup& wakeup, Models drafts)
     : config_(config),
       shape_(shape_of_all(models)),
-      in_flight_max_(static_cast<std::size_t>(shape_.slots) + config.waiting_max),
+      in_flight_max_(static_cast<std::size_t>(shape_.slots) + config.beyond_slots_max),
       outbox_(static_cast<std::size_t>(shape_.slots) * kOutboxEventsPerSlot, [&wakeup] { wakeup.signal(); }) {
   next_id_ = config.first_request;
   start_workers(std::move(models), std::move(drafts), tokenizer, clock);

@@ -36,8 +36,8 @@ namespace chasqui {
 
 // Sizes are of all workers together, each gets an equal part.
 struct EngineConfig {
-  std::size_t waiting_max = kSizeLimit<"queue_requests">;  // requests that may wait for a slot
-  ReuseConfig reuse;                                       // cut_anywhere comes from the model
+  std::size_t beyond_slots_max = kSizeLimit<"queue_requests">;  // so many requests more than there are slots
+  ReuseConfig reuse;                                            // cut_anywhere comes from the model
   SchedulerTargets targets;
   const SlotPolicy* policy = &fair_policy();
   TokenCount draft_tokens_max = 0;        // of what a sequence says next, checked in one step; 0: none are made

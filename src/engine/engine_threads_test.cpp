@@ -111,7 +111,7 @@ TEST(EngineClasses, AnArrivalForWhichTheStepIsTooLongCutsIt) {
 TEST(EngineEnd, AnInboxFullOfCancelsDoesNotKeepItFromEnding) {
   StepGate gate;
   ClientConfig config;
-  config.engine.waiting_max = 0;
+  config.engine.beyond_slots_max = 0;
   config.gate = &gate;
   auto client = std::make_unique<FakeClient>(config);
   const RequestPtr request = client->submit("a long story", -1, endless);

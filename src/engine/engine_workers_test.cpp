@@ -93,7 +93,7 @@ TEST(EngineWorkers, ShareTheMemoryForWhatIsKept) {
 TEST(EngineWorkers, AreFullTogether) {
   StepGate gate;
   ClientConfig config = workers(2, 1);
-  config.engine.waiting_max = 3;
+  config.engine.beyond_slots_max = 3;
   config.gate = &gate;
   FakeClient client(config);
   for (int i = 0; i < 5; ++i) client.submit(chat(std::to_string(i)), 5);

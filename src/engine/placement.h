@@ -2,7 +2,7 @@
 // no clock, what the workers say about themselves is an argument.
 //
 //   1. Its pin says so: all requests of one pin (a session) go to the worker that got the first, until unpin().
-//   2. Else the worker that is expected to have read the prompt first, in seconds:
+//   2. Else the worker that is expected to have prefilled the prompt first, in seconds:
 //        what is in flight there x how long a sequence holds a slot / slots     its neighbours, and the line before it
 //      + where no slot is free, how long one is held, or has been so far        until the line moves
 //      + prompt tokens that are unread there x the time of one                  less what this prompt shares with them
@@ -86,7 +86,7 @@ class Placement {
   struct Share {
     std::size_t in_flight = 0;
     std::size_t pins = 0;
-    std::deque<TokenCount> unheard;  // tokens to read of the latest, of which the worker may not have heard
+    std::deque<TokenCount> unheard;  // tokens to prefill of the latest, of which the worker may not have heard
   };
   // What a slot and a prompt token cost, in seconds; the same for all workers, since they are made alike.
   struct Costs {

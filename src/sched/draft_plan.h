@@ -1,8 +1,7 @@
 // The part of a draft model, or of heads of the model, in a step: for which sequences they can draft, what they have to
-// do for it, and what that takes. A draft model first has to read what the model has read: some rows of prompts in each
-// step. Heads have nothing to read, but learning of a batch takes time: where draft tokens have not paid for long they
-// learn of none, and begin anew when it does.
-// Owned by Speculation; pure.
+// do for it, and what that takes. A draft model first has to compute what the model has computed: some rows of prompts
+// in each step. Heads have nothing to compute, but learning of a batch takes time: where draft tokens have not paid for
+// long they learn of none, and begin anew when it does. Owned by Speculation; pure.
 #pragma once
 
 #include <span>
@@ -21,7 +20,7 @@ class DraftPlan {
 
   // It decodes: it may get draft tokens.
   void meet(const Sequence& sequence);
-  // A draft model has to read no more than its newest tokens, or heads know enough of it. REQUIRES: it was met
+  // A draft model has to compute no more than its newest tokens, or heads know enough of it. REQUIRES: it was met
   bool ready(const Sequence& sequence) const;
   // What it takes to have `wanted` draft tokens of each of so many sequences, where a step without them takes `step`.
   double seconds(TokenCount wanted, std::size_t sequences, double step) const;

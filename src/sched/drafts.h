@@ -24,7 +24,7 @@ struct SpeculationConfig {
   TokenCount draft_tokens_min = 0;        // are checked whether they pay or not, where there are so many
   TokenCount outputs_max = 0;             // rows of a batch that can have an output
   bool draft_model = false;               // makes the draft tokens, instead of what the sequence said before
-  bool heads = false;                     // with it: it has nothing to read, and always makes draft_tokens_max
+  bool heads = false;                     // with it: it has no prompt to compute, and always makes draft_tokens_max
   TokenCount ngram = NgramIndex::kNgram;  // tokens that have to be the same as before, where that is the source
   bool always = false;                    // drafts any token where nothing was said before: for synthetic acceptance
 };

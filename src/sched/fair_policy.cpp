@@ -20,9 +20,9 @@ bool scores_before(const Standing& a, const Standing& b) {
 class FairPolicy final : public SlotPolicy {
  public:
   bool slot_before(const Standing& a, const Standing& b, const PolicyStep& step) const override {
-    if (a.due != b.due) return a.due;
+    if (a.starved != b.starved) return a.starved;
     // Or else a younger one, whose turn has come as well, would pass an older one once more than the bound says.
-    if (a.due && a.waiting_since != b.waiting_since) return a.waiting_since < b.waiting_since;
+    if (a.starved && a.waiting_since != b.waiting_since) return a.waiting_since < b.waiting_since;
     if (a.service_class != b.service_class) return a.service_class < b.service_class;
     if (step.rules.tenants && a.service != b.service) return a.service < b.service;
     return scores_before(a, b);
@@ -39,7 +39,7 @@ class FairPolicy final : public SlotPolicy {
     const bool more_urgent = waiting.service_class < running.service_class && step.rules.class_preempts;
     if (more_urgent && !running.holds_on) return true;
     if (step.now - running.slot_since < slice) return false;
-    if (more_urgent || waiting.due) return true;
+    if (more_urgent || waiting.starved) return true;
     if (waiting.service_class > running.service_class || !step.rules.slices) return false;
     if (running.tenant == waiting.tenant) return step.now - waiting.waiting_since >= waiting.first_token_within;
     return step.rules.tenants && running.service - waiting.service >= kServedMore;

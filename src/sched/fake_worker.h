@@ -81,7 +81,7 @@ class FakeWorker {
     TokenCount tokens = 0;
     Duration gap_max{};            // the longest time from token to token
     std::vector<Event> queued;     // what it was told while it waited
-    std::vector<TokenCount> read;  // … and while its prompt was read
+    std::vector<TokenCount> read;  // … and while its prompt was prefilled
     std::vector<Token> likely;     // tokens of its prompt whose likelihood it was told
     int finished = 0;              // how many finished events
     Event last;                    // the finished event

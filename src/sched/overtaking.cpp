@@ -24,7 +24,7 @@ void Overtaking::starts(const Sequence& starter, const WaitQueue& waiting) {
   }
 }
 
-bool Overtaking::is_due(const Sequence& sequence) const {
+bool Overtaking::is_starved(const Sequence& sequence) const {
   if (!any_) return false;
   if (sequence.passed() >= kPassedMost) return true;
   const auto lane = lanes_.find(key_of(sequence.request()));

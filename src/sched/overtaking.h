@@ -18,8 +18,8 @@ class Overtaking {
   // `starter`, which has just left the queue, is about to get a slot. REQUIRES: it is still waiting by its state.
   void starts(const Sequence& starter, const WaitQueue& waiting);
   // It gets the next slot. REQUIRES: it waits.
-  bool is_due(const Sequence& sequence) const;
-  // At least one that waits may be due.
+  bool is_starved(const Sequence& sequence) const;
+  // At least one that waits may be starved.
   bool any() const { return any_; }
 
  private:

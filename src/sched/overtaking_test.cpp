@@ -18,9 +18,9 @@ class OvertakingTest : public testing::Test {
     queue.push(std::make_unique<Sequence>(test_request(id, std::move(draft), test_limits(), arrival)));
   }
   void starts(std::uint64_t id) { overtaking.starts(*queue.remove(RequestId{id}), queue); }
-  bool due(std::uint64_t id) const {
+  bool starved(std::uint64_t id) const {
     for (const auto& sequence : queue.all()) {
-      if (sequence->id().value == id) return overtaking.is_due(*sequence);
+      if (sequence->id().value == id) return overtaking.is_starved(*sequence);
     }
     return false;
   }
@@ -32,11 +32,11 @@ class OvertakingTest : public testing::Test {
 TEST_F(OvertakingTest, OneIsDueWhenSoManyYoungerOnesOfItsOwnKindHavePassedIt) {
   arrives(1);
   for (std::uint64_t id = 2; id < 2 + Overtaking::kPassedMost; ++id) {
-    EXPECT_FALSE(due(1));
+    EXPECT_FALSE(starved(1));
     arrives(id);
     starts(id);
   }
-  EXPECT_TRUE(due(1));
+  EXPECT_TRUE(starved(1));
   starts(1);
   EXPECT_FALSE(overtaking.any());
 }
@@ -45,7 +45,7 @@ TEST_F(OvertakingTest, OlderOnesPassNothing) {
   for (std::uint64_t id = 1; id <= 2 * Overtaking::kPassedMost; ++id) arrives(id);
   arrives(1000);
   for (std::uint64_t id = 1; id <= 2 * Overtaking::kPassedMost; ++id) starts(id);
-  EXPECT_FALSE(due(1000));
+  EXPECT_FALSE(starved(1000));
 }
 
 // A tenant that floods the queue would otherwise be due with all that it has there.
@@ -55,10 +55,10 @@ TEST_F(OvertakingTest, OfATenantAndClassOnlyTheOldestIsDueForWhatOthersHad) {
     arrives(id, ServiceClass::interactive, 2);
     starts(id);
   }
-  EXPECT_TRUE(due(1));
-  for (std::uint64_t id = 2; id <= 10; ++id) EXPECT_FALSE(due(id)) << id;
+  EXPECT_TRUE(starved(1));
+  for (std::uint64_t id = 2; id <= 10; ++id) EXPECT_FALSE(starved(id)) << id;
   starts(1);
-  EXPECT_FALSE(due(2)) << "it begins anew";
+  EXPECT_FALSE(starved(2)) << "it begins anew";
 }
 
 }  // namespace

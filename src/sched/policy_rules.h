@@ -13,7 +13,7 @@ struct PolicyRules {
   bool class_preempts = true;  // a more urgent class takes a slot at once
   bool slices = true;          // a slot goes to another tenant, or to an equal that waits, after a slice
   // Rows: sched/step_plan
-  bool shortest_rows = true;     // under load the shortest prompt is read first
+  bool shortest_rows = true;     // under load the shortest prompt is prefilled first
   bool reading_turns = true;     // every third prefill step goes to the prompt that has gone without rows for longest
   bool targets = true;           // a chunk is as long as the streams beside it can wait
   bool efficient_chunks = true;  // … but never so small that its rows cost much more than they have to
@@ -23,7 +23,7 @@ struct PolicyRules {
   bool dense_slots = true;   // decoding sequences are brought into adjacent slots
   bool hole_rows = true;     // a prompt between decoding sequences gives a row to their step
   bool pad_decode = true;    // decode steps are padded to fours where that is quicker
-  bool join_prompts = true;  // neighbours of about the same length are read together
+  bool join_prompts = true;  // neighbours of about the same length are prefilled together
   // What steps take: sched/step_time
   bool slowdown = true;  // when two steps take longer than expected, all are expected to
   // Copies: sched/reuse

@@ -171,7 +171,7 @@ void Projection::start(const Urgency& urgency) {
     }
     One& one = all_[place];
     one.standing.slot_since = urgency.now();
-    one.ends = clock_ + one.steps;  // where nothing is to be read
+    one.ends = clock_ + one.steps;  // where nothing is to be prefilled
     cells_free_ -= cells;
     running_.push_back(place);
     ++starts_;
@@ -285,7 +285,7 @@ void Projection::answer(const Urgency& urgency) {
   }
 }
 
-// The prompts that are read before it, and the step that is computed when it comes.
+// The prompts that are prefilled before it, and the step that is computed when it comes.
 double Projection::read_before(const Probe& probe, const Urgency& urgency) const {
   Pace pace = this->pace(urgency);
   double unread = 0;

@@ -4,9 +4,9 @@
 // StepTime for what steps take. What it leaves out: requests that come later, prefixes that others compute just now,
 // adapters, and holes between slots.
 //
-// Between two events (a prompt is read, an answer ends, some time has gone by) all streams get tokens at one pace, and
-// one prompt is read after the other. Bounded: so many events and starts; the rest of the line is extrapolated.
-// Owned by the Scheduler; pure.
+// Between two events (a prompt is prefilled, an answer ends, some time has gone by) all streams get tokens at one pace,
+// and one prompt is prefilled after the other. Bounded: so many events and starts; the rest of the line is
+// extrapolated. Owned by the Scheduler; pure.
 #pragma once
 
 #include <array>

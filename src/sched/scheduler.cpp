@@ -110,7 +110,7 @@ void Scheduler::reserve_draft_tokens(const Batch& batch) {
   }
 }
 
-// Tokens to read before everybody here can be answered.
+// Tokens to prefill before all requests here can be answered.
 std::int64_t Scheduler::unread_tokens() const {
   std::int64_t tokens = waiting_.tokens();
   for (const auto& sequence : running_) tokens += sequence->prefilling() ? sequence->left() : 0;

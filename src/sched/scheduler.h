@@ -86,7 +86,7 @@ class Scheduler {
 
   // Nothing runs, and all who wait wait for a file: so until a command comes. As of the last next_batch().
   bool waits_for_disk() const { return waits_for_disk_; }
-  // There are events that clients should have before the step, which may be long: a prompt begins to be read.
+  // There are events that clients should have before the step, which may be long: the prefill of a prompt begins.
   bool tells_before_step() const { return tells_before_step_; }
   // What came of an order of reuse().disk(). REQUIRES: there is a disk.
   void disk_done(DiskOutcome outcome, TimePoint now);

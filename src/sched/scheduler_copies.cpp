@@ -9,7 +9,7 @@ namespace chasqui {
 namespace {
 
 // Copies of one step take so long, and beside streams so many decode steps at most: so their tokens come at most so
-// much later. A request waits for what is brought back, as for a prompt that is read, which takes as long at a time.
+// much later. A request waits for what is brought back, as for the prefill of a prompt, which takes as long at a time.
 constexpr Duration kCopiesAlone = milliseconds(50);
 constexpr double kBesideStreams = 0.4;
 constexpr double kRestoresBesideStreams = 2;

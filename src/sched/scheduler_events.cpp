@@ -1,5 +1,5 @@
-// What clients are told before their first token: their place in the line, how far their prompt has been read, and how
-// likely it was.
+// What clients are told before their first token: their place in the line, how far their prompt has been prefilled, and
+// how likely it was.
 #include <iterator>
 
 #include "sched/scheduler.h"
@@ -36,7 +36,7 @@ void Scheduler::tell_reading(const Sequence& sequence, TimePoint now) {
   event.read = sequence.computed();
 }
 
-// A sequence that lost its slot is read again, and has told some of it.
+// A sequence that lost its slot is prefilled again, and has told some of it.
 void Scheduler::tell_prompt(Sequence& sequence, const PromptChances& prompt) {
   const TokenCount end = prompt.from + static_cast<TokenCount>(prompt.chances.size());
   if (end <= sequence.told_prompt()) return;

@@ -42,9 +42,9 @@ void Scheduler::start_waiting(const Urgency& urgency, TimePoint now, Batch& batc
       counters_.charge_prompt(request.tenant, static_cast<TokenCount>(request.prompt.size()), prefix.match.length);
     }
     const bool tells = request.tell_reading && !sequence->started();
-    const bool due = overtaking_.is_due(*sequence);
+    const bool starved = overtaking_.is_starved(*sequence);
     overtaking_.starts(*sequence, waiting_);
-    sequence->start(slot, now, due);
+    sequence->start(slot, now, starved);
     sequence->begins_with(next->use);
     reuse_.started(*sequence, prefix, now);
     if (prefix.match.length > 0) bring_prefix(*sequence, prefix, batch);

@@ -1,6 +1,6 @@
-// Who gets a slot, who gives it up for whom, and whose prompt is read first: what a policy decides. A policy is a file,
-// and a row of slot_policies(). It is constant, lives as long as the process, and knows of a server what it is handed;
-// any thread.
+// Who gets a slot, who gives it up for whom, and whose prompt is prefilled first: what a policy decides. A policy is a
+// file, and a row of slot_policies(). It is constant, lives as long as the process, and knows of a server what it is
+// handed; any thread.
 #pragma once
 
 #include <map>
@@ -15,15 +15,15 @@ namespace chasqui {
 struct PolicyStep {
   const PolicyRules& rules;
   TimePoint now{};
-  bool loaded = false;  // more is to be read than the most urgent class can wait for
+  bool loaded = false;  // more is to be prefilled than the most urgent class can wait for
 };
 
 class SlotPolicy {
  public:
   virtual ~SlotPolicy() = default;
 
-  // Total orders: of those that wait for a slot, and of prompts that have one. Those that are Standing::due have been
-  // passed by as many younger ones as may be: they come first, or the bound on that does not hold.
+  // Total orders: of those that wait for a slot, and of prompts that have one. Those that are Standing::starved have
+  // been passed by as many younger ones as may be: they come first, or the bound on that does not hold.
   virtual bool slot_before(const Standing& a, const Standing& b, const PolicyStep& step) const = 0;
   virtual bool rows_before(const Standing& a, const Standing& b, const PolicyStep& step) const = 0;
   // Whether `running` gives its slot to `waiting`. `slice`: how long it may keep it at least.

@@ -11,8 +11,8 @@ namespace chasqui {
 namespace {
 
 // What a stream waits for its next token beside a prompt, where that is longer than its target: so many passes over the
-// weights, and one more for each prompt that is being read, or so many decode steps. Less would leave prefill too few
-// rows for a pass, or too small a part of the time; and the more prompts there are, the more of them wait for it.
+// weights, and one more for each prompt that is being prefilled, or so many decode steps. Less would leave prefill too
+// few rows for a pass, or too small a part of the time; and the more prompts there are, the more of them wait for it.
 constexpr int kPassesPerToken = 4;
 constexpr std::size_t kPassesForPrompts = 4;
 // A stream that is not interactive waits for more of them, as far as that makes rows cheaper.
@@ -82,7 +82,7 @@ void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, con
 }
 
 // Every so many prefill steps the prompt that has gone without rows for longest comes first: however many are more
-// urgent, each of those that have a slot is read.
+// urgent, each of those that have a slot is prefilled.
 void StepPlan::give_turn() {
   if (prefilling_.size() < 2 || prefills_ % kTurnEvery != 0) return;
   const auto longest =

@@ -6,17 +6,18 @@
 //   - Beside streams, a prefill step is as long as the stream that is due first can wait, less the decode step that it
 //     is waiting for. What a stream can wait grows with what a pass over the weights costs, so that a chunk never gets
 //     so small that its rows cost much more than they have to; how far it exceeds the target is Batch::stretch.
-//   - With no stream decoding, a prompt is read in whole micro-batches. An urgent arrival may cut such a step
-//     (StepCut); where that has cost too much of late, steps are short instead. One that is alone is read in whole
+//   - With no stream decoding, a prompt is prefilled in whole micro-batches. An urgent arrival may cut such a step
+//     (StepCut); where that has cost too much of late, steps are short instead. One that is alone is prefilled in whole
 //     micro-batches whatever was measured, so that it is answered with the same bytes each time (where steps can be
 //     cut); and so are deterministic requests, each in batches of its own.
 //   - After each decode step the most urgent prompt gets rows; one prefill step in three belongs to the one that has
 //     waited longest for rows.
 //   - With a stream of cells for each slot libllama computes rows of adjacent slots in one pass, so a sequence that is
 //     still prefilling between decoding ones gives one row of its prompt to the decode step. For the same reason
-//     prompts that are read together are in adjacent slots and get equally many rows; what is shorter is filled up
+//     prompts that are prefilled together are in adjacent slots and get equally many rows; what is shorter is filled up
 //     with rows that its slot forgets again.
-//   - A prompt whose tokens' likelihoods are asked for is read alone, in chunks of as many rows as may have an output.
+//   - A prompt whose tokens' likelihoods are asked for is prefilled alone, in chunks of as many rows as may have an
+//     output.
 //   - No chunk goes beyond the next checkpoint of its prompt (Request::checkpoints): its state is kept there.
 //   - Where rows by fours cost less than fewer of them, free slots after the last one get a padding row.
 //   - Where draft tokens of what streams say next are worth checking (Speculation), each stream of a decode step gets
@@ -71,10 +72,10 @@ class StepPlan {
     Duration decode{};        // a decode step
     Duration pass{};          // a pass over the weights
     Duration cheap_chunk{};   // StepTime::cheap_chunk()
-    std::size_t prompts = 0;  // that are being read
+    std::size_t prompts = 0;  // that are being prefilled
   };
-  // How long a stream of this class waits for its next token while prompts are being read: until its target, or longer
-  // where a decode step, or a pass, takes long; where it is not urgent, until a chunk of cheap rows is read.
+  // How long a stream of this class waits for its next token while prompts are being prefilled: until its target, or
+  // longer where a decode step, or a pass, takes long; where it is not urgent, until a chunk of cheap rows is computed.
   static Duration token_time(ServiceClass of, Duration target, const Wait& wait);
   // What of that a chunk takes at least.
   static Duration least_chunk(Duration pass);

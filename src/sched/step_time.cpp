@@ -12,7 +12,8 @@ namespace {
 constexpr double kCellsPerRow = 1000;
 // Larger chunks are multiples of four, as kernels like them; the sizes between are for decode steps.
 constexpr TokenCount kOddMost = 8;
-// Within this of the cheapest row, a batch is large enough: 32 prompts of 40 tokens are read 10 % sooner than at 1.25.
+// Within this of the cheapest row, a batch is large enough: 32 prompts of 40 tokens are prefilled 10 % sooner than at
+// 1.25.
 constexpr double kGoodEnough = 1.02;
 // Rows of a chunk are cheap where each costs at most so many times the least.
 constexpr double kCheap = 1.08;

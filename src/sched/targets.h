@@ -11,7 +11,7 @@ namespace chasqui {
 
 struct ClassTarget {
   Duration first_token;  // arrival → first token, while there is capacity
-  Duration next_token;   // token → token, while another prompt is being read
+  Duration next_token;   // token → token, while another prompt is prefilled
 };
 
 struct SchedulerTargets {

@@ -39,7 +39,7 @@ Standing Urgency::of(const Sequence& sequence) const {
   standing.service_class = class_of(request.service_class);
   standing.tenant = request.tenant.id;
   standing.service = counters_.of(request.tenant);
-  standing.due = targets_.rules.overtaking && overtaking_.is_due(sequence);
+  standing.starved = targets_.rules.overtaking && overtaking_.is_starved(sequence);
   standing.arrival = request.arrival;
   standing.waiting_since = sequence.waiting_since();
   standing.first_token_within = first_token_within(sequence);

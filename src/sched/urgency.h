@@ -16,7 +16,7 @@ namespace chasqui {
 
 class Urgency {
  public:
-  // `backlog`: time that it takes to read all prompts that are not read yet; `row_seconds`: for one token of them.
+  // `backlog`: time that it takes to prefill all prompts that wait for it; `row_seconds`: for one token of them.
   Urgency(const SchedulerTargets& targets, const SlotPolicy& policy, const TenantCounters& counters,
           const Overtaking& overtaking, TimePoint now, Duration backlog, double row_seconds);
 

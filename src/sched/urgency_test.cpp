@@ -106,7 +106,7 @@ TEST_F(UrgencyTest, OfThoseWhoseTurnHasComeTheOldestIsFirst) {
   const Sequence younger = waiting(9, {.arrival_ms = 50});
   for (int i = 0; i < Overtaking::kPassedMost; ++i) passing.starts(younger, line);
   const Urgency now(targets, fair_policy(), counters, passing, at(60), seconds(5), 0.001);
-  ASSERT_TRUE(now.of(*line.all()[0]).due && now.of(*line.all()[1]).due);
+  ASSERT_TRUE(now.of(*line.all()[0]).starved && now.of(*line.all()[1]).starved);
   EXPECT_TRUE(now.slot_before(*line.all()[0], *line.all()[1])) << "although it is much longer";
 }
 
