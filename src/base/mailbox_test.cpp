@@ -107,7 +107,6 @@ TEST(Mailbox, APushWakesAWaitingConsumer) {
   EXPECT_EQ(out, std::vector<int>{7});
 }
 
-// Four producers, half by push() with retries against a small box, half by push_all(); the consumer sleeps in between.
 TEST(Mailbox, WhatRunsUnseenRunsBeforeTheConsumerHasTheItem) {
   constexpr int kPushes = 2'000;
   Mailbox<int> box(kPushes);
@@ -135,6 +134,7 @@ TEST(Mailbox, NothingIsRunForARefusedItem) {
   EXPECT_FALSE(box.push(2, [] { FAIL(); }));
 }
 
+// Four producers, half by push() with retries against a small box, half by push_all(); the consumer sleeps in between.
 TEST(Mailbox, NothingIsLostDoubledOrReorderedWithManyProducers) {
   struct Item {
     int producer;

@@ -116,10 +116,10 @@ void add_llama_server_metrics(MetricsPage& page, const Workers& workers) {
     return sum(workers, [](const EngineMetrics& m) { return m.decode_step_seconds.sum(); });
   };
   for (const EngineMetrics& metrics : workers) metrics.add_others_to(page, "llamacpp:");
-  page.add_computed_counter("llamacpp:prompt_seconds_total", "Time of steps that read prompts.", reading);
+  page.add_computed_counter("llamacpp:prompt_seconds_total", "Time of steps that prefill prompts.", reading);
   page.add_computed_counter("llamacpp:tokens_predicted_seconds_total", "Time of steps that generate.", writing);
   page.add_computed("llamacpp:prompt_tokens_seconds",
-                    "Prompt tokens a second of reading, since the page was read before.",
+                    "Prompt tokens a second of prefill, since the page was read before.",
                     [total, reading, pace = std::make_shared<Pace>()] {
                       return pace->since_last(total(&EngineMetrics::prompt_tokens), reading());
                     });
