@@ -8,6 +8,15 @@
 #include "sched/slot_rules.h"
 
 namespace chasqui {
+namespace {
+
+// Its context is shifted in this step: what moves up would be computed again for nothing.
+bool shifts(const Sequence& sequence, const Batch& batch) {
+  const auto of_this = [&](const SlotShift& shift) { return shift.request == sequence.id(); };
+  return std::ranges::any_of(batch.shifts, of_this);
+}
+
+}  // namespace
 
 // Each running sequence can compute one row more. Where the cells do not suffice, the least urgent and newest goes.
 void Scheduler::reserve_next_cells(TimePoint now, Batch& batch) {
@@ -15,7 +24,8 @@ void Scheduler::reserve_next_cells(TimePoint now, Batch& batch) {
     for (const auto& sequence : running_) ledger_.reserve(sequence->slot(), sequence->length());
     return;
   }
-  const auto goes_first = [](const std::unique_ptr<Sequence>& a, const std::unique_ptr<Sequence>& b) {
+  const auto goes_first = [&](const std::unique_ptr<Sequence>& a, const std::unique_ptr<Sequence>& b) {
+    if (shifts(*a, batch) != shifts(*b, batch)) return shifts(*a, batch);
     const ServiceClass class_a = a->request().service_class;
     const ServiceClass class_b = b->request().service_class;
     return class_a != class_b ? class_a < class_b : a->id() < b->id();
@@ -41,14 +51,14 @@ void Scheduler::start_waiting(const Urgency& urgency, TimePoint now, Batch& batc
     if (!sequence->started()) {
       counters_.charge_prompt(request.tenant, static_cast<TokenCount>(request.prompt.size()), prefix.match.length);
     }
-    const bool tells = request.tell_reading && !sequence->started();
+    const bool tells = request.tell_progress && !sequence->started();
     const bool starved = overtaking_.is_starved(*sequence);
     overtaking_.starts(*sequence, waiting_);
     sequence->start(slot, now, starved);
     sequence->begins_with(next->use);
     reuse_.started(*sequence, prefix, now);
     if (prefix.match.length > 0) bring_prefix(*sequence, prefix, batch);
-    if (tells) tell_reading(*sequence, now);
+    if (tells) tell_progress(*sequence, now);
     tells_before_step_ = tells_before_step_ || tells;
     insert_running(std::move(sequence));
   }
@@ -154,9 +164,7 @@ TokenCount Scheduler::cells_needed(const Sequence& next, std::size_t others) con
 bool Scheduler::free_slot_for(const Sequence& next, const Urgency& urgency, TimePoint now, Batch& batch) {
   const Standing wants = urgency.of(next);
   const auto yields = [&](const Sequence& sequence) {
-    // What moves up in this step would be computed again for nothing.
-    const auto of_this = [&](const SlotShift& shift) { return shift.request == sequence.id(); };
-    if (std::ranges::any_of(batch.shifts, of_this)) return false;
+    if (shifts(sequence, batch)) return false;
     const Standing has = urgency.of(sequence);
     const double swap = reuse_.swap_seconds(sequence, step_time_.read_row_seconds());
     return urgency.yields_to(has, wants, slice_of(has, wants, swap, ledger_.slots_total()));

@@ -28,6 +28,13 @@ TokenCount Speculation::choose(std::span<const Sequence* const> decoding, const 
   return step_.width;
 }
 
+// Where streams have different numbers of rows: those of tokens that are there already, one or as many as are forced.
+TokenCount Speculation::rows_before(std::span<const Sequence* const> decoding, TokenCount width) {
+  TokenCount rows = 0;
+  for (const Sequence* sequence : decoding) rows += std::min(width, sequence->left_in_piece());
+  return rows;
+}
+
 // What a step of each width would bring and take, as far as there is room.
 void Speculation::weigh(std::span<const Sequence* const> decoding, const StepTime& times, const Room& room) {
   const auto sequences = static_cast<TokenCount>(decoding.size());
@@ -45,7 +52,8 @@ void Speculation::weigh(std::span<const Sequence* const> decoding, const StepTim
   limits_.least = std::max(1 + config_.draft_tokens_min, room.width);
   limits_.before = step_.before;
   for (TokenCount width = 2; width <= widest; ++width) {
-    const TokenCount rows = room.even ? sequences * width : sequences + drafts_.count(width - 1);
+    const TokenCount rows =
+        room.even ? sequences * width : rows_before(decoding, std::max(width, room.width)) + drafts_.count(width - 1);
     if (rows > room.rows || rows - sequences > room.cells) break;
     double takes = times.decode_seconds({rows, deepest + width - 1});
     if (config_.draft_model) takes += draft_plan_.seconds(width - 1, drafts_.turns().size(), alone);

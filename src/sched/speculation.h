@@ -92,6 +92,7 @@ class Speculation {
     bool turns() const { return width != before; }
   };
 
+  static TokenCount rows_before(std::span<const Sequence* const> decoding, TokenCount width);
   void weigh(std::span<const Sequence* const> decoding, const StepTime& times, const Room& room);
   TokenCount pick();
   bool ready(const Drafts::Turn& turn) const { return !config_.draft_model || draft_plan_.ready(*turn.sequence); }
