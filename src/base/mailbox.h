@@ -81,6 +81,14 @@ class Mailbox {
     return came;
   }
 
+  // Shows the consumer what waits for it, under the lock: a few instructions for each, and nothing of this mailbox.
+  // What is pushed later finds what the consumer wrote before.
+  template <class Look>
+  void look_at_waiting(Look&& look) const {
+    std::lock_guard lock(mutex_);
+    for (const T& item : items_) look(item);
+  }
+
   // Wakes the consumer for good; what is inside can still be drained, nothing more comes in by push().
   void close() {
     {

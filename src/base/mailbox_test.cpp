@@ -128,6 +128,17 @@ TEST(Mailbox, WhatRunsUnseenRunsBeforeTheConsumerHasTheItem) {
   consumer.join();
 }
 
+TEST(Mailbox, WhatWaitsIsShownAndStays) {
+  Mailbox<int> box(4);
+  EXPECT_TRUE(box.push(1) && box.push(2));
+  std::vector<int> out;
+  box.look_at_waiting([&](int item) { out.push_back(item); });
+  EXPECT_EQ(out, (std::vector<int>{1, 2}));
+  box.drain(out);
+  EXPECT_EQ(out, (std::vector<int>{1, 2}));
+  box.look_at_waiting([](int) { FAIL(); });
+}
+
 TEST(Mailbox, NothingIsRunForARefusedItem) {
   Mailbox<int> box(1);
   EXPECT_TRUE(box.push(1));

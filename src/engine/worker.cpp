@@ -118,6 +118,14 @@ void Worker::abort_prefill_of(RequestId cancelled) {
   if (reading_.load(std::memory_order_acquire) == cancelled.value) model_->request_abort();
 }
 
+// What came since the inbox was drained, and could not see what the step is: it cuts it as if it came now.
+void Worker::cut_for_waiting() {
+  inbox_.look_at_waiting([this](const Command& command) {
+    abort_for_arrival(arrival_class(command));
+    if (const auto* cancel = std::get_if<CancelCommand>(&command)) abort_prefill_of(cancel->id);
+  });
+}
+
 // A step that takes long is no hang while libllama still goes from one operation to the next.
 bool Worker::alive(TimePoint now, Duration stuck_after) const {
   const std::uint64_t operations = model_->operations();
@@ -225,6 +233,7 @@ void Worker::compute() {
   model_->clear_abort();
   cut_by_.store(batch_.cut_by, std::memory_order_release);
   reading_.store(one_prompt ? batch_.parts.front().request->id.value : 0, std::memory_order_release);
+  if (batch_.kind == Batch::Kind::prefill) cut_for_waiting();
   runner_.run(batch_, result_);
   reading_.store(0, std::memory_order_release);
   cut_by_.store(Batch::kUncut, std::memory_order_release);

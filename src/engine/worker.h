@@ -143,6 +143,7 @@ class Worker {
   void run();
   void abort_prefill_of(RequestId cancelled);
   void abort_for_arrival(int service_class);
+  void cut_for_waiting();
   void process_commands(Wait wait);
   void wait_for_commands();
   void wake_up();

@@ -34,7 +34,7 @@ struct SimOptions {
   TokenCount context = 4096;        // cells of a slot when ModelConfig::cells is 0
 };
 
-class SimModel final : public Model {
+class SimModel : public Model {
  public:
   SimModel(const std::shared_ptr<const SimTokenizer>& tokenizer, const ModelConfig& config, SimOptions options);
   SimModel(TokenCount vocabulary, std::shared_ptr<const SimVoice> voice, const ModelConfig& config, SimOptions options);
