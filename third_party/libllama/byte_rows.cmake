@@ -19,7 +19,7 @@ function(chasqui_byte_rows sgemm_name repack_name)
   replace_once(sgemm fits "${beginning}" "    if (Ctype == GGML_TYPE_F32 && chasqui_gemm(params, m, n, k, A, lda, B, ldb, C, ldc, Atype, Btype))
         return true;
 ${beginning}")
-  replace_once(repack fits "${choice}" "${choice}#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
+  replace_once(repack fits "${choice}" "${choice}#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
         if (cur->ne[2] == 1) return nullptr;
 #endif
 ")

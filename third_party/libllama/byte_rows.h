@@ -6,7 +6,7 @@
 // are added up exactly, as ggml does; floats of blocks one after the other.
 #pragma once
 
-#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
+#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -189,10 +189,11 @@ bool multiply(const ggml_compute_params * params, int64_t m, int64_t n, int64_t 
   const int64_t strips = (m + kColumns - 1) / kColumns;
   const int64_t begin = strips * params->ith / params->nth * kColumns;
   const int64_t end = std::min(m, strips * (params->ith + 1) / params->nth * kColumns);
+  if (n <= 0 || begin >= end) return true;
   const Product<Kind, Few> product{(const typename Kind::Column *)A, lda, (const typename Kind::Row *)B, ldb, (float *)C, ldc, k};
   if (n <= Few::kMostRows) {
     product.compute_few(n, begin, end);
-  } else if (begin < end) {
+  } else {
     product.compute(n, begin, end);
   }
   return true;

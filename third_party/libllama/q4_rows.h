@@ -5,7 +5,7 @@
 // off. Sums of integers are exact and floats are added in ggml's order, so that the bits are those of ggml's kernel.
 #pragma once
 
-#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
+#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #include <algorithm>
 #include <vector>
 
