@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/types.h"
+#include "sched/thresholds.h"
 
 namespace chasqui {
 
@@ -18,7 +19,7 @@ class Acceptance {
     const double count = right + (then_wrong ? 1 : 0);
     // Each of them makes those before it matter less.
     double weight = 1;
-    for (double i = 0; i < count; ++i) weight *= kFade;
+    for (double i = 0; i < count; ++i) weight *= kFading;
     known_ = weight * known_ + count;
     right_ = weight * right_ + right;
   }
@@ -32,8 +33,7 @@ class Acceptance {
   }
 
  private:
-  static constexpr double kBefore = 2;   // draft tokens that the expectation weighs as much as
-  static constexpr double kFade = 0.95;  // what was known is forgotten within about twenty draft tokens
+  static constexpr double kBefore = 2;  // draft tokens that the expectation weighs as much as
 
   double known_;
   double right_;

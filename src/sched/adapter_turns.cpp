@@ -10,8 +10,6 @@ namespace {
 // A turn is at least so many times what it takes to begin it, which is part of it: a quarter of the time is lost at
 // most.
 constexpr int kSwitchesPerTurn = 4;
-// A change that the system interrupted counts as at most so many times the usual.
-constexpr int kSwitchSurprise = 4;
 
 }  // namespace
 
@@ -51,7 +49,9 @@ Duration AdapterTurns::computed(Duration took, Duration predicted) {
   if (!switched_ || predicted <= Duration::zero()) return took;
   // Less than nothing, at times: what disturbs steps makes them longer and shorter than predicted.
   Duration more = took - predicted;
-  if (switch_time_ > Duration::zero()) more = std::min(more, kSwitchSurprise * switch_time_);
+  if (switch_time_ > Duration::zero()) {
+    more = std::min(more, std::chrono::duration_cast<Duration>(kSurprise * switch_time_));
+  }
   switch_time_ += std::chrono::duration_cast<Duration>(kQuickWeight * (more - switch_time_));
   switch_time_ = std::max(switch_time_, Duration::zero());
   return std::max(took - switch_time_, took / 2);

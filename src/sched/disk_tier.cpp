@@ -6,12 +6,11 @@
 
 #include "base/error.h"
 #include "sched/moving_average.h"
+#include "sched/thresholds.h"
 
 namespace chasqui {
 namespace {
 
-// So many tokens are worth a file, and a wait for one.
-constexpr TokenCount kWorthAFile = 32;
 // Until the first reads were timed: a disk in the network.
 constexpr double kReadSecondsPerByte = 1 / 200e6;
 // What a read costs however short the file is.
@@ -53,7 +52,7 @@ DiskTier::Wait DiskTier::read(PrefixKey key, std::span<const Token> tokens, Toke
   const auto name = lasting(key);
   if (!name) return {};
   const SnapshotStore::Match match = store_.match(*name, tokens, most);
-  if (match.length < known + kWorthAFile) return {};
+  if (match.length < known + kWorthWaiting) return {};
   const double restore = restore_seconds_per_byte * static_cast<double>(match.kv_bytes);
   const double gain = row_seconds * static_cast<double>(match.length - known);
   if (row_seconds > 0 && gain < read_seconds(match.kv_bytes) + restore) return {};
@@ -73,7 +72,7 @@ void DiskTier::used(PrefixKey key, std::span<const Token> tokens) {
   const auto name = lasting(key);
   if (!name) return;
   const SnapshotStore::Match match = store_.match(*name, tokens, static_cast<TokenCount>(tokens.size()));
-  if (match.length < kWorthAFile || std::cmp_less(match.length, tokens.size())) return;
+  if (match.length < kWorthWaiting || std::cmp_less(match.length, tokens.size())) return;
   store_.touch(match.file);
   orders_.push_back({.kind = DiskOrder::Kind::touch, .file = match.file});
 }
@@ -128,7 +127,7 @@ void DiskTier::drop_waiting(const std::function<bool(const Waiting&)>& which) {
 // There is a name for it, and it is not there.
 bool DiskTier::fits_below(const PrefixCache::Kept& kept) const {
   const auto name = lasting(kept.key);
-  return name && std::cmp_greater_equal(kept.tokens.size(), kWorthAFile) && !store_.covers(*name, kept.tokens);
+  return name && std::cmp_greater_equal(kept.tokens.size(), kWorthWaiting) && !store_.covers(*name, kept.tokens);
 }
 
 void DiskTier::enqueue(PrefixCache::Kept kept, std::size_t owned) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sched/thresholds.h"
+
 namespace chasqui {
 namespace {
 
@@ -10,19 +12,14 @@ constexpr double kUnseenDraft = 0.1;
 // Of a sequence it computes so many tokens before its draft tokens in any case, because after a step of which all draft
 // tokens were accepted there are two that it has not seen: equally many of each sequence are computed in one pass.
 constexpr TokenCount kNewest = 2;
-// Heads go on learning for so many steps after draft tokens have paid: they pay again soon, mostly. When they begin
-// anew within an answer they draft badly before they know this much of it.
-constexpr int kLearningSteps = 64;
+// When heads begin anew within an answer they draft badly before they know this much of it.
 constexpr TokenCount kKnownLeast = 16;
-// Rows that a draft model reads in one step: at first, at least and at most.
-constexpr TokenCount kFirstReading = 64;
+// Rows that a draft model reads in one step at least.
 constexpr TokenCount kReadingLeast = 16;
-constexpr TokenCount kReadingMost = 512;
 
 }  // namespace
 
-DraftPlan::DraftPlan(const SpeculationConfig& config)
-    : config_(config), learning_steps_(config.heads ? kLearningSteps : 0) {}
+DraftPlan::DraftPlan(const SpeculationConfig& config) : config_(config), learning_steps_(config.heads ? kTelling : 0) {}
 
 void DraftPlan::meet(const Sequence& sequence) {
   const auto [known, fresh] = known_.try_emplace(sequence.id());
@@ -61,10 +58,10 @@ void DraftPlan::plan(std::span<const Drafts::Turn> turns, Duration time, Draftin
 // For those sequences that it can draft for in one of the next steps.
 void DraftPlan::read_more(std::span<const Drafts::Turn> turns, Duration time, Drafting& drafting) {
   const double row = cost_.row_seconds();
-  TokenCount left = kFirstReading;
+  TokenCount left = kUsualRows;
   if (row > 0) {
     const double rows = to_seconds(time) / 2 / row;
-    left = static_cast<TokenCount>(std::clamp(rows, double{kReadingLeast}, double{kReadingMost}));
+    left = static_cast<TokenCount>(std::clamp(rows, double{kReadingLeast}, double{kMicroBatch}));
   }
   for (const Drafts::Turn& turn : turns) {
     const Sequence& sequence = *turn.sequence;
@@ -114,8 +111,9 @@ void DraftPlan::preempted(RequestId id) {
   if (found != known_.end()) found->second.read = 0;
 }
 
+// Draft tokens that have paid pay again soon, mostly.
 void DraftPlan::learn_on() {
-  if (config_.heads) learning_steps_ = kLearningSteps;
+  if (config_.heads) learning_steps_ = kTelling;
 }
 
 void DraftPlan::learn_enough() { learning_steps_ = kKnownLeast; }

@@ -1,11 +1,10 @@
 #include "sched/draft_width.h"
 
+#include "sched/thresholds.h"
+
 namespace chasqui {
 namespace {
 
-// Another width must bring so many times the tokens a second: what is predicted is never quite right, and of many
-// predictions the best is mostly one that is too good.
-constexpr double kBetter = 1.03;
 // A step of another width than the one before takes longer, and so does the one that turns back. A width is expected to
 // be kept for so many steps, which have to bring both in again.
 constexpr double kSteady = 8;

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "sched/thresholds.h"
+
 namespace chasqui {
 namespace {
 
-// The acceptance rate that is expected before any draft token was checked.
-constexpr double kPriorAcceptance = 0.5;
+// The acceptance rate that is expected of a draft model's tokens before any was checked; of others, kUnknown.
 constexpr double kPriorModelAcceptance = 0.7;
 // That is expected again after so many sequences without draft tokens: when draft tokens are never accepted, a few are
 // checked in one of so many requests.
@@ -15,7 +16,7 @@ constexpr int kForgottenAfter = 16;
 }  // namespace
 
 Drafts::Drafts(const SpeculationConfig& config)
-    : config_(config), all_(config.draft_model ? kPriorModelAcceptance : kPriorAcceptance) {}
+    : config_(config), all_(config.draft_model ? kPriorModelAcceptance : kUnknown) {}
 
 Drafts::Draft& Drafts::of(const Sequence& sequence) {
   const auto known = sequences_.find(sequence.id());

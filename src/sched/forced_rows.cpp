@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "sched/thresholds.h"
+
 namespace chasqui {
 namespace {
 
 // Of one sequence in one step.
 constexpr TokenCount kMost = 32;
-// Another width must bring so many times the tokens a second: libllama builds its graph anew for it.
-constexpr double kBetter = 1.05;
 
 // As a decode step, or as rows of prompts, whichever was seen.
 double seconds_of(const StepTime& times, StepSize size) {

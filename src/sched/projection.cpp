@@ -7,6 +7,7 @@
 
 #include "sched/slot_rules.h"
 #include "sched/step_plan.h"
+#include "sched/thresholds.h"
 
 namespace chasqui {
 namespace {
@@ -16,9 +17,8 @@ constexpr double kForever = std::numeric_limits<double>::infinity();
 constexpr std::int32_t kStartsMost = 64;
 constexpr std::size_t kWork = 8192;
 constexpr std::size_t kEventsLeast = 24;
-// While something waits, slices are looked at so often: after so long, or after this part of the time so far.
+// While something waits, slices are looked at so often, or after a little of the time so far.
 constexpr double kGrid = 0.02;
-constexpr double kGridPart = 8;
 // Fewer starts say too little about how often slots come free.
 constexpr std::int32_t kStartsTelling = 8;
 // What has less left is done: it would take an event of its own.
@@ -280,13 +280,13 @@ void Projection::answer(const Urgency& urgency) {
     const std::int32_t room = room_for(probe.standing, probe.standing.left, urgency);
     if (room == 0) continue;
     probe.open = false;
-    probe.seconds = at_ + read_before(probe, urgency);
+    probe.seconds = at_ + prefilled_before(probe, urgency);
     if (at_ == 0) probe.room = room;
   }
 }
 
 // The prompts that are prefilled before it, and the step that is computed when it comes.
-double Projection::read_before(const Probe& probe, const Urgency& urgency) const {
+double Projection::prefilled_before(const Probe& probe, const Urgency& urgency) const {
   Pace pace = this->pace(urgency);
   double unread = 0;
   for (const std::uint32_t place : running_) {
@@ -300,7 +300,7 @@ double Projection::read_before(const Probe& probe, const Urgency& urgency) const
 
 // To the next event. False: nothing runs.
 bool Projection::advance(const Pace& pace, bool asked) {
-  double step = asked || waiting_ > 0 ? std::max(kGrid, at_ / kGridPart) : kForever;
+  double step = asked || waiting_ > 0 ? std::max(kGrid, at_ / kLittle) : kForever;
   if (pace.reads > 0) step = std::min(step, all_[pace.front].reading / pace.reads);
   if (pace.steps > 0) step = std::min(step, std::max(pace.first_end - clock_, 0.0) / pace.steps);
   if (step == kForever) return false;

@@ -103,7 +103,7 @@ class Projection {
     double step = 0;       // of decoding, in seconds
     double first_end = 0;  // by the clock of decode steps
     std::uint32_t front = 0;
-    Duration target{};     // for the next token, of the most urgent stream
+    Duration target{};  // for the next token, of the most urgent stream
     ServiceClass urgent{};
     double steps = 0;  // decode steps in a second
     double reads = 0;  // seconds of reading in a second
@@ -123,7 +123,7 @@ class Projection {
   Pace pace(const Urgency& urgency) const;
   void set_rates(Pace& pace, double unread, std::int32_t prompts) const;
   void answer(const Urgency& urgency);
-  double read_before(const Probe& probe, const Urgency& urgency) const;
+  double prefilled_before(const Probe& probe, const Urgency& urgency) const;
   // `asked`: some that might come have no answer yet.
   bool advance(const Pace& pace, bool asked);
   void settle_rest(const Urgency& urgency, double place);

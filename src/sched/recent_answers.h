@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "core/types.h"
+#include "sched/thresholds.h"
 
 namespace chasqui {
 
@@ -22,7 +23,7 @@ class RecentAnswers {
   double slot_seconds() const { return slot_seconds_; }
 
  private:
-  static constexpr std::size_t kNewest = 64;
+  static constexpr std::size_t kNewest = kTelling;
 
   std::array<TokenCount, kNewest> newest_{};     // lengths of those that ended by themselves, in a ring
   std::array<TokenCount, kNewest> sorted_{};     // … and from short to long

@@ -4,22 +4,13 @@
 #include <utility>
 
 #include "sched/moving_average.h"
+#include "sched/thresholds.h"
 
 namespace chasqui {
 namespace {
 
-// So many tokens are worth waiting for: in less time than they take to compute, no other sequence gets a step.
-constexpr TokenCount kWorthWaiting = 32;
-// … and so many new ones are worth a copy of the whole sequence.
-constexpr TokenCount kWorthSaving = 8;
 // Until the first restore was timed: slow memory.
 constexpr double kCopySecondsPerByte = 1 / 2e9;
-// What is too slow is not tried, and so would be too slow for ever: each request that starts without it takes a little
-// of the doubt away.
-constexpr double kFading = 0.95;
-// Copies of fewer tokens say little about what a byte takes, since they take what any copy does: the long ones would
-// seem too slow to be tried.
-constexpr TokenCount kTokensTelling = 64;
 // In files, where one id of a process may be another tenant's in the next.
 constexpr std::uint64_t kShared = 1;
 
@@ -177,6 +168,8 @@ void Reuse::started(const Sequence& sequence, const Prefix& prefix, TimePoint no
   awaiting_.erase(sequence.id());
   has_read_.erase(sequence.id());
   if (!uses_cache(sequence.request())) return;
+  // What is too slow is not tried, and so would be too slow for ever: each request that starts without it takes a
+  // little of the doubt away.
   if (prefix.slower) copy_seconds_per_byte_ *= kFading;
   if (sequence.lost_rows() > 0) {
     const double kept = std::min(1.0, static_cast<double>(match.length) / sequence.lost_rows());
@@ -206,7 +199,7 @@ void Reuse::started(const Sequence& sequence, const Prefix& prefix, TimePoint no
 
 bool Reuse::leaves(const Sequence& sequence) {
   note_slot(sequence);
-  const bool stays = keeps_slots() && uses_cache(sequence.request()) && sequence.computed() >= kWorthSaving;
+  const bool stays = keeps_slots() && uses_cache(sequence.request()) && sequence.computed() >= kWorthACopy;
   if (stays) {
     keep_slot(sequence);
   } else if (worth_saving(sequence)) {
@@ -235,11 +228,11 @@ void Reuse::shifted(const Sequence& sequence) {
 }
 
 bool Reuse::worth_saving(const Sequence& sequence) {
-  if (!uses_cache(sequence.request()) || sequence.computed() < kWorthSaving) return false;
+  if (!uses_cache(sequence.request()) || sequence.computed() < kWorthACopy) return false;
   if (!fits(sequence.computed())) return false;
   const auto tokens = tokens_of(sequence).first(static_cast<std::size_t>(sequence.computed()));
   const PrefixKey key = key_of(sequence.request());
-  return sequence.serves_others() - cache_.match(key, tokens, sequence.computed()).length >= kWorthSaving;
+  return sequence.serves_others() - cache_.match(key, tokens, sequence.computed()).length >= kWorthACopy;
 }
 
 Reuse::Save Reuse::save_of(const Sequence& sequence) const {
@@ -367,6 +360,8 @@ void Reuse::learn_saving(const BatchResult& result) {
   follow_time(to_seconds(result.saving) / static_cast<double>(bytes), save_seconds_per_byte_);
 }
 
+// Copies of few tokens say little about what a byte takes, since they take what any copy does: the long ones would seem
+// too slow to be tried.
 void Reuse::learn_restoring(const Batch& batch, const BatchResult& result) {
   std::size_t bytes = 0;
   TokenCount longest = 0;
@@ -376,7 +371,7 @@ void Reuse::learn_restoring(const Batch& batch, const BatchResult& result) {
     bytes += restore.snapshot ? bytes_of(*restore.snapshot, tokens)
                               : static_cast<std::size_t>(bytes_per_token_) * static_cast<std::size_t>(tokens);
   }
-  if (bytes == 0 || longest < kTokensTelling) return;
+  if (bytes == 0 || longest < kTelling) return;
   const bool first = !std::exchange(knows_restores_, true);
   if (result.restoring <= Duration::zero()) return;
   const double measured = to_seconds(result.restoring) / static_cast<double>(bytes);

@@ -4,15 +4,11 @@
 #include <utility>
 
 #include "sched/reuse.h"
+#include "sched/thresholds.h"
 
 namespace chasqui {
 namespace {
 
-// So many tokens more are worth a copy.
-constexpr TokenCount kWorthACopy = 8;
-// A request that has all of a prompt but so many tokens at its end goes on with it, or answers it again: what a
-// template puts before an answer may not be in its history.
-constexpr TokenCount kEndOfPrompt = 8;
 // For texts that have moved, by one request: about a millisecond.
 constexpr std::size_t kTokensCompared = 1 << 20;
 
@@ -65,7 +61,7 @@ Reuse::Prefix Reuse::choose_as_it_stands(const Sequence& waiting, double row_sec
   if (length == 0) return prefix;
   const bool alone = !slot_free && slots_.least_valuable(now, kept->slot) == nullptr;
   const TokenCount rest = kept->length() - length;
-  const bool goes_on = length + kEndOfPrompt >= kept->prompt || rest < kWorthACopy;
+  const bool goes_on = length + kWorthACopy >= kept->prompt || rest < kWorthACopy;
   const bool most = 2 * length >= kept->length();
   const bool cheap = rest * row_seconds <= save_seconds(kept->length());
   const bool in_place =

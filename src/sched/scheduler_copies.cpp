@@ -4,13 +4,13 @@
 #include <algorithm>
 
 #include "sched/scheduler.h"
+#include "sched/thresholds.h"
 
 namespace chasqui {
 namespace {
 
-// Copies of one step take so long, and beside streams so many decode steps at most: so their tokens come at most so
-// much later. A request waits for what is brought back, as for the prefill of a prompt, which takes as long at a time.
-constexpr Duration kCopiesAlone = milliseconds(50);
+// Copies of one step take so many decode steps at most beside streams: so their tokens come at most so much later. A
+// request waits for what is brought back, as for the prefill of a prompt, which takes as long at a time.
 constexpr double kBesideStreams = 0.4;
 constexpr double kRestoresBesideStreams = 2;
 
@@ -24,7 +24,7 @@ Duration Scheduler::time_for_copies(const Batch& batch, double beside_streams) c
   for (const auto& sequence : running_) {
     if (sequence->decoding()) streams = streams.with(1, sequence->computed());
   }
-  Duration all = std::max(kCopiesAlone, batch.predicted / 2);
+  Duration all = std::max(kShortWait, batch.predicted / 2);
   if (streams.rows > 0) {
     const double step = to_seconds(step_time_.predict(Batch::Kind::decode, streams));
     all = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(step * beside_streams));

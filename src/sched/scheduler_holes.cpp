@@ -5,17 +5,9 @@
 #include <numeric>
 
 #include "sched/scheduler.h"
+#include "sched/thresholds.h"
 
 namespace chasqui {
-namespace {
-
-// A prompt with so little left is not worth moving out of the way of decoding sequences.
-constexpr TokenCount kAboutToDecode = 64;
-// A move that takes longer than the copies of a step may is made when the hole has cost as much, and is not longer than
-// this: all streams wait for it.
-constexpr Duration kLongestMove = milliseconds(50);
-
-}  // namespace
 
 // Brings the decoding sequences into adjacent slots, wherever that takes the fewest copies. A sequence that is still
 // prefilling makes room, unless it is about to decode itself; so does a cached slot.
@@ -89,7 +81,7 @@ bool Scheduler::fill_hole(SlotId slot, std::int32_t first, std::int32_t end, Bat
   const RequestId id = (*last)->id();
   const TokenCount tokens = (*last)->computed();
   if (held) {
-    if ((*holder)->awaits_prefix() || (*holder)->left() <= kAboutToDecode) return false;
+    if ((*holder)->awaits_prefix() || (*holder)->left() <= kUsualRows) return false;
     SlotId away{ledger_.slots_total() - 1};
     while (away.valid() && (!ledger_.is_free(away) || (away.value >= first && away.value < end))) --away.value;
     if (!away.valid()) return false;
@@ -111,11 +103,12 @@ bool Scheduler::fill_hole(SlotId slot, std::int32_t first, std::int32_t end, Bat
   return true;
 }
 
-// In time, and then it is counted as a part of the step.
+// In time, and then it is counted as a part of the step. A move that takes longer than the copies of a step may is made
+// when the hole has cost as much, if streams can wait so long for it.
 bool Scheduler::affords_move(TokenCount tokens, Batch& batch) {
   const std::chrono::duration<double> both(reuse_.save_seconds(tokens) + reuse_.restore_seconds(tokens));
   const auto time = std::chrono::duration_cast<Duration>(both);
-  if (time > std::max(time_for_copies(batch), std::min(hole_cost_, kLongestMove))) return false;
+  if (time > std::max(time_for_copies(batch), std::min(hole_cost_, kShortWait))) return false;
   batch.copying += time;
   return true;
 }

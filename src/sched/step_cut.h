@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/batch.h"
+#include "sched/thresholds.h"
 
 namespace chasqui {
 
@@ -23,13 +24,13 @@ class StepCut {
       cut_before_ = true;
       credit_ = std::max(credit_ - result.compute, Duration::zero());
     } else {
-      credit_ = std::min(credit_ + result.compute / kPart, kSteps * result.compute);
+      credit_ = std::min(credit_ + result.compute / kLittle, kSteps * result.compute);
     }
   }
 
  private:
-  static constexpr int kPart = 8;   // one part in so many may be lost
-  static constexpr int kSteps = 2;  // credit for so many steps at most: arrivals come in crowds
+  // Credit for so many steps at most: arrivals come in crowds.
+  static constexpr int kSteps = 2;
 
   bool cut_before_ = false;
   Duration credit_{};

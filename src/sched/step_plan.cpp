@@ -6,30 +6,22 @@
 #include <utility>
 
 #include "sched/forced_rows.h"
+#include "sched/thresholds.h"
 
 namespace chasqui {
 namespace {
 
-// What a stream waits for its next token beside a prompt, where that is longer than its target: so many passes over the
-// weights, and one more for each prompt that is being prefilled, or so many decode steps. Less would leave prefill too
-// few rows for a pass, or too small a part of the time; and the more prompts there are, the more of them wait for it.
-constexpr int kPassesPerToken = 4;
-constexpr std::size_t kPassesForPrompts = 4;
-// A stream that is not interactive waits for more of them, as far as that makes rows cheaper.
-constexpr int kPassesWhereCheaper = 4;
+// What a stream waits for its next token beside a prompt, where that is longer than its target: kPasses over the
+// weights, and one more for each of as many prompts that are being prefilled, or so many decode steps. Less would leave
+// prefill too few rows for a pass, or too small a part of the time; and the more prompts there are, the more of them
+// wait for it. A stream that is not interactive waits for as many passes for each prompt, as far as that makes rows
+// cheaper.
 constexpr double kDecodeStepsPerToken = 3;
-// A chunk beside streams takes so many passes at least, however late they are: its rows cost 1.3 times the least then.
-constexpr int kPassesOfChunk = 4;
-// Beside nothing but prompts: a step that cannot be cut takes so long, or so many passes. Arrivals wait for its end.
+// Beside nothing but prompts: a step that cannot be cut takes so long, or twice kPasses. Arrivals wait for its end.
 constexpr Duration kUncutStep = milliseconds(250);
-constexpr int kUncutPasses = 8;
 // An arrival cuts a step that takes more than this part of the time within which its first token is due.
 constexpr int kCutPart = 4;
-// The most that one pass reads; larger batches bring nothing.
-constexpr TokenCount kMicroBatch = 512;
-// Before the first measurement, and by how much a chunk may be larger than all before it: a step of an unknown model
-// must not take minutes.
-constexpr TokenCount kChunkFirst = 64;
+// By how much a chunk may be larger than all before it: a step of an unknown model must not take minutes.
 constexpr TokenCount kChunkGrowth = 8;
 // One in so many prefill steps belongs to the prompt that has waited longest for rows.
 constexpr std::uint64_t kTurnEvery = 3;
@@ -37,9 +29,8 @@ constexpr std::uint64_t kTurnEvery = 3;
 constexpr TokenCount kPadTo = 4;
 constexpr std::uint64_t kPadTrialEvery = 256;
 // Of the rows that a prompt gets beside another one, at most a quarter is filled up: that costs less than a pass of its
-// own. One that is longer by an eighth makes all longer.
+// own.
 constexpr TokenCount kFillPart = 4;
-constexpr TokenCount kLongerPart = 8;
 constexpr Duration kUnlimited = Duration::max();
 bool by_slot(const Sequence* a, const Sequence* b) { return a->slot() < b->slot(); }
 
@@ -150,14 +141,14 @@ Duration StepPlan::target_of(const Sequence& sequence) const {
 
 Duration StepPlan::token_time(ServiceClass of, Duration target, const Wait& wait) {
   const auto decode_steps = std::chrono::duration_cast<Duration>(kDecodeStepsPerToken * wait.decode);
-  const auto prompts = static_cast<int>(std::min(wait.prompts, kPassesForPrompts));
-  const Duration least = std::max({target, (kPassesPerToken + prompts) * wait.pass, decode_steps});
+  const auto prompts = static_cast<int>(std::min<std::size_t>(wait.prompts, kPasses));
+  const Duration least = std::max({target, (kPasses + prompts) * wait.pass, decode_steps});
   if (of == ServiceClass::interactive) return least;
-  const Duration passes = (kPassesPerToken + kPassesWhereCheaper * prompts) * wait.pass;
+  const Duration passes = (kPasses + kPasses * prompts) * wait.pass;
   return std::max(least, std::min(passes, wait.cheap_chunk + wait.decode));
 }
 
-Duration StepPlan::least_chunk(Duration pass) { return kPassesOfChunk * pass; }
+Duration StepPlan::least_chunk(Duration pass) { return kPasses * pass; }
 
 // How long the running streams can wait for their next decode step. kUnlimited: there are none.
 Duration StepPlan::prefill_time(const StepTime& times, TimePoint now) const {
@@ -254,7 +245,7 @@ void StepPlan::pad(const RunningSequences& running, const StepTime& times, Batch
 // As large as the first steps of a model may be.
 TokenCount StepPlan::first_chunk(const StepTime& times) const {
   const TokenCount largest = times.largest_seen(Batch::Kind::prefill);
-  return std::max(kChunkFirst, std::min(largest, kMicroBatch) * kChunkGrowth);
+  return std::max(kUsualRows, std::min(largest, kMicroBatch) * kChunkGrowth);
 }
 
 TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const {
@@ -266,7 +257,7 @@ TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, D
   time = std::max(time, least_chunk(times));
   const TokenCount rows = std::max(1, times.rows_within(time, decode_time_, {}, sequence.computed(), most));
   // A few rows that were left over would cost a step that is hardly shorter.
-  return most - rows <= rows / 8 ? most : rows;
+  return most - rows <= rows / kLittle ? most : rows;
 }
 
 void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) {
@@ -276,7 +267,7 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
   if (time == kUnlimited) {
     const StepSize whole = StepSize{}.with(std::min({first.left_in_piece(), rows_max_, kMicroBatch}), first.computed());
     may_be_cut = cuts_steps_ && cut_.affords(times.predict(Batch::Kind::prefill, whole));
-    if (!may_be_cut && !fixed_) time = std::max(kUncutStep, kUncutPasses * times.pass());
+    if (!may_be_cut && !fixed_) time = std::max(kUncutStep, 2 * kPasses * times.pass());
   }
   chunks_.assign(1, {&first, chunk_of(first, times, time)});
   if (first.tells_prompt()) {  // alone, since each of its rows has an output
@@ -356,7 +347,7 @@ bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time
   PrefillGroup with = company;
   // One that is a little longer makes all of them longer, rather than leave a few rows for a pass of their own.
   const TokenCount left = other.left_in_piece();
-  const bool whole = left <= company.rows + company.rows / kLongerPart;
+  const bool whole = left <= company.rows + company.rows / kLittle;
   with.rows = std::max(company.rows, whole ? left : company.rows);
   with.shortest = std::min(company.shortest, left);
   with.position = std::max(company.position, other.computed());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sched/moving_average.h"
+#include "sched/thresholds.h"
 
 namespace chasqui {
 namespace {
@@ -12,23 +13,10 @@ namespace {
 constexpr double kCellsPerRow = 1000;
 // Larger chunks are multiples of four, as kernels like them; the sizes between are for decode steps.
 constexpr TokenCount kOddMost = 8;
-// Within this of the cheapest row, a batch is large enough: 32 prompts of 40 tokens are prefilled 10 % sooner than at
-// 1.25.
-constexpr double kGoodEnough = 1.02;
 // Rows of a chunk are cheap where each costs at most so many times the least.
 constexpr double kCheap = 1.08;
-// Not seen: rows enough for most kernels.
-constexpr TokenCount kUsualRows = 64;
-// What may be hoped of a size that was not seen for so many steps, and of one that was seen once: the first batch of a
-// size also makes libllama build its graph anew.
-constexpr double kOldSteps = 64;
+// What may be hoped of a size that was not seen for long.
 constexpr double kOldHope = 0.7;
-constexpr double kOnceHope = 0.5;
-// A smaller chunk must bring so many times the rows a second of a larger one: sizes that were not seen cost the same.
-constexpr double kBetterRate = 1.01;
-// Rows beyond those of the next smaller decode step that was seen are taken to cost this share of them, until they are
-// tried.
-constexpr double kUnseenRow = 0.5;
 // What rows of prompts take is told by about so many of the newest ones.
 constexpr double kRowsAveraged = 2048;
 
@@ -73,12 +61,13 @@ TokenCount StepTime::seen_below(Batch::Kind kind, TokenCount rows) const {
   return 0;
 }
 
+// The first batch of a size also makes libllama build its graph anew.
 double StepTime::hope(Batch::Kind kind, TokenCount rows) const {
   const Cost& known = cost(kind);
   const std::size_t bucket = bucket_of(rows);
-  if (known.row[bucket] == 0 || known.once[bucket]) return kOnceHope;
+  if (known.row[bucket] == 0 || known.once[bucket]) return kUnknown;
   const auto age = static_cast<double>(known.observed - known.seen_at[bucket]);
-  return 1 - (1 - kOldHope) * std::min(1.0, age / kOldSteps);
+  return 1 - (1 - kOldHope) * std::min(1.0, age / kTelling);
 }
 
 double StepTime::doubt(TokenCount prompt_rows) const {
@@ -155,7 +144,7 @@ double StepTime::decode_seconds(StepSize size) const {
   const bool tried = seen(Batch::Kind::decode, size.rows);
   const TokenCount known = tried ? size.rows : std::max(seen_below(Batch::Kind::decode, size.rows), 1);
   const double takes = to_seconds(predict(Batch::Kind::decode, {known, size.deepest}));
-  return takes * (1 + kUnseenRow * (size.rows - known) / known);
+  return takes * (1 + kUnknown * (size.rows - known) / known);
 }
 
 bool StepTime::padding_pays(StepSize size, TokenCount padded) const {
@@ -169,7 +158,7 @@ bool StepTime::saturated(TokenCount prompt_rows) const {
   const Cost& known = cost(Batch::Kind::prefill);
   const double row = known.row[bucket_of(prompt_rows)];
   if (row == 0) return prompt_rows >= kUsualRows;
-  return row <= kGoodEnough * known.best_row();
+  return row <= kBetter * known.best_row();
 }
 
 Duration StepTime::cheap_chunk(TokenCount position) const {
@@ -208,7 +197,7 @@ TokenCount StepTime::rows_within(Duration budget, Duration around, StepSize batc
     if (kSizes[i] > kOddMost && kSizes[i] % 4 != 0) continue;
     if (rows <= 0 || rows >= most || takes(rows) > to_seconds(budget)) continue;
     const double rate = rate_of(rows);
-    if (rate <= kBetterRate * best_rate) continue;
+    if (rate <= kBetter * best_rate) continue;
     best = rows;
     best_rate = rate;
   }
