@@ -126,12 +126,12 @@ void add_scheduling_options(CLI::App& app, ServeConfig& config) {
       ->envname("CHASQUI_TTFT_TARGET")
       ->group(group);
   add_class_times(app, "--itl-target", config.targets, &ClassTarget::next_token,
-                  "time between tokens that they should see while others' prompts are read")
+                  "time between tokens that they should see while others' prompts are prefilled")
       ->envname("CHASQUI_ITL_TARGET")
       ->group(group);
   app.add_option_function<std::int64_t>(
          "--prefill-step", [&config](std::int64_t ms) { config.targets.prefill_step = milliseconds(ms); },
-         "longest step that only reads prompts; 0: as the streams beside it allow, or a whole batch where there are "
+         "longest step that only prefills prompts; 0: as the streams beside it allow, or a whole batch where there are "
          "none")
       ->envname("CHASQUI_PREFILL_STEP")
       ->check(CLI::Range(0, 60'000))

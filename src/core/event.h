@@ -51,7 +51,7 @@ struct PrefillChunk {
 };
 
 struct Event {
-  enum class Kind { queued, reading, prompt, text, finished };
+  enum class Kind { queued, progress, prompt, text, finished };
 
   RequestId request;
   Kind kind = Kind::text;
@@ -70,9 +70,9 @@ struct Event {
   std::int32_t position = 0;  // requests that go before it
   Duration wait{};            // predicted time until its first step
 
-  // reading only, with Request::tell_reading; `usage` has the rest. Said when the request gets its slot, and after each
-  // step that read some of the prompt
-  TokenCount read = 0;  // tokens of the prompt that are in the model, the cached ones included
+  // progress only, with Request::tell_progress; `usage` has the rest. Said when the request gets its slot, and after
+  // each step that prefilled some of the prompt
+  TokenCount prefilled = 0;  // tokens of the prompt that are in the model, the cached ones included
 
   // prompt only, with Request::tell_prompt: of the next tokens of the prompt, from the second one on, what `chances` is
   // of a sampled one.

@@ -18,7 +18,7 @@ struct Load {
   std::int32_t newer = 0;                               // requests that came after the forecast was made
   TimePoint running_since{};                            // of those that run, on average; means nothing without any
   std::int64_t waiting_tokens = 0;                      // prompt tokens of all that wait
-  std::int64_t unread_tokens = 0;                       // the same, and what is left of the prompts of those that run
+  std::int64_t tokens_to_prefill = 0;                   // the same, and what is left of running prompts
   Duration slot_time{};  // how long a sequence holds its slot, a moving average; 0: not known yet
   Duration row_time{};   // for a prompt token, beside everything else; 0: not known yet
 

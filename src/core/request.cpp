@@ -199,7 +199,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->tell_usage = draft.tell_usage;
   request->returns = draft.returns;
   request->tell_cache = draft.tell_cache;
-  request->tell_reading = draft.tell_reading;
+  request->tell_progress = draft.tell_progress;
   if (draft.ping_seconds) {
     constexpr std::int64_t kNeverSeconds = 365 * 86400;
     const std::int64_t wanted = *draft.ping_seconds;

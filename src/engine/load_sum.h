@@ -13,7 +13,7 @@ class LoadSum {
     all_.slots += load.slots;
     all_.running += load.running;
     all_.waiting_tokens += load.waiting_tokens;
-    all_.unread_tokens += load.unread_tokens;
+    all_.tokens_to_prefill += load.tokens_to_prefill;
     all_.row_time = std::max(all_.row_time, load.row_time);
     all_.newer += load.newer;
     for (std::size_t c = 0; c < kServiceClasses; ++c) {

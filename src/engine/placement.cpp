@@ -92,7 +92,7 @@ double Placement::seconds_until_read(std::size_t worker, const Request& request,
   // It heard of its requests in this order. Those that ended, and whose end is not known here yet, keep some too long.
   const std::size_t unheard = share.in_flight - std::min(share.in_flight, heard_of(state.load));
   while (share.unheard.size() > unheard) share.unheard.pop_front();
-  const std::int64_t unread = std::accumulate(share.unheard.begin(), share.unheard.end(), state.load.unread_tokens);
+  const std::int64_t unread = std::accumulate(share.unheard.begin(), share.unheard.end(), state.load.tokens_to_prefill);
   // What is unread may be the very prefix that it shares, which is then read for both. Where it is not, this is in
   // favour of not computing things twice.
   const TokenCount matched = matched_[worker];

@@ -82,7 +82,7 @@ TEST(Placement, IdleWorkersTakeTurns) {
 
 TEST(Placement, AWorkerWithMoreToReadGetsLess) {
   Office office;
-  office.states[0].load.unread_tokens = 5000;
+  office.states[0].load.tokens_to_prefill = 5000;
   for (int i = 0; i < 4; ++i) EXPECT_EQ(office.place({}), 1u);
 }
 
@@ -161,7 +161,7 @@ TEST(Placement, ARequestWithoutTheCacheIsPlacedByLoadAndLeavesNoTrace) {
 TEST(Placement, APinHoldsForLifeWhateverTheLoad) {
   Office office(3);
   const std::size_t home = office.serve({.pin = 7});
-  office.states[home].load.unread_tokens = 1'000'000;
+  office.states[home].load.tokens_to_prefill = 1'000'000;
   office.states[home].alive = false;
   for (int i = 0; i < 100; ++i) {
     const Placement::Choice choice = office.choose({.pin = 7});
@@ -263,7 +263,7 @@ TEST(Placement, KeepsItsBooksWhateverComes) {
     state.alive = random() % 10 != 0;
     state.load.running = static_cast<std::int32_t>(random() % 4);
     state.load.waiting[1] = static_cast<std::int32_t>(random() % 4);
-    state.load.unread_tokens = random() % 3000;
+    state.load.tokens_to_prefill = random() % 3000;
     state.load.slot_time = milliseconds(random() % 2000);
     ASSERT_EQ(office.placement.in_flight(), inside.size());
     ASSERT_LE(office.placement.pins(), 20u);

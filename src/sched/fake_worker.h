@@ -64,7 +64,7 @@ class FakeWorker {
     bool deterministic = false;
     bool returns = false;
     AdapterSetPtr adapters{};
-    bool tell_reading = false;
+    bool tell_progress = false;
     bool tell_prompt = false;
     bool constrained = false;              // by a grammar, which takes constraint_cost for each token
     std::vector<TokenCount> boundaries{};  // with checkpoint_every
@@ -156,7 +156,7 @@ class FakeWorker {
     draft.deterministic = ask.deterministic;
     draft.returns = ask.returns;
     draft.adapters = ask.adapters;
-    draft.tell_reading = ask.tell_reading;
+    draft.tell_progress = ask.tell_progress;
     draft.tell_prompt = ask.tell_prompt;
     if (ask.constrained) draft.parts = std::make_shared<SamplingParts>();
     draft.max_tokens = ask.max_tokens;
@@ -314,7 +314,7 @@ class FakeWorker {
     outcome.tokens += event.tokens;
     outcome.gap_max = std::max(outcome.gap_max, event.since_last);
     if (event.kind == Event::Kind::queued) outcome.queued.push_back(event);
-    if (event.kind == Event::Kind::reading) outcome.read.push_back(event.read);
+    if (event.kind == Event::Kind::progress) outcome.read.push_back(event.prefilled);
     for (const auto& chances : event.prompt_chances) outcome.likely.push_back(chances.front().token);
     if (event.kind != Event::Kind::finished) return;
     ++outcome.finished;

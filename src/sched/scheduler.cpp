@@ -111,7 +111,7 @@ void Scheduler::reserve_draft_tokens(const Batch& batch) {
 }
 
 // Tokens to prefill before all requests here can be answered.
-std::int64_t Scheduler::unread_tokens() const {
+std::int64_t Scheduler::tokens_to_prefill() const {
   std::int64_t tokens = waiting_.tokens();
   for (const auto& sequence : running_) tokens += sequence->prefilling() ? sequence->left() : 0;
   return tokens;
@@ -119,7 +119,7 @@ std::int64_t Scheduler::unread_tokens() const {
 
 Urgency Scheduler::urgency(TimePoint now) const {
   const double row = step_time_.prompt_row_seconds();
-  const std::chrono::duration<double> backlog(static_cast<double>(unread_tokens()) * row);
+  const std::chrono::duration<double> backlog(static_cast<double>(tokens_to_prefill()) * row);
   return {config_.targets,
           *config_.policy,
           counters_,
@@ -206,7 +206,7 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
     sequence.took_part(part.rows, batch.parts.size() > 1, planned_);
     ledger_.use(part.slot, part.rows);
     if (sequence.at_checkpoint()) reuse_.checkpoint_computed(sequence);
-    if (sequence.request().tell_reading && sequence.generated() == 0) tell_reading(sequence, result.finished);
+    if (sequence.request().tell_progress && sequence.generated() == 0) tell_progress(sequence, result.finished);
     if (part.tells) tell_prompt(sequence, *prompt++);
     if (part.samples) {
       sample = commit_samples(sequence, part, sample, result.samples.end(), result.finished);

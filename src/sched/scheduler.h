@@ -132,7 +132,7 @@ class Scheduler {
 
   void end_all(FinishReason reason, const Error& error, TimePoint now);
   Urgency urgency(TimePoint now) const;
-  std::int64_t unread_tokens() const;
+  std::int64_t tokens_to_prefill() const;
   void expire(TimePoint now);
   void end_late(Sequence& sequence, TimePoint now);
   void shift_full(TimePoint now, Batch& batch);
@@ -166,7 +166,7 @@ class Scheduler {
   void exchange_cached(std::size_t place, SlotId to, Batch& batch);
   void insert_running(std::unique_ptr<Sequence> sequence);
   void announce(const Urgency& urgency, TimePoint now);
-  void tell_reading(const Sequence& sequence, TimePoint now);
+  void tell_progress(const Sequence& sequence, TimePoint now);
   void tell_prompt(Sequence& sequence, const PromptChances& prompt);
   void commit_parts(const Batch& batch, const BatchResult& result);
   using Samples = std::vector<Sample>::const_iterator;

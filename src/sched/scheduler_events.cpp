@@ -27,13 +27,13 @@ void Scheduler::announce(const Urgency& urgency, TimePoint now) {
   }
 }
 
-void Scheduler::tell_reading(const Sequence& sequence, TimePoint now) {
+void Scheduler::tell_progress(const Sequence& sequence, TimePoint now) {
   Event& event = events_.emplace_back();
   event.request = sequence.id();
-  event.kind = Event::Kind::reading;
+  event.kind = Event::Kind::progress;
   event.service_class = sequence.request().service_class;
   event.usage = sequence.usage(now);
-  event.read = sequence.computed();
+  event.prefilled = sequence.computed();
 }
 
 // A sequence that lost its slot is prefilled again, and has told some of it.

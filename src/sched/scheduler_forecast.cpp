@@ -94,7 +94,7 @@ Load Scheduler::load() {
   for (const auto& sequence : running_) started += sequence->started_at() - running_.front()->started_at();
   if (load.running > 0) load.running_since = running_.front()->started_at() + started / load.running;
   load.waiting_tokens = waiting_.tokens();
-  load.unread_tokens = unread_tokens();
+  load.tokens_to_prefill = tokens_to_prefill();
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
     load.waiting[c] = waiting_.of_class(static_cast<ServiceClass>(c));
   }

@@ -10,7 +10,7 @@ namespace {
 
 TEST(Scheduler, TellsHowFarAPromptIsReadWhereThatIsAskedFor) {
   FakeWorker worker(streams(4, 32));
-  worker.add(1, {.prompt = 70, .max_tokens = 2, .tell_reading = true});
+  worker.add(1, {.prompt = 70, .max_tokens = 2, .tell_progress = true});
   worker.add(2, {.prompt = 70, .max_tokens = 2});
   worker.run_to_end();
   EXPECT_EQ(worker.of(1).read.front(), 0) << "when it begins";

@@ -330,7 +330,7 @@ TEST(Scheduler, TellsItsLoad) {
   EXPECT_EQ(load.running_since, third_and_fourth);
   EXPECT_EQ(load.waiting, (std::array<std::int32_t, kServiceClasses>{1, 0, 2}));
   EXPECT_EQ(load.waiting_tokens, 60);
-  EXPECT_EQ(load.unread_tokens, 60) << "those that run have read theirs";
+  EXPECT_EQ(load.tokens_to_prefill, 60) << "those that run have read theirs";
   ASSERT_EQ(load.tenants, 1) << "all are one tenant's";
   const auto& wait = load.of_tenants[0].wait.of_short;
   EXPECT_GT(wait[0], Duration::zero());
@@ -338,18 +338,18 @@ TEST(Scheduler, TellsItsLoad) {
   EXPECT_GT(wait[2], wait[1]);
   worker.run_to_end();
   EXPECT_EQ(worker.scheduler.load().waiting_tokens, 0);
-  EXPECT_EQ(worker.scheduler.load().unread_tokens, 0);
+  EXPECT_EQ(worker.scheduler.load().tokens_to_prefill, 0);
 }
 
 TEST(Scheduler, WhatIsLeftOfARunningPromptIsUnreadAndNotWaiting) {
   FakeWorker worker(streams(1));
   EXPECT_EQ(worker.scheduler.load().row_time, Duration::zero()) << "nothing was read yet";
   worker.add(1, 90, 5);
-  EXPECT_EQ(worker.scheduler.load().unread_tokens, 90);
-  while (worker.scheduler.load().unread_tokens == 90) ASSERT_TRUE(worker.step());
+  EXPECT_EQ(worker.scheduler.load().tokens_to_prefill, 90);
+  while (worker.scheduler.load().tokens_to_prefill == 90) ASSERT_TRUE(worker.step());
   const Load load = worker.scheduler.load();
   EXPECT_EQ(load.waiting_tokens, 0);
-  EXPECT_LT(load.unread_tokens, 90);
+  EXPECT_LT(load.tokens_to_prefill, 90);
   EXPECT_GT(load.row_time, Duration::zero());
   worker.run_to_end();
 }
@@ -364,7 +364,7 @@ TEST(Scheduler, ABurstAtTheBeginningKeepsNoRequestOutAfterIt) {
       worker.add(id, 40, 50);
       if (id == 1 && !at_once) worker.step();
     }
-    while (worker.scheduler.load().unread_tokens > 0) ASSERT_TRUE(worker.step());
+    while (worker.scheduler.load().tokens_to_prefill > 0) ASSERT_TRUE(worker.step());
     for (int i = 0; i < 4; ++i) ASSERT_TRUE(worker.step());
     EXPECT_GT(worker.clock.now() - worker.of(1).request->arrival, seconds(5));
     EXPECT_LT(worker.scheduler.load().wait.of_short[1], seconds(2)) << "a slot is free, and everything is read";

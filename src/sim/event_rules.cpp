@@ -30,10 +30,10 @@ void check_event(const Event& event, SimRequest& life, std::uint64_t step, TimeP
       expect(!life.started || life.last_row_step < step, "queue: told to wait in a step that computed rows of it");
       expect(event.tokens == 0 && event.text.empty(), "queue: a queued event carries text");
       return;
-    case Event::Kind::reading:
-      expect(life.said == 0, "reading: told of a prompt behind its first token");
-      expect(event.tokens == 0 && event.text.empty(), "reading: a reading event carries text");
-      expect(event.read >= 0 && event.read <= event.usage.prompt, "reading: more than the prompt");
+    case Event::Kind::progress:
+      expect(life.said == 0, "progress: told of a prompt behind its first token");
+      expect(event.tokens == 0 && event.text.empty(), "progress: a progress event carries text");
+      expect(event.prefilled >= 0 && event.prefilled <= event.usage.prompt, "progress: more than the prompt");
       return;
     case Event::Kind::prompt:
       expect(life.said == 0 && event.tokens == 0 && event.text.empty(), "prompt: told behind the first token");

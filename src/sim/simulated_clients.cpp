@@ -115,7 +115,7 @@ RequestDraft Simulation::draft_of(const SimRequest& life) const {
   draft.service_class = plan.service_class;
   draft.tenant = Tenant{plan.tenant + 1, plan.weight, plan.tenant + 2};
   draft.sampling.seed = 1;
-  draft.tell_reading = life.serial % 3 == 0;
+  draft.tell_progress = life.serial % 3 == 0;
   draft.adapters = plan.adapter > 0 ? adapter_sets()[static_cast<std::size_t>(plan.adapter - 1)] : nullptr;
   draft.returns = plan.answers_call;
   for (const TokenCount boundary : {plan.prefix_tokens, plan.history}) {

@@ -61,7 +61,7 @@ class MessageWriter final : public AnswerWriter {
   }
 
   // In a ping, which this dialect's clients pass over.
-  void reading(const Event& event, std::string& out) override {
+  void progress(const Event& event, std::string& out) override {
     open(out);
     std::string frame;
     JsonWriter json(frame);

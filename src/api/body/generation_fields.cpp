@@ -73,7 +73,7 @@ const GenerationField kFields[] = {
     {"timings_per_token", "", "false", "", "`timings` in every chunk of a stream", &read_tell_usage},
     {"return_progress", "", "false", "",
      "`prompt_progress` in a stream: how far the prompt has been prefilled, after each step, see [Streams](#streams)",
-     &read_tell_reading},
+     &read_tell_progress},
     {"cache_prompt", "", "true, see `--no-cache-prompt`", "",
      "begin with what was computed before, and keep what is computed now ([prefix_cache.md](prefix_cache.md))",
      &read_use_cache},

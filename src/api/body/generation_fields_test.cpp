@@ -84,7 +84,7 @@ TEST(GenerationFields, TheOtherFieldsReachTheDraft) {
   EXPECT_EQ(draft.sampling.chances, 3);
   EXPECT_TRUE(draft.sampling.chances_after);
   EXPECT_TRUE(draft.tell_usage);
-  EXPECT_TRUE(draft.tell_reading);
+  EXPECT_TRUE(draft.tell_progress);
   EXPECT_FALSE(draft.use_cache);
   EXPECT_EQ(draft.timeout_ms, 9);
   EXPECT_EQ(draft.prompt_ms, 8);

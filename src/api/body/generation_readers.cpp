@@ -215,8 +215,8 @@ void read_tell_usage(Fields& fields, std::string_view name, RequestDraft& draft)
   draft.tell_usage = fields.boolean(name).value_or(false);
 }
 
-void read_tell_reading(Fields& fields, std::string_view name, RequestDraft& draft) {
-  draft.tell_reading = fields.boolean(name).value_or(false);
+void read_tell_progress(Fields& fields, std::string_view name, RequestDraft& draft) {
+  draft.tell_progress = fields.boolean(name).value_or(false);
 }
 
 void read_draft_tokens_max(Fields& fields, std::string_view name, RequestDraft& draft) {

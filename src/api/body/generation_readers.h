@@ -20,7 +20,7 @@ void read_stop_tokens(Fields& fields, std::string_view name, RequestDraft& draft
 void read_chances(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_chances_after(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_tell_usage(Fields& fields, std::string_view name, RequestDraft& draft);
-void read_tell_reading(Fields& fields, std::string_view name, RequestDraft& draft);
+void read_tell_progress(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_use_cache(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_tell_cache(Fields& fields, std::string_view name, RequestDraft& draft);
 void read_schema_order(Fields& fields, std::string_view name, RequestDraft& draft);

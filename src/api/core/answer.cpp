@@ -104,8 +104,8 @@ bool write_events(AnswerWriter& writer, std::span<const Event> events, std::stri
   for (const Event& event : events) {
     if (event.kind == Event::Kind::queued) {
       if (writer.has_comments()) write_queued(event, out);
-    } else if (event.kind == Event::Kind::reading) {
-      writer.reading(event, out);
+    } else if (event.kind == Event::Kind::progress) {
+      writer.progress(event, out);
     } else if (event.kind == Event::Kind::prompt) {
       writer.prompt(event, out);
     } else if (event.kind == Event::Kind::text) {

@@ -33,12 +33,12 @@ class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
 
-  // Server-sent events: reading() for each reading event, text() for each text event, then end() once, or fail().
+  // Server-sent events: progress() for each progress event, text() for each text event, then end() once, or fail().
   virtual void text(const Event& event, std::string& out) = 0;
   virtual void end(const Event& event, std::string& out) = 0;
   virtual void fail(const Error& error, std::string& out);  // OpenAI's shape, unless the protocol has its own
   // How far the prompt has been read; protocols without a word for it say nothing.
-  virtual void reading(const Event&, std::string& /*out*/) {}
+  virtual void progress(const Event&, std::string& /*out*/) {}
   // How likely the next tokens of the prompt were, for protocols that ask for it.
   virtual void prompt(const Event&, std::string& /*out*/) {}
   // Of a stream. Some protocols have streams of their own, in which nothing can be said that clients ignore.

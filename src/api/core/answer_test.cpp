@@ -40,11 +40,11 @@ TEST(WriteEvents, GoesOnAfterTheWait) {
 
 TEST(WriteEvents, SaysHowFarThePromptHasBeenRead) {
   Event reading;
-  reading.kind = Event::Kind::reading;
+  reading.kind = Event::Kind::progress;
   reading.usage.prompt = 900;
   reading.usage.cached = 100;
   reading.usage.prefill = microseconds(12'900);
-  reading.read = 300;
+  reading.prefilled = 300;
   for (const auto& writer : {make_chat_writer({}), make_completion_writer({})}) {
     std::string out;
     EXPECT_FALSE(write_events(*writer, std::vector<Event>{reading}, out));

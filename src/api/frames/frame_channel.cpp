@@ -286,7 +286,7 @@ bool FrameChannel::say_event(const FrameHead& head, AnswerWriter& writer, const 
     if (!for_people()) append_queued_frame(out, head.id, event);
     return false;
   }
-  if (event.kind == Event::Kind::reading || event.kind == Event::Kind::prompt) return false;
+  if (event.kind == Event::Kind::progress || event.kind == Event::Kind::prompt) return false;
   if (event.kind == Event::Kind::text && head.stream) {
     writer.text(event, out);
     return false;

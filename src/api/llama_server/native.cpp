@@ -32,7 +32,7 @@ class NativeWriter final : public AnswerWriter {
     if (!event.text.empty()) write_part(event, state, state.untold.size(), out);
   }
 
-  void reading(const Event& event, std::string& out) override { write_part(event, at(event), 0, out); }
+  void progress(const Event& event, std::string& out) override { write_part(event, at(event), 0, out); }
 
   void end(const Event& event, std::string& out) override {
     State& state = at(event);
@@ -85,7 +85,7 @@ class NativeWriter final : public AnswerWriter {
       json.key("timings");
       write_timings(json, event.usage);
     }
-    if (event.kind == Event::Kind::reading) {
+    if (event.kind == Event::Kind::progress) {
       json.key("prompt_progress");
       write_prompt_progress(json, event);
     }

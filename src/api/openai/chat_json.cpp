@@ -38,7 +38,7 @@ class PartsWriter final : public AnswerWriter {
     }
   }
 
-  void reading(const Event& event, std::string& out) override {
+  void progress(const Event& event, std::string& out) override {
     open(event, out);
     begin_chunk(event.choice, out);
     out += "{},\"finish_reason\":null}],\"prompt_progress\":";

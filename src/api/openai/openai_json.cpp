@@ -59,7 +59,7 @@ class OpenAiWriter final : public AnswerWriter {
     write_text_chunk(event, event.text, choice, choice.untold.size(), out);
   }
 
-  void reading(const Event& event, std::string& out) override {
+  void progress(const Event& event, std::string& out) override {
     open(event, out);
     begin_chunk(event.choice, out);
     out += dialect_.text_open;
@@ -341,12 +341,12 @@ void write_usage(JsonWriter& json, const Usage& usage, std::optional<TokenCount>
   json.end_object();
 }
 
-void write_prompt_progress(JsonWriter& json, const Event& reading) {
+void write_prompt_progress(JsonWriter& json, const Event& progress) {
   json.begin_object();
-  json.field("total", reading.usage.prompt);
-  json.field("cache", reading.usage.cached);
-  json.field("processed", reading.read);
-  json.field("time_ms", std::chrono::floor<milliseconds>(reading.usage.prefill).count());
+  json.field("total", progress.usage.prompt);
+  json.field("cache", progress.usage.cached);
+  json.field("processed", progress.prefilled);
+  json.field("time_ms", std::chrono::floor<milliseconds>(progress.usage.prefill).count());
   json.end_object();
 }
 

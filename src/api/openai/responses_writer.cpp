@@ -85,7 +85,7 @@ class ResponseWriter final : public AnswerWriter {
   }
 
   // As llama-server tells it: with the event that says that the response is under way.
-  void reading(const Event& event, std::string& out) override {
+  void progress(const Event& event, std::string& out) override {
     if (!opened_) {
       opened_ = true;
       write_state("response.created", "in_progress", nullptr, out);
