@@ -185,6 +185,18 @@ Handled deliver_answer(Call call, Answer answer, Permit permit) {
   co_return delivered;
 }
 
+Handled deliver_prepared(Call call, Result<Answer> answer, RequestNotePtr note, Permit permit) {
+  if (call.exchange.client_gone()) co_return Result<void>();
+  if (!answer) {
+    note_refused(note, answer.error());
+    co_return answer.error();
+  }
+  Answer ready = std::move(*answer);
+  ready.note = std::move(note);
+  Result<void> delivered = co_await deliver_answer(std::move(call), std::move(ready), std::move(permit));
+  co_return delivered;
+}
+
 Handled resume_stream(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream) {
   const Result<std::uint64_t> from = first_byte(exchange.request(), *stream);
   if (!from) co_return from.error();
@@ -211,15 +223,9 @@ Handled handle_generation(Call call, PrepareAnswer prepare) {
     return prepare(served, caller, body);
   };
   Result<Answer> answer = co_await call.frontend.offload.run(std::move(work), std::move(terms));
-  if (call.exchange.client_gone()) co_return Result<void>();
-  if (!answer) {
-    note_refused(note, answer.error());
-    co_return answer.error();
-  }
-  Answer ready = std::move(*answer);
-  ready.note = note;
   Permit held = std::move(*permit);
-  Result<void> delivered = co_await deliver_answer(std::move(call), std::move(ready), std::move(held));
+  Handled delivering = deliver_prepared(std::move(call), std::move(answer), note, std::move(held));
+  Result<void> delivered = co_await std::move(delivering);
   co_return delivered;
 }
 

@@ -11,6 +11,9 @@ namespace chasqui {
 // Submits the request, which admission weighs first and may still refuse.
 Handled deliver_answer(Call call, Answer answer, Permit permit);
 
+// The same for what the pool has prepared, or refused; nothing where the client has left meanwhile.
+Handled deliver_prepared(Call call, Result<Answer> answer, RequestNotePtr note, Permit permit);
+
 // Goes on with a kept stream from where the request says: `from`, or Last-Event-ID.
 Handled resume_stream(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream);
 

@@ -192,14 +192,8 @@ Handled handle_response(Call call) {
   Permit permit;
   const RequestNotePtr note = open_note(call);
   Result<Answer> answer = co_await prepare(call, permit);
-  if (call.exchange.client_gone()) co_return Result<void>();
-  if (!answer) {
-    note_refused(note, answer.error());
-    co_return answer.error();
-  }
-  Answer ready = std::move(*answer);
-  ready.note = note;
-  Result<void> delivered = co_await deliver_answer(std::move(call), std::move(ready), std::move(permit));
+  Handled delivering = deliver_prepared(std::move(call), std::move(answer), note, std::move(permit));
+  Result<void> delivered = co_await std::move(delivering);
   co_return delivered;
 }
 
