@@ -58,11 +58,7 @@ Result<void> find_drafter(SpeculationOptions& options) {
 
 Result<HeadsConfig> choose_heads(const ServeConfig& config, const LoadedModel& model) {
   HeadsConfig heads;
-  if (!config.speculation.heads()) return heads;
-  if (!model.info.trims_anywhere()) {
-    log_warning("speculative decoding is off: the memory of this model cannot take back rejected draft tokens");
-    return heads;
-  }
+  if (!config.speculation.heads() || !model.info.trims_anywhere()) return heads;
   heads.draft_tokens = config.speculation.draft_tokens_max();
   if (config.speculation.source == DraftSource::mtp) {
     if (!has_usable_heads(model.info)) {
@@ -83,9 +79,20 @@ Result<HeadsConfig> choose_heads(const ServeConfig& config, const LoadedModel& m
   return heads;
 }
 
-Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, const ModelConfig& part) {
+// Heads keep positions of their own, which libllama does not take back with a state.
+TokenCount wanted_rollback(const SpeculationOptions& options, bool trims_anywhere) {
+  return trims_anywhere || options.heads() ? 0 : options.draft_tokens_max();
+}
+
+void warn_of_no_rollback(const SpeculationOptions& options, const ModelShape& shape) {
+  if (options.draft_tokens_max() == 0 || shape.trims_anywhere || shape.rollback > 0) return;
+  log_warning("speculative decoding is off: the memory of this model cannot take back rejected draft tokens");
+}
+
+Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, const ModelConfig& part,
+                           const ModelShape& shape) {
   Models drafts;
-  if (!config.speculation.drafts() || !model.info.trims_anywhere()) return drafts;
+  if (!config.speculation.drafts() || (!shape.trims_anywhere && shape.rollback == 0)) return drafts;
   if (config.speculation.draft_model.empty()) {
     return invalid_field("--spec-type", "--spec-type draft needs a draft model: --model-draft FILE");
   }
@@ -100,6 +107,7 @@ Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, 
   }
   ModelConfig context = with_draft_flags(part, config.llama);
   context.outputs_max = part.slots;
+  context.rollback = 0;
   context.rows_max = std::max(kDraftRows, 2 * part.slots);
   context = with_capacity(context, draft->info, 0, config.workers);  // slots and cells are as the model's
   const auto make = [&make_context = draft->make, &context] { return make_context(context); };

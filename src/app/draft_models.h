@@ -14,7 +14,14 @@ Result<void> find_drafter(SpeculationOptions& options);
 // Where draft heads are asked for. Errors name the flag.
 Result<HeadsConfig> choose_heads(const ServeConfig& config, const LoadedModel& model);
 
-// None where none was asked for. `part` is what each worker's large model is made with. Errors name the flag.
-Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, const ModelConfig& part);
+// Where draft tokens are asked for: rows that a model whose memory is a state is to take back.
+TokenCount wanted_rollback(const SpeculationOptions& options, bool trims_anywhere);
+// Says so where they are asked for, and this model cannot take back rejected ones.
+void warn_of_no_rollback(const SpeculationOptions& options, const ModelShape& shape);
+
+// None where none was asked for, or the model of this `shape` cannot check draft tokens. `part` is what each worker's
+// large model is made with. Errors name the flag.
+Result<Models> make_drafts(const ServeConfig& config, const LoadedModel& model, const ModelConfig& part,
+                           const ModelShape& shape);
 
 }  // namespace chasqui

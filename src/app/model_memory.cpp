@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "app/capacity.h"
+#include "app/draft_models.h"
 #include "app/settings.h"
 #include "cli/inspect.h"
 #include "cli/machine.h"
@@ -88,7 +89,8 @@ std::uint64_t cell_bytes_of(const ServeConfig& config, std::uint64_t free_bytes,
 
 std::uint64_t memory_needed(const ServeConfig& config, const GgufSummary& model, const GgufSummary* draft, bool gpu) {
   const std::uint64_t cells = cell_bytes_of(config, models_memory(config), model.tensor_bytes, gpu);
-  const ModelConfig whole = with_capacity(config.model, cli::info_of(model), cells, config.workers);
+  ModelConfig whole = with_capacity(config.model, cli::info_of(model), cells, config.workers);
+  whole.rollback = wanted_rollback(config.speculation, model.trims_anywhere());
   const TokenCount drafts = config.speculation.draft_tokens_max();
   std::uint64_t out = kBeside + of_context(model, whole, config.workers, drafts) + reordered_bytes(config, model, gpu);
   if (draft != nullptr) out += of_context(*draft, whole, config.workers, 0) + reordered_bytes(config, *draft, gpu);

@@ -18,8 +18,8 @@
 #include "app/tuning_file.h"
 #include "base/log.h"
 #include "cli/machine.h"
-#include "model/llama_runtime.h"
 #include "model/core_share.h"
+#include "model/llama_runtime.h"
 #include "model/llama_threads.h"
 #include "model/sleepy_model.h"
 
@@ -135,13 +135,15 @@ Result<void> make_parts(ModelParts& parts, std::uint64_t free_bytes, std::uint64
   auto heads = choose_heads(config, parts.model);
   if (!heads) return heads.error();
   part->heads = std::move(*heads);
+  part->rollback = wanted_rollback(config.speculation, parts.model.info.trims_anywhere());
   auto contexts = make_contexts(config, parts.model, *part);
   if (!contexts) return contexts.error();
   parts.contexts = std::move(*contexts);
-  auto drafts = make_drafts(config, parts.model, *part);
+  const ModelShape shape = parts.contexts.front()->shape();
+  warn_of_no_rollback(config.speculation, shape);
+  auto drafts = make_drafts(config, parts.model, *part, shape);
   if (!drafts) return drafts.error();
   parts.drafts = std::move(*drafts);
-  const ModelShape shape = parts.contexts.front()->shape();
   auto folders = open_folders(config, parts.model, *part, shape);
   if (!folders) return folders.error();
   parts.folders = std::move(*folders);

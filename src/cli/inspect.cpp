@@ -20,7 +20,9 @@ std::uint64_t need(const GgufSummary& model, const ModelConfig& config, std::int
   const auto rows = static_cast<std::uint64_t>(slots);
   const KvSize size = kv_size(kv_bytes_per_cell(model, config), model.layers, config.swa_full ? 0 : model.window_layers,
                               model.sliding_window, config.rows_max);
-  return model.tensor_bytes + rows * size.of(static_cast<std::uint64_t>(context)) + rows * model.state_bytes_per_slot;
+  const auto states = static_cast<std::uint64_t>(1 + config.rollback);
+  return model.tensor_bytes + rows * size.of(static_cast<std::uint64_t>(context)) +
+         rows * states * model.state_bytes_per_slot;
 }
 
 std::string right(const std::string& text, std::size_t width) {

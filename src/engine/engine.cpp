@@ -35,7 +35,8 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   out.reuse.keeps_slots = !shape.unified;  // cells of a pool are needed at once
   out.reuse.slots_ready = slots_kept_ready(shape.slots);
   // Rejected draft tokens have to be taken back.
-  out.speculation.draft_tokens_max = shape.trims_anywhere ? config.draft_tokens_max : 0;
+  out.speculation.draft_tokens_max =
+      shape.trims_anywhere ? config.draft_tokens_max : std::min(config.draft_tokens_max, shape.rollback);
   out.speculation.draft_tokens_min = config.draft_tokens_min;
   out.speculation.ngram = config.ngram;
   out.speculation.always = !config.synthetic_acceptance.empty();

@@ -71,6 +71,8 @@ llama_context_params context_params(const ModelConfig& config) {
   // Else a layer with a window has cells for it and one batch: enough to take back what the last batch computed, which
   // is all that anybody does.
   params.swa_full = config.swa_full;
+  // libllama wants a batch to be larger than what can be taken back, and says 0 where the model cannot.
+  params.n_rs_seq = static_cast<std::uint32_t>(std::clamp(config.rollback, 0, std::max(config.rows_max - 2, 0)));
   params.no_perf = true;
   return params;
 }
@@ -142,6 +144,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   shape_.generates = weights_->info().generates && llama_get_memory(context_) != nullptr;
   shape_.unified = config.unified;
   shape_.trims_anywhere = weights_->info().trims_anywhere();
+  shape_.rollback = static_cast<TokenCount>(llama_n_rs_seq(context_));
   const TokenCount window = weights_->info().sliding_window;
   shape_.cuts_snapshots = shape_.trims_anywhere && (window == 0 || window >= shape_.cells_per_slot);
   shape_.shifts = shape_.cuts_snapshots && shape_.generates && llama_memory_can_shift(llama_get_memory(context_));

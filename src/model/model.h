@@ -26,9 +26,11 @@ struct ModelShape {
   bool generates = true;          // false: for embeddings alone, and decode() is not called
   bool unified = false;           // one pool of cells, instead of one stream per slot
   bool dense_slots = false;       // a batch is computed in one pass only when its slots are adjacent
-  // False for recurrent and hybrid models, whose memory is a state: trim() then takes 0 or the whole length only, and
-  // a decode that fails empties the slots of its batch.
+  // False for recurrent and hybrid models, whose memory is a state: trim() then takes 0, the whole length, or what
+  // `rollback` allows, and a decode that fails empties the slots of its batch.
   bool trims_anywhere = true;
+  // For those: as many of the rows that the last decode computed in a slot can be taken back, once.
+  TokenCount rollback = 0;
   // False where a snapshot is good as a whole only: for those models, and where a window slides within a slot, since
   // libllama copies no more than the window. What was restored in such a slot is not to be trimmed but to 0.
   bool cuts_snapshots = true;

@@ -47,6 +47,8 @@ struct ModelConfig {
   FlashAttention flash_attention = FlashAttention::automatic;
   KvType kv_keys = KvType::f16;
   KvType kv_values = KvType::f16;
+  // Rows that a model whose memory is a state can take back: each slot has as many states more.
+  TokenCount rollback = 0;
   bool swa_full = false;  // cells for the whole context in layers with a sliding window, too
   HeadsConfig heads{};
   std::shared_ptr<const LlamaOptions> llama{};  // llama-server's flags for contexts; null: libllama's defaults

@@ -183,12 +183,44 @@ describe('heads', async () => {
   });
 });
 
+// Its state is taken back with the draft tokens that were rejected.
+describe('a model whose memory is partly a state', async () => {
+  const model = ['-m', testModel('hybrid'), '-np', '4', '-c', '2048'];
+
+  it('goes on as without draft tokens where all of them are rejected', async (t) => {
+    const plain = await start(t, [...model, '--spec-type', 'none']);
+    const server = await start(t, [...model, '--spec-type', 'ngram', '--spec-synth-rates', '0', '--draft-min', '3']);
+    const expected = texts(await all(plain));
+    for (const found of [texts(await all(server)), texts(await all(server))]) { // the second time from checkpoints
+      const same = found.filter((text, i) => begins(text, expected[i]));
+      assert.ok(same.length >= prompts.length - 1, `${JSON.stringify(found)}, and not ${JSON.stringify(expected)}`);
+    }
+    const metrics = await server.idle();
+    assert.ok(metrics.value('chasqui_spec_draft_tokens_total') > 300);
+    assert.equal(metrics.value('chasqui_spec_accepted_tokens_total'), 0);
+  });
+
+  it('says several tokens in a step where they are accepted', async (t) => {
+    const server = await start(t, [...model, '--spec-type', 'ngram', '--spec-synth-rates', '1', '--draft-min', '3']);
+    for (let i = 0; i < 2; ++i) {
+      for (const { timings } of await all(server)) assert.ok(timings.draft_n_accepted > 60, JSON.stringify(timings));
+    }
+  });
+
+  it('checks what a draft model says', async (t) => {
+    const server = await start(t, ['-m', testModel('hybrid'), '-np', '2', '-c', '1024', '-md', testModel('24m-f16'), '--draft-min', '2']);
+    const answer = await ask(server, '/completion', body(list));
+    assert.ok(answer.timings.draft_n > 0, JSON.stringify(answer.timings));
+  });
+});
+
 describe('the source of draft tokens', () => {
   const cases = [
     ['none', 0, [...demo, '--spec-type', 'none']],
     ['ngram', 7, [...demo, '--spec-type', 'ngram']],
     ['draft', 4, [...demo, '--model-draft', draft, '--draft-max', '4']],
     ['heads', 3, ['-m', testModel('mtp'), '-c', '1024', '--spec-type', 'mtp']],
+    ['ngram', 5, ['-m', testModel('hybrid'), '-c', '1024', '--spec-type', 'ngram', '--draft-max', '5']],
     ['none', 0, ['-m', testModel('recurrent'), '-c', '1024', '--spec-type', 'ngram']],
   ];
   for (const [drafter, most, flags] of cases) {
