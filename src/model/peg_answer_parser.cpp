@@ -254,7 +254,8 @@ class PegAnswerParser final : public AnswerParser {
   void finish(std::vector<AnswerDelta>& out) override {
     if (anchored()) return;
     Parsed parsed = parse(true);
-    if (!parsed.whole) {
+    // Reasoning whose end mark is cut off would be content now.
+    if (!parsed.whole || (parsed.message.reasoning_content.empty() && !said_.reasoning_content.empty())) {
       parsed = parse(false);
       keep_rest(parsed);
     }

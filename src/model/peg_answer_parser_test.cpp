@@ -179,6 +179,23 @@ TEST(PegAnswerParser, AnswersThatEndAnywhereLoseNothingOfTheirText) {
   expect_same_however_cut(*format, cut);
 }
 
+TEST(PegAnswerParser, ReasoningThatEndsInItsEndMarkStaysReasoning) {
+  Chat chat = with_tools();
+  const std::string end = "</think>";
+  for (const bool tools : {true, false}) {
+    if (!tools) chat.tools.clear();
+    const auto format = format_of(chat, kThinking);
+    ASSERT_NE(format, nullptr);
+    for (std::size_t size = 0; size <= end.size(); ++size) {
+      const std::string text = "<think>\nHm, a < b.\n" + end.substr(0, size);
+      const Answer answer = read(*format, characters(text));
+      EXPECT_EQ(answer.content, "") << text;
+      EXPECT_TRUE(answer.reasoning.starts_with("Hm, a < b.")) << answer.reasoning;
+      expect_same_however_cut(*format, text);
+    }
+  }
+}
+
 TEST(PegAnswerParser, AnAnswerThatIsContentNeedsNone) {
   Chat chat = with_tools();
   chat.tools.clear();

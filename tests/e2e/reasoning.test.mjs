@@ -65,6 +65,19 @@ describe('reasoning', async () => {
     }
   });
 
+  it('stays reasoning where the answer ends in its end mark', async () => {
+    const { choices: [{ message: whole }] } = await think({ reasoning_budget: 3, max_tokens: 16 });
+    assert.ok(whole.content.length > 0, 'the mark is over');
+    for (let tokens = 1; tokens < 12; ++tokens) {
+      const { choices: [{ message }] } = await think({ reasoning_budget: 3, max_tokens: tokens });
+      assert.ok(whole.content.startsWith(message.content), message.content);
+      const stream = await streamChat(server, question, { ignore_eos: true, reasoning_budget: 3, max_tokens: tokens });
+      await stream.collect();
+      const told = (name) => stream.chunks.map((chunk) => chunk.choices[0]?.delta?.[name] ?? '').join('');
+      assert.deepEqual([told('content'), told('reasoning_content')], [message.content, message.reasoning_content]);
+    }
+  });
+
   it('ends in a stream in the same place', async () => {
     const { message } = (await think({ reasoning_budget: 7 })).choices[0];
     const stream = await streamChat(server, question, { max_tokens: 60, ignore_eos: true, reasoning_budget: 7 });
