@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "core/adapter_set.h"
 #include "core/types.h"
 
 namespace chasqui {
@@ -40,9 +41,11 @@ class Embedder {
   virtual ~Embedder() = default;
 
   virtual const EmbedderShape& shape() const = 0;
-  // One for each input, in their order. What the inputs are computed with makes no difference but rounding.
+  // One for each input, in their order, by the model with `adapters` (null: alone). Which inputs are computed together
+  // makes no difference but rounding.
   // REQUIRES: no input is empty, nor longer than tokens_max.
-  virtual Result<std::vector<Embedded>> embed(std::span<const std::vector<Token>> inputs) = 0;
+  virtual Result<std::vector<Embedded>> embed(std::span<const std::vector<Token>> inputs,
+                                              const AdapterSet* adapters) = 0;
 };
 
 }  // namespace chasqui

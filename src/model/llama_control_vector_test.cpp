@@ -98,7 +98,7 @@ TEST(LlamaControlVector, IsInEmbeddingsToo) {
     auto made = LlamaEmbedder::make(test_weights(), {.tokens_max = 64, .llama = std::move(options)});
     CHECK(made, made ? "" : made.error().message);
     const std::vector<std::vector<Token>> inputs = {prompt()};
-    return (*made)->embed(inputs).value()[0].values;
+    return (*made)->embed(inputs, nullptr).value()[0].values;
   };
   EXPECT_GT(difference(embed(nullptr), embed(flags({{"--control-vector", file.path()}}))), kClose);
 }

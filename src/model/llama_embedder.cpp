@@ -133,13 +133,21 @@ Result<void> LlamaEmbedder::make_context(std::uint32_t chunk) {
     return Error{ErrorCode::unavailable, "Cannot make a context for embeddings: " + take_llama_error(), ""};
   }
   chunk_ = llama_n_batch(context_);
+  weights_->set_adapters(context_, adapters_);
   return apply_control_vectors(context_, llama_, weights_->info());
 }
 
-Result<std::vector<Embedded>> LlamaEmbedder::embed(std::span<const std::vector<Token>> inputs) {
+Result<std::vector<Embedded>> LlamaEmbedder::embed(std::span<const std::vector<Token>> inputs,
+                                                   const AdapterSet* adapters) {
   std::vector<Embedded> out(inputs.size());
+  std::vector<AdapterUse> wanted;
+  if (adapters != nullptr) wanted = adapters->uses;
+  const bool other = wanted != adapters_;
+  adapters_ = std::move(wanted);
   if (context_ == nullptr) {  // there was no memory for a larger one
     if (auto made = make_context(static_cast<std::uint32_t>(chunk_)); !made) return made.error();
+  } else if (other) {
+    weights_->set_adapters(context_, adapters_);
   }
   llama_memory_clear(llama_get_memory(context_), false);
   std::vector<Row> rows;

@@ -28,7 +28,7 @@ class LlamaEmbedder final : public Embedder {
   LlamaEmbedder& operator=(const LlamaEmbedder&) = delete;
 
   const EmbedderShape& shape() const override { return shape_; }
-  Result<std::vector<Embedded>> embed(std::span<const std::vector<Token>> inputs) override;
+  Result<std::vector<Embedded>> embed(std::span<const std::vector<Token>> inputs, const AdapterSet* adapters) override;
 
  private:
   // A row of the running chunk: the token at `position` of `input`.
@@ -54,6 +54,7 @@ class LlamaEmbedder final : public Embedder {
   bool whole_ = false;  // tokens see those that follow: inputs are not divided, and the chunk grows with the longest
   std::size_t chunk_ = 0;
   llama_context* context_ = nullptr;
+  std::vector<AdapterUse> adapters_;  // that the context has
   LlamaOptionsPtr llama_;
 };
 

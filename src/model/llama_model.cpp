@@ -266,18 +266,11 @@ DecodeStatus LlamaModel::decode(const Batch& batch) {
   return decode_as(plan(batch), batch);
 }
 
-// libllama makes its graphs anew at the next decode.
 void LlamaModel::apply(const AdapterSet* adapters) {
   const std::span<const AdapterUse> wanted = adapters != nullptr ? std::span(adapters->uses) : std::span<AdapterUse>();
   if (std::ranges::equal(wanted, applied_)) return;
   applied_.assign(wanted.begin(), wanted.end());
-  std::vector<llama_adapter_lora*> loaded;
-  std::vector<float> scales;
-  for (const AdapterUse& use : wanted) {
-    loaded.push_back(weights_->adapters().at(static_cast<std::size_t>(use.adapter)));
-    scales.push_back(use.scale);
-  }
-  llama_set_adapters_lora(context_, loaded.data(), loaded.size(), scales.data());
+  weights_->set_adapters(context_, applied_);
 }
 
 ThreadPlan LlamaModel::plan(const Batch& batch) {

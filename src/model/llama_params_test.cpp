@@ -111,7 +111,7 @@ TEST(LlamaParams, EmbeddingsHaveTheSameRope) {
     auto made = LlamaEmbedder::make(test_weights(), {.tokens_max = 256, .llama = std::move(options)});
     CHECK(made, made ? "" : made.error().message);
     const std::vector<std::vector<Token>> inputs = {prompt()};
-    return (*made)->embed(inputs).value()[0].values;
+    return (*made)->embed(inputs, nullptr).value()[0].values;
   };
   EXPECT_GT(difference(embed(nullptr), embed(flags({{"--rope-scale", "4"}}))), kClose);
 }

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "core/adapter_set.h"
 #include "model/llama_options.h"
 #include "model/model_info.h"
 
 struct llama_adapter_lora;
+struct llama_context;
 struct llama_model;
 struct llama_vocab;
 
@@ -60,8 +62,9 @@ class LlamaWeights {
   // For the other files that wrap libllama. Its functions take a mutable model and do not change it.
   llama_model* model() const { return model_; }
   const llama_vocab* vocab() const;
-  // As in info(). They are freed with the model.
-  const std::vector<llama_adapter_lora*>& adapters() const { return adapters_; }
+  // What the context computes with from its next decode on, for which libllama makes its graphs anew. The adapters are
+  // those of info().
+  void set_adapters(llama_context* context, std::span<const AdapterUse> uses) const;
 
  private:
   LlamaWeights(llama_model* model, ModelInfo info, LlamaOptionsPtr options)
@@ -71,9 +74,9 @@ class LlamaWeights {
   Result<void> load_adapters(const std::vector<AdapterFile>& files);
 
   llama_model* const model_;
-  const LlamaOptionsPtr options_;  // libllama points into them
-  ModelInfo info_;                 // constant after loading
-  std::vector<llama_adapter_lora*> adapters_;
+  const LlamaOptionsPtr options_;              // libllama points into them
+  ModelInfo info_;                             // constant after loading
+  std::vector<llama_adapter_lora*> adapters_;  // freed with the model
 };
 using WeightsPtr = std::shared_ptr<const LlamaWeights>;
 

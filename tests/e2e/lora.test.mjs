@@ -218,6 +218,18 @@ describe('adapters of a model', async () => {
     await ask(server, '/lora-adapters', []);
     assert.equal((await answer(server, questions[1], about)).text, plain.text);
   });
+
+  it('that stand are those of embeddings', async () => {
+    const vector = async () => (await ask(server, '/v1/embeddings', { input: 'A relay of runners' })).data[0].embedding;
+    const plain = await vector();
+    await ask(server, '/lora-adapters', [{ id: 1, scale: 1 }]);
+    const second = await vector();
+    assert.notDeepEqual(second, plain);
+    await ask(server, '/lora-adapters', [{ id: 0, scale: 1 }]);
+    assert.notDeepEqual(await vector(), second);
+    await ask(server, '/lora-adapters', []);
+    assert.deepEqual(await vector(), plain);
+  });
 });
 
 describe('flags for adapters', () => {

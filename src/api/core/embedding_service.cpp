@@ -48,9 +48,9 @@ struct EmbeddingService::Bench {
     return {};
   }
 
-  Result<std::vector<Embedded>> embed(const std::vector<std::vector<Token>>& inputs) {
+  Result<std::vector<Embedded>> embed(const std::vector<std::vector<Token>>& inputs, const AdapterSet* adapters) {
     if (auto opened = open(); !opened) return opened.error();
-    return embedder->embed(inputs);
+    return embedder->embed(inputs, adapters);
   }
 
   const LoadedModel& model;
@@ -83,6 +83,7 @@ Result<EmbeddingConfig> EmbeddingService::configure(const LoadedModel& model, co
 }
 
 net::Awaitable<Result<std::vector<Embedded>>> EmbeddingService::embed(net::HttpExchange& exchange, std::uint32_t tenant,
+                                                                      AdapterSetPtr adapters,
                                                                       std::vector<std::vector<Token>> inputs) {
   std::size_t tokens = 0;
   for (const auto& input : inputs) tokens += input.size();
@@ -93,7 +94,7 @@ net::Awaitable<Result<std::vector<Embedded>>> EmbeddingService::embed(net::HttpE
   {
     const InFlight one(waiting_);
     const InFlight its_tokens(waiting_tokens_, tokens);
-    out = co_await embed_all(exchange, tenant, std::move(inputs));
+    out = co_await embed_all(exchange, tenant, std::move(adapters), std::move(inputs));
   }
   if (waiting_ == 0 && config_.leaves) {
     auto leave = [bench = bench_] { bench->embedder.reset(); };
@@ -103,7 +104,7 @@ net::Awaitable<Result<std::vector<Embedded>>> EmbeddingService::embed(net::HttpE
 }
 
 net::Awaitable<Result<std::vector<Embedded>>> EmbeddingService::embed_all(net::HttpExchange& exchange,
-                                                                          std::uint32_t tenant,
+                                                                          std::uint32_t tenant, AdapterSetPtr adapters,
                                                                           std::vector<std::vector<Token>> inputs) {
   std::vector<Embedded> out;
   std::size_t begin = 0;
@@ -113,7 +114,7 @@ net::Awaitable<Result<std::vector<Embedded>>> EmbeddingService::embed_all(net::H
                                          std::make_move_iterator(inputs.begin() + static_cast<std::ptrdiff_t>(end)));
     inputs_.add(part.size());
     for (const auto& input : part) tokens_.add(input.size());
-    auto work = [bench = bench_, part = std::move(part)] { return bench->embed(part); };
+    auto work = [bench = bench_, adapters, part = std::move(part)] { return bench->embed(part, adapters.get()); };
     net::OffloadTerms terms;
     terms.owner = tenant;
     Result<std::vector<Embedded>> done = co_await pool_->run(std::move(work), std::move(terms));

@@ -35,10 +35,10 @@ class EmbeddingService {
                                            TokenCount context, bool leaves = false);
 
   const EmbeddingConfig& config() const { return config_; }
-  // Empty when the client left meanwhile. Tenants take turns. Error overloaded where the inputs of others have too many
-  // tokens already.
+  // By the model with `adapters`. Empty when the client left meanwhile. Tenants take turns. Error overloaded where the
+  // inputs of others have too many tokens already.
   net::Awaitable<Result<std::vector<Embedded>>> embed(net::HttpExchange& exchange, std::uint32_t tenant,
-                                                      std::vector<std::vector<Token>> inputs);
+                                                      AdapterSetPtr adapters, std::vector<std::vector<Token>> inputs);
 
   const MetricSet& metrics() const { return metrics_; }
 
@@ -48,6 +48,7 @@ class EmbeddingService {
 
   // Of one request, on pool_.
   net::Awaitable<Result<std::vector<Embedded>>> embed_all(net::HttpExchange& exchange, std::uint32_t tenant,
+                                                          AdapterSetPtr adapters,
                                                           std::vector<std::vector<Token>> inputs);
 
   const EmbeddingConfig config_;
