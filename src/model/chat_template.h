@@ -48,6 +48,13 @@ enum class ToolChoice {
   required,   // it calls at least one
 };
 
+// Which part of an assistant's last message the model goes on with.
+enum class Continuation {
+  automatic,  // the reasoning where there is nothing else, else the content
+  content,
+  reasoning,
+};
+
 struct Chat {
   std::vector<ChatMessage> messages;  // not empty
   std::vector<Tool> tools;
@@ -63,6 +70,7 @@ struct Chat {
   bool add_generation_prompt = true;
   // When the last message is an assistant's, it is left open and the model goes on with it.
   bool continue_final_message = false;
+  Continuation continuation = Continuation::automatic;
 };
 
 // When a lazy grammar begins to hold: where the text first has `text`, or where the pattern first matches.

@@ -51,13 +51,22 @@ common_chat_tool_choice to_common(ToolChoice choice) {
   return COMMON_CHAT_TOOL_CHOICE_AUTO;
 }
 
+common_chat_continuation to_common(Continuation continuation) {
+  switch (continuation) {
+    case Continuation::content: return COMMON_CHAT_CONTINUATION_CONTENT;
+    case Continuation::reasoning: return COMMON_CHAT_CONTINUATION_REASONING;
+    case Continuation::automatic: break;
+  }
+  return COMMON_CHAT_CONTINUATION_AUTO;
+}
+
 common_chat_templates_inputs to_common(const Chat& chat) {
   common_chat_templates_inputs inputs;
   for (const ChatMessage& message : chat.messages) inputs.messages.push_back(to_common(message));
   for (const Tool& tool : chat.tools) inputs.tools.push_back(to_common(tool));
   inputs.add_generation_prompt = chat.add_generation_prompt;
   if (chat.continue_final_message && chat.messages.back().role == "assistant") {
-    inputs.continue_final_message = COMMON_CHAT_CONTINUATION_AUTO;
+    inputs.continue_final_message = to_common(chat.continuation);
     inputs.add_generation_prompt = false;
   }
   inputs.tool_choice = to_common(chat.tool_choice);
@@ -219,7 +228,9 @@ autoparser::generation_params LlamaChatTemplate::Impl::params_of(const common_ch
     params.messages.erase(params.messages.size() - 1);
     const common_chat_msg& last = params.continue_msg;
     const bool reasons = !last.reasoning_content.empty() && last.content.empty() && last.content_parts.empty();
-    params.continue_final_message = reasons ? COMMON_CHAT_CONTINUATION_REASONING : COMMON_CHAT_CONTINUATION_CONTENT;
+    if (params.continue_final_message == COMMON_CHAT_CONTINUATION_AUTO) {
+      params.continue_final_message = reasons ? COMMON_CHAT_CONTINUATION_REASONING : COMMON_CHAT_CONTINUATION_CONTENT;
+    }
   }
   adapt_messages(params.messages, analysed->caps);
   params.extra_context = common_json::object();

@@ -31,6 +31,15 @@ describe('several answers', async () => {
     }
     assert.ok(new Set(three.choices.map((choice) => choice.message.content)).size > 1);
   });
+  it('are asked for by llama-server\'s name, too', async () => {
+    const body = { messages: user('Hello'), prompt: 'Hello', max_tokens: 2 };
+    for (const route of ['/v1/chat/completions', '/v1/completions']) {
+      assert.equal((await ask(server, route, { ...body, n_cmpl: 3 })).choices.length, 3);
+      assert.equal((await ask(server, route, { ...body, n_cmpl: 2, n: 1 })).choices.length, 2);
+      assert.equal((await refused(await post(server, route, { ...body, n_cmpl: 0 }), 400)).param, 'n_cmpl');
+    }
+    assert.equal((await ask(server, '/completion', { ...body, n_cmpl: 2, n: 1 })).length, 2);
+  });
   it('count their prompt once, and all of their tokens', async () => {
     const one = await ask(server, '/v1/completions', { prompt: 'Hello', max_tokens: 4, ignore_eos: true });
     const many = await ask(server, '/v1/completions', { prompt: 'Hello', max_tokens: 4, ignore_eos: true, n: 3 });

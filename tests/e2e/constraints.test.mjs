@@ -93,6 +93,22 @@ describe('a JSON schema', async () => {
     assert.match(text, /^\{/);
   });
   const unsupported = { type: 'object', properties: { a: { type: 'array', uniqueItems: true } } };
+  it('that says nothing means any object, as in llama-server', async () => {
+    for (const fields of [{ json_schema: {} }, { response_format: { type: 'json_schema', json_schema: { name: 'any', schema: {} } } }]) {
+      const { text } = await answer(server, 'Write.', { temperature: 1.5, seed: 2, max_tokens: 300, logit_bias: { '}': 5 }, ...fields });
+      assert.match(text, /^\{/);
+    }
+  });
+
+  it('may stand beside the type of response_format, as llama-server\'s README has it', async () => {
+    const format = { type: 'json_schema', schema: schemas.object };
+    const { text } = await answer(server, 'Write.', { temperature: 1.5, seed: 2, max_tokens: 300, response_format: format });
+    assert.ok(ajv.compile(schemas.object)(JSON.parse(text)), text);
+    const wrong = { response_format: { type: 'json_schema', schema: { type: 'nosuch' } } };
+    const error = await refused(await post(server, '/v1/chat/completions', { messages: user('x'), ...wrong }), 400);
+    assert.match(error.param, /^response_format\.schema/);
+  });
+
   it('that says strict and uses what is not supported is refused by the keyword', async () => {
     const format = { type: 'json_schema', json_schema: { name: 'a', strict: true, schema: unsupported } };
     const body = { messages: user('x'), response_format: format };

@@ -78,6 +78,15 @@ describe('reasoning', async () => {
     }
   });
 
+  it('is gone on with, or what follows it is, as continue_final_message says', async () => {
+    const begun = (part) => ask(server, '/apply-template', { continue_final_message: part,
+      messages: [...user(question), { role: 'assistant', reasoning_content: 'Hm', content: 'It is' }] });
+    assert.match((await begun('reasoning_content')).prompt, /<think>\nHm$/);
+    for (const part of [true, 'content']) assert.match((await begun(part)).prompt, /Hm\n<\/think>\n\nIt is$/);
+    const body = { messages: [...user(question), { role: 'assistant', content: 'It' }], continue_final_message: 'answer' };
+    assert.equal((await refused(await post(server, '/v1/chat/completions', body), 400)).param, 'continue_final_message');
+  });
+
   it('ends in a stream in the same place', async () => {
     const { message } = (await think({ reasoning_budget: 7 })).choices[0];
     const stream = await streamChat(server, question, { max_tokens: 60, ignore_eos: true, reasoning_budget: 7 });

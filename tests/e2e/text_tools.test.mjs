@@ -77,6 +77,15 @@ for (const [name, flags] of [['demo', demo], ['simulated', sim]]) {
       assert.equal(idle.prompt, prompt);
     });
 
+    it('counts the tokens of a chat, in the shape of Responses', async () => {
+      const messages = [{ role: 'user', content: 'Hi' }];
+      const { prompt } = await ask(server, '/apply-template', { messages });
+      const { tokens } = await ask(server, '/tokenize', { content: prompt, add_special: true });
+      const counted = { object: 'response.input_tokens', input_tokens: tokens.length };
+      for (const route of ['/chat/completions', '/v1/chat/completions']) assert.deepEqual(await ask(server, `${route}/input_tokens`, { messages }), counted);
+      assert.deepEqual(await ask(server, '/v1/responses/input_tokens', { input: 'Hi' }), counted);
+    });
+
     it('shows what a chat becomes', async () => {
       const messages = [
         { role: 'system', content: 'Be kind.' },

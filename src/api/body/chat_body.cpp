@@ -226,6 +226,21 @@ bool join_grammars(const Tokenizer& tokenizer, const Chat& chat, const PreparedC
   return true;
 }
 
+// True, false, or llama-server's names for the part that is gone on with.
+std::optional<bool> read_continuation(Fields& fields, Chat& chat) {
+  const json::value* value = fields.any("continue_final_message");
+  if (value == nullptr) return std::nullopt;
+  if (value->is_bool()) return value->get_bool();
+  if (value->is_string() && value->get_string() == "content") {
+    chat.continuation = Continuation::content;
+  } else if (value->is_string() && value->get_string() == "reasoning_content") {
+    chat.continuation = Continuation::reasoning;
+  } else {
+    fields.refuse("continue_final_message", "true, false, \"content\" or \"reasoning_content\"");
+  }
+  return true;
+}
+
 }  // namespace
 
 void set_reasoning_effort(Chat& chat, std::string_view effort, Fields& fields, std::string_view name) {
@@ -290,7 +305,7 @@ Chat read_chat(Fields& fields, const RequestDefaults& defaults) {
   const ChatMessage& last = chat.messages.back();
   const bool prefilled = goes_on_with_last(defaults, chat);
   const auto prompts = fields.boolean("add_generation_prompt");
-  chat.continue_final_message = fields.boolean("continue_final_message").value_or(prefilled && !prompts);
+  chat.continue_final_message = read_continuation(fields, chat).value_or(prefilled && !prompts);
   chat.add_generation_prompt = prompts.value_or(!chat.continue_final_message);
   if (chat.continue_final_message && fields.ok() && last.role != "assistant") {
     fields.refuse("continue_final_message", "false unless the last message is an assistant's");

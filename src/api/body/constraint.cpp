@@ -17,7 +17,8 @@ void take(Fields& fields, const json::value& schema, const std::string& path, bo
   if (auto taken = take_schema(schema, path, strict, draft); !taken) fields.refuse(taken.error());
 }
 
-// {"type":"json_object"} with llama-server's optional `schema`, {"type":"json_schema","json_schema":{"schema":…}}.
+// {"type":"json_object"} with llama-server's optional `schema`, {"type":"json_schema","json_schema":{"schema":…}}, and
+// what llama-server's README writes for that: {"type":"json_schema","schema":…}.
 void read_response_format(Fields& fields, const json::object& format, RequestDraft& draft) {
   Fields inner(format, "response_format");
   const auto type = inner.string("type");
@@ -35,6 +36,9 @@ void read_response_format(Fields& fields, const json::object& format, RequestDra
     return fields.refuse(inner.error());
   }
   const json::object* named = inner.object("json_schema");
+  if (const json::value* schema = inner.any("schema"); schema != nullptr && inner.any("json_schema") == nullptr) {
+    return take(fields, *schema, "response_format.schema", inner.boolean("strict").value_or(false), draft);
+  }
   if (named == nullptr) {
     inner.refuse("json_schema", "an object with name and schema");
     return fields.refuse(inner.error());
@@ -59,8 +63,10 @@ Error too_large(const std::string& path) {
 
 }  // namespace
 
-Result<void> take_schema(const json::value& schema, const std::string& path, bool strict, RequestDraft& draft) {
+Result<void> take_schema(const json::value& given, const std::string& path, bool strict, RequestDraft& draft) {
   draft.grammar_field = path;
+  const bool says_nothing = given.is_object() && given.get_object().empty();
+  const json::value schema = says_nothing ? json::object{{"type", "object"}} : given;
   if (draft.schemas_converted) {
     auto converted = schema_constraint(schema, path);
     if (!converted) return converted.error();

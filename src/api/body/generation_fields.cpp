@@ -13,7 +13,7 @@ namespace {
 namespace json = boost::json;
 
 const GenerationField kFields[] = {
-    {"max_tokens", "n_predict, max_completion_tokens", "-1", "≥ -1",
+    {"max_tokens", "max_completion_tokens, n_predict", "-1", "≥ -1",
      "tokens of the answer; -1: until the context is full; 0: the prompt is only prefilled", &read_max_tokens},
     {"min_tokens", "", "", "", "the model may not end its answer before so many tokens"},
     {"temperature", "", "", "", "0: always the most likely token"},

@@ -49,7 +49,8 @@ TEST(GenerationFields, NoNameIsUsedTwice) {
 
 TEST(GenerationFields, AnAliasIsTheSameField) {
   EXPECT_EQ(read(R"({"n_predict":3})").max_tokens, 3);
-  EXPECT_EQ(read(R"({"n_predict":3,"max_tokens":4,"max_completion_tokens":5})").max_tokens, 5);
+  EXPECT_EQ(read(R"({"max_tokens":4,"max_completion_tokens":5})").max_tokens, 5);
+  EXPECT_EQ(read(R"({"n_predict":3,"max_tokens":4,"max_completion_tokens":5})").max_tokens, 3);
   EXPECT_FLOAT_EQ(read(R"({"typ_p":0.5})").sampling.typical_p, 0.5f);
   EXPECT_FLOAT_EQ(read(R"({"repetition_penalty":1.5})").sampling.repeat_penalty, 1.5f);
 }

@@ -49,7 +49,7 @@ std::string read_id(Fields& fields) {
 
 // A frame has one answer.
 void refuse_several(Fields& fields) {
-  for (const std::string_view name : {"n", "best_of"}) {
+  for (const std::string_view name : {"n", "n_cmpl", "best_of"}) {
     if (fields.integer(name).value_or(1) != 1) fields.refuse(name, "1: several answers are several requests");
   }
   const json::value* prompt = fields.any("prompt");

@@ -57,7 +57,7 @@ TEST(FrameHead, names_the_id_of_a_frame_whose_other_fields_are_wrong) {
 
 TEST(FrameHead, asks_for_one_answer) {
   for (const std::string_view body :
-       {R"({"id":1,"n":2})", R"({"id":1,"best_of":2})", R"({"id":1,"prompt":["a","b"]})"}) {
+       {R"({"id":1,"n":2})", R"({"id":1,"n_cmpl":2})", R"({"id":1,"best_of":2})", R"({"id":1,"prompt":["a","b"]})"}) {
     const FrameHead head = read_frame_head(body);
     ASSERT_TRUE(head.error) << body;
     EXPECT_EQ(head.error->code, ErrorCode::invalid_request);

@@ -128,7 +128,7 @@ NativeBody read_native_body(const ServedModel& served, const Caller& caller, Fie
   read_adapters(served, fields, out.draft);
   read_chances(fields, "logprobs", out.draft);
   read_constraint(fields, out.draft);
-  for (const std::string_view name : {"n_cmpl", "n"}) {
+  for (const std::string_view name : {"n", "n_cmpl"}) {
     const std::int64_t count = fields.integer(name).value_or(out.n);
     if (count < 1 || count > kCountLimit<"answers">) {
       fields.refuse(name, "between 1 and " + std::to_string(kCountLimit<"answers">));

@@ -110,7 +110,7 @@ Result<std::string> count_chat_input(const ServedModel& served, const std::strin
   if (!fields.ok()) return fields.error();
   auto tokens = prompt_of_chat(served, chat);
   if (!tokens) return tokens.error();
-  return "{\"input_tokens\":" + std::to_string(tokens->size()) + "}";
+  return "{\"object\":\"response.input_tokens\",\"input_tokens\":" + std::to_string(tokens->size()) + "}";
 }
 
 Handled handle_text_tool(Call call, TextTool tool) {

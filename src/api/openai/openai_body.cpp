@@ -74,7 +74,7 @@ OpenAiBody read_openai_body(const ServedModel& served, const Caller& caller, Fie
   out.stream = fields.boolean("stream").value_or(false);
   out.verbose = fields.boolean("verbose").value_or(false);
   out.draft.tell_cache = out.draft.tell_cache || out.verbose;
-  out.head.n = read_count(fields, "n", 1);
+  out.head.n = read_count(fields, "n_cmpl", read_count(fields, "n", 1));
   out.head.best_of = chat ? out.head.n : read_count(fields, "best_of", out.head.n);
   if (out.head.best_of < out.head.n) fields.refuse("best_of", "at least n");
   if (out.stream && out.head.best_of > out.head.n) fields.refuse("best_of", "n in a stream");

@@ -158,7 +158,7 @@ Result<SessionAsk> read_session_ask(const ServedModel& served, const Caller& cal
   RequestDraft draft = new_draft(served, caller);
   draft.service_class = service_class;
   SessionAsk out;
-  for (const std::string_view name : {"n", "best_of"}) {
+  for (const std::string_view name : {"n", "n_cmpl", "best_of"}) {
     if (fields.integer(name).value_or(1) != 1) fields.refuse(name, "1: a session has one history");
   }
   out.common = read_openai_body(served, caller, fields, tail.chat ? "chatcmpl-" : "cmpl-", std::move(draft));

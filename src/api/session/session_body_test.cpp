@@ -128,6 +128,7 @@ TEST_F(SessionBodyTest, AGenerationTakesEverythingButAPrompt) {
     EXPECT_EQ(refused.error().field, name);
   }
   EXPECT_EQ(ask(R"({"n":2})").error().field, "n");
+  EXPECT_EQ(ask(R"({"n_cmpl":2})").error().field, "n_cmpl");
   EXPECT_FALSE(ask("", 0)) << "an empty session has nothing to answer to";
 }
 
