@@ -40,11 +40,16 @@ const thinking = file('thinking.jinja', `{%- for m in messages -%}{{- '<|im_star
 const user = [{ role: 'user', content: 'What is Chasqui?' }];
 const text = ['/completion', { prompt: 'What is Chasqui?', n_predict: 24, temperature: 0, samplers: ['penalties', 'dry', 'top_k', 'temperature'] },
   ({ content, stop_type }) => `${stop_type}: ${content}`];
+// What the model says of itself over again, and what it is not sure of; short, for the two servers compute by kernels of
+// their own, whose last bits decide where two tokens are nearly as likely.
+const repeated = ['/completion', { prompt: 'the the the the the the', n_predict: 6, temperature: 0 }, ({ content }) => content];
+const unsure = ['/completion', { prompt: 'Once upon', n_predict: 6, top_p: 1 }, ({ content }) => content];
+const short = ['/completion', { ...text[1], n_predict: 5 }, ({ content }) => content];
 const shifted = ['/completion', { prompt: 'What is Chasqui?', n_predict: 500, temperature: 0, ignore_eos: true },
   ({ content, truncated, tokens_predicted: count }) => `${truncated} ${count} ${content}`];
 // A text that stands further ahead than before.
 const moved = ['/completion', { prompt: `${'The bridge is made of grass. '.repeat(8)}`, n_predict: 2, temperature: 0 },
-  ({ timings }) => timings.cache_n > 20, { before: { prompt: `Two runners. Three knots. ${'The bridge is made of grass. '.repeat(8)}`, n_predict: 2 } }];
+  ({ timings }) => timings.cache_n > 20, { before: { prompt: `Two runners. Three knots.\n${'The bridge is made of grass. '.repeat(8)}`, n_predict: 2 } }];
 const plain = ['/completion', { prompt: 'What is Chasqui?', n_predict: 24, ignore_eos: false }, ({ content }) => content];
 const tokens = ['/tokenize', { content: 'x', add_special: true }, ({ tokens: list }) => `${list}`];
 const settings = (...names) => ['/props', null, ({ default_generation_settings: { params } }) =>
@@ -79,12 +84,12 @@ const rows = [
     ['--mirostat-ent', '4', 'mirostat_tau'], ['--adaptive-target', '0.25', 'adaptive_target'], ['--seed', '11', 'seed'],
     ['--samplers', 'top_k;temperature', 'samplers'], ['--sampling-seq', 'kt', 'samplers'],
   ].map(([flag, value, name]) => [[flag, value], settings(name)]),
-  [['--repeat-penalty', '1.8'], text], [['--presence-penalty', '2'], text], [['--dry-multiplier', '4'], text],
+  [['--repeat-penalty', '1.8'], text], [['--presence-penalty', '9'], repeated], [['--dry-multiplier', '4'], repeated],
   [['--logit-bias', '268+100'], text], [['-r', 'a'], text], [['--grammar', 'root ::= "yes" | "no"'], text],
   [['-j', '{"type":"object","properties":{"a":{"const":1}},"required":["a"],"additionalProperties":false}'], text],
-  [['--temp', '0'], plain], [['--seed', '5', '--top-k', '1'], plain],
-  [['--rope-scaling', 'linear', '--rope-scale', '4'], text], [['--rope-freq-base', '500'], text], [['--rope-freq-scale', '0.3'], text],
-  [['--rope-scaling', 'yarn', '--rope-scale', '4', '--yarn-orig-ctx', '256'], text],
+  [['--temp', '0'], unsure], [['--seed', '5', '--top-k', '1'], unsure],
+  [['--rope-scaling', 'linear', '--rope-scale', '4'], short], [['--rope-freq-base', '500'], text], [['--rope-freq-scale', '0.3'], text],
+  [['--rope-scaling', 'yarn', '--rope-scale', '4', '--yarn-orig-ctx', '64'], text],
   [['--rope-scaling', 'yarn', '--rope-scale', '8', '--yarn-ext-factor', '0.5', '--yarn-attn-factor', '2', '--yarn-beta-slow', '2', '--yarn-beta-fast', '16'], text],
   [['--override-kv', 'tokenizer.ggml.add_bos_token=bool:true,tokenizer.ggml.bos_token_id=int:5'], tokens],
   [['-ctk', 'q4_0', '-ctv', 'q4_0', '-fa', 'on'], text, [], 'may'], [['-ctk', 'q8_0'], text, [], 'may'], [['-ctk', 'bf16', '-ctv', 'bf16'], text, [], 'may'],
@@ -96,17 +101,17 @@ const rows = [
   [['--no-reasoning-preserve'], prompt({ messages: [...answered, ...user] }), template],
   [['--chat-template', '{{ messages[0].content }}!'], prompt()], [['--chat-template', 'chatml'], prompt(), [], 'may'],
   [['--reasoning-format', 'none'], chat({ max_tokens: 7 }), template], [['--reasoning-budget', '4'], chat(), template],
-  [['--reasoning-budget', '4', '--reasoning-budget-message', ' Enough.'], chat(), template], [['--skip-chat-parsing'], chat({ max_tokens: 7 }), template],
+  [['--reasoning-budget', '4', '--reasoning-budget-message', ' Enough.'], chat({ max_tokens: 13 }), template], [['--skip-chat-parsing'], chat({ max_tokens: 7 }), template],
   [['--context-shift', '-c', '256', '-np', '1'], shifted], [['--context-shift', '-c', '256', '-np', '1', '--keep', '5'], shifted],
   [['--no-context-shift', '-c', '256', '-np', '1'], shifted],
-  [['-n', '5'], length], [['-c', '4096'], size], [['-c', '4096', '-np', '2', '--no-kv-unified'], size], [['-kvu', '--kv-unified-per-slot', '512'], size],
+  [['-n', '5'], length], [['-c', '1024'], size], [['-c', '4096', '-np', '2', '--no-kv-unified'], size], [['-kvu', '--kv-unified-per-slot', '512'], size],
   [['-a', 'inca,maya', '--tags', 'small,fast'], named], [['--api-key', 'secret'], status('/props')], [['--api-key-file', file('keys', 'secret\n')], status('/props')],
   [['--api-prefix', '/llm'], status('/llm/health')], [['--no-slots'], status('/slots')], [['--no-ui'], status('/')],
   [['--cors-origins', 'https://a.example'], header('/health', 'access-control-allow-origin', foreign)],
   [['--slot-save-path', folder], status('/slots/0?action=save', { filename: '../a' })], [['--no-cache-prompt'], again], [['--cache-reuse', '16'], moved],
   [['-jf', file('schema.json', '{"type":"object","properties":{"a":{"const":1}},"required":["a"],"additionalProperties":false}')], text],
   [['--grammar-file', file('a.gbnf', 'root ::= "yes" | "no"')], text], [['--no-escape'], text, ['-r', '\\nChasqui']],
-  [['--lora', adapter], text], [['--lora', adapter], adapters], [['--lora-scaled', `${adapter}:0.5`], adapters], [['--lora-scaled', `${adapter}:3`], text],
+  [['--lora', adapter], text], [['--lora', adapter], adapters], [['--lora', adapter], vector, ['--embeddings', '--pooling', 'mean']], [['--lora-scaled', `${adapter}:0.5`], adapters], [['--lora-scaled', `${adapter}:3`], short],
   // Nothing that is asked here may change.
   ...[['-tb', '1'], ['-Cr', '0-0'], ['-Cb', '1'], ['-Crb', '0-0'], ['--cpu-strict-batch', '1'], ['--prio', '0'], ['--prio-batch', '0'], ['--poll', '0'],
     ['--poll-batch', '0'], ['-b', '64', '-ub', '64'], ['--swa-full'], ['-cram', '0'], ['-kvu'], ['-lzm', 'off'], ['-dev', 'none'], ['-ncmoe', '2'],
@@ -129,6 +134,8 @@ const elsewhere = {
   '--host': 'start.test.mjs', '--port': 'every row', '--model': 'every row', '--parallel': 'every row', '--threads': 'every row', '--cors-methods': 'web_pages.test.mjs',
   '--cors-headers': 'web_pages.test.mjs', '--cors-credentials': 'web_pages.test.mjs', '--rerank': 'ranking.test.mjs', '--reranking': 'ranking.test.mjs',
   '--ssl-key-file': 'tls.test.mjs', '--ssl-cert-file': 'tls.test.mjs', '--spec-synth-rates': 'llama_flags.test.mjs', '--draft': 'the same as --spec-draft-n-max',
+  '--hf-repo': 'pull.test.mjs', '--hf-file': 'found_models.test.mjs', '--hf-repo-draft': 'found_models.test.mjs', '--models-dir': 'models_on_demand.test.mjs',
+  '--models-max': 'models_on_demand.test.mjs', '--models-autoload': 'models_on_demand.test.mjs',
   '--draft-min': 'the same as --spec-draft-n-min', '--log-jsonl': 'request_log.test.mjs', '--no-log-jsonl': 'request_log.test.mjs', '--embeddings': 'rows of vectors',
   '--pooling': 'rows of vectors', '--chat-template-file': 'rows of templates', '--direct-io': 'llama_flags_test.cpp', '--models-preset': 'models.test.mjs', '--lora-init-without-apply': 'lora.test.mjs', '--mlock': 'a flag of older servers',
   '--no-mmap': 'a flag of older servers', '--mmap': 'a flag of older servers', '--draft-n': 'a flag of older servers', '--draft-n-min': 'a flag of older servers', '--special': 'llama_flags.test.mjs', '--ignore-eos': 'llama_flags.test.mjs',

@@ -78,6 +78,10 @@ export const table = {
     ['reasoning_control', true, 'yes', '-', 'yes'],
     ['chat_template_kwargs', { x: 1 }, 'yes', '-', 'yes'],
     ['add_generation_prompt', true, 'yes', '-', 'yes'],
+    ['n_cmpl', 2, 'yes', '-', 'yes'],
+    ['response_format', { type: 'json_schema', schema }, 'any object; its README says: the schema', 'refused', 'yes'],
+    ['echo', true, 'no', 'refused', 'refused'],
+    ['suffix', 'x', 'no', 'refused', 'refused'],
     ['user', 'ann', 'no', 'yes', 'no'],
     ['temperature', 'hot', 'refused', 'refused', 'refused'],
     ['stream', 'yes', 'no: read as false', 'refused', 'refused'],
@@ -102,7 +106,8 @@ export const table = {
     ['return_tokens', true, 'yes', '-', 'yes'],
     ['response_fields', ['content', 'timings/prompt_n'], 'yes', '-', 'yes'],
     ['n_predict', 0, 'one token', '-', 'yes: none'],
-    ['id_slot', 0, 'yes', '-', 'no: slots are the scheduler\'s'],
+    ['id_slot', 0, 'yes', '-', 'yes: what was computed is saved and restored under this number; where it is computed is the scheduler\'s choice'],
+    ['n_cmpl', 2, 'yes', '-', 'yes'],
   ] },
   '/v1/messages': { base: { messages, max_tokens: 4 }, rows: [
     ['system', 'Be brief.', 'yes', '-', 'yes'],
@@ -141,6 +146,14 @@ const beyond = `
 | \`tool_choice: "required"\` without tools | no | refused | no |
 | \`functions\`, \`function_call\`, role \`function\` | no; the role goes to the template | yes | as \`tools\` and role \`tool\`; answers have \`tool_calls\` |
 | roles that are unknown | they go to the template | refused | they go to the template, where they are names of at most 64 letters, digits, \`_\` and \`-\` |
+| an assistant's message at the end of a chat, which is gone on with | it comes again in front of the answer, in a stream with \`continue_final_message\` it does not | - | the answer is what the model adds |
+| the same \`seed\` there and here | - | - | other tokens: each server draws in its own way |
+| \`temperature\` below 0 | 0 | refused | refused |
+| \`json_schema: {}\` | any object | - | as llama-server |
+| a tool without \`parameters\` | \`{}\` in the prompt | an object without properties | \`{"type": "object", "properties": {}}\` in the prompt, since templates look into it |
+| \`is_error\` of an Anthropic tool result | no | - | the model reads "Error: " before it |
+| \`usage\` of several answers, or prompts | that of one | all of them | all of them |
+| a prompt of more bytes than the context could have | counted | counted | \`n_prompt_tokens\` is what it has at least, which is too much already |
 | \`stop: ""\`, an empty string in \`stop\` | no | refused | no |
 | Responses: \`truncation: "auto"\`, \`background: true\` | no | yes | no: nothing is left out, and the response is made at once |
 | a prompt that does not fit | 400, \`exceed_context_size_error\`, \`n_prompt_tokens\`, \`n_ctx\`, \`code: 400\` | \`code: "context_length_exceeded"\` | as llama-server, with OpenAI's words "maximum context length is N tokens" in the message and, on OpenAI's routes, its \`code\`; Messages: "prompt is too long: N tokens > M maximum" |
@@ -148,6 +161,7 @@ const beyond = `
 | \`X-Request-Id\` | - | made | echoed (128 printable bytes), or made; logged |
 | errors below \`/api\` | in OpenAI's shape | - | in Ollama's: \`{"error": "…"}\` |
 | \`--alias a,b\` | one model with two names | - | the same; the first is told as \`model\` |
+| the name of a model without \`--alias\` | the path of its file, as \`-m\` says it | - | the one that the file says (\`general.name\`), else the file's; \`owned_by\` is \`chasqui\` |
 | \`Idempotency-Key\` | no | yes | yes: the first answer again, with \`Idempotent-Replayed: true\`; 409 while it is under way, 422 with another body |
 | \`Accept-Encoding: gzip\` | no | yes | answers of 8 KiB and more that do not stream |
 | \`Content-Encoding\` of a request | no | - | refused: 415 |
