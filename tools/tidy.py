@@ -24,15 +24,16 @@ MAY_INCLUDE = {
     "core": "base",
     "cache": "core base",
     "sched": "cache core base",
+    "jobs": "cache base",
     "model": "core base",
     "engine": "sched cache model core base",
     "sim": "engine sched cache core base",
     "net": "base",
-    "api": "net engine model core base",
+    "api": "net engine model jobs core base",
     "bench": "net base",
     "cli": "bench net engine model core base",
     "pull": "cli net cache base",
-    "app": "base core cache sched model engine sim net api bench cli pull",
+    "app": "base core cache sched jobs model engine sim net api bench cli pull",
 }
 
 # The same within api, where each folder is a dialect, or what several of them share. Tests are free.
