@@ -48,9 +48,10 @@ API_MAY_INCLUDE = {
     "anthropic": "openai body core",
     "llama_server": "openai body core",
     "session": "openai delivery body core",
+    "batch": "delivery body core",
     "ollama": "openai body core",
     "frames": "admin session openai body core",
-    "routes": "admin anthropic llama_server observe ollama openai delivery session body core",
+    "routes": "admin anthropic batch llama_server observe ollama openai delivery session body core",
 }
 
 

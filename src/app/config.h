@@ -31,6 +31,7 @@ enum class EngineKind { llama, sim };
 
 constexpr std::int64_t kCacheRam = kCountLimit<"prefix_cache_bytes"> / (1 << 20);
 constexpr std::int64_t kCacheDisk = kCountLimit<"disk_cache_bytes"> / (1 << 20);
+constexpr std::int64_t kBatchDisk = kCountLimit<"batch_disk_bytes"> / (1 << 20);
 
 struct ServeConfig {
   EngineKind engine = EngineKind::llama;
@@ -109,6 +110,10 @@ struct ServeConfig {
   Duration session_ttl = kTimeLimit<"session_ttl_seconds">;  // since the last use, where a client does not say
   std::size_t sessions_max = kSizeLimit<"sessions">;
   std::optional<std::size_t> tenant_sessions;  // 0: no limit; none: a quarter of all for each tenant that has a key
+
+  std::string batch_dir;  // folder for files and batches; empty: there are none
+  std::int64_t batch_mib = kBatchDisk;
+  std::size_t batch_lines = 0;  // that run at once; 0: as many as there are slots
 
   KeptStreamLimits kept;  // streams that clients may come back to
 

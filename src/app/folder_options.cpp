@@ -35,6 +35,25 @@ void add_folder_options(CLI::App& app, ServeConfig& config) {
       ->envname("CHASQUI_SESSION_DIR")
       ->type_name("DIR")
       ->group(group);
+  app.add_option(
+         "--batch-dir", config.batch_dir,
+         "folder for files and batches (/v1/files, /v1/batches), which outlive the process; this server's alone")
+      ->envname("CHASQUI_BATCH_DIR")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--batch-mib", config.batch_mib, "MiB of all files in the folder of --batch-dir")
+      ->envname("CHASQUI_BATCH_MIB")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
+      ->type_name("MIB")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--batch-lines", config.batch_lines,
+                 "lines of batches that run at once, in class background; 0: as many as the slots of loaded models")
+      ->envname("CHASQUI_BATCH_LINES")
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
   app.add_option("--tuning-cache", config.tuning_cache,
                  "folder for what is measured of compute threads, so that the next start need not; by default "
                  "chasqui/tuning in $XDG_CACHE_HOME or ~/.cache")

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <deque>
 
+#include "api/batch/batch_metrics.h"
 #include "api/core/embedding_service.h"
 #include "api/core/idempotency_store.h"
 #include "api/delivery/kept_streams.h"
@@ -38,7 +39,7 @@ With several models ([models.md](models.md)) counters and gauges of a model have
 (`--workers`) what tells one from another has a label `worker`; all else, and everything with more than eight of them,
 is of all together. No label holds anything that a client says:
 there are no tenants, sessions or requests in it. Families of `--lora`, `--cache-disk`, `--session-dir`,
-`--slot-save-path` and `--otlp-endpoint` are there with these options only.
+`--batch-dir`, `--slot-save-path` and `--otlp-endpoint` are there with these options only.
 
 `promtool check metrics` has nothing to say of our names. Of the others it says, with exit status 3, that a metric name
 should have no colon, and the like: they are what autoscalers and dashboards read, so they stay. A scraper that lints
@@ -103,6 +104,7 @@ std::string metrics_document() {
   const LogMetrics log{};
   const net::FrameMetrics frames{};
   const KeptStreamMetrics kept{};
+  const BatchMetrics batches{};
   const IdempotencyMetrics idempotency{};
   const KeeperMetrics keeper{};
   const LoadedModel no_model;
@@ -129,6 +131,7 @@ std::string metrics_document() {
   keeper.add_to(page);
   spans.metrics().add_to(page);
   kept.add_to(page);
+  batches.add_to(page);
   idempotency.add_to(page);
   embeddings.metrics().add_to(page);
   add_vllm_metrics(page, engine, "model", 1);

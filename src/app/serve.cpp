@@ -48,10 +48,16 @@ int serve(ServeConfig config) {
   keys.replace(plan->keys);
   // OpenSSL writes to sockets without the flag that Asio has, so a client that has gone would end the process.
   if (plan->tls) std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
+  std::shared_ptr<JobFolder> jobs;
+  if (!config.batch_dir.empty()) {
+    auto folder = JobFolder::open(config.batch_dir);
+    if (!folder) return fail(folder.error());
+    jobs = std::move(*folder);
+  }
   auto models = load_models(config, std::move(plan->loads));
   if (!models) return fail(models.error());
-  Server server(config, {plan->listeners, std::move(*models), plan->collector, std::move(plan->tls)}, keys, log_metrics,
-                *log_file, guard);
+  Server server(config, {plan->listeners, std::move(*models), plan->collector, std::move(plan->tls), std::move(jobs)},
+                keys, log_metrics, *log_file, guard);
   if (auto open = server.open(); !open) return fail(open.error());
   server.run();
   return 0;

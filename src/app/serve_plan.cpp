@@ -38,6 +38,7 @@ Result<void> check_folders(const ServeConfig& config) {
   const std::pair<const char*, const std::string&> folders[] = {
       {"--cache-disk", config.cache_disk},
       {"--session-dir", config.session_dir},
+      {"--batch-dir", config.batch_dir},
       {"--slot-save-path", config.slot_save_path},
   };
   for (const auto& [flag, path] : folders) {

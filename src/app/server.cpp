@@ -79,6 +79,10 @@ Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, cons
   collect_spans(parts.collector);
   if (config.check_model) node_.models.check_names();
   add_routes(router_, node_);
+  if (parts.jobs) {
+    const auto disk_max = static_cast<std::uint64_t>(config.batch_mib) << 20;
+    batches_.emplace(std::move(parts.jobs), disk_max, config.batch_lines, node_);
+  }
   add_metrics(log);
 }
 
@@ -135,6 +139,7 @@ void Server::fit_metrics() {
 void Server::add_metrics(const LogMetrics& log) {
   if (keeper_) keeper_->metrics().add_to(metrics_);
   if (spans_) spans_->metrics().add_to(metrics_);
+  if (batches_) batches_->metrics().add_to(metrics_);
   kept_.metrics().add_to(metrics_);
   idempotency_.metrics().add_to(metrics_);
   net_metrics_.add_to(metrics_);
@@ -172,10 +177,11 @@ Result<void> Server::open() {
   if (!url) return url.error();
   shutdown_.emplace(loop_, http_, frames_, kept_, node_.models,
                     ShutdownTimes{config_.operation.drain_delay, config_.drain_time}, listeners_.stay,
-                    spans_ ? &*spans_ : nullptr);
+                    spans_ ? &*spans_ : nullptr, batches_ ? &batches_->runner() : nullptr);
   follow_signals();
   // Only another process can have a worker that moves; it exists where a process starts it.
   if (is_supervised()) follow_hangs();
+  if (batches_) batches_->runner().begin();
   greet(*url);
   return {};
 }

@@ -15,6 +15,7 @@
 #include "api/delivery/kept_streams.h"
 #include "api/frames/frame_endpoint.h"
 #include "api/observe/span_exporter.h"
+#include "app/batch_service.h"
 #include "app/config.h"
 #include "app/exit_guard.h"
 #include "app/hosted_model.h"
@@ -40,6 +41,7 @@ struct ServerParts {
   std::vector<ListedModel> models;
   std::optional<net::HttpTarget> collector;  // of spans
   net::TlsIdentity tls;                      // null: plain HTTP
+  std::shared_ptr<JobFolder> jobs;           // null: there are no files and no batches
 };
 
 class Server {
@@ -91,6 +93,7 @@ class Server {
   Node node_;
   std::optional<ModelKeeper> keeper_;  // none: all models are loaded at start, and stay
   std::optional<SpanExporter> spans_;
+  std::optional<BatchService> batches_;  // none: there is no folder for them
   net::Router router_;
   std::optional<net::TlsEndpoint> tls_;
   net::HttpServer http_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/batch/batch_runner.h"
 #include "api/core/model_table.h"
 #include "api/core/served_model.h"
 #include "api/delivery/kept_streams.h"
@@ -30,7 +31,7 @@ struct ShutdownTimes {
 class Shutdown {
  public:
   Shutdown(net::EventLoop& loop, net::HttpServer& server, net::FrameServer& frames, KeptStreams& kept,
-           const ModelTable& models, ShutdownTimes times, bool sockets_stay, SpanExporter* spans)
+           const ModelTable& models, ShutdownTimes times, bool sockets_stay, SpanExporter* spans, BatchRunner* batches)
       : loop_(loop),
         server_(server),
         frames_(frames),
@@ -39,7 +40,9 @@ class Shutdown {
         times_(times),
         sockets_stay_(sockets_stay),
         timer_(loop.executor()),
-        spans_(spans) {}
+        spans_(spans),
+        batches_(batches),
+        batches_drained_(batches == nullptr) {}
 
   // For each signal.
   void begin() {
@@ -79,6 +82,7 @@ class Shutdown {
   }
 
   void refuse_work() {
+    if (batches_ != nullptr) batches_->hold();
     for (const ServedModel* const served : models_.all()) {
       served->admission.drain();
       served->engine.drain();
@@ -95,6 +99,12 @@ class Shutdown {
     const Duration time = std::max(deadline - loop_.now(), Duration::zero());
     log_info("draining", {{"requests", in_flight()}, {"seconds", to_seconds(time)}});
     refuse_work();
+    if (batches_ != nullptr) {
+      batches_->drain(deadline, [this] {
+        batches_drained_ = true;
+        stop_when_drained();
+      });
+    }
     kept_.drain([this] {
       kept_drained_ = true;
       stop_when_drained();
@@ -110,7 +120,7 @@ class Shutdown {
   }
 
   void stop_when_drained() {
-    if (!server_drained_ || !frames_drained_ || !kept_drained_ || ended_) return;
+    if (!server_drained_ || !frames_drained_ || !kept_drained_ || !batches_drained_ || ended_) return;
     ended_ = true;
     if (spans_ == nullptr) return loop_.stop();
     spans_->finish([&loop = loop_] { loop.stop(); });
@@ -124,13 +134,15 @@ class Shutdown {
   const ShutdownTimes times_;
   const bool sockets_stay_;
   net::Timer timer_;
-  SpanExporter* const spans_;  // null: spans are not collected
-  TimePoint end_ = kNever;     // of the drain
+  SpanExporter* const spans_;   // null: spans are not collected
+  BatchRunner* const batches_;  // null: there are none
+  TimePoint end_ = kNever;      // of the drain
   bool begun_ = false;
   bool ended_ = false;
   bool server_drained_ = false;
   bool frames_drained_ = false;
   bool kept_drained_ = false;
+  bool batches_drained_;
 };
 
 }  // namespace chasqui

@@ -118,7 +118,7 @@ describe('the page of metrics, however much there is to count', async () => {
     'one worker': [],
     'eight workers': ['--workers', '8', '-np', '8'],
     'every option': ['--workers', '8', '-np', '8', '--lora-init-without-apply', '--lora', crowd, ...longName,
-      '--session-dir', `${folder}/s`, '--cache-disk', `${folder}/d`, '--otlp-endpoint', 'http://127.0.0.1:9'],
+      '--session-dir', `${folder}/s`, '--batch-dir', `${folder}/b`, '--cache-disk', `${folder}/d`, '--otlp-endpoint', 'http://127.0.0.1:9'],
   })) {
     it(`is at most 80 KiB with ${what}`, async (t) => {
       const server = await start(t, [...sim, ...flags]);

@@ -289,6 +289,7 @@ describe('a start', async () => {
       [['--slot-save-path', os.tmpdir(), '--cache-ram', '0'], /--slot-save-path/],
       [['--cache-disk', '/dev/null'], /--cache-disk: \/dev\/null is no folder/],
       [['--session-dir', '/dev/null/sessions'], /--session-dir: \/dev\/null\/sessions/],
+      [['--batch-dir', '/dev/null'], /--batch-dir: \/dev\/null is no folder/],
       [['-np', '5', '--workers', '2'], /--parallel 5 .*--workers 2/],
     ]) {
       const { code, stderr } = await run([...unread, ...flags]);

@@ -14,6 +14,7 @@ namespace net {
 class EventLoop;
 class OffloadPool;
 }  // namespace net
+class BatchDesk;
 class Clock;
 class IdempotencyStore;
 class RequestHasher;
@@ -41,6 +42,7 @@ struct Frontend {
   IdempotencyStore& idempotency;
   RequestLog* requests = nullptr;  // null: requests are not logged
   KeptStreams* kept = nullptr;     // null: no stream can be resumed
+  BatchDesk* batches = nullptr;    // null: there are no files and no batches
 };
 
 }  // namespace chasqui

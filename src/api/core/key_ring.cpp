@@ -114,6 +114,13 @@ std::optional<std::uint32_t> KeyRing::tenant_of(std::uint64_t lasting) const {
   return std::nullopt;
 }
 
+std::optional<Caller> KeyRing::caller_of(std::uint64_t lasting) const {
+  if (open()) return lasting == 0 ? std::optional<Caller>(Caller{}) : std::nullopt;
+  const auto found = std::ranges::find(keys_, lasting, [](const Key& key) { return key.caller.tenant.lasting; });
+  if (found == keys_.end()) return std::nullopt;
+  return found->caller;
+}
+
 Error watching_refused() {
   return {ErrorCode::forbidden, "only for clients on this machine, or with a key that has admin=yes", ""};
 }

@@ -48,6 +48,9 @@ class KeyRing {
   // there are keys and it is none of them.
   std::optional<std::uint32_t> tenant_of(std::uint64_t lasting) const;
 
+  // The same with what its first key allows, for work that goes on when its client has left.
+  std::optional<Caller> caller_of(std::uint64_t lasting) const;
+
   // For logs: as in the key file, "uid:1000" for a user of this machine, empty for the anonymous tenant or one
   // whose key has gone.
   std::string name_of(const Tenant& tenant) const;

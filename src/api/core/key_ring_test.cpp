@@ -38,6 +38,11 @@ TEST(KeyRing, GivesTenantsNamesThatOutliveTheProcess) {
   EXPECT_NE(later.find("four")->tenant.id, ring.find("one")->tenant.id) << "or this test would prove nothing";
   EXPECT_EQ(later.find("three")->tenant.lasting, ring.find("three")->tenant.lasting);
   EXPECT_NE(ring.find("two")->tenant.lasting, alice);
+  EXPECT_EQ(later.caller_of(alice)->tenant.id, later.find("four")->tenant.id);
+  EXPECT_FALSE(later.caller_of(ring.find("two")->tenant.lasting)) << "its key is gone";
+  EXPECT_FALSE(later.caller_of(0)) << "there are keys";
+  EXPECT_TRUE(KeyRing().caller_of(0));
+  EXPECT_FALSE(KeyRing().caller_of(alice));
   EXPECT_GT(alice, 1u);
   EXPECT_EQ(KeyRing().find("anything")->tenant.lasting, 0u) << "the anonymous tenant";
 }

@@ -238,7 +238,8 @@ void write_operation(JsonWriter& json, const Route& route) {
   write_parameters(json, route.path, text.query);
   if (route.method == net::HttpMethod::post && text.body) {
     json.key("requestBody");
-    json.raw(R"({"required":true,"content":{"application/json":{"schema":)" + body_schema(text) + "}}}");
+    const std::string type(text.accepts.empty() ? "application/json" : text.accepts);
+    json.raw(R"({"required":true,"content":{")" + type + R"(":{"schema":)" + body_schema(text) + "}}}");
   }
   json.key("responses");
   json.begin_object();

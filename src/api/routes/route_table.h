@@ -6,6 +6,7 @@
 #include <string_view>
 #include <variant>
 
+#include "api/batch/batch_desk.h"
 #include "api/delivery/delivery.h"
 #include "api/llama_server/text_tools.h"
 #include "api/openai/embeddings.h"
@@ -25,7 +26,7 @@ using TableHandler = Handled (*)(const ModelTable&, Call);
 // A route is served by a handler, or by what is particular about it: how a body becomes an answer, or a command. Those
 // have one handler for all of their kind.
 using Handler = std::variant<CallHandler, NodeHandler, TableHandler, PrepareAnswer, TextTool, PrepareVectors,
-                             SessionCommand, ResponseCommand>;
+                             SessionCommand, ResponseCommand, BatchCommand>;
 
 // What its entry in the OpenAPI document says.
 struct RouteText {
@@ -35,6 +36,7 @@ struct RouteText {
   bool body = true;                // of POST
   std::string_view query = {};     // parameters of its query
   std::string_view answer = {};    // "application/json" unless said; "204": nothing
+  std::string_view accepts = {};   // … of its body
 };
 
 struct Route {

@@ -37,6 +37,7 @@ struct Start {
   Handled operator()(PrepareVectors prepare) const { return handle_vectors(std::move(call), prepare); }
   Handled operator()(SessionCommand command) const { return handle_session_command(std::move(call), command); }
   Handled operator()(ResponseCommand command) const { return handle_response_command(std::move(call), command); }
+  Handled operator()(BatchCommand command) const { return handle_batch_command(std::move(call), command); }
 };
 
 bool is_page(const net::HttpRequest& request) {
@@ -93,6 +94,8 @@ ServedModel* owner_of(const ModelTable& models, const Route& route, const Caller
 // The order: whose session or response it is, the body's `model`, that of the query, the first one.
 net::Awaitable<Result<ModelChoice>> choice_of(Node& node, const Route& route, Caller caller,
                                               net::HttpExchange& exchange, std::string& body) {
+  // What is uploaded is no request, and names no model.
+  if (std::holds_alternative<BatchCommand>(route.handler)) co_return ModelChoice{&node.models.entries().front()};
   if (const ServedModel* const owner = owner_of(node.models, route, caller, exchange)) {
     co_return ModelChoice{&node.models.entry_of(*owner)};
   }
@@ -107,6 +110,7 @@ net::Awaitable<Result<ModelChoice>> choice_of(Node& node, const Route& route, Ca
 // What is about the whole server: no model is loaded for it.
 bool is_about_all(const Route& route) {
   if (route.path == "/props") return false;
+  if (std::holds_alternative<BatchCommand>(route.handler)) return true;
   return std::holds_alternative<NodeHandler>(route.handler) || std::holds_alternative<TableHandler>(route.handler);
 }
 
@@ -142,21 +146,28 @@ net::Awaitable<Result<ServedModel*>> model_of(Node& node, const Route& route, Ca
   co_return served;
 }
 
-Handled try_route(Node& node, const Route& route, net::HttpExchange& exchange, LoadingStream* loading) {
-  Result<Caller> caller = Caller();
-  if (route.access == Access::key) caller = authenticate(node.frontend.keys, exchange.request());
-  if (!caller) co_return caller.error();
-  exchange.set_owner({caller->tenant.id, node.frontend.keys.tenants() <= 1});
+Handled enter_route(Node& node, const Route& route, Caller caller, net::HttpExchange& exchange,
+                    LoadingStream* loading) {
+  exchange.set_owner({caller.tenant.id, node.frontend.keys.tenants() <= 1});
   std::string body = exchange.take_body();
-  const Result<ServedModel*> served = co_await model_of(node, route, *caller, exchange, loading, body);
+  const Result<ServedModel*> served = co_await model_of(node, route, caller, exchange, loading, body);
   if (!served) co_return served.error();
-  Call call{exchange, node.frontend, **served, std::move(*caller), std::move(body)};
+  Call call{exchange, node.frontend, **served, std::move(caller), std::move(body)};
   const auto start = [&node, &route](Call taken) { return std::visit(Start{node, taken}, route.handler); };
   Handled running = once_only(route, exchange.request())
                         ? answer_once(std::move(call), std::string(*exchange.request().header(kIdempotencyKey)),
                                       *route.dialect, start)
                         : start(std::move(call));
   Result<void> done = co_await std::move(running);
+  co_return done;
+}
+
+Handled try_route(Node& node, const Route& route, net::HttpExchange& exchange, LoadingStream* loading) {
+  Result<Caller> caller = Caller();
+  if (route.access == Access::key) caller = authenticate(node.frontend.keys, exchange.request());
+  if (!caller) co_return caller.error();
+  Handled entering = enter_route(node, route, std::move(*caller), exchange, loading);
+  Result<void> done = co_await std::move(entering);
   co_return done;
 }
 
@@ -189,6 +200,17 @@ net::Awaitable<void> handle_preflight(const net::WebPolicy& web, net::HttpExchan
 
 net::HttpResponse pathless_fault(int status, std::string_view message) {
   return net::HttpResponse(status, "application/json", kOpenAi.fault_body(status, message));
+}
+
+net::Awaitable<void> answer_for(Node& node, std::string path, Caller caller, net::HttpExchange& exchange) {
+  const auto route = std::ranges::find_if(
+      all_routes(), [&](const Route& one) { return one.method == net::HttpMethod::post && one.path == path; });
+  CHECK(route != all_routes().end(), "a line of a batch for a path without a route");
+  Handled entering = enter_route(node, *route, std::move(caller), exchange, nullptr);
+  Result<void> done = co_await std::move(entering);
+  if (done) co_return;
+  Error error = done.error();
+  co_await respond_error(*route->dialect, exchange, std::move(error));
 }
 
 void add_routes(net::Router& router, Node& node) {

@@ -2,6 +2,9 @@
 // key. Built once at start.
 #pragma once
 
+#include <string>
+
+#include "api/core/key_ring.h"
 #include "net/router.h"
 
 namespace chasqui {
@@ -13,5 +16,9 @@ net::HttpResponse pathless_fault(int status, std::string_view message);
 
 // `node` outlives the router, and gets the document about its routes.
 void add_routes(net::Router& router, Node& node);
+
+// Answers a POST request that came through no gate, as its route does, for a caller that is known: a line of a batch.
+// REQUIRES: the path is that of a route
+net::Awaitable<void> answer_for(Node& node, std::string path, Caller caller, net::HttpExchange& exchange);
 
 }  // namespace chasqui
