@@ -16,8 +16,10 @@ std::uint64_t mix(std::uint64_t x) {
 
 }  // namespace
 
-AdapterSetPtr make_adapter_set(std::span<const float> scales, std::span<const std::uint64_t> contents) {
+AdapterSetPtr make_adapter_set(std::span<const float> scales, std::span<const std::uint64_t> contents,
+                               bool named_in_full) {
   auto set = std::make_shared<AdapterSet>();
+  set->named_in_full = named_in_full;
   for (std::size_t i = 0; i < scales.size(); ++i) {
     if (scales[i] == 0) continue;
     set->uses.push_back({static_cast<std::int32_t>(i), scales[i]});
@@ -31,6 +33,7 @@ AdapterSetPtr make_adapter_set(std::span<const float> scales, std::span<const st
 AdapterSetPtr make_alone(const AdapterSetPtr& set, std::uint64_t request) {
   auto alone = std::make_shared<AdapterSet>();
   if (set) alone->uses = set->uses;
+  alone->named_in_full = set && set->named_in_full;
   alone->id = mix(id_of(set.get()) + 0xD1B54A32D192ED03ull);
   alone->alone = request;
   if (alone->id == 0) alone->id = 1;

@@ -21,12 +21,14 @@ struct AdapterSet {
   std::uint64_t id = 0;
   std::vector<AdapterUse> uses;  // each adapter once, ascending; none only of a set for one request
   std::uint64_t alone = 0;       // of this request, whose rows share no batch with those of others; 0: of any
+  bool named_in_full = false;    // the request said "MODEL:adapter"; for metrics alone
 };
 using AdapterSetPtr = std::shared_ptr<const AdapterSet>;
 
 // `scales` and `contents` (a hash of the file) are of all adapters, in their order; with a scale of 0 one is not used.
 // Null when none is.
-AdapterSetPtr make_adapter_set(std::span<const float> scales, std::span<const std::uint64_t> contents);
+AdapterSetPtr make_adapter_set(std::span<const float> scales, std::span<const std::uint64_t> contents,
+                               bool named_in_full = false);
 
 // The same for one request, whose rows share no batch with those of others. What such requests compute has a key of its
 // own. REQUIRES: request is not 0

@@ -43,9 +43,9 @@ void AdapterRegistry::set_standing_scales(std::span<const float> scales) {
   version_.fetch_add(1);
 }
 
-AdapterSetPtr AdapterRegistry::set_of(std::span<const float> scales) const {
+AdapterSetPtr AdapterRegistry::set_of(std::span<const float> scales, bool named_in_full) const {
   CHECK(scales.size() == contents_.size());
-  return make_adapter_set(scales, contents_);
+  return make_adapter_set(scales, contents_, named_in_full);
 }
 
 }  // namespace chasqui

@@ -34,7 +34,7 @@ class AdapterRegistry {
   void set_standing_scales(std::span<const float> scales);
 
   // REQUIRES: one scale for each adapter
-  AdapterSetPtr set_of(std::span<const float> scales) const;
+  AdapterSetPtr set_of(std::span<const float> scales, bool named_in_full = false) const;
 
  private:
   const std::vector<AdapterInfo>& adapters_;

@@ -14,6 +14,8 @@ using Workers = std::deque<EngineMetrics>;
 
 constexpr std::size_t kModelNameMax = 32;
 constexpr std::size_t kAdapterListMax = 1024;
+// Cells have no blocks. Endpoint pickers reckon with blocks of 64 tokens at least, whatever a server says.
+constexpr TokenCount kBlockCells = 64;
 
 }  // namespace
 
@@ -33,28 +35,37 @@ std::string model_label(std::string_view label, std::string name) {
 
 namespace {
 
-// Names of the adapters that requests want, as vLLM has them: "a,b". What does not fit is left out.
-std::string adapters_wanted(const Workers& workers, const Gauge EngineMetrics::AdapterSteps::*wanted) {
+// Names of the adapters that requests want, as vLLM has them: "a,b", each as the requests say it, since endpoint
+// pickers look for what a request says. What does not fit is left out.
+std::string adapters_wanted(const Workers& workers, const Gauge EngineMetrics::AdapterWish::*wanted,
+                            const std::string& model_name) {
   std::string names;
-  for (std::size_t i = 0; i < workers.front().adapter_steps.size(); ++i) {
-    const auto wants = [i, wanted](const EngineMetrics& m) { return (m.adapter_steps[i].*wanted).value() > 0; };
-    if (std::ranges::none_of(workers, wants)) continue;
+  const auto add = [&](std::size_t i, const EngineMetrics::AdapterWish EngineMetrics::AdapterSteps::*said,
+                       const std::string& name) {
+    const auto wants = [&](const EngineMetrics& m) { return (m.adapter_steps[i].*said.*wanted).value() > 0; };
+    if (std::ranges::none_of(workers, wants)) return;
     std::string quoted;
-    append_json_escaped(quoted, workers.front().adapter_steps[i].name);
-    if (names.size() + quoted.size() + 1 > kAdapterListMax) break;
+    append_json_escaped(quoted, name);
+    if (names.size() + quoted.size() + 1 > kAdapterListMax) return;
     if (!names.empty()) names += ',';
     names += quoted;
+  };
+  for (std::size_t i = 0; i < workers.front().adapter_steps.size(); ++i) {
+    const std::string& name = workers.front().adapter_steps[i].name;
+    add(i, &EngineMetrics::AdapterSteps::by_name, name);
+    add(i, &EngineMetrics::AdapterSteps::in_full, model_name + ':' + name);
   }
   return names;
 }
 
-void add_adapters(MetricsPage& page, const Workers& workers) {
+void add_adapters(MetricsPage& page, const Workers& workers, const std::string& model_name) {
   if (workers.front().adapter_steps.empty()) return;
   // Beside the adapters there are steps of none and of several. All that are loaded can be in use at once.
   const std::string most = "max_lora=\"" + std::to_string(workers.front().adapter_steps.size() - 2) + '"';
-  const auto labels = [&workers, most] {
-    return most + ",running_lora_adapters=\"" + adapters_wanted(workers, &EngineMetrics::AdapterSteps::running) +
-           "\",waiting_lora_adapters=\"" + adapters_wanted(workers, &EngineMetrics::AdapterSteps::waiting) + '"';
+  const auto labels = [&workers, most, model_name] {
+    return most + ",running_lora_adapters=\"" +
+           adapters_wanted(workers, &EngineMetrics::AdapterWish::running, model_name) + "\",waiting_lora_adapters=\"" +
+           adapters_wanted(workers, &EngineMetrics::AdapterWish::waiting, model_name) + '"';
   };
   page.add_labelled(
       "vllm:lora_requests_info", "Adapters that running and waiting requests want; the value is the time.",
@@ -100,9 +111,10 @@ void add_vllm_metrics(MetricsPage& page, const Workers& workers, const std::stri
       "vllm:kv_cache_usage_perc", "Share of the KV cells that hold something, 0 to 1.",
       [&workers] { return kv_usage(workers); }, model);
   page.add_computed(
-      "vllm:cache_config_info", "The KV cache: a block is one cell.", [] { return 1.0; },
-      model + ",block_size=\"1\",num_gpu_blocks=\"" + std::to_string(cells) + '"');
-  add_adapters(page, workers);
+      "vllm:cache_config_info", "The KV cache: a block counts as 64 cells.", [] { return 1.0; },
+      model + ",block_size=\"" + std::to_string(kBlockCells) + "\",num_gpu_blocks=\"" +
+          std::to_string(cells / kBlockCells) + '"');
+  add_adapters(page, workers, model_name);
 }
 
 void add_llama_server_metrics(MetricsPage& page, const Workers& workers) {

@@ -50,6 +50,22 @@ TEST(CompatMetrics, AreSumsOverAllWorkers) {
   EXPECT_TRUE(has(page, "llamacpp:n_tokens_max 15"));
 }
 
+TEST(CompatMetrics, CellsAreBlocksOfWhatEndpointPickersReckonWith) {
+  const std::deque<EngineMetrics> metrics(1);
+  const std::string page = page_of(metrics, "m");
+  EXPECT_TRUE(has(page, R"(vllm:cache_config_info{model_name="m",block_size="64",num_gpu_blocks="8"} 1)")) << page;
+}
+
+TEST(CompatMetrics, NameAdaptersAsRequestsNameThem) {
+  std::deque<EngineMetrics> metrics(2);
+  for (EngineMetrics& worker : metrics) worker.name_adapters({"one", "two"});
+  metrics[0].adapter_steps[1].by_name.running.set(1);
+  metrics[1].adapter_steps[1].in_full.running.set(2);
+  metrics[1].adapter_steps[2].in_full.waiting.set(1);
+  const std::string page = page_of(metrics, "m");
+  EXPECT_NE(page.find(R"(running_lora_adapters="one,m:one",waiting_lora_adapters="m:two")"), std::string::npos) << page;
+}
+
 TEST(CompatMetrics, RatesAreZeroWhereNothingWasComputedSinceTheLastReading) {
   std::deque<EngineMetrics> metrics(1);
   MetricsPage page;

@@ -262,19 +262,21 @@ void EngineMetrics::follow_adapters(const AdapterTurns& turns) {
 
 void EngineMetrics::show_adapters(const RunningSequences& running, const WaitQueue::Line& waiting) {
   if (adapter_steps.empty()) return;
-  const auto show = [this](const auto& sequences, Gauge AdapterSteps::*shown) {
+  const auto show = [this](const auto& sequences, Gauge AdapterWish::*shown) {
     for (std::size_t i = 0; i < adapter_steps.size(); ++i) {
-      const auto wants = [i](const auto& sequence) {
+      std::int64_t by_name = 0, in_full = 0;
+      for (const auto& sequence : sequences) {
         const AdapterSet* set = sequence->request().adapters.get();
-        return set != nullptr && std::ranges::any_of(set->uses, [i](const AdapterUse& use) {
-                 return static_cast<std::size_t>(use.adapter) + 1 == i;
-               });
-      };
-      (adapter_steps[i].*shown).set(std::ranges::count_if(sequences, wants));
+        if (set == nullptr) continue;
+        const auto is_it = [i](const AdapterUse& use) { return static_cast<std::size_t>(use.adapter) + 1 == i; };
+        if (std::ranges::any_of(set->uses, is_it)) ++(set->named_in_full ? in_full : by_name);
+      }
+      (adapter_steps[i].by_name.*shown).set(by_name);
+      (adapter_steps[i].in_full.*shown).set(in_full);
     }
   };
-  show(running, &AdapterSteps::running);
-  show(waiting, &AdapterSteps::waiting);
+  show(running, &AdapterWish::running);
+  show(waiting, &AdapterWish::waiting);
 }
 
 void EngineMetrics::add_shared_to(MetricsPage& page) const {

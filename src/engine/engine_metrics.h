@@ -162,11 +162,14 @@ struct EngineMetrics {
   Histogram wake_seconds{all_workers,
                          MetricRow("chasqui_wake_seconds", "Time to load the model again.").buckets(coarse())};
 
+  struct AdapterWish {
+    Gauge running, waiting;  // requests that want it
+  };
   struct AdapterSteps {
     AdapterSteps(MetricSet& set, const std::string& name);
     std::string name;
     Counter steps;
-    Gauge running, waiting;  // requests that want it; of an adapter only
+    AdapterWish by_name, in_full;  // … and call it so, or "MODEL:name"; of an adapter only
   };
   std::deque<AdapterSteps> adapter_steps;  // of the model alone, of each adapter by itself, of several at once
   Counter adapter_switches{of_adapters,

@@ -191,6 +191,12 @@ describe('adapters of a model', async () => {
     await server.until((metrics) => info(metrics)[0].running_lora_adapters === 'one,second');
     const { value } = (await server.metrics()).all('vllm:lora_requests_info')[0];
     assert.ok(Math.abs(value - Date.now() / 1000) < 3600, `${value} is no time`);
+    // As the requests say it: a gateway looks for what they say.
+    const [{ id: name }] = (await (await server.fetch('/v1/models')).json()).data;
+    const full = await streamChat(server, user(questions[0]), { ...endless, max_tokens: 400, model: `${name}:one` });
+    streams.push(full);
+    await full.nextText();
+    await server.until((metrics) => info(metrics)[0].running_lora_adapters === `one,${name}:one,second`);
     for (const stream of streams) stream.leave();
     await server.until((metrics) => info(metrics)[0].running_lora_adapters === '');
   });

@@ -79,7 +79,8 @@ describe('the page of metrics', async () => {
     assert.equal(all('llamacpp:tokens_predicted_total'), all('chasqui_generation_tokens_total'));
     assert.equal(all('llamacpp:n_decode_total'), all('chasqui_steps_total'));
     const [info] = metrics.all('vllm:cache_config_info');
-    assert.equal(Number(info.labels.num_gpu_blocks), all('chasqui_kv_cells'));
+    assert.equal(info.labels.block_size, '64');
+    assert.equal(Number(info.labels.num_gpu_blocks), Math.floor(all('chasqui_kv_cells') / 64));
   });
 
   it('has rates that fall to zero while the server is idle', async () => {

@@ -69,17 +69,19 @@ bool is_name_of(const ServedModelConfig& config, std::string_view name) {
   return name == config.name || std::ranges::find(config.aliases, name) != config.aliases.end();
 }
 
+enum class ByModel { no, by_name, in_full };
+
 // "MODEL:name", or as vLLM has it "name", where that is not the model's own; other names of models are the client's
 // affair.
-bool read_model(const ServedModel& served, Fields& fields, std::vector<float>& scales) {
+ByModel read_model(const ServedModel& served, Fields& fields, std::vector<float>& scales) {
   const AdapterRegistry& registry = served.adapters;
   const std::string& own = served.config.name;
   const json::value* model = fields.any("model");
   if (model != nullptr && !model->is_string()) fields.refuse("model", "a string");
-  if (model == nullptr || !model->is_string()) return false;
+  if (model == nullptr || !model->is_string()) return ByModel::no;
   const std::string_view text = model->get_string();
   const bool prefixed = text.size() > own.size() && text.starts_with(own) && text[own.size()] == ':';
-  if (is_name_of(served.config, text)) return false;
+  if (is_name_of(served.config, text)) return ByModel::no;
   const auto found = registry.find(prefixed ? text.substr(own.size() + 1) : text);
   if (found) {
     use_only(registry, *found, scales);
@@ -87,7 +89,8 @@ bool read_model(const ServedModel& served, Fields& fields, std::vector<float>& s
     const std::string wanted = registry.empty() ? own : own + ":NAME";
     fields.refuse("model", wanted + known(registry));
   }
-  return found.has_value();
+  if (!found) return ByModel::no;
+  return prefixed ? ByModel::in_full : ByModel::by_name;
 }
 
 }  // namespace
@@ -96,9 +99,9 @@ void read_adapters(const ServedModel& served, Fields& fields, RequestDraft& draf
   const AdapterRegistry& registry = served.adapters;
   const json::value* lora = fields.any("lora");
   std::vector<float> scales(registry.adapters().size());
-  const bool by_model = read_model(served, fields, scales);
+  const ByModel by_model = read_model(served, fields, scales);
   if (lora == nullptr) {
-    if (by_model) draft.adapters = registry.set_of(scales);
+    if (by_model != ByModel::no) draft.adapters = registry.set_of(scales, by_model == ByModel::in_full);
     return;
   }
   if (lora->is_array()) {
