@@ -88,9 +88,12 @@ struct ServeConfig {
   std::string socket;       // frames on this path (docs/protocol.md)
   std::uint32_t socket_mode = 0600;
   std::vector<std::string> api_keys;
-  std::string api_key_file;     // more of them, with names and shares; read again on SIGHUP
-  bool no_auth = false;         // allows a public address without a key
-  std::string tls_certificate;  // PEM files for the TCP door, read again on SIGHUP; empty: plain HTTP
+  std::string api_key_file;               // more of them, with names and shares; read again on SIGHUP
+  bool no_auth = false;                   // allows a public address without a key
+  std::vector<std::string> admin_listen;  // addresses and paths for operators; empty: none
+  bool admin_public = false;              // … which other machines may reach
+  std::string agent_check;                // address for HAProxy's agent checks; empty: none
+  std::string tls_certificate;            // PEM files for the TCP door, read again on SIGHUP; empty: plain HTTP
   std::string tls_key;
   bool page = true;  // at "/"
   WebOptions web;

@@ -15,6 +15,25 @@ std::string is_mode(const std::string& text) {
   return octal && read_mode(text) <= 0777 ? "" : "must be octal digits between 0 and 0777, such as 0660";
 }
 
+void add_operator_options(CLI::App& app, ServeConfig& config, const std::string& group) {
+  app.add_option("--admin-listen", config.admin_listen,
+                 "address or Unix socket for operators: metrics, health, /debug and drain without a client's key; "
+                 "several with commas: see docs/fleet.md")
+      ->envname("CHASQUI_ADMIN_LISTEN")
+      ->delimiter(',')
+      ->type_name("ADDRESS:PORT|PATH")
+      ->group(group);
+  app.add_flag("--admin-public", config.admin_public,
+               "--admin-listen may be an address that other machines reach: they can read metrics and health")
+      ->envname("CHASQUI_ADMIN_PUBLIC")
+      ->group(group);
+  app.add_option("--agent-check", config.agent_check,
+                 "address for HAProxy's agent checks: each connection gets a line with up, drain or maint")
+      ->envname("CHASQUI_AGENT_CHECK")
+      ->type_name("ADDRESS:PORT|PATH")
+      ->group(group);
+}
+
 }  // namespace
 
 void add_listener_options(CLI::App& app, ServeConfig& config) {
@@ -72,6 +91,7 @@ void add_listener_options(CLI::App& app, ServeConfig& config) {
   app.add_flag("--no-auth", config.no_auth, "allow a public address without a key")
       ->envname("CHASQUI_NO_AUTH")
       ->group(group);
+  add_operator_options(app, config, group);
 }
 
 }  // namespace chasqui

@@ -58,6 +58,25 @@ Result<void> check_address(const ServeConfig& config, const net::ListenAddress& 
                                      "who can reach it may use it");
 }
 
+Result<void> read_operators_addresses(const ServeConfig& config, Listeners& out) {
+  for (const std::string& text : config.admin_listen) {
+    auto address = read_address("--admin-listen", text, config.socket_mode);
+    if (!address) return address.error();
+    if (!config.admin_public && !address->is_loopback()) {
+      return invalid_field("--admin-listen",
+                           "--admin-listen " + text +
+                               " can be reached from other machines: give --admin-public, too, if everybody who can "
+                               "reach it may read the metrics");
+    }
+    out.admin.push_back(std::move(*address));
+  }
+  if (config.agent_check.empty()) return {};
+  auto address = read_address("--agent-check", config.agent_check, config.socket_mode);
+  if (!address) return address.error();
+  out.agent.push_back(std::move(*address));
+  return {};
+}
+
 bool any_unix(const std::vector<net::ListenAddress>& addresses) {
   for (const net::ListenAddress& address : addresses) {
     if (address.is_unix()) return true;
@@ -84,6 +103,27 @@ std::vector<net::ListenAddress> host_addresses(const ServeConfig& config) {
   return out;
 }
 
+Result<net::ListenAddress> read_address(const std::string& flag, const std::string& text, std::uint32_t socket_mode) {
+  if (text.find('/') != std::string::npos || text.ends_with(".sock")) {
+    return net::ListenAddress::unix_socket(text, socket_mode);
+  }
+  const std::size_t colon = text.rfind(':');
+  std::string host = text.substr(0, std::min(colon, text.size()));
+  const bool bracketed = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  const std::string_view digits = colon == std::string::npos ? "" : std::string_view(text).substr(colon + 1);
+  std::uint16_t port = 0;
+  const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  auto address = net::ListenAddress::tcp(host, port);
+  const bool whole = !digits.empty() && failed == std::errc{} && end == digits.data() + digits.size();
+  if (!whole || !address.is_valid() || bracketed != (host.find(':') != std::string::npos)) {
+    return invalid_field(flag, flag + " " + text +
+                                   " must be an address and a port such as 127.0.0.1:9090 or [::1]:9090, or a path of "
+                                   "a Unix socket");
+  }
+  return address;
+}
+
 Result<Listeners> listeners_of(const ServeConfig& config) {
   auto listeners = inherited_listeners();
   if (!listeners) return listeners.error();
@@ -95,6 +135,7 @@ Result<Listeners> listeners_of(const ServeConfig& config) {
   if (listeners->frames.empty() && !config.socket.empty()) {
     listeners->frames.push_back(net::ListenAddress::unix_socket(config.socket, config.socket_mode));
   }
+  if (auto good = read_operators_addresses(config, *listeners); !good) return good.error();
   if (auto good = check_origins(config); !good) return good.error();
   for (const net::ListenAddress& address : listeners->http) {
     if (auto good = check_address(config, address); !good) return good.error();
@@ -103,36 +144,49 @@ Result<Listeners> listeners_of(const ServeConfig& config) {
 }
 
 Result<void> check_listeners(const Listeners& listeners) {
-  for (const auto* addresses : {&listeners.http, &listeners.frames}) {
-    for (const net::ListenAddress& address : *addresses) {
+  const auto check = [](const std::vector<net::ListenAddress>& addresses, const std::string& flag) -> Result<void> {
+    for (const net::ListenAddress& address : addresses) {
       auto free = net::check_listening(address);
       if (free) continue;
       Error error = free.error();
       if (error.code == ErrorCode::conflict && !address.is_unix()) {
-        error.message +=
-            " Another program listens there: stop it, or choose another port with --port (0: any free one).";
+        error.message += " Another program listens there: stop it, or choose another port with " + flag;
       }
       return error;
     }
+    return {};
+  };
+  for (const auto* addresses : {&listeners.http, &listeners.frames}) {
+    if (auto free = check(*addresses, "--port (0: any free one)."); !free) return free;
   }
-  return {};
+  if (auto free = check(listeners.admin, "--admin-listen (0: any free one)."); !free) return free;
+  return check(listeners.agent, "--agent-check (0: any free one).");
 }
 
-Result<std::string> open_listeners(net::HttpServer& server, net::FrameServer& frames, const Listeners& listeners,
-                                   bool tls) {
+Result<std::string> open_listeners(const Doors& doors, const Listeners& listeners, bool tls) {
   std::string url;
   std::string said;  // when all are open, and not when one of them fails
   for (const net::ListenAddress& address : listeners.http) {
-    auto bound = server.listen(address);
+    auto bound = doors.http.listen(address);
     if (!bound) return bound.error();
     const std::string text = address.is_unix() ? bound->text : (tls ? "https://" : "http://") + bound->text;
     said += "listening on " + text + '\n';
     if (!address.is_unix() && url.empty()) url = text;
   }
   for (const net::ListenAddress& address : listeners.frames) {
-    auto bound = frames.listen(address);
+    auto bound = doors.frames.listen(address);
     if (!bound) return bound.error();
     said += "listening on " + bound->text + " for frames\n";
+  }
+  for (const net::ListenAddress& address : listeners.admin) {
+    auto bound = doors.admin.listen(address);
+    if (!bound) return bound.error();
+    said += "listening on " + (address.is_unix() ? bound->text : "http://" + bound->text) + " for operators\n";
+  }
+  for (const net::ListenAddress& address : listeners.agent) {
+    auto bound = doors.agent.listen(address);
+    if (!bound) return bound.error();
+    said += "listening on " + bound->text + " for agent checks\n";
   }
   std::fputs(said.c_str(), stdout);
   return url;

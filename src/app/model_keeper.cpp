@@ -175,7 +175,9 @@ Result<ServedModel*> ModelKeeper::try_now(Kept& one, bool& wait) {
   wait = false;
   settle(one);
   const TimePoint now = loop_.now();
-  if (table_.first().engine.draining()) return Error{ErrorCode::unavailable, "the server is shutting down", ""};
+  if (table_.first().admission.draining()) {
+    return Error{ErrorCode::unavailable, "the server is shutting down or drained; retry elsewhere, or here", ""};
+  }
   if (loaded(one) && !one.resting) {
     one.used_at = now;
     return one.entry.served;

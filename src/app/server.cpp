@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/admin/readiness.h"
 #include "api/core/answer.h"
 #include "api/core/errors.h"
 #include "api/core/served_model.h"
@@ -63,6 +64,10 @@ Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, cons
             .metrics = metrics_},
       router_(&pathless_fault),
       http_(loop_, router_, settings_.http),
+      admin_web_(admin_web_policy(config)),
+      admin_router_(&pathless_fault),
+      admin_(loop_, admin_router_, admin_limits(settings_.http)),
+      agent_(loop_, [this] { return agent_line(node_); }),
       door_(node_),
       frames_(loop_, frame_metrics_, settings_.frames,
               [this](net::FrameConnection& connection) { return door_.open(connection); }),
@@ -79,6 +84,7 @@ Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, cons
   collect_spans(parts.collector);
   if (config.check_model) node_.models.check_names();
   add_routes(router_, node_);
+  add_admin_routes(admin_router_, node_, admin_web_);
   if (parts.jobs) {
     const auto disk_max = static_cast<std::uint64_t>(config.batch_mib) << 20;
     batches_.emplace(std::move(parts.jobs), disk_max, config.batch_lines, node_);
@@ -110,6 +116,7 @@ ServedModel& Server::host(ModelParts parts, std::size_t number) {
   HostedModel& model = *models_.emplace_back(std::make_unique<HostedModel>(std::move(parts), number, shared));
   add_metrics_of(model);
   if (shutdown_ && is_supervised()) follow_hang(model);
+  if (shutdown_ && shutdown_->service() != Service::open) model.served().admission.drain();
   return model.served();
 }
 
@@ -173,11 +180,13 @@ void Server::greet(const std::string& url) const {
 }
 
 Result<void> Server::open() {
-  const auto url = open_listeners(http_, frames_, listeners_, tls_.has_value());
+  const auto url = open_listeners({http_, frames_, admin_, agent_}, listeners_, tls_.has_value());
   if (!url) return url.error();
-  shutdown_.emplace(loop_, http_, frames_, kept_, node_.models,
-                    ShutdownTimes{config_.operation.drain_delay, config_.drain_time}, listeners_.stay,
-                    spans_ ? &*spans_ : nullptr, batches_ ? &batches_->runner() : nullptr);
+  shutdown_.emplace(loop_,
+                    ShutdownParts{http_, admin_, frames_, kept_, node_.models, spans_ ? &*spans_ : nullptr,
+                                  batches_ ? &batches_->runner() : nullptr},
+                    ShutdownTimes{config_.operation.drain_delay, config_.drain_time}, listeners_.stay);
+  node_.drain = &*shutdown_;
   follow_signals();
   // Only another process can have a worker that moves; it exists where a process starts it.
   if (is_supervised()) follow_hangs();

@@ -29,6 +29,7 @@
 #include "app/settings.h"
 #include "app/shutdown.h"
 #include "app/tls_reload.h"
+#include "net/agent_port.h"
 #include "net/frame_server.h"
 #include "net/http_server.h"
 #include "net/wakeup_listener.h"
@@ -97,6 +98,10 @@ class Server {
   net::Router router_;
   std::optional<net::TlsEndpoint> tls_;
   net::HttpServer http_;
+  const net::WebPolicy admin_web_;
+  net::Router admin_router_;
+  net::HttpServer admin_;  // without a listener unless there is --admin-listen
+  net::AgentPort agent_;   // likewise, --agent-check
   FrameEndpoint door_;
   net::FrameMetrics frame_metrics_;
   net::FrameServer frames_;

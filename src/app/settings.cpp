@@ -109,6 +109,13 @@ NodeConfig node_config(const ServeConfig& config, const Listeners& listeners) {
   return out;
 }
 
+net::HttpLimits admin_limits(const net::HttpLimits& others) {
+  net::HttpLimits out = others;
+  out.connections = kSizeLimit<"admin_connections">;
+  out.body_bytes = out.header_bytes;  // no route there reads one
+  return out;
+}
+
 std::vector<std::string> names_in(std::string_view list) {
   std::vector<std::string> out;
   while (!list.empty()) {

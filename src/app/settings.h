@@ -17,7 +17,7 @@
 
 namespace chasqui {
 
-// Each is of one model, but for node_config, which is of the whole server.
+// Each is of one model, but for node_config and admin_limits, which are of the whole server.
 //
 // What the command line calls a model, its own name first; none: as its file says.
 std::vector<std::string> names_of_model(const ServeConfig& config);
@@ -29,6 +29,7 @@ bool can_sleep(const ServeConfig& config);
 RequestLimits request_limits(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape);
 AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& shape);
 EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape);
+net::HttpLimits admin_limits(const net::HttpLimits& others);
 NodeConfig node_config(const ServeConfig& config, const Listeners& listeners);
 ServedModelConfig model_config(const ServeConfig& config, const LoadedModel& model);
 SessionLimits session_limits(const ServeConfig& config, const ModelShape& shape);

@@ -1,11 +1,13 @@
 // How the server ends: it tells load balancers, takes nothing new, lets what runs finish for a while, and stops the
-// loop. Owned by app/serve; loop thread only. app/exit_guard ends the process where this hangs.
+// loop. And how an operator takes it out of service and back, without an end. Owned by app/serve; loop thread only.
+// app/exit_guard ends the process where this hangs.
 #pragma once
 
 #include <algorithm>
 #include <utility>
 
 #include "api/batch/batch_runner.h"
+#include "api/core/drain_control.h"
 #include "api/core/model_table.h"
 #include "api/core/served_model.h"
 #include "api/delivery/kept_streams.h"
@@ -24,50 +26,83 @@ struct ShutdownTimes {
   Duration drain;  // then for what runs
 };
 
+// What it ends; all of it outlives it.
+struct ShutdownParts {
+  net::HttpServer& server;
+  net::HttpServer& admin;  // answers until all others have ended, so that operators see how far that is
+  net::FrameServer& frames;
+  KeptStreams& kept;
+  const ModelTable& models;
+  SpanExporter* spans;   // null: spans are not collected
+  BatchRunner* batches;  // null: there are none
+};
+
 // Four stages: the delay, if there is one; where another process keeps the listening sockets, a moment for connections
 // that have not sent their request yet, since they cannot be given back; the drain; the end of the loop. The second
 // signal closes what is left at once. The loop always goes on until the last handler has returned, so that no coroutine
 // outlives the engine that it uses.
-class Shutdown {
+class Shutdown final : public DrainControl {
  public:
-  Shutdown(net::EventLoop& loop, net::HttpServer& server, net::FrameServer& frames, KeptStreams& kept,
-           const ModelTable& models, ShutdownTimes times, bool sockets_stay, SpanExporter* spans, BatchRunner* batches)
+  Shutdown(net::EventLoop& loop, const ShutdownParts& parts, ShutdownTimes times, bool sockets_stay)
       : loop_(loop),
-        server_(server),
-        frames_(frames),
-        kept_(kept),
-        models_(models),
+        parts_(parts),
         times_(times),
         sockets_stay_(sockets_stay),
         timer_(loop.executor()),
-        spans_(spans),
-        batches_(batches),
-        batches_drained_(batches == nullptr) {}
+        batches_drained_(parts.batches == nullptr) {}
 
   // For each signal.
   void begin() {
     timer_.cancel();
-    if (std::exchange(begun_, true)) return drain(loop_.now());
+    if (std::exchange(begun_, true)) return end_by(loop_.now());
     end_ = loop_.now() + times_.delay + times_.drain;
     if (times_.delay == Duration::zero()) return leave();
     log_info("draining: connections are still accepted, and told to go elsewhere",
              {{"requests", in_flight()}, {"delay_s", to_seconds(times_.delay)}});
     refuse_work();
-    server_.announce_end();
+    parts_.server.announce_end();
     timer_.expires_after(times_.delay);
     timer_.async_wait([this](net::SystemError error) {
       if (!error) leave();
     });
   }
 
+  Service service() const override {
+    if (begun_) return Service::leaving;
+    return drained_ ? Service::drained : Service::open;
+  }
+
+  std::size_t in_flight() const override {
+    std::size_t sum = 0;
+    for (const ServedModel* const served : parts_.models.all()) sum += served->engine.in_flight();
+    return sum;
+  }
+
+  void drain() override {
+    if (begun_ || std::exchange(drained_, true)) return;
+    log_info("drained by an operator: new requests are refused", {{"requests", in_flight()}});
+    for (const ServedModel* const served : parts_.models.all()) served->admission.drain();
+    parts_.server.announce_end();
+  }
+
+  Result<void> reopen() override {
+    if (begun_) return Error{ErrorCode::conflict, "the server is shutting down", ""};
+    if (!std::exchange(drained_, false)) return {};
+    log_info("in service again: new requests are taken");
+    for (const ServedModel* const served : parts_.models.all()) served->admission.resume();
+    parts_.server.retract_end();
+    return {};
+  }
+
  private:
   static constexpr Duration kAskTime = seconds(1);
   static constexpr Duration kLookEvery = milliseconds(10);
+  static constexpr Duration kAdminTime = milliseconds(200);  // for answers that operators are reading
 
   void leave() {
-    if (!sockets_stay_) return drain(end_);
-    log_info("leaving: connections that are open may send a request", {{"connections", server_.connections()}});
-    server_.stop_accepting();
+    if (!sockets_stay_) return end_by(end_);
+    log_info("leaving: connections that are open may send a request", {{"connections", parts_.server.connections()}});
+    parts_.server.stop_accepting();
     let_ask(std::min(loop_.now() + kAskTime, end_));
   }
 
@@ -76,44 +111,38 @@ class Shutdown {
     timer_.expires_after(kLookEvery);
     timer_.async_wait([this, until](net::SystemError error) {
       if (error) return;
-      if (server_.connections() == 0 || loop_.now() >= until) return drain(end_);
+      if (parts_.server.connections() == 0 || loop_.now() >= until) return end_by(end_);
       let_ask(until);
     });
   }
 
   void refuse_work() {
-    if (batches_ != nullptr) batches_->hold();
-    for (const ServedModel* const served : models_.all()) {
+    if (parts_.batches != nullptr) parts_.batches->hold();
+    for (const ServedModel* const served : parts_.models.all()) {
       served->admission.drain();
       served->engine.drain();
     }
   }
 
-  std::size_t in_flight() const {
-    std::size_t sum = 0;
-    for (const ServedModel* const served : models_.all()) sum += served->engine.in_flight();
-    return sum;
-  }
-
-  void drain(TimePoint deadline) {
+  void end_by(TimePoint deadline) {
     const Duration time = std::max(deadline - loop_.now(), Duration::zero());
     log_info("draining", {{"requests", in_flight()}, {"seconds", to_seconds(time)}});
     refuse_work();
-    if (batches_ != nullptr) {
-      batches_->drain(deadline, [this] {
+    if (parts_.batches != nullptr) {
+      parts_.batches->drain(deadline, [this] {
         batches_drained_ = true;
         stop_when_drained();
       });
     }
-    kept_.drain([this] {
+    parts_.kept.drain([this] {
       kept_drained_ = true;
       stop_when_drained();
     });
-    frames_.drain(deadline, [this] {
+    parts_.frames.drain(deadline, [this] {
       frames_drained_ = true;
       stop_when_drained();
     });
-    server_.drain(deadline, [this] {
+    parts_.server.drain(deadline, [this] {
       server_drained_ = true;
       stop_when_drained();
     });
@@ -122,21 +151,21 @@ class Shutdown {
   void stop_when_drained() {
     if (!server_drained_ || !frames_drained_ || !kept_drained_ || !batches_drained_ || ended_) return;
     ended_ = true;
-    if (spans_ == nullptr) return loop_.stop();
-    spans_->finish([&loop = loop_] { loop.stop(); });
+    parts_.admin.drain(loop_.now() + kAdminTime, [this] { finish(); });
+  }
+
+  void finish() {
+    if (parts_.spans == nullptr) return loop_.stop();
+    parts_.spans->finish([&loop = loop_] { loop.stop(); });
   }
 
   net::EventLoop& loop_;
-  net::HttpServer& server_;
-  net::FrameServer& frames_;
-  KeptStreams& kept_;
-  const ModelTable& models_;
+  const ShutdownParts parts_;
   const ShutdownTimes times_;
   const bool sockets_stay_;
   net::Timer timer_;
-  SpanExporter* const spans_;   // null: spans are not collected
-  BatchRunner* const batches_;  // null: there are none
-  TimePoint end_ = kNever;      // of the drain
+  TimePoint end_ = kNever;  // of the drain
+  bool drained_ = false;
   bool begun_ = false;
   bool ended_ = false;
   bool server_drained_ = false;

@@ -93,6 +93,18 @@ Result<void> check_origins(const ServeConfig& config) {
       "may, or name the origins");
 }
 
+namespace {
+
+std::vector<std::string> host_names(const ServeConfig& config) {
+  std::vector<std::string> out = config.web.allowed_hosts;
+  for (std::string& text : out) {
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  }
+  return out;
+}
+
+}  // namespace
+
 net::WebPolicy web_policy(const ServeConfig& config, const Listeners& listeners) {
   net::WebPolicy out;
   out.loopback_origins = false;
@@ -103,11 +115,15 @@ net::WebPolicy web_policy(const ServeConfig& config, const Listeners& listeners)
   out.keyless = !has_keys(config);
   const bool local = std::ranges::all_of(listeners.http, &net::ListenAddress::is_loopback);
   out.checks_host = out.keyless && local && !out.any_origin;
-  const auto lower = [](std::string text) {
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return text;
-  };
-  for (const std::string& name : config.web.allowed_hosts) out.hosts.push_back(lower(name));
+  out.hosts = host_names(config);
+  return out;
+}
+
+net::WebPolicy admin_web_policy(const ServeConfig& config) {
+  net::WebPolicy out;
+  out.loopback_origins = false;
+  out.for_operators = out.keyless = true;
+  out.hosts = host_names(config);
   return out;
 }
 

@@ -32,5 +32,7 @@ void add_web_options(CLI::App& app, WebOptions& options);
 // An error where everybody's pages could use a server that everybody may use.
 Result<void> check_origins(const ServeConfig& config);
 net::WebPolicy web_policy(const ServeConfig& config, const Listeners& listeners);
+// … and that of the admin listener: no other origin's pages, whatever the flags say of clients.
+net::WebPolicy admin_web_policy(const ServeConfig& config);
 
 }  // namespace chasqui

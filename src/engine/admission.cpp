@@ -56,7 +56,7 @@ std::string in_seconds(Duration wait) {
 
 std::string_view reason_of(Refusal refusal) {
   switch (refusal) {
-    case Refusal::draining: return "the server is shutting down; retry elsewhere, or here";
+    case Refusal::draining: return "the server is shutting down or drained; retry elsewhere, or here";
     case Refusal::tenant_requests: return "this key's limit of requests at the same time is reached; retry";
     case Refusal::queue_requests: return "too many requests are waiting; retry";
     case Refusal::queue_tokens: return "the requests that are waiting have too many tokens to read; retry";

@@ -118,6 +118,8 @@ class Admission {
                      TimePoint now, std::size_t requests = 1, Duration wait_max = Duration::max());
   // From now on everybody is refused.
   void drain() { draining_ = true; }
+  void resume() { draining_ = false; }
+  bool draining() const { return draining_; }
 
   std::size_t in_flight() const { return in_flight_; }
   std::size_t reservations() const { return reservations_.open(); }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "net/event_signal.h"
 #include "net/http_connection.h"
@@ -94,6 +95,11 @@ Result<BoundAddress> HttpServer::listen(const ListenAddress& address) {
 }
 
 void HttpServer::announce_end() { state_->leaving = true; }
+
+void HttpServer::retract_end() {
+  CHECK(!state_->draining);
+  state_->leaving = false;
+}
 
 void HttpServer::stop_accepting() {
   announce_end();

@@ -41,6 +41,8 @@ class HttpServer {
 
   // Every answer is the last of its connection from now on; new connections are still accepted.
   void announce_end();
+  // Connections are kept again. REQUIRES: it still accepts
+  void retract_end();
   // Accepts no new connection. Open connections may still send one request. For sockets that others keep open: who has
   // connected in time is served, everybody later waits for the next process.
   void stop_accepting();

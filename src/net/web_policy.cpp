@@ -86,9 +86,16 @@ bool changes_state(HttpMethod method) {
 
 std::optional<WebRefusal> judge_host(const WebPolicy& policy, const HttpRequest& request) {
   const auto host = request.header("Host");
+  // A client on another machine names the node as it is called there, and may do less.
+  const bool checks = policy.for_operators ? request.peer && request.peer->is_loopback : policy.checks_host;
   // Browsers always name a host; HTTP/1.0 clients and some probes do not.
-  if (!policy.checks_host || !host || host->empty() || is_loopback_authority(*host)) return std::nullopt;
+  if (!checks || !host || host->empty() || is_loopback_authority(*host)) return std::nullopt;
   if (std::ranges::find(policy.hosts, lower(host_of(*host))) != policy.hosts.end()) return std::nullopt;
+  if (policy.for_operators) {
+    return WebRefusal{421,
+                      "Host: the admin listener on this machine answers to localhost, *.localhost, 127.0.0.0/8 and "
+                      "[::1]; name others with --allowed-hosts."};
+  }
   return WebRefusal{421,
                     "Host: a server without keys on this machine answers to localhost, *.localhost, 127.0.0.0/8 and "
                     "[::1]; name others with --allowed-hosts, or set --api-key."};
@@ -96,6 +103,7 @@ std::optional<WebRefusal> judge_host(const WebPolicy& policy, const HttpRequest&
 
 std::optional<WebRefusal> judge_origin(const WebPolicy& policy, const HttpRequest& request, std::string_view origin) {
   if (is_same_origin(origin, request) || is_allowed(policy, origin)) return std::nullopt;
+  if (policy.for_operators) return WebRefusal{403, "Origin: web pages may not use the admin listener."};
   return WebRefusal{403,
                     "Origin: pages of this origin may not use this server, which has no keys; allow it with "
                     "--cors-origins."};

@@ -18,6 +18,8 @@ struct WebPolicy {
   bool keyless = false;
   // … and only this machine can reach it: it answers to names of this machine alone, and to `hosts`.
   bool checks_host = false;
+  bool for_operators = false;      // of the admin listener: no flag lets pages of other origins in, and clients on this
+                                   // machine name it by a name of this machine, or of `hosts`
   std::vector<std::string> hosts;  // in lower case, without a port
 
   bool any_origin = false;           // "*"

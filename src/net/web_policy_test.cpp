@@ -50,6 +50,25 @@ TEST(WebPolicy, AKeylessServerOfThisMachineAnswersToNamesOfThisMachine) {
   }
 }
 
+TEST(WebPolicy, TheAdminListenerLetsNoPagesInAndChecksTheNameOfThoseOnThisMachine) {
+  WebPolicy policy;
+  policy.keyless = policy.for_operators = true;
+  policy.loopback_origins = false;
+  const auto asked = [](bool here, HttpHeaders headers) {
+    HttpRequest out = request(HttpMethod::post, std::move(headers));
+    HttpPeer peer;
+    peer.is_loopback = here;
+    out.peer = std::make_shared<const HttpPeer>(peer);
+    return out;
+  };
+  EXPECT_EQ(status(policy, asked(true, {{"Host", "localhost:9090"}})), 200);
+  EXPECT_EQ(status(policy, asked(true, {{"Host", "evil.example"}})), 421) << "a page that was rebound to 127.0.0.1";
+  EXPECT_EQ(status(policy, asked(false, {{"Host", "node-7.cluster"}})), 200);
+  for (const char* origin : {"https://evil.example", "http://localhost:8080", "null"}) {
+    EXPECT_EQ(status(policy, asked(true, {{"Host", "localhost:9090"}, {"Origin", origin}})), 403) << origin;
+  }
+}
+
 TEST(WebPolicy, OtherServersAnswerToAnyName) {
   WebPolicy policy = on_this_machine();
   EXPECT_EQ(status(policy, request(HttpMethod::get, {{"Host", "evil.example"}}, true)), 200) << "a Unix socket";

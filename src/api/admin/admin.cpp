@@ -238,29 +238,12 @@ std::string find_stuck(const Node& node) {
   return std::string(kReaderStuck);
 }
 
-bool any_draining(const Node& node) {
-  return std::ranges::any_of(node.models.all(), [](const ServedModel* served) { return served->engine.draining(); });
-}
-
 }  // namespace
 
 Handled handle_health(const Node& node, Call call) {
   Result<std::string> answer = health_answer(node);
   if (!answer) co_return answer.error();
   co_await respond_json(call.exchange, std::move(*answer));
-  co_return Result<void>();
-}
-
-Handled handle_ready(const Node& node, Call call) {
-  if (any_draining(node)) co_return Error{ErrorCode::unavailable, "the server is shutting down", ""};
-  const TimePoint now = node.frontend.clock.now();
-  for (const ServedModel* const served : node.models.all()) {
-    if (served->engine.alive(now)) continue;
-    Result<void> unhealthy = co_await handle_health(node, std::move(call));
-    co_return unhealthy;
-  }
-  std::string body = R"({"status":"ready"})";
-  co_await respond_json(call.exchange, std::move(body));
   co_return Result<void>();
 }
 

@@ -1,4 +1,4 @@
-// What people and machines ask about the server itself: GET /health, /ready, /metrics, /v1/models, /props. Nothing
+// What people and machines ask about the server itself: GET /health, /metrics, /v1/models, /props. Nothing
 // here waits for the worker: answers come from constants and atomics. Loop thread.
 #pragma once
 
@@ -12,8 +12,6 @@ struct Node;
 
 // 200 while the loop (which answers this) and all workers move; 503 when a step of one hangs.
 Handled handle_health(const Node& node, Call call);
-// 200 when new work is welcome; 503 while draining or hanging. For load balancers.
-Handled handle_ready(const Node& node, Call call);
 Handled handle_metrics(const Node& node, Call call);
 Handled handle_props(const Node& node, Call call);
 Handled handle_version(Call call);

@@ -105,6 +105,12 @@ bool KeyRing::may_watch(const net::HttpRequest& request) const {
   return has_admin_ ? caller->admin : request.peer != nullptr && request.peer->is_loopback;
 }
 
+bool KeyRing::may_operate(const net::HttpRequest& request) const {
+  if (request.peer != nullptr && request.peer->is_loopback) return true;
+  const std::optional<Caller> caller = find(request);
+  return caller && caller->admin;
+}
+
 std::optional<std::uint32_t> KeyRing::tenant_of(std::uint64_t lasting) const {
   if (lasting >> 32 == kUsers) return tenant_of_user(static_cast<std::uint32_t>(lasting)).id;
   if (open()) return lasting == 0 ? std::optional<std::uint32_t>(0) : std::nullopt;

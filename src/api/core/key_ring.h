@@ -23,6 +23,7 @@ struct Caller {
   ServiceClass most_urgent = ServiceClass::interactive;  // what a request asks for beyond this becomes this
   std::optional<std::size_t> in_flight;                  // requests of the tenant at once; none: as the server's flag
   bool admin = false;                                    // may see what others do, and change it
+  bool at_admin_door = false;                            // came through the admin listener, and may do so there
   std::optional<std::int64_t> ttft_ms;                   // of this request, see RequestDraft; 0: no whole number
   bool in_session = false;                               // of the client's own, that goes on: `x-session-id`
 };
@@ -62,6 +63,11 @@ class KeyRing {
 
   // Whether the sender of this may see what others do: by a key for that; where there is none, on this machine.
   bool may_watch(const net::HttpRequest& request) const;
+  bool may_watch(const Caller& caller, const net::HttpRequest& request) const {
+    return caller.at_admin_door || may_watch(request);
+  }
+  // Who may drain and look into the node through the admin listener: who is on this machine, or has an admin's key.
+  bool may_operate(const net::HttpRequest& request) const;
 
   std::size_t keys() const { return keys_.size(); }
   std::size_t tenants() const { return ids_.size(); }

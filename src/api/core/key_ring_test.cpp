@@ -108,6 +108,23 @@ TEST(KeyRing, ReadsTheLimitOfTheFirstToken) {
   EXPECT_FALSE(ring.find(net::HttpRequest())->ttft_ms);
 }
 
+TEST(KeyRing, WhoMayOperateThroughTheAdminListener) {
+  const auto may = [](const KeyRing& ring, bool here, const char* key) {
+    net::HttpRequest request;
+    net::HttpPeer peer;
+    peer.is_loopback = here;
+    request.peer = std::make_shared<const net::HttpPeer>(peer);
+    if (key != nullptr) request.headers.add("X-Api-Key", key);
+    return ring.may_operate(request);
+  };
+  for (const KeyRing& ring : {KeyRing(), ring_of("a\n"), ring_of("a\nroot admin=yes\n")}) {
+    EXPECT_TRUE(may(ring, true, nullptr)) << "who is on this machine";
+    EXPECT_FALSE(may(ring, false, nullptr));
+    EXPECT_FALSE(may(ring, false, "a"));
+  }
+  EXPECT_TRUE(may(ring_of("a\nroot admin=yes\n"), false, "root"));
+}
+
 TEST(KeyRing, WhoMayChangeWhatHoldsForAll) {
   const auto is_admin = [](const KeyRing& ring, const char* key) {
     net::HttpRequest request;

@@ -14,6 +14,7 @@
 
 namespace chasqui {
 
+class DrainControl;
 class MetricsPage;
 
 struct NodeConfig {
@@ -32,7 +33,8 @@ struct Node {
   Frontend frontend;
   const MetricsPage& metrics;
   ModelTable models{};
-  std::string openapi{};  // the document of its routes, made with them
+  std::string openapi{};          // the document of its routes, made with them
+  DrainControl* drain = nullptr;  // null until the server is open
 };
 
 }  // namespace chasqui

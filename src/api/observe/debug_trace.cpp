@@ -166,7 +166,7 @@ Handled handle_debug_trace(Call call) {
   const Frontend& frontend = call.frontend;
   const Engine& engine = call.served.engine;
   const Result<int> seconds_asked = read_seconds(call.exchange.request());
-  if (!frontend.keys.may_watch(call.exchange.request())) co_return watching_refused();
+  if (!frontend.keys.may_watch(call.caller, call.exchange.request())) co_return watching_refused();
   if (!seconds_asked) co_return seconds_asked.error();
   if (tracers >= kTracersMax) co_return Error{ErrorCode::overloaded, "others are tracing already", ""};
   const Tracer tracer(tracers);

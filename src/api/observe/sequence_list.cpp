@@ -120,7 +120,7 @@ std::string sequences_body(const ServedModel& served, const KeyRing& keys) {
 }  // namespace
 
 Handled handle_sequences(Call call) {
-  if (!call.frontend.keys.may_watch(call.exchange.request())) co_return watching_refused();
+  if (!call.frontend.keys.may_watch(call.caller, call.exchange.request())) co_return watching_refused();
   std::string body = sequences_body(call.served, call.frontend.keys);
   co_await respond_json(call.exchange, std::move(body));
   co_return Result<void>();

@@ -18,7 +18,8 @@ namespace chasqui {
 
 struct Node;
 
-enum class Access { open, key };
+// Of the admin listener: to all who reach it, or to those that KeyRing::may_operate().
+enum class Access { open, key, operators };
 
 using CallHandler = Handled (*)(Call);
 using NodeHandler = Handled (*)(const Node&, Call);
@@ -49,6 +50,8 @@ struct Route {
 };
 
 std::span<const Route> all_routes();
+// Those of the admin listener, which has no others.
+std::span<const Route> admin_routes();
 
 // Of the path, also where it has no route.
 const Dialect& dialect_of(std::string_view path);

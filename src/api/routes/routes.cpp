@@ -70,6 +70,19 @@ std::optional<net::HttpResponse> gate(const Node& node, const net::HttpRequest& 
   return refusal;
 }
 
+// Of the admin listener. A path has one kind of access there, whatever the method.
+std::optional<net::HttpResponse> admin_gate(const Node& node, const net::WebPolicy& web,
+                                            const net::HttpRequest& request) {
+  if (const auto refused = net::judge(web, request)) {
+    node.frontend.loop.metrics().count_page_refused(refused->status);
+    return refuse(request, refused->status, refused->message);
+  }
+  const auto route = std::ranges::find(admin_routes(), std::string_view(request.path), &Route::path);
+  const bool open = route != admin_routes().end() && route->access == Access::open;
+  if (open || node.frontend.keys.may_operate(request)) return std::nullopt;
+  return refuse(request, 403, "Only for clients on this machine, or with a key that has admin=yes.");
+}
+
 constexpr std::string_view kIdempotencyKey = "Idempotency-Key";
 
 // A client that goes on with a stream has its own way to ask again.
@@ -146,6 +159,17 @@ net::Awaitable<Result<ServedModel*>> model_of(Node& node, const Route& route, Ca
   co_return served;
 }
 
+Result<Caller> caller_of(const Node& node, const Route& route, const net::HttpRequest& request) {
+  Caller caller;
+  switch (route.access) {
+    case Access::open: return caller;
+    case Access::key: return authenticate(node.frontend.keys, request);
+    case Access::operators: break;
+  }
+  caller.admin = caller.at_admin_door = true;
+  return caller;
+}
+
 Handled enter_route(Node& node, const Route& route, Caller caller, net::HttpExchange& exchange,
                     LoadingStream* loading) {
   exchange.set_owner({caller.tenant.id, node.frontend.keys.tenants() <= 1});
@@ -163,8 +187,7 @@ Handled enter_route(Node& node, const Route& route, Caller caller, net::HttpExch
 }
 
 Handled try_route(Node& node, const Route& route, net::HttpExchange& exchange, LoadingStream* loading) {
-  Result<Caller> caller = Caller();
-  if (route.access == Access::key) caller = authenticate(node.frontend.keys, exchange.request());
+  Result<Caller> caller = caller_of(node, route, exchange.request());
   if (!caller) co_return caller.error();
   Handled entering = enter_route(node, route, std::move(*caller), exchange, loading);
   Result<void> done = co_await std::move(entering);
@@ -230,6 +253,16 @@ void add_routes(net::Router& router, Node& node) {
   router.name_requests();
   router.set_refusals(&refuse);
   router.set_options_handler([&web](net::HttpExchange& exchange) { return handle_preflight(web, exchange); });
+}
+
+void add_admin_routes(net::Router& router, Node& node, const net::WebPolicy& web) {
+  for (const Route& route : admin_routes()) {
+    router.add(route.method, route.path,
+               [&node, &route](net::HttpExchange& exchange) { return serve_route(node, route, exchange); });
+  }
+  router.set_gate([&node, &web](const net::HttpRequest& request) { return admin_gate(node, web, request); });
+  router.name_requests();
+  router.set_refusals(&refuse);
 }
 
 }  // namespace chasqui
