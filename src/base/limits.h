@@ -41,6 +41,7 @@ inline constexpr Limit kTable[] = {
      "chasqui_http_requests_refused_total"},
     {"header_count", LimitUnit::count, 100, "headers of a request", "431", "chasqui_http_requests_refused_total"},
     {"request_id_bytes", LimitUnit::bytes, 128, "X-Request-Id of a client", "another one is made"},
+    {"fairness_id_bytes", LimitUnit::bytes, 256, "x-llm-d-inference-fairness-id of a client", "400"},
     {"body_bytes", LimitUnit::bytes, 32 * kMiB, "the body of a request",
      "413, before it is read where its length is announced", "chasqui_http_requests_refused_total"},
     {"bodies_bytes", LimitUnit::bytes, 512 * kMiB, "all bodies in memory", "503", "chasqui_http_body_bytes"},

@@ -179,6 +179,9 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->arrival = now;
   request->service_class = draft.service_class;
   request->tenant = draft.tenant;
+  request->group = draft.group;
+  request->ttft_target = draft.ttft_target;
+  request->tpot_target = draft.tpot_target;
   request->special_pieces = draft.special_pieces;
   request->shown_tokens = std::move(draft.shown_tokens);
   request->tell_prompt = draft.tell_prompt;

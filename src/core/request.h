@@ -38,6 +38,9 @@ struct RequestDraft {
   std::optional<std::int64_t> prompt_ms;     // from arrival to the first token
   std::optional<std::int64_t> predict_ms;    // from the first token to the last
   std::optional<std::int64_t> ttft_ms;       // from arrival to the first token; over it the request fails
+  Duration ttft_target{};                    // when its first token should come; zero: as its class has it
+  Duration tpot_target{};                    // … and each one after it, likewise
+  std::uint32_t group = 0;                   // of the tenant's requests, which share what the tenant gets
   std::optional<std::int64_t> ping_seconds;  // silence after which its stream gets a comment; below 1: never
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
@@ -106,6 +109,8 @@ struct Request {
   TimePoint start_deadline = kNever;         // it fails when it has not had a slot by then
   TimePoint first_token_deadline = kNever;   // … or its first token
   Duration predict_limit = Duration::max();  // from the first token to the last
+  Duration ttft_target{};                    // see RequestDraft
+  Duration tpot_target{};                    // likewise
   std::optional<Duration> ping_every;  // silence after which its stream gets a comment; none: as the server has it
   TokenCount draft_tokens_max = -1;    // see RequestDraft
   bool tell_usage = false;             // text events have the usage so far
@@ -115,6 +120,7 @@ struct Request {
   bool tell_prompt = false;            // events with how likely its tokens were; then nothing of it is cached
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;
+  std::uint32_t group = 0;  // see RequestDraft
   bool special_pieces = false;
   std::vector<Token> shown_tokens;
   bool use_cache = true;

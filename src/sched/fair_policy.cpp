@@ -1,8 +1,9 @@
-//   slots    those that were passed often enough (Overtaking); class; the tenant that was served least; score
+//   slots    those that were passed often enough (Overtaking); class; the tenant that was served least, and the one of
+//            its groups that was; score
 //   rows     class; under load the shortest, else score; StepPlan gives the others their turns
 //   slices   a sequence has its slot for a slice at least. Then it gives it up for one of a tenant that was served
-//            less, for one of its own tenant that has waited for longer than its target, and for one that was passed
-//            often enough. To a more urgent class it gives its slot at once.
+//            less, for one of its own tenant that has waited for longer than its target, or whose group was served
+//            less, and for one that was passed often enough. To a more urgent class it gives its slot at once.
 #include <tuple>
 
 #include "sched/slot_policy.h"
@@ -25,6 +26,8 @@ class FairPolicy final : public SlotPolicy {
     if (a.starved && a.waiting_since != b.waiting_since) return a.waiting_since < b.waiting_since;
     if (a.service_class != b.service_class) return a.service_class < b.service_class;
     if (step.rules.tenants && a.service != b.service) return a.service < b.service;
+    // Also of two tenants that have had the same: else this were no order.
+    if (step.rules.tenants && a.group_service != b.group_service) return a.group_service < b.group_service;
     return scores_before(a, b);
   }
 
@@ -41,7 +44,10 @@ class FairPolicy final : public SlotPolicy {
     if (step.now - running.slot_since < slice) return false;
     if (more_urgent || waiting.starved) return true;
     if (waiting.service_class > running.service_class || !step.rules.slices) return false;
-    if (running.tenant == waiting.tenant) return step.now - waiting.waiting_since >= waiting.first_token_within;
+    if (running.tenant == waiting.tenant) {
+      return step.now - waiting.waiting_since >= waiting.first_token_within ||
+             (step.rules.tenants && running.group_service - waiting.group_service >= kServedMore);
+    }
     return step.rules.tenants && running.service - waiting.service >= kServedMore;
   }
 

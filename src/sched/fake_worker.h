@@ -71,6 +71,8 @@ class FakeWorker {
     std::optional<std::int64_t> keep{};    // with shifts
     std::optional<std::int64_t> discard{};
     std::optional<std::int64_t> chunk{};
+    std::uint32_t group = 0;
+    Duration tpot{};
   };
 
   // What came out for one request.
@@ -168,6 +170,8 @@ class FakeWorker {
     draft.keep = ask.keep;
     draft.discard = ask.discard;
     draft.chunk = ask.chunk;
+    draft.group = ask.group;
+    draft.tpot_target = ask.tpot;
     return submit(id, std::move(draft), ask.script);
   }
   // The next turn of a conversation: what was said so far, and `more` tokens.

@@ -56,7 +56,7 @@ class ProjectionTest : public ::testing::Test {
     out.standing.score -= to_seconds(ask.ago);
     projection_->add_waiting(out);
   }
-  Urgency urgency() const { return {targets_, fair_policy(), counters_, overtaking_, kNow, {}, 0.001}; }
+  Urgency urgency() const { return {targets_, fair_policy(), counters_, groups_, overtaking_, kNow, {}, 0.001}; }
   void roll() { projection_->roll(urgency(), times_, 1); }
   double wait(ServiceClass service_class) const {
     return projection_->wait().seconds[static_cast<std::size_t>(service_class)];
@@ -71,6 +71,7 @@ class ProjectionTest : public ::testing::Test {
 
   SchedulerTargets targets_;
   TenantCounters counters_;
+  GroupCounters groups_;
   Overtaking overtaking_;
   StepTime times_;
   std::optional<Projection> projection_;
@@ -193,7 +194,7 @@ TEST_F(ProjectionTest, ALongPromptLetsShorterOnesPass) {
   slots(1);
   running({.steps = 20});
   for (int i = 0; i < 4; ++i) waiting({.steps = 20});
-  const Urgency loaded(targets_, fair_policy(), counters_, overtaking_, kNow, seconds(10), 0.01);
+  const Urgency loaded(targets_, fair_policy(), counters_, groups_, overtaking_, kNow, seconds(10), 0.01);
   projection_->roll(loaded, times_, 1);
   const Projection::Seconds& seconds = projection_->wait().seconds;
   EXPECT_GE(seconds[kServiceClasses + 1], seconds[1]);

@@ -23,6 +23,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
 void Scheduler::add(RequestPtr request) {
   if (waiting_.empty() && running_.empty()) plan_.rests();
   counters_.join(request->tenant);
+  groups_.join(*request);
   const Duration wait = wait_of(*request);
   ++forecast_.newer;
   newer_tokens_ += static_cast<std::int64_t>(request->prompt.size());
@@ -123,6 +124,7 @@ Urgency Scheduler::urgency(TimePoint now) const {
   return {config_.targets,
           *config_.policy,
           counters_,
+          groups_,
           overtaking_,
           now,
           std::chrono::duration_cast<Duration>(backlog),
@@ -254,6 +256,7 @@ void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoin
   sample.forced ? sequence.add_forced_token(sample.token, now) : sequence.add_token(sample.token, now);
   if (sequence.request().tell_usage) events_.back().usage = sequence.usage(now);
   counters_.charge_token(sequence.request().tenant);
+  groups_.charge_token(sequence.request());
   if (sample.end_of_generation || sample.stopped) {
     finish(sequence, FinishReason::stop, now);
     events_.back().stop_string = sample.stop_string;
@@ -279,6 +282,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, TimePoint now, c
     recent_answers_.ended(sequence.generated(), limit, sequence.at_limit(), now - sequence.started_at());
   }
   counters_.leave(sequence.request().tenant);
+  groups_.leave(sequence.request());
   reuse_.forget(sequence.id());
   speculation_.forget(sequence.id());
   sequence.finish();

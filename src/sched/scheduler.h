@@ -25,6 +25,7 @@
 #include "core/load.h"
 #include "core/sequence.h"
 #include "sched/adapter_turns.h"
+#include "sched/group_counters.h"
 #include "sched/overtaking.h"
 #include "sched/projection.h"
 #include "sched/recent_answers.h"
@@ -198,6 +199,7 @@ class Scheduler {
   StepPlan plan_;
   AdapterTurns adapter_turns_;
   TenantCounters counters_;
+  GroupCounters groups_;
   WaitQueue waiting_;
   Overtaking overtaking_;
   RecentAnswers recent_answers_;

@@ -142,6 +142,26 @@ TEST(SchedulerClasses, ATenantWithTenTimesTheRequestsGetsTheSameSlots) {
   worker.run_to_end();
 }
 
+TEST(SchedulerClasses, AGroupWithTenTimesTheRequestsGetsTheSameSlotsOfItsTenant) {
+  FakeWorker worker(streams(1));
+  for (std::uint64_t id = 1; id <= 50; ++id) worker.add(id, {.group = 1});
+  for (std::uint64_t id = 51; id <= 55; ++id) worker.add(id, {.group = 2});
+  while (worker.ending.size() < 10) ASSERT_TRUE(worker.step());
+  const auto of_second = std::count_if(worker.ending.begin(), worker.ending.end(), [](auto id) { return id > 50; });
+  EXPECT_EQ(of_second, 5);
+  worker.run_to_end();
+}
+
+TEST(SchedulerClasses, ATenantGetsNoMoreByHavingGroups) {
+  FakeWorker worker(streams(1));
+  for (std::uint64_t id = 1; id <= 50; ++id) worker.add(id, {.tenant = 1, .group = static_cast<std::uint32_t>(id)});
+  for (std::uint64_t id = 51; id <= 55; ++id) worker.add(id, {.tenant = 2});
+  while (worker.ending.size() < 10) ASSERT_TRUE(worker.step());
+  const auto of_second = std::count_if(worker.ending.begin(), worker.ending.end(), [](auto id) { return id > 50; });
+  EXPECT_EQ(of_second, 5);
+  worker.run_to_end();
+}
+
 TEST(SchedulerClasses, SlotsThatAreFreeAtOnceAreSharedBetweenTenants) {
   FakeWorker worker(streams(4));
   for (std::uint64_t id = 1; id <= 8; ++id) worker.add(id, {.prompt = 8, .max_tokens = 20, .tenant = 1});

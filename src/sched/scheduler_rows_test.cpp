@@ -28,6 +28,22 @@ TEST(SchedulerRows, AStreamGetsItsTokensInTimeWhileALongPromptIsRead) {
   }
 }
 
+TEST(SchedulerRows, AStreamThatWantsItsTokensSoonerGetsThemSooner) {
+  const auto gap = [](Duration tpot) {
+    FakeWorker worker(streams(2, 512, 3000));
+    worker.row_cost = milliseconds(1);
+    worker.add(1, {.prompt = 64, .max_tokens = 200, .service_class = kBackground, .tpot = tpot});
+    for (int i = 0; i < 5; ++i) EXPECT_TRUE(worker.step());
+    worker.add(2, {.prompt = 2500, .max_tokens = 1, .service_class = kBackground});
+    while (!worker.finished(2)) EXPECT_TRUE(worker.step());
+    const Duration gap_max = worker.of(1).gap_max;
+    worker.run_to_end();
+    return gap_max;
+  };
+  EXPECT_LE(gap(milliseconds(120)), milliseconds(120) * 9 / 8);
+  EXPECT_GT(gap(Duration::zero()), milliseconds(250)) << "as the class has it";
+}
+
 // On a slow model the targets would leave a prompt a few rows between decode steps, each as dear as a pass.
 TEST(SchedulerRows, TargetsStretchWithTheCostOfAPass) {
   FakeWorker worker(streams(2, 512, 3000));

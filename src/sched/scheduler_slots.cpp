@@ -49,7 +49,9 @@ void Scheduler::start_waiting(const Urgency& urgency, TimePoint now, Batch& batc
     const Request& request = sequence->request();
     // The whole prompt at once: a tenant that starts much gets its due before the first of it is computed.
     if (!sequence->started()) {
-      counters_.charge_prompt(request.tenant, static_cast<TokenCount>(request.prompt.size()), prefix.match.length);
+      const auto tokens = static_cast<TokenCount>(request.prompt.size());
+      counters_.charge_prompt(request.tenant, tokens, prefix.match.length);
+      groups_.charge_prompt(request, tokens, prefix.match.length);
     }
     const bool tells = request.tell_progress && !sequence->started();
     const bool starved = overtaking_.is_starved(*sequence);

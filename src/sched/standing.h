@@ -11,8 +11,9 @@ struct Standing {
   RequestId id;
   ServiceClass service_class = ServiceClass::standard;
   std::uint32_t tenant = 0;
-  double service = 0;    // that the tenant has received
-  bool starved = false;  // it was passed so often that the next slot is its
+  double service = 0;        // that the tenant has received
+  double group_service = 0;  // … and the group of its requests, see GroupCounters
+  bool starved = false;      // it was passed so often that the next slot is its
   TimePoint arrival{};
   TimePoint waiting_since{};      // Sequence::waiting_since()
   Duration first_token_within{};  // … and how long after that its first token is due

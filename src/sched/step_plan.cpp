@@ -136,6 +136,7 @@ void StepPlan::choose_width(const StepTime& times, Speculation& speculation, Tok
 }
 
 Duration StepPlan::target_of(const Sequence& sequence) const {
+  if (sequence.request().tpot_target > Duration::zero()) return sequence.request().tpot_target;
   return targets_.of[static_cast<std::size_t>(sequence.request().service_class)].next_token;
 }
 

@@ -12,18 +12,26 @@ constexpr double kWorkWeightMax = 8;
 }  // namespace
 
 Urgency::Urgency(const SchedulerTargets& targets, const SlotPolicy& policy, const TenantCounters& counters,
-                 const Overtaking& overtaking, TimePoint now, Duration backlog, double row_seconds)
-    : targets_(targets), policy_(policy), counters_(counters), overtaking_(overtaking), step_{targets.rules, now} {
+                 const GroupCounters& groups, const Overtaking& overtaking, TimePoint now, Duration backlog,
+                 double row_seconds)
+    : targets_(targets),
+      policy_(policy),
+      counters_(counters),
+      groups_(groups),
+      overtaking_(overtaking),
+      step_{targets.rules, now} {
   // The load is what the backlog is to the time in which the most urgent expect their first token.
   const double load = to_seconds(backlog) / to_seconds(std::max<Duration>(targets.of[0].first_token, milliseconds(1)));
   step_.loaded = load > 1;
   work_weight_ = targets.rules.short_work ? std::clamp(load, 0.0, kWorkWeightMax) * row_seconds : 0;
 }
 
-// The class's target, or what the client accepts where that is less.
+// The request's target or its class's, or what the client accepts where that is less.
 Duration Urgency::first_token_within(const Sequence& sequence) const {
-  const Duration target = targets_.of[static_cast<std::size_t>(sequence.request().service_class)].first_token;
   const Request& request = sequence.request();
+  const Duration target = request.ttft_target > Duration::zero()
+                              ? request.ttft_target
+                              : targets_.of[static_cast<std::size_t>(request.service_class)].first_token;
   if (sequence.generated() > 0 || request.first_token_deadline == kNever) return target;
   return std::min(target, request.first_token_deadline - request.arrival);
 }
@@ -39,6 +47,7 @@ Standing Urgency::of(const Sequence& sequence) const {
   standing.service_class = class_of(request.service_class);
   standing.tenant = request.tenant.id;
   standing.service = counters_.of(request.tenant);
+  standing.group_service = groups_.of(request);
   standing.starved = targets_.rules.overtaking && overtaking_.is_starved(sequence);
   standing.arrival = request.arrival;
   standing.waiting_since = sequence.waiting_since();

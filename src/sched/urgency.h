@@ -1,12 +1,13 @@
 // Where sequences stand in a step, and what the policy (SlotPolicy) makes of it: the order of those that wait for a
 // slot, and for the rows of a prefill step, and who gives up a slot for whom. A value made for one step; pure.
 //
-//   score    when the first token is due, by the class's target or by the request's own limit where that is sooner,
+//   score    when the first token is due, by the request's target or its class's, or by its limit where that is sooner,
 //            plus the work left, which weighs more as the load grows: for a slot, a long prompt lets short ones pass
 //            that arrive within a few times its own reading time, and no others
 #pragma once
 
 #include "core/sequence.h"
+#include "sched/group_counters.h"
 #include "sched/overtaking.h"
 #include "sched/slot_policy.h"
 #include "sched/targets.h"
@@ -18,7 +19,8 @@ class Urgency {
  public:
   // `backlog`: time that it takes to prefill all prompts that wait for it; `row_seconds`: for one token of them.
   Urgency(const SchedulerTargets& targets, const SlotPolicy& policy, const TenantCounters& counters,
-          const Overtaking& overtaking, TimePoint now, Duration backlog, double row_seconds);
+          const GroupCounters& groups, const Overtaking& overtaking, TimePoint now, Duration backlog,
+          double row_seconds);
 
   Standing of(const Sequence& sequence) const;
   // … of a request that comes now. `service`: what its tenant has received.
@@ -59,6 +61,7 @@ class Urgency {
   const SchedulerTargets& targets_;
   const SlotPolicy& policy_;
   const TenantCounters& counters_;
+  const GroupCounters& groups_;
   const Overtaking& overtaking_;
   PolicyStep step_;
   double work_weight_ = 0;  // seconds of score for each token left

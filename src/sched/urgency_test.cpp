@@ -16,6 +16,8 @@ struct Ask {
   std::uint32_t tenant = 0;
   std::optional<std::int64_t> timeout_ms{};
   std::optional<std::int64_t> ttft_ms{};
+  int target_ms = 0;
+  std::uint32_t group = 0;
 };
 
 Sequence waiting(std::uint64_t id, const Ask& ask = {}) {
@@ -25,6 +27,8 @@ Sequence waiting(std::uint64_t id, const Ask& ask = {}) {
   draft.tenant.id = ask.tenant;
   draft.timeout_ms = ask.timeout_ms;
   draft.ttft_ms = ask.ttft_ms;
+  draft.ttft_target = milliseconds(ask.target_ms);
+  draft.group = ask.group;
   RequestLimits limits = test_limits();
   limits.context = 10'000;
   return Sequence(test_request(id, std::move(draft), limits, at(ask.arrival_ms)));
@@ -34,11 +38,12 @@ class UrgencyTest : public testing::Test {
  protected:
   // Targets as they are by default: first tokens after 1, 5 and 30 s. One prompt token takes 1 ms.
   Urgency urgency(int now_ms, Duration backlog = {}, const SlotPolicy& policy = fair_policy()) const {
-    return {targets, policy, counters, overtaking, at(now_ms), backlog, 0.001};
+    return {targets, policy, counters, groups, overtaking, at(now_ms), backlog, 0.001};
   }
 
   SchedulerTargets targets;
   TenantCounters counters;
+  GroupCounters groups;
   Overtaking overtaking;
 };
 
@@ -49,6 +54,31 @@ TEST_F(UrgencyTest, AgeLiftsNoRequestAboveAMoreUrgentClass) {
   const Urgency now = urgency(25'000);
   EXPECT_TRUE(now.slot_before(fresh_interactive, old_standard));
   EXPECT_TRUE(now.rows_before(fresh_interactive, old_standard));
+}
+
+TEST_F(UrgencyTest, ATargetOfItsOwnTakesThePlaceOfTheClasss) {
+  Sequence early = waiting(1, {.arrival_ms = 0});
+  const Sequence hasty = waiting(2, {.arrival_ms = 100, .target_ms = 500});
+  const Sequence patient = waiting(3, {.arrival_ms = 0, .target_ms = 20'000});
+  const Urgency now = urgency(200);
+  EXPECT_TRUE(now.slot_before(hasty, early));
+  EXPECT_TRUE(now.slot_before(early, patient)) << "one that can wait lets others go first";
+  EXPECT_EQ(early.expires(), hasty.expires()) << "a target ends nothing";
+}
+
+TEST_F(UrgencyTest, OfATenantsGroupsTheOneThatGotLeastGoesFirst) {
+  const Sequence many = waiting(1, {.arrival_ms = 0, .group = 7});
+  const Sequence few = waiting(2, {.arrival_ms = 100, .group = 8});
+  const Sequence other = waiting(3, {.arrival_ms = 50, .tenant = 9});
+  for (const Sequence* each : {&many, &few, &other}) {
+    counters.join(each->request().tenant);
+    groups.join(each->request());
+  }
+  EXPECT_TRUE(urgency(200).slot_before(many, few)) << "who came first, while both have had the same";
+  groups.charge_prompt(many.request(), 1000, 0);
+  EXPECT_TRUE(urgency(200).slot_before(few, many));
+  counters.charge_prompt(many.request().tenant, 1000);
+  EXPECT_TRUE(urgency(200).slot_before(other, few)) << "what a tenant gets does not depend on its groups";
 }
 
 TEST_F(UrgencyTest, OnlyFirstComeFirstServedNeedsNoTurns) {
@@ -105,7 +135,7 @@ TEST_F(UrgencyTest, OfThoseWhoseTurnHasComeTheOldestIsFirst) {
   }
   const Sequence younger = waiting(9, {.arrival_ms = 50});
   for (int i = 0; i < Overtaking::kPassedMost; ++i) passing.starts(younger, line);
-  const Urgency now(targets, fair_policy(), counters, passing, at(60), seconds(5), 0.001);
+  const Urgency now(targets, fair_policy(), counters, groups, passing, at(60), seconds(5), 0.001);
   ASSERT_TRUE(now.of(*line.all()[0]).starved && now.of(*line.all()[1]).starved);
   EXPECT_TRUE(now.slot_before(*line.all()[0], *line.all()[1])) << "although it is much longer";
 }

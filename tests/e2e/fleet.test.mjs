@@ -266,3 +266,75 @@ describe('agent checks', async () => {
     assert.deepEqual(await leaving.ended, { code: 0, signal: null });
   });
 });
+
+describe('headers of gateways', async () => {
+  const server = await start(test, [...sim, '-np', '1', '-c', '500000']);
+  const say = (headers, fields = {}) => post(server, '/v1/chat/completions', { messages: user('say: x'), ...fields }, { headers });
+
+  it('that are wrong are named in a 400, in each dialect', async () => {
+    const bodies = {
+      '/v1/chat/completions': { messages: user('x') },
+      '/v1/completions': { prompt: 'x' },
+      '/completion': { prompt: 'x' },
+      '/v1/responses': { input: 'x' },
+    };
+    for (const [target, body] of Object.entries(bodies)) {
+      for (const [name, value] of [['x-llm-d-slo-ttft-ms', 'soon'], ['x-llm-d-slo-tpot-ms', '0'], ['x-slo-ttft-ms', '-5'],
+        ['x-llm-d-inference-fairness-id', 'x'.repeat(257)]]) {
+        const error = await refused(await post(server, target, body, { headers: { [name]: value } }), 400);
+        assert.equal(error.param, name, target);
+        assert.match(error.message, new RegExp(`^${name} must be`));
+      }
+    }
+    const messages = await post(server, '/v1/messages', { max_tokens: 1, messages: user('x') }, { headers: { 'x-llm-d-slo-ttft-ms': 'x' } });
+    assert.equal(messages.status, 400);
+    assert.match((await messages.json()).error.message, /x-llm-d-slo-ttft-ms/);
+  });
+
+  // In which order requests end that wait for one slot.
+  async function order(requests) {
+    const running = await streamChat(server, 'go on', { ...endless, priority: 'interactive' });
+    await running.nextText();
+    const ended = [];
+    const jobs = [];
+    for (const [i, [name, headers]] of requests.entries()) {
+      jobs.push(say(headers, { messages: user(`say: ${name}`), priority: 'interactive' }).then(async (response) => {
+        assert.equal(response.status, 200);
+        const { timings } = await response.json();
+        ended.push([name, timings.queue_ms]);
+      }));
+      await server.until((metrics) => metrics.sum('chasqui_requests_waiting') === i + 1);
+    }
+    running.leave();
+    await Promise.all(jobs);
+    await server.idle();
+    // Who waited longer than another one that came later was passed by it: the order of starts is that of ends here.
+    return ended.map(([name]) => name);
+  }
+
+  it('the fairness id shares out what a tenant gets', async () => {
+    const fair = (id) => ({ 'x-llm-d-inference-fairness-id': id });
+    const seen = await order([...Array.from({ length: 6 }, (_, i) => [`a${i}`, fair('team-a')]), ['b', fair('team-b')]]);
+    assert.ok(seen.indexOf('b') <= 1, `${seen}`);
+    const same = await order([...Array.from({ length: 6 }, (_, i) => [`a${i}`, fair('team-a')]), ['b', fair('team-a')]]);
+    assert.equal(same.indexOf('b'), 6, `${same}: who came last is the last of its group`);
+  });
+
+  it('the target of the first token orders requests of a class', async () => {
+    const soon = { 'x-llm-d-slo-ttft-ms': '1' };
+    const seen = await order([['a', {}], ['b', {}], ['c', {}], ['hasty', soon]]);
+    assert.equal(seen[0], 'hasty', `${seen}`);
+    const slow = await order([['a', {}], ['late', { 'x-llm-d-slo-ttft-ms': '3600000' }], ['b', {}], ['c', {}]]);
+    assert.equal(slow.at(-1), 'late', `${slow}`);
+  });
+
+  it('a target that is missed fails nothing', async () => {
+    const running = await streamChat(server, 'go on', { ...endless, priority: 'interactive' });
+    await running.nextText();
+    const late = say({ 'x-llm-d-slo-ttft-ms': '1', 'x-llm-d-slo-tpot-ms': '1' });
+    const waiting = await server.until((metrics) => metrics.sum('chasqui_requests_waiting') === 1);
+    assert.ok(waiting);
+    running.leave();
+    assert.equal((await late).status, 200);
+  });
+});

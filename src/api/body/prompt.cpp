@@ -135,6 +135,11 @@ RequestDraft new_draft(const ServedModel& served, const Caller& caller) {
   draft.traced = served.config.traces;
   draft.ttft_ms = caller.ttft_ms;
   draft.returns = caller.in_session;
+  draft.group = caller.gateway.group;
+  draft.ttft_target = caller.gateway.ttft;
+  // No sooner than the most urgent class that the key may ask for, or its prompts' neighbours would wait for it.
+  const ClassTarget& rights = served.engine.targets().of[static_cast<std::size_t>(caller.most_urgent)];
+  if (caller.gateway.tpot > Duration::zero()) draft.tpot_target = std::max(caller.gateway.tpot, rights.next_token);
   const auto& sampling = served.model.sampling;
   draft.schemas_converted = sampling != nullptr && sampling->engine() == GrammarEngine::llama;
   return draft;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "api/core/gateway_headers.h"
 #include "api/core/key_list.h"
 #include "base/error.h"
 #include "core/types.h"
@@ -26,6 +27,7 @@ struct Caller {
   bool at_admin_door = false;                            // came through the admin listener, and may do so there
   std::optional<std::int64_t> ttft_ms;                   // of this request, see RequestDraft; 0: no whole number
   bool in_session = false;                               // of the client's own, that goes on: `x-session-id`
+  GatewayHeaders gateway{};                              // of this request
 };
 
 // A user of this machine, for whom the kernel vouches: a tenant without a key. Numbered from the top, while those of

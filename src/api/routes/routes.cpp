@@ -159,11 +159,20 @@ net::Awaitable<Result<ServedModel*>> model_of(Node& node, const Route& route, Ca
   co_return served;
 }
 
+Result<Caller> client_of(const KeyRing& keys, const net::HttpRequest& request) {
+  Result<Caller> caller = authenticate(keys, request);
+  if (!caller || request.method != net::HttpMethod::post) return caller;
+  const auto gateway = read_gateway_headers(request);
+  if (!gateway) return gateway.error();
+  caller->gateway = *gateway;
+  return caller;
+}
+
 Result<Caller> caller_of(const Node& node, const Route& route, const net::HttpRequest& request) {
   Caller caller;
   switch (route.access) {
     case Access::open: return caller;
-    case Access::key: return authenticate(node.frontend.keys, request);
+    case Access::key: return client_of(node.frontend.keys, request);
     case Access::operators: break;
   }
   caller.admin = caller.at_admin_door = true;
