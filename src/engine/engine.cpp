@@ -293,6 +293,12 @@ Load Engine::load() const {
   return sum.all();
 }
 
+std::int64_t Engine::cells_used() const {
+  std::int64_t sum = 0;
+  for (const EngineMetrics& metrics : metrics_) sum += metrics.kv_cells_used.value();
+  return sum;
+}
+
 void Engine::add_metrics_to(MetricsPage& page, const std::string& labels) const {
   for (std::size_t i = 0; i < metrics_.size(); ++i) {
     std::string all = labels;

@@ -121,6 +121,8 @@ class Engine {
   // How busy the workers were after their last steps, as admission wants to know it: sums, and of times those that a
   // request meets that may go to any worker. Any thread.
   Load load() const;
+  // KV positions that hold something, of all workers. Any thread.
+  std::int64_t cells_used() const;
   const ModelShape& shape() const { return shape_; }
   // What would be larger fits into no worker's memory, or no slot.
   SnapshotLimits snapshot_limits() const {

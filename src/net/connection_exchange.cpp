@@ -85,6 +85,7 @@ std::string ConnectionExchange::head(int status, const HttpHeaders& headers) {
     if (!headers.has(name)) append_header(out, name, value);
   }
   append_headers(out, headers);
+  shared.router.add_answer_headers(request_, extra_);
   append_headers(out, extra_);
   append_header(out, "Date", shared.date());
   return out;

@@ -78,10 +78,11 @@ class RouteSearch {
 };
 
 constexpr std::string_view kRequestId = "X-Request-Id";
+constexpr std::string_view kSessionId = "X-Session-Id";
 
 // What may go into a header and a log as it stands.
-bool has_good_id(const HttpRequest& request) {
-  const auto id = request.header(kRequestId);
+bool has_good_id(const HttpRequest& request, std::string_view header) {
+  const auto id = request.header(header);
   return id && !id->empty() && id->size() <= kSizeLimit<"request_id_bytes"> &&
          std::ranges::all_of(*id, [](char c) { return c > ' ' && c <= '~'; });
 }
@@ -142,8 +143,9 @@ Router::Route Router::enter(HttpRequest& request) const {
   if (!out.refusal) out = route(request);
   if (headers_) out.headers = headers_(request);
   if (names_requests_) {
-    if (!has_good_id(request)) request.headers.set(kRequestId, random_id("req_"));
+    if (!has_good_id(request, kRequestId)) request.headers.set(kRequestId, random_id("req_"));
     out.headers.add(kRequestId, *request.header(kRequestId));
+    if (has_good_id(request, kSessionId)) out.headers.add(kSessionId, *request.header(kSessionId));
   }
   return out;
 }

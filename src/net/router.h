@@ -37,8 +37,15 @@ class Router {
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
   // Headers for whatever answer a request gets, judged by its head.
   void set_headers(std::function<HttpHeaders(const HttpRequest&)> headers) { headers_ = std::move(headers); }
+  // Headers that say how things stand when an answer begins, appended to `out`.
+  void set_answer_headers(std::function<void(const HttpRequest&, HttpHeaders& out)> headers) {
+    answer_headers_ = std::move(headers);
+  }
+  void add_answer_headers(const HttpRequest& request, HttpHeaders& out) const {
+    if (answer_headers_) answer_headers_(request, out);
+  }
   // X-Request-Id on every answer: the client's where it is short and printable, else one that is made, which the
-  // request gets, too.
+  // request gets, too. And X-Session-Id where the client sends one like that.
   void name_requests() { names_requests_ = true; }
   // The shape of 404 and 405, where it depends on the path.
   void set_refusals(std::function<HttpResponse(const HttpRequest&, int status, std::string_view message)> refusals) {
@@ -73,6 +80,7 @@ class Router {
   HttpHandler options_handler_;
   HttpGate gate_;
   std::function<HttpHeaders(const HttpRequest&)> headers_;
+  std::function<void(const HttpRequest&, HttpHeaders&)> answer_headers_;
   std::function<HttpResponse(const HttpRequest&, int, std::string_view)> refusals_;
   bool names_requests_ = false;
   std::string prefix_;

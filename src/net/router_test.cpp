@@ -121,6 +121,20 @@ TEST_F(RouterTest, NamesRequestsThatHaveNoGoodName) {
   }
 }
 
+TEST_F(RouterTest, SaysTheSessionsNameAgain) {
+  router_.name_requests();
+  const auto echoed = [this](std::string_view id) {
+    HttpRequest request;
+    request.target = request.path = "/nowhere";
+    request.headers.add("x-session-id", id);
+    return std::string(router_.enter(request).headers.get("X-Session-Id").value_or("none"));
+  };
+  EXPECT_EQ(echoed("conversation-7"), "conversation-7");
+  for (const std::string& bad : {std::string(), std::string(129, 'x'), std::string("a b")}) {
+    EXPECT_EQ(echoed(bad), "none") << bad;
+  }
+}
+
 TEST_F(RouterTest, RefusalsMayDependOnThePath) {
   router_.set_refusals([](const HttpRequest& request, int status, std::string_view) {
     return HttpResponse(status, "text/plain", request.path);

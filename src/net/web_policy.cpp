@@ -10,7 +10,7 @@ namespace chasqui::net {
 namespace {
 
 constexpr std::string_view kExposed =
-    "X-Request-Id, X-Conversation-Id, Retry-After, Retry-After-Ms, Server-Timing, Content-Disposition, "
+    "X-Request-Id, X-Session-Id, X-Conversation-Id, Retry-After, Retry-After-Ms, Server-Timing, Content-Disposition, "
     "X-Chasqui-Warning";
 constexpr std::string_view kPreflightSeconds = "600";  // longer is more than browsers keep
 

@@ -271,6 +271,17 @@ describe('headers of gateways', async () => {
   const server = await start(test, [...sim, '-np', '1', '-c', '500000']);
   const say = (headers, fields = {}) => post(server, '/v1/chat/completions', { messages: user('say: x'), ...fields }, { headers });
 
+  it('x-request-id and x-session-id come back', async () => {
+    const named = await say({ 'x-request-id': 'r-1', 'x-session-id': 's-1' });
+    assert.deepEqual([named.headers.get('x-request-id'), named.headers.get('x-session-id')], ['r-1', 's-1']);
+    const unnamed = await say({});
+    assert.match(unnamed.headers.get('x-request-id'), /^req_/);
+    assert.equal(unnamed.headers.get('x-session-id'), null);
+    const failed = await post(server, '/v1/chat/completions', '{', { headers: { 'x-session-id': 's-2' } });
+    assert.deepEqual([failed.status, failed.headers.get('x-session-id')], [400, 's-2'], 'on errors, too');
+    assert.equal((await say({ 'x-session-id': 'x'.repeat(129) })).headers.get('x-session-id'), null);
+  });
+
   it('that are wrong are named in a 400, in each dialect', async () => {
     const bodies = {
       '/v1/chat/completions': { messages: user('x') },
@@ -336,5 +347,66 @@ describe('headers of gateways', async () => {
     assert.ok(waiting);
     running.leave();
     assert.equal((await late).status, 200);
+  });
+});
+
+describe('the load report of ORCA', async () => {
+  const server = await start(test, [...sim, '-np', '2', '-c', '200000']);
+  const header = async (format) => {
+    const response = await server.fetch('/health', { headers: format ? { 'endpoint-load-metrics-format': format } : {} });
+    return response.headers.get('endpoint-load-metrics');
+  };
+
+  it('comes when it is asked for, in the form that was', async () => {
+    assert.equal(await header('TEXT'),
+      'TEXT named_metrics.kv_cache_usage_perc=0, named_metrics.num_requests_waiting=0, named_metrics.num_requests_running=0');
+    assert.deepEqual(JSON.parse((await header('json')).replace(/^JSON /, '')),
+      { named_metrics: { kv_cache_usage_perc: 0, num_requests_waiting: 0, num_requests_running: 0 } });
+    assert.equal(await header(), null);
+    assert.equal(await header('BIN'), null, 'a form that it does not have');
+  });
+
+  it('is that of the metrics while the node works', async () => {
+    const streams = [];
+    for (let i = 0; i < 2; ++i) {
+      streams.push(await streamChat(server, 'go on', endless));
+      await streams[i].nextText();
+    }
+    const waiting = post(server, '/v1/chat/completions', { messages: user('say: done') }, { headers: { 'endpoint-load-metrics-format': 'JSON' } });
+    await server.until((metrics) => metrics.sum('vllm:num_requests_waiting') === 1);
+    const { named_metrics: busy } = JSON.parse((await header('JSON')).slice(5));
+    assert.deepEqual([busy.num_requests_running, busy.num_requests_waiting], [2, 1]);
+    assert.ok(busy.kv_cache_usage_perc > 0 && busy.kv_cache_usage_perc < 1, `${busy.kv_cache_usage_perc}`);
+    const metrics = await server.metrics();
+    assert.ok(Math.abs(metrics.sum('vllm:kv_cache_usage_perc') - busy.kv_cache_usage_perc) < 0.1);
+    for (const stream of streams) stream.leave();
+    assert.match((await waiting).headers.get('endpoint-load-metrics'), /^JSON \{"named_metrics":\{/);
+  });
+});
+
+describe('the gauges that endpoint pickers read', async () => {
+  const server = await start(test, [...sim, '-np', '2', '-c', '6400', '--workers', '2']);
+
+  it('count cells in blocks of 64', async () => {
+    const metrics = await server.metrics();
+    const [{ labels }] = metrics.all('vllm:cache_config_info');
+    assert.equal(labels.block_size, '64');
+    assert.equal(Number(labels.num_gpu_blocks), metrics.sum('chasqui_kv_cells') / 64);
+  });
+
+  it('rise with requests and fall to zero', async () => {
+    const streams = await Promise.all(['a', 'b'].map((name) => streamChat(server, `${name} ${'word '.repeat(50)}`, { ...endless, max_tokens: 3000 })));
+    for (const stream of streams) await stream.nextText();
+    const extra = post(server, '/v1/chat/completions', { messages: user('say: x') });
+    const busy = await server.until((metrics) => metrics.sum('vllm:num_requests_waiting') === 1);
+    assert.equal(busy.sum('vllm:num_requests_running'), 2);
+    const used = busy.sum('vllm:kv_cache_usage_perc');
+    assert.ok(used >= 100 / 6400 && used <= 1, `${used}`);
+    for (const stream of streams) stream.leave();
+    assert.equal((await extra).status, 200);
+    const idle = await server.idle();
+    for (const name of ['num_requests_running', 'num_requests_waiting', 'kv_cache_usage_perc']) {
+      assert.equal(idle.sum(`vllm:${name}`), 0, name);
+    }
   });
 });

@@ -5,6 +5,7 @@
 #include <functional>
 #include <variant>
 
+#include "api/admin/load_report.h"
 #include "api/admin/page.h"
 #include "api/body/model_choice.h"
 #include "api/core/answer.h"
@@ -259,6 +260,8 @@ void add_routes(net::Router& router, Node& node) {
   router.set_gate([&node](const net::HttpRequest& request) { return gate(node, request); });
   const net::WebPolicy& web = node.config.web;
   router.set_headers([&web](const net::HttpRequest& request) { return net::cors_headers(web, request); });
+  router.set_answer_headers(
+      [&node](const net::HttpRequest& request, net::HttpHeaders& out) { add_load_report(node, request, out); });
   router.name_requests();
   router.set_refusals(&refuse);
   router.set_options_handler([&web](net::HttpExchange& exchange) { return handle_preflight(web, exchange); });
