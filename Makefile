@@ -9,7 +9,7 @@ PAGE_INSTALLED = page/node_modules/.package-lock.json
 .DEFAULT_GOAL := build
 # Each verb is a sequence of steps, and ninja uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build run test unit e2e page page-test asan asan-binary tsan sanitized sanitized-e2e agents shapes promises hostile soak fuzz deb tidy lint fmt bench bench-tools models cuda test-models clean
+.PHONY: help setup build run test unit e2e fleet-test page page-test asan asan-binary tsan sanitized sanitized-e2e agents shapes promises hostile soak fuzz deb tidy lint fmt bench bench-tools models cuda test-models clean
 
 help:             ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -35,6 +35,10 @@ unit: test-models ## unit tests
 
 e2e: test-models $(E2E_INSTALLED)  ## end-to-end tests: the real binary and real sockets
 	cd tests/e2e && node --test --test-reporter=spec
+
+fleet-test: build ## the proxies of deploy/ in front of real nodes
+	@tools/setup.sh --fleet
+	cd tests/fleet && node --test --test-reporter=spec
 
 page: $(PAGE_INSTALLED)  ## page/built, the page that the binary holds, of page/src
 	cd page && node build.mjs

@@ -12,15 +12,17 @@ readonly build_packages=(
 )
 readonly check_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 jq tmux openssl)
 readonly browser_packages=(chromium fonts-dejavu-core)
+readonly fleet_packages=(haproxy nginx)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
 usage() {
   cat >&2 <<'USAGE'
-usage: tools/setup.sh [--checks | --browser]
+usage: tools/setup.sh [--checks | --browser | --fleet]
 
 Installs the Debian 12 packages that the build needs, as root or through sudo.
---checks adds what `make lint` and `make fmt` need, --browser what `make page-test` needs.
+--checks adds what `make lint` and `make fmt` need, --browser what `make page-test` needs, --fleet what `make fleet-test`
+needs.
 USAGE
   exit 2
 }
@@ -70,6 +72,7 @@ main() {
     '') ;;
     --checks) packages+=("${check_packages[@]}") ;;
     --browser) packages+=("${browser_packages[@]}") ;;
+    --fleet) packages+=("${fleet_packages[@]}") ;;
     *) usage ;;
   esac
   if ! is_debian_12; then
