@@ -49,6 +49,7 @@ struct ServeConfig {
   std::string alias;                     // more names behind commas; empty: the model's own name
   std::int32_t sharers = 1;              // models that share the machine at once, this one among them
   std::int32_t listed = 1;               // models of the server, loaded or not
+  bool rests = false;                    // it is too large to be there twice: it goes before a new version comes
   bool on_demand = false;                // it can be unloaded, and loaded again
   bool at_start = true;                  // it is loaded before there are requests
   std::int32_t models_max = 4;           // of those on demand, loaded at once; 0: no limit

@@ -11,27 +11,47 @@ namespace {
 // Requests of one model; a double, as JSON has numbers, counts those of a thousand models.
 constexpr std::uint64_t kRequestNumbers = std::uint64_t{1} << 43;
 
+// Between those of a version and the next one's: what of the older one still begins takes some of them.
+constexpr std::uint64_t kVersionGap = std::uint64_t{1} << 20;
+
 EngineConfig engine_settings(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape,
-                             std::shared_ptr<SnapshotFolder> disk, std::size_t number) {
+                             std::shared_ptr<SnapshotFolder> disk, std::uint64_t first_request) {
   EngineConfig out = engine_config(config, model, shape);
   out.disk = std::move(disk);
-  out.first_request = number * kRequestNumbers + 1;
+  out.first_request = first_request;
   return out;
 }
 
 }  // namespace
 
-HostedModel::HostedModel(ModelParts parts, std::size_t number, const ModelHost& host)
-    : config_(parts.config),
-      model_(std::move(parts.model)),
+HostedModel::Computing::Computing(LoadedModel loaded, const EngineConfig& config, Models contexts, Models drafts,
+                                  const ModelHost& host)
+    : model(std::move(loaded)),
+      engine(config, std::move(contexts), model.tokenizer, host.clock, host.wakeup, std::move(drafts)) {}
+
+HostedModel::HostedModel(ModelParts parts, std::size_t number, const ModelHost& host, HostedModel* before)
+    : first_(before == nullptr),
+      owned_config_(std::move(parts.owned)),
+      config_(parts.config),
+      snapshots_(std::move(parts.folders.snapshots)),
+      slot_files_(std::move(parts.folders.slots)),
       clock_(host.clock),
       shape_(shape_of_all(parts.contexts)),
+      computing_(std::make_shared<Computing>(
+          std::move(parts.model),
+          engine_settings(config_, parts.model.info, shape_, snapshots_,
+                          before != nullptr ? before->engine_.next_id().value + kVersionGap
+                                            : number * kRequestNumbers + 1),
+          std::move(parts.contexts), std::move(parts.drafts), host)),
+      model_(computing_->model),
+      engine_(computing_->engine),
       limits_(request_limits(config_, model_.info, shape_)),
       settings_(model_config(config_, model_)),
       admission_(admission_config(config_, shape_)),
-      engine_(engine_settings(config_, model_.info, shape_, std::move(parts.folders.snapshots), number),
-              std::move(parts.contexts), model_.tokenizer, host.clock, host.wakeup, std::move(parts.drafts)),
-      sessions_(session_limits(config_, shape_), *model_.tokenizer),
+      conversations_(before != nullptr
+                         ? before->conversations_
+                         : std::make_shared<ModelConversations>(host.loop, session_limits(config_, shape_),
+                                                                *model_.tokenizer)),
       streams_(engine_, host.loop, host.unread_max),
       adapters_(model_.info.adapters, config_.adapters.apply),
       embeddings_(model_, host.loop, parts.embedding),
@@ -42,20 +62,18 @@ HostedModel::HostedModel(ModelParts parts, std::size_t number, const ModelHost& 
               .engine = engine_,
               .admission = admission_,
               .streams = streams_,
-              .sessions = sessions_,
+              .sessions = conversations_->sessions,
               .adapters = adapters_,
-              .responses = responses_,
-              .embeddings = embeddings_},
-      sweep_(host.loop, sessions_),
+              .responses = conversations_->responses,
+              .embeddings = embeddings_,
+              .vocabulary = parts.vocabulary},
       watch_(host.loop, engine_, streams_, settings_.name) {
-  sessions_.on_unpinned([this](std::uint64_t pin) { engine_.unpin(pin); });
-  if (parts.folders.sessions) {
-    persister_.emplace(std::move(parts.folders.sessions), host.loop, host.clock)
-        .bring_back(sessions_, host.keys, shape_.vocabulary);
-    served_.persister = &*persister_;
+  take_sessions(std::move(parts.folders.sessions), host, before == nullptr);
+  if (before != nullptr && adapters_.names() == before->adapters_.names()) {
+    adapters_.set_standing_scales(before->adapters_.standing_scales());
   }
-  if (parts.folders.slots) {
-    slots_.emplace(std::move(parts.folders.slots), engine_, host.clock, host.loop);
+  if (slot_files_) {
+    slots_.emplace(slot_files_, engine_, host.clock, host.loop);
     served_.slots = &*slots_;
   }
   follow_finished(host.requests);
@@ -69,28 +87,42 @@ HostedModel::HostedModel(ModelParts parts, std::size_t number, const ModelHost& 
   }
 }
 
+void HostedModel::take_sessions(std::unique_ptr<SessionStore> store, const ModelHost& host, bool first) {
+  SessionTable& sessions = conversations_->sessions;
+  sessions.use_model(session_limits(config_, shape_), *model_.tokenizer, served_.vocabulary);
+  sessions.on_unpinned([this](std::uint64_t pin) { engine_.unpin(pin); });
+  if (first && store) {
+    conversations_->persister.emplace(std::move(store), host.loop, host.clock)
+        .bring_back(sessions, host.keys, shape_.vocabulary);
+  }
+  if (conversations_->persister) served_.persister = &*conversations_->persister;
+}
+
 void HostedModel::follow_finished(RequestLog& requests) {
-  streams_.on_text([this](const Event& event) { sessions_.said(event); });
+  streams_.on_text([this](const Event& event) { conversations_->sessions.said(event); });
   streams_.on_finished([this, &requests](const Event& event) {
-    sessions_.finished(event, clock_.now());
+    conversations_->sessions.finished(event, clock_.now());
     requests.finished(event);
   });
 }
 
 void HostedModel::add_metrics_to(MetricsPage& page, const std::string& name, const std::string& labels) const {
+  page.label_with(labels);
+  if (first_) conversations_->add_metrics_to(page);  // of all versions
+  page.label_with({});
+  page.belong_to(this);
   engine_.add_metrics_to(page, labels);
   page.label_with(labels);
   engine_.add_compat_metrics_to(page, name);
   admission_.add_to(page);
-  sessions_.metrics().add_to(page);
-  if (persister_) persister_->add_to(page);
   if (slots_) slots_->metrics().add_to(page);
   embeddings_.metrics().add_to(page);
   page.label_with({});
+  page.belong_to(nullptr);
 }
 
 void HostedModel::finish() {
-  if (persister_) persister_->finish();
+  if (conversations_->persister) conversations_->persister->finish();
 }
 
 }  // namespace chasqui

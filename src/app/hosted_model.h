@@ -1,9 +1,11 @@
-// One model of a server that runs, with all that belongs to it alone, in the order in which it is made and, backwards,
-// given up: what its ServedModel refers to. Owned by Server; made and destroyed on the loop's thread, and used there,
-// except where Engine says "any thread".
+// One version of a model of a server that runs, with all that belongs to it alone, in the order in which it is made
+// and, backwards, given up: what its ServedModel refers to. Owned by Server; made and destroyed on the loop's thread,
+// and used there, except where Engine says "any thread". What takes long to give up, weights and contexts, is destroyed
+// where the last owner of computing() lets go of it.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -13,10 +15,8 @@
 #include "api/core/request_log.h"
 #include "api/core/served_model.h"
 #include "api/llama_server/slot_persister.h"
-#include "api/openai/response_store.h"
-#include "api/session/session_persister.h"
+#include "app/model_conversations.h"
 #include "app/model_parts.h"
-#include "app/session_sweep.h"
 #include "app/settings.h"
 #include "app/worker_watch.h"
 
@@ -34,8 +34,17 @@ struct ModelHost {
 
 class HostedModel {
  public:
-  // Starts the workers and brings sessions back. `number` is none of another one's.
-  HostedModel(ModelParts parts, std::size_t number, const ModelHost& host);
+  // What computes: no other part refers to it once the HostedModel has gone. Any thread destroys it.
+  struct Computing {
+    Computing(LoadedModel loaded, const EngineConfig& config, Models contexts, Models drafts, const ModelHost& host);
+
+    const LoadedModel model;
+    Engine engine;
+  };
+
+  // Starts the workers and brings sessions back. `number` is none of another one's. `before`: the version that it
+  // replaces, whose sessions go on with it; null: it is the first.
+  HostedModel(ModelParts parts, std::size_t number, const ModelHost& host, HostedModel* before = nullptr);
   HostedModel(const HostedModel&) = delete;
   HostedModel& operator=(const HostedModel&) = delete;
 
@@ -47,29 +56,35 @@ class HostedModel {
   void add_metrics_to(MetricsPage& page, const std::string& name, const std::string& labels) const;
   void on_hang(std::function<void()> callback) { watch_.on_hang(std::move(callback)); }
   bool hangs() const { return watch_.hangs(); }
+  // What there can be only once, for the next version.
+  Predecessor predecessor() const { return {snapshots_, slot_files_}; }
+  std::shared_ptr<const Computing> computing() const { return computing_; }
   // Its sessions are on disk when this returns. After the loop.
   void finish();
 
  private:
   void follow_finished(RequestLog& requests);
+  void take_sessions(std::unique_ptr<SessionStore> store, const ModelHost& host, bool first);
 
+  const bool first_;  // of its versions
+  const std::shared_ptr<const ServeConfig> owned_config_;
   const ServeConfig& config_;
-  const LoadedModel model_;
+  const std::shared_ptr<SnapshotFolder> snapshots_;  // null: nothing is kept on disk
+  const std::shared_ptr<SlotFiles> slot_files_;
   const Clock& clock_;
   const ModelShape shape_;
+  const std::shared_ptr<Computing> computing_;
+  const LoadedModel& model_;
+  Engine& engine_;
   const RequestLimits limits_;
   const ServedModelConfig settings_;
   Admission admission_;
-  ResponseStore responses_;
-  Engine engine_;
-  SessionTable sessions_;
-  std::optional<SessionPersister> persister_;
+  const std::shared_ptr<ModelConversations> conversations_;
   StreamHub streams_;
   AdapterRegistry adapters_;
   EmbeddingService embeddings_;
   ServedModel served_;
   std::optional<SlotPersister> slots_;
-  SessionSweep sweep_;
   WorkerWatch watch_;
 };
 

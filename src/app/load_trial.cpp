@@ -37,7 +37,8 @@ extern char** environ;
 namespace chasqui {
 namespace {
 
-constexpr const char* kTrialMark = "CHASQUI_LOAD_TRIAL";  // the name of the model
+constexpr const char* kTrialMark = "CHASQUI_LOAD_TRIAL";       // the name of the model
+constexpr const char* kTrialFile = "CHASQUI_LOAD_TRIAL_FILE";  // … and its file, which may be another one than at start
 constexpr std::string_view kGood = "load trial: good";
 constexpr std::string_view kBad = "load trial: bad: ";
 constexpr std::size_t kSaidMost = 16 * 1024;
@@ -86,7 +87,7 @@ TrialProcess::~TrialProcess() {
 
 void TrialProcess::spawn(const ServeConfig& model, int out) {
   std::vector<std::string> variables{std::string(kTrialMark) + '=' + names_of_model(model).front(),
-                                     "GGML_NO_BACKTRACE=1"};
+                                     std::string(kTrialFile) + '=' + model.model_path, "GGML_NO_BACKTRACE=1"};
   std::vector<char*> environment;
   for (std::string& variable : variables) environment.push_back(variable.data());
   for (char** variable = environ; *variable != nullptr; ++variable) environment.push_back(*variable);
@@ -211,11 +212,15 @@ ServeConfig tried(ServeConfig model) {
 Result<void> load_once(const ServeConfig& config) {
   const std::string name = model_on_trial();
   const auto named = std::ranges::find_if(
-      config.models, [&name](const ServeConfig& model) { return names_of_model(model).front() == name; });
+      config.models, [&](const ServeConfig& model) {
+        return config.models.size() == 1 || names_of_model(model).front() == name;
+      });
   if (named == config.models.end()) {
     return invalid_field("model", "the flags and files that named " + name + " at start do not name it any more");
   }
-  ServeConfig model = tried(*named);
+  ServeConfig model = *named;
+  if (const char* const file = std::getenv(kTrialFile)) model.model_path = file;
+  model = tried(std::move(model));
   auto how = plan_model(model);
   if (!how) return how.error();
   how->sleeps = false;

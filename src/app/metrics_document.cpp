@@ -107,6 +107,7 @@ std::string metrics_document() {
   const BatchMetrics batches{};
   const IdempotencyMetrics idempotency{};
   const KeeperMetrics keeper{};
+  const SwapMetrics swaps{};
   const LoadedModel no_model;
   const EmbeddingService embeddings(no_model, loop, {});
   const SpanExporter spans(loop, offload, net::HttpTarget{}, SpanSource{});
@@ -129,6 +130,7 @@ std::string metrics_document() {
   offload.add_to(page);
   log.add_to(page);
   keeper.add_to(page);
+  swaps.add_to(page);
   spans.metrics().add_to(page);
   kept.add_to(page);
   batches.add_to(page);

@@ -18,9 +18,7 @@
 namespace chasqui {
 namespace {
 
-constexpr Duration kLookEvery = milliseconds(10);
 constexpr Duration kLookAtStays = milliseconds(200);
-constexpr Duration kRetryFirst = seconds(5), kRetryMost = seconds(60);
 constexpr std::size_t kWaitingMax = kSizeLimit<"queue_requests">;  // of one model
 
 std::uint64_t wakes(Engine& engine, const Counter EngineMetrics::*which) {
@@ -29,30 +27,23 @@ std::uint64_t wakes(Engine& engine, const Counter EngineMetrics::*which) {
   return sum;
 }
 
-// As clients may read it: without the folder of the file.
-std::string shown(std::string reason, const ServeConfig& config) {
-  const std::size_t at = config.model_path.empty() ? std::string::npos : reason.find(config.model_path);
-  if (at == std::string::npos) return reason;
-  return reason.replace(at, config.model_path.size(), std::filesystem::path(config.model_path).filename().string());
-}
-
 }  // namespace
 
-ModelKeeper::ModelKeeper(net::EventLoop& loop, ModelTable& table, std::size_t most, std::uint64_t memory, bool autoload,
-                         Host host)
-    : loop_(loop),
-      table_(table),
-      most_(most),
-      memory_(memory),
-      autoload_(autoload),
-      host_(std::move(host)),
-      timer_(loop.executor()) {
-  metrics_.memory_most.set(static_cast<std::int64_t>(memory));
+ModelKeeper::ModelKeeper(net::EventLoop& loop, net::OffloadPool& offload, ModelTable& table, const KeeperLimits& limits,
+                         ModelHosting& hosting)
+    : loop_(loop), table_(table), offload_(offload), limits_(limits), hosting_(hosting), timer_(loop.executor()) {
+  metrics_.memory_most.set(static_cast<std::int64_t>(limits.memory));
 }
 
 ModelKeeper::~ModelKeeper() {
   stop_.raise();
   if (thread_.joinable()) thread_.join();
+  if (freeing_.joinable()) freeing_.join();
+}
+
+void ModelKeeper::add_to(MetricsPage& page) const {
+  if (limits_.on_demand) metrics_.add_to(page);
+  swap_metrics_.add_to(page);
 }
 
 void ModelKeeper::add(ListedModel&& listed) {
@@ -60,6 +51,7 @@ void ModelKeeper::add(ListedModel&& listed) {
   ModelEntry entry;
   entry.needs = listed.needs;
   entry.aliases = names_of_model(config);
+  if (entry.aliases.empty()) entry.aliases.push_back(listed.parts->model.info.name);  // it is the only one
   entry.name = entry.aliases.front();
   entry.tags = names_in(config.tags);
   std::error_code unknown;
@@ -67,7 +59,7 @@ void ModelKeeper::add(ListedModel&& listed) {
   entry.bytes = unknown ? 0 : bytes;
   for (const AdapterFile& adapter : listed.how.weights.adapters) entry.adapters.push_back(adapter.name);
   const ModelEntry& added = table_.add(std::move(entry), *this);
-  Kept& one = kept_.emplace_back(Kept{added, config, std::move(listed.how), kept_.size()});
+  Kept& one = kept_.emplace_back(Kept{added, &config, std::move(listed.how), kept_.size()});
   if (listed.parts) {
     made(one, std::move(*listed.parts));
   } else if (!listed.failure.empty()) {
@@ -78,8 +70,9 @@ void ModelKeeper::add(ListedModel&& listed) {
 }
 
 void ModelKeeper::made(Kept& one, ModelParts parts) {
-  ServedModel& served = host_(std::move(parts), one.number);
-  if (one.config.on_demand) {
+  one.stamp = parts.stamp;
+  ServedModel& served = hosting_.host(std::move(parts), one.number, nullptr);
+  if (one.config->on_demand) {
     served.keep_loaded = [this, &one](Duration time) { keep(one, time); };
   }
   table_.made(one.entry, served);
@@ -97,7 +90,7 @@ bool ModelKeeper::loaded(const Kept& one) const {
 
 // Nothing of it is computed, and no request is on its way to it.
 bool ModelKeeper::idle(const Kept& one) const {
-  return one.config.on_demand && loaded(one) && !one.resting && one.waiting == 0 &&
+  return one.config->on_demand && loaded(one) && !one.resting && !one.swap && one.waiting == 0 &&
          one.entry.served->engine.in_flight() == 0 && one.entry.served->admission.in_flight() == 0;
 }
 
@@ -124,8 +117,11 @@ void ModelKeeper::settle(Kept& one) {
 }
 
 ModelStatus ModelKeeper::state_of(const Kept& one) const {
-  if (loading_ == &one) return {ModelState::loading, metrics_.progress.value()};
+  const bool next_loads = one.swap && one.swap->holds && one.swap->stage == Swap::Stage::loading;
+  if (loading_ == &one || next_loads) return {ModelState::loading, metrics_.progress.value()};
   const ServedModel* const served = one.entry.served;
+  if (!limits_.on_demand && !one.swap && one.failure.empty()) return {ModelState::ready};
+  if (one.swap && one.swap->stage == Swap::Stage::draining && loaded(one)) return {ModelState::draining};
   if (served != nullptr && !served->engine.sleeping()) {
     return {leaves(one) ? ModelState::draining : ModelState::ready};
   }
@@ -137,7 +133,7 @@ ModelStatus ModelKeeper::state_of(const Kept& one) const {
 ModelStatus ModelKeeper::status(const ModelEntry& entry) const {
   const Kept& one = kept(entry);
   ModelStatus out = state_of(one);
-  out.on_demand = one.config.on_demand;
+  out.on_demand = one.config->on_demand;
   if (out.state == ModelState::ready) out.stays = one.stay.left(loop_.now());
   return out;
 }
@@ -149,7 +145,11 @@ bool ModelKeeper::waits(const Kept& one) const { return (one.waiting > 0 || one.
 
 void ModelKeeper::count_memory() {
   std::uint64_t used = 0;
-  for (const Kept& one : kept_) used += takes_room(one) ? one.entry.needs : 0;
+  for (const Kept& one : kept_) {
+    used += takes_room(one) ? one.entry.needs : 0;
+    if (one.swap && one.swap->stage == Swap::Stage::loading) used += one.swap->needs;
+  }
+  used += leaving_needs();
   metrics_.memory.set(static_cast<std::int64_t>(used));
 }
 
@@ -178,17 +178,27 @@ Result<ServedModel*> ModelKeeper::try_now(Kept& one, bool& wait) {
   if (table_.first().admission.draining()) {
     return Error{ErrorCode::unavailable, "the server is shutting down or drained; retry elsewhere, or here", ""};
   }
+  if (one.swap && one.swap->holds) {
+    wait = true;
+    return one.entry.served;
+  }
   if (loaded(one) && !one.resting) {
     one.used_at = now;
     return one.entry.served;
   }
-  if (!autoload_ && !ordered && !one.waking && loading_ != &one) {
+  if (!limits_.autoload && !ordered && !one.waking && loading_ != &one) {
     return Error{ErrorCode::unavailable, "the model " + one.entry.name + " is not loaded: POST /models/load loads it",
                  "model"};
   }
   if (auto fits = check_room(one); !fits && !one.waking) return fits.error();
+  const bool another = one.entry.served != nullptr && !one.resting && !one.waking && has_another_file(one);
+  if ((one.entry.served == nullptr || another) && loading_ != &one && !one.failure.empty() && now < one.retry_at) {
+    Error error{ErrorCode::model_failure, "the model " + one.entry.name + " cannot be loaded: " + one.failure, "model"};
+    error.retry_after = one.retry_at - now;
+    return error;
+  }
   wait = true;
-  if (one.entry.served != nullptr) {
+  if (one.entry.served != nullptr && !another) {
     if (one.resting || (!one.waking && !make_room(one))) return one.entry.served;
     wait = false;
     one.used_at = now;
@@ -196,13 +206,7 @@ Result<ServedModel*> ModelKeeper::try_now(Kept& one, bool& wait) {
     return one.entry.served;
   }
   if (loading_ == &one) return one.entry.served;
-  if (!one.failure.empty() && now < one.retry_at) {
-    Error error{ErrorCode::model_failure, "the model " + one.entry.name + " cannot be loaded: " + one.failure, "model"};
-    error.retry_after = one.retry_at - now;
-    wait = false;
-    return error;
-  }
-  if (loading_ == nullptr && make_room(one)) start(one);
+  if (!busy() && make_room(one)) start(one);
   return one.entry.served;
 }
 
@@ -228,7 +232,7 @@ net::Awaitable<Result<ServedModel*>> ModelKeeper::ready(const ModelEntry& entry,
     co_return Error{ErrorCode::overloaded, "too many requests wait for the model " + entry.name, "model"};
   }
   const TimePoint since = loop_.now();
-  const Duration patience = one.config.queue_timeout;  // zero: without end
+  const Duration patience = one.config->queue_timeout;  // zero: without end
   if (one.waiting == 0) one.waits_since = since;
   const WaitingCount counted(one.waiting, metrics_.waiting);
   net::Timer timer(loop_.executor());
@@ -252,12 +256,25 @@ net::Awaitable<Result<ServedModel*>> ModelKeeper::ready(const ModelEntry& entry,
   co_return served;
 }
 
-Result<void> ModelKeeper::load(const ModelEntry& entry) {
+net::Awaitable<Result<void>> ModelKeeper::load(const ModelEntry& entry, std::string path) {
   Kept& one = kept(entry);
-  settle(one);
-  if (loading_ == &one || one.waking || (loaded(one) && !one.resting)) {
-    return Error{ErrorCode::conflict, "the model " + entry.name + " is loaded already, or being loaded", "model"};
+  if (auto told = order(one, std::move(path)); !told) co_return told;
+  const std::shared_ptr<const Swap> swap = one.swap;
+  net::Timer timer(loop_.executor());
+  while (swap && swap->stage != Swap::Stage::over) {
+    timer.expires_after(kLookEvery);
+    [[maybe_unused]] const auto [error] = co_await timer.async_wait(net::kAwait);
   }
+  co_return swap ? swap->outcome : Result<void>();
+}
+
+Result<void> ModelKeeper::order(Kept& one, std::string path) {
+  settle(one);
+  if (loading_ == &one || one.waking || one.swap) {
+    return Error{ErrorCode::conflict, "the model " + one.entry.name + " is being loaded", "model"};
+  }
+  const bool there = loaded(one) && !one.resting;
+  if (there || !path.empty()) return begin_swap(one, std::move(path));
   if (auto fits = check_room(one); !fits) return fits;
   one.retry_at = {};
   one.ordered = true;
@@ -278,8 +295,11 @@ void ModelKeeper::follow_orders() {
     if (one.ordered) {
       [[maybe_unused]] const Result<ServedModel*> served = try_now(one, one.ordered);
     }
-    soon = soon || one.ordered || one.resting;
+    follow_swap(one);
+    soon = soon || one.ordered || one.resting || one.swap;
   }
+  follow_leaving();
+  soon = soon || !leaving_.empty();
   count_memory();
   if (soon || later) follow_later(soon ? kLookEvery : kLookAtStays);
 }
@@ -293,11 +313,12 @@ void ModelKeeper::follow_later(Duration pause) {
 
 Result<void> ModelKeeper::unload(const ModelEntry& entry) {
   Kept& one = kept(entry);
-  if (!one.config.on_demand) {
+  if (!one.config->on_demand) {
     return Error{ErrorCode::not_supported, "the model " + entry.name + " was named with --model and stays loaded",
                  "model"};
   }
   settle(one);
+  if (one.swap) return Error{ErrorCode::conflict, "the model " + entry.name + " is being replaced", "model"};
   if (!loaded(one) || one.resting) {
     return Error{ErrorCode::conflict, "the model " + entry.name + " is not loaded", "model"};
   }
@@ -306,21 +327,36 @@ Result<void> ModelKeeper::unload(const ModelEntry& entry) {
 }
 
 void ModelKeeper::start(Kept& one) {
-  if (thread_.joinable()) thread_.join();  // it has posted what it loaded, and ends
   loading_ = &one;
   count_memory();
   began_ = loop_.now();
-  metrics_.progress.set(0);
   log_info("loading a model", {{"model", one.entry.name}});
-  thread_ = std::thread([this, &one, how = one.how]() mutable {
-    name_this_thread("load");
-    how.weights.progress = [this](double share) {
-      metrics_.progress.set(share);
-      return !stop_.raised();
-    };
-    const auto parts = std::make_shared<Result<ModelParts>>(load_model(one.config, std::move(how), stop_));
-    loop_.post([this, &one, parts] { finish(one, std::move(*parts)); });
-  });
+  load_in_thread(one, one.owned_config, &ModelKeeper::finish);
+}
+
+// Beside, or after, the version that is there.
+void ModelKeeper::load_in_thread(Kept& one, std::shared_ptr<const ServeConfig> config,
+                                 void (ModelKeeper::*then)(Kept&, Result<ModelParts>)) {
+  if (thread_.joinable()) thread_.join();  // it has posted what it loaded, and ends
+  metrics_.progress.set(0);
+  std::optional<Predecessor> before;
+  if (one.entry.served != nullptr) {
+    before = hosting_.predecessor(*one.entry.served);
+    before->frees = loaded(one) ? one.entry.needs : 0;
+  }
+  thread_ =
+      std::thread([this, &one, how = one.how, config = std::move(config), before = std::move(before), then]() mutable {
+        name_this_thread("load");
+        how.weights.progress = [this](double share) {
+          metrics_.progress.set(share);
+          return !stop_.raised();
+        };
+        const ServeConfig& said = config ? *config : *one.config;
+        const auto parts =
+            std::make_shared<Result<ModelParts>>(load_model(said, std::move(how), stop_, before ? &*before : nullptr));
+        if (*parts) (*parts)->owned = std::move(config);
+        loop_.post([this, &one, parts, then] { (this->*then)(one, std::move(*parts)); });
+      });
 }
 
 void ModelKeeper::finish(Kept& one, Result<ModelParts> parts) {
@@ -330,7 +366,7 @@ void ModelKeeper::finish(Kept& one, Result<ModelParts> parts) {
   one.loading_took = now - began_;
   if (!parts) {
     metrics_.failures.add();
-    one.failure = shown(parts.error().message, one.config);
+    one.failure = shown(parts.error().message, *one.config);
     one.retry_after = std::clamp(2 * one.retry_after, kRetryFirst, kRetryMost);
     one.retry_at = now + one.retry_after;
     log_error("a model cannot be loaded", {{"model", one.entry.name}, {"reason", parts.error().message}});
@@ -342,7 +378,12 @@ void ModelKeeper::finish(Kept& one, Result<ModelParts> parts) {
   metrics_.load_seconds.observe(to_seconds(one.loading_took));
   metrics_.trial_seconds.observe(to_seconds(parts->trial));
   const double tried_ms = to_milliseconds(parts->trial);
-  made(one, std::move(*parts));
+  if (one.entry.served == nullptr) {
+    made(one, std::move(*parts));
+  } else {
+    table_.set_needs(one.entry, parts->needs, one.entry.bytes);
+    replace(one, std::move(*parts));
+  }
   log_info("a model is loaded",
            {{"model", one.entry.name}, {"took_ms", to_milliseconds(one.loading_took)}, {"tried_ms", tried_ms}});
 }

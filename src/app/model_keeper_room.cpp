@@ -17,20 +17,21 @@ constexpr Duration kPatience = seconds(1);  // of those who wait while all model
 // Both limits; what goes, but is not gone, counts. Those that stay loaded count for the memory alone.
 bool ModelKeeper::has_room(const Kept& wanted) const {
   std::size_t there = 0;
-  std::uint64_t used = wanted.entry.needs;
+  std::uint64_t used = wanted.entry.needs + leaving_needs();
   for (const Kept& one : kept_) {
+    if (one.swap && one.swap->stage == Swap::Stage::loading && &one != &wanted) used += one.swap->needs;
     if (&one == &wanted || !takes_room(one)) continue;
-    there += one.config.on_demand ? 1 : 0;
+    there += one.config->on_demand ? 1 : 0;
     used += one.entry.needs;
   }
-  return (most_ == 0 || there < most_) && (used <= memory_ || wanted.entry.needs == 0);
+  return (limits_.most == 0 || there < limits_.most) && (used <= limits_.memory || wanted.entry.needs == 0);
 }
 
 // Whether it can ever have room.
 Result<void> ModelKeeper::check_room(const Kept& wanted) const {
   std::uint64_t beside = 0;
-  for (const Kept& one : kept_) beside += one.config.on_demand ? 0 : one.entry.needs;
-  return check_fits(wanted.config, wanted.entry.needs, beside);
+  for (const Kept& one : kept_) beside += one.config->on_demand ? 0 : one.entry.needs;
+  return check_fits(*wanted.config, wanted.entry.needs, beside);
 }
 
 // Whether there is, and no other model has waited for longer for it.
@@ -56,7 +57,7 @@ void ModelKeeper::free_room(Kept& wanted) {
   Kept* oldest = nullptr;
   Kept* first = nullptr;
   for (Kept& one : kept_) {
-    if (&one == &wanted || !one.config.on_demand || (!loaded(one) && !one.waking)) continue;
+    if (&one == &wanted || !one.config->on_demand || (!loaded(one) && !one.waking)) continue;
     going = going || one.resting;
     gone_soon = gone_soon || (one.resting && one.entry.served->engine.in_flight() == 0);
     if (one.resting || one.waking) continue;

@@ -1,6 +1,7 @@
 #include "app/model_parts.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <thread>
@@ -22,6 +23,7 @@
 #include "model/llama_runtime.h"
 #include "model/llama_threads.h"
 #include "model/sleepy_model.h"
+#include "model/vocabulary_identity.h"
 
 namespace chasqui {
 namespace {
@@ -70,19 +72,25 @@ std::string folder_of(const ServeConfig& config, const std::string& folder) {
   return out;
 }
 
-Result<Folders> open_folders(const ServeConfig& config, const LoadedModel& model, const ModelConfig& context,
-                             const ModelShape& shape) {
+// Sessions go on in the table, and the folder, of the version before.
+Result<Folders> open_folders(const ServeConfig& config, const ModelParts& parts, const ModelConfig& context,
+                             const ModelShape& shape, const Predecessor* before) {
   Folders out;
   if (config.cache_disk.empty() && config.session_dir.empty() && config.slot_save_path.empty()) return out;
-  const auto identity = model.identify(context, shape);
+  const auto identity = parts.model.identify(context, shape);
   if (!identity) return identity.error();
+  if (before != nullptr) {
+    if (before->snapshots) out.snapshots = before->snapshots->hand_over(*identity);
+    if (before->slots) out.slots = before->slots->hand_over(*identity);
+    return out;
+  }
   if (!config.cache_disk.empty()) {
     auto folder = SnapshotFolder::open(folder_of(config, config.cache_disk) + "/snapshots", *identity);
     if (!folder) return folder.error();
     out.snapshots = std::move(*folder);
   }
   if (!config.session_dir.empty()) {
-    auto store = SessionStore::open(folder_of(config, config.session_dir) + "/sessions", identity->weights);
+    auto store = SessionStore::open(folder_of(config, config.session_dir) + "/sessions", parts.vocabulary);
     if (!store) return store.error();
     out.sessions = std::move(*store);
   }
@@ -125,7 +133,8 @@ Result<Models> make_contexts(const ServeConfig& config, const LoadedModel& model
   return contexts;
 }
 
-Result<void> make_parts(ModelParts& parts, std::uint64_t free_bytes, std::uint64_t weights) {
+Result<void> make_parts(ModelParts& parts, std::uint64_t free_bytes, std::uint64_t weights,
+                        const Predecessor* before = nullptr) {
   const ServeConfig& config = parts.config;
   const std::uint64_t kv_bytes = cell_bytes_of(config, free_bytes, weights, offloads_to_gpu());
   const ModelConfig whole = with_capacity(config.model, parts.model.info, kv_bytes, config.workers);
@@ -144,13 +153,14 @@ Result<void> make_parts(ModelParts& parts, std::uint64_t free_bytes, std::uint64
   auto drafts = make_drafts(config, parts.model, *part, shape);
   if (!drafts) return drafts.error();
   parts.drafts = std::move(*drafts);
-  auto folders = open_folders(config, parts.model, *part, shape);
-  if (!folders) return folders.error();
-  parts.folders = std::move(*folders);
   const bool sleeps = can_sleep(config);
   const auto embedding = EmbeddingService::configure(parts.model, config.pooling, shape.cells_per_slot, sleeps);
   if (!embedding) return embedding.error();
   parts.embedding = *embedding;
+  parts.vocabulary = identify_vocabulary(*parts.model.tokenizer);
+  auto folders = open_folders(config, parts, *part, shape, before);
+  if (!folders) return folders.error();
+  parts.folders = std::move(*folders);
   return {};
 }
 
@@ -160,10 +170,12 @@ Error of_model(const ServeConfig& config, Error error) {
   return error;
 }
 
-// One that others are served beside, of a file.
-bool is_tried(const ServeConfig& config) {
-  return config.on_demand && config.models_trial && config.engine == EngineKind::llama && !config.model_path.empty();
+bool can_be_tried(const ServeConfig& config) {
+  return config.models_trial && config.engine == EngineKind::llama && !config.model_path.empty();
 }
+
+// One that others are served beside, of a file.
+bool is_tried(const ServeConfig& config) { return config.on_demand && can_be_tried(config); }
 
 std::string path_of(const ServeConfig& config) {
   return config.model_path.empty() ? "chasqui-demo" : config.model_path;
@@ -175,10 +187,12 @@ Result<void> load_all(std::vector<ListedModel>& models) {
   std::uint64_t weights = 0;
   for (ListedModel& one : models) {
     const LoadGuard guard(path_of(one.config));
+    const auto stamp = FileStamp::of(one.config.model_path);
     auto model = load_weights(one.config, one.how);
     if (!model) return model.error();
     weights += model->info.size_bytes;
-    one.parts.emplace(ModelParts{one.config, std::move(*model)});
+    one.needs = memory_needed(one.config);
+    one.parts.emplace(ModelParts{one.config, std::move(*model)}).stamp = stamp;
   }
   for (ListedModel& one : models) {
     const LoadGuard guard(path_of(one.config));
@@ -229,7 +243,21 @@ Result<void> load_some(std::vector<ListedModel>& models) {
 
 }  // namespace
 
-Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how, const Flag& stop) {
+Result<std::uint64_t> look_at_model(const ServeConfig& config, const Flag& stop) {
+  if (!config.not_found.empty()) return Error{ErrorCode::not_found, config.not_found, "model"};
+  if (config.engine == EngineKind::llama && !std::filesystem::is_regular_file(config.model_path)) {
+    return Error{ErrorCode::not_found, "there is no file " + config.model_path, "model"};
+  }
+  const std::uint64_t needs = memory_needed(config);
+  if (auto fits = check_fits(config, needs, 0); !fits) return fits.error();
+  if (can_be_tried(config)) {
+    if (auto good = try_loading(config, stop); !good) return good.error();
+  }
+  return needs;
+}
+
+Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how, const Flag& stop,
+                              const Predecessor* before) {
   if (!config.not_found.empty()) return Error{ErrorCode::not_found, config.not_found, ""};
   // Once more: the file may be another one than at start.
   const std::uint64_t needs = config.on_demand ? memory_needed(config) : 0;
@@ -238,18 +266,21 @@ Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how, const 
   const TimePoint began = clock.now();
   std::optional<CoreShare::Taken> loading;
   if (config.model.cores) loading.emplace(*config.model.cores);
-  if (is_tried(config)) {
+  const auto stamp = FileStamp::of(config.model_path);  // before its bytes are read
+  if (is_tried(config) && before == nullptr) {
     if (auto good = try_loading(config, stop); !good) return good.error();
   }
   const Duration trial = clock.now() - began;
-  const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
+  const std::uint64_t free_bytes = cli::look_at_machine().free_bytes() + (before != nullptr ? before->frees : 0);
   auto model = load_weights(config, std::move(how));
   loading.reset();
   if (!model) return model.error();
   ModelParts parts{config, std::move(*model)};
   parts.trial = trial;
+  parts.stamp = stamp;
+  parts.needs = memory_needed(config);
   const std::uint64_t weights = parts.model.info.size_bytes;
-  if (auto made = make_parts(parts, free_bytes, weights); !made) return made.error();
+  if (auto made = make_parts(parts, free_bytes, weights, before); !made) return made.error();
   return parts;
 }
 

@@ -12,6 +12,8 @@
 #include "api/llama_server/slot_persister.h"
 #include "api/session/session_persister.h"
 #include "app/config.h"
+#include "app/file_stamp.h"
+#include "base/checksum.h"
 #include "base/clock.h"
 #include "base/flag.h"
 #include "engine/engine.h"
@@ -24,7 +26,14 @@ namespace chasqui {
 struct Folders {
   std::shared_ptr<SnapshotFolder> snapshots;
   std::unique_ptr<SessionStore> sessions;
-  std::unique_ptr<SlotFiles> slots;
+  std::shared_ptr<SlotFiles> slots;
+};
+
+// The version of a model that another one is to replace, and what it has that there can be only once.
+struct Predecessor {
+  std::shared_ptr<SnapshotFolder> snapshots;
+  std::shared_ptr<SlotFiles> slots;
+  std::uint64_t frees = 0;  // bytes of memory, when it goes
 };
 
 struct ModelParts {
@@ -34,7 +43,11 @@ struct ModelParts {
   Models drafts{};    // … draft models of them; may be none
   Folders folders{};
   EmbeddingConfig embedding{};
-  Duration trial{};  // what trying it took before
+  Duration trial{};                            // what trying it took before
+  Checksum vocabulary{};                       // model/vocabulary_identity
+  std::optional<FileStamp> stamp{};            // of its file; none: it has none
+  std::uint64_t needs = 0;                     // bytes of memory; 0: not known
+  std::shared_ptr<const ServeConfig> owned{};  // `config`, where that is not one of the server's
 };
 
 // One that the node knows, whether it is loaded yet or not.
@@ -50,7 +63,13 @@ struct ListedModel {
 // be there at start have parts, or else the first that can be loaded. Errors are told to a person.
 Result<std::vector<ListedModel>> load_models(const ServeConfig& config, std::vector<LoadOptions> how);
 
-// One more while others are served, or one of several that may fail. `config` outlives it; `stop` ends it early.
-Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how, const Flag& stop = {});
+// One more while others are served, or one of several that may fail. `config` outlives it; `stop` ends it early. Where
+// it replaces another version, it was looked at before, and takes over the folders of that one when all else is there.
+Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how, const Flag& stop = {},
+                              const Predecessor* before = nullptr);
+
+// Whether a file can replace what is served: that it is there, fits, and can be loaded, which is tried in a process of
+// its own. Returns the bytes of memory that it will need; 0: not known.
+Result<std::uint64_t> look_at_model(const ServeConfig& config, const Flag& stop);
 
 }  // namespace chasqui

@@ -8,6 +8,7 @@
 
 #include "app/capacity.h"
 #include "app/draft_models.h"
+#include "app/model_memory.h"
 #include "app/observability_options.h"
 #include "app/settings.h"
 #include "app/tls_reload.h"
@@ -99,11 +100,25 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   return options;
 }
 
+// One that stays loaded is there twice while another version replaces it, if there is memory for that.
+void let_large_ones_rest(std::vector<ServeConfig>& models) {
+  std::uint64_t all = 0;
+  std::vector<std::uint64_t> needs;
+  for (const ServeConfig& model : models) {
+    needs.push_back(model.on_demand ? 0 : memory_needed(model));
+    all += needs.back();
+  }
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    models[i].rests = needs[i] > 0 && all + needs[i] > models_memory(models[i]);
+  }
+}
+
 // Those on certain CPUs have these to themselves.
 void share_cores(std::vector<ServeConfig>& models) {
   std::size_t contexts = 0;
   for (const ServeConfig& model : models) contexts += static_cast<std::size_t>(model.workers);
-  const auto cores = std::make_shared<CoreShare>(default_threads(), contexts);
+  // Of each there are at most three versions at once: one that is loaded, one that serves, one that leaves.
+  const auto cores = std::make_shared<CoreShare>(default_threads(), 3 * contexts);
   for (ServeConfig& model : models) {
     if (!model.llama || !model.llama->names_cpus()) model.model.cores = cores;
   }
@@ -139,6 +154,7 @@ Result<ServePlan> plan_serve(ServeConfig& config) {
   if (!collector) return collector.error();
   plan.collector = std::move(*collector);
   share_cores(config.models);
+  let_large_ones_rest(config.models);
   for (ServeConfig& model : config.models) {
     auto load = plan_model(model);
     if (!load) return load.error();

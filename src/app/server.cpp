@@ -93,31 +93,38 @@ Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, cons
 }
 
 void Server::add_models(std::vector<ListedModel> listed) {
-  const bool on_demand = std::ranges::any_of(config_.models, &ServeConfig::on_demand);
-  if (on_demand) {
-    keeper_.emplace(loop_, node_.models, static_cast<std::size_t>(config_.models_max), models_memory(config_),
-                    config_.models_autoload, [this](ModelParts parts, std::size_t number) -> ServedModel& {
-                      ServedModel& served = host(std::move(parts), number);
-                      if (shutdown_) fit_metrics();
-                      return served;
-                    });
-  }
-  for (ListedModel& one : listed) {
-    if (keeper_) {
-      keeper_->add(std::move(one));
-    } else {
-      node_.models.add(host(std::move(*one.parts), models_.size()));
-    }
-  }
+  const KeeperLimits limits{static_cast<std::size_t>(config_.models_max), models_memory(config_),
+                            config_.models_autoload, std::ranges::any_of(config_.models, &ServeConfig::on_demand)};
+  ModelHosting& hosting = *this;
+  keeper_.emplace(loop_, offload_, node_.models, limits, hosting);
+  for (ListedModel& one : listed) keeper_->add(std::move(one));
 }
 
-ServedModel& Server::host(ModelParts parts, std::size_t number) {
+HostedModel& Server::hosted(const ServedModel& model) const {
+  const auto found = std::ranges::find_if(models_, [&model](const auto& one) { return &one->served() == &model; });
+  CHECK(found != models_.end(), "a model that is not hosted");
+  return **found;
+}
+
+ServedModel& Server::host(ModelParts parts, std::size_t number, ServedModel* before) {
   const ModelHost shared{loop_, clock_, wakeup_, requests_, keys_, settings_.unread_max};
-  HostedModel& model = *models_.emplace_back(std::make_unique<HostedModel>(std::move(parts), number, shared));
+  HostedModel* const older = before != nullptr ? &hosted(*before) : nullptr;
+  HostedModel& model = *models_.emplace_back(std::make_unique<HostedModel>(std::move(parts), number, shared, older));
   add_metrics_of(model);
   if (shutdown_ && is_supervised()) follow_hang(model);
+  if (shutdown_) fit_metrics();
   if (shutdown_ && shutdown_->service() != Service::open) model.served().admission.drain();
   return model.served();
+}
+
+Predecessor Server::predecessor(const ServedModel& model) const { return hosted(model).predecessor(); }
+
+std::shared_ptr<const void> Server::release(const ServedModel& model) {
+  HostedModel& gone = hosted(model);
+  std::shared_ptr<const void> computing = gone.computing();
+  metrics_.retire(&gone);
+  std::erase_if(models_, [&gone](const auto& one) { return one.get() == &gone; });
+  return computing;
 }
 
 void Server::deliver() {
@@ -144,7 +151,7 @@ void Server::fit_metrics() {
 }
 
 void Server::add_metrics(const LogMetrics& log) {
-  if (keeper_) keeper_->metrics().add_to(metrics_);
+  keeper_->add_to(metrics_);
   if (spans_) spans_->metrics().add_to(metrics_);
   if (batches_) batches_->metrics().add_to(metrics_);
   kept_.metrics().add_to(metrics_);

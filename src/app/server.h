@@ -45,7 +45,7 @@ struct ServerParts {
   std::shared_ptr<JobFolder> jobs;           // null: there are no files and no batches
 };
 
-class Server {
+class Server final : private ModelHosting {
  public:
   // All but the parts outlive it. Starts the workers of all models and brings sessions back.
   Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, const LogMetrics& log, LogFile& log_file,
@@ -60,7 +60,10 @@ class Server {
 
  private:
   void add_models(std::vector<ListedModel> listed);
-  ServedModel& host(ModelParts parts, std::size_t number);
+  ServedModel& host(ModelParts parts, std::size_t number, ServedModel* before) override;
+  Predecessor predecessor(const ServedModel& model) const override;
+  std::shared_ptr<const void> release(const ServedModel& model) override;
+  HostedModel& hosted(const ServedModel& model) const;
   void add_metrics_of(const HostedModel& model);
   void fit_metrics();
   void deliver();
@@ -88,11 +91,11 @@ class Server {
   SkippedTools skipped_tools_;
   KeptStreams kept_;
   RequestLog requests_;
-  std::vector<std::unique_ptr<HostedModel>> models_;
+  std::vector<std::unique_ptr<HostedModel>> models_;  // also versions that were replaced, until they go
   net::WakeupListener listener_;
   net::OffloadPool offload_;
   Node node_;
-  std::optional<ModelKeeper> keeper_;  // none: all models are loaded at start, and stay
+  std::optional<ModelKeeper> keeper_;
   std::optional<SpanExporter> spans_;
   std::optional<BatchService> batches_;  // none: there is no folder for them
   net::Router router_;

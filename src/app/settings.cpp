@@ -36,7 +36,7 @@ ReuseConfig reuse_config(const ServeConfig& config) {
 }  // namespace
 
 bool can_sleep(const ServeConfig& config) {
-  return config.on_demand || config.operation.sleep_after > Duration::zero();
+  return config.on_demand || config.rests || config.operation.sleep_after > Duration::zero();
 }
 
 AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& shape) {

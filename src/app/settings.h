@@ -23,7 +23,7 @@ namespace chasqui {
 std::vector<std::string> names_of_model(const ServeConfig& config);
 // "a, b,c": as llama-server takes several aliases.
 std::vector<std::string> names_in(std::string_view list);
-// Its weights and contexts are freed while no request needs them.
+// Its weights and contexts can be freed, and made again.
 bool can_sleep(const ServeConfig& config);
 // `shape` is that of all workers together.
 RequestLimits request_limits(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape);

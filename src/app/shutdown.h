@@ -74,14 +74,14 @@ class Shutdown final : public DrainControl {
 
   std::size_t in_flight() const override {
     std::size_t sum = 0;
-    for (const ServedModel* const served : parts_.models.all()) sum += served->engine.in_flight();
+    for (const ServedModel* const served : parts_.models.all_versions()) sum += served->engine.in_flight();
     return sum;
   }
 
   void drain() override {
     if (begun_ || std::exchange(drained_, true)) return;
     log_info("drained by an operator: new requests are refused", {{"requests", in_flight()}});
-    for (const ServedModel* const served : parts_.models.all()) served->admission.drain();
+    for (const ServedModel* const served : parts_.models.all_versions()) served->admission.drain();
     parts_.server.announce_end();
   }
 
@@ -89,7 +89,7 @@ class Shutdown final : public DrainControl {
     if (begun_) return Error{ErrorCode::conflict, "the server is shutting down", ""};
     if (!std::exchange(drained_, false)) return {};
     log_info("in service again: new requests are taken");
-    for (const ServedModel* const served : parts_.models.all()) served->admission.resume();
+    for (const ServedModel* const served : parts_.models.all_versions()) served->admission.resume();
     parts_.server.retract_end();
     return {};
   }
@@ -118,7 +118,7 @@ class Shutdown final : public DrainControl {
 
   void refuse_work() {
     if (parts_.batches != nullptr) parts_.batches->hold();
-    for (const ServedModel* const served : parts_.models.all()) {
+    for (const ServedModel* const served : parts_.models.all_versions()) {
       served->admission.drain();
       served->engine.drain();
     }

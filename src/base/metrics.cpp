@@ -148,7 +148,7 @@ void MetricsPage::add_labelled(std::string name, std::string help, std::function
   item.own_labels = item.labels;
   item.late_labels = std::move(labels);
   item.labels_max = labels_max;
-  item.values.push_back(std::move(read));
+  item.values.push_back({std::move(read), owner_});
   make_heads(item);
   put(std::move(item));
 }
@@ -156,17 +156,19 @@ void MetricsPage::add_labelled(std::string name, std::string help, std::function
 void MetricsPage::put_value(Item item, std::function<double()> read) {
   item.own_labels = item.labels;
   if (!labels_.empty()) item.labels = item.labels.empty() ? labels_ : with_label(labels_, item.labels);
-  item.values.push_back(std::move(read));
+  item.values.push_back({std::move(read), owner_});
   make_heads(item);
   put(std::move(item));
 }
 
 void MetricsPage::put_histogram(Item item, const Histogram& histogram) {
+  item.all_bounds = histogram.bounds();
+  item.past_buckets.resize(item.all_bounds.size() + 1);
   if (item.bounds.empty()) item.bounds = histogram.bounds();
   CHECK(std::ranges::includes(histogram.bounds(), item.bounds), "a bucket needs a bound of the histogram");
   item.own_labels = item.labels;
   item.keeps_buckets = keep_buckets_;
-  item.histograms.push_back(&histogram);
+  item.histograms.push_back({&histogram, owner_});
   make_heads(item);
   put(std::move(item));
 }
@@ -174,7 +176,7 @@ void MetricsPage::put_histogram(Item item, const Histogram& histogram) {
 void MetricsPage::make_heads(Item& item) {
   item.comment = comment_of(item.name, item.help, item.type);
   item.heads.clear();
-  if (item.histograms.empty()) {
+  if (item.all_bounds.empty()) {
     item.heads.push_back(sample_head(item.name, item.labels));
     return;
   }
@@ -189,7 +191,7 @@ void MetricsPage::make_heads(Item& item) {
 std::size_t MetricsPage::bytes_at_most(const Item& item) {
   std::size_t bytes = item.labels_max;
   for (const std::string& head : item.heads) bytes += head.size() + 1;
-  if (item.histograms.empty()) return bytes + (item.whole ? kWholeBytes : kValueBytes);
+  if (item.all_bounds.empty()) return bytes + (item.whole ? kWholeBytes : kValueBytes);
   return bytes + (item.heads.size() - 1) * kCountBytes + kValueBytes;
 }
 
@@ -248,33 +250,56 @@ void MetricsPage::put(Item item) {
   const auto same = std::ranges::find_if(
       items_, [&item](const Item& old) { return old.name == item.name && old.labels == item.labels; });
   if (same != items_.end()) {
-    CHECK(same->type == item.type && same->bounds == item.bounds, "a metric has one type, and one set of buckets");
+    // Fewer of them make a bucket of the page where fit() has left some out.
+    CHECK(same->type == item.type && same->all_bounds == item.all_bounds,
+          "a metric has one type, and one set of buckets");
     std::ranges::move(item.values, std::back_inserter(same->values));
     std::ranges::move(item.histograms, std::back_inserter(same->histograms));
+    same->past += item.past;
+    for (std::size_t i = 0; i < item.past_buckets.size(); ++i) same->past_buckets[i] += item.past_buckets[i];
+    if (item.late_labels) same->late_labels = std::move(item.late_labels);  // of the one that stays longer
     return;
   }
   const auto last_of_name = std::ranges::find(items_.rbegin(), items_.rend(), item.name, &Item::name);
   items_.insert(last_of_name == items_.rend() ? items_.end() : last_of_name.base(), std::move(item));
 }
 
+void MetricsPage::retire(const void* owner) {
+  for (Item& item : items_) {
+    std::erase_if(item.values, [&](const Value& value) {
+      if (value.owner != owner) return false;
+      if (item.type == "counter") item.past += value.read();
+      return true;
+    });
+    std::erase_if(item.histograms, [&](const Counted& counted) {
+      if (counted.owner != owner) return false;
+      item.past += counted.histogram->sum();
+      for (std::size_t i = 0; i < item.past_buckets.size(); ++i) item.past_buckets[i] += counted.histogram->bucket(i);
+      return true;
+    });
+    if (item.late_labels && item.values.empty()) item.late_labels = [] { return std::string(); };
+  }
+}
+
 // sink(head, value) for each sample.
 template <class Sink>
 void MetricsPage::write(const Item& item, Sink&& sink) {
-  double total = 0;
-  for (const auto& read : item.values) total += read();
+  double total = item.past;
+  for (const Value& value : item.values) total += value.read();
   if (item.late_labels) return sink(sample_head(item.name, item.late_labels()), total);
-  if (item.histograms.empty()) return sink(item.heads.front(), total);
-  const std::vector<double>& all = item.histograms.front()->bounds();
+  if (item.all_bounds.empty()) return sink(item.heads.front(), total);
+  const std::vector<double>& all = item.all_bounds;
   std::uint64_t cumulated = 0;
   std::size_t shown = 0;
   for (std::size_t i = 0; i <= all.size(); ++i) {
-    for (const Histogram* histogram : item.histograms) cumulated += histogram->bucket(i);
+    cumulated += item.past_buckets[i];
+    for (const Counted& counted : item.histograms) cumulated += counted.histogram->bucket(i);
     const bool last = i == all.size();
     if (last || (shown < item.bounds.size() && item.bounds[shown] == all[i])) {
       sink(item.heads[shown++], static_cast<double>(cumulated));
     }
   }
-  for (const Histogram* histogram : item.histograms) total += histogram->sum();
+  for (const Counted& counted : item.histograms) total += counted.histogram->sum();
   sink(item.heads[shown], total);
   sink(item.heads[shown + 1], static_cast<double>(cumulated));
 }

@@ -1,8 +1,7 @@
 // Counters, gauges and histograms, as Prometheus text and as one line of JSON. Each is a handful of relaxed atomics:
 // writing costs nanoseconds and takes no lock; rendering reads them on any thread. Owned by the part that
 // counts, declared with its name and help (base/metric_set), listed in a MetricsPage by reference; both must outlive
-// the page. Writers: any thread. MetricsPage: built at
-// start, then const.
+// the page, or are retired before they go. Writers: any thread. MetricsPage: one thread.
 #pragma once
 
 #include <atomic>
@@ -98,6 +97,12 @@ class MetricsPage {
   // have: repeated for each worker they would be most of the page.
   void label_with(std::string labels) { labels_ = std::move(labels); }
 
+  // What is added from now on is `owner`'s, who may go before the page does; null: it outlives the page.
+  void belong_to(const void* owner) { owner_ = owner; }
+  // Nothing of the owner's is read any more. What its counters and histograms have counted stays in the sums, so that
+  // they never fall; its gauges leave them.
+  void retire(const void* owner);
+
   // Buckets of what is added from now on are the last to be left out by fit(): others have chosen them.
   void keep_buckets(bool keep) { keep_buckets_ = keep; }
   // A gauge whose labels are made when the page is read, of at most `labels_max` bytes; `shape` has their names.
@@ -126,6 +131,14 @@ class MetricsPage {
   std::vector<Family> families() const;
 
  private:
+  struct Value {
+    std::function<double()> read;
+    const void* owner;
+  };
+  struct Counted {
+    const Histogram* histogram;
+    const void* owner;
+  };
   struct Item {
     std::string name{}, help{}, labels{}, type{};
     std::string own_labels{};  // without those of label_with()
@@ -134,11 +147,14 @@ class MetricsPage {
     bool keeps_buckets = false;
     std::size_t labels_max = 0;  // of those made when the page is read
     std::function<std::string()> late_labels{};
-    std::vector<std::function<double()>> values{};  // their sum
-    std::vector<const Histogram*> histograms{};     // … or that of these
-    std::vector<double> bounds{};                   // of the histogram's buckets
-    std::vector<std::string> heads{};               // `name{labels} ` of each sample, made once
-    std::string comment{};                          // before the first item of the name, made once
+    std::vector<Value> values{};                // their sum
+    std::vector<Counted> histograms{};          // … or that of these
+    double past = 0;                            // of values that were retired, or the sum of histograms that were
+    std::vector<std::uint64_t> past_buckets{};  // … and what was in theirs; as many as all_bounds, and one
+    std::vector<double> all_bounds{};           // of the histograms
+    std::vector<double> bounds{};               // … that make a bucket of the page
+    std::vector<std::string> heads{};           // `name{labels} ` of each sample, made once
+    std::string comment{};                      // before the first item of the name, made once
   };
   template <class Sink>
   static void write(const Item& item, Sink&& sink);
@@ -152,6 +168,7 @@ class MetricsPage {
 
   std::vector<Item> items_;
   std::string labels_;
+  const void* owner_ = nullptr;
   bool keep_buckets_ = false;
 };
 

@@ -257,6 +257,54 @@ TEST(Histogram, PowersOfTwoStopAtTheLastThatFits) {
 
 TEST(HistogramDeathTest, RefusesBoundsThatDoNotAscend) { EXPECT_DEATH(Histogram({1, 0.5}), "check failed"); }
 
+TEST(Metrics, WhatWasRetiredStaysInSumsAndLeavesGauges) {
+  Counter stays;
+  Counter goes;
+  Gauge gauge_stays;
+  Gauge gauge_goes;
+  Histogram all({1, 2});
+  MetricsPage page;
+  page.add("c", "C.", stays);
+  page.add("g", "G.", gauge_stays);
+  page.add("h", "H.", all);
+  stays.add(3);
+  gauge_stays.set(3);
+  all.observe(1);
+  int owner = 0;
+  {
+    Histogram short_lived({1, 2});
+    page.belong_to(&owner);
+    page.add("c", "C.", goes);
+    page.add("g", "G.", gauge_goes);
+    page.add("h", "H.", short_lived);
+    page.belong_to(nullptr);
+    goes.add(4);
+    gauge_goes.set(4);
+    short_lived.observe(2, 5);
+    page.retire(&owner);
+  }
+  goes.add(100);
+  stays.add(1);
+  const std::string text = page.render();
+  EXPECT_NE(text.find("\nc 8\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\ng 3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("h_bucket{le=\"1\"} 1\nh_bucket{le=\"2\"} 6\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("h_sum 11\nh_count 6\n"), std::string::npos) << text;
+}
+
+TEST(Metrics, AHistogramJoinsOneThatHasFewerBucketsNow) {
+  Histogram first({1, 2, 3, 4, 5, 6, 7, 8});
+  Histogram second({1, 2, 3, 4, 5, 6, 7, 8});
+  MetricsPage page;
+  page.add("h", "H.", first);
+  page.fit(page.bytes_at_most() - 1);
+  const std::size_t bytes = page.bytes_at_most();
+  page.add("h", "H.", second);
+  second.observe(8);
+  EXPECT_EQ(page.bytes_at_most(), bytes);
+  EXPECT_NE(page.render().find("h_count 1\n"), std::string::npos);
+}
+
 TEST(Metrics, WritersOfManyThreadsAddUp) {
   constexpr int kThreads = 4, kWrites = 5000;
   Counter counter;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace chasqui {
@@ -21,6 +22,8 @@ class FileDescriptor {
 
   bool is_open() const { return fd_ >= 0; }
   int get() const { return fd_; }
+  // Another one of the same open file; a lock is given up when the last of them goes.
+  FileDescriptor again() const { return FileDescriptor(is_open() ? ::fcntl(fd_, F_DUPFD_CLOEXEC, 0) : -1); }
   void close() {
     if (fd_ >= 0) ::close(fd_);
     fd_ = -1;

@@ -18,6 +18,9 @@ class PrivateFolder {
   // unavailable when the system refuses.
   static Result<PrivateFolder> open(const std::string& path, const std::string& what, const std::string& field);
 
+  // The same folder for another owner in this process, under the same lock.
+  PrivateFolder again() const { return PrivateFolder(path_, folder_.again(), lock_.again()); }
+
   int get() const { return folder_.get(); }
   const std::string& path() const { return path_; }
   // Of all that is in it, in no order.

@@ -50,6 +50,10 @@ std::string_view fault_of(std::string_view name) {
   return {};
 }
 
+Error handed_over() {
+  return {ErrorCode::unavailable, "the model has just been replaced by another version; try again", ""};
+}
+
 }  // namespace
 
 Result<void> check_slot_file_name(std::string_view name) {
@@ -68,6 +72,11 @@ Result<std::unique_ptr<SlotFiles>> SlotFiles::open(const std::string& path, cons
   return std::make_unique<SlotFiles>(SlotFiles(std::move(*folder), identity, bytes));
 }
 
+std::unique_ptr<SlotFiles> SlotFiles::hand_over(const ModelIdentity& identity) {
+  gate_->shut();
+  return std::make_unique<SlotFiles>(SlotFiles(folder_.again(), identity, bytes_max_));
+}
+
 std::uint64_t SlotFiles::bytes_beside(const std::string& file) const {
   std::uint64_t bytes = 0;
   for (const std::string& name : folder_.names()) {
@@ -80,6 +89,8 @@ std::uint64_t SlotFiles::bytes_beside(const std::string& file) const {
 
 Result<std::uint64_t> SlotFiles::save(const std::string& name, LastingKey key, std::span<const Token> tokens,
                                       const KvSnapshot& kv) {
+  const UseGate::Pass pass(*gate_);
+  if (!pass) return handed_over();
   const std::string file = file_name(key.tenant, name);
   const std::uint64_t bytes = snapshot_file_bytes(tokens.size(), kv.size());
   if (bytes > bytes_max_ || bytes_beside(file) > bytes_max_ - bytes) {
@@ -95,6 +106,8 @@ Result<std::uint64_t> SlotFiles::save(const std::string& name, LastingKey key, s
 
 Result<LoadedSnapshot> SlotFiles::restore(const std::string& name, std::uint64_t tenant,
                                           const SnapshotLimits& limits) const {
+  const UseGate::Pass pass(*gate_);
+  if (!pass) return handed_over();
   auto loaded = read_snapshot(folder_.get(), file_name(tenant, name), identity_, limits);
   if (loaded && loaded->head.key.tenant != tenant) {
     return Error{ErrorCode::conflict, "it belongs to another user", ""};

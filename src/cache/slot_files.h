@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/use_gate.h"
 #include "cache/private_folder.h"
 #include "cache/snapshot_file.h"
 #include "core/kv_snapshot.h"
@@ -32,6 +33,10 @@ class SlotFiles {
   static Result<std::unique_ptr<SlotFiles>> open(const std::string& path, const ModelIdentity& identity,
                                                  std::uint64_t bytes);
 
+  // The same folder for another model, when what is being saved or restored is done; this one refuses both from then
+  // on. Once; not on the loop.
+  std::unique_ptr<SlotFiles> hand_over(const ModelIdentity& identity);
+
   // Returns the bytes of the file, which is on disk then. too_large when there is no room for it.
   // REQUIRES: check_slot_file_name(name), there are as many tokens as the snapshot has, and there are some
   Result<std::uint64_t> save(const std::string& name, LastingKey key, std::span<const Token> tokens,
@@ -43,7 +48,7 @@ class SlotFiles {
 
  private:
   SlotFiles(PrivateFolder folder, const ModelIdentity& identity, std::uint64_t bytes)
-      : folder_(std::move(folder)), identity_(identity), bytes_max_(bytes) {}
+      : folder_(std::move(folder)), identity_(identity), bytes_max_(bytes), gate_(std::make_unique<UseGate>()) {}
 
   // Of all files but this one.
   std::uint64_t bytes_beside(const std::string& file) const;
@@ -51,6 +56,7 @@ class SlotFiles {
   PrivateFolder folder_;
   ModelIdentity identity_;
   std::uint64_t bytes_max_;
+  std::unique_ptr<UseGate> gate_;
 };
 
 }  // namespace chasqui

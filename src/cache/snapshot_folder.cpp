@@ -36,6 +36,8 @@ std::optional<std::uint64_t> number_of(std::string_view name, std::string_view s
   return number;
 }
 
+Error handed_over() { return {ErrorCode::unavailable, "the folder belongs to another model now", ""}; }
+
 }  // namespace
 
 Result<std::unique_ptr<SnapshotFolder>> SnapshotFolder::open(const std::string& path, const ModelIdentity& identity) {
@@ -72,22 +74,43 @@ std::vector<FoundSnapshot> SnapshotFolder::scan(const SnapshotLimits& limits) {
   return out;
 }
 
+std::unique_ptr<SnapshotFolder> SnapshotFolder::hand_over(const ModelIdentity& identity) {
+  gate_->shut();
+  for (const std::string& name : folder_.names()) {
+    if (number_of(name, kSuffix) || number_of(name, kPart)) ::unlinkat(folder_.get(), name.c_str(), 0);
+  }
+  if (const auto synced = sync_folder(folder_.get()); !synced) log_warning(synced.error().message);
+  return std::make_unique<SnapshotFolder>(SnapshotFolder(folder_.again(), identity));
+}
+
 Result<void> SnapshotFolder::write(std::uint64_t number, LastingKey key, std::span<const Token> tokens,
                                    const KvSnapshot& kv) {
+  const UseGate::Pass pass(*gate_);
+  if (!pass) return handed_over();
   return write_snapshot(folder_.get(), name_of(number), identity_, key, tokens, kv);
 }
 
 Result<LoadedSnapshot> SnapshotFolder::read(std::uint64_t number, const SnapshotLimits& limits) {
+  const UseGate::Pass pass(*gate_);
+  if (!pass) return handed_over();
   return read_snapshot(folder_.get(), name_of(number), identity_, limits);
 }
 
 void SnapshotFolder::touch(std::uint64_t number) {
-  ::utimensat(folder_.get(), name_of(number).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  const UseGate::Pass pass(*gate_);
+  if (pass) ::utimensat(folder_.get(), name_of(number).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
 }
 
 Result<void> SnapshotFolder::remove(std::uint64_t number) {
+  const UseGate::Pass pass(*gate_);
+  if (!pass) return {};
   if (::unlinkat(folder_.get(), name_of(number).c_str(), 0) == 0 || errno == ENOENT) return {};
   return Error{ErrorCode::unavailable, std::string("cannot remove a file: ") + std::strerror(errno), ""};
+}
+
+Result<void> SnapshotFolder::sync() {
+  const UseGate::Pass pass(*gate_);
+  return pass ? sync_folder(folder_.get()) : Result<void>();
 }
 
 }  // namespace chasqui

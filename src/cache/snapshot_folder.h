@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/use_gate.h"
 #include "cache/private_folder.h"
 #include "cache/snapshot_file.h"
 #include "cache/whole_file.h"
@@ -33,6 +34,11 @@ class SnapshotFolder {
   // uses it, forbidden when it belongs to another user or others may look into it, unavailable when the system refuses.
   static Result<std::unique_ptr<SnapshotFolder>> open(const std::string& path, const ModelIdentity& identity);
 
+  // The same folder for another model, when what is being read or written is done. It is empty then: an erase could
+  // not find what another model has left. This one does nothing any more: its writes and reads fail, and what it was
+  // told to remove counts as removed. Once; not on the loop.
+  std::unique_ptr<SnapshotFolder> hand_over(const ModelIdentity& identity);
+
   // Removes what an end in the middle of a write has left behind, and what is damaged, and returns the rest, least
   // recently used first.
   std::vector<FoundSnapshot> scan(const SnapshotLimits& limits);
@@ -44,16 +50,17 @@ class SnapshotFolder {
   // A file that is not there is removed already.
   Result<void> remove(std::uint64_t number);
   // What was removed before stays so, whatever happens to the machine.
-  Result<void> sync() { return sync_folder(folder_.get()); }
+  Result<void> sync();
 
   const std::string& path() const { return folder_.path(); }
 
  private:
   SnapshotFolder(PrivateFolder folder, const ModelIdentity& identity)
-      : folder_(std::move(folder)), identity_(identity) {}
+      : folder_(std::move(folder)), identity_(identity), gate_(std::make_unique<UseGate>()) {}
 
   PrivateFolder folder_;
   ModelIdentity identity_;
+  std::unique_ptr<UseGate> gate_;
 };
 
 }  // namespace chasqui

@@ -64,6 +64,20 @@ TEST_F(SnapshotFolderTest, HasWhatWasWrittenWhenItIsOpenedAgain) {
   EXPECT_TRUE(same_bytes(*loaded->kv, *fake_kv(12, 100, 3)));
 }
 
+TEST_F(SnapshotFolderTest, IsEmptyForTheModelThatItIsHandedToAndOfNoUseToTheOneBefore) {
+  const auto before = open();
+  write(*before, 3, 12);
+  const auto after = before->hand_over(ModelIdentity{});
+  EXPECT_TRUE(after->scan({}).empty());
+  write(*after, 3, 10);
+  EXPECT_FALSE(before->write(4, kKey, test_prompt(10, 4), *fake_kv(10, 100, 4)));
+  EXPECT_FALSE(before->read(3, {}));
+  EXPECT_TRUE(before->remove(3));
+  EXPECT_TRUE(before->sync());
+  EXPECT_EQ(numbers(after->scan({})), (std::vector<std::uint64_t>{3}));
+  EXPECT_EQ(refusal(), ErrorCode::conflict) << "the lock is handed on";
+}
+
 TEST_F(SnapshotFolderTest, IsOneProcessAtATimes) {
   const auto first = open();
   EXPECT_EQ(refusal(), ErrorCode::conflict);

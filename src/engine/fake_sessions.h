@@ -20,8 +20,8 @@ namespace chasqui {
 inline constexpr std::int64_t kNow = 1'700'000'000;
 inline constexpr SessionFileLimits kLimits{.vocabulary = 1000};
 
-inline WeightsId weights(int model = 1) {
-  WeightsId id;
+inline VocabularyId weights(int model = 1) {
+  VocabularyId id;
   id.fill(static_cast<std::byte>(model));
   return id;
 }

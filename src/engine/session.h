@@ -15,10 +15,12 @@
 #include <string>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/clock.h"
 #include "core/types.h"
 #include "engine/answer_text.h"
 #include "model/chat_history.h"
+#include "model/tokenizer.h"
 
 namespace chasqui {
 
@@ -49,13 +51,15 @@ struct Session {
   std::uint32_t tenant = 0;
   std::uint64_t owner = 0;  // the same tenant by its name that lasts, see Tenant
   SessionSettings settings;
+  Checksum vocabulary{};  // what its tokens mean, see SessionTable::use_model()
   std::vector<Token> tokens;
   ChatHistoryPtr chat;  // null: plain text, or nothing yet
   State state = State::idle;
   std::uint64_t changes = 0;  // of its history, so far
   TimePoint last_used{};
 
-  RequestId request;                   // while generating
+  const Tokenizer* tokenizer = nullptr;  // while it is in use: of the model that reads it
+  RequestId request;                     // while generating
   SessionDelta before_answer;          // … what was put before the answer
   std::unique_ptr<AnswerText> answer;  // … in a chat: what was said so far
   bool cancelled = false;              // while preparing: its generation is not to begin

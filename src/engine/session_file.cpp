@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kMagic[8] = {'C', 'h', 'a', 's', 'q', 'u', 'i', 'S'};
 constexpr std::uint32_t kVersion = 2;  // 1 had no turns behind the base
-constexpr std::size_t kWeights = 12;
+constexpr std::size_t kVocabulary = 12;
 constexpr std::size_t kSum = 28;
 constexpr std::size_t kFields = 44;
 
@@ -101,7 +101,7 @@ Error damaged(const char* why) { return {ErrorCode::invalid_request, why, ""}; }
 
 }  // namespace
 
-std::vector<std::byte> write_session(const SessionImage& image, const WeightsId& weights) {
+std::vector<std::byte> write_session(const SessionImage& image, const VocabularyId& vocabulary) {
   std::vector<std::byte> out(kFields);
   out.reserve(kFields + 256 + 4 * image.tokens.size() + (image.chat ? image.chat->bytes : 0));
   FieldWriter fields(out);
@@ -121,7 +121,7 @@ std::vector<std::byte> write_session(const SessionImage& image, const WeightsId&
   for (std::size_t i = 0; i < 8; ++i) out[kFields + i] = static_cast<std::byte>(std::uint64_t{out.size()} >> 8 * i);
   std::memcpy(out.data(), kMagic, sizeof kMagic);
   for (std::size_t i = 0; i < sizeof kVersion; ++i) out[8 + i] = static_cast<std::byte>(kVersion >> 8 * i);
-  std::ranges::copy(weights, out.begin() + kWeights);
+  std::ranges::copy(vocabulary, out.begin() + kVocabulary);
   std::ranges::copy(sum_of(out), out.begin() + kSum);
   return out;
 }
@@ -132,7 +132,7 @@ Checksum sum_in(std::span<const std::byte> file) {
   return sum;
 }
 
-Result<LoadedSession> read_session(std::span<const std::byte> bytes, const WeightsId& weights,
+Result<LoadedSession> read_session(std::span<const std::byte> bytes, const VocabularyId& vocabulary,
                                    const SessionFileLimits& limits) {
   if (bytes.size() < kFields || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) {
     return damaged("it is not a session");
@@ -159,7 +159,7 @@ Result<LoadedSession> read_session(std::span<const std::byte> bytes, const Weigh
   constexpr std::size_t kGrowthMax = 16;
   if (out.image.chat && out.image.chat->bytes / kGrowthMax > bytes.size())
     return damaged("its texts cannot be so long");
-  out.foreign = !std::ranges::equal(bytes.subspan(kWeights, weights.size()), weights);
+  out.foreign = !std::ranges::equal(bytes.subspan(kVocabulary, vocabulary.size()), vocabulary);
   const auto known = [&limits](Token token) { return token >= 0 && token < limits.vocabulary; };
   if (!out.foreign && !std::ranges::all_of(out.image.tokens, known)) return damaged("it has tokens that do not exist");
   return out;

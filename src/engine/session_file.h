@@ -4,7 +4,7 @@
 //   at  bytes
 //    0      8  magic, "ChasquiS"
 //    8      4  version of this layout
-//   12     16  model whose tokens they are
+//   12     16  what its tokens mean (model/vocabulary_identity)
 //   28     16  checksum (XXH3) of all other bytes of the base
 //   44      8  size of the base, from byte 0 on
 //   52      …  fields in the order of SessionImage, texts and lists behind their sizes
@@ -14,8 +14,8 @@
 // left of the last one is not used, and the session is what it was before that turn. A record that is wrong with a good
 // one behind it was changed, and then none of the file is used.
 //
-// Errors, by code: invalid_request, damaged; conflict, of another model or another version of the layout. The session
-// of another model is read all the same, for the sake of its time to live.
+// Errors, by code: invalid_request, damaged; conflict, of another version of the layout. The session of another
+// vocabulary is read all the same, for the sake of its time to live.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@
 
 namespace chasqui {
 
-using WeightsId = std::array<std::byte, 16>;
+using VocabularyId = std::array<std::byte, 16>;
 
 // What a session of this process must keep to; the rest of its tokens and texts is bounded by the size of the file.
 struct SessionFileLimits {
@@ -38,15 +38,15 @@ struct SessionFileLimits {
 
 struct LoadedSession {
   SessionImage image;
-  bool foreign = false;  // of another model: the tokens mean something else
+  bool foreign = false;  // of another vocabulary: the tokens mean something else
   TurnPlace place;       // of the next turn; what is behind it in the file was not written to its end
 };
 
 // The base, with no turn behind it.
-std::vector<std::byte> write_session(const SessionImage& image, const WeightsId& weights);
+std::vector<std::byte> write_session(const SessionImage& image, const VocabularyId& vocabulary);
 // That of a base. REQUIRES: there is one
 Checksum sum_in(std::span<const std::byte> file);
-Result<LoadedSession> read_session(std::span<const std::byte> bytes, const WeightsId& weights,
+Result<LoadedSession> read_session(std::span<const std::byte> bytes, const VocabularyId& vocabulary,
                                    const SessionFileLimits& limits);
 
 }  // namespace chasqui

@@ -15,6 +15,7 @@ struct SessionImage {
   std::uint64_t serial = 0;  // in this process
   std::int64_t used = 0;     // seconds since 1970
   SessionSettings settings;
+  Checksum vocabulary{};  // Session::vocabulary; zeros: that of the store
   std::vector<Token> tokens;
   ChatHistoryPtr chat;
 

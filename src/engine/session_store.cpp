@@ -36,10 +36,10 @@ std::optional<std::string> id_of(std::string_view name, std::string_view suffix)
 
 }  // namespace
 
-Result<std::unique_ptr<SessionStore>> SessionStore::open(const std::string& path, const WeightsId& weights) {
+Result<std::unique_ptr<SessionStore>> SessionStore::open(const std::string& path, const VocabularyId& vocabulary) {
   auto folder = PrivateFolder::open(path, "sessions", "session_dir");
   if (!folder) return folder.error();
-  return std::unique_ptr<SessionStore>(new SessionStore(std::move(*folder), weights));
+  return std::unique_ptr<SessionStore>(new SessionStore(std::move(*folder), vocabulary));
 }
 
 SessionStore::Found SessionStore::load(const SessionFileLimits& limits, std::int64_t now) {
@@ -57,7 +57,8 @@ SessionStore::Found SessionStore::load(const SessionFileLimits& limits, std::int
 void SessionStore::load_one(const std::string& name, const std::string& id, const SessionFileLimits& limits,
                             std::int64_t now, Found& found) {
   const auto bytes = read_whole(folder_.get(), name, kBytesMax);
-  Result<LoadedSession> loaded = bytes ? read_session(*bytes, weights_, limits) : Result<LoadedSession>(bytes.error());
+  Result<LoadedSession> loaded =
+      bytes ? read_session(*bytes, vocabulary_, limits) : Result<LoadedSession>(bytes.error());
   if (loaded && loaded->image.id.text != id) {
     loaded = Error{ErrorCode::invalid_request, "it is the file of another session", ""};
   }
@@ -107,7 +108,8 @@ Result<void> SessionStore::write_one(const SessionChange& change) {
 }
 
 Result<void> SessionStore::write_base(const std::string& id, const SessionImage& image) {
-  const std::vector<std::byte> bytes = write_session(image, weights_);
+  const VocabularyId& vocabulary = image.vocabulary == VocabularyId{} ? vocabulary_ : image.vocabulary;
+  const std::vector<std::byte> bytes = write_session(image, vocabulary);
   if (auto written = write_whole(folder_.get(), name_of(id), {bytes}); !written) return written;
   names_changed_ = true;
   bytes_written_.add(bytes.size());
@@ -131,7 +133,7 @@ Result<void> SessionStore::write_behind(const std::string& id, const SessionTurn
 void SessionStore::shorten(const std::string& id) {
   const auto bytes = read_whole(folder_.get(), name_of(id), kBytesMax);
   if (!bytes) return;
-  const auto loaded = read_session(*bytes, weights_, {std::numeric_limits<TokenCount>::max()});
+  const auto loaded = read_session(*bytes, vocabulary_, {std::numeric_limits<TokenCount>::max()});
   if (!loaded || loaded->foreign || loaded->place.end != bytes->size()) return;
   if (auto written = write_base(id, loaded->image); !written) {
     log_warning("a session's file could not be shortened", {{"reason", written.error().message}});

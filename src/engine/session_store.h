@@ -7,7 +7,7 @@
 // What is there at the start and cannot be used:
 //   damaged    also what the system will not give; set aside under another name, SESSION_ID.session.damaged, for
 //              inspection
-//   foreign    of another model or another version of the format: left, and removed when its time to live is over
+//   foreign    of another vocabulary or another version of the format: left, and removed when its time to live is over
 #pragma once
 
 #include <memory>
@@ -41,7 +41,7 @@ class SessionStore {
   };
 
   // Errors as those of PrivateFolder::open, and they name the flag.
-  static Result<std::unique_ptr<SessionStore>> open(const std::string& path, const WeightsId& weights);
+  static Result<std::unique_ptr<SessionStore>> open(const std::string& path, const VocabularyId& vocabulary);
 
   // Removes what an end in the middle of a write has left behind. `now`: seconds since 1970.
   Found load(const SessionFileLimits& limits, std::int64_t now);
@@ -53,7 +53,8 @@ class SessionStore {
   const Counter& bytes_written() const { return bytes_written_; }
 
  private:
-  SessionStore(PrivateFolder folder, const WeightsId& weights) : folder_(std::move(folder)), weights_(weights) {}
+  SessionStore(PrivateFolder folder, const VocabularyId& vocabulary)
+      : folder_(std::move(folder)), vocabulary_(vocabulary) {}
 
   void load_one(const std::string& name, const std::string& id, const SessionFileLimits& limits, std::int64_t now,
                 Found& found);
@@ -63,7 +64,7 @@ class SessionStore {
   void shorten(const std::string& id);
 
   PrivateFolder folder_;
-  WeightsId weights_;
+  VocabularyId vocabulary_;  // of the sessions that it finds
   std::unordered_map<std::string, TurnPlace> places_;  // by id, of all files that can be used
   bool names_changed_ = false;                         // and the folder has not been synced since
   Counter bytes_written_;

@@ -114,6 +114,7 @@ Session& SessionTable::add(SessionId id, const SessionOwner& owner, const Sessio
   session->last_used = now;
   Session& added = *session;
   added.serial = ++last_serial_;
+  added.vocabulary = vocabulary_;
   added.pin = pin != 0 ? pin : added.serial;
   ++pins_[added.pin];
   const bool fresh = sessions_.emplace(added.id.text, std::move(session)).second;
@@ -123,6 +124,20 @@ Session& SessionTable::add(SessionId id, const SessionOwner& owner, const Sessio
   metrics_.sessions.add(1);
   extend(added, std::move(begin));
   return added;
+}
+
+void SessionTable::use_model(const SessionLimits& limits, const Tokenizer& tokenizer, const Checksum& vocabulary) {
+  limits_ = limits;
+  tokenizer_ = &tokenizer;
+  vocabulary_ = vocabulary;
+}
+
+Result<void> SessionTable::check_vocabulary(const Session& session) const {
+  if (session.vocabulary == vocabulary_) return {};
+  return Error{ErrorCode::conflict,
+               "the model was replaced by one with another vocabulary, in which the session's tokens mean something "
+               "else: end it and begin a new one",
+               ""};
 }
 
 Result<Session*> SessionTable::visible(std::uint32_t tenant, const SessionId& id) const {
@@ -158,8 +173,10 @@ Result<SessionUse> SessionTable::take(std::uint32_t tenant, const SessionId& id,
                             : "another command is using the session: wait for its answer",
                  ""};
   }
+  if (auto reads = check_vocabulary(**session); !reads) return reads.error();
   stop_expiring(**session);
   (*session)->state = Session::State::preparing;
+  (*session)->tokenizer = tokenizer_;
   (*session)->last_used = now;
   return SessionUse(*this, **session);
 }
@@ -168,6 +185,7 @@ Result<const Session*> SessionTable::fork(const SessionOwner& owner, const Sessi
                                           TimePoint now) {
   const auto parent = visible(owner.tenant, id);
   if (!parent) return parent.error();
+  if (auto reads = check_vocabulary(**parent); !reads) return reads.error();
   if (auto place = check_place(owner); !place) return place.error();
   touch(**parent, now);
   SessionSettings settings = (*parent)->settings;
@@ -206,7 +224,7 @@ std::unique_ptr<AnswerText> SessionTable::answer_text(const Session& session) co
   if (!session.before_answer.chat) return nullptr;
   std::vector<Token> history = session.tokens;
   history.insert(history.end(), session.before_answer.tokens.begin(), session.before_answer.tokens.end());
-  return std::make_unique<AnswerText>(tokenizer_, history);
+  return std::make_unique<AnswerText>(*session.tokenizer, history);
 }
 
 void SessionTable::said(const Event& event) {
@@ -278,9 +296,9 @@ void SessionTable::add_answer(Session& session, const std::vector<Token>& genera
   metrics_.tokens.add(static_cast<std::int64_t>(generated.size()));
   if (!session.chat) return;
   const Token last = generated.back();
-  const bool ended = tokenizer_.is_end_of_generation(last);
+  const bool ended = session.tokenizer->is_end_of_generation(last);
   const std::string text = session.answer->take(std::span(generated).first(generated.size() - (ended ? 1 : 0)));
-  const std::string_view end_text = ended ? tokenizer_.special_piece(last) : std::string_view();
+  const std::string_view end_text = ended ? session.tokenizer->special_piece(last) : std::string_view();
   session.chat = std::make_shared<const ChatHistory>(with_answer(*session.chat, text, end_text));
 }
 
@@ -295,6 +313,7 @@ void SessionTable::rest(Session& session) {
   session.state = Session::State::idle;
   session.request = {};
   session.answer.reset();
+  session.tokenizer = nullptr;
   session.cancelled = false;
   start_expiring(session);
   if (session.ended) remove(session);

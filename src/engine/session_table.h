@@ -1,10 +1,12 @@
 // All sessions: who has which, what may be done with them now, and when they go. Used by one thread (the loop, or that
 // of a program without a server); time is an argument, tokens come in ready made (engine/session_input.h).
 //
+// A table outlives the model whose sessions it has where that is replaced: use_model().
+//
 // Errors: not_found for a session that does not exist or belongs to another tenant, without saying which; conflict
-// while it is in use; quota_exceeded and overloaded when there are too many; context_too_long when its tokens would not
-// fit a slot. bounded: sessions ≤ limits.sessions; the tokens of each ≤ limits.tokens and one answer, its texts ≤
-// text_bytes_max().
+// while it is in use, or when the model that reads it now has another vocabulary; quota_exceeded and overloaded when
+// there are too many; context_too_long when its tokens would not fit a slot. bounded: sessions ≤ limits.sessions; the
+// tokens of each ≤ limits.tokens and one answer, its texts ≤ text_bytes_max().
 #pragma once
 
 #include <functional>
@@ -80,9 +82,15 @@ class SessionUse {
 class SessionTable {
  public:
   // The tokenizer outlives the table.
-  SessionTable(const SessionLimits& limits, const Tokenizer& tokenizer) : limits_(limits), tokenizer_(tokenizer) {}
+  SessionTable(const SessionLimits& limits, const Tokenizer& tokenizer) : limits_(limits), tokenizer_(&tokenizer) {}
   SessionTable(const SessionTable&) = delete;
   SessionTable& operator=(const SessionTable&) = delete;
+
+  // From now on sessions are read by this model, which outlives the use of the table, or of the next one: theirs was
+  // replaced. `vocabulary` says what tokens mean (model/vocabulary_identity). Sessions whose tokens mean something else
+  // are kept as they are, and go on when a model of their vocabulary is back.
+  void use_model(const SessionLimits& limits, const Tokenizer& tokenizer, const Checksum& vocabulary);
+  const Checksum& vocabulary() const { return vocabulary_; }
 
   // The listener for every change from now on; outlives the use of the table.
   void set_journal(SessionJournal* journal) { journal_ = journal; }
@@ -128,6 +136,7 @@ class SessionTable {
  private:
   friend class SessionUse;
 
+  Result<void> check_vocabulary(const Session& session) const;
   Result<Session*> visible(std::uint32_t tenant, const SessionId& id) const;
   // Pin 0: one of its own.
   Session& add(SessionId id, const SessionOwner& owner, const SessionSettings& settings, std::uint64_t pin,
@@ -145,8 +154,9 @@ class SessionTable {
   void touch(Session& session, TimePoint now);
   void remove(Session& session);  // REQUIRES: idle
 
-  const SessionLimits limits_;
-  const Tokenizer& tokenizer_;
+  SessionLimits limits_;
+  const Tokenizer* tokenizer_;
+  Checksum vocabulary_{};
   SessionMetrics metrics_;
   SessionJournal* journal_ = nullptr;
   std::unordered_map<std::string, std::unique_ptr<Session>> sessions_;

@@ -24,7 +24,7 @@ struct SlotTransfer {
 class SlotStore {
  public:
   // The others outlive it.
-  SlotStore(std::unique_ptr<SlotFiles> files, Engine& engine, const Clock& clock)
+  SlotStore(std::shared_ptr<SlotFiles> files, Engine& engine, const Clock& clock)
       : files_(std::move(files)), engine_(engine), clock_(clock) {}
 
   static Result<void> check_name(std::string_view filename) { return check_slot_file_name(filename); }
@@ -36,7 +36,7 @@ class SlotStore {
   Result<SlotTransfer> restore(SlotId slot, const Tenant& tenant, const std::string& filename);
 
  private:
-  const std::unique_ptr<SlotFiles> files_;
+  const std::shared_ptr<SlotFiles> files_;
   Engine& engine_;
   const Clock& clock_;
 };

@@ -70,6 +70,7 @@ struct OffloadPool::Thread {
   std::atomic<const ThreadWatch*> watch = nullptr;  // until the thread ends; null: it has not begun
   // Loop thread only.
   bool busy = false;
+  std::uint64_t job_number = 0;        // of what it is busy with
   TimePoint since{};           // it has been busy
   Duration computed_before{};  // when that began
   bool runs_long = false;
@@ -176,6 +177,7 @@ bool OffloadPool::submit(JobPtr job) {
     return false;
   }
   jobs_.add();
+  job->number = ++newest_;
   if (is_long) long_jobs_.add();
   ++waiting_;
   waiting_bytes_ += terms.bytes;
@@ -228,6 +230,7 @@ void OffloadPool::hand_out() {
     if (thread->runs_long) ++long_running_;
     ++line.running;
     JobPtr job = queue.begin()->second;
+    thread->job_number = job->number;
     take_out(line, queue, queue.begin());
     thread->inbox.push(std::move(job));
   }
@@ -242,6 +245,15 @@ void OffloadPool::job_done(std::size_t thread, const JobPtr& job, Duration took)
   line.served += took;
   job->finish();
   hand_out();
+}
+
+bool OffloadPool::ended_until(std::uint64_t number) const {
+  const auto before = [number](const auto& waiting) { return waiting.second->number <= number; };
+  const auto waits = [&before](const auto& line) {
+    return std::ranges::any_of(line.second.brief, before) || std::ranges::any_of(line.second.lengthy, before);
+  };
+  const auto runs = [number](const auto& thread) { return thread->busy && thread->job_number <= number; };
+  return std::ranges::none_of(lines_, waits) && std::ranges::none_of(threads_, runs);
 }
 
 std::size_t OffloadPool::stuck_threads(TimePoint now) const {

@@ -92,6 +92,8 @@ class OffloadJob {
   Awaitable<bool> wait() { return finished_.wait(); }
   void finish() { finished_.notify(); }
 
+  std::uint64_t number = 0;  // the n-th that the pool took
+
  private:
   const OffloadTerms terms_;
   EventSignal finished_;
@@ -119,6 +121,10 @@ class OffloadPool {
 
   void add_to(MetricsPage& page) const;
   std::size_t waiting() const { return waiting_; }
+  // The newest job, and whether it and all before it have run, or never will: what those refer to may go then. Loop
+  // thread; looks at all that wait.
+  std::uint64_t newest() const { return newest_; }
+  bool ended_until(std::uint64_t number) const;
   // That were asked for so far.
   std::uint64_t asked() const { return jobs_.value() + refused_.value(); }
 
@@ -186,6 +192,7 @@ class OffloadPool {
   std::size_t waiting_long_ = 0;   // … that are long
   std::size_t waiting_bytes_ = 0;  // … what they hold
   std::size_t long_running_ = 0;
+  std::uint64_t newest_ = 0;
   std::size_t unswept_ = 0;  // jobs that came since the last sweep()
   std::vector<std::unique_ptr<Thread>> threads_;
   MetricSet metrics_;

@@ -117,6 +117,23 @@ TEST_F(OffloadTest, RunsElsewhereAndResumesHere) {
   loop_.run();
 }
 
+TEST_F(OffloadTest, TellsWhenAllJobsUntilOneHaveEnded) {
+  start({.threads = 1, .queue_jobs = 4});
+  Mailbox<int> word(10);
+  expected_ = 2;
+  EXPECT_TRUE(pool_->ended_until(pool_->newest()));
+  for (int i = 0; i < 2; ++i) loop_.spawn(hold(word), "test");  // one runs, one waits
+  loop_.post([&] {
+    EXPECT_EQ(pool_->newest(), 2u);
+    EXPECT_TRUE(pool_->ended_until(0));
+    EXPECT_FALSE(pool_->ended_until(1));
+    EXPECT_FALSE(pool_->ended_until(2));
+    word.close();
+  });
+  loop_.run();
+  EXPECT_TRUE(pool_->ended_until(2));
+}
+
 TEST_F(OffloadTest, RefusesWhatDoesNotFit) {
   start({.threads = 1, .queue_jobs = 2});
   Mailbox<int> word(10);

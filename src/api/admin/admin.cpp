@@ -5,7 +5,6 @@
 
 #include "api/admin/limits.h"
 #include "api/body/generation_fields.h"
-#include "api/body/model_choice.h"
 #include "api/core/answer.h"
 #include "api/core/frontend.h"
 #include "api/core/key_ring.h"
@@ -225,7 +224,7 @@ constexpr std::string_view kReaderStuck = "a thread that reads requests has been
 // Empty while all workers of all models move, and so do the threads of the pool.
 std::string find_stuck(const Node& node) {
   const TimePoint now = node.frontend.clock.now();
-  for (const ServedModel* const served : node.models.all()) {
+  for (const ServedModel* const served : node.models.all_versions()) {
     const auto stuck = served->engine.stuck_worker(now);
     if (!stuck) continue;
     const std::size_t workers = served->engine.workers();
@@ -290,38 +289,6 @@ Handled handle_model(const ModelTable& models, Call call) {
   }
   co_await respond_json(call.exchange, std::move(body));
   co_return Result<void>();
-}
-
-namespace {
-
-using Order = Result<void> (ModelLoader::*)(const ModelEntry&);
-
-Handled tell_loader(const ModelTable& models, Call call, Order order) {
-  if (!call.frontend.keys.is_admin(call.caller)) {
-    co_return Error{ErrorCode::forbidden,
-                    "models are loaded and unloaded for all tenants: it needs a key with admin=yes", ""};
-  }
-  if (models.loader() == nullptr) {
-    co_return Error{ErrorCode::not_supported,
-                    "all models stay loaded; those of --models-dir and --models-preset can be unloaded", ""};
-  }
-  const Result<ModelChoice> choice =
-      co_await choose_model(models, call.frontend, call.caller, call.body, models.entry_of(models.first()));
-  if (!choice) co_return choice.error();
-  if (auto told = (models.loader()->*order)(*choice->entry); !told) co_return told.error();
-  std::string body = R"({"success":true})";
-  co_await respond_json(call.exchange, std::move(body));
-  co_return Result<void>();
-}
-
-}  // namespace
-
-Handled handle_load_model(const ModelTable& models, Call call) {
-  return tell_loader(models, std::move(call), &ModelLoader::load);
-}
-
-Handled handle_unload_model(const ModelTable& models, Call call) {
-  return tell_loader(models, std::move(call), &ModelLoader::unload);
 }
 
 Handled handle_version(Call call) {

@@ -1,5 +1,5 @@
-// Which model of the node a request is for. A node of one model that stays loaded does not look; otherwise the body is
-// parsed for its `model` in the offload pool, since a large one would hold the loop. Loop thread.
+// Which model of the node a request is for. A node of one model for which no request waits does not look; otherwise the
+// body is parsed for its `model` in the offload pool, since a large one would hold the loop. Loop thread.
 #pragma once
 
 #include <string>

@@ -19,6 +19,8 @@
 
 namespace chasqui {
 
+class ModelUse;
+
 // All that one request said.
 struct Collected {
   std::string text;
@@ -68,6 +70,7 @@ struct Answer {
   std::vector<std::string> skipped_tools = {};  // their types: the client is told
   // For how long the model stays loaded after this, for who may say so; zero: no longer, negative: without end.
   std::optional<Duration> keep_alive = {};
+  std::shared_ptr<const ModelUse> use = {};  // of an answer that outlives its handler: its model
   std::string ready = {};  // the whole body, where there is nothing to generate; then there is no request, nor a writer
 };
 

@@ -71,6 +71,36 @@ void ModelTable::made(const ModelEntry& entry, ServedModel& model) {
   made_.push_back(&model);
 }
 
+void ModelTable::replaced(const ModelEntry& entry, ServedModel& next) {
+  const auto one = std::ranges::find_if(entries_, [&entry](const ModelEntry& each) { return &each == &entry; });
+  ServedModel& before = *one->served;
+  std::ranges::replace(made_, &before, &next);
+  one->served = &next;
+  before.replaced = true;
+  next.older = std::exchange(before.older, {});
+  next.older.push_back(&before);
+  leaving_.push_back(&before);
+}
+
+void ModelTable::left(const ServedModel& model) {
+  std::erase(leaving_, &model);
+  for (ServedModel* const one : all_versions()) std::erase(one->older, &model);
+}
+
+void ModelTable::set_needs(const ModelEntry& entry, std::uint64_t needs, std::uint64_t bytes) {
+  for (ModelEntry& one : entries_) {
+    if (&one != &entry) continue;
+    one.needs = needs;
+    one.bytes = bytes;
+  }
+}
+
+std::vector<ServedModel*> ModelTable::all_versions() const {
+  std::vector<ServedModel*> out = made_;
+  out.insert(out.end(), leaving_.begin(), leaving_.end());
+  return out;
+}
+
 const ModelEntry& ModelTable::entry_of(const ServedModel& model) const {
   const auto found = std::ranges::find(entries_, &model, &ModelEntry::served);
   CHECK(found != entries_.end(), "a model that is in no table");
@@ -109,7 +139,7 @@ ModelStatus ModelTable::status(const ModelEntry& entry) const {
 }
 
 net::Awaitable<Result<ServedModel*>> ModelTable::ready(const ModelEntry& entry, ModelWait wait) const {
-  if (loader_ == nullptr) co_return entry.served;
+  if (!may_wait()) co_return entry.served;
   Result<ServedModel*> served = co_await loader_->ready(entry, std::move(wait));
   co_return served;
 }

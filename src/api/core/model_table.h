@@ -1,5 +1,5 @@
 // The models of a node, loaded or not, by the name that a request says. Which there are is constant after start; what
-// is loaded changes where there is a ModelLoader. Loop thread.
+// is loaded, and which version of it, changes where there is a ModelLoader. Loop thread.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,10 @@ struct ModelEntry {
   std::vector<std::string> aliases{};  // `name` among them
   std::vector<std::string> tags{};
   std::vector<std::string> adapters{};  // their names
-  std::uint64_t bytes = 0;              // of its files, where it is loaded later
+  std::uint64_t bytes = 0;              // of its files
   std::uint64_t needs = 0;              // bytes of memory, as its file says, once it is loaded; 0: not known
-  ServedModel* served = nullptr;        // null until it is loaded for the first time; stays when it is unloaded
+  ServedModel* served = nullptr;        // null until it is loaded for the first time; stays when it is unloaded, and
+                                        // changes when another version replaces it
 };
 
 // What a request does while it waits until its model is loaded.
@@ -55,11 +56,17 @@ class ModelLoader {
   virtual ~ModelLoader() = default;
 
   virtual ModelStatus status(const ModelEntry& entry) const = 0;
+  // Whether a request may have to wait for its model: some are loaded on demand, or one has to go before its next
+  // version is loaded. Otherwise ready() need not be asked.
+  virtual bool may_wait() const = 0;
   // When it is loaded, and there is room for it. Errors: why it cannot be; unavailable when the node drains, or the
   // client has left.
   virtual net::Awaitable<Result<ServedModel*>> ready(const ModelEntry& entry, ModelWait wait) = 0;
-  // Begins to load, also what has failed; or to unload, after what runs. Errors: conflict where it is so already.
-  virtual Result<void> load(const ModelEntry& entry) = 0;
+  // Begins to load, also what has failed. Where it is loaded and its file has changed, or `path` names another one, it
+  // is replaced by what is in the file, and this waits until that serves; the old version goes on if it cannot. Errors:
+  // why not; conflict where it is loaded, or being loaded, and the file is the same.
+  virtual net::Awaitable<Result<void>> load(const ModelEntry& entry, std::string path) = 0;
+  // After what runs. Errors: conflict where it is so already.
   virtual Result<void> unload(const ModelEntry& entry) = 0;
 };
 
@@ -71,6 +78,11 @@ class ModelTable {
   const ModelEntry& add(ModelEntry entry, ModelLoader& loader);
   // … and has now loaded for the first time.
   void made(const ModelEntry& entry, ServedModel& model);
+
+  // Another version takes the place of the one that was made; that stays among the leaving until left().
+  void replaced(const ModelEntry& entry, ServedModel& next);
+  void left(const ServedModel& model);
+  void set_needs(const ModelEntry& entry, std::uint64_t needs, std::uint64_t bytes);
 
   // A table of one model has it for every name, as clients send the names of other servers' models, unless names are
   // checked. Otherwise the name is that of a model, or of one of its adapters ("model:adapter", or as vLLM has it
@@ -85,11 +97,14 @@ class ModelTable {
   void check_names() { checks_names_ = true; }
   // Those that were made, in the order in which that was so.
   const std::vector<ServedModel*>& all() const { return made_; }
+  // … and the versions that others have replaced and that still have requests.
+  std::vector<ServedModel*> all_versions() const;
   const std::deque<ModelEntry>& entries() const { return entries_; }
 
   ModelStatus status(const ModelEntry& entry) const;
   // Null: all stay as they are.
   ModelLoader* loader() const { return loader_; }
+  bool may_wait() const { return loader_ != nullptr && loader_->may_wait(); }
   net::Awaitable<Result<ServedModel*>> ready(const ModelEntry& entry, ModelWait wait) const;
 
  private:
@@ -97,6 +112,7 @@ class ModelTable {
 
   std::deque<ModelEntry> entries_;
   std::vector<ServedModel*> made_;
+  std::vector<ServedModel*> leaving_;
   ModelLoader* loader_ = nullptr;
   bool checks_names_ = false;
 };

@@ -1,7 +1,8 @@
 // One model that the node serves, with everything that belongs to it alone: vocabulary and template, engine, limits,
-// admission, sessions, adapters, embeddings. Made by the application, outlives the loop and the offload pool. All
-// members are either const or used on the loop, except where Engine and Tokenizer say "any thread": what reads a body
-// in the offload pool gets a const ServedModel and uses nothing else.
+// admission, sessions, adapters, embeddings. Made by the application; outlives the loop and the offload pool, unless
+// another version replaces it: then it goes when nothing refers to it any more (ModelUse). All members are either const
+// or used on the loop, except where Engine and Tokenizer say "any thread": what reads a body in the offload pool gets a
+// const ServedModel and uses nothing else.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "api/core/reasoning_control.h"
+#include "base/checksum.h"
 #include "base/clock.h"
 #include "core/request.h"
 #include "core/request_defaults.h"
@@ -61,8 +63,29 @@ struct ServedModel {
   SlotPersister* slots = nullptr;         // null: slots are not saved
   std::size_t step_watchers = 0;          // of /debug/steps
   ReasoningSwitches switches = {};        // of answers whose reasoning can be ended
+  Checksum vocabulary = {};               // what its tokens mean; zeros: no version of it is another one's successor
+  // Versions of the model that this one has replaced, and that still have requests; the newest has all of them.
+  std::vector<ServedModel*> older = {};
+  bool replaced = false;  // by another version: what only watches it ends
+  std::size_t users = 0;  // ModelUses
   // For how long it stays loaded after its last use, as Answer::keep_alive; empty: whatever happens.
   std::function<void(Duration)> keep_loaded = {};
 };
+
+// Keeps a model from going while a handler, or an answer that outlives its handler, refers to it: one that was replaced
+// goes when it has none, and no request. Loop thread.
+class ModelUse {
+ public:
+  explicit ModelUse(ServedModel& served);
+  ~ModelUse();
+  ModelUse(const ModelUse&) = delete;
+  ModelUse& operator=(const ModelUse&) = delete;
+
+ private:
+  ServedModel* const served_;
+};
+
+// Of whichever version of the model.
+void cancel_request(ServedModel& served, RequestId request);
 
 }  // namespace chasqui

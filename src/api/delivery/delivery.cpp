@@ -133,6 +133,7 @@ Handled deliver_kept(Call call, std::string id, Answer answer, Permit permit) {
   auto started = submit(call.served, answer, std::move(permit));
   if (!started) co_return started.error();
   if (answer.on_submitted) answer.on_submitted();
+  answer.use = std::make_shared<const ModelUse>(call.served);
   auto begun = kept.start(call.frontend, call.served.streams, std::move(id), std::move(*started), std::move(answer));
   if (!begun) co_return begun.error();
   stream = std::move(*begun);

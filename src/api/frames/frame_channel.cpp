@@ -192,6 +192,8 @@ net::Awaitable<void> FrameChannel::generate([[maybe_unused]] Busy busy, FrameHea
   std::optional<SessionUse> use;
   Permit permit;
   const Result<ServedModel*> served = co_await model_of(head, body);
+  std::optional<ModelUse> model_use;
+  if (served) model_use.emplace(**served);
   if (served && note) note->chosen((*served)->config.name);
   Result<Answer> answer = Answer();
   if (served) {
@@ -308,6 +310,8 @@ net::Awaitable<void> FrameChannel::run_command([[maybe_unused]] Busy busy, Frame
   const SessionEvent event = find_session_command(head.event);
   SessionCall call = call_of(head, std::move(body));
   const Result<ServedModel*> served = co_await model_of(head, call.body);
+  std::optional<ModelUse> model_use;
+  if (served) model_use.emplace(**served);
   Result<std::string> result = std::string();
   if (!served) {
     result = served.error();

@@ -4,7 +4,7 @@
 
 namespace chasqui {
 
-SlotPersister::SlotPersister(std::unique_ptr<SlotFiles> files, Engine& engine, const Clock& clock, net::EventLoop& loop)
+SlotPersister::SlotPersister(std::shared_ptr<SlotFiles> files, Engine& engine, const Clock& clock, net::EventLoop& loop)
     : store_(std::move(files), engine, clock),
       pool_(loop, {.threads = 1, .queue_jobs = 1024, .stack_bytes = 1 << 20, .name = "slots"}) {}
 

@@ -23,7 +23,7 @@ struct SlotMetrics : MetricSet {
 class SlotPersister {
  public:
   // The others outlive the persister.
-  SlotPersister(std::unique_ptr<SlotFiles> files, Engine& engine, const Clock& clock, net::EventLoop& loop);
+  SlotPersister(std::shared_ptr<SlotFiles> files, Engine& engine, const Clock& clock, net::EventLoop& loop);
 
   // As SlotStore; overloaded when many are waiting.
   net::Awaitable<Result<SlotTransfer>> save(SlotId slot, Tenant tenant, std::string filename);

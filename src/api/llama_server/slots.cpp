@@ -151,6 +151,21 @@ net::Awaitable<Result<std::size_t>> forget(net::EventLoop& loop, Engine& engine,
   co_return answer->copies;
 }
 
+// Of all versions of the model that are there.
+net::Awaitable<Result<std::size_t>> forget_all(net::EventLoop& loop, ServedModel& served, Tenant tenant) {
+  std::vector<std::unique_ptr<ModelUse>> uses;
+  std::vector<ServedModel*> versions = served.older;
+  versions.push_back(&served);
+  for (ServedModel* const one : versions) uses.push_back(std::make_unique<ModelUse>(*one));
+  std::size_t sum = 0;
+  for (ServedModel* const one : versions) {
+    const Result<std::size_t> copies = co_await forget(loop, one->engine, tenant);
+    if (!copies) co_return copies.error();
+    sum += *copies;
+  }
+  co_return sum;
+}
+
 std::string erased_body(const std::string& id, std::size_t erased) {
   std::string out;
   JsonWriter json(out);
@@ -210,7 +225,7 @@ Handled handle_slot_action(Call call) {
     Result<void> done = co_await transfer(std::move(call), std::stoi(id), action == "save");
     co_return done;
   }
-  Result<std::size_t> erased = co_await forget(call.frontend.loop, call.served.engine, call.caller.tenant);
+  Result<std::size_t> erased = co_await forget_all(call.frontend.loop, call.served, call.caller.tenant);
   if (!erased) co_return erased.error();
   std::string body = erased_body(id, *erased);
   co_await respond_json(call.exchange, std::move(body));

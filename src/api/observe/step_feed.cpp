@@ -149,8 +149,8 @@ Handled handle_step_feed(Call call) {
   std::string out;
   append_promise(engine, out);
   TimePoint said = call.frontend.clock.now();
-  // A server that shuts down does not wait for those who only watch.
-  while (open && !exchange.client_gone() && !engine.draining()) {
+  // A server that shuts down, or a model that was replaced, does not wait for those who only watch.
+  while (open && !exchange.client_gone() && !engine.draining() && !call.served.replaced) {
     const TimePoint now = call.frontend.clock.now();
     if (out.empty() && now - said >= call.frontend.config.ping_every) net::append_sse_comment(out, "ping");
     if (!out.empty()) said = now;

@@ -25,7 +25,7 @@ Result<std::string> read_control(const std::string& body) {
 
 // Of whichever model; null: there is none.
 ReasoningSwitchPtr find_switch(const ModelTable& models, std::uint32_t tenant, const std::string& id) {
-  for (const ServedModel* const served : models.all()) {
+  for (const ServedModel* const served : models.all_versions()) {
     if (ReasoningSwitchPtr one = served->switches.find(tenant, id)) return one;
   }
   return nullptr;

@@ -220,7 +220,7 @@ Result<std::string> show_response(ServedModel& served, const Caller& caller, con
 Result<std::string> delete_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
   const auto found = find(served, caller, exchange);
   if (!found) return found.error();
-  if ((*found)->running) served.streams.cancel(*(*found)->running);
+  if ((*found)->running) cancel_request(served, *(*found)->running);
   std::string out;
   JsonWriter json(out);
   json.begin_object();
@@ -235,7 +235,7 @@ Result<std::string> delete_response(ServedModel& served, const Caller& caller, c
 Result<std::string> cancel_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
   const auto found = find(served, caller, exchange);
   if (!found) return found.error();
-  if ((*found)->running) served.streams.cancel(*(*found)->running);
+  if ((*found)->running) cancel_request(served, *(*found)->running);
   return (*found)->body;
 }
 

@@ -1,6 +1,7 @@
 #include "api/routes/route_table.h"
 
 #include "api/admin/admin.h"
+#include "api/admin/model_orders.h"
 #include "api/admin/readiness.h"
 #include "api/anthropic/anthropic.h"
 #include "api/core/answer.h"
@@ -92,7 +93,7 @@ const Route kRoutes[] = {
      &kLlamaServer,
      kKey,
      &handle_load_model,
-     {.summary = "Load a model of --models-dir or --models-preset", .required = "model"}},
+     {.summary = "Load a model, or replace one whose file has changed", .required = "model"}},
     {kPost,
      "/models/unload",
      &kLlamaServer,

@@ -14,6 +14,7 @@
 #include "api/core/idempotent_answer.h"
 #include "api/core/key_ring.h"
 #include "api/core/node.h"
+#include "api/core/served_model.h"
 #include "api/openai/openai_dialect.h"
 #include "api/openai/responses.h"
 #include "api/routes/loading_stream.h"
@@ -186,6 +187,7 @@ Handled enter_route(Node& node, const Route& route, Caller caller, net::HttpExch
   std::string body = exchange.take_body();
   const Result<ServedModel*> served = co_await model_of(node, route, caller, exchange, loading, body);
   if (!served) co_return served.error();
+  const ModelUse use(**served);
   Call call{exchange, node.frontend, **served, std::move(caller), std::move(body)};
   const auto start = [&node, &route](Call taken) { return std::visit(Start{node, taken}, route.handler); };
   Handled running = once_only(route, exchange.request())
@@ -213,7 +215,7 @@ net::Awaitable<void> answer_route(Node& node, const Route& route, net::HttpExcha
 }
 
 net::Awaitable<void> serve_route(Node& node, const Route& route, net::HttpExchange& exchange) {
-  if (node.models.loader() == nullptr || !computes(route) || !route.dialect->sends_events) {
+  if (!node.models.may_wait() || !computes(route) || !route.dialect->sends_events) {
     co_await answer_route(node, route, exchange, nullptr);
     co_return;
   }

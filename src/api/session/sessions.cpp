@@ -136,6 +136,10 @@ net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedMod
   Result<NewSession> made = co_await frontend.offload.run(std::move(work), std::move(terms));
   if (!made) co_return made.error();
   if (call.client_gone()) co_return client_gone();  // its id would never be known
+  if (served.vocabulary != served.sessions.vocabulary()) {  // its first tokens are of the version before
+    co_return Error{ErrorCode::conflict, "the model was replaced by one with another vocabulary just now: try again",
+                    ""};
+  }
   const auto session = served.sessions.create(owner, made->settings, std::move(made->begin), served.clock.now());
   if (!session) co_return session.error();
   const SessionId id = (*session)->id;
@@ -206,7 +210,7 @@ Result<std::string> cancel_session(ServedModel& served, SessionCall& call) {
   expire_old(served);
   const auto request = served.sessions.cancel(call.caller.tenant.id, call.id, served.clock.now());
   if (!request) return request.error();
-  if (*request) served.streams.cancel(**request);
+  if (*request) cancel_request(served, **request);
   return show_session(served, call);
 }
 
@@ -222,7 +226,7 @@ Result<std::string> end_session(ServedModel& served, SessionCall& call) {
   expire_old(served);
   const auto request = served.sessions.end(call.caller.tenant.id, call.id);
   if (!request) return request.error();
-  if (*request) served.streams.cancel(**request);
+  if (*request) cancel_request(served, **request);
   return session_deleted_body(call.id);
 }
 
