@@ -386,25 +386,9 @@ const Route kRoutes[] = {
      {.summary = "Messages to the prompt that the model sees", .required = "messages"}},
 };
 
-constexpr Access kOperators = Access::operators;
-
-const Route kAdminRoutes[] = {
-    {kGet, "/health", &kChasqui, kOpen, &handle_health, {}},
-    {kGet, "/ready", &kChasqui, kOpen, &handle_ready, {}},
-    {kGet, "/version", &kChasqui, kOpen, &handle_version, {}},
-    {kGet, "/metrics", &kChasqui, kOpen, &handle_metrics, {}},
-    {kGet, "/debug/trace", &kChasqui, kOperators, &handle_debug_trace, {}},
-    {kGet, "/debug/sequences", &kChasqui, kOperators, &handle_sequences, {}},
-    {kGet, "/debug/steps", &kChasqui, kOperators, &handle_step_feed, {}},
-    {kGet, "/drain", &kChasqui, kOperators, &handle_show_drain, {}},
-    {kPost, "/drain", &kChasqui, kOperators, &handle_drain, {}},
-    {kDelete, "/drain", &kChasqui, kOperators, &handle_reopen, {}},
-};
-
 }  // namespace
 
 std::span<const Route> all_routes() { return kRoutes; }
-std::span<const Route> admin_routes() { return kAdminRoutes; }
 
 const Dialect& dialect_of(std::string_view path) {
   for (const Route& route : kRoutes) {
