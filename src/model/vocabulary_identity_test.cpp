@@ -1,10 +1,10 @@
 #include "model/vocabulary_identity.h"
 
-#include <chasqui_demo_model.h>
 #include <gtest/gtest.h>
 
-#include "model/loaded_model.h"
+#include "model/llama_tokenizer.h"
 #include "model/sim_tokenizer.h"
+#include "model/test_weights.h"
 
 namespace chasqui {
 namespace {
@@ -13,10 +13,10 @@ TEST(VocabularyIdentity, IsTheSameForTheSameTokensAndNotForOthers) {
   const SimTokenizer one;
   const SimTokenizer two;
   EXPECT_EQ(identify_vocabulary(one), identify_vocabulary(two));
-  const auto demo = load_llama(demo_model(), "demo");
-  ASSERT_TRUE(demo);
-  EXPECT_NE(identify_vocabulary(one), identify_vocabulary(*demo->tokenizer));
-  EXPECT_EQ(identify_vocabulary(*demo->tokenizer), identify_vocabulary(*load_llama(demo_model(), "again")->tokenizer));
+  const LlamaTokenizer demo(test_weights());
+  const LlamaTokenizer again(test_weights());
+  EXPECT_EQ(identify_vocabulary(demo), identify_vocabulary(again));
+  EXPECT_NE(identify_vocabulary(one), identify_vocabulary(demo));
 }
 
 }  // namespace
