@@ -37,21 +37,20 @@ HostedModel::HostedModel(ModelParts parts, std::size_t number, const ModelHost& 
       slot_files_(std::move(parts.folders.slots)),
       clock_(host.clock),
       shape_(shape_of_all(parts.contexts)),
-      computing_(std::make_shared<Computing>(
-          std::move(parts.model),
-          engine_settings(config_, parts.model.info, shape_, snapshots_,
-                          before != nullptr ? before->engine_.next_id().value + kVersionGap
-                                            : number * kRequestNumbers + 1),
-          std::move(parts.contexts), std::move(parts.drafts), host)),
+      computing_(
+          std::make_shared<Computing>(std::move(parts.model),
+                                      engine_settings(config_, parts.model.info, shape_, snapshots_,
+                                                      before != nullptr ? before->engine_.next_id().value + kVersionGap
+                                                                        : number * kRequestNumbers + 1),
+                                      std::move(parts.contexts), std::move(parts.drafts), host)),
       model_(computing_->model),
       engine_(computing_->engine),
       limits_(request_limits(config_, model_.info, shape_)),
       settings_(model_config(config_, model_)),
       admission_(admission_config(config_, shape_)),
-      conversations_(before != nullptr
-                         ? before->conversations_
-                         : std::make_shared<ModelConversations>(host.loop, session_limits(config_, shape_),
-                                                                *model_.tokenizer)),
+      conversations_(before != nullptr ? before->conversations_
+                                       : std::make_shared<ModelConversations>(
+                                             host.loop, session_limits(config_, shape_), *model_.tokenizer)),
       streams_(engine_, host.loop, host.unread_max),
       adapters_(model_.info.adapters, config_.adapters.apply),
       embeddings_(model_, host.loop, parts.embedding),

@@ -211,10 +211,9 @@ ServeConfig tried(ServeConfig model) {
 
 Result<void> load_once(const ServeConfig& config) {
   const std::string name = model_on_trial();
-  const auto named = std::ranges::find_if(
-      config.models, [&](const ServeConfig& model) {
-        return config.models.size() == 1 || names_of_model(model).front() == name;
-      });
+  const auto named = std::ranges::find_if(config.models, [&](const ServeConfig& model) {
+    return config.models.size() == 1 || names_of_model(model).front() == name;
+  });
   if (named == config.models.end()) {
     return invalid_field("model", "the flags and files that named " + name + " at start do not name it any more");
   }

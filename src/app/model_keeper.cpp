@@ -262,6 +262,8 @@ net::Awaitable<Result<void>> ModelKeeper::load(const ModelEntry& entry, std::str
   const std::shared_ptr<const Swap> swap = one.swap;
   net::Timer timer(loop_.executor());
   while (swap && swap->stage != Swap::Stage::over) {
+    // The drain waits for this handler, and the swap for the drain.
+    if (table_.first().engine.draining()) co_return Error{ErrorCode::unavailable, "the server is shutting down", ""};
     timer.expires_after(kLookEvery);
     [[maybe_unused]] const auto [error] = co_await timer.async_wait(net::kAwait);
   }

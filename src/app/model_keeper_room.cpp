@@ -34,7 +34,8 @@ Result<void> ModelKeeper::check_room(const Kept& wanted) const {
   return check_fits(*wanted.config, wanted.entry.needs, beside);
 }
 
-// Whether there is, and no other model has waited for longer for it.
+// Whether there is, and no other model has waited for longer for it. One that cannot be loaded for the first time
+// before this one is over does not count: neither would ever begin.
 bool ModelKeeper::make_room(Kept& wanted) {
   for (Kept& one : kept_) settle(one);
   if (!has_room(wanted)) {
@@ -43,7 +44,8 @@ bool ModelKeeper::make_room(Kept& wanted) {
   }
   return std::ranges::none_of(kept_, [this, &wanted](const Kept& one) {
     const bool longer = one.waiting > 0 && (wanted.waiting == 0 || one.waits_since < wanted.waits_since);
-    return &one != &wanted && longer && waits(one) && !has_room(one);
+    const bool can_begin = one.entry.served != nullptr || !busy();
+    return &one != &wanted && longer && can_begin && waits(one) && !has_room(one);
   });
 }
 

@@ -66,7 +66,7 @@ Result<void> ModelKeeper::begin_swap(Kept& one, std::string path) {
 }
 
 void ModelKeeper::follow_swap(Kept& one) {
-  if (!one.swap) return;
+  if (!one.swap || table_.first().engine.draining()) return;
   switch (one.swap->stage) {
     case Swap::Stage::asked:
       // The version before the one that serves has gone, so that there are never more than three.
@@ -97,6 +97,9 @@ void ModelKeeper::look(Kept& one) {
 
 void ModelKeeper::looked(Kept& one, const Result<std::uint64_t>& needs, std::uint64_t bytes) {
   if (!needs) return end_swap(one, needs.error());
+  if (table_.first().engine.draining()) {
+    return end_swap(one, Error{ErrorCode::unavailable, "the server is shutting down", ""});
+  }
   one.swap->needs = *needs;
   one.swap->bytes = bytes;
   one.swap->stage = Swap::Stage::looked;

@@ -256,8 +256,7 @@ Result<std::uint64_t> look_at_model(const ServeConfig& config, const Flag& stop)
   return needs;
 }
 
-Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how, const Flag& stop,
-                              const Predecessor* before) {
+Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how, const Flag& stop, const Predecessor* before) {
   if (!config.not_found.empty()) return Error{ErrorCode::not_found, config.not_found, ""};
   // Once more: the file may be another one than at start.
   const std::uint64_t needs = config.on_demand ? memory_needed(config) : 0;

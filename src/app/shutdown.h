@@ -74,7 +74,10 @@ class Shutdown final : public DrainControl {
 
   std::size_t in_flight() const override {
     std::size_t sum = 0;
-    for (const ServedModel* const served : parts_.models.all_versions()) sum += served->engine.in_flight();
+    for (const ServedModel* const served : parts_.models.all_versions()) {
+      // Of the first, those whose texts are read, and inputs to embed, are not in the engine.
+      sum += std::max(served->admission.in_flight(), served->engine.in_flight());
+    }
     return sum;
   }
 

@@ -34,8 +34,8 @@ void WorkerWatch::look() {
   last_look_ = now;
   for (std::size_t i = 0; i < workers_.size(); ++i) judge(i, !slept && engine_.stuck(i, now));
   timer_.expires_after(every_);
-  timer_.async_wait([this](net::SystemError error) {
-    if (!error) look();
+  timer_.async_wait([this, alive = std::weak_ptr<const bool>(alive_)](net::SystemError error) {
+    if (!error && !alive.expired()) look();
   });
 }
 

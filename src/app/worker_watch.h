@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace chasqui {
 
 class WorkerWatch {
  public:
-  // All outlive it; it ends after the loop has stopped. `model` is for the log.
+  // All outlive it. It may end while the loop runs. `model` is for the log.
   WorkerWatch(net::EventLoop& loop, Engine& engine, StreamHub& streams, const std::string& model);
 
   // Called once, the first time that one hangs.
@@ -41,6 +42,8 @@ class WorkerWatch {
   TimePoint last_look_{};
   std::vector<Seen> workers_;
   std::function<void()> on_hang_;
+  // A timer that has expired calls back although it is gone.
+  const std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };
 
 }  // namespace chasqui

@@ -1,6 +1,6 @@
 // A gate for what is used from several threads and is to be given to another owner: each use passes it, until it is
 // shut for good, and shut() waits for the uses that have passed. Without a lock: a use is two additions. Any thread,
-// but shut() not on the loop.
+// but shut() not on the loop. After that, what was used may still have to be done with: finish() says that it is.
 #pragma once
 
 #include <atomic>
@@ -32,6 +32,9 @@ class UseGate {
     for (int inside = inside_.load(); inside > 0; inside = inside_.load()) inside_.wait(inside);
   }
 
+  void finish() { finished_.store(true); }
+  bool finished() const { return finished_.load(); }
+
  private:
   // Counted first, and looked afterwards: either this sees that it is shut, or shut() sees the count.
   bool enter() {
@@ -47,6 +50,7 @@ class UseGate {
 
   std::atomic<int> inside_{0};
   std::atomic<bool> shut_{false};
+  std::atomic<bool> finished_{false};
 };
 
 }  // namespace chasqui

@@ -79,7 +79,9 @@ std::unique_ptr<SnapshotFolder> SnapshotFolder::hand_over(const ModelIdentity& i
   for (const std::string& name : folder_.names()) {
     if (number_of(name, kSuffix) || number_of(name, kPart)) ::unlinkat(folder_.get(), name.c_str(), 0);
   }
-  if (const auto synced = sync_folder(folder_.get()); !synced) log_warning(synced.error().message);
+  const auto synced = sync_folder(folder_.get());
+  if (!synced) log_warning(synced.error().message);
+  if (synced) gate_->finish();
   return std::make_unique<SnapshotFolder>(SnapshotFolder(folder_.again(), identity));
 }
 
@@ -103,14 +105,17 @@ void SnapshotFolder::touch(std::uint64_t number) {
 
 Result<void> SnapshotFolder::remove(std::uint64_t number) {
   const UseGate::Pass pass(*gate_);
-  if (!pass) return {};
+  if (!pass) return gone();
   if (::unlinkat(folder_.get(), name_of(number).c_str(), 0) == 0 || errno == ENOENT) return {};
   return Error{ErrorCode::unavailable, std::string("cannot remove a file: ") + std::strerror(errno), ""};
 }
 
 Result<void> SnapshotFolder::sync() {
   const UseGate::Pass pass(*gate_);
-  return pass ? sync_folder(folder_.get()) : Result<void>();
+  return pass ? sync_folder(folder_.get()) : gone();
 }
+
+// What another model has been given is gone once that is on disk.
+Result<void> SnapshotFolder::gone() const { return gate_->finished() ? Result<void>() : handed_over(); }
 
 }  // namespace chasqui

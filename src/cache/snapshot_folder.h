@@ -55,6 +55,7 @@ class SnapshotFolder {
   const std::string& path() const { return folder_.path(); }
 
  private:
+  Result<void> gone() const;
   SnapshotFolder(PrivateFolder folder, const ModelIdentity& identity)
       : folder_(std::move(folder)), identity_(identity), gate_(std::make_unique<UseGate>()) {}
 

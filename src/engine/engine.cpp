@@ -37,6 +37,9 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   // Rejected draft tokens have to be taken back.
   out.speculation.draft_tokens_max =
       shape.trims_anywhere ? config.draft_tokens_max : std::min(config.draft_tokens_max, shape.rollback);
+  // libllama takes a batch of recurrent sequences with different numbers of rows apart, and may then move states
+  // without those behind their newest rows.
+  out.speculation.alone = !shape.trims_anywhere;
   out.speculation.draft_tokens_min = config.draft_tokens_min;
   out.speculation.ngram = config.ngram;
   out.speculation.always = !config.synthetic_acceptance.empty();

@@ -132,6 +132,13 @@ Checksum sum_in(std::span<const std::byte> file) {
   return sum;
 }
 
+std::optional<VocabularyId> vocabulary_in(std::span<const std::byte> file) {
+  VocabularyId vocabulary{};
+  if (file.size() < kVocabulary + vocabulary.size()) return std::nullopt;
+  std::ranges::copy(file.subspan(kVocabulary, vocabulary.size()), vocabulary.begin());
+  return vocabulary;
+}
+
 Result<LoadedSession> read_session(std::span<const std::byte> bytes, const VocabularyId& vocabulary,
                                    const SessionFileLimits& limits) {
   if (bytes.size() < kFields || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) {

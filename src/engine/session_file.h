@@ -20,6 +20,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -46,6 +47,8 @@ struct LoadedSession {
 std::vector<std::byte> write_session(const SessionImage& image, const VocabularyId& vocabulary);
 // That of a base. REQUIRES: there is one
 Checksum sum_in(std::span<const std::byte> file);
+// Of whose vocabulary it says to be; nothing where it is too short.
+std::optional<VocabularyId> vocabulary_in(std::span<const std::byte> file);
 Result<LoadedSession> read_session(std::span<const std::byte> bytes, const VocabularyId& vocabulary,
                                    const SessionFileLimits& limits);
 

@@ -133,8 +133,11 @@ Result<void> SessionStore::write_behind(const std::string& id, const SessionTurn
 void SessionStore::shorten(const std::string& id) {
   const auto bytes = read_whole(folder_.get(), name_of(id), kBytesMax);
   if (!bytes) return;
-  const auto loaded = read_session(*bytes, vocabulary_, {std::numeric_limits<TokenCount>::max()});
-  if (!loaded || loaded->foreign || loaded->place.end != bytes->size()) return;
+  const auto vocabulary = vocabulary_in(*bytes);  // a model that was replaced may have had another one
+  if (!vocabulary) return;
+  auto loaded = read_session(*bytes, *vocabulary, {std::numeric_limits<TokenCount>::max()});
+  if (!loaded || loaded->place.end != bytes->size()) return;
+  loaded->image.vocabulary = *vocabulary;
   if (auto written = write_base(id, loaded->image); !written) {
     log_warning("a session's file could not be shortened", {{"reason", written.error().message}});
   }

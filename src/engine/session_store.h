@@ -64,7 +64,7 @@ class SessionStore {
   void shorten(const std::string& id);
 
   PrivateFolder folder_;
-  VocabularyId vocabulary_;  // of the sessions that it finds
+  VocabularyId vocabulary_;                            // of the sessions that it finds
   std::unordered_map<std::string, TurnPlace> places_;  // by id, of all files that can be used
   bool names_changed_ = false;                         // and the folder has not been synced since
   Counter bytes_written_;

@@ -22,6 +22,7 @@ namespace chasqui {
 struct SpeculationConfig {
   TokenCount draft_tokens_max = 0;        // of one sequence in one step; 0: none are made
   TokenCount draft_tokens_min = 0;        // are checked whether they pay or not, where there are so many
+  bool alone = false;                     // only where one sequence decodes
   TokenCount outputs_max = 0;             // rows of a batch that can have an output
   bool draft_model = false;               // makes the draft tokens, instead of what the sequence said before
   bool heads = false;                     // with it: it has no prompt to compute, and always makes draft_tokens_max

@@ -7,12 +7,10 @@
 #include <tuple>
 
 #include "sched/slot_policy.h"
+#include "sched/slot_rules.h"
 
 namespace chasqui {
 namespace {
-
-// A tenant has had more than another one when its counter is ahead by so much: 64 generated tokens.
-constexpr double kServedMore = 128;
 
 bool scores_before(const Standing& a, const Standing& b) {
   return std::tuple(a.score, a.id) < std::tuple(b.score, b.id);

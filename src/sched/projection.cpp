@@ -276,6 +276,8 @@ void Projection::answer(const Urgency& urgency) {
   for (Probe& probe : probes_) {
     if (!probe.open) continue;
     if (!probe.of_newcomer) probe.standing.service = tenants_[probe.tenant].service;
+    // Which group of a tenant it would be of is not known: none is before or after it for that.
+    if (heap != nullptr) probe.standing.group_service = all_[heap->front()].standing.group_service;
     if (heap != nullptr && !urgency.slot_before(probe.standing, all_[heap->front()].standing)) continue;
     const std::int32_t room = room_for(probe.standing, probe.standing.left, urgency);
     if (room == 0) continue;
@@ -335,6 +337,7 @@ void Projection::settle_rest(const Urgency& urgency, double place) {
       const std::vector<std::uint32_t>& heap = lanes_[i].heap;
       if (heap.empty()) continue;
       all_[heap.front()].standing.service = tenant_of(all_[heap.front()]).service;
+      probe.standing.group_service = all_[heap.front()].standing.group_service;
       if (urgency.slot_before(all_[heap.front()].standing, probe.standing)) ahead += heap.size();
     }
     probe.seconds = at_ + place_ * static_cast<double>(ahead);

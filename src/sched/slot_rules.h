@@ -18,11 +18,16 @@ constexpr int kSlicesOfEqual = 8;
 // again at once.
 constexpr TokenCount kCellsAhead = 4;
 
+// A tenant, or a group of its requests, has had more than another one when its counter is ahead by so much: 64
+// generated tokens.
+constexpr double kServedMore = 128;
+
 // How long `running` may keep its slot while `waiting` wants it. `swap`: what a copy of it and back takes, in seconds.
 inline Duration slice_of(const Standing& running, const Standing& waiting, double swap, std::int32_t slots) {
   const std::chrono::duration<double> copies(kCopiesPart * slots * swap);
   const Duration slice = std::max(kSliceLeast, std::chrono::duration_cast<Duration>(copies));
-  const bool equal = running.tenant == waiting.tenant && running.service_class == waiting.service_class;
+  const bool shares = running.group_service - waiting.group_service < kServedMore;
+  const bool equal = running.tenant == waiting.tenant && running.service_class == waiting.service_class && shares;
   return equal ? kSlicesOfEqual * slice : slice;
 }
 

@@ -9,7 +9,7 @@ namespace chasqui {
 TokenCount Speculation::choose(std::span<const Sequence* const> decoding, const StepTime& times, const Room& room) {
   step_ = {.width = room.width, .before = step_.width, .time = room.time, .after_trial = step_.trial};
   drafts_.clear();
-  if (!on() || decoding.empty()) return step_.width;
+  if (!on() || decoding.empty() || (config_.alone && decoding.size() > 1)) return step_.width;
   drafts_.collect(decoding, room.cells_per_slot);
   if (config_.draft_model) std::ranges::for_each(decoding, [this](const Sequence* each) { draft_plan_.meet(*each); });
   if (drafts_.turns().empty() || !times.known(Batch::Kind::decode)) return step_.width;

@@ -86,6 +86,7 @@ Standing Urgency::without_slot(const Standing& running) const {
 bool Urgency::yields_before(const Standing& a, const Standing& b) const {
   if (a.service_class != b.service_class) return a.service_class > b.service_class;
   if (a.service != b.service) return a.service > b.service;
+  if (a.group_service != b.group_service) return a.group_service > b.group_service;
   return std::tuple(a.slot_since, a.id) < std::tuple(b.slot_since, b.id);
 }
 

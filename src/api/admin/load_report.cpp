@@ -37,6 +37,10 @@ std::string number(double value) {
 
 }  // namespace
 
+bool asks_for_load(const net::HttpRequest& request) {
+  return request.header("endpoint-load-metrics-format").has_value();
+}
+
 void add_load_report(const Node& node, const net::HttpRequest& request, net::HttpHeaders& out) {
   const auto format = request.header("endpoint-load-metrics-format");
   if (!format) return;

@@ -13,6 +13,7 @@ namespace chasqui {
 struct Node;
 
 // Nothing for requests that do not ask, and for formats that are neither.
+bool asks_for_load(const net::HttpRequest& request);
 void add_load_report(const Node& node, const net::HttpRequest& request, net::HttpHeaders& out);
 
 }  // namespace chasqui

@@ -169,6 +169,7 @@ net::Awaitable<void> BatchRunner::run_line(BatchRunPtr run, WaitingLine line) {
     co_return;
   }
   caller->service_class = caller->most_urgent = ServiceClass::background;
+  caller->admin = false;
   LineExchange exchange(run->job->endpoint, std::move(line.line.body), request_id);
   run->running.insert(&exchange);
   net::Awaitable<void> answering = handler_(run->job->endpoint, *caller, exchange);

@@ -274,9 +274,11 @@ void BatchRunner::leave(const BatchRunPtr& run) {
 net::Awaitable<bool> BatchRunner::answer_lines(BatchRunPtr run) {
   const BatchJob& job = *run->job;
   enter(run);
-  while (!choose_end(*run) && !leaving_) {
+  bool ends = choose_end(*run);
+  while (!ends && !leaving_) {
     const seconds left(std::max<std::int64_t>(1, job.expires - store_.clock().unix_seconds()));
     co_await run->signal.wait_until(loop_.now() + left);
+    ends = choose_end(*run);
   }
   // At the end of the process lines that run may end as they will.
   run->stopping = true;
@@ -286,7 +288,9 @@ net::Awaitable<bool> BatchRunner::answer_lines(BatchRunPtr run) {
   }
   while (!run->is_quiet() || (!run->unwritten.empty() && !leaving_)) co_await run->signal.wait();
   leave(run);
-  co_return choose_end(*run) && !leaving_;
+  // Lines may have been answered since, or the batch cancelled; the clock may have been set back.
+  ends = choose_end(*run) || ends;
+  co_return ends && !leaving_;
 }
 
 StoredFile BatchRunner::result_file(const BatchJob& job, const std::string& id, std::string_view suffix) {

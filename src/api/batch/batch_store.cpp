@@ -291,7 +291,7 @@ net::Awaitable<void> BatchStore::settle(BatchJobPtr job, std::uint64_t results_b
 }
 
 net::Awaitable<void> BatchStore::forget_job(BatchJobPtr job) {
-  std::erase(shelves_[job->owner].jobs, job);
+  if (std::erase(shelves_[job->owner].jobs, job) == 0) co_return;
   metrics_.batches[static_cast<std::size_t>(job->status)].add(-1);
   auto work = [folder = folder_, id = job->id] { return folder->remove(job_name(id)); };
   const Result<void> removed = co_await run(std::move(work));

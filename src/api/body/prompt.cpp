@@ -136,10 +136,15 @@ RequestDraft new_draft(const ServedModel& served, const Caller& caller) {
   draft.ttft_ms = caller.ttft_ms;
   draft.returns = caller.in_session;
   draft.group = caller.gateway.group;
-  draft.ttft_target = caller.gateway.ttft;
-  // No sooner than the most urgent class that the key may ask for, or its prompts' neighbours would wait for it.
-  const ClassTarget& rights = served.engine.targets().of[static_cast<std::size_t>(caller.most_urgent)];
-  if (caller.gateway.tpot > Duration::zero()) draft.tpot_target = std::max(caller.gateway.tpot, rights.next_token);
+  // No sooner than the most urgent class that the key may ask for, or its prompts' neighbours would wait for it; and a
+  // token no later than the least urgent class, or prompts beside it would be prefilled in steps without an end.
+  const auto& targets = served.engine.targets().of;
+  const ClassTarget& rights = targets[static_cast<std::size_t>(caller.most_urgent)];
+  if (caller.gateway.ttft > Duration::zero()) draft.ttft_target = std::max(caller.gateway.ttft, rights.first_token);
+  if (caller.gateway.tpot > Duration::zero()) {
+    const Duration latest = std::ranges::max(targets, {}, &ClassTarget::next_token).next_token;
+    draft.tpot_target = std::clamp(caller.gateway.tpot, rights.next_token, std::max(rights.next_token, latest));
+  }
   const auto& sampling = served.model.sampling;
   draft.schemas_converted = sampling != nullptr && sampling->engine() == GrammarEngine::llama;
   return draft;

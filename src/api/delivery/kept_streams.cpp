@@ -153,6 +153,8 @@ net::Awaitable<void> KeptStreams::keep(Frontend& frontend, KeptStreamPtr stream,
   co_await pump(frontend, *stream, *generation, answer);
   stream->generation = nullptr;
   generation.reset();  // cancels what still runs
+  answer.writer.reset();
+  answer.use.reset();  // its model may go
   stream->done = true;
   if (stream->readers.empty()) stream->left = frontend.clock.now();
   notify_all(stream->readers);

@@ -10,23 +10,19 @@
 namespace chasqui {
 namespace {
 
-constexpr net::HttpMethod kGet = net::HttpMethod::get;
-constexpr net::HttpMethod kPost = net::HttpMethod::post;
-constexpr net::HttpMethod kDelete = net::HttpMethod::del;
-constexpr Access kOpen = Access::open;
 constexpr Access kOperators = Access::operators;
 
 const Route kAdminRoutes[] = {
-    {kGet, "/health", &kChasqui, kOpen, &handle_health, {}},
-    {kGet, "/ready", &kChasqui, kOpen, &handle_ready, {}},
-    {kGet, "/version", &kChasqui, kOpen, &handle_version, {}},
-    {kGet, "/metrics", &kChasqui, kOpen, &handle_metrics, {}},
-    {kGet, "/debug/trace", &kChasqui, kOperators, &handle_debug_trace, {}},
-    {kGet, "/debug/sequences", &kChasqui, kOperators, &handle_sequences, {}},
-    {kGet, "/debug/steps", &kChasqui, kOperators, &handle_step_feed, {}},
-    {kGet, "/drain", &kChasqui, kOperators, &handle_show_drain, {}},
-    {kPost, "/drain", &kChasqui, kOperators, &handle_drain, {}},
-    {kDelete, "/drain", &kChasqui, kOperators, &handle_reopen, {}},
+    {net::HttpMethod::get, "/health", &kChasqui, Access::open, &handle_health, {}},
+    {net::HttpMethod::get, "/ready", &kChasqui, Access::open, &handle_ready, {}},
+    {net::HttpMethod::get, "/version", &kChasqui, Access::open, &handle_version, {}},
+    {net::HttpMethod::get, "/metrics", &kChasqui, Access::open, &handle_metrics, {}},
+    {net::HttpMethod::get, "/debug/trace", &kChasqui, kOperators, &handle_debug_trace, {}},
+    {net::HttpMethod::get, "/debug/sequences", &kChasqui, kOperators, &handle_sequences, {}},
+    {net::HttpMethod::get, "/debug/steps", &kChasqui, kOperators, &handle_step_feed, {}},
+    {net::HttpMethod::get, "/drain", &kChasqui, kOperators, &handle_show_drain, {}},
+    {net::HttpMethod::post, "/drain", &kChasqui, kOperators, &handle_drain, {}},
+    {net::HttpMethod::del, "/drain", &kChasqui, kOperators, &handle_reopen, {}},
 };
 
 }  // namespace

@@ -187,7 +187,9 @@ Handled enter_route(Node& node, const Route& route, Caller caller, net::HttpExch
   std::string body = exchange.take_body();
   const Result<ServedModel*> served = co_await model_of(node, route, caller, exchange, loading, body);
   if (!served) co_return served.error();
-  const ModelUse use(**served);
+  // What is about all models waits for one of them to go, perhaps.
+  std::optional<ModelUse> use;
+  if (!is_about_all(route)) use.emplace(**served);
   Call call{exchange, node.frontend, **served, std::move(caller), std::move(body)};
   const auto start = [&node, &route](Call taken) { return std::visit(Start{node, taken}, route.handler); };
   Handled running = once_only(route, exchange.request())
@@ -263,7 +265,9 @@ void add_routes(net::Router& router, Node& node) {
   const net::WebPolicy& web = node.config.web;
   router.set_headers([&web](const net::HttpRequest& request) { return net::cors_headers(web, request); });
   router.set_answer_headers(
-      [&node](const net::HttpRequest& request, net::HttpHeaders& out) { add_load_report(node, request, out); });
+      [&node](const net::HttpRequest& request, net::HttpHeaders& out) {
+        if (asks_for_load(request) && authenticate(node.frontend.keys, request)) add_load_report(node, request, out);
+      });
   router.name_requests();
   router.set_refusals(&refuse);
   router.set_options_handler([&web](net::HttpExchange& exchange) { return handle_preflight(web, exchange); });
