@@ -309,7 +309,7 @@ describe('headers of gateways', async () => {
     const ended = [];
     const jobs = [];
     for (const [i, [name, headers]] of requests.entries()) {
-      jobs.push(say(headers, { messages: user(`say: ${name}`), priority: 'interactive' }).then(async (response) => {
+      jobs.push(say(headers, { messages: user(`say: ${name}`), priority: 'standard' }).then(async (response) => {
         assert.equal(response.status, 200);
         const { timings } = await response.json();
         ended.push([name, timings.queue_ms]);

@@ -10,6 +10,7 @@ import { Server } from './server.mjs';
 
 export const flags = ['--engine', 'sim', '-np', '8', '-c', '32768', '-n', '8', '--request-timeout', '0.3',
   '--session-ttl', '1', '--sessions-max', '200000', '--slot-save-path', mkdtempSync(path.join(os.tmpdir(), 'chasqui-fuzz-')),
+  '--batch-dir', mkdtempSync(path.join(os.tmpdir(), 'chasqui-fuzz-')),
   '--log-level', 'error'];
 
 const chat = { messages: [{ role: 'system', content: 'Be brief.' }, { role: 'user', content: 'go on' }], max_tokens: 4 };
