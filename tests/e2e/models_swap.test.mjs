@@ -338,6 +338,23 @@ describe('the disk cache of a model that is replaced', () => {
   });
 });
 
+// The drain waits for the handler of the order, and the order for a version that goes.
+describe('a server that is told to end while a model is replaced', () => {
+  it('ends after its drain time, and the order is told so', async (t) => {
+    const [server, file] = await one(t, ['--drain-time', '1', '--request-timeout', '60', '-c', '40000']);
+    const running = await stream(server, '/v1/chat/completions', { ...greedy, max_tokens: 9000, ignore_eos: true });
+    await running.nextText();
+    put(file, versions[1]);
+    assert.deepEqual(await load(server), done);
+    put(file, versions[0]);
+    const told = load(server); // it waits for the version of the stream
+    await server.until((now) => now.sum('chasqui_http_connections_open') >= 3, 'the order has come');
+    server.signal('SIGTERM');
+    assert.equal((await told)[0], 503);
+    assert.deepEqual(await server.ended, { code: 0, signal: null });
+  });
+});
+
 describe('a server that is killed while it replaces a model', { skip: process.platform !== 'linux' && '/proc is needed' }, () => {
   const childOf = (pid) => Number(fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
 
