@@ -16,9 +16,9 @@
 
 #include "api/core/model_table.h"
 #include "app/config.h"
-#include "app/file_stamp.h"
 #include "app/model_parts.h"
 #include "app/model_stay.h"
+#include "base/file_stamp.h"
 #include "base/flag.h"
 #include "base/metric_set.h"
 #include "net/event_loop.h"
@@ -48,8 +48,7 @@ struct SwapMetrics : MetricSet {
   Counter swaps{*this, {"chasqui_model_swaps_total", "Models that another version of their file has replaced."}};
   Counter failures{*this,
                    {"chasqui_model_swap_failures_total", "Versions that could not replace the one that serves."}};
-  Gauge leaving{*this,
-                {"chasqui_model_versions_leaving", "Versions that were replaced, and still finish requests."}};
+  Gauge leaving{*this, {"chasqui_model_versions_leaving", "Versions that were replaced, and still finish requests."}};
 };
 
 // Makes what serves a model of its parts, and gives it up. Of Server; called on the loop's thread.
@@ -104,9 +103,9 @@ class ModelKeeper final : public ModelLoader {
     std::uint64_t needs = 0;
     std::uint64_t bytes = 0;  // of the file
     std::uint64_t needs_before = 0;
-    bool told = false;        // the version before, to go
-    bool holds = false;       // new requests wait for it, since there is no room for both
-    Result<void> outcome{};   // when it is over
+    bool told = false;       // the version before, to go
+    bool holds = false;      // new requests wait for it, since there is no room for both
+    Result<void> outcome{};  // when it is over
   };
 
   struct Kept {
@@ -118,7 +117,7 @@ class ModelKeeper final : public ModelLoader {
     std::optional<FileStamp> stamp{};                   // of the file that it was loaded from
     TimePoint looked_at{};                              // … whether it is another one now
     bool another = false;
-    std::shared_ptr<Swap> swap{};  // null: it is not being replaced
+    std::shared_ptr<Swap> swap{};    // null: it is not being replaced
     bool resting = false;            // told to sleep, and does not yet
     std::uint64_t wakes = 0;         // before that
     bool waking = false;             // told to wake, and does not yet

@@ -3,19 +3,14 @@
 #include <cerrno>
 #include <cstring>
 
-#include <sys/stat.h>
-
 #include "model/weights_identity.h"
 
 namespace chasqui {
 
-Result<SameFile::Stamp> SameFile::stamp_of(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) {
-    return invalid_field("model", "Cannot read the model " + path + ": " + std::strerror(errno) + ".");
-  }
-  return Stamp{status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size), status.st_mtim.tv_sec,
-               status.st_mtim.tv_nsec};
+Result<FileStamp> SameFile::stamp_of(const std::string& path) {
+  const auto stamp = FileStamp::of(path);
+  if (stamp) return *stamp;
+  return invalid_field("model", "Cannot read the model " + path + ": " + std::strerror(errno) + ".");
 }
 
 Result<SameFile> SameFile::look(const std::string& path) {

@@ -11,6 +11,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/file_stamp.h"
 
 namespace chasqui {
 
@@ -22,23 +23,12 @@ class SameFile {
   Result<void> check();
 
  private:
-  // Of the first of several split files; the others are covered by the checksum alone.
-  struct Stamp {
-    std::uint64_t device = 0;
-    std::uint64_t inode = 0;
-    std::uint64_t bytes = 0;
-    std::int64_t changed_seconds = 0;
-    std::int64_t changed_nanoseconds = 0;
-
-    bool operator==(const Stamp&) const = default;
-  };
-
-  SameFile(std::string path, const Stamp& stamp, const Checksum& sum)
+  SameFile(std::string path, const FileStamp& stamp, const Checksum& sum)
       : path_(std::move(path)), stamp_(stamp), sum_(sum) {}
-  static Result<Stamp> stamp_of(const std::string& path);
+  static Result<FileStamp> stamp_of(const std::string& path);
 
   std::string path_;
-  Stamp stamp_;
+  FileStamp stamp_;  // of the first of several split files; the others are covered by the checksum alone
   Checksum sum_;
 };
 

@@ -19,7 +19,6 @@ Handled handle_version(Call call);
 Handled handle_change_props(Call call);
 Handled handle_models(const ModelTable& models, Call call);
 Handled handle_model(const ModelTable& models, Call call);
-// They answer before the model is loaded or unloaded; /v1/models has its state.
 
 // What GET /health and GET /props say, for doors that are not HTTP's.
 Result<std::string> health_answer(const Node& node);

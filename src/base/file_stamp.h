@@ -1,6 +1,6 @@
-// Which file a model was loaded from, as far as the system tells it without reading: another file of the same name, or
-// one that was written to, has another stamp. A touched file has, too. A plain value; looking takes one call of the
-// system.
+// Which file a path named when it was looked at, as far as the system tells it without reading: another file of the
+// same name, or one that was written to, has another stamp. A touched file has, too. A plain value; looking takes one
+// call of the system.
 #pragma once
 
 #include <cstdint>
