@@ -16,6 +16,9 @@ using std::chrono::seconds;
 constexpr TimePoint kNever = TimePoint::max();
 
 inline double to_seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+inline Duration from_seconds(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
 inline double to_milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
 class Clock {

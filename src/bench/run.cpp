@@ -24,8 +24,6 @@ constexpr Duration kTick = milliseconds(250);
 // asked a thousand times in a second.
 constexpr Duration kBreath = milliseconds(100);
 
-Duration from_seconds(double s) { return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s)); }
-
 struct Group {
   Group(LoadSpec load, std::uint64_t seed) : spec(std::move(load)), jobs(spec, seed), seed_of_arrivals(seed) {}
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <tuple>
 
+#include "core/load.h"
 #include "sched/slot_rules.h"
 #include "sched/step_plan.h"
 #include "sched/thresholds.h"
@@ -13,18 +14,13 @@ namespace chasqui {
 namespace {
 
 constexpr double kForever = std::numeric_limits<double>::infinity();
-// So many starts of those that wait are rolled, and as many events as this work allows: the members that each looks at.
-constexpr std::int32_t kStartsMost = 64;
+// Of those that wait kTelling starts are rolled, and as many events as this work allows: members that each looks at.
 constexpr std::size_t kWork = 8192;
 constexpr std::size_t kEventsLeast = 24;
-// While something waits, slices are looked at so often, or after a little of the time so far.
-constexpr double kGrid = 0.02;
 // Fewer starts say too little about how often slots come free.
 constexpr std::int32_t kStartsTelling = 8;
 // What has less left is done: it would take an event of its own.
 constexpr double kNothing = 1e-9;
-
-Duration from_seconds(double s) { return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s)); }
 
 }  // namespace
 
@@ -117,7 +113,7 @@ void Projection::roll(const Urgency& urgency, const StepTime& times, double plac
     const Pace pace = this->pace(then);
     if (at_ == 0) reading_share_ = pace.reads > 0 ? pace.reads : 1;
     const bool open = std::any_of(probes_.begin(), probes_.end(), [](const Probe& probe) { return probe.open; });
-    if ((!open && waiting_ == 0) || starts_ >= kStartsMost || !advance(pace, open)) break;
+    if ((!open && waiting_ == 0) || starts_ >= kTelling || !advance(pace, open)) break;
   }
   settle_rest(urgency.at(urgency.now() + from_seconds(at_)), place);
 }
@@ -131,7 +127,8 @@ void Projection::make_probes(const Urgency& urgency) {
     for (std::size_t i = 0; i < kKinds; ++i) {
       Probe& made = probes_.emplace_back();
       const auto service_class = static_cast<ServiceClass>(i % kServiceClasses);
-      made.standing = urgency.of_newcomer(service_class, id, service, i < kServiceClasses ? kShort : kLong);
+      const auto rows = static_cast<TokenCount>(i < kServiceClasses ? Load::kShort : Load::kLong);
+      made.standing = urgency.of_newcomer(service_class, id, service, rows);
       made.tenant = tenant;
       made.of_newcomer = of_newcomer;
     }
@@ -139,13 +136,13 @@ void Projection::make_probes(const Urgency& urgency) {
   // No tenant has the number of the newcomer: its requests wait for nothing that has to do with its own.
   probe(std::numeric_limits<std::uint32_t>::max(), tenants_.empty() ? 0 : least, 0, true);
   if (static_cast<std::int32_t>(running_.size()) + waiting_ < kv_.slots) return;
-  std::array<std::size_t, kTenants> busiest{};
+  std::array<std::size_t, Load::kTenants> busiest{};
   std::size_t known = 0;
   for (std::size_t i = 0; i < tenants_.size(); ++i) {
-    std::size_t at = std::min(known, kTenants);
+    std::size_t at = std::min(known, Load::kTenants);
     while (at > 0 && tenants_[busiest[at - 1]].members < tenants_[i].members) --at;
-    if (at == kTenants) continue;
-    known = std::min(known + 1, kTenants);
+    if (at == Load::kTenants) continue;
+    known = std::min(known + 1, Load::kTenants);
     std::copy_backward(busiest.begin() + static_cast<std::ptrdiff_t>(at),
                        busiest.begin() + static_cast<std::ptrdiff_t>(known) - 1,
                        busiest.begin() + static_cast<std::ptrdiff_t>(known));
@@ -159,7 +156,7 @@ void Projection::make_probes(const Urgency& urgency) {
 void Projection::start(const Urgency& urgency) {
   for (;;) {
     answer(urgency);
-    if (waiting_ == 0 || starts_ >= kStartsMost) return;
+    if (waiting_ == 0 || starts_ >= kTelling) return;
     std::vector<std::uint32_t>& heap = *most_urgent(urgency);
     const Standing next = all_[heap.front()].standing;
     const TokenCount cells = all_[heap.front()].cells;
@@ -302,7 +299,8 @@ double Projection::prefilled_before(const Probe& probe, const Urgency& urgency) 
 
 // To the next event. False: nothing runs.
 bool Projection::advance(const Pace& pace, bool asked) {
-  double step = asked || waiting_ > 0 ? std::max(kGrid, at_ / kLittle) : kForever;
+  // While something waits, slices are looked at as often as forecasts are made, or after a little of the time so far.
+  double step = asked || waiting_ > 0 ? std::max(to_seconds(kForecastEvery), at_ / kLittle) : kForever;
   if (pace.reads > 0) step = std::min(step, all_[pace.front].reading / pace.reads);
   if (pace.steps > 0) step = std::min(step, std::max(pace.first_end - clock_, 0.0) / pace.steps);
   if (step == kForever) return false;

@@ -24,12 +24,8 @@ namespace chasqui {
 
 class Projection {
  public:
-  // The tenants with most requests here have waits of their own.
-  static constexpr std::size_t kTenants = 4;
-  // Requests that might come: of each class one with a short prompt, then of each one with a long one. What is between
-  // waits between them, since the score of a sequence grows with its rows.
-  static constexpr TokenCount kShort = 32;
-  static constexpr TokenCount kLong = 1024;
+  // Requests that might come: of each class one with a short prompt (Load::kShort), then of each one with a long one.
+  // What is between waits between them, since the score of a sequence grows with its rows.
   static constexpr std::size_t kKinds = 2 * kServiceClasses;
   using Seconds = std::array<double, kKinds>;
 

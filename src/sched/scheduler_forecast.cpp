@@ -4,17 +4,14 @@
 
 #include "sched/moving_average.h"
 #include "sched/scheduler.h"
+#include "sched/thresholds.h"
 
 namespace chasqui {
 namespace {
 
-// A forecast is made anew when it is so old, or older where more wait: it takes a small part of a percent of the time.
-constexpr Duration kRenewEvery = milliseconds(20);
 constexpr std::size_t kMembersOfRenewal = 512;
 // What a row of a prompt costs is that of chunks of so many rows.
 constexpr TokenCount kChunk = 256;
-
-Duration from_seconds(double s) { return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s)); }
 
 }  // namespace
 
@@ -83,7 +80,7 @@ Load Scheduler::load() {
     forecast_.room.fill(ledger_.slots_total());
     forecast_.row_time = from_seconds(step_time_.prompt_row_seconds());
     projected_ = kNever;
-  } else if (projected_ == kNever || now_ - projected_ >= kRenewEvery * (1 + members)) {
+  } else if (projected_ == kNever || now_ - projected_ >= kForecastEvery * (1 + members)) {
     project(urgency(now_));
   }
   Load load = forecast_;

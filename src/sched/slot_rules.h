@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "sched/standing.h"
+#include "sched/tenant_counters.h"
+#include "sched/thresholds.h"
 
 namespace chasqui {
 
@@ -18,9 +20,9 @@ constexpr int kSlicesOfEqual = 8;
 // again at once.
 constexpr TokenCount kCellsAhead = 4;
 
-// A tenant, or a group of its requests, has had more than another one when its counter is ahead by so much: 64
-// generated tokens.
-constexpr double kServedMore = 128;
+// A tenant, or a group of its requests, has had more than another one when its counter is ahead by what that many
+// generated tokens cost.
+constexpr double kServedMore = kTelling * TenantCounters::kTokenCost;
 
 // How long `running` may keep its slot while `waiting` wants it. `swap`: what a copy of it and back takes, in seconds.
 inline Duration slice_of(const Standing& running, const Standing& waiting, double swap, std::int32_t slots) {

@@ -25,8 +25,7 @@ constexpr int kCutPart = 4;
 constexpr TokenCount kChunkGrowth = 8;
 // One in so many prefill steps belongs to the prompt that has waited longest for rows.
 constexpr std::uint64_t kTurnEvery = 3;
-// Most kernels for quantized weights compute so many rows at once, and what is left over one by one.
-constexpr TokenCount kPadTo = 4;
+// One in so many decode steps tries what padding to kKernelRows brings.
 constexpr std::uint64_t kPadTrialEvery = 256;
 // Of the rows that a prompt gets beside another one, at most a quarter is filled up: that costs less than a pass of its
 // own.
@@ -222,7 +221,7 @@ bool StepPlan::fills_hole(const Sequence& sequence, std::ptrdiff_t to_come, cons
 void StepPlan::pad(const RunningSequences& running, const StepTime& times, Batch& batch) {
   const auto rows = static_cast<TokenCount>(batch.rows.size());
   if (fixed_) return;
-  const TokenCount padded = (rows + kPadTo - 1) / kPadTo * kPadTo;
+  const TokenCount padded = (rows + kKernelRows - 1) / kKernelRows * kKernelRows;
   const std::int32_t first = batch.rows.back().slot.value + 1;
   const std::int32_t end = first + padded - rows;
   if (!targets_.rules.pad_decode) return;

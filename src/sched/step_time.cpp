@@ -18,7 +18,7 @@ constexpr double kCheap = 1.08;
 // What may be hoped of a size that was not seen for long.
 constexpr double kOldHope = 0.7;
 // What rows of prompts take is told by about so many of the newest ones.
-constexpr double kRowsAveraged = 2048;
+constexpr double kRowsAveraged = 4 * kMicroBatch;
 
 }  // namespace
 
@@ -194,7 +194,7 @@ TokenCount StepTime::rows_within(Duration budget, Duration around, StepSize batc
   // Not monotone: 64 rows can be faster than 48, and 12 than 16.
   for (std::size_t i = kBuckets; i-- > 0;) {
     const TokenCount rows = kSizes[i] - batch.rows;
-    if (kSizes[i] > kOddMost && kSizes[i] % 4 != 0) continue;
+    if (kSizes[i] > kOddMost && kSizes[i] % kKernelRows != 0) continue;
     if (rows <= 0 || rows >= most || takes(rows) > to_seconds(budget)) continue;
     const double rate = rate_of(rows);
     if (rate <= kBetter * best_rate) continue;

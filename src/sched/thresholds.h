@@ -32,6 +32,10 @@ constexpr double kFading = 0.95;
 constexpr int kPasses = 4;
 // One part in so many is little: of the rows of a chunk, of the time that reading takes.
 constexpr int kLittle = 8;
+// Most kernels for quantized weights compute so many rows at once, and what is left over one by one.
+constexpr TokenCount kKernelRows = 4;
+// A forecast is made anew when it is so old, or older where more wait: it takes a small part of a percent of the time.
+constexpr Duration kForecastEvery = milliseconds(20);
 // Streams, and arrivals, wait so long for copies without noticing.
 constexpr Duration kShortWait = milliseconds(50);
 
