@@ -10,13 +10,13 @@ namespace {
 
 constexpr const char* kLimitsHead = R"(# Limits
 
-Nothing that a client can ask for is without bounds. This is all of them: what they are by default, what happens where
-one is reached, and the metric that shows it. Code has no other: its defaults are read from this table
-(`src/base/limits.h`). `chasqui config --limits` prints it with the settings that it is given (`--json` for programs),
-`GET /props` has what is in force as `limits`.
+Nothing that a client can ask for is without bounds. These are the limits that a client or an operator meets: what they
+are by default, what happens where one is reached, and the metric that shows it. The code reads its defaults from this
+table (`src/base/limits.h`); what a single field may be is in the [API](api.md). `chasqui config --limits` prints the
+table with the settings that it is given (`--json` for programs), `GET /props` has what is in force as `limits`.
 
-429 means your quota, 503 this node; both carry `Retry-After` where the queue can be forecast. Who is refused with a
-status that ends the connection is told so by `Connection: close`.
+429 means your quota, 503 this node; both carry `Retry-After` where the queue can be forecast. A refusal whose status
+ends the connection says so by `Connection: close`.
 
 The bodies of requests have at most `bodies_bytes` together. While a body is read (a tree of JSON, messages, a
 prompt) it takes at most eight times its bytes and 16 MiB where it is refused or its prompt is short, and about

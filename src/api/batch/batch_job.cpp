@@ -4,7 +4,7 @@
 #include <charconv>
 #include <iterator>
 
-#include "api/batch/stored_fields.h"
+#include "api/batch/record_fields.h"
 #include "base/limits.h"
 
 namespace chasqui {
@@ -51,24 +51,51 @@ void write_metadata(JsonWriter& json, const BatchJob& job) {
 // Of the kinds of end that a batch may have.
 std::int64_t ended_as(const BatchJob& job, BatchStatus status) { return job.status == status ? job.ended : 0; }
 
-void read_faults(StoredFields& fields, std::vector<LineFault>& faults) {
-  const boost::json::array* const list = fields.fields().array("faults");
-  if (list == nullptr) return;
-  for (const boost::json::value& value : *list) {
+// Every field that is kept, in the order of the file: read and written by this list alone.
+template <class Record, class Job>
+void visit(Record& record, Job& job) {
+  record.text("id", job.id);
+  record.digits("owner", job.owner);
+  record.count("serial", job.serial);
+  record.text("input_file", job.input_file);
+  record.text("endpoint", job.endpoint);
+  record.text("window", job.window);
+  record.choice("status", job.status, kBatchStatuses);
+  record.choice("end", job.end, kBatchStatuses);
+  record.integer("output_seconds", job.output_seconds);
+  record.integer("created", job.created);
+  record.integer("expires", job.expires);
+  record.integer("in_progress", job.in_progress);
+  record.integer("finalizing", job.finalizing);
+  record.integer("cancelling", job.cancelling);
+  record.integer("ended", job.ended);
+  record.text("output_file", job.output_file);
+  record.text("error_file", job.error_file);
+  record.flag("has_output", job.has_output);
+  record.flag("has_errors", job.has_errors);
+  record.count("total", job.counts.total);
+  record.count("completed", job.counts.completed);
+  record.count("failed", job.counts.failed);
+}
+
+void read_metadata(const boost::json::object& object, BatchJob& job) {
+  const auto* const found = object.if_contains("metadata");
+  if (found == nullptr || !found->is_object()) return;
+  for (const auto& [key, value] : found->get_object()) {
+    if (value.is_string()) job.metadata.emplace_back(key, value.get_string());
+  }
+}
+
+void read_faults(const boost::json::object& object, std::vector<LineFault>& faults) {
+  const auto* const found = object.if_contains("faults");
+  if (found == nullptr || !found->is_array()) return;
+  for (const boost::json::value& value : found->get_array()) {
     if (!value.is_object()) continue;
     Fields fault(value.get_object());
     faults.push_back({std::string(fault.string("code").value_or("")), std::string(fault.string("message").value_or("")),
                       std::string(fault.string("param").value_or("")),
                       static_cast<std::uint32_t>(fault.integer("line").value_or(0))});
   }
-}
-
-BatchStatus read_status(StoredFields& fields, std::string_view field) {
-  const std::string text = fields.text(field);
-  const auto* const found = std::ranges::find(kBatchStatuses, text);
-  if (found != std::end(kBatchStatuses)) return static_cast<BatchStatus>(found - std::begin(kBatchStatuses));
-  fields.fields().refuse(field, "a status");
-  return BatchStatus::failed;
 }
 
 }  // namespace
@@ -116,28 +143,8 @@ std::string job_text(const BatchJob& job) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  json.field("id", job.id);
-  write_stored_number(json, "owner", job.owner);
-  json.field("serial", job.serial);
-  json.field("input_file", job.input_file);
-  json.field("endpoint", job.endpoint);
-  json.field("window", job.window);
-  json.field("status", name(job.status));
-  json.field("end", name(job.end));
-  json.field("output_seconds", job.output_seconds);
-  json.field("created", job.created);
-  json.field("expires", job.expires);
-  json.field("in_progress", job.in_progress);
-  json.field("finalizing", job.finalizing);
-  json.field("cancelling", job.cancelling);
-  json.field("ended", job.ended);
-  json.field("output_file", job.output_file);
-  json.field("error_file", job.error_file);
-  json.field("has_output", job.has_output);
-  json.field("has_errors", job.has_errors);
-  json.field("total", job.counts.total);
-  json.field("completed", job.counts.completed);
-  json.field("failed", job.counts.failed);
+  RecordWriter record(json);
+  visit(record, job);
   write_metadata(json, job);
   json.key("faults");
   write_faults(json, job.faults);
@@ -148,36 +155,13 @@ std::string job_text(const BatchJob& job) {
 Result<BatchJob> read_job(std::string_view text) {
   auto object = parse_json_object(text);
   if (!object) return object.error();
-  StoredFields fields(*object);
+  RecordReader record(*object);
   BatchJob job;
-  job.id = fields.text("id");
-  job.owner = fields.stored_number("owner");
-  job.serial = fields.count("serial");
-  job.input_file = fields.text("input_file");
-  job.endpoint = fields.text("endpoint");
-  job.window = fields.text("window");
-  job.status = read_status(fields, "status");
-  job.end = read_status(fields, "end");
-  job.output_seconds = fields.integer("output_seconds");
-  job.created = fields.integer("created");
-  job.expires = fields.integer("expires");
-  job.in_progress = fields.integer("in_progress");
-  job.finalizing = fields.integer("finalizing");
-  job.cancelling = fields.integer("cancelling");
-  job.ended = fields.integer("ended");
-  job.output_file = fields.text("output_file");
-  job.error_file = fields.text("error_file");
-  job.has_output = fields.fields().boolean("has_output").value_or(false);
-  job.has_errors = fields.fields().boolean("has_errors").value_or(false);
-  job.counts = {fields.count("total"), fields.count("completed"), fields.count("failed")};
-  if (const boost::json::object* const metadata = fields.fields().object("metadata")) {
-    for (const auto& [key, value] : *metadata) {
-      if (value.is_string()) job.metadata.emplace_back(key, value.get_string());
-    }
-  }
-  read_faults(fields, job.faults);
-  if (!is_batch_endpoint(job.endpoint)) fields.fields().refuse("endpoint", "a route that batches may use");
-  if (!fields.ok()) return fields.error();
+  visit(record, job);
+  read_metadata(*object, job);
+  read_faults(*object, job.faults);
+  if (!is_batch_endpoint(job.endpoint)) record.refuse("endpoint", "a route that batches may use");
+  if (!record.ok()) return record.error();
   return job;
 }
 

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "api/batch/batch_desk.h"
-#include "api/batch/list_page.h"
+#include "api/core/list_page.h"
 #include "api/body/fields.h"
 #include "api/core/answer.h"
 #include "api/core/entry.h"

@@ -1,9 +1,24 @@
 #include "api/batch/stored_file.h"
 
-#include "api/batch/stored_fields.h"
-#include "api/body/fields.h"
+#include "api/batch/record_fields.h"
 
 namespace chasqui {
+namespace {
+
+// Every field that is kept, in the order of the file: read and written by this list alone.
+template <class Record, class File>
+void visit(Record& record, File& file) {
+  record.text("id", file.id);
+  record.digits("owner", file.owner);
+  record.count("serial", file.serial);
+  record.text("filename", file.filename);
+  record.text("purpose", file.purpose);
+  record.count("bytes", file.bytes);
+  record.integer("created", file.created);
+  record.integer("expires", file.expires);
+}
+
+}  // namespace
 
 void write_file(JsonWriter& json, const StoredFile& file) {
   json.begin_object();
@@ -22,14 +37,8 @@ std::string file_meta(const StoredFile& file) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  json.field("id", file.id);
-  write_stored_number(json, "owner", file.owner);
-  json.field("serial", file.serial);
-  json.field("filename", file.filename);
-  json.field("purpose", file.purpose);
-  json.field("bytes", file.bytes);
-  json.field("created", file.created);
-  json.field("expires", file.expires);
+  RecordWriter record(json);
+  visit(record, file);
   json.end_object();
   return out;
 }
@@ -37,17 +46,10 @@ std::string file_meta(const StoredFile& file) {
 Result<StoredFile> read_file_meta(std::string_view text) {
   auto object = parse_json_object(text);
   if (!object) return object.error();
-  StoredFields fields(*object);
+  RecordReader record(*object);
   StoredFile file;
-  file.id = fields.text("id");
-  file.owner = fields.stored_number("owner");
-  file.serial = fields.count("serial");
-  file.filename = fields.text("filename");
-  file.purpose = fields.text("purpose");
-  file.bytes = fields.count("bytes");
-  file.created = fields.integer("created");
-  file.expires = fields.integer("expires");
-  if (!fields.ok()) return fields.error();
+  visit(record, file);
+  if (!record.ok()) return record.error();
   return file;
 }
 

@@ -1,7 +1,6 @@
 #include "api/openai/responses.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include "api/body/tool_call_names.h"
@@ -9,6 +8,7 @@
 #include "api/core/frontend.h"
 #include "api/core/generation.h"
 #include "api/core/key_ring.h"
+#include "api/core/list_page.h"
 #include "api/core/model_table.h"
 #include "api/core/reading_time.h"
 #include "api/delivery/delivery.h"
@@ -168,16 +168,10 @@ Result<const StoredResponse*> find(ServedModel& served, const Caller& caller, co
   return found;
 }
 
-Result<std::size_t> page_size(const net::HttpRequest& request) {
-  const auto text = request.query("limit");
-  if (!text) return std::size_t{20};
-  std::size_t limit = 0;
-  const auto [end, failed] = std::from_chars(text->data(), text->data() + text->size(), limit);
-  if (failed != std::errc{} || end != text->data() + text->size() || limit < 1 || limit > 100) {
-    return invalid_field("limit", "limit must be a whole number between 1 and 100");
-  }
-  return limit;
-}
+struct ListedItem {
+  const std::string& id;
+  const std::string& text;  // a JSON object
+};
 
 }  // namespace
 
@@ -242,39 +236,15 @@ Result<std::string> cancel_response(ServedModel& served, const Caller& caller, c
 Result<std::string> list_input_items(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
   const auto found = find(served, caller, exchange);
   if (!found) return found.error();
-  const auto limit = page_size(exchange.request());
-  if (!limit) return limit.error();
-  const auto order = exchange.request().query("order");
-  if (order && *order != "asc" && *order != "desc") return invalid_field("order", "order must be asc or desc");
-  const std::vector<std::string>& items = (*found)->input_items;
+  const auto wish = read_page_wish(exchange.request(), 20, 100);
+  if (!wish) return wish.error();
   const std::vector<std::string>& ids = (*found)->input_ids;
-  const auto place = [&](std::size_t i) { return order == "asc" ? i : items.size() - 1 - i; };  // the newest first
-  std::size_t first = 0;
-  if (const auto after = exchange.request().query("after")) {
-    const auto there = static_cast<std::size_t>(std::ranges::find(ids, *after) - ids.begin());
-    if (there == ids.size()) return invalid_field("after", "after must be the id of an item of this response");
-    first = place(there) + 1;
-  }
-  const std::size_t end = std::min(items.size(), first + *limit);
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object();
-  json.field("object", "list");
-  json.key("data");
-  json.begin_array();
-  for (std::size_t i = first; i < end; ++i) json.raw(items[place(i)]);
-  json.end_array();
-  for (const bool last : {false, true}) {
-    json.key(last ? "last_id" : "first_id");
-    if (first < end) {
-      json.string(ids[place(last ? end - 1 : first)]);
-    } else {
-      json.null();
-    }
-  }
-  json.field("has_more", end < items.size());
-  json.end_object();
-  return out;
+  std::vector<ListedItem> items;
+  items.reserve(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) items.push_back({ids[i], (*found)->input_items[i]});
+  std::vector<const ListedItem*> listed;
+  for (const ListedItem& item : items) listed.push_back(&item);
+  return write_page(std::move(listed), *wish, [](JsonWriter& json, const ListedItem& item) { json.raw(item.text); });
 }
 
 }  // namespace chasqui

@@ -37,6 +37,9 @@ inline Result<PageWish> read_page_wish(const net::HttpRequest& request, std::siz
   return wish;
 }
 
+// A page ends after so much text, however many items the client wants: it is written on the loop.
+constexpr std::size_t kPageBytes = 256 * 1024;
+
 // `items`: pointers to what has an id, the oldest first. `write` puts one into words.
 template <class Item, class Write>
 Result<std::string> write_page(std::vector<Item> items, const PageWish& wish, const Write& write) {
@@ -44,18 +47,19 @@ Result<std::string> write_page(std::vector<Item> items, const PageWish& wish, co
   auto first = items.begin();
   if (!wish.after.empty()) {
     first = std::ranges::find_if(items, [&](const Item& item) { return item->id == wish.after; });
-    if (first == items.end()) return invalid_field("after", "after must be the id of one that there is");
+    if (first == items.end()) return invalid_field("after", "after must be the id of one in this list");
     ++first;
   }
   const auto left = static_cast<std::size_t>(items.end() - first);
-  const auto last = first + static_cast<std::ptrdiff_t>(std::min(left, wish.limit));
+  const auto most = first + static_cast<std::ptrdiff_t>(std::min(left, wish.limit));
   std::string out;
   JsonWriter json(out);
   json.begin_object();
   json.field("object", "list");
   json.key("data");
   json.begin_array();
-  for (auto item = first; item != last; ++item) write(json, **item);
+  auto last = first;
+  for (; last != most && out.size() < kPageBytes; ++last) write(json, **last);
   json.end_array();
   for (const auto& [name, item] : {std::pair("first_id", first), std::pair("last_id", last - (first != last))}) {
     json.key(name);
