@@ -32,8 +32,9 @@ ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::uint64
   const KvSize size =
       kv_size(cell_bytes, info.layers, config.swa_full ? 0 : info.window_layers, info.sliding_window, config.rows_max);
   const TokenCount cells_least = config.cells_least > 0 ? config.cells_least : kCellsLeast;
+  const std::uint64_t states = static_cast<std::uint64_t>(1 + config.rollback) * info.state_bytes_per_slot;
   const auto fit = [&](std::int32_t slots, TokenCount each) {
-    return static_cast<std::uint64_t>(slots) * size.of(static_cast<std::uint64_t>(each)) <= kv_bytes;
+    return static_cast<std::uint64_t>(slots) * (size.of(static_cast<std::uint64_t>(each)) + states) <= kv_bytes;
   };
   if (config.slots == 0) {
     config.slots = kSlotsDefault;
@@ -47,7 +48,8 @@ ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::uint64
     config.cells = config.slots * std::min(config.cells_per_slot_max, trained);
   }
   if (config.cells == 0) {
-    const std::uint64_t each = size.cells_in(kv_bytes / static_cast<std::uint64_t>(config.slots));
+    const std::uint64_t of_slot = kv_bytes / static_cast<std::uint64_t>(config.slots);
+    const std::uint64_t each = size.cells_in(of_slot - std::min(of_slot, states));
     const TokenCount least = std::min(trained, cells_least);
     const auto per_slot = static_cast<TokenCount>(
         std::clamp(each, static_cast<std::uint64_t>(least), static_cast<std::uint64_t>(trained)));

@@ -18,7 +18,8 @@ std::uint64_t kv_bytes_for(std::uint64_t free_bytes, std::uint64_t weights, bool
 
 // Fills in slots, cells and rows_max where they are 0 or too small. What the user asked for is kept. A slot is as long
 // as the context that the model was trained with, where `kv_bytes` has room for that in four slots at least; else it is
-// shorter, or there are fewer. Slots that the user did not ask for are a multiple of `workers`.
+// shorter, or there are fewer. States count, and those that `rollback` wants beside them. Slots that the user did not
+// ask for are a multiple of `workers`.
 ModelConfig with_capacity(ModelConfig config, const ModelInfo& info, std::uint64_t kv_bytes, std::int32_t workers = 1);
 
 // The part of one worker: slots and cells evenly, and of `cores`, which so many models share, where the number of

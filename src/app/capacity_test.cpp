@@ -69,6 +69,27 @@ TEST(Capacity, ASlidingWindowMakesRoomForLongerSlots) {
   EXPECT_EQ(with_capacity(whole, gemma, 8 * kGiB).cells, full.cells);
 }
 
+// Of 100 MiB each, as large hybrid models have; eight of them with draft tokens.
+TEST(Capacity, StatesAndThoseThatDraftTokensWantTakeRoomToo) {
+  ModelInfo hybrid = model(8192, 16384);
+  const ModelConfig positions = with_capacity(unset(), hybrid, 2 * kGiB);
+  EXPECT_EQ(positions.slots, 16);
+  hybrid.state_bytes_per_slot = 100ull << 20;
+  const ModelConfig states = with_capacity(unset(), hybrid, 2 * kGiB);
+  EXPECT_EQ(states.slots, 8);
+  EXPECT_EQ(states.cells, 8 * 8192);
+  ModelConfig drafts = unset();
+  drafts.rollback = 7;
+  const ModelConfig few = with_capacity(drafts, hybrid, 2 * kGiB);
+  EXPECT_EQ(few.slots, 2);
+  EXPECT_EQ(few.cells, 2 * 8192);
+  const ModelConfig shorter = with_capacity(drafts, hybrid, (900ull << 20));
+  EXPECT_EQ(shorter.slots, 1);
+  EXPECT_EQ(shorter.cells, 6400) << "what its states leave";
+  drafts.slots = 4;
+  EXPECT_EQ(with_capacity(drafts, hybrid, 2 * kGiB).cells, 4 * 4096) << "what was asked for is kept";
+}
+
 TEST(Capacity, SmallerFormatsMakeRoomForLongerSlots) {
   const ModelConfig f16 = with_capacity(unset(), model(131072, 131072), 4 * kGiB);
   ModelConfig small = unset();

@@ -71,6 +71,7 @@ struct Commands {
         ->type_name("FILE|NAME");
     list->add_option("--models-dir", list_folder, "the models of this folder instead")->type_name("DIR");
     add_context_options(*inspect, inspect_config);
+    add_speculation_options(*inspect, inspect_config.speculation);
     add_top_options(*top, top_options, top_interval_s);
     add_server_options(*ps, ps_options.url, ps_options.api_key);
     ps->add_flag("-a,--all", ps_options.all, "models that are not loaded, too");

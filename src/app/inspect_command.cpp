@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "app/capacity.h"
+#include "app/draft_models.h"
 #include "app/load_guard.h"
 #include "app/model_search.h"
 #include "app/serve_plan.h"
@@ -57,7 +58,9 @@ ModelConfig plan_for(const ServeConfig& config, const GgufSummary& summary) {
   const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
   const bool gpu = start_llama_runtime() && offloads_to_gpu();
   const std::uint64_t kv_bytes = kv_bytes_for(free_bytes, summary.tensor_bytes, gpu);
-  return with_capacity(config.model, cli::info_of(summary), kv_bytes, config.workers);
+  ModelConfig asked = config.model;
+  asked.rollback = wanted_rollback(config.speculation, summary.trims_anywhere());
+  return with_capacity(asked, cli::info_of(summary), kv_bytes, config.workers);
 }
 
 cli::DoctorQuestion question_of(const ServeConfig& config) {

@@ -89,8 +89,9 @@ std::uint64_t cell_bytes_of(const ServeConfig& config, std::uint64_t free_bytes,
 
 std::uint64_t memory_needed(const ServeConfig& config, const GgufSummary& model, const GgufSummary* draft, bool gpu) {
   const std::uint64_t cells = cell_bytes_of(config, models_memory(config), model.tensor_bytes, gpu);
-  ModelConfig whole = with_capacity(config.model, cli::info_of(model), cells, config.workers);
-  whole.rollback = wanted_rollback(config.speculation, model.trims_anywhere());
+  ModelConfig asked = config.model;
+  asked.rollback = wanted_rollback(config.speculation, model.trims_anywhere());
+  const ModelConfig whole = with_capacity(asked, cli::info_of(model), cells, config.workers);
   const TokenCount drafts = config.speculation.draft_tokens_max();
   std::uint64_t out = kBeside + of_context(model, whole, config.workers, drafts) + reordered_bytes(config, model, gpu);
   if (draft != nullptr) out += of_context(*draft, whole, config.workers, 0) + reordered_bytes(config, *draft, gpu);

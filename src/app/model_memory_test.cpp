@@ -65,6 +65,20 @@ TEST(ModelMemory, CountsTensorsThatAreReorderedTwice) {
   EXPECT_EQ(memory_needed(read, model, nullptr, false), once) << "read rather than mapped";
 }
 
+TEST(ModelMemory, StatesThatDraftTokensWantAreCountedWhereSlotsAreChosen) {
+  GgufSummary hybrid = half_a_billion();
+  hybrid.recurrent = hybrid.hybrid = true;
+  hybrid.state_bytes_per_slot = 64 * kMiB;
+  ServeConfig config = on_demand(3 * kGiB);
+  const std::uint64_t without = memory_needed(config, hybrid, nullptr, false);
+  config.speculation.source = DraftSource::ngram;
+  const std::uint64_t with = memory_needed(config, hybrid, nullptr, false);
+  EXPECT_LE(with, 3 * kGiB) << "fewer slots rather than more than there is";
+  config.model.slots = 16;
+  EXPECT_GT(memory_needed(config, hybrid, nullptr, false), 16 * 8 * 64 * kMiB) << "but those that were asked for";
+  EXPECT_LE(without, 3 * kGiB);
+}
+
 TEST(ModelMemory, OfSeveralModelsFitsTheLimitWhereContextsAreNotGiven) {
   for (const std::int32_t sharers : {1, 2, 4}) {
     ServeConfig config = on_demand(8 * kGiB);

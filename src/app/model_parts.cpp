@@ -137,14 +137,15 @@ Result<void> make_parts(ModelParts& parts, std::uint64_t free_bytes, std::uint64
                         const Predecessor* before = nullptr) {
   const ServeConfig& config = parts.config;
   const std::uint64_t kv_bytes = cell_bytes_of(config, free_bytes, weights, offloads_to_gpu());
-  const ModelConfig whole = with_capacity(config.model, parts.model.info, kv_bytes, config.workers);
+  ModelConfig asked = config.model;
+  asked.rollback = wanted_rollback(config.speculation, parts.model.info.trims_anywhere());
+  const ModelConfig whole = with_capacity(asked, parts.model.info, kv_bytes, config.workers);
   auto part = part_of_worker(whole, config.workers, default_threads(config.llama), config.sharers);
   if (!part) return part.error();
   part->outputs_max = outputs_for(part->slots, config.speculation.draft_tokens_max());
   auto heads = choose_heads(config, parts.model);
   if (!heads) return heads.error();
   part->heads = std::move(*heads);
-  part->rollback = wanted_rollback(config.speculation, parts.model.info.trims_anywhere());
   auto contexts = make_contexts(config, parts.model, *part);
   if (!contexts) return contexts.error();
   parts.contexts = std::move(*contexts);

@@ -145,6 +145,7 @@ ModelInfo info_of(const GgufSummary& model) {
   info.layers = static_cast<std::int32_t>(model.layers);
   info.sliding_window = static_cast<TokenCount>(model.sliding_window);
   info.window_layers = model.window_layers;
+  info.state_bytes_per_slot = model.state_bytes_per_slot;
   return info;
 }
 
@@ -185,8 +186,11 @@ std::string inspect_text(const GgufSummary& model, const ModelConfig& config, co
     return out.take();
   }
   out.line("KV of a token", bytes_in_words(kv_bytes_per_cell(model, config)));
-  if (model.state_bytes_per_slot > 0)
-    out.line("state of a slot", "about " + bytes_in_words(model.state_bytes_per_slot));
+  if (model.state_bytes_per_slot > 0) {
+    const std::string more = ", and " + std::to_string(config.rollback) + " more to take back draft tokens";
+    out.line("state of a slot",
+             "about " + bytes_in_words(model.state_bytes_per_slot) + (config.rollback > 0 ? more : ""));
+  }
   out.raw("\n");
   draw_table(model, config, machine.free_bytes(), paint, out);
   const ServingPlan plan = plan_of(model, config);
@@ -228,6 +232,7 @@ std::string inspect_json(const GgufSummary& model, const ModelConfig& config, co
   w.field("chat_template", !model.chat_template.empty());
   w.field("kv_bytes_per_token", kv_bytes_per_cell(model, config));
   w.field("state_bytes_per_slot", model.state_bytes_per_slot);
+  w.field("states_per_slot", model.state_bytes_per_slot > 0 ? 1 + config.rollback : 0);
   w.key("plan");
   w.begin_object();
   w.field("slots", plan.slots);

@@ -40,6 +40,19 @@ TEST(Inspect, QuantizedKeysAndValuesTakeAboutHalf) {
   EXPECT_EQ(kv_bytes_per_cell(small_model(), q8), 136u);
 }
 
+TEST(Inspect, StatesAreCountedWithThoseThatDraftTokensWant) {
+  GgufSummary model = small_model();
+  model.recurrent = true;
+  model.key_values_per_cell = model.value_values_per_cell = 0;
+  model.state_bytes_per_slot = 1000;
+  ModelConfig drafts = config(4, 4096);
+  EXPECT_EQ(memory_of_plan(model, drafts), (1u << 20) + 4u * 1000u);
+  drafts.rollback = 7;
+  EXPECT_EQ(memory_of_plan(model, drafts), (1u << 20) + 4u * 8u * 1000u);
+  EXPECT_NE(inspect_text(model, drafts, {}, Paint(false)).find("7 more"), std::string::npos);
+  EXPECT_NE(inspect_json(model, drafts, {}).find("\"states_per_slot\":8"), std::string::npos);
+}
+
 TEST(Inspect, TheKindOfMemoryDecidesWhatIsKept) {
   GgufSummary model = small_model();
   EXPECT_TRUE(plan_of(model, config(4, 4096)).cuts_snapshots);

@@ -37,7 +37,7 @@ Error bad_model(const std::string& name, const std::string& why) {
 std::string system_message() { return std::strerror(errno); }
 
 // What can be said better before libllama sees the file than after.
-Result<void> check_file(const std::string& path) {
+Result<GgufSummary> check_file(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return bad_model(path, system_message() + ".");
   if (S_ISDIR(status.st_mode)) return bad_model(path, "it is a folder; name the .gguf file in it.");
@@ -49,8 +49,8 @@ Result<void> check_file(const std::string& path) {
   if (std::fread(magic, 1, sizeof magic, file.get()) != sizeof magic) return bad_model(path, system_message() + ".");
   if (std::memcmp(magic, "GGUF", sizeof magic) != 0) return bad_model(path, "it is not a GGUF file.");
   // Sizes and offsets of everything in its head, held against the file.
-  const auto summary = summarize_gguf(path);
-  if (summary) return {};
+  auto summary = summarize_gguf(path);
+  if (summary) return summary;
   const std::string& why = summary.error().message;
   return bad_model(path, why.starts_with(path + ": ") ? why.substr(path.size() + 2) : why);
 }
@@ -235,12 +235,13 @@ ModelInfo describe(const Metadata& meta, std::string path, std::string name) {
 Result<WeightsPtr> LlamaWeights::from_file(const std::string& path, const WeightsOptions& options) {
   if (auto started = start_llama_runtime(); !started) return started.error();
   start_numa(options.llama);
-  if (auto checked = check_file(path); !checked) return checked.error();
+  const auto file = check_file(path);
+  if (!file) return file.error();
   take_llama_error();
   Loading loading{options};
   llama_model* model = llama_model_load_from_file(path.c_str(), model_params(loading));
   if (model == nullptr) return loading.failed(path);
-  return adopt(model, path, std::filesystem::path(path).stem().string(), options);
+  return adopt(model, path, std::filesystem::path(path).stem().string(), *file, options);
 }
 
 Result<WeightsPtr> LlamaWeights::from_memory(std::span<const std::byte> gguf, std::string name,
@@ -257,10 +258,11 @@ Result<WeightsPtr> LlamaWeights::from_memory(std::span<const std::byte> gguf, st
   Loading loading{options};
   llama_model* model = llama_model_load_from_file_ptr(file.get(), model_params(loading));
   if (model == nullptr) return loading.failed(name);
-  return adopt(model, {}, std::move(name), options);
+  const auto summary = summarize_gguf(gguf);
+  return adopt(model, {}, std::move(name), summary ? *summary : GgufSummary(), options);
 }
 
-Result<WeightsPtr> LlamaWeights::adopt(llama_model* model, std::string path, std::string name,
+Result<WeightsPtr> LlamaWeights::adopt(llama_model* model, std::string path, std::string name, const GgufSummary& file,
                                        const WeightsOptions& options) {
   if (options.vocabulary_only) {
     ModelInfo info;
@@ -270,6 +272,7 @@ Result<WeightsPtr> LlamaWeights::adopt(llama_model* model, std::string path, std
     return WeightsPtr(new LlamaWeights(model, std::move(info), options.llama));
   }
   ModelInfo info = describe({model, options.llama}, std::move(path), name);
+  info.state_bytes_per_slot = file.state_bytes_per_slot;
   std::shared_ptr<LlamaWeights> weights(new LlamaWeights(model, std::move(info), options.llama));
   const bool heads = options.heads && weights->info().architecture == "eagle3";  // they encode the model's states
   if (!heads && (weights->info().encoder || !llama_model_has_decoder(model))) {

@@ -21,6 +21,8 @@ struct llama_vocab;
 
 namespace chasqui {
 
+struct GgufSummary;
+
 // A LoRA adapter to load with the model.
 struct AdapterFile {
   std::string path;
@@ -70,7 +72,7 @@ class LlamaWeights {
   LlamaWeights(llama_model* model, ModelInfo info, LlamaOptionsPtr options)
       : model_(model), options_(std::move(options)), info_(std::move(info)) {}
   static Result<std::shared_ptr<const LlamaWeights>> adopt(llama_model* model, std::string path, std::string name,
-                                                           const WeightsOptions& options);
+                                                           const GgufSummary& file, const WeightsOptions& options);
   Result<void> load_adapters(const std::vector<AdapterFile>& files);
 
   llama_model* const model_;

@@ -59,6 +59,7 @@ struct ModelInfo {
   std::int32_t layers = 0;
   std::uint64_t kv_bytes_per_cell = 0;  // keys and values of all layers, as f16
   std::int64_t window_layers = 0;       // of these, those that see no more than the sliding window
+  std::uint64_t state_bytes_per_slot = 0;  // of layers that keep a state instead, about
 
   std::string vocabulary_type;  // "SPM", "BPE", "WPM", "UGM", "RWKV", "none" …
   TokenCount vocabulary = 0;
