@@ -147,6 +147,21 @@ Shape hybrid() {
           .small = true};
 }
 
+Shape medium_hybrid() {
+  Shape shape = hybrid();
+  shape.name = "random-hybrid-0.35b-q4_0";
+  shape.about = "LFM2 350M: as fast as its weights are read";
+  shape.width = 1024;
+  shape.layers = 16;
+  shape.heads = 16;
+  shape.kv_heads = 8;
+  shape.feed_forward = 4608;
+  shape.weights = GGML_TYPE_Q4_0;
+  shape.embeddings = GGML_TYPE_Q8_0;
+  shape.small = false;
+  return shape;
+}
+
 Shape ranking() {
   return {.name = "random-rank",
           .about = "Qwen3 with a head for ranking",
@@ -329,6 +344,7 @@ const std::vector<Shape>& shapes() {
                                       sliding_window(),
                                       recurrent(),
                                       hybrid(),
+                                      medium_hybrid(),
                                       ranking(),
                                       eagle3(),
                                       multi_token()};
