@@ -23,12 +23,12 @@ bool Conversations::begin(PlannedRequest& plan) {
   if (full || (turns_max_ > 0 && talk.lengths.size() == static_cast<std::size_t>(turns_max_))) {
     kept = 0;
     talk.lengths.clear();
-    talk.called = false;
   }
   talk.said.resize(kept);
   talk.lengths.push_back(static_cast<TokenCount>(kept));
   plan.history = static_cast<TokenCount>(kept);
-  plan.answers_call = talk.called;
+  talk.has_tools = talk.has_tools || plan.calls;
+  plan.has_tools = talk.has_tools;
   if (kept == 0) return true;
   plan.prompt = plan.history + adds;
   plan.prefix = 0;
@@ -44,7 +44,6 @@ std::span<const Token> Conversations::history(const PlannedRequest& plan) const 
 bool Conversations::ended(const SimRequest& life) {
   Talk& talk = talks_.at(life.plan.conversation);
   talk.answering = false;
-  talk.called = life.plan.calls && life.said > 0;
   if (life.request == nullptr) {
     talk.lengths.pop_back();  // it was never said
   } else {

@@ -33,7 +33,7 @@ class Conversations {
     std::vector<Token> said;          // prompts and answers
     std::vector<TokenCount> lengths;  // … before each turn
     bool answering = false;
-    bool called = false;  // the last answer calls a tool
+    bool has_tools = false;
     std::deque<PlannedRequest> waiting;
   };
 

@@ -117,7 +117,7 @@ RequestDraft Simulation::draft_of(const SimRequest& life) const {
   draft.sampling.seed = 1;
   draft.tell_progress = life.serial % 3 == 0;
   draft.adapters = plan.adapter > 0 ? adapter_sets()[static_cast<std::size_t>(plan.adapter - 1)] : nullptr;
-  draft.returns = plan.answers_call;
+  draft.returns = plan.has_tools;
   for (const TokenCount boundary : {plan.prefix_tokens, plan.history}) {
     if (config_.checkpoint_every > 0 && boundary > 0) draft.boundaries.push_back(boundary);
   }

@@ -45,7 +45,7 @@ struct PlannedRequest {
   Duration think{};                // from the end of the answer before it
   // … filled in when it comes, as `prompt` then is the whole prompt
   TokenCount history = 0;     // tokens of its prompt that were said before
-  bool answers_call = false;  // it adds what a tool has answered
+  bool has_tools = false;     // its client is an agent: answers call tools
 };
 
 class Workload {

@@ -255,6 +255,25 @@ void blank_billing_stamp(std::string& system) {
             '0');
 }
 
+// A client marks what it will send again, with more: blocks of text, messages' or the system's, and tools.
+bool has_cache_mark(const json::value& value) {
+  if (const json::array* all = value.if_array()) return std::ranges::any_of(*all, has_cache_mark);
+  const json::object* object = value.if_object();
+  if (object == nullptr) return false;
+  if (const json::value* mark = object->if_contains("cache_control"); mark != nullptr && mark->is_object()) return true;
+  const json::value* content = object->if_contains("content");
+  return content != nullptr && has_cache_mark(*content);
+}
+
+bool marks_for_cache(const Fields& fields) {
+  if (fields.any("cache_control") != nullptr) return true;
+  constexpr const char* kMarked[] = {"system", "tools", "messages"};
+  return std::ranges::any_of(kMarked, [&fields](const char* name) {
+    const json::value* value = fields.any(name);
+    return value != nullptr && has_cache_mark(*value);
+  });
+}
+
 }  // namespace
 
 Chat read_anthropic_chat(Fields& fields, const RequestDefaults& defaults) {
@@ -293,6 +312,7 @@ Result<Answer> prepare_messages(const ServedModel& served, const Caller& caller,
   Fields fields(*object);
   RequestDraft draft = new_draft(served, caller);
   draft.max_tokens = kMaxTokensUnsaid;
+  draft.returns = draft.returns || marks_for_cache(fields);
   read_common_fields(caller, fields, draft);
   read_adapters(served, fields, draft);
   read_stops(fields, draft);

@@ -241,6 +241,13 @@ std::optional<bool> read_continuation(Fields& fields, Chat& chat) {
   return true;
 }
 
+// A program that has tools reads each answer, and comes back with what they say. With a tool that has to be called it
+// wants the arguments, mostly, and is done.
+bool is_loop(const Chat& chat) {
+  const bool chooses = !chat.tools.empty() && chat.tool_choice == ToolChoice::automatic;
+  return chooses || (!chat.messages.empty() && chat.messages.back().role == "tool");
+}
+
 }  // namespace
 
 void set_reasoning_effort(Chat& chat, std::string_view effort, Fields& fields, std::string_view name) {
@@ -333,8 +340,7 @@ Result<ChatRequests> requests_from_chat(const ServedModel& served, const Chat& c
   } else {
     draft.prompt = std::move(*tokens);
   }
-  // In a loop of tools each answer is read by a program, which comes back at once.
-  draft.returns = draft.returns || (!chat.messages.empty() && chat.messages.back().role == "tool");
+  draft.returns = draft.returns || is_loop(chat);
   if (served.limits.checkpoint_every > 0 && !goes_on) {
     draft.boundaries = prompt_boundaries(*served.model.chat_template, tokenizer, chat, prepared->prompt, draft.prompt);
   }
