@@ -1,5 +1,6 @@
 // Models whose memory cannot be cut (a sliding window, a state, or both) keep checkpoints of a prompt: a chat goes on, is
-// answered again, is edited, or begins like another one, and only what is new is computed.
+// answered again, is edited, or begins like another one, and only what is new is computed. CHASQUI_ALL_WAYS=1 tries each
+// template from memory, from disk and after restarts.
 import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import os from 'node:os';
@@ -19,12 +20,26 @@ const said = (content) => `
 {%- for message in messages -%}
 {{- '<|im_start|>' + message.role + '\\n' + ${content} + '<|im_end|>\\n' -}}
 {%- endfor -%}`;
+const begins = (what) => `{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n${what}' -}}{%- endif -%}`;
 const templates = {
-  plain: `${said('message.content')}{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}`,
+  plain: `${said('message.content')}${begins('')}`,
   // Drops the reasoning of earlier turns, and begins the answer with some.
-  thinking: `${said("message.content.split('</think>')[-1]")}` +
-    "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n<think>\\n' -}}{%- endif -%}",
+  thinking: `${said("message.content.split('</think>')[-1]")}${begins('<think>\\n')}`,
+  // The tools belong to the system message, and calls are JSON.
+  tools: `{%- if tools -%}{{- '<|im_start|>system\\n' + messages[0].content + '\\n# Tools\\n' + (tools | tojson) + '<|im_end|>\\n' -}}
+{%- set messages = messages[1:] -%}{%- endif -%}
+{%- for message in messages -%}
+{{- '<|im_start|>' + message.role + '\\n' -}}
+{%- if message.content -%}{{- message.content -}}{%- endif -%}
+{%- for call in message.tool_calls or [] -%}
+{{- '<tool_call>\\n' + ({'name': call.function.name, 'arguments': call.function.arguments} | tojson) + '\\n</tool_call>' -}}
+{%- endfor -%}
+{{- '<|im_end|>\\n' -}}
+{%- endfor -%}${begins('')}`,
 };
+const tool = (name) => ({ type: 'function', function: {
+  name, description: words(20, 5), parameters: { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] },
+} });
 // The words of the templates that two prompts differ by, at most.
 const margin = 24;
 
@@ -43,48 +58,92 @@ async function withTemplate(dir, name) {
 const system = { role: 'system', content: words(220, 1) };
 const user = (seed) => ({ role: 'user', content: words(30, seed) });
 const assistant = (seed) => ({ role: 'assistant', content: `<think>${words(15, seed)}</think>${words(10, seed + 1)}` });
+const call = (seed) => ({ role: 'assistant', content: null, tool_calls: [
+  { id: `c${seed}`, type: 'function', function: { name: 'read', arguments: JSON.stringify({ path: words(3, seed) }) } }] });
+const result = (seed) => ({ role: 'tool', tool_call_id: `c${seed}`, content: words(30, seed) });
 
-async function chat(server, messages) {
-  const { text, usage } = await answer(server, messages, { max_tokens: 8 });
+async function chat(server, messages, fields = {}) {
+  const { text, usage } = await answer(server, messages, { max_tokens: 8, ...fields });
   return { text, prompt: usage.prompt_tokens, cached: usage.prompt_tokens_details.cached_tokens };
 }
 
-const tokensOf = async (server, messages) => {
-  const { prompt } = await ask(server, '/apply-template', { messages, add_generation_prompt: false });
+const tokensOf = async (server, messages, fields = {}) => {
+  const { prompt } = await ask(server, '/apply-template', { messages, add_generation_prompt: false, ...fields });
   return (await ask(server, '/tokenize', { content: prompt, parse_special: true })).tokens.length;
 };
 
-for (const model of ['swa', 'hybrid', 'recurrent']) {
+// Until memory has been filled three times, so that whatever was there is on disk only.
+async function crowdOut(server) {
+  const isWritten = (metrics) => metrics.value('chasqui_disk_snapshots') > 0 && metrics.value('chasqui_disk_queue') === 0;
+  await server.until(isWritten, 'an idle server writes');
+  const target = (await server.idle()).value('chasqui_snapshots_evicted_total');
+  for (let i = 0, entries = 1; ; ++i) {
+    assert.ok(i < 400, 'memory is never full');
+    await ask(server, '/v1/completions', { max_tokens: 1, prompt: `${i} ${words(100, 100 + i)}` });
+    const metrics = await server.idle();
+    entries = Math.max(entries, metrics.value('chasqui_snapshots'));
+    if (metrics.value('chasqui_snapshots_evicted_total') > target + 3 * entries) return server.until(isWritten, 'it writes');
+  }
+}
+
+// What lies between two requests.
+const ways = {
+  'in memory': { flags: () => [], between: (server) => server },
+  'from disk': {
+    flags: (dir, mib) => ['--cache-disk', path.join(dir, 'cache'), '--cache-ram', `${mib}`],
+    between: async (server) => (await crowdOut(server), server),
+  },
+  'after restarts': {
+    flags: (dir) => ['--cache-disk', path.join(dir, 'cache')],
+    async between(server, restart) {
+      await server.stop();
+      return restart();
+    },
+  },
+};
+
+// By default not each template in each way.
+const everything = process.env.CHASQUI_ALL_WAYS !== undefined;
+// With the least memory in which the longest of these prompts fits.
+const models = { '24m-f16': 12, swa: 6, hybrid: 3, recurrent: 1 };
+
+for (const [model, mib] of Object.entries(models)) {
   for (const name of Object.keys(templates)) {
-    describe(`chats with random-${model} and a ${name} template`, () => {
-      it('compute only what is new', async (t) => {
-        const flags = [...modelFlags(model), ...await withTemplate(await folder(t), name)];
-        const server = await start(t, flags);
+    for (const [what, way] of Object.entries(ways)) {
+      if (!everything && name !== 'thinking' && what !== 'in memory') continue;
+      it(`a chat with random-${model} and a ${name} template computes only what is new, ${what}`, async (t) => {
+        const dir = await folder(t);
+        const flags = ['-m', testModel(model), '-np', '2', '-c', '4096', ...await withTemplate(dir, name)];
+        const mine = [...flags, ...way.flags(dir, mib)];
+        let server = await start(t, mine);
         const bare = await start(t, [...flags, '--cache-ram', '0']);
+        const fields = name === 'tools' ? { tools: [tool('read'), tool('write')], tool_choice: 'none' } : {};
         const same = async (messages) => {
-          const one = await chat(server, messages);
-          assert.equal(one.text, (await chat(bare, messages)).text, 'the answer is the same as without a cache');
+          const one = await chat(server, messages, fields);
+          assert.equal(one.text, (await chat(bare, messages, fields)).text, 'the answer is the same as without a cache');
+          server = await way.between(server, () => start(t, mine));
           return one;
         };
-        const messages = [system, user(2)];
-        let before = await same(messages);
-        assert.equal(before.cached, 0);
-        for (const seed of [3, 4]) {
-          messages.push(assistant(seed), user(10 + seed));
-          const turn = await same(messages);
-          assert.ok(turn.cached >= before.prompt - margin, `turn: ${turn.cached} of the ${before.prompt} of the last one`);
-          before = turn;
+        const shares = [];
+        const known = (one, least, of = one.prompt) => {
+          shares.push((one.cached / of).toFixed(3));
+          assert.ok(one.cached >= least * of, `${one.cached} of ${of}; before it ${shares}`);
+        };
+        const long = { role: 'system', content: words(700, 1) };
+        const messages = [long, user(2)];
+        assert.equal((await same(messages)).cached, 0);
+        for (const seed of [3, 4, 5]) {
+          messages.push(...(name === 'tools' ? [call(seed), result(10 + seed)] : [assistant(seed), user(10 + seed)]));
+          known(await same(messages), 0.85);
         }
-        const again = await same(messages);
-        assert.ok(again.cached >= before.prompt - margin, `again: ${again.cached} of ${before.prompt}`);
-        const edited = await same([...messages.slice(0, -1), user(20)]);
-        const kept = await tokensOf(server, messages.slice(0, -1));
-        assert.ok(edited.cached >= kept - margin, `edited: ${edited.cached} of ${kept}`);
-        const other = await same([system, user(30)]);
-        const shared = await tokensOf(server, [system]);
-        assert.ok(other.cached >= 0.9 * shared, `another chat: ${other.cached} of ${shared}`);
+        known(await same(messages), 0.99);
+        if (name === 'tools') messages.push(assistant(6), user(21));
+        else messages.splice(-1, 1, user(20));
+        known(await same(messages), 0.85);
+        known(await same([long, user(30)]), 0.9, await tokensOf(server, [long], fields));
+        t.diagnostic(`cached: turns ${shares.slice(0, 3)}, again ${shares[3]}, edited ${shares[4]}, another chat ${shares[5]}`);
       });
-    });
+    }
   }
 }
 
