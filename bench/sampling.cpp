@@ -47,8 +47,14 @@ std::vector<Setting> settings() {
   many.top_k = 5000;
   SamplingParams wide = many;
   wide.min_p = 0;
+  SamplingParams most = wide;
+  most.top_k = 30000;
   SamplingParams hot = whole;
   hot.temperature = 1.5;
+  SamplingParams hottest = whole;
+  hottest.temperature = 10;
+  SamplingParams hot_many = wide;
+  hot_many.temperature = 1.5;
   SamplingParams half = whole;
   half.top_p = 0.5;
   SamplingParams open = whole;
@@ -59,10 +65,13 @@ std::vector<Setting> settings() {
           {"… 5 log-probs", told},
           {"top-p 0.95 alone", whole},
           {"… at temperature 1.5", hot},
+          {"… at temperature 10", hottest},
           {"top-p 0.5 alone", half},
           {"min-p 0.05 alone", min_p},
           {"top-k 5000", many},
           {"top-k 5000, top-p", wide},
+          {"… at temperature 1.5", hot_many},
+          {"top-k 30000, top-p", most},
           {"temperature alone", open}};
 }
 
@@ -141,6 +150,7 @@ double cost_of_ours(SamplingParams params, const std::vector<float>& rows, std::
   Sampler sampler(params, static_cast<chasqui::TokenCount>(vocabulary), {});
   SamplerScratch scratch;
   scratch.row = chasqui::LogitRow(kernels);
+  scratch.listed = chasqui::LogitRow(kernels);
   std::vector<chasqui::TokenChance> chances;
   return cost(rows, vocabulary, [&](std::span<float> row) { sampler.accept(sampler.sample(row, scratch, &chances)); });
 }

@@ -11,6 +11,12 @@ constexpr float kNoHigh = std::numeric_limits<float>::quiet_NaN();
 constexpr std::size_t kLikely = 128;
 // Where a sample of a row says no better than so what all of it weighs, a sweep more is quicker than a long list.
 constexpr double kLargeError = 0.04;
+// Standard deviations that a sample may be wrong by: what comes of more costs little, or much.
+constexpr double kDeviations = 2.5;
+constexpr double kManyDeviations = 4;
+// A row of so few tokens is summed up in a microsecond or two.
+constexpr std::size_t kQuickToCount = 65536;
+constexpr std::size_t kQuickToWeigh = 8192;
 
 // Halves the range in which the answer lies.
 std::size_t count_by_halves(std::span<Candidate> candidates, double mass) {
@@ -74,6 +80,10 @@ std::size_t count_for_mass(std::span<Candidate> candidates, float top, double ma
 }
 
 Candidate LogitCut::reach_part(LogitRow& row, float floor, double part) {
+  if (floor > LogitRow::kLeast && row.size() <= kQuickToWeigh) {
+    const double all = row.mass(floor, 1.0f);
+    return halve(row, floor, 1.0f, all, all * part);
+  }
   const float bound = std::max(floor, row.bound_of(kLikely));
   const double likely = collect(row, bound, kNoHigh, 1.0f);
   if (!(bound > floor)) return last_of(row, row.top(), likely * part);
@@ -93,18 +103,77 @@ Candidate LogitCut::reach_part(LogitRow& row, float floor, double part) {
   return near(row, floor, bound, 1.0f, target, middle, sums.above);
 }
 
-Candidate LogitCut::reach_count(LogitRow& row, double count) {
+std::optional<LogitCut::Around> LogitCut::around_part(LogitRow& row, float floor, double part) {
+  const float bound = std::max(floor, row.bound_of(kLikely));
+  if (!(bound > floor)) return std::nullopt;
+  const double likely = collect(row, bound, kNoHigh, 1.0f);
+  const double needed = (likely + estimate(row, bound, floor, 1.0f, true)) * part - likely;
+  const double error = kDeviations * doubt(needed, part);
+  if (!(needed > error)) return std::nullopt;
+  Around around;
+  around.low = expected(floor, needed + error);
+  around.high = std::max(around.low, expected(floor, needed - error));
+  const LogitRow::Masses masses = row.masses(floor, 1.0f, around.low, around.high);
+  around.higher = masses.higher;
+  around.target = masses.all * part;
+  if (!(masses.higher < around.target && masses.above >= around.target)) return std::nullopt;
+  return around;
+}
+
+Candidate LogitCut::reach(LogitRow& row, const Around& around) {
+  collect(row, around.low, around.high, 1.0f);
+  return last_of(row, around.high, around.target - around.higher);
+}
+
+Candidate LogitCut::reach_count(LogitRow& row, float floor, double count) {
+  const auto all_reach = [this, floor] {
+    ties_.clear();
+    return last_ = {std::numeric_limits<Token>::max(), floor, 0.0};
+  };
+  if (floor > LogitRow::kLeast && row.size() <= kQuickToCount) {
+    const double all = row.mass(floor, 0.0f);
+    return all <= count ? all_reach() : halve(row, floor, 0.0f, all, count);
+  }
+  const float bound = std::max(floor, row.bound_of(kLikely));
+  const double likely = collect(row, bound, kNoHigh, 0.0f);
+  if (likely >= count || !(bound > floor)) return last_of(row, row.top(), count);
+  estimate(row, bound, floor, 0.0f);
+  const float middle = expected(floor, count - likely);
+  const LogitRow::Masses there = row.masses(floor, 0.0f, middle);
+  if (there.all <= count) return all_reach();
+  return near(row, floor, bound, 0.0f, count, middle, there.above);
+}
+
+float LogitCut::about_count(LogitRow& row, double count) {
   const float bound = row.bound_of(kLikely);
   const double likely = collect(row, bound, kNoHigh, 0.0f);
-  if (likely >= count || !(bound > LogitRow::kLeast)) return last_of(row, row.top(), count);
-  estimate(row, bound, LogitRow::kLeast, 0.0f);
-  const float middle = expected(LogitRow::kLeast, count - likely);
-  const LogitRow::Masses there = row.masses(LogitRow::kLeast, 0.0f, middle);
-  if (there.all <= count) {
-    ties_.clear();
-    return last_ = {std::numeric_limits<Token>::max(), LogitRow::kLeast, 0.0};
+  if (likely >= count || !(bound > LogitRow::kLeast)) return bound;
+  estimate(row, bound, LogitRow::kLeast, 0.0f, true);
+  return expected(LogitRow::kLeast, count - likely + kManyDeviations * doubt(count - likely, 0));
+}
+
+// As last_of(), of what is at least `floor`: that weighs `all`.
+Candidate LogitCut::halve(LogitRow& row, float floor, float scale, double all, double target) {
+  constexpr int kHalvings = 10;
+  float low = floor;
+  float high = kNoHigh;
+  float end = row.top();
+  double above = 0;  // what those from `high` on weigh
+  for (int i = 0; i < kHalvings && all > target; ++i) {
+    const float middle = low / 2 + end / 2;
+    if (!(middle > low && middle < end)) break;
+    const double sum = row.mass(middle, scale);
+    if (sum < target) {
+      high = end = middle;
+      above = sum;
+    } else {
+      low = middle;
+    }
   }
-  return near(row, LogitRow::kLeast, bound, 0.0f, count, middle, there.above);
+  collect(row, low, high, scale);
+  if (!list_.empty()) return last_of(row, end, target - above);
+  collect(row, low, kNoHigh, scale);  // sums are rounded
+  return last_of(row, row.top(), target);
 }
 
 // Of the list, none of which is above `high`, so many that they weigh `target`.
@@ -154,7 +223,7 @@ double LogitCut::collect(LogitRow& row, float low, float high, float scale) {
 }
 
 // Returns about what the tokens from `floor` to below `bound` weigh.
-double LogitCut::estimate(LogitRow& row, float bound, float floor, float scale) {
+double LogitCut::estimate(LogitRow& row, float bound, float floor, float scale, bool doubts) {
   constexpr std::size_t kSample = 4096;
   constexpr float kWidest = 48;
   const std::span<const float> sample = row.sample(kSample);
@@ -164,6 +233,7 @@ double LogitCut::estimate(LogitRow& row, float bound, float floor, float scale) 
   estimate_.bound = bound;
   estimate_.width = std::clamp(bound - least, 1e-6f, kWidest) / static_cast<float>(kClasses - 1);
   estimate_.weights.fill(0);
+  if (doubts) estimate_.squares.fill(0);
   const float classes_for_one = 1 / estimate_.width;
   double sum = 0;
   double squares = 0;
@@ -172,11 +242,15 @@ double LogitCut::estimate(LogitRow& row, float bound, float floor, float scale) 
     const auto of = std::min((bound - sample[i]) * classes_for_one, static_cast<float>(kClasses - 1));
     const auto weight = static_cast<double>(weights[i]);
     estimate_.weights[static_cast<std::size_t>(of)] += weight;
+    if (doubts) estimate_.squares[static_cast<std::size_t>(of)] += weight * weight;
     sum += weight;
     squares += weight * weight;
   }
   const double ratio = static_cast<double>(row.size()) / static_cast<double>(std::max<std::size_t>(1, sample.size()));
   estimate_.scale(ratio);
+  if (doubts) {
+    for (double& square : estimate_.squares) square *= ratio * ratio;
+  }
   estimate_.error = sum > 0 ? std::sqrt(squares) / sum : 0;
   return sum * ratio;
 }
@@ -188,6 +262,18 @@ float LogitCut::expected(float floor, double needed) const {
   for (; of + 1 < kClasses && estimate_.weights[of] < needed; ++of) needed -= estimate_.weights[of];
   const double inside = estimate_.weights[of] > 0 ? std::min(needed / estimate_.weights[of], 1.0) : 0.0;
   return std::max(floor, estimate_.bound - (static_cast<float>(of) + static_cast<float>(inside)) * estimate_.width);
+}
+
+// The standard deviation of what has to be reached, `needed` of it below the bound, if that is a part of all: too much
+// above where it is expected counts by what is left out, and too much below by what is not.
+double LogitCut::doubt(double needed, double part) const {
+  double above = 0;
+  double below = 0;
+  for (std::size_t of = 0; of < kClasses; ++of) {
+    (needed > 0 ? above : below) += estimate_.squares[of];
+    needed -= estimate_.weights[of];
+  }
+  return std::sqrt((1 - part) * (1 - part) * above + part * part * below);
 }
 
 // How much all that is about as likely weighs, for a difference of 1 between logits.

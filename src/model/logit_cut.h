@@ -1,10 +1,12 @@
 // Finds how many of the most likely tokens of a row it takes until their weights add up to a part of the whole, without
 // sorting the row: a sample says where about they end, one sweep sums up all and what is above there, and only what is
-// near is looked at one by one. Sums are of floats within 1e-6. Kept by a thread that samples; one thread.
+// near is looked at one by one. In a row of a few thousand tokens sums halve the range in which they end. Sums are of
+// floats within 1e-6. Kept by a thread that samples; one thread.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,9 +19,22 @@ class LogitCut {
   // The last of those that weigh `part` of all, by exp(logit - top); those below `floor` do not count.
   // REQUIRES: as LogitRow::mass(), part < 1
   Candidate reach_part(LogitRow& row, float floor, double part);
-  // The last of the `count` most likely ones; where there are not so many, below all of them. REQUIRES: as
-  // LogitRow::mass()
-  Candidate reach_count(LogitRow& row, double count);
+  // Where the last of them is, without looking for it: at least `low`, and below `high`.
+  struct Around {
+    float low = 0;
+    float high = 0;
+    double higher = 0;  // what those from `high` on weigh
+    double target = 0;  // … with all that are to be reached
+  };
+  // As reach_part() would say; nothing where a sample does not tell, or few tokens are above. REQUIRES: as there
+  std::optional<Around> around_part(LogitRow& row, float floor, double part);
+  // What reach_part() says. REQUIRES: nothing in the row has changed since
+  Candidate reach(LogitRow& row, const Around& around);
+  // The last of the `count` most likely ones from `floor` on; where there are not so many, below all of them.
+  // REQUIRES: as LogitRow::mass()
+  Candidate reach_count(LogitRow& row, float floor, double count);
+  // A logit that more than `count` tokens are likely to reach, but few more.
+  float about_count(LogitRow& row, double count);
   // Bans the tokens that are as likely as `last` and come after it in more_likely().
   void ban_after(LogitRow& row, const Candidate& last);
   // Puts back what was banned since forget().
@@ -32,6 +47,7 @@ class LogitCut {
   // What a sample says about the tokens below `bound`: their weights, by classes of about equal logits.
   struct Estimate {
     std::array<double, kClasses> weights{};
+    std::array<double, kClasses> squares{};  // for doubt(): each weight of the sample stands for several tokens
     float bound = 0;
     float width = 0;   // of a class, in logits
     double error = 0;  // of their sum, as a share of it: the standard one
@@ -42,8 +58,10 @@ class LogitCut {
 
   Candidate last_of(LogitRow& row, float high, double target);
   double collect(LogitRow& row, float low, float high, float scale);
-  double estimate(LogitRow& row, float bound, float floor, float scale);
+  double estimate(LogitRow& row, float bound, float floor, float scale, bool doubts = false);
   float expected(float floor, double needed) const;
+  double doubt(double needed, double part) const;
+  Candidate halve(LogitRow& row, float floor, float scale, double all, double target);
   double density(float logit) const;
   Candidate near(LogitRow& row, float floor, float bound, float scale, double target, float middle, double sum);
 

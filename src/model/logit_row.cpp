@@ -86,6 +86,11 @@ void LogitRow::at_least(float least, std::vector<Candidate>& out, float below) {
   for (std::size_t i = 0; i < count; ++i) out[i] = {static_cast<Token>(places_[i]), std::min(found_[i], kMost), 0.0};
 }
 
+LogitRow::Found LogitRow::found(float least) {
+  const std::size_t count = gather(least, std::numeric_limits<float>::quiet_NaN());
+  return {std::span(places_).first(count), std::span(found_).first(count)};
+}
+
 // The k-th largest of the largest logits of blocks, or of neighbouring blocks together, which are fewer to look at.
 float LogitRow::bound_of(std::size_t k) {
   const std::size_t together = std::clamp<std::size_t>(k > 0 ? maxima_.size() / (4 * k) : 1, 1, 8);
@@ -112,21 +117,23 @@ void LogitRow::top_k(std::size_t k, std::vector<Candidate>& out) {
   out.resize(k);
 }
 
-LogitRow::Masses LogitRow::masses(float least, float scale, float middle, bool both) {
+LogitRow::Masses LogitRow::weigh(float least, float scale, float middle, float high, int bounds) {
   const float largest = top();
   asked_ = {least, scale};
   const std::size_t whole = whole_blocks();
   sums_.resize((whole * kBlock + kGroup - 1) / kGroup + (has_rest() ? 1 : 0));
-  above_.resize(both ? sums_.size() : 0);
+  above_.resize(bounds > 1 ? sums_.size() : 0);
+  higher_.resize(bounds > 2 ? sums_.size() : 0);
   kernels_->weigh(logits_.data(), maxima_.data(), whole, least, largest, scale, sums_.data(), middle,
-                  both ? above_.data() : nullptr);
+                  bounds > 1 ? above_.data() : nullptr, high, bounds > 2 ? higher_.data() : nullptr);
   if (has_rest()) {
     kernels_->weigh(rest_, &maxima_.back(), 1, least, largest, scale, &sums_.back(), middle,
-                    both ? &above_.back() : nullptr);
+                    bounds > 1 ? &above_.back() : nullptr, high, bounds > 2 ? &higher_.back() : nullptr);
   }
   Masses sum;
   for (const float each : sums_) sum.all += static_cast<double>(each);
   for (const float each : above_) sum.above += static_cast<double>(each);
+  for (const float each : higher_) sum.higher += static_cast<double>(each);
   return sum;
 }
 
@@ -184,6 +191,11 @@ std::span<const float> LogitRow::weights(std::span<const float> logits, float sc
     kernels_->weights(rest, kLanes, top(), scale, weighed_.data() + whole);
   }
   return std::span<const float>(weighed_).first(logits.size());
+}
+
+float LogitRow::scale_of(double temperature) {
+  constexpr double kSteepest = 1e30;
+  return static_cast<float>(std::min(1 / temperature, kSteepest));
 }
 
 Token largest(std::span<float> logits) {

@@ -23,6 +23,11 @@ class LogitRow {
   struct Masses {
     double all = 0;
     double above = 0;
+    double higher = 0;
+  };
+  struct Found {
+    std::span<const std::uint32_t> tokens;
+    std::span<float> logits;
   };
 
   LogitRow() : kernels_(&row_kernels()) {}
@@ -47,12 +52,16 @@ class LogitRow {
   void top_k(std::size_t k, std::vector<Candidate>& out);
   // All that are at least `least`, but not `below`, ids ascending. REQUIRES: least ≥ kLeast
   void at_least(float least, std::vector<Candidate>& out, float below = std::numeric_limits<float>::quiet_NaN());
+  // The same as lists, +infinity among them; valid until the next call of this or of another that lists tokens.
+  Found found(float least);
 
   // The sum of exp((logit - top()) * scale) over all that are at least `least`. The caller may ask, until the next
   // call, which token it is at which the sum exceeds a part of it. REQUIRES: largest() ≥ 0, least ≥ kLeast, scale ≥ 0
-  double mass(float least, float scale) { return masses(least, scale, least, false).all; }
+  double mass(float least, float scale) { return weigh(least, scale, least, least, 1).all; }
   // The same, and in one sweep the sum over those that are at least `middle`. REQUIRES: middle ≥ least
-  Masses masses(float least, float scale, float middle) { return masses(least, scale, middle, true); }
+  Masses masses(float least, float scale, float middle) { return weigh(least, scale, middle, middle, 2); }
+  // … and over those that are at least `high`. REQUIRES: high ≥ middle
+  Masses masses(float least, float scale, float middle, float high) { return weigh(least, scale, middle, high, 3); }
   // REQUIRES: mass() was just called. 0 ≤ part < what it said
   Token token_at(double part);
 
@@ -62,6 +71,8 @@ class LogitRow {
   std::span<const float> sample(std::size_t most);
   // exp((logit - top()) * scale) of a list. Valid until the next call.
   std::span<const float> weights(std::span<const float> logits, float scale);
+  // What of a temperature is the scale of weights.
+  static float scale_of(double temperature);
 
  private:
   struct Asked {
@@ -69,7 +80,7 @@ class LogitRow {
     float scale = 0;
   };
 
-  Masses masses(float least, float scale, float middle, bool both);
+  Masses weigh(float least, float scale, float middle, float high, int bounds);
   void begin(std::span<float> logits);
   void survey();
   std::size_t gather(float least, float below);
@@ -85,6 +96,7 @@ class LogitRow {
   Asked asked_;  // of mass()
   std::vector<float> sums_;
   std::vector<float> above_;
+  std::vector<float> higher_;
   std::vector<float> coarse_;
   std::vector<std::uint32_t> places_;
   std::vector<float> found_;

@@ -24,10 +24,11 @@ struct RowKernels {
   // Sets what has no bit to -infinity; then the same. A word is a block.
   void (*mask)(float* logits, const std::uint64_t* bits, std::size_t blocks, float* out);
   // The sum of exp((logit - top) * scale) over the logits of each group that are at least `least`; the last group may
-  // be shorter. Relative error below 1e-6. `maxima` are those of the blocks. `above`, where it is not null, gets the
-  // same sums of those that are at least `middle`. REQUIRES: scale ≥ 0, least finite, middle ≥ least
+  // be shorter. Relative error below 1e-6. `maxima` are those of the blocks. `above` gets the same sums of those that
+  // are at least `middle`, and `higher` of those that are at least `high`; null, or `higher` alone: not wanted.
+  // REQUIRES: scale ≥ 0, least finite, least ≤ middle ≤ high
   void (*weigh)(const float* logits, const float* maxima, std::size_t blocks, float least, float top, float scale,
-                float* sums, float middle, float* above);
+                float* sums, float middle, float* above, float high, float* higher);
   // The logits that are at least `least` and not at least `below`, with where they are, counted from `first` on.
   std::size_t (*gather)(const float* logits, const float* maxima, std::size_t blocks, float least, float below,
                         std::uint32_t first, std::uint32_t* places, float* found);

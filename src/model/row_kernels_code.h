@@ -170,14 +170,17 @@ struct Weighing {
   float* sums;
   float middle;
   float* above;
+  float high;
+  float* higher;
 };
 
-template <bool kCounts, bool kTwice>
+template <bool kCounts, int kBounds>
 void weigh_as(const Weighing& of) {
   std::size_t group = 0;
   for (std::size_t block = 0; block < of.blocks; ++group) {
     Lanes sum[kSums] = {};
     Lanes above[kSums] = {};
+    Lanes higher[kSums] = {};
     const std::size_t end = of.blocks - block < kBlocksOfGroup ? of.blocks : block + kBlocksOfGroup;
     for (; block < end; ++block) {
       if (!(of.maxima[block] >= of.least)) continue;
@@ -186,19 +189,26 @@ void weigh_as(const Weighing& of) {
         const Lanes values = load(at + i);
         const Lanes each = kCounts ? spread(1.0f) : weight(values, of.top, of.scale);
         sum[i / kLanes % kSums] += values >= of.least ? each : Lanes{};
-        if (kTwice) above[i / kLanes % kSums] += values >= of.middle ? each : Lanes{};
+        if (kBounds > 1) above[i / kLanes % kSums] += values >= of.middle ? each : Lanes{};
+        if (kBounds > 2) higher[i / kLanes % kSums] += values >= of.high ? each : Lanes{};
       }
     }
     of.sums[group] = sum_up(sum);
-    if (kTwice) of.above[group] = sum_up(above);
+    if (kBounds > 1) of.above[group] = sum_up(above);
+    if (kBounds > 2) of.higher[group] = sum_up(higher);
   }
 }
 
+template <int kBounds>
+void weigh_with(const Weighing& of) {
+  of.scale == 0 ? weigh_as<true, kBounds>(of) : weigh_as<false, kBounds>(of);
+}
+
 void weigh(const float* logits, const float* maxima, std::size_t blocks, float least, float top, float scale,
-           float* sums, float middle, float* above) {
-  const Weighing of = {logits, maxima, blocks, least, top, scale * kBinary, sums, middle, above};
-  if (scale == 0) return above != nullptr ? weigh_as<true, true>(of) : weigh_as<true, false>(of);
-  above != nullptr ? weigh_as<false, true>(of) : weigh_as<false, false>(of);
+           float* sums, float middle, float* above, float high, float* higher) {
+  const Weighing of = {logits, maxima, blocks, least, top, scale * kBinary, sums, middle, above, high, higher};
+  if (above == nullptr) return weigh_with<1>(of);
+  higher == nullptr ? weigh_with<2>(of) : weigh_with<3>(of);
 }
 
 // Those of a register that count, as bits.

@@ -20,11 +20,6 @@ float most_likely_logit(const std::vector<Candidate>& candidates) {
   return std::ranges::max_element(candidates, {}, &Candidate::logit)->logit;
 }
 
-float scale_of(double temperature) {
-  constexpr double kSteepest = 1e30;
-  return static_cast<float>(std::min(1 / temperature, kSteepest));
-}
-
 // Sets probability to exp(logit / temperature) relative to the largest logit, so nothing overflows, whatever the
 // logits and the temperature are. Returns the sum.
 double weigh(std::vector<Candidate>& candidates, double top, double temperature, LogitRow& row,
@@ -33,7 +28,7 @@ double weigh(std::vector<Candidate>& candidates, double top, double temperature,
   if (candidates.size() > kFew) {
     list.resize(candidates.size());
     for (std::size_t i = 0; i < list.size(); ++i) list[i] = candidates[i].logit;
-    const std::span<const float> weights = row.weights(list, scale_of(temperature));
+    const std::span<const float> weights = row.weights(list, LogitRow::scale_of(temperature));
     for (std::size_t i = 0; i < list.size(); ++i) {
       sum += candidates[i].probability = static_cast<double>(weights[i]);
     }
@@ -57,27 +52,11 @@ void keep_mass(std::vector<Candidate>& candidates, float top, double mass, std::
   candidates.resize(count);
 }
 
-// Whether those from `bound` on weigh less than `part` of those from `least` on.
-bool weighs_less(LogitRow& row, float bound, double part, float least) {
-  if (!(bound > least)) return false;
-  const LogitRow::Masses masses = row.masses(least, 1.0f, bound);
-  return masses.above < part * masses.all;
-}
-
 // 53 random bits in [0, 1), the same with every standard library (std::generate_canonical is not).
 double uniform(std::mt19937& generator) {
   const std::uint64_t high = generator() >> 5;
   const std::uint64_t low = generator() >> 6;
   return static_cast<double>(high << 26 | low) * 0x1p-53;
-}
-
-// A number that the first one says nothing about, so that a token takes as many of the generator's outputs as ever: the
-// finalizer of splitmix64 (Steele, Lea and Flood, 2014).
-double another(double drawn) {
-  auto bits = static_cast<std::uint64_t>(drawn * 0x1p53);
-  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
-  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
-  return static_cast<double>((bits ^ bits >> 31) >> 11) * 0x1p-53;
 }
 
 }  // namespace
@@ -151,9 +130,9 @@ bool Sampler::adjusts() const {
 
 // A list of candidates is quicker than sweeps over the row.
 bool Sampler::few_candidates() const {
-  constexpr TokenCount kFew = 256;
-  constexpr TokenCount kFewOfTopK = 8192;
-  return vocabulary_ <= kFew || (params_.top_k > 0 && params_.top_k <= kFewOfTopK && params_.top_k < vocabulary_);
+  constexpr TokenCount kFewOfAll = 256;
+  constexpr TokenCount kFewOfTopK = 512;
+  return vocabulary_ <= kFewOfAll || (params_.top_k > 0 && params_.top_k <= kFewOfTopK && params_.top_k < vocabulary_);
 }
 
 // Leaves the candidates that may be drawn, with their probabilities, in no particular order. Both top-p and min-p
@@ -161,10 +140,10 @@ bool Sampler::few_candidates() const {
 void Sampler::build(SamplerScratch& scratch) const {
   std::vector<Candidate>& candidates = scratch.candidates;
   if (few_candidates()) {
-    list_top_k(scratch);
+    scratch.row.top_k(static_cast<std::size_t>(params_.top_k > 0 ? params_.top_k : vocabulary_), candidates);
   } else if (scratch.row.largest() >= 0) {
-    const float least = narrow(scratch);
-    scratch.row.at_least(least, candidates);
+    const float least = narrow_by_top_k(scratch.row, LogitRow::kLeast, scratch);
+    scratch.row.at_least(narrow(scratch.row, least, scratch), candidates);
   } else {
     candidates.clear();
   }
@@ -190,46 +169,6 @@ void Sampler::build(SamplerScratch& scratch) const {
   }
   const double sum = weigh(candidates, top, params_.temperature, scratch.row, scratch.logits);
   for (Candidate& c : candidates) c.probability /= sum;
-}
-
-// Which logit is the least that may be drawn; what is as likely as that and too much is banned in the row.
-// REQUIRES: a row with a largest logit
-float Sampler::narrow(SamplerScratch& scratch) const {
-  LogitRow& row = scratch.row;
-  const float least = narrow_by_top_k(scratch);
-  constexpr Token kAll = std::numeric_limits<Token>::max();
-  Candidate last{kAll, least, 0.0};
-  const float bound = params_.min_p > 0.0f ? std::max(least, min_p_bound(row.top())) : least;
-  if (params_.top_p < 1.0f) {
-    const auto part = static_cast<double>(params_.top_p);
-    if (!weighs_less(row, bound, part, least)) last = scratch.cut.reach_part(row, least, part);
-  }
-  if (bound > last.logit) last = {kAll, bound, 0.0};
-  if (keep_min() > 1) {
-    row.top_k(keep_min(), scratch.candidates);
-    Candidate kept = *std::ranges::max_element(scratch.candidates, more_likely);
-    if (kept.logit < least) kept = {kAll, least, 0.0};
-    if (more_likely(last, kept)) last = kept;
-  }
-  if (last.token != kAll) scratch.cut.ban_after(row, last);
-  return std::max(last.logit, LogitRow::kLeast);
-}
-
-// What blocks of the row say is enough for a few of them.
-void Sampler::list_top_k(SamplerScratch& scratch) const {
-  constexpr TokenCount kFew = 512;
-  const TokenCount count = params_.top_k > 0 ? params_.top_k : vocabulary_;
-  if (count <= kFew || vocabulary_ <= 2 * count || scratch.row.largest() < 0) {
-    return scratch.row.top_k(static_cast<std::size_t>(count), scratch.candidates);
-  }
-  scratch.row.at_least(narrow_by_top_k(scratch), scratch.candidates);
-}
-
-float Sampler::narrow_by_top_k(SamplerScratch& scratch) const {
-  if (params_.top_k <= 0 || params_.top_k >= vocabulary_) return LogitRow::kLeast;
-  const Candidate last = scratch.cut.reach_count(scratch.row, params_.top_k);
-  scratch.cut.ban_after(scratch.row, last);
-  return last.logit;
 }
 
 // What those that min-p leaves weigh; without it all of them, and more. Where that is less than top-p leaves, min-p
@@ -289,45 +228,8 @@ Token Sampler::draw(SamplerScratch& scratch) {
     return row.largest() >= 0 ? row.largest() : fallback();
   }
   if (few_candidates()) return draw_candidate(scratch);
-  scratch.drew_row = true;
-  scratch.candidates.clear();  // those of another row would be taken for what this one was narrowed to
   const double drawn = uniform(generator_);
-  if (top_p_takes_most()) {
-    const Token token = draw_before_top_p(scratch, drawn);
-    if (!params_.chances_after || params_.chances < 0) return token;
-    scratch.cut.take_back(row);
-    scratch.least = narrow(scratch);
-    scratch.mass = row.mass(scratch.least, scale_of(params_.temperature));
-    return token;
-  }
-  scratch.least = narrow(scratch);
-  scratch.mass = row.mass(scratch.least, scale_of(params_.temperature));
-  return row.token_at(drawn * scratch.mass);
-}
-
-// Nothing else narrows the row, and top-p takes little of what is drawn from: at a temperature of 1 what it leaves out
-// weighs 1 - top_p of all, at a lower one less.
-bool Sampler::top_p_takes_most() const {
-  constexpr float kMost = 0.9f;
-  const bool alone = params_.top_k <= 0 || params_.top_k >= vocabulary_;
-  return alone && params_.top_p >= kMost && params_.top_p < 1.0f && !(params_.min_p > 0.0f) && keep_min() == 1 &&
-         params_.temperature <= 1.0f;
-}
-
-// Draws from the whole row and looks whether top-p leaves that token, which is one sweep; only where it seems not to,
-// where the row is cut has to be found. The distribution is the same: what is drawn instead is from what is left.
-Token Sampler::draw_before_top_p(SamplerScratch& scratch, double drawn) {
-  LogitRow& row = scratch.row;
-  const float scale = scale_of(params_.temperature);
-  const Token token = row.token_at(drawn * row.mass(LogitRow::kLeast, scale));
-  if (token == row.largest()) return token;
-  const float logit = std::min(row[token], LogitRow::kMost);
-  const LogitRow::Masses masses = row.masses(LogitRow::kLeast, 1.0f, logit);
-  if (masses.above <= masses.all * static_cast<double>(params_.top_p)) return token;
-  const Candidate last = scratch.cut.reach_part(row, LogitRow::kLeast, static_cast<double>(params_.top_p));
-  if (!more_likely(last, {token, logit, 0.0})) return token;
-  scratch.cut.ban_after(row, last);
-  return row.token_at(another(drawn) * row.mass(std::max(last.logit, LogitRow::kLeast), scale));
+  return lists_top_k(row) ? draw_of_top_k(scratch, drawn) : draw_row(row, LogitRow::kLeast, scratch, drawn);
 }
 
 Token Sampler::draw_candidate(SamplerScratch& scratch) {

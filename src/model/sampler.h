@@ -13,6 +13,7 @@
 // left, the lowest token id that the request has not banned is chosen.
 #pragma once
 
+#include <optional>
 #include <random>
 #include <span>
 #include <vector>
@@ -30,6 +31,7 @@ namespace chasqui {
 // Buffers that the samplers of one thread share; nothing in them outlives a call but their capacity.
 struct SamplerScratch {
   LogitRow row;
+  LogitRow listed;  // of some of its tokens
   LogitCut cut;
   std::vector<Candidate> candidates;
   // The row itself is what was drawn from: all that are at least `least`, with weights that add up to `mass`, which are
@@ -79,8 +81,13 @@ class Sampler {
 
  private:
   Token draw(SamplerScratch& scratch);
-  bool top_p_takes_most() const;
-  Token draw_before_top_p(SamplerScratch& scratch, double drawn);
+  bool lists_top_k(const LogitRow& row) const;
+  Token draw_of_top_k(SamplerScratch& scratch, double drawn);
+  Token draw_row(LogitRow& row, float floor, SamplerScratch& scratch, double drawn);
+  std::optional<Token> draw_without_cut(LogitRow& row, float least, SamplerScratch& scratch, double drawn);
+  Token draw_before_cut(LogitRow& row, float least, SamplerScratch& scratch, double drawn);
+  std::optional<Token> draw_around_cut(LogitRow& row, float least, SamplerScratch& scratch, double drawn);
+  Token draw_down_to(const Candidate& last, LogitRow& row, SamplerScratch& scratch, double drawn) const;
   Token draw_candidate(SamplerScratch& scratch);
   Token draw_allowed(std::span<float> logits, SamplerScratch& scratch);
   Token draw_masked(SamplerScratch& scratch);
@@ -92,14 +99,13 @@ class Sampler {
   static void tell_chances(Token token, std::span<const float> logits, SamplerScratch& scratch,
                            std::vector<TokenChance>& out);
   void tell_drawn_chances(Token token, SamplerScratch& scratch, std::vector<TokenChance>& out) const;
-  void list_drawn(Token token, SamplerScratch& scratch) const;
+  void list_drawn(LogitRow& row, Token token, SamplerScratch& scratch) const;
   bool adjusts() const;
   void adjust(std::span<float> logits) const;
   bool few_candidates() const;
   void build(SamplerScratch& scratch) const;
-  float narrow(SamplerScratch& scratch) const;
-  void list_top_k(SamplerScratch& scratch) const;
-  float narrow_by_top_k(SamplerScratch& scratch) const;
+  float narrow(LogitRow& row, float least, SamplerScratch& scratch) const;
+  float narrow_by_top_k(LogitRow& row, float floor, SamplerScratch& scratch) const;
   Token fallback() const;
   float min_p_bound(float top) const;
   double weight_of_min_p(const std::vector<Candidate>& candidates, float top) const;

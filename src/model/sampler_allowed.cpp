@@ -57,7 +57,7 @@ Token Sampler::draw_listed(std::span<const Token> list, SamplerScratch& scratch)
   scratch.row.look(scratch.masked);
   if (scratch.row.largest() < 0) return end_without_way(scratch);
   const Token drawn = draw(scratch);
-  if (scratch.drew_row && params_.chances_after && params_.chances >= 0) list_drawn(drawn, scratch);
+  if (scratch.drew_row && params_.chances_after && params_.chances >= 0) list_drawn(scratch.row, drawn, scratch);
   scratch.drew_row = false;
   for (Candidate& c : scratch.candidates) c.token = list[static_cast<std::size_t>(c.token)];
   return list[static_cast<std::size_t>(drawn)];

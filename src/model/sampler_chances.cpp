@@ -51,7 +51,7 @@ void Sampler::tell_chances(Token token, std::span<const float> logits, SamplerSc
 void Sampler::tell_drawn_chances(Token token, SamplerScratch& scratch, std::vector<TokenChance>& out) const {
   std::vector<Candidate>& candidates = scratch.candidates;
   if (scratch.drew_row) {
-    list_drawn(token, scratch);
+    list_drawn(scratch.row, token, scratch);
   } else if (candidates.empty()) {
     candidates.assign(1, {token, 0.0f, 1.0});
   }
@@ -69,14 +69,14 @@ void Sampler::tell_drawn_chances(Token token, SamplerScratch& scratch, std::vect
 }
 
 // Of what was drawn from the row: the most likely candidates, and the token.
-void Sampler::list_drawn(Token token, SamplerScratch& scratch) const {
+void Sampler::list_drawn(LogitRow& row, Token token, SamplerScratch& scratch) const {
   std::vector<Candidate>& candidates = scratch.candidates;
-  scratch.row.top_k(static_cast<std::size_t>(params_.chances), candidates);
+  row.top_k(static_cast<std::size_t>(params_.chances), candidates);
   std::erase_if(candidates, [&](const Candidate& c) { return c.logit < scratch.least; });
   if (std::ranges::find(candidates, token, &Candidate::token) == candidates.end()) {
-    candidates.push_back({token, scratch.row[token], 0.0});
+    candidates.push_back({token, row[token], 0.0});
   }
-  const double top = scratch.row.top();
+  const double top = row.top();
   for (Candidate& c : candidates) c.probability = std::exp((c.logit - top) / params_.temperature) / scratch.mass;
 }
 

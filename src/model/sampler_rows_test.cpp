@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -48,7 +49,7 @@ void expect_draws_of(const SamplingParams& p, const std::vector<float>& row) {
 // Whatever of a large vocabulary may be drawn.
 TEST(Sampler, DrawsFromTheRowFollowTheReference) {
   const std::vector<float> row = random_row(12000, 5, 1.5f);
-  for (const std::int32_t top_k : {0, 600, 9000}) {
+  for (const std::int32_t top_k : {0, 600, 5000, 9000}) {
     for (const float top_p : {1.0f, 0.9f}) {
       for (const float min_p : {0.0f, 0.02f}) {
         for (const float temperature : {0.7f, 1.5f}) {
@@ -70,8 +71,24 @@ TEST(Sampler, DrawsFromARowOfEqualLogitsFollowTheReference) {
   for (float& logit : row) logit = std::round(logit);
   SamplingParams p = plain();
   for (const float top_p : {0.5f, 0.9f, 0.97f}) {
-    p.top_p = top_p;
-    expect_draws_of(p, row);
+    for (const float temperature : {1.0f, 3.0f}) {
+      p.top_p = top_p;
+      p.temperature = temperature;
+      expect_draws_of(p, row);
+    }
+  }
+}
+
+// … where the temperature makes likely what top-p leaves out, in rows that are flat and steep.
+TEST(Sampler, HotDrawsFollowTheReference) {
+  for (const float deviation : {0.3f, 2.5f}) {
+    const std::vector<float> row = random_row(40001, 7, deviation);
+    for (const auto& [top_p, temperature] : {std::pair{0.95f, 1.2f}, {0.4f, 8.0f}}) {
+      SamplingParams p = plain();
+      p.top_p = top_p;
+      p.temperature = temperature;
+      expect_draws_of(p, row);
+    }
   }
 }
 
@@ -146,21 +163,46 @@ TEST(Sampler, KnowsNothingOfTheRowBefore) {
 
 TEST(Sampler, SaysTheSameWhetherItTellsHowLikelyThatWas) {
   const std::vector<float> row = random_row(12000, 8, 1.0f);
-  SamplingParams p = plain();
-  p.top_p = 0.9f;
-  std::vector<std::vector<Token>> said(2);
-  for (const bool tells : {false, true}) {
-    p.chances_after = tells;
-    p.chances = tells ? 2 : -1;
-    Sampler sampler(p, 12000, {});
-    SamplerScratch scratch;
-    std::vector<TokenChance> chances;
-    for (int i = 0; i < 300; ++i) {
-      std::vector<float> copy = row;
-      said[tells ? 1 : 0].push_back(sampler.sample(copy, scratch, &chances));
+  for (const std::int32_t top_k : {0, 3000}) {
+    for (const float temperature : {1.0f, 1.7f}) {
+      SamplingParams p = plain();
+      p.top_k = top_k;
+      p.top_p = 0.9f;
+      p.temperature = temperature;
+      const std::map<Token, double> expected = reference(p, row);
+      std::vector<std::vector<Token>> said(2);
+      for (const bool tells : {false, true}) {
+        p.chances_after = tells;
+        p.chances = tells ? 2 : -1;
+        Sampler sampler(p, 12000, {});
+        SamplerScratch scratch;
+        std::vector<TokenChance> chances;
+        for (int i = 0; i < 300; ++i) {
+          std::vector<float> copy = row;
+          said[tells ? 1 : 0].push_back(sampler.sample(copy, scratch, &chances));
+          if (!tells) continue;
+          ASSERT_EQ(chances.size(), 3u);
+          EXPECT_EQ(chances[0].token, said[1].back());
+          for (const TokenChance& c : chances) EXPECT_NEAR(c.logprob, std::log(expected.at(c.token)), 1e-4);
+        }
+      }
+      EXPECT_EQ(said[0], said[1]);
     }
   }
-  EXPECT_EQ(said[0], said[1]);
+}
+
+// What a row of the most likely tokens was drawn from leaves nothing behind for the next row.
+TEST(Sampler, TokensOfALongTopKAreThoseOfTheRow) {
+  SamplingParams p = plain();
+  p.top_k = 700;
+  p.temperature = 30;
+  Sampler sampler(p, 20000, {});
+  SamplerScratch scratch;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    std::vector<float> row = random_row(20000, seed);
+    const std::map<Token, double> expected = reference(p, row);
+    EXPECT_TRUE(expected.contains(sampler.sample(row, scratch)));
+  }
 }
 
 TEST(Sampler, LogProbabilitiesAreThoseOfTheRowAsItCame) {

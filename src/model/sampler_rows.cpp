@@ -1,0 +1,144 @@
+// What a sampler draws from a row whose tokens it does not list, and where such a row is cut.
+#include <algorithm>
+#include <limits>
+
+#include "model/sampler.h"
+
+namespace chasqui {
+namespace {
+
+constexpr Token kAllTokens = std::numeric_limits<Token>::max();
+
+// Whether those from `bound` on weigh less than `part` of those from `least` on.
+bool weighs_less(LogitRow& row, float bound, double part, float least) {
+  if (!(bound > least)) return false;
+  const LogitRow::Masses masses = row.masses(least, 1.0f, bound);
+  return masses.above < part * masses.all;
+}
+
+// A number that the first one says nothing about, so that a token takes as many of the generator's outputs as ever: the
+// finalizer of splitmix64 (Steele, Lea and Flood, 2014).
+double another(double drawn) {
+  auto bits = static_cast<std::uint64_t>(drawn * 0x1p53);
+  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
+  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
+  return static_cast<double>((bits ^ bits >> 31) >> 11) * 0x1p-53;
+}
+
+}  // namespace
+
+// What is looked at of a large row are those that top-k leaves, and some more; they are a row of their own then.
+bool Sampler::lists_top_k(const LogitRow& row) const {
+  constexpr TokenCount kMostListed = 32768;
+  return params_.top_k > 0 && params_.top_k <= kMostListed && row.size() > 2 * static_cast<std::size_t>(params_.top_k);
+}
+
+Token Sampler::draw_of_top_k(SamplerScratch& scratch, double drawn) {
+  LogitRow& row = scratch.row;
+  const auto most = static_cast<std::size_t>(params_.top_k);
+  float floor = scratch.cut.about_count(row, params_.top_k);
+  LogitRow::Found found = row.found(floor);
+  if (found.tokens.size() < most && floor > LogitRow::kLeast) {
+    floor = scratch.cut.reach_count(row, LogitRow::kLeast, params_.top_k).logit;
+    found = row.found(floor);
+  }
+  scratch.listed.look(found.logits);
+  const Token place = draw_row(scratch.listed, floor, scratch, drawn);
+  if (params_.chances_after && params_.chances >= 0) list_drawn(scratch.listed, place, scratch);
+  scratch.drew_row = false;
+  scratch.cut.forget();  // what it has banned is of the other row
+  const auto token_at = [&found](Token at) { return static_cast<Token>(found.tokens[static_cast<std::size_t>(at)]); };
+  for (Candidate& c : scratch.candidates) c.token = token_at(c.token);
+  return token_at(place);
+}
+
+// Of those that are at least `floor`. Leaves in `scratch` what the token was drawn from.
+Token Sampler::draw_row(LogitRow& row, float floor, SamplerScratch& scratch, double drawn) {
+  scratch.drew_row = true;
+  scratch.candidates.clear();  // those of another row would be taken for what this one was narrowed to
+  const float scale = LogitRow::scale_of(params_.temperature);
+  float least = narrow_by_top_k(row, floor, scratch);
+  if (const auto token = draw_without_cut(row, least, scratch, drawn)) {
+    if (!params_.chances_after || params_.chances < 0) return *token;
+    scratch.cut.take_back(row);
+    least = narrow_by_top_k(row, floor, scratch);
+    scratch.least = narrow(row, least, scratch);
+    scratch.mass = row.mass(scratch.least, scale);
+    return *token;
+  }
+  scratch.least = narrow(row, least, scratch);
+  scratch.mass = row.mass(scratch.least, scale);
+  return row.token_at(drawn * scratch.mass);
+}
+
+// Which logit is the least that may be drawn of those from `least` on; what is as likely as that and too much is banned
+// in the row. REQUIRES: a row with a largest logit
+float Sampler::narrow(LogitRow& row, float least, SamplerScratch& scratch) const {
+  Candidate last{kAllTokens, least, 0.0};
+  const float bound = params_.min_p > 0.0f ? std::max(least, min_p_bound(row.top())) : least;
+  if (params_.top_p < 1.0f) {
+    const auto part = static_cast<double>(params_.top_p);
+    if (!weighs_less(row, bound, part, least)) last = scratch.cut.reach_part(row, least, part);
+  }
+  if (bound > last.logit) last = {kAllTokens, bound, 0.0};
+  if (keep_min() > 1) {
+    row.top_k(keep_min(), scratch.candidates);
+    Candidate kept = *std::ranges::max_element(scratch.candidates, more_likely);
+    if (kept.logit < least) kept = {kAllTokens, least, 0.0};
+    if (more_likely(last, kept)) last = kept;
+  }
+  if (last.token != kAllTokens) scratch.cut.ban_after(row, last);
+  return std::max(last.logit, LogitRow::kLeast);
+}
+
+float Sampler::narrow_by_top_k(LogitRow& row, float floor, SamplerScratch& scratch) const {
+  if (params_.top_k <= 0 || static_cast<std::size_t>(params_.top_k) >= row.size()) return floor;
+  const Candidate last = scratch.cut.reach_count(row, floor, params_.top_k);
+  scratch.cut.ban_after(row, last);
+  return last.logit;
+}
+
+// Where only top-p cuts, a token is drawn before it is known where. Nothing: where it cuts has to be found first.
+std::optional<Token> Sampler::draw_without_cut(LogitRow& row, float least, SamplerScratch& scratch, double drawn) {
+  constexpr float kMost = 0.9f;
+  if (!(params_.top_p < 1.0f) || params_.min_p > 0.0f || keep_min() > 1) return std::nullopt;
+  // What top-p leaves out weighs 1 - top_p of all at a temperature of 1, and less at a lower one.
+  const bool leaves_most = params_.top_p >= kMost && params_.temperature <= 1.0f;
+  if (leaves_most) return draw_before_cut(row, least, scratch, drawn);
+  return draw_around_cut(row, least, scratch, drawn);
+}
+
+// Draws from all and looks whether top-p leaves that token, which is one sweep; only where it seems not to, where the
+// row is cut has to be found. The distribution is the same: what is drawn instead is from what is left.
+Token Sampler::draw_before_cut(LogitRow& row, float least, SamplerScratch& scratch, double drawn) {
+  const float scale = LogitRow::scale_of(params_.temperature);
+  const Token token = row.token_at(drawn * row.mass(least, scale));
+  if (token == row.largest()) return token;
+  const float logit = std::min(row[token], LogitRow::kMost);
+  const auto part = static_cast<double>(params_.top_p);
+  const LogitRow::Masses masses = row.masses(least, 1.0f, logit);
+  if (masses.above <= masses.all * part) return token;
+  const Candidate last = scratch.cut.reach_part(row, least, part);
+  return more_likely(last, {token, logit, 0.0}) ? draw_down_to(last, row, scratch, drawn) : token;
+}
+
+// The same where top-p leaves out much of what is likely at the temperature: draws from what it may leave. Nothing: it
+// is not known about where that ends.
+std::optional<Token> Sampler::draw_around_cut(LogitRow& row, float least, SamplerScratch& scratch, double drawn) {
+  const auto around = scratch.cut.around_part(row, least, static_cast<double>(params_.top_p));
+  if (!around) return std::nullopt;
+  const float scale = LogitRow::scale_of(params_.temperature);
+  const Token token = row.token_at(drawn * row.mass(around->low, scale));
+  const float logit = std::min(row[token], LogitRow::kMost);
+  if (logit >= around->high) return token;
+  const Candidate last = scratch.cut.reach(row, *around);
+  return more_likely(last, {token, logit, 0.0}) ? draw_down_to(last, row, scratch, drawn) : token;
+}
+
+Token Sampler::draw_down_to(const Candidate& last, LogitRow& row, SamplerScratch& scratch, double drawn) const {
+  scratch.cut.ban_after(row, last);
+  const float scale = LogitRow::scale_of(params_.temperature);
+  return row.token_at(another(drawn) * row.mass(std::max(last.logit, LogitRow::kLeast), scale));
+}
+
+}  // namespace chasqui
