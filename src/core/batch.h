@@ -204,6 +204,9 @@ struct BatchResult {
   // For each part with `samples`, in the order of parts: one, and one more for each accepted draft token, until one
   // ends the answer; and what a grammar forces behind each of them.
   std::vector<Sample> samples;
+  // … but for these, in the same order, whose first token waits for the mask of a grammar: the last row of their parts
+  // has been forgotten, and is to be computed again.
+  std::vector<RequestId> put_off;
   std::vector<PromptChances> prompts;     // one for each part that tells
   std::vector<KvSnapshotPtr> snapshots;   // one per save; null where the model could not
   std::vector<std::size_t> not_restored;  // indexes into Batch::restores; then the status is `aborted`
@@ -216,11 +219,12 @@ struct BatchResult {
   Duration draft_reading{};             // … and for what it had to compute first
   Duration learning{};                  // of heads
   Duration constraining{};              // what grammars and chains of samplers took, all together
-  std::int32_t constrained_tokens = 0;  // … for so many tokens
+  std::int32_t constrained_tokens = 0;  // … for so many tokens, those that were put off among them
 
   void clear() {
     status = DecodeStatus::ok;
     samples.clear();
+    put_off.clear();
     prompts.clear();
     snapshots.clear();
     not_restored.clear();

@@ -183,6 +183,7 @@ void EngineMetrics::count_step(const Batch& batch, Duration took) {
 void EngineMetrics::follow_masks(const GrammarMaskCost& cost) {
   follow(masks_found, cost.found);
   follow(masks_computed, cost.computed);
+  follow(masks_put_off, cost.put_off);
   mask_seconds.set(to_seconds(cost.computing));
 }
 

@@ -72,6 +72,9 @@ struct EngineMetrics {
                       {"chasqui_grammar_masks_total",
                        "Masks of grammars that answers asked for, kept from before or computed.", "from=\"kept\""}};
   Counter masks_computed{all_workers, {"chasqui_grammar_masks_total", {}, "from=\"computed\""}};
+  Counter masks_put_off{all_workers,
+                        {"chasqui_grammar_masks_put_off_total",
+                         "Times that a token waited for a step more because the mask of its grammar takes long."}};
   FloatGauge mask_seconds{all_workers,
                           {"chasqui_grammar_mask_seconds_total", "Time that workers computed masks of grammars."}};
   Counter forced_tokens{

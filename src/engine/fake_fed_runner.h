@@ -53,7 +53,7 @@ class FedRunner : public testing::Test {
     batch_.parts.push_back(
         {request_.get(), SlotId{0}, 0, rows, true, static_cast<std::int32_t>(draft_tokens.size()), padding});
     runner_.run(batch_, result_);
-    if (result_.status == DecodeStatus::ok) computed_ += rows;
+    if (result_.status == DecodeStatus::ok) computed_ += rows - static_cast<TokenCount>(result_.put_off.size());
     bool before = true;
     for (const Sample& sample : result_.samples) {
       EXPECT_EQ(sample.request, request_->id);
@@ -73,7 +73,8 @@ class FedRunner : public testing::Test {
   // To the end of the answer; in how many steps.
   int say_all() {
     int steps = 0;
-    for (; steps < 100 && (computed_ == 0 || !result_.samples.back().ends()); ++steps) step();
+    const auto goes_on = [this] { return computed_ == 0 || result_.samples.empty() || !result_.samples.back().ends(); };
+    for (; steps < 100 && goes_on(); ++steps) step();
     text_ += runner_.close(request_->id);
     return steps;
   }

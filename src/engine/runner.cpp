@@ -11,8 +11,8 @@
 namespace chasqui {
 namespace {
 
-// Of computing, for one token; an ordinary grammar takes a hundredth of it. A request that needs longer ends, as at its
-// max_tokens. Time that the thread waited for a processor does not count.
+// Of computing, for one token, by libllama's samplers and grammars, which nothing else bounds. A request that needs
+// longer ends, as at its max_tokens. Time that the thread waited for a processor does not count.
 constexpr Duration kConstraintMax = milliseconds(250);
 
 }  // namespace
@@ -34,6 +34,7 @@ void Runner::run(Batch& batch, BatchResult& result) {
   }
   if (result.status == DecodeStatus::ok) {
     draw_together(batch);
+    scratch_.mask_work = mask_work_;
     for (const BatchPart& part : batch.parts) read(batch, part, result);
   }
   result.finished = clock_.now();
@@ -126,12 +127,16 @@ void Runner::read(const Batch& batch, const BatchPart& part, BatchResult& result
   if (part.tells) tell_prompt(batch, part, result);
   const auto last = batch.rows.begin() + part.last_row();
   Draws::Draw& first = draws_.draws[static_cast<std::size_t>(&part - batch.parts.data())];
+  scratch_.can_wait = can_wait(part);
   std::int32_t accepted = 0;
   while (part.samples) {
     Sample& out = result.samples.emplace_back();
     const std::optional<Token> instead = synthetic_token(batch, part, accepted);
     Draws::Draw* const drawn = accepted == 0 && first.sampler != nullptr ? &first : nullptr;
-    sample(*part.request, part.last_row() + accepted, instead, drawn, out, result);
+    if (!sample(*part.request, part.last_row() + accepted, instead, drawn, out, result)) {
+      result.samples.pop_back();
+      return put_off(batch, part, accepted, result);
+    }
     const bool was_right = synthetic_acceptance_.empty()
                                ? accepted < part.draft_tokens && last[accepted + 1].token == out.token
                                : instead.has_value();
@@ -140,6 +145,23 @@ void Runner::read(const Batch& batch, const BatchPart& part, BatchResult& result
     if (out.ends() || !say_forced(batch, part, accepted, result)) break;
   }
   if (accepted < part.draft_tokens || part.padding > 0) model_.trim(part.slot, last->position + 1 + accepted);
+}
+
+// For a mask: with a model that forgets a row and computes it again as it was.
+bool Runner::can_wait(const BatchPart& part) const {
+  return part.request->parts != nullptr && !part.tells && model_.shape().trims_anywhere && model_.heads() == nullptr &&
+         synthetic_acceptance_.empty();
+}
+
+// The row that was to be sampled is taken back. Its token is the last one of the sequence, or of those that were
+// sampled in this step.
+void Runner::put_off(const Batch& batch, const BatchPart& part, std::int32_t accepted, BatchResult& result) {
+  if (accepted > 0) {
+    result.samples.back().computed = false;
+  } else {
+    result.put_off.push_back(part.request->id);
+  }
+  model_.trim(part.slot, batch.rows[static_cast<std::size_t>(part.last_row())].position + accepted);
 }
 
 // What nothing else can come in place of, behind the last token of `result`. True: rows of all that was said are there.
@@ -189,7 +211,8 @@ std::optional<Token> Runner::synthetic_token(const Batch& batch, const BatchPart
   return drawn < rate && !tokenizer_.is_end_of_generation(draft_token) ? std::optional(draft_token) : std::nullopt;
 }
 
-void Runner::sample(const Request& request, std::int32_t row, std::optional<Token> instead, Draws::Draw* drawn,
+// False: the token is put off.
+bool Runner::sample(const Request& request, std::int32_t row, std::optional<Token> instead, Draws::Draw* drawn,
                     Sample& out, BatchResult& result) {
   SequenceOutput& speaker = voice(request);
   out.request = request.id;
@@ -205,12 +228,14 @@ void Runner::sample(const Request& request, std::int32_t row, std::optional<Toke
     out.token = speaker.sampler.sample(model_.logits(row), scratch_, &out.chances);
   }
   out.token = instead.value_or(out.token);
-  say(request, speaker, out);
-  if (!timed) return;
+  const bool is_drawn = out.token != Sampler::kPutOff;
+  if (is_drawn) say(request, speaker, out);
+  if (!timed) return is_drawn;
   const Duration took = thread_time() - started;
-  out.time_is_up = out.time_is_up || took >= kConstraintMax;
+  out.time_is_up = out.time_is_up || (took >= kConstraintMax && !speaker.sampler.counts_work());
   result.constraining += took;
   ++result.constrained_tokens;
+  return is_drawn;
 }
 
 // Into text, unless it ends the answer.

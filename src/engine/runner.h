@@ -33,6 +33,8 @@ class Runner {
   // For benchmarks: a draft token counts as accepted with the rate for its position, the last one for all that follow,
   // whatever the model says.
   void accept_synthetically(std::vector<double> rates) { synthetic_acceptance_ = std::move(rates); }
+  // For tests: what masks of grammars may take after a step.
+  void limit_masks(std::uint64_t work) { mask_work_ = scratch_.mask_least = work; }
 
   // Writes the draft model's draft tokens into the rows.
   void run(Batch& batch, BatchResult& result);
@@ -79,7 +81,9 @@ class Runner {
   void read(const Batch& batch, const BatchPart& part, BatchResult& result);
   void tell_prompt(const Batch& batch, const BatchPart& part, BatchResult& result);
   SequenceOutput& voice(const Request& request);
-  void sample(const Request& request, std::int32_t row, std::optional<Token> instead, Draws::Draw* drawn, Sample& out,
+  bool can_wait(const BatchPart& part) const;
+  void put_off(const Batch& batch, const BatchPart& part, std::int32_t accepted, BatchResult& result);
+  bool sample(const Request& request, std::int32_t row, std::optional<Token> instead, Draws::Draw* drawn, Sample& out,
               BatchResult& result);
   void say(const Request& request, SequenceOutput& speaker, Sample& out);
   bool say_forced(const Batch& batch, const BatchPart& part, std::int32_t& accepted, BatchResult& result);
@@ -90,6 +94,7 @@ class Runner {
   const Clock& clock_;
   const std::unique_ptr<Drafter> drafter_;
   std::vector<double> synthetic_acceptance_;
+  std::uint64_t mask_work_ = GrammarMasks::kStepWork;
   std::minstd_rand dice_;
   std::unordered_map<RequestId, SequenceOutput> voices_;
   SamplerScratch scratch_;

@@ -46,7 +46,7 @@ class AutomatonGate final : public TokenGate {
     });
   }
 
-  const TokenMask* mask() override { return awaited_ ? nullptr : &matcher_.mask(masks()); }
+  const TokenMask* mask(std::uint64_t& work) override { return awaited_ ? nullptr : &matcher_.mask(masks(), work); }
 
   std::span<const Token> forced(Token last) override {
     if (awaited_ || forces_ == nullptr) return {};

@@ -2,6 +2,7 @@
 // allow. Only tokens of whole characters are compared: libllama takes what is not UTF-8 for characters.
 #include "model/automaton_gate.h"
 
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/limits.h"
 #include "model/grammar/utf8_ranges.h"
 #include "model/grammar_shape.h"
 #include "model/llama_sampling_kit.h"
@@ -55,6 +57,14 @@ class GrammarEnginesTest : public ::testing::Test {
     return candidates;
   }
 
+  static TokenMask whole_mask(const GrammarGate& gate) {
+    for (;;) {
+      std::uint64_t work = GrammarMasks::kStepWork;
+      const TokenMask* const found = gate.mask(work);
+      if (found->whole) return *found;  // else it was put off
+    }
+  }
+
   // False: libllama's engine does not come to an end in time.
   bool compare(const std::string& text, int steps) {
     said_.clear();
@@ -70,9 +80,7 @@ class GrammarEnginesTest : public ::testing::Test {
     GrammarGate theirs(std::move(*judge));
     GrammarGate ours(std::move(*own));
     for (int i = 0; i < steps; ++i) {
-      const TokenMask* found = ours.mask();
-      while (!found->whole) found = ours.mask();  // it was put off
-      const TokenMask mask = *found;
+      const TokenMask mask = whole_mask(ours);
       const std::vector<Candidate> asked = drawn(mask);
       std::vector<Candidate> allowed = asked;
       const WorkBudget budget(seconds(2));
@@ -159,7 +167,8 @@ TEST_F(OwnEngineTest, WaitsForATriggerAndStartsWithIt) {
   grammar.trigger_patterns = {"[\\s\\S]*?(<)[\\s\\S]*"};
   GrammarGate gate = gate_of(grammar);
   ASSERT_TRUE(gate.has_masks());
-  EXPECT_EQ(gate.mask(), nullptr);
+  std::uint64_t work = 1000;
+  EXPECT_EQ(gate.mask(work), nullptr);
   EXPECT_TRUE(gate.allows(token_of("z")));
   gate.accept(token_of("z"));
   gate.accept(token_of("<"));
@@ -231,6 +240,76 @@ TEST_F(OwnEngineTest, ChoosesAsTheOtherEngine) {
       }
       EXPECT_EQ(said[0], said[1]) << text << " at " << temperature;
     }
+  }
+}
+
+// So much work for masks after each step, where the caller can wait; and for how many steps tokens were put off.
+struct Waiting {
+  std::optional<std::uint64_t> work;
+  std::vector<Token> said;
+  int steps = 0;
+};
+
+class OwnEngineWaitsTest : public OwnEngineTest {
+ protected:
+  void answer(const std::string& text, float temperature, Waiting& how) {
+    SamplingKit kit(tokenizer_, test_weights()->vocab());
+    Grammar grammar;
+    grammar.text = text;
+    SamplingParams params;
+    params.temperature = temperature;
+    params.seed = 5;
+    auto parts = kit.prepare(params, &grammar);
+    ASSERT_TRUE(parts);
+    Sampler sampler(params, tokenizer_->vocabulary(), tokenizer_->end_of_generation_tokens(), parts->get());
+    SamplerScratch scratch;
+    scratch.can_wait = how.work.has_value();
+    scratch.mask_least = how.work.value_or(0);
+    std::mt19937 random(3);
+    std::normal_distribution<float> noise(0, 3);
+    for (int i = 0; i < 30; ++i) {
+      std::vector<float> row(static_cast<std::size_t>(tokenizer_->vocabulary()));
+      for (float& logit : row) logit = noise(random);
+      Token token = Sampler::kPutOff;
+      for (int steps = 0; token == Sampler::kPutOff; ++steps) {
+        std::vector<float> same = row;
+        token = sampler.sample(same, scratch);
+        how.steps += token == Sampler::kPutOff ? 1 : 0;
+        ASSERT_LE(steps, 64) << "for ever";
+      }
+      how.said.push_back(token);
+      sampler.accept(token);
+      if (tokenizer_->is_end_of_generation(token)) break;
+    }
+  }
+  const std::string text_ =
+      R"(root ::= ("{" | "[" | [a-z]+ "-") ("yes" | "no" | [0-9a-f]{1,6} | [A-Z] [^"]{2,9} "!")+ "}")";
+};
+
+TEST_F(OwnEngineWaitsTest, PutOffTokensAreThoseThatWouldHaveComeAtOnce) {
+  for (const float temperature : {0.0f, 0.8f, 5.0f}) {
+    Waiting at_once;
+    answer(text_, temperature, at_once);
+    Waiting later;
+    later.work = 400;
+    answer(text_, temperature, later);
+    EXPECT_EQ(later.said, at_once.said) << temperature;
+    EXPECT_GT(later.steps, 0);
+    EXPECT_EQ(at_once.steps, 0);
+  }
+}
+
+TEST_F(OwnEngineWaitsTest, NoTokenWaitsForEver) {
+  Waiting briefly;
+  briefly.work = 1;
+  answer(text_, 1, briefly);
+  EXPECT_GE(briefly.steps, static_cast<int>(kCountLimit<"grammar_mask_steps">));
+  Grammar grammar;
+  grammar.text = text_;
+  GrammarGate gate = gate_of(grammar);
+  for (const Token token : briefly.said) {
+    EXPECT_TRUE(gate.allows(token));
+    gate.accept(token);
   }
 }
 

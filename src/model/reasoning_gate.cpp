@@ -42,7 +42,8 @@ void apply(llama_sampler* sampler, llama_token_data_array* row) {
   if (forcing(gate) || !gate.grammar.present()) return llama_sampler_apply(gate.budget.get(), row);
   // Finding all that is allowed takes as long as asking about a few hundred tokens.
   constexpr std::size_t kMany = 512;
-  const TokenMask* mask = row->size > kMany ? gate.grammar.mask() : nullptr;
+  std::uint64_t work = GrammarMasks::kStepWork;
+  const TokenMask* mask = row->size > kMany ? gate.grammar.mask(work) : nullptr;
   if (mask != nullptr && !mask->whole) mask = nullptr;
   for (std::size_t i = 0; i < row->size; ++i) {
     if (!(mask != nullptr ? mask->has(row->data[i].id) : gate.grammar.allows(row->data[i].id)))

@@ -206,10 +206,11 @@ Token Sampler::sample(std::span<float> logits, SamplerScratch& scratch, std::vec
   const bool adjusted = adjusts();
   if (adjusted) adjust(logits);
   if (adjusted || !tells_raw) scratch.row.look(logits);
-  Token token = draw(scratch);
+  Token token = put_off_ > 0 ? kPutOff : draw(scratch);
   // Most tokens of a model that knows what is wanted pass; looking at all the others is for those that do not.
   allowed_ = true;
-  if (grammar_.present() && !grammar_.allows(token)) token = draw_allowed(logits, scratch);
+  if (put_off_ > 0 || (grammar_.present() && !grammar_.allows(token))) token = draw_allowed(logits, scratch);
+  if (token == kPutOff) return token;
   if (tells_raw) tell_chances(token, logits, scratch, *chances);
   if (tells && !tells_raw) tell_drawn_chances(token, scratch, *chances);
   return token;

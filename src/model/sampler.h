@@ -6,6 +6,9 @@
 // 32-bit outputs, a greedy one none; where a grammar refuses what was drawn, there is a second draw. llama.cpp draws
 // differently, so its tokens for a seed are others.
 //
+// The mask of a grammar may take longer than there is time for after one step: then, where the caller can wait, the
+// token is put off, and drawn from the same row when the caller asks again. What is drawn is the same.
+//
 // Sums over a whole vocabulary are of floats, within 1e-6; where top-p cuts is exact but for that. They are the same on
 // every machine (model/row_kernels).
 //
@@ -39,6 +42,11 @@ struct SamplerScratch {
   bool drew_row = false;
   float least = 0;
   double mass = 0;
+  // The caller asks again for a token that is put off. Work that is left for masks until it does; each of them may take
+  // so much in any case.
+  bool can_wait = false;
+  std::uint64_t mask_work = 0;
+  std::uint64_t mask_least = GrammarMasks::kLeastWork;
   std::vector<Candidate> allowed;  // by the grammar
   TokenBits mask;                  // … where it is not to be had as bits
   std::vector<float> masked;       // the row without the others
@@ -55,6 +63,8 @@ void tell_likelihood(std::span<float> logits, Token token, std::size_t wanted, S
 
 class Sampler {
  public:
+  static constexpr Token kPutOff = -1;
+
   // REQUIRES: params as make_request() leaves them, with a seed and tokens inside the vocabulary.
   // What `parts` holds is taken out of it; null where the request needs none.
   Sampler(const SamplingParams& params, TokenCount vocabulary, std::span<const Token> end_of_generation,
@@ -71,13 +81,17 @@ class Sampler {
 
   // Does not accept() the token. Applies bias and penalties to the row in place. With a grammar the token is one that
   // it allows, or where it allows none, one that ends the generation. With SamplingParams::chances, `chances` gets the
-  // token's and those of the most likely ones.
+  // token's and those of the most likely ones. Where SamplerScratch::can_wait, it may be kPutOff: then this is to be
+  // called again, with the same row, before anything else.
   // REQUIRES: logits.size() == vocabulary
   Token sample(std::span<float> logits, SamplerScratch& scratch, std::vector<TokenChance>* chances = nullptr);
 
   // What sample() would draw from: most likely first, probabilities adding up to 1, one candidate when greedy. A view
   // into `scratch`. Takes nothing from the generator; changes the row as sample() does.
   std::span<const Candidate> distribution(std::span<float> logits, SamplerScratch& scratch) const;
+
+  // What a token may take is bounded by counted work, not by time.
+  bool counts_work() const { return !chain_.present() && (!grammar_.present() || grammar_.has_masks()); }
 
  private:
   Token draw(SamplerScratch& scratch);
@@ -90,6 +104,7 @@ class Sampler {
   Token draw_down_to(const Candidate& last, LogitRow& row, SamplerScratch& scratch, double drawn) const;
   Token draw_candidate(SamplerScratch& scratch);
   Token draw_allowed(std::span<float> logits, SamplerScratch& scratch);
+  const TokenMask* find_mask(SamplerScratch& scratch);
   Token draw_masked(SamplerScratch& scratch);
   Token draw_listed(std::span<const Token> list, SamplerScratch& scratch);
   void find_likely_allowed(SamplerScratch& scratch) const;
@@ -123,6 +138,7 @@ class Sampler {
   SamplerChain chain_;   // draws instead of us, if it is there
   GrammarGate grammar_;  // refuses, if it is there
   bool allowed_ = true;  // the grammar takes the last token that was chosen
+  int put_off_ = 0;      // how often the token was, that was drawn first and refused
   TokenCount generated_ = 0;
   PenaltyWindow window_;
 };

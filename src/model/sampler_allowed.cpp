@@ -1,6 +1,7 @@
 // What a sampler draws where its grammar refuses what was drawn first.
 #include <algorithm>
 
+#include "base/limits.h"
 #include "model/sampler.h"
 
 namespace chasqui {
@@ -8,7 +9,8 @@ namespace chasqui {
 Token Sampler::draw_allowed(std::span<float> logits, SamplerScratch& scratch) {
   // What narrowed the row for the first draw was not only for what the grammar allows.
   scratch.cut.take_back(scratch.row);
-  if (const TokenMask* const mask = grammar_.mask()) {
+  if (const TokenMask* const mask = find_mask(scratch)) {
+    if (put_off_ > 0) return kPutOff;
     if (mask->whole && mask->bits.empty() && !chain_.present()) return draw_listed(mask->list, scratch);
     if (mask->whole && !mask->bits.empty()) {
       scratch.row.look(logits, mask->bits);
@@ -30,11 +32,27 @@ Token Sampler::draw_allowed(std::span<float> logits, SamplerScratch& scratch) {
   return draw_masked(scratch);
 }
 
+// Whole where it can be: a mask for which there is no time now puts the token off, if the caller can wait, but not for
+// ever. Null: any token may come, or only asking one by one tells.
+const TokenMask* Sampler::find_mask(SamplerScratch& scratch) {
+  constexpr int kPutOffMost = static_cast<int>(kCountLimit<"grammar_mask_steps">);
+  const bool waits = scratch.can_wait && put_off_ < kPutOffMost;
+  for (;;) {
+    const std::uint64_t most = waits ? std::max(scratch.mask_work, scratch.mask_least) : GrammarMasks::kStepWork;
+    std::uint64_t work = most;
+    const TokenMask* const mask = grammar_.mask(work);
+    scratch.mask_work -= std::min(scratch.mask_work, most - work);
+    const bool whole = mask == nullptr || mask->whole;
+    put_off_ = whole || !waits ? 0 : put_off_ + 1;
+    if (whole || waits || !mask->empty()) return mask;
+  }
+}
+
 Token Sampler::draw_masked(SamplerScratch& scratch) {
   return scratch.row.largest() >= 0 ? draw(scratch) : end_without_way(scratch);
 }
 
-// To what a mask has so far: it was put off before all of the vocabulary had been looked at.
+// To what a mask has so far: all of the vocabulary was not looked at in the time that there is.
 void Sampler::find_likely_allowed(SamplerScratch& scratch) const {
   constexpr std::size_t kAsked = 16;
   scratch.row.top_k(kAsked, scratch.allowed);

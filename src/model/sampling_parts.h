@@ -51,8 +51,9 @@ class GrammarGate {
   // Takes out those that may not come next; keeps the order of the others.
   void filter(std::vector<Candidate>& candidates) const;
   bool has_masks() const { return own_ != nullptr; }
-  // All that may come next; null where only asking one by one tells, or all may come. Valid until the next call.
-  const TokenMask* mask() const { return own_ != nullptr ? own_->mask() : nullptr; }
+  // All that may come next; null where only asking one by one tells, or all may come. With so much work at most; see
+  // TokenGate.
+  const TokenMask* mask(std::uint64_t& work) const { return own_ != nullptr ? own_->mask(work) : nullptr; }
   // What must come next behind `last`, which was accepted; see TokenGate.
   std::span<const Token> forced(Token last) const {
     return own_ != nullptr ? own_->forced(last) : std::span<const Token>();

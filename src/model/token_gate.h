@@ -2,6 +2,7 @@
 // same one.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -17,8 +18,10 @@ class TokenGate {
   virtual bool allows(Token token) = 0;
   // False where the token, or what it completes, does not fit: the gate is of no use any more.
   virtual bool accept(Token token) = 0;
-  // All that may come; null where that is any token. Valid until the next call, of any gate of the thread.
-  virtual const TokenMask* mask() = 0;
+  // All that may come; null where that is any token. Not whole where to find it takes more than about so much work, as
+  // GrammarMasks counts it, of which what it took is taken off: the next call goes on. Valid until the next call, of
+  // any gate of the thread.
+  virtual const TokenMask* mask(std::uint64_t& work) = 0;
   // What must come next, whatever is drawn, in the tokens that the tokenizer would have made of it behind `last`, which
   // was just accepted. Valid until the next call, of any gate of the thread.
   virtual std::span<const Token> forced(Token last) = 0;

@@ -19,6 +19,7 @@ struct FakeScript {
   TokenCount end_after = 0;   // the n-th token ends the generation
   TokenCount stop_after = 0;  // the n-th token completes the stop string "STOP"
   bool forces = false;        // some tokens force some of those behind them
+  int waits = 0;              // steps that each token is put off, if nothing forces it
   bool repeats = false;       // most tokens depend on the two before only, so that much is said again
 };
 

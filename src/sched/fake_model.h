@@ -76,6 +76,7 @@ class FakeModel : public FakeSlots {
   std::uint64_t draft_tokens() const { return draft_tokens_; }
   std::uint64_t accepted_tokens() const { return accepted_tokens_; }
   std::uint64_t forced_tokens() const { return forced_tokens_; }
+  std::uint64_t waits() const { return waits_; }
 
  private:
   void check(const Batch& batch) {
@@ -191,6 +192,7 @@ class FakeModel : public FakeSlots {
     std::int32_t right = 0;
     for (bool goes_on = part.samples; goes_on;) {
       const FakeScript script = scripts_[slot.owner];
+      if (waits(slot, right, result)) break;
       slot.sampled = true;
       goes_on = say(fake_next(slot.history, script.repeats), false, batch, part, right, result);
       TokenCount forced = fake_forced(result.samples.back().token, script);
@@ -200,6 +202,25 @@ class FakeModel : public FakeSlots {
         ++forced_tokens_;
       }
     }
+  }
+
+  // The row that was to be sampled is forgotten.
+  bool waits(Slot& slot, std::int32_t right, BatchResult& result) {
+    const int most = scripts_[slot.owner].waits;
+    int& waited = waited_[slot.owner];
+    if (waited++ < most) {
+      slot.history.pop_back();
+      if (right == 0) {
+        result.put_off.push_back(slot.owner);
+      } else {
+        result.samples.back().computed = false;
+        --accepted_tokens_;
+      }
+      ++waits_;
+      return true;
+    }
+    waited = 0;
+    return false;
   }
 
   // True: its row is there.
@@ -233,6 +254,8 @@ class FakeModel : public FakeSlots {
   const TokenCount rows_max_;
   std::map<RequestId, FakeScript> scripts_;
   std::map<RequestId, TokenCount> prompt_rows_of_;
+  std::map<RequestId, int> waited_;  // for the next token
+  std::uint64_t waits_ = 0;
   std::uint64_t prompt_rows_ = 0;
   std::uint64_t draft_tokens_ = 0;
   std::uint64_t accepted_tokens_ = 0;

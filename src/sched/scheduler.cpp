@@ -199,18 +199,23 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
   auto running = running_.begin();  // parts and running_ are both in the order of slots
   auto sample = result.samples.begin();
   auto prompt = result.prompts.begin();
+  auto put_off = result.put_off.begin();
   for (const BatchPart& part : batch.parts) {
     while (running != running_.end() && (*running)->slot() < part.slot) ++running;
     CHECK(running != running_.end() && (*running)->slot() == part.slot,
           "a sequence left between next_batch() and commit()");
     Sequence& sequence = **running;
-    sequence.computed_rows(part.rows, result.finished);
-    sequence.took_part(part.rows, batch.parts.size() > 1, planned_);
-    ledger_.use(part.slot, part.rows);
+    const bool waits = put_off != result.put_off.end() && *put_off == sequence.id();
+    const TokenCount rows = part.rows - (waits ? 1 : 0);
+    if (waits) ++put_off;
+    sequence.computed_rows(rows, result.finished);
+    sequence.took_part(rows, batch.parts.size() > 1, planned_);
+    if (rows == 0) continue;
+    ledger_.use(part.slot, rows);
     if (sequence.at_checkpoint()) reuse_.checkpoint_computed(sequence);
     if (sequence.request().tell_progress && sequence.generated() == 0) tell_progress(sequence, result.finished);
     if (part.tells) tell_prompt(sequence, *prompt++);
-    if (part.samples) {
+    if (part.samples && !waits) {
       sample = commit_samples(sequence, part, sample, result.samples.end(), result.finished);
     } else if (sequence.left() == 0) {
       finish(sequence, FinishReason::length, result.finished);  // asked for no token at all

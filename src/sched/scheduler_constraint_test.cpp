@@ -34,6 +34,42 @@ TEST(SchedulerConstraint, StreamsKeepToTheirTargetBesideAPrompt) {
   EXPECT_LE(longest_gap(true, Duration::zero()), milliseconds(105));
 }
 
+// A token whose mask takes long is put off: its stream sits out steps, and the others go on.
+TEST(SchedulerConstraint, ATokenThatWaitsHoldsUpNoOther) {
+  for (const bool dense : {false, true}) {
+    FakeWorker worker(dense ? dense_streams(4, 64, 200) : streams(4, 64, 200));
+    worker.add(1, {.prompt = 9, .max_tokens = 40});
+    worker.add(2, {.prompt = 1, .max_tokens = 10, .script = {.waits = 3}, .constrained = true});
+    worker.add(3, {.prompt = 30, .max_tokens = 10, .script = {.end_after = 7, .waits = 1}, .tell_progress = true});
+    int steps = 0;
+    for (; !worker.finished(1); ++steps) ASSERT_TRUE(worker.step());
+    EXPECT_LE(steps, 48) << "a step for each token, and for the prompts";
+    worker.run_to_end();
+    EXPECT_EQ(worker.of(2).tokens, 10);
+    EXPECT_EQ(worker.of(2).last.usage.steps, 40) << "each token in the fourth step";
+    EXPECT_EQ(worker.of(3).tokens, 7);
+    EXPECT_EQ(worker.model.waits(), 3u * 10 + 7);
+  }
+}
+
+// … also alone, and where it is cancelled or fails meanwhile.
+TEST(SchedulerConstraint, ARequestMayEndWhileItsTokenWaits) {
+  FakeWorker worker(streams());
+  worker.add(1, {.prompt = 5, .max_tokens = 4, .script = {.waits = 2}});
+  worker.run_to_end();
+  EXPECT_EQ(worker.reason(1), FinishReason::length);
+  worker.add(2, {.prompt = 5, .max_tokens = 4, .script = {.waits = 50}});
+  worker.add(3, {.prompt = 5, .max_tokens = 4, .script = {.waits = 50}});
+  for (int i = 0; i < 20; ++i) worker.step();
+  worker.cancel(2);
+  EXPECT_EQ(worker.reason(2), FinishReason::cancelled);
+  worker.step(DecodeStatus::aborted);
+  worker.step();
+  worker.step(DecodeStatus::failed);
+  EXPECT_EQ(worker.reason(3), FinishReason::error);
+  EXPECT_EQ(worker.of(3).tokens, 0);
+}
+
 TEST(SchedulerConstraint, IsForgottenWhenItTakesLittle) {
   StepTime times;
   EXPECT_EQ(times.constraint(), Duration::zero());

@@ -49,7 +49,8 @@ class Simulation {
     }
     std::int64_t bound = 0;  // a row a step, at worst, and what is preempted is read again
     for (const Life& life : lives_) {
-      if (!life.ended) bound += static_cast<std::int64_t>(life.request->prompt.size()) + life.request->max_tokens;
+      const int steps = (1 + life.script.waits) * life.request->max_tokens;
+      if (!life.ended) bound += static_cast<std::int64_t>(life.request->prompt.size()) + steps;
     }
     const std::uint64_t preempted_before = scheduler_.preemptions();
     const std::size_t living_before = living_;
@@ -104,6 +105,7 @@ class Simulation {
     if (dice_.permille(200)) life.script.stop_after = dice_.between(1, 30);
     life.script.repeats = dice_.permille(700);
     life.script.forces = id % 3 == 0;
+    life.script.waits = id % 7 == 0 ? 2 : 0;
     life.answer = fake_answer(*life.request, life.request->max_tokens, life.script);
     model_.meet(life.request, life.script);
     scheduler_.add(life.request);
@@ -328,10 +330,8 @@ class Simulation {
   std::size_t ends_[5] = {};
   std::set<RequestId> decoding_before_;  // the step that is being computed
   TimePoint planned_at_{};
-  std::uint64_t filled_holes_ = 0, told_to_wait_ = 0;
-  std::uint64_t prompts_between_ = 0;
+  std::uint64_t filled_holes_ = 0, told_to_wait_ = 0, prompts_between_ = 0, steps_ = 0;
   std::size_t largest_decode_ = 0;
-  std::uint64_t steps_ = 0;
   std::uint64_t hash_ = 0;
   bool burst_ = true;
 };

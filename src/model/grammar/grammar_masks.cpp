@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -11,8 +12,7 @@
 namespace chasqui {
 namespace {
 
-constexpr std::uint64_t kMaskWorkMax = kCountLimit<"grammar_mask_work">;
-constexpr std::uint64_t kForcedWorkMax = kMaskWorkMax / 8;
+constexpr std::uint64_t kForcedWorkMax = GrammarMasks::kLeastWork;
 constexpr std::size_t kMapEntryBytes = 32;
 
 struct ByteSpan {
@@ -102,32 +102,48 @@ const std::vector<Token>& GrammarMasks::keep_forced_tokens(Id state, Token last,
 }
 
 const TokenMask& GrammarMasks::mask(Id state) {
+  for (;;) {
+    std::uint64_t work = kStepWork;
+    const TokenMask& found = mask(state, work);
+    if (found.whole || !found.empty()) return found;
+  }
+}
+
+const TokenMask& GrammarMasks::mask(Id state, std::uint64_t& work) {
   Entry& entry = entries_[state];
   if (entry.mask.whole) {
     ++cost_.found;
     return entry.mask;
   }
-  ++cost_.computed;
   const auto begun = thread_time();
-  const std::size_t before = entry.mask.bits.capacity() * 8 + entry.mask.list.capacity() * sizeof(Token);
-  do {
-    go_on(state, entry, work() + kMaskWorkMax);
-  } while (entry.stage != Stage::done && entry.mask.empty());
-  bytes_ += entry.mask.bits.capacity() * 8 + entry.mask.list.capacity() * sizeof(Token) - before + sizeof(Entry);
+  const std::size_t before = bytes_of(entry);
+  const std::uint64_t work_begin = this->work();
+  work_end_ = work_begin + work;
+  go_on(state, entry);
+  work -= std::min(work, this->work() - work_begin);
+  bytes_ += bytes_of(entry) - before;
+  ++(entry.mask.whole ? cost_.computed : cost_.put_off);
   cost_.computing += thread_time() - begun;
   return entry.mask;
 }
 
-void GrammarMasks::go_on(Id state, Entry& entry, std::uint64_t most) {
+// Of what it holds besides what every entry has, which is counted once it has anything.
+std::size_t GrammarMasks::bytes_of(const Entry& entry) {
+  if (entry.stage == Stage::begin) return 0;
+  return sizeof(Entry) + entry.mask.bits.capacity() * sizeof(std::uint64_t) +
+         (entry.mask.list.capacity() + entry.path.capacity()) * sizeof(Token);
+}
+
+void GrammarMasks::go_on(Id state, Entry& entry) {
   if (entry.stage == Stage::begin) begin(state, entry);
   if (entry.stage == Stage::plain) {
-    if (!walk(entry, program_->tokens->plain(), true, most)) return;
+    if (!walk(entry, program_->tokens->plain(), true)) return;
     begin_tree(state, entry, Stage::others, program_->tokens->others());
   }
   if (entry.stage == Stage::others) {
-    if (!walk(entry, program_->tokens->others(), false, most)) return;
+    if (!walk(entry, program_->tokens->others(), false)) return;
     entry.stage = Stage::done;
-    entry.path = {};
+    entry.path = std::vector<Id>();
     std::ranges::sort(entry.mask.list);
     entry.mask.list.erase(std::unique(entry.mask.list.begin(), entry.mask.list.end()), entry.mask.list.end());
   }
@@ -142,17 +158,32 @@ void GrammarMasks::begin(Id state, Entry& entry) {
   if (states_.is_complete(state)) {
     for (const Token token : tokens.end_of_generation()) add(entry.mask, token);
   }
-  for (const GrammarPlace& place : states_.configuration(state)->places) {
-    for (const GrammarAutomaton::TokenStep& step : program_->automaton->token_steps(place.position)) {
-      for (Token token = 0; step.inverse && token < tokens.vocabulary(); ++token) {
-        if (token != step.token && tokens.is_text(token)) add(entry.mask, token);
-      }
-      const bool known = step.token >= 0 && step.token < tokens.vocabulary();
-      if (!step.inverse && known && tokens.is_text(step.token)) add(entry.mask, step.token);
-    }
-  }
+  if (program_->automaton->names_tokens()) add_tokens_by_number(state, entry.mask);
   const bool settled = closed || room == TokenTrie::kPlainMost;  // about all plain tokens
   begin_tree(state, entry, settled ? Stage::others : Stage::plain, settled ? tokens.others() : tokens.plain());
+}
+
+void GrammarMasks::add_tokens_by_number(Id state, TokenMask& mask) {
+  const TokenTrie& tokens = *program_->tokens;
+  const auto add_text = [&](Token token) {
+    if (token >= 0 && token < tokens.vocabulary() && tokens.is_text(token)) add(mask, token);
+  };
+  std::optional<Token> left_out;  // by all that take any token but one
+  bool any = false;
+  for (const GrammarPlace& place : states_.configuration(state)->places) {
+    for (const GrammarAutomaton::TokenStep& step : program_->automaton->token_steps(place.position)) {
+      if (!step.inverse) {
+        add_text(step.token);
+      } else if (!left_out) {
+        left_out = step.token;
+      } else {
+        any = any || *left_out != step.token;
+      }
+    }
+  }
+  for (Token token = 0; left_out && token < tokens.vocabulary(); ++token) {
+    if (any || token != *left_out) add_text(token);
+  }
 }
 
 void GrammarMasks::begin_tree(Id state, Entry& entry, Stage stage, const TokenTrie::Tree& tree) {
@@ -162,15 +193,14 @@ void GrammarMasks::begin_tree(Id state, Entry& entry, Stage stage, const TokenTr
   entry.path[0] = state;
 }
 
-// False: `most` is reached before the end.
-bool GrammarMasks::walk(Entry& entry, const TokenTrie::Tree& tree, bool plain, std::uint64_t most) {
+// False: the work of the call is used up before the end.
+bool GrammarMasks::walk(Entry& entry, const TokenTrie::Tree& tree, bool plain) {
   const std::vector<TokenTrie::Node>& nodes = tree.nodes;
   const auto end = static_cast<std::uint32_t>(nodes.size() - 1);
   const GrammarAutomaton& automaton = *program_->automaton;
   std::uint32_t at = entry.at;
-  std::uint64_t visited = 0;
-  while (at < end) {
-    if ((++visited & 0x3F) == 0 && work() + visited > most) break;
+  for (const std::uint64_t first = work_; at < end; ++work_) {
+    if (work_ > first && is_used_up()) break;
     const TokenTrie::Node& node = nodes[at];
     const Id to = states_.row(entry.path[node.depth - 1u])[automaton.byte_class(node.byte)];
     if (to == GrammarStates::kDead) {
@@ -189,7 +219,6 @@ bool GrammarMasks::walk(Entry& entry, const TokenTrie::Tree& tree, bool plain, s
     }
     for (std::uint32_t i = node.first; i < last; ++i) add(entry.mask, tree.tokens[i]);
   }
-  work_ += visited;
   entry.at = at;
   return at >= end;
 }
@@ -203,7 +232,7 @@ void GrammarMasks::add(TokenMask& mask, Token token) {
 void GrammarMasks::make_bits(TokenMask& mask) {
   mask.bits.assign(words(), 0);
   for (const Token token : mask.list) add_token(mask.bits, token);
-  mask.list = {};
+  mask.list = std::vector<Token>();
 }
 
 std::size_t GrammarMasks::plain_room(Id state, bool& closed) {
@@ -217,11 +246,13 @@ std::size_t GrammarMasks::plain_room(Id state, bool& closed) {
   return TokenTrie::kPlainMost;
 }
 
-const GrammarMasks::PlainStep& GrammarMasks::plain_step(Id state) {
+// Mixed is what it is as well where there was no time to look: then each character is walked by itself.
+GrammarMasks::PlainStep GrammarMasks::plain_step(Id state) {
   if (plain_steps_.size() <= state) plain_steps_.resize(std::max<std::size_t>(2 * plain_steps_.size(), state + 64u));
   if (plain_steps_[state].kind != Plain::unknown) return plain_steps_[state];
   const PlainStep step = find_plain_step(state);
-  return plain_steps_[state] = step;
+  if (!is_used_up()) plain_steps_[state] = step;
+  return step;
 }
 
 GrammarMasks::PlainStep GrammarMasks::find_plain_step(Id state) {
@@ -238,6 +269,7 @@ GrammarMasks::PlainStep GrammarMasks::find_plain_step(Id state) {
 // Whether all characters of a sequence, from `byte` on, lead from `state` to `target`.
 bool GrammarMasks::leads_to(Id state, std::size_t sequence, std::size_t byte, Id target) {
   const std::vector<ByteSpan>& spans = kSequences[sequence];
+  if (is_used_up()) return false;
   if (byte == spans.size()) return state == target;
   if (state == GrammarStates::kDead) return target == GrammarStates::kDead;
   Id last = std::numeric_limits<Id>::max();

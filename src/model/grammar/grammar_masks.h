@@ -2,8 +2,8 @@
 // which leaves out at once all tokens that begin with what cannot come, and kept for the next time. One thread at a
 // time; each thread that samples has its own.
 //
-// bounded: the work of one call by `grammar_mask_work`, after which the mask is what has been found so far, and the
-// next call goes on; memory by GrammarMaskPool.
+// bounded: the work of one call by what its caller allows, `grammar_mask_work` at most, and a row of GrammarStates;
+// after it the mask is what has been found so far, and the next call goes on. Memory by GrammarMaskPool.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "model/grammar/grammar_states.h"
 #include "model/grammar/token_trie.h"
 
@@ -28,12 +29,14 @@ using GrammarProgramPtr = std::shared_ptr<const GrammarProgram>;
 // What masks have cost.
 struct GrammarMaskCost {
   std::uint64_t found = 0;     // that were there already
-  std::uint64_t computed = 0;  // that were not, or not wholly
+  std::uint64_t computed = 0;  // that were not
+  std::uint64_t put_off = 0;   // calls that were allowed too little work for that
   Duration computing{};        // of the processor
 
   GrammarMaskCost& operator+=(const GrammarMaskCost& other) {
     found += other.found;
     computed += other.computed;
+    put_off += other.put_off;
     computing += other.computing;
     return *this;
   }
@@ -54,6 +57,10 @@ class GrammarMasks {
  public:
   using Id = GrammarStates::Id;
 
+  // What masks may take after one step of a model, all together, and what each of them may take in any case.
+  static constexpr std::uint64_t kStepWork = kCountLimit<"grammar_mask_work">;
+  static constexpr std::uint64_t kLeastWork = kStepWork / 8;
+
   explicit GrammarMasks(GrammarProgramPtr program);
 
   const GrammarProgramPtr& program() const { return program_; }
@@ -64,6 +71,8 @@ class GrammarMasks {
   bool allows(Id state, Token token);
   // Not empty, unless no token at all may come. Valid until the next call.
   const TokenMask& mask(Id state);
+  // What is found with about so much work, which is taken off: the rest is found by the next calls.
+  const TokenMask& mask(Id state, std::uint64_t& work);
 
   // The text that every text goes on with, or its first bytes: kForcedBytes, or what was found in the time of a part of
   // a mask. Valid until forget().
@@ -96,13 +105,16 @@ class GrammarMasks {
     std::vector<Id> path;  // states by depth
   };
 
-  void go_on(Id state, Entry& entry, std::uint64_t most);
+  void go_on(Id state, Entry& entry);
   void begin(Id state, Entry& entry);
   void begin_tree(Id state, Entry& entry, Stage stage, const TokenTrie::Tree& tree);
-  bool walk(Entry& entry, const TokenTrie::Tree& tree, bool plain, std::uint64_t most);
+  bool walk(Entry& entry, const TokenTrie::Tree& tree, bool plain);
+  void add_tokens_by_number(Id state, TokenMask& mask);
   void add(TokenMask& mask, Token token);
   void make_bits(TokenMask& mask);
-  const PlainStep& plain_step(Id state);
+  static std::size_t bytes_of(const Entry& entry);
+  bool is_used_up() const { return work() > work_end_; }
+  PlainStep plain_step(Id state);
   PlainStep find_plain_step(Id state);
   // How many plain characters may come, whatever they are: kPlainMost for that many and more.
   std::size_t plain_room(Id state, bool& closed);
@@ -122,6 +134,7 @@ class GrammarMasks {
   std::size_t bytes_ = 0;
   GrammarMaskCost cost_;
   std::uint64_t work_ = 0;
+  std::uint64_t work_end_ = 0;  // of the call
 };
 
 }  // namespace chasqui

@@ -1,6 +1,7 @@
 // A mask says of every token what following its bytes says; and a matcher goes on from any state of before.
 #include "model/grammar/grammar_masks.h"
 
+#include <algorithm>
 #include <random>
 #include <set>
 #include <string>
@@ -130,6 +131,43 @@ TEST(GrammarMasks, SayWhatEachTokenSays) {
   expect_exact("root ::= \"name\" | \"na\" [0-9]{1,3} | \"this is plain text\"+", 60);
   expect_exact("root ::= \"\\\"\" ([^\"a] [^\"]* | \"a\" (\"b\" [^\"]*)?) \"\\\"\"", 60);
   expect_exact("root ::= [\\u0080-\\uFFFF]+ \"x\"", 40);
+}
+
+// Found in pieces they are those that are found at once, and no piece takes much more work than it is allowed.
+TEST(GrammarMasks, AreFoundInPieces) {
+  constexpr std::string_view kByNumber = "root ::= ([^\"]{0,9} \"\\\"\" | !<[3]> | !<[5]>)+";
+  for (const std::string_view grammar : {kJson, kByNumber}) {
+    GrammarMasks at_once(test_program(grammar, kWords));
+    GrammarMasks pieces(at_once.program());
+    const TokenCount vocabulary = at_once.program()->tokens->vocabulary();
+    std::mt19937 random(5);
+    GrammarMasks::Id state = at_once.states().start();
+    GrammarMasks::Id same = pieces.states().start();
+    for (int i = 0; i < 60; ++i) {
+      const std::set<Token> allowed = tokens_of(at_once.mask(state), vocabulary);
+      constexpr std::uint64_t kWork = 50;
+      constexpr std::uint64_t kRow = 16 * 160;  // of these grammars
+      for (bool whole = false; !whole;) {
+        const std::uint64_t before = pieces.work();
+        std::uint64_t work = kWork;
+        const TokenMask& mask = pieces.mask(same, work);
+        whole = mask.whole;
+        EXPECT_LE(pieces.work() - before, kWork + kRow);
+        EXPECT_EQ(work, kWork - std::min(kWork, pieces.work() - before));
+        const std::set<Token> so_far = tokens_of(mask, vocabulary);
+        EXPECT_TRUE(std::ranges::includes(allowed, so_far)) << "a piece is never too large";
+        EXPECT_TRUE(!whole || so_far == allowed);
+      }
+      std::vector<Token> ways(allowed.begin(), allowed.end());
+      std::erase_if(ways, [&](Token token) { return at_once.program()->tokens->is_end(token); });
+      const Token next = ways.empty() ? 0 : ways[random() % ways.size()];
+      state = ways.empty() ? at_once.states().start() : at_once.after(state, next);
+      same = ways.empty() ? pieces.states().start() : pieces.after(same, next);
+    }
+    EXPECT_EQ(at_once.cost().put_off, 0u);
+    EXPECT_GT(pieces.cost().put_off, pieces.cost().computed);
+    EXPECT_EQ(pieces.cost().computed, at_once.cost().computed);
+  }
 }
 
 TEST(GrammarMasks, KnowTokensByNumber) {

@@ -19,6 +19,7 @@ class GrammarMatcher {
   // REQUIRES, for all of them: present(), and masks of the same program
   bool allows(Token token, GrammarMasks& masks) { return masks.allows(state(masks), token); }
   const TokenMask& mask(GrammarMasks& masks) { return masks.mask(state(masks)); }
+  const TokenMask& mask(GrammarMasks& masks, std::uint64_t& work) { return masks.mask(state(masks), work); }
   // False, and no change, where the token, or the text, may not come.
   bool accept(Token token, GrammarMasks& masks);
   bool accept_text(std::string_view text, GrammarMasks& masks);
