@@ -2,7 +2,8 @@
 // tokens that may come next, each schema met for the first time. The schemas are those of grammar_schemas.h, and those
 // of JSON files: objects of schemas by name, as bench/schemas/tools.json, or with such an object as "kept", as
 // tests/e2e/schemas.json. Vocabularies are read from GGUF files, which need no weights; answers are drawn from what the
-// masks allow, ends of strings and lists first, so that they are of a common length.
+// masks allow, ends of strings and lists first, so that they are of a common length. Then what the most expensive masks
+// cost (hostile_grammars.h), in pieces as they are found after the steps of a model.
 //
 //   grammar_cost [SCHEMAS.json …] VOCABULARY.gguf …
 #include <algorithm>
@@ -18,9 +19,12 @@
 #include <boost/json.hpp>
 
 #include "api/schema/json_schema.h"
+#include "base/limits.h"
 #include "grammar_schemas.h"
+#include "hostile_grammars.h"
 #include "model/automaton_gate.h"
 #include "model/grammar/grammar_matcher.h"
+#include "model/grammar_shape.h"
 #include "model/llama_tokenizer.h"
 #include "model/llama_weights.h"
 
@@ -107,6 +111,80 @@ bool add_schemas(const std::string& path, std::vector<std::string>& out) {
   return true;
 }
 
+// Of one answer: pieces of masks, what the longest of them took, and what asking about a token took beside them.
+struct Pieces {
+  std::size_t masks = 0;
+  std::size_t incomplete = 0;  // when no more steps are waited for
+  std::size_t most = 0;        // of one mask
+  Times pieces;
+  Times tokens;
+  std::uint64_t most_work = 0;  // in one piece
+  double seconds = 0;
+  std::uint64_t work = 0;
+};
+
+Pieces answer_in_pieces(const GrammarProgramPtr& program, std::uint64_t work_of_piece, std::mt19937& random) {
+  constexpr int kHostileTokens = 24;
+  Pieces out;
+  GrammarMaskPool pool;
+  GrammarMatcher matcher(program);
+  for (int i = 0; i < kHostileTokens; ++i) {
+    Token token = static_cast<Token>(random() % static_cast<std::uint32_t>(program->tokens->vocabulary()));
+    auto begin = std::chrono::steady_clock::now();
+    matcher.allows(token, pool.of(program));
+    out.tokens.all.push_back(microseconds_since(begin));
+    const TokenMask* mask = nullptr;
+    std::size_t pieces = 0;
+    do {
+      std::uint64_t work = work_of_piece;
+      const std::uint64_t before = pool.work();
+      begin = std::chrono::steady_clock::now();
+      mask = &matcher.mask(pool.of(program), work);
+      out.pieces.all.push_back(microseconds_since(begin));
+      out.seconds += out.pieces.all.back() / 1e6;
+      out.work += pool.work() - before;
+      out.most_work = std::max(out.most_work, pool.work() - before);
+    } while (!mask->whole && ++pieces < kSizeLimit<"grammar_mask_steps">);
+    ++out.masks;
+    out.most = std::max(out.most, pieces + 1);
+    out.incomplete += mask->whole ? 0 : 1;
+    token = choose(*mask, *program->tokens, random);
+    if (token < 0 || program->tokens->is_end(token)) break;
+    begin = std::chrono::steady_clock::now();
+    if (!matcher.accept(token, pool.of(program))) break;
+    out.tokens.all.push_back(microseconds_since(begin));
+  }
+  return out;
+}
+
+void measure_hostile(const LlamaTokenizer& tokenizer, const std::shared_ptr<const TokenTrie>& tokens) {
+  std::printf("  %-44s%8s%8s%8s%8s%12s%12s%12s%10s\n", "hostile, in the pieces of a step", "masks", "pieces", "most",
+              "not all", "piece p50", "most, us", "token, us", "ns/step");
+  for (const bench::HostileGrammar& hostile : bench::hostile_grammars()) {
+    Grammar grammar;
+    grammar.text = hostile.text;
+    if (hostile.is_schema) {
+      auto written = write_schema_grammar(boost::json::parse(hostile.text), "schema", false);
+      if (!written) {
+        std::printf("  %-44s%s\n", hostile.name.c_str(), written.error().message.c_str());
+        continue;
+      }
+      grammar.text = std::move(written->text);
+    }
+    const auto shape = check_grammar_shape(grammar.text);
+    auto program = shape ? compile_program(grammar, tokenizer, tokens) : Result<GrammarProgramPtr>(shape.error());
+    if (!program) {
+      std::printf("  %-44s%s\n", hostile.name.c_str(), program.error().message.c_str());
+      continue;
+    }
+    std::mt19937 random(1);
+    Pieces one = answer_in_pieces(*program, GrammarMasks::kStepWork, random);
+    std::printf("  %-44s%8zu%8zu%8zu%8zu%12.0f%12.0f%12.0f%10.1f\n", hostile.name.c_str(), one.masks,
+                one.pieces.all.size(), one.most, one.incomplete, one.pieces.at(0.5), one.pieces.at(1), one.tokens.at(1),
+                1e9 * one.seconds / static_cast<double>(std::max<std::uint64_t>(one.work, 1)));
+  }
+}
+
 int measure(const std::string& path, const std::vector<std::string>& schemas) {
   WeightsOptions words_only;
   words_only.vocabulary_only = true;
@@ -146,13 +224,14 @@ int measure(const std::string& path, const std::vector<std::string>& schemas) {
     bytes = std::max(bytes, one.bytes);
     masks.all.insert(masks.all.end(), one.masks.all.begin(), one.masks.all.end());
   }
-  std::printf("  %zu schemas (%zu in part), %zu masks, %llu of them computed, at most %.1f MiB for a schema\n",
-              count, dropping, masks.all.size(), static_cast<unsigned long long>(computed),
+  std::printf("  %zu schemas (%zu in part), %zu masks, %llu of them computed, at most %.1f MiB for a schema\n", count,
+              dropping, masks.all.size(), static_cast<unsigned long long>(computed),
               static_cast<double>(bytes) / (1 << 20));
   std::printf("  mask     mean %7.1f us, p50 %7.1f, p99 %7.1f, most %7.1f\n", masks.mean(), masks.at(0.5),
               masks.at(0.99), masks.at(1));
   std::printf("  compile  mean %7.1f us, p50 %7.1f, p99 %7.1f, most %7.1f\n", compiles.mean(), compiles.at(0.5),
               compiles.at(0.99), compiles.at(1));
+  measure_hostile(tokenizer, tokens);
   return 0;
 }
 
