@@ -107,6 +107,8 @@ std::optional<LogitCut::Around> LogitCut::around_part(LogitRow& row, float floor
   const float bound = std::max(floor, row.bound_of(kLikely));
   if (!(bound > floor)) return std::nullopt;
   const double likely = collect(row, bound, kNoHigh, 1.0f);
+  const double rest_most = static_cast<double>(row.size()) * static_cast<double>(std::exp(bound - row.top()));
+  if ((likely + rest_most) * part < likely) return std::nullopt;
   const double needed = (likely + estimate(row, bound, floor, 1.0f, true)) * part - likely;
   const double error = kDeviations * doubt(needed, part);
   if (!(needed > error)) return std::nullopt;
