@@ -1,5 +1,7 @@
 #include "core/sampling.h"
 
+#include <algorithm>
+
 namespace chasqui {
 namespace {
 
@@ -42,6 +44,15 @@ constexpr SamplingRule kRules[] = {
 }  // namespace
 
 std::span<const SamplingStep> default_sampling_steps() { return kDefaultSteps; }
+
+std::span<const SamplingStep> steps_of(const SamplingParams& params) {
+  return params.steps ? std::span<const SamplingStep>(*params.steps) : default_sampling_steps();
+}
+
+bool has_step(const SamplingParams& params, SamplingStep step) {
+  const std::span<const SamplingStep> steps = steps_of(params);
+  return std::ranges::find(steps, step) != steps.end();
+}
 
 std::string_view name(SamplingStep step) {
   switch (step) {

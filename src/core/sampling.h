@@ -63,7 +63,7 @@ struct SamplingParams {
   float adaptive_target = -1.0f;  // for SamplingStep::adaptive_p; below 0: off
   float adaptive_decay = 0.9f;
 
-  std::vector<SamplingStep> steps;  // empty: default_sampling_steps()
+  std::optional<std::vector<SamplingStep>> steps;  // none: default_sampling_steps()
 
   std::optional<std::uint32_t> seed;  // none: a random one
   bool ignore_eos = false;            // end-of-generation tokens are banned
@@ -77,6 +77,8 @@ struct SamplingParams {
 
 // In llama.cpp's order.
 std::span<const SamplingStep> default_sampling_steps();
+std::span<const SamplingStep> steps_of(const SamplingParams& params);  // its own, or the default ones
+bool has_step(const SamplingParams& params, SamplingStep step);
 std::string_view name(SamplingStep step);
 
 // One row for each number that a client may send: the only place where their limits are written down.

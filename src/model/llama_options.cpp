@@ -213,7 +213,8 @@ RequestDefaults LlamaOptions::defaults(const ModelInfo& info) const {
   sampling.adaptive_target = said.adaptive_target;
   sampling.adaptive_decay = said.adaptive_decay;
   if (said.samplers != common_params_sampling{}.samplers) {
-    for (const common_sampler_type type : said.samplers) sampling.steps.push_back(step_of(type));
+    auto& steps = sampling.steps.emplace();
+    for (const common_sampler_type type : said.samplers) steps.push_back(step_of(type));
   }
   if (said.seed != LLAMA_DEFAULT_SEED) sampling.seed = said.seed;
   sampling.ignore_eos = said.ignore_eos;

@@ -33,12 +33,19 @@ TEST(LlamaOptions, AreTheDefaultsOfLlamaServerWhereNothingIsSaid) {
     EXPECT_EQ(rule.read(defaults.sampling), rule.read(ours)) << rule.field;
   }
   EXPECT_EQ(defaults.sampling.dry_sequence_breakers, ours.dry_sequence_breakers);
-  EXPECT_TRUE(defaults.sampling.steps.empty());
+  EXPECT_EQ(defaults.sampling.steps, std::nullopt);
   EXPECT_FALSE(defaults.sampling.seed);
   EXPECT_TRUE(defaults.stop.empty());
   EXPECT_FALSE(defaults.enable_thinking);
   EXPECT_FALSE(defaults.reasoning_budget);
   EXPECT_EQ(defaults.template_args.at("preserve_reasoning"), "true");
+}
+
+TEST(LlamaOptions, NoSamplersAreNoneAtAll) {
+  LlamaOptions options;
+  ASSERT_TRUE(set(options, "--samplers", {""}));
+  ASSERT_TRUE(options.finish());
+  EXPECT_EQ(options.defaults({}).sampling.steps, std::vector<SamplingStep>{});
 }
 
 TEST(LlamaOptions, ChangeTheDefaultsOfRequests) {

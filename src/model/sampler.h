@@ -125,7 +125,7 @@ class Sampler {
   float min_p_bound(float top) const;
   double weight_of_min_p(const std::vector<Candidate>& candidates, float top) const;
   std::size_t keep_min() const { return static_cast<std::size_t>(params_.min_keep > 1 ? params_.min_keep : 1); }
-  bool greedy() const { return !(params_.temperature > 0.0f); }
+  bool greedy() const { return !(params_.temperature > 0.0f) && has_step(params_, SamplingStep::temperature); }
 
   // Constant after construction.
   SamplingParams params_;

@@ -26,7 +26,7 @@ std::vector<llama_token_data>& thread_row() {
 }
 
 bool default_order(const SamplingParams& params) {
-  return params.steps.empty() || std::ranges::equal(params.steps, default_sampling_steps());
+  return std::ranges::equal(steps_of(params), default_sampling_steps());
 }
 
 llama_sampler* make_step(SamplingStep step, const SamplingParams& params, const llama_vocab* vocab,
@@ -48,10 +48,6 @@ llama_sampler* make_step(SamplingStep step, const SamplingParams& params, const 
     case SamplingStep::adaptive_p: return nullptr;  // it draws, so it comes last
   }
   return nullptr;
-}
-
-bool has_step(const SamplingParams& params, SamplingStep step) {
-  return std::ranges::find(params.steps, step) != params.steps.end();
 }
 
 }  // namespace
@@ -82,8 +78,7 @@ SamplerChain make_chain(const SamplingParams& params, const llama_vocab* vocab, 
     }
     return SamplerChain(std::move(chain));
   }
-  const auto steps = params.steps.empty() ? default_sampling_steps() : std::span<const SamplingStep>(params.steps);
-  for (const SamplingStep step : steps) {
+  for (const SamplingStep step : steps_of(params)) {
     // It compares each candidate with each other one: of a whole vocabulary that would take minutes for one token.
     if (step == SamplingStep::infill) add(llama_sampler_init_top_k(kCountLimit<"infill_candidates">));
     add(make_step(step, params, vocab, breakers));

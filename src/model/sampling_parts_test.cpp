@@ -50,7 +50,7 @@ const std::vector<float> kFalling = {3, 2.5f, 2, 1.5f, 1, 0.5f, 0, -0.5f};
 TEST(SamplingSteps, AreOurOwnSamplerWhereNothingElseIsAskedFor) {
   EXPECT_FALSE(needs_chain(SamplingParams{}));
   SamplingParams same;
-  same.steps.assign(default_sampling_steps().begin(), default_sampling_steps().end());
+  same.steps.emplace(default_sampling_steps().begin(), default_sampling_steps().end());
   EXPECT_FALSE(needs_chain(same));
 }
 
@@ -106,9 +106,9 @@ TEST(SamplingSteps, ComeInTheOrderThatWasAskedFor) {
   SamplingParams params = open_params();
   params.temperature = 4;
   params.min_p = 0.5f;
-  params.steps = {SamplingStep::min_p, SamplingStep::temperature};
+  params.steps = std::vector{SamplingStep::min_p, SamplingStep::temperature};
   const auto before = support(params, kFalling);
-  params.steps = {SamplingStep::temperature, SamplingStep::min_p};
+  params.steps = std::vector{SamplingStep::temperature, SamplingStep::min_p};
   const auto after = support(params, kFalling);
   EXPECT_EQ(before, (std::set<Token>{0, 1}));
   EXPECT_GT(after.size(), before.size());
@@ -117,14 +117,17 @@ TEST(SamplingSteps, ComeInTheOrderThatWasAskedFor) {
 TEST(SamplingSteps, ThatAreLeftOutDoNothing) {
   SamplingParams params = open_params();
   params.top_k = 1;
-  params.steps = {SamplingStep::temperature};
+  params.steps = std::vector{SamplingStep::temperature};
   EXPECT_GT(support(params, kFalling).size(), 4u);
+  params.steps.emplace();
+  params.temperature = 0;
+  EXPECT_GT(support(params, kFalling).size(), 4u) << "none is left";
 }
 
 // Infill compares each candidate with each other one, so that it may not see the whole vocabulary.
 TEST(SamplingSteps, InfillLooksAtTheMostLikelyOnly) {
   SamplingParams params = open_params();
-  params.steps = {SamplingStep::infill};
+  params.steps = std::vector{SamplingStep::infill};
   params.chances = 0;
   SamplerChain chain = make_chain(params, test_weights()->vocab(), 1000);
   std::vector<float> row(1000);
@@ -136,7 +139,7 @@ TEST(SamplingSteps, InfillLooksAtTheMostLikelyOnly) {
 
 TEST(SamplingSteps, AdaptiveDrawsNearItsTarget) {
   SamplingParams params = open_params();
-  params.steps = {SamplingStep::adaptive_p};
+  params.steps = std::vector{SamplingStep::adaptive_p};
   params.adaptive_target = 0.05f;
   EXPECT_TRUE(support(params, kFalling).contains(4));
 }

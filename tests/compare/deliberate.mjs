@@ -26,8 +26,6 @@ export const deliberate = [
     /wrong value/, /^status 400/],
   ['a sampler that is named twice is refused', 'it leaves what it has left before, and each pass over the vocabulary costs all streams of a step',
     /samplers twice/, /^status 400/],
-  ['an empty `samplers` is the default list', 'llama-server draws from the whole vocabulary then, without a temperature, and the answer is noise',
-    /no samplers/, /samplers\[\]/],
   ['`json_schema` beside `grammar` is refused on `/completion`, too', 'llama-server forgets the schema there; its chats refuse both',
     /json_schema and grammar/, /^status 400, llama-server 200/],
   ['a prompt without a token is refused', 'there is nothing to go on with; llama-server answers with nothing', /prompt without a token/, /^status 400, llama-server 200/],

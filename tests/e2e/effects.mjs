@@ -90,6 +90,11 @@ export const effects = {
   samplers: async (say) => {
     await same(say, { ...wild, samplers: ['top_k', 'temperature'], top_k: 1 }, greedy);
     await differs(say, { ...wild, samplers: ['temperature'], top_k: 1 }, greedy);
+    // None: drawn from what the model says, whatever else is asked for.
+    await differs(say, { ...wild, samplers: [] }, wild);
+    const plain = { ...wild, samplers: ['temperature'], temperature: 1 };
+    await same(say, { ...wild, samplers: [], top_k: 1 }, plain);
+    await same(say, { ...wild, samplers: '', temperature: 0 }, plain);
   },
   seed: async (say) => {
     await same(say, { ...wild, seed: 5 }, { ...wild, seed: 5 });

@@ -48,7 +48,7 @@ const GenerationField kFields[] = {
     {"adaptive_decay", "", "", "", "… and how long it remembers"},
     {"samplers", "", "`penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature`",
      "array of these names and `infill`, `adaptive_p`, or llama.cpp's letters for them",
-     "which are used, in which order", &read_samplers},
+     "which are used, in which order; an empty array or string: none, not even the temperature", &read_samplers},
     {"seed", "", "random", "whole number, -1: random", "the same seed, prompt and settings give the same answer",
      &read_seed},
     {"logit_bias", "", "", "up to 1,024", "`{\"token id or text\": bias}` or `[[token id or text, bias or false]]`",
@@ -238,8 +238,7 @@ void write_generation_settings(JsonWriter& json, const Request& request, bool st
   json.end_array();
   json.key("samplers");
   json.begin_array();
-  const auto steps = sampling.steps.empty() ? default_sampling_steps() : std::span<const SamplingStep>(sampling.steps);
-  for (const SamplingStep step : steps) json.string(name(step));
+  for (const SamplingStep step : steps_of(sampling)) json.string(name(step));
   json.end_array();
   json.key("stop");
   json.begin_array();

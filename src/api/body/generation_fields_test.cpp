@@ -60,6 +60,9 @@ TEST(GenerationFields, SamplersHaveNamesAndLetters) {
   EXPECT_EQ(read(R"({"samplers":["top_k","typ_p","temperature"]})").sampling.steps, wanted);
   EXPECT_EQ(read(R"({"samplers":["top-k","typical_p","temp"]})").sampling.steps, wanted);
   EXPECT_EQ(read(R"({"samplers":"kyt"})").sampling.steps, wanted);
+  EXPECT_EQ(read(R"({})").sampling.steps, std::nullopt) << "the default order";
+  EXPECT_EQ(read(R"({"samplers":[]})").sampling.steps, std::vector<SamplingStep>{}) << "none at all";
+  EXPECT_EQ(read(R"({"samplers":""})").sampling.steps, std::vector<SamplingStep>{});
 }
 
 TEST(GenerationFields, PrioritiesOfOtherServersAreClasses) {

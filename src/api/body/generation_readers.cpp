@@ -103,8 +103,7 @@ void read_samplers(Fields& fields, std::string_view name, RequestDraft& draft) {
   constexpr std::string_view kAllowed =
       "an array of penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature, infill and adaptive_p, "
       "each once, or a string of their letters e, d, s, k, y, p, m, x, t, i and a";
-  std::vector<SamplingStep>& steps = draft.sampling.steps;
-  steps.clear();
+  std::vector<SamplingStep>& steps = draft.sampling.steps.emplace();
   const json::value& value = *fields.any(name);
   bool ok = value.is_array() || value.is_string();
   const auto add = [&](std::optional<SamplingStep> step) {
