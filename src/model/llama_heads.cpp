@@ -108,7 +108,7 @@ Result<void> LlamaHeads::open(llama_context* target, const LlamaWeights& weights
   how.draft.n_max = draft_tokens_;
   how.draft.ctx_tgt = target;
   how.draft.ctx_dft = context_;
-  how.draft.backend_sampling = llama_supports_gpu_offload();
+  how.draft.backend_sampling = offloads_to_gpu();
   try {
     driver_ = common_speculative_init(how, params.n_seq_max);
   } catch (const std::exception& e) {

@@ -157,7 +157,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   fixed_more_rows_ = config.threads_batch;
   use_threads(std::max(config.threads, config.threads_batch), false);
   // With a GPU the threads of the CPU matter little, and a decode returns before it is done.
-  if (config.adapt_threads && !llama_supports_gpu_offload()) choice_.emplace(config.threads, config.threads_batch);
+  if (config.adapt_threads && !offloads_to_gpu()) choice_.emplace(config.threads, config.threads_batch);
   llama_set_abort_callback(context_, should_end, this);
   rows_.emplace(shape_);
   return {};

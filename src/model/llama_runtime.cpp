@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include <ggml-backend.h>
 #include <ggml-cpu.h>
 #include <llama.h>
 #include <log.h>
@@ -104,7 +105,14 @@ Result<void> start_llama_runtime() {
   return started;
 }
 
-bool offloads_to_gpu() { return llama_supports_gpu_offload(); }
+// libllama's own answer is yes wherever devices could be added, too.
+bool offloads_to_gpu() {
+  for (std::size_t i = 0; i < ggml_backend_dev_count(); ++i) {
+    const auto type = ggml_backend_dev_type(ggml_backend_dev_get(i));
+    if (type == GGML_BACKEND_DEVICE_TYPE_GPU || type == GGML_BACKEND_DEVICE_TYPE_IGPU) return true;
+  }
+  return false;
+}
 
 std::string describe_llama_runtime() {
   std::string text = std::string("libllama ") + llama_version() + " (";

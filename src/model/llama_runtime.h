@@ -16,7 +16,7 @@ Result<void> start_llama_runtime();
 // Version and CPU features, for `chasqui version` and the start-up log: "libllama 0.5.0 (AVX2 FMA F16C AVX512)".
 std::string describe_llama_runtime();
 
-// Models may be computed on a GPU. REQUIRES: start_llama_runtime()
+// Models may be computed on a GPU, or on a device of another machine (model/llama_rpc). REQUIRES: start_llama_runtime()
 bool offloads_to_gpu();
 
 // The first error that libllama logged on this thread since the last call, without the names of its functions; empty
