@@ -18,7 +18,10 @@
 #include "app/model_list.h"
 #include "app/model_search.h"
 #include "app/pull_command.h"
+#include "app/rpc_peers.h"
+#include "app/rpc_server_command.h"
 #include "app/serve_options.h"
+#include "app/supervise.h"
 #include "base/nearest_word.h"
 #include "cli/served_list.h"
 #include "cli/top.h"
@@ -89,6 +92,7 @@ struct Commands {
   SimulateConfig simulation;
   ChatConfig chat_config;
   PullConfig pull_config;
+  RpcServerConfig rpc_config;
   cli::ServedListOptions ps_options;
   cli::TopOptions top_options;
   double top_interval_s = 1;
@@ -109,6 +113,7 @@ struct Commands {
   CLI::App* top = app.add_subcommand("top", "Watch a running server: what it does, how fast, what waits");
   CLI::App* bench = add_bench_command(app, bench_config);
   CLI::App* simulate = add_simulate(app, simulation);
+  CLI::App* rpc_server = add_rpc_server_command(app, rpc_config);
   CLI::App* completion = app.add_subcommand("completion", "Print a script that completes commands and flags");
   CLI::App* metrics = app.add_subcommand("metrics", "Print what GET /metrics shows, as docs/metrics.md");
   CLI::App* version = app.add_subcommand("version", "Print the version");
@@ -136,6 +141,7 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   if (seen.inspect->parsed()) return run([c = seen.inspect_config, json = seen.json] { return run_inspect(c, json); });
   if (seen.doctor->parsed()) return run([c = seen.doctor_config, json = seen.json] { return run_doctor(c, json); });
   if (seen.metrics->parsed()) return run([] { return print_metrics_document(); });
+  if (seen.rpc_server->parsed()) return run([config = seen.rpc_config] { return run_rpc_server(config); });
   if (seen.top->parsed()) {
     seen.top_options.interval =
         std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seen.top_interval_s));
@@ -160,9 +166,9 @@ const char* variable(const char* name) {
   return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing runs yet
 }
 
-CommandLine refused(const std::string& why) {
+CommandLine refused(const std::string& why, int code = 2) {
   std::fprintf(stderr, "chasqui: %s\n", why.c_str());
-  return {std::nullopt, std::nullopt, 2};
+  return {std::nullopt, std::nullopt, code};
 }
 
 std::vector<std::string> names_of(const CLI::App& app) {
@@ -252,7 +258,8 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   if (auto named = read_command_name(first.app, settings.arguments); !named) return refused(named.error().message);
   if (CLI::App* command = configured(first, settings.arguments)) {
     LlamaArguments known = from_llama_server(*command, settings.arguments, &variable);
-    if (known.refusal) return refused(*known.refusal);
+    // A supervisor waits for what was there when it started.
+    if (known.refusal) return refused(*known.refusal, known.may_pass && is_supervised() ? kPeerLostExit : 2);
     notes = std::move(known.notes);
     llama = std::move(known.options);
     words.typed = settings.arguments;
@@ -279,7 +286,11 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   for (ServeConfig* config : {&seen.config, &seen.doctor_config}) {
     config->llama = config->model.llama = llama;
   }
-  const auto more = [&words](const SectionArguments& section) { return read_with(words, section); };
+  const auto more = [&words, &llama](const SectionArguments& section) -> Result<ServeConfig> {
+    auto read = read_with(words, section);
+    if (!read || read->llama->rpc_servers() == llama->rpc_servers()) return read;
+    return invalid_field("--rpc", "--rpc adds devices for all models: it belongs on the command line");
+  };
   for (const auto& [command, config] :
        {std::pair(seen.serve, &seen.config), std::pair(seen.doctor, &seen.doctor_config)}) {
     if (!command->parsed()) continue;

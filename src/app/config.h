@@ -66,6 +66,7 @@ struct ServeConfig {
   AdapterFlags adapters;
   OperationFlags operation;
   std::int32_t gpu_layers = -1;
+  bool rpc_public = false;  // machines of --rpc may be anywhere; app/llama_flags looks for it before this is read
   bool use_mmap = true;
   bool use_mlock = false;
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "app/capacity.h"
+#include "app/rpc_peers.h"
 #include "app/settings.h"
 #include "base/log.h"
 #include "model/gguf_summary.h"
@@ -43,6 +44,7 @@ WeightsOptions how_to_load(const ServeConfig& config) {
   options.draft = true;
   options.on_trial = config.on_trial;
   options.llama = config.llama;
+  follow_peers(options);
   return options;
 }
 

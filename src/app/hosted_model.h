@@ -56,6 +56,7 @@ class HostedModel {
   void add_metrics_to(MetricsPage& page, const std::string& name, const std::string& labels) const;
   void on_hang(std::function<void()> callback) { watch_.on_hang(std::move(callback)); }
   bool hangs() const { return watch_.hangs(); }
+  void lose(const Error& why) { watch_.lose(why); }
   // What there can be only once, for the next version.
   Predecessor predecessor() const { return {snapshots_, slot_files_}; }
   std::shared_ptr<const Computing> computing() const { return computing_; }

@@ -11,12 +11,14 @@
 #include "app/draft_models.h"
 #include "app/load_guard.h"
 #include "app/model_search.h"
+#include "app/rpc_peers.h"
 #include "app/serve_plan.h"
 #include "base/log.h"
 #include "cli/doctor.h"
 #include "cli/inspect.h"
 #include "cli/machine.h"
 #include "model/gguf_summary.h"
+#include "model/llama_places.h"
 #include "model/llama_runtime.h"
 #include "model/loaded_model.h"
 
@@ -36,6 +38,7 @@ Result<GgufSummary> summary_of(const ServeConfig& config) {
 std::string template_error(const ServeConfig& config) {
   const LoadGuard guard(name_of(config));
   LoadOptions options;
+  options.weights.on_trial = true;  // nothing is computed, so that no device gets a copy
   if (!config.chat_template_file.empty()) {
     std::ifstream file(config.chat_template_file);
     options.chat_template.assign(std::istreambuf_iterator<char>(file), {});
@@ -55,7 +58,7 @@ std::string template_error(const ServeConfig& config) {
 
 // As `serve` would start it now.
 ModelConfig plan_for(const ServeConfig& config, const GgufSummary& summary) {
-  const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
+  const std::uint64_t free_bytes = cli::look_at_machine().free_bytes() + free_bytes_of_peers();
   const bool gpu = start_llama_runtime() && offloads_to_gpu();
   const std::uint64_t kv_bytes = kv_bytes_for(free_bytes, summary.tensor_bytes, gpu);
   ModelConfig asked = config.model;
@@ -81,6 +84,7 @@ cli::DoctorQuestion question_of(const ServeConfig& config) {
   const ModelConfig plan = plan_for(config, *summary);
   question.slots = plan.slots;
   question.needed_bytes = cli::memory_of_plan(*summary, plan);
+  question.elsewhere_bytes = free_bytes_of_peers();
   question.has_template = !summary->chat_template.empty() || !config.chat_template_file.empty();
   if (summary->kind != "model") {
     question.model_error = config.model_path + ": it is no model but an " + summary->kind;
@@ -88,6 +92,35 @@ cli::DoctorQuestion question_of(const ServeConfig& config) {
     question.template_error = template_error(config);
   }
   return question;
+}
+
+// The devices of other machines, by the names that flags have for them. That they answer was seen before.
+void find_peers(cli::Findings& findings) {
+  for (const RpcPeer& peer : rpc_peers()) {
+    std::string found = peer.endpoint + " lends ";
+    for (const RpcDevice& device : peer.devices) {
+      found += (&device == &peer.devices.front() ? "" : ", ") + device.name + " with " +
+               cli::bytes_in_words(device.free_bytes) + " free of " + cli::bytes_in_words(device.total_bytes);
+    }
+    findings.push_back({cli::Finding::Level::good, "rpc", std::move(found), ""});
+  }
+}
+
+// Where the layers of a model will lie, where there is a choice.
+void find_places(cli::Findings& findings, const ServeConfig& config) {
+  const auto summary = summary_of(config);
+  if (!summary || !start_llama_runtime() || !offloads_to_gpu()) return;
+  std::vector<RpcDevice> remote;
+  for (const RpcPeer& peer : rpc_peers()) remote.insert(remote.end(), peer.devices.begin(), peer.devices.end());
+  const auto layers = static_cast<std::int32_t>(summary->layers);
+  std::string found;
+  for (const LayerRange& range : forecast_layers(config.llama, config.gpu_layers, layers, remote)) {
+    found += (found.empty() ? "layers " : ", ") + std::to_string(range.first) + " to " + std::to_string(range.last) +
+             " on " + range.device;
+  }
+  if (found.empty()) return;
+  found += "; " + std::to_string(layers) + " is the output";
+  findings.push_back({cli::Finding::Level::good, "layers", std::move(found), ""});
 }
 
 // What serve itself checks before it reads a model.
@@ -121,6 +154,7 @@ int run_doctor(const ServeConfig& config, bool json) {
   cli::Findings findings = cli::check_machine(question_of(config.models.front()), cli::look_at_machine());
   for (const ServeConfig& model : config.models) {
     for (cli::Finding& finding : cli::check_model(question_of(model))) findings.push_back(std::move(finding));
+    find_places(findings, model);
   }
   for (const net::ListenAddress& address : host_addresses(config)) {
     findings.push_back(address.is_unix() ? cli::check_socket_path("--host", address.path)
@@ -138,6 +172,7 @@ int run_doctor(const ServeConfig& config, bool json) {
   if (!config.chat_template_file.empty()) {
     findings.push_back(cli::check_readable("--chat-template-file", config.chat_template_file, false));
   }
+  find_peers(findings);
   findings.push_back(start_finding(config));
   const cli::Paint paint(cli::shows_colours(STDOUT_FILENO));
   cli::write_out(json ? cli::findings_json(findings) : cli::findings_text(findings, paint));

@@ -25,7 +25,6 @@ constexpr std::string_view kBuiltIn = "name a file with --model FILE";
 constexpr LlamaFlag kFlags[] = {
     {"--perf --no-perf", "LLAMA_ARG_PERF", 0, kTaken, "/metrics has the times"},
     {"-dt --defrag-thold", "LLAMA_ARG_DEFRAG_THOLD", 1, kTaken, "there is nothing to defragment"},
-    {"--rpc", "LLAMA_ARG_RPC", 1, kRefused, "one machine computes; serve from the one with the most memory"},
     {"--mmap", "LLAMA_ARG_MMAP", 0, kWritten, "--no-mmap=false"},
     {"-dio --direct-io", "LLAMA_ARG_DIO", 0, kWritten, "--load-mode dio"},
     {"-ndio --no-direct-io", "", 0, kTaken, "it is so without --load-mode dio"},
@@ -135,6 +134,7 @@ constexpr AppliedFlags kAppliedFlags[] = {
      "--split-mode --tensor-split --main-gpu --check-tensors --override-kv --numa --control-vector "
      "--control-vector-scaled --control-vector-layer-range",
      "libllama's model"},
+    {"--rpc", "devices: other machines' come beside this one's, see docs/rpc.md"},
     {"--spec-draft-override-tensor --spec-draft-cpu-moe --spec-draft-n-cpu-moe --spec-draft-type-k --spec-draft-type-v "
      "--spec-draft-device --spec-draft-ngl",
      "the draft model"},

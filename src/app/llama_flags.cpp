@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "app/rpc_peers.h"
+
 namespace chasqui {
 namespace {
 
@@ -291,6 +293,13 @@ class Translation {
   LlamaArguments out_;
 };
 
+void finish(LlamaOptions& options, ReadVariable variable, LlamaArguments& result) {
+  const auto found = find_devices(options, any_network(result.arguments, variable("CHASQUI_RPC_PUBLIC")));
+  const auto finished = found ? options.finish() : found;
+  if (!finished) result.refusal = finished.error().message;
+  result.may_pass = !found && found.error().code == ErrorCode::unavailable;
+}
+
 }  // namespace
 
 std::string_view applied_to(const LlamaOption& option) {
@@ -350,7 +359,7 @@ LlamaArguments from_llama_server(const CLI::App& serve, const std::vector<std::s
   if (auto read = read_variables(serve, variable, *options); !read) return {{}, {}, {}, read.error().message};
   LlamaArguments result = Translation(serve, arguments, *options).translate();
   TableVariables(serve, variable, *options, result).read();
-  if (auto finished = options->finish(); !finished && !result.refusal) result.refusal = finished.error().message;
+  if (!result.refusal) finish(*options, variable, result);
   result.options = options;
   return result;
 }

@@ -62,6 +62,7 @@ struct LlamaArguments {
   std::vector<std::string> notes;      // for the log: one for each flag that has no effect
   LlamaOptionsPtr options;             // what llama-common has read
   std::optional<std::string> refusal;
+  bool may_pass = false;  // … which is another machine's, and may be gone at the next start
 };
 
 // Where the variables come from; tests have their own.

@@ -6,6 +6,7 @@
 
 #include "app/capacity.h"
 #include "app/draft_models.h"
+#include "app/rpc_peers.h"
 #include "app/settings.h"
 #include "cli/inspect.h"
 #include "cli/machine.h"
@@ -77,7 +78,8 @@ Result<std::uint64_t> read_bytes(std::string_view text) {
 std::uint64_t models_memory(const ServeConfig& config) {
   if (config.models_memory > 0) return config.models_memory;
   const cli::Machine machine = cli::look_at_machine();
-  return std::min(machine.memory_bytes, machine.group_limit_bytes.value_or(machine.memory_bytes)) / 4 * 3;
+  const std::uint64_t here = std::min(machine.memory_bytes, machine.group_limit_bytes.value_or(machine.memory_bytes));
+  return (here + total_bytes_of_peers()) / 4 * 3;
 }
 
 std::uint64_t cell_bytes_of(const ServeConfig& config, std::uint64_t free_bytes, std::uint64_t weights, bool gpu) {

@@ -15,6 +15,7 @@
 #include "app/load_trial.h"
 #include "app/model_memory.h"
 #include "app/progress_bar.h"
+#include "app/rpc_peers.h"
 #include "app/settings.h"
 #include "app/tuning_file.h"
 #include "base/log.h"
@@ -133,6 +134,8 @@ Result<Models> make_contexts(const ServeConfig& config, const LoadedModel& model
   return contexts;
 }
 
+std::uint64_t free_for_models() { return cli::look_at_machine().free_bytes() + free_bytes_of_peers(); }
+
 Result<void> make_parts(ModelParts& parts, std::uint64_t free_bytes, std::uint64_t weights,
                         const Predecessor* before = nullptr) {
   const ServeConfig& config = parts.config;
@@ -184,7 +187,7 @@ std::string path_of(const ServeConfig& config) {
 
 // All weights are loaded first, so that contexts are made knowing what memory is left.
 Result<void> load_all(std::vector<ListedModel>& models) {
-  const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
+  const std::uint64_t free_bytes = free_for_models();
   std::uint64_t weights = 0;
   for (ListedModel& one : models) {
     const LoadGuard guard(path_of(one.config));
@@ -271,7 +274,7 @@ Result<ModelParts> load_model(const ServeConfig& config, LoadOptions how, const 
     if (auto good = try_loading(config, stop); !good) return good.error();
   }
   const Duration trial = clock.now() - began;
-  const std::uint64_t free_bytes = cli::look_at_machine().free_bytes() + (before != nullptr ? before->frees : 0);
+  const std::uint64_t free_bytes = free_for_models() + (before != nullptr ? before->frees : 0);
   auto model = load_weights(config, std::move(how));
   loading.reset();
   if (!model) return model.error();

@@ -128,6 +128,10 @@ void add_model_options(CLI::App& app, ServeConfig& config) {
       ->check(CLI::Range(-1, 100000))
       ->type_name("N")
       ->group(group);
+  app.add_flag("--rpc-public", config.rpc_public,
+               "servers of --rpc may have addresses that are not private; see docs/rpc.md")
+      ->envname("CHASQUI_RPC_PUBLIC")
+      ->group(group);
   app.add_option("--chat-template-file", config.chat_template_file, "Jinja template instead of the model's own")
       ->envname("LLAMA_ARG_CHAT_TEMPLATE_FILE")
       ->type_name("FILE")

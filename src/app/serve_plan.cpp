@@ -10,6 +10,7 @@
 #include "app/draft_models.h"
 #include "app/model_memory.h"
 #include "app/observability_options.h"
+#include "app/rpc_peers.h"
 #include "app/settings.h"
 #include "app/tls_reload.h"
 #include "cli/doctor.h"
@@ -80,6 +81,7 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   options.weights.llama = config.llama;
   options.weights.heads = config.speculation.source == DraftSource::mtp;
   options.weights.on_trial = config.on_trial;
+  follow_peers(options.weights);
   options.grammar_engine = config.grammar_engine;
   options.forced_tokens = config.forced_tokens;
   options.sleeps = can_sleep(config);

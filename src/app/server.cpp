@@ -34,6 +34,9 @@ std::string reachable_here(std::string url) {
 // With more models the page of metrics shows sums only.
 constexpr std::size_t kModelsShown = 8;
 
+// For errors to reach clients when there is nothing more to compute with.
+constexpr Duration kAfterLoss = milliseconds(500);
+
 }  // namespace
 
 Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, const LogMetrics& log, LogFile& log_file,
@@ -72,7 +75,8 @@ Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, cons
       frames_(loop_, frame_metrics_, settings_.frames,
               [this](net::FrameConnection& connection) { return door_.open(connection); }),
       memory_(loop_, offload_),
-      reload_(config, keys, loop_, offload_) {
+      reload_(config, keys, loop_, offload_),
+      lost_timer_(loop_.executor()) {
   add_models(std::move(parts.models));
   requests_.on_ended([this](const auto& /*record*/) { memory_.request_ended(); });
   if (parts.tls) {
@@ -197,6 +201,7 @@ Result<void> Server::open() {
   follow_signals();
   // Only another process can have a worker that moves; it exists where a process starts it.
   if (is_supervised()) follow_hangs();
+  if (!rpc_peers().empty()) peer_loss_.emplace(loop_, [this](const std::string& peers) { lose(peers); });
   if (batches_) batches_->runner().begin();
   greet(*url);
   return {};
@@ -215,6 +220,24 @@ void Server::follow_hang(HostedModel& model) {
   });
 }
 
+// Every model may have a part there, and ggml has no way back: the requests end with an error, and then the process.
+void Server::lose(const std::string& peers) {
+  if (!lost_peers_.empty()) return;
+  lost_peers_ = peers;
+  const bool ending = std::exchange(hung_, true);
+  const Error why{ErrorCode::model_failure,
+                  "the RPC server " + peers + ", which holds a part of the model, is lost; retry", ""};
+  for (const auto& model : models_) model->lose(why);
+  if (!ending) {
+    guard_.begin();
+    shutdown_->begin();
+  }
+  lost_timer_.expires_after(kAfterLoss);
+  lost_timer_.async_wait([this](net::SystemError error) {
+    if (!error) shutdown_->begin();
+  });
+}
+
 void Server::follow_signals() {
   guard_.watch(config_.operation.drain_delay + config_.drain_time,
                [this] { loop_.post([this] { shutdown_->begin(); }); });
@@ -230,6 +253,7 @@ void Server::follow_signals() {
 void Server::run() {
   loop_.run();
   for (const auto& model : models_) model->finish();
+  if (!lost_peers_.empty()) end_without(lost_peers_);
   const bool hangs = std::ranges::any_of(models_, [](const auto& model) { return model->hangs(); });
   if (is_supervised() && hangs) end_hung_process();
   guard_.tear_down();

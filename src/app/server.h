@@ -26,6 +26,7 @@
 #include "app/memory_return.h"
 #include "app/model_keeper.h"
 #include "app/model_parts.h"
+#include "app/rpc_peers.h"
 #include "app/settings.h"
 #include "app/shutdown.h"
 #include "app/tls_reload.h"
@@ -72,6 +73,7 @@ class Server final : private ModelHosting {
   void follow_signals();
   void follow_hangs();
   void follow_hang(HostedModel& model);
+  void lose(const std::string& peers);
   void greet(const std::string& url) const;
 
   const ServeConfig& config_;
@@ -112,7 +114,10 @@ class Server final : private ModelHosting {
   KeyReload reload_;
   std::optional<TlsReload> tls_reload_;
   std::optional<Shutdown> shutdown_;
-  bool hung_ = false;  // a worker, of whichever model
+  bool hung_ = false;       // a worker, of whichever model
+  std::string lost_peers_;  // that computed with it; empty: all are there
+  net::Timer lost_timer_;
+  std::optional<PeerLoss> peer_loss_;  // none: this machine computes alone
 };
 
 }  // namespace chasqui

@@ -19,6 +19,7 @@
 #include "app/listeners.h"
 #include "app/log_file.h"
 #include "app/log_writer.h"
+#include "app/rpc_peers.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/log_sink.h"
@@ -32,6 +33,7 @@ constexpr int kKeptAbove = 64;  // where sockets do not stand in each other's wa
 
 constexpr Duration kPauseMin = milliseconds(100);
 constexpr Duration kPauseMax = seconds(30);
+constexpr Duration kPeerPauseMax = seconds(2);  // for a machine that is waited for, which costs little to ask
 // A server ends itself in time (app/exit_guard); one that is stopped or cannot is killed.
 constexpr Duration kLongerThanItself = seconds(1);
 constexpr Duration kWell = seconds(60);  // a child that lives so long begins with a short pause again
@@ -177,10 +179,13 @@ std::optional<int> Supervisor::child_ended() {
   // A mistake in the settings, or a server that has never stood: nothing gets better by trying again.
   if (WIFEXITED(status) && (code == 2 || (code == 1 && starts_ == 1))) return code;
   if (lived >= kWell) pause_ = kPauseMin;
-  log_error("the server has died; it is started again",
+  const bool waits = code == kPeerLostExit;
+  pause_ = std::min(pause_, waits ? kPeerPauseMax : kPauseMax);
+  const char* const what = waits ? "an RPC server is not there" : "the server has died";
+  log_error(std::string(what) + "; it is started again",
             {{"by", how_it_ended(status)}, {"after_s", to_seconds(lived)}, {"in_s", to_seconds(pause_)}});
   start_at_ = clock_.now() + pause_;
-  pause_ = std::min(2 * pause_, kPauseMax);
+  pause_ = 2 * pause_;
   return std::nullopt;
 }
 

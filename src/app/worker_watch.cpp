@@ -26,13 +26,21 @@ WorkerWatch::WorkerWatch(net::EventLoop& loop, Engine& engine, StreamHub& stream
   look();
 }
 
+void WorkerWatch::lose(const Error& why) {
+  lost_ = why;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i].looks = kLooks;
+    judge(i, true);
+  }
+}
+
 bool WorkerWatch::hangs() const { return std::ranges::any_of(workers_, &Seen::hangs); }
 
 void WorkerWatch::look() {
   const TimePoint now = loop_.now();
   const bool slept = now - last_look_ > kLooksInTime * every_;
   last_look_ = now;
-  for (std::size_t i = 0; i < workers_.size(); ++i) judge(i, !slept && engine_.stuck(i, now));
+  for (std::size_t i = 0; i < workers_.size(); ++i) judge(i, lost_ || (!slept && engine_.stuck(i, now)));
   timer_.expires_after(every_);
   timer_.async_wait([this, alive = std::weak_ptr<const bool>(alive_)](net::SystemError error) {
     if (!error && !alive.expired()) look();
@@ -47,12 +55,12 @@ void WorkerWatch::judge(std::size_t worker, bool stands) {
     return;
   }
   if (++seen.looks < kLooks) return;
-  const std::size_t given_up = streams_.give_up(engine_.requests_of(worker), kHangs);
+  const std::size_t given_up = streams_.give_up(engine_.requests_of(worker), lost_ ? *lost_ : kHangs);
   if (seen.hangs) return;
   seen.hangs = true;
   engine_.metrics(worker).stalls.add();
   log_error(
-      "a worker hangs; its requests are given up",
+      lost_ ? lost_->message : "a worker hangs; its requests are given up",
       {{"model", model_}, {"worker", worker}, {"after_s", to_seconds(engine_.stuck_after())}, {"requests", given_up}});
   if (const auto callback = std::exchange(on_hang_, nullptr)) callback();
 }

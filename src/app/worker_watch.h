@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ class WorkerWatch {
   void on_hang(std::function<void()> callback) { on_hang_ = std::move(callback); }
   // One did so when it was last looked at.
   bool hangs() const;
+  // What they compute with is gone for good: their requests get this error, now and from now on.
+  void lose(const Error& why);
 
  private:
   struct Seen {
@@ -42,6 +45,7 @@ class WorkerWatch {
   TimePoint last_look_{};
   std::vector<Seen> workers_;
   std::function<void()> on_hang_;
+  std::optional<Error> lost_;
   // A timer that has expired calls back although it is gone.
   const std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };

@@ -49,9 +49,11 @@ Finding cores(const DoctorQuestion& question, const Machine& machine) {
 Finding memory(const DoctorQuestion& question, const Machine& machine) {
   std::string found = bytes_in_words(machine.free_bytes()) + " free of " + bytes_in_words(machine.memory_bytes);
   if (machine.group_limit_bytes) found += ", limit of the control group " + bytes_in_words(*machine.group_limit_bytes);
+  const std::uint64_t elsewhere = question.elsewhere_bytes;
+  if (elsewhere > 0) found += "; " + bytes_in_words(elsewhere) + " free on RPC servers";
   if (question.needed_bytes == 0) return {Level::good, "memory", found, ""};
   found += "; the model and its KV cache take " + bytes_in_words(question.needed_bytes);
-  if (question.needed_bytes <= machine.free_bytes()) return {Level::good, "memory", found, ""};
+  if (question.needed_bytes <= machine.free_bytes() + elsewhere) return {Level::good, "memory", found, ""};
   return {Level::bad, "memory", found,
           "serve fewer slots (-np), a smaller context (-c) or -ctk q8_0 -ctv q8_0, or a model of a smaller "
           "quantization: chasqui inspect has a table"};

@@ -26,7 +26,8 @@ struct DoctorQuestion {
   std::string model_error;  // what kept it from being read; empty: it was
   std::string template_error;
   bool has_template = true;
-  std::uint64_t needed_bytes = 0;  // weights and KV; 0: not known
+  std::uint64_t needed_bytes = 0;     // weights and KV; 0: not known
+  std::uint64_t elsewhere_bytes = 0;  // free on other machines that compute, too
   bool mlock = false;
   std::string host;
   std::uint16_t port = 0;

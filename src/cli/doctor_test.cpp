@@ -47,6 +47,16 @@ TEST(Doctor, WhatDoesNotFitIsBadWithAdvice) {
   EXPECT_NE(found(findings, "memory").advice, "");
 }
 
+TEST(Doctor, MemoryOfOtherMachinesCounts) {
+  DoctorQuestion question;
+  question.needed_bytes = std::uint64_t{80} << 30;
+  EXPECT_EQ(found(check_machine(question, large_machine()), "memory").level, Level::bad);
+  question.elsewhere_bytes = std::uint64_t{20} << 30;
+  const Finding memory = found(check_machine(question, large_machine()), "memory");
+  EXPECT_EQ(memory.level, Level::good);
+  EXPECT_NE(memory.found.find("; 20 GiB free on RPC servers"), std::string::npos) << memory.found;
+}
+
 TEST(Doctor, AQuotaOfCoresIsSaidWithTheFlagThatKeepsWithinIt) {
   Machine machine = large_machine();
   machine.group_cores = 2.5;

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "model/llama_control_vector.h"
 #include "model/llama_params.h"
+#include "model/llama_places.h"
 #include "model/llama_runtime.h"
 
 namespace chasqui {
@@ -131,6 +132,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
                      std::to_string(config.slots) + " slots: " + take_llama_error(),
                  ""};
   }
+  log_places(context_);
   if (!config.draft) {
     if (auto applied = apply_control_vectors(context_, config.llama, weights_->info()); !applied) return applied;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <utility>
 
 #include <arg.h>
 #include <common.h>
@@ -49,6 +50,16 @@ bool holds(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+// Read when all devices are there, wherever they stand on the command line; of tensors the first that fits counts.
+bool places_tensors(const LlamaOption& row) {
+  constexpr const char* kNames[] = {
+      "--device",           "--override-tensor",  "--cpu-moe",
+      "--n-cpu-moe",        "--n-cpu-ffn",        "--spec-draft-device",
+      "--spec-draft-override-tensor", "--spec-draft-cpu-moe", "--spec-draft-n-cpu-moe",
+  };
+  return std::ranges::any_of(kNames, [&row](const char* name) { return holds(row.names, name); });
+}
+
 // What an exception of llama-common says, without its line breaks; those of std::stoi say nothing.
 Error bad_value(std::string_view name, std::span<const std::string> values, std::string_view why) {
   if (why.starts_with("error: ")) why.remove_prefix(7);
@@ -79,8 +90,17 @@ struct LlamaOptions::Table {
     for (const common_arg& option : context.options) rows.push_back(row_of(option));
   }
 
+  // One that was set and is not read yet.
+  struct Later {
+    std::size_t row;
+    std::string name;
+    bool on;
+    std::vector<std::string> values;
+  };
+
   common_params_context context;
   std::vector<LlamaOption> rows;  // of context.options, in their order
+  std::vector<Later> placements;
 };
 
 LlamaOptions::LlamaOptions() : params_(std::make_unique<common_params>()), table_(std::make_unique<Table>(*params_)) {
@@ -107,11 +127,23 @@ const LlamaOption* LlamaOptions::find_variable(std::string_view variable) const 
   return found != table_->rows.end() ? &*found : nullptr;
 }
 
+void LlamaOptions::forget_devices() { table_->placements.clear(); }
+
+Result<void> LlamaOptions::take(std::size_t row, std::string_view name, bool on, std::span<const std::string> values) {
+  const LlamaOption& known = table_->rows[row];
+  if (values.size() != static_cast<std::size_t>(known.values)) return bad_value(name, {}, "a value is missing");
+  if (holds(known.names, "--rpc")) {
+    rpc_servers_ = values[0];
+  } else if (places_tensors(known)) {
+    table_->placements.push_back({row, std::string(name), on, {values.begin(), values.end()}});
+  } else {
+    return run(row, name, on, values);
+  }
+  return {};
+}
+
 Result<void> LlamaOptions::run(std::size_t row, std::string_view name, bool on, std::span<const std::string> values) {
   const common_arg& option = table_->context.options[row];
-  if (values.size() != static_cast<std::size_t>(table_->rows[row].values)) {
-    return bad_value(name, {}, "a value is missing");
-  }
   try {
     if (option.handler_void != nullptr) option.handler_void(*params_);
     if (option.handler_bool != nullptr) option.handler_bool(*params_, on);
@@ -127,21 +159,24 @@ Result<void> LlamaOptions::run(std::size_t row, std::string_view name, bool on, 
 Result<void> LlamaOptions::set(std::string_view name, std::span<const std::string> values) {
   const LlamaOption* row = find(name);
   if (row == nullptr) return bad_value(name, {}, "llama-server has no such flag");
-  return run(static_cast<std::size_t>(row - table_->rows.data()), name, !holds(row->off_names, name), values);
+  return take(static_cast<std::size_t>(row - table_->rows.data()), name, !holds(row->off_names, name), values);
 }
 
 Result<void> LlamaOptions::set_variable(std::string_view variable, const std::string& value) {
   const LlamaOption* row = find_variable(variable);
   if (row == nullptr) return bad_value(variable, {}, "llama-server has no such variable");
   const std::size_t index = static_cast<std::size_t>(row - table_->rows.data());
-  if (!row->toggles) return run(index, variable, true, {&value, 1});
+  if (!row->toggles) return take(index, variable, true, {&value, 1});
   const bool on = common_arg_utils::is_truthy(value);
   if (table_->context.options[index].handler_void != nullptr && !on) return {};
-  return run(index, variable, on, {});
+  return take(index, variable, on, {});
 }
 
 Result<void> LlamaOptions::finish() {
   common_params& params = *params_;
+  for (const Table::Later& later : std::exchange(table_->placements, {})) {
+    if (auto read = run(later.row, later.name, later.on, later.values); !read) return read;
+  }
   if (is_built_in_template(params.chat_template)) {
     return bad_value("--chat-template", {&params.chat_template, 1},
                      "of the templates that libllama knows by name only chatml is served; write the template, or use "

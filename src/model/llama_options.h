@@ -38,11 +38,16 @@ class LlamaOptions {
   const LlamaOption* find_variable(std::string_view variable) const;
   std::span<const LlamaOption> all() const;
 
-  // Errors name the flag. As many values as the row says.
+  // Errors name the flag. As many values as the row says. Flags that name devices are read by finish().
   Result<void> set(std::string_view name, std::span<const std::string> values);
   // As llama-server reads a variable.
   Result<void> set_variable(std::string_view variable, const std::string& value);
-  // Once, after the last flag: what holds between flags, and whether files and templates that they name can be read.
+  // --rpc: servers whose devices are to be there when finish() is called; nothing here connects to them.
+  const std::string& rpc_servers() const { return rpc_servers_; }
+  // Flags that name devices mean nothing: there are only those of this machine, and none is used.
+  void forget_devices();
+  // Once, after the last flag: which devices are named, what holds between flags, and whether files and templates that
+  // they name can be read.
   Result<void> finish();
 
   // What the server's requests begin with.
@@ -58,10 +63,12 @@ class LlamaOptions {
  private:
   struct Table;
 
+  Result<void> take(std::size_t row, std::string_view name, bool on, std::span<const std::string> values);
   Result<void> run(std::size_t row, std::string_view name, bool on, std::span<const std::string> values);
 
   std::unique_ptr<common_params> params_;
   std::unique_ptr<Table> table_;
+  std::string rpc_servers_;
 };
 using LlamaOptionsPtr = std::shared_ptr<const LlamaOptions>;
 

@@ -41,6 +41,24 @@ TEST(LlamaOptions, AreTheDefaultsOfLlamaServerWhereNothingIsSaid) {
   EXPECT_EQ(defaults.template_args.at("preserve_reasoning"), "true");
 }
 
+TEST(LlamaOptions, OfDevicesAreReadWhenAllDevicesAreThere) {
+  LlamaOptions options;
+  ASSERT_TRUE(set(options, "--device", {"RPC0"})) << "it may be there later";
+  ASSERT_TRUE(set(options, "--rpc", {"a:1,b:2"})) << "nothing connects";
+  EXPECT_EQ(options.rpc_servers(), "a:1,b:2");
+  EXPECT_EQ(set(options, "--device").error().field, "--device") << "what can be seen at once";
+  const auto finished = options.finish();
+  ASSERT_FALSE(finished);
+  EXPECT_EQ(finished.error().field, "--device");
+  EXPECT_NE(finished.error().message.find("RPC0"), std::string::npos) << finished.error().message;
+
+  LlamaOptions forgetful;
+  ASSERT_TRUE(set(forgetful, "--device", {"RPC0"}));
+  ASSERT_TRUE(set(forgetful, "-ot", {"a=RPC0[a:1]"}));
+  forgetful.forget_devices();
+  EXPECT_TRUE(forgetful.finish());
+}
+
 TEST(LlamaOptions, NoSamplersAreNoneAtAll) {
   LlamaOptions options;
   ASSERT_TRUE(set(options, "--samplers", {""}));

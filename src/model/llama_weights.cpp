@@ -86,9 +86,9 @@ llama_model_params model_params(Loading& loading) {
     params.load_mode = options.mmap ? locked(LLAMA_LOAD_MODE_MMAP_MLOCK, LLAMA_LOAD_MODE_MMAP)
                                     : locked(LLAMA_LOAD_MODE_MLOCK, LLAMA_LOAD_MODE_NONE);
   }
+  static ggml_backend_dev_t no_device[] = {nullptr};
+  if (options.on_trial || options.vocabulary_only) params.devices = no_device;
   if (options.on_trial) {
-    static ggml_backend_dev_t no_device[] = {nullptr};
-    params.devices = no_device;
     params.n_gpu_layers = 0;
     params.tensor_buft_overrides = nullptr;
     params.use_extra_bufts = false;
@@ -99,6 +99,10 @@ llama_model_params model_params(Loading& loading) {
   params.progress_callback = Loading::on_progress;
   params.progress_callback_user_data = &loading;
   return params;
+}
+
+Result<void> before_loading(const WeightsOptions& options) {
+  return options.before && !options.vocabulary_only ? options.before() : Result<void>();
 }
 
 // A file that has no name, so that nothing is left behind whatever happens.
@@ -237,6 +241,7 @@ Result<WeightsPtr> LlamaWeights::from_file(const std::string& path, const Weight
   start_numa(options.llama);
   const auto file = check_file(path);
   if (!file) return file.error();
+  if (auto ready = before_loading(options); !ready) return ready.error();
   take_llama_error();
   Loading loading{options};
   llama_model* model = llama_model_load_from_file(path.c_str(), model_params(loading));
@@ -254,6 +259,7 @@ Result<WeightsPtr> LlamaWeights::from_memory(std::span<const std::byte> gguf, st
       std::fwrite(gguf.data(), 1, gguf.size(), file.get()) == gguf.size() && std::fflush(file.get()) == 0;
   if (!written) return bad_model(name, "no room for a copy of it: " + system_message() + ".");
   std::rewind(file.get());
+  if (auto ready = before_loading(options); !ready) return ready.error();
   take_llama_error();
   Loading loading{options};
   llama_model* model = llama_model_load_from_file_ptr(file.get(), model_params(loading));
@@ -271,6 +277,7 @@ Result<WeightsPtr> LlamaWeights::adopt(llama_model* model, std::string path, std
     describe_vocabulary(llama_model_get_vocab(model), info);
     return WeightsPtr(new LlamaWeights(model, std::move(info), options.llama));
   }
+  if (options.after) options.after();
   ModelInfo info = describe({model, options.llama}, std::move(path), name);
   info.state_bytes_per_slot = file.state_bytes_per_slot;
   std::shared_ptr<LlamaWeights> weights(new LlamaWeights(model, std::move(info), options.llama));

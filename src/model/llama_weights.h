@@ -42,6 +42,9 @@ struct WeightsOptions {
   bool on_trial = false;              // on no device, mapped and as it is, whatever else was asked for
   // Called with 0 … 1 on the loading thread; false stops loading.
   std::function<bool(double)> progress;
+  // Called there, too, each time that they are loaded: before, where an error keeps them from it, and after.
+  std::function<Result<void>()> before;
+  std::function<void()> after;
 };
 
 class LlamaWeights {
