@@ -21,7 +21,7 @@ class MessagesTest : public ::testing::Test {
 };
 
 constexpr const char* kHello = R"("messages":[{"role":"user","content":"hello"}])";
-constexpr const char* kTool = R"({"name":"read","input_schema":{"type":"object","properties":{}}})";
+constexpr const char* kTool = R"({"name":"a","input_schema":{"type":"object"}})";
 constexpr const char* kMark = R"("cache_control":{"type":"ephemeral"})";
 
 TEST_F(MessagesTest, AClientThatMarksWhatItWillSendAgainIsExpectedBack) {
@@ -42,11 +42,11 @@ TEST_F(MessagesTest, AClientWithToolsIsExpectedBackUnlessItWantsOneCall) {
   EXPECT_TRUE(returns(tools));
   EXPECT_TRUE(returns(R"("tool_choice":{"type":"auto"},)" + tools));
   EXPECT_FALSE(returns(R"("tool_choice":{"type":"none"},)" + tools));
-  EXPECT_FALSE(returns(R"("tool_choice":{"type":"tool","name":"read"},)" + tools));
+  EXPECT_FALSE(returns(R"("tool_choice":{"type":"tool","name":"a"},)" + tools));
   EXPECT_TRUE(returns(R"("tool_choice":{"type":"none"},"tools":[)" + std::string(kTool) +
                       R"(],"messages":[{"role":"user","content":"go"},
-      {"role":"assistant","content":[{"type":"tool_use","id":"a","name":"read","input":{}}]},
-      {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"text"}]}])"));
+      {"role":"assistant","content":[{"type":"tool_use","id":"i","name":"a","input":{}}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"i","content":"text"}]}])"));
 }
 
 TEST_F(MessagesTest, AClientThatNamesItsSessionIsExpectedBack) {
