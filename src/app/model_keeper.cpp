@@ -21,12 +21,6 @@ namespace {
 constexpr Duration kLookAtStays = milliseconds(200);
 constexpr std::size_t kWaitingMax = kSizeLimit<"queue_requests">;  // of one model
 
-std::uint64_t wakes(Engine& engine, const Counter EngineMetrics::*which) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < engine.workers(); ++i) sum += (engine.metrics(i).*which).value();
-  return sum;
-}
-
 }  // namespace
 
 ModelKeeper::ModelKeeper(net::EventLoop& loop, net::OffloadPool& offload, ModelTable& table, const KeeperLimits& limits,
@@ -98,7 +92,7 @@ bool ModelKeeper::idle(const Kept& one) const {
 bool ModelKeeper::leaves(const Kept& one) const {
   if (!one.resting) return false;
   Engine& engine = one.entry.served->engine;
-  return !engine.sleeping() && wakes(engine, &EngineMetrics::wakes) == one.wakes;
+  return !engine.sleeping() && engine.count(&EngineMetrics::wakes) == one.wakes;
 }
 
 // What has become of what it was told.
@@ -109,7 +103,7 @@ void ModelKeeper::settle(Kept& one) {
   if (!one.waking) return;
   if (!engine.sleeping()) {
     one.waking = false;
-  } else if (wakes(engine, &EngineMetrics::failed_wakes) != one.failed_wakes) {
+  } else if (engine.count(&EngineMetrics::failed_wakes) != one.failed_wakes) {
     one.waking = false;
     metrics_.failures.add();
     one.failure = "it cannot be loaded again; the log says why";
@@ -155,7 +149,7 @@ void ModelKeeper::count_memory() {
 
 void ModelKeeper::rest(Kept& one) {
   one.resting = true;
-  one.wakes = wakes(one.entry.served->engine, &EngineMetrics::wakes);
+  one.wakes = one.entry.served->engine.count(&EngineMetrics::wakes);
   metrics_.unloads.add();
   one.entry.served->engine.rest();
   follow_later(kLookEvery);
@@ -215,7 +209,7 @@ void ModelKeeper::wake(Kept& one) {
   Engine& engine = one.entry.served->engine;
   one.waking = true;
   one.failure.clear();
-  one.failed_wakes = wakes(engine, &EngineMetrics::failed_wakes);
+  one.failed_wakes = engine.count(&EngineMetrics::failed_wakes);
   one.loaded_at = loop_.now();
   metrics_.loads.add();
   engine.wake();

@@ -18,6 +18,7 @@
 #include "app/config.h"
 #include "app/model_parts.h"
 #include "app/model_stay.h"
+#include "app/rest_order.h"
 #include "base/file_stamp.h"
 #include "base/flag.h"
 #include "base/metric_set.h"
@@ -103,7 +104,7 @@ class ModelKeeper final : public ModelLoader {
     std::uint64_t needs = 0;
     std::uint64_t bytes = 0;  // of the file
     std::uint64_t needs_before = 0;
-    bool told = false;       // the version before, to go
+    RestOrder rest{};        // of the version before, which is to go
     bool holds = false;      // new requests wait for it, since there is no room for both
     Result<void> outcome{};  // when it is over
   };

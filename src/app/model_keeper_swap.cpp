@@ -134,8 +134,7 @@ void ModelKeeper::drain(Kept& one) {
   if (one.entry.served != nullptr && !one.entry.served->engine.sleeping()) {
     ServedModel& served = *one.entry.served;
     const bool works = served.engine.in_flight() > 0 || served.admission.in_flight() > 0;
-    if (!works && !one.swap->told) served.engine.rest();
-    one.swap->told = !works;
+    if (one.swap->rest.due(works, served.engine.count(&EngineMetrics::wakes))) served.engine.rest();
     return;
   }
   if (make_room(one)) load_next(one);

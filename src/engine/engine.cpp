@@ -302,6 +302,12 @@ std::int64_t Engine::cells_used() const {
   return sum;
 }
 
+std::uint64_t Engine::count(const Counter EngineMetrics::*which) const {
+  std::uint64_t sum = 0;
+  for (const EngineMetrics& metrics : metrics_) sum += (metrics.*which).value();
+  return sum;
+}
+
 void Engine::add_metrics_to(MetricsPage& page, const std::string& labels) const {
   for (std::size_t i = 0; i < metrics_.size(); ++i) {
     std::string all = labels;

@@ -137,6 +137,8 @@ class Engine {
   // The source of draft tokens in each worker.
   const SpeculationConfig& speculation() const { return speculation_; }
   EngineMetrics& metrics(std::size_t worker = 0) { return metrics_[worker]; }
+  // Of all workers. Any thread.
+  std::uint64_t count(const Counter EngineMetrics::*which) const;
   IngressMetrics& door_metrics() { return door_metrics_; }
   const DispatchMetrics& dispatch_metrics() const { return dispatch_metrics_; }
   // All of them. Counters and gauges have `labels`, and one for each worker where there are several but not many: a

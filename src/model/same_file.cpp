@@ -29,7 +29,7 @@ Result<void> SameFile::check() {
   if (!sum) return sum.error();
   if (*sum != sum_) {
     return Error{ErrorCode::unavailable,
-                 "The model " + path_ + " is another one than this server has loaded; restart the server to serve it.",
+                 "The model " + path_ + " is another one than this server has loaded; POST /models/load serves it.",
                  "model"};
   }
   stamp_ = *stamp;
