@@ -81,7 +81,7 @@ TEST_P(AgentLoops, FindWhatWasSaidThoughTwiceAsManyGoOnAsThereAreSlots) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Presets, AgentLoops,
-                         testing::Values(Loops{"0.5b-laptop", 1.2}, Loops{"8b-desktop", 1.2}, Loops{"8b-gpu", 6}));
+                         testing::Values(Loops{"0.5b-laptop", 1.2}, Loops{"8b-desktop", 1.2}, Loops{"8b-gpu", 6.5}));
 
 TEST(Conversations, ATurnSendsWhatWasSaidBeforeIt) {
   std::istringstream in(
