@@ -54,21 +54,18 @@ Result<AdapterFile> scaled_file(const std::string& text) {
 }  // namespace
 
 void add_adapter_options(CLI::App& app, AdapterFlags& flags) {
-  const std::string group = "Adapters";
+  app.option_defaults()->group("Adapters");
   app.add_option("--lora", flags.plain,
                  "LoRA adapter that requests may choose by name (the file's, if none is given); several with commas")
       ->envname("LLAMA_ARG_LORA")
       ->delimiter(',')
-      ->type_name("FILE[:NAME]")
-      ->group(group);
+      ->type_name("FILE[:NAME]");
   app.add_option("--lora-scaled", flags.scaled, "the same with a scale of its own")
       ->envname("LLAMA_ARG_LORA_SCALED")
       ->delimiter(',')
-      ->type_name("FILE:SCALE[:NAME]")
-      ->group(group);
+      ->type_name("FILE:SCALE[:NAME]");
   app.add_flag("!--lora-init-without-apply", flags.apply, "requests that name no adapter get the model alone")
-      ->envname("LLAMA_ARG_LORA_INIT_WITHOUT_APPLY")
-      ->group(group);
+      ->envname("LLAMA_ARG_LORA_INIT_WITHOUT_APPLY");
 }
 
 Result<std::vector<AdapterFile>> adapter_files(const AdapterFlags& flags) {

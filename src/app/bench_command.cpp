@@ -21,62 +21,46 @@ constexpr const char* kLoadHelp =
     "abandon=PROBABILITY, retry=0|1, think=S, with commas; may be given several times";
 
 void add_server_options(CLI::App& app, BenchConfig& config) {
-  const std::string group = "Server";
-  app.add_option("--url", config.url, "http://host:port or unix:path")
-      ->type_name("URL")
-      ->capture_default_str()
-      ->group(group);
+  app.option_defaults()->group("Server");
+  app.add_option("--url", config.url, "http://host:port or unix:path")->type_name("URL")->capture_default_str();
   app.add_option("--api", config.api, "which of the two APIs")
       ->check(CLI::IsMember({"chat", "completions"}).description(""))
       ->type_name("chat|completions")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--model", config.model, "sent as the model's name")->type_name("NAME")->group(group);
-  app.add_option("--api-key", config.api_key, "for groups without key=")->type_name("KEY")->group(group);
-  app.add_flag("--ignore-eos", config.ignore_eos, "ask for answers of full length")->group(group);
-  app.add_option("--fields", config.fields, "more fields of each request, '{\"temperature\":0}'")
-      ->type_name("JSON")
-      ->group(group);
+      ->capture_default_str();
+  app.add_option("--model", config.model, "sent as the model's name")->type_name("NAME");
+  app.add_option("--api-key", config.api_key, "for groups without key=")->type_name("KEY");
+  app.add_flag("--ignore-eos", config.ignore_eos, "ask for answers of full length");
+  app.add_option("--fields", config.fields, "more fields of each request, '{\"temperature\":0}'")->type_name("JSON");
   app.add_option("--timeout", config.timeout_s, "for each request")
       ->check(CLI::Range(0.001, 86400.0))
       ->type_name("SECONDS")
-      ->capture_default_str()
-      ->group(group);
+      ->capture_default_str();
 }
 
 void add_load_options(CLI::App& app, BenchConfig& config) {
-  const std::string group = "Load";
-  app.add_option("--load", config.loads, kLoadHelp)->allow_extra_args(false)->type_name("SPEC")->group(group);
+  app.option_defaults()->group("Load");
+  app.add_option("--load", config.loads, kLoadHelp)->allow_extra_args(false)->type_name("SPEC");
   app.add_option("--trace", config.trace_file, "requests of a file, one JSON object on each line (see docs/bench.md)")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   app.add_option("--warmup", config.warmup, "requests before, which do not count")
       ->check(CLI::Range(0, 100000))
-      ->type_name("N")
-      ->group(group);
-  app.add_option("--seed", config.seed, "of prompts, lengths and arrivals")
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(group);
+      ->type_name("N");
+  app.add_option("--seed", config.seed, "of prompts, lengths and arrivals")->type_name("N")->capture_default_str();
 }
 
 void add_report_options(CLI::App& app, BenchConfig& config) {
-  const std::string group = "Measurement";
+  app.option_defaults()->group("Measurement");
   app.add_option("--health-probes", config.health_hz, "GET /health so many times a second")
       ->check(CLI::Range(0.01, 1000.0))
-      ->type_name("HZ")
-      ->group(group);
+      ->type_name("HZ");
   app.add_option("--pid", config.pid, "server's process, to read its CPU time, memory and threads")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
-      ->type_name("PID")
-      ->group(group);
+      ->type_name("PID");
   app.add_option("--goodput", config.goodput, "limits of good service in ms, ttft:1000,itl:200; also tpot and e2e")
-      ->type_name("LIMITS")
-      ->group(group);
+      ->type_name("LIMITS");
   app.add_option("--json", config.json_file, "write the figures there; -: to standard output instead of the text")
-      ->type_name("FILE")
-      ->group(group);
-  app.add_flag("--no-progress", config.no_progress, "no progress line on the terminal")->group(group);
+      ->type_name("FILE");
+  app.add_flag("--no-progress", config.no_progress, "no progress line on the terminal");
 }
 
 // The members of a JSON object without its braces.

@@ -20,20 +20,15 @@ namespace chasqui {
 namespace {
 
 void add_answer_options(CLI::App& app, ChatConfig& config) {
-  const std::string group = "Answers";
+  app.option_defaults()->group("Answers");
   app.add_option("-s,--system", config.system, "what the model is told before everything")
       ->envname("CHASQUI_CHAT_SYSTEM")
-      ->type_name("TEXT")
-      ->group(group);
+      ->type_name("TEXT");
   app.add_option("--temp,--temperature", config.temperature, "0: always the most likely token")
       ->check(CLI::Range(0.0, 100.0))
-      ->type_name("T")
-      ->group(group);
-  app.add_option("-n,--max-tokens", config.max_tokens, "longest answer")
-      ->check(CLI::Range(1, 1 << 30))
-      ->type_name("N")
-      ->group(group);
-  app.add_option("--seed", config.seed, "of the dice")->type_name("N")->group(group);
+      ->type_name("T");
+  app.add_option("-n,--max-tokens", config.max_tokens, "longest answer")->check(CLI::Range(1, 1 << 30))->type_name("N");
+  app.add_option("--seed", config.seed, "of the dice")->type_name("N");
 }
 
 Result<cli::AnswererPtr> open_model(const ChatConfig& config, const cli::AnswerSettings& settings) {
@@ -60,48 +55,39 @@ Result<cli::AnswererPtr> open_model(const ChatConfig& config, const cli::AnswerS
 
 CLI::App* add_chat_command(CLI::App& app, ChatConfig& config) {
   CLI::App* chat = app.add_subcommand("chat", "Talk to a model at the terminal: a server's, or one in this process");
-  const std::string group = "Who answers";
+  app.option_defaults()->group("Who answers");
   chat->add_option("--url", config.url, "a running server, http://host:port or unix:path")
       ->envname("CHASQUI_URL")
-      ->type_name("URL")
-      ->group(group);
+      ->type_name("URL");
   chat->add_option("--unix-socket", config.unix_socket, "a running server that speaks HTTP on this Unix socket")
-      ->type_name("PATH")
-      ->group(group);
+      ->type_name("PATH");
   chat->add_option("--socket", config.socket, "a running server that speaks frames on this Unix socket (its --socket)")
       ->envname("CHASQUI_CHAT_SOCKET")
       ->type_name("PATH")
       ->excludes("--url")
-      ->excludes("--unix-socket")
-      ->group(group);
-  chat->add_option("--api-key", config.api_key, "the server's key")
-      ->envname("CHASQUI_API_KEY")
-      ->type_name("KEY")
-      ->group(group);
+      ->excludes("--unix-socket");
+  chat->add_option("--api-key", config.api_key, "the server's key")->envname("CHASQUI_API_KEY")->type_name("KEY");
   chat->add_option("-m,--model", config.model,
                    "GGUF file, or a name that `chasqui list` shows; without a server and this the built-in demo model")
-      ->type_name("FILE|NAME")
-      ->group(group);
+      ->type_name("FILE|NAME");
   chat->add_option("--gpu-layers", config.gpu_layers, "(-ngl) layers to keep on the GPU; -1: all that fit")
       ->envname("LLAMA_ARG_N_GPU_LAYERS")
       ->check(CLI::Range(-1, 100000))
-      ->type_name("N")
-      ->group(group);
+      ->type_name("N");
   chat->add_option("-c,--ctx-size", config.context, "tokens of a conversation; 0: chosen from the model")
       ->check(CLI::Range(0, 1 << 28))
-      ->type_name("N")
-      ->group(group);
+      ->type_name("N");
   chat->add_option("-t,--threads", config.threads, "compute threads; 0: one for each core")
       ->envname("LLAMA_ARG_THREADS")
       ->check(CLI::Range(0, 512))
-      ->type_name("N")
-      ->group(group);
+      ->type_name("N");
   add_answer_options(*chat, config);
   chat->add_option("--history", config.history, "file of what was typed, for the arrow keys")
       ->envname("CHASQUI_CHAT_HISTORY")
       ->type_name("FILE")
-      ->default_str("~/.local/state/chasqui/chat_history");
-  chat->add_flag("--no-history", config.no_history, "keep nothing of what was typed");
+      ->default_str("~/.local/state/chasqui/chat_history")
+      ->group("Options");
+  chat->add_flag("--no-history", config.no_history, "keep nothing of what was typed")->group("Options");
   chat->add_option("question", config.question, "one question: prints the answer and ends; as does a pipe");
   return chat;
 }

@@ -12,6 +12,6 @@ class App;
 namespace chasqui {
 
 // `config` outlives the parsing.
-void add_demand_options(CLI::App& app, ServeConfig& config, const std::string& group);
+void add_demand_options(CLI::App& app, ServeConfig& config);
 
 }  // namespace chasqui

@@ -15,83 +15,65 @@ std::string is_mode(const std::string& text) {
   return octal && read_mode(text) <= 0777 ? "" : "must be octal digits between 0 and 0777, such as 0660";
 }
 
-void add_operator_options(CLI::App& app, ServeConfig& config, const std::string& group) {
+void add_operator_options(CLI::App& app, ServeConfig& config) {
   app.add_option("--admin-listen", config.admin_listen,
                  "address or Unix socket for operators: metrics, health, /debug and drain without a client's key; "
                  "several with commas: see docs/fleet.md")
       ->envname("CHASQUI_ADMIN_LISTEN")
       ->delimiter(',')
-      ->type_name("ADDRESS:PORT|PATH")
-      ->group(group);
+      ->type_name("ADDRESS:PORT|PATH");
   app.add_flag("--admin-public", config.admin_public,
                "--admin-listen may be an address that other machines reach: they can read metrics and health")
-      ->envname("CHASQUI_ADMIN_PUBLIC")
-      ->group(group);
+      ->envname("CHASQUI_ADMIN_PUBLIC");
   app.add_option("--agent-check", config.agent_check,
                  "address for HAProxy's agent checks: each connection gets a line with up, drain or maint")
       ->envname("CHASQUI_AGENT_CHECK")
-      ->type_name("ADDRESS:PORT|PATH")
-      ->group(group);
+      ->type_name("ADDRESS:PORT|PATH");
 }
 
 }  // namespace
 
 void add_listener_options(CLI::App& app, ServeConfig& config) {
-  const std::string group = "Listeners";
+  app.option_defaults()->group("Listeners");
   app.add_option("--host", config.host,
                  "addresses to listen on, behind commas; a path ending in .sock is a Unix socket")
       ->envname("LLAMA_ARG_HOST")
-      ->type_name("ADDRESS")
-      ->capture_default_str()
-      ->group(group);
+      ->type_name("ADDRESS");
   app.add_option("--port", config.port, "port to listen on; 0: any free one, see the printed address")
       ->envname("LLAMA_ARG_PORT")
       ->check(CLI::Range(0, 65535))
-      ->type_name("PORT")
-      ->capture_default_str()
-      ->group(group);
+      ->type_name("PORT");
   app.add_option("--unix-socket", config.unix_socket, "speak HTTP on this Unix socket as well")
       ->envname("CHASQUI_UNIX_SOCKET")
-      ->type_name("PATH")
-      ->group(group);
+      ->type_name("PATH");
   app.add_option("--socket", config.socket, "speak framed JSON on this Unix socket: see docs/protocol.md")
       ->envname("CHASQUI_SOCKET")
-      ->type_name("PATH")
-      ->group(group);
+      ->type_name("PATH");
   app.add_option_function<std::string>(
          "--socket-mode", [&config](const std::string& text) { config.socket_mode = read_mode(text); },
          "who may connect to --socket and --unix-socket, as in chmod")
       ->envname("CHASQUI_SOCKET_MODE")
       ->check(is_mode)
       ->type_name("MODE")
-      ->default_str("0600")
-      ->group(group);
+      ->default_str("0600");
   app.add_option("--api-key", config.api_keys, "key that clients must send; several with commas")
       ->envname("LLAMA_API_KEY")
       ->delimiter(',')
-      ->type_name("KEY")
-      ->group(group);
+      ->type_name("KEY");
   app.add_option("--api-key-file", config.api_key_file,
                  "file with one key, or sha256:HASH, on each line; SIGHUP reads it again")
       ->envname("LLAMA_ARG_API_KEY_FILE")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   app.add_option("--tls-cert", config.tls_certificate,
                  "PEM file with the certificate and its chain: TLS on the TCP port; SIGHUP reads it again")
       ->envname("LLAMA_ARG_SSL_CERT_FILE")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   app.add_option("--tls-key", config.tls_key, "PEM file with its key, without a password")
       ->envname("LLAMA_ARG_SSL_KEY_FILE")
-      ->type_name("FILE")
-      ->group(group);
-  add_off_flag(app, "--no-webui", config.page, "no page at /: the routes alone")
-      ->envname("LLAMA_ARG_NO_WEBUI")
-      ->group(group);
-  app.add_flag("--no-auth", config.no_auth, "allow a public address without a key")
-      ->envname("CHASQUI_NO_AUTH")
-      ->group(group);
-  add_operator_options(app, config, group);
+      ->type_name("FILE");
+  add_off_flag(app, "--no-webui", config.page, "no page at /: the routes alone")->envname("LLAMA_ARG_NO_WEBUI");
+  app.add_flag("--no-auth", config.no_auth, "allow a public address without a key")->envname("CHASQUI_NO_AUTH");
+  add_operator_options(app, config);
 }
 
 }  // namespace chasqui

@@ -14,19 +14,16 @@ Result<std::optional<net::HttpTarget>> collector_of(const ServeConfig& config) {
 }
 
 void add_watching_options(CLI::App& app, ServeConfig& config) {
-  const std::string group = "Operation";
+  app.option_defaults()->group("Operation");
   app.add_flag("--log-requests,!--no-log-requests", config.log_requests,
                "whether each request that has ended is a line in the log; it is by default")
-      ->envname("CHASQUI_LOG_REQUESTS")
-      ->group(group);
+      ->envname("CHASQUI_LOG_REQUESTS");
   app.add_flag("--log-prompts", config.log_prompts, "log what clients ask: at most 8 KiB of each request's body")
-      ->envname("CHASQUI_LOG_PROMPTS")
-      ->group(group);
+      ->envname("CHASQUI_LOG_PROMPTS");
   app.add_option("--otlp-endpoint", config.otlp_endpoint,
                  "collector of spans, http[s]://HOST[:PORT][/PATH]; /v1/traces is added: see docs/tracing.md")
       ->envname("OTEL_EXPORTER_OTLP_ENDPOINT")
-      ->type_name("URL")
-      ->group(group);
+      ->type_name("URL");
 }
 
 }  // namespace chasqui

@@ -7,10 +7,9 @@
 namespace chasqui {
 
 void add_operation_options(CLI::App& app, OperationFlags& flags) {
-  const std::string group = "Operation";
+  app.option_defaults()->group("Operation");
   app.add_flag("--slots,!--no-slots", flags.show_slots, "GET /slots says who has which slot; it does by default")
-      ->envname("LLAMA_ARG_ENDPOINT_SLOTS")
-      ->group(group);
+      ->envname("LLAMA_ARG_ENDPOINT_SLOTS");
   app.add_option_function<double>(
          "--sleep-idle-seconds",
          [&flags](double s) {
@@ -25,26 +24,22 @@ void add_operation_options(CLI::App& app, OperationFlags& flags) {
         return value == -1 || (value >= 0.1 && value <= 86400 * 365) ? "" : "must be -1, or between 0.1 and a year";
       })
       ->type_name("SECONDS")
-      ->default_str("-1")
-      ->group(group);
+      ->default_str("-1");
   add_seconds(app, "--stuck-after", flags.stuck_after,
               "a step that takes longer is a hang: /health is 503, and the requests of that worker get an error")
       ->envname("CHASQUI_STUCK_AFTER")
       ->check(CLI::Range(0.1, 86400.0))
-      ->default_str("30")
-      ->group(group);
+      ->default_str("30");
   add_seconds(
       app, "--drain-delay", flags.drain_delay,
       "after SIGTERM the listeners stay open for so long, /ready is 503 and new work is refused with 503, so that "
       "load balancers notice")
       ->envname("CHASQUI_DRAIN_DELAY")
-      ->default_str("0")
-      ->group(group);
+      ->default_str("0");
   app.add_flag("--supervise", flags.supervise,
                "keep the listening sockets in a process that starts the server again when it dies: see "
                "docs/operation.md")
-      ->envname("CHASQUI_SUPERVISE")
-      ->group(group);
+      ->envname("CHASQUI_SUPERVISE");
 }
 
 }  // namespace chasqui

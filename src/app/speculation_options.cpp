@@ -22,53 +22,44 @@ const std::map<std::string, DraftSource> kSources = {
 }  // namespace
 
 void add_speculation_options(CLI::App& app, SpeculationOptions& options) {
-  const std::string group = "Speculation";
+  app.option_defaults()->group("Speculation");
   add_choice(
       app, "--spec-type", options.source, kSources,
       "source of draft tokens, which a step checks together: the draft model, heads in a file of their own, heads in "
       "the model's, what was said before, or none")
       ->envname("LLAMA_ARG_SPEC_TYPE")
       ->type_name("auto|draft|eagle3|mtp|ngram|none")
-      ->default_str("auto")
-      ->group(group);
+      ->default_str("auto");
   app.add_option("--model-draft,--spec-draft-model", options.draft_model,
                  "(-md) GGUF file of a drafter: a small model with the same vocabulary, or the model's EAGLE-3 heads")
       ->envname("LLAMA_ARG_SPEC_DRAFT_MODEL")
-      ->type_name("FILE|NAME")
-      ->group(group);
+      ->type_name("FILE|NAME");
   app.add_option("--hf-repo-draft,--spec-draft-hf", options.draft_repo,
                  "(-hfd) the same in the cache of Hugging Face; nothing is downloaded")
       ->envname("LLAMA_ARG_SPEC_DRAFT_HF_REPO")
-      ->type_name("REPO[:QUANT]")
-      ->group(group);
+      ->type_name("REPO[:QUANT]");
   app.add_option("--spec-draft-n-max,--draft-max", options.most,
                  "draft tokens of a sequence that a step may check, 16 at most; it checks as many as pay")
       ->envname("LLAMA_ARG_SPEC_DRAFT_N_MAX")
       ->check(CLI::Range(1, 1024))
       ->type_name("N")
-      ->default_str("7, of heads 3")
-      ->group(group);
+      ->default_str("7, of heads 3");
   app.add_option("--spec-draft-n-min,--draft-min", options.least,
                  "draft tokens that a step checks at least, even where that makes it slower")
       ->envname("LLAMA_ARG_SPEC_DRAFT_N_MIN")
       ->check(CLI::Range(0, static_cast<int>(kCountLimit<"draft_tokens">)))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(group);
+      ->type_name("N");
   app.add_option("--spec-ngram-size", options.ngram,
                  "last tokens that must have been there before, for --spec-type ngram")
       ->envname("CHASQUI_SPEC_NGRAM_SIZE")
       ->check(CLI::Range(1, 1024))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(group);
+      ->type_name("N");
   app.add_option("--spec-synth-rates", options.synthetic_acceptance,
                  "for benchmarks: draft tokens count as accepted with this rate, by position; answers make no sense")
       ->envname("LLAMA_ARG_SPEC_SYNTH_RATES")
       ->delimiter(',')
       ->check(CLI::Range(0.0, 1.0))
-      ->type_name("P[,P…]")
-      ->group(group);
+      ->type_name("P[,P…]");
 }
 
 }  // namespace chasqui

@@ -41,7 +41,7 @@ bool has_keys(const ServeConfig& config) { return !config.api_keys.empty() || !c
 }  // namespace
 
 void add_web_options(CLI::App& app, WebOptions& options) {
-  const std::string group = "Web pages";
+  app.option_defaults()->group("Web pages");
   app.add_option(
          "--cors-origins", options.origins,
          "pages that may use the server, such as https://chat.example; localhost: those of this machine; *: all, "
@@ -49,39 +49,32 @@ void add_web_options(CLI::App& app, WebOptions& options) {
       ->envname("LLAMA_ARG_CORS_ORIGINS")
       ->delimiter(',')
       ->check(check_origin)
-      ->type_name("ORIGINS")
-      ->group(group);
+      ->type_name("ORIGINS");
   app.add_option("--cors-methods", options.methods, "methods that such pages may use")
       ->envname("LLAMA_ARG_CORS_METHODS")
       ->check(check_list)
-      ->type_name("METHODS")
-      ->group(group);
+      ->type_name("METHODS");
   app.add_option("--cors-headers", options.headers, "headers that such pages may send; *: any")
       ->envname("LLAMA_ARG_CORS_HEADERS")
       ->check(check_list)
-      ->type_name("HEADERS")
-      ->group(group);
+      ->type_name("HEADERS");
   app.add_flag("--cors-credentials,!--no-cors-credentials", options.credentials,
                "such pages may send credentials; they may by default")
-      ->envname("LLAMA_ARG_CORS_CREDENTIALS")
-      ->group(group);
+      ->envname("LLAMA_ARG_CORS_CREDENTIALS");
   app.add_option("--allowed-hosts", options.allowed_hosts,
                  "names, beside those of this machine, that a server on a loopback address without keys answers to")
       ->envname("CHASQUI_ALLOWED_HOSTS")
       ->delimiter(',')
       ->check(check_host_name)
-      ->type_name("NAMES")
-      ->group(group);
+      ->type_name("NAMES");
   app.add_option("--api-prefix", options.api_prefix, "path under which all routes and the page live, such as /chasqui")
       ->envname("LLAMA_ARG_API_PREFIX")
       ->check(check_prefix)
-      ->type_name("PATH")
-      ->group(group);
+      ->type_name("PATH");
   app.add_flag(
          "--compression,!--no-compression", options.compression,
          "large answers that do not stream are compressed (gzip) for clients that ask for it; they are by default")
-      ->envname("CHASQUI_COMPRESSION")
-      ->group(group);
+      ->envname("CHASQUI_COMPRESSION");
 }
 
 Result<void> check_origins(const ServeConfig& config) {
