@@ -16,8 +16,8 @@ using std::chrono::seconds;
 constexpr TimePoint kNever = TimePoint::max();
 
 inline double to_seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
-inline Duration from_seconds(double seconds) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+inline Duration from_seconds(double s) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
 }
 inline double to_milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 

@@ -1,6 +1,6 @@
-// The two directions of a record that the server keeps on disk, a flat JSON object: RecordWriter writes the fields that
-// a list of them names, RecordReader reads them back and refuses a record that lacks one. Both have the same functions,
-// so that one list serves both. In the frame of one call; any thread.
+// The two directions of a record that the server keeps on disk, a flat JSON object: RecordFieldsWriter writes the
+// fields that a list of them names, RecordFieldsReader reads them back and refuses a record that lacks one. Both have
+// the same functions, so that one list serves both. In the frame of one call; any thread.
 #pragma once
 
 #include <charconv>
@@ -15,9 +15,9 @@
 
 namespace chasqui {
 
-class RecordWriter {
+class RecordFieldsWriter {
  public:
-  explicit RecordWriter(JsonWriter& json) : json_(json) {}
+  explicit RecordFieldsWriter(JsonWriter& json) : json_(json) {}
 
   void text(std::string_view name, const std::string& value) { json_.field(name, value); }
   void integer(std::string_view name, std::int64_t value) { json_.field(name, value); }
@@ -34,9 +34,9 @@ class RecordWriter {
   JsonWriter& json_;
 };
 
-class RecordReader {
+class RecordFieldsReader {
  public:
-  explicit RecordReader(const boost::json::object& object) : fields_(object) {}
+  explicit RecordFieldsReader(const boost::json::object& object) : fields_(object) {}
 
   void text(std::string_view name, std::string& value) {
     const auto found = fields_.string(name);

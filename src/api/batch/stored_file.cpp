@@ -37,7 +37,7 @@ std::string file_meta(const StoredFile& file) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  RecordWriter record(json);
+  RecordFieldsWriter record(json);
   visit(record, file);
   json.end_object();
   return out;
@@ -46,7 +46,7 @@ std::string file_meta(const StoredFile& file) {
 Result<StoredFile> read_file_meta(std::string_view text) {
   auto object = parse_json_object(text);
   if (!object) return object.error();
-  RecordReader record(*object);
+  RecordFieldsReader record(*object);
   StoredFile file;
   visit(record, file);
   if (!record.ok()) return record.error();
