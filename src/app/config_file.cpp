@@ -197,8 +197,7 @@ std::string settings_json(const CLI::App& command, const Settings& settings) {
   w.begin_object();
   for (const Setting& setting : settings_of(command, settings)) {
     if (setting.name == kFileOption) continue;
-    w.key(setting.name);
-    w.begin_object();
+    w.begin_object(setting.name);
     w.field("value", setting.value);
     w.field("origin", setting.origin);
     w.end_object();

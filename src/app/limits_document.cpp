@@ -71,8 +71,7 @@ std::string limits_json(const CLI::App& command, const Settings& settings) {
   JsonWriter w(out);
   w.begin_object();
   for (const Limit& limit : kLimits) {
-    w.key(limit.name);
-    w.begin_object();
+    w.begin_object(limit.name);
     w.field("default", in_words(limit));
     if (const std::string said = setting_of(limit, command, settings); !said.empty()) w.field("setting", said);
     w.field("of", limit.of);

@@ -176,8 +176,7 @@ std::string pulled_json(const pull::Pulled& pulled) {
   json.begin_object();
   json.field("name", pulled.model);
   json.field("commit", pulled.commit);
-  json.key("files");
-  json.begin_array();
+  json.begin_array("files");
   for (const pull::PulledFile& file : pulled.files) {
     json.begin_object();
     json.field("name", file.name);

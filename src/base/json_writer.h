@@ -68,6 +68,10 @@ class JsonWriter {
   }
 
   // key and value in one call.
+  void begin_object(std::string_view name) { key(name), begin_object(); }
+  void begin_array(std::string_view name) { key(name), begin_array(); }
+  void null(std::string_view name) { key(name), null(); }
+  void raw(std::string_view name, std::string_view json) { key(name), raw(json); }
   void field(std::string_view name, std::string_view value) { key(name), string(value); }
   void field(std::string_view name, const char* value) { key(name), string(value); }
   void field(std::string_view name, const std::string& value) { key(name), string(value); }

@@ -10,8 +10,7 @@ std::string AskWriter::body(const Job& job) const {
   w.begin_object();
   if (!shape_.model.empty()) w.field("model", shape_.model);
   if (shape_.api == Api::chat) {
-    w.key("messages");
-    w.begin_array();
+    w.begin_array("messages");
     w.begin_object();
     w.field("role", "user");
     w.field("content", job.prompt);
@@ -23,8 +22,7 @@ std::string AskWriter::body(const Job& job) const {
   w.field("max_tokens", job.max_tokens);
   w.field("stream", job.stream);
   if (job.stream) {
-    w.key("stream_options");
-    w.raw(R"({"include_usage":true})");
+    w.raw("stream_options", R"({"include_usage":true})");
   }
   if (shape_.ignore_eos) w.field("ignore_eos", true);
   if (!job.priority.empty()) w.field("priority", job.priority);

@@ -81,8 +81,7 @@ void append_group(std::string& out, const std::string& name, const Tally& tally,
 }
 
 void write_samples(JsonWriter& w, const char* name, const Samples& samples) {
-  w.key(name);
-  w.begin_object();
+  w.begin_object(name);
   w.field("count", samples.count());
   w.field("mean", samples.mean());
   w.field("p50", samples.percentile(50));
@@ -93,11 +92,9 @@ void write_samples(JsonWriter& w, const char* name, const Samples& samples) {
 }
 
 void write_refusals(JsonWriter& w, const Tally& tally) {
-  w.key("refusals");
-  w.begin_object();
+  w.begin_object("refusals");
   for (const auto& [status, counts] : tally.refusals) {
-    w.key(std::to_string(status));
-    w.begin_object();
+    w.begin_object(std::to_string(status));
     w.field("with_retry_after", counts.with_delay);
     w.field("without_retry_after", counts.without_delay);
     w.end_object();
@@ -116,8 +113,7 @@ void write_tally(JsonWriter& w, const std::string& name, const Tally& tally, boo
   w.field("refused", tally.refused);
   w.field("abandoned", tally.abandoned);
   w.field("errors", tally.errors);
-  w.key("error_kinds");
-  w.begin_object();
+  w.begin_object("error_kinds");
   for (const auto& [kind, count] : tally.error_kinds) w.field(kind, count);
   w.end_object();
   write_refusals(w, tally);
@@ -131,8 +127,7 @@ void write_tally(JsonWriter& w, const std::string& name, const Tally& tally, boo
   w.field("tokens_per_s", per_s(tally.tokens, wall));
   w.field("requests_per_s", per_s(tally.ok, wall));
   if (has_goodput) {
-    w.key("goodput");
-    w.begin_object();
+    w.begin_object("goodput");
     w.field("requests_per_s", per_s(tally.good, wall));
     w.field("share", share(tally.good, tally.requests));
     w.end_object();
@@ -179,30 +174,26 @@ std::string report_json(const RunReport& report) {
   w.begin_object();
   w.field("seed", report.seed);
   w.field("interrupted", report.interrupted);
-  w.key("groups");
-  w.begin_array();
+  w.begin_array("groups");
   for (const GroupReport& group : report.groups) write_tally(w, group.name, group.tally, report.has_goodput);
   w.end_array();
   w.key("total");
   write_tally(w, "total", report.total, report.has_goodput);
   if (report.health.count() + static_cast<std::size_t>(report.health_errors) > 0) {
-    w.key("health");
-    w.begin_object();
+    w.begin_object("health");
     w.field("errors", report.health_errors);
     write_samples(w, "ms", report.health);
     w.end_object();
   }
   if (report.server) {
-    w.key("server");
-    w.begin_object();
+    w.begin_object("server");
     w.field("cpu_s", report.server->cpu_s);
     w.field("rss_most_bytes", report.server->rss_most_bytes);
     w.field("rss_peak_bytes", report.server->rss_peak_bytes);
     w.field("threads_most", report.server->threads_most);
     w.end_object();
   }
-  w.key("bench");
-  w.begin_object();
+  w.begin_object("bench");
   w.field("cpu_s", report.own_cpu_s);
   w.field("cpu_s_per_million_tokens", cpu_per_million(report));
   w.end_object();

@@ -57,8 +57,7 @@ std::string Conversation::to_json() const {
   std::string out;
   JsonWriter w(out);
   w.begin_object();
-  w.key("messages");
-  w.begin_array();
+  w.begin_array("messages");
   for (const ChatMessage& m : messages()) {
     w.begin_object();
     w.field("role", m.role);

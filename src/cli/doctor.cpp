@@ -131,8 +131,7 @@ std::string findings_json(const Findings& findings) {
   JsonWriter w(out);
   w.begin_object();
   w.field("ok", all_well(findings));
-  w.key("checks");
-  w.begin_array();
+  w.begin_array("checks");
   for (const Finding& finding : findings) {
     w.begin_object();
     w.field("check", finding.check);

@@ -233,8 +233,7 @@ std::string inspect_json(const GgufSummary& model, const ModelConfig& config, co
   w.field("kv_bytes_per_token", kv_bytes_per_cell(model, config));
   w.field("state_bytes_per_slot", model.state_bytes_per_slot);
   w.field("states_per_slot", model.state_bytes_per_slot > 0 ? 1 + config.rollback : 0);
-  w.key("plan");
-  w.begin_object();
+  w.begin_object("plan");
   w.field("slots", plan.slots);
   w.field("cells", plan.cells);
   w.field("cells_per_slot", plan.cells_per_slot);
@@ -244,8 +243,7 @@ std::string inspect_json(const GgufSummary& model, const ModelConfig& config, co
   w.field("dense_slots", plan.dense_slots);
   w.end_object();
   w.field("free_bytes", machine.free_bytes());
-  w.key("memory");
-  w.begin_array();
+  w.begin_array("memory");
   for (std::size_t i = 0; i < table.bytes.size(); ++i) {
     w.begin_object();
     w.field("context", table.contexts[i / table.slots.size()]);

@@ -3,8 +3,7 @@
 namespace chasqui::cli {
 
 void write_question(JsonWriter& json, const Conversation& conversation, const AnswerSettings& settings) {
-  json.key("messages");
-  json.begin_array();
+  json.begin_array("messages");
   for (const ChatMessage& message : conversation.messages()) {
     json.begin_object();
     json.field("role", message.role);

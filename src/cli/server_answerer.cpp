@@ -50,8 +50,7 @@ std::string ServerAnswerer::body(const Conversation& conversation) const {
   if (!model_.empty()) w.field("model", model_);
   write_question(w, conversation, settings_);
   w.field("stream", true);
-  w.key("stream_options");
-  w.raw(R"({"include_usage":true})");
+  w.raw("stream_options", R"({"include_usage":true})");
   w.end_object();
   return text;
 }

@@ -99,8 +99,7 @@ std::string describe_tools(const std::vector<Tool>& tools) {
     json.begin_object();
     json.field("name", tool.name);
     json.field("description", tool.description);
-    json.key("parameters");
-    json.raw(tool.parameters.empty() ? "{}" : tool.parameters);
+    json.raw("parameters", tool.parameters.empty() ? "{}" : tool.parameters);
     json.end_object();
     text += '\n';
   }
@@ -116,8 +115,7 @@ std::string describe_message(const ChatMessage& message) {
     JsonWriter json(text);
     json.begin_object();
     json.field("name", call.name);
-    json.key("arguments");
-    json.raw(call.arguments.empty() ? "{}" : call.arguments);
+    json.raw("arguments", call.arguments.empty() ? "{}" : call.arguments);
     json.end_object();
     text += "\n</tool_call>";
   }

@@ -248,16 +248,14 @@ std::string ablation_json(const std::vector<AblationRun>& runs) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  json.key("runs");
-  json.begin_array();
+  json.begin_array("runs");
   for (const AblationRun& run : runs) {
     json.begin_object();
     json.field("rule", run.rule);
     json.field("load", run.load);
     json.field("preset", run.preset);
     for (const auto& [name, figures] : {std::pair{"with", &run.with}, std::pair{"without", &run.without}}) {
-      json.key(name);
-      json.begin_object();
+      json.begin_object(name);
       for (std::size_t i = 0; i < figures->size(); ++i) json.field(AblationFigure::names[i], (*figures)[i]);
       json.end_object();
     }

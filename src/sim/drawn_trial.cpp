@@ -203,8 +203,7 @@ std::string trials_json(const std::vector<TrialsReport>& reports) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  json.key("trials");
-  json.begin_array();
+  json.begin_array("trials");
   for (const TrialsReport& each : reports) {
     json.begin_object();
     json.field("preset", each.preset);
@@ -219,8 +218,7 @@ std::string trials_json(const std::vector<TrialsReport>& reports) {
     json.field("disk_reads", each.disk_reads);
     json.field("most_passed", each.most_passed);
     json.field("virtual_s", each.virtual_s);
-    json.key("faults");
-    json.begin_array();
+    json.begin_array("faults");
     for (const std::string& fault : each.faults) json.string(fault);
     json.end_array();
     json.end_object();

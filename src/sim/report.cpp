@@ -197,8 +197,7 @@ void append_group(JsonWriter& json, const Statistics& run, std::size_t index) {
   if (index > kServiceClasses) json.field("service_per_s", run.contention.rate(index - 1 - kServiceClasses));
   for (const Latency& latency : kLatencies) {
     const Percentiles& values = group.*latency.values;
-    json.key(std::string(latency.name) + "_ms");
-    json.begin_object();
+    json.begin_object(std::string(latency.name) + "_ms");
     for (const auto& [word, at] : kShares) json.field(word, values.at(at));
     json.field("max", values.largest());
     json.field("mean", values.mean());
@@ -228,21 +227,18 @@ std::string report_json(const std::vector<RunReport>& runs) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  json.key("runs");
-  json.begin_array();
+  json.begin_array("runs");
   for (const RunReport& run : runs) {
     const Statistics& statistics = *run.statistics;
     json.begin_object();
     json.field("policy", run.policy);
     json.field("seed", run.seed);
     json.field("events", hex(statistics.event_hash()));
-    json.key("faults");
-    json.begin_array();
+    json.begin_array("faults");
     for (const std::string& line : run.faults->lines()) json.string(line);
     json.end_array();
     for (const Figure& figure : kFigures) json.field(figure.name, figure.read(statistics));
-    json.key("groups");
-    json.begin_array();
+    json.begin_array("groups");
     for (std::size_t i = 0; i < statistics.groups().size(); ++i) {
       if (statistics.groups()[i].requests > 0) append_group(json, statistics, i);
     }

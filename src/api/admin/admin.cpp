@@ -39,8 +39,7 @@ std::string props_body(const Node& node, const ServedModel& served, bool paths) 
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  json.key("default_generation_settings");
-  json.begin_object();
+  json.begin_object("default_generation_settings");
   json.key("params");
   write_unsaid(json, served);
   json.field("n_ctx", shape.cells_per_slot);
@@ -50,8 +49,7 @@ std::string props_body(const Node& node, const ServedModel& served, bool paths) 
   json.field("model_alias", served.config.name);
   json.field("model_path", paths ? info.path : std::filesystem::path(info.path).filename().string());
   json.field("model_ftype", info.format);
-  json.key("modalities");
-  json.begin_object();
+  json.begin_object("modalities");
   json.field("vision", false);
   json.field("audio", false);
   json.end_object();
@@ -61,8 +59,7 @@ std::string props_body(const Node& node, const ServedModel& served, bool paths) 
   json.field("build_info", served.config.system_fingerprint);
   json.field("is_sleeping", served.engine.sleeping());
   json.field("endpoint_slots", served.config.show_slots);
-  json.key("kv");
-  json.begin_object();
+  json.begin_object("kv");
   json.field("layout", shape.unified ? "unified" : "stream");
   json.field("cells", shape.cells);
   json.field("cells_per_slot", shape.cells_per_slot);
@@ -70,13 +67,11 @@ std::string props_body(const Node& node, const ServedModel& served, bool paths) 
   json.field("cuts_snapshots", shape.cuts_snapshots);
   json.field("shifts", served.limits.shifts);
   json.end_object();
-  json.key("speculation");
-  json.begin_object();
+  json.begin_object("speculation");
   json.field("drafter", drafter_name(served.engine.speculation()));
   json.field("n_max", served.engine.speculation().draft_tokens_max);
   json.end_object();
-  json.key("lora");
-  json.begin_array();
+  json.begin_array("lora");
   for (const AdapterInfo& adapter : served.adapters.adapters()) json.string(adapter.name);
   json.end_array();
   json.key("limits");
@@ -93,22 +88,18 @@ void write_listed(JsonWriter& json, const ModelEntry& entry) {
   for (const std::string_view key : {"name", "model"}) json.field(key, entry.name);
   for (const std::string_view key : {"modified_at", "size", "digest", "description"}) json.field(key, "");
   json.field("type", "model");
-  json.key("tags");
-  json.begin_array();
+  json.begin_array("tags");
   json.string("");
   json.end_array();
-  json.key("capabilities");
-  json.begin_array();
+  json.begin_array("capabilities");
   for (const std::string_view what : {"completion", "embedding"}) json.string(what);
   json.end_array();
   json.field("parameters", "");
-  json.key("details");
-  json.begin_object();
+  json.begin_object("details");
   json.field("parent_model", "");
   json.field("format", "gguf");
   json.field("family", family);
-  json.key("families");
-  json.begin_array();
+  json.begin_array("families");
   json.string(family);
   json.end_array();
   json.field("parameter_size", "");
@@ -118,8 +109,7 @@ void write_listed(JsonWriter& json, const ModelEntry& entry) {
 }
 
 void write_names(JsonWriter& json, std::string_view key, const std::vector<std::string>& names) {
-  json.key(key);
-  json.begin_array();
+  json.begin_array(key);
   for (const std::string& name : names) json.string(name);
   json.end_array();
 }
@@ -127,8 +117,7 @@ void write_names(JsonWriter& json, std::string_view key, const std::vector<std::
 // As llama-server's router says it.
 void write_status(JsonWriter& json, const ModelStatus& status) {
   const bool failed = status.state == ModelState::failed;
-  json.key("status");
-  json.begin_object();
+  json.begin_object("status");
   json.field("value", name(failed ? ModelState::unloaded : status.state));
   if (failed) {
     json.field("failed", true);
@@ -152,8 +141,7 @@ void write_model(JsonWriter& json, const ModelEntry& entry, const ModelStatus& s
   if (entry.needs > 0) json.field("memory_bytes", entry.needs);
   if (entry.served != nullptr) {
     const ModelInfo& info = entry.served->model.info;
-    json.key("meta");
-    json.begin_object();
+    json.begin_object("meta");
     json.field("vocab_type", info.vocabulary_type);
     json.field("n_vocab", info.vocabulary);
     json.field("n_ctx", entry.served->engine.shape().cells_per_slot);
@@ -185,13 +173,11 @@ std::string models_body(const ModelTable& models) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  json.key("models");
-  json.begin_array();
+  json.begin_array("models");
   for (const ModelEntry& entry : models.entries()) write_listed(json, entry);
   json.end_array();
   json.field("object", "list");
-  json.key("data");
-  json.begin_array();
+  json.begin_array("data");
   for (const ModelEntry& entry : models.entries()) {
     write_model(json, entry, models.status(entry));
     if (entry.served == nullptr) continue;

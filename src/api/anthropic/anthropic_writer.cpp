@@ -49,8 +49,7 @@ class MessageWriter final : public AnswerWriter {
     JsonWriter json(frame);
     json.begin_object();
     json.field("type", "message_delta");
-    json.key("delta");
-    json.begin_object();
+    json.begin_object("delta");
     write_stop(json, event);
     json.end_object();
     json.key("usage");
@@ -144,8 +143,8 @@ class MessageWriter final : public AnswerWriter {
       json.field("type", "tool_use");
       json.field("id", call.id);
       json.field("name", call.name);
-      json.key("input");
-      json.raw(!failed && input.is_object() ? call.arguments : "{}");  // arguments that were cut short are none
+      json.raw("input",
+               !failed && input.is_object() ? call.arguments : "{}");  // arguments that were cut short are none
       json.end_object();
     }
     json.end_array();
@@ -158,16 +157,12 @@ class MessageWriter final : public AnswerWriter {
     JsonWriter json(frame);
     json.begin_object();
     json.field("type", "message_start");
-    json.key("message");
-    json.begin_object();
+    json.begin_object("message");
     write_head(json);
-    json.key("content");
-    json.begin_array();
+    json.begin_array("content");
     json.end_array();
-    json.key("stop_reason");
-    json.null();
-    json.key("stop_sequence");
-    json.null();
+    json.null("stop_reason");
+    json.null("stop_sequence");
     json.key("usage");
     write_usage_of(json, prompt_, 0, 0);
     json.end_object();
@@ -273,8 +268,7 @@ std::string anthropic_error_body(int status, std::string_view message) {
   JsonWriter json(out);
   json.begin_object();
   json.field("type", "error");
-  json.key("error");
-  json.begin_object();
+  json.begin_object("error");
   json.field("type", error_type(status));
   json.field("message", message);
   json.end_object();

@@ -42,8 +42,7 @@ void write_faults(JsonWriter& json, const std::vector<LineFault>& faults) {
 }
 
 void write_metadata(JsonWriter& json, const BatchJob& job) {
-  json.key("metadata");
-  json.begin_object();
+  json.begin_object("metadata");
   for (const auto& [key, value] : job.metadata) json.field(key, value);
   json.end_object();
 }
@@ -129,8 +128,7 @@ void write_job(JsonWriter& json, const BatchJob& job) {
   write_time(json, "expired_at", ended_as(job, BatchStatus::expired));
   write_time(json, "cancelling_at", job.cancelling);
   write_time(json, "cancelled_at", ended_as(job, BatchStatus::cancelled));
-  json.key("request_counts");
-  json.begin_object();
+  json.begin_object("request_counts");
   json.field("total", job.counts.total);
   json.field("completed", job.counts.completed);
   json.field("failed", job.counts.failed);
@@ -143,7 +141,7 @@ std::string job_text(const BatchJob& job) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  RecordWriter record(json);
+  RecordFieldsWriter record(json);
   visit(record, job);
   write_metadata(json, job);
   json.key("faults");
@@ -155,7 +153,7 @@ std::string job_text(const BatchJob& job) {
 Result<BatchJob> read_job(std::string_view text) {
   auto object = parse_json_object(text);
   if (!object) return object.error();
-  RecordReader record(*object);
+  RecordFieldsReader record(*object);
   BatchJob job;
   visit(record, job);
   read_metadata(*object, job);

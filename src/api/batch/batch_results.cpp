@@ -27,15 +27,13 @@ std::string result_of(const AnsweredLine& line) {
   json.begin_object();
   json.field("id", line.request_id);
   json.field("custom_id", line.custom_id);
-  json.key("response");
-  json.begin_object();
+  json.begin_object("response");
   json.field("status_code", line.status);
   json.field("request_id", line.request_id);
   json.key("body");
   write_json_in_line(json, line.body);
   json.end_object();
-  json.key("error");
-  json.null();
+  json.null("error");
   json.end_object();
   return out;
 }
@@ -48,10 +46,8 @@ std::string unanswered(const std::string& custom_id, BatchStatus end) {
   json.begin_object();
   json.field("id", random_id("batch_req_"));
   json.field("custom_id", custom_id);
-  json.key("response");
-  json.null();
-  json.key("error");
-  json.begin_object();
+  json.null("response");
+  json.begin_object("error");
   json.field("code", expired ? "batch_expired" : "batch_cancelled");
   json.field("message", expired ? "This request could not be executed before the completion window expired."
                                 : "This request was not executed before the batch was cancelled.");

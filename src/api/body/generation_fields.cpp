@@ -232,20 +232,16 @@ void write_generation_settings(JsonWriter& json, const Request& request, bool st
       json.field(rule.field, sampling.*rule.whole);
     }
   }
-  json.key("dry_sequence_breakers");
-  json.begin_array();
+  json.begin_array("dry_sequence_breakers");
   for (const std::string& breaker : sampling.dry_sequence_breakers) json.string(breaker);
   json.end_array();
-  json.key("samplers");
-  json.begin_array();
+  json.begin_array("samplers");
   for (const SamplingStep step : steps_of(sampling)) json.string(name(step));
   json.end_array();
-  json.key("stop");
-  json.begin_array();
+  json.begin_array("stop");
   for (const std::string& stop : request.stop) json.string(stop);
   json.end_array();
-  json.key("logit_bias");
-  json.begin_array();
+  json.begin_array("logit_bias");
   for (const LogitBias& bias : sampling.logit_bias) {
     json.begin_object();
     json.field("token", bias.token);

@@ -13,8 +13,7 @@ std::string body(int status, std::string_view message, std::string_view type, co
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  json.key("error");
-  json.begin_object();
+  json.begin_object("error");
   if (code.empty()) {
     json.field("code", status);
   } else {

@@ -56,8 +56,7 @@ Result<std::string> write_page(std::vector<Item> items, const PageWish& wish, co
   JsonWriter json(out);
   json.begin_object();
   json.field("object", "list");
-  json.key("data");
-  json.begin_array();
+  json.begin_array("data");
   auto last = first;
   for (; last != most && out.size() < kPageBytes; ++last) write(json, **last);
   json.end_array();

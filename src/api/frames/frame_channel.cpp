@@ -350,8 +350,7 @@ net::Awaitable<void> FrameChannel::line(std::string text) {
   // A question, where the model knows how to take one.
   head.chat = !node_.models.first().model.chat_template->source().empty();
   if (head.chat) {
-    json.key("messages");
-    json.begin_array();
+    json.begin_array("messages");
     json.begin_object();
     json.field("role", "user");
     json.field("content", text);

@@ -118,14 +118,12 @@ class FrameWriter final : public AnswerWriter {
     const OpenFrame frame(out);
     JsonWriter json_out(out);
     json_out.begin_object();
-    json_out.key("id");
-    json_out.raw(id_);
+    json_out.raw("id", id_);
     json_out.field("event", "eos");
     if (text != nullptr) json_out.field("text", *text);
     write_end(json_out, name(event.reason), event.stop_string, event.usage);
     if (!metadata_.empty()) {
-      json_out.key("metadata");
-      json_out.raw(metadata_);
+      json_out.raw("metadata", metadata_);
     }
     json_out.end_object();
   }
@@ -175,8 +173,7 @@ void append_error_frame(std::string& out, std::string_view id, const Error& erro
   const OpenFrame frame(out);
   JsonWriter json_out(out);
   json_out.begin_object();
-  json_out.key("id");
-  json_out.raw(id);
+  json_out.raw("id", id);
   json_out.field("event", "error");
   json_out.field("code", name(error.code));
   json_out.field("message", error.message);
@@ -191,11 +188,9 @@ void append_result_frame(std::string& out, std::string_view id, std::string_view
   const OpenFrame frame(out);
   JsonWriter json_out(out);
   json_out.begin_object();
-  json_out.key("id");
-  json_out.raw(id);
+  json_out.raw("id", id);
   json_out.field("event", "result");
-  json_out.key("result");
-  json_out.raw(json_text);
+  json_out.raw("result", json_text);
   json_out.end_object();
 }
 
@@ -203,8 +198,7 @@ void append_queued_frame(std::string& out, std::string_view id, const Event& que
   const OpenFrame frame(out);
   JsonWriter json_out(out);
   json_out.begin_object();
-  json_out.key("id");
-  json_out.raw(id);
+  json_out.raw("id", id);
   json_out.field("event", "queued");
   json_out.field("position", queued.position);
   if (queued.wait > Duration::zero()) json_out.field("wait_s", to_seconds(queued.wait));

@@ -86,8 +86,7 @@ Result<void> add_pair(const ServedModel& served, std::string_view query, std::st
 }
 
 void write_tokens_used(JsonWriter& json, std::size_t tokens) {
-  json.key("usage");
-  json.begin_object();
+  json.begin_object("usage");
   json.field("prompt_tokens", tokens);
   json.field("total_tokens", tokens);
   json.end_object();
@@ -105,8 +104,7 @@ void write_ranked(JsonWriter& json, const RankForm& form, const std::vector<Embe
     json.field(form.tei ? "score" : "relevance_score", scores[i].values.front());
     if (form.with_text && form.tei) json.field("text", form.documents[i]);
     if (form.with_text && !form.tei) {
-      json.key("document");
-      json.begin_object();
+      json.begin_object("document");
       json.field("text", form.documents[i]);
       json.end_object();
     }
@@ -140,8 +138,7 @@ Result<std::string> write_scores(const std::vector<Embedded>& scores, const Scor
   json.field("object", "list");
   json.field("created", head.created);
   json.field("model", head.model);
-  json.key("data");
-  json.begin_array();
+  json.begin_array("data");
   for (std::size_t i = 0; i < scores.size(); ++i) {
     json.begin_object();
     json.field("index", i);

@@ -30,8 +30,7 @@ void write_params(JsonWriter& json, const Request& request, const AdapterRegistr
   json.field("seed", request.sampling.seed.value_or(0));
   json.field("cache_prompt", request.use_cache);
   json.field("priority", name(request.service_class));
-  json.key("lora");
-  json.begin_array();
+  json.begin_array("lora");
   const std::vector<AdapterUse> none;
   for (const AdapterUse& use : request.adapters ? request.adapters->uses : none) {
     json.begin_object();
@@ -62,8 +61,7 @@ void write_slot(JsonWriter& json, const ServedModel& served, std::uint32_t tenan
       json.key("params");
       write_params(json, *request, served.adapters);
     }
-    json.key("next_token");
-    json.begin_array();
+    json.begin_array("next_token");
     json.begin_object();
     json.field("has_next_token", use.left > 0);
     json.field("has_new_line", false);
@@ -95,8 +93,7 @@ std::string transfer_body(std::int32_t id, const std::string& filename, bool sav
   json.field("filename", filename);
   json.field(saved ? "n_saved" : "n_restored", done.tokens);
   json.field(saved ? "n_written" : "n_read", done.bytes);
-  json.key("timings");
-  json.begin_object();
+  json.begin_object("timings");
   json.field(saved ? "save_ms" : "restore_ms", to_milliseconds(done.took));
   json.end_object();
   json.end_object();
@@ -170,8 +167,7 @@ std::string erased_body(const std::string& id, std::size_t erased) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  json.key("id_slot");
-  json.number(std::stoi(id));
+  json.field("id_slot", std::stoi(id));
   json.field("n_erased", erased);
   json.end_object();
   return out;

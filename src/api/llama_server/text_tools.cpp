@@ -51,8 +51,7 @@ Result<std::string> tokenize_answer(const ServedModel& served, const std::string
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  json.key("tokens");
-  json.begin_array();
+  json.begin_array("tokens");
   for (const Token token : *tokens) {
     if (!with_pieces) {
       json.number(token);

@@ -66,8 +66,7 @@ class TraceWriter {
   TraceWriter(std::string& out, TimePoint zero) : json_(out), zero_(zero) {
     json_.begin_object();
     json_.field("displayTimeUnit", "ms");
-    json_.key("traceEvents");
-    json_.begin_array();
+    json_.begin_array("traceEvents");
   }
   void end() {
     json_.end_array();
@@ -76,8 +75,7 @@ class TraceWriter {
 
   void name(std::string_view what, int process, std::size_t thread, std::string_view name) {
     begin(what, "M", process, thread);
-    json_.key("args");
-    json_.begin_object();
+    json_.begin_object("args");
     json_.field("name", name);
     json_.end_object();
     json_.end_object();
@@ -93,8 +91,7 @@ class TraceWriter {
     begin(step.cut != 0 ? "cut" : step.prefill != 0 ? "prefill" : "decode", "X", kProcessSteps, worker);
     json_.field("ts", microseconds_of(TimePoint(Duration(step.started))));
     json_.field("dur", static_cast<double>(step.took) / 1000);
-    json_.key("args");
-    json_.begin_object();
+    json_.begin_object("args");
     json_.field("decode_rows", rows);
     json_.field("prompt_rows", prompt);
     json_.field("sequences", step.sequences);

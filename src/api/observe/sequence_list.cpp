@@ -91,8 +91,7 @@ std::string sequences_body(const ServedModel& served, const KeyRing& keys) {
   JsonWriter json(out);
   json.begin_object();
   json.field("total", all.size());
-  json.key("sequences");
-  json.begin_array();
+  json.begin_array("sequences");
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i < kListed) write_sequence(json, served, keys, all[i]);
     const Tenant& tenant = all[i].request->tenant;
@@ -102,8 +101,7 @@ std::string sequences_body(const ServedModel& served, const KeyRing& keys) {
     sum.generated += all[i].seat.use.generated;
   }
   json.end_array();
-  json.key("tenants");
-  json.begin_array();
+  json.begin_array("tenants");
   for (const auto& [id, sum] : tenants) {
     json.begin_object();
     json.field("tenant", sum.name);

@@ -14,8 +14,7 @@ constexpr int kStatusError = 2;
 void text_attribute(JsonWriter& json, std::string_view key, std::string_view value) {
   json.begin_object();
   json.field("key", key);
-  json.key("value");
-  json.begin_object();
+  json.begin_object("value");
   json.field("stringValue", value);
   json.end_object();
   json.end_object();
@@ -25,8 +24,7 @@ void text_attribute(JsonWriter& json, std::string_view key, std::string_view val
 void number_attribute(JsonWriter& json, std::string_view key, std::int64_t value) {
   json.begin_object();
   json.field("key", key);
-  json.key("value");
-  json.begin_object();
+  json.begin_object("value");
   json.field("intValue", std::to_string(value));
   json.end_object();
   json.end_object();
@@ -35,8 +33,7 @@ void number_attribute(JsonWriter& json, std::string_view key, std::int64_t value
 void seconds_attribute(JsonWriter& json, std::string_view key, Duration value) {
   json.begin_object();
   json.field("key", key);
-  json.key("value");
-  json.begin_object();
+  json.begin_object("value");
   json.field("doubleValue", to_seconds(value));
   json.end_object();
   json.end_object();
@@ -75,8 +72,7 @@ class SpanTree {
     json_.field("kind", kind);
     json_.field("startTimeUnixNano", nanoseconds_text(begin));
     json_.field("endTimeUnixNano", nanoseconds_text(end));
-    json_.key("attributes");
-    json_.begin_array();
+    json_.begin_array("attributes");
   }
   void close() {
     json_.end_array();
@@ -102,8 +98,7 @@ class SpanTree {
     if (!record_.error.empty()) text_attribute(json_, "error.type", record_.error);
     json_.end_array();
     if (!record_.error.empty()) {
-      json_.key("status");
-      json_.begin_object();
+      json_.begin_object("status");
       json_.field("code", kStatusError);
       json_.field("message", record_.error);
       json_.end_object();
@@ -159,27 +154,21 @@ std::string spans_json(const std::vector<std::shared_ptr<RequestRecord>>& record
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  json.key("resourceSpans");
-  json.begin_array();
+  json.begin_array("resourceSpans");
   json.begin_object();
-  json.key("resource");
-  json.begin_object();
-  json.key("attributes");
-  json.begin_array();
+  json.begin_object("resource");
+  json.begin_array("attributes");
   text_attribute(json, "service.name", "chasqui");
   text_attribute(json, "service.version", source.version);
   json.end_array();
   json.end_object();
-  json.key("scopeSpans");
-  json.begin_array();
+  json.begin_array("scopeSpans");
   json.begin_object();
-  json.key("scope");
-  json.begin_object();
+  json.begin_object("scope");
   json.field("name", "chasqui");
   json.field("version", source.version);
   json.end_object();
-  json.key("spans");
-  json.begin_array();
+  json.begin_array("spans");
   for (const auto& record : records) SpanTree(json, *record, source).write();
   json.end_array();
   json.end_object();

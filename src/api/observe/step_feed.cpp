@@ -19,8 +19,7 @@ constexpr Duration kFeedEvery = milliseconds(50);
 double milliseconds_of(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds / 1000) / 1000.0; }
 
 void write_classes(JsonWriter& json, std::string_view key, const std::array<std::int32_t, kServiceClasses>& values) {
-  json.key(key);
-  json.begin_array();
+  json.begin_array(key);
   for (const std::int32_t value : values) json.number(value);
   json.end_array();
 }
@@ -71,8 +70,7 @@ void StepReader::append_new(std::string& out) {
   out += "data: ";
   JsonWriter json(out);
   json.begin_object();
-  json.key("steps");
-  json.begin_array();
+  json.begin_array("steps");
   std::uint64_t written = 0;
   std::uint64_t missed = 0;
   StepRecord record;
@@ -111,11 +109,9 @@ void append_promise(const Engine& engine, std::string& out) {
   json.field("slots", shape.slots);
   json.field("cells", shape.cells);
   json.field("prefill_step_ms", to_milliseconds(targets.prefill_step));
-  json.key("targets");
-  json.begin_object();
+  json.begin_object("targets");
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
-    json.key(name(static_cast<ServiceClass>(c)));
-    json.begin_object();
+    json.begin_object(name(static_cast<ServiceClass>(c)));
     json.field("first_token_ms", to_milliseconds(targets.of[c].first_token));
     json.field("next_token_ms", to_milliseconds(targets.of[c].next_token));
     json.end_object();

@@ -31,13 +31,11 @@ std::string short_count(std::uint64_t count) {
 }
 
 void write_details(JsonWriter& json, const ModelInfo& info) {
-  json.key("details");
-  json.begin_object();
+  json.begin_object("details");
   json.field("parent_model", "");
   json.field("format", "gguf");
   json.field("family", info.architecture);
-  json.key("families");
-  json.begin_array();
+  json.begin_array("families");
   json.string(info.architecture);
   json.end_array();
   json.field("parameter_size", short_count(info.parameters));
@@ -98,8 +96,7 @@ std::string tags_body(const ModelTable& models) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  json.key("models");
-  json.begin_array();
+  json.begin_array("models");
   for (const ModelEntry& entry : models.entries()) {
     if (entry.served != nullptr) {
       begin_model(json, *entry.served);
@@ -120,8 +117,7 @@ std::string running_body(const ModelTable& models) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  json.key("models");
-  json.begin_array();
+  json.begin_array("models");
   for (const ServedModel* const served : models.all()) {
     const ModelStatus status = models.status(models.entry_of(*served));
     if (status.state != ModelState::ready && status.state != ModelState::draining) continue;
@@ -140,8 +136,7 @@ std::string running_body(const ModelTable& models) {
 
 void write_capabilities(JsonWriter& json, const ServedModel& served) {
   const std::string_view source = served.model.chat_template->source();
-  json.key("capabilities");
-  json.begin_array();
+  json.begin_array("capabilities");
   json.string("completion");
   if (source.find("tools") != std::string_view::npos) json.string("tools");
   if (source.find("think") != std::string_view::npos) json.string("thinking");
@@ -176,8 +171,7 @@ Result<std::string> ollama_show(const ServedModel& served, const std::string& bo
   json.field("parameters", "");
   json.field("template", served.model.chat_template->source());
   write_details(json, info);
-  json.key("model_info");
-  json.begin_object();
+  json.begin_object("model_info");
   json.field("general.architecture", info.architecture);
   json.field("general.basename", info.name);
   json.field("general.parameter_count", info.parameters);

@@ -29,11 +29,10 @@ void write_calls(JsonWriter& json, const std::vector<SpokenCall>& calls) {
     const boost::json::value arguments = boost::json::parse(call.arguments, failed);
     json.begin_object();
     json.field("id", call.id);
-    json.key("function");
-    json.begin_object();
+    json.begin_object("function");
     json.field("name", call.name);
-    json.key("arguments");
-    json.raw(!failed && arguments.is_object() ? call.arguments : "{}");  // arguments that were cut short are none
+    json.raw("arguments",
+             !failed && arguments.is_object() ? call.arguments : "{}");  // arguments that were cut short are none
     json.end_object();
     json.end_object();
   }
@@ -46,8 +45,7 @@ void write_said(JsonWriter& json, OllamaShape shape, const Said& said) {
     if (!said.thinking.empty()) json.field("thinking", said.thinking);
     return;
   }
-  json.key("message");
-  json.begin_object();
+  json.begin_object("message");
   json.field("role", "assistant");
   json.field("content", said.content);
   if (!said.thinking.empty()) json.field("thinking", said.thinking);
@@ -169,8 +167,7 @@ class OllamaWriter final : public AnswerWriter {
 
   // What a client sends back to go on with the text.
   void write_context(JsonWriter& json, const Event& finished) const {
-    json.key("context");
-    json.begin_array();
+    json.begin_array("context");
     for (const Token token : head_.context->prompt) json.number(token);
     for (const Token token : finished.generated) json.number(token);
     json.end_array();

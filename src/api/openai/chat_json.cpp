@@ -78,8 +78,7 @@ class PartsWriter final : public AnswerWriter {
     JsonWriter json(out);
     json.begin_object();
     write_head(json, "chat.completion");
-    json.key("choices");
-    json.begin_array();
+    json.begin_array("choices");
     for (std::size_t i = 0; i < answers.size(); ++i) {
       choices_[i]->usage = answers[i].finished.usage;
       json.begin_object();
@@ -191,14 +190,12 @@ class PartsWriter final : public AnswerWriter {
   static void write_call(const AnswerDelta& delta, std::string& out) {
     JsonWriter json(out);
     json.begin_object();
-    json.key("tool_calls");
-    json.begin_array();
+    json.begin_array("tool_calls");
     json.begin_object();
     json.field("index", delta.call);
     json.field("id", delta.id);
     json.field("type", "function");
-    json.key("function");
-    json.begin_object();
+    json.begin_object("function");
     json.field("name", delta.name);
     json.field("arguments", "");
     json.end_object();
@@ -218,14 +215,12 @@ class PartsWriter final : public AnswerWriter {
     }
     if (!reader.reasoning().empty()) json.field("reasoning_content", reader.reasoning());
     if (!reader.calls().empty()) {
-      json.key("tool_calls");
-      json.begin_array();
+      json.begin_array("tool_calls");
       for (const SpokenCall& call : reader.calls()) {
         json.begin_object();
         json.field("id", call.id);
         json.field("type", "function");
-        json.key("function");
-        json.begin_object();
+        json.begin_object("function");
         json.field("name", call.name);
         json.field("arguments", call.arguments);
         json.end_object();
@@ -241,8 +236,7 @@ class PartsWriter final : public AnswerWriter {
     JsonWriter json(out);
     json.begin_object();
     write_head(json, "chat.completion.chunk");
-    json.key("choices");
-    json.begin_array();
+    json.begin_array("choices");
     json.end_array();
     json.key("usage");
     write_usage(json, usage(), reasoning_tokens());

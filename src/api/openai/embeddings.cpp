@@ -119,8 +119,7 @@ Result<std::string> write_openai(std::vector<Embedded> vectors, const VectorForm
   json.begin_object();
   json.field("object", "list");
   json.field("model", form.model);
-  json.key("data");
-  json.begin_array();
+  json.begin_array("data");
   for (std::size_t i = 0; i < vectors.size(); ++i) {
     shorten(vectors[i], form);
     json.begin_object();
@@ -136,8 +135,7 @@ Result<std::string> write_openai(std::vector<Embedded> vectors, const VectorForm
     json.end_object();
   }
   json.end_array();
-  json.key("usage");
-  json.begin_object();
+  json.begin_object("usage");
   json.field("prompt_tokens", form.tokens);
   json.field("total_tokens", form.tokens);
   json.end_object();
@@ -154,8 +152,7 @@ Result<std::string> write_native(std::vector<Embedded> vectors, const VectorForm
     if (pooled) shorten(vectors[i], form);
     json.begin_object();
     json.field("index", i);
-    json.key("embedding");
-    json.begin_array();
+    json.begin_array("embedding");
     const std::size_t length = vectors[i].values.size() / vectors[i].rows;
     for (std::size_t row = 0; row < vectors[i].rows; ++row) {
       write_numbers(json, std::span<const float>(vectors[i].values).subspan(row * length, length));
@@ -172,8 +169,7 @@ Result<std::string> write_ollama(std::vector<Embedded> vectors, const VectorForm
   JsonWriter json(out);
   json.begin_object();
   json.field("model", form.model);
-  json.key("embeddings");
-  json.begin_array();
+  json.begin_array("embeddings");
   for (Embedded& vector : vectors) {
     shorten(vector, form);
     write_numbers(json, vector.values);

@@ -22,8 +22,7 @@ float finite(float logprob) { return std::isfinite(logprob) ? logprob : kImpossi
 bool is_first(const TokenChances& token) { return std::isnan(token.front().logprob); }
 
 void write_bytes(JsonWriter& json, std::string_view text) {
-  json.key("bytes");
-  json.begin_array();
+  json.begin_array("bytes");
   for (const char byte : text) json.number(static_cast<unsigned>(static_cast<unsigned char>(byte)));
   json.end_array();
 }
@@ -46,8 +45,7 @@ void write_list(JsonWriter& json, const Tokenizer& tokenizer, std::span<const To
   for (const TokenChances& token : chances) {
     json.begin_object();
     write_token(json, tokenizer, token.front(), with_id, after);
-    json.key(after ? "top_probs" : "top_logprobs");
-    json.begin_array();
+    json.begin_array(after ? "top_probs" : "top_logprobs");
     for (std::size_t i = 1; i < token.size(); ++i) {
       json.begin_object();
       write_token(json, tokenizer, token[i], with_id, after);
@@ -83,8 +81,7 @@ void write_chat_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span
   json.begin_object();
   json.key("content");
   write_list(json, tokenizer, chances, false, false);
-  json.key("refusal");
-  json.null();
+  json.null("refusal");
   json.end_object();
 }
 
@@ -95,18 +92,15 @@ void write_logprob_list(JsonWriter& json, const Tokenizer& tokenizer, std::span<
 void write_completion_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances,
                                std::size_t& offset) {
   json.begin_object();
-  json.key("tokens");
-  json.begin_array();
+  json.begin_array("tokens");
   for (const TokenChances& token : chances) json.string(text_of(tokenizer, token.front().token));
   json.end_array();
-  json.key("token_logprobs");
-  json.begin_array();
+  json.begin_array("token_logprobs");
   for (const TokenChances& token : chances) {
     is_first(token) ? json.null() : json.number(finite(token.front().logprob));
   }
   json.end_array();
-  json.key("top_logprobs");
-  json.begin_array();
+  json.begin_array("top_logprobs");
   for (const TokenChances& token : chances) {
     if (is_first(token)) {
       json.null();
@@ -124,8 +118,7 @@ void write_completion_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std
     json.end_object();
   }
   json.end_array();
-  json.key("text_offset");
-  json.begin_array();
+  json.begin_array("text_offset");
   for (const TokenChances& token : chances) {
     json.number(offset);
     offset += characters(tokenizer.piece(token.front().token));

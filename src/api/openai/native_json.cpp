@@ -79,8 +79,7 @@ std::size_t native_repeated_bytes(const NativeHead& head) {
 }
 
 void write_tokens(JsonWriter& json, const std::vector<Token>& tokens) {
-  json.key("tokens");
-  json.begin_array();
+  json.begin_array("tokens");
   for (const Token token : tokens) json.number(token);
   json.end_array();
 }

@@ -107,8 +107,7 @@ class OpenAiWriter final : public AnswerWriter {
     JsonWriter json(out);
     json.begin_object();
     write_head(json, dialect_.whole_object);
-    json.key("choices");
-    json.begin_array();
+    json.begin_array("choices");
     const auto made = static_cast<std::size_t>(head_.best_of);
     std::vector<Usage> usages;
     const Collected* first = nullptr;  // that is told
@@ -172,8 +171,7 @@ class OpenAiWriter final : public AnswerWriter {
     json.begin_object();
     json.field("index", index);
     if (chat_) {
-      json.key("message");
-      json.begin_object();
+      json.begin_object("message");
       json.field("role", "assistant");
       json.field("content", answer.text);
       json.end_object();
@@ -285,8 +283,7 @@ class OpenAiWriter final : public AnswerWriter {
     JsonWriter json(out);
     json.begin_object();
     write_head(json, dialect_.chunk_object);
-    json.key("choices");
-    json.begin_array();
+    json.begin_array("choices");
     json.end_array();
     json.key("usage");
     write_usage(json, sum_usage(usages, static_cast<std::size_t>(head_.n)));
@@ -328,13 +325,11 @@ void write_usage(JsonWriter& json, const Usage& usage, std::optional<TokenCount>
   json.field("prompt_tokens", usage.prompt);
   json.field("completion_tokens", usage.completion);
   json.field("total_tokens", usage.prompt + usage.completion);
-  json.key("prompt_tokens_details");
-  json.begin_object();
+  json.begin_object("prompt_tokens_details");
   json.field("cached_tokens", usage.cached);
   json.end_object();
   if (reasoning) {
-    json.key("completion_tokens_details");
-    json.begin_object();
+    json.begin_object("completion_tokens_details");
     json.field("reasoning_tokens", *reasoning);
     json.end_object();
   }

@@ -26,11 +26,9 @@ void write_part(JsonWriter& json, const Item& item) {
   json.field("type", item.kind == Item::Kind::reasoning ? "reasoning_text" : "output_text");
   json.field("text", item.text);
   if (item.kind == Item::Kind::message) {
-    json.key("annotations");
-    json.begin_array();
+    json.begin_array("annotations");
     json.end_array();
-    json.key("logprobs");
-    json.begin_array();
+    json.begin_array("logprobs");
     json.end_array();
   }
   json.end_object();
@@ -51,14 +49,12 @@ void write_item(JsonWriter& json, const Item& item, std::string_view status, boo
   const bool reasoning = item.kind == Item::Kind::reasoning;
   json.field("type", reasoning ? "reasoning" : "message");
   if (reasoning) {
-    json.key("summary");
-    json.begin_array();
+    json.begin_array("summary");
     json.end_array();
   } else {
     json.field("role", "assistant");
   }
-  json.key("content");
-  json.begin_array();
+  json.begin_array("content");
   if (!begun) write_part(json, item);
   json.end_array();
   json.end_object();
@@ -146,8 +142,7 @@ class ResponseWriter final : public AnswerWriter {
   void write_state(std::string_view type, std::string_view status, const Usage* usage, std::string& out,
                    const Event* reading = nullptr) {
     JsonWriter json = frame(type);
-    json.key("response");
-    json.raw(object(status, usage));
+    json.raw("response", object(status, usage));
     if (usage != nullptr) {
       json.key("timings");
       write_timings(json, *usage);
@@ -224,8 +219,7 @@ class ResponseWriter final : public AnswerWriter {
     write_place(json);
     json.field("delta", text);
     if (items_.back().kind == Item::Kind::message) {
-      json.key("logprobs");
-      json.raw("[]");
+      json.raw("logprobs", "[]");
     }
     send(out);
   }
@@ -243,8 +237,7 @@ class ResponseWriter final : public AnswerWriter {
     if (call) done.field("name", item.name);
     done.field(call ? "arguments" : "text", item.text);
     if (item.kind == Item::Kind::message) {
-      done.key("logprobs");
-      done.raw("[]");
+      done.raw("logprobs", "[]");
     }
     send(out);
     if (!call) {
@@ -297,10 +290,8 @@ class ResponseWriter final : public AnswerWriter {
       json.field("message", error_);
       json.end_object();
     }
-    json.key("incomplete_details");
-    json.raw(status == "incomplete" ? R"({"reason":"max_output_tokens"})" : "null");
-    json.key("output");
-    json.begin_array();
+    json.raw("incomplete_details", status == "incomplete" ? R"({"reason":"max_output_tokens"})" : "null");
+    json.begin_array("output");
     for (std::size_t i = 0; i < items_.size(); ++i) {
       const bool last = i + 1 == items_.size();
       if (ended_ || !last) write_item(json, items_[i], last ? last_item_ : "completed", false);
@@ -323,13 +314,11 @@ class ResponseWriter final : public AnswerWriter {
     if (usage == nullptr) return json.null();
     json.begin_object();
     json.field("input_tokens", usage->prompt);
-    json.key("input_tokens_details");
-    json.begin_object();
+    json.begin_object("input_tokens_details");
     json.field("cached_tokens", usage->cached);
     json.end_object();
     json.field("output_tokens", usage->completion);
-    json.key("output_tokens_details");
-    json.begin_object();
+    json.begin_object("output_tokens_details");
     json.field("reasoning_tokens", reader_.reasoning_tokens());
     json.end_object();
     json.field("total_tokens", usage->prompt + usage->completion);

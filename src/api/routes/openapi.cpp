@@ -88,8 +88,7 @@ void write_rule(JsonWriter& json, const SamplingRule& rule) {
 }
 
 void write_field(JsonWriter& json, const GenerationField& field, std::string_view name) {
-  json.key(name);
-  json.begin_object();
+  json.begin_object(name);
   const auto rules = sampling_rules();
   const auto rule = std::ranges::find(rules, field.name, &SamplingRule::field);
   if (field.read == nullptr && rule != rules.end()) write_rule(json, *rule);
@@ -110,8 +109,7 @@ std::string field_schema() {
   json.begin_object();
   json.field("type", "object");
   json.field("description", "What every generating route takes. Fields of the route itself stand in docs/api.md.");
-  json.key("properties");
-  json.begin_object();
+  json.begin_object("properties");
   for (const GenerationField& field : generation_fields()) {
     if (field.name.find('.') != std::string_view::npos) continue;  // a member of an object
     const auto type = std::ranges::find(kTypes, field.name, &FieldType::field);
@@ -125,14 +123,12 @@ std::string field_schema() {
       std::string inner = schema.substr(schema.find(':') + 1);
       inner.pop_back();
       if (type != std::end(kTypes)) inner.insert(1, std::string(type->schema) + ",");
-      json.key(name);
-      json.raw(inner);
+      json.raw(name, inner);
     };
     write(field.name);
     each_of(field.aliases, write);
   }
-  json.key("stream_options");
-  json.raw(R"({"type":"object","properties":{"include_usage":{"type":"boolean"}}})");
+  json.raw("stream_options", R"({"type":"object","properties":{"include_usage":{"type":"boolean"}}})");
   json.end_object();
   json.end_object();
   return out;
@@ -151,28 +147,22 @@ std::map<int, std::string> errors_by_status() {
 }
 
 void write_components(JsonWriter& json) {
-  json.key("components");
-  json.begin_object();
+  json.begin_object("components");
   json.key("securitySchemes");
   json.raw(R"({"bearer":{"type":"http","scheme":"bearer"},)"
            R"("header":{"type":"apiKey","in":"header","name":"X-Api-Key"}})");
-  json.key("schemas");
-  json.begin_object();
-  json.key("GenerationFields");
-  json.raw(field_schema());
+  json.begin_object("schemas");
+  json.raw("GenerationFields", field_schema());
   json.key("Error");
   json.raw(R"({"type":"object","required":["error"],"properties":{"error":{"type":"object",)"
            R"("required":["code","message","type"],"properties":{"code":{"type":["integer","string"]},)"
            R"("message":{"type":"string"},"type":{"type":"string"},"param":{"type":["string","null"]}}}}})");
   json.end_object();
-  json.key("responses");
-  json.begin_object();
+  json.begin_object("responses");
   for (const auto& [status, types] : errors_by_status()) {
-    json.key("Error" + std::to_string(status));
-    json.begin_object();
+    json.begin_object("Error" + std::to_string(status));
     json.field("description", types);
-    json.key("content");
-    json.raw(R"({"application/json":{"schema":{"$ref":"#/components/schemas/Error"}}})");
+    json.raw("content", R"({"application/json":{"schema":{"$ref":"#/components/schemas/Error"}}})");
     json.end_object();
   }
   json.end_object();
@@ -199,8 +189,7 @@ std::string operation_id(const Route& route) {
 
 void write_parameters(JsonWriter& json, std::string_view path, std::string_view query) {
   if (path.find('{') == std::string_view::npos && query.empty()) return;
-  json.key("parameters");
-  json.begin_array();
+  json.begin_array("parameters");
   for (std::size_t at = path.find('{'); at != std::string_view::npos; at = path.find('{', at + 1)) {
     const std::string name(path.substr(at + 1, path.find('}', at) - at - 1));
     json.raw(R"({"name":")" + name + R"(","in":"path","required":true,"schema":{"type":"string"}})");
@@ -227,13 +216,11 @@ std::string body_schema(const RouteText& text) {
 void write_operation(JsonWriter& json, const Route& route) {
   const RouteText& text = route.text;
   const bool open = route.access == Access::open;
-  json.key(method_word(route.method));
-  json.begin_object();
+  json.begin_object(method_word(route.method));
   json.field("operationId", operation_id(route));
   json.field("summary", text.summary);
   if (open) {
-    json.key("security");
-    json.raw("[]");
+    json.raw("security", "[]");
   }
   write_parameters(json, route.path, text.query);
   if (route.method == net::HttpMethod::post && text.body) {
@@ -241,28 +228,22 @@ void write_operation(JsonWriter& json, const Route& route) {
     const std::string type(text.accepts.empty() ? "application/json" : text.accepts);
     json.raw(R"({"required":true,"content":{")" + type + R"(":{"schema":)" + body_schema(text) + "}}}");
   }
-  json.key("responses");
-  json.begin_object();
+  json.begin_object("responses");
   const bool empty = text.answer == "204";
-  json.key(empty ? "204" : "200");
-  json.begin_object();
+  json.begin_object(empty ? "204" : "200");
   json.field("description", empty ? "done" : "the answer");
   if (!empty) {
-    json.key("content");
-    json.begin_object();
-    json.key(text.answer.empty() ? "application/json" : text.answer);
-    json.raw("{}");
+    json.begin_object("content");
+    json.raw(text.answer.empty() ? "application/json" : text.answer, "{}");
     if (text.generates) {
-      json.key("text/event-stream");
-      json.raw("{}");
+      json.raw("text/event-stream", "{}");
     }
     json.end_object();
   }
   json.end_object();
   for (const auto& [status, types] : errors_by_status()) {
     if (open && status != 503) continue;
-    json.key(std::to_string(status));
-    json.raw(R"({"$ref":"#/components/responses/Error)" + std::to_string(status) + "\"}");
+    json.raw(std::to_string(status), R"({"$ref":"#/components/responses/Error)" + std::to_string(status) + "\"}");
   }
   json.end_object();
   json.end_object();
@@ -278,22 +259,18 @@ std::string openapi_document(std::span<const Route> routes, std::string_view pre
   json.key("info");
   json.raw(R"({"title":"Chasqui","version":"1","description":"Serves GGUF language models to many clients at once. )"
            R"(See docs/api.md.","license":{"name":"MIT","identifier":"MIT"}})");
-  json.key("servers");
-  json.begin_array();
+  json.begin_array("servers");
   json.begin_object();
   json.field("url", prefix.empty() ? "/" : prefix);
   json.end_object();
   json.end_array();
-  json.key("security");
-  json.raw(R"([{"bearer":[]},{"header":[]}])");
-  json.key("paths");
-  json.begin_object();
+  json.raw("security", R"([{"bearer":[]},{"header":[]}])");
+  json.begin_object("paths");
   std::vector<std::string_view> written;
   for (const Route& first : routes) {
     if (std::ranges::find(written, first.path) != written.end()) continue;
     written.push_back(first.path);
-    json.key(first.path);
-    json.begin_object();
+    json.begin_object(first.path);
     for (const Route& route : routes) {
       if (route.path == first.path) write_operation(json, route);
     }

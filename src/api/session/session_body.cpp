@@ -183,8 +183,7 @@ std::string session_list_body(const ServedModel& served, const std::vector<const
   JsonWriter json(out);
   json.begin_object();
   json.field("object", "list");
-  json.key("data");
-  json.begin_array();
+  json.begin_array("data");
   for (const Session* session : sessions) write_session(json, served, *session);
   json.end_array();
   json.field("has_more", more);
