@@ -55,7 +55,8 @@ const count = (folder) => readdirSync(folder).length;
 const used = (server) => ({ descriptors: count(`/proc/${server.pid}/fd`), threads: count(`/proc/${server.pid}/task`) });
 
 describe('hostile and odd HTTP', { skip: process.platform !== 'linux' && '/proc is needed' }, async () => {
-  const server = await start(test, [...sim, '-np', '4', '--allowed-hosts', 'example.org,a-b_c.d~e,%41.example']);
+  // A stream that is not read between the cases must not end for that.
+  const server = await start(test, [...sim, '--sim-step', '2', '-np', '4', '--allowed-hosts', 'example.org,a-b_c.d~e,%41.example']);
   const canary = () => answer(server, 'tell me a story', { max_tokens: 30, ignore_eos: true });
   const { text: story } = await canary();
   const other = await streamChat(server, 'go on', endless); // a client that must not notice
