@@ -139,7 +139,7 @@ const elsewhere = {
   '--draft-min': 'the same as --spec-draft-n-min', '--log-jsonl': 'request_log.test.mjs', '--no-log-jsonl': 'request_log.test.mjs', '--embeddings': 'rows of vectors',
   '--pooling': 'rows of vectors', '--chat-template-file': 'rows of templates', '--direct-io': 'llama_flags_test.cpp', '--models-preset': 'models.test.mjs', '--lora-init-without-apply': 'lora.test.mjs', '--mlock': 'a flag of older servers',
   '--no-mmap': 'a flag of older servers', '--mmap': 'a flag of older servers', '--draft-n': 'a flag of older servers', '--draft-n-min': 'a flag of older servers', '--special': 'llama_flags.test.mjs', '--ignore-eos': 'llama_flags.test.mjs',
-  '--dry-sequence-breaker': 'llama_flags.test.mjs', '--adaptive-decay': 'llama_flags.test.mjs',
+  '--dry-sequence-breaker': 'llama_flags.test.mjs', '--adaptive-decay': 'llama_flags.test.mjs', '--rpc': 'rpc.test.mjs',
 };
 
 // Rows of docs/llama_flags.md with an effect.
