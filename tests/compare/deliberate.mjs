@@ -71,7 +71,9 @@ export const deliberate = [
   ['a path without this method is 405', 'with the methods it has in `Allow`; llama-server says 404', /GET \/completion/, /^status 405/],
   ['a stream that is not there cannot be deleted: 404', 'the client learns that nothing was stopped; llama-server says 204', /DELETE/, /^status 404/],
   ['`POST /props` is 501', 'llama-server has nothing to set there either, and says that it was done', /POST \/props/, /^status 501/],
-  ['`POST /models/load` and `/models/unload` are there: 501 where all models stay', 'llama-server has them in its router only', /models\/load/, /^status 501/],
+  ['`POST /models/load` and `/models/unload` are there: 501 where all models stay, 409 where the file is the one that is served',
+    'llama-server has them in its router only', /models\/load/, /^status (501|409)/],
+  ['models have `memory_bytes`', 'what a loaded model needs counts against `--models-memory`', /GET (\/v1)?\/models/, /^only here: \.data\[\]\.memory_bytes$/],
   ['`/slots` shows no settings of requests that have ended', 'a slot is emptied when its request ends', /GET \/slots/, /./],
   ['`meta.vocab_type` is its name', 'numbers of libllama say nothing to a reader', /models/, /vocab_type/],
 ];
