@@ -117,7 +117,7 @@ Result<bench::RunConfig> read_config(const BenchConfig& config) {
   run.health_hz = config.health_hz;
   run.pid = config.pid;
   run.seed = config.seed;
-  run.timeout = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(config.timeout_s));
+  run.timeout = from_seconds(config.timeout_s);
   return run;
 }
 

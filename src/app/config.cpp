@@ -143,8 +143,7 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   if (seen.metrics->parsed()) return run([] { return print_metrics_document(); });
   if (seen.rpc_server->parsed()) return run([config = seen.rpc_config] { return run_rpc_server(config); });
   if (seen.top->parsed()) {
-    seen.top_options.interval =
-        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seen.top_interval_s));
+    seen.top_options.interval = from_seconds(seen.top_interval_s);
     return run([options = seen.top_options] { return cli::top(options); });
   }
   std::string said;

@@ -14,7 +14,7 @@ void add_operation_options(CLI::App& app, OperationFlags& flags) {
          "--sleep-idle-seconds",
          [&flags](double s) {
            flags.sleep_after =
-               s < 0 ? Duration::zero() : std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
+               s < 0 ? Duration::zero() : from_seconds(s);
          },
          "free the model after so long without work, and load it again for the next request; -1: never")
       ->envname("LLAMA_ARG_SLEEP_IDLE_SECONDS")

@@ -37,7 +37,7 @@ inline CLI::Option* add_off_flag(CLI::App& app, const std::string& name, bool& v
 inline CLI::Option* add_seconds(CLI::App& app, const std::string& name, Duration& value, const std::string& help) {
   return app
       .add_option_function<double>(
-          name, [&value](double s) { value = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s)); },
+          name, [&value](double s) { value = from_seconds(s); },
           help)
       ->check(CLI::Range(0.0, 86400.0))
       ->type_name("SECONDS");

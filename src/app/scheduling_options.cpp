@@ -16,8 +16,7 @@ CLI::Option* add_waits(CLI::App& app, ServeConfig& config) {
             }
             config.queue_wait.resize(kServiceClasses);
             for (std::size_t c = 0; c < kServiceClasses; ++c) {
-              const std::chrono::duration<double> wait(waits.size() == 1 ? waits[0] : waits[c]);
-              config.queue_wait[c] = std::chrono::duration_cast<Duration>(wait);
+              config.queue_wait[c] = from_seconds(waits.size() == 1 ? waits[0] : waits[c]);
             }
           },
           "longest forecast wait for a first token, for all classes or for each; a request over it is refused; 0: none "
@@ -90,7 +89,7 @@ void add_limit_options(CLI::App& app, ServeConfig& config) {
   app.add_option_function<double>(
          "--sse-ping-interval",
          [&config](double s) {
-           config.ping_every = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::max(s, 0.0)));
+           config.ping_every = from_seconds(std::max(s, 0.0));
          },
          "silence after which a stream gets a comment; -1: none")
       ->envname("LLAMA_ARG_SSE_PING_INTERVAL")

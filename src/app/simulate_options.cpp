@@ -36,7 +36,7 @@ CLI::Option* add_number(CLI::App& app, const std::string& name, Number& target, 
 
 CLI::Option* add_seconds(CLI::App& app, const std::string& name, Duration& target, const std::string& help) {
   const auto store = [&target](double s) {
-    target = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
+    target = from_seconds(s);
   };
   return app.add_option_function<double>(name, store, help)->check(CLI::Range(0.0, 1e9))->type_name("SECONDS");
 }
@@ -124,8 +124,7 @@ void read_targets(const std::string& text, const std::string& option, SchedulerT
   const Words words = CLI::detail::split(text, ',');
   if (words.size() != kServiceClasses) throw CLI::ValidationError(option + ": needs MS,MS,MS, one for each class");
   for (std::size_t c = 0; c < kServiceClasses; ++c) {
-    const std::chrono::duration<double, std::milli> ms(parse_number(words[c], option, 1));
-    targets.of[c].*time = std::chrono::duration_cast<Duration>(ms);
+    targets.of[c].*time = from_milliseconds(parse_number(words[c], option, 1));
   }
 }
 
@@ -139,8 +138,7 @@ void add_target_options(CLI::App& app, SchedulerConfig& scheduler) {
       [&targets](const std::string& text) { read_targets(text, "--itl-target", targets, &ClassTarget::next_token); });
   add_text(app, "--prefill-step", "MS", "longest step that only reads prompts; 0: as long as streams allow",
            [&targets](const std::string& text) {
-             const std::chrono::duration<double, std::milli> ms(parse_number(text, "--prefill-step", 0));
-             targets.prefill_step = std::chrono::duration_cast<Duration>(ms);
+             targets.prefill_step = from_milliseconds(parse_number(text, "--prefill-step", 0));
            });
   app.add_flag("!--no-step-cuts", scheduler.cuts_steps, "arrivals cut no step that reads prompts");
 }
@@ -216,7 +214,7 @@ void add_server_options(CLI::App& app, SimulateConfig& config) {
   add_number<std::size_t>(app, "--queue-requests", gate.queue_requests, 0, 1'000'000, "that may wait for a slot");
   add_number<std::int64_t>(app, "--queue-tokens", gate.queue_tokens, 0, 1LL << 40, "of prompts that may wait; 0: any");
   const auto all_classes = [&gate](double s) {
-    gate.queue_wait.fill(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s)));
+    gate.queue_wait.fill(from_seconds(s));
   };
   app.add_option_function<double>("--queue-wait", all_classes,
                                   "forecast wait over which requests are refused; 0: never")

@@ -20,6 +20,9 @@ inline Duration from_seconds(double s) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
 }
 inline double to_milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
+inline Duration from_milliseconds(double ms) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::milli>(ms));
+}
 
 class Clock {
  public:

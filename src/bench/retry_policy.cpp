@@ -10,7 +10,7 @@ std::optional<Duration> read(std::string_view text, double unit_s) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   if (!(value >= 0 && value * unit_s <= to_seconds(kRetryMost))) return std::nullopt;
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value * unit_s));
+  return from_seconds(value * unit_s);
 }
 
 }  // namespace

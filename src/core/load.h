@@ -59,7 +59,7 @@ struct Load {
     } else {
       total += to_seconds(slot_time) / std::max(slots, 1) * (others + (room[c] > 0 ? 1 : 0) - room[c]);
     }
-    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(total));
+    return from_seconds(total);
   }
 };
 

@@ -53,7 +53,7 @@ std::vector<std::int32_t> halvings(std::int32_t most) {
 }
 
 Duration to_duration(double spent) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(spent));
+  return from_seconds(spent);
 }
 
 // All rows of a pass look back as far as the deepest.

@@ -36,7 +36,7 @@ Result<Duration> read_target(const net::HttpRequest& request, std::string_view n
     return invalid_field(std::string(target->name),
                          std::string(target->name) + " must be a number of milliseconds between 1 and 3600000");
   }
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::milli>(ms));
+  return from_milliseconds(ms);
 }
 
 Result<std::uint32_t> read_group(const net::HttpRequest& request) {

@@ -42,7 +42,7 @@ std::optional<double> take_unit(std::string_view& text) {
 
 Duration keep_alive_of(double number) {
   const double cut = std::clamp(number, -kMostSeconds, kMostSeconds);
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(cut));
+  return from_seconds(cut);
 }
 
 std::optional<Duration> parse_keep_alive(std::string_view text) {

@@ -82,7 +82,7 @@ SessionSettings read_settings(const ServedModel& served, const Caller& caller, F
   const double ttl_max = to_seconds(limits.ttl_max);
   if (const auto ttl = fields.number("ttl_s")) {
     if (*ttl >= 1 && *ttl <= ttl_max) {
-      settings.ttl = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*ttl));
+      settings.ttl = from_seconds(*ttl);
     } else {
       fields.refuse("ttl_s", "a number between 1 and " + std::to_string(static_cast<std::int64_t>(ttl_max)));
     }
