@@ -7,8 +7,8 @@
 // leaves; with --equal it takes its full share. The first four are no inputs but plain requests, to compare with. By
 // hand, on a machine that does nothing else; TOKENS are those of the stream, fewer for a model that is slow. With --sink
 // the same bytes go, as often, to a program that reads them and does nothing, which tells what the sender and the kernel
-// cost from what the server does:
-//     node hostile_neighbours.mjs [ROUNDS] [NAME] [--equal] [--sink] [--model FILE] [--tokens TOKENS]
+// cost from what the server does, and with --itl-target it runs with that flag of the server:
+//     node hostile_neighbours.mjs [ROUNDS] [NAME] [--equal] [--sink] [--model FILE] [--tokens TOKENS] [--itl-target MS,MS,MS]
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
@@ -23,8 +23,8 @@ const connections = 32;
 const chats = 20;
 const text = (fallback) => ({ type: 'string', default: fallback });
 const flag = { type: 'boolean', default: false };
-const { values: { equal, model, rate, sends, sink, tokens }, positionals: [rounds = 5, wanted = ''] } = parseArgs({ allowPositionals: true,
-  options: { equal: flag, model: text(), rate: text(), sends: flag, sink: flag, tokens: text('1000') } });
+const { values: { equal, 'itl-target': itl, model, rate, sends, sink, tokens }, positionals: [rounds = 5, wanted = ''] } = parseArgs({ allowPositionals: true,
+  options: { equal: flag, 'itl-target': text('100,150,1000'), model: text(), rate: text(), sends: flag, sink: flag, tokens: text('1000') } });
 // Nothing hostile: what answers beside a stream cost it in any case, since they are computed in its steps.
 const plain = (name, body) => [`plain: ${name}`, '/v1/chat/completions', { messages: user('x'), temperature: 0, ...body }];
 const controls = [plain('one token', { max_tokens: 1 }), plain('8 tokens', { max_tokens: 8 }),
@@ -154,7 +154,7 @@ if (rate) {
   const [input] = await once(process, 'message');
   for (let i = 0; i < connections; ++i) send(input);
 } else if (import.meta.url === pathToFileURL(process.argv[1] ?? '/').href) {
-  const server = new Server([...(model ? ['-m', model] : demo), '-np', '8', '--log-level', 'info'], {});
+  const server = new Server([...(model ? ['-m', model] : demo), '-np', '8', '--itl-target', itl, '--log-level', 'info'], {});
   await server.listening();
   await measured(server);
   const all = [];
