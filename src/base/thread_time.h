@@ -1,5 +1,6 @@
-// What the calling thread has computed, without what it had to wait for a processor: for limits that are about work, so
-// that no work exceeds them because the machine is busy. Any thread. In clock.cpp, the only place that reads clocks.
+// What a thread or the process has computed, without what it had to wait for a processor: for limits that are about
+// work, so that no work exceeds them because the machine is busy, and for what a request has cost. Any thread. In
+// clock.cpp, the only place that reads clocks.
 #pragma once
 
 #include "base/clock.h"
@@ -9,5 +10,7 @@ namespace chasqui {
 Duration thread_time();
 // Of the thread that the system counts as `number`; zero where it does not tell it, or the thread has ended.
 Duration thread_time(int number);
+// What all threads of the process together have computed since any thread last took this: no time is taken twice.
+Duration take_process_time();
 
 }  // namespace chasqui

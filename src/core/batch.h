@@ -84,6 +84,8 @@ struct BatchPart {
   bool tells = false;  // all are output rows, and tell how likely the next tokens of the prompt are
 
   std::int32_t last_row() const { return first_row + rows - 1; }
+  // All that are computed for its sake.
+  std::int32_t all_rows() const { return rows + draft_tokens + padding; }
 };
 
 // What the draft model does before the rows of a step are computed. It has slots of its own, numbered alike; each goes
@@ -214,6 +216,7 @@ struct BatchResult {
   Duration restoring{};                   // … and all restores
   TimePoint finished{};
   Duration compute{};                   // llama_decode alone
+  Duration cpu{};                       // processor time of the process since the last batch that was computed
   bool drafted = false;                 // the draft model has done what it was to do
   Duration drafting{};                  // … and took so long for its draft tokens
   Duration draft_reading{};             // … and for what it had to compute first
@@ -231,6 +234,7 @@ struct BatchResult {
     saving = {};
     restoring = {};
     compute = {};
+    cpu = {};
     drafted = false;
     drafting = {};
     draft_reading = {};

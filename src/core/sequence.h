@@ -124,8 +124,9 @@ class Sequence {
   void not_restored();
   // `rows` more positions are in the model. REQUIRES: prefilling or decoding.
   void computed_rows(TokenCount rows, TimePoint now);
-  // The step that began then computed them, alone or together with others. REQUIRES: computed_rows() was just called.
-  void took_part(TokenCount rows, bool shared, TimePoint began);
+  // The step that began then computed them, alone or together with others, and its share took so much processor time.
+  // REQUIRES: computed_rows() was just called.
+  void took_part(TokenCount rows, bool shared, TimePoint began, Duration cpu = {});
   // A token was sampled. REQUIRES: everything is computed.
   void add_token(Token token, TimePoint now);
   // A token follows without having been sampled. REQUIRES: decoding
@@ -169,6 +170,7 @@ class Sequence {
   TokenCount forced_tokens_ = 0;
   std::int32_t steps_ = 0;
   std::int32_t shared_steps_ = 0;
+  Duration cpu_{};
   std::int32_t passed_ = 0;
   TimePoint started_ = kNever;
   TimePoint slot_since_{};

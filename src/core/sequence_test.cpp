@@ -333,12 +333,13 @@ TEST(Usage, CountsTheTimeThatAPreemptedOneSpendsWaitingAsDecode) {
 TEST(Usage, CountsStepsAndThoseThatOthersShared) {
   Sequence sequence = started(10, 5);
   sequence.computed_rows(10, at(20));
-  sequence.took_part(10, false, at(10));
+  sequence.took_part(10, false, at(10), milliseconds(18));
   sequence.add_token(70, at(20));
   sequence.computed_rows(1, at(30));
-  sequence.took_part(1, true, at(20));
+  sequence.took_part(1, true, at(20), milliseconds(5));
   sequence.preempt(TimePoint{});
   const Usage usage = sequence.usage(at(30));
+  EXPECT_EQ(usage.cpu, milliseconds(23));
   EXPECT_EQ(usage.steps, 2);
   EXPECT_EQ(usage.shared, 1);
   EXPECT_EQ(usage.preemptions, 1);

@@ -126,6 +126,7 @@ void EngineMetrics::count_finished(const Event& event) {
   if (event.reason == FinishReason::error && event.error.code == ErrorCode::overloaded) queue_timeouts.add();
   waits[static_cast<std::size_t>(event.service_class)].queue_seconds.observe(to_seconds(usage.queue));
   request_seconds.observe(to_seconds(usage.queue + usage.prefill + usage.decode));
+  request_cpu_seconds.observe(to_seconds(usage.cpu));
   if (usage.completion == 0) return;
   request_prompt_tokens.observe(usage.prompt);
   request_generation_tokens.observe(usage.completion);

@@ -206,6 +206,10 @@ struct EngineMetrics {
       MetricRow("chasqui_time_per_output_token_seconds", "Mean time between tokens of a request.")
           .buckets(gap_buckets()),
       inter_token_bounds()};
+  Histogram request_cpu_seconds{
+      all_workers,
+      {"chasqui_request_cpu_seconds", "Processor time of a request: its shares of the steps that had rows of it."},
+      request_bounds()};
   Histogram request_seconds{all_workers,
                             MetricRow("chasqui_request_seconds", "Arrival to the end.")
                                 .also("vllm:e2e_request_latency_seconds", "Arrival to the end.")

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/thread_name.h"
+#include "base/thread_time.h"
 #include "model/automaton_gate.h"
 
 namespace chasqui {
@@ -13,6 +14,16 @@ namespace {
 constexpr double kSurprising = 1.25;
 
 constexpr int kNoArrival = kServiceClasses;
+
+// Workers of this process that have something to compute.
+std::atomic<int> computing{0};
+
+// What the process has computed while none had, such as compute threads that spin a while for the next step, is no
+// request's.
+void begin_computing() {
+  if (computing.fetch_add(1, std::memory_order_relaxed) == 0) take_process_time();
+}
+void end_computing() { computing.fetch_sub(1, std::memory_order_relaxed); }
 
 // The class of a request that arrives, as a number; kNoArrival for other commands.
 int arrival_class(const Command& command) {
@@ -139,6 +150,7 @@ bool Worker::alive(TimePoint now, Duration stuck_after) const {
 
 void Worker::run() {
   name_this_thread("worker-" + std::to_string(number_));
+  begin_computing();
   while (!stopped_) {
     answer_slot_queries();
     const bool rests = scheduler_.idle() || scheduler_.waits_for_disk();
@@ -155,6 +167,7 @@ void Worker::run() {
     }
     deliver();
   }
+  end_computing();
   answer_slot_queries();
   keep_on_disk();
 }
@@ -164,7 +177,9 @@ void Worker::process_commands(Wait wait) {
     order_disk();
     CHECK(scheduler_.consistent(), "conservation");
     last_progress_.store(kNever.time_since_epoch().count(), std::memory_order_relaxed);
+    end_computing();
     wait_for_commands();
+    begin_computing();
   } else {
     inbox_.drain(commands_);
   }
@@ -235,6 +250,8 @@ void Worker::compute() {
   reading_.store(one_prompt ? batch_.parts.front().request->id.value : 0, std::memory_order_release);
   if (batch_.kind == Batch::Kind::prefill) cut_for_waiting();
   runner_.run(batch_, result_);
+  // What a batch took that was not computed goes to the next one.
+  if (!batch_.rows.empty() && result_.status == DecodeStatus::ok) result_.cpu = take_process_time();
   reading_.store(0, std::memory_order_release);
   cut_by_.store(Batch::kUncut, std::memory_order_release);
 }

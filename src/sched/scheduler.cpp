@@ -200,6 +200,7 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
   auto sample = result.samples.begin();
   auto prompt = result.prompts.begin();
   auto put_off = result.put_off.begin();
+  const auto all_rows = static_cast<Duration::rep>(batch.rows.size()) - batch.padding;
   for (const BatchPart& part : batch.parts) {
     while (running != running_.end() && (*running)->slot() < part.slot) ++running;
     CHECK(running != running_.end() && (*running)->slot() == part.slot,
@@ -209,7 +210,7 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
     const TokenCount rows = part.rows - (waits ? 1 : 0);
     if (waits) ++put_off;
     sequence.computed_rows(rows, result.finished);
-    sequence.took_part(rows, batch.parts.size() > 1, planned_);
+    sequence.took_part(rows, batch.parts.size() > 1, planned_, result.cpu * part.all_rows() / all_rows);
     if (rows == 0) continue;
     ledger_.use(part.slot, rows);
     if (sequence.at_checkpoint()) reuse_.checkpoint_computed(sequence);

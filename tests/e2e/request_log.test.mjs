@@ -1,5 +1,6 @@
 // What the server says of each request when it has ended: in the answer, in a header, in the log; and never the prompt.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import * as test from 'node:test';
 
 import { answer, endless, post, refused, streamChat, user } from './client.mjs';
@@ -22,6 +23,24 @@ async function lines(server, wish, prefix = ' I request ') {
 describe('a request that has ended', async () => {
   const server = await start(test, [...demo, '-np', '2']);
 
+  // What the process has computed, in milliseconds, by a clock with ticks of 10 ms.
+  const computed = (one = server) => {
+    const fields = fs.readFileSync(`/proc/${one.child.pid}/stat`, 'utf8').split(') ')[1].split(' ');
+    return (Number(fields[11]) + Number(fields[12])) * 10;
+  };
+
+  it('does not pay for what the server does while it has none', async (t) => {
+    const fresh = await start(t, []);
+    let [before, since] = [computed(fresh), Date.now()]; // compute threads spin a while for the next step
+    while (Date.now() - since < 100) {
+      const now = computed(fresh);
+      if (now !== before) [before, since] = [now, Date.now()];
+    }
+    const { timings } = await answer(fresh, 'the first request', { max_tokens: 2 });
+    const most = computed(fresh) - before + 20;
+    assert.ok(timings.cpu_ms > 0 && timings.cpu_ms <= most, `${timings.cpu_ms} of ${most} ms`);
+  });
+
   it('has a receipt in its answer and in Server-Timing', async () => {
     const response = await post(server, '/v1/chat/completions', { messages: user('Hello'), max_tokens: 6, ignore_eos: true });
     const { timings, usage } = await response.json();
@@ -33,6 +52,21 @@ describe('a request that has ended', async () => {
     for (const [i, name] of ['queue_ms', 'prompt_ms', 'predicted_ms'].entries()) {
       assert.ok(Math.abs(Number(parts[i][1]) - timings[name]) < 0.002, name);
     }
+  });
+
+  it('tells its share of the processor time, and all shares are the time of the process', async () => {
+    await answer(server, 'begin', { max_tokens: 1 });
+    const before = computed();
+    const load = await Promise.all(Array.from({ length: 12 }, (_, i) =>
+      answer(server, `${i} ${'tell me more '.repeat(20 * (i % 3))}`, { max_tokens: 400 * (1 + i % 2), ignore_eos: true })));
+    const shares = load.map(({ timings }) => timings.cpu_ms);
+    const whole = computed() - before;
+    const sum = shares.reduce((all, one) => all + one, 0);
+    assert.ok(Math.min(...shares) > 0, `${shares}`);
+    // What follows the last step is no request's any more.
+    assert.ok(Math.abs(sum - whole) <= 0.02 * whole + 40, `${sum} ms of ${whole} ms`);
+    const [longer, shorter] = [1, 0].map((kind) => shares.filter((_, i) => i % 2 === kind).reduce((all, one) => all + one, 0));
+    assert.ok(longer > shorter, 'twice as many tokens cost more');
   });
 
   it('counts the steps that it shared with others', async () => {

@@ -121,7 +121,8 @@ class SpanTree {
     number_attribute(json_, "chasqui.steps", usage.steps);
     number_attribute(json_, "chasqui.steps_shared", usage.shared);
     number_attribute(json_, "chasqui.preemptions", usage.preemptions);
-    number_attribute(json_, "chasqui.draft tokens", usage.draft_tokens);
+    seconds_attribute(json_, "chasqui.cpu_time", usage.cpu);
+    number_attribute(json_, "chasqui.draft_tokens", usage.draft_tokens);
     number_attribute(json_, "chasqui.accepted_tokens", usage.accepted_tokens);
     number_attribute(json_, "chasqui.forced_tokens", usage.forced_tokens);
   }

@@ -370,6 +370,7 @@ void write_timings(JsonWriter& json, const Usage& usage) {
   json.field("steps", usage.steps);
   json.field("steps_shared", usage.shared);
   json.field("preemptions", usage.preemptions);
+  json.field("cpu_ms", to_milliseconds(usage.cpu));
   if (usage.cache) {
     json.key("cache");
     write_cache_use(json, *usage.cache, usage.cached);
