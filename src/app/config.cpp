@@ -23,6 +23,7 @@
 #include "app/serve_options.h"
 #include "app/supervise.h"
 #include "base/nearest_word.h"
+#include "cli/batch.h"
 #include "cli/served_list.h"
 #include "cli/top.h"
 
@@ -46,6 +47,23 @@ void add_top_options(CLI::App& app, cli::TopOptions& options, double& interval_s
       ->type_name("SECONDS")
       ->capture_default_str();
   app.add_flag("--once", options.once, "one picture, and out; so it is where there is no terminal");
+}
+
+void add_batch_options(CLI::App& app, cli::BatchOptions& options) {
+  app.add_option("action", options.action, "run: submit, wait and fetch")
+      ->required()
+      ->check(CLI::IsMember({"run", "submit", "list", "show", "fetch", "cancel"}).description(""))
+      ->type_name("run|submit|list|show|fetch|cancel");
+  app.add_option("what", options.what, "the file of run and submit, with a request on each line; else a batch's id")
+      ->type_name("FILE|ID");
+  add_server_options(app, options.url, options.api_key);
+  app.add_option("-o,--output", options.out, "file for the answers instead of standard output")->type_name("FILE");
+  app.add_option("--endpoint", options.endpoint, "of all lines, instead of the first line's url")->type_name("PATH");
+  app.add_option("--window", options.window, "in which the lines are to be answered")
+      ->type_name("TIME")
+      ->capture_default_str();
+  app.add_flag("--wait", options.wait, "fetch waits until the batch has ended");
+  app.add_flag("--json", options.json, "list, show and cancel: as the server says it");
 }
 
 // All commands and what they fill in. Built twice: once to see where each setting comes from.
@@ -79,6 +97,7 @@ struct Commands {
     add_server_options(*ps, ps_options.url, ps_options.api_key);
     ps->add_flag("-a,--all", ps_options.all, "models that are not loaded, too");
     ps->add_flag("--json", ps_options.json, "for programs: as GET /v1/models has them");
+    add_batch_options(*batch, batch_options);
     completion->add_option("shell", shell, "to be read by the shell: source <(chasqui completion bash)")
         ->required()
         ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""))
@@ -94,6 +113,7 @@ struct Commands {
   PullConfig pull_config;
   RpcServerConfig rpc_config;
   cli::ServedListOptions ps_options;
+  cli::BatchOptions batch_options;
   cli::TopOptions top_options;
   double top_interval_s = 1;
   bool json = false;
@@ -107,6 +127,7 @@ struct Commands {
   CLI::App* list = app.add_subcommand("list", "Models that are here already: of Ollama, Hugging Face, llama.cpp");
   CLI::App* pull = add_pull_command(app, pull_config);
   CLI::App* ps = app.add_subcommand("ps", "Models of a running server: loaded, being loaded, and until when");
+  CLI::App* batch = app.add_subcommand("batch", "Have a running server answer a file of requests in the background");
   CLI::App* inspect = app.add_subcommand("inspect", "What a model is, what it needs, and whether it fits here");
   CLI::App* doctor = app.add_subcommand("doctor", "Find what stands in the way of serve with the same flags");
   CLI::App* show = app.add_subcommand("config", "Print all settings of serve, and where each of them comes from");
@@ -138,6 +159,7 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   if (seen.list->parsed()) return run([f = seen.list_folder, json = seen.json] { return run_list(f, json); });
   if (seen.pull->parsed()) return run([config = seen.pull_config] { return run_pull(config); });
   if (seen.ps->parsed()) return run([options = seen.ps_options] { return cli::print_served(options); });
+  if (seen.batch->parsed()) return run([options = seen.batch_options] { return cli::run_batch(options); });
   if (seen.inspect->parsed()) return run([c = seen.inspect_config, json = seen.json] { return run_inspect(c, json); });
   if (seen.doctor->parsed()) return run([c = seen.doctor_config, json = seen.json] { return run_doctor(c, json); });
   if (seen.metrics->parsed()) return run([] { return print_metrics_document(); });

@@ -30,7 +30,7 @@ std::string HttpClient::head(const HttpCall& call) const {
       call.method + ' ' + target_.base + call.path + " HTTP/1.1\r\nHost: " + target_.host_header + "\r\n";
   if (!key_.empty()) text += "Authorization: Bearer " + key_ + "\r\n";
   if (!call.body.empty()) {
-    text += "Content-Type: application/json\r\nContent-Length: " + std::to_string(call.body.size()) + "\r\n";
+    text += "Content-Type: " + call.type + "\r\nContent-Length: " + std::to_string(call.body.size()) + "\r\n";
   }
   return text + "\r\n";
 }

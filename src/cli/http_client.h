@@ -20,8 +20,9 @@ namespace chasqui::cli {
 
 struct HttpCall {
   std::string method = "GET";
-  std::string path;
-  std::string body;
+  std::string path{};
+  std::string body{};
+  std::string type = "application/json";  // of the body
   Duration timeout{};  // zero: none
   // Called for the body of a 200; what others say is kept in HttpAnswer::body.
   std::function<void(std::string_view)> piece{};

@@ -7,6 +7,7 @@
 #include <boost/json.hpp>
 
 #include "cli/http_client.h"
+#include "cli/json_parts.h"
 #include "cli/machine.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"
@@ -17,21 +18,6 @@ namespace {
 namespace json = boost::json;
 
 constexpr Duration kListPatience = seconds(5);
-
-std::string text_at(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
-}
-
-double number_at(const json::object& object, std::string_view key, double otherwise) {
-  const json::value* value = object.if_contains(key);
-  return value != nullptr && value->is_number() ? value->to_number<double>() : otherwise;
-}
-
-const json::object* object_at(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  return value != nullptr && value->is_object() ? &value->get_object() : nullptr;
-}
 
 std::string time_in_words(double seconds) {
   const auto rounded = [](double value) { return std::to_string(static_cast<long long>(std::ceil(value))); };
