@@ -58,7 +58,7 @@ std::string template_error(const ServeConfig& config) {
 
 // As `serve` would start it now.
 ModelConfig plan_for(const ServeConfig& config, const GgufSummary& summary) {
-  const std::uint64_t free_bytes = cli::look_at_machine().free_bytes() + free_bytes_of_peers();
+  const std::uint64_t free_bytes = cli::look_at_machine().free_bytes() + memory_of_peers().free_bytes;
   const bool gpu = start_llama_runtime() && offloads_to_gpu();
   const std::uint64_t kv_bytes = kv_bytes_for(free_bytes, summary.tensor_bytes, gpu);
   ModelConfig asked = config.model;
@@ -84,7 +84,7 @@ cli::DoctorQuestion question_of(const ServeConfig& config) {
   const ModelConfig plan = plan_for(config, *summary);
   question.slots = plan.slots;
   question.needed_bytes = cli::memory_of_plan(*summary, plan);
-  question.elsewhere_bytes = free_bytes_of_peers();
+  question.elsewhere_bytes = memory_of_peers().free_bytes;
   question.has_template = !summary->chat_template.empty() || !config.chat_template_file.empty();
   if (summary->kind != "model") {
     question.model_error = config.model_path + ": it is no model but an " + summary->kind;

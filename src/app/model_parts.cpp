@@ -134,7 +134,7 @@ Result<Models> make_contexts(const ServeConfig& config, const LoadedModel& model
   return contexts;
 }
 
-std::uint64_t free_for_models() { return cli::look_at_machine().free_bytes() + free_bytes_of_peers(); }
+std::uint64_t free_for_models() { return cli::look_at_machine().free_bytes() + memory_of_peers().free_bytes; }
 
 Result<void> make_parts(ModelParts& parts, std::uint64_t free_bytes, std::uint64_t weights,
                         const Predecessor* before = nullptr) {

@@ -129,18 +129,13 @@ std::vector<RpcPeer> rpc_peers() {
   return out;
 }
 
-std::uint64_t free_bytes_of_peers() {
-  std::uint64_t sum = 0;
+PeerMemory memory_of_peers() {
+  PeerMemory sum;
   for (const Peer& peer : peers()) {
-    for (const RpcDevice& device : peer.devices) sum += device.free_bytes;
-  }
-  return sum;
-}
-
-std::uint64_t total_bytes_of_peers() {
-  std::uint64_t sum = 0;
-  for (const Peer& peer : peers()) {
-    for (const RpcDevice& device : peer.devices) sum += device.total_bytes;
+    for (const RpcDevice& device : peer.devices) {
+      sum.free_bytes += device.free_bytes;
+      sum.total_bytes += device.total_bytes;
+    }
   }
   return sum;
 }

@@ -36,8 +36,11 @@ struct RpcPeer {
 };
 std::vector<RpcPeer> rpc_peers();
 // Of all their devices, when they were added.
-std::uint64_t free_bytes_of_peers();
-std::uint64_t total_bytes_of_peers();
+struct PeerMemory {
+  std::uint64_t free_bytes = 0;
+  std::uint64_t total_bytes = 0;
+};
+PeerMemory memory_of_peers();
 
 // Weights that are loaded find them there, or an error, and notice within seconds that one has gone.
 void follow_peers(WeightsOptions& options);
