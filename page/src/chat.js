@@ -15,6 +15,7 @@ const nearby = '150% 0px'; // of the view: what comes as near is made before it 
 const holdsStill = CSS.supports('overflow-anchor', 'auto'); // what is seen stays where it is, whatever grows above it
 const keepEvery = 500; // milliseconds between two writes of an answer that is coming
 const resumePauses = [0, 0, 500, 1000, 2000, 4000, 8000]; // milliseconds; the server keeps a stream for longer
+const roundsMost = 20; // of tools that run without asking, for one message
 const suggestions = ['What is Chasqui?', 'What is a prefix cache?', 'Why does a long prompt not freeze other streams?'];
 
 export class Chat {
@@ -254,6 +255,31 @@ export class Chat {
     this.showButton();
     this.showGauge();
     say(node.error || (node.state === 'done' ? 'The answer is complete' : 'Stopped'));
+    if (this.page.settings.runTools) await this.runTools(conversation, node);
+  }
+
+  knowsTool(call) {
+    return this.page.mcp.has(call.function.name);
+  }
+
+  runTool(call, signal) {
+    return this.page.mcp.run(call, signal);
+  }
+
+  // Without asking, where MCP servers have all the tools that the answer calls.
+  async runTools(conversation, node) {
+    const calls = node.state === 'done' ? node.tool_calls.filter(Boolean) : [];
+    const path = pathOf(conversation);
+    const rounds = path.slice(path.findLastIndex(({ role }) => role === 'user')).filter(({ role }) => role === 'assistant').length;
+    if (calls.length === 0 || rounds > roundsMost || !calls.every((call) => this.knowsTool(call))) return;
+    const results = await Promise.all(calls.map(async (call) => ({ call, content: await this.runTool(call) })));
+    const stays = conversation === this.conversation && !this.busy && path.at(-1) === node && lastId(conversation) === node.id;
+    if (stays) this.answerTools(node, results);
+  }
+
+  // What is known of tools has changed.
+  showAll() {
+    for (const view of this.views) view.show();
   }
 
   // Sends the request, and after a break goes on for as long as the server keeps the stream.
@@ -291,7 +317,7 @@ export class Chat {
     const model = models.of(conversation, settings);
     const body = { messages: messagesFor(conversation, node), stream: true, return_progress: true,
       stream_options: { include_usage: true }, ...(model && { model }),
-      ...requestFields(settingsFor(settings, model)) };
+      ...requestFields(settingsFor(settings, model), this.page.mcp.functions) };
     node.waits = models.waits(model);
     if (node.waits) changed();
     for (let wrong = false; ; wrong = true) {

@@ -3,6 +3,7 @@ import { BatchPanel } from './batch.js';
 import { Chat } from './chat.js';
 import { interrupted, newConversation, pathOf } from './conversation.js';
 import { find, h, icon, iconButton, say, toast } from './dom.js';
+import { McpTools } from './mcp.js';
 import { Models } from './models.js';
 import { ask } from './server.js';
 import { SettingsDialog, askForKey, settingsFor } from './settings.js';
@@ -15,6 +16,7 @@ class Page {
     this.settings = readSettings();
     this.applyTheme();
     this.conversations = [];
+    this.mcp = new McpTools();
     this.models = new Models((name) => this.chooseModel(name));
     this.modelName = '';
     this.contextTokens = 0; // of one slot
@@ -45,7 +47,7 @@ class Page {
     const wanted = location.hash.match(/c=([\w-]+)/)?.[1];
     this.open(this.conversations.find((one) => one.id === wanted) ?? this.conversations[0] ?? this.fresh());
     if (watches) this.toggleBatch(true);
-    await this.learn();
+    await Promise.all([this.learn(), this.learnTools()]);
   }
 
   // Which model answers in the conversation that is open; '' where the server has one.
@@ -61,6 +63,11 @@ class Page {
       // Then it has one model, as far as the page knows.
     }
     await this.learnModel();
+  }
+
+  async learnTools() {
+    await this.mcp.learn(this.settings.mcp, toast);
+    this.chat.showAll();
   }
 
   // Asking about a model would load it, so of others the name is all that is known.
@@ -191,6 +198,7 @@ class Page {
   settingsChanged() {
     if (Object.keys(this.chat.conversation.nodes).length > 0) keepConversation(this.chat.conversation);
     this.learn();
+    this.learnTools();
   }
 
   async askForKey(wrong) {

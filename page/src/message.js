@@ -1,7 +1,7 @@
 // One message on the page: what was said, how it was reached (reasoning, tools), what it took, and what can be done with
 // it. Until reveal() it is the bare text, which costs next to nothing and is found by the browser's own search: of a
 // long conversation only what is near the view is made. `actions` is who does things: edit, retry, choose,
-// continueAnswer, removeMessage, answerTools.
+// continueAnswer, removeMessage, answerTools, knowsTool, runTool.
 import { fileViews } from './attachments.js';
 import { childrenOf, filesOf } from './conversation.js';
 import { h, icon, iconButton } from './dom.js';
@@ -94,7 +94,8 @@ export class MessageView {
     const { node } = this;
     const calls = node.tool_calls ?? [];
     this.tools.hidden = calls.length === 0;
-    const shown = JSON.stringify(calls) + node.state;
+    const runs = (call) => this.actions.knowsTool(call);
+    const shown = JSON.stringify([calls, node.state, calls.filter(Boolean).map(runs)]);
     if (calls.length === 0 || shown === this.shownTools) return;
     this.shownTools = shown;
     const answered = childrenOf(this.conversation, node.id).length > 0;
@@ -107,12 +108,23 @@ export class MessageView {
       return h('div', { class: 'call' },
         h('p', { class: 'call-name' }, icon('settings'), h('span', {}, 'Calls '), h('b', {}, call.function.name || '…')),
         h('pre', { tabindex: '0' }, h('code', {}, pretty(call.function.arguments))),
-        asks && h('label', { for: id }, 'Result'), asks && input);
+        asks && runs(call) && this.runButton(call, input), asks && h('label', { for: id }, 'Result'), asks && input);
     });
     const send = asks && h('button', { type: 'button', class: 'primary',
       onclick: () => this.actions.answerTools(node, inputs.map(([call, input]) => ({ call, content: input.value }))) },
     calls.length > 1 ? 'Send the results' : 'Send the result');
     this.tools.replaceChildren(...boxes, ...(send ? [send] : []));
+  }
+
+  // Has an MCP server compute the result, which can be read and changed before it is sent.
+  runButton(call, input) {
+    const button = h('button', { type: 'button', class: 'run', onclick: async () => {
+      button.disabled = true;
+      input.value = await this.actions.runTool(call);
+      button.disabled = false;
+      input.focus();
+    } }, 'Run');
+    return button;
   }
 
   showFoot(streaming) {

@@ -1,6 +1,7 @@
 // The settings dialog, and what of it goes into a request. An empty field means the server's own default, which the
 // field shows in grey.
 import { h, iconButton, keepFocusIn, say } from './dom.js';
+import { faultOfLines } from './mcp.js';
 import { keepSettings } from './store.js';
 
 const numbers = [
@@ -22,14 +23,15 @@ const ownFields = [...numbers.map(([name]) => name), 'stop', 'system'];
 // The settings as they are for this model; its name is '' where the server has one.
 export const settingsFor = (settings, model) => ({ ...settings, ...settings.ofModels[model] });
 
-// The fields of a request.
-export function requestFields(settings) {
+// The fields of a request; `functions` are tools of MCP servers, in the form of a request's.
+export function requestFields(settings, functions = []) {
   const fields = {};
   for (const [name] of numbers) if (settings[name] !== '') fields[name] = Number(settings[name]);
   if (settings.priority) fields.priority = settings.priority;
   const stops = settings.stop.split('\n').filter((line) => line !== '');
   if (stops.length > 0) fields.stop = stops;
-  if (settings.tools.trim()) fields.tools = JSON.parse(settings.tools);
+  const tools = [...(settings.tools.trim() ? JSON.parse(settings.tools) : []), ...functions];
+  if (tools.length > 0) fields.tools = tools;
   return settings.more.trim() ? { ...fields, ...JSON.parse(settings.more) } : fields;
 }
 
@@ -82,6 +84,7 @@ export class SettingsDialog {
         field('set-priority', 'Class', 'Who goes first under load.', this.select()),
         field('set-tools', 'Tools', 'A JSON array of functions that the model may call; you give the results.',
           this.json('tools', 'array', 4)),
+        this.mcp(),
         field('set-more', 'More fields', 'A JSON object that goes into every request, such as {"ignore_eos": true}.',
           this.json('more', 'object', 2)),
         field('set-key', 'API key', 'Kept in this browser, sent to this server only.',
@@ -118,6 +121,17 @@ export class SettingsDialog {
     return h('textarea', { rows, class: 'mono', spellcheck: 'false', value: this.settings[name], oninput: check });
   }
 
+  mcp() {
+    const { mcp, runTools } = this.settings;
+    const check = (event) => event.target.setCustomValidity(faultOfLines(event.target.value));
+    return h('fieldset', {}, h('legend', {}, 'MCP'),
+      field('set-mcp', 'MCP servers', 'An address on each line, such as http://127.0.0.1:3000/mcp, and behind it a token if it wants one. ' +
+        'This browser asks them; the server has to allow it (--webui-mcp-origins).',
+      h('textarea', { rows: 2, class: 'mono', spellcheck: 'false', value: mcp, oninput: check })),
+      h('div', { class: 'field' }, h('label', { class: 'check' },
+        h('input', { type: 'checkbox', id: 'set-runTools', checked: runTools }), 'Run their tools without asking')));
+  }
+
   select() {
     const options = classes.map(([value, label]) =>
       h('option', { value, selected: value === this.settings.priority }, label));
@@ -126,7 +140,7 @@ export class SettingsDialog {
 
   clear() {
     for (const [name] of numbers) this.input(name).value = '';
-    for (const name of ['stop', 'priority', 'tools', 'more']) {
+    for (const name of ['stop', 'priority', 'tools', 'more', 'mcp']) {
       this.input(name).value = '';
       this.input(name).setCustomValidity?.('');
     }
@@ -145,7 +159,8 @@ export class SettingsDialog {
       delete settings.ofModels[model];
       Object.assign(settings, own);
     }
-    for (const name of ['priority', 'tools', 'more', 'key']) settings[name] = this.input(name).value;
+    for (const name of ['priority', 'tools', 'more', 'mcp', 'key']) settings[name] = this.input(name).value;
+    settings.runTools = this.input('runTools').checked;
     settings.key = settings.key.trim();
     this.conversation.system = own.system;
     keepSettings(this.settings);

@@ -47,6 +47,7 @@ const settingsKey = 'chasqui.settings';
 const unset = {
   key: '', theme: 'auto', system: '', model: '', temperature: '', top_p: '', top_k: '', min_p: '', repeat_penalty: '',
   max_tokens: '', seed: '', stop: '', priority: '', tools: '', more: '',
+  mcp: '', runTools: false, // addresses of MCP servers; whether their tools run without asking
   ofModels: {}, // name → those of the above that are kept for that model alone
 };
 

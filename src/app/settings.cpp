@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include "api/admin/page.h"
+
 namespace chasqui {
 namespace {
 
@@ -102,6 +104,7 @@ NodeConfig node_config(const ServeConfig& config, const Listeners& listeners) {
   frontend.tenant_requests = config.tenant_requests.value_or(frontend.tenant_requests);
   frontend.anonymous_requests = config.tenant_requests.value_or(0);
   out.page = config.page;
+  out.page_policy = page_policy(config.web.mcp_origins);
   out.web = web_policy(config, listeners);
   out.api_prefix = config.web.api_prefix;
   out.http.write_time = config.write_timeout;

@@ -17,6 +17,11 @@ std::string check_origin(const std::string& text) {
              : "must be *, localhost, null, or a scheme and a host such as https://chat.example: " + text;
 }
 
+std::string check_one_origin(const std::string& text) {
+  const bool one = text.find("://") != std::string::npos && net::is_origin_rule(text);
+  return one ? "" : "must be a scheme and a host such as https://tools.example: " + text;
+}
+
 std::string check_host_name(const std::string& text) {
   const bool port = text.starts_with('[') ? !text.ends_with(']') : text.find(':') != std::string::npos;
   return !text.empty() && !port && net::is_authority(text) ? "" : "must be a host name without a port: " + text;
@@ -67,6 +72,12 @@ void add_web_options(CLI::App& app, WebOptions& options) {
       ->delimiter(',')
       ->check(check_host_name)
       ->type_name("NAMES");
+  app.add_option("--webui-mcp-origins", options.mcp_origins,
+                 "MCP servers that the page may ask, such as http://127.0.0.1:3000; the server itself asks none")
+      ->envname("CHASQUI_WEBUI_MCP_ORIGINS")
+      ->delimiter(',')
+      ->check(check_one_origin)
+      ->type_name("ORIGINS");
   app.add_option("--api-prefix", options.api_prefix, "path under which all routes and the page live, such as /chasqui")
       ->envname("LLAMA_ARG_API_PREFIX")
       ->check(check_prefix)

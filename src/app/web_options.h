@@ -23,6 +23,7 @@ struct WebOptions {
   std::string headers = net::WebPolicy().headers;
   bool credentials = net::WebPolicy().credentials;
   std::vector<std::string> allowed_hosts;
+  std::vector<std::string> mcp_origins;  // of MCP servers that the page may ask
   std::string api_prefix;   // "/chasqui"; empty: none
   bool compression = true;  // of answers whose clients ask for it
 };

@@ -13,12 +13,6 @@
 namespace chasqui {
 namespace {
 
-// What the page may do in a browser: run its own script, ask its own server, and nothing else. So what a model says
-// can neither run nor call home, not even through an image.
-constexpr std::string_view kPolicy =
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
 struct File {
   std::string_view type;
   std::span<const std::byte> plain;
@@ -64,7 +58,16 @@ std::string_view text(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-net::Awaitable<void> handle_page(net::HttpExchange& exchange) {
+// It may run its own script, ask its own server and what the operator has named, and nothing else. So what a model says
+// can neither run nor call home, not even through an image.
+std::string page_policy(const std::vector<std::string>& mcp_origins) {
+  std::string connect = "'self'";
+  for (const std::string& origin : mcp_origins) connect += ' ' + origin;
+  return "default-src 'none'; script-src 'self'; style-src 'self'; connect-src " + connect +
+         "; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+}
+
+net::Awaitable<void> handle_page(net::HttpExchange& exchange, std::string_view policy) {
   const net::HttpRequest& request = exchange.request();
   const File& file = file_at(request.path);
   const bool fresh = has(request.headers.get("If-None-Match").value_or(""), file.etag);
@@ -72,7 +75,7 @@ net::Awaitable<void> handle_page(net::HttpExchange& exchange) {
   response.headers.add("ETag", file.etag);
   response.headers.add("Cache-Control", "no-cache");  // keep it, and ask whether it is still the same
   response.headers.add("Vary", "Accept-Encoding");
-  response.headers.add("Content-Security-Policy", kPolicy);
+  response.headers.add("Content-Security-Policy", policy);
   response.headers.add("X-Content-Type-Options", "nosniff");
   response.headers.add("Referrer-Policy", "no-referrer");
   if (!fresh) {

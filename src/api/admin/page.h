@@ -3,6 +3,9 @@
 #pragma once
 
 #include <array>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "net/awaitable.h"
 #include "net/exchange.h"
@@ -11,7 +14,10 @@ namespace chasqui {
 
 inline constexpr std::array kPagePaths = {"/", "/page.js", "/page.css", "/favicon.svg", "/favicon.ico"};
 
-// REQUIRES: the request's path is one of kPagePaths.
-net::Awaitable<void> handle_page(net::HttpExchange& exchange);
+// What the page may do in a browser: the value of Content-Security-Policy. `mcp_origins`: MCP servers that it may ask.
+std::string page_policy(const std::vector<std::string>& mcp_origins);
+
+// REQUIRES: the request's path is one of kPagePaths. `policy` outlives the exchange.
+net::Awaitable<void> handle_page(net::HttpExchange& exchange, std::string_view policy);
 
 }  // namespace chasqui

@@ -24,6 +24,7 @@ struct NodeConfig {
   std::size_t unread_max = kSizeLimit<"unread_bytes">;  // bytes that may wait for a client that does not read
   Duration drain_time{};                                // shown in /props
   bool page = true;                                     // at "/"
+  std::string page_policy{};                            // of browsers for it, see api/admin/page.h
   net::WebPolicy web{};                                 // what browsers are told
   std::string api_prefix{};                             // in front of every path
 };

@@ -258,7 +258,9 @@ void add_routes(net::Router& router, Node& node) {
                [&node, &route](net::HttpExchange& exchange) { return serve_route(node, route, exchange); });
   }
   if (node.config.page) {
-    for (const char* const path : kPagePaths) router.add(net::HttpMethod::get, path, &handle_page);
+    const std::string_view policy = node.config.page_policy;
+    const auto serve_page = [policy](net::HttpExchange& exchange) { return handle_page(exchange, policy); };
+    for (const char* const path : kPagePaths) router.add(net::HttpMethod::get, path, serve_page);
   }
   router.set_prefix(node.config.api_prefix);
   router.set_gate([&node](const net::HttpRequest& request) { return gate(node, request); });
