@@ -41,9 +41,6 @@ Handled handle_ollama_running(const ModelTable& models, Call call);
 Handled handle_ollama_version(Call call);
 Result<std::string> ollama_show(const ServedModel& served, const std::string& body);
 
-// "2026-11-21T19:30:00Z"
-std::string rfc3339(std::int64_t unix_seconds);
-
 extern const Dialect kOllama;
 // {"error":"…"}
 std::string ollama_error_body(std::string_view message);

@@ -11,6 +11,7 @@
 #include "api/ollama/ollama.h"
 #include "api/openai/openai_body.h"
 #include "base/limits.h"
+#include "base/rfc3339.h"
 
 namespace chasqui {
 namespace {

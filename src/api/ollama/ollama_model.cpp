@@ -1,7 +1,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
 #include <span>
 
 #include "api/body/fields.h"
@@ -10,6 +9,7 @@
 #include "api/core/served_model.h"
 #include "api/ollama/ollama.h"
 #include "base/checksum.h"
+#include "base/rfc3339.h"
 #include "engine/engine.h"
 
 namespace chasqui {
@@ -146,14 +146,6 @@ void write_capabilities(JsonWriter& json, const ServedModel& served) {
 }
 
 }  // namespace
-
-std::string rfc3339(std::int64_t unix_seconds) {
-  const auto time = static_cast<std::time_t>(unix_seconds);
-  std::tm parts{};
-  gmtime_r(&time, &parts);
-  std::array<char, 32> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
-}
 
 Result<std::string> ollama_show(const ServedModel& served, const std::string& body) {
   auto object = parse_json_object(body);

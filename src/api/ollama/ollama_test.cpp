@@ -112,7 +112,5 @@ TEST_F(OllamaTest, AStreamIsLinesOfWhichTheLastHasTheFiguresInNanoseconds) {
   EXPECT_EQ(lines[2].at("eval_duration").as_int64(), 5'000'000);
 }
 
-TEST(OllamaTimes, AreRfc3339) { EXPECT_EQ(rfc3339(1'700'000'000), "2023-11-14T22:13:20Z"); }
-
 }  // namespace
 }  // namespace chasqui
