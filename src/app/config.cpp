@@ -15,6 +15,7 @@
 #include "app/llama_flags.h"
 #include "app/llama_flags_document.h"
 #include "app/metrics_document.h"
+#include "app/model_commands.h"
 #include "app/model_list.h"
 #include "app/model_search.h"
 #include "app/pull_command.h"
@@ -24,24 +25,13 @@
 #include "app/supervise.h"
 #include "base/nearest_word.h"
 #include "cli/batch.h"
-#include "cli/served_list.h"
 #include "cli/top.h"
 
 namespace chasqui {
 namespace {
 
-// The running server that a command asks.
-void add_server_options(CLI::App& app, std::string& url, std::string& api_key) {
-  url = "http://127.0.0.1:8080";
-  app.add_option("--url", url, "http://host:port or unix:path")
-      ->envname("CHASQUI_URL")
-      ->type_name("URL")
-      ->capture_default_str();
-  app.add_option("--api-key", api_key, "the server's key")->envname("CHASQUI_API_KEY")->type_name("KEY");
-}
-
 void add_top_options(CLI::App& app, cli::TopOptions& options, double& interval_s) {
-  add_server_options(app, options.url, options.api_key);
+  add_server_address(app, options.url, options.api_key);
   app.add_option("-i,--interval", interval_s, "between two looks")
       ->check(CLI::Range(0.1, 3600.0))
       ->type_name("SECONDS")
@@ -56,7 +46,7 @@ void add_batch_options(CLI::App& app, cli::BatchOptions& options) {
       ->type_name("run|submit|list|show|fetch|cancel");
   app.add_option("what", options.what, "the file of run and submit, with a request on each line; else a batch's id")
       ->type_name("FILE|ID");
-  add_server_options(app, options.url, options.api_key);
+  add_server_address(app, options.url, options.api_key);
   app.add_option("-o,--output", options.out, "file for the answers instead of standard output")->type_name("FILE");
   app.add_option("--endpoint", options.endpoint, "of all lines, instead of the first line's url")->type_name("PATH");
   app.add_option("--window", options.window, "in which the lines are to be answered")
@@ -94,9 +84,6 @@ struct Commands {
     add_context_options(*inspect, inspect_config);
     add_speculation_options(*inspect, inspect_config.speculation);
     add_top_options(*top, top_options, top_interval_s);
-    add_server_options(*ps, ps_options.url, ps_options.api_key);
-    ps->add_flag("-a,--all", ps_options.all, "models that are not loaded, too");
-    ps->add_flag("--json", ps_options.json, "for programs: as GET /v1/models has them");
     add_batch_options(*batch, batch_options);
     completion->add_option("shell", shell, "to be read by the shell: source <(chasqui completion bash)")
         ->required()
@@ -112,8 +99,8 @@ struct Commands {
   ChatConfig chat_config;
   PullConfig pull_config;
   RpcServerConfig rpc_config;
-  cli::ServedListOptions ps_options;
   cli::BatchOptions batch_options;
+  ModelCommands model_commands;
   cli::TopOptions top_options;
   double top_interval_s = 1;
   bool json = false;
@@ -126,7 +113,9 @@ struct Commands {
   CLI::App* chat = add_chat_command(app, chat_config);
   CLI::App* list = app.add_subcommand("list", "Models that are here already: of Ollama, Hugging Face, llama.cpp");
   CLI::App* pull = add_pull_command(app, pull_config);
-  CLI::App* ps = app.add_subcommand("ps", "Models of a running server: loaded, being loaded, and until when");
+  CLI::App* ps = add_ps_command(app, model_commands.ps);
+  CLI::App* card = add_show_command(app, model_commands.card);
+  CLI::App* stop = add_stop_command(app, model_commands.stop);
   CLI::App* batch = app.add_subcommand("batch", "Have a running server answer a file of requests in the background");
   CLI::App* inspect = app.add_subcommand("inspect", "What a model is, what it needs, and whether it fits here");
   CLI::App* doctor = app.add_subcommand("doctor", "Find what stands in the way of serve with the same flags");
@@ -158,8 +147,10 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   if (seen.chat->parsed()) return run([config = seen.chat_config] { return run_chat(config); });
   if (seen.list->parsed()) return run([f = seen.list_folder, json = seen.json] { return run_list(f, json); });
   if (seen.pull->parsed()) return run([config = seen.pull_config] { return run_pull(config); });
-  if (seen.ps->parsed()) return run([options = seen.ps_options] { return cli::print_served(options); });
   if (seen.batch->parsed()) return run([options = seen.batch_options] { return cli::run_batch(options); });
+  if (seen.ps->parsed()) return run([options = seen.model_commands.ps] { return cli::print_served(options); });
+  if (seen.card->parsed()) return run([options = seen.model_commands.card] { return run_show(options); });
+  if (seen.stop->parsed()) return run([options = seen.model_commands.stop] { return cli::stop_model(options); });
   if (seen.inspect->parsed()) return run([c = seen.inspect_config, json = seen.json] { return run_inspect(c, json); });
   if (seen.doctor->parsed()) return run([c = seen.doctor_config, json = seen.json] { return run_doctor(c, json); });
   if (seen.metrics->parsed()) return run([] { return print_metrics_document(); });

@@ -137,6 +137,7 @@ std::string message_of(const HttpAnswer& answer) {
   const boost::json::value value = boost::json::parse(answer.body, error);
   if (error || !value.is_object()) return status;
   const boost::json::value* said = value.get_object().if_contains("error");
+  if (said != nullptr && said->is_string()) return status + ": " + std::string(said->get_string());  // as Ollama has it
   if (said == nullptr || !said->is_object()) return status;
   const boost::json::value* text = said->get_object().if_contains("message");
   if (text == nullptr || !text->is_string()) return status;

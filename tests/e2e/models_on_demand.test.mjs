@@ -261,6 +261,33 @@ describe('POST /models/load and /models/unload', () => {
     await becomes(server, { a: 'loaded', b: 'unloaded' });
   });
 
+  it('are shown by `show` and unloaded by `stop`, as Ollama users type them', async (t) => {
+    const server = await start(t, [...small, '--models-dir', await three(t)]);
+    const told = (...args) => run([...args, '--url', server.url]);
+    const card = await told('show', 'b');
+    assert.equal(card.code, 0, card.stderr);
+    assert.match(card.stdout, /^name +\S.*\narchitecture +llama\nparameters +[\d.]+M\n[^]*context length +512\n[^]*capabilities +completion/);
+    assert.equal(JSON.parse((await told('show', 'b', '--json')).stdout).details.family, 'llama');
+    const stopped = await told('stop', 'b');
+    assert.deepEqual([stopped.code, stopped.stderr], [0, '']);
+    assert.match(stopped.stdout, /^b is unloaded when/);
+    await becomes(server, { b: 'unloaded' });
+    for (const [args, message] of [
+      [['stop', 'b'], /^chasqui stop: the server says 409: .*b/],
+      [['stop', 'none'], /^chasqui stop: the server says 404: .*none/],
+      [['show', 'none'], /^chasqui show: the server says 404: .*none/],
+    ]) {
+      const refused = await told(...args);
+      assert.deepEqual([refused.code, refused.stdout], [1, ''], args.join(' '));
+      assert.match(refused.stderr, message);
+    }
+    assert.match((await run(['show', gguf('demo')])).stdout, /architecture +llama/);
+    for (const command of ['show', 'stop']) {
+      assert.equal((await run([command])).code, 2);
+      assert.match((await run([command, 'b', '--url', 'http://127.0.0.1:1'])).stderr, /no server listens/);
+    }
+  });
+
   it('are what a keep_alive that has passed does, too', async (t) => {
     const server = await start(t, [...sim, '--models-dir', await three(t)]);
     const short = { model: 'b', prompt: 'x', stream: false, options: { num_predict: 2 } };
