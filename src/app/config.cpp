@@ -10,6 +10,7 @@
 #include "app/flags_document.h"
 #include "app/help_formatter.h"
 #include "app/inspect_command.h"
+#include "app/licenses_command.h"
 #include "app/limits_document.h"
 #include "app/list_command.h"
 #include "app/llama_flags.h"
@@ -101,6 +102,7 @@ struct Commands {
   RpcServerConfig rpc_config;
   cli::BatchOptions batch_options;
   ModelCommands model_commands;
+  LicensesConfig licenses_config;
   cli::TopOptions top_options;
   double top_interval_s = 1;
   bool json = false;
@@ -126,6 +128,7 @@ struct Commands {
   CLI::App* rpc_server = add_rpc_server_command(app, rpc_config);
   CLI::App* completion = app.add_subcommand("completion", "Print a script that completes commands and flags");
   CLI::App* metrics = app.add_subcommand("metrics", "Print what GET /metrics shows, as docs/metrics.md");
+  CLI::App* licenses = add_licenses_command(app, licenses_config);
   CLI::App* version = app.add_subcommand("version", "Print the version");
 };
 
@@ -151,6 +154,7 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   if (seen.ps->parsed()) return run([options = seen.model_commands.ps] { return cli::print_served(options); });
   if (seen.card->parsed()) return run([options = seen.model_commands.card] { return run_show(options); });
   if (seen.stop->parsed()) return run([options = seen.model_commands.stop] { return cli::stop_model(options); });
+  if (seen.licenses->parsed()) return run([config = seen.licenses_config] { return print_licenses(config); });
   if (seen.inspect->parsed()) return run([c = seen.inspect_config, json = seen.json] { return run_inspect(c, json); });
   if (seen.doctor->parsed()) return run([c = seen.doctor_config, json = seen.json] { return run_doctor(c, json); });
   if (seen.metrics->parsed()) return run([] { return print_metrics_document(); });
