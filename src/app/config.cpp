@@ -15,6 +15,7 @@
 #include "app/list_command.h"
 #include "app/llama_flags.h"
 #include "app/llama_flags_document.h"
+#include "app/man_page.h"
 #include "app/metrics_document.h"
 #include "app/model_commands.h"
 #include "app/model_list.h"
@@ -103,6 +104,7 @@ struct Commands {
   cli::BatchOptions batch_options;
   ModelCommands model_commands;
   LicensesConfig licenses_config;
+  ManConfig man_config;
   cli::TopOptions top_options;
   double top_interval_s = 1;
   bool json = false;
@@ -129,6 +131,7 @@ struct Commands {
   CLI::App* completion = app.add_subcommand("completion", "Print a script that completes commands and flags");
   CLI::App* metrics = app.add_subcommand("metrics", "Print what GET /metrics shows, as docs/metrics.md");
   CLI::App* licenses = add_licenses_command(app, licenses_config);
+  CLI::App* man = add_man_command(app, man_config);
   CLI::App* version = app.add_subcommand("version", "Print the version");
 };
 
@@ -155,6 +158,7 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   if (seen.card->parsed()) return run([options = seen.model_commands.card] { return run_show(options); });
   if (seen.stop->parsed()) return run([options = seen.model_commands.stop] { return cli::stop_model(options); });
   if (seen.licenses->parsed()) return run([config = seen.licenses_config] { return print_licenses(config); });
+  if (seen.man->parsed()) return {std::nullopt, std::nullopt, print_man_page(seen.app, seen.man_config)};
   if (seen.inspect->parsed()) return run([c = seen.inspect_config, json = seen.json] { return run_inspect(c, json); });
   if (seen.doctor->parsed()) return run([c = seen.doctor_config, json = seen.json] { return run_doctor(c, json); });
   if (seen.metrics->parsed()) return run([] { return print_metrics_document(); });

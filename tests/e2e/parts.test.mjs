@@ -1,6 +1,8 @@
-// What the binary tells of itself for packages: licences, and the list of its parts (SBOM).
+// What the binary tells of itself for packages: licences, the list of its parts (SBOM), manual pages.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import * as test from 'node:test';
 
@@ -83,5 +85,47 @@ describe('chasqui licenses --spdx', () => {
     assert.equal(one.stdout, two.stdout);
     const now = JSON.parse((await run(['licenses', '--spdx'], { SOURCE_DATE_EPOCH: 'soon' })).stdout);
     assert.match(now.creationInfo.created, /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+  });
+});
+
+describe('chasqui man', () => {
+  const hasGroff = spawnSync('groff', ['--version']).status === 0;
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-man-'));
+  test.after(() => rmSync(folder, { recursive: true }));
+
+  it('has a page for each command, with all its flags', async () => {
+    await said('man', '--into', folder);
+    const commands = [...(await said('--help')).matchAll(/^ {2}([a-z][a-z-]+)(?:, [a-z]+)? {2,}\S/gm)].map(([, name]) => name);
+    assert.ok(commands.length >= 15, commands.join());
+    const files = readdirSync(folder).sort();
+    assert.deepEqual(files, ['chasqui.1', ...commands.map((name) => `chasqui-${name}.1`)].sort());
+    for (const name of commands) {
+      const page = readFileSync(path.join(folder, `chasqui-${name}.1`), 'utf8');
+      assert.equal(page, await said('man', name));
+      assert.match(page, /^\.TH CHASQUI-\S+ 1 [^]*\n\.SH NAME\n[^]*\n\.SH SYNOPSIS\n[^]*\n\.SH OPTIONS\n[^]*\n\.SH SEE ALSO\n/);
+      const plain = page.replaceAll('\\-', '-').replaceAll('\\e', '\\');
+      for (const [flag] of (await said(name, '--help')).matchAll(/(?<=^ {2,}(?:-\w, ?)?)--[a-z][\w-]*/gm)) {
+        assert.ok(plain.includes(`\\fB${flag}\\fR`), `chasqui-${name}.1 lacks ${flag}`);
+      }
+    }
+    assert.equal(await said('man'), readFileSync(path.join(folder, 'chasqui.1'), 'utf8'));
+    assert.equal(await said('man', 'run'), await said('man', 'chat'));
+  });
+
+  it('is read by groff without a warning', { skip: hasGroff ? false : 'groff is not installed' }, () => {
+    for (const file of readdirSync(folder)) {
+      const { status, stderr } = spawnSync('groff', ['-k', '-man', '-Tutf8', '-ww', '-z', path.join(folder, file)], { encoding: 'utf8' });
+      assert.equal(status, 0, file);
+      assert.equal(stderr, '', file);
+    }
+  });
+
+  it('names the command that it does not have, and the folder that it cannot write', async () => {
+    const unknown = await run(['man', 'swim']);
+    assert.equal(unknown.code, 2);
+    assert.match(unknown.stderr, /no subcommand 'swim'/);
+    const closed = await run(['man', '--into', '/dev/null/none']);
+    assert.equal(closed.code, 1);
+    assert.match(closed.stderr, /cannot write \/dev\/null\/none\/chasqui\.1/);
   });
 });
