@@ -88,6 +88,7 @@ CLI::App* add_chat_command(CLI::App& app, ChatConfig& config) {
       ->default_str("~/.local/state/chasqui/chat_history")
       ->group("Options");
   chat->add_flag("--no-history", config.no_history, "keep nothing of what was typed")->group("Options");
+  chat->add_flag("--plain", config.plain, "show Markdown as the model writes it; so it is in pipes")->group("Options");
   chat->add_option("question", config.question, "one question: prints the answer and ends; as does a pipe");
   return chat;
 }
@@ -108,6 +109,7 @@ int run_chat(const ChatConfig& config) {
   }
   cli::ChatOptions options;
   options.system = config.system;
+  options.plain = config.plain;
   for (const std::string& word : config.question) options.question += (options.question.empty() ? "" : " ") + word;
   if (!config.no_history) options.history_file = config.history.empty() ? cli::default_history_file() : config.history;
   return cli::chat(**answerer, options);

@@ -27,6 +27,7 @@ struct ChatConfig {
   std::optional<std::uint32_t> seed;
   std::string history;
   bool no_history = false;
+  bool plain = false;
   std::vector<std::string> question;
 };
 

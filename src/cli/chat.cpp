@@ -10,6 +10,7 @@
 
 #include "cli/chat_input.h"
 #include "cli/line_editor.h"
+#include "cli/markdown_view.h"
 #include "cli/terminal.h"
 #include "cli/word_wrap.h"
 
@@ -37,6 +38,7 @@ class Chat {
   Chat(Answerer& answerer, const ChatOptions& options)
       : answerer_(answerer),
         shows_(is_terminal(STDOUT_FILENO)),
+        formats_(shows_colours(STDOUT_FILENO) && !options.plain),
         paint_(shows_colours(STDOUT_FILENO)),
         faults_(shows_colours(STDERR_FILENO)) {
     conversation_.set_system(options.system);
@@ -56,7 +58,8 @@ class Chat {
   void note(const std::string& what);
 
   Answerer& answerer_;
-  const bool shows_;  // on a terminal, which obeys control characters
+  const bool shows_;    // on a terminal, which obeys control characters
+  const bool formats_;  // … and shows Markdown
   const Paint paint_;
   const Paint faults_;
   Conversation conversation_;
@@ -89,8 +92,11 @@ bool Chat::ask(std::string question) {
   bool line_open = false;
   bool thinking = false;
   WordWrap wrap(static_cast<std::size_t>(terminal_size(STDOUT_FILENO).columns));
-  const auto show_whole_words = [&](std::string_view text, std::string_view paint = {}) {
-    show(shows_ ? wrap.feed(harmless(text)) : std::string(text), paint);
+  MarkdownView markdown(paint_);
+  const auto show_answer = [&](std::string_view text) {
+    if (!shows_) return write_out(text);
+    const std::string safe = harmless(text);
+    write_out(wrap.feed(formats_ ? markdown.feed(safe) : safe));
   };
   AnswerSinks sinks;
   sinks.text = [&](std::string_view text) {
@@ -98,17 +104,22 @@ bool Chat::ask(std::string question) {
       show(wrap.end(), paint_.dim);
       write_out(wrap.feed("\n"));
     }
-    show_whole_words(text);
+    show_answer(text);
     line_open = !text.ends_with('\n');
   };
   sinks.reasoning = [&](std::string_view text) {
     if (!shows_) return;  // a pipe gets the answer only
-    show_whole_words(text, paint_.dim);
+    show(wrap.feed(harmless(text)), paint_.dim);
     thinking = line_open = true;
   };
   sinks.stopped = [] { return SignalWatch::interrupted(); };
   const auto report = answerer_.answer(conversation_, sinks);
-  show(wrap.end(), thinking ? paint_.dim : std::string_view());
+  if (formats_ && !thinking) write_out(wrap.feed(markdown.end()));
+  if (thinking) {
+    show(wrap.end(), paint_.dim);
+  } else {
+    write_out(wrap.end());
+  }
   if (line_open) write_out("\n");
   if (!report) {
     conversation_.take_back();

@@ -12,6 +12,7 @@ struct ChatOptions {
   std::string question;  // one, and out; empty: standard input says it, or the user at the terminal
   std::string system;
   std::string history_file;  // empty: nothing is kept
+  bool plain = false;        // Markdown as the model writes it
 };
 
 // The process's exit code: 0, 1 when there was no answer, 130 when one was interrupted that could not be asked again.

@@ -22,12 +22,13 @@ struct Paint {
   explicit Paint(bool on)
       : dim(on ? "\x1b[2m" : ""),
         bold(on ? "\x1b[1m" : ""),
+        italic(on ? "\x1b[3m" : ""),
         red(on ? "\x1b[31m" : ""),
         green(on ? "\x1b[32m" : ""),
         yellow(on ? "\x1b[33m" : ""),
         cyan(on ? "\x1b[36m" : ""),
         off(on ? "\x1b[0m" : "") {}
-  std::string_view dim, bold, red, green, yellow, cyan, off;
+  std::string_view dim, bold, italic, red, green, yellow, cyan, off;
 };
 
 // Without what could move the cursor, name the window or answer in the user's place: control characters but ends of

@@ -11,6 +11,11 @@ std::string WordWrap::feed(std::string_view text) {
       end_line(out);
       continue;
     }
+    if (colour_ || c == '\x1b') {
+      colour_ = c != 'm';
+      (verbatim_ ? out : word_) += c;
+      continue;
+    }
     if (head_.size() < 3) head_ += c;
     if (verbatim_) {
       out += c;

@@ -1,6 +1,6 @@
 // Breaks lines of a streamed answer between words, where a terminal would break them inside. A word is held back until
 // it is known to fit; lines of fenced code are left as they are. Text goes in in pieces of any size, free of control
-// characters (cli/terminal). One for each answer; one thread.
+// characters (cli/terminal) but colours, which take no room. One for each answer; one thread.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +29,7 @@ class WordWrap {
   std::size_t column_ = 0;  // what is written of the line
   std::string head_;        // the first three characters of the line
   bool verbatim_ = false;   // inside a fence
+  bool colour_ = false;     // inside "ESC [ … m"
 };
 
 }  // namespace chasqui::cli

@@ -34,6 +34,12 @@ TEST(WordWrap, LeavesWordsThatAreLongerThanALineToTheTerminal) {
 
 TEST(WordWrap, CountsCharactersAndNotBytes) { EXPECT_EQ(wrapped("größe größe größe", 11), "größe größe\ngröße"); }
 
+TEST(WordWrap, ColoursTakeNoRoom) {
+  EXPECT_EQ(wrapped("\x1b[1mten\x1b[0m digits and", 10), "\x1b[1mten\x1b[0m digits\nand");
+  EXPECT_EQ(wrapped("\x1b[2m```\x1b[0m\nint a  = 1 + 2;\n\x1b[2m```\x1b[0m\n", 8),
+            "\x1b[2m```\x1b[0m\nint a  = 1 + 2;\n\x1b[2m```\x1b[0m\n");
+}
+
 TEST(WordWrap, LeavesFencedCodeAsItIs) {
   EXPECT_EQ(wrapped("```\nint a  = 1 + 2 + 3;\n```\nand words go on", 8),
             "```\nint a  = 1 + 2 + 3;\n```\nand\nwords go\non");

@@ -127,6 +127,17 @@ async function endless(t) {
 }
 
 describe('chasqui chat in a terminal', inTerminal, async () => {
+  it('shows Markdown, unless told not to', async (t) => {
+    const server = await start(t, sim);
+    const shown = async (args, pattern) => {
+      const terminal = new Terminal(t, ['chat', ...temperate, '--url', server.url, ...args, 'say: - one **two** and `three` and 2*3']);
+      const screen = await terminal.shows(pattern);
+      assert.match(screen, /ended 0/);
+    };
+    await shown([], /^ ?• one two and three and 2\*3\n[^]*ended 0/m);
+    await shown(['--plain'], /^ ?- one \*\*two\*\* and `three` and 2\*3\n[^]*ended 0/m);
+  });
+
   it('is edited, remembers, saves, loads and tells its figures', async (t) => {
     const saved = path.join(folder, 'saved.json');
     const history = path.join(folder, 'state', 'history');
