@@ -33,8 +33,9 @@ test-models: build
 unit: test-models ## unit tests
 	$(UNIT_TESTS) build
 
-e2e: test-models $(E2E_INSTALLED)  ## end-to-end tests: the real binary and real sockets
+e2e: test-models $(E2E_INSTALLED)  ## end-to-end tests: the real binary and real sockets; what the documentation says
 	cd tests/e2e && node --test --test-reporter=spec
+	cd tests/docs && node --test --test-reporter=spec
 
 fleet-test: build ## the proxies of deploy/ in front of real nodes
 	@tools/setup.sh --fleet
