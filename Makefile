@@ -9,7 +9,7 @@ PAGE_INSTALLED = page/node_modules/.package-lock.json
 .DEFAULT_GOAL := build
 # Each verb is a sequence of steps, and ninja uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build run test unit e2e fleet-test page page-test asan asan-binary tsan sanitized sanitized-e2e agents shapes promises hostile soak fuzz deb tidy lint fmt bench bench-tools models cuda test-models clean
+.PHONY: help setup build run test unit e2e fleet-test page page-test asan asan-binary tsan sanitized sanitized-e2e agents shapes promises hostile soak fuzz install deb release tidy lint fmt bench bench-tools models cuda test-models clean
 
 help:             ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -98,6 +98,11 @@ MINUTES ?= 60
 soak: build       ## mixed load with faults: make soak [MINUTES=60 SEED=1]
 	@tools/soak.py --minutes $(MINUTES) --seed $(SEED)
 
+PREFIX ?= /usr/local
+install: build/build.ninja  ## the binary, manual pages, completions, a systemd unit: make install [PREFIX=$$HOME/.local]
+	cmake --build build --target chasqui
+	cmake --install build --strip --prefix '$(PREFIX)'
+
 # Of a build for many machines; DEB_BUILD=build packs the one for this machine.
 DEB_BUILD ?= build/portable
 deb: $(DEB_BUILD)/build.ninja  ## a Debian package in build/deb, unpacked and tried
@@ -105,6 +110,16 @@ deb: $(DEB_BUILD)/build.ninja  ## a Debian package in build/deb, unpacked and tr
 	rm -rf build/deb
 	cd $(DEB_BUILD) && cpack -G DEB -B '$(CURDIR)/build/deb'
 	tools/try_deb.sh build/deb/chasqui_*.deb
+
+RELEASE_BUILD ?= build/portable
+release: $(RELEASE_BUILD)/build.ninja  ## tarball, Debian package and checksums in build/release, unpacked and tried
+	cmake --build $(RELEASE_BUILD) --target chasqui chasqui_portable
+	rm -rf build/release
+	tools/pack_tarball.sh $(RELEASE_BUILD) build/release
+	tools/try_tarball.sh build/release/chasqui-*.tar.gz
+	$(MAKE) deb DEB_BUILD=$(RELEASE_BUILD)
+	cp build/deb/chasqui_*.deb build/release/
+	cd build/release && sha256sum chasqui[-_]* > SHA256SUMS && sha256sum --check --quiet SHA256SUMS
 
 SECONDS ?= 60
 fuzz:             ## fuzz whatever comes from outside: make fuzz [SECONDS=60]

@@ -1,25 +1,12 @@
-# What is installed, and a Debian package of it (`make deb`): the binary, the units of deploy/systemd, the settings that
-# they name, completions and documents.
+# What is installed (`make install`), and a Debian package of it (`make deb`): the binary, documents, and what
+# Installed.cmake.in adds.
 include(GNUInstallDirs)
 install(TARGETS chasqui RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES deploy/systemd/chasqui.service deploy/systemd/chasqui.socket DESTINATION lib/systemd/system)
-install(FILES deploy/debian/chasqui.toml DESTINATION /etc/chasqui)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/chasqui RENAME copyright)
-install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/chasqui)
+install(FILES README.md CHANGELOG.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/chasqui)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/chasqui)
 install(DIRECTORY deploy/grafana deploy/prometheus DESTINATION ${CMAKE_INSTALL_DATADIR}/chasqui)
-# The binary knows its own flags.
-install(CODE [[
-  foreach(shell IN ITEMS bash zsh fish)
-    set(file_of_bash share/bash-completion/completions/chasqui)
-    set(file_of_zsh share/zsh/vendor-completions/_chasqui)
-    set(file_of_fish share/fish/vendor_completions.d/chasqui.fish)
-    set(file "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/${file_of_${shell}}")
-    get_filename_component(folder "${file}" DIRECTORY)
-    file(MAKE_DIRECTORY "${folder}")
-    execute_process(COMMAND "$<TARGET_FILE:chasqui>" completion ${shell} OUTPUT_FILE "${file}" COMMAND_ERROR_IS_FATAL ANY)
-  endforeach()
-]])
+configure_file(cmake/Installed.cmake.in ${PROJECT_BINARY_DIR}/Installed.cmake @ONLY)
+install(SCRIPT ${PROJECT_BINARY_DIR}/Installed.cmake)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME chasqui)

@@ -10,7 +10,8 @@ fail() { echo "try_deb: $*" >&2; exit 1; }
 
 dpkg-deb -x "$package" "$root"
 for file in usr/bin/chasqui lib/systemd/system/chasqui.service lib/systemd/system/chasqui.socket etc/chasqui/chasqui.toml \
-  usr/share/doc/chasqui/copyright usr/share/bash-completion/completions/chasqui; do
+  usr/share/doc/chasqui/copyright usr/share/doc/chasqui/chasqui.spdx.json usr/share/man/man1/chasqui-serve.1.gz \
+  usr/share/bash-completion/completions/chasqui; do
   # lib may be usr/lib, where the package was made for a merged /usr.
   [ -f "$root/$file" ] || [ -f "$root/usr/$file" ] || fail "$file is not in it"
 done
@@ -19,6 +20,9 @@ dpkg-deb -f "$package" Depends | grep -q libssl3 || fail "its dependencies lack 
 dpkg-deb -f "$package" Recommends | grep -q libcurl4 || fail "what it recommends lacks libcurl4, for chasqui pull"
 dpkg-deb --ctrl-tarfile "$package" | tar -xO ./conffiles | grep -qx /etc/chasqui/chasqui.toml || fail "settings are no conffile"
 for script in postinst prerm; do dpkg-deb --ctrl-tarfile "$package" | tar -xO "./$script" | sh -n; done
+env -i "$root/usr/bin/chasqui" licenses | cmp -s - "$root/usr/share/doc/chasqui/copyright" || fail "its copyright file is of another build"
+grep -q '^ExecStart=/usr/bin/chasqui ' "$root"/*/systemd/system/chasqui.service "$root"/usr/*/systemd/system/chasqui.service 2> /dev/null ||
+  fail "its unit starts another binary"
 env -i HOME="$root" "$root/usr/bin/chasqui" config --config "$root/etc/chasqui/chasqui.toml" > /dev/null
 env -i HOME="$root" "$root/usr/bin/chasqui" serve --config "$root/etc/chasqui/chasqui.toml" --port 0 > "$root/said" 2>&1 &
 server=$!
