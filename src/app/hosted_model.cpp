@@ -11,8 +11,9 @@ namespace {
 // Requests of one model; a double, as JSON has numbers, counts those of a thousand models.
 constexpr std::uint64_t kRequestNumbers = std::uint64_t{1} << 43;
 
-// Between those of a version and the next one's: what of the older one still begins takes some of them.
-constexpr std::uint64_t kVersionGap = std::uint64_t{1} << 20;
+// Between those of a version and the next one's: what of the older one begins while the next one is loaded, and after
+// that, takes some of them.
+constexpr std::uint64_t kVersionGap = std::uint64_t{1} << 26;
 
 EngineConfig engine_settings(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape,
                              std::shared_ptr<SnapshotFolder> disk, std::uint64_t first_request) {
@@ -24,25 +25,41 @@ EngineConfig engine_settings(const ServeConfig& config, const ModelInfo& model, 
 
 }  // namespace
 
-HostedModel::Computing::Computing(LoadedModel loaded, const EngineConfig& config, Models contexts, Models drafts,
-                                  const ModelHost& host)
+ModelComputing::ModelComputing(LoadedModel loaded, const EngineConfig& config, Models contexts, Models drafts,
+                               const Clock& clock, Wakeup& wakeup)
     : model(std::move(loaded)),
-      engine(config, std::move(contexts), model.tokenizer, host.clock, host.wakeup, std::move(drafts)) {}
+      engine(config, std::move(contexts), model.tokenizer, clock, wakeup, std::move(drafts)) {}
 
-HostedModel::HostedModel(ModelParts parts, std::size_t number, const ModelHost& host, HostedModel* before)
+void HostedModel::begin(ModelParts& parts, std::uint64_t first_request, const Clock& clock, Wakeup& wakeup) {
+  const EngineConfig settings = engine_settings(parts.config, parts.model.info, shape_of_all(parts.contexts),
+                                                parts.folders.snapshots, first_request);
+  parts.computing = std::make_shared<ModelComputing>(std::move(parts.model), settings, std::move(parts.contexts),
+                                                     std::move(parts.drafts), clock, wakeup);
+}
+
+std::uint64_t HostedModel::first_request_of(std::size_t number) { return number * kRequestNumbers + 1; }
+
+Predecessor HostedModel::predecessor() const {
+  return {.snapshots = snapshots_, .slots = slot_files_, .first_request = engine_.next_id().value + kVersionGap};
+}
+
+std::shared_ptr<const void> HostedModel::computing() const {
+  struct Parts {
+    std::shared_ptr<const ModelComputing> computing;
+    std::shared_ptr<const void> embedder;  // goes first
+  };
+  return std::make_shared<const Parts>(Parts{computing_, embeddings_.computing()});
+}
+
+HostedModel::HostedModel(ModelParts parts, const ModelHost& host, HostedModel* before)
     : first_(before == nullptr),
       owned_config_(std::move(parts.owned)),
       config_(parts.config),
       snapshots_(std::move(parts.folders.snapshots)),
       slot_files_(std::move(parts.folders.slots)),
       clock_(host.clock),
-      shape_(shape_of_all(parts.contexts)),
-      computing_(
-          std::make_shared<Computing>(std::move(parts.model),
-                                      engine_settings(config_, parts.model.info, shape_, snapshots_,
-                                                      before != nullptr ? before->engine_.next_id().value + kVersionGap
-                                                                        : number * kRequestNumbers + 1),
-                                      std::move(parts.contexts), std::move(parts.drafts), host)),
+      shape_(parts.computing->engine.shape()),
+      computing_(std::move(parts.computing)),
       model_(computing_->model),
       engine_(computing_->engine),
       limits_(request_limits(config_, model_.info, shape_)),

@@ -32,19 +32,25 @@ struct ModelHost {
   std::size_t unread_max;  // NodeConfig::unread_max
 };
 
+// What computes: no other part refers to it once the HostedModel has gone. Any thread makes and destroys it.
+struct ModelComputing {
+  ModelComputing(LoadedModel loaded, const EngineConfig& config, Models contexts, Models drafts, const Clock& clock,
+                 Wakeup& wakeup);
+
+  const LoadedModel model;
+  Engine engine;
+};
+
 class HostedModel {
  public:
-  // What computes: no other part refers to it once the HostedModel has gone. Any thread destroys it.
-  struct Computing {
-    Computing(LoadedModel loaded, const EngineConfig& config, Models contexts, Models drafts, const ModelHost& host);
+  // Any thread: starts the workers, and looks through the folder of snapshots. `clock` and `wakeup` outlive them.
+  static void begin(ModelParts& parts, std::uint64_t first_request, const Clock& clock, Wakeup& wakeup);
+  // Of the first version of the model with this number, which no other one has.
+  static std::uint64_t first_request_of(std::size_t number);
 
-    const LoadedModel model;
-    Engine engine;
-  };
-
-  // Starts the workers and brings sessions back. `number` is none of another one's. `before`: the version that it
-  // replaces, whose sessions go on with it; null: it is the first.
-  HostedModel(ModelParts parts, std::size_t number, const ModelHost& host, HostedModel* before = nullptr);
+  // Brings sessions back. `before`: the version that it replaces, whose sessions go on with it; null: it is the first.
+  // REQUIRES: the parts have begun
+  HostedModel(ModelParts parts, const ModelHost& host, HostedModel* before = nullptr);
   HostedModel(const HostedModel&) = delete;
   HostedModel& operator=(const HostedModel&) = delete;
 
@@ -58,8 +64,9 @@ class HostedModel {
   bool hangs() const { return watch_.hangs(); }
   void lose(const Error& why) { watch_.lose(why); }
   // What there can be only once, for the next version.
-  Predecessor predecessor() const { return {snapshots_, slot_files_}; }
-  std::shared_ptr<const Computing> computing() const { return computing_; }
+  Predecessor predecessor() const;
+  // … and what takes long to destroy, for the thread that does it when this has gone.
+  std::shared_ptr<const void> computing() const;
   // Its sessions are on disk when this returns. After the loop.
   void finish();
 
@@ -74,7 +81,7 @@ class HostedModel {
   const std::shared_ptr<SlotFiles> slot_files_;
   const Clock& clock_;
   const ModelShape shape_;
-  const std::shared_ptr<Computing> computing_;
+  const std::shared_ptr<ModelComputing> computing_;
   const LoadedModel& model_;
   Engine& engine_;
   const RequestLimits limits_;

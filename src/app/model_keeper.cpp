@@ -55,6 +55,7 @@ void ModelKeeper::add(ListedModel&& listed) {
   const ModelEntry& added = table_.add(std::move(entry), *this);
   Kept& one = kept_.emplace_back(Kept{added, &config, std::move(listed.how), kept_.size()});
   if (listed.parts) {
+    hosting_.begin(*listed.parts, one.number, nullptr);
     made(one, std::move(*listed.parts));
   } else if (!listed.failure.empty()) {
     one.failure = shown(listed.failure, config);
@@ -65,7 +66,7 @@ void ModelKeeper::add(ListedModel&& listed) {
 
 void ModelKeeper::made(Kept& one, ModelParts parts) {
   one.stamp = parts.stamp;
-  ServedModel& served = hosting_.host(std::move(parts), one.number, nullptr);
+  ServedModel& served = hosting_.host(std::move(parts), nullptr);
   if (one.config->on_demand) {
     served.keep_loaded = [this, &one](Duration time) { keep(one, time); };
   }
@@ -350,7 +351,10 @@ void ModelKeeper::load_in_thread(Kept& one, std::shared_ptr<const ServeConfig> c
         const ServeConfig& said = config ? *config : *one.config;
         const auto parts =
             std::make_shared<Result<ModelParts>>(load_model(said, std::move(how), stop_, before ? &*before : nullptr));
-        if (*parts) (*parts)->owned = std::move(config);
+        if (*parts) {
+          (*parts)->owned = std::move(config);
+          hosting_.begin(**parts, one.number, before ? &*before : nullptr);
+        }
         loop_.post([this, &one, parts, then] { (this->*then)(one, std::move(*parts)); });
       });
 }

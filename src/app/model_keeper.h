@@ -55,7 +55,10 @@ struct SwapMetrics : MetricSet {
 // Makes what serves a model of its parts, and gives it up. Of Server; called on the loop's thread.
 class ModelHosting {
  public:
-  virtual ServedModel& host(ModelParts parts, std::size_t number, ServedModel* before) = 0;
+  // Any thread: its workers begin; `before`: null where it is the first.
+  virtual void begin(ModelParts& parts, std::size_t number, const Predecessor* before) = 0;
+  // REQUIRES: they have
+  virtual ServedModel& host(ModelParts parts, ServedModel* before) = 0;
   virtual Predecessor predecessor(const ServedModel& model) const = 0;
   // What takes long to destroy, for another thread. REQUIRES: nothing refers to the model any more
   virtual std::shared_ptr<const void> release(const ServedModel& model) = 0;

@@ -208,7 +208,7 @@ void ModelKeeper::replace(Kept& one, ModelParts parts) {
   one.stamp = parts.stamp;
   one.another = false;
   one.resting = one.waking = false;
-  ServedModel& next = hosting_.host(std::move(parts), one.number, &before);
+  ServedModel& next = hosting_.host(std::move(parts), &before);
   if (one.config->on_demand) {
     next.keep_loaded = [this, &one](Duration time) { keep(one, time); };
   }

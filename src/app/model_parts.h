@@ -33,8 +33,11 @@ struct Folders {
 struct Predecessor {
   std::shared_ptr<SnapshotFolder> snapshots;
   std::shared_ptr<SlotFiles> slots;
-  std::uint64_t frees = 0;  // bytes of memory, when it goes
+  std::uint64_t frees = 0;          // bytes of memory, when it goes
+  std::uint64_t first_request = 0;  // of the next version: the number of its first request
 };
+
+struct ModelComputing;
 
 struct ModelParts {
   const ServeConfig& config;
@@ -48,6 +51,8 @@ struct ModelParts {
   std::optional<FileStamp> stamp{};            // of its file; none: it has none
   std::uint64_t needs = 0;                     // bytes of memory; 0: not known
   std::shared_ptr<const ServeConfig> owned{};  // `config`, where that is not one of the server's
+  // Its workers, once they have begun: then they have `model`, `contexts` and `drafts`.
+  std::shared_ptr<ModelComputing> computing{};
 };
 
 // One that the node knows, whether it is loaded yet or not.

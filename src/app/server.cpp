@@ -110,10 +110,15 @@ HostedModel& Server::hosted(const ServedModel& model) const {
   return **found;
 }
 
-ServedModel& Server::host(ModelParts parts, std::size_t number, ServedModel* before) {
+void Server::begin(ModelParts& parts, std::size_t number, const Predecessor* before) {
+  const std::uint64_t first = before != nullptr ? before->first_request : HostedModel::first_request_of(number);
+  HostedModel::begin(parts, first, clock_, wakeup_);
+}
+
+ServedModel& Server::host(ModelParts parts, ServedModel* before) {
   const ModelHost shared{loop_, clock_, wakeup_, requests_, keys_, settings_.unread_max};
   HostedModel* const older = before != nullptr ? &hosted(*before) : nullptr;
-  HostedModel& model = *models_.emplace_back(std::make_unique<HostedModel>(std::move(parts), number, shared, older));
+  HostedModel& model = *models_.emplace_back(std::make_unique<HostedModel>(std::move(parts), shared, older));
   add_metrics_of(model);
   if (shutdown_ && is_supervised()) follow_hang(model);
   if (shutdown_) fit_metrics();

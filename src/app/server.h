@@ -61,7 +61,8 @@ class Server final : private ModelHosting {
 
  private:
   void add_models(std::vector<ListedModel> listed);
-  ServedModel& host(ModelParts parts, std::size_t number, ServedModel* before) override;
+  void begin(ModelParts& parts, std::size_t number, const Predecessor* before) override;
+  ServedModel& host(ModelParts parts, ServedModel* before) override;
   Predecessor predecessor(const ServedModel& model) const override;
   std::shared_ptr<const void> release(const ServedModel& model) override;
   HostedModel& hosted(const ServedModel& model) const;

@@ -68,6 +68,8 @@ EmbeddingService::EmbeddingService(const LoadedModel& model, net::EventLoop& loo
 
 EmbeddingService::~EmbeddingService() = default;
 
+std::shared_ptr<const void> EmbeddingService::computing() const { return bench_; }
+
 Result<EmbeddingConfig> EmbeddingService::configure(const LoadedModel& model, const std::optional<Pooling>& wish,
                                                     TokenCount context, bool leaves) {
   if (wish == Pooling::rank && !model.info.ranks) {

@@ -40,6 +40,8 @@ class EmbeddingService {
   net::Awaitable<Result<std::vector<Embedded>>> embed(net::HttpExchange& exchange, std::uint32_t tenant,
                                                       AdapterSetPtr adapters, std::vector<std::vector<Token>> inputs);
 
+  // The context, which takes long to free: the last owner frees it, on whatever thread, when the service has gone.
+  std::shared_ptr<const void> computing() const;
   const MetricSet& metrics() const { return metrics_; }
 
  private:
