@@ -161,6 +161,8 @@ Result<void> make_parts(ModelParts& parts, std::uint64_t free_bytes, std::uint64
   const auto embedding = EmbeddingService::configure(parts.model, config.pooling, shape.cells_per_slot, sleeps);
   if (!embedding) return embedding.error();
   parts.embedding = *embedding;
+  parts.embedding.cores = config.model.cores;
+  parts.embedding.threads = std::max(config.model.threads, config.model.threads_batch);
   parts.vocabulary = identify_vocabulary(*parts.model.tokenizer);
   auto folders = open_folders(config, parts, *part, shape, before);
   if (!folders) return folders.error();

@@ -31,6 +31,12 @@ std::int32_t CoreShare::part(TimePoint now) const {
   return std::max(1, left / std::max(1, computing(now)));
 }
 
+std::int32_t CoreShare::spare(TimePoint now) const {
+  if (computing(now) > 0) return 1;
+  const std::int32_t left = cores_ - taken_.load(std::memory_order_relaxed);
+  return std::max(1, left / std::max(1, beside_.load(std::memory_order_relaxed)));
+}
+
 std::atomic<std::int64_t>& CoreShare::free_place() {
   for (auto& until : until_) {
     std::int64_t free = kFree;

@@ -23,8 +23,25 @@ class CoreShare {
   CoreShare(const CoreShare&) = delete;
   CoreShare& operator=(const CoreShare&) = delete;
 
+  std::int32_t cores() const { return cores_; }
+
   // Compute threads that a context may use for a decode that begins now, at least one.
   std::int32_t part(TimePoint now) const;
+
+  // The same for work of low priority, which gives way to contexts that decode: one while any has lately.
+  std::int32_t spare(TimePoint now) const;
+
+  // Such work, as long as it computes.
+  class Beside {
+   public:
+    explicit Beside(CoreShare& share) : share_(share) { share_.beside_.fetch_add(1, std::memory_order_relaxed); }
+    ~Beside() { share_.beside_.fetch_sub(1, std::memory_order_relaxed); }
+    Beside(const Beside&) = delete;
+    Beside& operator=(const Beside&) = delete;
+
+   private:
+    CoreShare& share_;
+  };
 
   // One context's place among the others, as long as it lives. Its thread only.
   class Place {
@@ -60,6 +77,7 @@ class CoreShare {
 
   const std::int32_t cores_;
   std::atomic<std::int32_t> taken_{0};
+  std::atomic<std::int32_t> beside_{0};
   // Until when each context counts, in ticks of the clock.
   std::vector<std::atomic<std::int64_t>> until_;
 };

@@ -63,6 +63,24 @@ TEST(CoreShare, WhatLoadsTakesOneCoreNotAPart) {
   EXPECT_EQ(share.part(kStart), 8);
 }
 
+TEST(CoreShare, WhatGivesWayGetsAllCoresWhileNoContextComputes) {
+  CoreShare share(8, 2);
+  CoreShare::Place one(share);
+  const CoreShare::Beside embedder(share);
+  EXPECT_EQ(share.spare(kStart), 8);
+  {
+    const CoreShare::Beside another(share);
+    const CoreShare::Taken loading(share);
+    EXPECT_EQ(share.spare(kStart), 3);
+  }
+  one.begin_decode();
+  EXPECT_EQ(share.spare(kStart), 1);
+  EXPECT_EQ(share.part(kStart), 8) << "the context notices nothing of it";
+  one.end_decode(kStart);
+  EXPECT_EQ(share.spare(kStart + CoreShare::kLinger / 2), 1) << "the next decode follows most of the time";
+  EXPECT_EQ(share.spare(kStart + CoreShare::kLinger), 8);
+}
+
 TEST(CoreShare, PlaceIsFreeForTheNextContext) {
   CoreShare share(4, 1);
   for (int i = 0; i < 3; ++i) {

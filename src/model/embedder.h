@@ -14,6 +14,8 @@
 
 namespace chasqui {
 
+class CoreShare;
+
 // How the vectors of an input's tokens are pooled.
 enum class Pooling {
   none,  // they stay
@@ -23,6 +25,13 @@ enum class Pooling {
   rank,  // the model's head for ranking makes a score of them
 };
 std::string_view name(Pooling pooling);
+
+struct EmbedderWish {
+  Pooling pooling = Pooling::mean;
+  TokenCount tokens_max = 0;           // of one input
+  std::shared_ptr<CoreShare> cores{};  // null: one compute thread
+  std::int32_t threads = 0;            // at most; 0: as many as there are cores
+};
 
 // Constant after construction.
 struct EmbedderShape {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <exception>
+#include <optional>
+#include <utility>
 
 #include <llama.h>
 
@@ -12,6 +14,7 @@
 #include <sys/resource.h>
 #endif
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "model/llama_control_vector.h"
 #include "model/llama_params.h"
@@ -105,6 +108,12 @@ Result<void> LlamaEmbedder::open(const EmbedderConfig& config) {
   shape_.length = config.pooling == Pooling::rank ? static_cast<std::int32_t>(llama_model_n_cls_out(weights_->model()))
                                                   : llama_model_n_embd_out(weights_->model());
   llama_ = config.llama;
+  cores_ = config.cores;
+  load_.kind = Batch::Kind::prefill;
+  if (cores_) {
+    const std::int32_t most = config.threads > 0 ? std::min(config.threads, cores_->cores()) : cores_->cores();
+    choice_.emplace(most, most);
+  }
   if (auto made = make_context(static_cast<std::uint32_t>(config.chunk_tokens)); !made) return made.error();
   whole_ = !info.generates || llama_get_memory(context_) == nullptr;
   return {};
@@ -124,8 +133,8 @@ Result<void> LlamaEmbedder::make_context(std::uint32_t chunk) {
   params.swa_full = true;
   params.embeddings = true;
   params.pooling_type = shape_.pooling == Pooling::rank ? LLAMA_POOLING_TYPE_RANK : LLAMA_POOLING_TYPE_NONE;
-  params.n_threads = 1;
-  params.n_threads_batch = 1;
+  params.n_threads = threads_;
+  params.n_threads_batch = threads_;
   params.no_perf = true;
   take_llama_error();
   context_ = llama_init_from_model(weights_->model(), params);
@@ -185,7 +194,23 @@ Result<std::vector<Embedded>> LlamaEmbedder::embed(std::span<const std::vector<T
   return out;
 }
 
+// Before each chunk, which is computed to its end: a stream that begins meanwhile has the cores that it wants, since it
+// has the higher priority.
+void LlamaEmbedder::use_threads(const std::vector<Row>& rows, TimePoint now) {
+  load_.rows.clear();
+  for (const Row& row : rows) load_.rows.emplace_back().position = row.position;
+  const std::int32_t threads = choice_->choose(load_, now, cores_->spare(now)).threads;
+  if (threads != std::exchange(threads_, threads)) llama_set_n_threads(context_, threads, threads);
+}
+
 Result<void> LlamaEmbedder::compute(std::span<const std::vector<Token>> inputs, const std::vector<Row>& rows) {
+  static const RealClock clock;
+  const TimePoint start = clock.now();
+  std::optional<CoreShare::Beside> beside;
+  if (choice_) {
+    beside.emplace(*cores_);
+    use_threads(rows, start);
+  }
   EmbedderBatch batch(rows.size());
   for (const Row& row : rows) {
     batch.add(inputs[row.input][static_cast<std::size_t>(row.position)], row.position, sequence_of(row.input));
@@ -193,6 +218,10 @@ Result<void> LlamaEmbedder::compute(std::span<const std::vector<Token>> inputs, 
   int status = 0;
   try {
     status = llama_decode(context_, batch.arrays);
+    if (status == 0 && choice_) {
+      const TimePoint end = clock.now();
+      choice_->observe(end - start, end);
+    }
   } catch (const std::exception& e) {
     log_error("libllama threw while embedding", {{"reason", e.what()}});
     status = -4;

@@ -1,12 +1,16 @@
-// The Embedder that libllama computes. Its thread has low priority and computes alone, and no more than a chunk of
-// tokens at once, so that steps of running streams never wait for it. Made and used on that thread.
+// The Embedder that libllama computes. Its thread has low priority and computes alone while a model generates, and no
+// more than a chunk of tokens at once, so that steps of running streams never wait for it. While none does, it has as
+// many compute threads, of the same priority, as are worth it. Made and used on that thread.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "model/core_share.h"
 #include "model/embedder.h"
 #include "model/llama_weights.h"
+#include "model/thread_choice.h"
 
 struct llama_context;
 
@@ -14,9 +18,11 @@ namespace chasqui {
 
 struct EmbedderConfig {
   Pooling pooling = Pooling::mean;
-  TokenCount tokens_max = 0;        // of one input; at most what the model was trained with
-  std::int32_t chunk_tokens = 128;  // computed at once, where an input can be divided
-  LlamaOptionsPtr llama{};          // llama-server's flags for contexts; null: libllama's defaults
+  TokenCount tokens_max = 0;           // of one input; at most what the model was trained with
+  std::int32_t chunk_tokens = 128;     // computed at once, where an input can be divided
+  LlamaOptionsPtr llama{};             // llama-server's flags for contexts; null: libllama's defaults
+  std::shared_ptr<CoreShare> cores{};  // null: one compute thread
+  std::int32_t threads = 0;            // at most; 0: as many as there are cores
 };
 
 class LlamaEmbedder final : public Embedder {
@@ -44,6 +50,7 @@ class LlamaEmbedder final : public Embedder {
   Result<void> compute(std::span<const std::vector<Token>> inputs, const std::vector<Row>& rows);
   Result<void> take(std::span<const std::vector<Token>> inputs, const std::vector<Row>& rows,
                     std::vector<Embedded>& out);
+  void use_threads(const std::vector<Row>& rows, TimePoint now);
   std::int32_t sequence_of(std::size_t input) const { return static_cast<std::int32_t>(input % kSequences); }
 
   // Inputs of one chunk: as many as can be begun in it, and one that goes on.
@@ -56,6 +63,10 @@ class LlamaEmbedder final : public Embedder {
   llama_context* context_ = nullptr;
   std::vector<AdapterUse> adapters_;  // that the context has
   LlamaOptionsPtr llama_;
+  std::shared_ptr<CoreShare> cores_;
+  std::optional<ThreadChoice> choice_;  // where there are cores to choose among
+  Batch load_;                          // what a chunk looks like to the choice
+  std::int32_t threads_ = 1;
 };
 
 }  // namespace chasqui

@@ -44,14 +44,15 @@ Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
     if (!model) return model.error();
     return std::unique_ptr<Model>(std::move(*model));
   };
-  EmbedderConfig embedding{.llama = options.weights.llama};
-  loaded.make_embedder = [source, embedding](Pooling pooling,
-                                             TokenCount tokens_max) -> Result<std::unique_ptr<Embedder>> {
+  loaded.make_embedder =
+      [source, llama = options.weights.llama](const EmbedderWish& wish) -> Result<std::unique_ptr<Embedder>> {
     auto shared = source->weights();
     if (!shared) return shared.error();
-    EmbedderConfig config = embedding;
-    config.pooling = pooling;
-    config.tokens_max = tokens_max;
+    EmbedderConfig config{.llama = llama};
+    config.pooling = wish.pooling;
+    config.tokens_max = wish.tokens_max;
+    config.cores = wish.cores;
+    config.threads = wish.threads;
     auto embedder = LlamaEmbedder::make(std::move(*shared), config);
     if (!embedder) return embedder.error();
     return std::unique_ptr<Embedder>(std::move(*embedder));

@@ -29,8 +29,8 @@ struct LoadedModel {
   std::shared_ptr<const ChatTemplate> chat_template;
   std::shared_ptr<SamplingKit> sampling;
   std::function<Result<std::unique_ptr<Model>>(const ModelConfig&)> make;  // one context
-  // On the thread that is to use it; empty where the engine has none. Inputs may have so many tokens.
-  std::function<Result<std::unique_ptr<Embedder>>(Pooling, TokenCount)> make_embedder;
+  // On the thread that is to use it; empty where the engine has none.
+  std::function<Result<std::unique_ptr<Embedder>>(const EmbedderWish&)> make_embedder;
   // What snapshots of such a context belong to. Reads the file once more.
   std::function<Result<ModelIdentity>(const ModelConfig&, const ModelShape&)> identify;
 };

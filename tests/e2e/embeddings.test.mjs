@@ -40,6 +40,17 @@ describe('embeddings', async () => {
     assert.ok(cosine(together[0], together[2]) < 0.999, 'different texts have different vectors');
   });
 
+  it('of clients that ask together are those that each gets alone', async () => {
+    const mine = Array.from({ length: 24 }, (_, i) => Array.from({ length: 1 + i % 3 }, (_, j) => `${texts[(i + j) % 3]} ${i} ${j} `.repeat(1 + i % 5)));
+    const together = await Promise.all(mine.map((inputs) => embed(inputs)));
+    for (const [i, inputs] of mine.entries()) {
+      const alone = await embed(inputs);
+      assert.equal(together[i].length, inputs.length);
+      // Of two of these texts, 0.036 at least. What shares a batch has other last digits.
+      for (const [j, vector] of alone.entries()) assert.ok(greatest(vector, together[i][j]) < 5e-3, `input ${j} of client ${i}`);
+    }
+  });
+
   it('come as numbers or as base64', async () => {
     const [numbers] = await embed(texts[0]);
     const packed = await client.embeddings.create({ model, input: texts[0] }); // the client's default, which it unpacks

@@ -1,25 +1,13 @@
 #include "api/core/embedding_service.h"
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include "base/limits.h"
+#include "net/event_signal.h"
 
 namespace chasqui {
 namespace {
-
-// Of one job: the next request waits for no more.
-constexpr std::size_t kJobTokens = 512;
-
-// The end of the inputs that are embedded together, from `begin` on.
-std::size_t end_of_job(const std::vector<std::vector<Token>>& inputs, std::size_t begin) {
-  std::size_t tokens = 0;
-  std::size_t end = begin;
-  while (end < inputs.size() && (end == begin || tokens + inputs[end].size() <= kJobTokens)) {
-    tokens += inputs[end++].size();
-  }
-  return end;
-}
 
 // Adds to a count for as long as the coroutine is in the scope, however it leaves it.
 class InFlight {
@@ -42,7 +30,7 @@ struct EmbeddingService::Bench {
   Result<void> open() {
     if (embedder != nullptr) return {};
     if (!model.make_embedder) return invalid_field("model", "the simulated model has no embeddings");
-    auto made = model.make_embedder(config.pooling, config.tokens_max);
+    auto made = model.make_embedder(config);
     if (!made) return made.error();
     embedder = std::move(*made);
     return {};
@@ -58,8 +46,13 @@ struct EmbeddingService::Bench {
   std::unique_ptr<Embedder> embedder;
 };
 
+struct EmbeddingService::Waiting : EmbeddingWait {
+  explicit Waiting(net::EventLoop& loop) : signal(loop) {}
+  net::EventSignal signal;  // it is over, or it is its turn to compute
+};
+
 EmbeddingService::EmbeddingService(const LoadedModel& model, net::EventLoop& loop, const EmbeddingConfig& config)
-    : config_(config), bench_(std::make_shared<Bench>(model, config)) {
+    : config_(config), bench_(std::make_shared<Bench>(model, config)), loop_(loop) {
   net::OffloadOptions options;
   options.threads = 1;
   options.name = "embed";
@@ -105,27 +98,46 @@ net::Awaitable<Result<std::vector<Embedded>>> EmbeddingService::embed(net::HttpE
   co_return out;
 }
 
+// One of them computes for all, and when it is over another one does: none outlives its handler.
 net::Awaitable<Result<std::vector<Embedded>>> EmbeddingService::embed_all(net::HttpExchange& exchange,
                                                                           std::uint32_t tenant, AdapterSetPtr adapters,
                                                                           std::vector<std::vector<Token>> inputs) {
-  std::vector<Embedded> out;
-  std::size_t begin = 0;
-  while (begin < inputs.size() && !exchange.client_gone()) {
-    const std::size_t end = end_of_job(inputs, begin);
-    std::vector<std::vector<Token>> part(std::make_move_iterator(inputs.begin() + static_cast<std::ptrdiff_t>(begin)),
-                                         std::make_move_iterator(inputs.begin() + static_cast<std::ptrdiff_t>(end)));
-    inputs_.add(part.size());
-    for (const auto& input : part) tokens_.add(input.size());
-    auto work = [bench = bench_, adapters, part = std::move(part)] { return bench->embed(part, adapters.get()); };
-    net::OffloadTerms terms;
-    terms.owner = tenant;
-    Result<std::vector<Embedded>> done = co_await pool_->run(std::move(work), std::move(terms));
-    if (!done) co_return done.error();
-    out.insert(out.end(), std::make_move_iterator(done->begin()), std::make_move_iterator(done->end()));
-    begin = end;
+  if (inputs.empty()) co_return std::vector<Embedded>{};
+  Waiting mine(loop_);
+  mine.tenant = tenant;
+  mine.adapters = std::move(adapters);
+  mine.inputs = std::move(inputs);
+  mine.gone = [&exchange] { return exchange.client_gone(); };
+  line_.add(mine);
+  while (!mine.over()) {
+    if (computing_) {
+      [[maybe_unused]] const bool told = co_await mine.signal.wait();
+    } else {
+      computing_ = true;
+      co_await compute_next();
+      computing_ = false;
+    }
   }
-  if (begin < inputs.size()) out.clear();
-  co_return out;
+  if (EmbeddingWait* const next = computing_ ? nullptr : line_.front()) static_cast<Waiting*>(next)->signal.notify();
+  if (mine.error) co_return *mine.error;
+  if (mine.left) mine.out.clear();
+  co_return std::move(mine.out);
+}
+
+net::Awaitable<void> EmbeddingService::compute_next() {
+  EmbeddingLine::Job job = line_.next();
+  for (EmbeddingWait* const left : job.left) static_cast<Waiting*>(left)->signal.notify();
+  if (job.inputs.empty()) co_return;
+  inputs_.add(job.inputs.size());
+  for (const auto& input : job.inputs) tokens_.add(input.size());
+  auto work = [bench = bench_, adapters = job.adapters, inputs = std::move(job.inputs)] {
+    return bench->embed(inputs, adapters.get());
+  };
+  Result<std::vector<Embedded>> done = co_await pool_->run(std::move(work));
+  line_.give(job, std::move(done));
+  for (EmbeddingWait* const wait : job.of) {
+    if (wait->over()) static_cast<Waiting*>(wait)->signal.notify();
+  }
 }
 
 }  // namespace chasqui

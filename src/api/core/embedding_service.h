@@ -1,6 +1,6 @@
-// Where handlers have inputs embedded: on a thread of its own, a few inputs at a time, in order of arrival. The model's
-// context for it is made with the first request, so that servers that embed nothing pay nothing. Owned by serve(); loop
-// thread only, except config() and configure().
+// Where handlers have inputs embedded: on a thread of its own, a few inputs at a time, of all requests that wait
+// together. The model's context for it is made with the first request, so that servers that embed nothing pay nothing.
+// Owned by serve(); loop thread only, except config() and configure().
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "api/core/embedding_line.h"
 #include "base/metric_set.h"
 #include "model/embedder.h"
 #include "model/loaded_model.h"
@@ -16,10 +17,8 @@
 
 namespace chasqui {
 
-struct EmbeddingConfig {
-  Pooling pooling = Pooling::mean;
-  TokenCount tokens_max = 0;  // of one input
-  bool leaves = false;        // the context, and its hold on the weights, are given back when no request waits
+struct EmbeddingConfig : EmbedderWish {
+  bool leaves = false;  // the context, and its hold on the weights, are given back when no request waits
 };
 
 class EmbeddingService {
@@ -40,23 +39,28 @@ class EmbeddingService {
   net::Awaitable<Result<std::vector<Embedded>>> embed(net::HttpExchange& exchange, std::uint32_t tenant,
                                                       AdapterSetPtr adapters, std::vector<std::vector<Token>> inputs);
 
+  const MetricSet& metrics() const { return metrics_; }
   // The context, which takes long to free: the last owner frees it, on whatever thread, when the service has gone.
   std::shared_ptr<const void> computing() const;
-  const MetricSet& metrics() const { return metrics_; }
 
  private:
   // Of the thread: made there, used there.
   struct Bench;
 
-  // Of one request, on pool_.
+  struct Waiting;
+
   net::Awaitable<Result<std::vector<Embedded>>> embed_all(net::HttpExchange& exchange, std::uint32_t tenant,
                                                           AdapterSetPtr adapters,
                                                           std::vector<std::vector<Token>> inputs);
+  net::Awaitable<void> compute_next();
 
   const EmbeddingConfig config_;
   std::shared_ptr<Bench> bench_;
   std::size_t waiting_ = 0;         // requests that were not answered yet
   std::size_t waiting_tokens_ = 0;  // … of their inputs
+  net::EventLoop& loop_;
+  EmbeddingLine line_;
+  bool computing_ = false;  // one of the requests does, for all of them
   std::unique_ptr<net::OffloadPool> pool_;
   MetricSet metrics_;
   Counter inputs_{metrics_, {"chasqui_embedding_inputs_total", "Inputs given to the model to embed or to rank."}};

@@ -14,6 +14,8 @@
 
 namespace chasqui {
 
+class JsonWriter;
+
 struct NativeHead {
   std::string model;
   std::shared_ptr<const Tokenizer> tokenizer;
