@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "model/llama_weights.h"
+#include "model/adapter_file.h"
 
 namespace CLI {
 class App;

@@ -85,9 +85,7 @@ HostedModel::HostedModel(ModelParts parts, const ModelHost& host, HostedModel* b
               .vocabulary = parts.vocabulary},
       watch_(host.loop, engine_, streams_, settings_.name) {
   take_sessions(std::move(parts.folders.sessions), host, before == nullptr);
-  if (before != nullptr && adapters_.names() == before->adapters_.names()) {
-    adapters_.set_standing_scales(before->adapters_.standing_scales());
-  }
+  if (before != nullptr) adapters_.take_over(*before->adapters_.list());
   if (slot_files_) {
     slots_.emplace(slot_files_, engine_, host.clock, host.loop);
     served_.slots = &*slots_;
@@ -122,7 +120,10 @@ void HostedModel::follow_finished(RequestLog& requests) {
   });
 }
 
-void HostedModel::add_metrics_to(MetricsPage& page, const std::string& name, const std::string& labels) const {
+void HostedModel::add_metrics_to(MetricsPage& page, const std::string& name, const std::string& labels) {
+  shown_name_ = name;
+  labels_ = labels;
+  shows_adapters_ = engine_.metrics().named_adapters() > 0;
   page.label_with(labels);
   if (first_) conversations_->add_metrics_to(page);  // of all versions
   page.label_with({});
@@ -135,6 +136,37 @@ void HostedModel::add_metrics_to(MetricsPage& page, const std::string& name, con
   embeddings_.metrics().add_to(page);
   page.label_with({});
   page.belong_to(nullptr);
+  const AdapterListPtr list = adapters_.list();
+  for (const ListedAdapter& adapter : list->all()) add_adapter_to(page, adapter.info.place);
+}
+
+void HostedModel::add_adapter_to(MetricsPage& page, std::int32_t place) {
+  page.label_with(labels_);
+  if (!std::exchange(shows_adapters_, true)) {
+    page.belong_to(this);
+    engine_.add_adapters_to(page, shown_name_);
+  }
+  page.belong_to(owner_of(place));
+  engine_.add_adapter_to(page, place);
+  page.label_with({});
+  page.belong_to(nullptr);
+}
+
+void HostedModel::adapter_came(MetricsPage& page, std::int32_t place, const std::string& name) {
+  engine_.name_adapter(place, name);
+  add_adapter_to(page, place);
+}
+
+void HostedModel::adapter_went(MetricsPage& page, std::int32_t place) {
+  page.forget(owner_of(place));
+  engine_.name_adapter(place, {});
+}
+
+void HostedModel::retire_metrics(MetricsPage& page) {
+  page.retire(this);
+  const AdapterListPtr list = adapters_.list();
+  for (const ListedAdapter& adapter : list->all()) page.retire(owner_of(adapter.info.place));
+  for (const std::int32_t place : adapters_.leaving()) page.forget(owner_of(place));
 }
 
 void HostedModel::finish() {

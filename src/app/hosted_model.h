@@ -59,7 +59,12 @@ class HostedModel {
   // What its workers said goes to its streams.
   void deliver() { streams_.deliver(); }
   // `labels` tell it from others, on counters and gauges; `name` does in metrics that others have as well.
-  void add_metrics_to(MetricsPage& page, const std::string& name, const std::string& labels) const;
+  void add_metrics_to(MetricsPage& page, const std::string& name, const std::string& labels);
+  // An adapter is in this place since now, or not any more.
+  void adapter_came(MetricsPage& page, std::int32_t place, const std::string& name);
+  void adapter_went(MetricsPage& page, std::int32_t place);
+  // What it has counted stays in the sums.
+  void retire_metrics(MetricsPage& page);
   void on_hang(std::function<void()> callback) { watch_.on_hang(std::move(callback)); }
   bool hangs() const { return watch_.hangs(); }
   void lose(const Error& why) { watch_.lose(why); }
@@ -71,6 +76,9 @@ class HostedModel {
   void finish();
 
  private:
+  void add_adapter_to(MetricsPage& page, std::int32_t place);
+  const void* owner_of(std::int32_t place) const { return &engine_.metrics().adapter_steps.at(index_of(place)); }
+  static std::size_t index_of(std::int32_t place) { return static_cast<std::size_t>(place) + 1; }
   void follow_finished(RequestLog& requests);
   void take_sessions(std::unique_ptr<SessionStore> store, const ModelHost& host, bool first);
 
@@ -94,6 +102,9 @@ class HostedModel {
   ServedModel served_;
   std::optional<SlotPersister> slots_;
   WorkerWatch watch_;
+  std::string shown_name_;  // on the page of metrics
+  std::string labels_;
+  bool shows_adapters_ = false;
 };
 
 }  // namespace chasqui

@@ -341,8 +341,10 @@ void ModelKeeper::load_in_thread(Kept& one, std::shared_ptr<const ServeConfig> c
     before = hosting_.predecessor(*one.entry.served);
     before->frees = loaded(one) ? one.entry.needs : 0;
   }
-  thread_ =
-      std::thread([this, &one, how = one.how, config = std::move(config), before = std::move(before), then]() mutable {
+  LoadOptions with = one.how;
+  if (one.entry.served != nullptr) with.weights.adapters = adapters_of(*one.entry.served);
+  thread_ = std::thread(
+      [this, &one, how = std::move(with), config = std::move(config), before = std::move(before), then]() mutable {
         name_this_thread("load");
         how.weights.progress = [this](double share) {
           metrics_.progress.set(share);

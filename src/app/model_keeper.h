@@ -92,6 +92,7 @@ class ModelKeeper final : public ModelLoader {
   bool may_wait() const override { return limits_.on_demand || holding_ > 0; }
   net::Awaitable<Result<void>> load(const ModelEntry& entry, std::string path) override;
   Result<void> unload(const ModelEntry& entry) override;
+  bool replacing(const ModelEntry& entry) const override;
 
   void add_to(MetricsPage& page) const;
 
@@ -177,6 +178,7 @@ class ModelKeeper final : public ModelLoader {
   // As clients may read it: without the folder of the file.
   static std::string shown(std::string reason, const ServeConfig& config);
   static bool file_changed(const Kept& one);
+  static std::vector<AdapterFile> adapters_of(const ServedModel& served);
   bool has_another_file(Kept& one);
   Result<void> begin_swap(Kept& one, std::string path);
   void follow_swap(Kept& one);

@@ -22,6 +22,21 @@ constexpr Duration kLookAtFiles = milliseconds(100);
 
 }  // namespace
 
+bool ModelKeeper::replacing(const ModelEntry& entry) const {
+  const Kept& one = kept(entry);
+  return one.swap != nullptr || (loading_ == &one && one.entry.served != nullptr);
+}
+
+// Those that a version has now, for the next one.
+std::vector<AdapterFile> ModelKeeper::adapters_of(const ServedModel& served) {
+  std::vector<AdapterFile> out;
+  const AdapterListPtr list = served.adapters.list();
+  for (const auto& [info, standing, lease] : list->all()) {
+    out.push_back({info.path, info.name, info.scale, info.at_run_time});
+  }
+  return out;
+}
+
 std::string ModelKeeper::shown(std::string reason, const ServeConfig& config) {
   const std::size_t at = config.model_path.empty() ? std::string::npos : reason.find(config.model_path);
   if (at == std::string::npos) return reason;

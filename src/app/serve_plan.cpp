@@ -87,6 +87,10 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   options.sleeps = can_sleep(config);
   auto adapters = adapter_files(config.adapters);
   if (!adapters) return adapters.error();
+  if (adapters->size() > kAdaptersMax) {
+    return invalid_field("--lora", "--lora and --lora-scaled name " + std::to_string(adapters->size()) +
+                                       " adapters; a model has at most " + std::to_string(kAdaptersMax));
+  }
   for (const AdapterFile& adapter : *adapters) {
     if (config.engine == EngineKind::sim) break;  // it does not read them
     if (auto usable = check_file("--lora", adapter.path); !usable) return usable.error();

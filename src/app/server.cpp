@@ -102,6 +102,9 @@ void Server::add_models(std::vector<ListedModel> listed) {
   ModelHosting& hosting = *this;
   keeper_.emplace(loop_, offload_, node_.models, limits, hosting);
   for (ListedModel& one : listed) keeper_->add(std::move(one));
+  AdapterHosting& shows = *this;
+  adapters_.emplace(loop_, node_.models, *keeper_, shows);
+  node_.adapters = &*adapters_;
 }
 
 HostedModel& Server::hosted(const ServedModel& model) const {
@@ -131,10 +134,17 @@ Predecessor Server::predecessor(const ServedModel& model) const { return hosted(
 std::shared_ptr<const void> Server::release(const ServedModel& model) {
   HostedModel& gone = hosted(model);
   std::shared_ptr<const void> computing = gone.computing();
-  metrics_.retire(&gone);
+  gone.retire_metrics(metrics_);
   std::erase_if(models_, [&gone](const auto& one) { return one.get() == &gone; });
   return computing;
 }
+
+void Server::adapter_came(const ServedModel& model, std::int32_t place, const std::string& name) {
+  hosted(model).adapter_came(metrics_, place, name);
+  fit_metrics();
+}
+
+void Server::adapter_went(const ServedModel& model, std::int32_t place) { hosted(model).adapter_went(metrics_, place); }
 
 void Server::deliver() {
   for (const auto& model : models_) model->deliver();
@@ -146,7 +156,7 @@ void Server::collect_spans(const std::optional<net::HttpTarget>& collector) {
   requests_.on_ended([this](const std::shared_ptr<RequestRecord>& record) { spans_->add(record); });
 }
 
-void Server::add_metrics_of(const HostedModel& model) {
+void Server::add_metrics_of(HostedModel& model) {
   const std::size_t models = config_.models.size();
   const bool many = models > kModelsShown;
   const std::string& name = model.name();

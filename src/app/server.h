@@ -15,6 +15,7 @@
 #include "api/delivery/kept_streams.h"
 #include "api/frames/frame_endpoint.h"
 #include "api/observe/span_exporter.h"
+#include "app/adapter_keeper.h"
 #include "app/batch_service.h"
 #include "app/config.h"
 #include "app/exit_guard.h"
@@ -46,7 +47,7 @@ struct ServerParts {
   std::shared_ptr<JobFolder> jobs;           // null: there are no files and no batches
 };
 
-class Server final : private ModelHosting {
+class Server final : private ModelHosting, private AdapterHosting {
  public:
   // All but the parts outlive it. Starts the workers of all models and brings sessions back.
   Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, const LogMetrics& log, LogFile& log_file,
@@ -65,8 +66,10 @@ class Server final : private ModelHosting {
   ServedModel& host(ModelParts parts, ServedModel* before) override;
   Predecessor predecessor(const ServedModel& model) const override;
   std::shared_ptr<const void> release(const ServedModel& model) override;
+  void adapter_came(const ServedModel& model, std::int32_t place, const std::string& name) override;
+  void adapter_went(const ServedModel& model, std::int32_t place) override;
   HostedModel& hosted(const ServedModel& model) const;
-  void add_metrics_of(const HostedModel& model);
+  void add_metrics_of(HostedModel& model);
   void fit_metrics();
   void deliver();
   void collect_spans(const std::optional<net::HttpTarget>& collector);
@@ -99,6 +102,7 @@ class Server final : private ModelHosting {
   net::OffloadPool offload_;
   Node node_;
   std::optional<ModelKeeper> keeper_;
+  std::optional<AdapterKeeper> adapters_;
   std::optional<SpanExporter> spans_;
   std::optional<BatchService> batches_;  // none: there is no folder for them
   net::Router router_;

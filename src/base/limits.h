@@ -163,6 +163,9 @@ inline constexpr Limit kTable[] = {
     {"rank_bytes", LimitUnit::bytes, 16 * kMiB, "texts to rank, each with its query", "400"},
     {"vector_tokens", LimitUnit::count, 16'777'216, "tokens that wait to be embedded or ranked, of several requests",
      "503"},
+    {"adapters", LimitUnit::count, 128, "LoRA adapters of a model, with those that still finish requests",
+     "400; with more in --lora the server does not start", "chasqui_adapters"},
+    {"adapter_name_bytes", LimitUnit::bytes, 128, "the name of an adapter that is loaded at run time", "400"},
     // Constraints
     {"grammar_bytes", LimitUnit::bytes, 64 * kKiB, "a grammar, or a schema", "400"},
     {"grammar_made_bytes", LimitUnit::bytes, 256 * kKiB, "the grammar that a schema becomes", "400"},

@@ -1,5 +1,5 @@
-// The only way for threads to meet: a bounded queue with many producers and one consumer, and the only mutex of the
-// project (with base/wakeup.h for consumers that sleep in an event loop instead of in wait()).
+// The only way for threads to meet: a bounded queue with many producers and one consumer, and the only mutex for what
+// is Chasqui's own (with base/wakeup.h for consumers that sleep in an event loop instead of in wait()).
 //   producers  push() / push_all(), any thread, never block on the consumer
 //   consumer   drain(), one thread; swaps the whole content out, so the lock is held for a few instructions
 #pragma once

@@ -264,6 +264,13 @@ void MetricsPage::put(Item item) {
   items_.insert(last_of_name == items_.rend() ? items_.end() : last_of_name.base(), std::move(item));
 }
 
+void MetricsPage::forget(const void* owner) {
+  std::erase_if(items_, [owner](Item& item) {
+    const std::size_t mine = std::erase_if(item.values, [owner](const Value& value) { return value.owner == owner; });
+    return mine > 0 && item.values.empty();
+  });
+}
+
 void MetricsPage::retire(const void* owner) {
   for (Item& item : items_) {
     std::erase_if(item.values, [&](const Value& value) {

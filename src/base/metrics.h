@@ -102,6 +102,9 @@ class MetricsPage {
   // Nothing of the owner's is read any more. What its counters and histograms have counted stays in the sums, so that
   // they never fall; its gauges leave them.
   void retire(const void* owner);
+  // Nothing of the owner's is read any more, and what it alone had is not on the page any more, as if it had never
+  // been.
+  void forget(const void* owner);
 
   // Buckets of what is added from now on are the last to be left out by fit(): others have chosen them.
   void keep_buckets(bool keep) { keep_buckets_ = keep; }

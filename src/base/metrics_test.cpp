@@ -292,6 +292,25 @@ TEST(Metrics, WhatWasRetiredStaysInSumsAndLeavesGauges) {
   EXPECT_NE(text.find("h_sum 11\nh_count 6\n"), std::string::npos) << text;
 }
 
+TEST(Metrics, WhatIsForgottenLeavesNoSample) {
+  Counter stays, goes, shared;
+  MetricsPage page;
+  page.add("c", "C.", stays, "of=\"x\"");
+  page.add("c", "C.", shared, "of=\"z\"");
+  int owner = 0;
+  page.belong_to(&owner);
+  page.add("c", "C.", goes, "of=\"y\"");
+  page.add("c", "C.", goes, "of=\"z\"");
+  page.belong_to(nullptr);
+  goes.add(3);
+  shared.add(1);
+  EXPECT_NE(page.render().find("c{of=\"y\"} 3\n"), std::string::npos);
+  EXPECT_NE(page.render().find("c{of=\"z\"} 4\n"), std::string::npos);
+  page.forget(&owner);
+  const std::string text = page.render();
+  EXPECT_EQ(text, "# HELP c C.\n# TYPE c counter\nc{of=\"x\"} 0\nc{of=\"z\"} 1\n");
+}
+
 TEST(Metrics, AHistogramJoinsOneThatHasFewerBucketsNow) {
   Histogram first({1, 2, 3, 4, 5, 6, 7, 8});
   Histogram second({1, 2, 3, 4, 5, 6, 7, 8});

@@ -70,6 +70,11 @@ Result<void> check_stop_tokens(const std::vector<Token>& tokens, const RequestLi
 constexpr std::int64_t kMaxTokensLimit = 1 << 30;
 constexpr std::int64_t kTimeoutLimitMs = 24LL * 3600 * 1000;
 
+void take_adapters(Request& request, const RequestDraft& draft) {
+  if (draft.adapters) request.adapter_leases = draft.adapters->leases;
+  request.adapters = without_leases(draft.adapters);
+}
+
 void make_deterministic(Request& request) {
   request.deterministic = true;
   request.adapters = make_alone(request.adapters, request.id.value);
@@ -194,7 +199,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->slot_label = draft.slot_label;
   request->pin = draft.pin;
   request->keep_tokens = draft.keep_tokens;
-  request->adapters = std::move(draft.adapters);
+  take_adapters(*request, draft);
   request->stop_tokens = std::move(draft.stop_tokens);
   request->indent_min = draft.indent_min;
   request->parts = std::move(draft.parts);

@@ -129,6 +129,7 @@ struct Request {
   std::uint64_t pin = 0;  // all requests with the same one go to the same worker (a session's number); 0: to any
   bool keep_tokens = false;
   AdapterSetPtr adapters;
+  std::vector<std::shared_ptr<const void>> adapter_leases;  // of `adapters`, which the worker remembers for longer
   bool traced = false;
   TokenCount shift_at = 0;  // so long, tokens of it are taken out: see Sequence::shift(); 0: never
   TokenCount keep = 0;      // … of those behind its first `keep`; fewer than shift_at

@@ -14,6 +14,7 @@ using Workers = std::deque<EngineMetrics>;
 
 constexpr std::size_t kModelNameMax = 32;
 constexpr std::size_t kAdapterListMax = 1024;
+constexpr std::size_t kLabelNames = 64;  // bytes of labels beside the lists
 // Cells have no blocks. Endpoint pickers reckon with blocks of 64 tokens at least, whatever a server says.
 constexpr TokenCount kBlockCells = 64;
 
@@ -52,26 +53,29 @@ std::string adapters_wanted(const Workers& workers, const Gauge EngineMetrics::A
   };
   for (std::size_t i = 0; i < workers.front().adapter_steps.size(); ++i) {
     const std::string& name = workers.front().adapter_steps[i].name;
+    if (name.empty()) continue;
     add(i, &EngineMetrics::AdapterSteps::by_name, name);
     add(i, &EngineMetrics::AdapterSteps::in_full, model_name + ':' + name);
   }
   return names;
 }
 
-void add_adapters(MetricsPage& page, const Workers& workers, const std::string& model_name) {
-  if (workers.front().adapter_steps.empty()) return;
-  // Beside the adapters there are steps of none and of several. All that are loaded can be in use at once.
-  const std::string most = "max_lora=\"" + std::to_string(workers.front().adapter_steps.size() - 2) + '"';
-  const auto labels = [&workers, most, model_name] {
-    return most + ",running_lora_adapters=\"" +
+}  // namespace
+
+void add_vllm_adapters(MetricsPage& page, const Workers& workers, const std::string& model_name) {
+  const auto labels = [&workers, model_name] {
+    // All that are loaded can be in use at once.
+    return "max_lora=\"" + std::to_string(workers.front().named_adapters()) + "\",running_lora_adapters=\"" +
            adapters_wanted(workers, &EngineMetrics::AdapterWish::running, model_name) + "\",waiting_lora_adapters=\"" +
            adapters_wanted(workers, &EngineMetrics::AdapterWish::waiting, model_name) + '"';
   };
   page.add_labelled(
       "vllm:lora_requests_info", "Adapters that running and waiting requests want; the value is the time.",
       [] { return static_cast<double>(RealClock().unix_seconds()); },
-      R"(max_lora="",running_lora_adapters="",waiting_lora_adapters="")", labels, 2 * kAdapterListMax + most.size());
+      R"(max_lora="",running_lora_adapters="",waiting_lora_adapters="")", labels, 2 * kAdapterListMax + kLabelNames);
 }
+
+namespace {
 
 double over(double a, double b) { return b > 0 ? a / b : 0; }
 
@@ -114,7 +118,7 @@ void add_vllm_metrics(MetricsPage& page, const Workers& workers, const std::stri
       "vllm:cache_config_info", "The KV cache: a block counts as 64 cells.", [] { return 1.0; },
       model + ",block_size=\"" + std::to_string(kBlockCells) + "\",num_gpu_blocks=\"" +
           std::to_string(cells / kBlockCells) + '"');
-  add_adapters(page, workers, model_name);
+  if (workers.front().named_adapters() > 0) add_vllm_adapters(page, workers, model_name);
 }
 
 void add_llama_server_metrics(MetricsPage& page, const Workers& workers) {

@@ -20,6 +20,8 @@ std::string model_label(std::string_view label, std::string name);
 // together.
 void add_vllm_metrics(MetricsPage& page, const std::deque<EngineMetrics>& metrics, const std::string& model_name,
                       TokenCount cells);
+// The part of it that is there from the first adapter on.
+void add_vllm_adapters(MetricsPage& page, const std::deque<EngineMetrics>& metrics, const std::string& model_name);
 void add_llama_server_metrics(MetricsPage& page, const std::deque<EngineMetrics>& metrics);
 
 }  // namespace chasqui

@@ -108,6 +108,7 @@ void Engine::start_workers(Models models, Models drafts, const std::shared_ptr<c
     metrics.kv_cells_total.set(shape.cells);
     metrics.kv_slots_total.set(shape.slots);
     metrics.name_adapters(config_.adapters);
+    metrics_.front().adapters.set(static_cast<std::int64_t>(config_.adapters.size()));
     Worker::Parts parts;
     parts.scheduler = scheduler_config(config_, shape, models.size(), workers_.size());
     parts.model = std::move(model);
@@ -330,6 +331,23 @@ void Engine::add_metrics_to(MetricsPage& page, const std::string& labels) const 
 void Engine::add_compat_metrics_to(MetricsPage& page, const std::string& model_name) const {
   add_vllm_metrics(page, metrics_, model_name, shape_.cells);
   add_llama_server_metrics(page, metrics_);
+}
+
+void Engine::name_adapter(std::int32_t place, const std::string& name) {
+  for (EngineMetrics& metrics : metrics_) metrics.name_adapter(static_cast<std::size_t>(place), name);
+  metrics_.front().adapters.set(static_cast<std::int64_t>(metrics_.front().named_adapters()));
+}
+
+void Engine::add_adapters_to(MetricsPage& page, const std::string& model_name) const {
+  for (const EngineMetrics& metrics : metrics_) metrics.of_adapters.add_to(page);
+  add_vllm_adapters(page, metrics_, model_name);
+}
+
+void Engine::add_adapter_to(MetricsPage& page, std::int32_t place) const {
+  for (const EngineMetrics& metrics : metrics_) {
+    const EngineMetrics::AdapterSteps& steps = metrics.adapter_steps.at(static_cast<std::size_t>(place) + 1);
+    EngineMetrics::add_adapter_row(page, steps);
+  }
 }
 
 }  // namespace chasqui

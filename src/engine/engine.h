@@ -146,6 +146,11 @@ class Engine {
   void add_metrics_to(MetricsPage& page, const std::string& labels = {}) const;
   // The same under the names of vLLM and llama-server, for dashboards that read those.
   void add_compat_metrics_to(MetricsPage& page, const std::string& model_name) const;
+  // The adapter in this place has come, while no request can have it, or has gone (no name). Loop thread.
+  void name_adapter(std::int32_t place, const std::string& name);
+  // What the page has from the first adapter on, where there was none at start; and what it has of each.
+  void add_adapters_to(MetricsPage& page, const std::string& model_name) const;
+  void add_adapter_to(MetricsPage& page, std::int32_t place) const;
 
  private:
   void tell_all(RestCommand command);

@@ -93,5 +93,23 @@ TEST(EngineSlots, ShowWhoRuns) {
   client.read_to_end();
 }
 
+TEST(EngineAdapters, AreGivenUpWithTheLastRequest) {
+  FakeClient client;
+  std::weak_ptr<int> held;
+  {
+    auto lease = std::make_shared<int>(0);
+    held = lease;
+    AdapterChoice choice{{0, 1.0f, 1}, 11, std::move(lease)};
+    RequestPtr request = client.submit(story(1), 20, with(make_chosen_set({&choice, 1})));
+    choice.lease.reset();
+    client.read_to_end(request);
+    EXPECT_FALSE(held.expired());
+  }
+  // The worker remembers the set whose turn it was last, and goes on with it.
+  const AdapterChoice same{{0, 1.0f, 1}, 11, nullptr};
+  client.read_to_end(client.submit(story(2), 1, with(make_chosen_set({&same, 1}))));
+  EXPECT_TRUE(held.expired());
+}
+
 }  // namespace
 }  // namespace chasqui

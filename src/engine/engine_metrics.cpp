@@ -1,6 +1,7 @@
 #include "engine/engine_metrics.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <numeric>
 #include <utility>
@@ -19,6 +20,9 @@ std::string quoted(const std::string& text) {
   return out;
 }
 
+constexpr const char* kAdapterSteps = "chasqui_adapter_steps_total";
+constexpr const char* kAdapterStepsHelp = "Batches computed, by the adapter that was applied.";
+
 // Why a file is not used (cache/snapshot_file.h).
 constexpr std::pair<ErrorCode, const char*> kRefusals[] = {{ErrorCode::not_found, "reason=\"missing\""},
                                                            {ErrorCode::invalid_request, "reason=\"damaged\""},
@@ -28,7 +32,10 @@ constexpr std::pair<ErrorCode, const char*> kRefusals[] = {{ErrorCode::not_found
 
 }  // namespace
 
-EngineMetrics::EngineMetrics() = default;
+EngineMetrics::EngineMetrics() {
+  adapter_steps.front().name = "none";
+  of_adapters.add(&adapter_steps.front().steps, adapter_row("none"));
+}
 EngineMetrics::~EngineMetrics() = default;
 
 MetricRow EngineMetrics::waiting_row(std::size_t service_class) {
@@ -64,10 +71,13 @@ MetricRow DispatchMetrics::placement_row(std::size_t reason) {
           metric_label("reason", kReasons[reason])};
 }
 
-EngineMetrics::AdapterSteps::AdapterSteps(MetricSet& set, const std::string& its_name)
-    : name(its_name),
-      steps(set, {"chasqui_adapter_steps_total", "Batches computed, by the adapter that was applied.",
-                  "adapter=" + quoted(its_name)}) {}
+MetricRow EngineMetrics::adapter_row(const std::string& name) {
+  return {kAdapterSteps, kAdapterStepsHelp, "adapter=" + quoted(name)};
+}
+
+void EngineMetrics::add_adapter_row(MetricsPage& page, const AdapterSteps& steps) {
+  page.add(kAdapterSteps, kAdapterStepsHelp, steps.steps, "adapter=" + quoted(steps.name));
+}
 
 EngineMetrics::Waits::Waits(MetricSet& set, ServiceClass of)
     : queue_seconds(set,
@@ -244,17 +254,25 @@ void EngineMetrics::count_disk(const DiskOutcome& outcome) {
 }
 
 void EngineMetrics::name_adapters(const std::vector<std::string>& names) {
-  if (names.empty()) return;
-  adapter_steps.emplace_back(of_adapters, "none");
-  for (const std::string& name : names) adapter_steps.emplace_back(of_adapters, name);
-  adapter_steps.emplace_back(of_adapters, "several");
+  for (std::size_t i = 0; i < names.size(); ++i) name_adapter(i, names[i]);
+}
+
+void EngineMetrics::name_adapter(std::size_t place, const std::string& name) {
+  AdapterSteps& steps = adapter_steps.at(place + 1);
+  follow(steps.steps, 0);
+  for (Gauge* const wish :
+       {&steps.by_name.running, &steps.by_name.waiting, &steps.in_full.running, &steps.in_full.waiting}) {
+    wish->set(0);
+  }
+  if (steps.name.empty() && !name.empty()) named_adapters_.fetch_add(1, std::memory_order_relaxed);
+  if (!steps.name.empty() && name.empty()) named_adapters_.fetch_sub(1, std::memory_order_relaxed);
+  steps.name = name;
 }
 
 void EngineMetrics::count_adapters(const AdapterSet* set) {
-  if (adapter_steps.empty()) return;
   if (set == nullptr || set->uses.empty()) return adapter_steps.front().steps.add();
-  const auto first = static_cast<std::size_t>(set->uses.front().adapter) + 1;
-  (set->uses.size() == 1 ? adapter_steps.at(first) : adapter_steps.back()).steps.add();
+  if (set->uses.size() > 1) return steps_of_several.add();
+  adapter_steps.at(static_cast<std::size_t>(set->uses.front().adapter) + 1).steps.add();
 }
 
 void EngineMetrics::follow_adapters(const AdapterTurns& turns) {
@@ -263,18 +281,23 @@ void EngineMetrics::follow_adapters(const AdapterTurns& turns) {
 }
 
 void EngineMetrics::show_adapters(const RunningSequences& running, const WaitQueue::Line& waiting) {
-  if (adapter_steps.empty()) return;
+  if (named_adapters() == 0) return;
+  struct Wishes {
+    std::int64_t by_name = 0, in_full = 0;
+  };
   const auto show = [this](const auto& sequences, Gauge AdapterWish::*shown) {
-    for (std::size_t i = 0; i < adapter_steps.size(); ++i) {
-      std::int64_t by_name = 0, in_full = 0;
-      for (const auto& sequence : sequences) {
-        const AdapterSet* set = sequence->request().adapters.get();
-        if (set == nullptr) continue;
-        const auto is_it = [i](const AdapterUse& use) { return static_cast<std::size_t>(use.adapter) + 1 == i; };
-        if (std::ranges::any_of(set->uses, is_it)) ++(set->named_in_full ? in_full : by_name);
+    std::array<Wishes, kAdapters + 1> wishes{};
+    for (const auto& sequence : sequences) {
+      const AdapterSet* const set = sequence->request().adapters.get();
+      if (set == nullptr) continue;
+      for (const AdapterUse& use : set->uses) {
+        Wishes& of_it = wishes.at(static_cast<std::size_t>(use.adapter) + 1);
+        ++(set->named_in_full ? of_it.in_full : of_it.by_name);
       }
-      (adapter_steps[i].by_name.*shown).set(by_name);
-      (adapter_steps[i].in_full.*shown).set(in_full);
+    }
+    for (std::size_t i = 0; i < wishes.size(); ++i) {
+      (adapter_steps[i].by_name.*shown).set(wishes[i].by_name);
+      (adapter_steps[i].in_full.*shown).set(wishes[i].in_full);
     }
   };
   show(running, &AdapterWish::running);
@@ -283,7 +306,7 @@ void EngineMetrics::show_adapters(const RunningSequences& running, const WaitQue
 
 void EngineMetrics::add_shared_to(MetricsPage& page) const {
   all_workers.add_to(page);
-  if (!adapter_steps.empty()) of_adapters.add_to(page);
+  if (named_adapters() > 0) of_adapters.add_to(page);
 }
 
 void EngineMetrics::add_others_to(MetricsPage& page, std::string_view prefix, const std::string& labels) const {

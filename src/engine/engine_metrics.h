@@ -3,6 +3,7 @@
 // /metrics. Owned by the Engine.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <string>
 #include <vector>
@@ -165,16 +166,20 @@ struct EngineMetrics {
   Histogram wake_seconds{all_workers,
                          MetricRow("chasqui_wake_seconds", "Time to load the model again.").buckets(coarse())};
 
+  static constexpr std::size_t kAdapters = kSizeLimit<"adapters">;
   struct AdapterWish {
     Gauge running, waiting;  // requests that want it
   };
   struct AdapterSteps {
-    AdapterSteps(MetricSet& set, const std::string& name);
-    std::string name;
+    std::string name;  // loop thread; empty: no adapter has the place
     Counter steps;
     AdapterWish by_name, in_full;  // … and call it so, or "MODEL:name"; of an adapter only
   };
-  std::deque<AdapterSteps> adapter_steps;  // of the model alone, of each adapter by itself, of several at once
+  // Of the model alone, then of each adapter by itself, by place.
+  std::deque<AdapterSteps> adapter_steps{kAdapters + 1};
+  // The first worker's counts for all.
+  Gauge adapters{of_adapters, {"chasqui_adapters", "LoRA adapters that are loaded, or unloaded and still in use."}};
+  Counter steps_of_several{of_adapters, adapter_row("several")};
   Counter adapter_switches{of_adapters,
                            {"chasqui_adapter_switches_total", "Steps with other adapters than the one before."}};
   FloatGauge adapter_switch_seconds{
@@ -249,8 +254,14 @@ struct EngineMetrics {
   void follow_reuse(const Reuse& reuse);
   void follow_masks(const GrammarMaskCost& cost);
   void follow_speculation(const Speculation& speculation);
-  // Before anything is counted.
+  // By place. Before anything is counted.
   void name_adapters(const std::vector<std::string>& names);
+  // Loop thread, while no request can have the adapter in this place; empty: there is none. It counts from 0.
+  void name_adapter(std::size_t place, const std::string& name);
+  static MetricRow adapter_row(const std::string& name);
+  static void add_adapter_row(MetricsPage& page, const AdapterSteps& steps);
+  // Places that have one.
+  std::size_t named_adapters() const { return named_adapters_.load(std::memory_order_relaxed); }
   void count_adapters(const AdapterSet* set);
   void follow_adapters(const AdapterTurns& turns);
   void show_adapters(const RunningSequences& running, const WaitQueue::Line& waiting);
@@ -289,6 +300,8 @@ struct EngineMetrics {
   static constexpr const char* kChecked = "Draft tokens that were checked.";
   static constexpr const char* kAccepted =
       "Draft tokens that were accepted: each is a token without a step of its own.";
+
+  std::atomic<std::size_t> named_adapters_{0};
 };
 
 struct IngressMetrics : MetricSet {

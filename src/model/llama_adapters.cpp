@@ -1,9 +1,4 @@
-// The part of LlamaWeights that loads LoRA adapters. libllama wants them before the first context of the model.
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-
+// The part of LlamaWeights that has LoRA adapters.
 #include <llama.h>
 
 #include "model/llama_runtime.h"
@@ -12,30 +7,7 @@
 namespace chasqui {
 namespace {
 
-Error bad_adapter(const AdapterFile& file, const std::string& why) {
-  return invalid_field("lora", "Cannot load the adapter " + file.path + ": " + why);
-}
-
-// FNV-1a over eight bytes at a time. It tells files apart that were made without malice, which is what they are: the
-// operator names them.
-Result<std::uint64_t> hash_of(const AdapterFile& file) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(file.path.c_str(), "rb"), &std::fclose);
-  if (!stream) return bad_adapter(file, std::string(std::strerror(errno)) + ".");
-  std::uint64_t hash = 0xCBF29CE484222325ull;
-  std::array<std::uint64_t, 8192> block{};
-  for (;;) {
-    block.fill(0);
-    const std::size_t read = std::fread(block.data(), 1, sizeof block, stream.get());
-    for (std::size_t i = 0; i < (read + 7) / 8; ++i) {
-      hash = (hash ^ block[i]) * 0x100000001B3ull;
-      hash ^= hash >> 32;
-    }
-    if (read < sizeof block) {
-      if (std::ferror(stream.get()) != 0) return bad_adapter(file, std::string(std::strerror(errno)) + ".");
-      return hash ^ read;
-    }
-  }
-}
+Error misfit(const AdapterInfo& info, const std::string& why) { return bad_adapter(info.name, info.path, why); }
 
 std::string meta(const llama_adapter_lora* adapter, const char* key) {
   char buffer[4096];
@@ -45,25 +17,74 @@ std::string meta(const llama_adapter_lora* adapter, const char* key) {
 
 }  // namespace
 
+// One thread at a time.
+Result<void> LlamaWeights::attach(OpenAdapter& adapter) const {
+  AdapterInfo& info = adapter.info;
+  auto& place = adapters_.at(static_cast<std::size_t>(info.place));
+  std::rewind(adapter.stream.get());
+  take_llama_error();
+  llama_adapter_lora* loaded = nullptr;
+  {
+    const SharedLock::Writing writing(adapters_lock_);
+    loaded = llama_adapter_lora_init_from_file_ptr(model_, adapter.stream.get());
+  }
+  if (loaded == nullptr) {
+    const std::string reason = take_llama_error();
+    return misfit(info, reason.empty() ? "libllama refused it." : reason + ".");
+  }
+  // Such an adapter works from certain words of the prompt on, not for a whole request.
+  if (llama_adapter_get_alora_n_invocation_tokens(loaded) > 0) {
+    const SharedLock::Writing writing(adapters_lock_);
+    llama_adapter_lora_free(loaded);
+    return misfit(info, "activated adapters (aLoRA) are not supported.");
+  }
+  info.task_name = meta(loaded, "adapter.lora.task_name");
+  info.prompt_prefix = meta(loaded, "adapter.lora.prompt_prefix");
+  place.store(loaded, std::memory_order_release);
+  return {};
+}
+
+void LlamaWeights::detach(std::int32_t place) const {
+  llama_adapter_lora* const adapter =
+      adapters_.at(static_cast<std::size_t>(place)).exchange(nullptr, std::memory_order_acquire);
+  if (adapter == nullptr) return;
+  const SharedLock::Writing writing(adapters_lock_);
+  llama_adapter_lora_free(adapter);
+}
+
 Result<void> LlamaWeights::load_adapters(const std::vector<AdapterFile>& files) {
+  if (files.size() > kAdaptersMax) {
+    return invalid_field("lora", "A model has at most " + std::to_string(kAdaptersMax) + " adapters, not " +
+                                     std::to_string(files.size()) + ".");
+  }
   for (const AdapterFile& file : files) {
-    const auto contents = hash_of(file);
-    if (!contents) return contents.error();
-    take_llama_error();
-    llama_adapter_lora* adapter = llama_adapter_lora_init(model_, file.path.c_str());
-    if (adapter == nullptr) {
-      const std::string reason = take_llama_error();
-      return bad_adapter(file, reason.empty() ? "libllama refused it." : reason + ".");
-    }
-    // Such an adapter works from certain words of the prompt on, not for a whole request.
-    if (llama_adapter_get_alora_n_invocation_tokens(adapter) > 0) {
-      return bad_adapter(file, "activated adapters (aLoRA) are not supported.");
-    }
-    adapters_.push_back(adapter);
-    info_.adapters.push_back({file.name, file.path, file.scale, *contents, meta(adapter, "adapter.lora.task_name"),
-                              meta(adapter, "adapter.lora.prompt_prefix")});
+    auto adapter = open_adapter(file);
+    if (!adapter) return adapter.error();
+    adapter->info.place = static_cast<std::int32_t>(opened_.size());
+    if (auto attached = attach(*adapter); !attached) return attached.error();
+    info_.adapters.push_back(adapter->info);
+    opened_.push_back(std::move(*adapter));
   }
   return {};
+}
+
+llama_context* LlamaWeights::make_context(const llama_context_params& params) const {
+  const SharedLock::Reading reading(adapters_lock_);
+  return llama_init_from_model(model_, params);
+}
+
+bool LlamaWeights::set_adapters(llama_context* context, std::span<const AdapterUse> uses) const {
+  std::vector<llama_adapter_lora*> loaded;
+  std::vector<float> scales;
+  for (const AdapterUse& use : uses) {
+    loaded.push_back(adapters_.at(static_cast<std::size_t>(use.adapter)).load(std::memory_order_acquire));
+    scales.push_back(use.scale);
+    if (loaded.back() == nullptr) return false;
+  }
+  // One that has gone meanwhile may have been where a new one is: libllama would take them for the same.
+  llama_set_adapters_lora(context, nullptr, 0, nullptr);
+  llama_set_adapters_lora(context, loaded.data(), loaded.size(), scales.data());
+  return true;
 }
 
 }  // namespace chasqui

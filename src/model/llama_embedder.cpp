@@ -137,13 +137,21 @@ Result<void> LlamaEmbedder::make_context(std::uint32_t chunk) {
   params.n_threads_batch = threads_;
   params.no_perf = true;
   take_llama_error();
-  context_ = llama_init_from_model(weights_->model(), params);
+  context_ = weights_->make_context(params);
   if (context_ == nullptr) {
     return Error{ErrorCode::unavailable, "Cannot make a context for embeddings: " + take_llama_error(), ""};
   }
   chunk_ = llama_n_batch(context_);
-  weights_->set_adapters(context_, adapters_);
+  if (auto applied = apply_adapters(); !applied) return applied;
   return apply_control_vectors(context_, llama_, weights_->info());
+}
+
+Result<void> LlamaEmbedder::apply_adapters() {
+  counts_adapters_ = true;
+  if (weights_->set_adapters(context_, adapters_)) return {};
+  adapters_.clear();
+  weights_->set_adapters(context_, adapters_);
+  return Error{ErrorCode::model_failure, "An adapter of the model could not be loaded again.", "lora"};
 }
 
 Result<std::vector<Embedded>> LlamaEmbedder::embed(std::span<const std::vector<Token>> inputs,
@@ -156,7 +164,7 @@ Result<std::vector<Embedded>> LlamaEmbedder::embed(std::span<const std::vector<T
   if (context_ == nullptr) {  // there was no memory for a larger one
     if (auto made = make_context(static_cast<std::uint32_t>(chunk_)); !made) return made.error();
   } else if (other) {
-    weights_->set_adapters(context_, adapters_);
+    if (auto applied = apply_adapters(); !applied) return applied.error();
   }
   llama_memory_clear(llama_get_memory(context_), false);
   std::vector<Row> rows;
@@ -216,8 +224,11 @@ Result<void> LlamaEmbedder::compute(std::span<const std::vector<Token>> inputs, 
     batch.add(inputs[row.input][static_cast<std::size_t>(row.position)], row.position, sequence_of(row.input));
   }
   int status = 0;
+  std::optional<SharedLock::Reading> counting;
+  if (counts_adapters_) counting.emplace(weights_->adapters_lock());
   try {
     status = llama_decode(context_, batch.arrays);
+    counts_adapters_ = counts_adapters_ && status != 0;
     if (status == 0 && choice_) {
       const TimePoint end = clock.now();
       choice_->observe(end - start, end);

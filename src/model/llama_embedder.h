@@ -47,6 +47,7 @@ class LlamaEmbedder final : public Embedder {
   Result<void> open(const EmbedderConfig& config);
   // For so many tokens at once; in the place of the one before.
   Result<void> make_context(std::uint32_t chunk);
+  Result<void> apply_adapters();
   Result<void> compute(std::span<const std::vector<Token>> inputs, const std::vector<Row>& rows);
   Result<void> take(std::span<const std::vector<Token>> inputs, const std::vector<Row>& rows,
                     std::vector<Embedded>& out);
@@ -62,6 +63,7 @@ class LlamaEmbedder final : public Embedder {
   std::size_t chunk_ = 0;
   llama_context* context_ = nullptr;
   std::vector<AdapterUse> adapters_;  // that the context has
+  bool counts_adapters_ = true;       // in the next decode, see LlamaWeights::adapters_lock()
   LlamaOptionsPtr llama_;
   std::shared_ptr<CoreShare> cores_;
   std::optional<ThreadChoice> choice_;  // where there are cores to choose among

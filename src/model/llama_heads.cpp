@@ -75,8 +75,9 @@ Result<WeightsPtr> load_heads(const std::string& path, WeightsOptions options, c
   return LlamaWeights::from_file(path, options);
 }
 
-LlamaHeads::LlamaHeads(const HeadsConfig& config, const ModelShape& shape)
+LlamaHeads::LlamaHeads(const LlamaWeights& model, const HeadsConfig& config, const ModelShape& shape)
     : weights_(config.weights),
+      model_(model),
       draft_tokens_(config.draft_tokens),
       vocabulary_(shape.vocabulary),
       unified_(shape.unified),
@@ -87,12 +88,12 @@ Result<std::unique_ptr<LlamaHeads>> LlamaHeads::make(llama_context* target, cons
                                                      llama_context_params params, const ModelShape& shape,
                                                      const HeadsConfig& config) {
   CHECK(shape.trims_anywhere, "rejected draft tokens have to be taken back");
-  std::unique_ptr<LlamaHeads> heads(new LlamaHeads(config, shape));
-  if (auto opened = heads->open(target, weights, params); !opened) return opened.error();
+  std::unique_ptr<LlamaHeads> heads(new LlamaHeads(weights, config, shape));
+  if (auto opened = heads->open(target, params); !opened) return opened.error();
   return heads;
 }
 
-Result<void> LlamaHeads::open(llama_context* target, const LlamaWeights& weights, llama_context_params params) {
+Result<void> LlamaHeads::open(llama_context* target, llama_context_params params) {
   const auto refuse = [](const std::string& why) {
     return Error{ErrorCode::unavailable, "Cannot make a context for the draft heads: " + why, ""};
   };
@@ -101,7 +102,7 @@ Result<void> LlamaHeads::open(llama_context* target, const LlamaWeights& weights
   params.ctx_other = target;
   if (!weights_) params.ctx_type = LLAMA_CONTEXT_TYPE_MTP;
   take_llama_error();
-  context_ = llama_init_from_model(weights_ ? weights_->model() : weights.model(), params);
+  context_ = (weights_ ? *weights_ : model_).make_context(params);
   if (context_ == nullptr) return refuse(take_llama_error());
   common_params_speculative how;
   how.types = {weights_ ? COMMON_SPECULATIVE_TYPE_DRAFT_EAGLE3 : COMMON_SPECULATIVE_TYPE_DRAFT_MTP};
@@ -122,6 +123,12 @@ Result<void> LlamaHeads::open(llama_context* target, const LlamaWeights& weights
 LlamaHeads::~LlamaHeads() {
   if (driver_ != nullptr) common_speculative_free(driver_);
   if (context_ != nullptr) llama_free(context_);
+}
+
+std::optional<SharedLock::Reading> LlamaHeads::keep_adapters() const {
+  std::optional<SharedLock::Reading> kept;
+  if (!weights_) kept.emplace(model_.adapters_lock());
+  return kept;
 }
 
 void LlamaHeads::use_threads(ggml_threadpool* pool, std::int32_t threads) {
@@ -159,7 +166,11 @@ void LlamaHeads::learn(const Batch& batch) {
     }
   }
   if (!usable) return;
-  const bool done = common_speculative_process(driver_, rows_.fill(batch));
+  bool done = false;
+  {
+    const auto kept = keep_adapters();
+    done = common_speculative_process(driver_, rows_.fill(batch));
+  }
   if (!done) log_warning("the draft heads failed; they begin anew", {{"rows", batch.rows.size()}});
   for (const Run& run : runs_) {
     if (!done) {
@@ -197,6 +208,7 @@ bool LlamaHeads::takes_back(SlotId id) {
                                                               .id_last = 0,
                                                               .prompt = &prompt_,
                                                               .result = &slot.draft_tokens};
+    const auto kept = keep_adapters();
     common_speculative_draft(driver_);
     slot.ever_drafted = !slot.draft_tokens.empty();
   }
@@ -219,6 +231,7 @@ bool LlamaHeads::draft(Batch& batch) {
                                                                      .prompt = &prompt_,
                                                                      .result = &slot.draft_tokens};
   }
+  const auto kept = keep_adapters();
   common_speculative_draft(driver_);
   bool all = true;
   for (const BatchPart& part : batch.parts) {

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/shared_lock.h"
 #include "model/heads.h"
 #include "model/llama_rows.h"
 #include "model/llama_weights.h"
@@ -30,7 +32,7 @@ bool has_usable_heads(const ModelInfo& model);
 
 class LlamaHeads final : public Heads {
  public:
-  // `target` computes `weights`, is made of `params` and outlives the heads. REQUIRES: its memory trims anywhere
+  // `target` computes `weights`, is made of `params`; both outlive the heads. REQUIRES: its memory trims anywhere
   static Result<std::unique_ptr<LlamaHeads>> make(llama_context* target, const LlamaWeights& weights,
                                                   llama_context_params params, const ModelShape& shape,
                                                   const HeadsConfig& config);
@@ -62,14 +64,17 @@ class LlamaHeads final : public Heads {
     TokenCount rows = 0;
   };
 
-  LlamaHeads(const HeadsConfig& config, const ModelShape& shape);
-  Result<void> open(llama_context* target, const LlamaWeights& weights, llama_context_params params);
+  LlamaHeads(const LlamaWeights& model, const HeadsConfig& config, const ModelShape& shape);
+  Result<void> open(llama_context* target, llama_context_params params);
   void find_runs(const Batch& batch);
   bool in_order() const;
   bool takes_back(SlotId slot);
+  // Held while the driver may decode for the first time, which is where it likes: see LlamaWeights::adapters_lock().
+  std::optional<SharedLock::Reading> keep_adapters() const;
   Slot& at(SlotId slot) { return slots_[static_cast<std::size_t>(slot.value)]; }
 
   const std::shared_ptr<const LlamaWeights> weights_;  // of a file of their own; null: they are in the model's
+  const LlamaWeights& model_;                          // whose weights outlive them
   TokenCount draft_tokens_;  // constant once it is open; a model with a layer for each has no more than layers
   const TokenCount vocabulary_;
   const bool unified_;

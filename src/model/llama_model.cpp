@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <optional>
 
 #include <ggml-cpu.h>
 #include <llama.h>
@@ -125,7 +126,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   if (!threads) return threads.error();
   compute_threads_ = std::move(*threads);
   take_llama_error();
-  context_ = llama_init_from_model(weights_->model(), context_params(config));
+  context_ = weights_->make_context(context_params(config));
   if (context_ == nullptr) {
     return Error{ErrorCode::unavailable,
                  "Cannot make a context of " + std::to_string(config.cells) + " cells for " +
@@ -172,6 +173,7 @@ Result<void> LlamaModel::open_heads(const ModelConfig& config) {
   if (!heads) return heads.error();
   heads_ = std::move(*heads);
   heads_->use_threads(pool_, threads_);
+  counts_adapters_ = true;  // EAGLE-3 has changed what the context gives
   return {};
 }
 
@@ -263,16 +265,19 @@ Duration LlamaModel::measure_threads(const Batch& batch, Duration first, TimePoi
 }
 
 DecodeStatus LlamaModel::decode(const Batch& batch) {
-  apply(batch.adapters);
+  if (!apply(batch.adapters)) return DecodeStatus::failed;
   if (std::ranges::find(batch.rows, looked_at_, &Row::slot) != batch.rows.end()) changes(looked_at_);
   return decode_as(plan(batch), batch);
 }
 
-void LlamaModel::apply(const AdapterSet* adapters) {
+// False: one of them is not there.
+bool LlamaModel::apply(const AdapterSet* adapters) {
   const std::span<const AdapterUse> wanted = adapters != nullptr ? std::span(adapters->uses) : std::span<AdapterUse>();
-  if (std::ranges::equal(wanted, applied_)) return;
+  if (std::ranges::equal(wanted, applied_)) return true;
+  if (!weights_->set_adapters(context_, wanted)) return false;
   applied_.assign(wanted.begin(), wanted.end());
-  weights_->set_adapters(context_, applied_);
+  counts_adapters_ = true;
+  return true;
 }
 
 ThreadPlan LlamaModel::plan(const Batch& batch) {
@@ -309,8 +314,11 @@ int LlamaModel::compute(const llama_batch& arrays, const ThreadPlan& plan, TimeP
   cut_ = false;
   ended_.store(false, std::memory_order_relaxed);
   const LlamaLogQuiet quiet(ended_);
+  std::optional<SharedLock::Reading> counting;
+  if (counts_adapters_) counting.emplace(weights_->adapters_lock());
   try {
     const int status = llama_decode(context_, arrays);
+    counts_adapters_ = counts_adapters_ && status != 0;
     shifting_ = false;
     // A GPU goes on computing after that, and a step without output rows would seem to have taken no time.
     llama_synchronize(context_);

@@ -69,7 +69,7 @@ class LlamaModel final : public Model {
   void find_threads(const ModelConfig& config, TimePoint start);
   bool recall_threads(const ThreadFigures& figures);
   Duration measure_threads(const Batch& batch, Duration first, TimePoint end, ThreadFigures& figures);
-  void apply(const AdapterSet* adapters);
+  bool apply(const AdapterSet* adapters);
   ThreadPlan plan(const Batch& batch);
   void use_threads(std::int32_t threads, bool several_rows);
   DecodeStatus decode_as(ThreadPlan plan, const Batch& batch);
@@ -123,6 +123,7 @@ class LlamaModel final : public Model {
   std::vector<std::uint8_t> moving_;  // the state of a slot on its way to another
   std::vector<std::uint8_t> exchanging_;
   std::vector<AdapterUse> applied_;  // the adapters that the context has now
+  bool counts_adapters_ = true;      // in the next decode, see LlamaWeights::adapters_lock()
 };
 
 }  // namespace chasqui

@@ -295,14 +295,4 @@ LlamaWeights::~LlamaWeights() { llama_model_free(model_); }
 
 const llama_vocab* LlamaWeights::vocab() const { return llama_model_get_vocab(model_); }
 
-void LlamaWeights::set_adapters(llama_context* context, std::span<const AdapterUse> uses) const {
-  std::vector<llama_adapter_lora*> loaded;
-  std::vector<float> scales;
-  for (const AdapterUse& use : uses) {
-    loaded.push_back(adapters_.at(static_cast<std::size_t>(use.adapter)));
-    scales.push_back(use.scale);
-  }
-  llama_set_adapters_lora(context, loaded.data(), loaded.size(), scales.data());
-}
-
 }  // namespace chasqui

@@ -2,6 +2,8 @@
 // and chat template made from it. Any thread after loading. Loading blocks for seconds: at start, never on the loop.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -10,12 +12,16 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/limits.h"
+#include "base/shared_lock.h"
 #include "core/adapter_set.h"
+#include "model/adapter_file.h"
 #include "model/llama_options.h"
 #include "model/model_info.h"
 
 struct llama_adapter_lora;
 struct llama_context;
+struct llama_context_params;
 struct llama_model;
 struct llama_vocab;
 
@@ -23,12 +29,7 @@ namespace chasqui {
 
 struct GgufSummary;
 
-// A LoRA adapter to load with the model.
-struct AdapterFile {
-  std::string path;
-  std::string name;
-  float scale = 1;
-};
+inline constexpr std::size_t kAdaptersMax = kSizeLimit<"adapters">;
 
 struct WeightsOptions {
   std::int32_t gpu_layers = -1;       // layers to put on a GPU, if there is one; -1: all
@@ -64,12 +65,25 @@ class LlamaWeights {
 
   const ModelInfo& info() const { return info_; }
 
-  // For the other files that wrap libllama. Its functions take a mutable model and do not change it.
+  // For the other files that wrap libllama. Its functions take a mutable model and do not change it, but for the set of
+  // its adapters: contexts are made by make_context().
   llama_model* model() const { return model_; }
+  // Null where libllama makes none.
+  llama_context* make_context(const llama_context_params& params) const;
   const llama_vocab* vocab() const;
-  // What the context computes with from its next decode on, for which libllama makes its graphs anew. The adapters are
-  // those of info().
-  void set_adapters(llama_context* context, std::span<const AdapterUse> uses) const;
+  // What the context computes with from its next decode on, for which libllama makes its graphs anew. False: one of
+  // them could not be loaded again after a sleep, and nothing has changed. REQUIRES: they are loaded, and stay so
+  bool set_adapters(llama_context* context, std::span<const AdapterUse> uses) const;
+  // Adapters come and go while contexts compute with others. One thread at a time, which waits for those that hold
+  // adapters_lock(). Errors of attach(): it does not fit the model.
+  Result<void> attach(OpenAdapter& adapter) const;
+  // REQUIRES: no set with the adapter in this place is used any more
+  void detach(std::int32_t place) const;
+  // Of libllama's set of them, which a context counts in its first decode, and in the first one after a change of what
+  // it computes with: read there, written where an adapter comes or goes (docs/decisions/adapter_lock.md).
+  SharedLock& adapters_lock() const { return adapters_lock_; }
+  // Those that were loaded with it.
+  const std::vector<OpenAdapter>& opened() const { return opened_; }
 
  private:
   LlamaWeights(llama_model* model, ModelInfo info, LlamaOptionsPtr options)
@@ -79,9 +93,11 @@ class LlamaWeights {
   Result<void> load_adapters(const std::vector<AdapterFile>& files);
 
   llama_model* const model_;
-  const LlamaOptionsPtr options_;              // libllama points into them
-  ModelInfo info_;                             // constant after loading
-  std::vector<llama_adapter_lora*> adapters_;  // freed with the model
+  const LlamaOptionsPtr options_;    // libllama points into them
+  ModelInfo info_;                   // constant after loading
+  std::vector<OpenAdapter> opened_;  // likewise
+  mutable SharedLock adapters_lock_;
+  mutable std::array<std::atomic<llama_adapter_lora*>, kAdaptersMax> adapters_{};  // by place; freed with the model
 };
 using WeightsPtr = std::shared_ptr<const LlamaWeights>;
 

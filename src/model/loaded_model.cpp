@@ -1,5 +1,7 @@
 #include "model/loaded_model.h"
 
+#include <algorithm>
+
 #include "model/forced_voice.h"
 #include "model/llama_chat_template.h"
 #include "model/llama_embedder.h"
@@ -35,8 +37,11 @@ Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
                                                   options.forced_tokens);
   WeightsOptions quietly = options.weights;
   quietly.progress = {};  // its listener is gone when they are loaded again
+  quietly.adapters.clear();
   const auto again = [load, quietly] { return load(quietly); };
   const auto source = std::make_shared<LlamaSource>(again, *weights);
+  loaded.load_adapter = [source](const AdapterFile& file) { return source->add_adapter(file); };
+  loaded.free_adapter = [source](std::int32_t place) { source->remove_adapter(place); };
   loaded.make = [source](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
     auto shared = source->weights();
     if (!shared) return shared.error();
@@ -101,6 +106,29 @@ Result<LoadedModel> load_llama(std::span<const std::byte> gguf, const std::strin
 
 namespace {
 
+// Adapters without files.
+class SimAdapters {
+ public:
+  Result<AdapterInfo> add(const AdapterFile& file) {
+    auto place = std::ranges::find(taken_, false);
+    if (place == taken_.end()) {
+      if (taken_.size() >= kAdaptersMax) return invalid_field("lora_name", "there are too many adapters");
+      place = taken_.insert(taken_.end(), false);
+    }
+    *place = true;
+    AdapterInfo info{file.name, file.path, file.scale, std::hash<std::string>()(file.name + '\n' + file.path), {}, {}};
+    info.place = static_cast<std::int32_t>(place - taken_.begin());
+    info.version = versions_++;
+    info.at_run_time = file.at_run_time;
+    return info;
+  }
+  void remove(std::int32_t place) { taken_.at(static_cast<std::size_t>(place)) = false; }
+
+ private:
+  std::vector<bool> taken_;  // by place
+  std::uint32_t versions_ = 0;
+};
+
 // All but what talks.
 LoadedModel simulated(const SimOptions& options, const std::vector<AdapterFile>& adapters) {
   LoadedModel loaded;
@@ -110,10 +138,10 @@ LoadedModel simulated(const SimOptions& options, const std::vector<AdapterFile>&
   loaded.info.format = "none";
   loaded.info.context_trained = options.context;
   loaded.info.vocabulary_type = "sim";
-  for (const AdapterFile& file : adapters) {
-    const std::uint64_t contents = std::hash<std::string>()(file.name);
-    loaded.info.adapters.push_back({file.name, file.path, file.scale, contents, {}, {}});
-  }
+  const auto there = std::make_shared<SimAdapters>();
+  for (const AdapterFile& file : adapters) loaded.info.adapters.push_back(*there->add(file));
+  loaded.load_adapter = [there](const AdapterFile& file) { return there->add(file); };
+  loaded.free_adapter = [there](std::int32_t place) { there->remove(place); };
   loaded.identify = [seed = options.seed](const ModelConfig& config, const ModelShape& shape) -> Result<ModelIdentity> {
     const std::string weights = "sim " + std::to_string(seed);
     return ModelIdentity{checksum(std::as_bytes(std::span(weights))), identify_context(config, shape)};

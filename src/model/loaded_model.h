@@ -33,6 +33,12 @@ struct LoadedModel {
   std::function<Result<std::unique_ptr<Embedder>>(const EmbedderWish&)> make_embedder;
   // What snapshots of such a context belong to. Reads the file once more.
   std::function<Result<ModelIdentity>(const ModelConfig&, const ModelShape&)> identify;
+  // LoRA adapters come and go while contexts compute with others. Both wait for the disk, and for contexts that begin
+  // with an adapter; one call at a time. Errors: unavailable while the weights are not in memory; what is wrong with
+  // the file; too many adapters.
+  std::function<Result<AdapterInfo>(const AdapterFile&)> load_adapter;
+  // The one in this place. REQUIRES: no set with it is used any more
+  std::function<void(std::int32_t)> free_adapter;
 };
 
 struct LoadOptions {

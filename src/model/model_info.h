@@ -24,7 +24,7 @@ struct RecommendedSampling {
   bool empty() const { return !temperature && !top_k && !top_p && !min_p && !repeat_last_n && !repeat_penalty; }
 };
 
-// A LoRA adapter that was loaded with the model; others refer to it by its place in the list.
+// A LoRA adapter that is loaded; others refer to it by its place among those of the model.
 struct AdapterInfo {
   std::string name;            // what clients ask for; unique
   std::string path;            // of its file
@@ -32,6 +32,9 @@ struct AdapterInfo {
   std::uint64_t contents = 0;  // a hash of the file, the same after a restart
   std::string task_name;       // what its author says about it, if anything
   std::string prompt_prefix;
+  std::int32_t place = 0;
+  std::uint32_t version = 0;  // of those that have had this place
+  bool at_run_time = false;   // loaded while the server ran
 };
 
 // Tokens around a gap that the model fills in; -1 where it has none.
@@ -86,7 +89,7 @@ struct ModelInfo {
   bool adds_eos = false;
 
   RecommendedSampling sampling;
-  std::vector<AdapterInfo> adapters;
+  std::vector<AdapterInfo> adapters;  // that were loaded with it, by place
   InfillTokens infill;
 
   // Prefixes of a sequence can be kept, whatever their length.

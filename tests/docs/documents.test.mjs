@@ -46,6 +46,7 @@ const fails = (said) => /"error"\s*:/.test(said);
 const notRun = [
   [/conv_id=NAME/, 'needs a stream that was cut: resume.test.mjs'],
   [/models\/load/, 'replaces a served file: models_swap.test.mjs'],
+  [/load_lora_adapter/, 'needs an adapter of this model: lora_runtime.test.mjs'],
   [/9090\/drain/, 'needs the admin listener: operations.test.mjs'],
 ];
 const standIns = [

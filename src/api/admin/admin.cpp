@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "api/admin/limits.h"
+#include "api/body/adapter_fields.h"
 #include "api/body/generation_fields.h"
 #include "api/core/answer.h"
 #include "api/core/frontend.h"
@@ -72,7 +73,8 @@ std::string props_body(const Node& node, const ServedModel& served, bool paths) 
   json.field("n_max", served.engine.speculation().draft_tokens_max);
   json.end_object();
   json.begin_array("lora");
-  for (const AdapterInfo& adapter : served.adapters.adapters()) json.string(adapter.name);
+  const AdapterListPtr list = served.adapters.list();
+  for (const ListedAdapter& adapter : list->all()) json.string(adapter.info.name);
   json.end_array();
   json.key("limits");
   write_limits(json, node, served);
@@ -155,21 +157,23 @@ void write_model(JsonWriter& json, const ModelEntry& entry, const ModelStatus& s
   json.end_object();
 }
 
+// Clients that load one look for its name, as vLLM lists it.
 std::string name_of(const ServedModel& served, const AdapterInfo& adapter) {
-  return served.config.name + ":" + adapter.name;
+  return adapter.at_run_time ? adapter.name : served.config.name + ":" + adapter.name;
 }
 
-void write_adapter(JsonWriter& json, const ServedModel& served, const AdapterInfo& adapter) {
+void write_adapter(JsonWriter& json, const ServedModel& served, const AdapterInfo& adapter, bool paths) {
   json.begin_object();
   json.field("id", name_of(served, adapter));
   json.field("object", "model");
   json.field("created", served.config.loaded_at);
   json.field("owned_by", "chasqui");
+  json.field("root", path_of_adapter(adapter, paths));
   json.field("parent", served.config.name);
   json.end_object();
 }
 
-std::string models_body(const ModelTable& models) {
+std::string models_body(const ModelTable& models, bool paths) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
@@ -181,7 +185,8 @@ std::string models_body(const ModelTable& models) {
   for (const ModelEntry& entry : models.entries()) {
     write_model(json, entry, models.status(entry));
     if (entry.served == nullptr) continue;
-    for (const AdapterInfo& adapter : entry.served->adapters.adapters()) write_adapter(json, *entry.served, adapter);
+    const AdapterListPtr list = entry.served->adapters.list();
+    for (const ListedAdapter& adapter : list->all()) write_adapter(json, *entry.served, adapter.info, paths);
   }
   json.end_array();
   json.end_object();
@@ -247,7 +252,7 @@ Handled handle_metrics(const Node& node, Call call) {
 }
 
 Handled handle_models(const ModelTable& models, Call call) {
-  std::string body = models_body(models);
+  std::string body = models_body(models, call.frontend.keys.is_admin(call.caller));
   co_await respond_json(call.exchange, std::move(body));
   co_return Result<void>();
 }
@@ -260,14 +265,18 @@ Handled handle_model(const ModelTable& models, Call call) {
     const bool named = id == entry.name || std::ranges::find(entry.aliases, id) != entry.aliases.end();
     if (body.empty() && named) write_model(json, entry, models.status(entry));
   }
+  const bool paths = call.frontend.keys.is_admin(call.caller);
   for (const ServedModel* const served : models.all()) {
-    for (const AdapterInfo& adapter : served->adapters.adapters()) {
-      if (body.empty() && id == name_of(*served, adapter)) write_adapter(json, *served, adapter);
+    const AdapterListPtr list = served->adapters.list();
+    for (const ListedAdapter& adapter : list->all()) {
+      const bool same = id == name_of(*served, adapter.info) || id == served->config.name + ":" + adapter.info.name;
+      if (body.empty() && same) write_adapter(json, *served, adapter.info, paths);
     }
   }
   for (const ServedModel* const served : models.all()) {  // by its name alone, as a request may say it
-    const auto adapter = served->adapters.find(id);
-    if (body.empty() && adapter) write_adapter(json, *served, served->adapters.adapters()[*adapter]);
+    const AdapterListPtr list = served->adapters.list();
+    const auto adapter = list->find(id);
+    if (body.empty() && adapter) write_adapter(json, *served, (*list)[*adapter], paths);
   }
   if (body.empty()) {
     co_return Error{ErrorCode::not_found, "there is no model of this name; GET /v1/models lists those that there are",

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "api/body/fields.h"
+#include "api/core/adapter_loader.h"
 #include "api/core/served_model.h"
 #include "core/request.h"
 
@@ -15,8 +16,12 @@ namespace chasqui {
 void read_adapters(const ServedModel& served, Fields& fields, RequestDraft& draft);
 
 // POST /lora-adapters: the list from above.
-Result<std::vector<float>> read_standing_scales(const AdapterRegistry& registry, const std::string& body);
+Result<std::vector<float>> read_standing_scales(const AdapterList& adapters, const std::string& body);
 // Without `paths` the files are shown by their names alone.
-std::string adapters_body(const AdapterRegistry& registry, bool paths);
+std::string adapters_body(const AdapterList& adapters, bool paths);
+std::string path_of_adapter(const AdapterInfo& adapter, bool paths);
+
+// POST /v1/load_lora_adapter and /v1/unload_lora_adapter.
+Result<AdapterOrder> read_adapter_order(const std::string& body, bool loads);
 
 }  // namespace chasqui

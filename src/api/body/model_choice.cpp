@@ -34,7 +34,7 @@ Result<Wish> read_wish(const std::string& body) {
 
 net::Awaitable<Result<ModelChoice>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
                                                  std::string& body, const ModelEntry& otherwise) {
-  const bool looks = models.has_choice() || models.may_wait();
+  const bool looks = models.reads_names() || models.may_wait();
   if (!looks || body.empty()) co_return ModelChoice{&otherwise};
   // Owned by the job as well: the client may leave, and its request end, while the pool still reads.
   const auto owned = std::make_shared<std::string>(std::move(body));

@@ -129,7 +129,7 @@ RequestDraft new_draft(const ServedModel& served, const Caller& caller) {
   draft.special_pieces = served.config.defaults.special_pieces;
   draft.schema_order = served.config.defaults.schema_order;
   draft.use_cache = served.config.cache_prompt;
-  draft.adapters = served.adapters.standing();
+  draft.adapters = served.adapters.list()->standing();
   draft.tenant = caller.tenant;
   draft.service_class = caller.service_class;
   draft.traced = served.config.traces;

@@ -53,7 +53,8 @@ std::string_view name(ModelState state) {
 void ModelTable::add(ServedModel& model) {
   const ServedModelConfig& config = model.config;
   ModelEntry entry{config.name, config.aliases, config.tags};
-  for (const AdapterInfo& adapter : model.adapters.adapters()) entry.adapters.push_back(adapter.name);
+  const AdapterListPtr list = model.adapters.list();
+  for (const ListedAdapter& adapter : list->all()) entry.adapters.push_back(adapter.info.name);
   entry.served = &model;
   entries_.push_back(std::move(entry));
   made_.push_back(&model);
@@ -95,6 +96,17 @@ void ModelTable::set_needs(const ModelEntry& entry, std::uint64_t needs, std::ui
   }
 }
 
+void ModelTable::follow_adapters(const ServedModel& model) {
+  const auto one = std::ranges::find(entries_, &model, &ModelEntry::served);
+  if (one == entries_.end()) return;
+  std::vector<std::string> names;
+  const AdapterListPtr list = model.adapters.list();
+  for (const ListedAdapter& adapter : list->all()) names.push_back(adapter.info.name);
+  one->adapters = std::move(names);
+}
+
+bool ModelTable::reads_names() const { return has_choice() || !first().adapters.list()->unloaded().empty(); }
+
 std::vector<ServedModel*> ModelTable::all_versions() const {
   std::vector<ServedModel*> out = made_;
   out.insert(out.end(), leaving_.begin(), leaving_.end());
@@ -108,7 +120,8 @@ const ModelEntry& ModelTable::entry_of(const ServedModel& model) const {
 }
 
 Result<const ModelEntry*> ModelTable::find(std::string_view name) const {
-  if (!has_choice() || name.empty()) return &entry_of(first());
+  if (name.empty()) return &entry_of(first());
+  if (!has_choice() && !first().adapters.list()->was_unloaded(name)) return &entry_of(first());
   if (const ModelEntry* const entry = named(name)) return entry;
   if (name.ends_with(kLatest)) {
     if (const ModelEntry* const entry = named(name.substr(0, name.size() - kLatest.size()))) return entry;

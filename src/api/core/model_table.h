@@ -68,6 +68,8 @@ class ModelLoader {
   virtual net::Awaitable<Result<void>> load(const ModelEntry& entry, std::string path) = 0;
   // After what runs. Errors: conflict where it is so already.
   virtual Result<void> unload(const ModelEntry& entry) = 0;
+  // Another version of it is being loaded, with the adapters that this one had when that began.
+  virtual bool replacing(const ModelEntry& entry) const = 0;
 };
 
 class ModelTable {
@@ -83,16 +85,22 @@ class ModelTable {
   void replaced(const ModelEntry& entry, ServedModel& next);
   void left(const ServedModel& model);
   void set_needs(const ModelEntry& entry, std::uint64_t needs, std::uint64_t bytes);
+  // Adapters of the model have come or gone.
+  void follow_adapters(const ServedModel& model);
 
-  // A table of one model has it for every name, as clients send the names of other servers' models, unless names are
-  // checked. Otherwise the name is that of a model, or of one of its adapters ("model:adapter", or as vLLM has it
-  // "adapter"), and may end in ":latest" as Ollama's names do; not_found lists the models whose names are near. Without
-  // a name it is the first that was made.
+  // A table of one model has it for every name but those of adapters that were unloaded, as clients send the names of
+  // other servers' models, unless names are checked. Otherwise the name is that of a model, or of one of its adapters
+  // ("model:adapter", or as vLLM has it "adapter"), and may end in ":latest" as Ollama's names do; not_found lists the
+  // models whose names are near. Without a name it is the first that was made.
   // REQUIRES: there is a model, and one was made
   Result<const ModelEntry*> find(std::string_view name) const;
   ServedModel& first() const { return *made_.front(); }
   const ModelEntry& entry_of(const ServedModel& model) const;
   bool has_choice() const { return entries_.size() > 1 || checks_names_; }
+  // What a request says as `model` matters.
+  bool reads_names() const;
+  // A model, or an adapter of one, that answers to exactly this name; null: none.
+  const ModelEntry* named(std::string_view name) const;
   // One model, too, answers to its own names alone (--check-model).
   void check_names() { checks_names_ = true; }
   // Those that were made, in the order in which that was so.
@@ -108,8 +116,6 @@ class ModelTable {
   net::Awaitable<Result<ServedModel*>> ready(const ModelEntry& entry, ModelWait wait) const;
 
  private:
-  const ModelEntry* named(std::string_view name) const;
-
   std::deque<ModelEntry> entries_;
   std::vector<ServedModel*> made_;
   std::vector<ServedModel*> leaving_;

@@ -14,6 +14,7 @@
 
 namespace chasqui {
 
+class AdapterLoader;
 class DrainControl;
 class MetricsPage;
 
@@ -34,8 +35,9 @@ struct Node {
   Frontend frontend;
   const MetricsPage& metrics;
   ModelTable models{};
-  std::string openapi{};          // the document of its routes, made with them
-  DrainControl* drain = nullptr;  // null until the server is open
+  std::string openapi{};              // the document of its routes, made with them
+  DrainControl* drain = nullptr;      // null until the server is open
+  AdapterLoader* adapters = nullptr;  // null in tests alone
 };
 
 }  // namespace chasqui

@@ -11,7 +11,7 @@
 namespace chasqui {
 
 Handled handle_adapters(Call call) {
-  std::string body = adapters_body(call.served.adapters, call.frontend.keys.is_admin(call.caller));
+  std::string body = adapters_body(*call.served.adapters.list(), call.frontend.keys.is_admin(call.caller));
   co_await respond_json(call.exchange, std::move(body));
   co_return Result<void>();
 }
@@ -25,12 +25,11 @@ Handled handle_set_adapters(Call call) {
         ""};
   }
   net::OffloadTerms terms = reading_terms(call.caller, call.body);
-  auto work = [&adapters = call.served.adapters, body = std::move(call.body)] {
-    return read_standing_scales(adapters, body);
-  };
+  const AdapterListPtr list = call.served.adapters.list();
+  auto work = [list, body = std::move(call.body)] { return read_standing_scales(*list, body); };
   Result<std::vector<float>> scales = co_await call.frontend.offload.run(std::move(work), std::move(terms));
   if (!scales) co_return scales.error();
-  call.served.adapters.set_standing_scales(*scales);
+  call.served.adapters.set_standing_scales(*list, *scales);
   std::string body = R"({"success":true})";
   co_await respond_json(call.exchange, std::move(body));
   co_return Result<void>();

@@ -20,7 +20,7 @@ namespace chasqui {
 namespace {
 
 // What was asked for, but for the text.
-void write_params(JsonWriter& json, const Request& request, const AdapterRegistry& registry) {
+void write_params(JsonWriter& json, const Request& request, const AdapterList& adapters) {
   json.begin_object();
   json.field("n_predict", request.max_tokens);
   json.field("temperature", request.sampling.temperature);
@@ -35,7 +35,8 @@ void write_params(JsonWriter& json, const Request& request, const AdapterRegistr
   for (const AdapterUse& use : request.adapters ? request.adapters->uses : none) {
     json.begin_object();
     json.field("id", use.adapter);
-    json.field("name", registry.adapters().at(static_cast<std::size_t>(use.adapter)).name);
+    const auto listed = adapters.at_place(use.adapter);  // none: it was unloaded since
+    if (listed && adapters[*listed].version == use.version) json.field("name", adapters[*listed].name);
     json.field("scale", use.scale);
     json.end_object();
   }
@@ -59,7 +60,7 @@ void write_slot(JsonWriter& json, const ServedModel& served, std::uint32_t tenan
     const RequestPtr request = served.streams.request_of(use.request);
     if (request && request->tenant.id == tenant) {
       json.key("params");
-      write_params(json, *request, served.adapters);
+      write_params(json, *request, *served.adapters.list());
     }
     json.begin_array("next_token");
     json.begin_object();

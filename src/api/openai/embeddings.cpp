@@ -345,7 +345,7 @@ Handled handle_vectors(Call call, PrepareVectors prepare) {
   if (call.exchange.client_gone()) co_return Result<void>();
   if (!job) co_return job.error();
   auto inputs = std::move(job->inputs);
-  AdapterSetPtr adapters = call.served.adapters.standing();
+  AdapterSetPtr adapters = call.served.adapters.list()->standing();
   Result<std::vector<Embedded>> vectors = co_await call.served.embeddings.embed(call.exchange, call.caller.tenant.id,
                                                                                 std::move(adapters), std::move(inputs));
   if (call.exchange.client_gone()) co_return Result<void>();

@@ -1,5 +1,6 @@
 #include "api/routes/route_table.h"
 
+#include "api/admin/adapter_orders.h"
 #include "api/admin/admin.h"
 #include "api/admin/model_orders.h"
 #include "api/admin/readiness.h"
@@ -28,6 +29,11 @@ constexpr net::HttpMethod kPost = net::HttpMethod::post;
 constexpr net::HttpMethod kDelete = net::HttpMethod::del;
 constexpr Access kOpen = Access::open;
 constexpr Access kKey = Access::key;
+
+// Of routes with several paths.
+constexpr RouteText kNative{
+    .summary = "Go on with a text, as llama-server does", .generates = true, .required = "prompt"};
+constexpr RouteText kRank{.summary = "How well documents answer a question", .required = "query, documents"};
 
 Handled handle_openapi(const Node& node, Call call) {
   std::string body = node.openapi;
@@ -72,6 +78,20 @@ const Route kRoutes[] = {
      &handle_adapters,
      {.summary = "The adapters, and their scales for requests that say nothing"}},
     {kPost, "/lora-adapters", &kLlamaServer, kKey, &handle_set_adapters, {.summary = "Set those scales"}},
+    {kPost,
+     "/v1/load_lora_adapter",
+     &kOpenAi,
+     kKey,
+     &handle_load_adapter,
+     {.summary = "Load a LoRA adapter while the server runs, as vLLM does",
+      .required = "lora_name, lora_path",
+      .answer = "text/plain"}},
+    {kPost,
+     "/v1/unload_lora_adapter",
+     &kOpenAi,
+     kKey,
+     &handle_unload_adapter,
+     {.summary = "Unload one, after what runs", .required = "lora_name", .answer = "text/plain"}},
     {kGet, "/slots", &kLlamaServer, kKey, &handle_slots, {.summary = "Who has which slot"}},
     {kPost,
      "/slots/{id}",
@@ -188,18 +208,8 @@ const Route kRoutes[] = {
      kKey,
      &prepare_completion,
      {.summary = "Go on with a text, as OpenAI does", .generates = true, .required = "prompt"}},
-    {kPost,
-     "/completion",
-     &kLlamaServer,
-     kKey,
-     &prepare_native,
-     {.summary = "Go on with a text, as llama-server does", .generates = true, .required = "prompt"}},
-    {kPost,
-     "/completions",
-     &kLlamaServer,
-     kKey,
-     &prepare_native,
-     {.summary = "Go on with a text, as llama-server does", .generates = true, .required = "prompt"}},
+    {kPost, "/completion", &kLlamaServer, kKey, &prepare_native, kNative},
+    {kPost, "/completions", &kLlamaServer, kKey, &prepare_native, kNative},
     {kPost,
      "/infill",
      &kLlamaServer,
@@ -258,30 +268,15 @@ const Route kRoutes[] = {
      kKey,
      &prepare_native_embeddings,
      {.summary = "Vectors of texts, as llama-server does"}},
-    {kPost,
-     "/v1/rerank",
-     &kLlamaServer,
-     kKey,
-     &prepare_rerank,
-     {.summary = "How well documents answer a question", .required = "query, documents"}},
-    {kPost,
-     "/v1/reranking",
-     &kLlamaServer,
-     kKey,
-     &prepare_rerank,
-     {.summary = "How well documents answer a question", .required = "query, documents"}},
+    {kPost, "/v1/rerank", &kLlamaServer, kKey, &prepare_rerank, kRank},
+    {kPost, "/v1/reranking", &kLlamaServer, kKey, &prepare_rerank, kRank},
     {kPost,
      "/rerank",
      &kLlamaServer,
      kKey,
      &prepare_rerank,
      {.summary = "How well documents answer a question", .required = "query"}},
-    {kPost,
-     "/reranking",
-     &kLlamaServer,
-     kKey,
-     &prepare_rerank,
-     {.summary = "How well documents answer a question", .required = "query, documents"}},
+    {kPost, "/reranking", &kLlamaServer, kKey, &prepare_rerank, kRank},
     {kPost, "/v1/score", &kOpenAi, kKey, &prepare_score, {.summary = "How well pairs of texts belong together"}},
     {kPost, "/score", &kOpenAi, kKey, &prepare_score, {.summary = "How well pairs of texts belong together"}},
     {kPost,
