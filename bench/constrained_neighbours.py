@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What constraints of others cost a stream: its gaps beside eight clients whose answers keep to what is hard to keep to
-(large enums, many alternatives, patterns, recursion), and beside eight whose answers are as long in the mean, so that
-as many prompts are read, and keep to nothing; in turns. Every token that the model likes is refused by the constraints,
-since it is drawn as if all were equally likely.
+(large enums, many alternatives, patterns, recursion), and beside eight whose answers keep to nothing; in turns. Each of
+these answers is as long as one of those before, so that as many prompts are read, and as rarely together: answers of
+one length end together, and their clients' next prompts are one step instead of eight. Every token that the model likes
+is refused by the constraints, since it is drawn as if all were equally likely.
 
     bench/constrained_neighbours.py          MODEL=build/models/random-0.5b-q4_0.gguf ROUNDS=3
 """
@@ -34,21 +35,26 @@ HOSTILE = (
 class Neighbours:
     """Eight clients that ask again and again while a `with` block runs."""
 
-    def __init__(self, server, kinds):
-        self.server, self.kinds, self.over, self.answers, self.tokens = server, kinds, threading.Event(), 0, 0
+    def __init__(self, server, lengths=None):
+        self.server, self.over, self.answers = server, threading.Event(), 0
         self.cut = 0  # answers that ended before their grammar did, and before max_tokens
+        self.as_long_as = lengths  # None: constrained
+        self.lengths = [[] for _ in range(NEIGHBOURS)]
         self.threads = [threading.Thread(target=self.ask, args=(i,)) for i in range(NEIGHBOURS)]
 
     def ask(self, number):
-        fields = self.kinds[number % len(self.kinds)]
         seed = number
         while not self.over.is_set():
+            fields = HOSTILE[number % len(HOSTILE)]
+            if self.as_long_as:
+                lengths = self.as_long_as[number]
+                fields = {"ignore_eos": True, "max_tokens": lengths[len(self.lengths[number]) % len(lengths)]}
             answer, _ = asking.ask(self.server, "/v1/chat/completions",
                                    {"messages": [{"role": "user", "content": "go on"}], **WILD, **fields, "seed": seed})
             choice, used = answer["choices"][0], answer["usage"]["completion_tokens"]
-            self.cut += choice["finish_reason"] == "length" and used < WILD["max_tokens"]
+            self.cut += not self.as_long_as and choice["finish_reason"] == "length" and used < WILD["max_tokens"]
             self.answers += 1
-            self.tokens += used
+            self.lengths[number].append(max(1, used))
             seed += NEIGHBOURS
 
     def __enter__(self):
@@ -83,12 +89,11 @@ def main():
     found = {}
     with paired.Server("chasqui", path, NEIGHBOURS + 1, (NEIGHBOURS + 1) * 1024) as server:
         for _ in range(paired.ROUNDS):
-            length = 0
+            lengths = None
             for what in "constrained", "plain":
-                kinds = HOSTILE if what == "constrained" else ({"ignore_eos": True, "max_tokens": length},)
-                with Neighbours(server, kinds) as neighbours:
+                with Neighbours(server, lengths) as neighbours:
                     times = gaps(server)
-                length = max(1, round(neighbours.tokens / neighbours.answers))
+                lengths = neighbours.lengths
                 p50, p99 = times[len(times) // 2], times[len(times) * 99 // 100]
                 found.setdefault(what, []).append((p50, p99, neighbours.answers, neighbours.cut))
     for what, rounds in found.items():
