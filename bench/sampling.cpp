@@ -13,7 +13,9 @@
 
 #include <llama.h>
 
+#include "base/thread_time.h"
 #include "model/sampler.h"
+#include "model/sampling_parts.h"
 
 namespace {
 
@@ -59,6 +61,20 @@ std::vector<Setting> settings() {
   half.top_p = 0.5;
   SamplingParams open = whole;
   open.top_p = 1;
+  SamplingParams dry;
+  dry.dry_multiplier = 0.8f;
+  SamplingParams xtc = dry;
+  xtc.xtc_probability = 0.5f;
+  xtc.top_k = 0;
+  xtc.top_p = 1;
+  SamplingParams ordered;
+  ordered.steps = std::vector{chasqui::SamplingStep::temperature, chasqui::SamplingStep::top_k};
+  SamplingParams typical = open;
+  typical.typical_p = 0.9f;
+  SamplingParams sigma;
+  sigma.top_n_sigma = 1;
+  SamplingParams mirostat;
+  mirostat.mirostat = 2;
   return {{"greedy", greedy},
           {"default of chats", SamplingParams{}},
           {"… with a penalty", penalized},
@@ -72,7 +88,13 @@ std::vector<Setting> settings() {
           {"top-k 5000, top-p", wide},
           {"… at temperature 1.5", hot_many},
           {"top-k 30000, top-p", most},
-          {"temperature alone", open}};
+          {"temperature alone", open},
+          {"default and DRY", dry},
+          {"DRY, min-p and XTC", xtc},
+          {"temperature, top-k", ordered},
+          {"top-n-sigma 1", sigma},
+          {"Mirostat 2", mirostat},
+          {"typical-p 0.9 alone", typical}};
 }
 
 enum class Kind {
@@ -95,17 +117,17 @@ std::vector<float> rows_of(std::size_t vocabulary, Kind kind) {
   return rows;
 }
 
-// Median microseconds for a row of `each(row)`, over rounds of all rows.
+// Median microseconds of the processor for a row of `each(row)`, over rounds of all rows.
 double cost(const std::vector<float>& rows, std::size_t vocabulary, const std::function<void(std::span<float>)>& each) {
   std::vector<float> copy(vocabulary);
   std::vector<double> rounds;
   for (int round = 0; round < kRounds; ++round) {
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = chasqui::thread_time();
     for (std::size_t row = 0; row < kRows; ++row) {
       std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(row * vocabulary), vocabulary, copy.begin());
       each(copy);
     }
-    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double, std::micro> took = chasqui::thread_time() - begin;
     rounds.push_back(took.count() / kRows);
   }
   std::ranges::nth_element(rounds, rounds.begin() + kRounds / 2);
@@ -117,6 +139,11 @@ using Chain = std::unique_ptr<llama_sampler, decltype(&llama_sampler_free)>;
 Chain chain_of(const SamplingParams& params, std::size_t vocabulary) {
   Chain chain(llama_sampler_chain_init(llama_sampler_chain_default_params()), &llama_sampler_free);
   const auto add = [&chain](llama_sampler* step) { llama_sampler_chain_add(chain.get(), step); };
+  if (params.mirostat == 2) {
+    add(llama_sampler_init_temp(params.temperature));
+    add(llama_sampler_init_mirostat_v2(1, params.mirostat_tau, params.mirostat_eta));
+    return chain;
+  }
   if (params.repeat_penalty != 1.0f) {
     const auto tokens = static_cast<std::int32_t>(vocabulary);
     add(llama_sampler_init_penalties(tokens, params.repeat_last_n, params.repeat_penalty, 0, 0));
@@ -125,6 +152,7 @@ Chain chain_of(const SamplingParams& params, std::size_t vocabulary) {
     add(llama_sampler_init_greedy());
     return chain;
   }
+  if (params.top_n_sigma > 0) add(llama_sampler_init_top_n_sigma(params.top_n_sigma));
   if (params.top_k > 0) add(llama_sampler_init_top_k(params.top_k));
   if (params.top_p < 1) add(llama_sampler_init_top_p(params.top_p, 1));
   if (params.min_p > 0) add(llama_sampler_init_min_p(params.min_p, 1));
@@ -133,7 +161,16 @@ Chain chain_of(const SamplingParams& params, std::size_t vocabulary) {
   return chain;
 }
 
+// With steps that we have not ourselves: over the whole row.
+double cost_of_whole_chain(SamplingParams params, const std::vector<float>& rows, std::size_t vocabulary) {
+  params.seed = 1;
+  chasqui::SamplerChain chain = make_chain(params, nullptr, static_cast<chasqui::TokenCount>(vocabulary));
+  std::vector<chasqui::Candidate> left;
+  return cost(rows, vocabulary, [&](std::span<float> row) { chain.accept(chain.draw(row, left)); });
+}
+
 double cost_of_chain(const SamplingParams& params, const std::vector<float>& rows, std::size_t vocabulary) {
+  if (needs_chain(params)) return cost_of_whole_chain(params, rows, vocabulary);
   const Chain chain = chain_of(params, vocabulary);
   std::vector<llama_token_data> candidates(vocabulary);
   return cost(rows, vocabulary, [&](std::span<float> row) {
@@ -144,10 +181,17 @@ double cost_of_chain(const SamplingParams& params, const std::vector<float>& row
   });
 }
 
+Sampler sampler_of(const SamplingParams& params, std::size_t vocabulary) {
+  const auto tokens = static_cast<chasqui::TokenCount>(vocabulary);
+  chasqui::LlamaSamplingParts parts;
+  if (needs_chain(params)) parts.chain = make_chain(params, nullptr, tokens);
+  return Sampler(params, tokens, {}, &parts);
+}
+
 double cost_of_ours(SamplingParams params, const std::vector<float>& rows, std::size_t vocabulary,
                     const chasqui::RowKernels& kernels) {
   params.seed = 1;
-  Sampler sampler(params, static_cast<chasqui::TokenCount>(vocabulary), {});
+  Sampler sampler = sampler_of(params, vocabulary);
   SamplerScratch scratch;
   scratch.row = chasqui::LogitRow(kernels);
   scratch.listed = chasqui::LogitRow(kernels);
@@ -166,7 +210,7 @@ double cost_of_step(SamplingParams params, const std::vector<float>& rows, std::
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < kThreads; ++i) {
       threads.emplace_back([&] {
-        Sampler sampler(params, static_cast<chasqui::TokenCount>(vocabulary), {});
+        Sampler sampler = sampler_of(params, vocabulary);
         SamplerScratch scratch;
         std::vector<float> copy(vocabulary);
         std::vector<chasqui::TokenChance> chances;
@@ -186,9 +230,10 @@ double cost_of_step(SamplingParams params, const std::vector<float>& rows, std::
 
 }  // namespace
 
-// With an argument, only the settings whose name begins with it.
+// With an argument, only the settings whose name begins with it; with --ours before it, only our Sampler.
 int main(int argc, char** argv) {
-  const std::string_view only = argc > 1 ? argv[1] : "";
+  const bool ours_only = argc > 1 && std::string_view(argv[1]) == "--ours";
+  const std::string_view only = argc > (ours_only ? 2 : 1) ? argv[argc - 1] : "";
   std::printf("%-12s%-8s%-24s%12s%12s%12s%16s%16s\n", "vocabulary", "rows", "settings", "plain, µs", "avx2, µs",
               "avx512, µs", "llama.cpp, µs", "128 rows, ms");
   for (const std::size_t vocabulary : {32000u, 151936u}) {
@@ -202,8 +247,8 @@ int main(int argc, char** argv) {
           const double ours = kernels->usable() ? cost_of_ours(setting.params, rows, vocabulary, *kernels) - copy : 0;
           std::printf("%12.1f", ours);
         }
-        std::printf("%16.1f%16.2f\n", cost_of_chain(setting.params, rows, vocabulary) - copy,
-                    cost_of_step(setting.params, rows, vocabulary));
+        const double chain = ours_only ? 0 : cost_of_chain(setting.params, rows, vocabulary) - copy;
+        std::printf("%16.1f%16.2f\n", chain, cost_of_step(setting.params, rows, vocabulary));
       }
     }
   }

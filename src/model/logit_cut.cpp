@@ -18,6 +18,11 @@ constexpr double kManyDeviations = 4;
 constexpr std::size_t kQuickToCount = 65536;
 constexpr std::size_t kQuickToWeigh = 8192;
 
+// More than the tokens below `bound` weigh.
+double most_below(const LogitRow& row, float bound) {
+  return static_cast<double>(row.size()) * static_cast<double>(std::exp(bound - row.top()));
+}
+
 // Halves the range in which the answer lies.
 std::size_t count_by_halves(std::span<Candidate> candidates, double mass) {
   constexpr std::size_t kSorted = 128;
@@ -87,6 +92,7 @@ Candidate LogitCut::reach_part(LogitRow& row, float floor, double part) {
   const float bound = std::max(floor, row.bound_of(kLikely));
   const double likely = collect(row, bound, kNoHigh, 1.0f);
   if (!(bound > floor)) return last_of(row, row.top(), likely * part);
+  if (const auto last = last_of_likely(row, likely, likely + most_below(row, bound), part)) return *last;
   const double rest = estimate(row, bound, floor, 1.0f);
   if (estimate_.error > kLargeError) {
     const double all = row.mass(floor, 1.0f);
@@ -103,12 +109,29 @@ Candidate LogitCut::reach_part(LogitRow& row, float floor, double part) {
   return near(row, floor, bound, 1.0f, target, middle, sums.above);
 }
 
+// Of the list, where it is the same whatever the others weigh: all tokens weigh from `least` to `most`.
+std::optional<Candidate> LogitCut::last_of_likely(LogitRow& row, double least, double most, double part) {
+  if (!(most * part < least)) return std::nullopt;
+  const Candidate last = last_of(row, row.top(), least * part);
+  double reached = 0;
+  for (const Candidate& c : list_) reached += more_likely(last, c) ? 0.0 : c.probability;
+  return reached >= most * part ? std::optional(last) : std::nullopt;
+}
+
+bool LogitCut::surely_within(LogitRow& row, float floor, double part, float logit) {
+  const float bound = std::max(floor, row.bound_of(kLikely));
+  if (!(bound > floor && logit >= bound)) return false;
+  const double likely = collect(row, bound, kNoHigh, 1.0f);
+  double above = 0;
+  for (const Candidate& c : list_) above += c.logit >= logit ? c.probability : 0.0;
+  return above <= likely * part;
+}
+
 std::optional<LogitCut::Around> LogitCut::around_part(LogitRow& row, float floor, double part) {
   const float bound = std::max(floor, row.bound_of(kLikely));
   if (!(bound > floor)) return std::nullopt;
   const double likely = collect(row, bound, kNoHigh, 1.0f);
-  const double rest_most = static_cast<double>(row.size()) * static_cast<double>(std::exp(bound - row.top()));
-  if ((likely + rest_most) * part < likely) return std::nullopt;
+  if ((likely + most_below(row, bound)) * part < likely) return std::nullopt;
   const double needed = (likely + estimate(row, bound, floor, 1.0f, true)) * part - likely;
   const double error = kDeviations * doubt(needed, part);
   if (!(needed > error)) return std::nullopt;

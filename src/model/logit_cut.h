@@ -19,6 +19,9 @@ class LogitCut {
   // The last of those that weigh `part` of all, by exp(logit - top); those below `floor` do not count.
   // REQUIRES: as LogitRow::mass(), part < 1
   Candidate reach_part(LogitRow& row, float floor, double part);
+  // True: those that are at least `logit` weigh no more than `part` of all. False: the likely tokens do not tell.
+  // REQUIRES: as there
+  bool surely_within(LogitRow& row, float floor, double part, float logit);
   // Where the last of them is, without looking for it: at least `low`, and below `high`.
   struct Around {
     float low = 0;
@@ -57,6 +60,7 @@ class LogitCut {
   };
 
   Candidate last_of(LogitRow& row, float high, double target);
+  std::optional<Candidate> last_of_likely(LogitRow& row, double least, double most, double part);
   double collect(LogitRow& row, float low, float high, float scale);
   double estimate(LogitRow& row, float bound, float floor, float scale, bool doubts = false);
   float expected(float floor, double needed) const;

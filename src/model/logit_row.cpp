@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 
 #include "base/error.h"
@@ -14,6 +16,22 @@ constexpr std::size_t kGroup = RowKernels::kGroup;
 constexpr std::size_t kLanes = 16;
 
 std::size_t rounded_up(std::size_t count, std::size_t to) { return (count + to - 1) / to * to; }
+
+// Numbers in [0, 1), as many as are wanted, that come of one: splitmix64 (Steele, Lea and Flood, 2014).
+class Darts {
+ public:
+  explicit Darts(double seed) : state_(static_cast<std::uint64_t>(seed * 0x1p53)) {}
+
+  double next() {
+    std::uint64_t bits = state_ += 0x9e3779b97f4a7c15u;
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
+    bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
+    return static_cast<double>((bits ^ bits >> 31) >> 11) * 0x1p-53;
+  }
+
+ private:
+  std::uint64_t state_;
+};
 
 }  // namespace
 
@@ -65,6 +83,51 @@ void LogitRow::set(Token token, float logit) {
 }
 
 float LogitRow::top() const { return std::min(logits_[static_cast<std::size_t>(largest_)], kMost); }
+
+// Of how far they are below the largest one, so that the squares are small. A piece with logits that are banned, or no
+// numbers, is looked at again, one by one.
+double LogitRow::deviation() const {
+  using Lanes [[gnu::vector_size(kLanes * sizeof(float))]] = float;
+  constexpr std::size_t kPiece = 4 * kGroup;
+  const float largest = top();
+  double sum = 0;
+  double squares = 0;
+  double count = 0;
+  for (std::size_t begin = 0; begin < logits_.size(); begin += kPiece) {
+    const std::span<const float> piece = logits_.subspan(begin, std::min(kPiece, logits_.size() - begin));
+    const std::size_t whole = piece.size() / kLanes * kLanes;
+    Lanes sums = {};
+    Lanes squared = {};
+    for (std::size_t i = 0; i < whole; i += kLanes) {
+      Lanes values;
+      std::memcpy(&values, piece.data() + i, sizeof values);
+      const Lanes below = largest - values;
+      sums += below;
+      squared += below * below;
+    }
+    double sum_of_piece = 0;
+    double squares_of_piece = 0;
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      sum_of_piece += static_cast<double>(sums[lane]);
+      squares_of_piece += static_cast<double>(squared[lane]);
+    }
+    const bool all_count = std::isfinite(squares_of_piece);
+    if (all_count) {
+      sum += sum_of_piece;
+      squares += squares_of_piece;
+      count += static_cast<double>(whole);
+    }
+    for (const float logit : piece.subspan(all_count ? whole : 0)) {
+      if (!(logit > kBanned)) continue;
+      const auto below = static_cast<double>(largest - std::min(logit, kMost));
+      sum += below;
+      squares += below * below;
+      count += 1;
+    }
+  }
+  const double mean = sum / count;
+  return std::sqrt(std::max(0.0, squares / count - mean * mean));
+}
 
 std::size_t LogitRow::gather(float least, float below) {
   const std::size_t room = rounded_up(logits_.size(), kBlock) + RowKernels::kSlack;
@@ -119,7 +182,6 @@ void LogitRow::top_k(std::size_t k, std::vector<Candidate>& out) {
 
 LogitRow::Masses LogitRow::weigh(float least, float scale, float middle, float high, int bounds) {
   const float largest = top();
-  asked_ = {least, scale};
   const std::size_t whole = whole_blocks();
   sums_.resize((whole * kBlock + kGroup - 1) / kGroup + (has_rest() ? 1 : 0));
   above_.resize(bounds > 1 ? sums_.size() : 0);
@@ -137,9 +199,9 @@ LogitRow::Masses LogitRow::weigh(float least, float scale, float middle, float h
   return sum;
 }
 
-// The weights of a group add up to its sum but for rounding, so the last token of it that weighs anything takes the
-// rest.
-Token LogitRow::token_at(double part) {
+// At which the sum that weigh() has just made exceeds `part`. The weights of a group add up to its sum but for
+// rounding, so the last token of it that weighs anything takes the rest.
+Token LogitRow::token_at(double part, float least, float scale) const {
   std::size_t group = 0;
   std::size_t last = 0;
   for (; group < sums_.size(); ++group) {
@@ -155,10 +217,10 @@ Token LogitRow::token_at(double part) {
   const std::size_t count = rounded_up(end - first, kLanes);
   std::fill(inside, inside + count, kBanned);
   for (std::size_t i = first; i < end; ++i) {
-    if (logits_[i] >= asked_.least) inside[i - first] = logits_[i];
+    if (logits_[i] >= least) inside[i - first] = logits_[i];
   }
   float weighed[kGroup];
-  kernels_->weights(inside, count, top(), asked_.scale, weighed);
+  kernels_->weights(inside, count, top(), scale, weighed);
   Token token = largest_;
   for (std::size_t i = 0; i < end - first; ++i) {
     if (!(weighed[i] > 0)) continue;
@@ -167,6 +229,48 @@ Token LogitRow::token_at(double part) {
     if (part < 0) break;
   }
   return token;
+}
+
+// Darts at a skyline, in which each block is a house as high as its largest token weighs, and as wide as it has tokens.
+// A token is hit where the dart is below its own weight. The largest tokens fill their places, so that one dart in 64
+// hits at least, whatever the row is; in most rows one in three to one in thirty. Few blocks are summed up instead, so
+// that what is drawn of few tokens does not depend on where in a row they are.
+Token LogitRow::draw(float least, float scale, double drawn) {
+  constexpr std::size_t kDarts = 64 * kBlock;  // that all of them miss comes once in 10^27 rows
+  constexpr std::ptrdiff_t kFewBlocks = 256;
+  const auto is_there = [least](float largest) { return largest >= least; };
+  if (std::ranges::count_if(maxima_, is_there) <= kFewBlocks) return token_at(drawn * mass(least, scale), least, scale);
+  const std::span<const float> heights = weights(maxima_, scale);
+  ends_.resize(heights.size());
+  double end = 0;
+  for (std::size_t i = 0; i < heights.size(); ++i) {
+    end += maxima_[i] >= least ? static_cast<double>(heights[i]) : 0.0;
+    ends_[i] = end;
+  }
+  Darts darts(drawn);
+  for (std::size_t dart = 0; dart < kDarts; ++dart, drawn = darts.next()) {
+    const double at = drawn * end;
+    const auto block = static_cast<std::size_t>(std::ranges::upper_bound(ends_, at) - ends_.begin());
+    if (block == ends_.size()) continue;  // it was rounded up
+    const auto height = static_cast<double>(heights[block]);
+    const double across = (ends_[block] - at) / height * static_cast<double>(kBlock);
+    const std::size_t place = std::min(static_cast<std::size_t>(across), kBlock - 1);
+    const std::size_t token = block * kBlock + place;
+    if (token >= logits_.size() || !(logits_[token] >= least)) continue;
+    const double up = (across - static_cast<double>(place)) * height;
+    if (up < static_cast<double>(weight(logits_[token], scale))) return static_cast<Token>(token);
+  }
+  return largest_;
+}
+
+// As weights() says it: to the bit.
+float LogitRow::weight(float logit, float scale) const {
+  alignas(64) float lanes[kLanes];
+  alignas(64) float out[kLanes];
+  std::fill(lanes, lanes + kLanes, kBanned);
+  lanes[0] = logit;
+  kernels_->weights(lanes, kLanes, top(), scale, out);
+  return out[0];
 }
 
 std::span<const float> LogitRow::sample(std::size_t most) {

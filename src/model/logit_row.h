@@ -48,6 +48,9 @@ class LogitRow {
   // REQUIRES: largest() ≥ 0
   float top() const;
 
+  // The standard deviation of all that are above -infinity; no number where they are too far apart. REQUIRES: as top()
+  double deviation() const;
+
   // The k largest, in no particular order; fewer when fewer are above -infinity.
   void top_k(std::size_t k, std::vector<Candidate>& out);
   // All that are at least `least`, but not `below`, ids ascending. REQUIRES: least ≥ kLeast
@@ -55,15 +58,17 @@ class LogitRow {
   // The same as lists, +infinity among them; valid until the next call of this or of another that lists tokens.
   Found found(float least);
 
-  // The sum of exp((logit - top()) * scale) over all that are at least `least`. The caller may ask, until the next
-  // call, which token it is at which the sum exceeds a part of it. REQUIRES: largest() ≥ 0, least ≥ kLeast, scale ≥ 0
+  // The sum of exp((logit - top()) * scale) over all that are at least `least`.
+  // REQUIRES: largest() ≥ 0, least ≥ kLeast, scale ≥ 0
   double mass(float least, float scale) { return weigh(least, scale, least, least, 1).all; }
   // The same, and in one sweep the sum over those that are at least `middle`. REQUIRES: middle ≥ least
   Masses masses(float least, float scale, float middle) { return weigh(least, scale, middle, middle, 2); }
   // … and over those that are at least `high`. REQUIRES: high ≥ middle
   Masses masses(float least, float scale, float middle, float high) { return weigh(least, scale, middle, high, 3); }
-  // REQUIRES: mass() was just called. 0 ≤ part < what it said
-  Token token_at(double part);
+  // One of those that are at least `least`, as often as their weights in mass() say, without a sweep over the row.
+  // `drawn` says which, and all that it takes to say it: the same number gives the same token.
+  // REQUIRES: as mass(), least ≤ top(), 0 ≤ drawn < 1
+  Token draw(float least, float scale, double drawn);
 
   // So small a bound that at least k are as large; kLeast when so many cannot be vouched for.
   float bound_of(std::size_t k);
@@ -75,15 +80,12 @@ class LogitRow {
   static float scale_of(double temperature);
 
  private:
-  struct Asked {
-    float least = 0;
-    float scale = 0;
-  };
-
   Masses weigh(float least, float scale, float middle, float high, int bounds);
   void begin(std::span<float> logits);
   void survey();
   std::size_t gather(float least, float below);
+  float weight(float logit, float scale) const;
+  Token token_at(double part, float least, float scale) const;
   std::size_t blocks() const { return maxima_.size(); }
   std::size_t whole_blocks() const { return logits_.size() / RowKernels::kBlock; }
   bool has_rest() const { return logits_.size() % RowKernels::kBlock != 0; }
@@ -93,11 +95,11 @@ class LogitRow {
   float rest_[RowKernels::kBlock] = {};  // the last block, when the row ends within it; filled up with -infinity
   std::vector<float> maxima_;
   Token largest_ = -1;
-  Asked asked_;  // of mass()
   std::vector<float> sums_;
   std::vector<float> above_;
   std::vector<float> higher_;
   std::vector<float> coarse_;
+  std::vector<double> ends_;
   std::vector<std::uint32_t> places_;
   std::vector<float> found_;
   std::vector<float> sample_;

@@ -195,20 +195,94 @@ TEST(LogitRow, OneSweepSumsUpAllAndWhatIsAbove) {
   }
 }
 
-// Each token is told for the part of the mass that it weighs.
-TEST(LogitRow, TokenAtAPartOfTheMass) {
+TEST(LogitRow, DeviationIsOfAllThatAreThere) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(100, 2);
+  for (const std::size_t size : {1u, 7u, 300u, 5000u}) {
+    std::vector<float> values(size);
+    for (float& value : values) value = normal(random);
+    values[size / 2] = 160;
+    double sum = 0;
+    for (const float value : values) sum += static_cast<double>(value);
+    const double mean = sum / static_cast<double>(size);
+    double squares = 0;
+    for (const float value : values) squares += std::pow(static_cast<double>(value) - mean, 2);
+    const double expected = std::sqrt(squares / static_cast<double>(size));
+    values.push_back(kNan);
+    values.push_back(-kInfinity);
+    LogitRow row;
+    row.look(values);
+    EXPECT_NEAR(row.deviation(), expected, 1e-4 * expected) << size;
+  }
+}
+
+// Counts what is drawn: 20 classes of tokens, compared with their weights by a chi-square test.
+void expect_draws(const std::vector<float>& values, float least, float scale) {
+  constexpr int kDraws = 20000;
+  constexpr std::size_t kClasses = 20;
+  std::vector<double> chance(kClasses);
+  double sum = 0;
+  const float top = std::min(*std::ranges::max_element(values), LogitRow::kMost);
+  const auto class_of = [&values](std::size_t token) { return token * kClasses / values.size(); };
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!(values[i] >= least)) continue;
+    const double weight = std::exp((static_cast<double>(std::min(values[i], LogitRow::kMost)) - top) * scale);
+    chance[class_of(i)] += weight;
+    sum += weight;
+  }
+  std::mt19937_64 random(1);
+  std::vector<double> drawn;
+  for (int i = 0; i < kDraws; ++i) drawn.push_back(static_cast<double>(random() >> 11) * 0x1p-53);
+  std::vector<Token> first;
+  each_row(values, [&](LogitRow& row, const char* name) {
+    std::vector<Token> tokens;
+    std::vector<double> counts(kClasses);
+    for (const double number : drawn) {
+      const Token token = row.draw(least, scale, number);
+      ASSERT_GE(values[static_cast<std::size_t>(token)], least) << name;
+      ++counts[class_of(static_cast<std::size_t>(token))];
+      tokens.push_back(token);
+    }
+    double chi_square = 0;
+    for (std::size_t i = 0; i < kClasses; ++i) {
+      const double mean = kDraws * chance[i] / sum;
+      if (mean < 1e-6) {
+        EXPECT_EQ(counts[i], 0) << i;
+      }
+      if (mean >= 5) chi_square += (counts[i] - mean) * (counts[i] - mean) / mean;
+    }
+    EXPECT_LT(chi_square, 50.0) << "19 degrees of freedom: once in 7,000; " << name << " " << least << " " << scale;
+    if (first.empty()) first = tokens;
+    EXPECT_EQ(tokens, first) << "the same tokens with " << name;
+  });
+}
+
+TEST(LogitRow, DrawsAsOftenAsTheWeightsSay) {
+  std::vector<float> values;
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0, 1.5f);
+  for (int i = 0; i < 20'010; ++i) values.push_back(normal(random));
+  values[17] = kNan;
+  values[18] = -kInfinity;
+  for (const float least : {LogitRow::kLeast, -1.0f, 3.5f}) {
+    for (const float scale : {0.0f, 0.4f, 1.0f, 2.0f}) expect_draws(values, least, scale);
+  }
+  values.back() = 14;  // more likely than all others, and in a block that the row ends in
+  expect_draws(values, LogitRow::kLeast, 1.0f);
+  values[5] = kInfinity;
+  expect_draws(values, LogitRow::kLeast, 2e-38f);
+}
+
+TEST(LogitRow, DrawsTheOnlyOneOfItsBlock) {
   std::vector<float> values(1000, -kInfinity);
   values[10] = values[300] = values[301] = values[999] = 2;
   values[500] = -20;
-  each_row(values, [&](LogitRow& row, const char* name) {
-    const double mass = row.mass(0.0f, 1.0f);
-    EXPECT_EQ(mass, 4.0);
-    const Token expected[] = {10, 300, 301, 999};
-    for (int i = 0; i < 4; ++i) {
-      EXPECT_EQ(row.token_at(i + 0.01), expected[i]) << name;
-      EXPECT_EQ(row.token_at(i + 0.99), expected[i]) << name;
-    }
-    EXPECT_EQ(row.token_at(4.5), 999) << "a rest of rounding";
+  expect_draws(values, 0.0f, 1.0f);
+  expect_draws(values, LogitRow::kLeast, 0.0f);
+  values.assign(1000, -kInfinity);
+  values[700] = -5;
+  each_row(values, [](LogitRow& row, const char*) {
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(row.draw(LogitRow::kLeast, 1.0f, 0.01 * i), 700);
   });
 }
 

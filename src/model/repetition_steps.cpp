@@ -210,9 +210,13 @@ class DryStep {
 
 }  // namespace
 
+bool penalties_on(const SamplingParams& params) {
+  return params.repeat_last_n != 0 &&
+         (params.repeat_penalty != 1.0f || params.frequency_penalty != 0.0f || params.presence_penalty != 0.0f);
+}
+
 llama_sampler* make_penalties_step(const SamplingParams& params) {
-  const bool off = params.repeat_penalty == 1.0f && params.frequency_penalty == 0.0f && params.presence_penalty == 0.0f;
-  return off || params.repeat_last_n == 0 ? nullptr : new_step(PenaltiesStep(params));
+  return penalties_on(params) ? new_step(PenaltiesStep(params)) : nullptr;
 }
 
 llama_sampler* make_dry_step(const SamplingParams& params, DryBreakersPtr breakers) {

@@ -11,6 +11,8 @@ struct llama_sampler;
 
 namespace chasqui {
 
+bool penalties_on(const SamplingParams& params);
+
 // Null where the parameters turn the step off.
 llama_sampler* make_penalties_step(const SamplingParams& params);
 // `breakers` may be null: nothing ends a repetition.

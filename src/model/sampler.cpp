@@ -5,16 +5,25 @@
 #include <limits>
 
 #include "base/error.h"
+#include "model/repetition_steps.h"
 
 namespace chasqui {
 namespace {
 
-bool penalties_on(const SamplingParams& p) {
-  return p.repeat_last_n != 0 &&
-         (p.repeat_penalty != 1.0f || p.frequency_penalty != 0.0f || p.presence_penalty != 0.0f);
-}
-
 constexpr std::size_t kFew = 512;
+
+// Mirostat comes instead of all steps but the temperature.
+SamplingParams params_in_effect(SamplingParams params) {
+  if (params.mirostat != 2) return params;
+  params.top_k = 0;
+  params.top_p = 1;
+  params.min_p = 0;
+  params.top_n_sigma = -1;
+  params.min_keep = 0;
+  params.repeat_last_n = 0;
+  params.steps = std::vector{SamplingStep::temperature};
+  return params;
+}
 
 float most_likely_logit(const std::vector<Candidate>& candidates) {
   return std::ranges::max_element(candidates, {}, &Candidate::logit)->logit;
@@ -63,13 +72,14 @@ double uniform(std::mt19937& generator) {
 
 Sampler::Sampler(const SamplingParams& params, TokenCount vocabulary, std::span<const Token> end_of_generation,
                  SamplingParts* parts)
-    : params_(params),
+    : params_(params_in_effect(params)),
       vocabulary_(vocabulary),
       ends_(end_of_generation.begin(), end_of_generation.end()),
       bias_(params.logit_bias),
-      penalties_(penalties_on(params)),
+      penalties_(penalties_on(params_)),
       generator_(params.seed.value_or(std::mt19937::default_seed)),
-      window_(params.repeat_last_n) {
+      surprise_max_(2 * static_cast<double>(params.mirostat_tau)),
+      window_(params_.repeat_last_n) {
   if (params.ignore_eos) {
     for (Token token : end_of_generation) bias_.push_back({token, LogitRow::kBanned});
   }
@@ -141,8 +151,10 @@ void Sampler::build(SamplerScratch& scratch) const {
   std::vector<Candidate>& candidates = scratch.candidates;
   if (few_candidates()) {
     scratch.row.top_k(static_cast<std::size_t>(params_.top_k > 0 ? params_.top_k : vocabulary_), candidates);
+    const float bound = candidates.empty() ? LogitRow::kLeast : sigma_bound(scratch.row);
+    if (bound > LogitRow::kLeast) std::erase_if(candidates, [bound](const Candidate& c) { return c.logit < bound; });
   } else if (scratch.row.largest() >= 0) {
-    const float least = narrow_by_top_k(scratch.row, LogitRow::kLeast, scratch);
+    const float least = narrow_by_top_k(scratch.row, sigma_bound(scratch.row), scratch);
     scratch.row.at_least(narrow(scratch.row, least, scratch), candidates);
   } else {
     candidates.clear();
@@ -186,6 +198,14 @@ float Sampler::min_p_bound(float top) const {
   return std::min(top, std::numeric_limits<float>::max()) + std::log(params_.min_p);
 }
 
+// The least logit that top-n-sigma leaves. REQUIRES: a row with a largest logit
+float Sampler::sigma_bound(const LogitRow& row) const {
+  if (!(params_.top_n_sigma > 0)) return LogitRow::kLeast;
+  const double bound = row.top() - static_cast<double>(params_.top_n_sigma) * row.deviation();
+  constexpr auto kLeast = static_cast<double>(LogitRow::kLeast);
+  return bound > kLeast ? static_cast<float>(bound) : LogitRow::kLeast;
+}
+
 Token Sampler::fallback() const {
   for (Token token = 0; token < vocabulary_; ++token) {
     const auto bans = [token](const LogitBias& b) { return b.token == token && b.bias == LogitRow::kBanned; };
@@ -221,16 +241,19 @@ Token Sampler::draw(SamplerScratch& scratch) {
   scratch.drew_row = false;
   LogitRow& row = scratch.row;
   if (chain_.present()) {
-    const Token token = chain_.draw(row.logits(), scratch.candidates);
+    const Token token = list_for_chain(scratch) ? chain_.draw(scratch.candidates, scratch.candidates)
+                                                : chain_.draw(row.logits(), scratch.candidates);
     return token >= 0 ? token : fallback();
   }
   if (greedy() || row.largest() < 0) {
     scratch.candidates.clear();
     return row.largest() >= 0 ? row.largest() : fallback();
   }
+  if (params_.mirostat == 2) return draw_mirostat(scratch, uniform(generator_));
   if (few_candidates()) return draw_candidate(scratch);
   const double drawn = uniform(generator_);
-  return lists_top_k(row) ? draw_of_top_k(scratch, drawn) : draw_row(row, LogitRow::kLeast, scratch, drawn);
+  const float bound = sigma_bound(row);
+  return lists_top_k(row) ? draw_of_top_k(scratch, bound, drawn) : draw_row(row, bound, scratch, drawn);
 }
 
 Token Sampler::draw_candidate(SamplerScratch& scratch) {

@@ -1,5 +1,6 @@
 // Chooses the next token of one sequence from a row of logits. The order is llama.cpp's default one: logit bias,
-// penalties, top-k, top-p, min-p, temperature, draw. One per sequence; one thread at a time.
+// penalties, top-n-sigma, top-k, top-p, min-p, temperature, draw; or logit bias, temperature and Mirostat 2. One per
+// sequence; one thread at a time.
 //
 // Reproducible: the same seed, parameters, accepted tokens and logits give the same token, whatever else the process
 // does. The generator is std::mt19937, seeded with the 32-bit seed; a draw with a temperature takes exactly two of its
@@ -95,13 +96,16 @@ class Sampler {
 
  private:
   Token draw(SamplerScratch& scratch);
+  bool list_for_chain(SamplerScratch& scratch) const;
   bool lists_top_k(const LogitRow& row) const;
-  Token draw_of_top_k(SamplerScratch& scratch, double drawn);
+  float sigma_bound(const LogitRow& row) const;
+  Token draw_of_top_k(SamplerScratch& scratch, float bound, double drawn);
   Token draw_row(LogitRow& row, float floor, SamplerScratch& scratch, double drawn);
   std::optional<Token> draw_without_cut(LogitRow& row, float least, SamplerScratch& scratch, double drawn);
   Token draw_before_cut(LogitRow& row, float least, SamplerScratch& scratch, double drawn);
   std::optional<Token> draw_around_cut(LogitRow& row, float least, SamplerScratch& scratch, double drawn);
   Token draw_down_to(const Candidate& last, LogitRow& row, SamplerScratch& scratch, double drawn) const;
+  Token draw_mirostat(SamplerScratch& scratch, double drawn);
   Token draw_candidate(SamplerScratch& scratch);
   Token draw_allowed(std::span<float> logits, SamplerScratch& scratch);
   const TokenMask* find_mask(SamplerScratch& scratch);
@@ -140,6 +144,7 @@ class Sampler {
   bool allowed_ = true;  // the grammar takes the last token that was chosen
   int put_off_ = 0;      // how often the token was, that was drawn first and refused
   TokenCount generated_ = 0;
+  double surprise_max_ = 0;  // Mirostat's mu: bits that a token may say at most
   PenaltyWindow window_;
 };
 

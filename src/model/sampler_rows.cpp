@@ -1,6 +1,8 @@
 // What a sampler draws from a row whose tokens it does not list, and where such a row is cut.
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "model/sampler.h"
 
@@ -27,19 +29,77 @@ double another(double drawn) {
 
 }  // namespace
 
+// Lists the tokens of the row that the chain has to be given. False: that would be too many of them.
+bool Sampler::list_for_chain(SamplerScratch& scratch) const {
+  constexpr std::size_t kQuick = 512;
+  constexpr std::size_t kWorthIt = 8;
+  constexpr float kRounding = 0.001f;
+  LogitRow& row = scratch.row;
+  std::vector<Candidate>& list = scratch.candidates;
+  const ChainView& view = chain_.view();
+  const auto& changed = chain_.changed().counts();
+  const std::size_t count = view.most + changed.size();  // among so many there are enough that are not changed
+  if (view.most == 0 || row.largest() < 0 || count > row.size() / kWorthIt) return false;
+  if (count <= kQuick) {
+    row.top_k(count, list);
+  } else {
+    row.at_least(scratch.cut.about_count(row, static_cast<double>(count)), list);
+    if (list.size() < count) return false;
+  }
+  const auto is_changed = [&changed](const Candidate& c) { return changed.contains(c.token); };
+  const float least = std::ranges::min_element(list, {}, &Candidate::logit)->logit;
+  std::erase_if(list, is_changed);
+  if (view.min_p > 0 && !list.empty()) {
+    // The most likely one may be one that is changed, and is no less likely than this one then.
+    const float top = std::ranges::max_element(list, {}, &Candidate::logit)->logit;
+    const float bound = std::max(top + std::log(view.min_p) - kRounding, LogitRow::kLeast);
+    if (bound <= least) {
+      row.at_least(bound, list);
+      std::erase_if(list, is_changed);
+    }
+  }
+  for (const auto& [token, times] : changed) {
+    if (row[token] > LogitRow::kBanned) list.push_back({token, std::min(row[token], LogitRow::kMost), 0.0});
+  }
+  std::ranges::sort(list, {}, &Candidate::token);
+  return true;
+}
+
+// Of the tokens that surprise by so many bits at most, which change so that the mean surprise comes to be the target
+// (Basu et al., 2021, as llama.cpp's version 2 does it).
+Token Sampler::draw_mirostat(SamplerScratch& scratch, double drawn) {
+  LogitRow& row = scratch.row;
+  const float scale = LogitRow::scale_of(params_.temperature);
+  scratch.candidates.clear();
+  Token token = row.largest();
+  double surprise = 0;
+  const double least = std::log(row.mass(LogitRow::kLeast, scale)) - surprise_max_ * std::numbers::ln2;
+  if (least < 0) {
+    scratch.drew_row = true;
+    scratch.least = std::max(row.top() + static_cast<float>(least * params_.temperature), LogitRow::kLeast);
+    scratch.mass = row.mass(scratch.least, scale);
+    token = row.draw(scratch.least, scale, drawn);
+    const float below_top = row.top() - std::min(row[token], LogitRow::kMost);
+    surprise = std::log2(scratch.mass) + below_top * scale * std::numbers::log2e;
+  }
+  surprise_max_ -= static_cast<double>(params_.mirostat_eta) * (surprise - static_cast<double>(params_.mirostat_tau));
+  return token;
+}
+
 // What is looked at of a large row are those that top-k leaves, and some more; they are a row of their own then.
 bool Sampler::lists_top_k(const LogitRow& row) const {
   constexpr TokenCount kMostListed = 32768;
   return params_.top_k > 0 && params_.top_k <= kMostListed && row.size() > 2 * static_cast<std::size_t>(params_.top_k);
 }
 
-Token Sampler::draw_of_top_k(SamplerScratch& scratch, double drawn) {
+// Of those that are at least `bound`.
+Token Sampler::draw_of_top_k(SamplerScratch& scratch, float bound, double drawn) {
   LogitRow& row = scratch.row;
   const auto most = static_cast<std::size_t>(params_.top_k);
-  float floor = scratch.cut.about_count(row, params_.top_k);
+  float floor = std::max(bound, scratch.cut.about_count(row, params_.top_k));
   LogitRow::Found found = row.found(floor);
-  if (found.tokens.size() < most && floor > LogitRow::kLeast) {
-    floor = scratch.cut.reach_count(row, LogitRow::kLeast, params_.top_k).logit;
+  if (found.tokens.size() < most && floor > bound) {
+    floor = scratch.cut.reach_count(row, bound, params_.top_k).logit;
     found = row.found(floor);
   }
   scratch.listed.look(found.logits);
@@ -52,23 +112,22 @@ Token Sampler::draw_of_top_k(SamplerScratch& scratch, double drawn) {
   return token_at(place);
 }
 
-// Of those that are at least `floor`. Leaves in `scratch` what the token was drawn from.
+// Of those that are at least `floor`. Leaves in `scratch` what the token was drawn from, where that is to be told.
 Token Sampler::draw_row(LogitRow& row, float floor, SamplerScratch& scratch, double drawn) {
   scratch.drew_row = true;
   scratch.candidates.clear();  // those of another row would be taken for what this one was narrowed to
+  const bool tells = params_.chances_after && params_.chances >= 0;
   const float scale = LogitRow::scale_of(params_.temperature);
   float least = narrow_by_top_k(row, floor, scratch);
-  if (const auto token = draw_without_cut(row, least, scratch, drawn)) {
-    if (!params_.chances_after || params_.chances < 0) return *token;
+  const std::optional<Token> token = draw_without_cut(row, least, scratch, drawn);
+  if (token && !tells) return *token;
+  if (token) {
     scratch.cut.take_back(row);
     least = narrow_by_top_k(row, floor, scratch);
-    scratch.least = narrow(row, least, scratch);
-    scratch.mass = row.mass(scratch.least, scale);
-    return *token;
   }
   scratch.least = narrow(row, least, scratch);
-  scratch.mass = row.mass(scratch.least, scale);
-  return row.token_at(drawn * scratch.mass);
+  if (tells) scratch.mass = row.mass(scratch.least, scale);
+  return token ? *token : row.draw(scratch.least, scale, drawn);
 }
 
 // Which logit is the least that may be drawn of those from `least` on; what is as likely as that and too much is banned
@@ -112,10 +171,11 @@ std::optional<Token> Sampler::draw_without_cut(LogitRow& row, float least, Sampl
 // row is cut has to be found. The distribution is the same: what is drawn instead is from what is left.
 Token Sampler::draw_before_cut(LogitRow& row, float least, SamplerScratch& scratch, double drawn) {
   const float scale = LogitRow::scale_of(params_.temperature);
-  const Token token = row.token_at(drawn * row.mass(least, scale));
+  const Token token = row.draw(least, scale, drawn);
   if (token == row.largest()) return token;
   const float logit = std::min(row[token], LogitRow::kMost);
   const auto part = static_cast<double>(params_.top_p);
+  if (scratch.cut.surely_within(row, least, part, logit)) return token;
   const LogitRow::Masses masses = row.masses(least, 1.0f, logit);
   if (masses.above <= masses.all * part) return token;
   const Candidate last = scratch.cut.reach_part(row, least, part);
@@ -128,7 +188,7 @@ std::optional<Token> Sampler::draw_around_cut(LogitRow& row, float least, Sample
   const auto around = scratch.cut.around_part(row, least, static_cast<double>(params_.top_p));
   if (!around) return std::nullopt;
   const float scale = LogitRow::scale_of(params_.temperature);
-  const Token token = row.token_at(drawn * row.mass(around->low, scale));
+  const Token token = row.draw(around->low, scale, drawn);
   const float logit = std::min(row[token], LogitRow::kMost);
   if (logit >= around->high) return token;
   const Candidate last = scratch.cut.reach(row, *around);
@@ -138,7 +198,7 @@ std::optional<Token> Sampler::draw_around_cut(LogitRow& row, float least, Sample
 Token Sampler::draw_down_to(const Candidate& last, LogitRow& row, SamplerScratch& scratch, double drawn) const {
   scratch.cut.ban_after(row, last);
   const float scale = LogitRow::scale_of(params_.temperature);
-  return row.token_at(another(drawn) * row.mass(std::max(last.logit, LogitRow::kLeast), scale));
+  return row.draw(std::max(last.logit, LogitRow::kLeast), scale, another(drawn));
 }
 
 }  // namespace chasqui

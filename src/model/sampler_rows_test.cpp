@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numbers>
 #include <random>
 #include <utility>
 
@@ -13,11 +14,10 @@
 namespace chasqui {
 namespace {
 
-// Draws as often as the reference says: classes of tokens with equal probability, compared by a chi-square test.
-void expect_draws_of(const SamplingParams& p, const std::vector<float>& row) {
+// Draws as often as `expected` says: classes of tokens with equal probability, compared by a chi-square test.
+void expect_draws_of(const SamplingParams& p, const std::vector<float>& row, const std::map<Token, double>& expected) {
   constexpr int kDraws = 20000;
   constexpr std::size_t kClasses = 20;
-  const std::map<Token, double> expected = reference(p, row);
   std::map<Token, std::size_t> class_of;
   double sum = 0;
   std::vector<double> chance(kClasses);
@@ -44,6 +44,10 @@ void expect_draws_of(const SamplingParams& p, const std::vector<float>& row) {
   }
   EXPECT_LT(chi_square, 50.0) << "19 degrees of freedom: once in 7,000; top_k " << p.top_k << ", top_p " << p.top_p
                               << ", min_p " << p.min_p << ", temperature " << p.temperature;
+}
+
+void expect_draws_of(const SamplingParams& p, const std::vector<float>& row) {
+  expect_draws_of(p, row, reference(p, row));
 }
 
 // Whatever of a large vocabulary may be drawn.
@@ -90,6 +94,97 @@ TEST(Sampler, HotDrawsFollowTheReference) {
       expect_draws_of(p, row);
     }
   }
+}
+
+// … where few tokens weigh more than top-p keeps, whatever all the others weigh, and where they nearly do.
+TEST(Sampler, DrawsFromAPeakedRowFollowTheReference) {
+  for (const float peak : {9.0f, 14.0f, 25.0f}) {
+    std::vector<float> row = random_row(20000, 10, 1.0f);
+    for (std::size_t i = 0; i < 12; ++i) row[i * 1571] += peak - 0.3f * static_cast<float>(i);
+    row[1571] = row[3 * 1571];  // as likely
+    for (const float top_p : {0.3f, 0.9f, 0.98f}) {
+      for (const float temperature : {0.8f, 1.6f}) {
+        SamplingParams p = plain();
+        p.top_p = top_p;
+        p.temperature = temperature;
+        expect_draws_of(p, row);
+      }
+    }
+  }
+}
+
+TEST(Sampler, TopNSigmaKeepsWhatTheReferenceDoes) {
+  for (const std::size_t size : {8u, 300u, 20001u}) {
+    const std::vector<float> row = random_row(size, 12, 2.0f);
+    for (const std::int32_t top_k : {0, 5, 700, 5000}) {
+      for (const float sigma : {0.3f, 1.0f, 2.5f}) {
+        for (const float top_p : {1.0f, 0.7f}) {
+          SamplingParams p = plain();
+          p.top_n_sigma = sigma;
+          p.top_k = top_k;
+          p.top_p = top_p;
+          const auto found = distribution_of(Sampler(p, static_cast<TokenCount>(size), {}), row);
+          const auto expected = reference(p, row);
+          EXPECT_NEAR(static_cast<double>(found.size()), static_cast<double>(expected.size()), size > 1000 ? 2 : 0)
+              << size << " " << top_k << " " << sigma << " " << top_p;
+        }
+      }
+    }
+  }
+  const std::vector<float> row = random_row(12000, 13, 2.0f);
+  for (const std::int32_t top_k : {0, 40, 700, 5000}) {
+    SamplingParams p = plain();
+    p.top_n_sigma = 1.7f;
+    p.top_k = top_k;
+    expect_draws_of(p, row);
+    p.top_p = 0.8f;
+    expect_draws_of(p, row);
+  }
+}
+
+// With a learning rate of 0 those that surprise by twice the target at most; the most likely one where there is none.
+TEST(Sampler, MirostatDrawsWhatSurprisesLittle) {
+  for (const float deviation : {0.5f, 3.0f}) {
+    const std::vector<float> row = random_row(12000, 11, deviation);
+    for (const float tau : {2.0f, 6.6f, 20.0f}) {
+      SamplingParams p = plain();
+      p.temperature = 1.3f;
+      std::map<Token, double> expected = reference(p, row);
+      std::erase_if(expected, [&](const auto& each) { return -std::log2(each.second) > 2 * static_cast<double>(tau); });
+      double left = 0;
+      for (const auto& each : expected) left += each.second;
+      for (auto& each : expected) each.second /= left;
+      if (expected.empty()) expected[static_cast<Token>(std::ranges::max_element(row) - row.begin())] = 1;
+      p.mirostat = 2;
+      p.mirostat_tau = tau;
+      p.mirostat_eta = 0;
+      p.top_k = 3;  // it comes instead of that
+      p.repeat_penalty = 2;
+      expect_draws_of(p, row, expected);
+    }
+  }
+}
+
+TEST(Sampler, MirostatComesToItsTarget) {
+  SamplingParams p = plain();
+  p.mirostat = 2;
+  p.mirostat_tau = 4;
+  p.chances = 0;
+  p.chances_after = true;
+  Sampler sampler(p, 12000, {});
+  SamplerScratch scratch;
+  std::vector<TokenChance> chances;
+  double surprise = 0;
+  constexpr int kDraws = 4000;
+  for (int i = 0; i < kDraws; ++i) {
+    std::vector<float> row = random_row(12000, static_cast<unsigned>(i % 20), 2.0f);
+    sampler.sample(row, scratch, &chances);
+    surprise -= static_cast<double>(chances.front().logprob) / std::numbers::ln2;
+  }
+  EXPECT_NEAR(surprise / kDraws, 4.0, 0.1);
+  p.temperature = 0;
+  std::vector<float> row = random_row(12000, 1);
+  EXPECT_EQ(Sampler(p, 12000, {}).sample(row, scratch), std::ranges::max_element(row) - row.begin());
 }
 
 // Where the weights reach top_p is found in rows that are steep, flat, or full of equal logits.

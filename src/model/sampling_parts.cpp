@@ -55,8 +55,9 @@ llama_sampler* make_step(SamplingStep step, const SamplingParams& params, const 
 void FreeLlamaSampler::operator()(llama_sampler* sampler) const { llama_sampler_free(sampler); }
 
 bool needs_chain(const SamplingParams& params) {
-  return !default_order(params) || params.mirostat != 0 || params.top_n_sigma > 0 || params.typical_p < 1 ||
-         params.dynatemp_range > 0 || params.dry_multiplier > 0 || params.xtc_probability > 0;
+  if (params.mirostat != 0) return params.mirostat != 2;
+  return !default_order(params) || params.typical_p < 1 || params.dynatemp_range > 0 || params.dry_multiplier > 0 ||
+         params.xtc_probability > 0;
 }
 
 SamplerChain make_chain(const SamplingParams& params, const llama_vocab* vocab, TokenCount vocabulary,
@@ -68,15 +69,11 @@ SamplerChain make_chain(const SamplingParams& params, const llama_vocab* vocab, 
     if (sampler != nullptr) llama_sampler_chain_add(chain.get(), sampler);
   };
   const std::uint32_t seed = params.seed.value_or(0);
-  if (params.mirostat != 0) {
+  if (params.mirostat == 1) {
     add(llama_sampler_init_temp(params.temperature));
-    if (params.mirostat == 1) {
-      constexpr std::int32_t kTokensLookedAt = 100;  // of the paper
-      add(llama_sampler_init_mirostat(vocabulary, seed, params.mirostat_tau, params.mirostat_eta, kTokensLookedAt));
-    } else {
-      add(llama_sampler_init_mirostat_v2(seed, params.mirostat_tau, params.mirostat_eta));
-    }
-    return SamplerChain(std::move(chain));
+    constexpr std::int32_t kTokensLookedAt = 100;  // of the paper
+    add(llama_sampler_init_mirostat(vocabulary, seed, params.mirostat_tau, params.mirostat_eta, kTokensLookedAt));
+    return SamplerChain(std::move(chain), chain_view(params));
   }
   for (const SamplingStep step : steps_of(params)) {
     // It compares each candidate with each other one: of a whole vocabulary that would take minutes for one token.
@@ -86,7 +83,7 @@ SamplerChain make_chain(const SamplingParams& params, const llama_vocab* vocab, 
   add(has_step(params, SamplingStep::adaptive_p)
           ? llama_sampler_init_adaptive_p(params.adaptive_target, params.adaptive_decay, seed)
           : llama_sampler_init_dist(seed));
-  return SamplerChain(std::move(chain));
+  return SamplerChain(std::move(chain), chain_view(params));
 }
 
 Token SamplerChain::draw(std::span<const float> logits, std::vector<Candidate>& left) {
@@ -97,6 +94,18 @@ Token SamplerChain::draw(std::span<const float> logits, std::vector<Candidate>& 
       row.push_back({static_cast<llama_token>(i), std::min(logits[i], std::numeric_limits<float>::max()), 0.0f});
     }
   }
+  return draw_thread_row(left);
+}
+
+Token SamplerChain::draw(std::span<const Candidate> candidates, std::vector<Candidate>& left) {
+  std::vector<llama_token_data>& row = thread_row();
+  row.clear();
+  for (const Candidate& c : candidates) row.push_back({c.token, c.logit, 0.0f});
+  return draw_thread_row(left);
+}
+
+Token SamplerChain::draw_thread_row(std::vector<Candidate>& left) {
+  std::vector<llama_token_data>& row = thread_row();
   left.clear();
   if (row.empty()) return -1;
   llama_token_data_array array{row.data(), row.size(), -1, false};
@@ -109,7 +118,10 @@ Token SamplerChain::draw(std::span<const float> logits, std::vector<Candidate>& 
   return array.data[array.selected].id;
 }
 
-void SamplerChain::accept(Token token) { llama_sampler_accept(chain_.get(), token); }
+void SamplerChain::accept(Token token) {
+  llama_sampler_accept(chain_.get(), token);
+  changed_.push(token);
+}
 
 bool GrammarGate::allows(Token token) const {
   if (own_ != nullptr) return own_->allows(token);

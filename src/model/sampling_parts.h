@@ -10,7 +10,9 @@
 #include "base/error.h"
 #include "core/sampling.h"
 #include "model/candidates.h"
+#include "model/chain_view.h"
 #include "model/dry_breakers.h"
+#include "model/penalty_window.h"
 #include "model/token_gate.h"
 
 struct llama_sampler;
@@ -28,15 +30,26 @@ using LlamaSamplerPtr = std::unique_ptr<llama_sampler, FreeLlamaSampler>;
 class SamplerChain {
  public:
   SamplerChain() = default;
-  explicit SamplerChain(LlamaSamplerPtr chain) : chain_(std::move(chain)) {}
+  explicit SamplerChain(LlamaSamplerPtr chain, const ChainView& view = {})
+      : chain_(std::move(chain)), view_(view), changed_(view.most > 0 ? view.look_back : 0) {}
 
   bool present() const { return chain_ != nullptr; }
   // -1 when no logit is above -infinity. `left` gets what it was drawn from.
   Token draw(std::span<const float> logits, std::vector<Candidate>& left);
+  // As from a row that has no other tokens. REQUIRES: ids ascending
+  Token draw(std::span<const Candidate> candidates, std::vector<Candidate>& left);
   void accept(Token token);
 
+  const ChainView& view() const { return view_; }
+  // The tokens whose logits may be changed first.
+  const PenaltyWindow& changed() const { return changed_; }
+
  private:
+  Token draw_thread_row(std::vector<Candidate>& left);
+
   LlamaSamplerPtr chain_;
+  ChainView view_;
+  PenaltyWindow changed_{0};
 };
 
 // Which tokens may come next. One thread at a time.

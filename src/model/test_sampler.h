@@ -43,6 +43,16 @@ inline std::map<Token, double> reference(const SamplingParams& p, const std::vec
   std::vector<std::pair<double, Token>> all;
   for (std::size_t i = 0; i < row.size(); ++i) all.emplace_back(-row[i], static_cast<Token>(i));
   std::ranges::sort(all);
+  if (p.top_n_sigma > 0) {
+    double sum = 0;
+    for (const auto& [negative, token] : all) sum -= negative;
+    const double mean = sum / static_cast<double>(all.size());
+    double squares = 0;
+    for (const auto& [negative, token] : all) squares += (mean + negative) * (mean + negative);
+    const double sigma = std::sqrt(squares / static_cast<double>(all.size()));
+    const double least = -all.front().first - static_cast<double>(p.top_n_sigma) * sigma;
+    std::erase_if(all, [least](const auto& each) { return -each.first < least; });
+  }
   if (p.top_k > 0) all.resize(std::min(all.size(), static_cast<std::size_t>(p.top_k)));
   const auto weights = [&](double temperature) {
     std::vector<double> w;
