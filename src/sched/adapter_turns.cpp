@@ -1,6 +1,7 @@
 #include "sched/adapter_turns.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sched/moving_average.h"
 
@@ -47,8 +48,10 @@ const AdapterSet* AdapterTurns::next(const RunningSequences& running, TimePoint 
 
 Duration AdapterTurns::computed(Duration took, Duration predicted) {
   if (!switched_ || predicted <= Duration::zero()) return took;
-  // Less than nothing, at times: what disturbs steps makes them longer and shorter than predicted.
-  Duration more = took - predicted;
+  // Less than nothing, at times: what disturbs steps makes them longer and shorter than predicted. Of two changes the
+  // shorter counts: one step that took minutes longer would make turns so long that the other sets starve.
+  const Duration measured = took - predicted;
+  Duration more = std::min(measured, std::exchange(before_, measured));
   if (switch_time_ > Duration::zero()) {
     more = std::min(more, std::chrono::duration_cast<Duration>(kSurprise * switch_time_));
   }

@@ -60,6 +60,7 @@ class AdapterTurns {
   Duration period_{};  // in which all should have had a turn
   bool switched_ = false;
   Duration switch_time_{};
+  Duration before_{};  // what the step with the change before took longer
   std::uint64_t switches_ = 0;
 };
 

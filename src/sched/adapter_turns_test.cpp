@@ -84,6 +84,21 @@ TEST(AdapterTurns, AnExpensiveChangeMakesTurnsLonger) {
   EXPECT_LT(worker.scheduler.adapter_turns().switches(), steps / 60) << "of steps of a millisecond";
 }
 
+TEST(AdapterTurns, OneChangeThatTookMinutesDoesNotMakeTurnsLong) {
+  FakeWorker worker(dense_streams(2, 32, 2000));
+  add_with(worker, 1, set_of(1), {.max_tokens = 1500});
+  add_with(worker, 2, set_of(2), {.max_tokens = 1500});
+  for (int steps = 0; steps < 400; ++steps) ASSERT_TRUE(worker.step());
+  const AdapterTurns& turns = worker.scheduler.adapter_turns();
+  worker.switch_cost = seconds(600);
+  for (const std::uint64_t before = turns.switches(); turns.switches() == before;) ASSERT_TRUE(worker.step());
+  worker.switch_cost = {};
+  const std::uint64_t before = turns.switches();
+  for (int steps = 0; steps < 400; ++steps) ASSERT_TRUE(worker.step());
+  EXPECT_LT(turns.switch_time(), milliseconds(10));
+  EXPECT_GT(turns.switches(), before) << "the other set has its turn";
+}
+
 TEST(AdapterTurns, ALateInteractiveStreamComesBeforeTheTurnIsOver) {
   SchedulerConfig config = streams(4, 64, 900);
   FakeWorker worker(config);
