@@ -3,6 +3,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/json.hpp>
 
+#include "base/json_writer.h"
+
 // A false alarm of g++ 12 under -O1: it sees the frames of Asio's coroutines allocated and freed by different names.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
@@ -129,6 +131,20 @@ Result<HttpAnswer> HttpClient::call(const HttpCall& call) {
     return Error{ErrorCode::unavailable, where + ": " + failure_, {}};
   }
   return std::move(answer_);
+}
+
+Result<std::string> ask_about_model(const std::string& url, const std::string& key, const std::string& path,
+                                    std::string_view model, Duration timeout) {
+  auto http = HttpClient::open(url, key);
+  if (!http) return http.error();
+  HttpCall call{"POST", path, "{\"model\":"};
+  append_json_string(call.body, model);
+  call.body += '}';
+  call.timeout = timeout;
+  auto answer = (*http)->call(call);
+  if (!answer) return answer.error();
+  if (answer->status != 200) return Error{ErrorCode::unavailable, message_of(*answer), {}};
+  return std::move(answer->body);
 }
 
 std::string message_of(const HttpAnswer& answer) {

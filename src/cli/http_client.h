@@ -65,6 +65,10 @@ class HttpClient {
   bool ended_ = false;
 };
 
+// POST {"model": NAME} to a server: the body of a 200. Errors say what kept it from coming, or what the server said.
+Result<std::string> ask_about_model(const std::string& url, const std::string& key, const std::string& path,
+                                    std::string_view model, Duration timeout);
+
 // What a server says in the body of a refusal.
 std::string message_of(const HttpAnswer& answer);
 

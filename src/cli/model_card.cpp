@@ -5,8 +5,8 @@
 
 #include <boost/json.hpp>
 
-#include "base/json_writer.h"
 #include "cli/http_client.h"
+#include "cli/json_parts.h"
 #include "cli/terminal.h"
 #include "cli/text_table.h"
 
@@ -21,11 +21,6 @@ constexpr Duration kCardPatience = seconds(600);
 std::string in_words(const json::value& value) {
   if (value.is_string()) return std::string(value.get_string());
   return value.is_number() ? json::serialize(value) : std::string();
-}
-
-const json::object* member(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  return value != nullptr ? value->if_object() : nullptr;
 }
 
 // Keys of a model's metadata begin with its architecture, which the table need not repeat.
@@ -53,14 +48,14 @@ Result<std::string> model_card(const std::string& body) {
   boost::system::error_code error;
   const json::value value = json::parse(body, error);
   const json::object* card = error ? nullptr : value.if_object();
-  const json::object* details = card == nullptr ? nullptr : member(*card, "details");
+  const json::object* details = card == nullptr ? nullptr : object_at(*card, "details");
   if (details == nullptr) return Error{ErrorCode::unavailable, "the server's answer is of another form", ""};
   std::vector<std::vector<std::string>> rows;
   const auto row = [&rows](std::string name, std::string content) {
     if (!content.empty()) rows.push_back({harmless(name), harmless(content)});
   };
   // What the file calls it: a server of one model takes any name for it.
-  const json::object* info = member(*card, "model_info");
+  const json::object* info = object_at(*card, "model_info");
   const json::value* called = info == nullptr ? nullptr : info->if_contains("general.basename");
   if (called != nullptr) row("name", in_words(*called));
   for (const auto& [key, name] : {std::pair("family", "architecture"), std::pair("parameter_size", "parameters"),
@@ -79,23 +74,13 @@ Result<std::string> model_card(const std::string& body) {
 }
 
 int print_model_card(const ModelCardOptions& options) {
-  auto http = HttpClient::open(options.url, options.api_key);
-  if (!http) return no_card(http.error().message);
-  HttpCall call;
-  call.method = "POST";
-  call.path = "/api/show";
-  call.body = "{\"model\":";
-  append_json_string(call.body, options.model);
-  call.body += '}';
-  call.timeout = kCardPatience;
-  const auto answer = (*http)->call(call);
+  const auto answer = ask_about_model(options.url, options.api_key, "/api/show", options.model, kCardPatience);
   if (!answer) return no_card(answer.error().message);
-  if (answer->status != 200) return no_card(message_of(*answer));
   if (options.json) {
-    write_out(answer->body + '\n');
+    write_out(*answer + '\n');
     return 0;
   }
-  const auto card = model_card(answer->body);
+  const auto card = model_card(*answer);
   if (!card) return no_card(card.error().message);
   write_out(*card);
   return 0;

@@ -1,6 +1,5 @@
 #include "cli/model_stop.h"
 
-#include "base/json_writer.h"
 #include "cli/http_client.h"
 #include "cli/terminal.h"
 
@@ -17,18 +16,8 @@ int refuse(const std::string& why) {
 }  // namespace
 
 int stop_model(const ModelStopOptions& options) {
-  auto http = HttpClient::open(options.url, options.api_key);
-  if (!http) return refuse(http.error().message);
-  HttpCall call;
-  call.method = "POST";
-  call.path = "/models/unload";
-  call.body = "{\"model\":";
-  append_json_string(call.body, options.model);
-  call.body += '}';
-  call.timeout = kStopPatience;
-  const auto answer = (*http)->call(call);
+  const auto answer = ask_about_model(options.url, options.api_key, "/models/unload", options.model, kStopPatience);
   if (!answer) return refuse(answer.error().message);
-  if (answer->status != 200) return refuse(message_of(*answer));
   write_out(harmless(options.model) + " is unloaded when its running requests have ended\n");
   return 0;
 }
