@@ -154,10 +154,11 @@ class Run {
         const response = await this.server.fetch(path, options);
         const text = await response.text();
         this.inputs[response.status] = (this.inputs[response.status] ?? 0) + 1;
-        // The slots are short here: what is too long for one may be refused for that first.
+        // The slots are short here: what is too long for one may be refused for that first. Budgets are computing time,
+        // of which a sanitized server needs several times as much.
         const refused = response.status === 400 && (about?.test(text) ?? true);
         const good = response.status === 503 || response.status === 408 || refused || (!about && response.status === 200) ||
-          (response.status === 400 && text.includes('"exceed_context_size_error"'));
+          (response.status === 400 && /"exceed_context_size_error"|computes for too long/.test(text));
         if (!good) this.wrong.push({ input: name, status: response.status, answer: text.slice(0, 500) });
       } catch (error) {
         if (!options.signal) this.wrong.push({ input: name, error: String(error) });
