@@ -316,7 +316,7 @@ describe('an end of the process', () => {
     const batch = await end(sdk(server), id);
     assert.equal(batch.request_counts.completed, 60);
     await once(sdk(server), batch, lines.map((one) => one.custom_id));
-    assert.deepEqual((await fs.readdir(dir)).filter((name) => /part$|results$|file-[xy]/.test(name)), []);
+    assert.deepEqual((await fs.readdir(dir)).filter((name) => /part$|results$|file-[xy]\./.test(name)), []);
   });
 
   it('after which the input file is gone ends the batch and says so', async (t) => {
