@@ -14,7 +14,7 @@ import { pathToFileURL } from 'node:url';
 import { makeBody, random } from './fuzz_bodies.mjs';
 import { cases as inputs } from './hostile_inputs.mjs';
 import { alone, groups } from './http_cases.mjs';
-import { demo, hangAfter, Server } from './server.mjs';
+import { binary, demo, hangAfter, Server } from './server.mjs';
 
 // The real model, since what is behind the doors is what hostile bytes are after. A tight context bounds each answer.
 const flags = [...demo, '-np', '4', '-c', '1024', '-n', '4', '--request-timeout', '1',
@@ -24,6 +24,8 @@ const lanes = 64;
 const inputsEach = 16; // hostile inputs for each thousand, over two lanes
 const quietMs = 300; // a client that hears nothing for as long has sent something that is not complete, and leaves
 const right = new Set([501, 505]);
+// Budgets are computing time, of which a server under sanitizers needs several times as much.
+const spent = (text) => binary.includes('/asan/') && text.includes('computes for too long');
 const cases = [...Object.values(groups).flat(), ...alone].map(([, bytes]) => bytes).filter((bytes) => bytes.length < 40_000);
 
 function mutate(dice, text) {
@@ -154,11 +156,10 @@ class Run {
         const response = await this.server.fetch(path, options);
         const text = await response.text();
         this.inputs[response.status] = (this.inputs[response.status] ?? 0) + 1;
-        // The slots are short here: what is too long for one may be refused for that first. Budgets are computing time,
-        // of which a sanitized server needs several times as much.
+        // The slots are short here: what is too long for one may be refused for that first.
         const refused = response.status === 400 && (about?.test(text) ?? true);
         const good = response.status === 503 || response.status === 408 || refused || (!about && response.status === 200) ||
-          (response.status === 400 && /"exceed_context_size_error"|computes for too long/.test(text));
+          (response.status === 400 && (text.includes('"exceed_context_size_error"') || spent(text)));
         if (!good) this.wrong.push({ input: name, status: response.status, answer: text.slice(0, 500) });
       } catch (error) {
         if (!options.signal) this.wrong.push({ input: name, error: String(error) });
