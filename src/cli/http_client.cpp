@@ -5,11 +5,6 @@
 
 #include "base/json_writer.h"
 
-// A false alarm of g++ 12 under -O1: it sees the frames of Asio's coroutines allocated and freed by different names.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-#endif
-
 namespace chasqui::cli {
 namespace {
 

@@ -1,11 +1,7 @@
-// The kernels for rows times a matrix that third_party/libllama puts into ggml, against ggml's routine for one row; and
-// the memory that matrices lie in.
+// The kernels for rows times a matrix that third_party/libllama puts into ggml, against ggml's routine for one row.
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <random>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -126,34 +122,6 @@ struct Shape {
   ggml_type type;
   int depth, columns;
 };
-
-// What the system says of the mapping that has this address: "rd wr mr mw me ac hg", where "hg" means large pages.
-std::string flags_of_mapping(const void* address) {
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
-  std::ifstream mappings("/proc/self/smaps");
-  bool here = false;
-  for (std::string line; std::getline(mappings, line);) {
-    std::istringstream words(line);
-    std::uintptr_t begin = 0, end = 0;
-    char dash = 0;
-    if (words >> std::hex >> begin >> dash >> end && dash == '-') here = begin <= at && at < end;
-    if (here && line.starts_with("VmFlags:")) return line;
-  }
-  return "";
-}
-
-// … as model/llama_weight_pages.cpp has it; what is no weight stays as it is.
-TEST(Weights, LieOnLargePages) {
-  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) GTEST_SKIP() << "this system has none";
-  constexpr std::size_t size = std::size_t{64} << 20;
-  const Buffer buffer(ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size));
-  const char* middle = static_cast<const char*>(ggml_backend_buffer_get_base(buffer.get())) + size / 2;
-  const auto large = [middle] { return flags_of_mapping(middle).find(" hg") != std::string::npos; };
-  ggml_backend_buffer_set_usage(buffer.get(), GGML_BACKEND_BUFFER_USAGE_COMPUTE);
-  EXPECT_FALSE(large());
-  ggml_backend_buffer_set_usage(buffer.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
-  EXPECT_TRUE(large()) << flags_of_mapping(middle);
-}
 
 // Bits of Q4_0 are those of ggml's kernel.
 TEST(Q4Rows, ComeOutAsFromGgmlsKernelForOneRow) {
