@@ -23,6 +23,11 @@
 namespace chasqui {
 namespace {
 
+// Of a chunk while a model generates; streams that begin during a chunk share the cores with the rest of it, so that a
+// larger one is to take no longer than this.
+constexpr std::size_t kRowsBesideStreams = 128;
+constexpr Duration kChunkTime = milliseconds(100);
+
 // On Linux of this thread alone; elsewhere it would be the whole process.
 void lower_priority() {
 #ifdef __linux__
@@ -169,16 +174,18 @@ Result<std::vector<Embedded>> LlamaEmbedder::embed(std::span<const std::vector<T
   llama_memory_clear(llama_get_memory(context_), false);
   std::vector<Row> rows;
   std::size_t begun = 0;  // inputs of this chunk
+  std::size_t most = rows_most();
   const auto compute_all = [&]() -> Result<void> {
     if (auto computed = compute(inputs, rows); !computed) return computed;
     if (auto taken = take(inputs, rows, out); !taken) return taken;
     rows.clear();
+    most = rows_most();
     return {};
   };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto& input = inputs[i];
     CHECK(!input.empty() && input.size() <= static_cast<std::size_t>(shape_.tokens_max));
-    if (whole_ && !rows.empty() && rows.size() + input.size() > chunk_) {
+    if (whole_ && !rows.empty() && rows.size() + input.size() > most) {
       if (auto done = compute_all(); !done) return done.error();
       begun = 0;
     }
@@ -190,7 +197,7 @@ Result<std::vector<Embedded>> LlamaEmbedder::embed(std::span<const std::vector<T
       rows.push_back({i, static_cast<TokenCount>(position)});
       const bool ends = position + 1 == input.size();
       const bool all = ends && (i + 1 == inputs.size() || begun == kSequences);
-      if (rows.size() < chunk_ && !all) continue;
+      if (rows.size() < (whole_ ? chunk_ : most) && !all) continue;
       if (auto done = compute_all(); !done) return done.error();
       begun = ends ? 0 : 1;
     }
@@ -200,6 +207,13 @@ Result<std::vector<Embedded>> LlamaEmbedder::embed(std::span<const std::vector<T
     for (float& value : out[i].values) value /= static_cast<float>(inputs[i].size());
   }
   return out;
+}
+
+std::size_t LlamaEmbedder::rows_most() const {
+  static const RealClock clock;
+  const bool beside = cores_ != nullptr && cores_->spare(clock.now()) == 1;
+  const auto within = row_time_ > Duration::zero() ? static_cast<std::size_t>(kChunkTime / row_time_) : 0;
+  return std::min(chunk_, beside ? kRowsBesideStreams : std::max(kRowsBesideStreams, within));
 }
 
 // Before each chunk, which is computed to its end: a stream that begins meanwhile has the cores that it wants, since it
@@ -229,10 +243,9 @@ Result<void> LlamaEmbedder::compute(std::span<const std::vector<Token>> inputs, 
   try {
     status = llama_decode(context_, batch.arrays);
     counts_adapters_ = counts_adapters_ && status != 0;
-    if (status == 0 && choice_) {
-      const TimePoint end = clock.now();
-      choice_->observe(end - start, end);
-    }
+    const TimePoint end = clock.now();
+    if (status == 0) row_time_ = (end - start) / std::ssize(rows);
+    if (status == 0 && choice_) choice_->observe(end - start, end);
   } catch (const std::exception& e) {
     log_error("libllama threw while embedding", {{"reason", e.what()}});
     status = -4;

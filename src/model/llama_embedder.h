@@ -1,6 +1,6 @@
-// The Embedder that libllama computes. Its thread has low priority and computes alone while a model generates, and no
-// more than a chunk of tokens at once, so that steps of running streams never wait for it. While none does, it has as
-// many compute threads, of the same priority, as are worth it. Made and used on that thread.
+// The Embedder that libllama computes. Its thread has low priority and computes alone while a model generates, and few
+// tokens at once, so that steps of running streams never wait for it. While none does, it has as many compute threads,
+// of the same priority, as are worth it, and larger chunks. Made and used on that thread.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ namespace chasqui {
 struct EmbedderConfig {
   Pooling pooling = Pooling::mean;
   TokenCount tokens_max = 0;           // of one input; at most what the model was trained with
-  std::int32_t chunk_tokens = 128;     // computed at once, where an input can be divided
+  std::int32_t chunk_tokens = 512;     // computed at once, where an input can be divided
   LlamaOptionsPtr llama{};             // llama-server's flags for contexts; null: libllama's defaults
   std::shared_ptr<CoreShare> cores{};  // null: one compute thread
   std::int32_t threads = 0;            // at most; 0: as many as there are cores
@@ -52,6 +52,7 @@ class LlamaEmbedder final : public Embedder {
   Result<void> take(std::span<const std::vector<Token>> inputs, const std::vector<Row>& rows,
                     std::vector<Embedded>& out);
   void use_threads(const std::vector<Row>& rows, TimePoint now);
+  std::size_t rows_most() const;  // of the next chunk
   std::int32_t sequence_of(std::size_t input) const { return static_cast<std::int32_t>(input % kSequences); }
 
   // Inputs of one chunk: as many as can be begun in it, and one that goes on.
@@ -61,6 +62,7 @@ class LlamaEmbedder final : public Embedder {
   EmbedderShape shape_;
   bool whole_ = false;  // tokens see those that follow: inputs are not divided, and the chunk grows with the longest
   std::size_t chunk_ = 0;
+  Duration row_time_{};  // of the last chunk; zero: nothing was computed
   llama_context* context_ = nullptr;
   std::vector<AdapterUse> adapters_;  // that the context has
   bool counts_adapters_ = true;       // in the next decode, see LlamaWeights::adapters_lock()
