@@ -9,6 +9,9 @@ namespace {
 
 // Of one sequence in one step.
 constexpr TokenCount kMost = 32;
+// A step in which one sequence has nothing forced may take so many times what it takes with single rows: that sequence
+// gets one token of it in any case. Rows that cost more bring as much in the next step.
+constexpr double kOthersWait = 1.2;
 
 // As a decode step, or as rows of prompts, whichever was seen.
 double seconds_of(const StepTime& times, StepSize size) {
@@ -24,7 +27,9 @@ TokenCount forced_width(std::span<const Sequence* const> decoding, const StepTim
   TokenCount most = 1;
   TokenCount widest = std::min(kMost, room.rows / streams);
   TokenCount deepest = 0;
+  bool others = false;
   for (const Sequence* sequence : decoding) {
+    others = others || sequence->left_in_piece() <= 1;
     most = std::max(most, sequence->left_in_piece());
     widest = std::min(widest, room.cells_per_slot - sequence->computed());
     deepest = std::max(deepest, sequence->computed());
@@ -34,7 +39,8 @@ TokenCount forced_width(std::span<const Sequence* const> decoding, const StepTim
   if (room.fixed) return most;
   if (!times.known(Batch::Kind::decode)) return 1;
   const double single = seconds_of(times, {streams, deepest + 1});
-  const double limit = std::max(to_seconds(room.time), single);
+  double limit = std::max(to_seconds(room.time), single);
+  if (others) limit = std::min(limit, kOthersWait * single);
   TokenCount best = 1;
   double best_rate = streams / single;
   for (TokenCount width = 2; width <= most; ++width) {

@@ -70,6 +70,16 @@ TEST_F(ForcedRowsTest, KeepsToTheTimeOfTheStepAndToItsRoom) {
   EXPECT_EQ(width(room), 3);
 }
 
+TEST_F(ForcedRowsTest, TakesLittleTimeOfASequenceThatHasNothingForced) {
+  add(20);
+  learn(milliseconds(10), milliseconds(1), {1, 2, 3, 4, 6, 8, 10, 12, 16, 21, 22});
+  ForcedRoom room = kRoom;
+  room.even = false;
+  EXPECT_GT(width(room), 15);
+  add(0);
+  EXPECT_EQ(width(room), 3) << "12 ms become 14";
+}
+
 TEST_F(ForcedRowsTest, FollowsNoTimesWhereItIsFixed) {
   add(6);
   ForcedRoom room = kRoom;
