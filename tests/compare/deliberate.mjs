@@ -5,6 +5,8 @@ export const deliberate = [
   ['`timings` also have `queue_ms`, `steps`, `steps_shared`, `preemptions`, `cpu_ms` and `forced_n`',
     'they say what the request and the company of others cost, and what a grammar left no choice for',
     /./, /^only here: \S*timings\.(queue_ms|steps|steps_shared|preemptions|cpu_ms|forced_n)$/],
+  ['`/v1/messages` and `/v1/responses` have `timings`', 'every answer is to say what it has cost',
+    /v1\/(messages|responses)/, /^only here: \S*\.timings\b/],
   ['`timings.cache` with `return_cache` or `verbose`', 'it tells where the beginning of the prompt came from', /./, /^only here: \S*timings\.cache\./],
   ['errors have `param`', 'OpenAI\'s clients show which field is at fault', /./, /^only here: \.error\.param$/],
   ['`usage` counts reasoning tokens (`completion_tokens_details`, `output_tokens_details`)', 'OpenAI\'s shape',

@@ -263,7 +263,7 @@ export const refusals = {
 // … or none, because every stream tells its usage or none does, and where the word has other values.
 const streams = ['stream_options', 'timings_per_token', 'return_progress'];
 export const without = {
-  '/completion': ['stream_options'], '/completions': ['stream_options'], '/infill': ['stream_options', 'n_keep', 'n_discard'], '/generate': [...streams, 'return_cache'],
+  '/completion': ['stream_options'], '/completions': ['stream_options'], '/infill': ['stream_options', 'n_keep', 'n_discard'], '/generate': streams,
   '/v1/sessions/{id}/generate': ['n_keep', 'n_discard', 'n_cache_reuse'],  // sessions are not shifted
-  '/v1/messages': [...streams, 'return_cache', 'service_tier'], '/v1/responses': streams, '/responses': streams,
+  '/v1/messages': [...streams, 'service_tier'], '/v1/responses': streams, '/responses': streams,
 };

@@ -61,6 +61,7 @@ describe('responses', async () => {
     const events = await collect(await client.responses.create({ ...base, input: 'Hello', stream: true }));
     const last = events.pop();
     assert.equal(last.timings.predicted_n, last.response.usage.output_tokens);
+    assert.deepEqual(last.timings, last.response.timings);
     assert.ok(events.every(({ timings }) => timings === undefined));
   });
 

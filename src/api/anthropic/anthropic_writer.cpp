@@ -54,6 +54,8 @@ class MessageWriter final : public AnswerWriter {
     json.end_object();
     json.key("usage");
     write_usage_of(json, event.usage.prompt, event.usage.cached, event.usage.completion);
+    json.key("timings");
+    write_timings(json, event.usage);
     json.end_object();
     net::append_sse_event(out, frame, "message_delta");
     net::append_sse_event(out, R"({"type":"message_stop"})", "message_stop");
@@ -89,6 +91,8 @@ class MessageWriter final : public AnswerWriter {
     write_stop(json, finished);
     json.key("usage");
     write_usage_of(json, finished.usage.prompt, finished.usage.cached, finished.usage.completion);
+    json.key("timings");
+    write_timings(json, finished.usage);
     json.end_object();
     return out;
   }

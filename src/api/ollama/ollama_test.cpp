@@ -33,6 +33,7 @@ Event finished(FinishReason reason) {
   event.usage.completion = 3;
   event.usage.prefill = milliseconds(2);
   event.usage.decode = milliseconds(5);
+  event.usage.cpu = milliseconds(11);
   return event;
 }
 
@@ -110,6 +111,8 @@ TEST_F(OllamaTest, AStreamIsLinesOfWhichTheLastHasTheFiguresInNanoseconds) {
   EXPECT_EQ(lines[2].at("prompt_eval_count").as_int64(), 9);
   EXPECT_EQ(lines[2].at("prompt_eval_duration").as_int64(), 2'000'000);
   EXPECT_EQ(lines[2].at("eval_duration").as_int64(), 5'000'000);
+  EXPECT_EQ(lines[2].at("timings").at("cpu_ms"), 11);
+  EXPECT_FALSE(lines[1].contains("timings"));
 }
 
 }  // namespace

@@ -63,6 +63,8 @@ void write_figures(JsonWriter& json, const Usage& usage) {
   json.field("prompt_eval_duration", nanoseconds(usage.prefill));
   json.field("eval_count", usage.completion);
   json.field("eval_duration", nanoseconds(usage.decode));
+  json.key("timings");
+  write_timings(json, usage);
 }
 
 class OllamaWriter final : public AnswerWriter {

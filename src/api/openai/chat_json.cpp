@@ -96,9 +96,10 @@ class PartsWriter final : public AnswerWriter {
     }
     json.end_array();
     json.key("usage");
-    write_usage(json, usage(), reasoning_tokens());
+    const std::vector<Usage> usages = usages_of_choices();
+    write_usage(json, sum_usage(usages, usages.size()), reasoning_tokens());
     json.key("timings");
-    write_timings(json, answers.front().finished.usage);
+    write_timings(json, usages);
     const bool new_line = answers.front().text.find('\n') != std::string::npos;
     if (head_.verbose) head_.verbose(answers.front(), 0, new_line, out);
     json.end_object();
@@ -126,10 +127,10 @@ class PartsWriter final : public AnswerWriter {
 
   Choice& choice_of(const Event& event) { return *choices_[static_cast<std::size_t>(event.choice)]; }
 
-  Usage usage() const {
+  std::vector<Usage> usages_of_choices() const {
     std::vector<Usage> usages;
     for (const auto& choice : choices_) usages.push_back(choice->usage);
-    return sum_usage(usages, usages.size());
+    return usages;
   }
 
   TokenCount reasoning_tokens() const {
@@ -239,9 +240,10 @@ class PartsWriter final : public AnswerWriter {
     json.begin_array("choices");
     json.end_array();
     json.key("usage");
-    write_usage(json, usage(), reasoning_tokens());
+    const std::vector<Usage> usages = usages_of_choices();
+    write_usage(json, sum_usage(usages, usages.size()), reasoning_tokens());
     json.key("timings");  // llama-server has them in the last chunk, whatever that is
-    write_timings(json, choices_.front()->usage);
+    write_timings(json, usages);
     json.end_object();
     out += "\n\n";
   }

@@ -34,6 +34,8 @@ class TextWriter final : public AnswerWriter {
     json.field("finish_reason", name(finished.reason));
     json.key("usage");
     write_usage(json, finished.usage);
+    json.key("timings");
+    write_timings(json, finished.usage);
     json.end_object();
     return out;
   }

@@ -128,7 +128,7 @@ class OpenAiWriter final : public AnswerWriter {
     json.key("usage");
     write_usage(json, sum_usage(usages, made));
     json.key("timings");
-    write_timings(json, answers.front().finished.usage);
+    write_timings(json, usages);
     if (head_.verbose) {
       const bool new_line = first->text.find('\n') != std::string::npos;
       head_.verbose(*first, static_cast<std::size_t>(first - answers.data()), new_line, out);
@@ -288,7 +288,7 @@ class OpenAiWriter final : public AnswerWriter {
     json.key("usage");
     write_usage(json, sum_usage(usages, static_cast<std::size_t>(head_.n)));
     json.key("timings");  // llama-server has them in the last chunk, whatever that is
-    write_timings(json, usages.front());
+    write_timings(json, usages);
     json.end_object();
     out += "\n\n";
   }
@@ -376,6 +376,12 @@ void write_timings(JsonWriter& json, const Usage& usage) {
     write_cache_use(json, *usage.cache, usage.cached);
   }
   json.end_object();
+}
+
+void write_timings(JsonWriter& json, const std::vector<Usage>& choices) {
+  Usage usage = choices.front();
+  for (auto other = choices.begin() + 1; other != choices.end(); ++other) usage.cpu += other->cpu;
+  write_timings(json, usage);
 }
 
 std::unique_ptr<AnswerWriter> make_chat_writer(AnswerHead head) {

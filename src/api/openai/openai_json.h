@@ -45,6 +45,8 @@ Usage sum_usage(const std::vector<Usage>& usages, std::size_t of_one_prompt);
 // `reasoning`: how many tokens of the answer were reasoning; none where that is not known.
 void write_usage(JsonWriter& json, const Usage& usage, std::optional<TokenCount> reasoning = std::nullopt);
 void write_timings(JsonWriter& json, const Usage& usage);
+// Those of the first choice; the processor time is of all.
+void write_timings(JsonWriter& json, const std::vector<Usage>& choices);
 // llama-server's: {"total", "cache", "processed", "time_ms"}, of a reading event.
 void write_prompt_progress(JsonWriter& json, const Event& reading);
 

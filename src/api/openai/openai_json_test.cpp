@@ -112,6 +112,17 @@ TEST(CompletionWriter, PutsTextIntoTheChoice) {
   EXPECT_EQ(got[1].at("choices").at(0).at("finish_reason"), "length");  // a deadline cuts short
 }
 
+TEST(CompletionWriter, TellsTheProcessorTimeOfAllChoices) {
+  AnswerHead two = head();
+  two.n = two.best_of = 2;
+  auto writer = make_completion_writer(std::move(two));
+  Event last = finished_event(FinishReason::stop);
+  last.usage.cpu = milliseconds(3);
+  const json::value whole = json::parse(writer->whole({{"one", {}, {}, {}, last}, {"two", {}, {}, {}, last}}));
+  EXPECT_EQ(whole.at("timings").at("predicted_n"), 3) << "of the first";
+  EXPECT_EQ(whole.at("timings").at("cpu_ms"), 6);
+}
+
 TEST(Timings, AnAnswerWithoutTokensHasNoRates) {
   std::string out;
   JsonWriter writer(out);

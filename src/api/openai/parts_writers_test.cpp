@@ -57,6 +57,7 @@ Event finished(FinishReason reason = FinishReason::stop) {
   event.usage.prompt = 9;
   event.usage.cached = 4;
   event.usage.completion = 3;
+  event.usage.cpu = milliseconds(7);
   return event;
 }
 
@@ -159,6 +160,8 @@ TEST(PartsWriter, SeveralAnswersAreReadApart) {
   EXPECT_EQ(choice(4).at("index"), 0);
   EXPECT_EQ(got[7].at("usage").at("completion_tokens"), 6);
   EXPECT_EQ(got[7].at("usage").at("prompt_tokens"), 9);
+  EXPECT_EQ(got[6].at("timings").at("cpu_ms"), 7);
+  EXPECT_EQ(got[7].at("timings").at("cpu_ms"), 14) << "of both";
 }
 
 TEST(PartsWriter, AnAnswerThatWasCutShortDoesNotAskForCalls) {
@@ -188,6 +191,7 @@ TEST(MessageWriter, StreamsEachPartAsABlockOfItsOwn) {
   EXPECT_EQ(got[13].at("delta").at("stop_reason"), "tool_use");
   EXPECT_EQ(got[13].at("usage").at("input_tokens"), 5);
   EXPECT_EQ(got[13].at("usage").at("cache_read_input_tokens"), 4);
+  EXPECT_EQ(got[13].at("timings").at("cpu_ms"), 7);
 }
 
 TEST(MessageWriter, SaysWhichSequenceStoppedIt) {
@@ -198,6 +202,7 @@ TEST(MessageWriter, SaysWhichSequenceStoppedIt) {
   EXPECT_EQ(body.at("stop_reason"), "stop_sequence");
   EXPECT_EQ(body.at("stop_sequence"), "END");
   EXPECT_EQ(body.at("content"), json::parse(R"([{"type":"text","text":"Hello"}])"));
+  EXPECT_EQ(body.at("timings").at("cpu_ms"), 7);
 }
 
 TEST(MessageWriter, FailsInItsOwnWords) {
@@ -256,6 +261,7 @@ TEST_F(ResponseWriterTest, IsKeptInTheStateThatItIsIn) {
   EXPECT_EQ(find("resp_1")->running, RequestId{7});
   const json::object body = whole(*writer, {"c:Hello"}, finished(FinishReason::length));
   EXPECT_EQ(body.at("incomplete_details").at("reason"), "max_output_tokens");
+  EXPECT_EQ(body.at("timings").at("cpu_ms"), 7);
   EXPECT_EQ(status("resp_1"), "incomplete");
   EXPECT_FALSE(find("resp_1")->running);
   EXPECT_EQ(find("resp_1")->conversation->back()->content, "Hello");

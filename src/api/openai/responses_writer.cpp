@@ -299,7 +299,7 @@ class ResponseWriter final : public AnswerWriter {
     json.end_array();
     json.key("usage");
     write_usage_of(json, usage);
-    if (usage != nullptr && usage->cache) {
+    if (usage != nullptr) {
       json.key("timings");
       write_timings(json, *usage);
     }
