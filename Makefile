@@ -9,7 +9,7 @@ PAGE_INSTALLED = page/node_modules/.package-lock.json
 .DEFAULT_GOAL := build
 # Each verb is a sequence of steps, and ninja uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build run test unit e2e fleet-test page page-test asan asan-binary tsan sanitized sanitized-e2e agents shapes promises hostile soak fuzz install deb release tidy lint fmt bench bench-tools models cuda test-models clean
+.PHONY: help setup build run test unit e2e fleet-test page page-test asan asan-binary tsan sanitized sanitized-e2e agents shapes promises hostile soak fuzz install deb release library install-library tidy lint fmt bench bench-tools models cuda test-models clean
 
 help:             ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -102,6 +102,13 @@ PREFIX ?= /usr/local
 install: build/build.ninja  ## the binary, manual pages, completions, a systemd unit: make install [PREFIX=$$HOME/.local]
 	cmake --build build --target chasqui
 	cmake --install build --strip --prefix '$(PREFIX)'
+
+library: build/library/build.ninja  ## the engine for other programs, build/library/lib/libchasqui.so, tried from C and Python (docs/library.md)
+	cmake --build build/library --target chasqui_shared
+	tools/try_library.sh build/library
+
+install-library: library  ## libchasqui.so and chasqui.h: make install-library [PREFIX=$$HOME/.local]
+	cmake --install build/library --strip --prefix '$(PREFIX)' --component library
 
 # Of a build for many machines; DEB_BUILD=build packs the one for this machine.
 DEB_BUILD ?= build/portable

@@ -65,6 +65,11 @@ class SessionEngine {
 
   const LoadedModel& model() const { return model_; }
   Engine& engine() { return engine_; }
+  SessionTable& sessions() { return sessions_; }
+  const RequestLimits& limits() const { return limits_; }
+  const Clock& clock() const { return clock_; }
+  // To wait on for reading, beside others: then next_within() may have something. -1: there is none.
+  int wakeup_fd() const { return wakeup_.fd(); }
 
  private:
   SessionEngine(LoadedModel model, Models contexts, const SessionEngineConfig& config);
