@@ -9,7 +9,7 @@ PAGE_INSTALLED = page/node_modules/.package-lock.json
 .DEFAULT_GOAL := build
 # Each verb is a sequence of steps, and ninja uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build run test unit e2e fleet-test page page-test asan asan-binary tsan sanitized sanitized-e2e agents shapes promises hostile soak fuzz install deb release library install-library tidy lint fmt bench bench-tools models cuda test-models clean
+.PHONY: help setup build run test unit e2e fleet-test page page-test asan asan-binary tsan sanitized sanitized-e2e agents shapes promises hostile soak fuzz install deb release oci library install-library tidy lint fmt bench bench-tools models cuda test-models clean
 
 help:             ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -126,6 +126,11 @@ release: $(RELEASE_BUILD)/build.ninja  ## tarball, Debian package and checksums 
 	tools/try_tarball.sh build/release/chasqui-*.tar.gz
 	$(MAKE) deb DEB_BUILD=$(RELEASE_BUILD)
 	cp build/deb/chasqui_*.deb build/release/
+	cd build/release && sha256sum chasqui[-_]* > SHA256SUMS && sha256sum --check --quiet SHA256SUMS
+
+oci: release      ## … and an OCI image, made without a daemon, unpacked and tried
+	tools/pack_oci.py build/release/chasqui-*.tar.gz build/release
+	tools/try_oci.sh build/release/chasqui-*.oci.tar
 	cd build/release && sha256sum chasqui[-_]* > SHA256SUMS && sha256sum --check --quiet SHA256SUMS
 
 SECONDS ?= 60
