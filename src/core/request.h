@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "core/adapter_set.h"
 #include "core/checkpoints.h"
+#include "core/media.h"
 #include "core/sampling.h"
 #include "core/schema_order.h"
 #include "core/types.h"
@@ -24,7 +25,8 @@ namespace chasqui {
 
 // What a door has read from a client, not yet trusted.
 struct RequestDraft {
-  std::vector<Token> prompt;
+  std::vector<Token> prompt;  // below zero: a place of one of `media`
+  MediaUnitsPtr media;        // null: the prompt is text alone
   SamplingParams sampling;
   std::optional<Grammar> grammar;  // made ready by the model as `parts`
   std::string grammar_field;       // where it comes from, for errors; empty: `grammar`
@@ -95,7 +97,8 @@ struct RequestLimits {
 
 struct Request {
   RequestId id;
-  std::vector<Token> prompt;        // 1 … context-1 tokens
+  std::vector<Token> prompt;        // 1 … context-1 tokens; below zero: a place of one of `media`
+  MediaUnitsPtr media;              // null: the prompt is text alone
   SamplingParams sampling;          // seed always set
   std::vector<std::string> stop;    // UTF-8, none is empty
   std::vector<Token> stop_tokens;   // of the vocabulary

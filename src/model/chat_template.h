@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "core/media.h"
 #include "model/answer_parser.h"
 
 namespace chasqui {
@@ -61,6 +62,7 @@ struct Chat {
   std::vector<std::string> skipped_tools;  // types of tools that the model is not shown, for it cannot call them
   ToolChoice tool_choice = ToolChoice::automatic;
   std::string only_tool;            // the one that has to be called; empty: as tool_choice says
+  std::vector<MediaFilePtr> media;  // in the order in which MediaReader::marker() stands in the messages
   bool parallel_tool_calls = true;  // more than one call in an answer
   bool split_reasoning = false;     // false: reasoning stays in the content, as the model writes it
   bool parse_answer = true;         // false: all of it is content, and no tool can be called

@@ -15,6 +15,7 @@
 #include "model/embedder.h"
 #include "model/llama_sampling_kit.h"
 #include "model/llama_weights.h"
+#include "model/media_reader.h"
 #include "model/model.h"
 #include "model/model_config.h"
 #include "model/model_info.h"
@@ -28,6 +29,7 @@ struct LoadedModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;
   std::shared_ptr<SamplingKit> sampling;
+  std::shared_ptr<const MediaReader> media;  // null: the model reads text alone
   std::function<Result<std::unique_ptr<Model>>(const ModelConfig&)> make;  // one context
   // On the thread that is to use it; empty where the engine has none.
   std::function<Result<std::unique_ptr<Embedder>>(const EmbedderWish&)> make_embedder;
