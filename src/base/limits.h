@@ -166,6 +166,14 @@ inline constexpr Limit kTable[] = {
     {"adapters", LimitUnit::count, 128, "LoRA adapters of a model, with those that still finish requests",
      "400; with more in --lora the server does not start", "chasqui_adapters"},
     {"adapter_name_bytes", LimitUnit::bytes, 128, "the name of an adapter that is loaded at run time", "400"},
+    // Pictures and sounds
+    {"media_bytes", LimitUnit::bytes, 32 * kMiB, "a picture or a sound, as a file", "400"},
+    {"picture_pixels", LimitUnit::count, 40'000'000, "pixels of a picture", "400, before it is decoded"},
+    {"picture_side", LimitUnit::count, 16'384, "pixels of one side of a picture", "400, before it is decoded"},
+    {"picture_scans", LimitUnit::count, 100, "scans of a JPEG", "400, before it is decoded"},
+    {"sound_seconds", LimitUnit::time, 600 * kSecond, "a sound", "400, before it is decoded"},
+    {"encoded_media_bytes", LimitUnit::bytes, 256 * kMiB, "what pictures and sounds of a model were encoded to",
+     "the one that was used least recently is encoded again when it is needed", "chasqui_media_cache_bytes"},
     // Constraints
     {"grammar_bytes", LimitUnit::bytes, 64 * kKiB, "a grammar, or a schema", "400"},
     {"grammar_made_bytes", LimitUnit::bytes, 256 * kKiB, "the grammar that a schema becomes", "400"},

@@ -121,6 +121,8 @@ struct Batch {
   std::vector<SlotShift> shifts;  // only in a batch with rows, and not when a restore has failed
   std::vector<Row> rows;          // ascending slots; positions of a slot ascending
   std::vector<BatchPart> parts;   // in the order of rows
+  // What all rows are places of, in a batch of one part, which lives as long as the request; null: rows are of tokens.
+  const MediaUnit* unit = nullptr;
   Drafting drafting;              // with it, draft tokens are still to be written into `rows`
   bool learn = false;             // the model's heads are to know of the rows, and of what the slots held before
   // So many rows at the end belong to no sequence. They are in free slots, which are emptied after the step, and bring
@@ -166,6 +168,7 @@ struct Batch {
     padding = 0;
     rows.clear();
     parts.clear();
+    unit = nullptr;
     drafting.clear();
     learn = false;
   }
@@ -216,6 +219,8 @@ struct BatchResult {
   Duration restoring{};                   // … and all restores
   TimePoint finished{};
   Duration compute{};                   // llama_decode alone
+  Duration encoding{};                  // before it, of Batch::unit
+  bool encoded = false;                 // … which had not been encoded before
   Duration cpu{};                       // processor time of the process since the last batch that was computed
   bool drafted = false;                 // the draft model has done what it was to do
   Duration drafting{};                  // … and took so long for its draft tokens
@@ -234,6 +239,8 @@ struct BatchResult {
     saving = {};
     restoring = {};
     compute = {};
+    encoding = {};
+    encoded = false;
     cpu = {};
     drafted = false;
     drafting = {};

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,5 +36,18 @@ struct MediaUnit {
 };
 using MediaUnits = std::vector<MediaUnit>;  // ascending, none overlaps another
 using MediaUnitsPtr = std::shared_ptr<const MediaUnits>;  // null: the prompt is text alone
+
+// The number in this place of a unit, below kNoToken: the same for equal units in every process. REQUIRES: place >= 0
+Token media_token(const Checksum& identity, TokenCount place);
+
+// The one that has this position of a prompt, or begins behind it first; null: there is none.
+const MediaUnit* unit_at(const MediaUnitsPtr& units, TokenCount position);
+const MediaUnit* unit_from(const MediaUnitsPtr& units, TokenCount position);
+
+// The first so many tokens, without a unit that they have only a part of.
+TokenCount whole_units(const MediaUnitsPtr& units, TokenCount tokens);
+
+// Whether they are units of this prompt: it has their numbers in their places, and ids of a vocabulary everywhere else.
+bool fits_prompt(const MediaUnitsPtr& units, std::span<const Token> prompt, TokenCount vocabulary);
 
 }  // namespace chasqui

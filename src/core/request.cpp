@@ -20,16 +20,31 @@ std::string shown(double value) {
 
 constexpr std::size_t kBreakersMax = 32;
 
-Result<void> check_prompt(const std::vector<Token>& prompt, const RequestLimits& limits) {
+// Rows that see each other are computed in one batch.
+Result<void> check_media(const RequestDraft& draft, const RequestLimits& limits) {
+  if (!draft.media) return {};
+  if (draft.tell_prompt) {
+    return invalid_field("logprobs", "logprobs of the prompt are not told where it has pictures or sounds");
+  }
+  for (const MediaUnit& unit : *draft.media) {
+    if (unit.causal || unit.positions <= limits.rows_max) continue;
+    return invalid_field("messages", "a picture takes " + std::to_string(unit.positions) +
+                                         " positions, which this model computes in one batch; a batch has at most " +
+                                         std::to_string(limits.rows_max) + " (--batch-size)");
+  }
+  return {};
+}
+
+Result<void> check_prompt(const RequestDraft& draft, const RequestLimits& limits) {
+  const std::vector<Token>& prompt = draft.prompt;
   if (prompt.empty()) return invalid_field("prompt", "prompt must hold at least one token");
-  const auto valid = [&limits](Token token) { return token >= 0 && token < limits.vocabulary; };
-  if (!std::all_of(prompt.begin(), prompt.end(), valid)) {
+  if (!fits_prompt(draft.media, prompt, limits.vocabulary)) {
     return invalid_field("prompt", "prompt token ids must be between 0 and " + std::to_string(limits.vocabulary - 1));
   }
   if (prompt.size() >= static_cast<std::size_t>(limits.context)) {
     return prompt_too_long(prompt.size(), limits.context, std::to_string(prompt.size()) + " tokens");
   }
-  return {};
+  return check_media(draft, limits);
 }
 
 Result<void> check_stops(const std::vector<std::string>& stops, const RequestLimits& limits) {
@@ -80,6 +95,16 @@ void make_deterministic(Request& request) {
   request.adapters = make_alone(request.adapters, request.id.value);
   request.draft_tokens_max = 0;
   request.checkpoints = fixed_chunks(static_cast<TokenCount>(request.prompt.size()));
+  std::erase_if(request.checkpoints, [&request](TokenCount at) { return whole_units(request.media, at) != at; });
+}
+
+// A state is kept where a picture or a sound begins, not inside it.
+void keep_units_whole(Request& request) {
+  if (!request.media) return;
+  for (TokenCount& at : request.checkpoints) at = whole_units(request.media, at);
+  const auto again = std::ranges::unique(request.checkpoints);
+  request.checkpoints.erase(again.begin(), again.end());
+  std::erase(request.checkpoints, 0);
 }
 
 // llama-server's rule. A session is what its model has seen and said, so nothing is taken out of it.
@@ -149,7 +174,7 @@ Result<void> check_sampling(const SamplingParams& sampling, const RequestLimits&
 std::uint32_t random_seed() { return static_cast<std::uint32_t>(RandomBits{}()); }
 
 Result<void> check_draft(const RequestDraft& draft, const RequestLimits& limits) {
-  if (auto ok = check_prompt(draft.prompt, limits); !ok) return ok.error();
+  if (auto ok = check_prompt(draft, limits); !ok) return ok.error();
   if (auto ok = check_sampling(draft.sampling, limits); !ok) return ok.error();
   if (auto ok = check_stops(draft.stop, limits); !ok) return ok.error();
   if (draft.max_tokens && (*draft.max_tokens < -1 || *draft.max_tokens > kMaxTokensLimit)) {
@@ -178,6 +203,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   auto request = std::make_shared<Request>();
   request->id = id;
   request->prompt = std::move(draft.prompt);
+  request->media = std::move(draft.media);
   request->sampling = std::move(draft.sampling);
   if (!request->sampling.seed) request->sampling.seed = draft.deterministic ? 0 : random_seed();
   request->stop = std::move(draft.stop);
@@ -195,6 +221,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
     const auto tokens = static_cast<TokenCount>(request->prompt.size());
     request->checkpoints = plan_checkpoints(draft.boundaries, tokens, limits.checkpoint_every, limits.checkpoint_least,
                                             limits.checkpoints_max);
+    keep_units_whole(*request);
   }
   request->slot_label = draft.slot_label;
   request->pin = draft.pin;
@@ -218,11 +245,11 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->dropped_keywords = std::move(draft.dropped_keywords);
   if (draft.deterministic) make_deterministic(*request);
 
-  if (limits.moves_text && request->use_cache && !request->deterministic && request->pin == 0) {
+  if (limits.moves_text && !request->media && request->use_cache && !request->deterministic && request->pin == 0) {
     constexpr std::int64_t kMost = std::numeric_limits<TokenCount>::max();
     request->chunk = static_cast<TokenCount>(std::min(draft.chunk.value_or(limits.chunk_default), kMost));
   }
-  if (limits.shifts && !request->deterministic && !request->tell_prompt && request->pin == 0) {
+  if (limits.shifts && !request->media && !request->deterministic && !request->tell_prompt && request->pin == 0) {
     plan_shifts(*request, draft, limits);
   }
   const std::int64_t room =

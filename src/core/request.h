@@ -75,6 +75,7 @@ struct RequestDraft {
 struct RequestLimits {
   TokenCount vocabulary = 0;                                      // token ids are 0 … vocabulary-1
   TokenCount context = 0;                                         // cells of one slot: prompt and answer together
+  TokenCount rows_max = std::numeric_limits<TokenCount>::max();   // of one batch
   std::int32_t slots = std::numeric_limits<std::int32_t>::max();  // of all workers
   std::size_t stops_max = kSizeLimit<"stop">;                     // stop strings
   std::size_t stop_bytes_max = kSizeLimit<"stop_bytes">;
@@ -141,8 +142,11 @@ struct Request {
   // The prompt is prefilled in chunks that end at fixed positions, all rows have a batch for themselves (`adapters`
   // says so), nothing is drafted, and only what was computed so is brought back.
   bool deterministic = false;
-  // Of so many tokens that are in the cache, those that it may begin with.
-  TokenCount usable(TokenCount cached) const { return deterministic ? cached / kFixedChunk * kFixedChunk : cached; }
+  // Of so many tokens that are in the cache, those that it may begin with: a picture or a sound as a whole or not at
+  // all.
+  TokenCount usable(TokenCount cached) const {
+    return whole_units(media, deterministic ? cached / kFixedChunk * kFixedChunk : cached);
+  }
   std::vector<std::string> dropped_keywords;  // see RequestDraft
 };
 using RequestPtr = std::shared_ptr<const Request>;

@@ -13,6 +13,15 @@ Token Sequence::token(TokenCount position) const {
 }
 
 TokenCount Sequence::left_in_piece() const {
+  TokenCount left = left_to_checkpoint();
+  if (const MediaUnit* const unit = unit_from(request_->media, computed_)) {
+    const TokenCount end = unit->begin > computed_ ? unit->begin : unit->begin + unit->positions;
+    left = std::min(left, end - computed_);
+  }
+  return left;
+}
+
+TokenCount Sequence::left_to_checkpoint() const {
   const std::vector<TokenCount>& stops = request_->checkpoints;
   const auto next = std::upper_bound(stops.begin(), stops.end(), computed_);
   if (next != stops.end()) return *next - computed_;
@@ -38,7 +47,6 @@ void Sequence::copy_tokens(TokenCount count, std::vector<Token>& out) const {
 }
 
 void Sequence::copy_tokens_to_keep(std::vector<Token>& out) const {
-  constexpr Token kNoToken = -1;
   copy_tokens(computed_, out);
   std::fill(out.begin() + serves_others(), out.end(), kNoToken);
 }

@@ -43,8 +43,13 @@ class Sequence {
   TokenCount left() const { return length() - computed_; }
   // Its first tokens are on their way into its slot, in pieces: until restored() it gets no rows.
   bool awaits_prefix() const { return awaits_prefix_; }
-  // … to the end of the step that may be next: at most to the next checkpoint of its prompt.
+  // … to the end of the step that may be next: at most to the next checkpoint of its prompt, or to where a picture or a
+  // sound in it begins or ends.
   TokenCount left_in_piece() const;
+  // What its next rows are places of; null: tokens.
+  const MediaUnit* next_unit() const { return unit_at(request_->media, computed_); }
+  // Those rows have a batch for themselves: they are no tokens, or each has an output.
+  bool rows_alone() const { return tells_prompt() || next_unit() != nullptr; }
   bool at_checkpoint() const;
   TokenCount generated() const { return static_cast<TokenCount>(generated_.size()); }
   const std::vector<Token>& generated_tokens() const { return generated_; }
@@ -145,6 +150,7 @@ class Sequence {
  private:
   static constexpr TokenCount kAll = INT32_MAX;
 
+  TokenCount left_to_checkpoint() const;
   TokenCount prompt_tokens() const { return static_cast<TokenCount>(request_->prompt.size()); }
   bool holds_slot() const { return state_ == State::prefilling || state_ == State::decoding; }
 

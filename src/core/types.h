@@ -9,7 +9,9 @@
 
 namespace chasqui {
 
-using Token = std::int32_t;       // an id of the model's vocabulary
+using Token = std::int32_t;  // an id of the model's vocabulary
+// No prompt has it; what is below it is a place of a picture or a sound, see core/media.h.
+constexpr Token kNoToken = -1;
 using TokenCount = std::int32_t;  // tokens, cells and positions are all counted in this
 
 // Made by the server, never taken from a client; unique in the process.

@@ -26,10 +26,8 @@ void Runner::run(Batch& batch, BatchResult& result) {
   } else if (!batch.rows.empty()) {
     for (const auto& [request, slot, from, to] : batch.shifts) model_.shift(slot, from, to);
     if (!batch.drafting.empty()) drafter_ ? drafter_->draft(batch, result, clock_) : draft(batch, result);
-    const TimePoint started = clock_.now();
-    result.status = model_.decode(batch);
-    result.compute = clock_.now() - started;
-    if (batch.learn && result.status == DecodeStatus::ok) learn(batch, result);
+    compute(batch, result);
+    if (batch.learn && batch.unit == nullptr && result.status == DecodeStatus::ok) learn(batch, result);
     trim_padding(batch);
   }
   if (result.status == DecodeStatus::ok) {
@@ -38,6 +36,23 @@ void Runner::run(Batch& batch, BatchResult& result) {
     for (const BatchPart& part : batch.parts) read(batch, part, result);
   }
   result.finished = clock_.now();
+}
+
+void Runner::compute(const Batch& batch, BatchResult& result) {
+  TimePoint started = clock_.now();
+  if (batch.unit != nullptr) {
+    const auto encoded = model_.encode(*batch.unit, batch.parts.front().request->tenant.id);
+    const TimePoint now = clock_.now();
+    result.encoding = now - std::exchange(started, now);
+    if (!encoded) {
+      log_error("a picture or a sound cannot be encoded", {{"reason", encoded.error().message}});
+      result.status = DecodeStatus::failed;
+      return;
+    }
+    result.encoded = *encoded;
+  }
+  result.status = model_.decode(batch);
+  result.compute = clock_.now() - started;
 }
 
 // Where that is worth waking the threads for.

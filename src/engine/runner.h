@@ -72,6 +72,7 @@ class Runner {
     std::vector<std::unique_ptr<SamplerScratch>> scratch;  // by thread
   };
 
+  void compute(const Batch& batch, BatchResult& result);
   void draw_together(const Batch& batch);
   void prepare(const Batch& batch, BatchResult& result);
   bool bring(const SlotRestore& restore);

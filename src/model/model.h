@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "core/batch.h"
+#include "core/media.h"
 #include "core/types.h"
 
 namespace chasqui {
@@ -65,6 +66,10 @@ class Model {
   // On anything but ok the slots of the batch hold what they held before. The adapters of the batch are those that the
   // model was loaded with; to apply others than in the step before takes time.
   virtual DecodeStatus decode(const Batch& batch) = 0;
+
+  // Before a decode() of rows of this unit. True when it had to be encoded for that; the error when it cannot be.
+  // Of what several tenants send, each has it encoded for itself, so that none can tell what others have sent.
+  virtual Result<bool> encode(const MediaUnit& unit, std::uint32_t tenant);
 
   // The logits of an output row of the last decode() that returned ok: `vocabulary` floats. The caller may change
   // them. Valid until the next decode().
@@ -130,6 +135,7 @@ class Model {
   virtual ComputeStats compute_stats() const { return {}; }
 };
 
+inline Result<bool> Model::encode(const MediaUnit&, std::uint32_t) { return false; }
 inline void Model::shift(SlotId, TokenCount, TokenCount) { CHECK(false, "this model does not shift"); }
 
 }  // namespace chasqui

@@ -58,13 +58,17 @@ std::vector<std::size_t> offsets_of(const ChatTemplate& chat_template, const Cha
 }
 
 // How many tokens of the prompt end at or before each of these bytes. The text of the first tokens may have what the
-// prompt's has not: a begin token, or a space that the vocabulary puts before each text.
+// prompt's has not: a begin token, or a space that the vocabulary puts before each text. Of a prompt with pictures or
+// sounds, only the bytes before the first one.
 std::optional<std::vector<TokenCount>> tokens_before(const Tokenizer& tokenizer, std::string_view prompt,
                                                      std::span<const Token> tokens,
                                                      const std::vector<std::size_t>& ascending) {
   std::vector<TokenCount> out;
   std::size_t at = 0;
   auto next = ascending.begin();
+  const auto no_token = std::ranges::find_if(tokens, [](Token token) { return token < 0; });
+  const bool text_alone = no_token == tokens.end();
+  tokens = tokens.first(static_cast<std::size_t>(no_token - tokens.begin()));
   for (std::size_t i = 0; i < tokens.size() && next != ascending.end(); ++i) {
     std::string_view piece = tokenizer.special_piece(tokens[i]);
     if (at == 0 && !prompt.starts_with(piece)) {
@@ -74,11 +78,11 @@ std::optional<std::vector<TokenCount>> tokens_before(const Tokenizer& tokenizer,
         continue;
       }
     }
-    if (!prompt.substr(at).starts_with(piece)) return std::nullopt;
+    if (!prompt.substr(at).starts_with(piece)) return text_alone ? std::nullopt : std::optional(out);
     at += piece.size();
     for (; next != ascending.end() && *next < at; ++next) out.push_back(static_cast<TokenCount>(i));
   }
-  if (next != ascending.end() && at != prompt.size()) return std::nullopt;
+  if (text_alone && next != ascending.end() && at != prompt.size()) return std::nullopt;
   return out;
 }
 

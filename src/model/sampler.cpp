@@ -108,16 +108,22 @@ std::span<const Token> Sampler::forced(Token last) const {
   return tokens.first(static_cast<std::size_t>(std::ranges::find_if(tokens, weighed) - tokens.begin()));
 }
 
+// Places of pictures and sounds are no tokens that could be repeated.
 void Sampler::accept(std::span<const Token> tokens) {
   if (chain_.present()) {
-    for (const Token token : tokens) chain_.accept(token);
+    for (const Token token : tokens) {
+      if (token >= 0) chain_.accept(token);
+    }
   }
   if (!penalties_) return;
   // Only the end of a long prompt can still be in the window after it.
-  if (params_.repeat_last_n > 0 && tokens.size() > static_cast<std::size_t>(params_.repeat_last_n)) {
-    tokens = tokens.last(static_cast<std::size_t>(params_.repeat_last_n));
+  std::size_t first = params_.repeat_last_n > 0 ? tokens.size() : 0;
+  for (std::int32_t room = params_.repeat_last_n; room > 0 && first > 0; --first) {
+    if (tokens[first - 1] >= 0) --room;
   }
-  for (Token token : tokens) window_.push(token);
+  for (const Token token : tokens.subspan(first)) {
+    if (token >= 0) window_.push(token);
+  }
 }
 
 void Sampler::adjust(std::span<float> logits) const {

@@ -18,6 +18,11 @@ DecodeStatus SleepyModel::decode(const Batch& batch) {
   return model_->decode(batch);
 }
 
+Result<bool> SleepyModel::encode(const MediaUnit& unit, std::uint32_t tenant) {
+  CHECK(model_ != nullptr, "an encoding for a model that sleeps");
+  return model_->encode(unit, tenant);
+}
+
 void SleepyModel::trim(SlotId slot, TokenCount keep) {
   if (model_) model_->trim(slot, keep);
 }

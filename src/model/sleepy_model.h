@@ -21,6 +21,7 @@ class SleepyModel final : public Model {
 
   const ModelShape& shape() const override { return shape_; }
   DecodeStatus decode(const Batch& batch) override;
+  Result<bool> encode(const MediaUnit& unit, std::uint32_t tenant) override;
   std::span<float> logits(std::int32_t row) override { return model_->logits(row); }
   std::size_t row_threads() const override { return model_->row_threads(); }
   void for_each_row(std::size_t count, RowJob& job) override { model_->for_each_row(count, job); }

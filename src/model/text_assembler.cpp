@@ -89,7 +89,7 @@ void TextAssembler::finish(std::string& out) {
 void TextAssembler::begin_after(std::span<const Token> tokens) {
   constexpr std::size_t kIncompleteMax = 3;
   std::string end;
-  while (!tokens.empty() && end.size() < kIncompleteMax) {
+  while (!tokens.empty() && tokens.back() >= 0 && end.size() < kIncompleteMax) {
     end.insert(0, special_pieces_ ? tokenizer_.special_piece(tokens.back()) : tokenizer_.piece(tokens.back()));
     tokens = tokens.first(tokens.size() - 1);
   }

@@ -4,7 +4,9 @@ namespace chasqui {
 
 std::string detokenize(const Tokenizer& tokenizer, std::span<const Token> tokens) {
   std::string text;
-  for (Token token : tokens) text += tokenizer.special_piece(token);
+  for (const Token token : tokens) {
+    if (token >= 0) text += tokenizer.special_piece(token);
+  }
   return text;
 }
 

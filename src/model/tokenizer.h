@@ -34,7 +34,8 @@ class Tokenizer {
   virtual std::span<const Token> end_of_generation_tokens() const = 0;
 };
 
-// Concatenated pieces; control tokens are rendered, since this shows what the model saw.
+// Concatenated pieces; control tokens are rendered, since this shows what the model saw. Pictures and sounds have no
+// text.
 std::string detokenize(const Tokenizer& tokenizer, std::span<const Token> tokens);
 
 }  // namespace chasqui

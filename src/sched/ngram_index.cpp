@@ -50,7 +50,9 @@ void NgramIndex::draft(const Sequence& sequence, TokenCount most, std::vector<To
   const TokenCount place = places_[hash_of(sequence, end) & (places_.size() - 1)];
   if (place == 0 || !same(sequence, end, place)) return;
   for (TokenCount i = 0; i < most; ++i) {
-    out.push_back(place + i < end ? sequence.token(place + i) : out[static_cast<std::size_t>(place + i - end)]);
+    const Token next = place + i < end ? sequence.token(place + i) : out[static_cast<std::size_t>(place + i - end)];
+    if (next < 0) return;  // of a picture or a sound: it is not said
+    out.push_back(next);
   }
 }
 

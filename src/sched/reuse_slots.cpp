@@ -116,7 +116,7 @@ void Reuse::copy_out(SlotId slot) {
   CachedSlots::Kept& kept = *slots_.find(slot);
   kept.copying = true;
   // Only what serves others: see Sequence::copy_tokens_to_keep().
-  const auto end = std::ranges::find_if(kept.tokens, [](Token token) { return token < 0; });
+  const auto end = std::ranges::find(kept.tokens, kNoToken);
   queue_.push({kept.request, kept.key, slot, {kept.tokens.begin(), end}, nullptr, 0, kept.returns});
 }
 

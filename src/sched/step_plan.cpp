@@ -213,7 +213,7 @@ void StepPlan::plan_decode(const RunningSequences& running, const Speculation& s
 // A prompt between decoding streams, `to_come` of them behind it.
 bool StepPlan::fills_hole(const Sequence& sequence, std::ptrdiff_t to_come, const Batch& batch) const {
   const auto rows = static_cast<TokenCount>(batch.rows.size()) + width_ * (static_cast<TokenCount>(to_come) + 1);
-  return dense_slots_ && targets_.rules.hole_rows && sequence.prefilling() && !sequence.tells_prompt() &&
+  return dense_slots_ && targets_.rules.hole_rows && sequence.prefilling() && !sequence.rows_alone() &&
          !sequence.awaits_prefix() && same_adapters(sequence.request().adapters.get(), batch.adapters) &&
          sequence.computed() + width_ <= kv_.cells_per_slot && rows <= rows_max_;
 }
@@ -249,6 +249,8 @@ TokenCount StepPlan::first_chunk(const StepTime& times) const {
 }
 
 TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const {
+  const MediaUnit* const unit = sequence.next_unit();
+  if (unit != nullptr && !unit->causal) return sequence.left_in_piece();
   TokenCount fixed = std::min({sequence.left_in_piece(), rows_max_, kMicroBatch});
   if (sequence.tells_prompt()) fixed = std::min(fixed, outputs_max_);
   if (fixed_) return fixed;
@@ -270,7 +272,7 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
     if (!may_be_cut && !fixed_) time = std::max(kUncutStep, 2 * kPasses * times.pass());
   }
   chunks_.assign(1, {&first, chunk_of(first, times, time)});
-  if (first.tells_prompt()) {  // alone, since each of its rows has an output
+  if (first.rows_alone()) {
     add_part(first, chunks_.front().second, {}, 0, batch);
   } else if (dense_slots_) {
     const PrefillGroup company = join_neighbours(times, time);
@@ -305,7 +307,7 @@ void StepPlan::join_in_any_order(const StepTime& times, Duration time) {
   const std::size_t prompts = targets_.rules.join_prompts ? prefilling_.size() : 1;
   for (std::size_t i = 1; i < prompts && !times.saturated(size.rows) && size.rows < rows_max_; ++i) {
     const Sequence& other = *prefilling_[i];
-    if (other.tells_prompt()) continue;
+    if (other.rows_alone()) continue;
     const TokenCount rows = std::min(other.left_in_piece(), rows_max_ - size.rows);
     const StepSize with = size.with(rows, other.computed());
     if (times.known(Batch::Kind::prefill) && time != kUnlimited && times.predict(Batch::Kind::prefill, with) > time)
@@ -343,7 +345,7 @@ StepPlan::PrefillGroup StepPlan::join_neighbours(const StepTime& times, Duration
 }
 
 bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time, PrefillGroup& company) const {
-  if (other.tells_prompt()) return false;
+  if (other.rows_alone()) return false;
   PrefillGroup with = company;
   // One that is a little longer makes all of them longer, rather than leave a few rows for a pass of their own.
   const TokenCount left = other.left_in_piece();
@@ -375,6 +377,7 @@ void StepPlan::add_part(const Sequence& sequence, TokenCount rows, std::span<con
   for (const Token draft_token : draft_tokens) batch.rows.push_back({draft_token, position++, sequence.slot(), true});
   for (TokenCount i = 0; i < padding; ++i) batch.rows.push_back({token, position++, sequence.slot(), false});
   const auto drafted = static_cast<std::int32_t>(draft_tokens.size());
+  batch.unit = sequence.next_unit();
   batch.parts.push_back({&sequence.request(), sequence.slot(), first, rows, samples, drafted, padding, tells});
   size_ = size_.with(rows + drafted + padding, sequence.computed());
 }

@@ -18,6 +18,8 @@
 //     with rows that its slot forgets again.
 //   - A prompt whose tokens' likelihoods are asked for is prefilled alone, in chunks of as many rows as may have an
 //     output.
+//   - Places of a picture or a sound are prefilled alone, too, since rows are of tokens or not: all of them in one step
+//     where they see each other, however long it takes.
 //   - No chunk goes beyond the next checkpoint of its prompt (Request::checkpoints): its state is kept there.
 //   - Where rows by fours cost less than fewer of them, free slots after the last one get a padding row.
 //   - Where draft tokens of what streams say next are worth checking (Speculation), each stream of a decode step gets

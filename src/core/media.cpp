@@ -1,0 +1,63 @@
+#include "core/media.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace chasqui {
+namespace {
+
+// The finalizer of SplitMix64: each bit of the result depends on all bits.
+std::uint64_t mix(std::uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
+  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
+  return value ^ (value >> 31);
+}
+
+TokenCount end_of(const MediaUnit& unit) { return unit.begin + unit.positions; }
+
+}  // namespace
+
+Token media_token(const Checksum& identity, TokenCount place) {
+  std::uint64_t halves[2];
+  static_assert(sizeof halves == sizeof identity);
+  std::memcpy(halves, identity.data(), sizeof halves);
+  const auto step = static_cast<std::uint64_t>(place) + 1;
+  const std::uint64_t hash = mix(halves[0] + mix(halves[1] + step * 0x9E3779B97F4A7C15u));
+  constexpr std::uint64_t kNumbers = std::uint64_t{std::numeric_limits<Token>::max()} - 1;
+  return kNoToken - 1 - static_cast<Token>(hash % kNumbers);
+}
+
+const MediaUnit* unit_from(const MediaUnitsPtr& units, TokenCount position) {
+  if (!units) return nullptr;
+  const auto found = std::ranges::upper_bound(*units, position, {}, end_of);
+  return found != units->end() ? &*found : nullptr;
+}
+
+const MediaUnit* unit_at(const MediaUnitsPtr& units, TokenCount position) {
+  const MediaUnit* const unit = unit_from(units, position);
+  return unit != nullptr && unit->begin <= position ? unit : nullptr;
+}
+
+TokenCount whole_units(const MediaUnitsPtr& units, TokenCount tokens) {
+  const MediaUnit* const unit = unit_at(units, tokens);
+  return unit != nullptr ? unit->begin : tokens;
+}
+
+bool fits_prompt(const MediaUnitsPtr& units, std::span<const Token> prompt, TokenCount vocabulary) {
+  const auto known = [vocabulary](Token token) { return token >= 0 && token < vocabulary; };
+  const auto tokens = static_cast<TokenCount>(prompt.size());
+  TokenCount at = 0;
+  if (units) {
+    for (const MediaUnit& unit : *units) {
+      if (unit.begin < at || unit.positions < 1 || unit.begin > tokens - unit.positions) return false;
+      if (!std::all_of(prompt.begin() + at, prompt.begin() + unit.begin, known)) return false;
+      for (at = unit.begin; at < end_of(unit); ++at) {
+        if (prompt[static_cast<std::size_t>(at)] != media_token(unit.identity, at - unit.begin)) return false;
+      }
+    }
+  }
+  return std::all_of(prompt.begin() + at, prompt.end(), known);
+}
+
+}  // namespace chasqui
