@@ -15,6 +15,7 @@
 #include "model/llama_params.h"
 #include "model/llama_places.h"
 #include "model/llama_runtime.h"
+#include "model/mutual_attention.h"
 
 namespace chasqui {
 namespace {
@@ -154,6 +155,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   // libllama splits a batch where the ids of its sequences do not follow each other; recurrent states do not mind.
   shape_.dense_slots = !shape_.unified && shape_.trims_anywhere;
 
+  media_ = config.media;
   cores_ = config.cores;
   if (cores_ && !config.draft) core_place_.emplace(*cores_);
   fixed_one_row_ = config.threads;
@@ -289,7 +291,8 @@ ThreadPlan LlamaModel::plan(const Batch& batch) {
 }
 
 DecodeStatus LlamaModel::decode_as(ThreadPlan plan, const Batch& batch) {
-  const llama_batch arrays = rows_->fill(batch);
+  const llama_batch arrays = rows_->fill(batch, embeddings_of(batch));
+  const MutualAttention mutual(context_, batch.unit != nullptr && !batch.unit->causal);
   for (;;) {
     const TimePoint start = clock_.now();
     const int status = compute(arrays, plan, start);

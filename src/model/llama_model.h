@@ -18,6 +18,7 @@
 #include "model/llama_rows.h"
 #include "model/llama_threads.h"
 #include "model/llama_weights.h"
+#include "model/media_encoder.h"
 #include "model/model.h"
 #include "model/model_config.h"
 #include "model/thread_choice.h"
@@ -41,6 +42,7 @@ class LlamaModel final : public Model {
 
   const ModelShape& shape() const override { return shape_; }
   DecodeStatus decode(const Batch& batch) override;
+  Result<bool> encode(const MediaUnit& unit, std::uint32_t tenant) override;
   std::span<float> logits(std::int32_t row) override;
   std::size_t row_threads() const override { return static_cast<std::size_t>(std::max(threads_, 1)); }
   void for_each_row(std::size_t count, RowJob& job) override { row_work_.run(pool_, threads_, count, job); }
@@ -72,6 +74,7 @@ class LlamaModel final : public Model {
   bool apply(const AdapterSet* adapters);
   ThreadPlan plan(const Batch& batch);
   void use_threads(std::int32_t threads, bool several_rows);
+  const float* embeddings_of(const Batch& batch) const;
   DecodeStatus decode_as(ThreadPlan plan, const Batch& batch);
   int compute(const llama_batch& arrays, const ThreadPlan& plan, TimePoint start);
   static bool should_end(void* model);
@@ -103,6 +106,10 @@ class LlamaModel final : public Model {
 
   std::optional<LlamaRows> rows_;       // of the running decode; there once it is open
   std::unique_ptr<LlamaHeads> heads_;   // with ModelConfig::heads
+  std::shared_ptr<MediaEncoder> media_;  // null: it reads text alone
+  EncodedMediaPtr encoded_;              // the unit of the next decode, or of the last one that had any
+  Checksum encoded_unit_{};
+  std::uint32_t encoded_tenant_ = 0;
   std::shared_ptr<CoreShare> cores_;            // null: all are its own
   bool keeps_to_part_ = false;                  // --threads does not say how many
   std::optional<CoreShare::Place> core_place_;  // a draft model computes in the time of its model, and has none

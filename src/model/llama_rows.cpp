@@ -18,7 +18,7 @@ LlamaRows::LlamaRows(const ModelShape& shape)
   for (std::size_t i = 0; i < slots_.size(); ++i) slot_pointers_[i] = &slots_[i];
 }
 
-llama_batch LlamaRows::fill(const Batch& batch) {
+llama_batch LlamaRows::fill(const Batch& batch, const float* embeddings) {
   CHECK(!batch.rows.empty() && batch.rows.size() <= tokens_.size());
   std::int32_t outputs = 0;
   for (std::size_t i = 0; i < batch.rows.size(); ++i) {
@@ -34,7 +34,8 @@ llama_batch LlamaRows::fill(const Batch& batch) {
   CHECK(outputs <= outputs_max_);
   llama_batch arrays{};
   arrays.n_tokens = static_cast<std::int32_t>(batch.rows.size());
-  arrays.token = tokens_.data();
+  arrays.token = embeddings == nullptr ? tokens_.data() : nullptr;
+  arrays.embd = const_cast<float*>(embeddings);  // libllama only reads it
   arrays.pos = positions_.data();
   arrays.n_seq_id = slot_counts_.data();
   arrays.seq_id = slot_pointers_.data();

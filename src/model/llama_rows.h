@@ -20,7 +20,8 @@ class LlamaRows {
 
   // Valid until the next fill(). REQUIRES: rows that fit the shape; no others may reach libllama, which ends the
   // process.
-  llama_batch fill(const Batch& batch);
+  // `embeddings`: what the rows are in place of tokens; null: tokens.
+  llama_batch fill(const Batch& batch, const float* embeddings = nullptr);
 
  private:
   const std::int32_t slots_max_;

@@ -7,6 +7,7 @@
 #include <ggml-cpu.h>
 #include <llama.h>
 #include <log.h>
+#include <mtmd.h>
 
 #include "model/llama_log.h"
 
@@ -97,6 +98,7 @@ Result<void> start_llama_runtime() {
     const Result<void> cpu = check_cpu();
     if (!cpu) return cpu;
     llama_log_set(on_log, nullptr);
+    mtmd_log_set(on_log, nullptr);
     // llama-common has a log of its own, on standard error. What it knows comes to us as exceptions too.
     common_log_set_verbosity_thold(-1);
     llama_backend_init();

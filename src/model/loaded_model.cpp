@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "model/forced_voice.h"
 #include "model/llama_chat_template.h"
 #include "model/llama_embedder.h"
@@ -42,10 +43,24 @@ Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
   const auto source = std::make_shared<LlamaSource>(again, *weights);
   loaded.load_adapter = [source](const AdapterFile& file) { return source->add_adapter(file); };
   loaded.free_adapter = [source](std::int32_t place) { source->remove_adapter(place); };
-  loaded.make = [source](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
+  std::shared_ptr<MediaEncoder> encoder;
+  if (!options.media.path.empty()) {
+    auto media = LlamaMedia::make(options.media, **weights, *vocabulary);
+    if (media) {
+      encoder = (*media)->encoder();
+      loaded.media = std::move(*media);
+    } else if (options.media.optional) {
+      log_warning("the model is served without its projector", {{"reason", media.error().message}});
+    } else {
+      return media.error();
+    }
+  }
+  loaded.make = [source, encoder](const ModelConfig& config) -> Result<std::unique_ptr<Model>> {
     auto shared = source->weights();
     if (!shared) return shared.error();
-    auto model = LlamaModel::make(std::move(*shared), config);
+    ModelConfig whole = config;
+    whole.media = encoder;
+    auto model = LlamaModel::make(std::move(*shared), whole);
     if (!model) return model.error();
     return std::unique_ptr<Model>(std::move(*model));
   };

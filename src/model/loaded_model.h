@@ -13,6 +13,7 @@
 #include "core/model_identity.h"
 #include "model/chat_template.h"
 #include "model/embedder.h"
+#include "model/llama_media.h"
 #include "model/llama_sampling_kit.h"
 #include "model/llama_weights.h"
 #include "model/media_reader.h"
@@ -47,6 +48,7 @@ struct LoadOptions {
   WeightsOptions weights;
   bool sleeps = false;        // the weights can be freed while what does without them goes on
   std::string chat_template;  // source that replaces the model's own
+  MediaOptions media;
   GrammarEngine grammar_engine = GrammarEngine::chasqui;
   bool forced_tokens = true;  // what a grammar leaves no choice about is not sampled
 };

@@ -1,0 +1,188 @@
+#include "model/llama_media.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include <llama.h>
+#include <mtmd.h>
+#include <openssl/evp.h>
+
+#include "base/log.h"
+#include "base/random_id.h"
+#include "model/llama_runtime.h"
+#include "model/media_limits.h"
+#include "model/media_pixels.h"
+#include "model/model_config.h"
+#include "model/picture_file.h"
+#include "model/sound_file.h"
+#include "model/weights_identity.h"
+
+namespace chasqui {
+namespace {
+
+using Digest = std::array<unsigned char, 32>;
+
+// Content that others have sent must not be found by content that was made to look like it.
+Digest sha256(std::string_view text) {
+  Digest digest{};
+  CHECK(EVP_Digest(text.data(), text.size(), digest.data(), nullptr, EVP_sha256(), nullptr) == 1,
+        "libcrypto has SHA-256");
+  return digest;
+}
+
+std::string in_hex(const Digest& digest) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (const unsigned char byte : digest) out += {kDigits[byte >> 4], kDigits[byte & 15]};
+  return out;
+}
+
+std::size_t count(std::string_view text, std::string_view part) {
+  std::size_t found = 0;
+  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) ++found;
+  return found;
+}
+
+std::shared_ptr<mtmd_context> open(const MediaOptions& options, const LlamaWeights& weights,
+                                   const std::string& marker) {
+  mtmd_context_params params = mtmd_context_params_default();
+  params.use_gpu = options.offload && offloads_to_gpu();
+  params.print_timings = false;
+  params.n_threads = default_threads();
+  params.media_marker = marker.c_str();
+  if (options.image_tokens_min > 0) params.image_min_tokens = options.image_tokens_min;
+  if (options.image_tokens_max > 0) params.image_max_tokens = options.image_tokens_max;
+  return {mtmd_init_from_file(options.path.c_str(), weights.model(), params), mtmd_free};
+}
+
+Error does_not_fit(const MediaOptions& options) {
+  return invalid_field("mmproj", "Cannot use the projector " + options.path + ": " + take_llama_error());
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const LlamaMedia>> LlamaMedia::make(const MediaOptions& options, const LlamaWeights& weights,
+                                                           WeightsPtr vocabulary) {
+  std::shared_ptr<LlamaMedia> media(new LlamaMedia);
+  media->marker_ = random_id("<__media_") + "__>";
+  take_llama_error();
+  media->projector_ = open(options, weights, media->marker_);
+  if (!media->projector_) return does_not_fit(options);
+  const mtmd_context* const projector = media->projector_.get();
+  if (mtmd_decode_use_mrope(projector)) {
+    return Error{ErrorCode::not_supported,
+                 "The positions of this model have several dimensions (M-RoPE): it is not served with pictures or "
+                 "sounds yet. Start without the projector " + options.path + ": --no-mmproj",
+                 "mmproj"};
+  }
+  media->sees_ = mtmd_support_vision(projector);
+  media->hears_ = mtmd_support_audio(projector);
+  media->rate_ = mtmd_get_audio_sample_rate(projector);
+  const auto file = identify_weights(options.path);
+  if (!file) return file.error();
+  media->identity_.assign(reinterpret_cast<const char*>(file->data()), file->size());
+  media->identity_ += std::string(" libllama ") + CHASQUI_LLAMA_COMMIT + ", " +
+                      std::to_string(options.image_tokens_min) + " to " + std::to_string(options.image_tokens_max);
+  const auto width = static_cast<std::size_t>(llama_model_n_embd_inp(weights.model()));
+  if (vocabulary.get() != &weights) {  // those may be freed
+    media->projector_.reset();
+    media->projector_ = open(options, *vocabulary, media->marker_);
+    if (!media->projector_) return does_not_fit(options);
+  }
+  media->vocabulary_ = std::move(vocabulary);
+  media->encoder_ = std::make_shared<MediaEncoder>(media->projector_, width);
+  log_info("projector loaded",
+           {{"file", options.path}, {"pictures", media->sees_}, {"sounds", media->hears_}, {"width", width}});
+  return std::shared_ptr<const LlamaMedia>(std::move(media));
+}
+
+// The id of a bitmap is that of the file, and its place among them, so that two equal ones can be told apart.
+Result<std::shared_ptr<mtmd_bitmap>> LlamaMedia::decode(const MediaFile& file, std::size_t place) const {
+  mtmd_bitmap* bitmap = nullptr;
+  if (file.kind == MediaKind::picture) {
+    if (!sees_) return refused_media("this model reads no pictures");
+    const auto picture = decode_picture(file.bytes);
+    if (!picture) return picture.error();
+    bitmap = mtmd_bitmap_init(picture->width, picture->height, picture->rgb.data());
+  } else {
+    if (!hears_) return refused_media("this model reads no sounds");
+    const auto samples = decode_sound(file.bytes, rate_);
+    if (!samples) return samples.error();
+    bitmap = mtmd_bitmap_init_from_audio(samples->size(), samples->data());
+  }
+  mtmd_bitmap_set_id(bitmap, (in_hex(sha256(file.bytes)) + " " + std::to_string(place)).c_str());
+  return std::shared_ptr<mtmd_bitmap>(bitmap, mtmd_bitmap_free);
+}
+
+Result<MediaPrompt> LlamaMedia::read(std::string_view text, AddSpecial add, ParseSpecial parse,
+                                     std::span<const MediaFilePtr> files) const {
+  if (const std::size_t markers = count(text, marker_); markers != files.size()) {
+    return refused_media("the chat template of this model has put " + std::to_string(markers) + " of " +
+                         std::to_string(files.size()) + " pictures and sounds into the prompt");
+  }
+  std::vector<std::shared_ptr<mtmd_bitmap>> decoded;
+  std::vector<const mtmd_bitmap*> bitmaps;
+  for (const MediaFilePtr& file : files) {
+    auto bitmap = decode(*file, decoded.size());
+    if (!bitmap) return bitmap.error();
+    decoded.push_back(std::move(*bitmap));
+    bitmaps.push_back(decoded.back().get());
+  }
+  const std::shared_ptr<mtmd_input_chunks> chunks(mtmd_input_chunks_init(), mtmd_input_chunks_free);
+  const mtmd_input_text input{text.data(), text.size(), add == AddSpecial::yes, parse == ParseSpecial::yes};
+  take_llama_error();
+  if (mtmd_tokenize(projector_.get(), chunks.get(), &input, bitmaps.data(), bitmaps.size()) != 0) {
+    return refused_media("a picture or a sound is not one that this model can read: " + take_llama_error());
+  }
+  return assemble(chunks);
+}
+
+Result<MediaUnit> LlamaMedia::unit_of(const mtmd_input_chunk* chunk) const {
+  const std::size_t tokens = mtmd_input_chunk_get_n_tokens(chunk);
+  if (tokens < 1 || mtmd_input_chunk_get_n_pos(chunk) != static_cast<llama_pos>(tokens)) {
+    return refused_media("a picture or a sound has no positions that this server can use");
+  }
+  MediaUnit unit;
+  unit.kind = mtmd_input_chunk_get_type(chunk) == MTMD_INPUT_CHUNK_TYPE_IMAGE ? MediaKind::picture : MediaKind::sound;
+  unit.positions = static_cast<TokenCount>(tokens);
+  unit.causal = !mtmd_decode_use_non_causal(projector_.get(), chunk);
+  return unit;
+}
+
+// A file may become several units: slices of a picture, pieces of a long sound.
+Result<MediaPrompt> LlamaMedia::assemble(std::shared_ptr<const mtmd_input_chunks> chunks) const {
+  MediaPrompt prompt;
+  auto units = std::make_shared<MediaUnits>();
+  std::string file;
+  std::size_t piece = 0;
+  for (std::size_t i = 0; i < mtmd_input_chunks_size(chunks.get()); ++i) {
+    const mtmd_input_chunk* const chunk = mtmd_input_chunks_get(chunks.get(), i);
+    if (mtmd_input_chunk_get_type(chunk) == MTMD_INPUT_CHUNK_TYPE_TEXT) {
+      std::size_t tokens = 0;
+      const llama_token* const text = mtmd_input_chunk_get_tokens_text(chunk, &tokens);
+      prompt.tokens.insert(prompt.tokens.end(), text, text + tokens);
+      continue;
+    }
+    auto unit = unit_of(chunk);
+    if (!unit) return unit.error();
+    const std::string id = mtmd_input_chunk_get_id(chunk);
+    piece = id == file ? piece + 1 : 0;
+    file = id;
+    const std::string content = id.substr(0, id.find(' '));
+    const Digest digest = sha256(identity_ + ' ' + content + ' ' + std::to_string(piece) + ' ' +
+                                 std::to_string(static_cast<int>(unit->kind)) + ' ' + std::to_string(unit->positions));
+    std::memcpy(unit->identity.data(), digest.data(), unit->identity.size());
+    unit->begin = static_cast<TokenCount>(prompt.tokens.size());
+    unit->pixels = std::make_shared<MediaPixels>(MediaPixels{chunks, chunk});
+    for (TokenCount place = 0; place < unit->positions; ++place) {
+      prompt.tokens.push_back(media_token(unit->identity, place));
+    }
+    units->push_back(std::move(*unit));
+  }
+  if (!units->empty()) prompt.units = std::move(units);
+  return prompt;
+}
+
+}  // namespace chasqui
