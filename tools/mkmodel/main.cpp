@@ -12,6 +12,7 @@
 
 #include "adapter.h"
 #include "check.h"
+#include "projector.h"
 #include "shapes.h"
 
 namespace {
@@ -76,6 +77,9 @@ int list() {
   for (const mkmodel::Shape& shape : mkmodel::shapes()) {
     std::printf("%-18s %s (%s)\n", shape.name.c_str(), shape.about.c_str(), shape.architecture.c_str());
   }
+  for (const mkmodel::Projector& projector : mkmodel::projectors()) {
+    std::printf("%-18s %s\n", projector.name.c_str(), projector.about.c_str());
+  }
   return 0;
 }
 
@@ -87,7 +91,16 @@ void make(const mkmodel::Shape& shape, const Arguments& arguments, const std::st
               static_cast<double>(written.bytes) / 1e6, took.count());
 }
 
+void make(const mkmodel::Projector& projector, const Arguments& arguments, const std::string& path) {
+  const mkmodel::Written written = mkmodel::write_projector(projector, path, arguments.seed);
+  std::printf("%s: %.2f M parameters\n", path.c_str(), static_cast<double>(written.parameters) / 1e6);
+}
+
 int make_one(const Arguments& arguments) {
+  if (const mkmodel::Projector* projector = mkmodel::find_projector(arguments.words[0])) {
+    make(*projector, arguments, arguments.words[1]);
+    return 0;
+  }
   const mkmodel::Shape* shape = mkmodel::find_shape(arguments.words[0]);
   if (shape == nullptr) {
     std::fprintf(stderr, "mkmodel: no model %s; --list shows all\n", arguments.words[0].c_str());
@@ -109,6 +122,13 @@ int make_missing(const Arguments& arguments) {
     const std::string path = arguments.words[0] + "/" + shape.name + ".gguf";
     if (shape.large || (arguments.small && !shape.small)) continue;
     if (!std::filesystem::exists(path)) make(shape, arguments, path);
+  }
+  // In a folder of their own, so that the models beside them are served without.
+  const std::string folder = arguments.words[0] + "/projectors";
+  std::filesystem::create_directories(folder);
+  for (const mkmodel::Projector& projector : mkmodel::projectors()) {
+    const std::string path = folder + "/" + projector.name + ".gguf";
+    if (!std::filesystem::exists(path)) make(projector, arguments, path);
   }
   return 0;
 }
