@@ -11,6 +11,7 @@
 #include "api/delivery/kept_streams.h"
 #include "app/adapter_options.h"
 #include "app/bench_command.h"
+#include "app/media_options.h"
 #include "app/operation_options.h"
 #include "app/simulate_command.h"
 #include "app/speculation_options.h"
@@ -64,6 +65,7 @@ struct ServeConfig {
   bool forced_tokens = true;
   SchemaOrder schema_order = SchemaOrder::written;
   AdapterFlags adapters;
+  MediaFlags media;
   OperationFlags operation;
   std::int32_t gpu_layers = -1;
   bool rpc_public = false;  // machines of --rpc may be anywhere; app/llama_flags looks for it before this is read

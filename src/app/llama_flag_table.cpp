@@ -16,7 +16,7 @@ constexpr std::string_view kLookup =
 constexpr std::string_view kAlways = "it is always so";
 constexpr std::string_view kDraft =
     "how many tokens are drafted follows from how many are accepted; leave the flag out";
-constexpr std::string_view kPictures = "there are no pictures and no sound; serve a text model without it";
+constexpr std::string_view kVideo = "there is no video";
 constexpr std::string_view kPage = "it is for the page of llama-server";
 constexpr std::string_view kTools = "the server runs no tools; the client does, with \"tools\" in its requests";
 constexpr std::string_view kLogs = "logs go to standard error: see --log-level and --log-format";
@@ -54,19 +54,14 @@ constexpr LlamaFlag kFlags[] = {
     {"--warmup", "LLAMA_ARG_WARMUP", 0, kWritten, "--no-warmup=false"},
     {"-cb --cont-batching", "LLAMA_ARG_CONT_BATCHING", 0, kTaken, kAlways},
     {"-nocb --no-cont-batching", "", 0, kRefused, "requests share steps always; --parallel 1 serves one at a time"},
-    {"-mm --mmproj", "LLAMA_ARG_MMPROJ", 1, kRefused, kPictures},
-    {"-mmu --mmproj-url", "LLAMA_ARG_MMPROJ_URL", 1, kRefused, kPictures},
-    {"--no-mmproj --no-mmproj-auto", "", 0, kTaken, kAlways},
-    {"--mmproj-auto", "LLAMA_ARG_MMPROJ_AUTO", 0, kTaken, "nothing is downloaded"},
-    {"--mmproj-offload --no-mmproj-offload", "LLAMA_ARG_MMPROJ_OFFLOAD", 0, kTaken, kPictures},
-    {"-mmdev --mmproj-device", "MTMD_BACKEND_DEVICE", 1, kTaken, kPictures},
-    {"--image-min-tokens", "LLAMA_ARG_IMAGE_MIN_TOKENS", 1, kTaken, kPictures},
-    {"--image-max-tokens", "LLAMA_ARG_IMAGE_MAX_TOKENS", 1, kTaken, kPictures},
-    {"--mtmd-batch-max-tokens", "LLAMA_ARG_MTMD_BATCH_MAX_TOKENS", 1, kTaken, kPictures},
-    {"--video-fps", "LLAMA_ARG_VIDEO_FPS", 1, kTaken, kPictures},
-    {"--video-timestamp-interval", "LLAMA_ARG_VIDEO_TIMESTAMP_INTERVAL", 1, kTaken, kPictures},
-    {"--video-ffmpeg-dir", "LLAMA_ARG_VIDEO_FFMPEG_DIR", 1, kTaken, kPictures},
-    {"--media-path", "", 1, kRefused, kPictures},
+    {"-mmu --mmproj-url", "LLAMA_ARG_MMPROJ_URL", 1, kRefused, kDownload},
+    {"-mmdev --mmproj-device", "MTMD_BACKEND_DEVICE", 1, kRefused,
+     "pictures are encoded by the first GPU, or with --no-mmproj-offload by the CPU"},
+    {"--mtmd-batch-max-tokens", "LLAMA_ARG_MTMD_BATCH_MAX_TOKENS", 1, kTaken, "pictures are encoded one at a time"},
+    {"--video-fps", "LLAMA_ARG_VIDEO_FPS", 1, kTaken, kVideo},
+    {"--video-timestamp-interval", "LLAMA_ARG_VIDEO_TIMESTAMP_INTERVAL", 1, kTaken, kVideo},
+    {"--video-ffmpeg-dir", "LLAMA_ARG_VIDEO_FFMPEG_DIR", 1, kTaken, kVideo},
+    {"--media-path", "", 1, kRefused, "clients send pictures and sounds in their requests, not names of files"},
     {"--reuse-port", "LLAMA_ARG_REUSE_PORT", 0, kRefused, "start one server, with --workers for more contexts"},
     {"--path", "LLAMA_ARG_STATIC_PATH", 1, kRefused, "serve files with a web server in front"},
     {"--ui-config --webui-config", "LLAMA_ARG_UI_CONFIG", 1, kTaken, kPage},

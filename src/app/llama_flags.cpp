@@ -10,7 +10,7 @@ namespace {
 
 // llama-server's other names for options that are ours. Its short flags have several letters, which CLI11 would read as
 // bundles of one-letter flags.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 26> kOtherNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kOtherNames = {{
     {"-np", "--parallel"},
     {"-md", "--model-draft"},
     {"-ub", "--ubatch-size"},
@@ -37,6 +37,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 26> kOtherNa
     {"-hff", "--hf-file"},
     {"-hfd", "--hf-repo-draft"},
     {"-hfrd", "--hf-repo-draft"},
+    {"-mm", "--mmproj"},
 }};
 
 std::string our_name(const std::string& name) {

@@ -120,6 +120,7 @@ std::string metrics_document() {
   page.label_with({});
   for (const EngineMetrics& metrics : engine) metrics.add_shared_to(page);
   for (const EngineMetrics& metrics : engine) metrics.of_disk.add_to(page);
+  for (const EngineMetrics& metrics : engine) metrics.of_media.add_to(page);
   door.add_to(page);
   dispatch.add_to(page);
   admission.add_to(page);

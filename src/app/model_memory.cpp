@@ -53,6 +53,13 @@ bool plausible(const GgufSummary& model) {
          model.tensor_bytes;
 }
 
+std::uint64_t projector_bytes(const ServeConfig& config) {
+  const auto media = media_options(config.media, config.model_path);
+  if (!media || media->path.empty()) return 0;
+  const auto projector = summarize_gguf(media->path);
+  return projector ? projector->tensor_bytes + kBeside : 0;
+}
+
 }  // namespace
 
 Result<std::uint64_t> read_bytes(std::string_view text) {
@@ -107,7 +114,7 @@ std::uint64_t memory_needed(const ServeConfig& config) {
   const std::string& file = config.speculation.draft_model;
   const auto draft = file.empty() ? Result<GgufSummary>(GgufSummary()) : summarize_gguf(file);
   const bool drafts = !file.empty() && draft;
-  return memory_needed(config, *model, drafts ? &*draft : nullptr, offloads_to_gpu());
+  return memory_needed(config, *model, drafts ? &*draft : nullptr, offloads_to_gpu()) + projector_bytes(config);
 }
 
 Result<void> check_fits(const ServeConfig& config, std::uint64_t needed, std::uint64_t beside) {

@@ -302,6 +302,7 @@ void add_serve_options(CLI::App& app, ServeConfig& config) {
   add_context_options(app, config);
   add_cache_options(app, config);
   add_adapter_options(app, config.adapters);
+  add_media_options(app, config.media);
   add_session_options(app, config);
   add_folder_options(app, config);
   add_listener_options(app, config);

@@ -96,6 +96,9 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
     if (auto usable = check_file("--lora", adapter.path); !usable) return usable.error();
   }
   options.weights.adapters = std::move(*adapters);
+  auto media = media_options(config.media, config.engine == EngineKind::sim ? "" : config.model_path);
+  if (!media) return media.error();
+  options.media = std::move(*media);
   if (auto usable = check_file("--chat-template-file", config.chat_template_file); !usable) return usable.error();
   if (!config.chat_template_file.empty()) {
     std::ifstream file(config.chat_template_file);

@@ -54,6 +54,7 @@ RequestLimits request_limits(const ServeConfig& config, const ModelInfo& model, 
   RequestLimits limits;
   limits.vocabulary = shape.vocabulary;
   limits.context = shape.cells_per_slot;
+  limits.rows_max = shape.rows_max;
   limits.slots = shape.slots;
   limits.max_tokens_default = static_cast<TokenCount>(config.predict);
   limits.timeout_default = config.request_timeout;

@@ -40,6 +40,10 @@ struct Usage {
   TokenCount draft_tokens = 0;     // that were checked
   TokenCount accepted_tokens = 0;  // … and accepted
   TokenCount forced_tokens = 0;    // of the completion, that were not sampled: a grammar left no choice
+  // Of the pictures and sounds of the prompt, or parts of them: those that were read, encoded for this request or as they
+  // had been before. The others came from the prefix cache.
+  std::int32_t media_encoded = 0;
+  std::int32_t media_reused = 0;
   bool truncated = false;          // the context was full: the answer ended there, or some of it was taken out
   std::optional<CacheUse> cache;   // with Request::tell_cache, once it has started
 };

@@ -66,6 +66,8 @@ Usage Sequence::usage(TimePoint now) const {
   usage.draft_tokens = draft_tokens_;
   usage.accepted_tokens = accepted_tokens_;
   usage.forced_tokens = forced_tokens_;
+  usage.media_encoded = media_encoded_;
+  usage.media_reused = media_reused_;
   usage.truncated = removed_ > 0 || (request_->limited_by_context && at_limit());
   if (request_->tell_cache && started()) usage.cache = cache_use_;
   return usage;
@@ -161,6 +163,8 @@ void Sequence::add_forced_token(Token token, TimePoint now) {
   generated_.push_back(token);
   ++forced_tokens_;
 }
+
+void Sequence::began_unit(bool encoded) { ++(encoded ? media_encoded_ : media_reused_); }
 
 void Sequence::drafted(TokenCount checked, TokenCount accepted) {
   draft_tokens_ += checked;

@@ -136,6 +136,8 @@ class Sequence {
   void add_token(Token token, TimePoint now);
   // A token follows without having been sampled. REQUIRES: decoding
   void add_forced_token(Token token, TimePoint now);
+  // A step has read the first places of a picture or a sound, which was encoded for that.
+  void began_unit(bool encoded);
   // A step checked so many of its draft tokens, and accepted so many.
   void drafted(TokenCount checked, TokenCount accepted);
   // The answer is as long as it may be.
@@ -174,6 +176,8 @@ class Sequence {
   TokenCount draft_tokens_ = 0;
   TokenCount accepted_tokens_ = 0;
   TokenCount forced_tokens_ = 0;
+  std::int32_t media_encoded_ = 0;
+  std::int32_t media_reused_ = 0;
   std::int32_t steps_ = 0;
   std::int32_t shared_steps_ = 0;
   Duration cpu_{};

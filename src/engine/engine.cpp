@@ -323,6 +323,9 @@ void Engine::add_metrics_to(MetricsPage& page, const std::string& labels) const 
   if (config_.disk) {
     for (const EngineMetrics& metrics : metrics_) metrics.of_disk.add_to(page);
   }
+  if (shape_.reads_media) {
+    for (const EngineMetrics& metrics : metrics_) metrics.of_media.add_to(page);
+  }
   door_metrics_.add_to(page);
   if (dispatcher_) dispatch_metrics_.add_to(page);
   page.label_with({});

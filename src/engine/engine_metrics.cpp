@@ -191,6 +191,15 @@ void EngineMetrics::count_step(const Batch& batch, Duration took) {
   batch_size.observe(count);
 }
 
+void EngineMetrics::count_media(const Batch& batch, const BatchResult& result) {
+  if (result.encoded) {
+    media_encoded.add();
+    media_encode_seconds.observe(to_seconds(result.encoding));
+  } else if (batch.rows.front().position == batch.unit->begin) {
+    media_reused.add();
+  }
+}
+
 void EngineMetrics::follow_masks(const GrammarMaskCost& cost) {
   follow(masks_found, cost.found);
   follow(masks_computed, cost.computed);

@@ -29,6 +29,7 @@ struct EngineMetrics {
   MetricSet all_workers;
   MetricSet of_disk;      // where there is one
   MetricSet of_adapters;  // where there are some
+  MetricSet of_media;     // where the model reads pictures or sounds
 
   Gauge requests_running{each_worker, MetricRow("chasqui_requests_running", kRunning)
                                           .also("vllm:num_requests_running", kRunning)
@@ -69,6 +70,14 @@ struct EngineMetrics {
   Counter restarted_steps{
       all_workers,
       {"chasqui_steps_restarted_total", "Steps begun again with fewer threads because something else held a core."}};
+  Counter media_encoded{of_media,
+                        {"chasqui_media_encoded_total", "Pictures and sounds that were encoded, or parts of them."}};
+  Counter media_reused{of_media,
+                       {"chasqui_media_reused_total",
+                        "… that were read as they had been encoded before. Those in the prefix cache are not read."}};
+  Histogram media_encode_seconds{
+      of_media, MetricRow("chasqui_media_encode_seconds", "Time to encode one of them.").buckets(coarse())};
+  Gauge media_cache_bytes{of_media, {"chasqui_media_cache_bytes", "What the model keeps of them, encoded."}};
   Counter masks_found{all_workers,
                       {"chasqui_grammar_masks_total",
                        "Masks of grammars that answers asked for, kept from before or computed.", "from=\"kept\""}};
@@ -252,6 +261,8 @@ struct EngineMetrics {
   void count_tokens(const std::vector<Event>& events);  // of one step
   void count_step(const Batch& batch, Duration took);
   void follow_reuse(const Reuse& reuse);
+  // REQUIRES: the batch has a unit, and was computed
+  void count_media(const Batch& batch, const BatchResult& result);
   void follow_masks(const GrammarMaskCost& cost);
   void follow_speculation(const Speculation& speculation);
   // By place. Before anything is counted.

@@ -288,6 +288,7 @@ void Worker::deliver() {
   const ComputeStats compute = model_->compute_stats();
   metrics_.compute_threads.set(compute.threads);
   metrics_.follow(metrics_.restarted_steps, compute.cuts);
+  if (number_ == 0) metrics_.media_cache_bytes.set(static_cast<std::int64_t>(compute.media_bytes));
   metrics_.follow_masks(grammar_mask_cost());
   metrics_.requests_running.set(static_cast<std::int64_t>(scheduler_.running()));
   const Load load = scheduler_.load();
@@ -352,6 +353,7 @@ void Worker::count_step() {
   if (result_.status == DecodeStatus::ok) {
     metrics_.prompt_tokens.add(static_cast<std::uint64_t>(batch_.prompt_rows()));
     metrics_.count_adapters(batch_.adapters);
+    if (batch_.unit != nullptr) metrics_.count_media(batch_, result_);
   }
   metrics_.generation_tokens.add(result_.samples.size());
   const auto forced = std::ranges::count_if(result_.samples, &Sample::forced);

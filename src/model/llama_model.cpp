@@ -156,6 +156,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   shape_.dense_slots = !shape_.unified && shape_.trims_anywhere;
 
   media_ = config.media;
+  shape_.reads_media = media_ != nullptr;
   cores_ = config.cores;
   if (cores_ && !config.draft) core_place_.emplace(*cores_);
   fixed_one_row_ = config.threads;

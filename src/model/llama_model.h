@@ -57,7 +57,7 @@ class LlamaModel final : public Model {
   void request_abort() override { abort_.store(true, std::memory_order_relaxed); }
   void clear_abort() override { abort_.store(false, std::memory_order_relaxed); }
   std::uint64_t operations() const override { return operations_.load(std::memory_order_relaxed); }
-  ComputeStats compute_stats() const override { return {threads_, cuts_}; }
+  ComputeStats compute_stats() const override { return {threads_, cuts_, media_ ? media_->bytes() : 0}; }
   Heads* heads() override { return heads_.get(); }
 
   const LlamaWeights& weights() const { return *weights_; }

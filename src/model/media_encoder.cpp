@@ -45,9 +45,4 @@ void MediaEncoder::keep(Kept kept) {
   bytes_ += needed;
 }
 
-std::size_t MediaEncoder::bytes() const {
-  const SharedLock::Reading reading(lock_);
-  return bytes_;
-}
-
 }  // namespace chasqui

@@ -3,6 +3,7 @@
 // one at a time encodes, since mtmd's contexts cannot do more: several workers wait for each other here.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,8 +42,8 @@ class MediaEncoder {
   // What one tenant has sent is kept for that one alone. Errors: model_failure.
   Result<Encoding> encode(const MediaUnit& unit, std::uint32_t tenant);
 
-  // Of what is kept.
-  std::size_t bytes() const;
+  // Of what is kept. Does not wait for an encoding.
+  std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
   struct Kept {
@@ -55,9 +56,9 @@ class MediaEncoder {
   const std::shared_ptr<mtmd_context> projector_;
   const std::size_t width_;
   const std::size_t bytes_max_;
-  mutable SharedLock lock_;  // of all that follows, and of the projector
-  std::vector<Kept> kept_;   // the one that was used last is the last
-  std::size_t bytes_ = 0;
+  SharedLock lock_;         // of all that follows, and of the projector
+  std::vector<Kept> kept_;  // the one that was used last is the last
+  std::atomic<std::size_t> bytes_{0};
 };
 
 }  // namespace chasqui

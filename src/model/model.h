@@ -35,7 +35,8 @@ struct ModelShape {
   // False where a snapshot is good as a whole only: for those models, and where a window slides within a slot, since
   // libllama copies no more than the window. What was restored in such a slot is not to be trimmed but to 0.
   bool cuts_snapshots = true;
-  bool shifts = false;  // see Model::shift()
+  bool shifts = false;       // see Model::shift()
+  bool reads_media = false;  // see Model::encode()
   // Snapshots are in blocks of so many positions, and a part of what a slot holds can be copied out; 0: only all of it.
   TokenCount kv_block = 0;
   std::size_t kv_token_bytes = 0;  // of a position in such a block
@@ -45,6 +46,7 @@ struct ModelShape {
 struct ComputeStats {
   std::int32_t threads = 0;  // compute threads of the last decode; 0: nothing is known
   std::uint64_t cuts = 0;    // decodes that were ended because the threads waited for each other, and computed again
+  std::size_t media_bytes = 0;  // of pictures and sounds as they were encoded, of all contexts that share them
 };
 
 // Work on one row of several, which do not depend on each other.

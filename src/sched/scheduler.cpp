@@ -206,6 +206,7 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
     CHECK(running != running_.end() && (*running)->slot() == part.slot,
           "a sequence left between next_batch() and commit()");
     Sequence& sequence = **running;
+    if (batch.unit != nullptr && sequence.computed() == batch.unit->begin) sequence.began_unit(result.encoded);
     const bool waits = put_off != result.put_off.end() && *put_off == sequence.id();
     const TokenCount rows = part.rows - (waits ? 1 : 0);
     if (waits) ++put_off;
