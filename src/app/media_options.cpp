@@ -5,22 +5,22 @@
 
 #include "base/log.h"
 #include "cli/doctor.h"
+#include "cli/model_files.h"
 #include "model/gguf_summary.h"
 
 namespace chasqui {
 namespace {
 
 // In the folder of the model. Which of several belongs to it is not for the server to say.
-std::string projector_beside(const std::string& model_path) {
+std::string projector_beside(const std::string& model_path, bool of_hub) {
   const std::filesystem::path model(model_path);
+  const std::filesystem::path folder = model.parent_path().empty() ? "." : model.parent_path();
+  if (!of_hub && cli::model_files(folder, cli::Depth::folder).size() > 1) return {};
   std::string found;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(model.parent_path().empty() ? "." : model.parent_path(),
-                                                               ignored)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (!name.ends_with(".gguf") || name.find("mmproj") == name.npos || entry.path().filename() == model.filename()) {
-      continue;
-    }
+    if (!name.ends_with(".gguf") || name.find("mmproj") == name.npos || name == model.filename()) continue;
     if (!found.empty()) {
       log_info("several projectors lie beside the model; --mmproj FILE names one", {{"model", model_path}});
       return {};
@@ -57,7 +57,7 @@ void add_media_options(CLI::App& app, MediaFlags& flags) {
       ->type_name("N");
 }
 
-Result<MediaOptions> media_options(const MediaFlags& flags, const std::string& model_path) {
+Result<MediaOptions> media_options(const MediaFlags& flags, const std::string& model_path, bool of_hub) {
   MediaOptions out;
   if (flags.image_tokens_max > 0 && flags.image_tokens_min > flags.image_tokens_max) {
     return invalid_field("--image-min-tokens", "--image-min-tokens must not be more than --image-max-tokens, " +
@@ -65,7 +65,7 @@ Result<MediaOptions> media_options(const MediaFlags& flags, const std::string& m
   }
   out.path = flags.projector;
   if (out.path.empty() && flags.automatic && !model_path.empty()) {
-    out.path = projector_beside(model_path);
+    out.path = projector_beside(model_path, of_hub);
     out.optional = true;
   }
   if (out.path.empty()) return out;

@@ -22,8 +22,9 @@ struct MediaFlags {
 
 void add_media_options(CLI::App& app, MediaFlags& flags);
 
-// For the model in this file. One that was only found may be left out where it does not fit. Errors name the flag.
-// Reads the folder of the model, and the head of the projector.
-Result<MediaOptions> media_options(const MediaFlags& flags, const std::string& model_path);
+// For the model in this file. A projector is found in the folder of the model, where that is of one model alone, or a
+// repository of the hub; it may be left out where it does not fit. Errors name the flag. Reads the folder, and the head
+// of the projector.
+Result<MediaOptions> media_options(const MediaFlags& flags, const std::string& model_path, bool of_hub);
 
 }  // namespace chasqui

@@ -54,7 +54,7 @@ bool plausible(const GgufSummary& model) {
 }
 
 std::uint64_t projector_bytes(const ServeConfig& config) {
-  const auto media = media_options(config.media, config.model_path);
+  const auto media = media_options(config.media, config.model_path, !config.hf_repo.empty());
   if (!media || media->path.empty()) return 0;
   const auto projector = summarize_gguf(media->path);
   return projector ? projector->tensor_bytes + kBeside : 0;

@@ -85,6 +85,7 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   options.grammar_engine = config.grammar_engine;
   options.forced_tokens = config.forced_tokens;
   options.sleeps = can_sleep(config);
+  const bool sim = config.engine == EngineKind::sim;
   auto adapters = adapter_files(config.adapters);
   if (!adapters) return adapters.error();
   if (adapters->size() > kAdaptersMax) {
@@ -92,11 +93,11 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
                                        " adapters; a model has at most " + std::to_string(kAdaptersMax));
   }
   for (const AdapterFile& adapter : *adapters) {
-    if (config.engine == EngineKind::sim) break;  // it does not read them
+    if (sim) break;  // it does not read them
     if (auto usable = check_file("--lora", adapter.path); !usable) return usable.error();
   }
   options.weights.adapters = std::move(*adapters);
-  auto media = media_options(config.media, config.engine == EngineKind::sim ? "" : config.model_path);
+  auto media = media_options(config.media, sim ? "" : config.model_path, !config.hf_repo.empty());
   if (!media) return media.error();
   options.media = std::move(*media);
   if (auto usable = check_file("--chat-template-file", config.chat_template_file); !usable) return usable.error();

@@ -123,8 +123,8 @@ struct Batch {
   std::vector<BatchPart> parts;   // in the order of rows
   // What all rows are places of, in a batch of one part, which lives as long as the request; null: rows are of tokens.
   const MediaUnit* unit = nullptr;
-  Drafting drafting;              // with it, draft tokens are still to be written into `rows`
-  bool learn = false;             // the model's heads are to know of the rows, and of what the slots held before
+  Drafting drafting;   // with it, draft tokens are still to be written into `rows`
+  bool learn = false;  // the model's heads are to know of the rows, and of what the slots held before
   // So many rows at the end belong to no sequence. They are in free slots, which are emptied after the step, and bring
   // the batch to a size whose rows cost less.
   std::int32_t padding = 0;

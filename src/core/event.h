@@ -36,16 +36,16 @@ struct Usage {
   std::int32_t steps = 0;     // batches with rows of it
   std::int32_t shared = 0;    // … of which others had rows, too
   std::int32_t preemptions = 0;
-  Duration cpu{};  // processor time of its shares of these batches
+  Duration cpu{};                  // processor time of its shares of these batches
   TokenCount draft_tokens = 0;     // that were checked
   TokenCount accepted_tokens = 0;  // … and accepted
   TokenCount forced_tokens = 0;    // of the completion, that were not sampled: a grammar left no choice
-  // Of the pictures and sounds of the prompt, or parts of them: those that were read, encoded for this request or as they
-  // had been before. The others came from the prefix cache.
+  // Of the pictures and sounds of the prompt, or parts of them: those that were read, encoded for this request or as
+  // they had been before. The others came from the prefix cache.
   std::int32_t media_encoded = 0;
   std::int32_t media_reused = 0;
-  bool truncated = false;          // the context was full: the answer ended there, or some of it was taken out
-  std::optional<CacheUse> cache;   // with Request::tell_cache, once it has started
+  bool truncated = false;         // the context was full: the answer ended there, or some of it was taken out
+  std::optional<CacheUse> cache;  // with Request::tell_cache, once it has started
 };
 
 // A piece of a prompt that was prefilled in one step.

@@ -34,7 +34,7 @@ struct MediaUnit {
   bool causal = true;        // false: its rows are computed in one batch
   std::shared_ptr<const MediaPixels> pixels;
 };
-using MediaUnits = std::vector<MediaUnit>;  // ascending, none overlaps another
+using MediaUnits = std::vector<MediaUnit>;                // ascending, none overlaps another
 using MediaUnitsPtr = std::shared_ptr<const MediaUnits>;  // null: the prompt is text alone
 
 // The number in this place of a unit, below kNoToken: the same for equal units in every process. REQUIRES: place >= 0

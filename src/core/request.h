@@ -50,7 +50,7 @@ struct RequestDraft {
   bool tell_usage = false;              // with every token
   bool returns = false;                 // its client is expected back with what it says, and more
   bool tell_cache = false;              // what the prefix cache has decided
-  bool tell_progress = false;            // how far the prompt has been prefilled, after each step
+  bool tell_progress = false;           // how far the prompt has been prefilled, after each step
   bool tell_prompt = false;             // how likely the tokens of the prompt were, as `sampling.chances` says
   bool special_pieces = false;          // render control tokens (<|im_end|> …) as text
   std::vector<Token> shown_tokens;      // … only these control tokens, in any case
@@ -120,7 +120,7 @@ struct Request {
   bool tell_usage = false;             // text events have the usage so far
   bool returns = false;                // what it leaves in the cache is kept ahead of others
   bool tell_cache = false;             // usage has what the prefix cache has decided
-  bool tell_progress = false;           // an event at its start and for each step that read some of the prompt
+  bool tell_progress = false;          // an event at its start and for each step that read some of the prompt
   bool tell_prompt = false;            // events with how likely its tokens were; then nothing of it is cached
   ServiceClass service_class = ServiceClass::standard;
   Tenant tenant;

@@ -74,7 +74,8 @@ Result<std::shared_ptr<const LlamaMedia>> LlamaMedia::make(const MediaOptions& o
   if (mtmd_decode_use_mrope(projector)) {
     return Error{ErrorCode::not_supported,
                  "The positions of this model have several dimensions (M-RoPE): it is not served with pictures or "
-                 "sounds yet. Start without the projector " + options.path + ": --no-mmproj",
+                 "sounds yet. Start without the projector " +
+                     options.path + ": --no-mmproj",
                  "mmproj"};
   }
   media->sees_ = mtmd_support_vision(projector);

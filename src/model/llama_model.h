@@ -104,8 +104,8 @@ class LlamaModel final : public Model {
   bool shifting_ = false;           // it is to be computed to its end
   std::atomic<bool> ended_{false};  // … or on request: what libllama says about it is no error
 
-  std::optional<LlamaRows> rows_;       // of the running decode; there once it is open
-  std::unique_ptr<LlamaHeads> heads_;   // with ModelConfig::heads
+  std::optional<LlamaRows> rows_;        // of the running decode; there once it is open
+  std::unique_ptr<LlamaHeads> heads_;    // with ModelConfig::heads
   std::shared_ptr<MediaEncoder> media_;  // null: it reads text alone
   EncodedMediaPtr encoded_;              // the unit of the next decode, or of the last one that had any
   Checksum encoded_unit_{};
@@ -114,8 +114,8 @@ class LlamaModel final : public Model {
   bool keeps_to_part_ = false;                  // --threads does not say how many
   std::optional<CoreShare::Place> core_place_;  // a draft model computes in the time of its model, and has none
   std::optional<ThreadChoice> choice_;          // with ModelConfig::adapt_threads
-  std::int32_t threads_ = 0;            // of the last decode
-  ggml_threadpool* pool_ = nullptr;     // … and theirs
+  std::int32_t threads_ = 0;                    // of the last decode
+  ggml_threadpool* pool_ = nullptr;             // … and theirs
   std::uint64_t cuts_ = 0;
   LlamaRowWork row_work_;
 

@@ -30,7 +30,7 @@ struct LoadedModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;
   std::shared_ptr<SamplingKit> sampling;
-  std::shared_ptr<const MediaReader> media;  // null: the model reads text alone
+  std::shared_ptr<const MediaReader> media;                                // null: the model reads text alone
   std::function<Result<std::unique_ptr<Model>>(const ModelConfig&)> make;  // one context
   // On the thread that is to use it; empty where the engine has none.
   std::function<Result<std::unique_ptr<Embedder>>(const EmbedderWish&)> make_embedder;

@@ -44,8 +44,8 @@ struct ModelShape {
 
 // How the computing goes, for metrics.
 struct ComputeStats {
-  std::int32_t threads = 0;  // compute threads of the last decode; 0: nothing is known
-  std::uint64_t cuts = 0;    // decodes that were ended because the threads waited for each other, and computed again
+  std::int32_t threads = 0;     // compute threads of the last decode; 0: nothing is known
+  std::uint64_t cuts = 0;       // decodes that were ended because the threads waited for each other, and computed again
   std::size_t media_bytes = 0;  // of pictures and sounds as they were encoded, of all contexts that share them
 };
 

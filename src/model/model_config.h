@@ -41,7 +41,7 @@ struct ModelConfig {
   std::int32_t threads_batch = 0;  // … for larger ones; 0: as `threads`
   // Which others compute, too: where `threads` is 0 a decode has its part of them. Null: it shares with none.
   std::shared_ptr<CoreShare> cores{};
-  bool adapt_threads = true;       // use fewer while that is faster, see model/thread_choice.h
+  bool adapt_threads = true;  // use fewer while that is faster, see model/thread_choice.h
   // How long idle compute threads spin before they sleep: 0 (not at all) … 100. Spinning is fast on free cores and
   // ruinous on shared ones.
   std::int32_t polling = 50;

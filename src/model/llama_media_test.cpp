@@ -1,0 +1,221 @@
+#include "model/llama_media.h"
+
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "model/llama_model.h"
+#include "model/llama_tokenizer.h"
+#include "model/test_files.h"
+#include "model/test_rows.h"
+
+namespace chasqui {
+namespace {
+
+const std::string kModels = CHASQUI_BINARY_DIR "/models/";
+
+WeightsPtr weights() {
+  static const Result<WeightsPtr> loaded = LlamaWeights::from_file(kModels + "random-24m-f16.gguf");
+  CHECK(loaded, loaded ? "" : loaded.error().message);
+  return *loaded;
+}
+
+MediaOptions options(const std::string& name) {
+  MediaOptions options;
+  options.path = kModels + "projectors/mmproj-random-24m" + name + ".gguf";
+  return options;
+}
+
+std::shared_ptr<const LlamaMedia> reader(const std::string& name = "") {
+  auto media = LlamaMedia::make(options(name), *weights(), weights());
+  CHECK(media, media ? "" : media.error().message);
+  return *media;
+}
+
+MediaFilePtr picture(std::uint32_t seed = 0, std::uint32_t width = 50) {
+  return std::make_shared<MediaFile>(MediaFile{MediaKind::picture, test_png(width, 40, seed)});
+}
+
+MediaFilePtr sound(std::uint32_t samples = 4000) {
+  return std::make_shared<MediaFile>(MediaFile{MediaKind::sound, test_wav(samples)});
+}
+
+MediaPrompt read(const LlamaMedia& media, const std::vector<MediaFilePtr>& files) {
+  std::string text = "Look:";
+  for (std::size_t i = 0; i < files.size(); ++i) text += " " + std::string(media.marker());
+  auto prompt = media.read(text + " what is it?", AddSpecial::yes, ParseSpecial::yes, files);
+  CHECK(prompt, prompt ? "" : prompt.error().message);
+  return std::move(*prompt);
+}
+
+std::string refusal(const LlamaMedia& media, const std::string& text, const std::vector<MediaFilePtr>& files) {
+  const auto prompt = media.read(text, AddSpecial::yes, ParseSpecial::yes, files);
+  EXPECT_FALSE(prompt);
+  if (prompt) return {};
+  EXPECT_EQ(prompt.error().code, ErrorCode::invalid_request);
+  EXPECT_EQ(prompt.error().field, "messages");
+  return prompt.error().message;
+}
+
+TEST(LlamaMedia, SaysWhatItTakes) {
+  EXPECT_TRUE(reader()->takes(MediaKind::picture));
+  EXPECT_TRUE(reader()->takes(MediaKind::sound));
+  EXPECT_TRUE(reader("-mutual")->takes(MediaKind::picture));
+  EXPECT_FALSE(reader("-mutual")->takes(MediaKind::sound));
+  EXPECT_NE(reader()->marker(), reader()->marker()) << "no client knows it";
+}
+
+TEST(LlamaMedia, UnitsStandWhereTheTextHasMarkers) {
+  const auto media = reader();
+  const MediaPrompt prompt = read(*media, {picture(), sound()});
+  ASSERT_TRUE(prompt.units);
+  ASSERT_EQ(prompt.units->size(), 2u);
+  const auto& [first, second] = std::tie((*prompt.units)[0], (*prompt.units)[1]);
+  EXPECT_EQ(first.kind, MediaKind::picture);
+  EXPECT_EQ(second.kind, MediaKind::sound);
+  EXPECT_EQ(first.positions, 64) << "8 × 8 patches";
+  EXPECT_TRUE(first.causal);
+  EXPECT_GT(first.begin, 0);
+  EXPECT_GT(second.begin, first.begin + first.positions);
+  EXPECT_TRUE(fits_prompt(prompt.units, prompt.tokens, weights()->info().vocabulary));
+}
+
+TEST(LlamaMedia, TextAloneIsTokenizedAsEver) {
+  const auto media = reader();
+  const LlamaTokenizer tokenizer(weights());
+  const auto prompt = media->read("One two three", AddSpecial::yes, ParseSpecial::yes, {});
+  ASSERT_TRUE(prompt);
+  EXPECT_EQ(prompt->units, nullptr);
+  EXPECT_EQ(prompt->tokens, tokenizer.tokenize("One two three", AddSpecial::yes, ParseSpecial::yes));
+}
+
+TEST(LlamaMedia, TheSameFileHasTheSameNumbersAndNoOtherHas) {
+  const MediaPrompt once = read(*reader(), {picture(1)});
+  const MediaPrompt again = read(*reader(), {picture(1)});
+  const MediaPrompt other = read(*reader(), {picture(2)});
+  EXPECT_EQ(once.tokens, again.tokens) << "in another process, too";
+  EXPECT_NE(once.tokens, other.tokens);
+  const MediaPrompt twice = read(*reader(), {picture(1), picture(1)});
+  EXPECT_EQ((*twice.units)[0].identity, (*twice.units)[1].identity);
+  const MediaPrompt elsewhere = read(*reader("-mutual"), {picture(1)});
+  EXPECT_NE((*once.units)[0].identity, (*elsewhere.units)[0].identity) << "another projector";
+}
+
+TEST(LlamaMedia, ALongSoundBecomesSeveralUnits) {
+  const auto media = reader();
+  const MediaPrompt prompt = read(*media, {sound(16000 * 45)});
+  ASSERT_EQ(prompt.units->size(), 2u);
+  EXPECT_NE((*prompt.units)[0].identity, (*prompt.units)[1].identity);
+}
+
+TEST(LlamaMedia, RefusesWhatItCannotRead) {
+  const auto media = reader();
+  const std::string marker(media->marker());
+  EXPECT_NE(refusal(*media, "no marker", {picture()}).find("0 of 1"), std::string::npos);
+  EXPECT_NE(refusal(*media, marker + marker, {picture()}).find("2 of 1"), std::string::npos);
+  const auto broken = std::make_shared<MediaFile>(MediaFile{MediaKind::picture, "GIF89a and no more"});
+  EXPECT_NE(refusal(*media, marker, {broken}).find("cannot be decoded"), std::string::npos);
+  const auto mixed_up = std::make_shared<MediaFile>(MediaFile{MediaKind::sound, test_png(3, 3)});
+  EXPECT_NE(refusal(*media, marker, {mixed_up}).find("WAV"), std::string::npos);
+  const auto deaf = reader("-mutual");
+  EXPECT_NE(refusal(*deaf, std::string(deaf->marker()), {sound()}).find("no sounds"), std::string::npos);
+}
+
+TEST(LlamaMedia, ExtremeShapesAreReadOrRefused) {
+  for (const std::string name : {"", "-mutual"}) {
+    const auto media = reader(name);
+    for (const auto& [width, height] : {std::pair{1u, 1u}, {1u, 300u}, {16'384u, 1u}, {1u, 16'384u}, {2000u, 3u}}) {
+      const auto file = std::make_shared<MediaFile>(MediaFile{MediaKind::picture, test_png(width, height)});
+      const auto prompt =
+          media->read(media->marker(), AddSpecial::yes, ParseSpecial::yes, std::vector{MediaFilePtr(file)});
+      if (!prompt) EXPECT_FALSE(prompt.error().message.empty());
+    }
+  }
+  const auto media = reader();
+  for (const std::uint32_t samples : {160u, 161u, 399u, 16000u * 30, 16000u * 30 + 1}) {
+    const MediaPrompt prompt = read(*media, {sound(samples)});
+    EXPECT_GT(prompt.units->front().positions, 0);
+  }
+}
+
+TEST(LlamaMedia, RefusesAProjectorOfAnotherModel) {
+  static const Result<WeightsPtr> demo = LlamaWeights::from_file(CHASQUI_SOURCE_DIR "/models/demo/chasqui-demo.gguf");
+  ASSERT_TRUE(demo);
+  const auto media = LlamaMedia::make(options(""), **demo, *demo);
+  ASSERT_FALSE(media);
+  EXPECT_NE(media.error().message.find("mismatch"), std::string::npos) << media.error().message;
+  MediaOptions missing;
+  missing.path = "/nowhere/mmproj.gguf";
+  EXPECT_FALSE(LlamaMedia::make(missing, *weights(), weights()));
+}
+
+// The whole prompt as the scheduler would have it computed, `pieces` at most a step of a causal unit; the last logits.
+std::vector<float> compute(Model& model, const MediaPrompt& prompt, TokenCount piece) {
+  const auto end = static_cast<TokenCount>(prompt.tokens.size());
+  for (TokenCount at = 0; at < end;) {
+    Batch batch;
+    const MediaUnit* const next = unit_from(prompt.units, at);
+    batch.unit = unit_at(prompt.units, at);
+    TokenCount stop = next == nullptr ? end : batch.unit == nullptr ? next->begin : next->begin + next->positions;
+    if (batch.unit != nullptr) {
+      if (batch.unit->causal) stop = std::min(stop, at + piece);
+      const auto encoded = model.encode(*batch.unit, 0);
+      CHECK(encoded, encoded ? "" : encoded.error().message);
+    }
+    add_rows(batch, 0, at,
+             std::span(prompt.tokens).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(stop - at)));
+    CHECK(model.decode(batch) == DecodeStatus::ok);
+    at = stop;
+    if (at == end) return copy(model.logits(static_cast<std::int32_t>(batch.rows.size()) - 1));
+  }
+  return {};
+}
+
+std::unique_ptr<LlamaModel> model_for(const LlamaMedia& media) {
+  auto model =
+      LlamaModel::make(weights(), {.slots = 2, .cells = 1024, .rows_max = 512, .threads = 1, .media = media.encoder()});
+  CHECK(model, model ? "" : model.error().message);
+  return std::move(*model);
+}
+
+TEST(LlamaMedia, AnswersDependOnWhatIsSeenAndHeard) {
+  for (const std::string name : {"", "-mutual"}) {
+    const auto media = reader(name);
+    const auto model = model_for(*media);
+    std::vector<std::vector<float>> logits;
+    for (const std::uint32_t seed : {1u, 1u, 2u}) {
+      logits.push_back(compute(*model, read(*media, {picture(seed)}), 512));
+      model->trim(SlotId{0}, 0);
+    }
+    EXPECT_LT(difference(logits[0], logits[1]), 1e-5);
+    EXPECT_GT(difference(logits[0], logits[2]), 1e-3);
+  }
+}
+
+TEST(LlamaMedia, ACausalUnitIsTheSameInPieces) {
+  const auto media = reader();
+  const auto model = model_for(*media);
+  const MediaPrompt prompt = read(*media, {picture(3), sound()});
+  const std::vector<float> at_once = compute(*model, prompt, 512);
+  model->trim(SlotId{0}, 0);
+  EXPECT_LT(difference(at_once, compute(*model, prompt, 13)), kClose);
+}
+
+TEST(LlamaMedia, AnEncodedUnitIsKeptForItsTenant) {
+  const auto media = reader();
+  const auto encode = [&](const MediaPrompt& prompt, std::uint32_t tenant) {
+    const auto encoding = media->encoder()->encode(prompt.units->front(), tenant);
+    CHECK(encoding);
+    return encoding->fresh;
+  };
+  const MediaPrompt one = read(*media, {picture(1)});
+  EXPECT_TRUE(encode(one, 0));
+  EXPECT_FALSE(encode(read(*media, {picture(1)}), 0));
+  EXPECT_TRUE(encode(one, 7)) << "another tenant cannot tell that it was sent before";
+  EXPECT_TRUE(encode(read(*media, {picture(2)}), 0));
+  EXPECT_EQ(media->encoder()->bytes(), 3u * 64 * 288 * sizeof(float));
+}
+
+}  // namespace
+}  // namespace chasqui
