@@ -73,7 +73,7 @@ OWNED = [
     Rule("owner-coroutine", r"#\s*include\s*<coroutine>|\bco_(await|yield|return)\b", r"src/(net|api|bench|cli|app)/",
          "coroutines live in net, api, bench, cli and app"),
     Rule("owner-socket", r'#\s*include\s*["<](sys/(epoll|socket|un)\.h|netinet/|netdb\.h|arpa/|openssl/|llhttp)',
-         r"src/net/", "sockets, TLS and HTTP parsing live in net"),
+         r"src/(net/|model/content_hash\.cpp$)", "sockets, TLS and HTTP parsing live in net"),
     Rule("owner-curl", r"#\s*include\s*<curl/", r"src/pull/curl_library\.h$",
          "libcurl is loaded by pull/curl_library: only `chasqui pull` opens connections to a hub"),
     Rule("owner-json", r"#\s*include\s*<boost/json", r"src/(api/|capi/|cli/|pull/|(bench|sim)/trace|app/config|app/bench_command)",

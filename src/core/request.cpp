@@ -99,7 +99,11 @@ void make_deterministic(Request& request) {
 }
 
 // A state is kept where a picture or a sound begins, not inside it.
-void keep_units_whole(Request& request) {
+void set_checkpoints(Request& request, const RequestDraft& draft, const RequestLimits& limits) {
+  if (!request.use_cache || limits.checkpoint_every <= 0) return;
+  const auto tokens = static_cast<TokenCount>(request.prompt.size());
+  request.checkpoints = plan_checkpoints(draft.boundaries, tokens, limits.checkpoint_every, limits.checkpoint_least,
+                                         limits.checkpoints_max);
   if (!request.media) return;
   for (TokenCount& at : request.checkpoints) at = whole_units(request.media, at);
   const auto again = std::ranges::unique(request.checkpoints);
@@ -217,12 +221,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->shown_tokens = std::move(draft.shown_tokens);
   request->tell_prompt = draft.tell_prompt;
   request->use_cache = draft.use_cache && !draft.tell_prompt;
-  if (request->use_cache && limits.checkpoint_every > 0) {
-    const auto tokens = static_cast<TokenCount>(request->prompt.size());
-    request->checkpoints = plan_checkpoints(draft.boundaries, tokens, limits.checkpoint_every, limits.checkpoint_least,
-                                            limits.checkpoints_max);
-    keep_units_whole(*request);
-  }
+  set_checkpoints(*request, draft, limits);
   request->slot_label = draft.slot_label;
   request->pin = draft.pin;
   request->keep_tokens = draft.keep_tokens;

@@ -1,16 +1,15 @@
 #include "model/llama_media.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
 #include <llama.h>
 #include <mtmd.h>
-#include <openssl/evp.h>
 
 #include "base/log.h"
 #include "base/random_id.h"
+#include "model/content_hash.h"
 #include "model/llama_runtime.h"
 #include "model/media_limits.h"
 #include "model/media_pixels.h"
@@ -21,23 +20,6 @@
 
 namespace chasqui {
 namespace {
-
-using Digest = std::array<unsigned char, 32>;
-
-// Content that others have sent must not be found by content that was made to look like it.
-Digest sha256(std::string_view text) {
-  Digest digest{};
-  CHECK(EVP_Digest(text.data(), text.size(), digest.data(), nullptr, EVP_sha256(), nullptr) == 1,
-        "libcrypto has SHA-256");
-  return digest;
-}
-
-std::string in_hex(const Digest& digest) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out;
-  for (const unsigned char byte : digest) out += {kDigits[byte >> 4], kDigits[byte & 15]};
-  return out;
-}
 
 std::size_t count(std::string_view text, std::string_view part) {
   std::size_t found = 0;
@@ -93,7 +75,7 @@ Result<std::shared_ptr<const LlamaMedia>> LlamaMedia::make(const MediaOptions& o
     if (!media->projector_) return does_not_fit(options);
   }
   media->vocabulary_ = std::move(vocabulary);
-  media->encoder_ = std::make_shared<MediaEncoder>(media->projector_, width);
+  media->encoder_ = std::make_shared<LlamaMediaEncoder>(media->projector_, width);
   log_info("projector loaded",
            {{"file", options.path}, {"pictures", media->sees_}, {"sounds", media->hears_}, {"width", width}});
   return std::shared_ptr<const LlamaMedia>(std::move(media));
@@ -113,7 +95,7 @@ Result<std::shared_ptr<mtmd_bitmap>> LlamaMedia::decode(const MediaFile& file, s
     if (!samples) return samples.error();
     bitmap = mtmd_bitmap_init_from_audio(samples->size(), samples->data());
   }
-  mtmd_bitmap_set_id(bitmap, (in_hex(sha256(file.bytes)) + " " + std::to_string(place)).c_str());
+  mtmd_bitmap_set_id(bitmap, (in_hex(content_hash(file.bytes)) + " " + std::to_string(place)).c_str());
   return std::shared_ptr<mtmd_bitmap>(bitmap, mtmd_bitmap_free);
 }
 
@@ -172,8 +154,9 @@ Result<MediaPrompt> LlamaMedia::assemble(std::shared_ptr<const mtmd_input_chunks
     piece = id == file ? piece + 1 : 0;
     file = id;
     const std::string content = id.substr(0, id.find(' '));
-    const Digest digest = sha256(identity_ + ' ' + content + ' ' + std::to_string(piece) + ' ' +
-                                 std::to_string(static_cast<int>(unit->kind)) + ' ' + std::to_string(unit->positions));
+    const ContentHash digest =
+        content_hash(identity_ + ' ' + content + ' ' + std::to_string(piece) + ' ' +
+                     std::to_string(static_cast<int>(unit->kind)) + ' ' + std::to_string(unit->positions));
     std::memcpy(unit->identity.data(), digest.data(), unit->identity.size());
     unit->begin = static_cast<TokenCount>(prompt.tokens.size());
     unit->pixels = std::make_shared<MediaPixels>(MediaPixels{chunks, chunk});

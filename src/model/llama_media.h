@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "model/llama_media_encoder.h"
 #include "model/llama_weights.h"
-#include "model/media_encoder.h"
 #include "model/media_reader.h"
 
 struct mtmd_bitmap;
@@ -40,7 +40,7 @@ class LlamaMedia final : public MediaReader {
   Result<MediaPrompt> read(std::string_view text, AddSpecial add, ParseSpecial parse,
                            std::span<const MediaFilePtr> files) const override;
 
-  const std::shared_ptr<MediaEncoder>& encoder() const { return encoder_; }
+  const std::shared_ptr<LlamaMediaEncoder>& encoder() const { return encoder_; }
 
  private:
   LlamaMedia() = default;
@@ -51,7 +51,7 @@ class LlamaMedia final : public MediaReader {
   // Constant after make().
   WeightsPtr vocabulary_;
   std::shared_ptr<mtmd_context> projector_;
-  std::shared_ptr<MediaEncoder> encoder_;
+  std::shared_ptr<LlamaMediaEncoder> encoder_;
   std::string marker_;
   std::string identity_;  // of the projector, and how it reads
   bool sees_ = false;

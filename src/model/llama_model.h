@@ -14,11 +14,11 @@
 #include "model/core_share.h"
 #include "model/llama_heads.h"
 #include "model/llama_kv_layout.h"
+#include "model/llama_media_encoder.h"
 #include "model/llama_row_work.h"
 #include "model/llama_rows.h"
 #include "model/llama_threads.h"
 #include "model/llama_weights.h"
-#include "model/media_encoder.h"
 #include "model/model.h"
 #include "model/model_config.h"
 #include "model/thread_choice.h"
@@ -104,10 +104,10 @@ class LlamaModel final : public Model {
   bool shifting_ = false;           // it is to be computed to its end
   std::atomic<bool> ended_{false};  // … or on request: what libllama says about it is no error
 
-  std::optional<LlamaRows> rows_;        // of the running decode; there once it is open
-  std::unique_ptr<LlamaHeads> heads_;    // with ModelConfig::heads
-  std::shared_ptr<MediaEncoder> media_;  // null: it reads text alone
-  EncodedMediaPtr encoded_;              // the unit of the next decode, or of the last one that had any
+  std::optional<LlamaRows> rows_;             // of the running decode; there once it is open
+  std::unique_ptr<LlamaHeads> heads_;         // with ModelConfig::heads
+  std::shared_ptr<LlamaMediaEncoder> media_;  // null: it reads text alone
+  EncodedMediaPtr encoded_;                   // the unit of the next decode, or of the last one that had any
   Checksum encoded_unit_{};
   std::uint32_t encoded_tenant_ = 0;
   std::shared_ptr<CoreShare> cores_;            // null: all are its own

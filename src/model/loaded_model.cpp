@@ -43,7 +43,7 @@ Result<LoadedModel> load_parts(const Load& load, const LoadOptions& options) {
   const auto source = std::make_shared<LlamaSource>(again, *weights);
   loaded.load_adapter = [source](const AdapterFile& file) { return source->add_adapter(file); };
   loaded.free_adapter = [source](std::int32_t place) { source->remove_adapter(place); };
-  std::shared_ptr<MediaEncoder> encoder;
+  std::shared_ptr<LlamaMediaEncoder> encoder;
   if (!options.media.path.empty()) {
     auto media = LlamaMedia::make(options.media, **weights, *vocabulary);
     if (media) {

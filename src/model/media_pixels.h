@@ -1,4 +1,4 @@
-// What the projector encodes of a unit: made by LlamaMedia, encoded by MediaEncoder. Constant; any thread.
+// What the projector encodes of a unit: made by LlamaMedia, encoded by LlamaMediaEncoder. Constant; any thread.
 #pragma once
 
 #include <memory>

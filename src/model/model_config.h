@@ -17,7 +17,7 @@ enum class GrammarEngine { chasqui, llama };  // what keeps answers to grammars:
 class CoreShare;
 class LlamaOptions;
 class LlamaWeights;
-class MediaEncoder;
+class LlamaMediaEncoder;
 
 // Draft heads, see model/heads.h.
 struct HeadsConfig {
@@ -53,7 +53,7 @@ struct ModelConfig {
   bool swa_full = false;  // cells for the whole context in layers with a sliding window, too
   HeadsConfig heads{};
   std::shared_ptr<const LlamaOptions> llama{};  // llama-server's flags for contexts; null: libllama's defaults
-  std::shared_ptr<MediaEncoder> media{};        // of pictures and sounds; null: the model reads text alone
+  std::shared_ptr<LlamaMediaEncoder> media{};   // of pictures and sounds; null: the model reads text alone
   bool draft = false;                           // of a draft model: control vectors are made for the large one
   bool warm_up = true;  // decode once at construction, so that the first request does not pay for page faults
   // What an earlier start measured; empty: warm_up measures, and says what came out unless something was in its way.

@@ -2,18 +2,15 @@
 // that are read so. Worker thread only.
 #pragma once
 
-#include <llama.h>
+struct llama_context;
 
 namespace chasqui {
 
 class MutualAttention {
  public:
-  MutualAttention(llama_context* context, bool wanted) : context_(wanted ? context : nullptr) {
-    if (context_ != nullptr) llama_set_causal_attn(context_, false);
-  }
-  ~MutualAttention() {
-    if (context_ != nullptr) llama_set_causal_attn(context_, true);
-  }
+  // Without effect unless it is `wanted`.
+  MutualAttention(llama_context* context, bool wanted);
+  ~MutualAttention();
   MutualAttention(const MutualAttention&) = delete;
   MutualAttention& operator=(const MutualAttention&) = delete;
 

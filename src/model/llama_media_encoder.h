@@ -28,11 +28,11 @@ struct EncodedMedia {
 };
 using EncodedMediaPtr = std::shared_ptr<const EncodedMedia>;
 
-class MediaEncoder {
+class LlamaMediaEncoder {
  public:
   // `width`: of a row.
-  MediaEncoder(std::shared_ptr<mtmd_context> projector, std::size_t width,
-               std::size_t bytes_max = kSizeLimit<"encoded_media_bytes">)
+  LlamaMediaEncoder(std::shared_ptr<mtmd_context> projector, std::size_t width,
+                    std::size_t bytes_max = kSizeLimit<"encoded_media_bytes">)
       : projector_(std::move(projector)), width_(width), bytes_max_(bytes_max) {}
 
   struct Encoding {

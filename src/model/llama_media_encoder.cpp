@@ -1,4 +1,4 @@
-#include "model/media_encoder.h"
+#include "model/llama_media_encoder.h"
 
 #include <algorithm>
 #include <utility>
@@ -15,7 +15,7 @@ std::size_t bytes_of(const EncodedMedia& rows) { return rows.values.size() * siz
 
 }  // namespace
 
-Result<MediaEncoder::Encoding> MediaEncoder::encode(const MediaUnit& unit, std::uint32_t tenant) {
+Result<LlamaMediaEncoder::Encoding> LlamaMediaEncoder::encode(const MediaUnit& unit, std::uint32_t tenant) {
   const SharedLock::Writing alone(lock_);
   const auto same = [&](const Kept& kept) { return kept.identity == unit.identity && kept.tenant == tenant; };
   if (const auto found = std::ranges::find_if(kept_, same); found != kept_.end()) {
@@ -35,7 +35,7 @@ Result<MediaEncoder::Encoding> MediaEncoder::encode(const MediaUnit& unit, std::
   return Encoding{std::move(rows), true};
 }
 
-void MediaEncoder::keep(Kept kept) {
+void LlamaMediaEncoder::keep(Kept kept) {
   const std::size_t needed = bytes_of(*kept.rows);
   if (needed > bytes_max_) return;
   auto first = kept_.begin();
