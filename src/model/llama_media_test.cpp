@@ -129,7 +129,9 @@ TEST(LlamaMedia, ExtremeShapesAreReadOrRefused) {
       const auto file = std::make_shared<MediaFile>(MediaFile{MediaKind::picture, test_png(width, height)});
       const auto prompt =
           media->read(media->marker(), AddSpecial::yes, ParseSpecial::yes, std::vector{MediaFilePtr(file)});
-      if (!prompt) EXPECT_FALSE(prompt.error().message.empty());
+      if (!prompt) {
+        EXPECT_FALSE(prompt.error().message.empty());
+      }
     }
   }
   const auto media = reader();

@@ -82,7 +82,9 @@ TEST(PictureFile, EveryBeginningAndEveryMutationIsAnAnswer) {
   const std::string whole = test_png(9, 7);
   for (std::size_t length = 0; length < whole.size(); ++length) {
     const auto picture = decode_picture(whole.substr(0, length));
-    if (!picture) EXPECT_FALSE(picture.error().message.empty());
+    if (!picture) {
+      EXPECT_FALSE(picture.error().message.empty());
+    }
   }
   std::mt19937 dice(1);
   int decoded = 0;
@@ -90,7 +92,9 @@ TEST(PictureFile, EveryBeginningAndEveryMutationIsAnAnswer) {
     std::string mutated = whole;
     for (int n = 0; n <= i % 4; ++n) mutated[dice() % mutated.size()] = static_cast<char>(dice());
     const auto picture = decode_picture(mutated);
-    if (picture) EXPECT_EQ(picture->rgb.size(), std::size_t{3} * picture->width * picture->height);
+    if (picture) {
+      EXPECT_EQ(picture->rgb.size(), std::size_t{3} * picture->width * picture->height);
+    }
     decoded += picture ? 1 : 0;
   }
   EXPECT_GT(decoded, 0) << "stb_image does not check sums";

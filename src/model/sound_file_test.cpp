@@ -48,7 +48,9 @@ TEST(SoundFile, RefusesWhatIsTooLongOrTooShort) {
 TEST(SoundFile, AHeaderThatLiesIsNotBelieved) {
   const std::string lie = wav_head(2'000'000'000, 16000) + std::string(8000, '\1');
   const auto samples = decode_sound(lie, 16000);
-  if (samples) EXPECT_LE(samples->size(), 600u * 16000);
+  if (samples) {
+    EXPECT_LE(samples->size(), 600u * 16000);
+  }
 }
 
 TEST(SoundFile, EveryBeginningAndEveryMutationIsAnAnswer) {
@@ -56,7 +58,9 @@ TEST(SoundFile, EveryBeginningAndEveryMutationIsAnAnswer) {
   std::mt19937 dice(1);
   for (std::size_t length = 0; length < whole.size(); length += length < 64 ? 1 : 37) {
     const auto samples = decode_sound(whole.substr(0, length), 16000);
-    if (!samples) EXPECT_FALSE(samples.error().message.empty());
+    if (!samples) {
+      EXPECT_FALSE(samples.error().message.empty());
+    }
   }
   for (int i = 0; i < 1000; ++i) {
     std::string mutated = whole;

@@ -23,7 +23,9 @@ void run_to_end(FakeWorker& worker) {
     EXPECT_EQ(places, std::ssize(worker.batch.rows));
     EXPECT_GE(worker.batch.rows.front().position, unit.begin);
     EXPECT_LT(worker.batch.rows.back().position, unit.begin + unit.positions);
-    if (!unit.causal) EXPECT_EQ(std::ssize(worker.batch.rows), unit.positions);
+    if (!unit.causal) {
+      EXPECT_EQ(std::ssize(worker.batch.rows), unit.positions);
+    }
   }
 }
 
