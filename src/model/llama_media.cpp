@@ -1,6 +1,7 @@
 #include "model/llama_media.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -27,13 +28,22 @@ std::size_t count(std::string_view text, std::string_view part) {
   return found;
 }
 
-std::shared_ptr<mtmd_context> open(const MediaOptions& options, const LlamaWeights& weights,
-                                   const std::string& marker) {
+// Asked before each operation whether it is one to stop at, and told when all up to it are done.
+bool count_operation(ggml_tensor*, bool asks, void* operations) {
+  constexpr std::uint64_t kOfEach = 64;
+  const std::uint64_t before = static_cast<std::atomic<std::uint64_t>*>(operations)->fetch_add(1);
+  return !asks || before % kOfEach == 0;
+}
+
+std::shared_ptr<mtmd_context> open(const MediaOptions& options, const LlamaWeights& weights, const std::string& marker,
+                                   std::atomic<std::uint64_t>& operations) {
   mtmd_context_params params = mtmd_context_params_default();
   params.use_gpu = options.offload && offloads_to_gpu();
   params.print_timings = false;
   params.n_threads = default_threads();
   params.media_marker = marker.c_str();
+  params.cb_eval = count_operation;
+  params.cb_eval_user_data = &operations;
   if (options.image_tokens_min > 0) params.image_min_tokens = options.image_tokens_min;
   if (options.image_tokens_max > 0) params.image_max_tokens = options.image_tokens_max;
   return {mtmd_init_from_file(options.path.c_str(), weights.model(), params), mtmd_free};
@@ -49,8 +59,9 @@ Result<std::shared_ptr<const LlamaMedia>> LlamaMedia::make(const MediaOptions& o
                                                            WeightsPtr vocabulary) {
   std::shared_ptr<LlamaMedia> media(new LlamaMedia);
   media->marker_ = random_id("<__media_") + "__>";
+  const auto operations = std::make_shared<std::atomic<std::uint64_t>>(0);
   take_llama_error();
-  media->projector_ = open(options, weights, media->marker_);
+  media->projector_ = open(options, weights, media->marker_, *operations);
   if (!media->projector_) return does_not_fit(options);
   const mtmd_context* const projector = media->projector_.get();
   if (mtmd_decode_use_mrope(projector)) {
@@ -71,11 +82,11 @@ Result<std::shared_ptr<const LlamaMedia>> LlamaMedia::make(const MediaOptions& o
   const auto width = static_cast<std::size_t>(llama_model_n_embd_inp(weights.model()));
   if (vocabulary.get() != &weights) {  // those may be freed
     media->projector_.reset();
-    media->projector_ = open(options, *vocabulary, media->marker_);
+    media->projector_ = open(options, *vocabulary, media->marker_, *operations);
     if (!media->projector_) return does_not_fit(options);
   }
   media->vocabulary_ = std::move(vocabulary);
-  media->encoder_ = std::make_shared<LlamaMediaEncoder>(media->projector_, width);
+  media->encoder_ = std::make_shared<LlamaMediaEncoder>(media->projector_, width, operations);
   log_info("projector loaded",
            {{"file", options.path}, {"pictures", media->sees_}, {"sounds", media->hears_}, {"width", width}});
   return std::shared_ptr<const LlamaMedia>(std::move(media));

@@ -31,9 +31,11 @@ using EncodedMediaPtr = std::shared_ptr<const EncodedMedia>;
 class LlamaMediaEncoder {
  public:
   // `width`: of a row.
-  LlamaMediaEncoder(std::shared_ptr<mtmd_context> projector, std::size_t width,
+  // `operations`: that the projector has ended, see operations().
+  using Operations = std::shared_ptr<std::atomic<std::uint64_t>>;
+  LlamaMediaEncoder(std::shared_ptr<mtmd_context> projector, std::size_t width, Operations operations,
                     std::size_t bytes_max = kSizeLimit<"encoded_media_bytes">)
-      : projector_(std::move(projector)), width_(width), bytes_max_(bytes_max) {}
+      : projector_(std::move(projector)), width_(width), operations_(std::move(operations)), bytes_max_(bytes_max) {}
 
   struct Encoding {
     EncodedMediaPtr rows;
@@ -42,6 +44,8 @@ class LlamaMediaEncoder {
   // What one tenant has sent is kept for that one alone. Errors: model_failure.
   Result<Encoding> encode(const MediaUnit& unit, std::uint32_t tenant);
 
+  // As Model::operations(): a long encoding is told from one that hangs.
+  std::uint64_t operations() const { return operations_->load(std::memory_order_relaxed); }
   // Of what is kept. Does not wait for an encoding.
   std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
@@ -55,6 +59,7 @@ class LlamaMediaEncoder {
 
   const std::shared_ptr<mtmd_context> projector_;
   const std::size_t width_;
+  const Operations operations_;
   const std::size_t bytes_max_;
   SharedLock lock_;         // of all that follows, and of the projector
   std::vector<Kept> kept_;  // the one that was used last is the last

@@ -56,7 +56,9 @@ class LlamaModel final : public Model {
   bool copy_piece(SlotId source, SlotId slot, TokenCount keep, TokenCount from, TokenCount to) override;
   void request_abort() override { abort_.store(true, std::memory_order_relaxed); }
   void clear_abort() override { abort_.store(false, std::memory_order_relaxed); }
-  std::uint64_t operations() const override { return operations_.load(std::memory_order_relaxed); }
+  std::uint64_t operations() const override {
+    return operations_.load(std::memory_order_relaxed) + (media_ ? media_->operations() : 0);
+  }
   ComputeStats compute_stats() const override { return {threads_, cuts_, media_ ? media_->bytes() : 0}; }
   Heads* heads() override { return heads_.get(); }
 
