@@ -100,7 +100,7 @@ TEST(SchedulerMedia, UsageTellsHowOftenItWasEncoded) {
 
 TEST(SchedulerMedia, AUnitOutlivesPreemption) {
   FakeWorker worker(one_pool(2, 120));
-  worker.submit(1, FakePrompt().text(30, 2).picture(50, 1, false).text(10, 3).draft(3), {});
+  worker.submit(1, FakePrompt().text(50, 2).picture(30, 1, false).text(10, 3).draft(3), {});
   while (worker.batch.unit == nullptr) ASSERT_TRUE(worker.step());
   worker.add(2, {.prompt = 40, .max_tokens = 60, .service_class = ServiceClass::interactive});
   run_to_end(worker);
