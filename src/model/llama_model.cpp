@@ -270,7 +270,11 @@ Duration LlamaModel::measure_threads(const Batch& batch, Duration first, TimePoi
 DecodeStatus LlamaModel::decode(const Batch& batch) {
   if (!apply(batch.adapters)) return DecodeStatus::failed;
   if (std::ranges::find(batch.rows, looked_at_, &Row::slot) != batch.rows.end()) changes(looked_at_);
-  return decode_as(plan(batch), batch);
+  const bool mutual = batch.unit != nullptr && !batch.unit->causal;
+  counts_adapters_ = counts_adapters_ || mutual;  // libllama makes its graphs anew, before it and behind it
+  const DecodeStatus status = decode_as(plan(batch), batch);
+  counts_adapters_ = counts_adapters_ || mutual;
+  return status;
 }
 
 // False: one of them is not there.
