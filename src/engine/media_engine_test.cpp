@@ -44,7 +44,7 @@ class MediaEngine {
     CHECK(engine_.submit(request).has_value());
     Answer answer;
     for (bool ended = false; !ended;) {
-      pollfd ready{wakeup_.descriptor(), POLLIN, 0};
+      pollfd ready{wakeup_.fd(), POLLIN, 0};
       CHECK(::poll(&ready, 1, 60'000) == 1, "nothing comes");
       wakeup_.acknowledge();
       std::vector<Event> events;
