@@ -39,7 +39,8 @@ With several models ([models.md](models.md)) counters and gauges of a model have
 (`--workers`) what tells one from another has a label `worker`; all else, and everything with more than eight of them,
 is of all together. No label holds anything that a client says: there are no tenants, sessions or requests in it. (The
 names of adapters that are loaded at run time are an administrator's.) Families of `--lora`, `--mmproj`,
-`--cache-disk`, `--session-dir`, `--batch-dir`, `--slot-save-path` and `--otlp-endpoint` are there with these options only, and those of
+`--cache-disk`, `--session-dir`,
+`--batch-dir`, `--slot-save-path` and `--otlp-endpoint` are there with these options only, and those of
 adapters also from the first one on that is loaded at run time.
 
 `promtool check metrics` has nothing to say of our names. Of the others it says, with exit status 3, that a metric name
