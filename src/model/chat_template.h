@@ -27,8 +27,10 @@ struct ChatMessage {
   std::string name;                  // of the tool, with role tool
   std::string tool_call_id;          // with role tool
   std::vector<ToolCall> tool_calls;  // with role assistant
-  // The content as the client cut it, for templates that write parts their own way; empty when it is one text.
+  // The content as the client cut it, for templates that write parts their own way; empty when it is one text, or when
+  // pictures or sounds stand in it.
   std::vector<std::string> parts;
+  std::vector<MediaFilePtr> media;  // in the order in which MediaReader::marker() stands in the content
 
   void add_part(std::string_view text) {
     if (!content.empty()) content += '\n';
@@ -62,7 +64,7 @@ struct Chat {
   std::vector<std::string> skipped_tools;  // types of tools that the model is not shown, for it cannot call them
   ToolChoice tool_choice = ToolChoice::automatic;
   std::string only_tool;            // the one that has to be called; empty: as tool_choice says
-  std::vector<MediaFilePtr> media;  // in the order in which MediaReader::marker() stands in the messages
+  std::vector<MediaFilePtr> media;  // of all messages: in the order in which MediaReader::marker() stands in them
   bool parallel_tool_calls = true;  // more than one call in an answer
   bool split_reasoning = false;     // false: reasoning stays in the content, as the model writes it
   bool parse_answer = true;         // false: all of it is content, and no tool can be called

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "model/fake_media.h"
 #include "model/forced_voice.h"
 #include "model/llama_chat_template.h"
 #include "model/llama_embedder.h"
@@ -173,6 +174,7 @@ LoadedModel load_sim(const SimOptions& options, const std::vector<AdapterFile>& 
   loaded.info.eos = SimTokenizer::kImEnd;
   loaded.info.eos_text = tokenizer->special_piece(SimTokenizer::kImEnd);
   loaded.tokenizer = tokenizer;
+  loaded.media = std::make_shared<FakeMedia>(tokenizer);
   loaded.sampling = std::make_shared<SamplingKit>(tokenizer, nullptr);
   loaded.chat_template = std::make_shared<SimChatTemplate>();
   loaded.info.chat_template = loaded.chat_template->source();
