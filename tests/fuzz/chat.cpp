@@ -7,13 +7,26 @@
 #include "api/body/prompt.h"
 #include "api/ollama/ollama.h"
 #include "fuzz.h"
+#include "model/fake_media.h"
+#include "model/sim_tokenizer.h"
 
 namespace chasqui {
 namespace {
 
 bool is_json(const std::string& text) { return text.empty() || parse_json(text).has_value(); }
 
+const MediaReader* media() {
+  static const FakeMedia reader(std::make_shared<SimTokenizer>());
+  return &reader;
+}
+
+void check_media(const Chat& chat) {
+  must(chat.media.size() <= kSizeLimit<"media_files">, "files within their limit");
+  for (const MediaFilePtr& file : chat.media) must(!file->bytes.empty(), "a file has bytes");
+}
+
 void check_chat(const Chat& chat) {
+  check_media(chat);
   must(chat.messages.size() <= 2 * kSizeLimit<"messages">, "messages within their limit");
   for (const ChatMessage& message : chat.messages) {
     must(!message.role.empty(), "a message has a role; the template says which it knows");
@@ -35,7 +48,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   if (!body) return 0;
   Fields fields(*body);
   constexpr std::array kReaders{&read_chat, &read_anthropic_chat, &read_ollama_chat};
-  const Chat chat = kReaders[bytes[0] % kReaders.size()](fields, RequestDefaults());
+  const Chat chat = kReaders[bytes[0] % kReaders.size()](fields, RequestDefaults(), media());
   if (fields.ok()) {
     check_chat(chat);
   } else {

@@ -6,6 +6,7 @@
 #include "api/admin/limits.h"
 #include "api/body/adapter_fields.h"
 #include "api/body/generation_fields.h"
+#include "api/body/prompt_forms.h"
 #include "api/core/answer.h"
 #include "api/core/frontend.h"
 #include "api/core/key_ring.h"
@@ -34,6 +35,20 @@ const char* drafter_name(const SpeculationConfig& config) {
   return config.draft_model ? "draft" : "ngram";
 }
 
+// What clients of llama-server's router look for.
+void write_architecture(JsonWriter& json, const ServedModel& served) {
+  json.begin_object("architecture");
+  json.begin_array("input_modalities");
+  json.string("text");
+  if (takes(served, MediaKind::picture)) json.string("image");
+  if (takes(served, MediaKind::sound)) json.string("audio");
+  json.end_array();
+  json.begin_array("output_modalities");
+  json.string("text");
+  json.end_array();
+  json.end_object();
+}
+
 std::string props_body(const Node& node, const ServedModel& served, bool paths) {
   const ModelInfo& info = served.model.info;
   const ModelShape& shape = served.engine.shape();
@@ -51,9 +66,10 @@ std::string props_body(const Node& node, const ServedModel& served, bool paths) 
   json.field("model_path", paths ? info.path : std::filesystem::path(info.path).filename().string());
   json.field("model_ftype", info.format);
   json.begin_object("modalities");
-  json.field("vision", false);
-  json.field("audio", false);
+  json.field("vision", takes(served, MediaKind::picture));
+  json.field("audio", takes(served, MediaKind::sound));
   json.end_object();
+  if (served.model.media) json.field("media_marker", kMediaMarker);
   json.field("chat_template", served.model.chat_template->source());
   json.field("bos_token", info.bos_text);
   json.field("eos_token", info.eos_text);
@@ -95,6 +111,7 @@ void write_listed(JsonWriter& json, const ModelEntry& entry) {
   json.end_array();
   json.begin_array("capabilities");
   for (const std::string_view what : {"completion", "embedding"}) json.string(what);
+  if (entry.served != nullptr && entry.served->model.media) json.string("multimodal");
   json.end_array();
   json.field("parameters", "");
   json.begin_object("details");
@@ -143,6 +160,7 @@ void write_model(JsonWriter& json, const ModelEntry& entry, const ModelStatus& s
   if (entry.needs > 0) json.field("memory_bytes", entry.needs);
   if (entry.served != nullptr) {
     const ModelInfo& info = entry.served->model.info;
+    write_architecture(json, *entry.served);
     json.begin_object("meta");
     json.field("vocab_type", info.vocabulary_type);
     json.field("n_vocab", info.vocabulary);

@@ -17,7 +17,7 @@ Result<Answer> prepare_messages(const ServedModel& served, const Caller& caller,
 Result<std::string> count_message_tokens(const ServedModel& served, const std::string& body);
 
 // Reads `system`, `messages`, `tools`, `tool_choice` and `thinking`; mistakes are left in `fields`.
-Chat read_anthropic_chat(Fields& fields, const RequestDefaults& defaults);
+Chat read_anthropic_chat(Fields& fields, const RequestDefaults& defaults, const MediaReader* media);
 
 std::unique_ptr<AnswerWriter> make_message_writer(std::string id, std::string model, TokenCount prompt,
                                                   AnswerFormatPtr format);

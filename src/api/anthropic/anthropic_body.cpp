@@ -25,10 +25,12 @@ constexpr std::int64_t kMaxTokensUnsaid = 4096;  // as llama-server
 
 std::string place_in(const std::string& array, std::size_t index) { return array + '[' + std::to_string(index) + ']'; }
 
-// A string, or an array of text blocks, which follow each other without a break, as in llama-server.
-std::optional<Error> read_text(const json::value& value, const std::string& path, std::string& out) {
+// A string, or an array of text blocks, which follow each other without a break, as in llama-server; where pictures are
+// among them, they are parts. `media` null: they may not be.
+std::optional<Error> read_text(const json::value& value, const std::string& path, MediaIntake* media,
+                               ChatMessage& out) {
   if (value.is_string()) {
-    out += value.get_string();
+    out.content += value.get_string();
     return std::nullopt;
   }
   if (!value.is_array()) return invalid_field(path, path + " must be a string or an array of text blocks");
@@ -37,19 +39,27 @@ std::optional<Error> read_text(const json::value& value, const std::string& path
     const json::value& block = value.get_array()[i];
     if (!block.is_object()) return invalid_field(block_path, block_path + " must be an object");
     Fields fields(block.get_object(), block_path);
+    const auto type = fields.string("type");
+    if (media != nullptr && type == "image") {
+      if (auto error = media->take_block(block.get_object(), block_path, out)) return error;
+      continue;
+    }
     const auto text = fields.string("text");
-    if (fields.string("type") != "text") fields.refuse("type", "\"text\"; this model takes no other content");
+    if (type != "text") fields.refuse("type", media != nullptr ? "text or image" : "\"text\"");
     if (!text) fields.refuse("text", "a string");
     if (!fields.ok()) return fields.error();
-    out += *text;
+    out.content += *text;
+    out.parts.emplace_back(*text);
   }
+  if (media != nullptr) media->join_parts(out);
+  out.parts.clear();
   return std::nullopt;
 }
 
 // One message of a client becomes several of ours: results of tools are messages of their own.
 class MessageReader {
  public:
-  explicit MessageReader(std::vector<ChatMessage>& out) : out_(out) {}
+  MessageReader(std::vector<ChatMessage>& out, const MediaReader* media) : out_(out), media_(media) {}
 
   std::optional<Error> read(const json::value& value, const std::string& path) {
     if (!value.is_object()) return invalid_field(path, path + " must be an object with role and content");
@@ -69,6 +79,7 @@ class MessageReader {
         if (auto error = read_block(content->get_array()[i], place_in(path + ".content", i), counts)) return error;
         spoken = spoken || counts;
       }
+      media_.join_parts(message_);
     } else if (content->is_string()) {
       message_.content = content->get_string();
     } else {
@@ -93,6 +104,8 @@ class MessageReader {
       const auto text = fields.string("text");
       if (!text) fields.refuse("text", "a string");
       if (text) message_.add_part(*text);
+    } else if (type == "image" && !assistant) {
+      if (auto error = media_.take_block(value.get_object(), path, message_)) return error;
     } else if (type == "tool_use" && assistant) {
       read_call(fields);
     } else if (type == "tool_result" && !assistant) {
@@ -102,7 +115,7 @@ class MessageReader {
       message_.reasoning += fields.string("thinking").value_or("");
     } else if (type != "redacted_thinking") {
       fields.refuse("type", assistant ? "text, thinking, redacted_thinking or tool_use"
-                                      : "text or tool_result; this model takes no other content");
+                                      : "text, image or tool_result");
     }
     if (!fields.ok()) return fields.error();
     return std::nullopt;
@@ -130,7 +143,7 @@ class MessageReader {
     result.tool_call_id = *id;
     result.name = call_names_.of(*id);
     if (const json::value* content = fields.any("content")) {
-      if (auto error = read_text(*content, path + ".content", result.content)) return error;
+      if (auto error = read_text(*content, path + ".content", &media_, result)) return error;
     }
     if (fields.boolean("is_error").value_or(false)) result.content = "Error: " + result.content;
     out_.push_back(std::move(result));
@@ -139,6 +152,7 @@ class MessageReader {
 
   std::vector<ChatMessage>& out_;
   ChatMessage message_;
+  MediaIntake media_;
   ToolCallNames call_names_;
   std::size_t calls_ = 0;
 };
@@ -276,13 +290,13 @@ bool marks_for_cache(const Fields& fields) {
 
 }  // namespace
 
-Chat read_anthropic_chat(Fields& fields, const RequestDefaults& defaults) {
+Chat read_anthropic_chat(Fields& fields, const RequestDefaults& defaults, const MediaReader* media) {
   Chat chat = new_chat(defaults);
   chat.split_reasoning = true;
   if (const json::value* system = fields.any("system")) {
     ChatMessage& message = chat.messages.emplace_back();
     message.role = "system";
-    if (auto error = read_text(*system, "system", message.content)) fields.refuse(std::move(*error));
+    if (auto error = read_text(*system, "system", nullptr, message)) fields.refuse(std::move(*error));
     blank_billing_stamp(message.content);
   }
   const json::array* messages = fields.array("messages");
@@ -290,10 +304,11 @@ Chat read_anthropic_chat(Fields& fields, const RequestDefaults& defaults) {
     fields.refuse("messages", "an array of 1 to " + std::to_string(kSizeLimit<"messages">) + " messages");
     return chat;
   }
-  MessageReader reader(chat.messages);
+  MessageReader reader(chat.messages, media);
   for (std::size_t i = 0; i < messages->size() && fields.ok(); ++i) {
     if (auto error = reader.read((*messages)[i], place_in("messages", i))) fields.refuse(std::move(*error));
   }
+  collect_media(chat);
   read_tools_of(fields, chat);
   read_choice(fields, chat);
   read_thinking(fields, chat);
@@ -320,7 +335,7 @@ Result<Answer> prepare_messages(const ServedModel& served, const Caller& caller,
   read_output_config(fields, draft);
   refuse_unsupported(fields, {"n_probs", "post_sampling_probs"});
   const bool stream = fields.boolean("stream").value_or(false);
-  const Chat chat = read_anthropic_chat(fields, served.config.defaults);
+  const Chat chat = read_anthropic_chat(fields, served.config.defaults, served.model.media.get());
   if (!fields.ok()) return fields.error();
   Chat read_before;  // its switches are in `chat` already
   const ReasoningWish reasoning = read_thinking(fields, read_before);
@@ -337,11 +352,11 @@ Result<std::string> count_message_tokens(const ServedModel& served, const std::s
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
-  const Chat chat = read_anthropic_chat(fields, served.config.defaults);
+  const Chat chat = read_anthropic_chat(fields, served.config.defaults, served.model.media.get());
   if (!fields.ok()) return fields.error();
-  auto tokens = prompt_of_chat(served, chat);
-  if (!tokens) return tokens.error();
-  return "{\"input_tokens\":" + std::to_string(tokens->size()) + "}";
+  auto prompt = prompt_of_chat(served, chat);
+  if (!prompt) return prompt.error();
+  return "{\"input_tokens\":" + std::to_string(prompt->tokens.size()) + "}";
 }
 
 }  // namespace chasqui

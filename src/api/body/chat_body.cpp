@@ -241,6 +241,22 @@ std::optional<bool> read_continuation(Fields& fields, Chat& chat) {
   return true;
 }
 
+// Puts it behind what the draft has already.
+void go_on_with(const ModelInfo& info, MediaPrompt added, RequestDraft& draft) {
+  if (draft.prompt.empty()) {
+    draft.prompt = std::move(added.tokens);
+    draft.media = std::move(added.units);
+    return;
+  }
+  const bool begins = info.adds_bos && !added.tokens.empty() && added.tokens.front() == info.bos;  // it is there
+  const auto moved = static_cast<TokenCount>(draft.prompt.size()) - (begins ? 1 : 0);
+  draft.prompt.insert(draft.prompt.end(), added.tokens.begin() + (begins ? 1 : 0), added.tokens.end());
+  if (!added.units) return;
+  MediaUnits units = *added.units;
+  for (MediaUnit& unit : units) unit.begin += moved;
+  draft.media = std::make_shared<const MediaUnits>(std::move(units));
+}
+
 // A program that has tools reads each answer, and comes back with what they say. With a tool that has to be called it
 // wants the arguments, mostly, and is done.
 bool is_loop(const Chat& chat) {
@@ -303,10 +319,12 @@ bool goes_on_with_last(const RequestDefaults& defaults, const Chat& chat) {
   return defaults.prefill && last.role == "assistant" && last.tool_calls.empty();
 }
 
-Chat read_chat(Fields& fields, const RequestDefaults& defaults) {
+Chat read_chat(Fields& fields, const RequestDefaults& defaults, const MediaReader* media) {
   Chat chat = new_chat(defaults);
-  chat.messages = read_messages(fields, "messages");
+  MediaIntake intake(media);
+  chat.messages = read_messages(fields, "messages", intake);
   if (!fields.ok()) return chat;
+  collect_media(chat);
   read_chat_switches(fields, chat);
   // An answer that is there already is gone on with, unless the client says otherwise.
   const ChatMessage& last = chat.messages.back();
@@ -330,16 +348,10 @@ Result<ChatRequests> requests_from_chat(const ServedModel& served, const Chat& c
   auto prepared = served.model.chat_template->prepare(chat);
   if (!prepared) return prepared.error();
   const Tokenizer& tokenizer = *served.model.tokenizer;
-  auto tokens = tokenize_prompt(served, prepared->prompt);
-  if (!tokens) return tokens.error();
+  auto prompt = read_media_text(served, prepared->prompt, chat.media, "messages");
+  if (!prompt) return prompt.error();
   const bool goes_on = !draft.prompt.empty();
-  if (goes_on) {
-    const ModelInfo& info = served.model.info;
-    const bool begins = info.adds_bos && !tokens->empty() && tokens->front() == info.bos;  // the context has it
-    draft.prompt.insert(draft.prompt.end(), tokens->begin() + (begins ? 1 : 0), tokens->end());
-  } else {
-    draft.prompt = std::move(*tokens);
-  }
+  go_on_with(served.model.info, std::move(*prompt), draft);
   draft.returns = draft.returns || is_loop(chat);
   if (served.limits.checkpoint_every > 0 && !goes_on) {
     draft.boundaries = prompt_boundaries(*served.model.chat_template, tokenizer, chat, prepared->prompt, draft.prompt);

@@ -13,16 +13,18 @@ namespace {
 constexpr const char* kTools =
     R"("tools":[{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"b"}}])";
 
+using ChatReader = Chat(Fields&, const RequestDefaults&, const MediaReader*);
+
 struct ReadChat {
   Chat chat;
   std::string field;  // at fault; empty: none
 };
 
-ReadChat read(const std::string& members, Chat (*reader)(Fields&, const RequestDefaults&) = &read_chat) {
+ReadChat read(const std::string& members, ChatReader* reader = &read_chat) {
   const auto object = parse_json_object(R"({"messages":[{"role":"user","content":"x"}],)" + members + "}");
   EXPECT_TRUE(object) << members;
   Fields fields(*object);
-  Chat chat = reader(fields, {});
+  Chat chat = reader(fields, {}, nullptr);
   return {std::move(chat), fields.ok() ? "" : fields.error().field};
 }
 
@@ -60,7 +62,7 @@ TEST(ChatBody, KeepsTextPartsApart) {
       {"type":"text","text":""},{"type":"text","text":"b"}]},{"role":"user","content":"c"}]})");
   ASSERT_TRUE(object);
   Fields fields(*object);
-  const Chat chat = read_chat(fields, {});
+  const Chat chat = read_chat(fields, {}, nullptr);
   ASSERT_TRUE(fields.ok());
   EXPECT_EQ(chat.messages[0].content, "a\n\nb");
   EXPECT_EQ(chat.messages[0].parts, (std::vector<std::string>{"a", "", "b"}));
@@ -73,7 +75,7 @@ TEST(ChatBody, AnthropicsPartsAreApartInMessagesOnly) {
       "messages":[{"role":"user","content":[{"type":"text","text":"c"},{"type":"text","text":"d"}]}]})");
   ASSERT_TRUE(object);
   Fields fields(*object);
-  const Chat chat = read_anthropic_chat(fields, {});
+  const Chat chat = read_anthropic_chat(fields, {}, nullptr);
   ASSERT_TRUE(fields.ok());
   EXPECT_EQ(chat.messages[0].content, "ab");
   EXPECT_EQ(chat.messages[1].content, "c\nd");
@@ -122,7 +124,7 @@ TEST(ChatBody, MessagesOfOtherClientsAreRead) {
       {"role":"function","name":"f","content":"c"},{"role":"user","content":"d"}]})");
   ASSERT_TRUE(object);
   Fields fields(*object);
-  const Chat chat = read_chat(fields, {});
+  const Chat chat = read_chat(fields, {}, nullptr);
   ASSERT_TRUE(fields.ok()) << fields.error().message;
   EXPECT_EQ(chat.messages[0].role, "developer");
   EXPECT_EQ(chat.messages[1].role, "critic");

@@ -28,14 +28,15 @@ bool possible_role(std::string_view role) {
   return !role.empty() && role.size() <= 64 && std::ranges::all_of(role, fits);
 }
 
-// A string, or an array of {"type":"text","text":…} parts.
-std::optional<Error> read_content(const json::value& value, const std::string& path, ChatMessage& message) {
+// A string, or an array of {"type":"text","text":…} parts and those that MediaIntake takes.
+std::optional<Error> read_content(const json::value& value, const std::string& path, MediaIntake& media,
+                                  ChatMessage& message) {
   if (value.is_string()) {
     message.content = value.get_string();
     return std::nullopt;
   }
   if (!value.is_array()) {
-    return invalid_field(path + ".content", path + ".content must be a string or an array of text parts");
+    return invalid_field(path + ".content", path + ".content must be a string or an array of parts");
   }
   std::size_t index = 0;
   for (const json::value& part : value.get_array()) {
@@ -43,12 +44,17 @@ std::optional<Error> read_content(const json::value& value, const std::string& p
     if (!part.is_object()) return invalid_field(part_path, part_path + " must be an object");
     Fields fields(part.get_object(), part_path);
     const auto type = fields.string("type");
+    if (type && MediaIntake::is_part(*type)) {
+      if (auto error = media.take_part(*type, part.get_object(), part_path, message)) return error;
+      continue;
+    }
     const auto text = fields.string("text");
-    if (type != "text") fields.refuse("type", "\"text\"; this model takes no other content");
+    if (type != "text") fields.refuse("type", "text, image_url or input_audio");
     if (!text) fields.refuse("text", "a string");
     if (!fields.ok()) return fields.error();
     message.add_part(*text);
   }
+  media.join_parts(message);
   return std::nullopt;
 }
 
@@ -150,7 +156,8 @@ RequestDraft new_draft(const ServedModel& served, const Caller& caller) {
   return draft;
 }
 
-std::optional<Error> read_message(const json::value& value, const std::string& path, ChatMessage& message) {
+std::optional<Error> read_message(const json::value& value, const std::string& path, MediaIntake& media,
+                                  ChatMessage& message) {
   if (!value.is_object()) return invalid_field(path, path + " must be an object with role and content");
   Fields fields(value.get_object(), path);
   const auto role = fields.string("role");
@@ -171,7 +178,7 @@ std::optional<Error> read_message(const json::value& value, const std::string& p
   const bool called = role == "assistant" && (calls != nullptr || old_call != nullptr);
   // null stands for an empty text, as in llama-server.
   if (content == nullptr && !called && !value.get_object().contains("content")) {
-    fields.refuse("content", "a string or an array of text parts");
+    fields.refuse("content", "a string or an array of parts");
   }
   if (!fields.ok()) return fields.error();
   message.role = *role == "function" ? "tool" : std::string(*role);  // OpenAI's older name
@@ -179,12 +186,12 @@ std::optional<Error> read_message(const json::value& value, const std::string& p
     if (auto error = read_function(*old_call, path + ".function_call", message.tool_calls.emplace_back())) return error;
   }
   if (content != nullptr) {
-    if (auto error = read_content(*content, path, message)) return error;
+    if (auto error = read_content(*content, path, media, message)) return error;
   }
   return calls != nullptr ? read_tool_calls(*calls, path, message) : std::nullopt;
 }
 
-std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name) {
+std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name, MediaIntake& media) {
   std::vector<ChatMessage> out;
   const json::array* messages = fields.array(name);
   if (messages == nullptr || messages->empty() || messages->size() > kSizeLimit<"messages">) {
@@ -192,7 +199,8 @@ std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name) {
     return out;
   }
   for (std::size_t i = 0; i < messages->size() && fields.ok(); ++i) {
-    if (auto error = read_message((*messages)[i], item(name, i), out.emplace_back())) fields.refuse(std::move(*error));
+    auto error = read_message((*messages)[i], item(name, i), media, out.emplace_back());
+    if (error) fields.refuse(std::move(*error));
   }
   return out;
 }
@@ -251,7 +259,7 @@ Result<std::vector<RequestPtr>> requests_from_draft(const ServedModel& served, R
 }
 
 Result<std::vector<RequestPtr>> requests_of_prompts(const ServedModel& served, const RequestDraft& draft,
-                                                    std::vector<std::vector<Token>> prompts, std::int32_t each) {
+                                                    std::vector<MediaPrompt> prompts, std::int32_t each) {
   if (prompts.size() * static_cast<std::size_t>(each) > kRequestsMax) {
     return invalid_field("prompt", "prompt may ask for at most " + std::to_string(kRequestsMax) +
                                        " answers altogether, those of n and best_of included");
@@ -261,9 +269,10 @@ Result<std::vector<RequestPtr>> requests_of_prompts(const ServedModel& served, c
     if (auto ok = check_grammar_copies(draft.grammar->text, copies); !ok) return ok.error();
   }
   std::vector<RequestPtr> out;
-  for (std::vector<Token>& prompt : prompts) {
+  for (MediaPrompt& prompt : prompts) {
     RequestDraft one = draft;
-    one.prompt = std::move(prompt);
+    one.prompt = std::move(prompt.tokens);
+    one.media = std::move(prompt.units);
     auto requests = requests_from_draft(served, std::move(one), each);
     if (!requests) return requests.error();
     out.insert(out.end(), requests->begin(), requests->end());
@@ -288,20 +297,20 @@ std::optional<Error> check_calls(const std::vector<ChatMessage>& messages) {
                                        std::to_string(kSizeLimit<"json_nodes">) + " values in their arguments");
 }
 
-Result<std::vector<Token>> prompt_of_chat(const ServedModel& served, const Chat& chat) {
+Result<MediaPrompt> prompt_of_chat(const ServedModel& served, const Chat& chat) {
   if (auto error = check_calls(chat.messages)) return *error;
   if (auto fits = check_texts_fit(served, chat); !fits) return fits.error();
   auto text = served.model.chat_template->render(chat);
   if (!text) return text.error();
-  return tokenize_prompt(served, *text);
+  return read_media_text(served, *text, chat.media, "messages");
 }
 
-Result<std::vector<std::vector<Token>>> read_prompts(const ServedModel& served, const json::value& prompt) {
-  std::vector<std::vector<Token>> out;
+Result<std::vector<MediaPrompt>> read_prompts(const ServedModel& served, const json::value& prompt) {
+  std::vector<MediaPrompt> out;
   const auto add = [&](const json::value& one) -> std::optional<Error> {
-    auto tokens = read_prompt(served, one, "prompt");
-    if (!tokens) return tokens.error();
-    out.push_back(std::move(*tokens));
+    auto read = read_media_prompt(served, one, "prompt");
+    if (!read) return read.error();
+    out.push_back(std::move(*read));
     return std::nullopt;
   };
   if (is_one_prompt(prompt)) {
@@ -322,7 +331,8 @@ Result<RequestPtr> request_from_prompt(const ServedModel& served, const json::va
   auto prompts = read_prompts(served, prompt);
   if (!prompts) return prompts.error();
   if (prompts->size() != 1) return invalid_field("prompt", "prompt must be one prompt on this route");
-  draft.prompt = std::move(prompts->front());
+  draft.prompt = std::move(prompts->front().tokens);
+  draft.media = std::move(prompts->front().units);
   return request_from_draft(served, std::move(draft));
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/body/fields.h"
+#include "api/body/media_intake.h"
 #include "api/body/prompt_forms.h"
 #include "api/core/key_ring.h"
 #include "api/core/served_model.h"
@@ -23,17 +24,19 @@ RequestDraft new_draft(const ServedModel& served, const Caller& caller);
 Chat new_chat(const RequestDefaults& defaults);
 // Whether the model goes on with the chat's last message, where nothing is said about it.
 bool goes_on_with_last(const RequestDefaults& defaults, const Chat& chat);
-// Reads `messages`, `tools` and the template's switches. Mistakes are left in `fields`.
-Chat read_chat(Fields& fields, const RequestDefaults& defaults);
+// Reads `messages`, `tools` and the template's switches. Mistakes are left in `fields`. `media` null: the model takes
+// text alone.
+Chat read_chat(Fields& fields, const RequestDefaults& defaults, const MediaReader* media);
 // … the tools and switches alone.
 void read_chat_switches(Fields& fields, Chat& chat);
 // Errors say that `name` is at fault.
 void set_reasoning_effort(Chat& chat, std::string_view effort, Fields& fields, std::string_view name);
 
 // One message, where `path` is what errors call it.
-std::optional<Error> read_message(const boost::json::value& value, const std::string& path, ChatMessage& message);
+std::optional<Error> read_message(const boost::json::value& value, const std::string& path, MediaIntake& media,
+                                  ChatMessage& message);
 // An array of 1 to 4,096 of them in `name`; and of `tools`. Mistakes are left in `fields`.
-std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name);
+std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name, MediaIntake& media);
 // `skipped` gets the types of tools that are left out, for they are no functions; null: those are refused.
 std::vector<Tool> read_tools(Fields& fields, std::vector<std::string>* skipped);
 // Whether the arguments of their calls are small enough, all together.
@@ -56,13 +59,14 @@ Result<std::vector<RequestPtr>> requests_from_draft(const ServedModel& served, R
 // The same for each of some prompts, at most kRequestsMax altogether; those of one prompt follow each other.
 constexpr std::size_t kRequestsMax = kSizeLimit<"requests">;
 Result<std::vector<RequestPtr>> requests_of_prompts(const ServedModel& served, const RequestDraft& draft,
-                                                    std::vector<std::vector<Token>> prompts, std::int32_t each);
+                                                    std::vector<MediaPrompt> prompts, std::int32_t each);
 
-// The prompts of a completion: one in any form that read_prompt() takes, or an array of those. Errors name `prompt`.
-Result<std::vector<std::vector<Token>>> read_prompts(const ServedModel& served, const boost::json::value& prompt);
+// The prompts of a completion: one in any form that read_media_prompt() takes, or an array of those. Errors name
+// `prompt`.
+Result<std::vector<MediaPrompt>> read_prompts(const ServedModel& served, const boost::json::value& prompt);
 
-// Template → tokens.
-Result<std::vector<Token>> prompt_of_chat(const ServedModel& served, const Chat& chat);
+// Template → tokens and units.
+Result<MediaPrompt> prompt_of_chat(const ServedModel& served, const Chat& chat);
 // What a client says about how long the model may think.
 struct ReasoningWish {
   std::optional<TokenCount> budget;  // tokens, then the reasoning is ended; none: no limit

@@ -1,5 +1,6 @@
-// The forms in which a client may give one prompt: text, token ids, both in one array, or {"prompt_string": text} as
-// llama-server's clients write it. Pure; slow for long prompts, so it belongs in the offload pool. Any thread.
+// The forms in which a client may give one prompt: text, token ids, both in one array, or, as llama-server's clients
+// write it, {"prompt_string": text, "multimodal_data": [base64, …]}. Pure; slow for long prompts, so it belongs in the
+// offload pool. Any thread.
 #pragma once
 
 #include <string>
@@ -8,6 +9,7 @@
 #include <boost/json.hpp>
 
 #include "api/core/served_model.h"
+#include "model/media_reader.h"
 #include "model/tokenizer.h"
 
 namespace chasqui {
@@ -17,6 +19,10 @@ Result<void> check_prompt_bytes(const ServedModel& served, std::size_t bytes);
 
 // Refuses a text that cannot fit before the tokenizer has to read all of it.
 Result<std::vector<Token>> tokenize_prompt(const ServedModel& served, std::string_view text);
+
+// A text that has the reader's marker for each file. Errors of the files name `name`.
+Result<MediaPrompt> read_media_text(const ServedModel& served, std::string_view text,
+                                    const std::vector<MediaFilePtr>& files, const std::string& name);
 
 // Token ids of the vocabulary.
 Result<std::vector<Token>> read_tokens(const ServedModel& served, const boost::json::array& ids,
@@ -39,5 +45,11 @@ Result<std::vector<Token>> tokenize_mixed(const ServedModel& served, const boost
 // Errors name `name`.
 Result<std::vector<Token>> read_prompt(const ServedModel& served, const boost::json::value& value,
                                        const std::string& name);
+
+// What stands for a file in a prompt_string.
+constexpr std::string_view kMediaMarker = "<__media__>";
+// … with pictures and sounds.
+Result<MediaPrompt> read_media_prompt(const ServedModel& served, const boost::json::value& value,
+                                      const std::string& name);
 
 }  // namespace chasqui

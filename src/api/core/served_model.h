@@ -85,6 +85,9 @@ class ModelUse {
   ServedModel* const served_;
 };
 
+// Whether prompts may have such files.
+bool takes(const ServedModel& served, MediaKind kind);
+
 // Of whichever version of the model.
 void cancel_request(ServedModel& served, RequestId request);
 

@@ -100,9 +100,7 @@ Result<Answer> prepare_infill(const ServedModel& served, const Caller& caller, c
   before.add(gap.prompt);
   after.add(gap.suffix);
   add_gap(served, before, after, out);
-  std::vector<std::vector<Token>> prompts;
-  prompts.push_back(std::move(out.all));
-  return native_answer(served, std::move(native), std::move(prompts));
+  return native_answer(served, std::move(native), {{std::move(out.all), nullptr}});
 }
 
 }  // namespace chasqui

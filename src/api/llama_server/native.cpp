@@ -141,7 +141,7 @@ NativeBody read_native_body(const ServedModel& served, const Caller& caller, Fie
   return out;
 }
 
-Result<Answer> native_answer(const ServedModel& served, NativeBody body, std::vector<std::vector<Token>> prompts) {
+Result<Answer> native_answer(const ServedModel& served, NativeBody body, std::vector<MediaPrompt> prompts) {
   auto requests = requests_of_prompts(served, body.draft, std::move(prompts), body.n);
   if (!requests) return requests.error();
   NativeHead head = native_head(served, *requests);

@@ -6,6 +6,7 @@
 #include "api/core/answer.h"
 #include "api/core/key_ring.h"
 #include "api/core/served_model.h"
+#include "model/media_reader.h"
 
 namespace chasqui {
 
@@ -20,6 +21,6 @@ struct NativeBody {
   std::vector<std::string> shown;  // response_fields; empty: all
 };
 NativeBody read_native_body(const ServedModel& served, const Caller& caller, Fields& fields);
-Result<Answer> native_answer(const ServedModel& served, NativeBody body, std::vector<std::vector<Token>> prompts);
+Result<Answer> native_answer(const ServedModel& served, NativeBody body, std::vector<MediaPrompt> prompts);
 
 }  // namespace chasqui

@@ -89,7 +89,7 @@ Result<std::string> apply_template_answer(const ServedModel& served, const std::
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
-  const Chat chat = read_chat(fields, served.config.defaults);
+  const Chat chat = read_chat(fields, served.config.defaults, served.model.media.get());
   if (!fields.ok()) return fields.error();
   auto prompt = served.model.chat_template->render(chat);
   if (!prompt) return prompt.error();
@@ -105,11 +105,11 @@ Result<std::string> count_chat_input(const ServedModel& served, const std::strin
   auto object = parse_json_object(body);
   if (!object) return object.error();
   Fields fields(*object);
-  const Chat chat = read_chat(fields, served.config.defaults);
+  const Chat chat = read_chat(fields, served.config.defaults, served.model.media.get());
   if (!fields.ok()) return fields.error();
-  auto tokens = prompt_of_chat(served, chat);
-  if (!tokens) return tokens.error();
-  return "{\"object\":\"response.input_tokens\",\"input_tokens\":" + std::to_string(tokens->size()) + "}";
+  auto prompt = prompt_of_chat(served, chat);
+  if (!prompt) return prompt.error();
+  return "{\"object\":\"response.input_tokens\",\"input_tokens\":" + std::to_string(prompt->tokens.size()) + "}";
 }
 
 Handled handle_text_tool(Call call, TextTool tool) {

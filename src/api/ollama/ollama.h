@@ -21,7 +21,7 @@ Result<Answer> prepare_ollama_chat(const ServedModel& served, const Caller& call
 Result<Answer> prepare_ollama_generate(const ServedModel& served, const Caller& caller, const std::string& body);
 
 // Reads `messages`, `tools` and `think`; mistakes are left in `fields`.
-Chat read_ollama_chat(Fields& fields, const RequestDefaults& defaults);
+Chat read_ollama_chat(Fields& fields, const RequestDefaults& defaults, const MediaReader* media);
 
 enum class OllamaShape { chat, generate };
 // What its writer needs to know of one answer.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "api/body/constraint.h"
 #include "api/body/gap_tokens.h"
@@ -105,7 +106,7 @@ OllamaBody read_body(const ServedModel& served, const Caller& caller, Fields& fi
   read_common_fields(caller, fields, out.draft);
   read_options(caller, fields, out.draft);
   read_format(fields, out.draft);
-  refuse_unsupported(fields, {"images", "template"});
+  refuse_unsupported(fields, {"template"});
   read_logprobs_wish(fields, out.draft);
   out.stream = fields.boolean("stream").value_or(true);
   out.keep_alive = read_keep_alive(fields);
@@ -134,18 +135,34 @@ Answer told(const ServedModel& served, OllamaShape shape, std::vector<RequestPtr
   return answer;
 }
 
-// Ollama's names for what OpenAI's messages have, too.
-std::optional<Error> read_ollama_message(const json::value& value, const std::string& path, ChatMessage& message) {
-  if (!value.is_object()) return invalid_field(path, path + " must be an object with role and content");
-  json::object object = value.get_object();
-  Fields fields(value.get_object(), path);
+// As Ollama does, pictures stand before the text of their message.
+std::optional<Error> take_images(Fields& fields, MediaIntake& media, ChatMessage& message) {
   const json::array* images = fields.array("images");
-  if (images != nullptr && !images->empty()) fields.refuse("images", "left out: this model takes text only");
+  if (!fields.ok()) return fields.error();
+  if (images == nullptr || images->empty()) return std::nullopt;
+  const std::vector<std::string> texts = std::exchange(message.parts, {});
+  if (auto error = media.take_images(*images, fields.path_of("images"), message)) return error;
+  if (texts.empty()) message.add_part(std::string(message.content));
+  for (const std::string& text : texts) message.add_part(text);
+  media.join_parts(message);
+  return std::nullopt;
+}
+
+// Ollama's names for what OpenAI's messages have, too.
+std::optional<Error> read_ollama_message(const json::value& value, const std::string& path, MediaIntake& media,
+                                         ChatMessage& message) {
+  if (!value.is_object()) return invalid_field(path, path + " must be an object with role and content");
+  json::object object;
+  for (const auto& [name, member] : value.get_object()) {
+    if (name != "images") object[name] = member;  // which are long
+  }
+  Fields fields(value.get_object(), path);
   if (fields.any("content") == nullptr) object["content"] = "";
   if (const auto thinking = fields.string("thinking")) object["reasoning_content"] = *thinking;
   if (const auto tool = fields.string("tool_name")) object["name"] = *tool;
   if (!fields.ok()) return fields.error();
-  return read_message(object, path, message);
+  if (auto error = read_message(object, path, media, message)) return error;
+  return take_images(fields, media, message);
 }
 
 // The prompt as it stands, or with a gap behind it.
@@ -165,20 +182,22 @@ Result<Answer> raw_generate(const ServedModel& served, OllamaBody body, std::str
 
 }  // namespace
 
-Chat read_ollama_chat(Fields& fields, const RequestDefaults& defaults) {
+Chat read_ollama_chat(Fields& fields, const RequestDefaults& defaults, const MediaReader* media) {
   Chat chat = new_chat(defaults);
+  MediaIntake intake(media);
   const json::array* messages = fields.array("messages");
   if (messages != nullptr && messages->size() > kMessagesMax) {
     fields.refuse("messages", "an array of at most " + std::to_string(kMessagesMax) + " messages");
   }
   for (std::size_t i = 0; messages != nullptr && i < messages->size() && fields.ok(); ++i) {
     const std::string path = "messages[" + std::to_string(i) + ']';
-    auto error = read_ollama_message((*messages)[i], path, chat.messages.emplace_back());
+    auto error = read_ollama_message((*messages)[i], path, intake, chat.messages.emplace_back());
     if (error) fields.refuse(std::move(*error));
   }
   chat.tools = read_tools(fields, &chat.skipped_tools);
   read_think(fields, chat);
   if (!fields.ok() || chat.messages.empty()) return chat;
+  collect_media(chat);
   chat.continue_final_message = goes_on_with_last(defaults, chat);
   chat.add_generation_prompt = !chat.continue_final_message;
   return chat;
@@ -189,7 +208,7 @@ Result<Answer> prepare_ollama_chat(const ServedModel& served, const Caller& call
   if (!object) return object.error();
   Fields fields(*object);
   OllamaBody common = read_body(served, caller, fields);
-  const Chat chat = read_ollama_chat(fields, served.config.defaults);
+  const Chat chat = read_ollama_chat(fields, served.config.defaults, served.model.media.get());
   if (!fields.ok()) return fields.error();
   if (chat.messages.empty()) return loaded(served, OllamaShape::chat, common.keep_alive);
   auto made = requests_from_chat(served, chat, std::move(common.draft));
@@ -208,13 +227,16 @@ Result<Answer> prepare_ollama_generate(const ServedModel& served, const Caller& 
   const std::string_view suffix = fields.string("suffix").value_or("");
   const auto system = fields.string("system");
   const bool raw = fields.boolean("raw").value_or(false);
+  const json::array* images = fields.array("images");
+  const bool pictured = images != nullptr && !images->empty();
   if (raw && system && !system->empty()) fields.refuse("system", "left out where raw is true");
+  if (pictured && (raw || !suffix.empty())) fields.refuse("images", "left out where raw is true, or suffix is given");
   read_context(served, fields, common.draft);
-  common.draft.keep_tokens = !raw;
+  common.draft.keep_tokens = !raw && !pictured;
   Chat chat = new_chat(served.config.defaults);
   read_think(fields, chat);
   if (!fields.ok()) return fields.error();
-  if (prompt.empty() && suffix.empty()) return loaded(served, OllamaShape::generate, common.keep_alive);
+  if (prompt.empty() && suffix.empty() && !pictured) return loaded(served, OllamaShape::generate, common.keep_alive);
   if (raw || !suffix.empty()) return raw_generate(served, std::move(common), prompt, suffix);
   if (system && !system->empty()) {
     chat.messages.emplace_back().role = "system";
@@ -222,6 +244,9 @@ Result<Answer> prepare_ollama_generate(const ServedModel& served, const Caller& 
   }
   chat.messages.emplace_back().role = "user";
   chat.messages.back().content = prompt;
+  MediaIntake media(served.model.media.get());
+  if (auto error = take_images(fields, media, chat.messages.back())) return *error;
+  collect_media(chat);
   auto made = requests_from_chat(served, chat, std::move(common.draft));
   if (!made) return made.error();
   return told(served, OllamaShape::generate, std::move(made->requests), common, std::move(made->format));

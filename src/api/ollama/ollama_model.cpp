@@ -141,6 +141,8 @@ void write_capabilities(JsonWriter& json, const ServedModel& served) {
   if (source.find("tools") != std::string_view::npos) json.string("tools");
   if (source.find("think") != std::string_view::npos) json.string("thinking");
   if (served.model.info.infill.present()) json.string("insert");
+  if (takes(served, MediaKind::picture)) json.string("vision");
+  if (takes(served, MediaKind::sound)) json.string("audio");
   if (served.model.make_embedder) json.string("embedding");
   json.end_array();
 }

@@ -50,11 +50,11 @@ class TextWriter final : public AnswerWriter {
 };
 
 // The likelihoods of all tokens of the prompts, which are kept until the answer is written.
-Result<void> tell_prompts(const std::vector<std::vector<Token>>& prompts, OpenAiBody& common) {
+Result<void> tell_prompts(const std::vector<MediaPrompt>& prompts, OpenAiBody& common) {
   std::size_t tokens = 0;
-  for (const auto& prompt : prompts) {
-    tokens += prompt.size();
-    if (!prompt.empty()) common.head.firsts.push_back(prompt.front());
+  for (const MediaPrompt& prompt : prompts) {
+    tokens += prompt.tokens.size();
+    if (!prompt.tokens.empty()) common.head.firsts.push_back(prompt.tokens.front());
   }
   const auto each = static_cast<std::size_t>((1 + common.draft.sampling.chances) * common.head.best_of);
   if (tokens * each > kSizeLimit<"prompt_chances">) {
@@ -73,7 +73,7 @@ Result<Answer> prepare_chat(const ServedModel& served, const Caller& caller, con
   if (!object) return object.error();
   Fields fields(*object);
   OpenAiBody common = read_openai_body(served, caller, fields, "chatcmpl-", new_draft(served, caller));
-  const Chat chat = read_chat(fields, served.config.defaults);
+  const Chat chat = read_chat(fields, served.config.defaults, served.model.media.get());
   const ReasoningWish reasoning = read_reasoning_budget(fields);
   if (!fields.ok()) return fields.error();
   auto made = requests_from_chat(served, chat, std::move(common.draft), common.head.n, reasoning);
@@ -102,17 +102,24 @@ Result<Answer> prepare_completion(const ServedModel& served, const Caller& calle
   if (!fields.ok()) return fields.error();
   auto prompts = read_prompts(served, *prompt);
   if (!prompts) return prompts.error();
+  const bool has_media = std::ranges::any_of(*prompts, [](const MediaPrompt& one) { return one.units != nullptr; });
+  if (has_media && (echo || (suffix && !suffix->empty()))) {
+    const std::string field = echo ? "echo" : "suffix";
+    return invalid_field(field, field + " must be left out where the prompt has pictures or sounds");
+  }
   if (echo) {
-    for (const auto& tokens : *prompts) common.head.echo.push_back(detokenize(*served.model.tokenizer, tokens));
+    for (const MediaPrompt& one : *prompts) {
+      common.head.echo.push_back(detokenize(*served.model.tokenizer, one.tokens));
+    }
   }
   if (tells_prompt) {
     if (auto few = tell_prompts(*prompts, common); !few) return few.error();
   }
   if (suffix && !suffix->empty()) {
-    for (auto& tokens : *prompts) {
-      auto filled = around_gap(served, std::move(tokens), *suffix);
+    for (MediaPrompt& before : *prompts) {
+      auto filled = around_gap(served, std::move(before.tokens), *suffix);
       if (!filled) return filled.error();
-      tokens = std::move(*filled);
+      before.tokens = std::move(*filled);
     }
   }
   auto requests = requests_of_prompts(served, common.draft, std::move(*prompts), common.head.best_of);

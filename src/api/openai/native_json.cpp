@@ -49,6 +49,21 @@ void write_object(const NativeHead& head, JsonWriter& out, std::string_view name
   }
 }
 
+// With the marker of clients where it has a picture or a sound.
+std::string text_of_prompt(const Tokenizer& tokenizer, const Request& request) {
+  const std::span<const Token> prompt(request.prompt);
+  if (!request.media) return detokenize(tokenizer, prompt);
+  std::string out;
+  std::size_t at = 0;
+  for (const MediaUnit& unit : *request.media) {
+    const auto begin = static_cast<std::size_t>(unit.begin);
+    out += detokenize(tokenizer, prompt.subspan(at, begin - at));
+    out += kMediaMarker;
+    at = begin + static_cast<std::size_t>(unit.positions);
+  }
+  return out + detokenize(tokenizer, prompt.subspan(at));
+}
+
 }  // namespace
 
 bool NativeHead::shows(std::string_view name) const {
@@ -61,7 +76,7 @@ NativeHead native_head(const ServedModel& served, const std::vector<RequestPtr>&
   head.tokenizer = served.model.tokenizer;
   head.requests = requests;
   for (const RequestPtr& request : requests) {
-    head.prompts.push_back(detokenize(*served.model.tokenizer, request->prompt));
+    head.prompts.push_back(text_of_prompt(*served.model.tokenizer, *request));
   }
   return head;
 }

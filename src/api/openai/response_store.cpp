@@ -13,6 +13,7 @@ std::size_t bytes_of(const StoredResponse& response) {
   // Messages that several share count for each of them: the one that is left may be the last.
   for (const auto& message : *response.conversation) {
     bytes += sizeof(ChatMessage) + message->content.size() + message->reasoning.size();
+    for (const MediaFilePtr& file : message->media) bytes += sizeof *file + file->bytes.size();
     for (const ToolCall& call : message->tool_calls) bytes += sizeof call + call.arguments.size();
   }
   return bytes;

@@ -68,6 +68,7 @@ void fill_chat(ResponseAsk& ask, const Conversation& conversation) {
     message.content = ask.instructions;
   }
   for (const auto& message : conversation) ask.chat.messages.push_back(*message);
+  collect_media(ask.chat);
 }
 
 // A body that was read, and how its conversation is to be rendered.
@@ -152,9 +153,9 @@ net::Awaitable<Result<std::string>> count(Call& call) {
     ResponseAsk own = std::move(given);
     const ConversationPtr conversation = joined(*before, std::move(own.chat.messages));
     fill_chat(own, *conversation);
-    const auto tokens = prompt_of_chat(served, own.chat);
-    if (!tokens) return tokens.error();
-    return tokens->size();
+    const auto prompt = prompt_of_chat(served, own.chat);
+    if (!prompt) return prompt.error();
+    return prompt->tokens.size();
   };
   Result<std::size_t> tokens = co_await call.frontend.offload.run(std::move(work), std::move(read->terms));
   if (!tokens) co_return tokens.error();

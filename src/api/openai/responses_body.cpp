@@ -3,6 +3,7 @@
 #include "api/body/adapter_fields.h"
 #include "api/body/constraint.h"
 #include "api/body/generation_fields.h"
+#include "api/body/media_intake.h"
 #include "api/body/tool_call_names.h"
 #include "api/core/key_ring.h"
 #include "api/core/served_model.h"
@@ -23,47 +24,45 @@ std::string input_path(const std::string& array, std::size_t index) {
   return array + '[' + std::to_string(index) + ']';
 }
 
-// A string, or an array of parts that have text.
-std::optional<Error> read_parts(const json::value& value, const std::string& path, std::vector<std::string>& out) {
-  if (value.is_string()) {
-    out.emplace_back(value.get_string());
-    return std::nullopt;
-  }
-  if (!value.is_array()) return invalid_field(path, path + " must be a string or an array of text parts");
+// An array of parts that have text, and of those that `media` takes; null: it takes none.
+std::optional<Error> read_parts(const json::value& value, const std::string& path, MediaIntake* media,
+                                ChatMessage& out) {
+  if (!value.is_array()) return invalid_field(path, path + " must be a string or an array of parts");
   for (std::size_t i = 0; i < value.get_array().size(); ++i) {
     const std::string part_path = input_path(path, i);
     const json::value& part = value.get_array()[i];
     if (!part.is_object()) return invalid_field(part_path, part_path + " must be an object");
     Fields fields(part.get_object(), part_path);
     const std::string_view type = fields.string("type").value_or("");
+    if (media != nullptr && MediaIntake::is_part(type)) {
+      if (auto error = media->take_part(type, part.get_object(), part_path, out)) return error;
+      continue;
+    }
     const bool refusal = type == "refusal";
     const auto text = fields.string(refusal ? "refusal" : "text");
     if (!refusal && type != "input_text" && type != "output_text" && type != "text" && type != "reasoning_text" &&
         type != "summary_text") {
-      fields.refuse("type", "input_text or output_text; this model takes no other content");
+      fields.refuse("type", "input_text, output_text, input_image or input_audio");
     }
     if (!text) fields.refuse(refusal ? "refusal" : "text", "a string");
     if (!fields.ok()) return fields.error();
-    out.emplace_back(*text);
+    out.add_part(*text);
   }
+  if (media != nullptr) media->join_parts(out);
   return std::nullopt;
 }
 
-std::optional<Error> take_content(const json::value& value, const std::string& path, ChatMessage& message) {
-  if (value.is_string()) {
-    message.content = value.get_string();
-    return std::nullopt;
-  }
-  std::vector<std::string> parts;
-  if (auto error = read_parts(value, path, parts)) return error;
-  for (const std::string& part : parts) message.add_part(part);
+std::optional<Error> take_content(const json::value& value, const std::string& path, MediaIntake& media,
+                                  ChatMessage& message) {
+  if (!value.is_string()) return read_parts(value, path, &media, message);
+  message.content = value.get_string();
   return std::nullopt;
 }
 
 // Items to messages: reasoning and calls of one answer, which are items of their own, become one message again.
 class InputReader {
  public:
-  explicit InputReader(std::vector<ChatMessage>& out) : out_(out) {}
+  InputReader(std::vector<ChatMessage>& out, const MediaReader* media) : out_(out), media_(media) {}
 
   std::optional<Error> read(const json::value& value, const std::string& path) {
     if (!value.is_object()) return invalid_field(path, path + " must be an object");
@@ -98,15 +97,15 @@ class InputReader {
       fields.refuse("role", "user, assistant, system or developer");
     }
     const json::value* content = fields.any("content");
-    if (content == nullptr) fields.refuse("content", "a string or an array of text parts");
+    if (content == nullptr) fields.refuse("content", "a string or an array of parts");
     if (!fields.ok()) return fields.error();
     if (role == "assistant" && !out_.empty() && out_.back().role == "assistant" && out_.back().content.empty() &&
         out_.back().tool_calls.empty()) {
-      return take_content(*content, path + ".content", out_.back());  // behind its reasoning
+      return take_content(*content, path + ".content", media_, out_.back());  // behind its reasoning
     }
     ChatMessage& message = out_.emplace_back();
     message.role = *role;
-    return take_content(*content, path + ".content", message);
+    return take_content(*content, path + ".content", media_, message);
   }
 
   void read_call(Fields& fields) {
@@ -126,13 +125,13 @@ class InputReader {
     const auto id = fields.string("call_id");
     const json::value* output = fields.any("output");
     if (!id) fields.refuse("call_id", "a string");
-    if (output == nullptr) fields.refuse("output", "a string or an array of text parts");
+    if (output == nullptr) fields.refuse("output", "a string or an array of parts");
     if (!fields.ok()) return fields.error();
     ChatMessage message;
     message.role = "tool";
     message.tool_call_id = *id;
     message.name = call_names_.of(*id);
-    if (auto error = take_content(*output, path + ".output", message)) return error;
+    if (auto error = take_content(*output, path + ".output", media_, message)) return error;
     out_.push_back(std::move(message));
     return std::nullopt;
   }
@@ -143,14 +142,19 @@ class InputReader {
     for (const char* name : {"content", "summary"}) {
       const json::value* parts = fields.any(name);
       if (parts == nullptr || !message.reasoning.empty()) continue;
-      std::vector<std::string> texts;
-      if (auto error = read_parts(*parts, path + "." + name, texts)) return error;
-      for (const std::string& text : texts) message.reasoning += text;
+      if (parts->is_string()) {
+        message.reasoning = parts->get_string();
+        continue;
+      }
+      ChatMessage texts;
+      if (auto error = read_parts(*parts, path + "." + name, nullptr, texts)) return error;
+      for (const std::string& text : texts.parts) message.reasoning += text;
     }
     return std::nullopt;
   }
 
   std::vector<ChatMessage>& out_;
+  MediaIntake media_;
   ToolCallNames call_names_;
 };
 
@@ -164,7 +168,7 @@ void keep_item(json::object object, ResponseAsk& ask) {
 }
 
 // Takes it out of the body, item by item, so that a large one is not in memory once more than it has to be.
-void read_input(json::object& body, Fields& fields, ResponseAsk& ask) {
+void read_input(json::object& body, Fields& fields, const MediaReader* media, ResponseAsk& ask) {
   json::value* const input = body.if_contains("input");
   if (input != nullptr && input->is_string()) {
     ChatMessage& message = ask.chat.messages.emplace_back();
@@ -180,7 +184,7 @@ void read_input(json::object& body, Fields& fields, ResponseAsk& ask) {
       input->get_array().size() > kSizeLimit<"messages">) {
     return fields.refuse("input", "a string or an array of 1 to " + std::to_string(kSizeLimit<"messages">) + " items");
   }
-  InputReader reader(ask.chat.messages);
+  InputReader reader(ask.chat.messages, media);
   for (std::size_t i = 0; i < input->get_array().size() && fields.ok(); ++i) {
     json::value& value = input->get_array()[i];
     if (auto error = reader.read(value, input_path("input", i))) return fields.refuse(std::move(*error));
@@ -271,7 +275,7 @@ Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& c
   ask.store = fields.boolean("store").value_or(true);
   ask.instructions = fields.string("instructions").value_or("");
   if (const auto previous = fields.string("previous_response_id")) ask.previous = std::string(*previous);
-  read_input(*object, fields, ask);
+  read_input(*object, fields, served.model.media.get(), ask);
   const json::array functions = with_functions(fields, ask.chat.skipped_tools);
   if (!fields.ok()) return fields.error();
 

@@ -34,9 +34,10 @@ std::string_view input_name(Fields& fields) {
 
 Result<SessionDelta> read_chat_input(Fields& fields, std::string_view name, const SessionInput& input) {
   std::vector<ChatMessage> messages;
+  MediaIntake media(nullptr, "sessions take text alone; send a conversation with pictures or sounds as one request");
   if (name == "messages") {
-    messages = read_messages(fields, name);
-  } else if (auto error = read_message(*fields.any(name), std::string(name), messages.emplace_back())) {
+    messages = read_messages(fields, name, media);
+  } else if (auto error = read_message(*fields.any(name), std::string(name), media, messages.emplace_back())) {
     return *error;
   }
   if (!fields.ok()) return fields.error();
