@@ -150,7 +150,7 @@ describe('the ollama client', async () => {
     const cases = [
       ['/api/chat', { messages: 'x' }, /messages must be/],
       ['/api/chat', { messages: [{ role: 'the boss', content: 'x' }] }, /messages\[0\]\.role must be/],
-      ['/api/chat', { messages: [{ role: 'user', content: 'x', images: ['eA=='] }] }, /messages\[0\]\.images must be/],
+      ['/api/chat', { messages: [{ role: 'user', content: 'x', images: ['eA=='] }] }, /messages\[0\]\.images\[0\]: this model takes no pictures/],
       ['/api/chat', { messages, format: 'xml' }, /format must be "json" or a JSON Schema/],
       ['/api/chat', { messages, format: { type: 'objekt' } }, /format\.type/],
       ['/api/chat', { messages, think: 'hardest' }, /think must be/],
@@ -163,7 +163,8 @@ describe('the ollama client', async () => {
       ['/api/chat', { messages, options: { temperature: 'hot' } }, /options\.temperature must be/],
       ['/api/chat', { messages, options: 3 }, /options must be/],
       ['/api/generate', { prompt: 3 }, /prompt must be/],
-      ['/api/generate', { prompt: 'x', images: ['eA=='] }, /images must be left out/],
+      ['/api/generate', { prompt: 'x', images: ['eA=='] }, /images\[0\]: this model takes no pictures/],
+      ['/api/generate', { prompt: 'x', images: ['eA=='], raw: true }, /images must be left out/],
       ['/api/generate', { prompt: 'x', system: 'y', raw: true }, /system must be left out/],
       ['/api/generate', { prompt: 'x', context: ['y'] }, /context must be ids/],
       ['/api/generate', { prompt: 'x', template: '{{.}}' }, /template must be left out/],

@@ -170,7 +170,8 @@ describe('Anthropic messages', async () => {
   it('refuses in its own words', async () => {
     for (const [fields, name] of [
       [{ messages: [] }, 'messages'],
-      [{ messages: [{ role: 'user', content: [{ type: 'image' }] }] }, 'messages[0].content[0].type'],
+      [{ messages: [{ role: 'user', content: [{ type: 'image' }] }] }, 'messages[0].content[0]: this model takes no pictures'],
+      [{ messages: [{ role: 'user', content: [{ type: 'film' }] }] }, 'messages[0].content[0].type'],
       [{ tools: [{ name: 'x' }] }, 'tools[0].input_schema'],
       [{ tool_choice: { type: 'tool', name: 'x' } }, 'tool_choice.name'],
       [{ thinking: { type: 'x' } }, 'thinking.type'],
