@@ -1,58 +1,69 @@
-// Text files that go with a message: chosen, dropped or pasted, read and judged by what they hold, shown as chips.
+// Files that go with a message: chosen, dropped or pasted, read and judged by what they hold, shown as chips. Text always,
+// pictures and sounds where the model takes them.
 import { fileName, newFile } from './conversation.js';
 import { h, icon, iconButton, say, toast } from './dom.js';
+import { imageOf, mediaOf, readMedia } from './pictures.js';
 
 const kib = 1024;
-export const limits = { fileBytes: 1024 * kib, allBytes: 4 * 1024 * kib, files: 20 }; // of one message
+export const limits = { fileBytes: 1024 * kib, allBytes: 4 * 1024 * kib, files: 20, // of one message
+  mediaBytes: 16 * 1024 * kib, photoBytes: 64 * 1024 * kib }; // pictures and sounds of it; one that is made smaller
 
 export function sizeInWords(bytes) {
   if (bytes < kib) return `${bytes} B`;
   return bytes < 1024 * kib ? `${Math.round(bytes / kib)} KiB` : `${(bytes / kib / 1024).toFixed(1)} MiB`;
 }
 
-// Pictures and PDFs by how their bytes begin: names and types say what the sender's system thinks.
-const kinds = [
-  ['a PDF', /^%PDF-/],
-  ['a picture', /^(\x89PNG|\xff\xd8\xff|GIF8[79]a|II\*\0|MM\0\*|RIFF[^]{4}WEBP|[^]{4}ftyp(avif|hei|mif1))/],
-];
+const wordsFor = { pdf: 'a PDF', picture: 'a picture', sound: 'a sound' };
 
-function kindOf(bytes, type) {
-  const begin = String.fromCharCode(...bytes.subarray(0, 16));
-  const kind = kinds.find(([, form]) => form.test(begin))?.[0];
-  if (kind) return kind;
-  return /^image\/(?!svg)/.test(type) ? 'a picture' : '';
+// { kind, type } of what is no text by how it begins: names and types say what the sender's system thinks.
+function kindOf(bytes, claimed) {
+  if (String.fromCharCode(...bytes.subarray(0, 5)) === '%PDF-') return { kind: 'pdf' };
+  return mediaOf(bytes, claimed);
 }
 
-const possible = 'Text files can be attached: notes, code, CSV, JSON, Markdown.';
+function possible(takes) {
+  const more = [takes.picture && 'pictures', takes.sound && 'sounds'].filter(Boolean);
+  const text = 'Text files can be attached: notes, code, CSV, JSON, Markdown';
+  return more.length > 0 ? `${text}; and ${more.join(' and ')}.` : `${text}.`;
+}
 
-// { name, size, text }; throws an Error whose message says why the file cannot be attached.
-export async function readTextFile(file) {
+function tooLarge(name, size, most) {
+  return new Error(`${name} has ${sizeInWords(size)}; a file may have ${sizeInWords(most)}.`);
+}
+
+// { name, size, text }, or { name, size, type, data } of what `takes` says; throws an Error whose message says why the
+// file cannot be attached.
+export async function readFile(file, takes = {}) {
   const name = fileName(file.name);
-  if (file.size > limits.fileBytes) {
-    const kind = kindOf(new Uint8Array(await file.slice(0, 16).arrayBuffer()), file.type);
-    if (kind) throw new Error(`${name} is ${kind}, and the server takes none. ${possible}`);
-    throw new Error(`${name} has ${sizeInWords(file.size)}; a file may have ${sizeInWords(limits.fileBytes)}.`);
-  }
-  const bytes = new Uint8Array(await file.arrayBuffer().catch(() => {
+  const begin = new Uint8Array(await file.slice(0, 16).arrayBuffer().catch(() => {
     throw new Error(`${name} cannot be read. Folders cannot be attached, the files in them can.`);
   }));
-  const kind = kindOf(bytes, file.type);
-  if (kind) throw new Error(`${name} is ${kind}, and the server takes none. ${possible}`);
+  const found = kindOf(begin, file.type);
+  if (found && !takes[found.kind]) {
+    throw new Error(`${name} is ${wordsFor[found.kind]}, and the model takes none. ${possible(takes)}`);
+  }
+  const most = !found ? limits.fileBytes : found.kind === 'picture' ? limits.photoBytes : limits.mediaBytes;
+  if (file.size > most) throw tooLarge(name, file.size, most);
+  if (found) return readMedia(file, found, name);
+  const bytes = new Uint8Array(await file.arrayBuffer());
   if (bytes.length === 0) throw new Error(`${name} is empty.`);
   try {
     if (bytes.includes(0)) throw new TypeError('a NUL');
     return newFile(name, new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
-    throw new Error(`${name} is not text in UTF-8. ${possible}`);
+    throw new Error(`${name} is not text in UTF-8. ${possible(takes)}`);
   }
 }
 
-const chip = ({ name, size }) => [icon('file'), h('span', { class: 'name' }, name),
-  h('span', { class: 'size' }, sizeInWords(size))];
+// `alt` is empty where the name stands beside the picture.
+const thumbnail = (attachment, alt) => attachment.data && imageOf(attachment, { class: 'thumbnail', alt });
+const chip = (attachment) => [thumbnail(attachment, '') || icon('file'), h('span', { class: 'name' }, attachment.name),
+  h('span', { class: 'size' }, sizeInWords(attachment.size))];
 
-// The files of a message that was sent, folded.
+// The files of a message that was sent, folded; of a picture a small one is seen.
 export function fileViews(attachments) {
   return attachments.map((attachment) => {
+    if (attachment.data) return mediaView(attachment);
     const text = h('pre', { tabindex: '0' });
     const fill = () => { text.textContent = view.open ? attachment.text : ''; };
     const view = h('details', { class: 'attachment', ontoggle: fill }, h('summary', {}, chip(attachment)), text);
@@ -60,11 +71,18 @@ export function fileViews(attachments) {
   });
 }
 
+function mediaView(attachment) {
+  const large = imageOf(attachment, { alt: attachment.name });
+  if (!large) return h('p', { class: 'attachment sound' }, chip(attachment));
+  return h('details', { class: 'attachment picture' }, h('summary', {}, chip(attachment)), large);
+}
+
 // The files of the message that is being written. `field` gets the focus back.
 export class Tray {
   constructor(field) {
     this.field = field;
     this.list = [];
+    this.takes = {}; // { picture, sound }: what the model takes beside text
     this.reading = Promise.resolve();
     this.element = h('ul', { class: 'tray', 'aria-label': 'Attached files', hidden: true });
     this.input = h('input', { type: 'file', id: 'attach-files', multiple: true, hidden: true,
@@ -74,6 +92,15 @@ export class Tray {
     for (const name of ['dragenter', 'dragover', 'dragleave', 'drop']) {
       document.addEventListener(name, (event) => this.drag(event));
     }
+  }
+
+  // What the model takes, as /props says it.
+  learn({ vision, audio } = {}) {
+    this.takes = { picture: Boolean(vision), sound: Boolean(audio) };
+    const more = [vision && 'pictures', audio && 'sounds'].filter(Boolean);
+    const label = more.length > 0 ? `Attach text files, ${more.join(', ')}` : 'Attach text files';
+    this.button.setAttribute('aria-label', label);
+    this.button.title = label;
   }
 
   choose() {
@@ -118,11 +145,14 @@ export class Tray {
 
   async addOne(file) {
     if (this.list.length >= limits.files) throw new Error(`A message takes ${limits.files} files.`);
-    const attachment = await readTextFile(file);
-    const all = this.list.reduce((sum, { size }) => sum + size, attachment.size);
-    if (all > limits.allBytes) {
-      throw new Error(`With ${attachment.name} the files would have ${sizeInWords(all)}; ` +
-        `those of a message may have ${sizeInWords(limits.allBytes)}.`);
+    const attachment = await readFile(file, this.takes);
+    const same = this.list.filter(({ data }) => Boolean(data) === Boolean(attachment.data));
+    const all = same.reduce((sum, { size }) => sum + size, attachment.size);
+    const most = attachment.data ? limits.mediaBytes : limits.allBytes;
+    if (all > most) {
+      const what = attachment.data ? 'pictures and sounds' : 'files';
+      throw new Error(`With ${attachment.name} the ${what} would have ${sizeInWords(all)}; ` +
+        `those of a message may have ${sizeInWords(most)}.`);
     }
     this.list.push(attachment);
   }

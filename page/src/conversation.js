@@ -1,5 +1,7 @@
 // One conversation: a tree of messages, because an edit or a retry begins a new branch and keeps the old one. What is
 // shown is the path from the top along the chosen children. A plain object, so that IndexedDB keeps it as it is.
+import { markdownForm, markdownOf, checkedMedia, partOf } from './pictures.js';
+
 export const newId = () => crypto.randomUUID?.() ?? `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
 
 const top = '';
@@ -35,12 +37,14 @@ export function addNode(conversation, parent, fields) {
   return node;
 }
 
-// The text files that go with a message: { name, size, text }.
+// The files that go with a message: { name, size, text }, or of pictures and sounds { name, size, type, data }.
 export const filesOf = (node) => node.attachments ?? [];
+const textsOf = (node) => filesOf(node).filter(({ data }) => !data);
+const mediaIn = (node) => filesOf(node).filter(({ data }) => data);
 
-// A message with its files, as the model and Markdown get it: each file in a fence that is longer than any in its text.
+// A message with its text files, as the model and Markdown get it: each file in a fence that is longer than any in its text.
 export function wholeText(node) {
-  const blocks = filesOf(node).map(({ name, text }) => {
+  const blocks = textsOf(node).map(({ name, text }) => {
     const longest = Math.max(2, ...(text.match(/`+/g) ?? []).map((run) => run.length));
     const fence = '`'.repeat(longest + 1);
     const language = /\.(\w{1,12})$/.exec(name)?.[1].toLowerCase() ?? '';
@@ -49,15 +53,24 @@ export function wholeText(node) {
   return blocks.join('') + node.content;
 }
 
+// … with its pictures and sounds before it, as Markdown alone gets it.
+export const wholeMarkdown = (node) => mediaIn(node).map(markdownOf).join('') + wholeText(node);
+
 // The files at the beginning of such a text, and how long they are there.
 export function readFiles(text) {
   const attachments = [];
-  const form = /File: (.+)\n(`{3,})\w*\n([^]*?\n)\2\n\n?/y;
   let length = 0;
-  for (let found = form.exec(text); found; found = form.exec(text)) {
-    attachments.push(newFile(found[1], found[3]));
-    length = form.lastIndex;
-  }
+  const read = (form, make) => {
+    form.lastIndex = length;
+    for (let found = form.exec(text); found; found = form.exec(text)) {
+      const attachment = make(found);
+      if (!attachment) return;
+      attachments.push(attachment);
+      length = form.lastIndex;
+    }
+  };
+  read(markdownForm, ([, name, type, data]) => checkedMedia({ name: fileName(name), type, data }));
+  read(/File: (.+)\n(`{3,})\w*\n([^]*?\n)\2\n\n?/y, (found) => newFile(found[1], found[3]));
   return { attachments, length };
 }
 
@@ -106,8 +119,8 @@ export function tokensUsed(conversation) {
 
 // Whether the messages, the names of their files and the title have all these words.
 export function matches(conversation, words) {
-  const textsOf = (node) => [node.content, ...filesOf(node).map(({ name }) => name)];
-  const text = [conversation.title, ...Object.values(conversation.nodes).flatMap(textsOf)].join('\n').toLowerCase();
+  const wordsOf = (node) => [node.content, ...filesOf(node).map(({ name }) => name)];
+  const text = [conversation.title, ...Object.values(conversation.nodes).flatMap(wordsOf)].join('\n').toLowerCase();
   return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
@@ -120,7 +133,10 @@ export function messagesFor(conversation, answer) {
 }
 
 function messageOf(node) {
-  const message = { role: node.role, content: wholeText(node) };
+  const media = mediaIn(node);
+  const text = wholeText(node);
+  const parts = [...media.map(partOf), ...(text ? [{ type: 'text', text }] : [])];
+  const message = { role: node.role, content: media.length > 0 ? parts : text };
   if (node.role === 'tool') message.tool_call_id = node.tool_call_id;
   if (node.role === 'assistant' && node.tool_calls.length > 0) message.tool_calls = node.tool_calls;
   return message;

@@ -95,8 +95,9 @@ class Page {
     if (!conversation.title) conversation.system = system;
   }
 
-  showModel(name, { total_slots: slots, default_generation_settings: defaults }) {
+  showModel(name, { total_slots: slots, default_generation_settings: defaults, modalities }) {
     this.modelName = name;
+    this.chat.tray.learn(modalities);
     this.dialog.defaults = defaults?.params ?? {};
     const size = defaults ? `${slots} slots of ${defaults.n_ctx?.toLocaleString('en')} tokens` : 'is loaded when it is asked';
     this.side.model.textContent = `${name} · ${size}`;

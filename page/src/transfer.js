@@ -1,6 +1,9 @@
 // Conversations as files: JSON with every version of every message, Markdown with what is shown. What is imported is
 // built anew of the fields that are known, so that a file can hold nothing that the page has not made itself.
-import { addNode, filesOf, newConversation, newFile, pathOf, readFiles, wholeText } from './conversation.js';
+import {
+  addNode, fileName as safeName, filesOf, newConversation, newFile, pathOf, readFiles, wholeMarkdown,
+} from './conversation.js';
+import { checkedMedia } from './pictures.js';
 
 const format = 'chasqui-conversations';
 const bytesMax = 64 * 1024 * 1024;
@@ -15,7 +18,7 @@ export function toMarkdown(conversation) {
   const add = (role, name, text) => parts.push(`<!-- chasqui: ${role} -->\n## ${name}\n\n${text}`);
   if (conversation.system.trim()) add('system', 'System prompt', conversation.system);
   for (const node of pathOf(conversation)) {
-    const text = wholeText(node);
+    const text = wholeMarkdown(node);
     if (text) add(node.role, names[node.role], text);
   }
   return `${parts.join('\n\n')}\n`;
@@ -104,9 +107,13 @@ function readConversation(from) {
   return out;
 }
 
+function readAttachment({ name, text, type, data }) {
+  return string(text) ? newFile(name, text) : checkedMedia({ name: safeName(name), type, data });
+}
+
 function readNode(from) {
   const files = Array.isArray(from.attachments) ? filesOf(from) : [];
-  const attachments = files.filter((file) => string(file?.name) && string(file.text)).map(({ name, text }) => newFile(name, text));
+  const attachments = files.filter((file) => string(file?.name)).map(readAttachment).filter(Boolean);
   const calls = Array.isArray(from.tool_calls) ? from.tool_calls.filter((call) => call?.function) : [];
   return {
     role: from.role, content: string(from.content), attachments, reasoning: string(from.reasoning), state: 'done',

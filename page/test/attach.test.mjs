@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import test from 'node:test';
 
-import { sim, start } from '../../tests/e2e/server.mjs';
+import { demo, sim, start } from '../../tests/e2e/server.mjs';
 import { readFiles, wholeText } from '../src/conversation.js';
 import { Tab, eventsOf, openBrowser } from './browser.mjs';
 
@@ -91,10 +91,10 @@ test('what is no text is refused with what is possible', async (t) => {
     'paper.pdf': '%PDF-1.7\n', 'bytes.bin': Buffer.from([1, 2, 0, 3]), 'latin1.txt': Buffer.from([0x66, 0xfc, 0x72]),
     'empty.txt': '', 'large.txt': 'x'.repeat(1024 * 1024 + 1), 'drawing.svg': '<svg xmlns="http://www.w3.org/2000/svg"/>',
     ...Object.fromEntries([1, 2, 3, 4, 5].map((i) => [`part${i}.txt`, 'y'.repeat(1024 * 1024 - 10)])) });
-  const server = await start(t, sim);
+  const server = await start(t, demo); // whose model takes text alone
   const tab = await Tab.open(t, browser, server);
-  const refused = { 'photo.png': /^photo.png is a picture, and the server takes none\. Text files can be attached/,
-    'photo.txt': /is a picture/, 'big.jpg': /is a picture/, 'paper.pdf': /^paper.pdf is a PDF, and the server takes none\. Text/,
+  const refused = { 'photo.png': /^photo.png is a picture, and the model takes none\. Text files can be attached/,
+    'photo.txt': /is a picture/, 'big.jpg': /is a picture/, 'paper.pdf': /^paper.pdf is a PDF, and the model takes none\. Text/,
     'bytes.bin': /not text in UTF-8\. Text files/, 'latin1.txt': /not text in UTF-8/, 'empty.txt': /is empty/,
     'large.txt': /^large.txt has 1.0 MiB; a file may have 1.0 MiB/ };
   for (const [name, said] of Object.entries(refused)) {

@@ -48,6 +48,7 @@ const notRun = [
   [/models\/load/, 'replaces a served file: models_swap.test.mjs'],
   [/load_lora_adapter/, 'needs an adapter of this model: lora_runtime.test.mjs'],
   [/9090\/drain/, 'needs the admin listener: operations.test.mjs'],
+  [/photo\.png/, 'needs a model with a projector: media.test.mjs'],
 ];
 const standIns = [
   ['S=$URL/sess_3kV…', "S=$URL/$(curl $URL | grep -o 'sess_[A-Za-z0-9_-]*' | head -n 1)"],
