@@ -114,8 +114,7 @@ class MessageReader {
     } else if (type == "thinking" && assistant) {
       message_.reasoning += fields.string("thinking").value_or("");
     } else if (type != "redacted_thinking") {
-      fields.refuse("type", assistant ? "text, thinking, redacted_thinking or tool_use"
-                                      : "text, image or tool_result");
+      fields.refuse("type", assistant ? "text, thinking, redacted_thinking or tool_use" : "text, image or tool_result");
     }
     if (!fields.ok()) return fields.error();
     return std::nullopt;

@@ -42,7 +42,8 @@ Result<std::string_view> base64_in(std::string_view text, MediaKind kind, const 
   constexpr std::string_view kBase64 = ";base64";
   const std::string_view type = kind == MediaKind::picture ? "image/" : "audio/";
   const bool right_kind = equal_letters(head.substr(0, type.size()), type);
-  const bool encoded = head.size() >= kBase64.size() && equal_letters(head.substr(head.size() - kBase64.size()), kBase64);
+  const bool encoded =
+      head.size() >= kBase64.size() && equal_letters(head.substr(head.size() - kBase64.size()), kBase64);
   if (!right_kind || !encoded) return invalid_field(path, no_data_url(path, kind));
   return text.substr(comma + 1);
 }
@@ -50,7 +51,8 @@ Result<std::string_view> base64_in(std::string_view text, MediaKind kind, const 
 // As mtmd tells sounds from pictures; what is neither is refused by whichever reads it.
 MediaKind kind_of(std::string_view bytes) {
   const bool wave = bytes.starts_with("RIFF") && bytes.substr(0, 12).ends_with("WAVE");
-  const bool mpeg = bytes.starts_with("ID3") || (bytes.starts_with('\xff') && bytes.size() > 1 && (bytes[1] & 0xe0) == 0xe0);
+  const bool mpeg =
+      bytes.starts_with("ID3") || (bytes.starts_with('\xff') && bytes.size() > 1 && (bytes[1] & 0xe0) == 0xe0);
   const bool sound = wave || bytes.starts_with("fLaC") || (mpeg && !bytes.starts_with("\xff\xd8"));
   return sound ? MediaKind::sound : MediaKind::picture;
 }
@@ -76,8 +78,8 @@ bool MediaIntake::is_part(std::string_view type) {
 Result<void> MediaIntake::may_take(MediaKind kind, const std::string& path) const {
   if (reader_ == nullptr && !refusal_.empty()) return invalid_field(path, path + ": " + std::string(refusal_));
   if (reader_ == nullptr) {
-    return invalid_field(path, path + ": this model takes no " + std::string(plural(kind)) +
-                                   "; start the server with --mmproj FILE");
+    return invalid_field(
+        path, path + ": this model takes no " + std::string(plural(kind)) + "; start the server with --mmproj FILE");
   }
   if (!reader_->takes(kind)) {
     return invalid_field(path, path + ": this model takes no " + std::string(plural(kind)));

@@ -17,8 +17,7 @@ namespace chasqui {
 class MediaIntake {
  public:
   // Null: every file is refused, for what `refusal` says or since the model reads text alone. Both outlive this.
-  explicit MediaIntake(const MediaReader* reader, std::string_view refusal = {})
-      : reader_(reader), refusal_(refusal) {}
+  explicit MediaIntake(const MediaReader* reader, std::string_view refusal = {}) : reader_(reader), refusal_(refusal) {}
 
   // Types of OpenAI's parts: {"type":"image_url","image_url":{"url":…}}, {"type":"input_image","image_url":…} and
   // {"type":"input_audio","input_audio":{"data":…,"format":…}}.

@@ -117,16 +117,13 @@ TEST_F(MediaIntakeTest, AModelWithoutAReaderSaysWhatIsMissing) {
   EXPECT_EQ(content(text("a") + ',' + png()),
             "! messages[0].content[1]: messages[0].content[1]: this model takes no pictures; start the server with "
             "--mmproj FILE");
-  const auto native = prepare_native(fake_.served, caller_,
-                                     R"({"prompt":{"prompt_string":"<__media__>","multimodal_data":[")" + kPicture +
-                                         R"("]}})");
+  const auto native = prepare_native(
+      fake_.served, caller_, R"({"prompt":{"prompt_string":"<__media__>","multimodal_data":[")" + kPicture + R"("]}})");
   EXPECT_EQ(field_of(told(native)), "prompt.multimodal_data[0]");
 }
 
 TEST_F(MediaIntakeTest, AnthropicsPicturesStandInMessagesAndInResultsOfTools) {
-  const auto messages = [this](const std::string& body) {
-    return told(prepare_messages(fake_.served, caller_, body));
-  };
+  const auto messages = [this](const std::string& body) { return told(prepare_messages(fake_.served, caller_, body)); };
   EXPECT_EQ(messages(user('[' + block(kPicture) + ',' + text("What?") + ']')), kBegin + "<__media__>What?" + kEnd);
   const std::string call = R"({"role":"assistant","content":[{"type":"tool_use","id":"t","name":"shoot","input":{}}]})";
   const std::string result = R"({"type":"tool_result","tool_use_id":"t","content":[)" + text("Here:") + ',' +
@@ -136,7 +133,8 @@ TEST_F(MediaIntakeTest, AnthropicsPicturesStandInMessagesAndInResultsOfTools) {
   EXPECT_NE(prompt.find("Here:<__media__>it is"), std::string::npos) << prompt;
   EXPECT_EQ(units_->size(), 1u);
   const std::string path = "messages[0].content[0].source";
-  EXPECT_EQ(field_of(messages(user(R"([{"type":"image","source":{"type":"url","url":"https://a"}}])"))), path + ".type");
+  EXPECT_EQ(field_of(messages(user(R"([{"type":"image","source":{"type":"url","url":"https://a"}}])"))),
+            path + ".type");
   EXPECT_EQ(field_of(messages(user('[' + block("?") + ']'))), path + ".data");
   EXPECT_EQ(field_of(messages(user(R"([{"type":"image"}])"))), path);
   EXPECT_EQ(field_of(messages(user(R"([{"type":"document"}])"))), "messages[0].content[0].type");
@@ -168,10 +166,10 @@ TEST_F(MediaIntakeTest, OllamasPicturesStandBeforeTheText) {
 
 TEST_F(MediaIntakeTest, ResponsesTakePicturesInMessagesAndOutputs) {
   const std::string picture = R"({"type":"input_image","image_url":"data:image/png;base64,)" + kPicture + R"("})";
-  const auto ask = read_response_ask(fake_.served, caller_,
-                                     R"({"input":[{"role":"user","content":[{"type":"input_text","text":"a"},)" +
-                                         picture + R"(]},{"type":"function_call_output","call_id":"c","output":[)" +
-                                         picture + "]}]}");
+  const auto ask =
+      read_response_ask(fake_.served, caller_,
+                        R"({"input":[{"role":"user","content":[{"type":"input_text","text":"a"},)" + picture +
+                            R"(]},{"type":"function_call_output","call_id":"c","output":[)" + picture + "]}]}");
   ASSERT_TRUE(ask) << ask.error().message;
   EXPECT_EQ(ask->chat.messages[0].content, "a" + std::string(fake_.model.media->marker()));
   EXPECT_EQ(ask->chat.messages[0].media.size(), 1u);

@@ -11,7 +11,8 @@ namespace json = boost::json;
 
 namespace {
 
-// The pictures and sounds of {"prompt_string": …, "multimodal_data": […]}; null: `value` is no such object, or has none.
+// The pictures and sounds of {"prompt_string": …, "multimodal_data": […]}; null: `value` is no such object, or has
+// none.
 const json::value* media_of(const json::value& value) {
   const json::object* object = value.if_object();
   if (object == nullptr || !object->contains("prompt_string")) return nullptr;
@@ -58,8 +59,8 @@ Result<MediaPrompt> read_media_text(const ServedModel& served, std::string_view 
   const MediaReader* const reader = served.model.media.get();
   if (reader == nullptr) return invalid_field(name, name + " must be text: this model takes no pictures and no sounds");
   if (files.size() > kSizeLimit<"media_files">) {
-    return invalid_field(name, name + " may have at most " + std::to_string(kSizeLimit<"media_files">) +
-                                   " pictures and sounds");
+    return invalid_field(
+        name, name + " may have at most " + std::to_string(kSizeLimit<"media_files">) + " pictures and sounds");
   }
   const std::size_t marked = files.size() * reader->marker().size();
   if (auto fits = check_prompt_bytes(served, text.size() - std::min(text.size(), marked)); !fits) return fits.error();
