@@ -20,7 +20,9 @@ namespace chasqui {
 namespace {
 
 const std::string kPicture = encode_base64("\x89PNG\r\n\x1a\na picture");
-const std::string kOther = encode_base64("\xff\xd8\xffanother");
+const std::string kOther = encode_base64(
+    "\xff\xd8\xff"
+    "another");
 const std::string kSound = encode_base64("RIFF....WAVEa sound");
 const std::string kBegin = "<|im_start|>user\n";
 const std::string kEnd = "<|im_end|>\n<|im_start|>assistant\n";
