@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "model/fake_media.h"
 #include "model/forced_voice.h"
 #include "model/llama_chat_template.h"
 #include "model/llama_embedder.h"
@@ -11,6 +10,7 @@
 #include "model/llama_source.h"
 #include "model/llama_tokenizer.h"
 #include "model/same_file.h"
+#include "model/sim_media.h"
 #include "model/weights_identity.h"
 
 namespace chasqui {
@@ -174,7 +174,7 @@ LoadedModel load_sim(const SimOptions& options, const std::vector<AdapterFile>& 
   loaded.info.eos = SimTokenizer::kImEnd;
   loaded.info.eos_text = tokenizer->special_piece(SimTokenizer::kImEnd);
   loaded.tokenizer = tokenizer;
-  loaded.media = std::make_shared<FakeMedia>(tokenizer);
+  loaded.media = std::make_shared<SimMedia>(tokenizer);
   loaded.sampling = std::make_shared<SamplingKit>(tokenizer, nullptr);
   loaded.chat_template = std::make_shared<SimChatTemplate>();
   loaded.info.chat_template = loaded.chat_template->source();

@@ -1,5 +1,5 @@
 // What a model with a projector makes of pictures and sounds: implemented by LlamaMedia over libllama's mtmd, and by
-// FakeMedia in tests. Const and thread-safe. Decoding takes milliseconds, so it belongs in the offload pool.
+// SimMedia in tests. Const and thread-safe. Decoding takes milliseconds, so it belongs in the offload pool.
 #pragma once
 
 #include <span>

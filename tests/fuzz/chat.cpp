@@ -7,7 +7,7 @@
 #include "api/body/prompt.h"
 #include "api/ollama/ollama.h"
 #include "fuzz.h"
-#include "model/fake_media.h"
+#include "model/sim_media.h"
 #include "model/sim_tokenizer.h"
 
 namespace chasqui {
@@ -16,7 +16,7 @@ namespace {
 bool is_json(const std::string& text) { return text.empty() || parse_json(text).has_value(); }
 
 const MediaReader* media() {
-  static const FakeMedia reader(std::make_shared<SimTokenizer>());
+  static const SimMedia reader(std::make_shared<SimTokenizer>());
   return &reader;
 }
 

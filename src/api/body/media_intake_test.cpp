@@ -14,7 +14,7 @@
 #include "api/session/session_body.h"
 #include "base/base64.h"
 #include "base/limits.h"
-#include "model/fake_media.h"
+#include "model/sim_media.h"
 
 namespace chasqui {
 namespace {
@@ -113,7 +113,7 @@ TEST_F(MediaIntakeTest, FilesAreCountedAndMeasured) {
 }
 
 TEST_F(MediaIntakeTest, AModelWithoutAReaderSaysWhatIsMissing) {
-  fake_.model.media = std::make_shared<FakeMedia>(fake_.model.tokenizer, true, false);
+  fake_.model.media = std::make_shared<SimMedia>(fake_.model.tokenizer, true, false);
   EXPECT_EQ(content(audio(kSound)), "! messages[0].content[0]: messages[0].content[0]: this model takes no sounds");
   fake_.model.media = nullptr;
   EXPECT_EQ(content(text("a") + ',' + png()),
@@ -144,7 +144,7 @@ TEST_F(MediaIntakeTest, AnthropicsPicturesStandInMessagesAndInResultsOfTools) {
   const auto without = count_message_tokens(fake_.served, user(R"("")"));
   ASSERT_TRUE(count && without);
   const auto number = [](const std::string& body) { return std::stoi(body.substr(body.find(':') + 1)); };
-  EXPECT_EQ(number(*count), number(*without) + FakeMedia::kPositions);
+  EXPECT_EQ(number(*count), number(*without) + SimMedia::kPositions);
 }
 
 TEST_F(MediaIntakeTest, OllamasPicturesStandBeforeTheText) {

@@ -12,11 +12,11 @@
 
 namespace chasqui {
 
-class FakeMedia final : public MediaReader {
+class SimMedia final : public MediaReader {
  public:
   static constexpr TokenCount kPositions = 16;
 
-  explicit FakeMedia(std::shared_ptr<const Tokenizer> tokenizer, bool pictures = true, bool sounds = true)
+  explicit SimMedia(std::shared_ptr<const Tokenizer> tokenizer, bool pictures = true, bool sounds = true)
       : tokenizer_(std::move(tokenizer)), pictures_(pictures), sounds_(sounds) {}
 
   bool takes(MediaKind kind) const override { return kind == MediaKind::picture ? pictures_ : sounds_; }

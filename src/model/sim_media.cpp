@@ -1,4 +1,4 @@
-#include "model/fake_media.h"
+#include "model/sim_media.h"
 
 #include <algorithm>
 #include <string>
@@ -25,19 +25,19 @@ Result<MediaUnit> unit_of(const MediaFile& file, std::size_t index) {
   MediaUnit unit;
   unit.kind = file.kind;
   unit.identity = checksum(std::as_bytes(std::span(file.bytes)));
-  unit.positions = FakeMedia::kPositions;
+  unit.positions = SimMedia::kPositions;
   return unit;
 }
 
 }  // namespace
 
-std::string_view FakeMedia::marker() const {
+std::string_view SimMedia::marker() const {
   static const std::string marker = random_id("<__media_") + "__>";
   return marker;
 }
 
-Result<MediaPrompt> FakeMedia::read(std::string_view text, AddSpecial add, ParseSpecial parse,
-                                    std::span<const MediaFilePtr> files) const {
+Result<MediaPrompt> SimMedia::read(std::string_view text, AddSpecial add, ParseSpecial parse,
+                                   std::span<const MediaFilePtr> files) const {
   MediaPrompt out;
   MediaUnits units;
   for (;;) {
