@@ -17,7 +17,7 @@ std::byte* take(std::size_t size) {
 
 }  // namespace
 
-Pages::Pages(std::size_t size) : bytes_(take(size), Free{size}), size_(size) {}
+Pages::Pages(std::size_t size) : Pages(size, take(size)) {}
 
 void Pages::Free::operator()(std::byte* bytes) const {
   if (size < kOwnMapping) {

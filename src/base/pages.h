@@ -15,6 +15,8 @@ class Pages {
 
   // Throws std::bad_alloc when the system has no more.
   explicit Pages(std::size_t size);
+  // Says that it has so many bytes, and has none: for what is only counted. REQUIRES: they are never touched
+  static Pages hollow(std::size_t size) { return Pages(size, nullptr); }
 
   std::span<std::byte> bytes() { return {bytes_.get(), size_}; }
   std::span<const std::byte> bytes() const { return {bytes_.get(), size_}; }
@@ -24,6 +26,8 @@ class Pages {
     std::size_t size = 0;
     void operator()(std::byte* bytes) const;
   };
+
+  Pages(std::size_t size, std::byte* bytes) : bytes_(bytes, Free{size}), size_(size) {}
 
   std::unique_ptr<std::byte, Free> bytes_;
   std::size_t size_;

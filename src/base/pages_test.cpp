@@ -47,5 +47,13 @@ TEST(Pages, WhatTheSystemDoesNotHaveIsAnException) {
   EXPECT_THROW(Pages(std::numeric_limits<std::size_t>::max() / 2), std::bad_alloc);
 }
 
+TEST(Pages, HollowOnesHaveASizeAndTakeNothing) {
+  constexpr std::size_t kMoreThanThereIs = std::size_t{1} << 46;
+  Pages pages = Pages::hollow(kMoreThanThereIs);
+  EXPECT_EQ(pages.bytes().size(), kMoreThanThereIs);
+  const Pages moved = std::move(pages);
+  EXPECT_EQ(moved.bytes().size(), kMoreThanThereIs);
+}
+
 }  // namespace
 }  // namespace chasqui

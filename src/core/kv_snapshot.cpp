@@ -7,8 +7,10 @@
 
 namespace chasqui {
 
-KvSnapshot::KvSnapshot(std::size_t size, TokenCount tokens) : tokens_(tokens), size_(size) {
-  blocks_.push_back(std::make_shared<KvBlock>(size, tokens));
+KvSnapshot::KvSnapshot(std::size_t size, TokenCount tokens) : KvSnapshot(std::make_shared<KvBlock>(size, tokens)) {}
+
+KvSnapshot::KvSnapshot(KvBlockPtr block) : tokens_(block->tokens()), size_(block->size()) {
+  blocks_.push_back(std::move(block));
 }
 
 KvSnapshot::KvSnapshot(Blocks blocks, TokenCount block_tokens)
@@ -21,16 +23,26 @@ KvSnapshot::KvSnapshot(Blocks blocks, TokenCount block_tokens)
   }
 }
 
-std::shared_ptr<KvSnapshot> KvSnapshot::with_room(std::size_t size, TokenCount tokens, TokenCount block_tokens) {
-  if (block_tokens == 0) return std::make_shared<KvSnapshot>(size, tokens);
+template <class PagesOf>
+std::shared_ptr<KvSnapshot> KvSnapshot::make(std::size_t size, TokenCount tokens, TokenCount block_tokens,
+                                             PagesOf pages) {
+  if (block_tokens == 0) return std::make_shared<KvSnapshot>(std::make_shared<KvBlock>(pages(size), tokens));
   if (tokens <= 0 || size % static_cast<std::size_t>(tokens) != 0) return nullptr;
   const std::size_t each = size / static_cast<std::size_t>(tokens);
   Blocks blocks;
   for (TokenCount from = 0; from < tokens; from += block_tokens) {
     const TokenCount count = std::min(block_tokens, tokens - from);
-    blocks.push_back(std::make_shared<KvBlock>(each * static_cast<std::size_t>(count), count));
+    blocks.push_back(std::make_shared<KvBlock>(pages(each * static_cast<std::size_t>(count)), count));
   }
   return std::make_shared<KvSnapshot>(std::move(blocks), block_tokens);
+}
+
+std::shared_ptr<KvSnapshot> KvSnapshot::with_room(std::size_t size, TokenCount tokens, TokenCount block_tokens) {
+  return make(size, tokens, block_tokens, [](std::size_t bytes) { return Pages(bytes); });
+}
+
+std::shared_ptr<KvSnapshot> KvSnapshot::hollow(std::size_t size, TokenCount tokens, TokenCount block_tokens) {
+  return make(size, tokens, block_tokens, &Pages::hollow);
 }
 
 KvSnapshotPtr KvSnapshot::joined(const KvSnapshot& begin, TokenCount from, const KvSnapshot& end) {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/pages.h"
@@ -21,7 +22,8 @@ namespace chasqui {
 class KvBlock {
  public:
   // Room for `size` bytes, not cleared.
-  KvBlock(std::size_t size, TokenCount tokens) : pages_(size), tokens_(tokens) {}
+  KvBlock(std::size_t size, TokenCount tokens) : KvBlock(Pages(size), tokens) {}
+  KvBlock(Pages pages, TokenCount tokens) : pages_(std::move(pages)), tokens_(tokens) {}
 
   std::span<std::byte> bytes() { return pages_.bytes(); }
   std::span<const std::byte> bytes() const { return pages_.bytes(); }
@@ -42,9 +44,13 @@ class KvSnapshot {
   KvSnapshot(std::size_t size, TokenCount tokens);
   // REQUIRES: each block but the last has `block_tokens` tokens, the last one at most as many
   KvSnapshot(Blocks blocks, TokenCount block_tokens);
+  // In one block.
+  explicit KvSnapshot(KvBlockPtr block);
 
   // With room for `size` bytes, equally many for each token. Null: they do not divide so. Throws std::bad_alloc.
   static std::shared_ptr<KvSnapshot> with_room(std::size_t size, TokenCount tokens, TokenCount block_tokens);
+  // The same without any bytes, of which only the sizes count: what was recorded, and is scheduled again.
+  static std::shared_ptr<KvSnapshot> hollow(std::size_t size, TokenCount tokens, TokenCount block_tokens);
   // The first `from` tokens of `begin`, whose blocks are shared, and after them those of `end`.
   // REQUIRES: both have blocks of the same length, and `from` is a multiple of it
   static std::shared_ptr<const KvSnapshot> joined(const KvSnapshot& begin, TokenCount from, const KvSnapshot& end);
@@ -65,6 +71,8 @@ class KvSnapshot {
   std::size_t resident_bytes() const { return size_; }
 
  private:
+  template <class PagesOf>
+  static std::shared_ptr<KvSnapshot> make(std::size_t size, TokenCount tokens, TokenCount block_tokens, PagesOf pages);
   std::size_t only_block() const;
 
   Blocks blocks_;

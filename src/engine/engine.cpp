@@ -121,6 +121,8 @@ void Engine::start_workers(Models models, Models drafts, const std::shared_ptr<c
       speculation.draft_tokens_max = std::min(speculation.draft_tokens_max, heads->draft_tokens());
     }
     speculation_ = parts.scheduler.speculation;
+    if (config_.tap) parts.tap = config_.tap(parts.scheduler, workers_.size());
+    parts.scheduler.tap = parts.tap.get();
     parts.synthetic_acceptance = config_.synthetic_acceptance;
     parts.tokenizer = tokenizer;
     parts.disk = config_.disk;

@@ -52,6 +52,8 @@ struct EngineConfig {
   Duration stuck_after = kTimeLimit<"stuck_seconds">;  // a step that takes longer means that the worker hangs
   std::size_t pins_max = 65'536;                       // sessions that belong to a worker
   std::uint64_t first_request = 1;                     // number of it, so that those of several engines differ
+  // What records the scheduler of the worker with this number, which is made so; none: nothing does.
+  std::function<std::unique_ptr<SchedulerTap>(const SchedulerConfig&, std::size_t worker)> tap{};
 };
 
 using Models = std::vector<std::unique_ptr<Model>>;

@@ -46,6 +46,7 @@ Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoar
       number_(parts.number),
       model_(std::move(parts.model)),
       tokenizer_(std::move(parts.tokenizer)),
+      tap_(std::move(parts.tap)),
       scheduler_(parts.scheduler),
       disk_(open_disk(parts)),
       runner_(*model_, *tokenizer_, clock, make_drafter(parts)),
@@ -80,7 +81,7 @@ std::unique_ptr<SnapshotDisk> Worker::open_disk(Parts& parts) {
   CHECK((parts.disk != nullptr) == parts.scheduler.reuse.disk.has_value(),
         "a disk tier needs a folder, and a folder a disk tier");
   if (!parts.disk) return nullptr;
-  for (FoundSnapshot& file : parts.found) scheduler_.disk()->found(std::move(file));
+  for (FoundSnapshot& file : parts.found) scheduler_.found_on_disk(std::move(file));
   const SnapshotStore::Stats there = scheduler_.disk()->stats().store;
   log_info("snapshots on disk", {{"folder", parts.disk->path()},
                                  {"files", there.files - there.foreign},

@@ -100,6 +100,7 @@ class Worker {
     std::vector<double> synthetic_acceptance;  // see EngineConfig
     std::shared_ptr<const Tokenizer> tokenizer;
     SchedulerConfig scheduler;
+    std::unique_ptr<SchedulerTap> tap;  // scheduler.tap; null: nothing is recorded
     std::size_t inbox_max = 0;
     std::shared_ptr<SnapshotFolder> disk;  // with scheduler.reuse.disk
     std::vector<FoundSnapshot> found;      // what is in it, all workers' files
@@ -181,6 +182,7 @@ class Worker {
   const std::size_t number_;
   const std::unique_ptr<Model> model_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
+  const std::unique_ptr<SchedulerTap> tap_;
   Scheduler scheduler_;
   const std::unique_ptr<SnapshotDisk> disk_;  // after inbox_, which its thread writes to; null: there is none
   std::vector<DiskOrder> orders_;

@@ -51,8 +51,8 @@ void Worker::wake_up() {
 
 void Worker::order_disk() {
   if (!disk_) return;
-  if (scheduler_.idle()) scheduler_.disk()->rest();
-  scheduler_.disk()->take_orders(orders_);
+  if (scheduler_.idle()) scheduler_.rest_disk();
+  scheduler_.take_disk_orders(orders_);
   disk_->order(orders_);
 }
 
@@ -70,8 +70,8 @@ void Worker::copy_slots_out() {
 void Worker::keep_on_disk() {
   if (!disk_) return;
   copy_slots_out();
-  DiskTier& tier = *scheduler_.disk();
-  tier.flush();
+  const DiskTier& tier = *scheduler_.disk();
+  scheduler_.flush_to_disk();
   const TimePoint end = clock_.now() + kKeepFor;
   while (clock_.now() < end) {
     order_disk();
@@ -82,7 +82,7 @@ void Worker::keep_on_disk() {
     }
     if (scheduler_.reuse().slots().least_unsafe(clock_.now()) == nullptr) continue;
     copy_slots_out();  // there was no room for it before
-    tier.flush();
+    scheduler_.flush_to_disk();
   }
   const DiskTier::Stats left = tier.stats();
   log_info("kept on disk", {{"files", left.store.files}, {"bytes", left.store.bytes}, {"not_written", left.queue}});

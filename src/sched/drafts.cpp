@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sched/scheduler_tap.h"
 #include "sched/thresholds.h"
 
 namespace chasqui {
@@ -55,6 +56,7 @@ void Drafts::collect(std::span<const Sequence* const> decoding, TokenCount cells
       if (config_.always) {
         draft.tokens.resize(static_cast<std::size_t>(most), sequence->token(sequence->length() - 1));
       }
+      if (config_.tap != nullptr) config_.tap->drafted(*sequence, draft.tokens);
     }
     if (!draft.tokens.empty()) turns_.push_back({sequence, &draft});
   }

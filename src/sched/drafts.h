@@ -19,6 +19,8 @@
 
 namespace chasqui {
 
+class SchedulerTap;
+
 struct SpeculationConfig {
   TokenCount draft_tokens_max = 0;        // of one sequence in one step; 0: none are made
   TokenCount draft_tokens_min = 0;        // are checked whether they pay or not, where there are so many
@@ -28,6 +30,7 @@ struct SpeculationConfig {
   bool heads = false;                     // with it: it has no prompt to compute, and always makes draft_tokens_max
   TokenCount ngram = NgramIndex::kNgram;  // tokens that have to be the same as before, where that is the source
   bool always = false;                    // drafts any token where nothing was said before: for synthetic acceptance
+  SchedulerTap* tap = nullptr;            // see SchedulerConfig
 };
 
 class Drafts {

@@ -31,6 +31,8 @@
 
 namespace chasqui {
 
+class SchedulerTap;
+
 struct ReuseConfig {
   PrefixCache::Limits cache;       // no bytes: nothing is kept, and no request waits
   bool shared_by_tenants = false;  // one tenant's prefixes serve the others; they could tell what others have asked
@@ -42,6 +44,7 @@ struct ReuseConfig {
   std::int32_t slots_ready = 0;    // so many are free, or copied out already, when the next request comes
   bool notes_slots = false;        // for copy_of_slot()
   std::int32_t first_slot = 0;     // … what others call this worker's slot 0
+  SchedulerTap* tap = nullptr;     // see SchedulerConfig
 };
 
 // A few slots are copied out before they are needed; where there are fewer than four, only when they are.

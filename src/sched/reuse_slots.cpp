@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sched/reuse.h"
+#include "sched/scheduler_tap.h"
 #include "sched/thresholds.h"
 
 namespace chasqui {
@@ -50,6 +51,11 @@ Reuse::Prefix Reuse::find_moved(const Sequence& waiting) {
     best.slot = kept.slot;
     best.in_place = true;
     best.moved = std::move(moved);
+  }
+  if (config_.tap != nullptr) {
+    config_.tap->found_moved(waiting, {best.slot, best.moved});
+    best.match.length = best.moved.length;
+    best.in_place = !best.moved.gaps.empty();
   }
   return best;
 }

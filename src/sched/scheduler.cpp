@@ -8,12 +8,23 @@
 
 namespace chasqui {
 
+namespace {
+
+// Parts of the configuration whose answers a tap sees, too.
+template <class Part>
+Part tapped(Part part, SchedulerTap* tap) {
+  part.tap = tap;
+  return part;
+}
+
+}  // namespace
+
 Scheduler::Scheduler(const SchedulerConfig& config)
     : config_(config),
       ledger_(config.kv),
-      reuse_(config.reuse),
+      reuse_(tapped(config.reuse, config.tap)),
       step_time_(config.targets.rules.slowdown),
-      speculation_(config.speculation),
+      speculation_(tapped(config.speculation, config.tap)),
       plan_({config.targets, config.rows_max, config.kv, config.dense_slots, config.cuts_steps}),
       adapter_turns_(config_.targets),
       projection_(config.targets, config.kv) {
@@ -21,6 +32,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
 }
 
 void Scheduler::add(RequestPtr request) {
+  if (config_.tap != nullptr) config_.tap->added(*request);
   if (waiting_.empty() && running_.empty()) plan_.rests();
   counters_.join(request->tenant);
   groups_.join(*request);
@@ -31,6 +43,7 @@ void Scheduler::add(RequestPtr request) {
 }
 
 void Scheduler::cancel(RequestId id, TimePoint now) {
+  if (config_.tap != nullptr) config_.tap->cancelled(id, now);
   if (auto sequence = waiting_.remove(id)) {
     finish(*sequence, FinishReason::cancelled, now);
   } else if (Sequence* running = find_running(id)) {
@@ -39,9 +52,15 @@ void Scheduler::cancel(RequestId id, TimePoint now) {
   }
 }
 
-void Scheduler::cancel_all(TimePoint now) { end_all(FinishReason::cancelled, {}, now); }
+void Scheduler::cancel_all(TimePoint now) {
+  if (config_.tap != nullptr) config_.tap->all_cancelled(now);
+  end_all(FinishReason::cancelled, {}, now);
+}
 
-void Scheduler::fail_all(const Error& error, TimePoint now) { end_all(FinishReason::error, error, now); }
+void Scheduler::fail_all(const Error& error, TimePoint now) {
+  if (config_.tap != nullptr) config_.tap->all_failed(error, now);
+  end_all(FinishReason::error, error, now);
+}
 
 void Scheduler::end_all(FinishReason reason, const Error& error, TimePoint now) {
   while (!waiting_.empty()) finish(*waiting_.pop(), reason, now, error);
@@ -50,6 +69,11 @@ void Scheduler::end_all(FinishReason reason, const Error& error, TimePoint now) 
 }
 
 void Scheduler::next_batch(TimePoint now, Batch& batch) {
+  plan_step(now, batch);
+  if (config_.tap != nullptr) config_.tap->planned(now, batch);
+}
+
+void Scheduler::plan_step(TimePoint now, Batch& batch) {
   batch.clear();
   waits_for_disk_ = false;
   tells_before_step_ = false;
@@ -150,6 +174,7 @@ void Scheduler::end_late(Sequence& sequence, TimePoint now) {
 }
 
 void Scheduler::commit(const Batch& batch, const BatchResult& result) {
+  if (config_.tap != nullptr) config_.tap->computed(batch, result);
   now_ = result.finished;
   plan_.ended(batch, result);
   reuse_.commit(batch, result, step_time_.prompt_row_seconds(), result.finished);
@@ -188,11 +213,6 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   retire_finished(Keep::what_is_worth_it);
   reuse_.step_computed(running_);
   copy_ahead(result.finished);
-}
-
-void Scheduler::disk_done(DiskOutcome outcome, TimePoint now) {
-  reuse_.disk()->done(std::move(outcome), step_time_.prompt_row_seconds(), now);
-  reuse_.disk_has_done();
 }
 
 void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
@@ -293,6 +313,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, TimePoint now, c
   reuse_.forget(sequence.id());
   speculation_.forget(sequence.id());
   sequence.finish();
+  if (config_.tap != nullptr) config_.tap->finished(sequence.id(), reason);
 }
 
 Sequence* Scheduler::find_running(RequestId id) {

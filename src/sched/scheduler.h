@@ -12,6 +12,7 @@
 //   what is drafted and checked       speculation.h
 //   when those that wait will start   projection.h, scheduler_forecast.cpp
 //   which cells there are             cache/kv_ledger.h
+//   what of all this is recorded      scheduler_tap.h, scheduler_inputs.cpp
 #pragma once
 
 #include <array>
@@ -31,6 +32,7 @@
 #include "sched/recent_answers.h"
 #include "sched/restore_queue.h"
 #include "sched/reuse.h"
+#include "sched/scheduler_tap.h"
 #include "sched/speculation.h"
 #include "sched/step_plan.h"
 #include "sched/step_time.h"
@@ -51,6 +53,7 @@ struct SchedulerConfig {
   SpeculationConfig speculation;
   SchedulerTargets targets;
   const SlotPolicy* policy = &fair_policy();
+  SchedulerTap* tap = nullptr;  // outlives the scheduler; null: nothing is recorded
 };
 
 class Scheduler {
@@ -65,22 +68,16 @@ class Scheduler {
   // Ends everything with FinishReason::error.
   void fail_all(const Error& error, TimePoint now);
   // See Reuse::forget_tenant().
-  std::size_t forget_tenant(const Tenant& tenant, std::uint64_t ticket = 0) {
-    const std::size_t copies = reuse_.forget_tenant(tenant, ticket);
-    release_given_up();
-    return copies;
-  }
+  std::size_t forget_tenant(const Tenant& tenant, std::uint64_t ticket = 0);
   // What cached slots hold is copied out by the next steps, as far as the prefix cache has room.
-  void copy_slots_out(TimePoint now) { reuse_.copy_all_out(now); }
+  void copy_slots_out(TimePoint now);
   // The model has forgotten what its slots held. REQUIRES: nothing runs, and nothing is to be copied out
   void slots_were_emptied();
 
   // See Reuse; REQUIRES: … as there.
-  void want_copy_of_slot(std::int32_t slot, const Tenant& tenant) { reuse_.want_copy_of_slot(slot, tenant, running_); }
-  SlotCopy copy_of_slot(std::int32_t slot, const Tenant& tenant) const { return reuse_.copy_of_slot(slot, tenant); }
-  bool adopt_slot(std::int32_t slot, const Tenant& tenant, SlotCopy copy, TimePoint now) {
-    return reuse_.adopt_slot(slot, tenant, std::move(copy), step_time_.prompt_row_seconds(), now);
-  }
+  void want_copy_of_slot(std::int32_t slot, const Tenant& tenant);
+  SlotCopy copy_of_slot(std::int32_t slot, const Tenant& tenant) const;
+  bool adopt_slot(std::int32_t slot, const Tenant& tenant, SlotCopy copy, TimePoint now);
 
   // Nothing waits, nothing runs and nothing is to be kept: next_batch() would be empty.
   bool idle() const { return waiting_.empty() && running_.empty() && !reuse_.has_saves() && !reuse_.has_pieces(); }
@@ -89,7 +86,12 @@ class Scheduler {
   bool waits_for_disk() const { return waits_for_disk_; }
   // There are events that clients should have before the step, which may be long: the prefill of a prompt begins.
   bool tells_before_step() const { return tells_before_step_; }
-  // What came of an order of reuse().disk(). REQUIRES: there is a disk.
+  // See DiskTier. REQUIRES: there is a disk.
+  void found_on_disk(FoundSnapshot file);
+  void rest_disk();
+  void flush_to_disk();
+  void take_disk_orders(std::vector<DiskOrder>& orders);
+  // What came of one of these orders.
   void disk_done(DiskOutcome outcome, TimePoint now);
 
   // Fills `batch` with the next step; empty when there is nothing to compute.
@@ -113,7 +115,7 @@ class Scheduler {
   const Reuse& reuse() const { return reuse_; }
   const Speculation& speculation() const { return speculation_; }
   const AdapterTurns& adapter_turns() const { return adapter_turns_; }
-  DiskTier* disk() { return reuse_.disk(); }  // null: there is none
+  const DiskTier* disk() const { return reuse_.disk(); }  // null: there is none
   // What admission has to know; the forecast in it is made anew when it is old.
   Load load();
   // All invariants that can be checked from here; for tests, the simulator and idle moments.
@@ -131,6 +133,7 @@ class Scheduler {
     CacheUse use{};
   };
 
+  void plan_step(TimePoint now, Batch& batch);
   void end_all(FinishReason reason, const Error& error, TimePoint now);
   Urgency urgency(TimePoint now) const;
   std::int64_t tokens_to_prefill() const;

@@ -121,6 +121,7 @@ void Scheduler::release_given_up() {
 }
 
 void Scheduler::slots_were_emptied() {
+  if (config_.tap != nullptr) config_.tap->slots_emptied();
   CHECK(running_.empty() && !reuse_.has_pieces());
   reuse_.empty_slots(to_trim_);
   for (const SlotId slot : to_trim_) {

@@ -23,14 +23,15 @@ class DiskWorker : public FakeWorker {
   DiskWorker(const SchedulerConfig& config, FakeDisk& disk) : FakeWorker(config), disk_(disk) {
     for (const auto& [number, file] : disk.files) {
       const std::uint64_t bytes = snapshot_file_bytes(file.tokens.size(), file.kv->bytes().size());
-      tier().found({.number = number, .bytes = bytes, .usable = true, .key = file.key, .tokens = file.tokens});
+      scheduler.found_on_disk(
+          {.number = number, .bytes = bytes, .usable = true, .key = file.key, .tokens = file.tokens});
     }
   }
 
-  DiskTier& tier() { return *scheduler.disk(); }
+  const DiskTier& tier() const { return *scheduler.disk(); }
   void run_disk() {
     std::vector<DiskOrder> orders;
-    for (tier().take_orders(orders); !orders.empty(); tier().take_orders(orders)) {
+    for (scheduler.take_disk_orders(orders); !orders.empty(); scheduler.take_disk_orders(orders)) {
       for (DiskOutcome& outcome : disk_.carry_out(orders)) scheduler.disk_done(std::move(outcome), clock.now());
     }
   }
@@ -43,7 +44,7 @@ class DiskWorker : public FakeWorker {
   }
   void end() {
     run_both();
-    tier().flush();
+    scheduler.flush_to_disk();
     run_disk();
   }
 
@@ -130,8 +131,8 @@ TEST_F(SchedulerDisk, WhatFindsNoRoomWhileTheDiskWritesIsCopiedOutAgain) {
   while (worker.step()) {
   }
   std::vector<DiskOrder> orders;
-  worker.tier().rest();
-  worker.tier().take_orders(orders);
+  worker.scheduler.rest_disk();
+  worker.scheduler.take_disk_orders(orders);
   ASSERT_FALSE(orders.empty());
   worker.add(2, {.prompt = 90, .max_tokens = 3, .family = 2});
   while (worker.step()) {
@@ -205,7 +206,7 @@ TEST(SchedulerDiskRandom, EverybodySaysWhatTheyWouldSayAlone) {
       const auto move_disk = [&] {
         disk.reads_fail = dice.permille(50);
         disk.writes_fail = dice.permille(50);
-        worker.tier().take_orders(orders);
+        worker.scheduler.take_disk_orders(orders);
         if (dice.permille(500)) {
           for (const DiskOrder& order : orders) reads += order.kind == DiskOrder::Kind::read ? 1 : 0;
           for (DiskOutcome& outcome : disk.carry_out(orders)) outcomes.push_back(std::move(outcome));
@@ -214,7 +215,7 @@ TEST(SchedulerDiskRandom, EverybodySaysWhatTheyWouldSayAlone) {
           for (DiskOutcome& outcome : outcomes) worker.scheduler.disk_done(std::move(outcome), worker.clock.now());
           outcomes.clear();
         }
-        if (worker.scheduler.idle() && dice.permille(500)) worker.tier().rest();
+        if (worker.scheduler.idle() && dice.permille(500)) worker.scheduler.rest_disk();
       };
       for (int turn = 0; turn < 300; ++turn) {
         if (dice.permille(100)) {
@@ -237,11 +238,11 @@ TEST(SchedulerDiskRandom, EverybodySaysWhatTheyWouldSayAlone) {
       for (std::uint64_t i = first; i <= id; ++i)
         ASSERT_TRUE(worker.finished(i)) << "seed " << seed << " request " << i;
       disk.writes_fail = false;
-      worker.tier().flush();
+      worker.scheduler.flush_to_disk();
       // What is ordered is carried out before the process ends, as a real thread would.
       for (int turns = 0; worker.tier().writing() || !orders.empty() || !outcomes.empty(); ++turns) {
         ASSERT_LT(turns, 1000);
-        worker.tier().take_orders(orders);
+        worker.scheduler.take_disk_orders(orders);
         for (DiskOutcome& outcome : disk.carry_out(orders)) outcomes.push_back(std::move(outcome));
         for (DiskOutcome& outcome : outcomes) worker.scheduler.disk_done(std::move(outcome), worker.clock.now());
         outcomes.clear();

@@ -74,6 +74,7 @@ void Scheduler::project(const Urgency& urgency) {
 }
 
 Load Scheduler::load() {
+  if (config_.tap != nullptr) config_.tap->load_asked();
   const auto members = static_cast<std::int64_t>((running_.size() + waiting_.size()) / kMembersOfRenewal);
   if (idle()) {
     forecast_ = {};

@@ -280,9 +280,8 @@ DecodeStatus Simulation::draw_status() {
 
 void Simulation::order_disk(SimWorker& worker) {
   if (!worker.disk) return;
-  DiskTier& tier = *worker.scheduler.disk();
-  if (worker.scheduler.idle()) tier.rest();
-  tier.take_orders(worker.orders);
+  if (worker.scheduler.idle()) worker.scheduler.rest_disk();
+  worker.scheduler.take_disk_orders(worker.orders);
   for (const TimePoint end : worker.disk->order(worker.orders, worker.now)) {
     queue_.add(end, Due::Kind::disk, 0, number_of(worker));
   }

@@ -1,0 +1,58 @@
+#include "record/recorded_request.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace chasqui {
+namespace {
+
+std::optional<std::string> unusable(const Request& request, const KvLedger::Layout& kv) {
+  const auto prompt = static_cast<std::int64_t>(request.prompt.size());
+  const std::int64_t whole = prompt + request.max_tokens;
+  const std::int64_t cells = request.shift_at > 0 ? request.shift_at : whole;
+  if (prompt < 1 || prompt >= kv.cells_per_slot || request.max_tokens < 0) return "its length";
+  if (cells > kv.cells_per_slot || request.shift_at < 0) return "its max_tokens";
+  if (!(request.tenant.weight > 0)) return "the weight of its tenant";
+  if (request.keep < 0 || request.discard < 0 || request.chunk < 0) return "how its context is shifted";
+  if (request.shift_at > 0 && request.keep + 1 >= request.shift_at) return "how its context is shifted";
+  const std::vector<TokenCount>& stops = request.checkpoints;
+  if (!std::ranges::is_sorted(stops) || (!stops.empty() && (stops.front() < 1 || stops.back() > prompt))) {
+    return "its checkpoints";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void write_request(ByteWriter& io, const Request& request, const std::vector<Token>& stand_ins, const Tenant& tenant,
+                   std::uint32_t group) {
+  pass_request(io, request, tenant, group);
+  io.tokens(stand_ins);
+  const bool grammar = request.parts != nullptr;
+  const std::uint32_t seed = request.sampling.seed.value_or(0);
+  static const AdapterSet kNone{};
+  io(grammar, seed);
+  pass_adapters(io, request.adapters ? *request.adapters : kNone);
+}
+
+Result<RequestPtr> read_request(ByteReader& io, const KvLedger::Layout& kv) {
+  const auto request = std::make_shared<Request>();
+  pass_request(io, *request, request->tenant, request->group);
+  io.tokens(request->prompt);
+  bool grammar = false;
+  std::uint32_t seed = 0;
+  io(grammar, seed);
+  request->sampling.seed = seed;
+  if (grammar) request->parts = std::make_shared<SamplingParts>();  // only asked whether there are any
+  const auto set = std::make_shared<AdapterSet>();
+  pass_adapters(io, *set);
+  if (set->id != 0) request->adapters = set;
+  if (io.failed()) return Error{ErrorCode::invalid_request, "a request is not whole", ""};
+  if (const auto why = unusable(*request, kv)) {
+    return Error{ErrorCode::invalid_request,
+                 "request " + std::to_string(request->id.value) + " cannot have been served: " + *why, ""};
+  }
+  return RequestPtr(request);
+}
+
+}  // namespace chasqui
