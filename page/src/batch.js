@@ -38,6 +38,9 @@ export class BatchPanel {
       cache: new Tile('From the cache', 'Prompt tokens of the steps in view that were not computed again'),
     };
     this.state = h('span', { class: 'state', role: 'status' }, 'connecting');
+    this.picker = h('input', { type: 'file', accept: '.json,application/json', hidden: true, id: 'steps-file', 'aria-label': 'File of steps',
+      onchange: () => this.openFile(this.picker.files[0]) });
+    this.open = iconButton('file', 'Open a file of steps, from chasqui replay --steps', () => this.picker.click(), { id: 'open-steps' });
     this.pause = iconButton('pause', 'Hold the picture', () => this.togglePause(), { id: 'pause', 'aria-pressed': 'false' });
     this.workers = h('select', { 'aria-label': 'Worker', hidden: true, onchange: () => this.chooseWorker() });
     this.canvas = h('canvas', { role: 'img', 'aria-label': 'Steps of the batch, the newest on the right' });
@@ -47,9 +50,10 @@ export class BatchPanel {
       onkeydown: (event) => this.key(event) }, this.canvas);
     this.canvas.addEventListener('pointermove', (event) => this.point(event));
     this.canvas.addEventListener('pointerleave', () => this.select(null));
+    this.canvas.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
     element.append(
       h('header', { class: 'bar' }, h('h2', {}, 'The batch, live'), this.state,
-        h('div', { class: 'buttons' }, this.workers, this.pause, iconButton('close', 'Close', close, { id: 'close-batch' }))),
+        h('div', { class: 'buttons' }, this.workers, this.pause, this.picker, this.open, iconButton('close', 'Close', close, { id: 'close-batch' }))),
       h('div', { class: 'panel' }, h('div', { class: 'tiles' }, Object.values(this.tiles).map((tile) => tile.element)),
         h('ul', { class: 'legend' }, classes.map((name) => h('li', {}, h('span', { class: `swatch ${name}` }), name)),
           h('li', {}, h('span', { class: 'swatch decode' }), 'decode step'),
@@ -67,9 +71,35 @@ export class BatchPanel {
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.redraw());
   }
 
+  // Steps that were recorded, in place of those that come: until the view is opened again.
+  async openFile(file) {
+    this.picker.value = '';
+    if (!file) return;
+    try {
+      const { promise, steps } = JSON.parse(await file.text());
+      const read = new Steps(Infinity);
+      read.take(promise);
+      read.take({ steps, missed: 0 });
+      if (!promise.targets || !read.of(0).length) throw new Error('no steps');
+      this.feed.stop();
+      this.steps = read;
+      this.recorded = file.name;
+      this.worker = 0;
+      if (this.paused) this.togglePause();
+      this.held = null;
+      this.end = null;
+      this.showWorkers(promise.workers);
+      this.showState('file', file.name);
+    } catch {
+      this.words.textContent = `${file.name} is no file of steps: chasqui replay FILE --steps OUT writes one.`;
+    }
+    this.redraw();
+  }
+
   // Steps of another model are other steps.
   showModel(name) {
     if (name === this.shown) return;
+    this.recorded = null;
     this.shown = name;
     this.steps = new Steps();
     this.worker = 0;
@@ -78,6 +108,8 @@ export class BatchPanel {
   }
 
   start() {
+    if (this.recorded) this.steps = new Steps();
+    this.recorded = null;
     this.feed.start();
     this.redraw();
   }
@@ -87,7 +119,7 @@ export class BatchPanel {
   }
 
   showState(state, why = '') {
-    const text = { live: 'live', off: '', away: why }[state];
+    const text = { live: 'live', off: '', away: why, file: why }[state];
     if (this.state.textContent !== text) this.state.textContent = text;
     this.state.dataset.state = state;
   }
@@ -107,6 +139,7 @@ export class BatchPanel {
 
   chooseWorker() {
     this.worker = Number(this.workers.value);
+    this.end = null;
     this.held = this.paused ? [...this.steps.of(this.worker)] : null;
     this.redraw();
   }
@@ -121,18 +154,39 @@ export class BatchPanel {
   }
 
   key(event) {
-    const list = this.drawing.shown;
+    const list = this.recorded ? this.steps.of(this.worker) : this.drawing.shown;
     const at = list.findIndex((step) => step.n === this.selected);
-    const moves = { ArrowLeft: at < 0 ? list.length - 1 : at - 1, ArrowRight: at + 1, Home: 0, End: list.length - 1 };
+    const page = this.drawing.shown.length;
+    const moves = { ArrowLeft: at < 0 ? list.length - 1 : at - 1, ArrowRight: at + 1, Home: 0, End: list.length - 1,
+      PageUp: at < 0 ? list.length - 1 : at - page, PageDown: at + page };
     if (event.key === ' ') {
       event.preventDefault();
       this.togglePause();
     } else if (event.key in moves && list.length > 0) {
       event.preventDefault();
-      if (!this.paused) this.togglePause();
+      if (!this.recorded && !this.paused) this.togglePause();
       this.words.setAttribute('aria-live', 'polite');
-      this.select(list[Math.max(0, Math.min(list.length - 1, moves[event.key]))]);
+      const to = Math.max(0, Math.min(list.length - 1, moves[event.key]));
+      this.show(to);
+      this.select(list[to]);
     }
+  }
+
+  // Of recorded steps: moves the picture as little as is needed to have this one in it.
+  show(at) {
+    const fits = Math.max(1, this.drawing.shown.length);
+    const end = Math.min(this.end ?? Infinity, this.steps.of(this.worker).length);
+    this.end = at >= end ? at + 1 : Math.max(end - Math.max(0, end - fits - at), Math.min(fits, end));
+  }
+
+  wheel(event) {
+    if (!this.recorded) return;
+    event.preventDefault();
+    const fits = Math.max(1, this.drawing.shown.length);
+    const all = this.steps.of(this.worker).length;
+    const by = Math.sign(event.deltaY || event.deltaX) * Math.ceil(fits / 8);
+    this.end = Math.max(Math.min(fits, all), Math.min(all, (this.end ?? all) + by));
+    this.redraw();
   }
 
   point(event) {
@@ -155,7 +209,8 @@ export class BatchPanel {
   }
 
   draw() {
-    const steps = this.held ?? this.steps.of(this.worker);
+    const all = this.held ?? this.steps.of(this.worker);
+    const steps = this.recorded ? all.slice(0, this.end ?? all.length) : all;
     this.drawing.draw(steps, this.steps.promise, this.selected);
     const { promise } = this.steps;
     const sums = this.steps.summary(this.worker);

@@ -7,7 +7,9 @@ const sum = (list) => list.reduce((total, value) => total + value, 0);
 export const rowsOf = (step) => sum(step.decode) + sum(step.prompt);
 
 export class Steps {
-  constructor() {
+  // `most` of each worker are kept.
+  constructor(most = stepsKept) {
+    this.most = most;
     this.promise = null; // slots, cells, targets
     this.workers = new Map(); // number → { steps, last decode's end by class }
     this.missed = 0;
@@ -42,7 +44,7 @@ export class Steps {
       worker.since = step.end; // its prompt has just been read: its first token came with this step
     }
     worker.steps.push(step);
-    if (worker.steps.length > stepsKept) worker.steps.splice(0, worker.steps.length - stepsKept);
+    if (worker.steps.length > this.most) worker.steps.splice(0, worker.steps.length - this.most);
   }
 
   // What the most urgent of those who wait was promised.
@@ -73,7 +75,7 @@ export class Steps {
       restored: sum(steps.map((step) => step.restored)),
       gaps: gaps.length,
       kept: gaps.filter((step) => step.gap <= step.target).length,
-      worst: Math.max(0, ...gaps.map((step) => step.gap)),
+      worst: gaps.reduce((most, step) => Math.max(most, step.gap), 0),
     };
   }
 }

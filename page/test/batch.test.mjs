@@ -1,10 +1,12 @@
 // The view of the batch in a real browser: one sees a prompt being read in chunks while streams go on.
 import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import test from 'node:test';
 
 import { endless, streamChat, user } from '../../tests/e2e/client.mjs';
-import { binary, demo, sim, start } from '../../tests/e2e/server.mjs';
+import { binary, demo, run, sim, start } from '../../tests/e2e/server.mjs';
 import { Tab, openBrowser } from './browser.mjs';
 
 const browser = await openBrowser(test);
@@ -113,4 +115,37 @@ test('the feed stops while the page is hidden and comes back', async (t) => {
   await tab.reload();
   await watchers(1);
   assert.ok(await tab.page.$('#batch:not([hidden])'), 'it is open again after a reload');
+});
+
+test('a file of recorded steps is opened, walked through from its first step, and closed again', async (t) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'chasqui-steps-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = (name) => path.join(folder, name);
+  const recorded = await start(t, [...demo, '-np', '2', '--record', file('record')]);
+  await Promise.all([0, 1, 2].map(async (i) => (await streamChat(recorded, `Recorded ${i}`, { max_tokens: 300, ignore_eos: true })).collect()));
+  await recorded.stop();
+  assert.equal((await run(['replay', file('record'), '--steps', file('steps.json')])).code, 0);
+  const { steps } = JSON.parse(readFileSync(file('steps.json'), 'utf8'));
+
+  const server = await start(t, sim);
+  const tab = await Tab.open(t, browser, server);
+  await tab.page.click('#watch');
+  await tab.until(() => document.querySelector('.state').dataset.state === 'live');
+  writeFileSync(file('other.json'), '{}');
+  await (await tab.page.$('#steps-file')).uploadFile(file('other.json'));
+  await tab.until(() => document.querySelector('#step').textContent.includes('other.json is no file of steps'));
+  await (await tab.page.$('#steps-file')).uploadFile(file('steps.json'));
+  await tab.until(() => document.querySelector('.state').textContent === 'steps.json');
+  await tab.page.focus('.charts');
+  await tab.page.keyboard.press('Home');
+  assert.match(await tab.text('#step'), /^Step 1 reads prompts/);
+  await tab.page.keyboard.press('End');
+  assert.match(await tab.text('#step'), new RegExp(`^Step ${steps.length} `));
+  await tab.page.keyboard.press('PageUp');
+  await tab.page.keyboard.press('ArrowLeft');
+  const before = Number(/^Step (\d+) /.exec(await tab.text('#step'))[1]);
+  assert.ok(before < steps.length - 2, `a page back: ${before}`);
+  await tab.page.click('#close-batch');
+  await tab.page.click('#watch');
+  await tab.until(() => document.querySelector('.state').dataset.state === 'live');
 });

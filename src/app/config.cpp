@@ -21,6 +21,7 @@
 #include "app/model_list.h"
 #include "app/model_search.h"
 #include "app/pull_command.h"
+#include "app/replay_command.h"
 #include "app/rpc_peers.h"
 #include "app/rpc_server_command.h"
 #include "app/serve_options.h"
@@ -100,6 +101,7 @@ struct Commands {
   SimulateConfig simulation;
   ChatConfig chat_config;
   PullConfig pull_config;
+  ReplayConfig replay_config;
   RpcServerConfig rpc_config;
   cli::BatchOptions batch_options;
   ModelCommands model_commands;
@@ -127,6 +129,7 @@ struct Commands {
   CLI::App* top = app.add_subcommand("top", "Watch a running server: what it does, how fast, what waits");
   CLI::App* bench = add_bench_command(app, bench_config);
   CLI::App* simulate = add_simulate(app, simulation);
+  CLI::App* replay = add_replay_command(app, replay_config);
   CLI::App* rpc_server = add_rpc_server_command(app, rpc_config);
   CLI::App* completion = app.add_subcommand("completion", "Print a script that completes commands and flags");
   CLI::App* metrics = app.add_subcommand("metrics", "Print what GET /metrics shows, as docs/metrics.md");
@@ -158,6 +161,7 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   if (seen.card->parsed()) return run([options = seen.model_commands.card] { return run_show(options); });
   if (seen.stop->parsed()) return run([options = seen.model_commands.stop] { return cli::stop_model(options); });
   if (seen.licenses->parsed()) return run([config = seen.licenses_config] { return print_licenses(config); });
+  if (seen.replay->parsed()) return run([config = seen.replay_config] { return run_replay(config); });
   if (seen.man->parsed()) return {std::nullopt, std::nullopt, print_man_page(seen.app, seen.man_config)};
   if (seen.inspect->parsed()) return run([c = seen.inspect_config, json = seen.json] { return run_inspect(c, json); });
   if (seen.doctor->parsed()) return run([c = seen.doctor_config, json = seen.json] { return run_doctor(c, json); });

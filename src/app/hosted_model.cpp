@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "app/recording.h"
 #include "base/log.h"
 
 namespace chasqui {
@@ -30,9 +31,17 @@ ModelComputing::ModelComputing(LoadedModel loaded, const EngineConfig& config, M
     : model(std::move(loaded)),
       engine(config, std::move(contexts), model.tokenizer, clock, wakeup, std::move(drafts)) {}
 
-void HostedModel::begin(ModelParts& parts, std::uint64_t first_request, const Clock& clock, Wakeup& wakeup) {
-  const EngineConfig settings = engine_settings(parts.config, parts.model.info, shape_of_all(parts.contexts),
-                                                parts.folders.snapshots, first_request);
+void HostedModel::begin(ModelParts& parts, std::uint64_t first_request, const Clock& clock, Wakeup& wakeup,
+                        RecordWriter* recorder) {
+  EngineConfig settings = engine_settings(parts.config, parts.model.info, shape_of_all(parts.contexts),
+                                          parts.folders.snapshots, first_request);
+  if (recorder != nullptr) {
+    settings.tap = [recorder, head = recorded_head(parts)](const SchedulerConfig& config, std::size_t worker) mutable {
+      head.worker = static_cast<std::uint32_t>(worker);
+      head.config = config;
+      return recorder->tap(head);
+    };
+  }
   parts.computing = std::make_shared<ModelComputing>(std::move(parts.model), settings, std::move(parts.contexts),
                                                      std::move(parts.drafts), clock, wakeup);
 }

@@ -17,6 +17,7 @@
 #include "api/llama_server/slot_persister.h"
 #include "app/model_conversations.h"
 #include "app/model_parts.h"
+#include "app/record_writer.h"
 #include "app/settings.h"
 #include "app/worker_watch.h"
 
@@ -43,8 +44,10 @@ struct ModelComputing {
 
 class HostedModel {
  public:
-  // Any thread: starts the workers, and looks through the folder of snapshots. `clock` and `wakeup` outlive them.
-  static void begin(ModelParts& parts, std::uint64_t first_request, const Clock& clock, Wakeup& wakeup);
+  // Any thread: starts the workers, and looks through the folder of snapshots. `clock`, `wakeup` and `recorder`, which
+  // may be null, outlive them.
+  static void begin(ModelParts& parts, std::uint64_t first_request, const Clock& clock, Wakeup& wakeup,
+                    RecordWriter* recorder);
   // Of the first version of the model with this number, which no other one has.
   static std::uint64_t first_request_of(std::size_t number);
 

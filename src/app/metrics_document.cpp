@@ -12,6 +12,7 @@
 #include "api/session/session_persister.h"
 #include "app/log_writer.h"
 #include "app/model_keeper.h"
+#include "app/record_writer.h"
 #include "base/clock.h"
 #include "engine/admission.h"
 #include "engine/compat_metrics.h"
@@ -38,10 +39,9 @@ as well.
 With several models ([models.md](models.md)) counters and gauges of a model have a label `model`, with several workers
 (`--workers`) what tells one from another has a label `worker`; all else, and everything with more than eight of them,
 is of all together. No label holds anything that a client says: there are no tenants, sessions or requests in it. (The
-names of adapters that are loaded at run time are an administrator's.) Families of `--lora`, `--mmproj`,
-`--cache-disk`, `--session-dir`,
-`--batch-dir`, `--slot-save-path` and `--otlp-endpoint` are there with these options only, and those of
-adapters also from the first one on that is loaded at run time.
+names of adapters that are loaded at run time are an administrator's.) Families of `--lora`, `--mmproj`, `--cache-disk`,
+`--session-dir`, `--batch-dir`, `--slot-save-path`, `--record` and `--otlp-endpoint` are there with these options only,
+and those of adapters also from the first one on that is loaded at run time.
 
 `promtool check metrics` has nothing to say of our names. Of the others it says, with exit status 3, that a metric name
 should have no colon, and the like: they are what autoscalers and dashboards read, so they stay. A scraper that lints
@@ -112,6 +112,7 @@ std::string metrics_document() {
   const SwapMetrics swaps{};
   const LoadedModel no_model;
   const EmbeddingService embeddings(no_model, loop, {});
+  const RecordMetrics recording{};
   const SpanExporter spans(loop, offload, net::HttpTarget{}, SpanSource{});
 
   for (std::size_t i = 0; i < engine.size(); ++i) {
@@ -135,6 +136,7 @@ std::string metrics_document() {
   keeper.add_to(page);
   swaps.add_to(page);
   spans.metrics().add_to(page);
+  recording.add_to(page);
   kept.add_to(page);
   batches.add_to(page);
   idempotency.add_to(page);

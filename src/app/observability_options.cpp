@@ -20,6 +20,11 @@ void add_watching_options(CLI::App& app, ServeConfig& config) {
       ->envname("CHASQUI_LOG_REQUESTS");
   app.add_flag("--log-prompts", config.log_prompts, "log what clients ask: at most 8 KiB of each request's body")
       ->envname("CHASQUI_LOG_PROMPTS");
+  app.add_option("--record", config.record,
+                 "record when requests come, how long they are and what is planned, without their texts, for "
+                 "`chasqui replay`: a bug report is this file")
+      ->envname("CHASQUI_RECORD")
+      ->type_name("FILE");
   app.add_option("--otlp-endpoint", config.otlp_endpoint,
                  "collector of spans, http[s]://HOST[:PORT][/PATH]; /v1/traces is added: see docs/tracing.md")
       ->envname("OTEL_EXPORTER_OTLP_ENDPOINT")

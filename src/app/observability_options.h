@@ -1,4 +1,4 @@
-// Flags for those who watch the server: log lines of requests, and spans.
+// Flags for those who watch the server: log lines of requests, recordings, and spans.
 #pragma once
 
 #include "app/config.h"

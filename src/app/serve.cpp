@@ -9,6 +9,7 @@
 #include "app/log_file.h"
 #include "app/log_writer.h"
 #include "app/model_parts.h"
+#include "app/record_writer.h"
 #include "app/serve_plan.h"
 #include "app/server.h"
 #include "base/log.h"
@@ -54,10 +55,18 @@ int serve(ServeConfig config) {
     if (!folder) return fail(folder.error());
     jobs = std::move(*folder);
   }
+  std::unique_ptr<RecordWriter> recorder;
+  if (!config.record.empty()) {
+    auto opened = RecordWriter::open(config.record);
+    if (!opened) return fail(opened.error(), 2);
+    recorder = std::move(*opened);
+  }
   auto models = load_models(config, std::move(plan->loads));
   if (!models) return fail(models.error());
-  Server server(config, {plan->listeners, std::move(*models), plan->collector, std::move(plan->tls), std::move(jobs)},
-                keys, log_metrics, *log_file, guard);
+  Server server(
+      config,
+      {plan->listeners, std::move(*models), plan->collector, std::move(plan->tls), std::move(jobs), recorder.get()},
+      keys, log_metrics, *log_file, guard);
   if (auto open = server.open(); !open) return fail(open.error());
   server.run();
   return 0;

@@ -10,6 +10,7 @@
 #include "app/draft_models.h"
 #include "app/model_memory.h"
 #include "app/observability_options.h"
+#include "app/record_writer.h"
 #include "app/rpc_peers.h"
 #include "app/settings.h"
 #include "app/tls_reload.h"
@@ -163,6 +164,9 @@ Result<ServePlan> plan_serve(ServeConfig& config) {
   auto collector = collector_of(config);
   if (!collector) return collector.error();
   plan.collector = std::move(*collector);
+  if (!config.record.empty()) {
+    if (auto usable = RecordWriter::check(config.record); !usable) return usable.error();
+  }
   share_cores(config.models);
   let_large_ones_rest(config.models);
   for (ServeConfig& model : config.models) {

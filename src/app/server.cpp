@@ -46,6 +46,7 @@ Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, cons
       keys_(keys),
       log_file_(log_file),
       guard_(guard),
+      recorder_(parts.recorder),
       wakeup_(config.wakeup),
       loop_(net_metrics_),
       settings_(node_config(config, listeners_)),
@@ -115,7 +116,7 @@ HostedModel& Server::hosted(const ServedModel& model) const {
 
 void Server::begin(ModelParts& parts, std::size_t number, const Predecessor* before) {
   const std::uint64_t first = before != nullptr ? before->first_request : HostedModel::first_request_of(number);
-  HostedModel::begin(parts, first, clock_, wakeup_);
+  HostedModel::begin(parts, first, clock_, wakeup_, recorder_);
 }
 
 ServedModel& Server::host(ModelParts parts, ServedModel* before) {
@@ -179,6 +180,7 @@ void Server::add_metrics(const LogMetrics& log) {
   frame_metrics_.add_to(metrics_);
   offload_.add_to(metrics_);
   log.add_to(metrics_);
+  if (recorder_ != nullptr) recorder_->metrics().add_to(metrics_);
   fit_metrics();
 }
 

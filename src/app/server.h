@@ -27,6 +27,7 @@
 #include "app/memory_return.h"
 #include "app/model_keeper.h"
 #include "app/model_parts.h"
+#include "app/record_writer.h"
 #include "app/rpc_peers.h"
 #include "app/settings.h"
 #include "app/shutdown.h"
@@ -45,6 +46,7 @@ struct ServerParts {
   std::optional<net::HttpTarget> collector;  // of spans
   net::TlsIdentity tls;                      // null: plain HTTP
   std::shared_ptr<JobFolder> jobs;           // null: there are no files and no batches
+  RecordWriter* recorder = nullptr;          // outlives the server; null: nothing is recorded
 };
 
 class Server final : private ModelHosting, private AdapterHosting {
@@ -85,6 +87,7 @@ class Server final : private ModelHosting, private AdapterHosting {
   KeyRing& keys_;
   LogFile& log_file_;
   ExitGuard& guard_;
+  RecordWriter* const recorder_;
 
   const RealClock clock_;
   Wakeup wakeup_;

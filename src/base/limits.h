@@ -310,6 +310,10 @@ inline constexpr Limit kTable[] = {
     // Watching
     {"step_watchers", LimitUnit::count, 32, "readers of /debug/steps", "503"},
     {"sequences_listed", LimitUnit::count, 256, "sequences in /debug/sequences", "the rest is counted only"},
+    {"record_bytes", LimitUnit::bytes, 2048 * kMiB, "the file of --record", "the recording ends, and says so",
+     "chasqui_recording"},
+    {"record_waiting_bytes", LimitUnit::bytes, 64 * kMiB, "what of a recording waits for the disk",
+     "the recording ends, and says so", "chasqui_recording"},
     {"traces", LimitUnit::count, 4, "traces at once (/debug/trace)", "503"},
     {"trace_seconds", LimitUnit::time, 60 * kSecond, "one trace", "400"},
     {"metrics_bytes", LimitUnit::bytes, 80 * kKiB, "the page of metrics, for each model",
