@@ -156,7 +156,7 @@ void RecordWriter::end(const std::string& why) {
   if (!whole) return;
   for (std::uint32_t stream = 0; stream < streams_.load(); ++stream) {
     RecordPiece last{stream, {}};
-    const std::size_t begun = begin_record(RecordKind::ended, last.bytes);
+    const std::size_t begun = begin_record(TapKind::ended, last.bytes);
     ByteWriter io(last.bytes);
     io(why);
     end_record(begun, last.bytes);

@@ -38,7 +38,7 @@ void tell_where(int /*signal*/) {
   ::_exit(1);
 }
 
-int fail(const std::string& why, int code) {
+int fail_replay(const std::string& why, int code) {
   std::fprintf(stderr, "chasqui replay: %s\n", cli::harmless(why).c_str());
   return code;
 }
@@ -164,13 +164,13 @@ CLI::App* add_replay_command(CLI::App& app, ReplayConfig& config) {
 int run_replay(const ReplayConfig& config) {
   configure_log(LogLevel::error, LogFormat::text);
   const auto file = read_recording(config.file);
-  if (!file) return fail(file.error().message, kWrongFile);
+  if (!file) return fail_replay(file.error().message, kWrongFile);
   const DeadlySignals handler(&tell_where, SA_RESETHAND, DeadlySignals::Which::unhandled);
   std::vector<Replayed> replayed;
   int code = 0;
   for (const RecordStream& stream : file->streams()) {
     const auto head = head_of(stream);
-    if (!head) return fail(config.file + ": " + head.error().message, kWrongFile);
+    if (!head) return fail_replay(config.file + ": " + head.error().message, kWrongFile);
     if (!wanted(*head, config)) continue;
     if (config.about) say_about(*head);
     const ReplayReport& report = replayed.emplace_back(replay_one(stream, !config.steps.empty())).report;
@@ -178,7 +178,7 @@ int run_replay(const ReplayConfig& config) {
     if (report.fault) code = kWrongFile;
     if (report.difference) code = std::max(code, 1);
   }
-  if (replayed.empty()) return fail(config.file + ": there is no such model or worker in it", kWrongFile);
+  if (replayed.empty()) return fail_replay(config.file + ": there is no such model or worker in it", kWrongFile);
   if (file->cut() > 0) {
     std::fprintf(stderr, "chasqui replay: the last %s are not whole, and were left out\n",
                  cli::bytes_in_words(file->cut()).c_str());
@@ -186,7 +186,7 @@ int run_replay(const ReplayConfig& config) {
   if (!config.steps.empty()) {
     std::ofstream out(config.steps, std::ios::binary);
     out << steps_document(replayed);
-    if (!out.flush()) return fail("--steps " + config.steps + " cannot be written", kWrongFile);
+    if (!out.flush()) return fail_replay("--steps " + config.steps + " cannot be written", kWrongFile);
   }
   return code;
 }

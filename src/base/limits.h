@@ -170,7 +170,6 @@ inline constexpr Limit kTable[] = {
      "400; with more in --lora the server does not start", "chasqui_adapters"},
     {"adapter_name_bytes", LimitUnit::bytes, 128, "the name of an adapter that is loaded at run time", "400"},
     // Pictures and sounds
-    {"media_bytes", LimitUnit::bytes, 32 * kMiB, "a picture or a sound, as a file", "400"},
     {"picture_pixels", LimitUnit::count, 40'000'000, "pixels of a picture", "400, before it is decoded"},
     {"picture_side", LimitUnit::count, 16'384, "pixels of one side of a picture", "400, before it is decoded"},
     {"picture_scans", LimitUnit::count, 100, "scans of a JPEG", "400, before it is decoded"},

@@ -22,7 +22,7 @@
 namespace chasqui {
 namespace {
 
-std::size_t count(std::string_view text, std::string_view part) {
+std::size_t count_of(std::string_view text, std::string_view part) {
   std::size_t found = 0;
   for (auto at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) ++found;
   return found;
@@ -112,7 +112,7 @@ Result<std::shared_ptr<mtmd_bitmap>> LlamaMedia::decode(const MediaFile& file, s
 
 Result<MediaPrompt> LlamaMedia::read(std::string_view text, AddSpecial add, ParseSpecial parse,
                                      std::span<const MediaFilePtr> files) const {
-  if (const std::size_t markers = count(text, marker_); markers != files.size()) {
+  if (const std::size_t markers = count_of(text, marker_); markers != files.size()) {
     return refused_media("the chat template of this model has put " + std::to_string(markers) + " of " +
                          std::to_string(files.size()) + " pictures and sounds into the prompt");
   }

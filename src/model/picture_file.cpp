@@ -13,7 +13,7 @@ namespace chasqui {
 namespace {
 
 // What stb_image keeps while it reads a header.
-constexpr std::size_t kHeaderBytes = std::size_t{1} << 20;
+constexpr std::size_t kStbHeaderBytes = std::size_t{1} << 20;
 // For a pixel: four channels of two bytes.
 constexpr std::size_t kPixelBytes = 8;
 
@@ -34,7 +34,7 @@ std::size_t jpeg_scans(std::string_view bytes) {
   return scans;
 }
 
-Error unreadable() {
+Error unreadable_picture() {
   const char* why = stbi_failure_reason();
   std::string text = "a picture cannot be decoded";
   if (why != nullptr) text += std::string(" (") + why + ")";
@@ -62,8 +62,8 @@ Result<Picture> decode_picture(std::string_view bytes) {
   int height = 0;
   int channels = 0;
   {
-    const Budget budget(kHeaderBytes);
-    if (stbi_info_from_memory(data, size, &width, &height, &channels) == 0) return unreadable();
+    const Budget budget(kStbHeaderBytes);
+    if (stbi_info_from_memory(data, size, &width, &height, &channels) == 0) return unreadable_picture();
   }
   if (width < 1 || height < 1) return refused_media("a picture has no pixels");
   const auto pixels = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
@@ -73,10 +73,10 @@ Result<Picture> decode_picture(std::string_view bytes) {
   if (jpeg_scans(bytes) > kSizeLimit<"picture_scans">) {
     return refused_media("a JPEG has at most " + std::to_string(kSizeLimit<"picture_scans">) + " scans");
   }
-  const Budget budget(kPixelBytes * pixels + 2 * bytes.size() + kHeaderBytes);
+  const Budget budget(kPixelBytes * pixels + 2 * bytes.size() + kStbHeaderBytes);
   const std::unique_ptr<stbi_uc, void (*)(void*)> decoded(
       stbi_load_from_memory(data, size, &width, &height, &channels, 3), stbi_image_free);
-  if (!decoded) return unreadable();
+  if (!decoded) return unreadable_picture();
   Picture picture{static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height), {}};
   const std::size_t all = 3 * static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
   picture.rgb.assign(decoded.get(), decoded.get() + all);

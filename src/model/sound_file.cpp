@@ -25,7 +25,7 @@ std::optional<ma_encoding_format> format_of(std::string_view bytes) {
   return std::nullopt;
 }
 
-Error unreadable() { return refused_media("a sound cannot be decoded; WAV, MP3 and FLAC are read"); }
+Error unreadable_sound() { return refused_media("a sound cannot be decoded; WAV, MP3 and FLAC are read"); }
 
 struct DecoderEnd {
   void operator()(ma_decoder* decoder) const { ma_decoder_uninit(decoder); }
@@ -39,14 +39,16 @@ Result<std::vector<float>> decode_sound(std::string_view bytes, std::int32_t rat
     return refused_media("a sound has at most " + std::to_string(kSizeLimit<"media_bytes">) + " bytes");
   }
   const auto format = format_of(bytes);
-  if (!format) return unreadable();
+  if (!format) return unreadable_sound();
   ma_decoder_config config = ma_decoder_config_init(ma_format_f32, 1, static_cast<ma_uint32>(rate));
   config.encodingFormat = *format;
   const auto storage = std::make_unique<ma_decoder>();
-  if (ma_decoder_init_memory(bytes.data(), bytes.size(), &config, storage.get()) != MA_SUCCESS) return unreadable();
+  if (ma_decoder_init_memory(bytes.data(), bytes.size(), &config, storage.get()) != MA_SUCCESS) {
+    return unreadable_sound();
+  }
   const std::unique_ptr<ma_decoder, DecoderEnd> decoder(storage.get());
   ma_uint64 frames = 0;
-  if (ma_decoder_get_length_in_pcm_frames(decoder.get(), &frames) != MA_SUCCESS) return unreadable();
+  if (ma_decoder_get_length_in_pcm_frames(decoder.get(), &frames) != MA_SUCCESS) return unreadable_sound();
   if (frames > static_cast<ma_uint64>(kSeconds * rate)) {
     return refused_media("a sound is longer than " + std::to_string(kSeconds) + " seconds, the most that is read");
   }
@@ -54,7 +56,7 @@ Result<std::vector<float>> decode_sound(std::string_view bytes, std::int32_t rat
   std::vector<float> samples(static_cast<std::size_t>(frames));
   ma_uint64 read = 0;
   const ma_result result = ma_decoder_read_pcm_frames(decoder.get(), samples.data(), frames, &read);
-  if (result != MA_SUCCESS || read == 0) return unreadable();
+  if (result != MA_SUCCESS || read == 0) return unreadable_sound();
   for (float& sample : samples) sample = std::isfinite(sample) ? std::clamp(sample, -kLoudest, kLoudest) : 0.0f;
   return samples;
 }

@@ -43,7 +43,7 @@ void append_piece(const RecordPiece& piece, std::string& out) {
   out += piece.bytes;
 }
 
-std::size_t begin_record(RecordKind kind, std::string& out) {
+std::size_t begin_record(TapKind kind, std::string& out) {
   const std::size_t begun = out.size();
   out.push_back(static_cast<char>(kind));
   out.append(kRecordHead - 1, '\0');
@@ -108,7 +108,7 @@ Result<void> RecordFile::read_piece(std::uint32_t stream, std::string_view bytes
     const std::uint64_t length = head.fixed(4);
     if (head.failed() || length > bytes.size() - kRecordHead) return damaged(at, "a record is not whole");
     if (kind == 0 || kind >= kRecordKinds) return damaged(at, "there are no records of kind " + std::to_string(kind));
-    found->records.push_back({static_cast<RecordKind>(kind), bytes.substr(kRecordHead, length)});
+    found->records.push_back({static_cast<TapKind>(kind), bytes.substr(kRecordHead, length)});
     bytes.remove_prefix(kRecordHead + length);
     at += kRecordHead + length;
   }

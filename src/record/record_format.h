@@ -15,7 +15,7 @@ namespace chasqui {
 
 inline constexpr std::string_view kRecordMagic = "chasqui-record 1\n";
 
-enum class RecordKind : std::uint8_t {
+enum class TapKind : std::uint8_t {
   head = 1,
   added,
   cancelled,
@@ -49,11 +49,11 @@ struct RecordPiece {
 void append_piece(const RecordPiece& piece, std::string& out);
 
 // Where a record begins in `out`, which end_record() completes.
-std::size_t begin_record(RecordKind kind, std::string& out);
+std::size_t begin_record(TapKind kind, std::string& out);
 void end_record(std::size_t begun, std::string& out);
 
 struct Record {
-  RecordKind kind{};
+  TapKind kind{};
   std::string_view parts;
 };
 

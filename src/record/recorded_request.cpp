@@ -19,7 +19,31 @@ std::optional<std::string> unusable(const Request& request, const KvLedger::Layo
   if (!std::ranges::is_sorted(stops) || (!stops.empty() && (stops.front() < 1 || stops.back() > prompt))) {
     return "its checkpoints";
   }
+  TokenCount at = 0;
+  for (const MediaUnit& unit : request.media ? *request.media : MediaUnits{}) {
+    if (unit.begin < at || unit.positions < 1 || unit.positions > prompt - unit.begin) return "its pictures";
+    at = unit.begin + unit.positions;
+  }
   return std::nullopt;
+}
+
+// Where its pictures and sounds are.
+void write_units(ByteWriter& io, const MediaUnitsPtr& units) {
+  const std::uint64_t count = units ? units->size() : 0;
+  io(count);
+  if (!units) return;
+  for (const MediaUnit& unit : *units) io(unit.begin, unit.positions, unit.causal);
+}
+
+MediaUnitsPtr read_units(ByteReader& io) {
+  std::uint64_t count = 0;
+  io(count);
+  auto units = std::make_shared<MediaUnits>();
+  for (; count > 0 && !io.failed(); --count) {
+    MediaUnit& unit = units->emplace_back();
+    io(unit.begin, unit.positions, unit.causal);
+  }
+  return units->empty() ? nullptr : std::move(units);
 }
 
 }  // namespace
@@ -28,6 +52,7 @@ void write_request(ByteWriter& io, const Request& request, const std::vector<Tok
                    std::uint32_t group) {
   pass_request(io, request, tenant, group);
   io.tokens(stand_ins);
+  write_units(io, request.media);
   const bool grammar = request.parts != nullptr;
   const std::uint32_t seed = request.sampling.seed.value_or(0);
   static const AdapterSet kNone{};
@@ -39,6 +64,7 @@ Result<RequestPtr> read_request(ByteReader& io, const KvLedger::Layout& kv) {
   const auto request = std::make_shared<Request>();
   pass_request(io, *request, request->tenant, request->group);
   io.tokens(request->prompt);
+  request->media = read_units(io);
   bool grammar = false;
   std::uint32_t seed = 0;
   io(grammar, seed);

@@ -4,7 +4,7 @@
 //
 // It ends at the first difference, since what came of the recorded step says nothing of another one. What the scheduler
 // reads beside its inputs, and a recording cannot have, is one thing: when a client lets go of a copy of a slot that it
-// has fetched (RecordKind::slot_copied). A difference after that is said to be perhaps due to it.
+// has fetched (TapKind::slot_copied). A difference after that is said to be perhaps due to it.
 #pragma once
 
 #include <cstdint>

@@ -132,7 +132,7 @@ TEST(Replay, AStreamThatNoSchedulerWritesIsAFault) {
   ByteWriter io(head);
   RecordedHead wrong;
   pass_head(io, wrong);
-  stream.records = {{RecordKind::head, head}};
+  stream.records = {{TapKind::head, head}};
   EXPECT_NE(said(replay(stream)).find("slots is 0"), std::string::npos) << said(replay(stream));
 
   const std::string file = recorded(fake_load(4));

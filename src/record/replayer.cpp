@@ -9,7 +9,7 @@ namespace chasqui {
 
 Result<RecordedHead> head_of(const RecordStream& stream) {
   const auto wrong = [](const std::string& why) { return Error{ErrorCode::invalid_request, why, ""}; };
-  if (stream.records.empty() || stream.records.front().kind != RecordKind::head) {
+  if (stream.records.empty() || stream.records.front().kind != TapKind::head) {
     return wrong("the recording does not begin with a head");
   }
   RecordedHead head;
@@ -56,27 +56,27 @@ bool Replayer::begin() {
 void Replayer::follow(const Record& record, ByteReader& io) {
   TimePoint now{};
   switch (record.kind) {
-    case RecordKind::head: return fails("it has two heads");
-    case RecordKind::added: return add(io);
-    case RecordKind::cancelled: {
+    case TapKind::head: return fails("it has two heads");
+    case TapKind::added: return add(io);
+    case TapKind::cancelled: {
       RequestId id;
       io(id, now);
       return scheduler_->cancel(id, now);
     }
-    case RecordKind::all_cancelled: return io(now), scheduler_->cancel_all(now);
-    case RecordKind::all_failed:
+    case TapKind::all_cancelled: return io(now), scheduler_->cancel_all(now);
+    case TapKind::all_failed:
       return io(now), scheduler_->fail_all({ErrorCode::model_failure, "as recorded", ""}, now);
-    case RecordKind::tenant_forgotten: {
+    case TapKind::tenant_forgotten: {
       Tenant tenant;
       std::uint64_t ticket = 0;
       io(tenant.id, tenant.lasting, ticket);
       scheduler_->forget_tenant(tenant, ticket);
       return;
     }
-    case RecordKind::load_asked: return void(scheduler_->load());
-    case RecordKind::planned: return plan(io);
-    case RecordKind::computed: return commit(io);
-    case RecordKind::finished: {
+    case TapKind::load_asked: return void(scheduler_->load());
+    case TapKind::planned: return plan(io);
+    case TapKind::computed: return commit(io);
+    case TapKind::finished: {
       RequestId id;
       FinishReason reason{};
       io(id);
@@ -85,17 +85,17 @@ void Replayer::follow(const Record& record, ByteReader& io) {
       ++report_.finished;
       return void(ended_there_.emplace_back(id, reason));
     }
-    case RecordKind::ended: return io(report_.end);
-    case RecordKind::slots_copied_out:
-    case RecordKind::slots_emptied:
-    case RecordKind::slot_copy_wanted:
-    case RecordKind::slot_copied:
-    case RecordKind::slot_adopted: return follow_slots(record.kind, io);
-    case RecordKind::found_on_disk:
-    case RecordKind::disk_rests:
-    case RecordKind::disk_flushed:
-    case RecordKind::disk_done:
-    case RecordKind::disk_ordered: return follow_disk(record.kind, io);
+    case TapKind::ended: return io(report_.end);
+    case TapKind::slots_copied_out:
+    case TapKind::slots_emptied:
+    case TapKind::slot_copy_wanted:
+    case TapKind::slot_copied:
+    case TapKind::slot_adopted: return follow_slots(record.kind, io);
+    case TapKind::found_on_disk:
+    case TapKind::disk_rests:
+    case TapKind::disk_flushed:
+    case TapKind::disk_done:
+    case TapKind::disk_ordered: return follow_disk(record.kind, io);
   }
 }
 
@@ -137,21 +137,21 @@ void Replayer::look_ahead(RequestId id, std::vector<Token>& agreed) {
   for (std::size_t next = at_ + 1; next < stream_.records.size(); ++next) {
     const Record& record = stream_.records[next];
     ByteReader io(record.parts);
-    if (record.kind == RecordKind::planned) {
+    if (record.kind == TapKind::planned) {
       TimePoint now{};
       io(now);
       io.table(drafts, 2);
       for (std::size_t i = 0; i < drafts.size(); i += 2) {
         if (drafts[i] == static_cast<std::int64_t>(id.value)) return;
       }
-    } else if (record.kind == RecordKind::computed) {
+    } else if (record.kind == TapKind::computed) {
       pass_result(io, told_);
       const std::optional<std::int64_t> count = told_.agreed(id);
       told_.said(id, agreed);
       if (!count && agreed.empty()) continue;
       const auto most = static_cast<std::size_t>(std::max<std::int64_t>(count.value_or(0), 0));
       return agreed.resize(std::min(agreed.size(), most));
-    } else if (record.kind == RecordKind::finished) {
+    } else if (record.kind == TapKind::finished) {
       RequestId finished;
       io(finished);
       if (finished == id) return;

@@ -32,9 +32,9 @@ class Replayer final : private SchedulerTap {
   void add(ByteReader& io);
   void plan(ByteReader& io);
   void commit(ByteReader& io);
-  void follow_slots(RecordKind kind, ByteReader& io);
+  void follow_slots(TapKind kind, ByteReader& io);
   void adopt_slot(ByteReader& io);
-  void follow_disk(RecordKind kind, ByteReader& io);
+  void follow_disk(TapKind kind, ByteReader& io);
   void find_on_disk(ByteReader& io);
   void end_on_disk(ByteReader& io);
   void order_disk(ByteReader& io);

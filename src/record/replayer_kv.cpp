@@ -19,17 +19,17 @@ KvSnapshotPtr snapshot_of(std::uint64_t bytes, std::size_t tokens, TokenCount bl
 
 }  // namespace
 
-void Replayer::follow_slots(RecordKind kind, ByteReader& io) {
+void Replayer::follow_slots(TapKind kind, ByteReader& io) {
   TimePoint now{};
   std::int32_t slot = 0;
   Tenant tenant;
   switch (kind) {
-    case RecordKind::slots_copied_out: return io(now), scheduler_->copy_slots_out(now);
-    case RecordKind::slots_emptied:
+    case TapKind::slots_copied_out: return io(now), scheduler_->copy_slots_out(now);
+    case TapKind::slots_emptied:
       if (scheduler_->running() > 0 || scheduler_->reuse().has_pieces()) return fails("a model slept that computed");
       return scheduler_->slots_were_emptied();
-    case RecordKind::slot_copy_wanted: return io(slot, tenant.id), scheduler_->want_copy_of_slot(slot, tenant);
-    case RecordKind::slot_copied: copies_are_out_ = true; return io(slot, tenant.id);
+    case TapKind::slot_copy_wanted: return io(slot, tenant.id), scheduler_->want_copy_of_slot(slot, tenant);
+    case TapKind::slot_copied: copies_are_out_ = true; return io(slot, tenant.id);
     default: return adopt_slot(io);
   }
 }
@@ -48,13 +48,13 @@ void Replayer::adopt_slot(ByteReader& io) {
   scheduler_->adopt_slot(slot, tenant, std::move(copy), now);
 }
 
-void Replayer::follow_disk(RecordKind kind, ByteReader& io) {
+void Replayer::follow_disk(TapKind kind, ByteReader& io) {
   if (scheduler_->disk() == nullptr) return fails("there was a disk that there was not");
   switch (kind) {
-    case RecordKind::found_on_disk: return find_on_disk(io);
-    case RecordKind::disk_rests: return scheduler_->rest_disk();
-    case RecordKind::disk_flushed: return scheduler_->flush_to_disk();
-    case RecordKind::disk_done: return end_on_disk(io);
+    case TapKind::found_on_disk: return find_on_disk(io);
+    case TapKind::disk_rests: return scheduler_->rest_disk();
+    case TapKind::disk_flushed: return scheduler_->flush_to_disk();
+    case TapKind::disk_done: return end_on_disk(io);
     default: return order_disk(io);
   }
 }

@@ -19,14 +19,14 @@ constexpr Duration kPieceTime = milliseconds(10);
 SchedulerRecorder::SchedulerRecorder(RecordSink& sink, std::uint32_t stream, const RecordedHead& head,
                                      StandIns::Secret secret)
     : sink_(sink), stream_(stream), stand_ins_(secret) {
-  record(RecordKind::head, [&](ByteWriter& io) { pass_head(io, head); });
+  record(TapKind::head, [&](ByteWriter& io) { pass_head(io, head); });
   hand_over();
 }
 
 SchedulerRecorder::~SchedulerRecorder() { hand_over(); }
 
 template <class Write>
-void SchedulerRecorder::record(RecordKind kind, Write write) {
+void SchedulerRecorder::record(TapKind kind, Write write) {
   if (ended_) return;
   const std::size_t begun = begin_record(kind, buffer_);
   ByteWriter io(buffer_);
@@ -36,7 +36,7 @@ void SchedulerRecorder::record(RecordKind kind, Write write) {
 }
 
 template <class... Parts>
-void SchedulerRecorder::record_parts(RecordKind kind, const Parts&... parts) {
+void SchedulerRecorder::record_parts(TapKind kind, const Parts&... parts) {
   record(kind, [&](ByteWriter& io) { io(parts...); });
 }
 
@@ -65,32 +65,32 @@ void SchedulerRecorder::added(const Request& request) {
   StandIns::Place& place = places_[request.id] = stand_ins_.begin();
   const std::vector<Token>& prompt = stand_ins_of(request.prompt, place);
   const auto group = static_cast<std::uint32_t>(stand_ins_.of_name(request.group));
-  record(RecordKind::added,
+  record(TapKind::added,
          [&](ByteWriter& io) { write_request(io, request, prompt, renamed(request.tenant), group); });
 }
 
-void SchedulerRecorder::cancelled(RequestId id, TimePoint now) { record_parts(RecordKind::cancelled, id, now); }
+void SchedulerRecorder::cancelled(RequestId id, TimePoint now) { record_parts(TapKind::cancelled, id, now); }
 
-void SchedulerRecorder::all_cancelled(TimePoint now) { record_parts(RecordKind::all_cancelled, now); }
+void SchedulerRecorder::all_cancelled(TimePoint now) { record_parts(TapKind::all_cancelled, now); }
 
 // Why is told to clients, and changes no plan.
-void SchedulerRecorder::all_failed(const Error& /*error*/, TimePoint now) { record_parts(RecordKind::all_failed, now); }
+void SchedulerRecorder::all_failed(const Error& /*error*/, TimePoint now) { record_parts(TapKind::all_failed, now); }
 
 void SchedulerRecorder::tenant_forgotten(const Tenant& tenant, std::uint64_t ticket) {
   const Tenant named = renamed(tenant);
-  record_parts(RecordKind::tenant_forgotten, named.id, named.lasting, ticket);
+  record_parts(TapKind::tenant_forgotten, named.id, named.lasting, ticket);
 }
 
-void SchedulerRecorder::slots_copied_out(TimePoint now) { record_parts(RecordKind::slots_copied_out, now); }
+void SchedulerRecorder::slots_copied_out(TimePoint now) { record_parts(TapKind::slots_copied_out, now); }
 
-void SchedulerRecorder::slots_emptied() { record_parts(RecordKind::slots_emptied); }
+void SchedulerRecorder::slots_emptied() { record_parts(TapKind::slots_emptied); }
 
 void SchedulerRecorder::slot_copy_wanted(std::int32_t slot, const Tenant& tenant) {
-  record_parts(RecordKind::slot_copy_wanted, slot, tenant.id);
+  record_parts(TapKind::slot_copy_wanted, slot, tenant.id);
 }
 
 void SchedulerRecorder::slot_copied(std::int32_t slot, const Tenant& tenant) {
-  record_parts(RecordKind::slot_copied, slot, tenant.id);
+  record_parts(TapKind::slot_copied, slot, tenant.id);
 }
 
 void SchedulerRecorder::slot_adopted(std::int32_t slot, const Tenant& tenant, const SlotCopy& copy, TimePoint now) {
@@ -98,7 +98,7 @@ void SchedulerRecorder::slot_adopted(std::int32_t slot, const Tenant& tenant, co
   StandIns::Place place = stand_ins_.begin();
   const std::vector<Token>& tokens = stand_ins_of(copy.tokens, place);
   const Tenant named = renamed(tenant);
-  record(RecordKind::slot_adopted, [&](ByteWriter& io) {
+  record(TapKind::slot_adopted, [&](ByteWriter& io) {
     io(slot, named.id, named.lasting, copy.order, copy.adapters, copy.kv->size(), copy.kv->block_tokens(), now);
     io.tokens(tokens);
   });
@@ -108,15 +108,15 @@ void SchedulerRecorder::found_on_disk(const FoundSnapshot& file) {
   if (ended_) return;
   StandIns::Place place = stand_ins_.begin();
   const std::vector<Token>& tokens = stand_ins_of(file.tokens, place);
-  record(RecordKind::found_on_disk, [&](ByteWriter& io) {
+  record(TapKind::found_on_disk, [&](ByteWriter& io) {
     io(file.number, file.bytes, file.usable, stand_ins_.of_name(file.key.tenant), file.key.adapter);
     io.tokens(tokens);
   });
 }
 
-void SchedulerRecorder::disk_rests() { record_parts(RecordKind::disk_rests); }
+void SchedulerRecorder::disk_rests() { record_parts(TapKind::disk_rests); }
 
-void SchedulerRecorder::disk_flushed() { record_parts(RecordKind::disk_flushed); }
+void SchedulerRecorder::disk_flushed() { record_parts(TapKind::disk_flushed); }
 
 void SchedulerRecorder::disk_done(const DiskOutcome& outcome, TimePoint now) {
   if (ended_) return;
@@ -126,17 +126,17 @@ void SchedulerRecorder::disk_done(const DiskOutcome& outcome, TimePoint now) {
   const bool read = outcome.kind == DiskOrder::Kind::read && outcome.kv != nullptr;
   const std::size_t bytes = read ? outcome.kv->size() : 0;
   const TokenCount block = read ? outcome.kv->block_tokens() : 0;
-  record(RecordKind::disk_done, [&](ByteWriter& io) {
+  record(TapKind::disk_done, [&](ByteWriter& io) {
     io(static_cast<std::uint32_t>(outcome.kind), outcome.file, failed, outcome.took, now, read, bytes, block,
        stand_ins_.of_name(outcome.key.tenant), outcome.key.adapter);
     io.tokens(tokens);
   });
 }
 
-void SchedulerRecorder::load_asked() { record_parts(RecordKind::load_asked); }
+void SchedulerRecorder::load_asked() { record_parts(TapKind::load_asked); }
 
 void SchedulerRecorder::disk_ordered(std::span<const DiskOrder> orders) {
-  record(RecordKind::disk_ordered, [&](ByteWriter& io) {
+  record(TapKind::disk_ordered, [&](ByteWriter& io) {
     io(orders.size());
     for (const DiskOrder& order : orders) io(static_cast<std::uint32_t>(order.kind), order.file);
   });
@@ -161,7 +161,7 @@ void SchedulerRecorder::found_moved(const Sequence& waiting, Moved found) {
 
 void SchedulerRecorder::planned(TimePoint now, const Batch& batch) {
   plan_.set(batch);
-  record(RecordKind::planned, [&](ByteWriter& io) {
+  record(TapKind::planned, [&](ByteWriter& io) {
     io(now);
     io.table(drafts_, 2);
     io.table(moves_, 1);
@@ -196,13 +196,13 @@ void SchedulerRecorder::computed(const Batch& /*batch*/, const BatchResult& resu
     result_.add_agreed(id, agreed);
     found->second.clear();
   }
-  record(RecordKind::computed, [&](ByteWriter& io) { pass_result(io, std::as_const(result_)); });
+  record(TapKind::computed, [&](ByteWriter& io) { pass_result(io, std::as_const(result_)); });
 }
 
 void SchedulerRecorder::finished(RequestId id, FinishReason reason) {
   places_.erase(id);
   drafted_.erase(id);
-  record_parts(RecordKind::finished, id, static_cast<std::uint32_t>(reason));
+  record_parts(TapKind::finished, id, static_cast<std::uint32_t>(reason));
 }
 
 }  // namespace chasqui

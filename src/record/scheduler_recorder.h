@@ -53,9 +53,9 @@ class SchedulerRecorder final : public SchedulerTap {
  private:
   // One record of this kind, with what `write` writes.
   template <class Write>
-  void record(RecordKind kind, Write write);
+  void record(TapKind kind, Write write);
   template <class... Parts>
-  void record_parts(RecordKind kind, const Parts&... parts);
+  void record_parts(TapKind kind, const Parts&... parts);
   void hand_over();
   Tenant renamed(const Tenant& tenant) const;
   // Stand-ins for all of a text.

@@ -68,7 +68,10 @@ std::uint64_t StandIns::digest(std::uint64_t before, std::uint64_t next) const {
 Token StandIns::next(Place& place, Token token) const {
   const std::uint64_t before = place.digest;
   place.digest = digest(before, static_cast<std::uint32_t>(token));
-  if (token < 0) return token;
+  if (token == kNoToken) return token;
+  // A place of a picture or a sound, whose number tells what is in it, stays such a place.
+  constexpr std::uint64_t kPlaces = (std::uint64_t{1} << 31) - 3;
+  if (token < 0) return kNoToken - 1 - static_cast<Token>(place.digest % kPlaces);
   const std::uint64_t scale = 256 + (before & 0xFF);
   const std::uint64_t offset = (before >> 8) & ((std::uint64_t{1} << 30) - 1);
   const std::uint64_t noise = place.digest % scale;

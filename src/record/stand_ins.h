@@ -29,7 +29,7 @@ class StandIns {
   explicit StandIns(Secret secret) : secret_(secret) {}
 
   Place begin() const { return {digest(0, 0)}; }
-  // Of the next token, behind which `place` is then. Negative ones, which no text has, stay what they are.
+  // Of the next token, behind which `place` is then. kNoToken stays what it is, and places of pictures stay below it.
   Token next(Place& place, Token token) const;
   // Of a number that is the same after a restart. 0 and 1 mean something, and stay.
   std::uint64_t of_name(std::uint64_t lasting) const;

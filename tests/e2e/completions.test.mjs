@@ -118,7 +118,7 @@ describe('/generate', async () => {
     assert.equal(first.text, second.text);
     assert.equal(first.usage.completion_tokens, 64);
     assert.equal(first.finish_reason, 'length');
-    assert.deepEqual(Object.keys(first).sort(), ['finish_reason', 'text', 'usage']);
+    assert.deepEqual(Object.keys(first).sort(), ['finish_reason', 'text', 'timings', 'usage']);
     assert.equal((await generate(prompt, { max_tokens: 64, ignore_eos: true })).join(''), first.text);
   });
 
