@@ -198,7 +198,7 @@ load-on-startup = true
       ['[a]\nmodel = a.gguf\nctx-sise = 5', /\[a\] there is no flag "ctx-sise"/],
       ['[a]\nmodel = a.gguf\nc = many', /\[a\] .*--ctx-size.*many/],
       ['[a]\nmodel = a.gguf\nmlock = perhaps', /\[a\] mlock must be true or false/],
-      ['[a]\nmodel = a.gguf\nmmproj = b.gguf', /\[a\] --mmproj is llama-server's and not served here/],
+      ['[a]\nmodel = a.gguf\nmmproj = b.gguf', /--mmproj: b\.gguf: No such file/],
       ['[a]\nmodel = a.gguf\n[b]\nmodel = b.gguf\nalias = a', /two models are called a/],
       ['[a\n', /line 1 begins like a section/],
       ['[*]\nc = 5', /it has no section, which is a model each/],
