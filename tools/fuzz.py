@@ -26,7 +26,7 @@ LLHTTP = sorted(glob.glob("/usr/share/llhttp/*.c"))
 BASE = ["src/base/error.cpp", "src/base/log.cpp", "src/base/clock.cpp", "src/base/utf8.cpp",
         "src/base/random_bits.cpp", "src/base/json_writer.cpp", "src/base/pages.cpp", "src/base/freed_memory.cpp"]
 CORE = ["src/core/adapter_set.cpp", "src/core/event.cpp", "src/core/request.cpp", "src/core/checkpoints.cpp",
-        "src/core/sampling.cpp"]
+        "src/core/media.cpp", "src/core/sampling.cpp"]
 # Files that also hold what a target never calls: what that would need is left out.
 WITHOUT_THE_REST = ["-no-pie", "-Wl,-z,lazy", "-Wl,--unresolved-symbols=ignore-all"]
 # What each target is made of, beside tests/fuzz/TARGET.cpp, and the libraries that it needs.
@@ -52,9 +52,7 @@ TARGETS = {
                                                                    "number_language", "rule_steps", "rule_text",
                                                                    "text_language", "text_pattern", "text_pattern_reader",
                                                                    "utf8_ranges")], ["-lboost_json"]),
-    "keys": (BASE + ["src/core/request.cpp", "src/core/adapter_set.cpp", "src/core/checkpoints.cpp", "src/core/sampling.cpp",
-                     "src/api/core/key_list.cpp", "src/net/sha256.cpp"],
-             ["-lcrypto"]),
+    "keys": (BASE + CORE + ["src/api/core/key_list.cpp", "src/net/sha256.cpp"], ["-lcrypto"]),
     "toml": (BASE + ["src/app/toml_file.cpp"], []),
     "snapshot": (BASE + ["src/base/checksum.cpp", "src/core/kv_snapshot.cpp", "src/cache/snapshot_file.cpp",
                          "src/cache/whole_file.cpp"], []),
@@ -62,7 +60,8 @@ TARGETS = {
                             "src/api/body/generation_readers.cpp", "src/api/body/prompt.cpp",
                             "src/api/body/chat_body.cpp", "src/api/anthropic/anthropic_body.cpp",
                             "src/api/ollama/ollama_body.cpp", "src/api/body/tool_limits.cpp",
-                            "src/api/core/skipped_tools.cpp",
+                            "src/api/core/skipped_tools.cpp", "src/api/body/media_intake.cpp", "src/base/base64.cpp",
+                            "src/base/random_id.cpp", "src/model/sim_media.cpp", "src/model/sim_tokenizer.cpp",
                             "src/model/grammar_shape.cpp"], ["-lboost_json", *WITHOUT_THE_REST]),
     "resume": (BASE + ["src/api/delivery/stream_ring.cpp", "src/api/delivery/stream_offset.cpp"], []),
     "session": (BASE + ["src/base/checksum.cpp", "src/engine/session_file.cpp", "src/engine/session_turn.cpp"], []),

@@ -106,8 +106,8 @@ void set_checkpoints(Request& request, const RequestDraft& draft, const RequestL
                                          limits.checkpoints_max);
   if (!request.media) return;
   for (TokenCount& at : request.checkpoints) at = whole_units(request.media, at);
-  const auto again = std::ranges::unique(request.checkpoints);
-  request.checkpoints.erase(again.begin(), again.end());
+  const auto again = std::unique(request.checkpoints.begin(), request.checkpoints.end());
+  request.checkpoints.erase(again, request.checkpoints.end());
   std::erase(request.checkpoints, 0);
 }
 
