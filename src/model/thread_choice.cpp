@@ -38,7 +38,7 @@ constexpr double kRaiseLeast = 0.002;
 constexpr double kRaiseCutTimes = 1.5;
 constexpr double kRaiseCutLeast = 0.005;
 constexpr Duration kPauseLeast = milliseconds(50);
-constexpr Duration kPauseMost = seconds(8);
+constexpr Duration kPauseMost = seconds(4);
 // … but trials that fail take at most a twentieth of the time.
 constexpr double kRaisePause = 20;
 

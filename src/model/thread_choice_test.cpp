@@ -184,9 +184,9 @@ TEST(ThreadChoice, PausesDoubleWhileTrialsFail) {
   World world(2);
   world.run(200, 2, quiet);
   const Outcome busy = world.run(6000, 1, shared);  // a minute
-  // The first, and then after 0.05 s, 0.1, 0.2 … and every 8 s.
-  EXPECT_GE(busy.cuts, 12);
-  EXPECT_LE(busy.cuts, 16);
+  // The first, and then after 0.05 s, 0.1, 0.2 … and every 4 s.
+  EXPECT_GE(busy.cuts, 18);
+  EXPECT_LE(busy.cuts, 23);
   EXPECT_LT(busy.longest, milliseconds(40));
 }
 
