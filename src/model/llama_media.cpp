@@ -7,7 +7,9 @@
 
 #include <llama.h>
 #include <mtmd.h>
+#include <mtmd_bytes.h>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/random_id.h"
 #include "model/content_hash.h"
@@ -53,12 +55,31 @@ Error does_not_fit(const MediaOptions& options) {
   return invalid_field("mmproj", "Cannot use the projector " + options.path + ": " + take_llama_error());
 }
 
+Error too_much_in_one(std::size_t bytes) {
+  return refused_media("the pictures and sounds of a request have at most " + std::to_string(bytes / 3) +
+                       " pixels together, or " + std::to_string(bytes / sizeof(float)) + " samples");
+}
+
+Error no_room() {
+  return {ErrorCode::overloaded, "Pictures and sounds of other requests leave no room for these; try again later.", ""};
+}
+
+std::size_t bytes_of(const mtmd_input_chunks* chunks) {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < mtmd_input_chunks_size(chunks); ++i) {
+    bytes += mtmd_chunk_bytes(mtmd_input_chunks_get(chunks, i));
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const LlamaMedia>> LlamaMedia::make(const MediaOptions& options, const LlamaWeights& weights,
                                                            WeightsPtr vocabulary) {
   std::shared_ptr<LlamaMedia> media(new LlamaMedia);
   media->marker_ = random_id("<__media_") + "__>";
+  media->decoded_bytes_max_ = options.decoded_bytes_max;
+  media->waiting_bytes_max_ = options.waiting_bytes_max;
   const auto operations = std::make_shared<std::atomic<std::uint64_t>>(0);
   take_llama_error();
   media->projector_ = open(options, weights, media->marker_, *operations);
@@ -116,21 +137,43 @@ Result<MediaPrompt> LlamaMedia::read(std::string_view text, AddSpecial add, Pars
     return refused_media("the chat template of this model has put " + std::to_string(markers) + " of " +
                          std::to_string(files.size()) + " pictures and sounds into the prompt");
   }
+  const std::size_t before = waiting_bytes_->load();
+  if (before > waiting_bytes_max_ && !files.empty()) return no_room();
+  auto chunks = cut(text, add, parse, files);
+  if (!chunks) return chunks.error();
+  // A request that comes alone is taken whatever its size, which its own limits bound.
+  if (before > 0 && waiting_bytes_->load() > waiting_bytes_max_ && !files.empty()) return no_room();
+  return assemble(std::move(*chunks));
+}
+
+Result<std::shared_ptr<const mtmd_input_chunks>> LlamaMedia::cut(std::string_view text, AddSpecial add,
+                                                                 ParseSpecial parse,
+                                                                 std::span<const MediaFilePtr> files) const {
   std::vector<std::shared_ptr<mtmd_bitmap>> decoded;
   std::vector<const mtmd_bitmap*> bitmaps;
+  std::size_t bytes = 0;
   for (const MediaFilePtr& file : files) {
     auto bitmap = decode(*file, decoded.size());
     if (!bitmap) return bitmap.error();
+    bytes += mtmd_bitmap_get_n_bytes(bitmap->get());
+    if (bytes > decoded_bytes_max_) return too_much_in_one(decoded_bytes_max_);
     decoded.push_back(std::move(*bitmap));
     bitmaps.push_back(decoded.back().get());
   }
-  const std::shared_ptr<mtmd_input_chunks> chunks(mtmd_input_chunks_init(), mtmd_input_chunks_free);
+  std::unique_ptr<mtmd_input_chunks, void (*)(mtmd_input_chunks*)> chunks(mtmd_input_chunks_init(),
+                                                                          mtmd_input_chunks_free);
   const mtmd_input_text input{text.data(), text.size(), add == AddSpecial::yes, parse == ParseSpecial::yes};
   take_llama_error();
   if (mtmd_tokenize(projector_.get(), chunks.get(), &input, bitmaps.data(), bitmaps.size()) != 0) {
     return refused_media("a picture or a sound is not one that this model can read: " + take_llama_error());
   }
-  return assemble(chunks);
+  const std::size_t kept = bytes_of(chunks.get());
+  waiting_bytes_->fetch_add(kept);
+  return std::shared_ptr<const mtmd_input_chunks>(chunks.release(),
+                                                  [kept, all = waiting_bytes_](mtmd_input_chunks* used) {
+                                                    mtmd_input_chunks_free(used);
+                                                    all->fetch_sub(kept);
+                                                  });
 }
 
 Result<MediaUnit> LlamaMedia::unit_of(const mtmd_input_chunk* chunk) const {

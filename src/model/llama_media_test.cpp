@@ -122,6 +122,49 @@ TEST(LlamaMedia, RefusesWhatItCannotRead) {
   EXPECT_NE(refusal(*deaf, std::string(deaf->marker()), {sound()}).find("no sounds"), std::string::npos);
 }
 
+TEST(LlamaMedia, PicturesOfARequestHaveSoManyPixelsTogether) {
+  MediaOptions small = options("");
+  small.decoded_bytes_max = 2 * 3 * 50 * 40;
+  const auto made = LlamaMedia::make(small, *weights(), weights());
+  ASSERT_TRUE(made);
+  EXPECT_TRUE(read(**made, {picture(1), picture(2)}).units);
+  std::string three;
+  for (int i = 0; i < 3; ++i) three += (*made)->marker();
+  EXPECT_NE(refusal(**made, three, {picture(1), picture(2), picture(3)}).find("4000 pixels"), std::string::npos);
+}
+
+TEST(LlamaMedia, WhatWaitsIsCountedWhileAPromptHasIt) {
+  const auto media = reader();
+  EXPECT_EQ(media->waiting_bytes(), 0u);
+  std::vector<MediaPrompt> waiting;
+  waiting.push_back(read(*media, {picture(1)}));
+  const std::size_t one = media->waiting_bytes();
+  EXPECT_GE(one, 64u * 3 * sizeof(float)) << "at least a pixel of each patch";
+  waiting.push_back(read(*media, {picture(2), sound()}));
+  EXPECT_GT(media->waiting_bytes(), 2 * one);
+  EXPECT_EQ(read(*media, {}).units, nullptr) << "text alone keeps nothing";
+  waiting.pop_back();
+  EXPECT_EQ(media->waiting_bytes(), one);
+  waiting.clear();
+  EXPECT_EQ(media->waiting_bytes(), 0u);
+}
+
+TEST(LlamaMedia, NothingMoreWaitsWhereOthersTakeAllRoom) {
+  MediaOptions small = options("");
+  small.waiting_bytes_max = 1;
+  const auto made = LlamaMedia::make(small, *weights(), weights());
+  ASSERT_TRUE(made);
+  const LlamaMedia& media = **made;
+  std::vector<MediaPrompt> waiting;
+  waiting.push_back(read(media, {picture(1)}));  // alone it is taken
+  const auto refused = media.read(media.marker(), AddSpecial::yes, ParseSpecial::yes, std::vector{picture(2)});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::overloaded);
+  EXPECT_TRUE(media.read("text alone", AddSpecial::yes, ParseSpecial::yes, {}));
+  waiting.clear();
+  EXPECT_TRUE(media.read(media.marker(), AddSpecial::yes, ParseSpecial::yes, std::vector{picture(2)}));
+}
+
 TEST(LlamaMedia, ExtremeShapesAreReadOrRefused) {
   for (const std::string name : {"", "-mutual"}) {
     const auto media = reader(name);
