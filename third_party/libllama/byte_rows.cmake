@@ -1,8 +1,8 @@
-# ggml multiplies rows with a matrix of Q8_0 (the output layer of many models of Q4_0) one row and one column at a time, and
-# with one of Q5_K or Q6_K by the routine for single rows. For Q4_K it has a kernel for a matrix in another order, which takes a
-# copy of the file in memory. byte_rows.h does sixteen columns at once, from the file as it is. `sgemm_name` and `repack_name`
-# name the texts of llamafile/sgemm.cpp and repack.cpp, which are left alone if they do not fit. Experts' matrices of Q4_K, which
-# come by another way, keep ggml's kernel.
+# ggml multiplies rows with a matrix of Q8_0 (the output layer of many models of Q4_0) one row and one column at a time,
+# and with one of Q5_K or Q6_K by the routine for single rows. For Q4_K it has a kernel for a matrix in another order,
+# which takes a copy of the file in memory. byte_rows.h does sixteen columns at once, with AVX2 eight, from the file as
+# it is. `sgemm_name` and `repack_name` name the texts of llamafile/sgemm.cpp and repack.cpp, which are left alone if
+# they do not fit. Experts' matrices of Q4_K, which come by another way, keep ggml's kernel.
 function(chasqui_byte_rows sgemm_name repack_name)
   set(fits TRUE)
   set(sgemm "${${sgemm_name}}")
@@ -20,6 +20,8 @@ function(chasqui_byte_rows sgemm_name repack_name)
         return true;
 ${beginning}")
   replace_once(repack fits "${choice}" "${choice}#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+        if (cur->ne[2] == 1) return nullptr;
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__) && !defined(__AVX512F__)
         if (cur->ne[2] == 1) return nullptr;
 #endif
 ")

@@ -1,9 +1,10 @@
-// Included in a copy of ggml's llamafile/sgemm.cpp (byte_rows.cmake), in front of llamafile_sgemm: rows of bytes times a
-// matrix of Q8_0, Q6_K, Q5_K or Q4_K, where the processor multiplies bytes by fours (AVX-512 VNNI). ggml multiplies one row with one
-// column at a time and adds up the lanes of each block; here a lane belongs to one of sixteen columns, for which the matrix is
-// arranged once for up to 64 rows, and a row is spread to all lanes by the load itself. The instruction takes one side
-// without a sign: that is the matrix, and what makes it so is taken off as a multiple of the sum of a row's block. Integers
-// are added up exactly, as ggml does; floats of blocks one after the other.
+// Included in a copy of ggml's llamafile/sgemm.cpp (byte_rows.cmake), in front of llamafile_sgemm: rows of bytes times
+// a matrix of Q8_0, Q6_K, Q5_K or Q4_K, where the processor multiplies bytes by fours (AVX-512 VNNI); with AVX2 alone,
+// a matrix of the K formats (byte_rows_avx2.h). ggml multiplies one row with one column at a time and adds up the lanes
+// of each block; here a lane belongs to one of sixteen columns, for which the matrix is arranged once for up to 64
+// rows, and a row is spread to all lanes by the load itself. The instruction takes one side without a sign: that is the
+// matrix, and what makes it so is taken off as a multiple of the sum of a row's block. Integers are added up exactly,
+// as ggml does; floats of blocks one after the other.
 #pragma once
 
 #if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
@@ -216,6 +217,8 @@ static bool chasqui_gemm(const ggml_compute_params * params, int64_t m, int64_t 
     default: return false;
   }
 }
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__) && !defined(__AVX512F__)
+#include "byte_rows_avx2.h"
 #else
 static bool chasqui_gemm(const ggml_compute_params *, int64_t, int64_t, int64_t, const void *, int64_t, const void *, int64_t,
                          void *, int64_t, int, int) {
