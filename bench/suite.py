@@ -41,7 +41,8 @@ def equal_streams(path, *streams):
 BENCHES = {
     "start_up": [["bench/start_up.py"]],
     "equal_streams": [equal_streams(DEMO, 1, 64, 128), equal_streams(models("random-24m-f16.gguf"), 1, 64, 128),
-                      equal_streams(models("random-0.5b-q4_0.gguf"), 1, 32)],
+                      equal_streams(models("random-0.5b-q4_0.gguf"), 1, 32),
+                      equal_streams(models("random-1.1b-q4_k_m.gguf"), 1, 8)],
     "serving_cost": [["bench/serving_cost.py", *paired.sized(["64", "256"], [])]],
     "frames": [["bench/frames.py", "1"]],
     "mixed_answers": [["bench/mixed_answers.py"]],

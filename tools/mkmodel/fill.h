@@ -21,7 +21,7 @@ class Random {
 };
 
 // Fills `out` with elements of the tensor's type, beginning at the start of a row.
-// REQUIRES: out.size() is a multiple of a row's bytes; type F32, F16, Q8_0 or Q4_0.
+// REQUIRES: out.size() is a multiple of a row's bytes; type F32, F16, Q8_0, Q4_0, Q4_K or Q6_K.
 void fill(const TensorPlan& tensor, Random& random, std::span<std::byte> out);
 
 }  // namespace mkmodel

@@ -50,6 +50,15 @@ void copy_vocabulary(gguf_context* to, const std::string& path) {
   gguf_set_kv(to, from.get());
 }
 
+llama_ftype file_type(ggml_type weights) {
+  switch (weights) {
+    case GGML_TYPE_F16: return LLAMA_FTYPE_MOSTLY_F16;
+    case GGML_TYPE_Q8_0: return LLAMA_FTYPE_MOSTLY_Q8_0;
+    case GGML_TYPE_Q4_K: return LLAMA_FTYPE_MOSTLY_Q4_K_M;
+    default: return LLAMA_FTYPE_MOSTLY_Q4_0;
+  }
+}
+
 void set_keys(gguf_context* gguf, const Shape& s) {
   const auto number = [&](const std::string& key, std::int64_t value) {
     gguf_set_val_u32(gguf, (s.architecture + "." + key).c_str(), static_cast<std::uint32_t>(value));
@@ -60,11 +69,7 @@ void set_keys(gguf_context* gguf, const Shape& s) {
   gguf_set_val_str(gguf, "general.architecture", s.architecture.c_str());
   gguf_set_val_str(gguf, "general.name", s.name.c_str());
   gguf_set_val_str(gguf, "general.description", ("Random weights: " + s.about).c_str());
-  const bool f16 = s.weights == GGML_TYPE_F16;
-  gguf_set_val_u32(gguf, "general.file_type",
-                   f16                           ? LLAMA_FTYPE_MOSTLY_F16
-                   : s.weights == GGML_TYPE_Q8_0 ? LLAMA_FTYPE_MOSTLY_Q8_0
-                                                 : LLAMA_FTYPE_MOSTLY_Q4_0);
+  gguf_set_val_u32(gguf, "general.file_type", file_type(s.weights));
   gguf_set_val_str(gguf, "tokenizer.chat_template", kChatTemplate);
   number("block_count", s.layers);
   number("context_length", s.context);

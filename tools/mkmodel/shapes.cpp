@@ -18,6 +18,11 @@ Shape with_weights(Shape shape, std::string name, ggml_type weights) {
   return shape;
 }
 
+Shape with_k_weights(Shape shape, std::string name) {
+  shape.embeddings = GGML_TYPE_Q4_K;
+  return with_weights(std::move(shape), std::move(name), GGML_TYPE_Q4_K);
+}
+
 Shape small_llama() {
   return {.name = "random-24m-f16",
           .about = "small Llama, 24 M parameters, F16",
@@ -222,29 +227,37 @@ class Plan {
   void experts(const std::string& name, std::int64_t in, std::int64_t out, ggml_type type) {
     tensors.push_back({name, {in, out, kExperts}, type, Fill::random, 1.0f / std::sqrt(static_cast<float>(in))});
   }
-  void embedding(const std::string& name, const Shape& shape) {
-    tensors.push_back({name, {shape.width, shape.tokens}, shape.embeddings, Fill::random, kEmbeddingDeviation});
+  void embedding(const std::string& name, const Shape& shape, ggml_type type) {
+    tensors.push_back({name, {shape.width, shape.tokens}, type, Fill::random, kEmbeddingDeviation});
   }
   void vector(const std::string& name, std::int64_t length, float value) {
     tensors.push_back({name, {length}, kF32, Fill::constant, value});
   }
 
   std::vector<TensorPlan> tensors;
+  ggml_type finer = kF32;  // of this layer's values and matrix down
 };
+
+// As in files called Q4_K_M: half of the layers have some of six bits.
+ggml_type finer(const Shape& s, std::int64_t layer) {
+  if (s.weights != GGML_TYPE_Q4_K) return s.weights;
+  const std::int64_t eighth = s.layers / 8;
+  return layer < eighth || layer >= s.layers - eighth || (layer - eighth) % 3 == 2 ? GGML_TYPE_Q6_K : s.weights;
+}
 
 // What most kinds of layers have in common; `in`: the width of what attends.
 void plan_attention(Plan& plan, const Shape& s, const std::string& layer, std::int64_t in) {
   const std::int64_t kv = s.width / s.heads * s.kv_heads;
   plan.matrix(layer + "attn_q.weight", in, s.width, s.weights);
   plan.matrix(layer + "attn_k.weight", in, kv, s.weights);
-  plan.matrix(layer + "attn_v.weight", in, kv, s.weights);
+  plan.matrix(layer + "attn_v.weight", in, kv, plan.finer);
   plan.matrix(layer + "attn_output.weight", s.width, s.width, s.weights);
 }
 
 void plan_feed_forward(Plan& plan, const Shape& s, const std::string& layer, const std::string& kind = "") {
   plan.matrix(layer + "ffn_gate" + kind + ".weight", s.width, s.feed_forward, s.weights);
   plan.matrix(layer + "ffn_up" + kind + ".weight", s.width, s.feed_forward, s.weights);
-  plan.matrix(layer + "ffn_down" + kind + ".weight", s.feed_forward, s.width, s.weights);
+  plan.matrix(layer + "ffn_down" + kind + ".weight", s.feed_forward, s.width, plan.finer);
 }
 
 void plan_attention_layer(Plan& plan, const Shape& s, const std::string& layer) {
@@ -339,6 +352,7 @@ const std::vector<Shape>& shapes() {
                                       with_weights(half_billion(), "random-0.5b-q8_0", GGML_TYPE_Q8_0),
                                       one_billion(),
                                       with_weights(one_billion(), "random-1.1b-q8_0", GGML_TYPE_Q8_0),
+                                      with_k_weights(one_billion(), "random-1.1b-q4_k_m"),
                                       seven_billion(),
                                       draft(),
                                       sliding_window(),
@@ -360,12 +374,14 @@ const Shape* find_shape(const std::string& name) {
 
 std::vector<TensorPlan> plan_tensors(const Shape& shape) {
   Plan plan;
-  plan.embedding("token_embd.weight", shape);
+  plan.embedding("token_embd.weight", shape, shape.embeddings);
   plan.vector(shape.architecture == "lfm2" ? "token_embd_norm.weight" : "output_norm.weight", shape.width, 1);
-  if (!shape.tied) plan.embedding("output.weight", shape);
+  const bool k_mixed = shape.weights == GGML_TYPE_Q4_K;
+  if (!shape.tied) plan.embedding("output.weight", shape, k_mixed ? GGML_TYPE_Q6_K : shape.embeddings);
   if (shape.ranks) plan.matrix("cls.output.weight", shape.width, 2, kF32);
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     const std::string layer = "blk." + std::to_string(i) + ".";
+    plan.finer = finer(shape, i);
     if (shape.architecture == "mamba") {
       plan_state_layer(plan, shape, layer);
     } else if (shape.architecture == "lfm2") {
