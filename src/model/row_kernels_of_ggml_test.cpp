@@ -154,7 +154,8 @@ TEST_P(RowKernels, SayWhatGgmlSaysAndTheSameInAnyCompany) {
       ASSERT_EQ(std::ssize(together), rows * columns);
       for (std::size_t i = 0; i < together.size(); ++i) {
         // Other processors have a kernel for one row, and others for several.
-        const bool k_rows = type == GGML_TYPE_Q4_K || type == GGML_TYPE_Q5_K || (type == GGML_TYPE_Q6_K && rows > 1);
+        const bool several = rows > 1 && (type == GGML_TYPE_Q4_K || type == GGML_TYPE_Q6_K);
+        const bool k_rows = type == GGML_TYPE_Q5_K || several;
         const bool by_avx2 = ggml_cpu_has_avx2() != 0 && (repacked || (k_rows && ggml_cpu_has_avx512() == 0));
         const bool same = ggml_cpu_has_avx512_vnni() != 0 || by_avx2;
         const float allowed = same ? 0 : 4e-6f * static_cast<float>(depth);

@@ -372,7 +372,8 @@ static bool chasqui_gemm(const ggml_compute_params * params, int64_t m, int64_t 
   using namespace chasqui;
   if (rows != GGML_TYPE_Q8_K) return false;
   switch (matrix) {
-    case GGML_TYPE_Q4_K: return multiply<MinRows<block_q4_K>>(params, m, n, k, A, lda, B, ldb, C, ldc);
+    // One row is read faster in one piece, column by column, than in eight streams of memory.
+    case GGML_TYPE_Q4_K: return n > 1 && multiply<MinRows<block_q4_K>>(params, m, n, k, A, lda, B, ldb, C, ldc);
     case GGML_TYPE_Q5_K: return multiply<MinRows<block_q5_K>>(params, m, n, k, A, lda, B, ldb, C, ldc);
     // One row is not worth the arranging.
     case GGML_TYPE_Q6_K: return n > 1 && multiply<Q6Rows>(params, m, n, k, A, lda, B, ldb, C, ldc);
