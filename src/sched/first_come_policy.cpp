@@ -1,4 +1,4 @@
-// Who came first goes first, and keeps its slot to the end.
+// Who came first goes first, and keeps its slot to the end. No older one is ever passed by, so that none is starved.
 #include <tuple>
 
 #include "sched/slot_policy.h"

@@ -1,5 +1,5 @@
-// Chooses the rows of one step: the decoding streams, or as much prompt as they can stand meanwhile (chunk_of() sizes
-// the prefill chunk). Knows how long steps take (StepTime) and when each stream's next token is due. Owned by the
+// Chooses the rows of one step: the decoding streams, or as much prompt as they can stand meanwhile (plan_prefill()
+// sizes the prefill chunk). Knows how long steps take (StepTime) and when each stream's next token is due. Owned by the
 // Scheduler, which has reserved a slot and cells for everything that can be planned here; pure.
 //
 //   - Every decoding stream is in every decode step; where a batch cannot hold all of them, those that are due first.
@@ -13,9 +13,9 @@
 //   - After each decode step the most urgent prompt gets rows; one prefill step in three belongs to the one that has
 //     waited longest for rows.
 //   - With a stream of cells for each slot libllama computes rows of adjacent slots in one pass, so a sequence that is
-//     still prefilling between decoding ones gives one row of its prompt to the decode step. For the same reason
-//     prompts that are prefilled together are in adjacent slots and get equally many rows; what is shorter is filled up
-//     with rows that its slot forgets again.
+//     still prefilling between decoding ones gives as many rows of its prompt to the decode step as each of them has.
+//     For the same reason prompts that are prefilled together are in adjacent slots and get equally many rows; what is
+//     shorter is filled up with rows that its slot forgets again.
 //   - A prompt whose tokens' likelihoods are asked for is prefilled alone, in chunks of as many rows as may have an
 //     output.
 //   - Places of a picture or a sound are prefilled alone, too, since rows are of tokens or not: all of them in one step

@@ -13,7 +13,8 @@ namespace chasqui {
 
 struct Dialect {
   std::string_view name;
-  // Paths that begin with this segment are its own, also those that have no route; empty: its routes alone.
+  // Paths that begin with this segment are its own, also those that have no route; empty: it has none.
+  // A dialect without a prefix has its faults written by the OpenAI dialect.
   std::string_view prefix;
   std::string (*error_body)(const Error& error);
   // For faults that the HTTP layer finds (404, 405, 413 …) and refusals at the gate, which have no ErrorCode.
