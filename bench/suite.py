@@ -50,6 +50,7 @@ BENCHES = {
     "shared_prefix": [["bench/shared_prefix.py"]],
     "long_prompts": [["bench/long_prompts.py"]],
     "embeddings": [["bench/embeddings.py"]],
+    "pictures": [["bench/pictures.py"]],
     "never_twice": [["bench/never_twice.py"]],
     "profile": [["bench/profile.py", *paired.sized(["1", "64"], ["1"])]],
     "speculation": [["bench/speculation.py", *paired.sized([], ["1"])]],

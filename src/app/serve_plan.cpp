@@ -101,6 +101,7 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   auto media = media_options(config.media, sim ? "" : config.model_path, !config.hf_repo.empty());
   if (!media) return media.error();
   options.media = std::move(*media);
+  options.media.cores = config.model.cores;
   if (auto usable = check_file("--chat-template-file", config.chat_template_file); !usable) return usable.error();
   if (!config.chat_template_file.empty()) {
     std::ifstream file(config.chat_template_file);
@@ -127,7 +128,7 @@ void let_large_ones_rest(std::vector<ServeConfig>& models) {
 // Those on certain CPUs have these to themselves.
 void share_cores(std::vector<ServeConfig>& models) {
   std::size_t contexts = 0;
-  for (const ServeConfig& model : models) contexts += static_cast<std::size_t>(model.workers);
+  for (const ServeConfig& model : models) contexts += static_cast<std::size_t>(model.workers) + 1;  // and a projector
   // Of each there are at most three versions at once: one that is loaded, one that serves, one that leaves.
   const auto cores = std::make_shared<CoreShare>(default_threads(), 3 * contexts);
   for (ServeConfig& model : models) {

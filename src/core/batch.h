@@ -136,7 +136,9 @@ struct Batch {
   static constexpr int kUncut = -1;
   int cut_by = kUncut;
 
-  bool empty() const { return rows.empty() && saves.empty() && restores.empty(); }
+  bool empty() const {
+    return rows.empty() && saves.empty() && restores.empty() && trims.empty() && reuses.empty() && moves.empty();
+  }
   // Rows that belong to no sequence, wherever they are.
   std::int32_t padding_rows() const {
     std::int32_t all = padding;

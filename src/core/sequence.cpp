@@ -89,6 +89,7 @@ void Sequence::preempt(TimePoint now) {
   CHECK(holds_slot());
   if (computed_ > 0) preempted_at_ = now;
   awaits_prefix_ = false;
+  ordered_unit_ = kNone;
   state_ = State::waiting;
   slot_ = SlotId{};
   lost_rows_ = computed_;
@@ -129,7 +130,7 @@ void Sequence::not_restored() {
 
 void Sequence::computed_rows(TokenCount rows, TimePoint now) {
   passed_ = 0;
-  CHECK(holds_slot() && !awaits_prefix_);
+  CHECK(holds_slot() && !awaits_prefix_ && !awaits_unit());
   last_rows_at_ = now;
   if (decoding()) went_on_at_ = now;
   has_computed_ = true;
@@ -164,7 +165,35 @@ void Sequence::add_forced_token(Token token, TimePoint now) {
   ++forced_tokens_;
 }
 
-void Sequence::began_unit(bool encoded) { ++(encoded ? media_encoded_ : media_reused_); }
+bool Sequence::awaits_unit() const {
+  if (ordered_unit_ == kNone || unit_ready_) return false;
+  const MediaUnit* const unit = next_unit();
+  return unit != nullptr && unit->begin == ordered_unit_;
+}
+
+const MediaUnit* Sequence::unit_to_order() const {
+  if (request_->media == nullptr || !prefilling() || awaits_prefix_) return nullptr;
+  const MediaUnit* const unit = unit_from(request_->media, computed_);
+  return unit != nullptr && unit->begin != ordered_unit_ ? unit : nullptr;
+}
+
+void Sequence::order_unit(TokenCount begin) {
+  CHECK(holds_slot());
+  ordered_unit_ = begin;
+  unit_ready_ = unit_fresh_ = false;
+}
+
+bool Sequence::unit_ready(TokenCount begin, bool fresh) {
+  if (ordered_unit_ != begin || unit_ready_) return false;
+  unit_ready_ = true;
+  unit_fresh_ = fresh;
+  return true;
+}
+
+void Sequence::began_unit(bool encoded) {
+  ++(encoded || unit_fresh_ ? media_encoded_ : media_reused_);
+  unit_fresh_ = false;
+}
 
 void Sequence::drafted(TokenCount checked, TokenCount accepted) {
   draft_tokens_ += checked;

@@ -31,6 +31,7 @@ class Sequence {
   explicit Sequence(RequestPtr request, Duration expected = {}) : request_(std::move(request)), expected_(expected) {}
 
   const Request& request() const { return *request_; }
+  const RequestPtr& shared_request() const { return request_; }
   RequestId id() const { return request_->id; }
   Duration expected() const { return expected_; }
   State state() const { return state_; }
@@ -43,6 +44,10 @@ class Sequence {
   TokenCount left() const { return length() - computed_; }
   // Its first tokens are on their way into its slot, in pieces: until restored() it gets no rows.
   bool awaits_prefix() const { return awaits_prefix_; }
+  // Its next rows are of a picture or a sound that is being encoded: until unit_ready() it gets none.
+  bool awaits_unit() const;
+  // The unit that it is in or comes to next, where that is to be ordered; null: there is none, or it is ordered.
+  const MediaUnit* unit_to_order() const;
   // … to the end of the step that may be next: at most to the next checkpoint of its prompt, or to where a picture or a
   // sound in it begins or ends.
   TokenCount left_in_piece() const;
@@ -136,7 +141,11 @@ class Sequence {
   void add_token(Token token, TimePoint now);
   // A token follows without having been sampled. REQUIRES: decoding
   void add_forced_token(Token token, TimePoint now);
-  // A step has read the first places of a picture or a sound, which was encoded for that.
+  // That unit is being encoded.
+  void order_unit(TokenCount begin);
+  // … is encoded; `fresh`: it was not kept from before. False: it waits for no such unit.
+  bool unit_ready(TokenCount begin, bool fresh);
+  // A step has read the first places of a picture or a sound; `encoded`: it was encoded in that step.
   void began_unit(bool encoded);
   // A step checked so many of its draft tokens, and accepted so many.
   void drafted(TokenCount checked, TokenCount accepted);
@@ -151,6 +160,7 @@ class Sequence {
 
  private:
   static constexpr TokenCount kAll = INT32_MAX;
+  static constexpr TokenCount kNone = -1;
 
   TokenCount left_to_checkpoint() const;
   TokenCount prompt_tokens() const { return static_cast<TokenCount>(request_->prompt.size()); }
@@ -176,6 +186,9 @@ class Sequence {
   TokenCount draft_tokens_ = 0;
   TokenCount accepted_tokens_ = 0;
   TokenCount forced_tokens_ = 0;
+  TokenCount ordered_unit_ = kNone;  // where it begins
+  bool unit_ready_ = false;
+  bool unit_fresh_ = false;
   std::int32_t media_encoded_ = 0;
   std::int32_t media_reused_ = 0;
   std::int32_t steps_ = 0;

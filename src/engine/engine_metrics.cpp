@@ -191,13 +191,9 @@ void EngineMetrics::count_step(const Batch& batch, Duration took) {
   batch_size.observe(count);
 }
 
-void EngineMetrics::count_media(const Batch& batch, const BatchResult& result) {
-  if (result.encoded) {
-    media_encoded.add();
-    media_encode_seconds.observe(to_seconds(result.encoding));
-  } else if (batch.rows.front().position == batch.unit->begin) {
-    media_reused.add();
-  }
+void EngineMetrics::count_encoding(bool fresh, Duration took) {
+  (fresh ? media_encoded : media_reused).add();
+  if (fresh) media_encode_seconds.observe(to_seconds(took));
 }
 
 void EngineMetrics::follow_masks(const GrammarMaskCost& cost) {

@@ -262,7 +262,7 @@ struct EngineMetrics {
   void count_step(const Batch& batch, Duration took);
   void follow_reuse(const Reuse& reuse);
   // REQUIRES: the batch has a unit, and was computed
-  void count_media(const Batch& batch, const BatchResult& result);
+  void count_encoding(bool fresh, Duration took);
   void follow_masks(const GrammarMaskCost& cost);
   void follow_speculation(const Speculation& speculation);
   // By place. Before anything is counted.

@@ -75,6 +75,17 @@ struct ClientConfig {
   std::uint64_t fail_step = 0;  // this decode() fails; 0: none
   std::size_t fail_worker = 0;  // … of this worker
   bool can_sleep = false;       // also without engine.sleep_after
+  std::shared_ptr<MediaEncoder> encoder = nullptr;  // of pictures, for the model
+};
+
+class EncodingSimModel final : public SimModel {
+ public:
+  EncodingSimModel(const ModelConfig& config, SimOptions options, std::shared_ptr<MediaEncoder> encoder)
+      : SimModel(sim_tokenizer(), config, std::move(options)), encoder_(std::move(encoder)) {}
+  std::shared_ptr<MediaEncoder> encoder() const override { return encoder_; }
+
+ private:
+  const std::shared_ptr<MediaEncoder> encoder_;
 };
 
 class FakeClient {
@@ -168,7 +179,7 @@ class FakeClient {
                             .cells = config_.slots * config_.context,
                             .unified = config_.unified,
                             .rows_max = config_.rows_max};
-    auto model = std::make_unique<SimModel>(sim_tokenizer(), shape, std::move(options));
+    auto model = std::make_unique<EncodingSimModel>(shape, std::move(options), config_.encoder);
     const bool fails = config_.fail_step > 0 && worker == config_.fail_worker;
     if (fails) model->fail_decode(config_.fail_step, DecodeStatus::failed);
     return model;

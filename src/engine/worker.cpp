@@ -25,6 +25,11 @@ void begin_computing() {
 }
 void end_computing() { computing.fetch_sub(1, std::memory_order_relaxed); }
 
+SchedulerConfig encoding_apart(SchedulerConfig config, const Model& model) {
+  config.encodes = model.encoder() != nullptr;
+  return config;
+}
+
 // The class of a request that arrives, as a number; kNoArrival for other commands.
 int arrival_class(const Command& command) {
   const auto* submit = std::get_if<SubmitCommand>(&command);
@@ -47,8 +52,9 @@ Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoar
       model_(std::move(parts.model)),
       tokenizer_(std::move(parts.tokenizer)),
       tap_(std::move(parts.tap)),
-      scheduler_(parts.scheduler),
+      scheduler_(encoding_apart(parts.scheduler, *model_)),
       disk_(open_disk(parts)),
+      encodings_(start_encodings()),
       runner_(*model_, *tokenizer_, clock, make_drafter(parts)),
       thread_([this, rates = std::move(parts.synthetic_acceptance)]() mutable {
         runner_.accept_synthetically(std::move(rates));
@@ -154,16 +160,18 @@ void Worker::run() {
   begin_computing();
   while (!stopped_) {
     answer_slot_queries();
-    const bool rests = scheduler_.idle() || scheduler_.waits_for_disk();
+    const bool rests = scheduler_.idle() || scheduler_.waits_for_disk() || scheduler_.waits_for_units();
     process_commands(rests ? Wait::yes : Wait::no);  // submit, cancel, what came from the disk, stop
     planned_ = clock_.now();
     scheduler_.next_batch(planned_, batch_);  // decides, reserves
     order_disk();                             // before the step, which may be long
+    order_encodings();
     if (scheduler_.tells_before_step()) send_events();
     if (!batch_.empty()) {
       compute();                           // decode, sample, text, stop strings
       count_step();                        // before the requests of the batch may go
       scheduler_.commit(batch_, result_);  // the only writer of sequences
+      release_encoding();
       steps_.fetch_add(1, std::memory_order_relaxed);
     }
     deliver();
@@ -206,6 +214,8 @@ void Worker::process_commands(Wait wait) {
       adopt->answer->tell();
     } else if (auto* outcome = std::get_if<DiskOutcome>(&command)) {
       take_outcome(std::move(*outcome));
+    } else if (auto* encoding = std::get_if<EncodingOutcome>(&command)) {
+      take_encoding(std::move(*encoding), now);
     } else if (const auto* rest = std::get_if<RestCommand>(&command)) {
       to_rest_ = rest->rest && !asleep();
       to_wake_ = !rest->rest;
@@ -277,6 +287,7 @@ void Worker::send_events() {
   for (Event& event : events_) {
     if (event.kind != Event::Kind::finished) continue;
     event.text = runner_.close(event.request);
+    if (encodings_) encodings_->forget(event.request);
     metrics_.count_finished(event);
   }
   outbox_.push_all(events_);  // one signal for all of them
@@ -354,7 +365,7 @@ void Worker::count_step() {
   if (result_.status == DecodeStatus::ok) {
     metrics_.prompt_tokens.add(static_cast<std::uint64_t>(batch_.prompt_rows()));
     metrics_.count_adapters(batch_.adapters);
-    if (batch_.unit != nullptr) metrics_.count_media(batch_, result_);
+    if (result_.encoded) metrics_.count_encoding(true, result_.encoding);
   }
   metrics_.generation_tokens.add(result_.samples.size());
   const auto forced = std::ranges::count_if(result_.samples, &Sample::forced);

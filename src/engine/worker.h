@@ -1,7 +1,7 @@
 // One thread with one model context and everything that belongs to it: scheduler, ledger, runner. Commands come in
 // through a bounded inbox, events go out in one push and one signal per step; the worker never waits for a client
-// (worker-never-waits), nor for the disk, whose thread has an inbox of its own and answers with a command. Owned by the
-// Engine.
+// (worker-never-waits), nor for the disk and what encodes pictures, whose threads have inboxes of their own and answer
+// with a command. Owned by the Engine.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,7 @@
 #include "core/event.h"
 #include "engine/engine_metrics.h"
 #include "engine/load_board.h"
+#include "engine/media_encodings.h"
 #include "engine/runner.h"
 #include "engine/slot_board.h"
 #include "engine/snapshot_disk.h"
@@ -90,7 +91,7 @@ struct RestCommand {
 // Cancel what is inside and end the thread.
 struct StopCommand {};
 using Command = std::variant<SubmitCommand, CancelCommand, ForgetCommand, CopySlotCommand, AdoptSlotCommand,
-                             RestCommand, StopCommand, DiskOutcome>;
+                             RestCommand, StopCommand, DiskOutcome, EncodingOutcome>;
 
 class Worker {
  public:
@@ -152,6 +153,10 @@ class Worker {
   void forget_tenant(ForgetCommand command);
   void take_outcome(DiskOutcome outcome);
   void order_disk();
+  std::unique_ptr<MediaEncodings> start_encodings();
+  void order_encodings();
+  void take_encoding(EncodingOutcome outcome, TimePoint now);
+  void release_encoding();
   void copy_slots_out();
   void keep_on_disk();
   void compute();
@@ -186,6 +191,8 @@ class Worker {
   Scheduler scheduler_;
   const std::unique_ptr<SnapshotDisk> disk_;  // after inbox_, which its thread writes to; null: there is none
   std::vector<DiskOrder> orders_;
+  const std::unique_ptr<MediaEncodings> encodings_;  // as disk_; null: the model encodes nothing, or in its steps
+  std::vector<EncodingOrder> encoding_orders_;
   Runner runner_;
   TimePoint planned_{};
   StepRecord step_;  // the one planned then

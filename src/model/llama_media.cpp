@@ -107,7 +107,7 @@ Result<std::shared_ptr<const LlamaMedia>> LlamaMedia::make(const MediaOptions& o
     if (!media->projector_) return does_not_fit(options);
   }
   media->vocabulary_ = std::move(vocabulary);
-  media->encoder_ = std::make_shared<LlamaMediaEncoder>(media->projector_, width, operations);
+  media->encoder_ = std::make_shared<LlamaMediaEncoder>(media->projector_, width, operations, options.cores);
   log_info("projector loaded",
            {{"file", options.path}, {"pictures", media->sees_}, {"sounds", media->hears_}, {"width", width}});
   return std::shared_ptr<const LlamaMedia>(std::move(media));

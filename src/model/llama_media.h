@@ -29,6 +29,7 @@ struct MediaOptions {
   bool offload = true;                // to a GPU, if there is one
   std::int32_t image_tokens_min = 0;  // of a picture, where the projector leaves a choice; 0: as it says
   std::int32_t image_tokens_max = 0;
+  std::shared_ptr<CoreShare> cores{};  // null: all are its own
   std::size_t decoded_bytes_max = kSizeLimit<"decoded_media_bytes">;
   std::size_t waiting_bytes_max = kSizeLimit<"waiting_media_bytes">;
 };

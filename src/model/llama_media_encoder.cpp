@@ -4,7 +4,9 @@
 #include <utility>
 
 #include <mtmd.h>
+#include <mtmd_bytes.h>
 
+#include "base/clock.h"
 #include "model/llama_runtime.h"
 #include "model/media_pixels.h"
 
@@ -15,16 +17,42 @@ std::size_t bytes_of(const EncodedMedia& rows) { return rows.values.size() * siz
 
 }  // namespace
 
-Result<LlamaMediaEncoder::Encoding> LlamaMediaEncoder::encode(const MediaUnit& unit, std::uint32_t tenant) {
+LlamaMediaEncoder::LlamaMediaEncoder(std::shared_ptr<mtmd_context> projector, std::size_t width, Operations operations,
+                                     std::shared_ptr<CoreShare> cores, std::size_t bytes_max)
+    : projector_(std::move(projector)),
+      width_(width),
+      operations_(std::move(operations)),
+      bytes_max_(bytes_max),
+      cores_(std::move(cores)) {
+  if (cores_) core_place_.emplace(*cores_);
+}
+
+// With its part of the cores: streams go on beside it.
+bool LlamaMediaEncoder::compute(const MediaUnit& unit) {
+  if (!cores_) return mtmd_encode_chunk(projector_.get(), unit.pixels->chunk) == 0;
+  const RealClock clock;
+  core_place_->begin_decode();
+  mtmd_use_threads(projector_.get(), cores_->part(clock.now()));
+  const bool computed = mtmd_encode_chunk(projector_.get(), unit.pixels->chunk) == 0;
+  core_place_->end_decode(clock.now());
+  return computed;
+}
+
+std::optional<MediaEncoder::Encoding> LlamaMediaEncoder::find(const MediaUnit& unit, std::uint32_t tenant) {
   const SharedLock::Writing alone(lock_);
   const auto same = [&](const Kept& kept) { return kept.identity == unit.identity && kept.tenant == tenant; };
-  if (const auto found = std::ranges::find_if(kept_, same); found != kept_.end()) {
-    std::rotate(found, found + 1, kept_.end());
-    return Encoding{kept_.back().rows, false};
-  }
-  const mtmd_input_chunk* const chunk = unit.pixels->chunk;
+  const auto found = std::ranges::find_if(kept_, same);
+  if (found == kept_.end()) return std::nullopt;
+  std::rotate(found, found + 1, kept_.end());
+  return Encoding{kept_.back().rows, false};
+}
+
+Result<MediaEncoder::Encoding> LlamaMediaEncoder::encode(const MediaUnit& unit, std::uint32_t tenant) {
+  if (auto kept = find(unit, tenant)) return std::move(*kept);
+  const SharedLock::Writing alone(encoding_);
+  if (auto kept = find(unit, tenant)) return std::move(*kept);  // who was before us has encoded the same
   take_llama_error();
-  if (mtmd_encode_chunk(projector_.get(), chunk) != 0) {
+  if (!compute(unit)) {
     return Error{ErrorCode::model_failure, "the projector failed to encode: " + take_llama_error(), ""};
   }
   auto rows = std::make_shared<EncodedMedia>();
@@ -35,12 +63,15 @@ Result<LlamaMediaEncoder::Encoding> LlamaMediaEncoder::encode(const MediaUnit& u
   return Encoding{std::move(rows), true};
 }
 
+// What is held elsewhere stays, so that its holder never has it encoded again.
 void LlamaMediaEncoder::keep(Kept kept) {
+  const SharedLock::Writing alone(lock_);
   const std::size_t needed = bytes_of(*kept.rows);
-  if (needed > bytes_max_) return;
-  auto first = kept_.begin();
-  for (; bytes_ + needed > bytes_max_; ++first) bytes_ -= bytes_of(*first->rows);
-  kept_.erase(kept_.begin(), first);
+  std::erase_if(kept_, [&](const Kept& old) {
+    if (bytes_ + needed <= bytes_max_ || old.rows.use_count() > 1) return false;
+    bytes_ -= bytes_of(*old.rows);
+    return true;
+  });
   kept_.push_back(std::move(kept));
   bytes_ += needed;
 }

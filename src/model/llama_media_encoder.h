@@ -1,48 +1,34 @@
-// Encodes units of prompts to rows that the model takes in place of tokens' embeddings, and keeps them for the next
-// prompt with the same picture or sound. Shared by the contexts of a model; each worker calls it in its own step, and
-// one at a time encodes, since mtmd's contexts cannot do more: several workers wait for each other here.
+// The MediaEncoder of a projector, over libllama's mtmd. It keeps what it has encoded for the next prompt with the
+// same picture or sound. One thread at a time encodes, since mtmd's contexts cannot do more; what is kept is found
+// meanwhile.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
+#include <optional>
 #include <vector>
 
-#include "base/error.h"
 #include "base/limits.h"
 #include "base/shared_lock.h"
-#include "core/media.h"
+#include "model/core_share.h"
+#include "model/media_encoder.h"
 
 struct mtmd_context;
 
 namespace chasqui {
 
-// Constant; any thread.
-struct EncodedMedia {
-  std::vector<float> values;  // `width` for each position of the unit
-  std::size_t width = 0;
-
-  const float* row(TokenCount place) const { return values.data() + static_cast<std::size_t>(place) * width; }
-};
-using EncodedMediaPtr = std::shared_ptr<const EncodedMedia>;
-
-class LlamaMediaEncoder {
+class LlamaMediaEncoder final : public MediaEncoder {
  public:
-  // `width`: of a row.
-  // `operations`: that the projector has ended, see operations().
+  // `width`: of a row. `operations`: that the projector has ended, see operations(). `cores`: on which an encoding
+  // counts as a decode; null: all are its own.
   using Operations = std::shared_ptr<std::atomic<std::uint64_t>>;
   LlamaMediaEncoder(std::shared_ptr<mtmd_context> projector, std::size_t width, Operations operations,
-                    std::size_t bytes_max = kSizeLimit<"encoded_media_bytes">)
-      : projector_(std::move(projector)), width_(width), operations_(std::move(operations)), bytes_max_(bytes_max) {}
+                    std::shared_ptr<CoreShare> cores = nullptr,
+                    std::size_t bytes_max = kSizeLimit<"encoded_media_bytes">);
 
-  struct Encoding {
-    EncodedMediaPtr rows;
-    bool fresh = false;  // it was not kept from before
-  };
-  // What one tenant has sent is kept for that one alone. Errors: model_failure.
-  Result<Encoding> encode(const MediaUnit& unit, std::uint32_t tenant);
+  Result<Encoding> encode(const MediaUnit& unit, std::uint32_t tenant) override;
 
   // As Model::operations(): a long encoding is told from one that hangs.
   std::uint64_t operations() const { return operations_->load(std::memory_order_relaxed); }
@@ -55,13 +41,18 @@ class LlamaMediaEncoder {
     std::uint32_t tenant = 0;
     EncodedMediaPtr rows;
   };
+  bool compute(const MediaUnit& unit);
+  std::optional<Encoding> find(const MediaUnit& unit, std::uint32_t tenant);
   void keep(Kept kept);
 
   const std::shared_ptr<mtmd_context> projector_;
   const std::size_t width_;
   const Operations operations_;
   const std::size_t bytes_max_;
-  SharedLock lock_;         // of all that follows, and of the projector
+  const std::shared_ptr<CoreShare> cores_;
+  std::optional<CoreShare::Place> core_place_;  // of encoding_
+  SharedLock encoding_;     // of the projector
+  SharedLock lock_;         // of all that follows; taken last, and held for no longer than it takes to look
   std::vector<Kept> kept_;  // the one that was used last is the last
   std::atomic<std::size_t> bytes_{0};
 };

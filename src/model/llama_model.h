@@ -43,6 +43,7 @@ class LlamaModel final : public Model {
   const ModelShape& shape() const override { return shape_; }
   DecodeStatus decode(const Batch& batch) override;
   Result<bool> encode(const MediaUnit& unit, std::uint32_t tenant) override;
+  std::shared_ptr<MediaEncoder> encoder() const override { return media_; }
   std::span<float> logits(std::int32_t row) override;
   std::size_t row_threads() const override { return static_cast<std::size_t>(std::max(threads_, 1)); }
   void for_each_row(std::size_t count, RowJob& job) override { row_work_.run(pool_, threads_, count, job); }

@@ -11,6 +11,7 @@
 #include "core/batch.h"
 #include "core/media.h"
 #include "core/types.h"
+#include "model/media_encoder.h"
 
 namespace chasqui {
 
@@ -69,9 +70,12 @@ class Model {
   // model was loaded with; to apply others than in the step before takes time.
   virtual DecodeStatus decode(const Batch& batch) = 0;
 
-  // Before a decode() of rows of this unit. True when it had to be encoded for that; the error when it cannot be.
-  // Of what several tenants send, each has it encoded for itself, so that none can tell what others have sent.
+  // Before a decode() of rows of this unit. True when it had to be encoded for that, since nothing held what encoder()
+  // had made of it. The error when it cannot be. Of what several tenants send, each has it encoded for itself, so that
+  // none can tell what others have sent.
   virtual Result<bool> encode(const MediaUnit& unit, std::uint32_t tenant);
+  // What encodes units ahead of that, the same one for as long as the model lives, asleep or awake; null: nothing does.
+  virtual std::shared_ptr<MediaEncoder> encoder() const;
 
   // The logits of an output row of the last decode() that returned ok: `vocabulary` floats. The caller may change
   // them. Valid until the next decode().
@@ -138,6 +142,7 @@ class Model {
 };
 
 inline Result<bool> Model::encode(const MediaUnit&, std::uint32_t) { return false; }
+inline std::shared_ptr<MediaEncoder> Model::encoder() const { return nullptr; }
 inline void Model::shift(SlotId, TokenCount, TokenCount) { CHECK(false, "this model does not shift"); }
 
 }  // namespace chasqui

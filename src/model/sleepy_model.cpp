@@ -10,6 +10,7 @@ Result<std::unique_ptr<Model>> SleepyModel::start(Make make) {
   std::unique_ptr<SleepyModel> model(new SleepyModel(std::move(make)));
   if (auto awake = model->wake(); !awake) return awake.error();
   model->shape_ = model->model_->shape();
+  model->encoder_ = model->model_->encoder();
   return std::unique_ptr<Model>(std::move(model));
 }
 

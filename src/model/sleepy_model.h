@@ -22,6 +22,7 @@ class SleepyModel final : public Model {
   const ModelShape& shape() const override { return shape_; }
   DecodeStatus decode(const Batch& batch) override;
   Result<bool> encode(const MediaUnit& unit, std::uint32_t tenant) override;
+  std::shared_ptr<MediaEncoder> encoder() const override { return encoder_; }
   std::span<float> logits(std::int32_t row) override { return model_->logits(row); }
   std::size_t row_threads() const override { return model_->row_threads(); }
   void for_each_row(std::size_t count, RowJob& job) override { model_->for_each_row(count, job); }
@@ -48,6 +49,7 @@ class SleepyModel final : public Model {
 
   const Make make_;
   ModelShape shape_;
+  std::shared_ptr<MediaEncoder> encoder_;
   std::unique_ptr<Model> model_;   // null while it sleeps
   std::uint64_t cuts_before_ = 0;  // it fell asleep
   // For those who abort: what they use is not freed while they use it.

@@ -13,7 +13,7 @@
 
 namespace chasqui {
 
-inline constexpr std::string_view kRecordMagic = "chasqui-record 1\n";
+inline constexpr std::string_view kRecordMagic = "chasqui-record 2\n";
 
 enum class TapKind : std::uint8_t {
   head = 1,
@@ -37,8 +37,9 @@ enum class TapKind : std::uint8_t {
   computed,
   finished,
   ended,  // the recording, though the server went on
+  encoded,
 };
-inline constexpr std::size_t kRecordKinds = 22;
+inline constexpr std::size_t kRecordKinds = 23;
 
 struct RecordPiece {
   std::uint32_t stream = 0;

@@ -73,6 +73,13 @@ void Replayer::follow(const Record& record, ByteReader& io) {
       scheduler_->forget_tenant(tenant, ticket);
       return;
     }
+    case TapKind::encoded: {
+      EncodingOutcome outcome;
+      bool failed = false;
+      io(outcome.request, outcome.begin, outcome.fresh, failed, now);
+      if (failed) outcome.error = Error{ErrorCode::model_failure, "as recorded", ""};
+      return scheduler_->encoded(outcome, now);
+    }
     case TapKind::load_asked: return void(scheduler_->load());
     case TapKind::planned: return plan(io);
     case TapKind::computed: return commit(io);

@@ -4,6 +4,7 @@
 
 #include "cache/disk_order.h"
 #include "cache/snapshot_folder.h"
+#include "core/encoding.h"
 #include "record/recorded_request.h"
 #include "sched/moved_text.h"
 #include "sched/slot_notes.h"
@@ -131,6 +132,10 @@ void SchedulerRecorder::disk_done(const DiskOutcome& outcome, TimePoint now) {
        stand_ins_.of_name(outcome.key.tenant), outcome.key.adapter);
     io.tokens(tokens);
   });
+}
+
+void SchedulerRecorder::encoded(const EncodingOutcome& outcome, TimePoint now) {
+  record_parts(TapKind::encoded, outcome.request, outcome.begin, outcome.fresh, outcome.error.has_value(), now);
 }
 
 void SchedulerRecorder::load_asked() { record_parts(TapKind::load_asked); }

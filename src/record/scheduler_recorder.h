@@ -42,6 +42,7 @@ class SchedulerRecorder final : public SchedulerTap {
   void disk_rests() override;
   void disk_flushed() override;
   void disk_done(const DiskOutcome& outcome, TimePoint now) override;
+  void encoded(const EncodingOutcome& outcome, TimePoint now) override;
   void load_asked() override;
   void computed(const Batch& batch, const BatchResult& result) override;
   void planned(TimePoint now, const Batch& batch) override;

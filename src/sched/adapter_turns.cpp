@@ -67,7 +67,9 @@ void AdapterTurns::survey(const RunningSequences& running, TimePoint now) {
     group.due = kNever;
   }
   period_ = Duration::max();
-  for (const auto& sequence : running) note(group_of(sequence->request().adapters, now), *sequence);
+  for (const auto& sequence : running) {
+    if (!sequence->awaits_unit()) note(group_of(sequence->request().adapters, now), *sequence);
+  }
   std::erase_if(groups_, [](const Group& group) { return !group.wanted; });
 }
 

@@ -100,6 +100,7 @@ class FakeWorker {
     scheduler.next_batch(clock.now(), batch);
     take_events();
     expect_consistent();
+    const bool encoded = encode();
     const bool work = !batch.empty();
     parts.clear();
     for (const BatchPart& part : batch.parts) parts.emplace_back(part.request->id.value, part.rows);
@@ -135,7 +136,17 @@ class FakeWorker {
     EXPECT_EQ(scheduler.ledger().cells_used(), model.held_by_living()) << "conservation";
     EXPECT_GE(scheduler.preemptions(), model.preempted());
     for (const std::string& fault : model.faults()) ADD_FAILURE() << fault;
-    return work && model.faults().empty();
+    return (work || encoded) && model.faults().empty();
+  }
+
+  // With SchedulerConfig::encodes: what was ordered until now. False: nothing, or it is not to be encoded yet.
+  bool encode() {
+    scheduler.take_encoding_orders(to_encode);
+    if (!encodes_at_once || to_encode.empty()) return false;
+    for (const EncodingOrder& order : std::exchange(to_encode, {})) {
+      scheduler.encoded({.request = order.request->id, .begin = order.begin, .fresh = true}, clock.now());
+    }
+    return true;
   }
 
   void run_to_end() {
@@ -224,6 +235,8 @@ class FakeWorker {
   FakeModel model;
   Batch batch;
   BatchResult result;
+  std::vector<EncodingOrder> to_encode;
+  bool encodes_at_once = true;
   TokenCount checkpoint_every = 0;  // of prompts that are added from now on
   bool shifts = false;              // … and whether their context is shifted
   Duration step_cost{};             // whatever is in it

@@ -75,7 +75,7 @@ void Scheduler::next_batch(TimePoint now, Batch& batch) {
 
 void Scheduler::plan_step(TimePoint now, Batch& batch) {
   batch.clear();
-  waits_for_disk_ = false;
+  waits_for_disk_ = waits_for_units_ = false;
   tells_before_step_ = false;
   planned_ = now_ = now;
   expire(now);
@@ -101,6 +101,12 @@ void Scheduler::plan_step(TimePoint now, Batch& batch) {
   batch.trims.swap(to_trim_);
   to_trim_.clear();
   take_restores(batch);
+  order_units();  // also of those whose prefix is complete just now
+  if (all_await_units()) {
+    if (reuse_.has_pieces()) copy_pieces(batch);
+    waits_for_units_ = batch.empty();
+    return;
+  }
   batch.adapters = adapter_turns_.next(running_, now);
   if (adapter_turns_.several()) {
     bring_sets_together(batch);
@@ -117,6 +123,21 @@ void Scheduler::plan_step(TimePoint now, Batch& batch) {
   copy_pieces(batch);
   place_shifts(batch);
   CHECK(!batch.empty(), "progress: a sequence runs and nothing is to be done");
+}
+
+// Of each sequence the next one, while it reads the text before it. What comes later may be in a cache by then.
+void Scheduler::order_units() {
+  if (!config_.encodes) return;
+  for (const auto& sequence : running_) {
+    const MediaUnit* const unit = sequence->unit_to_order();
+    if (unit == nullptr) continue;
+    sequence->order_unit(unit->begin);
+    encoding_orders_.push_back({sequence->shared_request(), unit->begin});
+  }
+}
+
+bool Scheduler::all_await_units() const {
+  return config_.encodes && std::ranges::all_of(running_, [](const auto& sequence) { return sequence->awaits_unit(); });
 }
 
 // An arrival that would not get a slot has nothing from a step that is cut.

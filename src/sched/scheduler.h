@@ -22,6 +22,7 @@
 
 #include "cache/kv_ledger.h"
 #include "core/batch.h"
+#include "core/encoding.h"
 #include "core/event.h"
 #include "core/load.h"
 #include "core/sequence.h"
@@ -49,6 +50,7 @@ struct SchedulerConfig {
   bool dense_slots = false;  // rows of adjacent slots are computed in one pass: keep them adjacent
   bool cuts_steps = true;    // a running step can be aborted, with the slots as they were before
   bool exchanges = false;    // two sequences may change places
+  bool encodes = false;      // units of prompts are encoded apart from steps: see take_encoding_orders()
   ReuseConfig reuse;
   SpeculationConfig speculation;
   SchedulerTargets targets;
@@ -84,6 +86,12 @@ class Scheduler {
 
   // Nothing runs, and all who wait wait for a file: so until a command comes. As of the last next_batch().
   bool waits_for_disk() const { return waits_for_disk_; }
+  // All that runs waits for a picture or a sound to be encoded: so until encoded(), or another command.
+  bool waits_for_units() const { return waits_for_units_; }
+  // What sequences that run come to next, at the end of `orders`. REQUIRES: SchedulerConfig::encodes
+  void take_encoding_orders(std::vector<EncodingOrder>& orders);
+  // What came of one of these orders.
+  void encoded(const EncodingOutcome& outcome, TimePoint now);
   // There are events that clients should have before the step, which may be long: the prefill of a prompt begins.
   bool tells_before_step() const { return tells_before_step_; }
   // See DiskTier. REQUIRES: there is a disk.
@@ -134,6 +142,8 @@ class Scheduler {
   };
 
   void plan_step(TimePoint now, Batch& batch);
+  void order_units();
+  bool all_await_units() const;
   void end_all(FinishReason reason, const Error& error, TimePoint now);
   Urgency urgency(TimePoint now) const;
   std::int64_t tokens_to_prefill() const;
@@ -224,7 +234,9 @@ class Scheduler {
   double tokens_a_row_ = 1;            // that streams get in a decode step, a moving average
   double fresh_share_ = 1;             // of prompts, that is not cached
   TimePoint announced_{};
+  std::vector<EncodingOrder> encoding_orders_;
   bool waits_for_disk_ = false;
+  bool waits_for_units_ = false;
   bool tells_before_step_ = false;
   std::uint64_t preemptions_ = 0;
   std::uint64_t moves_ = 0;

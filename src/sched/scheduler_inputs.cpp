@@ -1,5 +1,6 @@
 // What a Scheduler is told beside requests and steps, for a tap to see: tenants that are forgotten, slots that clients
-// save, and the disk.
+// save, the disk, and pictures and sounds that were encoded.
+#include <iterator>
 #include <utility>
 
 #include "sched/scheduler.h"
@@ -59,6 +60,21 @@ void Scheduler::disk_done(DiskOutcome outcome, TimePoint now) {
   if (config_.tap != nullptr) config_.tap->disk_done(outcome, now);
   reuse_.disk()->done(std::move(outcome), step_time_.prompt_row_seconds(), now);
   reuse_.disk_has_done();
+}
+
+void Scheduler::take_encoding_orders(std::vector<EncodingOrder>& orders) {
+  orders.insert(orders.end(), std::make_move_iterator(encoding_orders_.begin()),
+                std::make_move_iterator(encoding_orders_.end()));
+  encoding_orders_.clear();
+}
+
+// One that has lost its slot meanwhile asks again when it goes on, and finds what is kept.
+void Scheduler::encoded(const EncodingOutcome& outcome, TimePoint now) {
+  if (config_.tap != nullptr) config_.tap->encoded(outcome, now);
+  Sequence* const sequence = find_running(outcome.request);
+  if (sequence == nullptr || !sequence->unit_ready(outcome.begin, outcome.fresh) || !outcome.error) return;
+  finish(*sequence, FinishReason::error, now, *outcome.error);
+  retire_finished(Keep::what_is_worth_it);
 }
 
 }  // namespace chasqui

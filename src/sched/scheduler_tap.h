@@ -19,6 +19,7 @@ struct Batch;
 struct BatchResult;
 struct DiskOrder;
 struct DiskOutcome;
+struct EncodingOutcome;
 struct FoundSnapshot;
 struct MovedText;
 struct Request;
@@ -52,6 +53,7 @@ class SchedulerTap {
   virtual void disk_rests() {}
   virtual void disk_flushed() {}
   virtual void disk_done(const DiskOutcome& /*outcome*/, TimePoint /*now*/) {}
+  virtual void encoded(const EncodingOutcome& /*outcome*/, TimePoint /*now*/) {}
   virtual void load_asked() {}
   virtual void computed(const Batch& /*batch*/, const BatchResult& /*result*/) {}
 

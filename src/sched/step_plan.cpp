@@ -89,7 +89,9 @@ void StepPlan::survey(const RunningSequences& running, const AdapterSet* adapter
   for (const auto& sequence : running) {
     const bool ours = same_adapters(sequence->request().adapters.get(), adapters);
     if (sequence->decoding()) (ours ? decoding_ : others_).push_back(sequence.get());
-    if (sequence->prefilling() && ours && !sequence->awaits_prefix()) prefilling_.push_back(sequence.get());
+    if (sequence->prefilling() && ours && !sequence->awaits_prefix() && !sequence->awaits_unit()) {
+      prefilling_.push_back(sequence.get());
+    }
   }
 }
 

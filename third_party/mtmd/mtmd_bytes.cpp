@@ -1,4 +1,4 @@
-/* mtmd.cpp with a function more: what a chunk is made of is known inside that file alone. */
+/* mtmd.cpp with two functions more: what a chunk and a context are made of is known inside that file alone. */
 #include "mtmd.cpp"
 
 #include "mtmd_bytes.h"
@@ -14,5 +14,7 @@ std::size_t mtmd_chunk_bytes(const mtmd_input_chunk* chunk) {
   if (chunk->tokens_audio) add(chunk->tokens_audio->batch_f32);
   return values * sizeof(float);
 }
+
+void mtmd_use_threads(mtmd_context* context, int threads) { context->n_threads = threads; }
 
 }  // namespace chasqui

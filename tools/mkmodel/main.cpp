@@ -128,7 +128,7 @@ int make_missing(const Arguments& arguments) {
   std::filesystem::create_directories(folder);
   for (const mkmodel::Projector& projector : mkmodel::projectors()) {
     const std::string path = folder + "/" + projector.name + ".gguf";
-    if (!std::filesystem::exists(path)) make(projector, arguments, path);
+    if (!projector.large && !std::filesystem::exists(path)) make(projector, arguments, path);
   }
   return 0;
 }

@@ -9,12 +9,7 @@
 namespace mkmodel {
 namespace {
 
-constexpr std::int64_t kWidth = 64;  // of the encoders
-constexpr std::int64_t kInner = 128;
-constexpr std::int64_t kHeads = 4;
-constexpr std::int64_t kLayers = 3;
 constexpr std::int64_t kPatch = 14;
-constexpr std::int64_t kSide = 112;
 constexpr std::int64_t kMerged = 2;        // patches a side that become one position (gemma3)
 constexpr std::int64_t kMels = 80;         // bands of a sound
 constexpr std::int64_t kFrames = 1500;     // of 30 seconds
@@ -23,6 +18,8 @@ constexpr std::int64_t kStackInner = 256;  // halved by the gate
 
 class Plan {
  public:
+  explicit Plan(const Projector& projector) : size(projector) {}
+
   void matrix(std::string name, std::vector<std::int64_t> extents, std::int64_t in, ggml_type type = GGML_TYPE_F32) {
     TensorPlan plan;
     plan.name = std::move(name);
@@ -40,53 +37,55 @@ class Plan {
     tensors.push_back(std::move(plan));
   }
   void norm(const std::string& name) {
-    constant(name + ".weight", {kWidth}, 1);
-    constant(name + ".bias", {kWidth}, 0.1f);
+    constant(name + ".weight", {size.own_width}, 1);
+    constant(name + ".bias", {size.own_width}, 0.1f);
   }
   void linear(const std::string& name, std::int64_t in, std::int64_t out, bool bias = true) {
     matrix(name + ".weight", {in, out}, in, GGML_TYPE_F16);
     if (bias) constant(name + ".bias", {out}, 0.05f);
   }
   void layers(const std::string& side, bool bias_of_keys) {
-    for (std::int64_t i = 0; i < kLayers; ++i) {
+    for (std::int64_t i = 0; i < size.layers; ++i) {
       const std::string layer = side + ".blk." + std::to_string(i) + ".";
       norm(layer + "ln1");
       norm(layer + "ln2");
-      for (const char* name : {"attn_q", "attn_v", "attn_out"}) linear(layer + name, kWidth, kWidth);
-      linear(layer + "attn_k", kWidth, kWidth, bias_of_keys);
-      linear(layer + "ffn_up", kWidth, kInner);
-      linear(layer + "ffn_down", kInner, kWidth);
+      for (const char* name : {"attn_q", "attn_v", "attn_out"}) linear(layer + name, size.own_width, size.own_width);
+      linear(layer + "attn_k", size.own_width, size.own_width, bias_of_keys);
+      linear(layer + "ffn_up", size.own_width, size.inner);
+      linear(layer + "ffn_down", size.inner, size.own_width);
     }
     norm(side + ".post_ln");
   }
 
+  const Projector& size;
   std::vector<TensorPlan> tensors;
 };
 
 void plan_eyes(const Projector& projector, Plan& plan) {
-  constexpr std::int64_t kPatches = (kSide / kPatch) * (kSide / kPatch);
-  plan.matrix("v.patch_embd.weight", {kPatch, kPatch, 3, kWidth}, kPatch * kPatch * 3, GGML_TYPE_F16);
-  plan.constant("v.patch_embd.bias", {kWidth}, 0.02f);
-  plan.matrix("v.position_embd.weight", {kWidth, kPatches}, 16);
+  const std::int64_t patches = (projector.side / kPatch) * (projector.side / kPatch);
+  plan.matrix("v.patch_embd.weight", {kPatch, kPatch, 3, projector.own_width}, kPatch * kPatch * 3, GGML_TYPE_F16);
+  plan.constant("v.patch_embd.bias", {projector.own_width}, 0.02f);
+  plan.matrix("v.position_embd.weight", {projector.own_width, patches}, 16);
   plan.layers("v", true);
   if (projector.sees == "gemma3") {
-    plan.matrix("mm.input_projection.weight", {projector.width, kWidth}, kWidth);
-    plan.constant("mm.soft_emb_norm.weight", {kWidth}, 1);
+    plan.matrix("mm.input_projection.weight", {projector.width, projector.own_width}, projector.own_width);
+    plan.constant("mm.soft_emb_norm.weight", {projector.own_width}, 1);
   } else {
-    plan.linear("mm.0", kWidth, projector.width);
+    plan.linear("mm.0", projector.own_width, projector.width);
     plan.linear("mm.2", projector.width, projector.width);
   }
 }
 
 void plan_ears(const Projector& projector, Plan& plan) {
-  plan.matrix("a.conv1d.1.weight", {3, kMels, kWidth}, 3 * kMels, GGML_TYPE_F16);
-  plan.constant("a.conv1d.1.bias", {1, kWidth}, 0.02f);
-  plan.matrix("a.conv1d.2.weight", {3, kWidth, kWidth}, 3 * kWidth, GGML_TYPE_F16);
-  plan.constant("a.conv1d.2.bias", {1, kWidth}, 0.02f);
-  plan.matrix("a.position_embd.weight", {kWidth, kFrames}, 16);
+  plan.matrix("a.conv1d.1.weight", {3, kMels, projector.own_width}, 3 * kMels, GGML_TYPE_F16);
+  plan.constant("a.conv1d.1.bias", {1, projector.own_width}, 0.02f);
+  const std::int64_t width = projector.own_width;
+  plan.matrix("a.conv1d.2.weight", {3, width, width}, 3 * width, GGML_TYPE_F16);
+  plan.constant("a.conv1d.2.bias", {1, projector.own_width}, 0.02f);
+  plan.matrix("a.position_embd.weight", {projector.own_width, kFrames}, 16);
   plan.layers("a", false);
-  plan.constant("mm.a.norm_pre.weight", {kWidth * kStack}, 1);
-  plan.linear("mm.a.mlp.1", kWidth * kStack, kStackInner, false);
+  plan.constant("mm.a.norm_pre.weight", {projector.own_width * kStack}, 1);
+  plan.linear("mm.a.mlp.1", projector.own_width * kStack, kStackInner, false);
   plan.constant("mm.a.norm_mid.weight", {kStackInner / 2}, 1);
   plan.linear("mm.a.mlp.2", kStackInner / 2, projector.width, false);
 }
@@ -104,14 +103,14 @@ void set_keys(gguf_context* gguf, const Projector& projector) {
     gguf_set_val_bool(gguf, ("clip.has_" + side + "_encoder").c_str(), !type.empty());
     if (type.empty()) continue;
     gguf_set_val_str(gguf, ("clip." + side + ".projector_type").c_str(), type.c_str());
-    number(side + ".embedding_length", kWidth);
-    number(side + ".feed_forward_length", kInner);
-    number(side + ".block_count", kLayers);
+    number(side + ".embedding_length", projector.own_width);
+    number(side + ".feed_forward_length", projector.inner);
+    number(side + ".block_count", projector.layers);
     number(side + ".projection_dim", projector.width);
-    number(side + ".attention.head_count", kHeads);
+    number(side + ".attention.head_count", projector.heads);
     gguf_set_val_f32(gguf, ("clip." + side + ".attention.layer_norm_epsilon").c_str(), 1e-5f);
   }
-  number("vision.image_size", kSide);
+  number("vision.image_size", projector.side);
   number("vision.patch_size", kPatch);
   number("vision.projector.scale_factor", kMerged);
   constexpr std::array<float, 3> kHalf = {0.5f, 0.5f, 0.5f};
@@ -127,6 +126,17 @@ const std::vector<Projector>& projectors() {
   static const std::vector<Projector> all = {
       {"mmproj-random-24m", "pictures as LLaVA, sounds as Ultravox", "mlp", "ultravox", 288},
       {"mmproj-random-24m-mutual", "pictures as Gemma 3, whose positions see each other", "gemma3", "", 288},
+      {.name = "mmproj-random-24m-large",
+       .about = "pictures as LLaVA, with the size of CLIP ViT-L/14",
+       .sees = "mlp",
+       .hears = "",
+       .width = 288,
+       .own_width = 1024,
+       .inner = 4096,
+       .heads = 16,
+       .layers = 24,
+       .side = 336,
+       .large = true},
   };
   return all;
 }
@@ -141,7 +151,7 @@ const Projector* find_projector(const std::string& name) {
 Written write_projector(const Projector& projector, const std::string& path, std::uint64_t seed) {
   const std::unique_ptr<gguf_context, void (*)(gguf_context*)> gguf(gguf_init_empty(), &gguf_free);
   set_keys(gguf.get(), projector);
-  Plan plan;
+  Plan plan(projector);
   if (!projector.sees.empty()) plan_eyes(projector, plan);
   if (!projector.hears.empty()) plan_ears(projector, plan);
   return write_file(gguf.get(), plan.tensors, path, seed);
