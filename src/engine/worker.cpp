@@ -170,8 +170,8 @@ void Worker::run() {
     if (!batch_.empty()) {
       compute();                           // decode, sample, text, stop strings
       count_step();                        // before the requests of the batch may go
-      scheduler_.commit(batch_, result_);  // the only writer of sequences
       release_encoding();
+      scheduler_.commit(batch_, result_);  // the only writer of sequences
       steps_.fetch_add(1, std::memory_order_relaxed);
     }
     deliver();

@@ -30,7 +30,7 @@ void Worker::take_encoding(EncodingOutcome outcome, TimePoint now) {
   encodings_->hold(std::move(outcome));
 }
 
-// All places of a unit are read.
+// All places of a unit are read. REQUIRES: its request is still here
 void Worker::release_encoding() {
   if (!encodings_ || batch_.unit == nullptr || result_.status != DecodeStatus::ok) return;
   const bool last = batch_.rows.back().position + 1 == batch_.unit->begin + batch_.unit->positions;
