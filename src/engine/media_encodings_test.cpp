@@ -42,7 +42,10 @@ struct Pictures {
     return config;
   }
   RequestPtr ask(std::uint64_t content, const std::function<void(RequestDraft&)>& change = {}) {
-    const RequestDraft prompt = FakePrompt().text(5).picture(20, content).text(3).draft();
+    return ask(FakePrompt().text(5).picture(20, content).text(3), change);
+  }
+  RequestPtr ask(const FakePrompt& pictures, const std::function<void(RequestDraft&)>& change = {}) {
+    const RequestDraft prompt = pictures.draft();
     return client.submit("", 4, [&](RequestDraft& draft) {
       draft.prompt = prompt.prompt;
       for (Token& token : draft.prompt) token = std::min(token, 600);  // of the vocabulary
@@ -69,6 +72,15 @@ TEST(MediaEncodings, StreamsGoOnMeanwhile) {
   EXPECT_EQ(pictures.client.of(seeing).tokens, 4);
   EXPECT_EQ(pictures.client.of(seeing).last.usage.media_encoded, 1);
   EXPECT_EQ(pictures.encoded(), 1u);
+}
+
+TEST(MediaEncodings, ARequestMayEndWithTheStepThatReadsItsPicture) {
+  Pictures pictures;
+  pictures.encoder->gate.open();
+  const RequestPtr seeing =
+      pictures.ask(FakePrompt().text(5).picture(20, 1), [](RequestDraft& draft) { draft.max_tokens = 1; });
+  pictures.client.read_to_end(seeing);
+  EXPECT_EQ(pictures.client.of(seeing).tokens, 1);
 }
 
 TEST(MediaEncodings, WhatIsNotEncodedFailsAlone) {
