@@ -126,6 +126,8 @@ void Replayer::plan(ByteReader& io) {
   if (report_.plans == 0) report_.began = now;
   report_.ended = now;
   scheduler_->next_batch(now, batch_);
+  encodings_.clear();
+  scheduler_->take_encoding_orders(encodings_);  // follow from the plan
   planned_.set(batch_);
   compare_finished();
   if (stopped()) return;

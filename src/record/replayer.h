@@ -64,6 +64,7 @@ class Replayer final : private SchedulerTap {
   std::vector<Finished> ended_here_;  // since the last plan
   std::vector<Finished> ended_there_;
   std::vector<DiskOrder> orders_;
+  std::vector<EncodingOrder> encodings_;
   std::set<std::uint64_t> found_;                   // files at the start
   std::map<std::uint64_t, KvSnapshotPtr> written_;  // by file: leases of the disk
   bool copies_are_out_ = false;                     // a client has had a copy of a slot
