@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "core/fake_media.h"
 #include "record/fake_recording.h"
+#include "sched/fake_worker.h"
 
 namespace chasqui {
 namespace {
@@ -62,6 +64,36 @@ TEST_P(ReplaySeeds, PlansTheSameInOnePoolOfCells) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Replay, ReplaySeeds, testing::Range<std::uint64_t>(1, 5));
+
+TEST(Replay, PlansTheSameWithPicturesThatAreEncodedMeanwhile) {
+  FakeSink sink;
+  RecordedHead head;
+  head.program = "chasqui test";
+  head.model = "fake";
+  head.config = with_cache(dense_streams(3, 32, 200));
+  head.config.encodes = true;
+  {
+    SchedulerRecorder recorder(sink, 0, head, StandIns::new_secret());
+    SchedulerConfig config = head.config;
+    config.tap = &recorder;
+    FakeWorker worker(config);
+    worker.encodes_at_once = false;
+    worker.add(1, 10, 40);
+    for (const std::uint64_t id : {2, 3, 4}) {
+      worker.submit(id, FakePrompt().text(20, 2).picture(40, id).text(10, 3).draft(3), {});
+    }
+    for (int i = 0; i < 20; ++i) worker.step();
+    const Error error{ErrorCode::model_failure, "it failed", ""};
+    worker.scheduler.encoded({.request = RequestId{2}, .begin = 20, .error = error}, worker.clock.now());
+    for (int i = 0; i < 3; ++i) worker.step();
+    worker.encodes_at_once = true;
+    while (worker.step()) continue;
+  }
+  const ReplayReport report = replay_of(sink.file);
+  EXPECT_TRUE(report.agrees()) << said(report);
+  EXPECT_EQ(report.requests, 4u);
+  EXPECT_EQ(report.finished, 4u);
+}
 
 // What a wrong constant of a policy, or a rule that is broken, would do.
 TEST(Replay, AnInjectedBugIsFoundFromTheFileAlone) {
