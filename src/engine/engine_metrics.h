@@ -261,7 +261,7 @@ struct EngineMetrics {
   void count_tokens(const std::vector<Event>& events);  // of one step
   void count_step(const Batch& batch, Duration took);
   void follow_reuse(const Reuse& reuse);
-  // REQUIRES: the batch has a unit, and was computed
+  // A unit is there to be read; `fresh`: it was encoded for that.
   void count_encoding(bool fresh, Duration took);
   void follow_masks(const GrammarMaskCost& cost);
   void follow_speculation(const Speculation& speculation);
