@@ -19,6 +19,12 @@ const prompt = (length, story = 0) => Array.from({ length }, (_, i) => 300 + ((i
 const greedy = { temperature: 0, max_tokens: 20, ignore_eos: true, logprobs: 4 };
 
 const said = ({ choices }) => JSON.stringify(choices.map(({ text, logprobs }) => ({ text, logprobs })));
+// How an answer differs from the first one: what is written in a failure, since the next run may not show it again.
+function difference(got, expected) {
+  const at = [...got].findIndex((character, i) => character !== expected[i]);
+  const around = (text) => text.slice(Math.max(0, at - 60), at + 60);
+  return at < 0 ? `ends after ${got.length} of ${expected.length}` : `${around(got)} for ${around(expected)}`;
+}
 const answer = (server, body) => ask(server, '/v1/completions', { ...greedy, ...body });
 
 // What else a machine does: it comes and goes, so that measured times change.
@@ -76,7 +82,9 @@ for (const [model, cuts] of Object.entries(models)) {
         if (i % 11 === 10) await post(server, '/slots/0?action=erase', {});
         const got = await answer(server, { prompt: prompt(length), deterministic: true });
         cached += got.usage.prompt_tokens_details.cached_tokens;
-        if (said(got) !== first.get(length)) differ.push(`${i} (${length} tokens)`);
+        if (said(got) === first.get(length)) continue;
+        const { usage } = got;
+        differ.push(`${i}: ${JSON.stringify(usage)} ${difference(said(got), first.get(length))}`);
       }
       over = true;
       await Promise.all(company);
