@@ -114,6 +114,22 @@ TEST(LlamaModel, TheDecodeThatTurnsKeysIsNotCut) {
   EXPECT_EQ(model->decode(batch), DecodeStatus::aborted);
 }
 
+// Slots that are not neighbours are computed one after the other: the second one has no row yet when the first is cut.
+TEST(LlamaModel, AStepThatWasCutLeavesAnEmptySlotAsItWas) {
+  auto model = make({.slots = 4});
+  std::vector<Token> prompt;  // attention takes its cells in several tiles, and others where it begins elsewhere
+  for (Token i = 0; i < 200; ++i) prompt.push_back(300 + i * 37 % 600);
+  const std::vector<float> first = run(*model, 3, 0, prompt);
+  run(*model, 0, 0, prompt);
+  Batch both;
+  add_rows(both, 0, 200, std::span(prompt).last(1));
+  add_rows(both, 2, 0, prompt);
+  model->request_abort();
+  EXPECT_EQ(model->decode(both), DecodeStatus::aborted);
+  model->clear_abort();
+  EXPECT_EQ(run(*model, 2, 0, prompt), first) << "its cells do not begin with the first one";
+}
+
 TEST(LlamaModel, SlotsDoNotMix) {
   for (bool unified : {false, true}) {
     auto model = make({.slots = 3, .unified = unified});
