@@ -46,8 +46,9 @@ function(chasqui_build_libllama source prefix options more_arguments)
   string(COMPARE EQUAL "${CHASQUI_LLAMA_SOURCE}" "" pinned)
   # A list does not survive the command line: one that arrives with its separators escaped is a single item.
   string(REPLACE ";" "," options_line "${options}")
+  # --fresh: what an interrupted build has compiled is used, but another checkout may have configured it.
   execute_process(
-    COMMAND ${CMAKE_COMMAND} -S ${PROJECT_SOURCE_DIR}/third_party/libllama -B ${work} -G Ninja
+    COMMAND ${CMAKE_COMMAND} --fresh -S ${PROJECT_SOURCE_DIR}/third_party/libllama -B ${work} -G Ninja
             -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}
             -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DLLAMA_SOURCE_DIR=${source}
             -DCHASQUI_PREFIX=${prefix} -DCHASQUI_PINNED=${pinned} -DCHASQUI_GGML_OPTIONS=${options_line} ${more_arguments}
@@ -93,6 +94,11 @@ function(chasqui_provide_libllama)
     string(APPEND kind "-library")
   endif()
   set(prefix "${CHASQUI_CACHE}/libllama/${CHASQUI_LLAMA_VERSION}-${compiler}${CMAKE_CXX_COMPILER_VERSION}-${kind}-${key}")
+  if(NOT EXISTS "${prefix}/complete")
+    # Another checkout on this machine may be building the same: wait for it, then look again.
+    file(MAKE_DIRECTORY "${CHASQUI_CACHE}/libllama")
+    file(LOCK "${CHASQUI_CACHE}/libllama" DIRECTORY GUARD FUNCTION)
+  endif()
   if(NOT EXISTS "${prefix}/complete")
     chasqui_libllama_source(source)
     chasqui_build_libllama("${source}" "${prefix}" "${options}" "${more_arguments}")
