@@ -32,6 +32,9 @@ struct MediaUnit {
   TokenCount begin = 0;      // its first place in the prompt
   TokenCount positions = 0;  // at least 1
   bool causal = true;        // false: its rows are computed in one batch
+  // Of models whose positions have several dimensions: what follows a picture is further on by so much, for them. 0: by
+  // as many as it has.
+  TokenCount advance = 0;
   std::shared_ptr<const MediaPixels> pixels;
 };
 using MediaUnits = std::vector<MediaUnit>;                // ascending, none overlaps another

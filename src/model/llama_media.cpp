@@ -60,8 +60,10 @@ Error too_much_in_one(std::size_t bytes) {
                        " pixels together, or " + std::to_string(bytes / sizeof(float)) + " samples");
 }
 
+// A picture is encoded in about that time, on a CPU in several times as much.
 Error no_room() {
-  return {ErrorCode::overloaded, "Pictures and sounds of other requests leave no room for these; try again later.", ""};
+  return {ErrorCode::overloaded, "Pictures and sounds of other requests leave no room for these; try again later.", "",
+          seconds(1)};
 }
 
 std::size_t bytes_of(const mtmd_input_chunks* chunks) {
@@ -85,13 +87,6 @@ Result<std::shared_ptr<const LlamaMedia>> LlamaMedia::make(const MediaOptions& o
   media->projector_ = open(options, weights, media->marker_, *operations);
   if (!media->projector_) return does_not_fit(options);
   const mtmd_context* const projector = media->projector_.get();
-  if (mtmd_decode_use_mrope(projector)) {
-    return Error{ErrorCode::not_supported,
-                 "The positions of this model have several dimensions (M-RoPE): it is not served with pictures or "
-                 "sounds yet. Start without the projector " +
-                     options.path + ": --no-mmproj",
-                 "mmproj"};
-  }
   media->sees_ = mtmd_support_vision(projector);
   media->hears_ = mtmd_support_audio(projector);
   media->rate_ = mtmd_get_audio_sample_rate(projector);
@@ -178,10 +173,14 @@ Result<std::shared_ptr<const mtmd_input_chunks>> LlamaMedia::cut(std::string_vie
 
 Result<MediaUnit> LlamaMedia::unit_of(const mtmd_input_chunk* chunk) const {
   const std::size_t tokens = mtmd_input_chunk_get_n_tokens(chunk);
-  if (tokens < 1 || mtmd_input_chunk_get_n_pos(chunk) != static_cast<llama_pos>(tokens)) {
+  const llama_pos advance = mtmd_input_chunk_get_n_pos(chunk);
+  const bool grid = mtmd_decode_use_mrope(projector_.get()) && mtmd_input_chunk_get_tokens_image(chunk) != nullptr;
+  const bool usable = grid ? advance > 0 && std::cmp_less_equal(advance, tokens) : std::cmp_equal(advance, tokens);
+  if (tokens < 1 || !usable) {
     return refused_media("a picture or a sound has no positions that this server can use");
   }
   MediaUnit unit;
+  if (grid) unit.advance = advance;
   unit.kind = mtmd_input_chunk_get_type(chunk) == MTMD_INPUT_CHUNK_TYPE_IMAGE ? MediaKind::picture : MediaKind::sound;
   unit.positions = static_cast<TokenCount>(tokens);
   unit.causal = !mtmd_decode_use_non_causal(projector_.get(), chunk);

@@ -37,7 +37,7 @@ struct MediaOptions {
 class LlamaMedia final : public MediaReader {
  public:
   // `vocabulary` stays loaded as long as this, `weights` need not. Errors: invalid_request where the file is at fault,
-  // or does not fit the model; not_supported for models whose positions have several dimensions (M-RoPE).
+  // or does not fit the model.
   static Result<std::shared_ptr<const LlamaMedia>> make(const MediaOptions& options, const LlamaWeights& weights,
                                                         WeightsPtr vocabulary);
 

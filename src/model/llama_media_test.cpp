@@ -5,25 +5,21 @@
 
 #include <gtest/gtest.h>
 
-#include "model/llama_model.h"
 #include "model/llama_tokenizer.h"
-#include "model/test_files.h"
-#include "model/test_rows.h"
+#include "model/test_media.h"
 
 namespace chasqui {
 namespace {
 
-const std::string kModels = CHASQUI_BINARY_DIR "/models/";
-
 WeightsPtr weights() {
-  static const Result<WeightsPtr> loaded = LlamaWeights::from_file(kModels + "random-24m-f16.gguf");
+  static const Result<WeightsPtr> loaded = LlamaWeights::from_file(kTestModels + "random-24m-f16.gguf");
   CHECK(loaded, loaded ? "" : loaded.error().message);
   return *loaded;
 }
 
 MediaOptions options(const std::string& name) {
   MediaOptions options;
-  options.path = kModels + "projectors/mmproj-random-24m" + name + ".gguf";
+  options.path = kTestModels + "projectors/mmproj-random-24m" + name + ".gguf";
   return options;
 }
 
@@ -31,22 +27,6 @@ std::shared_ptr<const LlamaMedia> reader(const std::string& name = "") {
   auto media = LlamaMedia::make(options(name), *weights(), weights());
   CHECK(media, media ? "" : media.error().message);
   return *media;
-}
-
-MediaFilePtr picture(std::uint32_t seed = 0, std::uint32_t width = 50) {
-  return std::make_shared<MediaFile>(MediaFile{MediaKind::picture, test_png(width, 40, seed)});
-}
-
-MediaFilePtr sound(std::uint32_t samples = 4000) {
-  return std::make_shared<MediaFile>(MediaFile{MediaKind::sound, test_wav(samples)});
-}
-
-MediaPrompt read(const LlamaMedia& media, const std::vector<MediaFilePtr>& files) {
-  std::string text = "Look:";
-  for (std::size_t i = 0; i < files.size(); ++i) text += " " + std::string(media.marker());
-  auto prompt = media.read(text + " what is it?", AddSpecial::yes, ParseSpecial::yes, files);
-  CHECK(prompt, prompt ? "" : prompt.error().message);
-  return std::move(*prompt);
 }
 
 std::string refusal(const LlamaMedia& media, const std::string& text, const std::vector<MediaFilePtr>& files) {
@@ -68,7 +48,7 @@ TEST(LlamaMedia, SaysWhatItTakes) {
 
 TEST(LlamaMedia, UnitsStandWhereTheTextHasMarkers) {
   const auto media = reader();
-  const MediaPrompt prompt = read(*media, {picture(), sound()});
+  const MediaPrompt prompt = read_media(*media, {test_picture(), test_sound()});
   ASSERT_TRUE(prompt.units);
   ASSERT_EQ(prompt.units->size(), 2u);
   const auto& [first, second] = std::tie((*prompt.units)[0], (*prompt.units)[1]);
@@ -91,20 +71,20 @@ TEST(LlamaMedia, TextAloneIsTokenizedAsEver) {
 }
 
 TEST(LlamaMedia, TheSameFileHasTheSameNumbersAndNoOtherHas) {
-  const MediaPrompt once = read(*reader(), {picture(1)});
-  const MediaPrompt again = read(*reader(), {picture(1)});
-  const MediaPrompt other = read(*reader(), {picture(2)});
+  const MediaPrompt once = read_media(*reader(), {test_picture(1)});
+  const MediaPrompt again = read_media(*reader(), {test_picture(1)});
+  const MediaPrompt other = read_media(*reader(), {test_picture(2)});
   EXPECT_EQ(once.tokens, again.tokens) << "in another process, too";
   EXPECT_NE(once.tokens, other.tokens);
-  const MediaPrompt twice = read(*reader(), {picture(1), picture(1)});
+  const MediaPrompt twice = read_media(*reader(), {test_picture(1), test_picture(1)});
   EXPECT_EQ((*twice.units)[0].identity, (*twice.units)[1].identity);
-  const MediaPrompt elsewhere = read(*reader("-mutual"), {picture(1)});
+  const MediaPrompt elsewhere = read_media(*reader("-mutual"), {test_picture(1)});
   EXPECT_NE((*once.units)[0].identity, (*elsewhere.units)[0].identity) << "another projector";
 }
 
 TEST(LlamaMedia, ALongSoundBecomesSeveralUnits) {
   const auto media = reader();
-  const MediaPrompt prompt = read(*media, {sound(16000 * 31)});
+  const MediaPrompt prompt = read_media(*media, {test_sound(16000 * 31)});
   ASSERT_EQ(prompt.units->size(), 2u);
   EXPECT_NE((*prompt.units)[0].identity, (*prompt.units)[1].identity);
 }
@@ -112,14 +92,14 @@ TEST(LlamaMedia, ALongSoundBecomesSeveralUnits) {
 TEST(LlamaMedia, RefusesWhatItCannotRead) {
   const auto media = reader();
   const std::string marker(media->marker());
-  EXPECT_NE(refusal(*media, "no marker", {picture()}).find("0 of 1"), std::string::npos);
-  EXPECT_NE(refusal(*media, marker + marker, {picture()}).find("2 of 1"), std::string::npos);
+  EXPECT_NE(refusal(*media, "no marker", {test_picture()}).find("0 of 1"), std::string::npos);
+  EXPECT_NE(refusal(*media, marker + marker, {test_picture()}).find("2 of 1"), std::string::npos);
   const auto broken = std::make_shared<MediaFile>(MediaFile{MediaKind::picture, "no picture at all"});
   EXPECT_NE(refusal(*media, marker, {broken}).find("cannot be decoded"), std::string::npos);
   const auto mixed_up = std::make_shared<MediaFile>(MediaFile{MediaKind::sound, test_png(3, 3)});
   EXPECT_NE(refusal(*media, marker, {mixed_up}).find("WAV"), std::string::npos);
   const auto deaf = reader("-mutual");
-  EXPECT_NE(refusal(*deaf, std::string(deaf->marker()), {sound()}).find("no sounds"), std::string::npos);
+  EXPECT_NE(refusal(*deaf, std::string(deaf->marker()), {test_sound()}).find("no sounds"), std::string::npos);
 }
 
 TEST(LlamaMedia, PicturesOfARequestHaveSoManyPixelsTogether) {
@@ -127,22 +107,23 @@ TEST(LlamaMedia, PicturesOfARequestHaveSoManyPixelsTogether) {
   small.decoded_bytes_max = 2 * 3 * 50 * 40;
   const auto made = LlamaMedia::make(small, *weights(), weights());
   ASSERT_TRUE(made);
-  EXPECT_TRUE(read(**made, {picture(1), picture(2)}).units);
+  EXPECT_TRUE(read_media(**made, {test_picture(1), test_picture(2)}).units);
   std::string three;
   for (int i = 0; i < 3; ++i) three += (*made)->marker();
-  EXPECT_NE(refusal(**made, three, {picture(1), picture(2), picture(3)}).find("4000 pixels"), std::string::npos);
+  EXPECT_NE(refusal(**made, three, {test_picture(1), test_picture(2), test_picture(3)}).find("4000 pixels"),
+            std::string::npos);
 }
 
 TEST(LlamaMedia, WhatWaitsIsCountedWhileAPromptHasIt) {
   const auto media = reader();
   EXPECT_EQ(media->waiting_bytes(), 0u);
   std::vector<MediaPrompt> waiting;
-  waiting.push_back(read(*media, {picture(1)}));
+  waiting.push_back(read_media(*media, {test_picture(1)}));
   const std::size_t one = media->waiting_bytes();
   EXPECT_GE(one, 64u * 3 * sizeof(float)) << "at least a pixel of each patch";
-  waiting.push_back(read(*media, {picture(2), sound()}));
+  waiting.push_back(read_media(*media, {test_picture(2), test_sound()}));
   EXPECT_GT(media->waiting_bytes(), 2 * one);
-  EXPECT_EQ(read(*media, {}).units, nullptr) << "text alone keeps nothing";
+  EXPECT_EQ(read_media(*media, {}).units, nullptr) << "text alone keeps nothing";
   waiting.pop_back();
   EXPECT_EQ(media->waiting_bytes(), one);
   waiting.clear();
@@ -156,13 +137,14 @@ TEST(LlamaMedia, NothingMoreWaitsWhereOthersTakeAllRoom) {
   ASSERT_TRUE(made);
   const LlamaMedia& media = **made;
   std::vector<MediaPrompt> waiting;
-  waiting.push_back(read(media, {picture(1)}));  // alone it is taken
-  const auto refused = media.read(media.marker(), AddSpecial::yes, ParseSpecial::yes, std::vector{picture(2)});
+  waiting.push_back(read_media(media, {test_picture(1)}));  // alone it is taken
+  const auto refused = media.read(media.marker(), AddSpecial::yes, ParseSpecial::yes, std::vector{test_picture(2)});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::overloaded);
+  EXPECT_GT(refused.error().retry_after, Duration::zero());
   EXPECT_TRUE(media.read("text alone", AddSpecial::yes, ParseSpecial::yes, {}));
   waiting.clear();
-  EXPECT_TRUE(media.read(media.marker(), AddSpecial::yes, ParseSpecial::yes, std::vector{picture(2)}));
+  EXPECT_TRUE(media.read(media.marker(), AddSpecial::yes, ParseSpecial::yes, std::vector{test_picture(2)}));
 }
 
 TEST(LlamaMedia, ExtremeShapesAreReadOrRefused) {
@@ -179,7 +161,7 @@ TEST(LlamaMedia, ExtremeShapesAreReadOrRefused) {
   }
   const auto media = reader();
   for (const std::uint32_t samples : {160u, 161u, 399u}) {
-    const MediaPrompt prompt = read(*media, {sound(samples)});
+    const MediaPrompt prompt = read_media(*media, {test_sound(samples)});
     EXPECT_GT(prompt.units->front().positions, 0);
   }
 }
@@ -195,28 +177,6 @@ TEST(LlamaMedia, RefusesAProjectorOfAnotherModel) {
   EXPECT_FALSE(LlamaMedia::make(missing, *weights(), weights()));
 }
 
-// The whole prompt as the scheduler would have it computed, `pieces` at most a step of a causal unit; the last logits.
-std::vector<float> compute(Model& model, const MediaPrompt& prompt, TokenCount piece) {
-  const auto end = static_cast<TokenCount>(prompt.tokens.size());
-  for (TokenCount at = 0; at < end;) {
-    Batch batch;
-    const MediaUnit* const next = unit_from(prompt.units, at);
-    batch.unit = unit_at(prompt.units, at);
-    TokenCount stop = next == nullptr ? end : batch.unit == nullptr ? next->begin : next->begin + next->positions;
-    if (batch.unit != nullptr) {
-      if (batch.unit->causal) stop = std::min(stop, at + piece);
-      const auto encoded = model.encode(*batch.unit, 0);
-      CHECK(encoded, encoded ? "" : encoded.error().message);
-    }
-    add_rows(batch, 0, at,
-             std::span(prompt.tokens).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(stop - at)));
-    CHECK(model.decode(batch) == DecodeStatus::ok);
-    at = stop;
-    if (at == end) return copy(model.logits(static_cast<std::int32_t>(batch.rows.size()) - 1));
-  }
-  return {};
-}
-
 std::unique_ptr<LlamaModel> model_for(const LlamaMedia& media) {
   auto model =
       LlamaModel::make(weights(), {.slots = 2, .cells = 1024, .rows_max = 512, .threads = 1, .media = media.encoder()});
@@ -230,7 +190,7 @@ TEST(LlamaMedia, AnswersDependOnWhatIsSeenAndHeard) {
     const auto model = model_for(*media);
     std::vector<std::vector<float>> logits;
     for (const std::uint32_t seed : {1u, 1u, 2u}) {
-      logits.push_back(compute(*model, read(*media, {picture(seed)}), 512));
+      logits.push_back(compute_media(*model, read_media(*media, {test_picture(seed)}), 512));
       model->trim(SlotId{0}, 0);
     }
     EXPECT_LT(difference(logits[0], logits[1]), 1e-5);
@@ -241,10 +201,10 @@ TEST(LlamaMedia, AnswersDependOnWhatIsSeenAndHeard) {
 TEST(LlamaMedia, ACausalUnitIsTheSameInPieces) {
   const auto media = reader();
   const auto model = model_for(*media);
-  const MediaPrompt prompt = read(*media, {picture(3), sound()});
-  const std::vector<float> at_once = compute(*model, prompt, 512);
+  const MediaPrompt prompt = read_media(*media, {test_picture(3), test_sound()});
+  const std::vector<float> at_once = compute_media(*model, prompt, 512);
   model->trim(SlotId{0}, 0);
-  EXPECT_LT(difference(at_once, compute(*model, prompt, 13)), kClose);
+  EXPECT_LT(difference(at_once, compute_media(*model, prompt, 13)), kClose);
 }
 
 TEST(LlamaMedia, AnEncodedUnitIsKeptForItsTenant) {
@@ -254,11 +214,11 @@ TEST(LlamaMedia, AnEncodedUnitIsKeptForItsTenant) {
     CHECK(encoding);
     return encoding->fresh;
   };
-  const MediaPrompt one = read(*media, {picture(1)});
+  const MediaPrompt one = read_media(*media, {test_picture(1)});
   EXPECT_TRUE(encode(one, 0));
-  EXPECT_FALSE(encode(read(*media, {picture(1)}), 0));
+  EXPECT_FALSE(encode(read_media(*media, {test_picture(1)}), 0));
   EXPECT_TRUE(encode(one, 7)) << "another tenant cannot tell that it was sent before";
-  EXPECT_TRUE(encode(read(*media, {picture(2)}), 0));
+  EXPECT_TRUE(encode(read_media(*media, {test_picture(2)}), 0));
   EXPECT_EQ(media->encoder()->bytes(), 3u * 64 * 288 * sizeof(float));
 }
 

@@ -155,6 +155,8 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   // libllama splits a batch where the ids of its sequences do not follow each other; recurrent states do not mind.
   shape_.dense_slots = !shape_.unified && shape_.trims_anywhere;
 
+  several_dimensions_ = has_several_dimensions(*weights_);
+  positions_.resize(static_cast<std::size_t>(shape_.slots));
   media_ = config.media;
   shape_.reads_media = media_ != nullptr;
   cores_ = config.cores;
@@ -189,7 +191,8 @@ Result<void> LlamaModel::warm_up(const ModelConfig& config) {
   const auto gigabytes = static_cast<std::int64_t>(weights_->info().size_bytes >> 30);
   if (whole.threads > 1 && choice_) whole.patience = kMeasuring + gigabytes * kReadingGigabyte;
   const DecodeStatus status = decode_as(whole, batch);
-  if (status == DecodeStatus::ok && shape_.cuts_snapshots) layout_ = LlamaKvLayout::find(context_, SlotId{0});
+  const bool may_have_layout = shape_.cuts_snapshots && !several_dimensions_;
+  if (status == DecodeStatus::ok && may_have_layout) layout_ = LlamaKvLayout::find(context_, SlotId{0});
   shape_.kv_block = layout_ ? layout_->block_tokens() : 0;
   shape_.kv_token_bytes = layout_ ? layout_->bytes_per_token() : 0;
   llama_memory_clear(llama_get_memory(context_), true);
@@ -270,6 +273,11 @@ Duration LlamaModel::measure_threads(const Batch& batch, Duration first, TimePoi
 DecodeStatus LlamaModel::decode(const Batch& batch) {
   if (!apply(batch.adapters)) return DecodeStatus::failed;
   if (std::ranges::find(batch.rows, looked_at_, &Row::slot) != batch.rows.end()) changes(looked_at_);
+  if (goes_on_inside(batch)) {
+    const Row& first = batch.rows[0];
+    if (!positions_of(first.slot).has_read(batch.unit->begin, first.position)) return DecodeStatus::failed;
+    uncut_ = true;
+  }
   const bool mutual = batch.unit != nullptr && !batch.unit->causal;
   counts_adapters_ = counts_adapters_ || mutual;  // libllama makes its graphs anew, before it and behind it
   const DecodeStatus status = decode_as(plan(batch), batch);
@@ -296,7 +304,8 @@ ThreadPlan LlamaModel::plan(const Batch& batch) {
 }
 
 DecodeStatus LlamaModel::decode_as(ThreadPlan plan, const Batch& batch) {
-  const llama_batch arrays = rows_->fill(batch, embeddings_of(batch));
+  llama_batch arrays = rows_->fill(batch, embeddings_of(batch));
+  if (several_dimensions_) place(batch, arrays);
   const MutualAttention mutual(context_, batch.unit != nullptr && !batch.unit->causal);
   for (;;) {
     const TimePoint start = clock_.now();
@@ -327,7 +336,7 @@ int LlamaModel::compute(const llama_batch& arrays, const ThreadPlan& plan, TimeP
   try {
     const int status = llama_decode(context_, arrays);
     counts_adapters_ = counts_adapters_ && status != 0;
-    shifting_ = false;
+    uncut_ = false;
     // A GPU goes on computing after that, and a step without output rows would seem to have taken no time.
     llama_synchronize(context_);
     return status;
@@ -342,7 +351,7 @@ bool LlamaModel::should_end(void* self) {
   auto& model = *static_cast<LlamaModel*>(self);
   model.operations_.fetch_add(1, std::memory_order_relaxed);
   // A state that was partly advanced could not be brought back, so such models finish what they began.
-  if (!model.shape_.trims_anywhere || model.shifting_) return false;
+  if (!model.shape_.trims_anywhere || model.uncut_) return false;
   if (!model.abort_.load(std::memory_order_relaxed)) {
     if (model.deadline_ == kNever || model.clock_.now() < model.deadline_) return false;
     model.cut_ = true;
@@ -352,25 +361,15 @@ bool LlamaModel::should_end(void* self) {
 }
 
 DecodeStatus LlamaModel::finish(int status, const Batch& batch) {
-  if (status == 0) return DecodeStatus::ok;
+  if (status == 0) {
+    note_positions(batch);
+    return DecodeStatus::ok;
+  }
   if (status == 1) return DecodeStatus::no_room;  // found before anything was computed
   roll_back(batch);
   if (status == 2) return DecodeStatus::aborted;
   log_error("decoding failed", {{"status", status}, {"rows", batch.rows.size()}, {"parts", batch.parts.size()}});
   return DecodeStatus::failed;
-}
-
-// libllama removes only the ubatch that failed; with a stream per slot, earlier ones of the same batch stay.
-void LlamaModel::roll_back(const Batch& batch) {
-  const llama_memory_t memory = llama_get_memory(context_);
-  SlotId before;
-  for (const Row& row : batch.rows) {
-    if (row.slot == before) continue;
-    before = row.slot;
-    if (llama_memory_seq_rm(memory, row.slot.value, row.position, -1)) continue;
-    log_warning("a slot lost its state in a failed decode", {{"slot", row.slot.value}});
-    llama_memory_seq_rm(memory, row.slot.value, -1, -1);
-  }
 }
 
 std::span<float> LlamaModel::logits(std::int32_t row) {

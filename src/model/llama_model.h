@@ -21,6 +21,7 @@
 #include "model/llama_weights.h"
 #include "model/model.h"
 #include "model/model_config.h"
+#include "model/slot_positions.h"
 #include "model/thread_choice.h"
 
 struct llama_batch;
@@ -78,6 +79,11 @@ class LlamaModel final : public Model {
   ThreadPlan plan(const Batch& batch);
   void use_threads(std::int32_t threads, bool several_rows);
   const float* embeddings_of(const Batch& batch) const;
+  static bool has_several_dimensions(const LlamaWeights& weights);
+  bool goes_on_inside(const Batch& batch) const;
+  void place(const Batch& batch, llama_batch& arrays);
+  void place_unit(const Batch& batch, llama_batch& arrays);
+  void note_positions(const Batch& batch);
   DecodeStatus decode_as(ThreadPlan plan, const Batch& batch);
   int compute(const llama_batch& arrays, const ThreadPlan& plan, TimePoint start);
   static bool should_end(void* model);
@@ -89,6 +95,10 @@ class LlamaModel final : public Model {
   bool look_at(SlotId slot);
   bool move_by_copy(SlotId from, SlotId to);
   TokenCount held(SlotId slot) const;
+  SlotPositions& positions_of(SlotId slot) { return positions_[static_cast<std::size_t>(slot.value)]; }
+  const SlotPositions& positions_of(SlotId slot) const { return positions_[static_cast<std::size_t>(slot.value)]; }
+  // The slot holds nothing afterwards.
+  void empty(SlotId slot);
 
   // Constant after make().
   const WeightsPtr weights_;
@@ -104,7 +114,7 @@ class LlamaModel final : public Model {
   // Of the running decode.
   TimePoint deadline_ = kNever;
   bool cut_ = false;                // it was ended at the deadline
-  bool shifting_ = false;           // it is to be computed to its end
+  bool uncut_ = false;              // it is to be computed to its end
   std::atomic<bool> ended_{false};  // … or on request: what libllama says about it is no error
 
   std::optional<LlamaRows> rows_;             // of the running decode; there once it is open
@@ -113,6 +123,9 @@ class LlamaModel final : public Model {
   EncodedMediaPtr encoded_;                   // the unit of the next decode, or of the last one that had any
   Checksum encoded_unit_{};
   std::uint32_t encoded_tenant_ = 0;
+  bool several_dimensions_ = false;             // of its positions (M-RoPE)
+  std::vector<SlotPositions> positions_;        // of each slot
+  std::vector<std::int32_t> unit_positions_;    // of the running decode: one dimension behind the other
   std::shared_ptr<CoreShare> cores_;            // null: all are its own
   bool keeps_to_part_ = false;                  // --threads does not say how many
   std::optional<CoreShare::Place> core_place_;  // a draft model computes in the time of its model, and has none

@@ -5,6 +5,7 @@
 
 #include <llama.h>
 
+#include "base/log.h"
 #include "model/llama_model.h"
 
 namespace chasqui {
@@ -12,9 +13,35 @@ namespace chasqui {
 void LlamaModel::trim(SlotId slot, TokenCount keep) {
   CHECK(slot.value >= 0 && slot.value < shape_.slots && keep >= 0);
   changes(slot);
-  const bool done = llama_memory_seq_rm(llama_get_memory(context_), slot.value, keep, -1);
-  CHECK(done, "this model's memory cannot be cut there");
   if (heads_) heads_->trim(slot, keep);
+  SlotPositions& positions = positions_of(slot);
+  if (positions.ends_inside(keep)) return;
+  keep = positions.whole(keep);  // rows that go on inside of what is gone will fail
+  const bool done = llama_memory_seq_rm(llama_get_memory(context_), slot.value, positions.position(keep), -1);
+  CHECK(done, "this model's memory cannot be cut there");
+  positions.trim(keep);
+}
+
+// libllama removes only the ubatch that failed; with a stream per slot, earlier ones of the same batch stay.
+void LlamaModel::roll_back(const Batch& batch) {
+  const bool inside = goes_on_inside(batch);
+  SlotId before;
+  for (const Row& row : batch.rows) {
+    if (row.slot == before) continue;
+    before = row.slot;
+    const TokenCount place = inside ? batch.unit->begin : row.position;  // what it had of the picture is gone
+    SlotPositions& positions = positions_of(row.slot);
+    const TokenCount position = positions.position(place);
+    positions.trim(place);
+    if (llama_memory_seq_rm(llama_get_memory(context_), row.slot.value, position, -1)) continue;
+    log_warning("a slot lost its state in a failed decode", {{"slot", row.slot.value}});
+    empty(row.slot);
+  }
+}
+
+void LlamaModel::empty(SlotId slot) {
+  llama_memory_seq_rm(llama_get_memory(context_), slot.value, -1, -1);
+  positions_of(slot).clear();
 }
 
 // libllama turns the keys in the next decode, which must not be cut then: it would turn them again.
@@ -25,7 +52,7 @@ void LlamaModel::shift(SlotId slot, TokenCount from, TokenCount to) {
   const llama_memory_t memory = llama_get_memory(context_);
   CHECK(llama_memory_seq_rm(memory, slot.value, from, to), "this model's memory cannot be cut there");
   llama_memory_seq_add(memory, slot.value, to, -1, from - to);
-  shifting_ = true;
+  uncut_ = true;
 }
 
 // Through a buffer of just the cells in use: llama_memory_seq_cp between streams copies all cells of the slot and has
@@ -36,10 +63,12 @@ void LlamaModel::move(SlotId from, SlotId to) {
   changes(to);
   if (heads_) heads_->forget(from);
   if (heads_) heads_->forget(to);
-  const llama_memory_t memory = llama_get_memory(context_);
   const bool all_of_it = shape_.cuts_snapshots || !shape_.trims_anywhere;
-  if (!all_of_it || !move_by_copy(from, to)) llama_memory_seq_cp(memory, from.value, to.value, -1, -1);
-  llama_memory_seq_rm(memory, from.value, -1, -1);
+  if (!all_of_it || !move_by_copy(from, to)) {
+    llama_memory_seq_cp(llama_get_memory(context_), from.value, to.value, -1, -1);
+  }
+  positions_of(to) = std::move(positions_of(from));
+  empty(from);
 }
 
 bool LlamaModel::move_by_copy(SlotId from, SlotId to) {
@@ -66,10 +95,11 @@ void LlamaModel::exchange(SlotId a, SlotId b) {
   llama_memory_seq_rm(memory, b.value, -1, -1);
   const bool back = there && llama_state_seq_set_data(context_, exchanging_.data(), written, b.value) > 0;
   CHECK(back, "conservation: the content of a slot was lost on its way");
+  std::swap(positions_of(a), positions_of(b));
 }
 
 TokenCount LlamaModel::held(SlotId slot) const {
-  return llama_memory_seq_pos_max(llama_get_memory(context_), slot.value) + 1;
+  return positions_of(slot).places(llama_memory_seq_pos_max(llama_get_memory(context_), slot.value));
 }
 
 void LlamaModel::changes(SlotId slot) {
@@ -83,7 +113,9 @@ KvSnapshotPtr LlamaModel::copy_out(SlotId slot, TokenCount from, TokenCount to) 
     CHECK(from == 0, "a part of what this model can only copy whole");
     const std::size_t size = llama_state_seq_get_size(context_, slot.value);
     if (size == 0 || held(slot) != to) return nullptr;
-    const auto copy = std::make_shared<KvSnapshot>(size, to);
+    const std::size_t behind = several_dimensions_ ? positions_of(slot).bytes() : 0;
+    const auto copy = std::make_shared<KvSnapshot>(size + behind, to);
+    if (behind > 0) positions_of(slot).write(copy->bytes().last(behind));
     auto* bytes = reinterpret_cast<std::uint8_t*>(copy->bytes().data());
     return llama_state_seq_get_data(context_, bytes, size, slot.value) == size ? copy : nullptr;
   } catch (const std::bad_alloc&) {
@@ -121,11 +153,21 @@ bool LlamaModel::restore(SlotId slot, const KvSnapshot& snapshot, TokenCount kee
   changes(slot);
   if (heads_) heads_->forget(slot);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(snapshot.bytes().data());
-  const llama_memory_t memory = llama_get_memory(context_);
-  const std::size_t size = snapshot.bytes().size();
+  std::size_t size = snapshot.bytes().size();
+  SlotPositions& positions = positions_of(slot);
+  if (several_dimensions_) {
+    auto copied = SlotPositions::of_copy(snapshot.bytes());
+    if (!copied) return false;
+    size -= copied->bytes();
+    positions = std::move(*copied);
+  }
   bool done = llama_state_seq_set_data(context_, bytes, size, slot.value) == size && held(slot) == snapshot.tokens();
-  if (done && keep < snapshot.tokens()) done = llama_memory_seq_rm(memory, slot.value, keep, -1);
-  if (!done) llama_memory_seq_rm(memory, slot.value, -1, -1);
+  if (done && keep < snapshot.tokens()) {
+    done = keep == positions.whole(keep) &&
+           llama_memory_seq_rm(llama_get_memory(context_), slot.value, positions.position(keep), -1);
+    positions.trim(keep);
+  }
+  if (!done) empty(slot);
   return done;
 }
 
@@ -141,7 +183,7 @@ const LlamaKvLayout::Place* LlamaModel::place_for(SlotId slot, TokenCount keep, 
   } catch (const std::bad_alloc&) {
   }
   if (!place) {
-    llama_memory_seq_rm(llama_get_memory(context_), slot.value, -1, -1);
+    empty(slot);
     return nullptr;
   }
   filled_ = slot;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "shapes.h"
+#include "tensor_plan.h"
 
 namespace mkmodel {
 

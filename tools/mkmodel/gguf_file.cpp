@@ -101,6 +101,12 @@ void set_keys(gguf_context* gguf, const Shape& s) {
   number("attention.value_length", s.width / s.heads);
   number("rope.dimension_count", s.width / s.heads);
   real("rope.freq_base", s.architecture.starts_with("qwen") ? 1e6f : 1e4f);
+  if (s.architecture == "qwen2vl") {
+    // Of the rotated pairs of a head, those that turn with each dimension: a quarter, three eighths, three eighths.
+    const auto eighth = static_cast<std::int32_t>(s.width / s.heads / 2 / 8);
+    const std::int32_t sections[4] = {2 * eighth, 3 * eighth, 3 * eighth, 0};
+    gguf_set_arr_data(gguf, "qwen2vl.rope.dimension_sections", GGUF_TYPE_INT32, sections, 4);
+  }
   if (s.heads_for > 0) {
     const std::uint32_t layers[kLayersRead] = {1, 3, 5};
     gguf_set_arr_data(gguf, "eagle3.target_layers", GGUF_TYPE_UINT32, layers, kLayersRead);

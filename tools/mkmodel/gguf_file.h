@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "shapes.h"
+#include "tensor_plan.h"
 
 struct gguf_context;
 

@@ -10,7 +10,8 @@ namespace mkmodel {
 namespace {
 
 constexpr std::int64_t kPatch = 14;
-constexpr std::int64_t kMerged = 2;        // patches a side that become one position (gemma3)
+constexpr std::int64_t kMerged = 2;  // patches a side that become one position (Gemma 3, Qwen2-VL)
+constexpr const char* kQwen = "qwen2vl_merger";
 constexpr std::int64_t kMels = 80;         // bands of a sound
 constexpr std::int64_t kFrames = 1500;     // of 30 seconds
 constexpr std::int64_t kStack = 25;        // frames that become one position
@@ -64,6 +65,14 @@ class Plan {
 void plan_eyes(const Projector& projector, Plan& plan) {
   const std::int64_t patches = (projector.side / kPatch) * (projector.side / kPatch);
   plan.matrix("v.patch_embd.weight", {kPatch, kPatch, 3, projector.own_width}, kPatch * kPatch * 3, GGML_TYPE_F16);
+  if (projector.sees == kQwen) {
+    constexpr std::int64_t kEach = kMerged * kMerged;
+    plan.matrix("v.patch_embd.weight.1", {kPatch, kPatch, 3, projector.own_width}, kPatch * kPatch * 3, GGML_TYPE_F16);
+    plan.layers("v", true);
+    plan.linear("mm.0", projector.own_width * kEach, projector.own_width * kEach);
+    plan.linear("mm.2", projector.own_width * kEach, projector.width);
+    return;
+  }
   plan.constant("v.patch_embd.bias", {projector.own_width}, 0.02f);
   plan.matrix("v.position_embd.weight", {projector.own_width, patches}, 16);
   plan.layers("v", true);
@@ -126,6 +135,7 @@ const std::vector<Projector>& projectors() {
   static const std::vector<Projector> all = {
       {"mmproj-random-24m", "pictures as LLaVA, sounds as Ultravox", "mlp", "ultravox", 288},
       {"mmproj-random-24m-mutual", "pictures as Gemma 3, whose positions see each other", "gemma3", "", 288},
+      {"mmproj-random-mrope", "for random-mrope: pictures of any size, as Qwen2-VL", kQwen, "", 256},
       {.name = "mmproj-random-24m-large",
        .about = "pictures as LLaVA, with the size of CLIP ViT-L/14",
        .sees = "mlp",

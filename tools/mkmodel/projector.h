@@ -1,5 +1,5 @@
-// Projectors with random weights for random-24m: what mtmd encodes pictures and sounds with, small enough for tests, or
-// as large as people use.
+// Projectors with random weights for random-24m and random-mrope: what mtmd encodes pictures and sounds with, small
+// enough for tests, or as large as people use.
 // What comes out makes no sense, but follows from the file and is the same with every program that uses libllama.
 #pragma once
 

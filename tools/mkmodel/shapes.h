@@ -13,7 +13,7 @@ namespace mkmodel {
 struct Shape {
   std::string name;
   std::string about;
-  std::string architecture;  // llama, qwen2, qwen3, gemma2, mamba, lfm2, glm4moe, eagle3
+  std::string architecture;  // llama, qwen2, qwen2vl, qwen3, gemma2, mamba, lfm2, glm4moe, eagle3
   std::string vocabulary;    // a models/ggml-vocab-*.gguf of llama.cpp
   std::int64_t tokens = 0;   // in that vocabulary
   std::int64_t width = 0;    // embedding length
@@ -43,18 +43,5 @@ constexpr std::int64_t kExperts = 4;
 
 const std::vector<Shape>& shapes();
 const Shape* find_shape(const std::string& name);
-
-// A tensor to be written: its extents (contiguous first), and what its elements are like.
-struct TensorPlan {
-  enum class Fill { random, constant, state_decay };
-
-  std::string name;
-  std::vector<std::int64_t> extents;
-  ggml_type type = GGML_TYPE_F32;
-  Fill fill = Fill::random;
-  float value = 0;  // random: standard deviation; constant: the value
-};
-
-std::vector<TensorPlan> plan_tensors(const Shape& shape);
 
 }  // namespace mkmodel

@@ -1,0 +1,92 @@
+// Conversations about one picture, with projectors that encode: one whose rows are like tokens, one whose rows see each
+// other, and one whose positions have several dimensions.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import * as test from 'node:test';
+import zlib from 'node:zlib';
+
+import { answer, user } from './client.mjs';
+import { start, testModel } from './server.mjs';
+
+const { describe, it } = test;
+const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-'));
+test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
+const keys = path.join(folder, 'keys');
+writeFileSync(keys, 'a name=ann\nb name=bob\nroot name=root admin=yes\n');
+
+function chunk(type, data) {
+  const body = Buffer.concat([Buffer.from(type), data]);
+  const out = Buffer.alloc(body.length + 8);
+  out.writeUInt32BE(data.length);
+  body.copy(out, 4);
+  out.writeUInt32BE(zlib.crc32(body), body.length + 4);
+  return out;
+}
+
+// A slope of grey that depends on the seed.
+function png(width, height, seed) {
+  const head = Buffer.alloc(13);
+  head.writeUInt32BE(width);
+  head.writeUInt32BE(height, 4);
+  head.set([8, 0], 8);
+  const rows = Buffer.alloc((width + 1) * height);
+  for (let y = 0; y < height; ++y) {
+    for (let x = 0; x < width; ++x) rows[y * (width + 1) + 1 + x] = x * (seed + 1) + y * 3;
+  }
+  const parts = [chunk('IHDR', head), chunk('IDAT', zlib.deflateSync(rows)), chunk('IEND', Buffer.alloc(0))];
+  return Buffer.concat([Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]), ...parts]);
+}
+
+const about = (picture, words) => [
+  { type: 'image_url', image_url: { url: `data:image/png;base64,${picture.toString('base64')}` } }, { type: 'text', text: words }];
+const cachedOf = ({ usage }) => usage.prompt_tokens_details.cached_tokens;
+const encodings = async (server) => (await server.metrics()).value('chasqui_media_encoded_total');
+
+for (const [name, file, positions] of [
+  ['24m-f16', 'mmproj-random-24m', 64],
+  ['24m-f16', 'mmproj-random-24m-mutual', 16],
+  ['mrope', 'mmproj-random-mrope', 11 * 4],
+]) {
+  describe(`with ${file}`, async () => {
+    const model = testModel(name);
+    const flags = ['-m', model, '--mmproj', path.join(path.dirname(model), 'projectors', `${file}.gguf`), '-c', '4096',
+      '-np', '2', '-t', '1', '--cache-disk', path.join(folder, file), '--api-key-file', keys];
+    const as = (key) => ({ headers: { authorization: `Bearer ${key}` } });
+    const open = async (context) => Object.assign(await start(context, flags), { key: 'root' });
+    const picture = png(300, 120, 1);
+    const messages = user(about(picture, 'What is it?'));
+    const brief = { max_tokens: 4, ignore_eos: true };
+    const turn = (server, key = 'a') => answer(server, messages, brief, as(key));
+    let last;
+
+    it('ten turns encode it once and read it once', async (t) => {
+      const server = await open(t);
+      let before = 0;
+      for (let i = 0; i < 10; ++i) {
+        last = await turn(server);
+        if (i > 0) assert.ok(cachedOf(last) >= before, `${cachedOf(last)} of ${before} that the turn before had`);
+        else assert.ok(last.usage.prompt_tokens > positions);
+        before = last.usage.prompt_tokens;
+        if (i < 9) messages.push({ role: 'assistant', content: last.text }, { role: 'user', content: `And ${i}?` });
+      }
+      assert.equal(await encodings(server), 1);
+      const other = await answer(server, [...user(about(png(300, 120, 2), 'What is it?')), ...messages.slice(1)], brief, as('a'));
+      assert.ok(cachedOf(other) < cachedOf(last) - positions, 'another picture is not the same');
+      assert.equal(await encodings(server), 2);
+      const elsewhere = await turn(server, 'b');
+      assert.equal(cachedOf(elsewhere), 0);
+      assert.equal(await encodings(server), 3, 'another tenant has it encoded for itself');
+      assert.equal(elsewhere.text, last.text, 'what was found in the cache is what it would have been');
+    });
+
+    it('it is found on disk after a restart', async (t) => {
+      const server = await open(t);
+      const again = await turn(server);
+      assert.ok(cachedOf(again) > positions, `${cachedOf(again)}`);
+      assert.equal(await encodings(server), 0);
+      assert.equal(again.text, last.text);
+    });
+  });
+}
