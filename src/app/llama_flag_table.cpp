@@ -61,7 +61,6 @@ constexpr LlamaFlag kFlags[] = {
     {"--video-fps", "LLAMA_ARG_VIDEO_FPS", 1, kTaken, kVideo},
     {"--video-timestamp-interval", "LLAMA_ARG_VIDEO_TIMESTAMP_INTERVAL", 1, kTaken, kVideo},
     {"--video-ffmpeg-dir", "LLAMA_ARG_VIDEO_FFMPEG_DIR", 1, kTaken, kVideo},
-    {"--media-path", "", 1, kRefused, "clients send pictures and sounds in their requests, not names of files"},
     {"--reuse-port", "LLAMA_ARG_REUSE_PORT", 0, kRefused, "start one server, with --workers for more contexts"},
     {"--path", "LLAMA_ARG_STATIC_PATH", 1, kRefused, "serve files with a web server in front"},
     {"--ui-config --webui-config", "LLAMA_ARG_UI_CONFIG", 1, kTaken, kPage},

@@ -51,6 +51,11 @@ void add_media_options(CLI::App& app, MediaFlags& flags) {
       ->envname("LLAMA_ARG_IMAGE_MIN_TOKENS")
       ->check(CLI::Range(0, kMost))
       ->type_name("N");
+  app.add_option("--media-path", flags.folder,
+                 "folder whose pictures and sounds clients may name, as file:// addresses; every client may read every "
+                 "picture in it; by default none")
+      ->envname("CHASQUI_MEDIA_PATH")
+      ->type_name("DIR");
   app.add_option("--image-max-tokens", flags.image_tokens_max, "… and at most; 0: as it says")
       ->envname("LLAMA_ARG_IMAGE_MAX_TOKENS")
       ->check(CLI::Range(0, kMost))
@@ -62,6 +67,10 @@ Result<MediaOptions> media_options(const MediaFlags& flags, const std::string& m
   if (flags.image_tokens_max > 0 && flags.image_tokens_min > flags.image_tokens_max) {
     return invalid_field("--image-min-tokens", "--image-min-tokens must not be more than --image-max-tokens, " +
                                                    std::to_string(flags.image_tokens_max));
+  }
+  std::error_code unknown;
+  if (!flags.folder.empty() && !std::filesystem::is_directory(flags.folder, unknown)) {
+    return invalid_field("--media-path", "--media-path: " + flags.folder + " is no folder");
   }
   out.path = flags.projector;
   if (out.path.empty() && flags.automatic && !model_path.empty()) {

@@ -18,6 +18,7 @@ struct MediaFlags {
   bool offload = true;
   std::int32_t image_tokens_min = 0;
   std::int32_t image_tokens_max = 0;
+  std::string folder;  // whose files clients may name; empty: none
 };
 
 void add_media_options(CLI::App& app, MediaFlags& flags);

@@ -159,6 +159,7 @@ ServedModelConfig model_config(const ServeConfig& config, const LoadedModel& mod
   out.disk_cache_bytes = config.cache_disk.empty() ? 0 : static_cast<std::uint64_t>(config.cache_disk_mib) << 20;
   out.defaults = config.llama ? config.llama->defaults(model.info) : LlamaOptions().defaults(model.info);
   out.defaults.schema_order = config.schema_order;
+  out.defaults.media_folder = config.media.folder;
   return out;
 }
 

@@ -28,6 +28,8 @@ struct RequestDefaults {
   bool parse_answers = true;                         // false: an answer is content, whatever it looks like
   bool prefill = true;                               // a last message of the assistant is gone on with
 
+  std::string media_folder;  // whose files clients may name; empty: none
+
   std::int32_t embedding_norm = 2;  // as llama-server's embd_normalize
   bool suffix_first = false;        // in prompts for gaps
 };

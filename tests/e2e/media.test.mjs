@@ -26,6 +26,7 @@ const png = (tail = '') => Buffer.concat([Buffer.from('iVBORw0KGgoAAAANSUhEUgAAA
 const wav = Buffer.from('RIFF\0\0\0\0WAVEfmt ');
 const dataUrl = (bytes, type = 'image/png') => `data:${type};base64,${bytes.toString('base64')}`;
 const image = (bytes = png()) => ({ type: 'image_url', image_url: { url: dataUrl(bytes) } });
+const imageAt = (address) => ({ type: 'image_url', image_url: { url: address } });
 const text = (words) => ({ type: 'text', text: words });
 const cachedOf = ({ usage }) => usage.prompt_tokens_details.cached_tokens;
 const brief = { max_tokens: 4, temperature: 0 };
@@ -127,6 +128,38 @@ describe('a picture of one tenant', async () => {
     assert.ok(await cached('a') > positions);
     assert.equal(await cached('b'), 0);
   });
+});
+
+describe('a file that is named', async () => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-media-'));
+  test.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20 }));
+  writeFileSync(path.join(folder, 'one.png'), png());
+  const server = await start(test, [...sim, '-c', '8192', '--media-path', folder]);
+  const words = 'What is in it?';
+  const asks = {
+    chat: (url) => ['/v1/chat/completions', { messages: user([imageAt(url), text(words)]), ...brief }],
+    response: (url) => ['/v1/responses', { max_output_tokens: 4,
+      input: [{ role: 'user', content: [{ type: 'input_image', image_url: url }, { type: 'input_text', text: words }] }] }],
+    message: (url) => ['/v1/messages', { max_tokens: 4,
+      messages: user([{ type: 'image', source: { type: 'url', url } }, { type: 'text', text: words }]) }],
+  };
+
+  for (const [name, body] of Object.entries(asks)) {
+    it(`in a ${name} is read from the folder of --media-path`, async () => {
+      const tokens = ({ usage }) => usage.prompt_tokens ?? usage.input_tokens + (usage.cache_read_input_tokens ?? 0);
+      const sent = tokens(await ask(server, ...body(dataUrl(png()))));
+      assert.equal(tokens(await ask(server, ...body('file://one.png'))), sent);
+      assert.equal(tokens(await ask(server, ...body(`file://${folder}/one.png`))), sent);
+    });
+
+    it(`in a ${name} is not read from elsewhere`, async () => {
+      for (const url of ['file://two.png', 'file:///etc/passwd', 'file://../one.png', 'file://']) {
+        const response = await post(server, ...body(url));
+        assert.match(await response.text(), /must name a file in the folder/);
+        assert.equal(response.status, 400, url);
+      }
+    });
+  }
 });
 
 const chat = (...parts) => ['/v1/chat/completions', { messages: user(parts), ...brief }];

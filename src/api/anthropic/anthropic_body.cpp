@@ -59,7 +59,8 @@ std::optional<Error> read_text(const json::value& value, const std::string& path
 // One message of a client becomes several of ours: results of tools are messages of their own.
 class MessageReader {
  public:
-  MessageReader(std::vector<ChatMessage>& out, const MediaReader* media) : out_(out), media_(media) {}
+  MessageReader(std::vector<ChatMessage>& out, const MediaReader* media, const std::string& folder)
+      : out_(out), media_(media, folder) {}
 
   std::optional<Error> read(const json::value& value, const std::string& path) {
     if (!value.is_object()) return invalid_field(path, path + " must be an object with role and content");
@@ -303,7 +304,7 @@ Chat read_anthropic_chat(Fields& fields, const RequestDefaults& defaults, const 
     fields.refuse("messages", "an array of 1 to " + std::to_string(kSizeLimit<"messages">) + " messages");
     return chat;
   }
-  MessageReader reader(chat.messages, media);
+  MessageReader reader(chat.messages, media, defaults.media_folder);
   for (std::size_t i = 0; i < messages->size() && fields.ok(); ++i) {
     if (auto error = reader.read((*messages)[i], place_in("messages", i))) fields.refuse(std::move(*error));
   }

@@ -321,7 +321,7 @@ bool goes_on_with_last(const RequestDefaults& defaults, const Chat& chat) {
 
 Chat read_chat(Fields& fields, const RequestDefaults& defaults, const MediaReader* media) {
   Chat chat = new_chat(defaults);
-  MediaIntake intake(media);
+  MediaIntake intake(media, defaults.media_folder);
   chat.messages = read_messages(fields, "messages", intake);
   if (!fields.ok()) return chat;
   collect_media(chat);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/body/media_folder.h"
 #include "base/base64.h"
 #include "base/limits.h"
 
@@ -89,12 +90,20 @@ Result<void> MediaIntake::may_take(MediaKind kind, const std::string& path) cons
                                  " pictures and sounds");
 }
 
+Result<std::string> MediaIntake::bytes_in(std::string_view text, MediaKind kind, const std::string& path) const {
+  constexpr std::string_view kFile = "file://";
+  if (!folder_.empty() && equal_letters(text.substr(0, kFile.size()), kFile)) {
+    return read_from_media_folder(folder_, text.substr(kFile.size()), path);
+  }
+  const auto letters = base64_in(text, kind, path);
+  if (!letters) return letters.error();
+  return decode(*letters, path);
+}
+
 std::optional<Error> MediaIntake::add(std::string_view text, MediaKind kind, const std::string& part,
                                       const std::string& path, ChatMessage& message) {
   if (auto may = may_take(kind, part); !may) return may.error();
-  const auto letters = base64_in(text, kind, path);
-  if (!letters) return letters.error();
-  auto bytes = decode(*letters, path);
+  auto bytes = bytes_in(text, kind, path);
   if (!bytes) return bytes.error();
   ++files_;
   message.parts.emplace_back(reader_->marker());
@@ -150,7 +159,13 @@ std::optional<Error> MediaIntake::take_block(const json::object& block, const st
   if (!fields.ok()) return fields.error();
   Fields source(*object, fields.path_of("source"));
   const std::string_view type = source.string("type").value_or("");
-  if (type != "base64") source.refuse("type", "base64: pictures are not fetched from addresses");
+  if (type == "url") {
+    const auto url = source.string("url");
+    if (!url) source.refuse("url", "a data URL");
+    if (!source.ok()) return source.error();
+    return add(*url, MediaKind::picture, path, source.path_of("url"), message);
+  }
+  if (type != "base64") source.refuse("type", "base64, or url with a data URL");
   const auto media_type = source.string("media_type");
   if (media_type && !media_type->starts_with("image/")) source.refuse("media_type", "that of a picture, as image/png");
   const auto data = source.string("data");

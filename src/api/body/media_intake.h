@@ -1,6 +1,7 @@
-// Takes the pictures and sounds out of one body, in whatever dialect it is: files written as base64, or as data URLs,
-// go to their message, and MediaReader::marker() stands for each in its text. Looks at nothing but their number and
-// their size: what is in them is the reader's to say. One thread, while one body is read.
+// Takes the pictures and sounds out of one body, in whatever dialect it is: files written as base64, as data URLs, or
+// named where the operator allows it (api/body/media_folder), go to their message, and MediaReader::marker() stands for
+// each in its text. Looks at nothing but their number and their size: what is in them is the reader's to say. One
+// thread, while one body is read.
 #pragma once
 
 #include <optional>
@@ -16,8 +17,10 @@ namespace chasqui {
 
 class MediaIntake {
  public:
-  // Null: every file is refused, for what `refusal` says or since the model reads text alone. Both outlive this.
-  explicit MediaIntake(const MediaReader* reader, std::string_view refusal = {}) : reader_(reader), refusal_(refusal) {}
+  // Null: every file is refused, for what `refusal` says or since the model reads text alone. Empty `folder`: no files
+  // are named. `reader` and `refusal` outlive this.
+  explicit MediaIntake(const MediaReader* reader, const std::string& folder = {}, std::string_view refusal = {})
+      : reader_(reader), folder_(folder), refusal_(refusal) {}
 
   // Types of OpenAI's parts: {"type":"image_url","image_url":{"url":…}}, {"type":"input_image","image_url":…} and
   // {"type":"input_audio","input_audio":{"data":…,"format":…}}.
@@ -38,13 +41,16 @@ class MediaIntake {
 
  private:
   Result<void> may_take(MediaKind kind, const std::string& path) const;
-  // base64 in `text`, or a data URL. `part`: what has it, for errors that are not about `path`.
+  // base64 in `text`, a data URL, or the address of a file. `part`: what has it, for errors that are not about `path`.
   std::optional<Error> add(std::string_view text, MediaKind kind, const std::string& part, const std::string& path,
                            ChatMessage& message);
   std::optional<Error> take_image_url(const boost::json::object& part, const std::string& path, ChatMessage& message);
   std::optional<Error> take_audio(const boost::json::object& part, const std::string& path, ChatMessage& message);
 
+  Result<std::string> bytes_in(std::string_view text, MediaKind kind, const std::string& path) const;
+
   const MediaReader* const reader_;
+  const std::string folder_;
   const std::string_view refusal_;
   std::size_t files_ = 0;
 };

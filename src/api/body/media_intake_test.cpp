@@ -136,7 +136,7 @@ TEST_F(MediaIntakeTest, AnthropicsPicturesStandInMessagesAndInResultsOfTools) {
   EXPECT_EQ(units_->size(), 1u);
   const std::string path = "messages[0].content[0].source";
   EXPECT_EQ(field_of(messages(user(R"([{"type":"image","source":{"type":"url","url":"https://a"}}])"))),
-            path + ".type");
+            path + ".url");
   EXPECT_EQ(field_of(messages(user('[' + block("?") + ']'))), path + ".data");
   EXPECT_EQ(field_of(messages(user(R"([{"type":"image"}])"))), path);
   EXPECT_EQ(field_of(messages(user(R"([{"type":"document"}])"))), "messages[0].content[0].type");

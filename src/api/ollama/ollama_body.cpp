@@ -184,7 +184,7 @@ Result<Answer> raw_generate(const ServedModel& served, OllamaBody body, std::str
 
 Chat read_ollama_chat(Fields& fields, const RequestDefaults& defaults, const MediaReader* media) {
   Chat chat = new_chat(defaults);
-  MediaIntake intake(media);
+  MediaIntake intake(media, defaults.media_folder);
   const json::array* messages = fields.array("messages");
   if (messages != nullptr && messages->size() > kMessagesMax) {
     fields.refuse("messages", "an array of at most " + std::to_string(kMessagesMax) + " messages");
@@ -244,7 +244,7 @@ Result<Answer> prepare_ollama_generate(const ServedModel& served, const Caller& 
   }
   chat.messages.emplace_back().role = "user";
   chat.messages.back().content = prompt;
-  MediaIntake media(served.model.media.get());
+  MediaIntake media(served.model.media.get(), served.config.defaults.media_folder);
   if (auto error = take_images(fields, media, chat.messages.back())) return *error;
   collect_media(chat);
   auto made = requests_from_chat(served, chat, std::move(common.draft));

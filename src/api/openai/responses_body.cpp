@@ -62,7 +62,8 @@ std::optional<Error> take_content(const json::value& value, const std::string& p
 // Items to messages: reasoning and calls of one answer, which are items of their own, become one message again.
 class InputReader {
  public:
-  InputReader(std::vector<ChatMessage>& out, const MediaReader* media) : out_(out), media_(media) {}
+  InputReader(std::vector<ChatMessage>& out, const MediaReader* media, const std::string& folder)
+      : out_(out), media_(media, folder) {}
 
   std::optional<Error> read(const json::value& value, const std::string& path) {
     if (!value.is_object()) return invalid_field(path, path + " must be an object");
@@ -168,7 +169,7 @@ void keep_item(json::object object, ResponseAsk& ask) {
 }
 
 // Takes it out of the body, item by item, so that a large one is not in memory once more than it has to be.
-void read_input(json::object& body, Fields& fields, const MediaReader* media, ResponseAsk& ask) {
+void read_input(json::object& body, Fields& fields, const ServedModel& served, ResponseAsk& ask) {
   json::value* const input = body.if_contains("input");
   if (input != nullptr && input->is_string()) {
     ChatMessage& message = ask.chat.messages.emplace_back();
@@ -184,7 +185,7 @@ void read_input(json::object& body, Fields& fields, const MediaReader* media, Re
       input->get_array().size() > kSizeLimit<"messages">) {
     return fields.refuse("input", "a string or an array of 1 to " + std::to_string(kSizeLimit<"messages">) + " items");
   }
-  InputReader reader(ask.chat.messages, media);
+  InputReader reader(ask.chat.messages, served.model.media.get(), served.config.defaults.media_folder);
   for (std::size_t i = 0; i < input->get_array().size() && fields.ok(); ++i) {
     json::value& value = input->get_array()[i];
     if (auto error = reader.read(value, input_path("input", i))) return fields.refuse(std::move(*error));
@@ -275,7 +276,7 @@ Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& c
   ask.store = fields.boolean("store").value_or(true);
   ask.instructions = fields.string("instructions").value_or("");
   if (const auto previous = fields.string("previous_response_id")) ask.previous = std::string(*previous);
-  read_input(*object, fields, served.model.media.get(), ask);
+  read_input(*object, fields, served, ask);
   const json::array functions = with_functions(fields, ask.chat.skipped_tools);
   if (!fields.ok()) return fields.error();
 

@@ -34,7 +34,8 @@ std::string_view input_name(Fields& fields) {
 
 Result<SessionDelta> read_chat_input(Fields& fields, std::string_view name, const SessionInput& input) {
   std::vector<ChatMessage> messages;
-  MediaIntake media(nullptr, "sessions take text alone; send a conversation with pictures or sounds as one request");
+  MediaIntake media(nullptr, {},
+                    "sessions take text alone; send a conversation with pictures or sounds as one request");
   if (name == "messages") {
     messages = read_messages(fields, name, media);
   } else if (auto error = read_message(*fields.any(name), std::string(name), media, messages.emplace_back())) {
