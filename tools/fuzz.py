@@ -14,13 +14,25 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def llama_source():
+    """Where the build has the source of libllama, with the decoders of pictures and sounds."""
+    with open(f"{ROOT}/build/CMakeCache.txt", encoding="utf-8") as file:
+        cache = dict(re.findall(r"^(\w+):\w+=(.*)$", file.read(), re.M))
+    with open(f"{ROOT}/cmake/Libllama.cmake", encoding="utf-8") as file:
+        version = re.search(r'CHASQUI_LLAMA_VERSION "(.*)"', file.read())[1]
+    return cache.get("CHASQUI_LLAMA_SOURCE") or f"{cache['CHASQUI_CACHE']}/src/llama.cpp-{version}"
+
+
 OUT = os.path.join(ROOT, "build/fuzz")
 CORPUS = os.path.join(ROOT, "tests/fuzz/corpus")
 CLANG = os.environ.get("FUZZ_CLANG", "clang++-14")
 SANITIZERS = "address,undefined"
 # NDEBUG as in the release: a library whose assertions are off must do no harm either.
 FLAGS = ["-g", "-O1", "-DNDEBUG", "-fno-omit-frame-pointer", f"-fsanitize=fuzzer-no-link,{SANITIZERS}", "-fno-sanitize-recover=all",
-         "-DLLHTTP_STRICT_MODE=1", f"-I{ROOT}/src", f"-I{ROOT}/tests/fuzz", "-isystem", "/usr/share/include/llhttp"]
+         "-DLLHTTP_STRICT_MODE=1", f"-I{ROOT}/src", f"-I{ROOT}/tests/fuzz", "-isystem", "/usr/share/include/llhttp",
+         f"-I{ROOT}/third_party/mtmd", "-isystem", f"{llama_source()}/vendor"]
 LLHTTP = sorted(glob.glob("/usr/share/llhttp/*.c"))
 
 BASE = ["src/base/error.cpp", "src/base/log.cpp", "src/base/clock.cpp", "src/base/utf8.cpp",
@@ -60,15 +72,21 @@ TARGETS = {
                             "src/api/body/generation_readers.cpp", "src/api/body/prompt.cpp",
                             "src/api/body/chat_body.cpp", "src/api/anthropic/anthropic_body.cpp",
                             "src/api/ollama/ollama_body.cpp", "src/api/body/tool_limits.cpp",
-                            "src/api/core/skipped_tools.cpp", "src/api/body/media_intake.cpp", "src/base/base64.cpp",
+                            "src/api/core/skipped_tools.cpp", "src/api/body/media_intake.cpp",
+                            "src/api/body/media_folder.cpp", "src/base/base64.cpp",
                             "src/base/random_id.cpp", "src/model/sim_media.cpp", "src/model/sim_tokenizer.cpp",
                             "src/model/grammar_shape.cpp"], ["-lboost_json", *WITHOUT_THE_REST]),
+    "media": (BASE + ["src/model/picture_file.cpp", "src/model/sound_file.cpp", "third_party/mtmd/stb_image.cpp",
+                      "third_party/mtmd/miniaudio.cpp"], []),
     "resume": (BASE + ["src/api/delivery/stream_ring.cpp", "src/api/delivery/stream_offset.cpp"], []),
     "session": (BASE + ["src/base/checksum.cpp", "src/engine/session_file.cpp", "src/engine/session_turn.cpp"], []),
 }
 # toml++ says "unreachable" of letters beyond ASCII that come where it looks for blanks, and takes them for blanks or not.
 # The file is the operator's own.
-MORE_FLAGS = {"src/app/toml_file.cpp": ["-fno-sanitize=unreachable"]}
+MORE_FLAGS = {"src/app/toml_file.cpp": ["-fno-sanitize=unreachable"],
+              # They shift and convert numbers beyond what the language defines; what they read and write is checked.
+              "third_party/mtmd/stb_image.cpp": ["-w", "-fno-sanitize=undefined"],
+              "third_party/mtmd/miniaudio.cpp": ["-w", "-fno-sanitize=undefined"]}
 INPUT_BYTES_MAX = 4096
 # What may take work and memory that grow faster than its bytes gets longer inputs. Those targets also measure their own
 # computing time for each input (tests/fuzz/fuzz.h).
