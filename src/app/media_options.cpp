@@ -51,15 +51,15 @@ void add_media_options(CLI::App& app, MediaFlags& flags) {
       ->envname("LLAMA_ARG_IMAGE_MIN_TOKENS")
       ->check(CLI::Range(0, kMost))
       ->type_name("N");
+  app.add_option("--image-max-tokens", flags.image_tokens_max, "… and at most; 0: as it says")
+      ->envname("LLAMA_ARG_IMAGE_MAX_TOKENS")
+      ->check(CLI::Range(0, kMost))
+      ->type_name("N");
   app.add_option("--media-path", flags.folder,
                  "folder whose pictures and sounds clients may name, as file:// addresses; every client may read every "
                  "picture in it; by default none")
       ->envname("CHASQUI_MEDIA_PATH")
       ->type_name("DIR");
-  app.add_option("--image-max-tokens", flags.image_tokens_max, "… and at most; 0: as it says")
-      ->envname("LLAMA_ARG_IMAGE_MAX_TOKENS")
-      ->check(CLI::Range(0, kMost))
-      ->type_name("N");
 }
 
 Result<MediaOptions> media_options(const MediaFlags& flags, const std::string& model_path, bool of_hub) {

@@ -90,10 +90,15 @@ Result<void> MediaIntake::may_take(MediaKind kind, const std::string& path) cons
                                  " pictures and sounds");
 }
 
-Result<std::string> MediaIntake::bytes_in(std::string_view text, MediaKind kind, const std::string& path) const {
+Result<std::string> MediaIntake::bytes_in(std::string_view text, MediaKind kind, const std::string& path) {
   constexpr std::string_view kFile = "file://";
   if (!folder_.empty() && equal_letters(text.substr(0, kFile.size()), kFile)) {
-    return read_from_media_folder(folder_, text.substr(kFile.size()), path);
+    constexpr std::size_t kMost = kSizeLimit<"body_bytes">;
+    auto bytes = read_from_media_folder(folder_, text.substr(kFile.size()), path);
+    if (bytes) named_bytes_ += bytes->size();
+    if (named_bytes_ <= kMost) return bytes;
+    return invalid_field(
+        path, path + ": the files that a request names have at most " + std::to_string(kMost) + " bytes together");
   }
   const auto letters = base64_in(text, kind, path);
   if (!letters) return letters.error();

@@ -47,12 +47,13 @@ class MediaIntake {
   std::optional<Error> take_image_url(const boost::json::object& part, const std::string& path, ChatMessage& message);
   std::optional<Error> take_audio(const boost::json::object& part, const std::string& path, ChatMessage& message);
 
-  Result<std::string> bytes_in(std::string_view text, MediaKind kind, const std::string& path) const;
+  Result<std::string> bytes_in(std::string_view text, MediaKind kind, const std::string& path);
 
   const MediaReader* const reader_;
   const std::string folder_;
   const std::string_view refusal_;
   std::size_t files_ = 0;
+  std::size_t named_bytes_ = 0;  // of files that were named instead of sent
 };
 
 // Fills Chat::media from its messages.

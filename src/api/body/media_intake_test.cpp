@@ -2,7 +2,11 @@
 // the field. The simulated model takes both.
 #include "api/body/media_intake.h"
 
+#include <filesystem>
+#include <fstream>
+
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "api/anthropic/anthropic.h"
 #include "api/core/fake_node.h"
@@ -135,8 +139,7 @@ TEST_F(MediaIntakeTest, AnthropicsPicturesStandInMessagesAndInResultsOfTools) {
   EXPECT_NE(prompt.find("Here:<__media__>it is"), std::string::npos) << prompt;
   EXPECT_EQ(units_->size(), 1u);
   const std::string path = "messages[0].content[0].source";
-  EXPECT_EQ(field_of(messages(user(R"([{"type":"image","source":{"type":"url","url":"https://a"}}])"))),
-            path + ".url");
+  EXPECT_EQ(field_of(messages(user(R"([{"type":"image","source":{"type":"url","url":"https://a"}}])"))), path + ".url");
   EXPECT_EQ(field_of(messages(user('[' + block("?") + ']'))), path + ".data");
   EXPECT_EQ(field_of(messages(user(R"([{"type":"image"}])"))), path);
   EXPECT_EQ(field_of(messages(user(R"([{"type":"document"}])"))), "messages[0].content[0].type");
@@ -200,6 +203,21 @@ TEST_F(MediaIntakeTest, ANativePromptHasAFileForEachMarker) {
   const auto echo = prepare_completion(fake_.served, caller_,
                                        R"({"echo":true,"prompt":)" + one("<__media__>", '"' + kPicture + '"') + "}");
   EXPECT_EQ(field_of(told(echo)), "echo");
+}
+
+TEST_F(MediaIntakeTest, FilesThatAreNamedHaveTogetherWhatABodyMayHave) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / ("chasqui-named-" + std::to_string(::getpid()));
+  fs::create_directories(folder);
+  std::ofstream(folder / "large.png") << "\x89PNG\r\n\x1a\n";
+  fs::resize_file(folder / "large.png", kSizeLimit<"media_bytes">);
+  EXPECT_NE(content(image("file://large.png")).find("not fetched from file"), std::string::npos) << "by default";
+  fake_.config.defaults.media_folder = folder.string();
+  EXPECT_EQ(content(image("file://large.png")), kBegin + "<__media__>" + kEnd);
+  const std::string two = content(image("file://large.png") + ',' + image("FILE://large.png"));
+  EXPECT_EQ(field_of(two), "messages[0].content[1].image_url.url");
+  EXPECT_NE(two.find(std::to_string(kSizeLimit<"body_bytes">)), std::string::npos);
+  fs::remove_all(folder);
 }
 
 TEST_F(MediaIntakeTest, ASessionSaysThatItTakesTextAlone) {
