@@ -62,6 +62,23 @@ Shape one_billion() {
           .embeddings = GGML_TYPE_Q8_0};
 }
 
+// 256 KiB of KV a token, as models have whose heads all keep their own, with little to compute.
+Shape heavy_kv() {
+  return {.name = "random-heavy-kv-q4_0",
+          .about = "every head with KV of its own: 256 KiB a token",
+          .architecture = "llama",
+          .vocabulary = "llama-spm",
+          .tokens = 32000,
+          .width = 1024,
+          .layers = 64,
+          .heads = 16,
+          .kv_heads = 16,
+          .feed_forward = 256,
+          .context = 8192,
+          .weights = GGML_TYPE_Q4_0,
+          .embeddings = GGML_TYPE_Q8_0};
+}
+
 Shape seven_billion() {
   return {.name = "random-7b-q4_0",
           .about = "Mistral 7B, 4 GB",
@@ -234,6 +251,7 @@ const std::vector<Shape>& shapes() {
                                       one_billion(),
                                       with_weights(one_billion(), "random-1.1b-q8_0", GGML_TYPE_Q8_0),
                                       with_k_weights(one_billion(), "random-1.1b-q4_k_m"),
+                                      heavy_kv(),
                                       seven_billion(),
                                       draft(),
                                       sliding_window(),
