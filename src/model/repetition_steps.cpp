@@ -11,39 +11,25 @@
 
 #include <llama.h>
 
+#include "model/llama_step.h"
 #include "model/penalty_window.h"
 
 namespace chasqui {
 namespace {
 
-// A class of ours as one step of a chain of libllama's samplers.
-template <class Step>
-llama_sampler* new_step(Step made) {
-  static llama_sampler_i kInterface = [] {
-    llama_sampler_i out{};
-    out.name = [](const llama_sampler*) { return Step::kName; };
-    out.accept = [](llama_sampler* self, llama_token token) { static_cast<Step*>(self->ctx)->accept(token); };
-    out.apply = [](llama_sampler* self, llama_token_data_array* row) { static_cast<Step*>(self->ctx)->apply(*row); };
-    out.clone = [](const llama_sampler* self) { return new_step(*static_cast<const Step*>(self->ctx)); };
-    out.free = [](llama_sampler* self) { std::unique_ptr<Step>(static_cast<Step*>(self->ctx)).reset(); };
-    return out;
-  }();
-  return llama_sampler_init(&kInterface, std::make_unique<Step>(std::move(made)).release());
-}
-
-class PenaltiesStep {
+class PenaltiesStep final : public LlamaStep {
  public:
-  static constexpr const char* kName = "penalties";
-
   explicit PenaltiesStep(const SamplingParams& params)
       : window_(params.repeat_last_n),
         repeat_(params.repeat_penalty),
         frequency_(params.frequency_penalty),
         presence_(params.presence_penalty) {}
 
-  void accept(Token token) { window_.push(token); }
+  const char* name() const override { return "penalties"; }
+  void accept(Token token) override { window_.push(token); }
+  std::unique_ptr<LlamaStep> copy() const override { return std::make_unique<PenaltiesStep>(*this); }
 
-  void apply(llama_token_data_array& row) const {
+  void apply(llama_token_data_array& row) override {
     for (std::size_t i = 0; i < row.size; ++i) {
       const auto found = window_.counts().find(row.data[i].id);
       if (found == window_.counts().end()) continue;
@@ -146,10 +132,8 @@ void count_repeated(std::span<const Token> tokens, std::size_t limit, std::vecto
   }
 }
 
-class DryStep {
+class DryStep final : public LlamaStep {
  public:
-  static constexpr const char* kName = "dry";
-
   DryStep(const SamplingParams& params, DryBreakersPtr breakers)
       : breaks_(std::move(breakers)),
         multiplier_(params.dry_multiplier),
@@ -157,7 +141,10 @@ class DryStep {
         allowed_(static_cast<std::size_t>(std::max(params.dry_allowed_length, 0))),
         look_back_(params.dry_penalty_last_n) {}
 
-  void accept(Token token) {
+  const char* name() const override { return "dry"; }
+  std::unique_ptr<LlamaStep> copy() const override { return std::make_unique<DryStep>(*this); }
+
+  void accept(Token token) override {
     tokens_.push_back(token);
     breaks_.push(token);
     // In large pieces: what is forgotten is moved once for each token at most.
@@ -166,7 +153,7 @@ class DryStep {
     }
   }
 
-  void apply(llama_token_data_array& row) const {
+  void apply(llama_token_data_array& row) override {
     thread_local DryScratch scratch;
     std::span<const Token> tokens = tokens_;
     if (look_back_ > 0) tokens = tokens.last(std::min(tokens.size(), static_cast<std::size_t>(look_back_)));
@@ -216,12 +203,12 @@ bool penalties_on(const SamplingParams& params) {
 }
 
 llama_sampler* make_penalties_step(const SamplingParams& params) {
-  return penalties_on(params) ? new_step(PenaltiesStep(params)) : nullptr;
+  return penalties_on(params) ? new_step(std::make_unique<PenaltiesStep>(params)) : nullptr;
 }
 
 llama_sampler* make_dry_step(const SamplingParams& params, DryBreakersPtr breakers) {
   const bool off = params.dry_multiplier == 0.0f || params.dry_base < 1.0f || params.dry_penalty_last_n == 0;
-  return off ? nullptr : new_step(DryStep(params, std::move(breakers)));
+  return off ? nullptr : new_step(std::make_unique<DryStep>(params, std::move(breakers)));
 }
 
 }  // namespace chasqui

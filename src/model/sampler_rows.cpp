@@ -58,10 +58,17 @@ bool Sampler::list_for_chain(SamplerScratch& scratch) const {
       std::erase_if(list, is_changed);
     }
   }
+  const auto unchanged = static_cast<std::ptrdiff_t>(list.size());
   for (const auto& [token, times] : changed) {
     if (row[token] > LogitRow::kBanned) list.push_back({token, std::min(row[token], LogitRow::kMost), 0.0});
   }
-  std::ranges::sort(list, {}, &Candidate::token);
+  const auto added = list.begin() + unchanged;
+  if (!std::ranges::is_sorted(list.begin(), added, {}, &Candidate::token)) {
+    std::ranges::sort(list, {}, &Candidate::token);
+    return true;
+  }
+  std::ranges::sort(added, list.end(), {}, &Candidate::token);  // of a flat row the others are nearly all tokens
+  std::ranges::inplace_merge(list, added, {}, &Candidate::token);
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include "model/lazy_grammar.h"
 #include "model/llama_runtime.h"
 #include "model/repetition_steps.h"
+#include "model/whole_row_steps.h"
 #include "model/work_budget.h"
 
 namespace chasqui {
@@ -32,18 +33,18 @@ bool default_order(const SamplingParams& params) {
 llama_sampler* make_step(SamplingStep step, const SamplingParams& params, const llama_vocab* vocab,
                          const DryBreakersPtr& breakers) {
   const auto min_keep = static_cast<std::size_t>(std::max(params.min_keep, 0));
-  const std::uint32_t seed = params.seed.value_or(0);
   switch (step) {
     case SamplingStep::penalties: return make_penalties_step(params);
     case SamplingStep::dry: return make_dry_step(params, breakers);
     case SamplingStep::top_n_sigma: return llama_sampler_init_top_n_sigma(params.top_n_sigma);
     case SamplingStep::top_k: return llama_sampler_init_top_k(params.top_k);
-    case SamplingStep::typical_p: return llama_sampler_init_typical(params.typical_p, min_keep);
+    case SamplingStep::typical_p: return make_typical_step(params);
     case SamplingStep::top_p: return llama_sampler_init_top_p(params.top_p, min_keep);
     case SamplingStep::min_p: return llama_sampler_init_min_p(params.min_p, min_keep);
-    case SamplingStep::xtc: return llama_sampler_init_xtc(params.xtc_probability, params.xtc_threshold, min_keep, seed);
+    case SamplingStep::xtc: return make_xtc_step(params);
     case SamplingStep::temperature:
-      return llama_sampler_init_temp_ext(params.temperature, params.dynatemp_range, params.dynatemp_exponent);
+      return params.dynatemp_range > 0 ? make_dynamic_temperature_step(params)
+                                       : llama_sampler_init_temp(params.temperature);
     case SamplingStep::infill: return vocab != nullptr ? llama_sampler_init_infill(vocab) : nullptr;
     case SamplingStep::adaptive_p: return nullptr;  // it draws, so it comes last
   }
