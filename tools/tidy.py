@@ -76,7 +76,7 @@ OWNED = [
     Rule("owner-socket", r'#\s*include\s*["<](sys/(epoll|socket|un)\.h|netinet/|netdb\.h|arpa/|openssl/|llhttp)',
          r"src/(net/|model/content_hash\.cpp$)", "sockets, TLS and HTTP parsing live in net"),
     Rule("owner-curl", r"#\s*include\s*<curl/", r"src/pull/curl_library\.h$",
-         "libcurl is loaded by pull/curl_library: only `chasqui pull` opens connections to a hub"),
+         "libcurl is loaded by pull/curl_library: `chasqui pull` and --media-url-hosts alone open connections to others"),
     Rule("owner-json", r"#\s*include\s*<boost/json", r"src/(api/|capi/|cli/|pull/|(bench|sim)/trace|app/config|app/bench_command)",
          "JSON is parsed in api, capi, cli, pull, bench/trace, sim/trace, app/config and app/bench_command"),
     Rule("owner-asio", r"#\s*include\s*<boost/asio", r"src/(net|api|bench|cli|app)/",

@@ -82,7 +82,7 @@ const std::array kComponents = {
     Component{"KaTeX", CHASQUI_VERSION_KATEX, "MIT", "formulas in the page, as MathML; no fonts",
               "Organization: Khan Academy", "https://github.com/KaTeX/KaTeX", "pkg:npm/katex", "katex", Held::page,
               license_text::katex()},
-    Component{"libcurl", CHASQUI_VERSION_CURL, "curl", "chasqui pull, which loads the machine's own",
+    Component{"libcurl", CHASQUI_VERSION_CURL, "curl", "chasqui pull, --media-url-hosts; the machine's own is loaded",
               "Person: Daniel Stenberg", "https://curl.se", "pkg:github/curl/curl", "libcurl4-openssl-dev",
               Held::loaded, license_text::curl()},
 };

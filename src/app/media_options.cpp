@@ -7,6 +7,7 @@
 #include "cli/doctor.h"
 #include "cli/model_files.h"
 #include "model/gguf_summary.h"
+#include "pull/link_hosts.h"
 
 namespace chasqui {
 namespace {
@@ -28,6 +29,11 @@ std::string projector_beside(const std::string& model_path, bool of_hub) {
     found = entry.path().string();
   }
   return found;
+}
+
+std::string check_url_host(const std::string& text) {
+  const auto hosts = pull::LinkHosts::parse({text});
+  return hosts ? "" : hosts.error().message;
 }
 
 }  // namespace
@@ -60,6 +66,13 @@ void add_media_options(CLI::App& app, MediaFlags& flags) {
                  "picture in it; by default none")
       ->envname("CHASQUI_MEDIA_PATH")
       ->type_name("DIR");
+  app.add_option("--media-url-hosts", flags.url_hosts,
+                 "hosts whose pictures clients may name by address: images.example, *.example, store.example:8443; *: "
+                 "all at public addresses; by default none")
+      ->envname("CHASQUI_MEDIA_URL_HOSTS")
+      ->delimiter(',')
+      ->check(check_url_host)
+      ->type_name("HOSTS");
 }
 
 Result<MediaOptions> media_options(const MediaFlags& flags, const std::string& model_path, bool of_hub) {

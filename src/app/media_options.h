@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -18,7 +19,8 @@ struct MediaFlags {
   bool offload = true;
   std::int32_t image_tokens_min = 0;
   std::int32_t image_tokens_max = 0;
-  std::string folder;  // whose files clients may name; empty: none
+  std::string folder;                  // whose files clients may name; empty: none
+  std::vector<std::string> url_hosts;  // whose files they may name by their addresses; of the whole server
 };
 
 void add_media_options(CLI::App& app, MediaFlags& flags);

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "api/batch/batch_metrics.h"
+#include "api/body/media_links.h"
 #include "api/core/embedding_service.h"
 #include "api/core/idempotency_store.h"
 #include "api/delivery/kept_streams.h"
@@ -39,9 +40,10 @@ as well.
 With several models ([models.md](models.md)) counters and gauges of a model have a label `model`, with several workers
 (`--workers`) what tells one from another has a label `worker`; all else, and everything with more than eight of them,
 is of all together. No label holds anything that a client says: there are no tenants, sessions or requests in it. (The
-names of adapters that are loaded at run time are an administrator's.) Families of `--lora`, `--mmproj`, `--cache-disk`,
-`--session-dir`, `--batch-dir`, `--slot-save-path`, `--record` and `--otlp-endpoint` are there with these options only,
-and those of adapters also from the first one on that is loaded at run time.
+names of adapters that are loaded at run time are an administrator's.) Families of `--lora`, `--mmproj`,
+`--media-url-hosts`, `--cache-disk`, `--session-dir`, `--batch-dir`, `--slot-save-path`, `--record` and
+`--otlp-endpoint` are there with these options only, and those of adapters also from the first one on that is loaded at
+run time.
 
 `promtool check metrics` has nothing to say of our names. Of the others it says, with exit status 3, that a metric name
 should have no colon, and the like: they are what autoscalers and dashboards read, so they stay. A scraper that lints
@@ -103,6 +105,7 @@ std::string metrics_document() {
   const SessionPersister persister(nullptr, loop, clock);
   const SlotMetrics slots{};
   net::OffloadPool offload(loop);
+  const MediaLinkMetrics links{};
   const LogMetrics log{};
   const net::FrameMetrics frames{};
   const KeptStreamMetrics kept{};
@@ -132,6 +135,7 @@ std::string metrics_document() {
   net_metrics.add_to(page);
   frames.add_to(page);
   offload.add_to(page);
+  links.add_to(page);
   log.add_to(page);
   keeper.add_to(page);
   swaps.add_to(page);

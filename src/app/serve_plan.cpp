@@ -8,6 +8,7 @@
 
 #include "app/capacity.h"
 #include "app/draft_models.h"
+#include "app/link_service.h"
 #include "app/model_memory.h"
 #include "app/observability_options.h"
 #include "app/record_writer.h"
@@ -168,6 +169,7 @@ Result<ServePlan> plan_serve(ServeConfig& config) {
   if (!config.record.empty()) {
     if (auto usable = RecordWriter::check(config.record); !usable) return usable.error();
   }
+  if (auto usable = LinkService::check(config.media.url_hosts); !usable) return usable.error();
   share_cores(config.models);
   let_large_ones_rest(config.models);
   for (ServeConfig& model : config.models) {

@@ -87,6 +87,10 @@ Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, cons
   }
   if (config.web.compression) http_.use_compressor(&offload_);
   collect_spans(parts.collector);
+  if (!config.media.url_hosts.empty()) {
+    links_.emplace(loop_, config.media.url_hosts);
+    node_.frontend.links = &links_->links();
+  }
   if (config.check_model) node_.models.check_names();
   add_routes(router_, node_);
   add_admin_routes(admin_router_, node_, admin_web_);
@@ -179,6 +183,7 @@ void Server::add_metrics(const LogMetrics& log) {
   net_metrics_.add_to(metrics_);
   frame_metrics_.add_to(metrics_);
   offload_.add_to(metrics_);
+  if (links_) links_->links().metrics.add_to(metrics_);
   log.add_to(metrics_);
   if (recorder_ != nullptr) recorder_->metrics().add_to(metrics_);
   fit_metrics();
@@ -212,7 +217,7 @@ Result<void> Server::open() {
   if (!url) return url.error();
   shutdown_.emplace(loop_,
                     ShutdownParts{http_, admin_, frames_, kept_, node_.models, spans_ ? &*spans_ : nullptr,
-                                  batches_ ? &batches_->runner() : nullptr},
+                                  batches_ ? &batches_->runner() : nullptr, links_ ? &*links_ : nullptr},
                     ShutdownTimes{config_.operation.drain_delay, config_.drain_time}, listeners_.stay);
   node_.drain = &*shutdown_;
   follow_signals();

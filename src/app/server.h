@@ -21,6 +21,7 @@
 #include "app/exit_guard.h"
 #include "app/hosted_model.h"
 #include "app/key_reload.h"
+#include "app/link_service.h"
 #include "app/listeners.h"
 #include "app/log_file.h"
 #include "app/log_writer.h"
@@ -103,6 +104,7 @@ class Server final : private ModelHosting, private AdapterHosting {
   std::vector<std::unique_ptr<HostedModel>> models_;  // also versions that were replaced, until they go
   net::WakeupListener listener_;
   net::OffloadPool offload_;
+  std::optional<LinkService> links_;  // none: clients send their pictures themselves
   Node node_;
   std::optional<ModelKeeper> keeper_;
   std::optional<AdapterKeeper> adapters_;

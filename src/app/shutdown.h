@@ -12,6 +12,7 @@
 #include "api/core/served_model.h"
 #include "api/delivery/kept_streams.h"
 #include "api/observe/span_exporter.h"
+#include "app/link_service.h"
 #include "base/log.h"
 #include "engine/admission.h"
 #include "engine/engine.h"
@@ -35,6 +36,7 @@ struct ShutdownParts {
   const ModelTable& models;
   SpanExporter* spans;   // null: spans are not collected
   BatchRunner* batches;  // null: there are none
+  LinkService* links;    // null: nothing is fetched for clients
 };
 
 // Four stages: the delay, if there is one; where another process keeps the listening sockets, a moment for connections
@@ -131,6 +133,7 @@ class Shutdown final : public DrainControl {
     const Duration time = std::max(deadline - loop_.now(), Duration::zero());
     log_info("draining", {{"requests", in_flight()}, {"seconds", to_seconds(time)}});
     refuse_work();
+    if (parts_.links != nullptr) parts_.links->stop();  // what is fetched is for requests that have not begun
     if (parts_.batches != nullptr) {
       parts_.batches->drain(deadline, [this] {
         batches_drained_ = true;

@@ -1,7 +1,7 @@
 // Pictures and sounds of a prompt. What a client sends is a MediaFile; what the model reads of it is a MediaUnit, which
-// takes a place in the prompt for each row of the model. Those places hold numbers below zero, made of
-// the unit's identity, so that prompts are compared, kept and found by their numbers alone, whatever is in them. Pure
-// values; shared read-only by the offload pool, the loop and one worker.
+// takes a place in the prompt for each row of the model. Those places hold numbers below zero, made of the unit's
+// identity, so that prompts are compared, kept and found by their numbers alone, whatever is in them. Pure values;
+// shared read-only by the offload pool, the loop and one worker.
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,10 @@ Result<CurlLibrary> load() {
       find(library, "curl_multi_add_handle", out.multi_add_handle) &&
       find(library, "curl_multi_remove_handle", out.multi_remove_handle) &&
       find(library, "curl_multi_perform", out.multi_perform) && find(library, "curl_multi_poll", out.multi_poll) &&
-      find(library, "curl_multi_info_read", out.multi_info_read);
+      find(library, "curl_multi_info_read", out.multi_info_read) &&
+      find(library, "curl_multi_setopt", out.multi_setopt) && find(library, "curl_url", out.url) &&
+      find(library, "curl_url_cleanup", out.url_cleanup) && find(library, "curl_url_get", out.url_get) &&
+      find(library, "curl_url_set", out.url_set) && find(library, "curl_free", out.free);
   const curl_version_info_data* const version = complete ? out.version_info(CURLVERSION_NOW) : nullptr;
   if (version == nullptr || version->version_num < kOldest) {
     return missing("the libcurl of this machine is too old" +

@@ -139,7 +139,7 @@ const beyond = `
 | many requests | they wait, without a limit | 429 | they wait, 10,000 at most and ten minutes long |
 | \`/openapi.json\` | - | - | yes |
 | text parts of a message | as parts, or with line breaks between them | as parts | as llama-server |
-| pictures and sounds | data URLs, base64, addresses, paths; video | data URLs, addresses, ids of files | data URLs and base64, files in the folder of \`--media-path\`; others are refused |
+| pictures and sounds | data URLs, base64, addresses, paths; video | data URLs, addresses, ids of files | data URLs and base64, files in the folder of \`--media-path\`, addresses at the hosts of \`--media-url-hosts\`; others are refused |
 | the same in results of tools | yes | Responses | yes |
 | tools of type \`web_search\`, \`custom\`, \`namespace\` … | Responses: skipped; else refused | yes | skipped, named in \`X-Chasqui-Warning\` |
 | Anthropic's own tools | functions without parameters | - | skipped, named in \`X-Chasqui-Warning\` |

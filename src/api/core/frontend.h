@@ -22,6 +22,7 @@ class KeptStreams;
 class KeyRing;
 class RequestLog;
 class SkippedTools;
+struct MediaLinks;
 
 struct FrontendConfig {
   std::string version{};
@@ -43,6 +44,7 @@ struct Frontend {
   RequestLog* requests = nullptr;  // null: requests are not logged
   KeptStreams* kept = nullptr;     // null: no stream can be resumed
   BatchDesk* batches = nullptr;    // null: there are no files and no batches
+  MediaLinks* links = nullptr;     // null: clients send their pictures themselves
 };
 
 }  // namespace chasqui

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "api/body/media_links.h"
 #include "api/core/answer_sinks.h"
 #include "api/core/entry.h"
 #include "api/core/frontend.h"
@@ -217,6 +218,13 @@ Handled handle_generation(Call call, PrepareAnswer prepare) {
   if (!permit) {
     note_refused(note, permit.error());
     co_return permit.error();
+  }
+  if (may_link_media(call.frontend, call.served)) {
+    Result<void> brought = co_await bring_linked_media(call);
+    if (!brought) {
+      note_refused(note, brought.error());
+      co_return brought.error();
+    }
   }
   net::OffloadTerms terms = reading_terms(call);
   // The job owns the body: the client may leave, and the exchange end, while the pool still reads it.

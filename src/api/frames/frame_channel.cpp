@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/admin/admin.h"
+#include "api/body/media_links.h"
 #include "api/body/model_choice.h"
 #include "api/core/answer_sinks.h"
 #include "api/core/entry.h"
@@ -249,6 +250,11 @@ net::Awaitable<Result<Answer>> FrameChannel::prepare(ServedModel& served, const 
   Result<Permit> entered = enter(node_.frontend, served, caller_, "generate", body);
   if (!entered) co_return entered.error();
   permit = std::move(*entered);
+  if (head.chat && may_link_media(node_.frontend, served)) {
+    const std::function<bool()> gone = [this] { return connection_.gone(); };
+    Result<void> brought = co_await bring_linked_media(node_.frontend, caller_, body, gone);
+    if (!brought) co_return brought.error();
+  }
   net::OffloadTerms terms = reading_terms(caller_, body);
   auto work = [&served, caller = caller_, read = head.chat ? &prepare_chat : &prepare_completion,
                body = std::move(body)] { return read(served, caller, body); };

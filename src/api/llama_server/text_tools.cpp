@@ -1,6 +1,7 @@
 #include "api/llama_server/text_tools.h"
 
 #include "api/body/fields.h"
+#include "api/body/media_links.h"
 #include "api/body/prompt.h"
 #include "api/body/prompt_forms.h"
 #include "api/core/answer.h"
@@ -115,6 +116,10 @@ Result<std::string> count_chat_input(const ServedModel& served, const std::strin
 Handled handle_text_tool(Call call, TextTool tool) {
   const Result<Permit> permit = enter_aside(call);
   if (!permit) co_return permit.error();
+  if (may_link_media(call.frontend, call.served)) {
+    Result<void> brought = co_await bring_linked_media(call);
+    if (!brought) co_return brought.error();
+  }
   // Not dropped when its client has sent its end: it may still read the answer.
   net::OffloadTerms terms = reading_terms(call.caller, call.body);
   auto work = [&served = call.served, tool, body = std::move(call.body)] { return tool(served, body); };

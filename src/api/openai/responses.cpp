@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "api/body/media_links.h"
 #include "api/body/tool_call_names.h"
 #include "api/core/entry.h"
 #include "api/core/frontend.h"
@@ -79,6 +80,10 @@ struct ReadAsk {
 };
 
 net::Awaitable<Result<ReadAsk>> read_ask(Call& call) {
+  if (may_link_media(call.frontend, call.served)) {
+    Result<void> brought = co_await bring_linked_media(call);
+    if (!brought) co_return brought.error();
+  }
   net::OffloadTerms terms = reading_terms(call);
   net::OffloadTerms rendering = terms;
   auto work = [&served = call.served, caller = call.caller, body = std::move(call.body)]() mutable {
