@@ -119,8 +119,7 @@ def first():
             for _ in range(paired.ROUNDS):
                 for times, act in ((loads, load), (asks, first_token)):
                     times.append(act(server, name))
-                    asking.ask(server, "/models/unload", {"model": name})
-                    becomes(server, name, "unloaded")
+                    unload(server, name)
             asking.told(f"{name}: seconds to load", statistics.median(loads))
             asking.told("… from the request to the first token", statistics.median(asks), "at most 0.3 s more")
 
@@ -167,11 +166,15 @@ def gaps_of(server, meanwhile):
             "rounds": rounds}
 
 
+def unload(server, name):
+    asking.ask(server, "/models/unload", {"model": name})
+    becomes(server, name, "unloaded")
+
+
 def come_and_go(server):
     load(server, "half")
     asking.complete(server, asking.words(100, 1), 16, model="half")
-    asking.ask(server, "/models/unload", {"model": "half"})
-    becomes(server, "half", "unloaded")
+    unload(server, "half")
 
 
 def beside():
@@ -180,6 +183,7 @@ def beside():
                                     ("alone, one core", ["-t", "1"], lambda _: time.sleep(1)),
                                     ("beside", [], come_and_go)):
         with node(["small", "half"], *flags) as server:
+            unload(server, "half")  # the first of the folder is loaded at start
             first_token(server, "small")
             columns[title] = [gaps_of(server, meanwhile)]
     paired.print_table("Two streams of 24 M while 0.5 B comes and goes", columns, list(columns["beside"][0]))

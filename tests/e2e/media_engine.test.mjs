@@ -5,6 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import * as test from 'node:test';
 
+import { hostileMedia } from './hostile_media.mjs';
 import { run, start, testModel } from './server.mjs';
 
 const { describe, it } = test;
@@ -38,6 +39,12 @@ describe('a projector', async () => {
   it('that is named is loaded, and counted', async (t) => {
     const server = await start(t, ['-m', model, ...few, '--mmproj', projector]);
     assert.ok(await families(server));
+  });
+
+  it('takes broken files for what they are', async (t) => {
+    const server = await start(t, ['-m', model, '-np', '4', '-c', '8192', '--mmproj', projector, '--cache-ram', '0']);
+    const { seen } = await hostileMedia(server, 200, 3);
+    assert.ok(seen[200] > 0 && seen[400] > 0, JSON.stringify(seen));
   });
 
   it('that lies beside the only model of a folder is found, unless it is not wanted', async (t) => {
