@@ -141,6 +141,7 @@ fuzz:             ## fuzz whatever comes from outside: make fuzz [SECONDS=60]
 tidy:             ## the rules of the house: layers, header owners, sizes, banned words
 	@tools/tidy.py --self-test
 	@tools/tidy.py
+	@! command -v node > /dev/null || node --experimental-vm-modules --no-warnings tools/parse_scripts.mjs
 
 lint: build/build.ninja  ## clang-tidy, and the coroutine expressions that g++ 12 miscompiles
 	@tools/setup.sh --checks
