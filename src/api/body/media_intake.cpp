@@ -35,7 +35,12 @@ Result<std::string_view> base64_in(std::string_view text, MediaKind kind, const 
   const std::string_view scheme = scheme_of(text);
   if (scheme.empty()) return text;
   if (!equal_letters(scheme, "data")) {
-    return invalid_field(path, no_data_url(path, kind) + "; files are not fetched from " + std::string(scheme) + ':');
+    const bool of_the_web = equal_letters(scheme, "https") || equal_letters(scheme, "http");
+    const std::string_view unless = of_the_web                      ? ", unless --media-url-hosts names the host"
+                                    : equal_letters(scheme, "file") ? ", unless --media-path has them"
+                                                                    : "";
+    return invalid_field(path, no_data_url(path, kind) + "; files are not fetched from " + std::string(scheme) + ':' +
+                                   std::string(unless));
   }
   const std::size_t comma = text.substr(0, kSizeLimit<"media_type_bytes">).find(',');
   if (comma == std::string_view::npos) return invalid_field(path, no_data_url(path, kind));
