@@ -39,7 +39,8 @@ struct WholeRow {
     logits.assign((row.size + kStep - 1) / kStep * kStep, kNone);
     top = kNone;
     for (std::size_t i = 0; i < row.size; ++i) {
-      logits[i] = std::clamp(row.data[i].logit, -kFar, kFar);
+      const float logit = row.data[i].logit;
+      logits[i] = logit > -kFar ? std::min(logit, kFar) : -kFar;  // also where it is no number
       top = std::max(top, logits[i]);
     }
     weights.resize(logits.size());

@@ -172,6 +172,7 @@ TEST(WholeRowSteps, SurviveLogitsWithoutBounds) {
     Row tokens = make_row(size, kKinds[1], random);
     for (std::size_t i = 0; i < size; i += 3) tokens[i].logit = i % 2 == 0 ? INFINITY : -kMost;
     for (std::size_t i = 1; i < size; i += 5) tokens[i].logit = i % 2 == 0 ? kMost : -INFINITY;
+    if (size > 2) tokens[7].logit = NAN;
     SamplingParams params;
     params.typical_p = 0.5f;
     params.xtc_probability = 1;
