@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/components.h"
+#include "base/ascii.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/rfc3339.h"
@@ -32,8 +33,7 @@ std::string titled(const Component& component) {
 std::string spdx_id(std::string_view name) {
   std::string out = "SPDXRef-Package-";
   for (const char c : name) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.';
-    out += plain ? c : c == '+' ? 'p' : '-';
+    out += is_ascii_word_or(".", c) ? c : c == '+' ? 'p' : '-';
   }
   return out;
 }

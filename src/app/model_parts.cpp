@@ -18,6 +18,7 @@
 #include "app/rpc_peers.h"
 #include "app/settings.h"
 #include "app/tuning_file.h"
+#include "base/ascii.h"
 #include "base/log.h"
 #include "cli/machine.h"
 #include "model/core_share.h"
@@ -62,8 +63,7 @@ std::string folder_of(const ServeConfig& config, const std::string& folder) {
   const std::string name = names_of_model(config).front();
   for (const char c : name) {
     const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                       c == '_' || (c == '.' && name.front() != '.');
+    const bool plain = is_ascii_word_or("-_", c) || (c == '.' && name.front() != '.');
     if (plain) {
       out += c;
     } else {

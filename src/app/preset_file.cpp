@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace chasqui {
 namespace {
 
@@ -22,10 +24,7 @@ std::string_view without_comment(std::string_view line) {
 }
 
 bool is_key(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           c == '.';
-  });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return is_ascii_word_or("_-.", c); });
 }
 
 void put(PresetSection& section, std::string_view key, std::string_view value) {

@@ -1,12 +1,12 @@
 #include "app/web_options.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include <CLI/CLI.hpp>
 
 #include "app/config.h"
 #include "app/listeners.h"
+#include "base/ascii.h"
 
 namespace chasqui {
 namespace {
@@ -101,9 +101,7 @@ namespace {
 
 std::vector<std::string> host_names(const ServeConfig& config) {
   std::vector<std::string> out = config.web.allowed_hosts;
-  for (std::string& text : out) {
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  }
+  for (std::string& text : out) text = in_small_letters(text);
   return out;
 }
 

@@ -4,13 +4,10 @@
 #include <charconv>
 #include <utility>
 
+#include "base/ascii.h"
+
 namespace chasqui::bench {
 namespace {
-
-bool same_name(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
-}
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
@@ -88,17 +85,17 @@ void ResponseReader::read_head_line(std::string_view line) {
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return;
   const std::string_view name = line.substr(0, colon), value = trimmed(line.substr(colon + 1));
-  if (same_name(name, "content-length")) {
+  if (equals_ignoring_case(name, "content-length")) {
     has_length_ = true;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), left_);
     if (error != std::errc() || end != value.data() + value.size()) state_ = State::failed;
-  } else if (same_name(name, "transfer-encoding")) {
-    chunked_ = same_name(value, "chunked");
-  } else if (same_name(name, "connection")) {
-    keep_alive_ = same_name(value, "keep-alive") || (keep_alive_ && !same_name(value, "close"));
-  } else if (same_name(name, "retry-after")) {
+  } else if (equals_ignoring_case(name, "transfer-encoding")) {
+    chunked_ = equals_ignoring_case(value, "chunked");
+  } else if (equals_ignoring_case(name, "connection")) {
+    keep_alive_ = equals_ignoring_case(value, "keep-alive") || (keep_alive_ && !equals_ignoring_case(value, "close"));
+  } else if (equals_ignoring_case(name, "retry-after")) {
     retry_after_ = value;
-  } else if (same_name(name, "retry-after-ms")) {
+  } else if (equals_ignoring_case(name, "retry-after-ms")) {
     retry_after_ms_ = value;
   }
 }

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
+
 namespace chasqui::cli {
 namespace {
-
-bool is_ascii_word(char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 
 bool is_word(char c) { return is_ascii_word(c) || static_cast<unsigned char>(c) >= 0x80; }
 

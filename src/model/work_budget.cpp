@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -110,7 +111,7 @@ std::string count_schema_rule(const std::string& name) {
   out.reserve(name.size());
   bool replaced = false;
   for (const char c : name) {
-    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+    const bool good = is_ascii_word(c) || c == '-';
     if (good || !replaced) out += good ? c : '-';
     replaced = !good;
   }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include <zlib.h>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "net/http_headers.h"
@@ -26,7 +26,7 @@ bool allows_gzip(std::string_view list) {
     std::string item;
     const std::size_t comma = list.find(',');
     for (const char c : list.substr(0, comma)) {
-      if (!is_blank(c)) item += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      if (!is_blank(c)) item += in_small_letters(c);
     }
     list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
     if (item == "gzip") return true;

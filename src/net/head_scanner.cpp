@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "net/http_request.h"
 
 namespace chasqui::net {
@@ -12,8 +13,7 @@ constexpr std::size_t kBlankLinesBefore = 2;
 
 bool is_token_char(char c) {
   constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-         kOthers.find(c) != std::string_view::npos;
+  return is_ascii_word_or(kOthers, c);
 }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }

@@ -2,18 +2,10 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/error.h"
 
 namespace chasqui::net {
-namespace {
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
-
-}  // namespace
-
-bool equals_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
-}
 
 HttpHeaders::HttpHeaders(std::initializer_list<Field> fields) {
   for (const auto& [name, value] : fields) add(name, value);

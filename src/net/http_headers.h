@@ -45,7 +45,4 @@ class HttpHeaders {
   std::vector<Place> places_;
 };
 
-// ASCII only, as in HTTP.
-bool equals_ignoring_case(std::string_view a, std::string_view b);
-
 }  // namespace chasqui::net

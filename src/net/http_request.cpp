@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
+
 namespace chasqui::net {
 namespace {
 
@@ -67,10 +69,7 @@ std::optional<std::string> percent_decode(std::string_view text) {
 bool is_authority(std::string_view text) {
   const auto all = [](std::string_view part, auto&& allowed) { return std::ranges::all_of(part, allowed); };
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto is_name = [&](char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '.' || c == '_' ||
-           c == '~';
-  };
+  const auto is_name = [](char c) { return is_ascii_word_or("-._~", c); };
   const auto is_address = [](char c) { return hex_digit(c) >= 0 || c == ':' || c == '.'; };
   std::size_t end = text.find(':');
   if (text.starts_with('[')) {

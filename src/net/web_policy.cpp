@@ -6,6 +6,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include "base/ascii.h"
+
 namespace chasqui::net {
 namespace {
 
@@ -13,12 +15,6 @@ constexpr std::string_view kExposed =
     "X-Request-Id, X-Session-Id, X-Conversation-Id, Retry-After, Retry-After-Ms, Server-Timing, Content-Disposition, "
     "X-Chasqui-Warning";
 constexpr std::string_view kPreflightSeconds = "600";  // longer is more than browsers keep
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 'a' - 'A') : c; });
-  return out;
-}
 
 // "name:80" → "name", "[::1]:80" → "[::1]".
 std::string_view host_of(std::string_view authority) {
@@ -35,10 +31,7 @@ std::optional<Origin> parse_origin(std::string_view text) {
   const std::size_t end = text.find("://");
   if (end == std::string_view::npos || end == 0) return std::nullopt;
   const Origin origin{text.substr(0, end), text.substr(end + 3)};
-  const bool plain = std::ranges::all_of(origin.scheme, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' || c == '-' ||
-           c == '.';
-  });
+  const bool plain = std::ranges::all_of(origin.scheme, [](char c) { return is_ascii_word_or("+-.", c); });
   if (!plain || origin.authority.empty() || !is_authority(origin.authority)) return std::nullopt;
   return origin;
 }
@@ -46,7 +39,7 @@ std::optional<Origin> parse_origin(std::string_view text) {
 // Browsers leave a scheme's own port out, others may not.
 std::string without_port(std::string_view authority, std::string_view port) {
   if (authority.ends_with(port)) authority.remove_suffix(port.size());
-  return lower(authority);
+  return in_small_letters(authority);
 }
 
 // The page comes from this server. The scheme does not count: a proxy may speak TLS for us.
@@ -62,7 +55,7 @@ bool is_same_origin(std::string_view origin, const HttpRequest& request) {
 
 bool is_allowed(const WebPolicy& policy, std::string_view origin) {
   if (policy.any_origin) return true;
-  if (std::ranges::find(policy.origins, lower(origin)) != policy.origins.end()) return true;
+  if (std::ranges::find(policy.origins, in_small_letters(origin)) != policy.origins.end()) return true;
   const auto parts = parse_origin(origin);
   if (!policy.loopback_origins || !parts || !is_loopback_authority(parts->authority)) return false;
   return equals_ignoring_case(parts->scheme, "http") || equals_ignoring_case(parts->scheme, "https");
@@ -71,7 +64,7 @@ bool is_allowed(const WebPolicy& policy, std::string_view origin) {
 bool is_json(std::string_view content_type) {
   std::string_view type = content_type.substr(0, content_type.find(';'));
   while (type.ends_with(' ') || type.ends_with('\t')) type.remove_suffix(1);
-  const std::string known = lower(type);
+  const std::string known = in_small_letters(type);
   return known == "application/json" || (known.starts_with("application/") && known.ends_with("+json"));
 }
 
@@ -90,7 +83,7 @@ std::optional<WebRefusal> judge_host(const WebPolicy& policy, const HttpRequest&
   const bool checks = policy.for_operators ? request.peer && request.peer->is_loopback : policy.checks_host;
   // Browsers always name a host; HTTP/1.0 clients and some probes do not.
   if (!checks || !host || host->empty() || is_loopback_authority(*host)) return std::nullopt;
-  if (std::ranges::find(policy.hosts, lower(host_of(*host))) != policy.hosts.end()) return std::nullopt;
+  if (std::ranges::find(policy.hosts, in_small_letters(host_of(*host))) != policy.hosts.end()) return std::nullopt;
   if (policy.for_operators) {
     return WebRefusal{421,
                       "Host: the admin listener on this machine answers to localhost, *.localhost, 127.0.0.0/8 and "
@@ -121,12 +114,12 @@ void allow_origin(WebPolicy& policy, std::string_view rule) {
   } else if (rule == "localhost") {
     policy.loopback_origins = true;
   } else {
-    policy.origins.push_back(lower(rule));
+    policy.origins.push_back(in_small_letters(rule));
   }
 }
 
 bool is_loopback_authority(std::string_view authority) {
-  const std::string host = lower(host_of(authority));
+  const std::string host = in_small_letters(host_of(authority));
   if (host == "localhost" || host.ends_with(".localhost") || host == "[::1]") return true;
   in_addr v4{};
   return ::inet_pton(AF_INET, host.c_str(), &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;

@@ -5,6 +5,8 @@
 
 #include <boost/json.hpp>
 
+#include "base/ascii.h"
+
 namespace chasqui::pull {
 namespace {
 
@@ -92,8 +94,7 @@ std::string in_address(std::string_view text, bool keeps_slashes) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string out;
   for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                       c == '.' || c == '_' || c == '~' || (keeps_slashes && c == '/');
+    const bool plain = is_ascii_word_or("-._~", c) || (keeps_slashes && c == '/');
     const auto byte = static_cast<unsigned char>(c);
     out += plain ? std::string(1, c) : std::string{'%', kDigits[byte >> 4], kDigits[byte & 15]};
   }

@@ -4,20 +4,13 @@
 #include <charconv>
 #include <optional>
 
+#include "base/ascii.h"
+
 namespace chasqui::pull {
 namespace {
 
-std::string small_letters(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return out;
-}
-
 bool is_name(std::string_view text) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
-  };
+  const auto fits = [](char c) { return is_ascii_word_or("-._", c); };
   return !text.empty() && text.front() != '.' && text.back() != '.' && std::ranges::all_of(text, fits);
 }
 
@@ -36,7 +29,7 @@ Result<LinkHosts> LinkHosts::parse(const std::vector<std::string>& list) {
     const Error wrong{ErrorCode::invalid_request,
                       "must be hosts such as images.example, *.example or images.example:8443, or *: " + given, ""};
     Host& host = out.hosts_.emplace_back();
-    std::string text = small_letters(given);
+    std::string text = in_small_letters(given);
     const std::size_t colon = text.rfind(':');
     if (colon != text.npos) {
       const auto port = port_in(std::string_view(text).substr(colon + 1));
@@ -53,7 +46,7 @@ Result<LinkHosts> LinkHosts::parse(const std::vector<std::string>& list) {
 }
 
 Reach LinkHosts::reach(std::string_view scheme, std::string_view host, std::uint16_t port) const {
-  std::string name = small_letters(host);
+  std::string name = in_small_letters(host);
   if (name.ends_with('.')) name.pop_back();  // as resolvers see it
   const std::uint16_t usual = scheme == "https" ? 443 : 80;
   Reach most = Reach::none;

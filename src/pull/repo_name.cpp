@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "base/ascii.h"
+
 namespace chasqui::pull {
 namespace {
 
 constexpr std::size_t kLongest = 96;  // of a name on the hub
 
-bool is_word_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
+bool is_word_letter(char c) { return is_ascii_word(c) || c == '_'; }
 
 // Two dashes would be a slash in the name of a folder of the cache.
 bool is_name(std::string_view text) {

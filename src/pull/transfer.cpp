@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/ascii.h"
 #include "pull/curl_library.h"
 
 namespace chasqui::pull {
@@ -59,10 +60,7 @@ struct Exchange {
     }
     const std::size_t colon = line.find(':');
     if (colon == line.npos || head.headers.size() >= kHeadersMax) return;
-    std::string name(line.substr(0, colon));
-    for (char& c : name) {
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    }
+    std::string name = in_small_letters(line.substr(0, colon));
     const std::size_t from = line.find_first_not_of(" \t", colon + 1);
     const std::size_t last = line.find_last_not_of(" \t\r\n");
     std::string value(from == line.npos || last < from ? "" : line.substr(from, last - from + 1));

@@ -8,6 +8,7 @@
 
 #include "api/core/node.h"
 #include "api/core/served_model.h"
+#include "base/ascii.h"
 #include "engine/engine.h"
 
 namespace chasqui {
@@ -44,8 +45,8 @@ bool asks_for_load(const net::HttpRequest& request) {
 void add_load_report(const Node& node, const net::HttpRequest& request, net::HttpHeaders& out) {
   const auto format = request.header("endpoint-load-metrics-format");
   if (!format) return;
-  const bool json = net::equals_ignoring_case(*format, "JSON");
-  if (!json && !net::equals_ignoring_case(*format, "TEXT")) return;
+  const bool json = equals_ignoring_case(*format, "JSON");
+  if (!json && !equals_ignoring_case(*format, "TEXT")) return;
   std::string text;
   for (const auto& [name, value] : figures_of(node)) {
     if (!text.empty()) text += json ? "," : ", ";

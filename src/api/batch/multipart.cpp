@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/limits.h"
-#include "net/http_headers.h"
 
 namespace chasqui {
 namespace {
@@ -51,17 +51,17 @@ bool take_parameter(std::string_view& rest, std::string_view& name, std::string&
 
 Result<void> read_disposition(std::string_view value, FormPart& part, bool& named) {
   const std::size_t end = std::min(value.find(';'), value.size());
-  if (!net::equals_ignoring_case(trimmed(value.substr(0, end)), "form-data")) {
+  if (!equals_ignoring_case(trimmed(value.substr(0, end)), "form-data")) {
     return bad_form("has a part whose Content-Disposition is not form-data");
   }
   std::string_view rest = value.substr(end);
   std::string_view name;
   std::string text;
   while (take_parameter(rest, name, text)) {
-    if (net::equals_ignoring_case(name, "name")) {
+    if (equals_ignoring_case(name, "name")) {
       part.name = text;
       named = true;
-    } else if (net::equals_ignoring_case(name, "filename")) {
+    } else if (equals_ignoring_case(name, "filename")) {
       part.filename = text;
     }
   }
@@ -80,11 +80,11 @@ Result<FormPart> read_part_head(std::string_view head) {
     if (colon == std::string_view::npos) return bad_form("has a part with a header that has no colon");
     const std::string_view name = trimmed(line.substr(0, colon));
     const std::string_view value = trimmed(line.substr(colon + 1));
-    if (net::equals_ignoring_case(name, "Content-Disposition")) {
+    if (equals_ignoring_case(name, "Content-Disposition")) {
       if (auto read = read_disposition(value, part, named); !read) return read.error();
-    } else if (net::equals_ignoring_case(name, "Content-Transfer-Encoding")) {
-      const bool plain = net::equals_ignoring_case(value, "binary") || net::equals_ignoring_case(value, "8bit") ||
-                         net::equals_ignoring_case(value, "7bit");
+    } else if (equals_ignoring_case(name, "Content-Transfer-Encoding")) {
+      const bool plain = equals_ignoring_case(value, "binary") || equals_ignoring_case(value, "8bit") ||
+                         equals_ignoring_case(value, "7bit");
       if (!plain) return bad_form("has a part with a Content-Transfer-Encoding; send files as they are");
     }
   }
@@ -107,14 +107,14 @@ Behind behind_delimiter(std::string_view body, std::size_t& at) {
 
 Result<std::string> form_boundary(std::string_view content_type) {
   const std::size_t end = std::min(content_type.find(';'), content_type.size());
-  if (!net::equals_ignoring_case(trimmed(content_type.substr(0, end)), kFormType)) {
+  if (!equals_ignoring_case(trimmed(content_type.substr(0, end)), kFormType)) {
     return invalid_field("Content-Type", "Content-Type must be multipart/form-data, with the parts file and purpose");
   }
   std::string_view rest = content_type.substr(end);
   std::string_view name;
   std::string value;
   while (take_parameter(rest, name, value)) {
-    if (!net::equals_ignoring_case(name, "boundary")) continue;
+    if (!equals_ignoring_case(name, "boundary")) continue;
     const bool plain = std::ranges::all_of(value, [](char c) { return c >= ' ' && c <= '~'; });
     if (!plain || value.empty() || value.size() > kBoundaryMax || value.ends_with(' ')) break;
     return value;

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace chasqui {
 namespace {
 
-bool is_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-}
+bool is_name(char c) { return is_ascii_word_or("-_", c); }
 
 // The end of what begins at `at` and holds no names of rules: a string, a class, a count, a token or a comment.
 std::size_t end_of_opaque(std::string_view text, std::size_t at) {

@@ -12,6 +12,7 @@
 #include "api/core/entry.h"
 #include "api/core/reading_time.h"
 #include "api/core/served_model.h"
+#include "base/ascii.h"
 #include "base/base64.h"
 #include "base/limits.h"
 
@@ -21,10 +22,7 @@ namespace {
 namespace json = boost::json;
 
 bool is_link(std::string_view text) {
-  const std::string_view head = text.substr(0, 8);
-  std::string scheme(head);
-  std::ranges::transform(scheme, scheme.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  const std::string scheme = in_small_letters(text.substr(0, 8));
   return scheme.starts_with("http://") || scheme == "https://";
 }
 

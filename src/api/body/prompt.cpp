@@ -6,6 +6,7 @@
 #include "api/body/tool_limits.h"
 #include "api/core/key_ring.h"
 #include "api/core/skipped_tools.h"
+#include "base/ascii.h"
 #include "base/limits.h"
 #include "engine/engine.h"
 #include "model/grammar_shape.h"
@@ -22,9 +23,7 @@ std::string item(std::string_view array, std::size_t index) {
 
 // Which roles there are is the template's to say.
 bool possible_role(std::string_view role) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-  };
+  const auto fits = [](char c) { return is_ascii_word_or("_-", c); };
   return !role.empty() && role.size() <= 64 && std::ranges::all_of(role, fits);
 }
 

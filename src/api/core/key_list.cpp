@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 
+#include "base/ascii.h"
 #include "base/limits.h"
 
 namespace chasqui {
@@ -36,10 +37,7 @@ std::optional<Number> number(std::string_view text, Number minimum, Number maxim
 }
 
 bool is_name(std::string_view text) {
-  const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-           c == '.' || c == '@';
-  };
+  const auto allowed = [](char c) { return is_ascii_word_or("-_.@", c); };
   return !text.empty() && text.size() <= kNameMax && std::all_of(text.begin(), text.end(), allowed);
 }
 

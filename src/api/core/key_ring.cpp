@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/ascii.h"
+
 namespace chasqui {
 namespace {
 
@@ -74,7 +76,7 @@ std::optional<Caller> KeyRing::find(std::string_view presented) const {
 std::optional<Caller> KeyRing::find(const net::HttpRequest& request) const {
   constexpr std::string_view kBearer = "Bearer ";  // schemes have no case
   const std::string_view header = request.header("Authorization").value_or(std::string_view());
-  const bool bears = net::equals_ignoring_case(header.substr(0, kBearer.size()), kBearer);
+  const bool bears = equals_ignoring_case(header.substr(0, kBearer.size()), kBearer);
   std::optional<Caller> caller =
       find(bears ? header.substr(std::min(header.find_first_not_of(' ', kBearer.size()), header.size()))
                  : request.header("X-Api-Key").value_or(std::string_view()));

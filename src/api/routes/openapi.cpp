@@ -5,6 +5,7 @@
 
 #include "api/body/generation_fields.h"
 #include "api/core/errors.h"
+#include "base/ascii.h"
 #include "base/json_writer.h"
 #include "core/sampling.h"
 
@@ -180,7 +181,7 @@ std::string operation_id(const Route& route) {
   std::string out = method_word(route.method);
   bool upper = true;
   for (const char c : route.path) {
-    const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    const bool word = is_ascii_word(c);
     if (word) out += upper && c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
     upper = !word;
   }

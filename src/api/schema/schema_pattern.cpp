@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/limits.h"
 
 namespace chasqui {
@@ -134,7 +135,7 @@ class PatternReader {
       shorthand(c, set);
       return put_class(set, c == 'D' || c == 'W' || c == 'S');
     }
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) {
+    if (is_ascii_word(c)) {
       return fail(std::string("has an escape that is not supported: \\") + c);
     }
     if (!plain(static_cast<unsigned char>(c))) return fail("may not demand quotes, backslashes or control characters");
@@ -155,7 +156,7 @@ class PatternReader {
       if (c == 'n') return '\n';
       if (c == 't') return '\t';
       if (c == 'r') return '\r';
-      if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) {
+      if (is_ascii_word(c)) {
         fail(std::string("has an escape that is not supported: \\") + c);
       }
     }

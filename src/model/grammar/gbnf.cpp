@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/ascii.h"
 #include "base/limits.h"
 #include "model/grammar/utf8_ranges.h"
 
@@ -15,7 +16,7 @@ constexpr std::uint32_t kTimesMax = 1'000'000;
 constexpr std::uint32_t kLastCharacter = 0x10FFFF;
 
 bool is_word_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+  return is_ascii_word(c) || c == '-';
 }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
