@@ -44,6 +44,20 @@ TokenCount whole_units(const MediaUnitsPtr& units, TokenCount tokens) {
   return unit != nullptr ? unit->begin : tokens;
 }
 
+bool place_units(MediaUnits& units, std::span<const Token> prompt) {
+  const auto in_unit = [](Token token) { return token < kNoToken; };
+  auto at = std::ranges::find_if(prompt, in_unit);
+  for (MediaUnit& unit : units) {
+    if (unit.positions > prompt.end() - at) return false;
+    unit.begin = static_cast<TokenCount>(at - prompt.begin());
+    for (TokenCount place = 0; place < unit.positions; ++place, ++at) {
+      if (*at != media_token(unit.identity, place)) return false;
+    }
+    at = std::find_if(at, prompt.end(), in_unit);
+  }
+  return at == prompt.end();
+}
+
 bool fits_prompt(const MediaUnitsPtr& units, std::span<const Token> prompt, TokenCount vocabulary) {
   const auto known = [vocabulary](Token token) { return token >= 0 && token < vocabulary; };
   const auto tokens = static_cast<TokenCount>(prompt.size());

@@ -50,6 +50,10 @@ const MediaUnit* unit_from(const MediaUnitsPtr& units, TokenCount position);
 // The first so many tokens, without a unit that they have only a part of.
 TokenCount whole_units(const MediaUnitsPtr& units, TokenCount tokens);
 
+// Says where each begins in a prompt that has the numbers of all of them, in this order. False: it has others, too few
+// or too many.
+bool place_units(MediaUnits& units, std::span<const Token> prompt);
+
 // Whether they are units of this prompt: it has their numbers in their places, and ids of a vocabulary everywhere else.
 bool fits_prompt(const MediaUnitsPtr& units, std::span<const Token> prompt, TokenCount vocabulary);
 

@@ -132,6 +132,25 @@ TEST(Media, DeterministicChunksAreNotInsideUnits) {
   EXPECT_EQ((*request)->usable(390), 384);
 }
 
+TEST(Media, UnitsFindTheirPlacesInAPrompt) {
+  const RequestDraft draft = FakePrompt().text(3).picture(4).text(2).picture(4).picture(2).text(1).draft();
+  MediaUnits units = *draft.media;
+  for (MediaUnit& unit : units) unit.begin = 0;
+  EXPECT_TRUE(place_units(units, draft.prompt));
+  EXPECT_TRUE(std::ranges::equal(units, *draft.media, {}, &MediaUnit::begin, &MediaUnit::begin));
+  const auto first = std::span(draft.prompt).first(9);
+  EXPECT_FALSE(place_units(units, first)) << "too few";
+  EXPECT_FALSE(place_units(units, std::span(draft.prompt).first(12))) << "a part of the second";
+  MediaUnits fewer(units.begin(), units.begin() + 1);
+  EXPECT_FALSE(place_units(fewer, draft.prompt));
+  EXPECT_TRUE(place_units(fewer, first));
+  units[1].identity[0] ^= std::byte{1};
+  EXPECT_FALSE(place_units(units, draft.prompt)) << "other ones";
+  MediaUnits none;
+  EXPECT_TRUE(place_units(none, std::span(draft.prompt).first(3)));
+  EXPECT_FALSE(place_units(none, draft.prompt));
+}
+
 TEST(Media, TheirContextIsNotShifted) {
   RequestLimits limits = test_limits();
   limits.shifts = true;

@@ -39,7 +39,14 @@ inline ChatHistoryPtr chat(std::uint32_t state) {
   tool.role = "tool";
   tool.name = "runner";
   tool.tool_call_id = "call_1";
-  ChatHistory history = with_messages({}, {system, answer, tool});
+  ChatMessage look = system;
+  look.role = "user";
+  look.content = "[file] what is it?";
+  const std::string bytes = std::string("\x89PNG\0", 5) + std::to_string(state);
+  look.media = {std::make_shared<MediaFile>(MediaFile{MediaKind::picture, bytes}),
+                std::make_shared<MediaFile>(MediaFile{MediaKind::sound, ""})};
+  ChatHistory history = with_messages({}, {system, answer, tool, look});
+  history.decoded_bytes = 1000 + state;
   history.tools = std::make_shared<const std::vector<Tool>>(std::vector<Tool>{{"runner", "runs", "{}"}});
   return std::make_shared<const ChatHistory>(with_answer(history, "done", "<|im_end|>"));
 }
@@ -61,6 +68,10 @@ inline bool same_message(const ChatMessage& a, const ChatMessage& b) {
   const auto same_call = [](const ToolCall& x, const ToolCall& y) {
     return x.id == y.id && x.name == y.name && x.arguments == y.arguments;
   };
+  const auto same_file = [](const MediaFilePtr& x, const MediaFilePtr& y) {
+    return x->kind == y->kind && x->bytes == y->bytes;
+  };
+  if (!std::ranges::equal(a.media, b.media, same_file)) return false;
   return a.role == b.role && a.content == b.content && a.reasoning == b.reasoning && a.name == b.name &&
          a.tool_call_id == b.tool_call_id && std::ranges::equal(a.tool_calls, b.tool_calls, same_call);
 }
@@ -73,7 +84,9 @@ inline bool same_chat(const ChatHistoryPtr& a, const ChatHistoryPtr& b) {
   if ((a->tools == nullptr) != (b->tools == nullptr)) return false;
   if (a->tools && !std::ranges::equal(*a->tools, *b->tools, same_tool)) return false;
   const auto same = [](const auto& x, const auto& y) { return same_message(*x, *y); };
-  return a->end == b->end && a->end_text == b->end_text && a->bytes == b->bytes &&
+  const bool same_files =
+      a->files == b->files && a->file_bytes == b->file_bytes && a->decoded_bytes == b->decoded_bytes;
+  return a->end == b->end && a->end_text == b->end_text && a->bytes == b->bytes && same_files &&
          std::ranges::equal(a->messages, b->messages, same);
 }
 

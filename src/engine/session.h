@@ -1,6 +1,7 @@
 // A session: an exact token history that lives between requests. What was sent to the model and what the model has
 // said is kept as tokens and never tokenized again; a generation is a request whose prompt is the history, and the
 // prefix cache has what was computed of it. So a session holds no slot and no cells while no request generates in it.
+// Pictures and sounds are tokens below zero (core/media), and files of its messages.
 // Owned by a SessionTable, which alone changes it; the thread of the table.
 //
 //   idle ──take()──▶ preparing ──begin()──▶ generating ──finished()──▶ idle
@@ -65,6 +66,7 @@ struct Session {
   bool cancelled = false;              // while preparing: its generation is not to begin
   bool ended = false;                  // while it is in use: it is hidden, and goes when that is over
 
+  std::size_t file_bytes() const { return chat ? chat->file_bytes : 0; }
   TokenCount length() const { return static_cast<TokenCount>(tokens.size()); }
   // A session that is in use does not expire.
   TimePoint expires(TimePoint now) const { return (state == State::idle ? last_used : now) + settings.ttl; }

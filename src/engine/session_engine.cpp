@@ -117,10 +117,15 @@ Result<void> SessionEngine::append(const SessionId& id, std::vector<ChatMessage>
 Result<RequestId> SessionEngine::generate(const SessionId& id, RequestDraft how) {
   auto use = sessions_.take(0, id, clock_.now());
   if (!use) return use.error();
-  auto before = input_of(use->session()).before_answer();
+  const SessionInput input = input_of(use->session());
+  auto before = input.before_answer();
   if (!before) return before.error();
+  auto units = input.units();
+  if (!units) return units.error();
   how.prompt = use->session().tokens;
   how.prompt.insert(how.prompt.end(), before->tokens.begin(), before->tokens.end());
+  if (!place_units(*units, how.prompt)) return other_projector();
+  if (!units->empty()) how.media = std::make_shared<const MediaUnits>(std::move(*units));
   how.keep_tokens = true;
   how.pin = use->session().pin;
   const auto request = make_request(engine_.next_id(), std::move(how), limits_, clock_.now());

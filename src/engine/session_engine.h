@@ -42,7 +42,8 @@ class SessionEngine {
   SessionEngine& operator=(const SessionEngine&) = delete;
 
   Result<SessionId> create();
-  // Only what is new; all of the history is there already. A session takes text or messages, not both.
+  // Only what is new; all of the history is there already. A session takes text or messages, not both. A message may
+  // have ChatMessage::media.
   Result<void> append(const SessionId& id, std::string_view text);
   Result<void> append(const SessionId& id, ChatMessage message);
   // Several at once, for templates that refuse the first of them alone.

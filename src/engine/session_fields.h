@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "model/chat_template.h"
@@ -33,6 +35,7 @@ class FieldWriter {
     number(static_cast<std::uint64_t>(there));
     return there;
   }
+  bool has_files() const { return true; }
 
  private:
   std::vector<std::byte>& out_;
@@ -41,7 +44,8 @@ class FieldWriter {
 // After a mistake everything that is read is 0 or empty.
 class FieldReader {
  public:
-  explicit FieldReader(std::span<const std::byte> in) : in_(in) {}
+  // `has_files`: messages say which pictures and sounds they have.
+  FieldReader(std::span<const std::byte> in, bool has_files) : in_(in), has_files_(has_files) {}
 
   template <class Number>
   void number(Number& value) {
@@ -61,6 +65,8 @@ class FieldReader {
     return good_ ? static_cast<std::size_t>(size) : 0;
   }
 
+  bool has_files() const { return has_files_; }
+
   void fail() { good_ = false; }
   // Nothing was wrong so far.
   bool well() const { return good_; }
@@ -78,8 +84,31 @@ class FieldReader {
 
   std::span<const std::byte> in_;
   std::span<const std::byte> taken_;
+  const bool has_files_;
   bool good_ = true;
 };
+
+inline void walk_file(FieldWriter& fields, const MediaFilePtr& file) {
+  fields.number(static_cast<std::uint8_t>(file->kind));
+  fields.text(file->bytes);
+}
+
+inline void walk_file(FieldReader& fields, MediaFilePtr& file) {
+  MediaFile read;
+  std::uint8_t kind = 0;
+  fields.number(kind);
+  if (kind > static_cast<std::uint8_t>(MediaKind::sound)) fields.fail();
+  read.kind = static_cast<MediaKind>(kind);
+  fields.text(read.bytes);
+  file = std::make_shared<const MediaFile>(std::move(read));
+}
+
+// Of all pictures and sounds of a session.
+inline std::size_t get_decoded_bytes(FieldReader& fields) {
+  std::uint64_t bytes = 0;
+  if (fields.has_files()) fields.number(bytes);
+  return static_cast<std::size_t>(bytes);
+}
 
 template <class Fields, class Message>
 void walk_message(Fields& fields, Message& message) {
@@ -95,6 +124,10 @@ void walk_message(Fields& fields, Message& message) {
     fields.text(call.name);
     fields.text(call.arguments);
   }
+  if (!fields.has_files()) return;
+  const std::size_t files = fields.count(message.media.size(), 9);
+  if constexpr (!std::is_const_v<Message>) message.media.resize(files);
+  for (auto& file : message.media) walk_file(fields, file);
 }
 
 template <class Fields, class ToolType>

@@ -12,7 +12,8 @@ namespace chasqui {
 namespace {
 
 constexpr char kMagic[8] = {'C', 'h', 'a', 's', 'q', 'u', 'i', 'S'};
-constexpr std::uint32_t kVersion = 2;  // 1 had no turns behind the base
+constexpr std::uint32_t kVersion = 3;    // 1 had no turns behind the base
+constexpr std::uint32_t kTextAlone = 2;  // no pictures and sounds in its messages
 constexpr std::size_t kVocabulary = 12;
 constexpr std::size_t kSum = 28;
 constexpr std::size_t kFields = 44;
@@ -28,6 +29,7 @@ void put_chat(FieldWriter& fields, const ChatHistory& chat) {
   fields.number(static_cast<std::uint8_t>(chat.end));
   fields.text(chat.end_text);
   fields.number(static_cast<std::uint64_t>(chat.bytes));
+  fields.number(static_cast<std::uint64_t>(chat.decoded_bytes));
 }
 
 ChatHistoryPtr get_chat(FieldReader& fields) {
@@ -36,6 +38,7 @@ ChatHistoryPtr get_chat(FieldReader& fields) {
   for (std::size_t i = 0; i < messages; ++i) {
     ChatMessage message;
     walk_message(fields, message);
+    chat.count_files(message);
     chat.messages.push_back(std::make_shared<const ChatMessage>(std::move(message)));
   }
   std::uint8_t has_tools = 0;
@@ -53,6 +56,7 @@ ChatHistoryPtr get_chat(FieldReader& fields) {
   std::uint64_t bytes = 0;
   fields.number(bytes);
   chat.bytes = static_cast<std::size_t>(bytes);
+  chat.decoded_bytes = get_decoded_bytes(fields);
   return std::make_shared<const ChatHistory>(std::move(chat));
 }
 
@@ -103,7 +107,8 @@ Error damaged(const char* why) { return {ErrorCode::invalid_request, why, ""}; }
 
 std::vector<std::byte> write_session(const SessionImage& image, const VocabularyId& vocabulary) {
   std::vector<std::byte> out(kFields);
-  out.reserve(kFields + 256 + 4 * image.tokens.size() + (image.chat ? image.chat->bytes : 0));
+  const std::size_t chat_bytes = image.chat ? image.chat->bytes + image.chat->file_bytes : 0;
+  out.reserve(kFields + 256 + 4 * image.tokens.size() + chat_bytes);
   FieldWriter fields(out);
   fields.number(std::uint64_t{0});  // the size, below
   fields.text(image.id.text);
@@ -146,7 +151,7 @@ Result<LoadedSession> read_session(std::span<const std::byte> bytes, const Vocab
   }
   std::uint32_t version = 0;
   for (std::size_t i = 0; i < sizeof version; ++i) version |= std::to_integer<std::uint32_t>(bytes[8 + i]) << 8 * i;
-  if (version != kVersion) {
+  if (version != kVersion && version != kTextAlone) {
     return Error{ErrorCode::conflict, "it has version " + std::to_string(version) + " of the format", ""};
   }
   LoadedSession out;
@@ -155,7 +160,8 @@ Result<LoadedSession> read_session(std::span<const std::byte> bytes, const Vocab
   if (base.empty() || !std::ranges::equal(sum_of(base), base.subspan(kSum, 16))) {
     return damaged("it was changed or cut short");
   }
-  FieldReader fields(base.subspan(kFields));
+  out.place.has_files = version == kVersion;
+  FieldReader fields(base.subspan(kFields), out.place.has_files);
   out.image = get_image(fields);
   if (!fields.good()) return damaged("its fields are not what they should be");
   out.place.base = sum_in(base);
@@ -167,7 +173,10 @@ Result<LoadedSession> read_session(std::span<const std::byte> bytes, const Vocab
   if (out.image.chat && out.image.chat->bytes / kGrowthMax > bytes.size())
     return damaged("its texts cannot be so long");
   out.foreign = !std::ranges::equal(bytes.subspan(kVocabulary, vocabulary.size()), vocabulary);
-  const auto known = [&limits](Token token) { return token >= 0 && token < limits.vocabulary; };
+  const bool has_files = out.image.chat && out.image.chat->files > 0;
+  const auto known = [&limits, has_files](Token token) {
+    return token < limits.vocabulary && (token >= 0 || (has_files && token < kNoToken));
+  };
   if (!out.foreign && !std::ranges::all_of(out.image.tokens, known)) return damaged("it has tokens that do not exist");
   return out;
 }

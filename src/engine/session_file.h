@@ -14,6 +14,8 @@
 // left of the last one is not used, and the session is what it was before that turn. A record that is wrong with a good
 // one behind it was changed, and then none of the file is used.
 //
+// Version 2 is read, too; its messages have no pictures and sounds, and nothing may be written behind it.
+//
 // Errors, by code: invalid_request, damaged; conflict, of another version of the layout. The session of another
 // vocabulary is read all the same, for the sake of its time to live.
 #pragma once

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/sim_media.h"
+
 namespace chasqui {
 namespace {
 
@@ -70,6 +72,36 @@ TEST_F(SessionInputTest, ASessionIsTextOrChatForGood) {
   EXPECT_EQ(field_of(behind(10, chat).from_tokens({1})), "tokens");
   EXPECT_EQ(field_of(behind(10).from_messages({user("Hi")})), "messages");
   EXPECT_EQ(field_of(behind(10, chat).from_messages({user("Hi")}, {Tool{"t", "", ""}})), "tools");
+}
+
+TEST_F(SessionInputTest, FilesOfMessagesAreReadAgainForEachGeneration) {
+  const auto reader = std::make_shared<SimMedia>(model_.tokenizer);
+  model_.media = reader;
+  ChatMessage look = user(std::string(reader->marker()) + "Hi");
+  look.media = {std::make_shared<MediaFile>(MediaFile{MediaKind::picture, "\xff\xd8\xff a"})};
+  ChatMessage twice = user("Or " + std::string(reader->marker()) + std::string(reader->marker()));
+  twice.media = {std::make_shared<MediaFile>(MediaFile{MediaKind::picture, "\xff\xd8\xff b"}), look.media[0]};
+  const auto begin = behind(0).from_messages({look});
+  ASSERT_TRUE(begin) << begin.error().message;
+  const auto more = behind(30, begin->chat).from_messages({twice});
+  ASSERT_TRUE(more) << more.error().message;
+  EXPECT_EQ(more->chat->files, 3u);
+  EXPECT_EQ(more->chat->file_bytes, 15u);
+  EXPECT_EQ(more->chat->messages[1]->content, "Or [file][file]");
+  std::vector<Token> history = begin->tokens;
+  history.insert(history.end(), more->tokens.begin(), more->tokens.end());
+  EXPECT_EQ(std::ranges::count_if(history, [](Token token) { return token < kNoToken; }), 3 * SimMedia::kPositions);
+  auto units = behind(60, more->chat).units();
+  ASSERT_TRUE(units) << units.error().message;
+  EXPECT_EQ(units->size(), 3u);
+  EXPECT_TRUE(place_units(*units, history));
+  EXPECT_EQ(text_of(behind(60, more->chat).before_answer()), "<|im_start|>assistant\n");
+
+  model_.media = std::make_shared<SimMedia>(model_.tokenizer, false, false);
+  EXPECT_EQ(text_of(behind(60, more->chat).from_messages({user("You")})), "<|im_start|>user\nYou<|im_end|>\n");
+  model_.media = nullptr;
+  EXPECT_EQ(behind(60, more->chat).units().error().code, ErrorCode::conflict);
+  EXPECT_TRUE(behind(60, nullptr).units()->empty());
 }
 
 TEST_F(SessionInputTest, MistakesNameTheField) {

@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include "base/ascii.h"
 #include "base/log.h"
 #include "cache/whole_file.h"
 
@@ -27,9 +28,7 @@ std::string name_of(const std::string& id) { return id + std::string(kSuffix); }
 std::optional<std::string> id_of(std::string_view name, std::string_view suffix) {
   if (!name.ends_with(suffix)) return std::nullopt;
   const std::string_view id = name.substr(0, name.size() - suffix.size());
-  const auto plain = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
-  };
+  const auto plain = [](char c) { return is_ascii_word_or("_-", c); };
   if (id.empty() || !std::ranges::all_of(id, plain)) return std::nullopt;
   return std::string(id);
 }
@@ -71,7 +70,14 @@ void SessionStore::load_one(const std::string& name, const std::string& id, cons
       log_warning("the last write of a session had not ended: the session is what it was before",
                   {{"file", name}, {"bytes", bytes->size() - loaded->place.end}});
     }
-    places_.insert_or_assign(id, loaded->place);
+    if (loaded->place.has_files) {
+      places_.insert_or_assign(id, loaded->place);
+    } else if (auto written = write_base(id, loaded->image); !written) {  // no turn may be written behind it as it is
+      log_warning("a session's file of an older version cannot be written anew",
+                  {{"file", name}, {"reason", written.error().message}});
+      ++found.foreign;
+      return;
+    }
     found.sessions.push_back(std::move(loaded->image));
   } else if (loaded || loaded.error().code == ErrorCode::conflict) {
     ++found.foreign;
@@ -124,7 +130,8 @@ Result<void> SessionStore::write_behind(const std::string& id, const SessionTurn
   if (auto written = append_at(folder_.get(), name_of(id), place->second.end, bytes); !written) return written;
   bytes_written_.add(bytes.size());
   place->second.end += bytes.size();
-  const std::size_t says = sizeof(Token) * (turn.kept + turn.tokens.size()) + (turn.chat ? turn.chat->bytes : 0);
+  const std::size_t texts = turn.chat ? turn.chat->bytes + turn.chat->file_bytes : 0;
+  const std::size_t says = sizeof(Token) * (turn.kept + turn.tokens.size()) + texts;
   if (place->second.end > 2 * std::max(says, place->second.base_bytes) + kRepeatedMax) shorten(id);
   return {};
 }

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/checksum.h"
 #include "engine/fake_sessions.h"
 
@@ -78,7 +79,7 @@ TEST(SessionFile, AForgedChecksumDoesNotCrash) {
     const auto loaded = read_session(bytes, weights(), kLimits);
     refused += loaded ? 0 : 1;
     if (!loaded) continue;
-    for (const Token token : loaded->image.tokens) ASSERT_TRUE(token >= 0 && token < kLimits.vocabulary);
+    for (const Token token : loaded->image.tokens) ASSERT_TRUE(token != kNoToken && token < kLimits.vocabulary);
   }
   EXPECT_GT(refused, 5000);
 }
@@ -183,6 +184,42 @@ TEST_F(SessionStoreTest, AKillLeavesTheLastAcknowledgedStateOrTheOneAfterIt) {
     EXPECT_EQ(names(), std::vector<std::string>{"sess_A1b2.session"});
   }
   EXPECT_GT(state, 50u) << "they were killed before they wrote anything";
+}
+
+// As version 2 wrote it: a session of three tokens and a message, and the turn of an answer.
+constexpr std::string_view kVersion2 =
+    "Q2hhc3F1aVMCAAAAAQEBAQEBAQEBAQEBAQEBASZkC/+2YzzoVwdUMiPXzUPTAAAAAAAAAAkAAAAAAAAAc2Vzc19BMWIyBQAAAAAAAAADAAAA"
+    "AAAAAADxU2UAAAAAAFgCAAAAAAAA+/BTZQAAAAADAAAAAAAAAAEAAAACAAAAAwAAAAEBAAAAAAAAAAQAAAAAAAAAdXNlcgIAAAAAAAAASGkA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAADuAAAAAAAAAFR1cm6PAAAAMqp8goYhH3/Q+F8F/uUrLQHxU2UAAAAA"
+    "AwAAAAAAAAABAAAAAAAAAAQAAAABAQAAAAAAAAAAAAAAAAAAAAEAAAAAAAAACQAAAAAAAABhc3Npc3RhbnQFAAAAAAAAAEhlbGxvAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAgoAAAAAAAAAPHxpbV9lbmR8PuQBAAAAAAAA";
+
+TEST_F(SessionStoreTest, AFileWithoutPicturesAndSoundsIsReadAndGoesOn) {
+  open();
+  std::ofstream(path("sess_A1b2"), std::ios::binary) << *decode_base64(kVersion2);
+  SessionImage before;
+  {
+    const auto store = open();
+    const auto found = store->load(kLimits, kNow);
+    ASSERT_EQ(found.sessions.size(), 1u);
+    before = found.sessions.front();
+    EXPECT_EQ(before.tokens, (std::vector<Token>{1, 2, 3, 4}));
+    ASSERT_EQ(before.chat->messages.size(), 2u);
+    EXPECT_EQ(before.chat->messages[1]->content, "Hello");
+    EXPECT_EQ(before.chat->end_text, "<|im_end|>");
+    SessionTurn turn{.used = kNow + 1, .kept = 4, .tokens = {-7}, .before = before.chat};
+    ChatMessage look;
+    look.role = "user";
+    look.media = {std::make_shared<MediaFile>(MediaFile{MediaKind::picture, "png"})};
+    turn.chat = std::make_shared<const ChatHistory>(with_messages(*before.chat, {look}));
+    SessionChange change{.id = before.id.text};
+    change.turn = turn;
+    for (const auto& error : store->write({change})) EXPECT_FALSE(error) << error->message;
+    add_turn(before, std::move(turn));
+  }
+  const auto after = open()->load(kLimits, kNow);
+  ASSERT_EQ(after.sessions.size(), 1u);
+  EXPECT_TRUE(same_image(after.sessions.front(), before));
 }
 
 }  // namespace

@@ -10,13 +10,6 @@ namespace {
 
 Error no_such_session() { return {ErrorCode::not_found, "there is no such session", ""}; }
 
-Error too_long(std::size_t tokens, TokenCount limit) {
-  return {ErrorCode::context_too_long,
-          "the session would have " + std::to_string(tokens) + " tokens; at most " + std::to_string(limit) +
-              " fit a slot with room for an answer",
-          ""};
-}
-
 }  // namespace
 
 std::string_view name(Session::State state) {
@@ -44,7 +37,7 @@ Result<void> SessionUse::still_wanted() const {
 Result<const Session*> SessionUse::append(SessionDelta delta, TimePoint now) {
   CHECK(table_ != nullptr, "a session's use was spent before");
   if (session_->ended) return no_such_session();
-  if (auto room = table_->check_room(*session_, delta); !room) return room.error();
+  if (auto room = table_->check_room(session_->tenant, session_, delta); !room) return room.error();
   table_->extend(*session_, std::move(delta));
   session_->last_used = now;
   table_->changed(*session_);
@@ -61,27 +54,10 @@ void SessionUse::begin(RequestId request, SessionDelta before_answer) {
   std::exchange(table_, nullptr)->generating_.emplace(request, session_);
 }
 
-Result<void> SessionTable::check_place(const SessionOwner& owner) const {
-  if (owner.sessions_max > 0) {
-    const auto found = of_tenant_.find(owner.tenant);
-    const std::size_t open = found != of_tenant_.end() ? found->second.size() : 0;
-    if (open >= owner.sessions_max) {
-      return Error{ErrorCode::quota_exceeded,
-                   "you have " + std::to_string(open) + " sessions, as many as you may; end one first", ""};
-    }
-  }
-  if (sessions_.size() >= limits_.sessions) {
-    return Error{
-        ErrorCode::overloaded,
-        "there are " + std::to_string(sessions_.size()) + " sessions here, as many as there may be; retry later", ""};
-  }
-  return {};
-}
-
 Result<const Session*> SessionTable::create(const SessionOwner& owner, const SessionSettings& settings,
                                             SessionDelta begin, TimePoint now) {
   if (auto place = check_place(owner); !place) return place.error();
-  if (auto room = check_room(Session{}, begin); !room) return room.error();
+  if (auto room = check_room(owner.tenant, nullptr, begin); !room) return room.error();
   Session& added = add({random_id("sess_")}, owner, settings, 0, std::move(begin), now);
   metrics_.created.add();
   changed(added);
@@ -94,7 +70,7 @@ Result<void> SessionTable::bring_back(const SessionOwner& owner, SessionImage im
     return Error{ErrorCode::overloaded, "there are as many sessions as there may be", ""};
   }
   SessionDelta history{std::move(image.tokens), std::move(image.chat)};
-  if (auto room = check_room(Session{}, history); !room) return room.error();
+  if (auto room = check_room(owner.tenant, nullptr, history); !room) return room.error();
   add(std::move(image.id), owner, image.settings, 0, std::move(history), last_used);
   return {};
 }
@@ -187,6 +163,9 @@ Result<const Session*> SessionTable::fork(const SessionOwner& owner, const Sessi
   if (!parent) return parent.error();
   if (auto reads = check_vocabulary(**parent); !reads) return reads.error();
   if (auto place = check_place(owner); !place) return place.error();
+  if ((*parent)->chat) {
+    if (auto room = check_files(owner.tenant, 0, *(*parent)->chat); !room) return room.error();
+  }
   touch(**parent, now);
   SessionSettings settings = (*parent)->settings;
   settings.created = created;
@@ -256,7 +235,7 @@ void SessionTable::take_back(const SessionMark& before) {
   if (session.state != Session::State::idle || session.changes != before.changes + 1) return;
   metrics_.tokens.add(static_cast<std::int64_t>(before.tokens) - session.length());
   session.tokens.resize(before.tokens);
-  session.chat = before.chat;
+  set_chat(session, before.chat);
   changed(session);
 }
 
@@ -269,25 +248,15 @@ void SessionTable::expire(TimePoint now) {
   }
 }
 
-Result<void> SessionTable::check_room(const Session& session, const SessionDelta& delta) const {
-  const std::size_t tokens = session.tokens.size() + delta.tokens.size();
-  if (tokens > static_cast<std::size_t>(limits_.tokens)) return too_long(tokens, limits_.tokens);
-  if (!delta.chat) return {};
-  if (delta.chat->messages.size() > limits_.messages) {
-    return invalid_field(
-        "messages", "a session may have at most " + std::to_string(limits_.messages) + " messages, answers included");
-  }
-  if (delta.chat->bytes > limits_.text_bytes_max()) {
-    return invalid_field("messages", "the messages of the session would have " + std::to_string(delta.chat->bytes) +
-                                         " bytes of text; at most " + std::to_string(limits_.text_bytes_max()) +
-                                         " are kept");
-  }
-  return {};
+void SessionTable::set_chat(Session& session, ChatHistoryPtr chat) {
+  const auto before = static_cast<std::int64_t>(session.file_bytes());
+  session.chat = std::move(chat);
+  metrics_.file_bytes.add(static_cast<std::int64_t>(session.file_bytes()) - before);
 }
 
 void SessionTable::extend(Session& session, SessionDelta delta) {
   session.tokens.insert(session.tokens.end(), delta.tokens.begin(), delta.tokens.end());
-  session.chat = std::move(delta.chat);
+  set_chat(session, std::move(delta.chat));
   metrics_.tokens.add(static_cast<std::int64_t>(delta.tokens.size()));
 }
 
@@ -334,6 +303,7 @@ void SessionTable::remove(Session& session) {
   if (owner->second.empty()) of_tenant_.erase(owner);
   metrics_.sessions.add(-1);
   metrics_.tokens.add(-static_cast<std::int64_t>(session.tokens.size()));
+  set_chat(session, nullptr);
   release(session.pin);
   const std::string id = session.id.text;  // the one in the session goes with it
   sessions_.erase(id);
@@ -351,11 +321,13 @@ bool SessionTable::consistent() const {
   std::size_t idle = 0;
   std::size_t owned = 0;
   std::int64_t tokens = 0;
+  std::size_t file_bytes = 0;
   std::unordered_map<std::uint64_t, std::size_t> pins;
   for (const auto& [tenant, owned_here] : of_tenant_) owned += owned_here.size();
   for (const auto& [id, session] : sessions_) {
     if (id != session->id.text || (session->ended && session->state == Session::State::idle)) return false;
     tokens += session->length();
+    file_bytes += session->file_bytes();
     ++pins[session->pin];
     const bool expires = idle_.contains({session->last_used + session->settings.ttl, session.get()});
     if (expires != (session->state == Session::State::idle)) return false;
@@ -368,7 +340,7 @@ bool SessionTable::consistent() const {
   if (idle != idle_.size() || owned != sessions_.size() || pins != pins_) return false;
   return generating == generating_.size() && tokens == metrics_.tokens.value() &&
          static_cast<std::int64_t>(sessions_.size()) == metrics_.sessions.value() &&
-         sessions_.size() <= limits_.sessions;
+         static_cast<std::int64_t>(file_bytes) == metrics_.file_bytes.value() && sessions_.size() <= limits_.sessions;
 }
 
 }  // namespace chasqui

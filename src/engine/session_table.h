@@ -6,7 +6,8 @@
 // Errors: not_found for a session that does not exist or belongs to another tenant, without saying which; conflict
 // while it is in use, or when the model that reads it now has another vocabulary; quota_exceeded and overloaded when
 // there are too many; context_too_long when its tokens would not fit a slot. bounded: sessions ≤ limits.sessions; the
-// tokens of each ≤ limits.tokens and one answer, its texts ≤ text_bytes_max().
+// tokens of each ≤ limits.tokens and one answer, its texts ≤ text_bytes_max(), its files ≤ limits.file_bytes, and those
+// of all ≤ limits.all_file_bytes, where a fork's count again.
 #pragma once
 
 #include <functional>
@@ -35,6 +36,11 @@ struct SessionLimits {
   Duration ttl = kTimeLimit<"session_ttl_seconds">;  // the default
   Duration ttl_max = kTimeLimit<"session_ttl_max_seconds">;
   std::size_t messages = kSizeLimit<"session_messages">;
+  std::size_t files = kSizeLimit<"session_media_files">;
+  std::size_t file_bytes = kSizeLimit<"session_media_bytes">;
+  std::size_t all_file_bytes = kSizeLimit<"sessions_media_bytes">;
+  std::size_t decoded_bytes = kSizeLimit<"decoded_media_bytes">;              // each generation decodes them
+  std::size_t tenant_file_bytes = kSizeLimit<"tenant_sessions_media_bytes">;  // where there are tenants
 
   std::size_t text_bytes_max() const { return 64 * 1024 + 16 * static_cast<std::size_t>(tokens); }
 };
@@ -49,6 +55,7 @@ struct SessionOwner {
 struct SessionMetrics : MetricSet {
   Gauge sessions{*this, {"chasqui_sessions", "Sessions that are open."}};
   Gauge tokens{*this, {"chasqui_session_tokens", "Tokens of their histories."}};
+  Gauge file_bytes{*this, {"chasqui_session_media_bytes", "Pictures and sounds of them, as files."}};
   Counter created{*this, {"chasqui_sessions_created_total", "Sessions opened, forks included."}};
   Counter expired{*this, {"chasqui_sessions_expired_total", "Sessions that expired unused."}};
 };
@@ -143,7 +150,10 @@ class SessionTable {
                SessionDelta begin, TimePoint now);
   void changed(Session& session);
   void release(std::uint64_t pin);
-  Result<void> check_room(const Session& session, const SessionDelta& delta) const;
+  // What `tenant` may add to a history; `before`: null where a session begins.
+  Result<void> check_room(std::uint32_t tenant, const Session* before, const SessionDelta& delta) const;
+  Result<void> check_files(std::uint32_t tenant, std::size_t before, const ChatHistory& after) const;
+  void set_chat(Session& session, ChatHistoryPtr chat);
   void extend(Session& session, SessionDelta delta);
   void add_answer(Session& session, const std::vector<Token>& generated);
   std::unique_ptr<AnswerText> answer_text(const Session& session) const;

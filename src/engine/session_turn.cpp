@@ -14,7 +14,8 @@ namespace {
 constexpr char kMagic[4] = {'T', 'u', 'r', 'n'};
 constexpr std::size_t kSum = 8;
 constexpr std::size_t kFields = 24;
-// Places behind a wrong record that look like one and are looked at; texts rarely have any.
+// Places behind a wrong record that look like one, by their size, too, and are looked at; texts and files rarely have
+// any.
 constexpr int kLooksMax = 64;
 
 enum class Tools : std::uint8_t { none, same, others };
@@ -70,6 +71,7 @@ void put_chat(FieldWriter& fields, const ChatHistory& before, const ChatHistory&
   fields.number(static_cast<std::uint8_t>(now.end));
   fields.text(now.end_text);
   fields.number(static_cast<std::uint64_t>(now.bytes));
+  fields.number(static_cast<std::uint64_t>(now.decoded_bytes));
 }
 
 ChatHistoryPtr get_chat(FieldReader& fields, const ChatHistory& before) {
@@ -107,17 +109,25 @@ ChatHistoryPtr get_chat(FieldReader& fields, const ChatHistory& before) {
   std::uint64_t bytes = 0;
   fields.number(bytes);
   now.bytes = static_cast<std::size_t>(bytes);
+  now.decoded_bytes = get_decoded_bytes(fields);
+  for (const auto& message : now.messages) now.count_files(*message);
   return std::make_shared<const ChatHistory>(std::move(now));
+}
+
+// How many bytes the fields have of what may be a record at this place; nothing when it is none, or does not end here.
+std::optional<std::uint32_t> size_at(std::span<const std::byte> file, std::size_t at) {
+  if (file.size() - at < kFields || std::memcmp(file.data() + at, kMagic, sizeof kMagic) != 0) return std::nullopt;
+  std::uint32_t size = 0;
+  for (std::size_t i = 0; i < sizeof size; ++i) size |= std::to_integer<std::uint32_t>(file[at + 4 + i]) << 8 * i;
+  return size <= file.size() - at - kFields ? std::optional(size) : std::nullopt;
 }
 
 // Of the record at this place; nothing when there is none that is good.
 std::optional<std::span<const std::byte>> fields_at(std::span<const std::byte> file, std::size_t at,
                                                     const Checksum& base) {
-  if (file.size() - at < kFields || std::memcmp(file.data() + at, kMagic, sizeof kMagic) != 0) return std::nullopt;
-  std::uint32_t size = 0;
-  for (std::size_t i = 0; i < sizeof size; ++i) size |= std::to_integer<std::uint32_t>(file[at + 4 + i]) << 8 * i;
-  if (size > file.size() - at - kFields) return std::nullopt;
-  const auto fields = file.subspan(at + kFields, size);
+  const auto size = size_at(file, at);
+  if (!size) return std::nullopt;
+  const auto fields = file.subspan(at + kFields, *size);
   const Checksum sum = sum_of(base, at, file.subspan(at + 4, 4), fields);
   if (!std::ranges::equal(sum, file.subspan(at + kSum, sum.size()))) return std::nullopt;
   return fields;
@@ -128,13 +138,13 @@ bool has_record_behind(std::span<const std::byte> file, std::size_t at, const Ch
   const std::string_view magic(kMagic, sizeof kMagic);
   int looks = 0;
   for (at = text.find(magic, at + 1); at != std::string_view::npos; at = text.find(magic, at + 1)) {
-    if (++looks > kLooksMax || fields_at(file, at, base)) return true;
+    if (size_at(file, at) && (++looks > kLooksMax || fields_at(file, at, base))) return true;
   }
   return false;
 }
 
-bool apply(std::span<const std::byte> record, SessionImage& image) {
-  FieldReader fields(record);
+bool apply(std::span<const std::byte> record, bool has_files, SessionImage& image) {
+  FieldReader fields(record, has_files);
   fields.number(image.used);
   std::uint64_t kept = 0;
   fields.number(kept);
@@ -192,7 +202,7 @@ Result<std::size_t> read_turns(std::span<const std::byte> file, const TurnPlace&
       return Error{ErrorCode::invalid_request, "a turn of it was changed", ""};
     }
     if (!fields) return at;
-    if (!apply(*fields, image)) {
+    if (!apply(*fields, place.has_files, image)) {
       return Error{ErrorCode::invalid_request, "the fields of a turn are not what they should be", ""};
     }
     at += kFields + fields->size();

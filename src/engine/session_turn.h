@@ -39,6 +39,7 @@ struct TurnPlace {
   Checksum base{};             // that of the base
   std::size_t base_bytes = 0;  // … and its size
   std::size_t end = 0;         // of the base and the turns behind it
+  bool has_files = true;       // its messages say which pictures and sounds they have
 };
 
 std::vector<std::byte> write_turn(const SessionTurn& turn, const TurnPlace& place);

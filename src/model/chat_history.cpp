@@ -85,6 +85,7 @@ ChatHistory with_messages(const ChatHistory& history, std::vector<ChatMessage> a
   ChatHistory after = history;
   for (ChatMessage& message : added) {
     after.bytes += bytes_of(message);
+    after.count_files(message);
     after.messages.push_back(std::make_shared<const ChatMessage>(std::move(message)));
   }
   after.end = ChatHistory::End::message;

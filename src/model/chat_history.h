@@ -29,6 +29,15 @@ struct ChatHistory {
   End end = End::message;
   std::string end_text;   // with ended_answer: of the token that ended it
   std::size_t bytes = 0;  // of all texts
+  // Pictures and sounds of all messages: how many, what they have as files, and decoded.
+  std::size_t files = 0;
+  std::size_t file_bytes = 0;
+  std::size_t decoded_bytes = 0;
+
+  void count_files(const ChatMessage& message) {
+    files += message.media.size();
+    for (const MediaFilePtr& file : message.media) file_bytes += file->bytes.size();
+  }
 };
 using ChatHistoryPtr = std::shared_ptr<const ChatHistory>;
 

@@ -134,19 +134,22 @@ Result<MediaPrompt> LlamaMedia::read(std::string_view text, AddSpecial add, Pars
   }
   const std::size_t before = waiting_bytes_->load();
   if (before > waiting_bytes_max_ && !files.empty()) return no_room();
-  auto chunks = cut(text, add, parse, files);
+  std::size_t decoded_bytes = 0;
+  auto chunks = cut(text, add, parse, files, decoded_bytes);
   if (!chunks) return chunks.error();
   // A request that comes alone is taken whatever its size, which its own limits bound.
   if (before > 0 && waiting_bytes_->load() > waiting_bytes_max_ && !files.empty()) return no_room();
-  return assemble(std::move(*chunks));
+  auto prompt = assemble(std::move(*chunks));
+  if (prompt) prompt->decoded_bytes = decoded_bytes;
+  return prompt;
 }
 
 Result<std::shared_ptr<const mtmd_input_chunks>> LlamaMedia::cut(std::string_view text, AddSpecial add,
                                                                  ParseSpecial parse,
-                                                                 std::span<const MediaFilePtr> files) const {
+                                                                 std::span<const MediaFilePtr> files,
+                                                                 std::size_t& bytes) const {
   std::vector<std::shared_ptr<mtmd_bitmap>> decoded;
   std::vector<const mtmd_bitmap*> bitmaps;
-  std::size_t bytes = 0;
   for (const MediaFilePtr& file : files) {
     auto bitmap = decode(*file, decoded.size());
     if (!bitmap) return bitmap.error();

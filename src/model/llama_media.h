@@ -56,7 +56,7 @@ class LlamaMedia final : public MediaReader {
   Result<std::shared_ptr<mtmd_bitmap>> decode(const MediaFile& file, std::size_t place) const;
   Result<MediaUnit> unit_of(const mtmd_input_chunk* chunk) const;
   Result<std::shared_ptr<const mtmd_input_chunks>> cut(std::string_view text, AddSpecial add, ParseSpecial parse,
-                                                       std::span<const MediaFilePtr> files) const;
+                                                       std::span<const MediaFilePtr> files, std::size_t& bytes) const;
   Result<MediaPrompt> assemble(std::shared_ptr<const mtmd_input_chunks> chunks) const;
 
   // Constant after make().

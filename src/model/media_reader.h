@@ -14,8 +14,9 @@ namespace chasqui {
 
 // A prompt whose units stand where its text had the markers.
 struct MediaPrompt {
-  std::vector<Token> tokens;  // below zero: places of a unit
-  MediaUnitsPtr units;        // null: there were no files
+  std::vector<Token> tokens;      // below zero: places of a unit
+  MediaUnitsPtr units;            // null: there were no files
+  std::size_t decoded_bytes = 0;  // of the files
 };
 
 class MediaReader {

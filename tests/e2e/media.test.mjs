@@ -179,7 +179,7 @@ const wrong = [
     'input[0].content[0].file_id', /left out/],
   ['a file more than markers', ['/completion', { prompt: { prompt_string: 'x', multimodal_data: ['aGk='] } }],
     'prompt.multimodal_data', /a file for each <__media__>/],
-  ['a picture in a session', ['/v1/sessions', { messages: user([image()]) }], 'messages[0].content[0]', /sessions take text alone/],
+  ['no picture in a session', ['/v1/sessions', { messages: user([image(Buffer.from('hi'))]) }], 'messages', /PNG or JPEG/],
   ['a picture to embed', ['/v1/embeddings', { input: { prompt_string: 'x', multimodal_data: ['aGk='] } }], null, /./],
 ];
 

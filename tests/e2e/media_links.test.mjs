@@ -169,9 +169,21 @@ describe('a picture at an address', async () => {
   it('is not fetched for what takes no pictures', async () => {
     const before = host.asked.length;
     const [, body] = inChat(`${host.url}/a.png`);
-    await post(server, '/v1/sessions', body);
     await post(server, '/v1/embeddings', { ...body, input: 'x' });
     assert.equal(host.asked.length, before);
+  });
+
+  it('is fetched once for a session, which keeps it', async () => {
+    const before = host.asked.length;
+    const [, body] = inChat(`${host.url}/a.png`);
+    const { id } = await ask(server, '/v1/sessions', { messages: body.messages });
+    const more = await ask(server, `/v1/sessions/${id}/append`, { message: body.messages[0] });
+    assert.equal(more.files, 2);
+    await ask(server, `/v1/sessions/${id}/generate`, { max_tokens: 1 });
+    assert.equal(host.asked.length, before + 2);
+    const none = await refused(await post(server, `/v1/sessions/${id}/append`, { message: user([imageAt(`${host.url}/none`)])[0] }), 400);
+    assert.equal(none.param, 'message.content[0].image_url.url');
+    assert.equal((await (await server.fetch(`/v1/sessions/${id}`)).json()).files, 2);
   });
 
   it('is not waited for by a server that ends', async (t) => {

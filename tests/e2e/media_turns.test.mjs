@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import * as test from 'node:test';
-import zlib from 'node:zlib';
 
 import { answer, user } from './client.mjs';
+import { png } from './pictures.mjs';
 import { start, testModel } from './server.mjs';
 
 const { describe, it } = test;
@@ -15,29 +15,6 @@ const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-'));
 test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
 const keys = path.join(folder, 'keys');
 writeFileSync(keys, 'a name=ann\nb name=bob\nroot name=root admin=yes\n');
-
-function chunk(type, data) {
-  const body = Buffer.concat([Buffer.from(type), data]);
-  const out = Buffer.alloc(body.length + 8);
-  out.writeUInt32BE(data.length);
-  body.copy(out, 4);
-  out.writeUInt32BE(zlib.crc32(body), body.length + 4);
-  return out;
-}
-
-// A slope of grey that depends on the seed.
-function png(width, height, seed) {
-  const head = Buffer.alloc(13);
-  head.writeUInt32BE(width);
-  head.writeUInt32BE(height, 4);
-  head.set([8, 0], 8);
-  const rows = Buffer.alloc((width + 1) * height);
-  for (let y = 0; y < height; ++y) {
-    for (let x = 0; x < width; ++x) rows[y * (width + 1) + 1 + x] = x * (seed + 1) + y * 3;
-  }
-  const parts = [chunk('IHDR', head), chunk('IDAT', zlib.deflateSync(rows)), chunk('IEND', Buffer.alloc(0))];
-  return Buffer.concat([Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]), ...parts]);
-}
 
 const about = (picture, words) => [
   { type: 'image_url', image_url: { url: `data:image/png;base64,${picture.toString('base64')}` } }, { type: 'text', text: words }];

@@ -220,11 +220,23 @@ TEST_F(MediaIntakeTest, FilesThatAreNamedHaveTogetherWhatABodyMayHave) {
   fs::remove_all(folder);
 }
 
-TEST_F(MediaIntakeTest, ASessionSaysThatItTakesTextAlone) {
+TEST_F(MediaIntakeTest, ASessionKeepsFilesAndHasNoMarkersInItsTexts) {
   const auto delta = read_append(fake_.served, {0, 100, nullptr}, user('[' + png() + ']'));
-  ASSERT_FALSE(delta);
-  EXPECT_EQ(delta.error().field, "messages[0].content[0]");
-  EXPECT_NE(delta.error().message.find("sessions take text alone"), std::string::npos);
+  ASSERT_TRUE(delta) << delta.error().message;
+  EXPECT_EQ(std::ranges::count_if(delta->tokens, [](Token token) { return token < kNoToken; }), SimMedia::kPositions);
+  ASSERT_EQ(delta->chat->messages.size(), 1u);
+  const ChatMessage& message = *delta->chat->messages.front();
+  EXPECT_EQ(message.media.size(), 1u);
+  EXPECT_EQ(message.content.find(fake_.model.media->marker()), std::string::npos);
+  const SessionTail tail{static_cast<TokenCount>(delta->tokens.size()), 100, delta->chat};
+  auto ask = read_session_ask(fake_.served, {}, tail, ServiceClass::standard, "{}");
+  ASSERT_TRUE(ask) << ask.error().message;
+  ASSERT_EQ(ask->units.size(), 1u);
+  EXPECT_TRUE(place_units(ask->units, delta->tokens));
+  fake_.model.media = nullptr;
+  const auto without = read_session_ask(fake_.served, {}, tail, ServiceClass::standard, "{}");
+  ASSERT_FALSE(without);
+  EXPECT_EQ(without.error().code, ErrorCode::conflict);
 }
 
 }  // namespace

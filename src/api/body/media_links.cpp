@@ -42,23 +42,28 @@ struct LinkedBody {
 // Called with each address, where it is in the tree and what it is called.
 using LinkTaker = std::function<void(json::string& url, const std::string& path)>;
 
-// Looks where dialects have pictures: in parts of messages, of Responses' items and of results of tools.
+// Looks where dialects have pictures: in parts of messages (of the one that a session gets, too), of Responses' items
+// and of results of tools.
 class LinkFinder {
  public:
   explicit LinkFinder(LinkTaker take) : take_(std::move(take)) {}
 
   void search(json::object& body) {
     for (const char* const name : {"messages", "input"}) {
-      each(body.if_contains(name), name, [this](json::value& value, const std::string& path) {
-        if (!value.is_object()) return;
-        for (const char* const content : {"content", "output"}) {
-          parts(value.get_object().if_contains(content), path + '.' + content);
-        }
-      });
+      each(body.if_contains(name), name,
+           [this](json::value& value, const std::string& path) { message(&value, path); });
     }
+    message(body.if_contains("message"), "message");
   }
 
  private:
+  void message(json::value* value, const std::string& path) {
+    if (value == nullptr || !value->is_object()) return;
+    for (const char* const content : {"content", "output"}) {
+      parts(value->get_object().if_contains(content), path + '.' + content);
+    }
+  }
+
   template <class Do>
   void each(json::value* list, const std::string& path, Do take) {
     if (list == nullptr || !list->is_array()) return;

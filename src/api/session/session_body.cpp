@@ -32,10 +32,10 @@ std::string_view input_name(Fields& fields) {
   return found;
 }
 
-Result<SessionDelta> read_chat_input(Fields& fields, std::string_view name, const SessionInput& input) {
+Result<SessionDelta> read_chat_input(const ServedModel& served, Fields& fields, std::string_view name,
+                                     const SessionInput& input) {
   std::vector<ChatMessage> messages;
-  MediaIntake media(nullptr, {},
-                    "sessions take text alone; send a conversation with pictures or sounds as one request");
+  MediaIntake media(served.model.media.get(), served.config.defaults.media_folder);
   if (name == "messages") {
     messages = read_messages(fields, name, media);
   } else if (auto error = read_message(*fields.any(name), std::string(name), media, messages.emplace_back())) {
@@ -61,7 +61,7 @@ Result<SessionDelta> read_token_input(const ServedModel& served, const json::val
 // REQUIRES: `name` is there, and one of kInputs
 Result<SessionDelta> read_input(const ServedModel& served, Fields& fields, std::string_view name,
                                 const SessionInput& input) {
-  if (name == "messages" || name == "message") return read_chat_input(fields, name, input);
+  if (name == "messages" || name == "message") return read_chat_input(served, fields, name, input);
   const bool parse = fields.boolean("parse_special").value_or(false);
   if (fields.any("tools") != nullptr) fields.refuse("tools", "left out: they go with messages");
   const json::value& value = *fields.any(name);
@@ -110,6 +110,7 @@ void write_session(JsonWriter& json, const ServedModel& served, const Session& s
   json.field("tokens", session.length());
   json.field("tokens_max", served.sessions.limits().tokens);
   json.field("messages", session.chat ? session.chat->messages.size() : 0);
+  json.field("files", session.chat ? session.chat->files : 0);
   json.field("priority", name(session.settings.service_class));
   json.field("ttl_s", to_seconds(session.settings.ttl));
   json.field("expires_at", served.clock.unix_seconds() + left);
@@ -167,9 +168,13 @@ Result<SessionAsk> read_session_ask(const ServedModel& served, const Caller& cal
   refuse_unsupported(fields, {"echo", "suffix"});
   if (!fields.ok()) return fields.error();
   if (auto ready = prepare_sampling(served, out.common.draft); !ready) return ready.error();
-  auto before = SessionInput(served.model, tail).before_answer();
+  const SessionInput input(served.model, tail);
+  auto before = input.before_answer();
   if (!before) return before.error();
   out.before_answer = std::move(*before);
+  auto units = input.units();
+  if (!units) return units.error();
+  out.units = std::move(*units);
   return out;
 }
 

@@ -26,6 +26,7 @@ Result<SessionDelta> read_append(const ServedModel& served, const SessionTail& t
 struct SessionAsk {
   OpenAiBody common;  // without the prompt
   SessionDelta before_answer;
+  MediaUnits units;  // of the history, not in their places yet
 };
 Result<SessionAsk> read_session_ask(const ServedModel& served, const Caller& caller, const SessionTail& tail,
                                     ServiceClass service_class, const std::string& body);

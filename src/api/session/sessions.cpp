@@ -3,6 +3,7 @@
 #include <charconv>
 #include <optional>
 
+#include "api/body/media_links.h"
 #include "api/core/entry.h"
 #include "api/core/frontend.h"
 #include "api/core/generation.h"
@@ -60,6 +61,12 @@ net::Awaitable<Result<void>> kept_or_taken_back(ServedModel& served, SessionMark
   co_return safe;
 }
 
+net::Awaitable<Result<void>> bring_linked_files(Frontend& frontend, const ServedModel& served, SessionCall& call) {
+  if (!may_link_media(frontend, served)) co_return Result<void>();
+  Result<void> brought = co_await bring_linked_media(frontend, call.caller, call.body, call.client_gone);
+  co_return brought;
+}
+
 Result<std::string> shown(const ServedModel& served, const Result<const Session*>& session) {
   if (!session) return session.error();
   return session_body(served, **session);
@@ -71,6 +78,8 @@ Result<Answer> answer_of(ServedModel& served, SessionAsk ask, SessionUse& use) {
   RequestDraft& draft = ask.common.draft;
   draft.prompt = use.session().tokens;
   draft.prompt.insert(draft.prompt.end(), ask.before_answer.tokens.begin(), ask.before_answer.tokens.end());
+  if (!place_units(ask.units, draft.prompt)) return other_projector();
+  if (!ask.units.empty()) draft.media = std::make_shared<const MediaUnits>(std::move(ask.units));
   draft.keep_tokens = true;
   draft.pin = use.session().pin;
   auto request = make_request(served.engine.next_id(), std::move(draft), served.limits, served.clock.now());
@@ -129,6 +138,8 @@ net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedMod
   expire_old(served);
   const SessionOwner owner = owner_of(served, call.caller);
   if (auto place = served.sessions.check_place(owner); !place) co_return place.error();
+  Result<void> brought = co_await bring_linked_files(frontend, served, call);
+  if (!brought) co_return brought.error();
   net::OffloadTerms terms = reading_terms(call.caller, call.body);
   auto work = [&served, caller = call.caller, body = std::move(call.body)] {
     return read_new_session(served, caller, body);
@@ -153,6 +164,8 @@ net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedMod
 net::Awaitable<Result<std::string>> append_to_session(Frontend& frontend, ServedModel& served, SessionCall call) {
   Result<SessionUse> use = take(served, call);
   if (!use) co_return use.error();
+  Result<void> brought = co_await bring_linked_files(frontend, served, call);
+  if (!brought) co_return brought.error();
   net::OffloadTerms terms = reading_terms(call.caller, call.body);
   auto work = [&served, tail = tail_of(served.sessions, use->session()), body = std::move(call.body)] {
     return read_append(served, tail, body);
@@ -176,6 +189,7 @@ net::Awaitable<Result<Answer>> prepare_in_session(Frontend& frontend, ServedMode
   if (!entered) co_return entered.error();
   permit = std::move(*entered);
   net::OffloadTerms terms = reading_terms(call.caller, call.body);
+  if (use->session().file_bytes() > 0) terms.can_wait = net::OffloadPool::kLong;  // they are decoded
   auto work = [&served, caller = call.caller, tail = tail_of(served.sessions, use->session()),
                urgency = use->session().settings.service_class,
                body = std::move(call.body)] { return read_session_ask(served, caller, tail, urgency, body); };
