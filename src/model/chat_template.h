@@ -97,9 +97,17 @@ struct PreparedChat {
   AnswerFormatPtr format;  // null: the answer is content as it stands
 };
 
+// What asks a model for the words of a sound, which stands behind it.
+struct TranscriptionPrompt {
+  std::string system;  // empty: none
+  std::string user;
+};
+
 class ChatTemplate {
  public:
   virtual ~ChatTemplate() = default;
+
+  virtual TranscriptionPrompt transcription_prompt() const { return {"", "Transcribe audio to text"}; }
 
   // Errors as render(). The default is render() and nothing else.
   virtual Result<PreparedChat> prepare(const Chat& chat) const {

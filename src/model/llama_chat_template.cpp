@@ -180,6 +180,11 @@ struct LlamaChatTemplate::Impl {
   common_chat_params apply(const common_chat_templates_inputs& inputs) const;
 };
 
+TranscriptionPrompt LlamaChatTemplate::transcription_prompt() const {
+  const common_chat_prompt_preset preset = common_chat_get_asr_prompt(impl_->templates.get());
+  return {preset.system, preset.user};
+}
+
 void LlamaChatTemplate::Impl::analyse(const LlamaWeights& weights) {
   const std::string source = common_chat_templates_source(templates.get());
   const llama_vocab* vocab = weights.vocab();

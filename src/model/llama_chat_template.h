@@ -20,6 +20,8 @@ class LlamaChatTemplate final : public ChatTemplate {
   Result<std::string> render(const Chat& chat) const override;
   Result<PreparedChat> prepare(const Chat& chat) const override;
   std::string_view source() const override { return source_; }
+  // Some models were trained with words of their own.
+  TranscriptionPrompt transcription_prompt() const override;
 
   // For tests: what is known of the template beforehand is not used.
   Result<PreparedChat> prepare_slowly(const Chat& chat) const;

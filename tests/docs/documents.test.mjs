@@ -49,6 +49,7 @@ const notRun = [
   [/load_lora_adapter/, 'needs an adapter of this model: lora_runtime.test.mjs'],
   [/9090\/drain/, 'needs the admin listener: operations.test.mjs'],
   [/photo\.png/, 'needs a model with a projector: media.test.mjs'],
+  [/speech\.wav/, 'needs a model with a projector: transcriptions.test.mjs'],
 ];
 const standIns = [
   ['S=$URL/sess_3kV…', "S=$URL/$(curl $URL | grep -o 'sess_[A-Za-z0-9_-]*' | head -n 1)"],

@@ -259,7 +259,7 @@ const properties = [
   ...of('POST', '/props', {}, [['', {}, 501]]), ...of('POST', '/models/load', { model: 'x' }, [['', {}, 501]]),
   ...of('POST', '/slots/0?action=nosuch', {}, [['', {}, 400]]), ...of('POST', '/infill', { input_prefix: 'a', input_suffix: 'b' }, [['', {}, 400]]),
   ...of('POST', '/rerank', { query: 'a', documents: ['b'] }, [['', {}, 400]]), ...of('POST', '/embedding', { content: 'a' }, [['', {}]]),
-  ...of('POST', '/v1/embeddings', { input: ['a', [300, 301]], encoding_format: 'float' }, [['', {}]]), ...of('POST', '/v1/audio/transcriptions', {}, [['', {}, 404]]),
+  ...of('POST', '/v1/embeddings', { input: ['a', [300, 301]], encoding_format: 'float' }, [['', {}]]), ...of('POST', '/v1/audio/transcriptions', {}, [['', {}, 400]]),
 ];
 
 export const bodies = [

@@ -5,7 +5,7 @@
 
 #include "api/batch/batch_desk.h"
 #include "api/core/list_page.h"
-#include "api/batch/multipart.h"
+#include "api/body/multipart.h"
 #include "api/core/answer.h"
 #include "api/core/entry.h"
 #include "api/core/frontend.h"

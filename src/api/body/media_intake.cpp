@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/body/media_folder.h"
+#include "base/ascii.h"
 #include "base/base64.h"
 #include "base/limits.h"
 
@@ -12,11 +13,6 @@ namespace {
 namespace json = boost::json;
 
 std::string_view plural(MediaKind kind) { return kind == MediaKind::picture ? "pictures" : "sounds"; }
-
-bool equal_letters(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return std::ranges::equal(a, b, {}, lower, lower);
-}
 
 // "https" of "https://…"; empty where it is no address.
 std::string_view scheme_of(std::string_view text) {
@@ -34,10 +30,10 @@ std::string no_data_url(const std::string& path, MediaKind kind) {
 Result<std::string_view> base64_in(std::string_view text, MediaKind kind, const std::string& path) {
   const std::string_view scheme = scheme_of(text);
   if (scheme.empty()) return text;
-  if (!equal_letters(scheme, "data")) {
-    const bool of_the_web = equal_letters(scheme, "https") || equal_letters(scheme, "http");
+  if (!equals_ignoring_case(scheme, "data")) {
+    const bool of_the_web = equals_ignoring_case(scheme, "https") || equals_ignoring_case(scheme, "http");
     const std::string_view unless = of_the_web                      ? ", unless --media-url-hosts names the host"
-                                    : equal_letters(scheme, "file") ? ", unless --media-path has them"
+                                    : equals_ignoring_case(scheme, "file") ? ", unless --media-path has them"
                                                                     : "";
     return invalid_field(path, no_data_url(path, kind) + "; files are not fetched from " + std::string(scheme) + ':' +
                                    std::string(unless));
@@ -47,9 +43,9 @@ Result<std::string_view> base64_in(std::string_view text, MediaKind kind, const 
   const std::string_view head = text.substr(0, comma).substr(scheme.size() + 1);
   constexpr std::string_view kBase64 = ";base64";
   const std::string_view type = kind == MediaKind::picture ? "image/" : "audio/";
-  const bool right_kind = equal_letters(head.substr(0, type.size()), type);
+  const bool right_kind = equals_ignoring_case(head.substr(0, type.size()), type);
   const bool encoded =
-      head.size() >= kBase64.size() && equal_letters(head.substr(head.size() - kBase64.size()), kBase64);
+      head.size() >= kBase64.size() && equals_ignoring_case(head.substr(head.size() - kBase64.size()), kBase64);
   if (!right_kind || !encoded) return invalid_field(path, no_data_url(path, kind));
   return text.substr(comma + 1);
 }
@@ -82,7 +78,6 @@ bool MediaIntake::is_part(std::string_view type) {
 }
 
 Result<void> MediaIntake::may_take(MediaKind kind, const std::string& path) const {
-  if (reader_ == nullptr && !refusal_.empty()) return invalid_field(path, path + ": " + std::string(refusal_));
   if (reader_ == nullptr) {
     return invalid_field(
         path, path + ": this model takes no " + std::string(plural(kind)) + "; start the server with --mmproj FILE");
@@ -97,7 +92,7 @@ Result<void> MediaIntake::may_take(MediaKind kind, const std::string& path) cons
 
 Result<std::string> MediaIntake::bytes_in(std::string_view text, MediaKind kind, const std::string& path) {
   constexpr std::string_view kFile = "file://";
-  if (!folder_.empty() && equal_letters(text.substr(0, kFile.size()), kFile)) {
+  if (!folder_.empty() && equals_ignoring_case(text.substr(0, kFile.size()), kFile)) {
     constexpr std::size_t kMost = kSizeLimit<"body_bytes">;
     auto bytes = read_from_media_folder(folder_, text.substr(kFile.size()), path);
     if (bytes) named_bytes_ += bytes->size();
@@ -194,13 +189,18 @@ std::optional<Error> MediaIntake::take_images(const json::array& images, const s
   return std::nullopt;
 }
 
-Result<MediaFilePtr> MediaIntake::take_file(const json::value& text, const std::string& path) {
-  if (reader_ == nullptr) return may_take(MediaKind::picture, path).error();
+Result<MediaFilePtr> MediaIntake::take_file(const json::value& text, const std::string& path,
+                                            std::optional<MediaKind> only) {
+  if (reader_ == nullptr) return may_take(only.value_or(MediaKind::picture), path).error();
   if (!text.is_string()) return invalid_field(path, path + " must be a file as base64");
   auto bytes = decode(text.get_string(), path);
   if (!bytes) return bytes.error();
   const MediaKind kind = kind_of(*bytes);
-  if (auto may = may_take(kind, path); !may) return may.error();
+  if (auto may = may_take(only.value_or(kind), path); !may) return may.error();
+  if (kind != only.value_or(kind)) {
+    return invalid_field(path, path + (only == MediaKind::sound ? " must be a sound: WAV, MP3 or FLAC"
+                                                                : " must be a picture: PNG or JPEG"));
+  }
   ++files_;
   return std::make_shared<const MediaFile>(MediaFile{kind, std::move(*bytes)});
 }

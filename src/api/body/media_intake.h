@@ -17,10 +17,9 @@ namespace chasqui {
 
 class MediaIntake {
  public:
-  // Null: every file is refused, for what `refusal` says or since the model reads text alone. Empty `folder`: no files
-  // are named. `reader` and `refusal` outlive this.
-  explicit MediaIntake(const MediaReader* reader, const std::string& folder = {}, std::string_view refusal = {})
-      : reader_(reader), folder_(folder), refusal_(refusal) {}
+  // Null: every file is refused, since the model reads text alone. Empty `folder`: no files are named. `reader`
+  // outlives this.
+  explicit MediaIntake(const MediaReader* reader, const std::string& folder = {}) : reader_(reader), folder_(folder) {}
 
   // Types of OpenAI's parts: {"type":"image_url","image_url":{"url":…}}, {"type":"input_image","image_url":…} and
   // {"type":"input_audio","input_audio":{"data":…,"format":…}}.
@@ -32,8 +31,9 @@ class MediaIntake {
   std::optional<Error> take_block(const boost::json::object& block, const std::string& path, ChatMessage& message);
   // Ollama's pictures, which are an array of base64.
   std::optional<Error> take_images(const boost::json::array& images, const std::string& path, ChatMessage& message);
-  // A file that does not say what it is.
-  Result<MediaFilePtr> take_file(const boost::json::value& text, const std::string& path);
+  // A file that does not say what it is; with `only`, one that has to be of that kind.
+  Result<MediaFilePtr> take_file(const boost::json::value& text, const std::string& path,
+                                 std::optional<MediaKind> only = std::nullopt);
 
   // Where the message has files: its content becomes all its parts, as llama-server writes them, with a line break
   // between texts and none beside a file.
@@ -51,7 +51,6 @@ class MediaIntake {
 
   const MediaReader* const reader_;
   const std::string folder_;
-  const std::string_view refusal_;
   std::size_t files_ = 0;
   std::size_t named_bytes_ = 0;  // of files that were named instead of sent
 };

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/core/call.h"
@@ -51,6 +52,7 @@ class AnswerWriter {
   // The answers as one JSON body, for a request that does not stream: one, unless the protocol has several in one. In a
   // stream, end() then comes once for each of them, and the last ends the stream.
   virtual std::string whole(const std::vector<Collected>& answers) = 0;
+  virtual std::string_view content_type() const { return "application/json"; }  // of whole()
   // About how many bytes of whole() come from the request and not from the answers. Long bodies are written in the
   // offload pool, unless whole() uses what only the loop may.
   virtual std::size_t repeated_bytes() const { return 0; }

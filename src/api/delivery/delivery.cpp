@@ -106,9 +106,11 @@ Handled collect_answer(Frontend& frontend, net::HttpExchange& exchange, Generati
     if (sink.too_large()) co_return answer_too_large();
   }
   exchange.add_response_header("Server-Timing", server_timing(answers.front().finished.usage));
+  const std::string_view type = answer.writer->content_type();
   Result<std::string> body = co_await write_whole(frontend, answer, std::move(answers), sink.bytes());
   if (!body) co_return body.error();
-  co_await respond_json(exchange, std::move(*body));
+  net::HttpResponse response(200, type, std::move(*body));
+  co_await exchange.respond(std::move(response));
   co_return Result<void>();
 }
 

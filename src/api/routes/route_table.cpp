@@ -20,6 +20,7 @@
 #include "api/openai/completions.h"
 #include "api/openai/openai_dialect.h"
 #include "api/openai/reasoning_route.h"
+#include "api/openai/transcriptions.h"
 
 namespace chasqui {
 namespace {
@@ -31,8 +32,14 @@ constexpr Access kOpen = Access::open;
 constexpr Access kKey = Access::key;
 
 // Of routes with several paths.
+constexpr RouteText kChat{.summary = "Answer a chat, as OpenAI does", .generates = true, .required = "messages"};
+constexpr RouteText kResponse{.summary = "Make a response, as OpenAI does", .generates = true, .required = "input"};
 constexpr RouteText kNative{
     .summary = "Go on with a text, as llama-server does", .generates = true, .required = "prompt"};
+constexpr RouteText kTranscription{.summary = "Write down what a sound says",
+                                   .generates = true,
+                                   .required = "file",
+                                   .accepts = "multipart/form-data"};
 constexpr RouteText kRank{.summary = "How well documents answer a question", .required = "query, documents"};
 
 Handled handle_openapi(const Node& node, Call call) {
@@ -122,18 +129,8 @@ const Route kRoutes[] = {
      {.summary = "Unload one, after what runs", .required = "model"}},
     {kGet, "/v1/models/{id}", &kOpenAi, kKey, &handle_model, {.summary = "One of them"}},
     {kGet, "/version", &kChasqui, kKey, &handle_version, {.summary = "The version of the server"}},
-    {kPost,
-     "/v1/chat/completions",
-     &kOpenAi,
-     kKey,
-     &prepare_chat,
-     {.summary = "Answer a chat, as OpenAI does", .generates = true, .required = "messages"}},
-    {kPost,
-     "/chat/completions",
-     &kOpenAi,
-     kKey,
-     &prepare_chat,
-     {.summary = "Answer a chat, as OpenAI does", .generates = true, .required = "messages"}},
+    {kPost, "/v1/chat/completions", &kOpenAi, kKey, &prepare_chat, kChat},
+    {kPost, "/chat/completions", &kOpenAi, kKey, &prepare_chat, kChat},
     {kPost,
      "/v1/chat/completions/input_tokens",
      &kOpenAi,
@@ -164,18 +161,8 @@ const Route kRoutes[] = {
      kKey,
      &count_message_tokens,
      {.summary = "Count the tokens of such a chat", .required = "messages"}},
-    {kPost,
-     "/v1/responses",
-     &kOpenAi,
-     kKey,
-     &handle_response,
-     {.summary = "Make a response, as OpenAI does", .generates = true, .required = "input"}},
-    {kPost,
-     "/responses",
-     &kOpenAi,
-     kKey,
-     &handle_response,
-     {.summary = "Make a response, as OpenAI does", .generates = true, .required = "input"}},
+    {kPost, "/v1/responses", &kOpenAi, kKey, &handle_response, kResponse},
+    {kPost, "/responses", &kOpenAi, kKey, &handle_response, kResponse},
     {kPost,
      "/v1/responses/input_tokens",
      &kOpenAi,
@@ -208,6 +195,8 @@ const Route kRoutes[] = {
      kKey,
      &prepare_completion,
      {.summary = "Go on with a text, as OpenAI does", .generates = true, .required = "prompt"}},
+    {kPost, "/v1/audio/transcriptions", &kOpenAi, kKey, &prepare_transcription, kTranscription},
+    {kPost, "/audio/transcriptions", &kOpenAi, kKey, &prepare_transcription, kTranscription},
     {kPost, "/completion", &kLlamaServer, kKey, &prepare_native, kNative},
     {kPost, "/completions", &kLlamaServer, kKey, &prepare_native, kNative},
     {kPost,

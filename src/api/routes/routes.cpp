@@ -17,6 +17,7 @@
 #include "api/core/served_model.h"
 #include "api/openai/openai_dialect.h"
 #include "api/openai/responses.h"
+#include "api/openai/transcriptions.h"
 #include "api/routes/loading_stream.h"
 #include "api/routes/openapi.h"
 #include "api/routes/route_table.h"
@@ -185,6 +186,10 @@ Handled enter_route(Node& node, const Route& route, Caller caller, net::HttpExch
                     LoadingStream* loading) {
   exchange.set_owner({caller.tenant.id, node.frontend.keys.tenants() <= 1});
   std::string body = exchange.take_body();
+  if (route.text.generates && !route.text.accepts.empty()) {
+    Result<void> form = co_await read_form_as_json(node.frontend, caller, exchange, body);
+    if (!form) co_return form.error();
+  }
   const Result<ServedModel*> served = co_await model_of(node, route, caller, exchange, loading, body);
   if (!served) co_return served.error();
   // What is about all models waits for one of them to go, perhaps.

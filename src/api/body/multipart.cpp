@@ -1,4 +1,4 @@
-#include "api/batch/multipart.h"
+#include "api/body/multipart.h"
 
 #include <algorithm>
 #include <utility>
@@ -108,7 +108,7 @@ Behind behind_delimiter(std::string_view body, std::size_t& at) {
 Result<std::string> form_boundary(std::string_view content_type) {
   const std::size_t end = std::min(content_type.find(';'), content_type.size());
   if (!equals_ignoring_case(trimmed(content_type.substr(0, end)), kFormType)) {
-    return invalid_field("Content-Type", "Content-Type must be multipart/form-data, with the parts file and purpose");
+    return invalid_field("Content-Type", "Content-Type must be multipart/form-data");
   }
   std::string_view rest = content_type.substr(end);
   std::string_view name;

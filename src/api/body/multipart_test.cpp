@@ -1,5 +1,5 @@
 // Uploads as clients send them, and as none should.
-#include "api/batch/multipart.h"
+#include "api/body/multipart.h"
 
 #include <random>
 
