@@ -7,28 +7,21 @@ import path from 'node:path';
 import * as test from 'node:test';
 
 import { answer, ask, post, refused, user } from './client.mjs';
-import { png } from './pictures.mjs';
+import { about, encodings, png, projectors } from './pictures.mjs';
 import { start, testModel } from './server.mjs';
 
 const { describe, it } = test;
 const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-'));
 test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
 
-const about = (picture, words) => [
-  { type: 'image_url', image_url: { url: `data:image/png;base64,${picture.toString('base64')}` } }, { type: 'text', text: words }];
 const message = (content) => ({ message: { role: 'user', content } });
 const brief = { temperature: 0, max_tokens: 4, ignore_eos: true };
 const say = (server, id, what, body = {}) => ask(server, `/v1/sessions/${id}/${what}`, body);
 const textOf = (body) => body.choices[0].message.content;
 const cachedOf = ({ usage }) => usage.prompt_tokens_details.cached_tokens;
-const encodings = async (server) => (await server.metrics()).value('chasqui_media_encoded_total');
 const show = async (server, id) => (await server.fetch(`/v1/sessions/${id}`)).json();
 
-for (const [name, file, positions] of [
-  ['24m-f16', 'mmproj-random-24m', 64],
-  ['24m-f16', 'mmproj-random-24m-mutual', 16],
-  ['mrope', 'mmproj-random-mrope', 11 * 4],
-]) {
+for (const [name, file, positions] of projectors) {
   describe(`with ${file}`, async () => {
     const model = testModel(name);
     const projector = ['--mmproj', path.join(path.dirname(model), 'projectors', `${file}.gguf`)];

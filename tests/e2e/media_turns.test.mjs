@@ -7,7 +7,7 @@ import path from 'node:path';
 import * as test from 'node:test';
 
 import { answer, user } from './client.mjs';
-import { png } from './pictures.mjs';
+import { about, encodings, png, projectors } from './pictures.mjs';
 import { start, testModel } from './server.mjs';
 
 const { describe, it } = test;
@@ -16,16 +16,9 @@ test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
 const keys = path.join(folder, 'keys');
 writeFileSync(keys, 'a name=ann\nb name=bob\nroot name=root admin=yes\n');
 
-const about = (picture, words) => [
-  { type: 'image_url', image_url: { url: `data:image/png;base64,${picture.toString('base64')}` } }, { type: 'text', text: words }];
 const cachedOf = ({ usage }) => usage.prompt_tokens_details.cached_tokens;
-const encodings = async (server) => (await server.metrics()).value('chasqui_media_encoded_total');
 
-for (const [name, file, positions] of [
-  ['24m-f16', 'mmproj-random-24m', 64],
-  ['24m-f16', 'mmproj-random-24m-mutual', 16],
-  ['mrope', 'mmproj-random-mrope', 11 * 4],
-]) {
+for (const [name, file, positions] of projectors) {
   describe(`with ${file}`, async () => {
     const model = testModel(name);
     const flags = ['-m', model, '--mmproj', path.join(path.dirname(model), 'projectors', `${file}.gguf`), '-c', '4096',

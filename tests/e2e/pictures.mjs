@@ -43,3 +43,16 @@ export function wav(seconds, pitch = 440) {
   for (let i = 0; i < samples; ++i) out.writeInt16LE(Math.round(8000 * Math.sin((2 * Math.PI * pitch * i) / 16_000)), 44 + 2 * i);
   return out;
 }
+
+// A message's parts: a picture, and words.
+export const about = (picture, words) => [
+  { type: 'image_url', image_url: { url: `data:image/png;base64,${picture.toString('base64')}` } }, { type: 'text', text: words }];
+
+export const encodings = async (server) => (await server.metrics()).value('chasqui_media_encoded_total');
+
+// Of the random models: model, projector, and how many places a picture of 300 × 120 takes.
+export const projectors = [
+  ['24m-f16', 'mmproj-random-24m', 64],
+  ['24m-f16', 'mmproj-random-24m-mutual', 16],
+  ['mrope', 'mmproj-random-mrope', 11 * 4],
+];
