@@ -76,6 +76,26 @@ describe('a sound', async () => {
     assert.equal(parsed.map(({ delta }) => delta).join(''), said);
   });
 
+  it('is answered as the fields of all generations ask', async () => {
+    for (const where of [route, '/audio/transcriptions']) {
+      const ask = async (fields) => {
+        const response = await send(server, { file: speech, max_tokens: 12, ignore_eos: true, ...fields }, where);
+        assert.equal(response.status, 200);
+        return response.json();
+      };
+      const hot = { temperature: 8, top_k: 0, top_p: 1, min_p: 0 };
+      const drawn = async (fields) => (await ask({ ...hot, ...fields })).text;
+      assert.match(await drawn({ grammar: 'root ::= [0-9]{5}', max_tokens: 100 }), /^\d{5}$/);
+      assert.equal(await drawn({ seed: 1 }), await drawn({ seed: 1 }));
+      assert.notEqual(await drawn({ seed: 1 }), await drawn({ seed: 2 }));
+      assert.equal(await drawn({ seed: 1, top_k: 1 }), await drawn({ seed: 2, temperature: 0 }));
+      assert.equal((await ask({ max_tokens: 5 })).usage.output_tokens, 5);
+      const { text } = await ask({});
+      const stop = text.slice(4, 7);
+      assert.equal((await ask({ stop })).text, text.slice(0, text.indexOf(stop)));
+    }
+  });
+
   it("is sent by OpenAI's client", async () => {
     const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'unused' });
     const file = await toFile(speech, 'speech.wav');
