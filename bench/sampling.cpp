@@ -71,6 +71,12 @@ std::vector<Setting> settings() {
   ordered.steps = std::vector{chasqui::SamplingStep::temperature, chasqui::SamplingStep::top_k};
   SamplingParams typical = open;
   typical.typical_p = 0.9f;
+  SamplingParams untypical = open;
+  untypical.typical_p = 0.2f;
+  SamplingParams dynamic = open;
+  dynamic.dynatemp_range = 0.5f;
+  SamplingParams tempered = whole;
+  tempered.steps = std::vector{chasqui::SamplingStep::temperature, chasqui::SamplingStep::top_p};
   SamplingParams sigma;
   sigma.top_n_sigma = 1;
   SamplingParams mirostat;
@@ -94,7 +100,10 @@ std::vector<Setting> settings() {
           {"temperature, top-k", ordered},
           {"top-n-sigma 1", sigma},
           {"Mirostat 2", mirostat},
-          {"typical-p 0.9 alone", typical}};
+          {"typical-p 0.9 alone", typical},
+          {"typical-p 0.2 alone", untypical},
+          {"dynamic temperature", dynamic},
+          {"temperature, top-p", tempered}};
 }
 
 enum class Kind {

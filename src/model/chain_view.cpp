@@ -24,36 +24,36 @@ ChainView chain_view(const SamplingParams& params) {
         if (params.dry_multiplier > 0) looks_back(params.dry_penalty_last_n);
         break;
       case SamplingStep::top_n_sigma:
-        if (params.top_n_sigma > 0) return {};
+        if (params.top_n_sigma > 0) return view;
         break;
       case SamplingStep::top_k:
         view.most = static_cast<std::size_t>(std::max(params.top_k, 0));
         if (view.most > 0) return view;
         break;
       case SamplingStep::typical_p:
-        if (params.typical_p < 1) return {};
+        if (params.typical_p < 1) return view;
         break;
       case SamplingStep::top_p:
-        if (params.top_p < 1) return {};
+        if (params.top_p < 1) return view;
         break;
       case SamplingStep::min_p:
         if (!(params.min_p > 0)) break;
-        if (tempered) return {};
+        if (tempered) return view;
         view.most = static_cast<std::size_t>(std::max(params.min_keep, 1));
         view.min_p = params.min_p;
         return view;
       case SamplingStep::xtc:
-        if (params.xtc_probability > 0) return {};
+        if (params.xtc_probability > 0) return view;
         break;
       case SamplingStep::temperature:
-        if (params.dynatemp_range > 0) return {};
+        if (params.dynatemp_range > 0) return view;
         tempered = true;
         break;
       case SamplingStep::infill: view.most = kCountLimit<"infill_candidates">; return view;
       case SamplingStep::adaptive_p: break;  // it comes last
     }
   }
-  return {};
+  return view;
 }
 
 }  // namespace chasqui

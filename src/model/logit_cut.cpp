@@ -19,8 +19,8 @@ constexpr std::size_t kQuickToCount = 65536;
 constexpr std::size_t kQuickToWeigh = 8192;
 
 // More than the tokens below `bound` weigh.
-double most_below(const LogitRow& row, float bound) {
-  return static_cast<double>(row.size()) * static_cast<double>(std::exp(bound - row.top()));
+double most_below(const LogitRow& row, float bound, float scale) {
+  return static_cast<double>(row.size()) * static_cast<double>(std::exp((bound - row.top()) * scale));
 }
 
 // Halves the range in which the answer lies.
@@ -84,29 +84,29 @@ std::size_t count_for_mass(std::span<Candidate> candidates, float top, double ma
   return above + count_by_halves(others.first(put_first(others, is_last)), mass);
 }
 
-Candidate LogitCut::reach_part(LogitRow& row, float floor, double part) {
+Candidate LogitCut::reach_part(LogitRow& row, float floor, double part, float scale) {
   if (floor > LogitRow::kLeast && row.size() <= kQuickToWeigh) {
-    const double all = row.mass(floor, 1.0f);
-    return halve(row, floor, 1.0f, all, all * part);
+    const double all = row.mass(floor, scale);
+    return halve(row, floor, scale, all, all * part);
   }
   const float bound = std::max(floor, row.bound_of(kLikely));
-  const double likely = collect(row, bound, kNoHigh, 1.0f);
+  const double likely = collect(row, bound, kNoHigh, scale);
   if (!(bound > floor)) return last_of(row, row.top(), likely * part);
-  if (const auto last = last_of_likely(row, likely, likely + most_below(row, bound), part)) return *last;
-  const double rest = estimate(row, bound, floor, 1.0f);
+  if (const auto last = last_of_likely(row, likely, likely + most_below(row, bound, scale), part)) return *last;
+  const double rest = estimate(row, bound, floor, scale);
   if (estimate_.error > kLargeError) {
-    const double all = row.mass(floor, 1.0f);
+    const double all = row.mass(floor, scale);
     const double target = all * part;
     if (likely >= target) return last_of(row, row.top(), target);
     estimate_.scale((all - likely) / rest);
     const float middle = expected(floor, target - likely);
-    return near(row, floor, bound, 1.0f, target, middle, row.mass(middle, 1.0f));
+    return near(row, floor, bound, scale, target, middle, row.mass(middle, scale));
   }
   const float middle = expected(floor, (likely + rest) * part - likely);
-  const LogitRow::Masses sums = row.masses(floor, 1.0f, middle);
+  const LogitRow::Masses sums = row.masses(floor, scale, middle);
   const double target = sums.all * part;
   if (likely >= target) return last_of(row, row.top(), target);
-  return near(row, floor, bound, 1.0f, target, middle, sums.above);
+  return near(row, floor, bound, scale, target, middle, sums.above);
 }
 
 // Of the list, where it is the same whatever the others weigh: all tokens weigh from `least` to `most`.
@@ -131,7 +131,7 @@ std::optional<LogitCut::Around> LogitCut::around_part(LogitRow& row, float floor
   const float bound = std::max(floor, row.bound_of(kLikely));
   if (!(bound > floor)) return std::nullopt;
   const double likely = collect(row, bound, kNoHigh, 1.0f);
-  if ((likely + most_below(row, bound)) * part < likely) return std::nullopt;
+  if ((likely + most_below(row, bound, 1.0f)) * part < likely) return std::nullopt;
   const double needed = (likely + estimate(row, bound, floor, 1.0f, true)) * part - likely;
   const double error = kDeviations * doubt(needed, part);
   if (!(needed > error)) return std::nullopt;

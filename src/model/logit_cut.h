@@ -16,9 +16,10 @@ namespace chasqui {
 
 class LogitCut {
  public:
-  // The last of those that weigh `part` of all, by exp(logit - top); those below `floor` do not count.
+  // The last of those that weigh `part` of all, by exp((logit - top) * scale); those below `floor` do not
+  // count.
   // REQUIRES: as LogitRow::mass(), part < 1
-  Candidate reach_part(LogitRow& row, float floor, double part);
+  Candidate reach_part(LogitRow& row, float floor, double part, float scale = 1);
   // True: those that are at least `logit` weigh no more than `part` of all. False: the likely tokens do not tell.
   // REQUIRES: as there
   bool surely_within(LogitRow& row, float floor, double part, float logit);

@@ -199,6 +199,29 @@ LogitRow::Masses LogitRow::weigh(float least, float scale, float middle, float h
   return sum;
 }
 
+LogitRow::Surprise LogitRow::surprise(float least, float scale) {
+  const float largest = top();
+  const std::size_t whole = whole_blocks();
+  sums_.resize((whole * kBlock + kGroup - 1) / kGroup + (has_rest() ? 1 : 0));
+  above_.resize(sums_.size());
+  kernels_->surprise(logits_.data(), maxima_.data(), whole, least, largest, scale, sums_.data(), above_.data());
+  if (has_rest()) kernels_->surprise(rest_, &maxima_.back(), 1, least, largest, scale, &sums_.back(), &above_.back());
+  Surprise out;
+  for (const float each : sums_) out.mass += static_cast<double>(each);
+  for (const float each : above_) out.below += static_cast<double>(each);
+  return out;
+}
+
+void LogitRow::cap(float high) {
+  kernels_->cap(logits_.data(), maxima_.data(), whole_blocks(), high);
+  if (has_rest()) {
+    kernels_->cap(rest_, &maxima_.back(), 1, high);
+    const auto last = logits_.subspan(whole_blocks() * kBlock);
+    std::copy_n(rest_, last.size(), last.begin());
+  }
+  survey();
+}
+
 // At which the sum that weigh() has just made exceeds `part`. The weights of a group add up to its sum but for
 // rounding, so the last token of it that weighs anything takes the rest.
 Token LogitRow::token_at(double part, float least, float scale) const {

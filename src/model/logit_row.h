@@ -25,6 +25,10 @@ class LogitRow {
     double above = 0;
     double higher = 0;
   };
+  struct Surprise {
+    double mass = 0;
+    double below = 0;  // each weight times how far the logit is below the top
+  };
   struct Found {
     std::span<const std::uint32_t> tokens;
     std::span<float> logits;
@@ -65,6 +69,10 @@ class LogitRow {
   Masses masses(float least, float scale, float middle) { return weigh(least, scale, middle, middle, 2); }
   // … and over those that are at least `high`. REQUIRES: high ≥ middle
   Masses masses(float least, float scale, float middle, float high) { return weigh(least, scale, middle, high, 3); }
+  // The same sum, and what makes the entropy of the weights: log(mass) + scale * below / mass. REQUIRES: as mass()
+  Surprise surprise(float least, float scale);
+  // Bans all that are at least `high`.
+  void cap(float high);
   // One of those that are at least `least`, as often as their weights in mass() say, without a sweep over the row.
   // `drawn` says which, and all that it takes to say it: the same number gives the same token.
   // REQUIRES: as mass(), least ≤ top(), 0 ≤ drawn < 1

@@ -11,7 +11,7 @@ extern const RowKernels kRowKernelsAvx512;  // row_kernels_avx512.cpp
 
 namespace {
 
-const RowKernels kPlain{"plain", [] { return true; }, maxima, mask, weigh, gather, weights};
+const RowKernels kPlain{"plain", [] { return true; }, maxima, mask, weigh, gather, surprise, cap, weights};
 
 const RowKernels* const kAll[] = {
     &kPlain,

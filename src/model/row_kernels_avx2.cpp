@@ -6,7 +6,7 @@ namespace chasqui {
 
 extern const RowKernels kRowKernelsAvx2;
 const RowKernels kRowKernelsAvx2{
-    "avx2", [] { return __builtin_cpu_supports("avx2") != 0; }, maxima, mask, weigh, gather, weights};
+    "avx2", [] { return __builtin_cpu_supports("avx2") != 0; }, maxima, mask, weigh, gather, surprise, cap, weights};
 
 }  // namespace chasqui
 #endif

@@ -255,6 +255,45 @@ std::size_t gather(const float* logits, const float* maxima, std::size_t blocks,
   return count;
 }
 
+void surprise(const float* logits, const float* maxima, std::size_t blocks, float least, float top, float scale,
+              float* sums, float* below) {
+  constexpr float kNothing = 120;  // 2 to the power of minus this; weight() gives no less than that, however far it is
+  scale *= kBinary;
+  std::size_t group = 0;
+  for (std::size_t block = 0; block < blocks; ++group) {
+    Lanes sum[kSums] = {};
+    Lanes products[kSums] = {};
+    const std::size_t end = blocks - block < kBlocksOfGroup ? blocks : block + kBlocksOfGroup;
+    for (; block < end; ++block) {
+      if (!(maxima[block] >= least)) continue;
+      const float* const at = logits + block * kBlock;
+      for (std::size_t i = 0; i < kBlock; i += kLanes) {
+        const Lanes values = load(at + i);
+        const Lanes each = weight(values, top, scale);
+        const Lanes far = top - values;
+        sum[i / kLanes % kSums] += values >= least ? each : Lanes{};
+        products[i / kLanes % kSums] += ((values >= least) & (far * scale < kNothing)) != 0 ? each * far : Lanes{};
+      }
+    }
+    sums[group] = sum_up(sum);
+    below[group] = sum_up(products);
+  }
+}
+
+void cap(float* logits, float* maxima, std::size_t blocks, float high) {
+  for (std::size_t block = 0; block < blocks; ++block, logits += kBlock) {
+    if (!(maxima[block] >= high)) continue;
+    Lanes best = spread(kNone);
+    for (std::size_t i = 0; i < kBlock; i += kLanes) {
+      const Lanes values = load(logits + i);
+      const Lanes kept = values >= high ? spread(kNone) : values;
+      store(logits + i, kept);
+      best = larger(kept, best);
+    }
+    maxima[block] = largest_lane(best);
+  }
+}
+
 void weights(const float* logits, std::size_t count, float top, float scale, float* out) {
   scale *= kBinary;
   for (std::size_t i = 0; i < count; i += kLanes) {

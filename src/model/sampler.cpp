@@ -88,7 +88,9 @@ Sampler::Sampler(const SamplingParams& params, TokenCount vocabulary, std::span<
     chain_ = std::move(own->chain);
     grammar_ = std::move(own->grammar);
   }
-  if (chain_.present()) penalties_ = false;  // they are one of its steps
+  if (!chain_.present()) return;
+  penalties_ = false;  // they are one of its steps
+  steps_ = RowSteps::of(params_);
 }
 
 void Sampler::accept(Token token) {
@@ -247,8 +249,10 @@ Token Sampler::draw(SamplerScratch& scratch) {
   scratch.drew_row = false;
   LogitRow& row = scratch.row;
   if (chain_.present()) {
-    const Token token = list_for_chain(scratch) ? chain_.draw(scratch.candidates, scratch.candidates)
-                                                : chain_.draw(row.logits(), scratch.candidates);
+    const bool listed = list_for_chain(scratch);
+    if (!listed && steps_ && row.largest() >= 0) return draw_in_steps(scratch, uniform(generator_));
+    const Token token = listed ? chain_.draw(scratch.candidates, scratch.candidates)
+                               : chain_.draw(row.logits(), scratch.candidates);
     return token >= 0 ? token : fallback();
   }
   if (greedy() || row.largest() < 0) {

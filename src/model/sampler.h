@@ -28,6 +28,7 @@
 #include "model/logit_cut.h"
 #include "model/logit_row.h"
 #include "model/penalty_window.h"
+#include "model/row_steps.h"
 #include "model/sampling_parts.h"
 
 namespace chasqui {
@@ -37,12 +38,14 @@ struct SamplerScratch {
   LogitRow row;
   LogitRow listed;  // of some of its tokens
   LogitCut cut;
+  TypicalCut typical;
   std::vector<Candidate> candidates;
   // The row itself is what was drawn from: all that are at least `least`, with weights that add up to `mass`, which are
   // known where the request asks for SamplingParams::chances_after. Otherwise it was the candidates.
   bool drew_row = false;
   float least = 0;
   double mass = 0;
+  float scale = 1;  // of logits, in these weights
   // The caller asks again for a token that is put off. Work that is left for masks until it does; each of them may take
   // so much in any case.
   bool can_wait = false;
@@ -51,6 +54,7 @@ struct SamplerScratch {
   std::vector<Candidate> allowed;  // by the grammar
   TokenBits mask;                  // … where it is not to be had as bits
   std::vector<float> masked;       // the row without the others
+  std::vector<float> changed_row;  // the row as steps leave it, where its own logits are asked for after that
   std::vector<float> logits;       // of candidates
   // Of the row as the model gave it.
   double log_sum = 0;
@@ -96,6 +100,7 @@ class Sampler {
 
  private:
   Token draw(SamplerScratch& scratch);
+  Token draw_in_steps(SamplerScratch& scratch, double drawn);
   bool list_for_chain(SamplerScratch& scratch) const;
   bool lists_top_k(const LogitRow& row) const;
   float sigma_bound(const LogitRow& row) const;
@@ -140,6 +145,7 @@ class Sampler {
 
   std::mt19937 generator_;
   SamplerChain chain_;   // draws instead of us, if it is there
+  std::optional<RowSteps> steps_;  // … unless these do, of a row that is too large for it
   GrammarGate grammar_;  // refuses, if it is there
   bool allowed_ = true;  // the grammar takes the last token that was chosen
   int put_off_ = 0;      // how often the token was, that was drawn first and refused

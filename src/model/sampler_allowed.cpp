@@ -9,6 +9,7 @@ namespace chasqui {
 Token Sampler::draw_allowed(std::span<float> logits, SamplerScratch& scratch) {
   // What narrowed the row for the first draw was not only for what the grammar allows.
   scratch.cut.take_back(scratch.row);
+  if (scratch.row.logits().data() != logits.data()) scratch.row.look(logits);
   if (const TokenMask* const mask = find_mask(scratch)) {
     if (put_off_ > 0) return kPutOff;
     if (mask->whole && mask->bits.empty() && !chain_.present()) return draw_listed(mask->list, scratch);

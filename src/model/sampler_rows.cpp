@@ -72,6 +72,26 @@ bool Sampler::list_for_chain(SamplerScratch& scratch) const {
   return true;
 }
 
+// As a chain of the same steps would draw, which would need a list of all tokens.
+Token Sampler::draw_in_steps(SamplerScratch& scratch, double drawn) {
+  LogitRow& row = scratch.row;
+  scratch.candidates.clear();
+  if (grammar_.present() || params_.chances >= 0) {
+    scratch.changed_row.assign(row.logits().begin(), row.logits().end());
+    row.look(scratch.changed_row);
+  }
+  chain_.change(steps_->changing(), row);
+  const RowSteps::Tools tools{scratch.cut, scratch.typical, scratch.candidates};
+  const RowSteps::Left left = steps_->narrow(row, tools, another(drawn));
+  scratch.candidates.clear();
+  scratch.drew_row = !left.certain;
+  if (left.certain) return row.largest();
+  scratch.least = left.least;
+  scratch.scale = left.scale;
+  if (params_.chances_after && params_.chances >= 0) scratch.mass = row.mass(left.least, left.scale);
+  return row.draw(left.least, left.scale, drawn);
+}
+
 // Of the tokens that surprise by so many bits at most, which change so that the mean surprise comes to be the target
 // (Basu et al., 2021, as llama.cpp's version 2 does it).
 Token Sampler::draw_mirostat(SamplerScratch& scratch, double drawn) {
@@ -83,6 +103,7 @@ Token Sampler::draw_mirostat(SamplerScratch& scratch, double drawn) {
   const double least = std::log(row.mass(LogitRow::kLeast, scale)) - surprise_max_ * std::numbers::ln2;
   if (least < 0) {
     scratch.drew_row = true;
+    scratch.scale = scale;
     scratch.least = std::max(row.top() + static_cast<float>(least * params_.temperature), LogitRow::kLeast);
     scratch.mass = row.mass(scratch.least, scale);
     token = row.draw(scratch.least, scale, drawn);
@@ -133,6 +154,7 @@ Token Sampler::draw_row(LogitRow& row, float floor, SamplerScratch& scratch, dou
     least = narrow_by_top_k(row, floor, scratch);
   }
   scratch.least = narrow(row, least, scratch);
+  scratch.scale = scale;
   if (tells) scratch.mass = row.mass(scratch.least, scale);
   return token ? *token : row.draw(scratch.least, scale, drawn);
 }

@@ -119,6 +119,20 @@ Token SamplerChain::draw_thread_row(std::vector<Candidate>& left) {
   return array.data[array.selected].id;
 }
 
+void SamplerChain::change(std::size_t steps, LogitRow& row) const {
+  std::vector<llama_token_data>& list = thread_row();
+  list.clear();
+  for (const auto& [token, times] : changed_.counts()) {
+    if (row[token] > kNone) list.push_back({token, std::min(row[token], LogitRow::kMost), 0.0f});
+  }
+  if (list.empty()) return;
+  llama_token_data_array array{list.data(), list.size(), -1, false};
+  for (std::size_t i = 0; i < steps; ++i) {
+    llama_sampler_apply(llama_sampler_chain_get(chain_.get(), static_cast<std::int32_t>(i)), &array);
+  }
+  for (std::size_t i = 0; i < array.size; ++i) row.set(array.data[i].id, array.data[i].logit);
+}
+
 void SamplerChain::accept(Token token) {
   llama_sampler_accept(chain_.get(), token);
   changed_.push(token);

@@ -12,6 +12,7 @@
 #include "model/candidates.h"
 #include "model/chain_view.h"
 #include "model/dry_breakers.h"
+#include "model/logit_row.h"
 #include "model/penalty_window.h"
 #include "model/token_gate.h"
 
@@ -31,7 +32,7 @@ class SamplerChain {
  public:
   SamplerChain() = default;
   explicit SamplerChain(LlamaSamplerPtr chain, const ChainView& view = {})
-      : chain_(std::move(chain)), view_(view), changed_(view.most > 0 ? view.look_back : 0) {}
+      : chain_(std::move(chain)), view_(view), changed_(view.look_back) {}
 
   bool present() const { return chain_ != nullptr; }
   // -1 when no logit is above -infinity. `left` gets what it was drawn from.
@@ -39,6 +40,8 @@ class SamplerChain {
   // As from a row that has no other tokens. REQUIRES: ids ascending
   Token draw(std::span<const Candidate> candidates, std::vector<Candidate>& left);
   void accept(Token token);
+  // Does the first `steps` of it to the row, which change the logits of tokens in changed() and of no others.
+  void change(std::size_t steps, LogitRow& row) const;
 
   const ChainView& view() const { return view_; }
   // The tokens whose logits may be changed first.

@@ -1,0 +1,169 @@
+#include "model/row_steps.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/repetition_steps.h"
+
+namespace chasqui {
+namespace {
+
+bool is_on(SamplingStep step, const SamplingParams& params) {
+  switch (step) {
+    case SamplingStep::penalties: return penalties_on(params);
+    case SamplingStep::dry: return params.dry_multiplier > 0;
+    case SamplingStep::top_n_sigma: return params.top_n_sigma > 0;
+    case SamplingStep::top_k: return params.top_k > 0;
+    case SamplingStep::typical_p: return params.typical_p < 1;
+    case SamplingStep::top_p: return params.top_p < 1;
+    case SamplingStep::min_p: return params.min_p > 0;
+    case SamplingStep::xtc: return params.xtc_probability > 0;
+    case SamplingStep::temperature:
+    case SamplingStep::infill:
+    case SamplingStep::adaptive_p: return true;
+  }
+  return true;
+}
+
+}  // namespace
+
+RowSteps::RowSteps(const SamplingParams& params) : params_(params) {}
+
+std::optional<RowSteps> RowSteps::of(const SamplingParams& params) {
+  if (params.mirostat != 0) return std::nullopt;
+  RowSteps out(params);
+  for (const SamplingStep step : steps_of(params)) {
+    if (!is_on(step, params)) continue;
+    const bool first = out.steps_.empty();
+    switch (step) {
+      case SamplingStep::penalties:
+      case SamplingStep::dry:
+        if (!first) return std::nullopt;
+        ++out.changing_;
+        continue;
+      case SamplingStep::top_n_sigma:
+        if (!first) return std::nullopt;
+        break;
+      case SamplingStep::infill:
+      case SamplingStep::adaptive_p: return std::nullopt;
+      case SamplingStep::top_k:
+      case SamplingStep::typical_p:
+      case SamplingStep::top_p:
+      case SamplingStep::min_p:
+      case SamplingStep::xtc:
+      case SamplingStep::temperature: break;
+    }
+    out.steps_.push_back(step);
+  }
+  return out;
+}
+
+RowSteps::Left RowSteps::narrow(LogitRow& row, const Tools& tools, double drawn) const {
+  Left left;
+  for (const SamplingStep step : steps_) {
+    switch (step) {
+      case SamplingStep::top_n_sigma: left.least = sigma_bound(row); break;
+      case SamplingStep::top_k: left.least = keep_top_k(row, tools, left); break;
+      case SamplingStep::typical_p: left.least = keep_typical(row, tools, left); break;
+      case SamplingStep::top_p: left.least = keep_top_p(row, tools, left); break;
+      case SamplingStep::min_p: left.least = keep_min_p(row, tools, left); break;
+      case SamplingStep::xtc:
+        if (drawn < static_cast<double>(params_.xtc_probability)) leave_out_likely(row, tools, left);
+        break;
+      case SamplingStep::temperature: temper(row, left); break;
+      case SamplingStep::penalties:
+      case SamplingStep::dry:
+      case SamplingStep::infill:
+      case SamplingStep::adaptive_p: break;  // of() leaves none of them
+    }
+    if (left.certain) left.least = row.top();
+  }
+  return left;
+}
+
+float RowSteps::sigma_bound(const LogitRow& row) const {
+  const double bound = row.top() - static_cast<double>(params_.top_n_sigma) * row.deviation();
+  return bound > static_cast<double>(LogitRow::kLeast) ? static_cast<float>(bound) : LogitRow::kLeast;
+}
+
+// The least logit of the tokens that are left whatever else is not.
+float RowSteps::kept_in_any_case(LogitRow& row, const Tools& tools, const Left& left) const {
+  if (keep_min() <= 1) return row.top();
+  row.top_k(keep_min(), tools.list);
+  return std::max(left.least, std::ranges::min_element(tools.list, {}, &Candidate::logit)->logit);
+}
+
+float RowSteps::keep_top_k(LogitRow& row, const Tools& tools, const Left& left) const {
+  if (static_cast<std::size_t>(params_.top_k) >= row.size()) return left.least;
+  const Candidate last = tools.cut.reach_count(row, left.least, params_.top_k);
+  tools.cut.ban_after(row, last);
+  return last.logit;
+}
+
+float RowSteps::keep_top_p(LogitRow& row, const Tools& tools, const Left& left) const {
+  const Candidate last = tools.cut.reach_part(row, left.least, static_cast<double>(params_.top_p), left.scale);
+  const float kept = kept_in_any_case(row, tools, left);
+  if (kept < last.logit) return kept;
+  tools.cut.ban_after(row, last);
+  return std::max(last.logit, LogitRow::kLeast);
+}
+
+float RowSteps::keep_min_p(LogitRow& row, const Tools& tools, const Left& left) const {
+  const float bound = row.top() + std::log(params_.min_p) / left.scale;
+  return std::max(left.least, std::min(bound, kept_in_any_case(row, tools, left)));
+}
+
+// A token says log(mass) + (top - logit) * scale, so it is as far from the average as its logit is from this one.
+float RowSteps::keep_typical(LogitRow& row, const Tools& tools, const Left& left) const {
+  const LogitRow::Surprise all = row.surprise(left.least, left.scale);
+  const auto middle = static_cast<float>(row.top() - all.below / all.mass);
+  const double target = all.mass * static_cast<double>(params_.typical_p);
+  const TypicalCut::Interval kept = tools.typical.around(row, left.least, left.scale, middle, target, keep_min());
+  if (kept.high <= row.top()) row.cap(kept.high);
+  return std::max({left.least, kept.low, LogitRow::kLeast});
+}
+
+// XTC: all that are as likely as the threshold but the least likely of them.
+void RowSteps::leave_out_likely(LogitRow& row, const Tools& tools, const Left& left) const {
+  constexpr double kMostThreshold = 0.5;  // two tokens cannot be more likely
+  constexpr std::size_t kFew = 64;
+  const auto threshold = static_cast<double>(params_.xtc_threshold);
+  if (threshold > kMostThreshold) return;
+  const double below_top = std::log(threshold * row.mass(left.least, left.scale)) / static_cast<double>(left.scale);
+  const double bound = std::max(row.top() + below_top, static_cast<double>(left.least));
+  std::vector<Candidate>& likely = tools.list;
+  row.at_least(static_cast<float>(bound), likely);
+  if (likely.size() < 2) return;
+  if (keep_min() > 1) {
+    const double rest = row.mass(left.least, 0) - static_cast<double>(likely.size() - 1);
+    if (rest < static_cast<double>(keep_min())) return;
+  }
+  const Candidate last = *std::ranges::max_element(likely, more_likely);
+  if (likely.size() > kFew) {
+    row.cap(static_cast<float>(bound));
+    return row.set(last.token, last.logit);
+  }
+  for (const Candidate& each : likely) {
+    if (each.token != last.token) row.set(each.token, LogitRow::kBanned);
+  }
+}
+
+// Dynamic: between two temperatures, the higher the less the model knows what comes.
+void RowSteps::temper(LogitRow& row, Left& left) const {
+  float temperature = params_.temperature;
+  if (params_.dynatemp_range > 0) {
+    const double count = row.mass(left.least, 0);
+    if (count < 2) return;
+    const LogitRow::Surprise all = row.surprise(left.least, left.scale);
+    const double entropy = std::log(all.mass) + static_cast<double>(left.scale) * all.below / all.mass;
+    const double share = std::clamp(entropy / std::log(count), 0.0, 1.0);
+    const float lowest = std::max(0.0f, params_.temperature - params_.dynatemp_range);
+    const float range = params_.temperature + params_.dynatemp_range - lowest;
+    temperature = lowest + range * std::pow(static_cast<float>(share), params_.dynatemp_exponent);
+  }
+  left.certain = left.certain || !(temperature > 0);
+  if (left.certain) return;
+  left.scale = LogitRow::scale_of(static_cast<double>(temperature) / static_cast<double>(left.scale));
+}
+
+}  // namespace chasqui

@@ -1,0 +1,63 @@
+// The steps of sampling as a row of a large vocabulary takes them, in the order that a request wishes: each of them
+// leaves an interval of logits, so that nothing is listed and nothing sorted. What libllama's chain of the same steps
+// would take milliseconds for. Made once for a request; const after that.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "core/sampling.h"
+#include "model/logit_cut.h"
+#include "model/logit_row.h"
+#include "model/typical_cut.h"
+
+namespace chasqui {
+
+class RowSteps {
+ public:
+  // What a token may be drawn from: all that are at least `least` and not banned in the row, by exp(logit * scale).
+  // Where `certain`, only the most likely one of them.
+  struct Left {
+    float least = LogitRow::kLeast;
+    float scale = 1;
+    bool certain = false;
+  };
+
+  // Of a thread that samples.
+  struct Tools {
+    LogitCut& cut;
+    TypicalCut& typical;
+    std::vector<Candidate>& list;
+  };
+
+  // Nothing where a step cannot be done so: Mirostat, one that joins or draws tokens itself, one that changes logits
+  // after another has narrowed them down, or top-n-sigma of a part of the tokens.
+  static std::optional<RowSteps> of(const SamplingParams& params);
+
+  // How many of the first steps of a chain change logits (penalties, DRY); narrow() leaves them to the caller.
+  std::size_t changing() const { return changing_; }
+
+  // Bans what is too likely in the row, for good. `drawn`: a number from 0 to 1 that nothing else depends on.
+  // REQUIRES: a row with a largest logit
+  Left narrow(LogitRow& row, const Tools& tools, double drawn) const;
+
+ private:
+  explicit RowSteps(const SamplingParams& params);
+
+  float sigma_bound(const LogitRow& row) const;
+  float keep_top_k(LogitRow& row, const Tools& tools, const Left& left) const;
+  float keep_top_p(LogitRow& row, const Tools& tools, const Left& left) const;
+  float keep_min_p(LogitRow& row, const Tools& tools, const Left& left) const;
+  float keep_typical(LogitRow& row, const Tools& tools, const Left& left) const;
+  float kept_in_any_case(LogitRow& row, const Tools& tools, const Left& left) const;
+  void leave_out_likely(LogitRow& row, const Tools& tools, const Left& left) const;
+  void temper(LogitRow& row, Left& left) const;
+  std::size_t keep_min() const { return static_cast<std::size_t>(params_.min_keep > 1 ? params_.min_keep : 1); }
+
+  SamplingParams params_;
+  std::vector<SamplingStep> steps_;
+  std::size_t changing_ = 0;
+};
+
+}  // namespace chasqui
