@@ -32,6 +32,12 @@ struct Setting {
   SamplingParams params;
 };
 
+template <class Change>
+SamplingParams changed(SamplingParams params, const Change& change) {
+  change(params);
+  return params;
+}
+
 std::vector<Setting> settings() {
   SamplingParams greedy;
   greedy.temperature = 0;
@@ -69,14 +75,6 @@ std::vector<Setting> settings() {
   xtc.top_p = 1;
   SamplingParams ordered;
   ordered.steps = std::vector{chasqui::SamplingStep::temperature, chasqui::SamplingStep::top_k};
-  SamplingParams typical = open;
-  typical.typical_p = 0.9f;
-  SamplingParams untypical = open;
-  untypical.typical_p = 0.2f;
-  SamplingParams dynamic = open;
-  dynamic.dynatemp_range = 0.5f;
-  SamplingParams tempered = whole;
-  tempered.steps = std::vector{chasqui::SamplingStep::temperature, chasqui::SamplingStep::top_p};
   SamplingParams sigma;
   sigma.top_n_sigma = 1;
   SamplingParams mirostat;
@@ -100,10 +98,12 @@ std::vector<Setting> settings() {
           {"temperature, top-k", ordered},
           {"top-n-sigma 1", sigma},
           {"Mirostat 2", mirostat},
-          {"typical-p 0.9 alone", typical},
-          {"typical-p 0.2 alone", untypical},
-          {"dynamic temperature", dynamic},
-          {"temperature, top-p", tempered}};
+          {"typical-p 0.9 alone", changed(open, [](SamplingParams& p) { p.typical_p = 0.9f; })},
+          {"typical-p 0.2 alone", changed(open, [](SamplingParams& p) { p.typical_p = 0.2f; })},
+          {"dynamic temperature", changed(open, [](SamplingParams& p) { p.dynatemp_range = 0.5f; })},
+          {"temperature, top-p", changed(whole, [](SamplingParams& p) {
+             p.steps = std::vector{chasqui::SamplingStep::temperature, chasqui::SamplingStep::top_p};
+           })}};
 }
 
 enum class Kind {

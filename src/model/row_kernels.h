@@ -32,8 +32,8 @@ struct RowKernels {
   // The logits that are at least `least` and not at least `below`, with where they are, counted from `first` on.
   std::size_t (*gather)(const float* logits, const float* maxima, std::size_t blocks, float least, float below,
                         std::uint32_t first, std::uint32_t* places, float* found);
-  // The same sums of the logits that are at least `least`, and in `below` of each weight times how far the logit is below
-  // `top`; what is so far below that the product is nothing is none. REQUIRES: as weigh()
+  // The same sums of the logits that are at least `least`, and in `below` of each weight times how far the logit is
+  // below `top`; what is so far below that the product is nothing is none. REQUIRES: as weigh()
   void (*surprise)(const float* logits, const float* maxima, std::size_t blocks, float least, float top, float scale,
                    float* sums, float* below);
   // Sets the logits that are at least `high` to -infinity, and the maxima of their blocks anew.

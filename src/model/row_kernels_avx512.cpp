@@ -6,7 +6,8 @@ namespace chasqui {
 
 extern const RowKernels kRowKernelsAvx512;
 const RowKernels kRowKernelsAvx512{
-    "avx512", [] { return __builtin_cpu_supports("avx512f") != 0; }, maxima, mask, weigh, gather, surprise, cap, weights};
+    "avx512", [] { return __builtin_cpu_supports("avx512f") != 0; }, maxima, mask, weigh, gather, surprise, cap,
+    weights};
 
 }  // namespace chasqui
 #endif

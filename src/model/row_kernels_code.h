@@ -270,7 +270,7 @@ void surprise(const float* logits, const float* maxima, std::size_t blocks, floa
       for (std::size_t i = 0; i < kBlock; i += kLanes) {
         const Lanes values = load(at + i);
         const Lanes each = weight(values, top, scale);
-        const Lanes far = top - values;
+        const Lanes far = larger(top - values, Lanes{});  // +infinity is above
         sum[i / kLanes % kSums] += values >= least ? each : Lanes{};
         products[i / kLanes % kSums] += ((values >= least) & (far * scale < kNothing)) != 0 ? each * far : Lanes{};
       }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "model/repetition_steps.h"
 
@@ -35,24 +36,26 @@ std::optional<RowSteps> RowSteps::of(const SamplingParams& params) {
   for (const SamplingStep step : steps_of(params)) {
     if (!is_on(step, params)) continue;
     const bool first = out.steps_.empty();
+    bool counts = false;
     switch (step) {
       case SamplingStep::penalties:
       case SamplingStep::dry:
         if (!first) return std::nullopt;
-        ++out.changing_;
         continue;
       case SamplingStep::top_n_sigma:
         if (!first) return std::nullopt;
         break;
       case SamplingStep::infill:
       case SamplingStep::adaptive_p: return std::nullopt;
+      case SamplingStep::xtc: counts = params.min_keep > 1; break;
+      case SamplingStep::temperature: counts = params.dynatemp_range > 0; break;
       case SamplingStep::top_k:
       case SamplingStep::typical_p:
       case SamplingStep::top_p:
-      case SamplingStep::min_p:
-      case SamplingStep::xtc:
-      case SamplingStep::temperature: break;
+      case SamplingStep::min_p: break;
     }
+    // These count what top-n-sigma makes impossible and leaves in the list.
+    if (counts && has_step(params, SamplingStep::top_n_sigma) && params.top_n_sigma > 0) return std::nullopt;
     out.steps_.push_back(step);
   }
   return out;
@@ -76,7 +79,7 @@ RowSteps::Left RowSteps::narrow(LogitRow& row, const Tools& tools, double drawn)
       case SamplingStep::infill:
       case SamplingStep::adaptive_p: break;  // of() leaves none of them
     }
-    if (left.certain) left.least = row.top();
+    if (left.certain) break;
   }
   return left;
 }
@@ -86,11 +89,12 @@ float RowSteps::sigma_bound(const LogitRow& row) const {
   return bound > static_cast<double>(LogitRow::kLeast) ? static_cast<float>(bound) : LogitRow::kLeast;
 }
 
-// The least logit of the tokens that are left whatever else is not.
-float RowSteps::kept_in_any_case(LogitRow& row, const Tools& tools, const Left& left) const {
-  if (keep_min() <= 1) return row.top();
+// The last of the tokens that are left whatever else is not.
+Candidate RowSteps::kept_in_any_case(LogitRow& row, const Tools& tools, const Left& left) const {
+  if (keep_min() <= 1) return {row.largest(), row.top(), 0.0};
   row.top_k(keep_min(), tools.list);
-  return std::max(left.least, std::ranges::min_element(tools.list, {}, &Candidate::logit)->logit);
+  const Candidate last = *std::ranges::max_element(tools.list, more_likely);
+  return last.logit < left.least ? Candidate{std::numeric_limits<Token>::max(), left.least, 0.0} : last;
 }
 
 float RowSteps::keep_top_k(LogitRow& row, const Tools& tools, const Left& left) const {
@@ -101,23 +105,24 @@ float RowSteps::keep_top_k(LogitRow& row, const Tools& tools, const Left& left) 
 }
 
 float RowSteps::keep_top_p(LogitRow& row, const Tools& tools, const Left& left) const {
-  const Candidate last = tools.cut.reach_part(row, left.least, static_cast<double>(params_.top_p), left.scale);
-  const float kept = kept_in_any_case(row, tools, left);
-  if (kept < last.logit) return kept;
+  Candidate last = tools.cut.reach_part(row, left.least, static_cast<double>(params_.top_p), left.scale);
+  const Candidate kept = kept_in_any_case(row, tools, left);
+  if (more_likely(last, kept)) last = kept;
   tools.cut.ban_after(row, last);
   return std::max(last.logit, LogitRow::kLeast);
 }
 
 float RowSteps::keep_min_p(LogitRow& row, const Tools& tools, const Left& left) const {
   const float bound = row.top() + std::log(params_.min_p) / left.scale;
-  return std::max(left.least, std::min(bound, kept_in_any_case(row, tools, left)));
+  return std::max(left.least, std::min(bound, kept_in_any_case(row, tools, left).logit));
 }
 
 // A token says log(mass) + (top - logit) * scale, so it is as far from the average as its logit is from this one.
 float RowSteps::keep_typical(LogitRow& row, const Tools& tools, const Left& left) const {
   const LogitRow::Surprise all = row.surprise(left.least, left.scale);
   const auto middle = static_cast<float>(row.top() - all.below / all.mass);
-  const double target = all.mass * static_cast<double>(params_.typical_p);
+  constexpr double kLeast = 1e-30;  // one token is left in any case
+  const double target = std::max(all.mass * static_cast<double>(params_.typical_p), kLeast);
   const TypicalCut::Interval kept = tools.typical.around(row, left.least, left.scale, middle, target, keep_min());
   if (kept.high <= row.top()) row.cap(kept.high);
   return std::max({left.least, kept.low, LogitRow::kLeast});

@@ -35,11 +35,8 @@ class RowSteps {
   // after another has narrowed them down, or top-n-sigma of a part of the tokens.
   static std::optional<RowSteps> of(const SamplingParams& params);
 
-  // How many of the first steps of a chain change logits (penalties, DRY); narrow() leaves them to the caller.
-  std::size_t changing() const { return changing_; }
-
-  // Bans what is too likely in the row, for good. `drawn`: a number from 0 to 1 that nothing else depends on.
-  // REQUIRES: a row with a largest logit
+  // Leaves penalties and DRY, which come first, to the caller. Bans what is too likely in the row, for good. `drawn`: a
+  // number from 0 to 1 that nothing else depends on. REQUIRES: a row with a largest logit
   Left narrow(LogitRow& row, const Tools& tools, double drawn) const;
 
  private:
@@ -50,14 +47,13 @@ class RowSteps {
   float keep_top_p(LogitRow& row, const Tools& tools, const Left& left) const;
   float keep_min_p(LogitRow& row, const Tools& tools, const Left& left) const;
   float keep_typical(LogitRow& row, const Tools& tools, const Left& left) const;
-  float kept_in_any_case(LogitRow& row, const Tools& tools, const Left& left) const;
+  Candidate kept_in_any_case(LogitRow& row, const Tools& tools, const Left& left) const;
   void leave_out_likely(LogitRow& row, const Tools& tools, const Left& left) const;
   void temper(LogitRow& row, Left& left) const;
   std::size_t keep_min() const { return static_cast<std::size_t>(params_.min_keep > 1 ? params_.min_keep : 1); }
 
   SamplingParams params_;
   std::vector<SamplingStep> steps_;
-  std::size_t changing_ = 0;
 };
 
 }  // namespace chasqui

@@ -251,8 +251,8 @@ Token Sampler::draw(SamplerScratch& scratch) {
   if (chain_.present()) {
     const bool listed = list_for_chain(scratch);
     if (!listed && steps_ && row.largest() >= 0) return draw_in_steps(scratch, uniform(generator_));
-    const Token token = listed ? chain_.draw(scratch.candidates, scratch.candidates)
-                               : chain_.draw(row.logits(), scratch.candidates);
+    const Token token =
+        listed ? chain_.draw(scratch.candidates, scratch.candidates) : chain_.draw(row.logits(), scratch.candidates);
     return token >= 0 ? token : fallback();
   }
   if (greedy() || row.largest() < 0) {

@@ -144,11 +144,11 @@ class Sampler {
   bool penalties_;
 
   std::mt19937 generator_;
-  SamplerChain chain_;   // draws instead of us, if it is there
+  SamplerChain chain_;             // draws instead of us, if it is there
   std::optional<RowSteps> steps_;  // … unless these do, of a row that is too large for it
-  GrammarGate grammar_;  // refuses, if it is there
-  bool allowed_ = true;  // the grammar takes the last token that was chosen
-  int put_off_ = 0;      // how often the token was, that was drawn first and refused
+  GrammarGate grammar_;            // refuses, if it is there
+  bool allowed_ = true;            // the grammar takes the last token that was chosen
+  int put_off_ = 0;                // how often the token was, that was drawn first and refused
   TokenCount generated_ = 0;
   double surprise_max_ = 0;  // Mirostat's mu: bits that a token may say at most
   PenaltyWindow window_;

@@ -77,7 +77,8 @@ void Sampler::list_drawn(LogitRow& row, Token token, SamplerScratch& scratch) co
     candidates.push_back({token, row[token], 0.0});
   }
   const double top = row.top();
-  for (Candidate& c : candidates) c.probability = std::exp((c.logit - top) * static_cast<double>(scratch.scale)) / scratch.mass;
+  for (Candidate& c : candidates)
+    c.probability = std::exp((c.logit - top) * static_cast<double>(scratch.scale)) / scratch.mass;
 }
 
 }  // namespace chasqui

@@ -54,6 +54,8 @@ bool Sampler::list_for_chain(SamplerScratch& scratch) const {
     const float top = std::ranges::max_element(list, {}, &Candidate::logit)->logit;
     const float bound = std::max(top + std::log(view.min_p) - kRounding, LogitRow::kLeast);
     if (bound <= least) {
+      // Too many even to list them.
+      if (steps_ && row.mass(bound, 0) > static_cast<double>(row.size() / kWorthIt)) return false;
       row.at_least(bound, list);
       std::erase_if(list, is_changed);
     }
@@ -80,7 +82,7 @@ Token Sampler::draw_in_steps(SamplerScratch& scratch, double drawn) {
     scratch.changed_row.assign(row.logits().begin(), row.logits().end());
     row.look(scratch.changed_row);
   }
-  chain_.change(steps_->changing(), row);
+  chain_.change(row);
   const RowSteps::Tools tools{scratch.cut, scratch.typical, scratch.candidates};
   const RowSteps::Left left = steps_->narrow(row, tools, another(drawn));
   scratch.candidates.clear();

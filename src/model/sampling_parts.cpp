@@ -4,6 +4,7 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <string_view>
 
 #include <llama.h>
 
@@ -119,7 +120,7 @@ Token SamplerChain::draw_thread_row(std::vector<Candidate>& left) {
   return array.data[array.selected].id;
 }
 
-void SamplerChain::change(std::size_t steps, LogitRow& row) const {
+void SamplerChain::change(LogitRow& row) const {
   std::vector<llama_token_data>& list = thread_row();
   list.clear();
   for (const auto& [token, times] : changed_.counts()) {
@@ -127,10 +128,15 @@ void SamplerChain::change(std::size_t steps, LogitRow& row) const {
   }
   if (list.empty()) return;
   llama_token_data_array array{list.data(), list.size(), -1, false};
-  for (std::size_t i = 0; i < steps; ++i) {
-    llama_sampler_apply(llama_sampler_chain_get(chain_.get(), static_cast<std::int32_t>(i)), &array);
+  for (std::int32_t i = 0; i < llama_sampler_chain_n(chain_.get()); ++i) {
+    llama_sampler* const step = llama_sampler_chain_get(chain_.get(), i);
+    const std::string_view name = llama_sampler_name(step);
+    if (name == "penalties" || name == "dry") llama_sampler_apply(step, &array);
   }
-  for (std::size_t i = 0; i < array.size; ++i) row.set(array.data[i].id, array.data[i].logit);
+  // None is banned for that: a row of what a grammar allows may have no others.
+  for (std::size_t i = 0; i < array.size; ++i) {
+    row.set(array.data[i].id, std::max(LogitRow::kLeast, array.data[i].logit));
+  }
 }
 
 void SamplerChain::accept(Token token) {

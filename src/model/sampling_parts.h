@@ -40,8 +40,9 @@ class SamplerChain {
   // As from a row that has no other tokens. REQUIRES: ids ascending
   Token draw(std::span<const Candidate> candidates, std::vector<Candidate>& left);
   void accept(Token token);
-  // Does the first `steps` of it to the row, which change the logits of tokens in changed() and of no others.
-  void change(std::size_t steps, LogitRow& row) const;
+  // Does its penalties and DRY to the row, which change the logits of tokens in changed() and of no others.
+  // REQUIRES: they come before all other steps
+  void change(LogitRow& row) const;
 
   const ChainView& view() const { return view_; }
   // The tokens whose logits may be changed first.

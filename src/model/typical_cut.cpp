@@ -14,6 +14,8 @@ constexpr std::size_t kLikely = 128;
 // Of so few tokens a list is quicker than a sample and sweeps.
 constexpr std::size_t kQuickToList = 2048;
 
+// As an upper bound.
+float below_of(float logit) { return std::isfinite(logit) ? logit : kNoHigh; }
 float after(float logit) { return std::nextafter(logit, std::numeric_limits<float>::infinity()); }
 
 }  // namespace
@@ -75,10 +77,10 @@ double TypicalCut::collect(LogitRow& row, float floor, float scale, float middle
   const float low = std::max({floor, middle - outer, LogitRow::kLeast});
   if (inner > 0) {
     row.at_least(low, list_, std::max(low, middle - inner));
-    row.at_least(std::max(low, middle + inner), half_, middle + outer);
+    row.at_least(std::max(low, middle + inner), half_, below_of(middle + outer));
     list_.insert(list_.end(), half_.begin(), half_.end());
   } else {
-    row.at_least(low, list_, std::isfinite(middle + outer) ? middle + outer : kNoHigh);
+    row.at_least(low, list_, below_of(middle + outer));
   }
   logits_.resize(list_.size());
   for (std::size_t i = 0; i < list_.size(); ++i) logits_[i] = list_[i].logit;
@@ -86,7 +88,7 @@ double TypicalCut::collect(LogitRow& row, float floor, float scale, float middle
   double sum = 0;
   for (std::size_t i = 0; i < list_.size(); ++i) {
     sum += list_[i].probability = static_cast<double>(weights[i]);
-    list_[i].logit = -std::abs(list_[i].logit - middle);
+    list_[i].logit = -std::min(std::abs(list_[i].logit - middle), LogitRow::kMost);
     list_[i].token = static_cast<Token>(i);  // equal ones are in the order of their ids on each side
   }
   return sum;
