@@ -11,7 +11,8 @@ long      one prompt of 5,000 words, no flags
 classes   32 streams of one class, and of all three (Chasqui alone)
 seven     7 B parameters, one thread: a prompt of 160 words alone, then beside a stream, also with -b 2048
 
-BUSY: so many processes that only use processor time run meanwhile (0). MODEL, ROUNDS and the like: bench/paired.py.
+BUSY: so many processes that only use processor time run meanwhile (0). LIMIT: seconds until a client gives up, which
+counts as an error (1200). MODEL, ROUNDS and the like: bench/paired.py.
 """
 import contextlib
 import os
@@ -22,6 +23,7 @@ import sys
 import paired
 
 BUSY = int(paired.from_environment("BUSY", "0"))
+LIMIT = paired.from_environment("LIMIT", "1200")
 HALF_B = "random-0.5b-q4_0.gguf"
 TOTAL = {
     "ok": ("total", "ok"),
@@ -53,7 +55,7 @@ def busy_processes(count):
 def total(title, shape, load, *flags):
     beside = f", {BUSY} busy processes" if BUSY else ""
     with busy_processes(BUSY):
-        paired.compare(title + beside, shape, ["--load", load, "--timeout", "1200", *flags], TOTAL)
+        paired.compare(title + beside, shape, ["--load", load, "--timeout", LIMIT, *flags], TOTAL)
 
 
 def crowd32():
