@@ -52,7 +52,9 @@ describe('a sound', async () => {
   });
 
   it('may come as JSON', async () => {
-    assert.equal((await ask(server, route, { file: speech.toString('base64'), ...brief })).text, said);
+    const file = speech.toString('base64');
+    assert.equal((await ask(server, route, { file, ...brief })).text, said);
+    assert.equal((await ask(server, route, { file, json_schema: { enum: ['a word'] } })).text, '"a word"');
   });
 
   it('is answered as text', async () => {
@@ -80,8 +82,9 @@ describe('a sound', async () => {
     for (const where of [route, '/audio/transcriptions']) {
       const ask = async (fields) => {
         const response = await send(server, { file: speech, max_tokens: 12, ignore_eos: true, ...fields }, where);
-        assert.equal(response.status, 200);
-        return response.json();
+        const said = await response.json();
+        assert.equal(response.status, 200, JSON.stringify(said));
+        return said;
       };
       const hot = { temperature: 8, top_k: 0, top_p: 1, min_p: 0 };
       const drawn = async (fields) => (await ask({ ...hot, ...fields })).text;

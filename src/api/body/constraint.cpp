@@ -61,6 +61,25 @@ Error too_large(const std::string& path) {
   return invalid_field(path, path + " may have at most " + std::to_string(kBytesMax) + " bytes");
 }
 
+void read_one(Fields& fields, bool formatted, RequestDraft& draft) {
+  const auto grammar = fields.string("grammar");
+  const json::value* schema = fields.any("json_schema");
+  if (!fields.ok()) return;
+  const bool has_grammar = grammar && !grammar->empty();
+  if ((has_grammar ? 1 : 0) + (schema != nullptr ? 1 : 0) + (formatted ? 1 : 0) > 1) {
+    return fields.refuse(has_grammar ? "grammar" : "json_schema",
+                         "left out: only one of grammar, json_schema and response_format can be kept");
+  }
+  if (has_grammar) {
+    if (grammar->size() > kBytesMax) {
+      return fields.refuse("grammar", "text of at most " + std::to_string(kBytesMax) + " bytes");
+    }
+    draft.grammar.emplace().text = *grammar;
+  } else if (schema != nullptr) {
+    take(fields, *schema, "json_schema", false, draft);
+  }
+}
+
 }  // namespace
 
 Result<void> take_schema(const json::value& given, const std::string& path, bool strict, RequestDraft& draft) {
@@ -94,25 +113,13 @@ Result<Grammar> schema_constraint(const json::value& schema, const std::string& 
 }
 
 void read_constraint(Fields& fields, RequestDraft& draft) {
-  const auto grammar = fields.string("grammar");
-  const json::value* schema = fields.any("json_schema");
   const json::object* format = fields.object("response_format");
   if (!fields.ok()) return;
   const bool formatted = format != nullptr && format->if_contains("type") != nullptr && format->at("type") != "text";
-  const bool has_grammar = grammar && !grammar->empty();
-  if ((has_grammar ? 1 : 0) + (schema != nullptr ? 1 : 0) + (formatted ? 1 : 0) > 1) {
-    return fields.refuse(has_grammar ? "grammar" : "json_schema",
-                         "left out: only one of grammar, json_schema and response_format can be kept");
-  }
-  if (has_grammar) {
-    if (grammar->size() > kBytesMax) {
-      return fields.refuse("grammar", "text of at most " + std::to_string(kBytesMax) + " bytes");
-    }
-    draft.grammar.emplace().text = *grammar;
-  } else if (schema != nullptr) {
-    take(fields, *schema, "json_schema", false, draft);
-  }
+  read_one(fields, formatted, draft);
   if (format != nullptr && fields.ok()) read_response_format(fields, *format, draft);
 }
+
+void read_grammar(Fields& fields, RequestDraft& draft) { read_one(fields, false, draft); }
 
 }  // namespace chasqui

@@ -9,6 +9,8 @@ namespace chasqui {
 
 // At most one of them, as the draft's grammar. Mistakes are left in `fields`.
 void read_constraint(Fields& fields, RequestDraft& draft);
+// The same where `response_format` means something else.
+void read_grammar(Fields& fields, RequestDraft& draft);
 
 // A schema as the draft's grammar. What cannot be kept is refused where `strict` says so, else noted in the draft.
 // Errors name the keyword, under `path`.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/body/adapter_fields.h"
+#include "api/body/constraint.h"
 #include "api/body/generation_fields.h"
 #include "api/body/media_intake.h"
 #include "api/body/multipart.h"
@@ -184,7 +185,8 @@ Result<Answer> prepare_transcription(const ServedModel& served, const Caller& ca
   draft.sampling.temperature = 0;  // as OpenAI has it where a request says nothing
   read_common_fields(caller, fields, draft);
   read_adapters(served, fields, draft);
-  refuse_unsupported(fields, {"grammar", "json_schema", "include", "timestamp_granularities", "known_speaker_names"});
+  read_grammar(fields, draft);
+  refuse_unsupported(fields, {"include", "timestamp_granularities", "known_speaker_names"});
   const bool stream = fields.boolean("stream").value_or(false);
   const bool as_json = wants_json(fields);
   const Chat chat = ask_about(served, fields);
