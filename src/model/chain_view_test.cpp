@@ -15,14 +15,8 @@
 namespace chasqui {
 namespace {
 
-class ChainViews : public ::testing::Test {
+class ChainViews : public ::testing::Test, protected Dice {
  protected:
-  template <class... Values>
-  auto one_of(Values... values) {
-    const std::array all{values...};
-    return all[random_() % all.size()];
-  }
-
   SamplingParams random_params() {
     SamplingParams params = plain();
     params.seed = static_cast<std::uint32_t>(random_());
@@ -45,8 +39,6 @@ class ChainViews : public ::testing::Test {
     }
     return params;
   }
-
-  std::mt19937 random_{5};
 };
 
 TEST_F(ChainViews, LeaveWhatAChainDraws) {

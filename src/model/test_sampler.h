@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -20,6 +21,18 @@ inline std::vector<float> random_row(std::size_t size, unsigned seed, float devi
   for (float& value : row) value = normal(generator);
   return row;
 }
+
+// Chooses parameters.
+class Dice {
+ protected:
+  template <class... Values>
+  auto one_of(Values... values) {
+    const std::array all{values...};
+    return all[random_() % all.size()];
+  }
+
+  std::mt19937 random_{5};
+};
 
 inline SamplingParams plain() {
   SamplingParams params;
