@@ -2,19 +2,9 @@
 
 #include <bit>
 
+#include "base/mixed_bits.h"
+
 namespace chasqui {
-namespace {
-
-// The finaliser of splitmix64: every input bit reaches every output bit.
-std::uint64_t mix(std::uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xBF58476D1CE4E5B9ull;
-  x ^= x >> 27;
-  x *= 0x94D049BB133111EBull;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
 
 AdapterSetPtr make_chosen_set(std::span<const AdapterChoice> choices, bool named_in_full) {
   auto set = std::make_shared<AdapterSet>();
@@ -24,7 +14,7 @@ AdapterSetPtr make_chosen_set(std::span<const AdapterChoice> choices, bool named
     set->uses.push_back(choice.use);
     if (choice.lease) set->leases.push_back(choice.lease);
     const std::uint64_t scale = std::bit_cast<std::uint32_t>(choice.use.scale);
-    set->id = mix(set->id + choice.contents) ^ mix(0x9E3779B97F4A7C15ull + scale);
+    set->id = mixed_bits(set->id + choice.contents) ^ mixed_bits(0x9E3779B97F4A7C15ull + scale);
   }
   if (set->uses.empty()) return nullptr;
   if (set->id == 0) set->id = 1;
@@ -51,7 +41,7 @@ AdapterSetPtr make_alone(const AdapterSetPtr& set, std::uint64_t request) {
   auto alone = std::make_shared<AdapterSet>();
   if (set) alone->uses = set->uses;
   alone->named_in_full = set && set->named_in_full;
-  alone->id = mix(id_of(set.get()) + 0xD1B54A32D192ED03ull);
+  alone->id = mixed_bits(id_of(set.get()) + 0xD1B54A32D192ED03ull);
   alone->alone = request;
   if (alone->id == 0) alone->id = 1;
   return alone;

@@ -4,15 +4,10 @@
 #include <cstring>
 #include <limits>
 
+#include "base/mixed_bits.h"
+
 namespace chasqui {
 namespace {
-
-// The finalizer of SplitMix64: each bit of the result depends on all bits.
-std::uint64_t mix(std::uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
-  return value ^ (value >> 31);
-}
 
 TokenCount end_of(const MediaUnit& unit) { return unit.begin + unit.positions; }
 
@@ -23,7 +18,7 @@ Token media_token(const Checksum& identity, TokenCount place) {
   static_assert(sizeof halves == sizeof identity);
   std::memcpy(halves, identity.data(), sizeof halves);
   const auto step = static_cast<std::uint64_t>(place) + 1;
-  const std::uint64_t hash = mix(halves[0] + mix(halves[1] + step * 0x9E3779B97F4A7C15u));
+  const std::uint64_t hash = mixed_bits(halves[0] + mixed_bits(halves[1] + step * 0x9E3779B97F4A7C15u));
   constexpr std::uint64_t kNumbers = std::uint64_t{std::numeric_limits<Token>::max()} - 1;
   return kNoToken - 1 - static_cast<Token>(hash % kNumbers);
 }

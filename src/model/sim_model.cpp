@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "model/sim_hash.h"
+#include "base/mixed_bits.h"
 #include "model/sim_words.h"
 
 namespace chasqui {
@@ -99,11 +99,12 @@ bool SimModel::fits(const Batch& batch) {
 }
 
 void SimModel::append(Slot& slot, Token token, std::uint64_t adapters) {
-  const std::uint64_t before = slot.hashes.empty() ? mix_bits(options_.seed) : slot.hashes.back();
+  const std::uint64_t before = slot.hashes.empty() ? mixed_bits(options_.seed) : slot.hashes.back();
   slot.adapters = slot.hashes.empty() ? adapters : slot.adapters;
   CHECK(slot.adapters == adapters, "a row with other adapters than those before it in its slot");
   slot.tokens.push_back(token);
-  slot.hashes.push_back(mix_bits((before ^ adapters) + static_cast<std::uint64_t>(token) * 0x9E3779B97F4A7C15ull + 1));
+  slot.hashes.push_back(
+      mixed_bits((before ^ adapters) + static_cast<std::uint64_t>(token) * 0x9E3779B97F4A7C15ull + 1));
   ++cells_used_;
 }
 

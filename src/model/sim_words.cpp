@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "model/sim_hash.h"
+#include "base/mixed_bits.h"
 
 namespace chasqui {
 namespace {
@@ -56,7 +56,7 @@ bool SimWords::ends(const SimHistory& history) const {
   const std::size_t near = std::min(history.tokens.size(), kNoEndAfterControl);
   const auto control = [](Token t) { return t >= SimTokenizer::kImStart && t < SimTokenizer::kFirstWord; };
   if (std::ranges::any_of(history.tokens.last(near), control)) return false;
-  return mix_bits(history.hash) % static_cast<std::uint64_t>(answer_tokens_) == 0;
+  return mixed_bits(history.hash) % static_cast<std::uint64_t>(answer_tokens_) == 0;
 }
 
 // Nothing when the history does not end in an answer to such a message.

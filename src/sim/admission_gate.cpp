@@ -18,7 +18,7 @@ std::optional<Duration> AdmissionGate::refusal(Permit& permit, const PlannedRequ
   Applicant applicant;
   applicant.tenant = plan.tenant + 1;
   applicant.requests_max = config_.tenant_requests;
-  applicant.request_hash = mix_bits(serial);  // a client that comes back is known again
+  applicant.request_hash = hash_bits(serial);  // a client that comes back is known again
   Result<Permit> entered = admission_.enter(applicant, load_, now);
   if (!entered) return entered.error().retry_after;
   permit = std::move(*entered);

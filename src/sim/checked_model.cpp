@@ -14,14 +14,14 @@ std::int32_t width_of(const BatchPart& part) { return part.rows + part.draft_tok
 
 // What tokens are mixed with in a snapshot, so that those of other adapters are others.
 Token mask_of(std::uint64_t adapters) {
-  return adapters == 0 ? 0 : static_cast<Token>(mix_bits(adapters) & 0x3FFFFFFF);
+  return adapters == 0 ? 0 : static_cast<Token>(hash_bits(adapters) & 0x3FFFFFFF);
 }
 
 // What the model says after `history`, as the n-th token of an answer: some of it is the prompt again.
 Token token_of(const SimRequest& life, std::uint64_t history, TokenCount n) {
   const std::vector<Token>& prompt = life.request->prompt;
   const bool again =
-      life.plan.repeats > 0 && static_cast<double>(mix_bits(history) >> 11) * 0x1.0p-53 < life.plan.repeats;
+      life.plan.repeats > 0 && static_cast<double>(hash_bits(history) >> 11) * 0x1.0p-53 < life.plan.repeats;
   return again ? prompt[static_cast<std::size_t>(n) % prompt.size()] : next_token(history);
 }
 

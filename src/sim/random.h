@@ -6,22 +6,19 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/mixed_bits.h"
+
 namespace chasqui {
 
-// Spreads the bits of `value`: a hash of 64 bits in a few cycles.
-inline std::uint64_t mix_bits(std::uint64_t value) {
-  value += 0x9E3779B97F4A7C15ull;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9ull;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBull;
-  return value ^ (value >> 31);
-}
+// A hash of 64 bits in a few cycles.
+inline std::uint64_t hash_bits(std::uint64_t value) { return mixed_bits(value + 0x9E3779B97F4A7C15ull); }
 
 class Random {
  public:
   // Different streams of one seed are independent of each other.
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0) {
-    std::uint64_t state = mix_bits(seed) ^ mix_bits(stream * 0xD1342543DE82EF95ull + 1);
-    for (std::uint64_t& word : state_) word = mix_bits(state++);
+    std::uint64_t state = hash_bits(seed) ^ hash_bits(stream * 0xD1342543DE82EF95ull + 1);
+    for (std::uint64_t& word : state_) word = hash_bits(state++);
   }
 
   std::uint64_t bits() {

@@ -22,7 +22,7 @@ std::vector<Token> make_prompt(const PlannedRequest& plan, std::span<const Token
   };
   const auto shared = static_cast<std::size_t>(plan.prefix_tokens);
   fill(0, shared, extend_text(0, prefix));
-  fill(std::max(shared, history.size()), prompt.size(), mix_bits(serial << 20));
+  fill(std::max(shared, history.size()), prompt.size(), hash_bits(serial << 20));
   return prompt;
 }
 
@@ -31,7 +31,7 @@ const std::vector<AdapterSetPtr>& adapter_sets() {
   static const std::vector<AdapterSetPtr> sets = [] {
     std::vector<AdapterSetPtr> all;
     for (std::int32_t i = 0; i < PlannedRequest::kAdaptersMax; ++i) {
-      all.push_back(std::make_shared<AdapterSet>(AdapterSet{mix_bits(static_cast<std::uint64_t>(i) + 77), {{i, 1}}}));
+      all.push_back(std::make_shared<AdapterSet>(AdapterSet{hash_bits(static_cast<std::uint64_t>(i) + 77), {{i, 1}}}));
     }
     return all;
   }();

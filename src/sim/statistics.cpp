@@ -127,7 +127,7 @@ void Statistics::step(const Batch& batch, DecodeStatus status, Duration took, st
 }
 
 void Statistics::hash(const Event& event, std::uint64_t serial, TimePoint now) {
-  const auto add = [this](std::uint64_t value) { hash_ = mix_bits(hash_ ^ value); };
+  const auto add = [this](std::uint64_t value) { hash_ = hash_bits(hash_ ^ value); };
   add(serial);
   add(static_cast<std::uint64_t>(now.time_since_epoch().count()));
   add((static_cast<std::uint64_t>(event.kind) << 40) ^ (static_cast<std::uint64_t>(event.reason) << 32) ^
