@@ -8,7 +8,7 @@
 namespace chasqui {
 namespace {
 
-const char* environment(const char* name) {
+const char* variable(const char* name) {
   return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing runs yet
 }
 
@@ -41,7 +41,7 @@ class FileFinder {
 
 }  // namespace
 
-cli::ModelFolders folders_of_models() { return cli::model_folders(&environment); }
+cli::ModelFolders folders_of_models() { return cli::model_folders(&variable); }
 
 bool is_model_name(const std::string& given) {
   if (given.empty() || given.ends_with(".gguf") || given.front() == '/' || given.front() == '.') return false;

@@ -36,7 +36,7 @@ std::optional<std::uint64_t> number_of(std::string_view name, std::string_view s
   return number;
 }
 
-Error handed_over() { return {ErrorCode::unavailable, "the folder belongs to another model now", ""}; }
+Error of_another_model() { return {ErrorCode::unavailable, "the folder belongs to another model now", ""}; }
 
 }  // namespace
 
@@ -88,13 +88,13 @@ std::unique_ptr<SnapshotFolder> SnapshotFolder::hand_over(const ModelIdentity& i
 Result<void> SnapshotFolder::write(std::uint64_t number, LastingKey key, std::span<const Token> tokens,
                                    const KvSnapshot& kv) {
   const UseGate::Pass pass(*gate_);
-  if (!pass) return handed_over();
+  if (!pass) return of_another_model();
   return write_snapshot(folder_.get(), name_of(number), identity_, key, tokens, kv);
 }
 
 Result<LoadedSnapshot> SnapshotFolder::read(std::uint64_t number, const SnapshotLimits& limits) {
   const UseGate::Pass pass(*gate_);
-  if (!pass) return handed_over();
+  if (!pass) return of_another_model();
   return read_snapshot(folder_.get(), name_of(number), identity_, limits);
 }
 
@@ -116,6 +116,6 @@ Result<void> SnapshotFolder::sync() {
 }
 
 // What another model has been given is gone once that is on disk.
-Result<void> SnapshotFolder::gone() const { return gate_->finished() ? Result<void>() : handed_over(); }
+Result<void> SnapshotFolder::gone() const { return gate_->finished() ? Result<void>() : of_another_model(); }
 
 }  // namespace chasqui

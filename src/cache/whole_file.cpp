@@ -20,7 +20,7 @@ Error system_error(const std::string& what) {
   const ErrorCode code = errno == ENOENT ? ErrorCode::not_found : full ? ErrorCode::too_large : ErrorCode::unavailable;
   return {code, what + ": " + std::strerror(errno), ""};
 }
-Error damaged(std::string why) { return {ErrorCode::invalid_request, std::move(why), ""}; }
+Error not_whole(std::string why) { return {ErrorCode::invalid_request, std::move(why), ""}; }
 
 Result<void> write_all(int file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
@@ -66,7 +66,7 @@ Result<void> append_at(int folder, const std::string& name, std::uint64_t at, st
   if (!file.is_open()) return system_error("cannot open");
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return system_error("cannot look at it");
-  if (!S_ISREG(status.st_mode) || std::cmp_less(status.st_size, at)) return damaged("it became shorter");
+  if (!S_ISREG(status.st_mode) || std::cmp_less(status.st_size, at)) return not_whole("it became shorter");
   const auto end = static_cast<off_t>(at);
   if (status.st_size > end && ::ftruncate(file.get(), end) != 0) return system_error("cannot cut");
   if (::lseek(file.get(), end, SEEK_SET) != end) return system_error("cannot seek");
@@ -80,12 +80,12 @@ Result<OpenFile> open_whole(int folder, const std::string& name) {
   // Without O_NONBLOCK a pipe by this name would hold us.
   out.file = FileDescriptor(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!out.file.is_open()) {
-    if (errno == ELOOP) return damaged("it is a link");
+    if (errno == ELOOP) return not_whole("it is a link");
     return system_error("cannot open");
   }
   struct stat status {};
   if (::fstat(out.file.get(), &status) != 0) return system_error("cannot look at it");
-  if (!S_ISREG(status.st_mode)) return damaged("it is not a file");
+  if (!S_ISREG(status.st_mode)) return not_whole("it is not a file");
   out.bytes = static_cast<std::uint64_t>(status.st_size);
   return out;
 }
@@ -95,7 +95,7 @@ Result<void> read_exactly(int file, std::span<std::byte> bytes) {
     const ssize_t got = ::read(file, bytes.data(), std::min(bytes.size(), kPiece));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error("cannot read");
-    if (got == 0) return damaged("it became shorter while it was read");
+    if (got == 0) return not_whole("it became shorter while it was read");
     bytes = bytes.subspan(static_cast<std::size_t>(got));
   }
   return {};

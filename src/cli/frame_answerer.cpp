@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 
 #include "base/clock.h"
+#include "cli/json_parts.h"
 #include "cli/question.h"
 #include "net/frame_line.h"
 
@@ -16,11 +17,6 @@ namespace json = boost::json;
 constexpr Duration kStopPollEvery = milliseconds(50);  // … whether the user wants to stop
 
 Error broken(const std::string& what) { return {ErrorCode::unavailable, what, {}}; }
-
-std::string text_of(const json::object& object, std::string_view name) {
-  const json::value* value = object.if_contains(name);
-  return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
-}
 
 std::int64_t number_of(const json::object& object, std::string_view name) {
   const json::value* value = object.if_contains(name);
@@ -71,8 +67,8 @@ Result<void> FrameAnswerer::learn_name() {
     const Result<json::object> event = next_event(line_);
     if (!event) return event.error();
     if (event->empty()) continue;
-    if (text_of(*event, "event") == "error") return broken(text_of(*event, "message"));
-    model_ = text_of(part_of(*event, "result"), "model_alias");
+    if (text_at(*event, "event") == "error") return broken(text_at(*event, "message"));
+    model_ = text_at(part_of(*event, "result"), "model_alias");
     return {};
   }
   return broken(path_ + " does not answer");
@@ -113,17 +109,17 @@ Result<void> FrameAnswerer::read(const AnswerSinks& sinks, AnswerReport& report,
     }
     const Result<json::object> event = next_event(line_);
     if (!event) return event.error();
-    const std::string kind = text_of(*event, "event");
+    const std::string kind = text_at(*event, "event");
     if (kind == "token" && !report.stopped) {
-      const std::string text = text_of(*event, "text");
+      const std::string text = text_at(*event, "text");
       if (report.first_token_s == 0) report.first_token_s = to_seconds(clock_.now() - begin);
       report.text += text;
       if (!text.empty()) sinks.text(text);
     }
-    if (kind == "error") return Error{ErrorCode::model_failure, text_of(*event, "message"), {}};
+    if (kind == "error") return Error{ErrorCode::model_failure, text_at(*event, "message"), {}};
     if (kind != "eos") continue;
     const json::object& usage = part_of(*event, "usage");
-    report.finish_reason = text_of(*event, "reason");
+    report.finish_reason = text_at(*event, "reason");
     report.prompt_tokens = number_of(usage, "prompt_tokens");
     report.completion_tokens = number_of(usage, "completion_tokens");
     report.cached_tokens = number_of(part_of(usage, "prompt_tokens_details"), "cached_tokens");

@@ -4,15 +4,12 @@
 
 #include <boost/json.hpp>
 
+#include "cli/json_parts.h"
+
 namespace chasqui::cli {
 namespace {
 
 namespace json = boost::json;
-
-std::string text_of(const json::object& object, std::string_view name) {
-  const json::value* value = object.if_contains(name);
-  return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
-}
 
 template <class Number>
 Number number_of(const json::object& object, std::string_view name) {
@@ -37,9 +34,9 @@ bool read_rows(const json::object& object, std::string_view name, std::vector<Ro
 SequenceRow read_sequence(const json::object& object) {
   SequenceRow row;
   row.id = number_of<std::int64_t>(object, "id");
-  row.tenant = text_of(object, "tenant");
-  row.service_class = text_of(object, "class");
-  row.state = text_of(object, "state");
+  row.tenant = text_at(object, "tenant");
+  row.service_class = text_at(object, "class");
+  row.state = text_at(object, "state");
   row.prompt = number_of<std::int64_t>(object, "prompt_tokens");
   row.read = number_of<std::int64_t>(object, "read_tokens");
   row.cached = number_of<std::int64_t>(object, "cached_tokens");
@@ -50,7 +47,7 @@ SequenceRow read_sequence(const json::object& object) {
 }
 
 TenantRow read_tenant(const json::object& object) {
-  return {text_of(object, "tenant"), number_of<std::int64_t>(object, "running"),
+  return {text_at(object, "tenant"), number_of<std::int64_t>(object, "running"),
           number_of<std::int64_t>(object, "waiting"), number_of<std::int64_t>(object, "generated_tokens")};
 }
 

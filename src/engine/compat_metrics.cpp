@@ -10,7 +10,7 @@
 namespace chasqui {
 namespace {
 
-using Workers = std::deque<EngineMetrics>;
+using MetricsOfWorkers = std::deque<EngineMetrics>;
 
 constexpr std::size_t kModelNameMax = 32;
 constexpr std::size_t kAdapterListMax = 1024;
@@ -38,7 +38,7 @@ namespace {
 
 // Names of the adapters that requests want, as vLLM has them: "a,b", each as the requests say it, since endpoint
 // pickers look for what a request says. What does not fit is left out.
-std::string adapters_wanted(const Workers& workers, const Gauge EngineMetrics::AdapterWish::*wanted,
+std::string adapters_wanted(const MetricsOfWorkers& workers, const Gauge EngineMetrics::AdapterWish::*wanted,
                             const std::string& model_name) {
   std::string names;
   const auto add = [&](std::size_t i, const EngineMetrics::AdapterWish EngineMetrics::AdapterSteps::*said,
@@ -62,7 +62,7 @@ std::string adapters_wanted(const Workers& workers, const Gauge EngineMetrics::A
 
 }  // namespace
 
-void add_vllm_adapters(MetricsPage& page, const Workers& workers, const std::string& model_name) {
+void add_vllm_adapters(MetricsPage& page, const MetricsOfWorkers& workers, const std::string& model_name) {
   const auto labels = [&workers, model_name] {
     // All that are loaded can be in use at once.
     return "max_lora=\"" + std::to_string(workers.front().named_adapters()) + "\",running_lora_adapters=\"" +
@@ -93,20 +93,21 @@ class Pace {
 };
 
 template <class Read>
-double sum(const Workers& workers, Read read) {
+double sum(const MetricsOfWorkers& workers, Read read) {
   double total = 0;
   for (const EngineMetrics& metrics : workers) total += static_cast<double>(read(metrics));
   return total;
 }
 
-double kv_usage(const Workers& workers) {
+double kv_usage(const MetricsOfWorkers& workers) {
   return over(sum(workers, [](const EngineMetrics& m) { return m.kv_cells_used.value(); }),
               sum(workers, [](const EngineMetrics& m) { return m.kv_cells_total.value(); }));
 }
 
 }  // namespace
 
-void add_vllm_metrics(MetricsPage& page, const Workers& workers, const std::string& model_name, TokenCount cells) {
+void add_vllm_metrics(MetricsPage& page, const MetricsOfWorkers& workers, const std::string& model_name,
+                      TokenCount cells) {
   const std::string model = model_label("model_name", model_name);
   page.keep_buckets(true);
   for (const EngineMetrics& metrics : workers) metrics.add_others_to(page, "vllm:", model);
@@ -121,7 +122,7 @@ void add_vllm_metrics(MetricsPage& page, const Workers& workers, const std::stri
   if (workers.front().named_adapters() > 0) add_vllm_adapters(page, workers, model_name);
 }
 
-void add_llama_server_metrics(MetricsPage& page, const Workers& workers) {
+void add_llama_server_metrics(MetricsPage& page, const MetricsOfWorkers& workers) {
   const auto total = [&workers](auto EngineMetrics::*counted) {
     return sum(workers, [counted](const EngineMetrics& m) { return (m.*counted).value(); });
   };

@@ -24,11 +24,11 @@ constexpr const char* kAdapterSteps = "chasqui_adapter_steps_total";
 constexpr const char* kAdapterStepsHelp = "Batches computed, by the adapter that was applied.";
 
 // Why a file is not used (cache/snapshot_file.h).
-constexpr std::pair<ErrorCode, const char*> kRefusals[] = {{ErrorCode::not_found, "reason=\"missing\""},
-                                                           {ErrorCode::invalid_request, "reason=\"damaged\""},
-                                                           {ErrorCode::conflict, "reason=\"foreign\""},
-                                                           {ErrorCode::too_large, "reason=\"too_large\""},
-                                                           {ErrorCode::unavailable, "reason=\"unreadable\""}};
+constexpr std::pair<ErrorCode, const char*> kDiskRefusals[] = {{ErrorCode::not_found, "reason=\"missing\""},
+                                                               {ErrorCode::invalid_request, "reason=\"damaged\""},
+                                                               {ErrorCode::conflict, "reason=\"foreign\""},
+                                                               {ErrorCode::too_large, "reason=\"too_large\""},
+                                                               {ErrorCode::unavailable, "reason=\"unreadable\""}};
 
 }  // namespace
 
@@ -62,7 +62,7 @@ MetricRow EngineMetrics::accepted_row(std::size_t position) {
 
 MetricRow EngineMetrics::disk_refused_row(std::size_t refusal) {
   return {"chasqui_disk_refused_total", "Files that a request waited for and that were not used, by reason.",
-          kRefusals[refusal].second};
+          kDiskRefusals[refusal].second};
 }
 
 MetricRow DispatchMetrics::placement_row(std::size_t reason) {
@@ -253,8 +253,8 @@ void EngineMetrics::count_disk(const DiskOutcome& outcome) {
     return;
   }
   if (!reads) return disk_write_failures.add();
-  for (std::size_t i = 0; i < std::size(kRefusals); ++i) {
-    if (kRefusals[i].first == outcome.error->code) disk_refused[i].add();
+  for (std::size_t i = 0; i < std::size(kDiskRefusals); ++i) {
+    if (kDiskRefusals[i].first == outcome.error->code) disk_refused[i].add();
   }
 }
 

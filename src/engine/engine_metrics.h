@@ -161,7 +161,7 @@ struct EngineMetrics {
   Counter disk_write_failures{of_disk, {"chasqui_disk_write_failures_total", "Files that could not be written."}};
   Counter disk_bytes_written{of_disk, {"chasqui_disk_written_bytes_total", "KV written to files."}};
   Counter disk_bytes_read{of_disk, {"chasqui_disk_read_bytes_total", "KV read from files."}};
-  MetricArray<Counter, 5> disk_refused{of_disk, &disk_refused_row};  // as kRefusals in the .cpp
+  MetricArray<Counter, 5> disk_refused{of_disk, &disk_refused_row};  // as kDiskRefusals in the .cpp
   Counter disk_not_taken{of_disk, {"chasqui_disk_refused_total", {}, "reason=\"not_taken\""}};
   Histogram disk_read_seconds{
       of_disk, MetricRow("chasqui_disk_read_seconds", "Time to read and check a file.").buckets(coarse())};

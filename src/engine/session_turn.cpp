@@ -11,9 +11,9 @@
 namespace chasqui {
 namespace {
 
-constexpr char kMagic[4] = {'T', 'u', 'r', 'n'};
-constexpr std::size_t kSum = 8;
-constexpr std::size_t kFields = 24;
+constexpr char kTurnMagic[4] = {'T', 'u', 'r', 'n'};
+constexpr std::size_t kTurnSum = 8;
+constexpr std::size_t kTurnFields = 24;
 // Places behind a wrong record that look like one, by their size, too, and are looked at; texts and files rarely have
 // any.
 constexpr int kLooksMax = 64;
@@ -116,10 +116,11 @@ ChatHistoryPtr get_chat(FieldReader& fields, const ChatHistory& before) {
 
 // How many bytes the fields have of what may be a record at this place; nothing when it is none, or does not end here.
 std::optional<std::uint32_t> size_at(std::span<const std::byte> file, std::size_t at) {
-  if (file.size() - at < kFields || std::memcmp(file.data() + at, kMagic, sizeof kMagic) != 0) return std::nullopt;
+  if (file.size() - at < kTurnFields || std::memcmp(file.data() + at, kTurnMagic, sizeof kTurnMagic) != 0)
+    return std::nullopt;
   std::uint32_t size = 0;
   for (std::size_t i = 0; i < sizeof size; ++i) size |= std::to_integer<std::uint32_t>(file[at + 4 + i]) << 8 * i;
-  return size <= file.size() - at - kFields ? std::optional(size) : std::nullopt;
+  return size <= file.size() - at - kTurnFields ? std::optional(size) : std::nullopt;
 }
 
 // Of the record at this place; nothing when there is none that is good.
@@ -127,15 +128,15 @@ std::optional<std::span<const std::byte>> fields_at(std::span<const std::byte> f
                                                     const Checksum& base) {
   const auto size = size_at(file, at);
   if (!size) return std::nullopt;
-  const auto fields = file.subspan(at + kFields, *size);
+  const auto fields = file.subspan(at + kTurnFields, *size);
   const Checksum sum = sum_of(base, at, file.subspan(at + 4, 4), fields);
-  if (!std::ranges::equal(sum, file.subspan(at + kSum, sum.size()))) return std::nullopt;
+  if (!std::ranges::equal(sum, file.subspan(at + kTurnSum, sum.size()))) return std::nullopt;
   return fields;
 }
 
 bool has_record_behind(std::span<const std::byte> file, std::size_t at, const Checksum& base) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  const std::string_view magic(kMagic, sizeof kMagic);
+  const std::string_view magic(kTurnMagic, sizeof kTurnMagic);
   int looks = 0;
   for (at = text.find(magic, at + 1); at != std::string_view::npos; at = text.find(magic, at + 1)) {
     if (size_at(file, at) && (++looks > kLooksMax || fields_at(file, at, base))) return true;
@@ -177,7 +178,7 @@ void add_turn(SessionImage& image, SessionTurn then) {
 }
 
 std::vector<std::byte> write_turn(const SessionTurn& turn, const TurnPlace& place) {
-  std::vector<std::byte> out(kFields);
+  std::vector<std::byte> out(kTurnFields);
   FieldWriter fields(out);
   fields.number(turn.used);
   fields.number(static_cast<std::uint64_t>(turn.kept));
@@ -186,11 +187,11 @@ std::vector<std::byte> write_turn(const SessionTurn& turn, const TurnPlace& plac
   fields.number(static_cast<std::uint8_t>(turn.chat ? 1 : 0));
   if (turn.chat) put_chat(fields, turn.before ? *turn.before : ChatHistory{}, *turn.chat);
 
-  std::memcpy(out.data(), kMagic, sizeof kMagic);
-  const auto size = static_cast<std::uint32_t>(out.size() - kFields);
+  std::memcpy(out.data(), kTurnMagic, sizeof kTurnMagic);
+  const auto size = static_cast<std::uint32_t>(out.size() - kTurnFields);
   for (std::size_t i = 0; i < sizeof size; ++i) out[4 + i] = static_cast<std::byte>(size >> 8 * i);
   const std::span<const std::byte> all(out);
-  std::ranges::copy(sum_of(place.base, place.end, all.subspan(4, 4), all.subspan(kFields)), out.begin() + kSum);
+  std::ranges::copy(sum_of(place.base, place.end, all.subspan(4, 4), all.subspan(kTurnFields)), out.begin() + kTurnSum);
   return out;
 }
 
@@ -205,7 +206,7 @@ Result<std::size_t> read_turns(std::span<const std::byte> file, const TurnPlace&
     if (!apply(*fields, place.has_files, image)) {
       return Error{ErrorCode::invalid_request, "the fields of a turn are not what they should be", ""};
     }
-    at += kFields + fields->size();
+    at += kTurnFields + fields->size();
   }
   return at;
 }

@@ -27,10 +27,6 @@ Result<void> told(Result<void> result) {
   return error;
 }
 
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
-
 }  // namespace
 
 Result<std::shared_ptr<JobFolder>> JobFolder::open(const std::string& path) {
@@ -52,7 +48,7 @@ std::vector<std::string> JobFolder::names() const {
 }
 
 Result<void> JobFolder::put(const std::string& name, std::string_view text) {
-  if (auto written = told(write_whole(folder_.get(), name, {bytes_of(text)})); !written) return written;
+  if (auto written = told(write_whole(folder_.get(), name, {std::as_bytes(std::span(text))})); !written) return written;
   return told(sync_folder(folder_.get()));
 }
 
@@ -66,7 +62,7 @@ Result<std::string> JobFolder::read(const std::string& name, std::size_t most) c
 Result<OpenFile> JobFolder::open_file(const std::string& name) const { return open_whole(folder_.get(), name); }
 
 Result<void> JobFolder::append(const std::string& name, std::uint64_t at, std::string_view bytes) {
-  return told(append_at(folder_.get(), name, at, bytes_of(bytes)));
+  return told(append_at(folder_.get(), name, at, std::as_bytes(std::span(bytes))));
 }
 
 Result<void> JobFolder::remove(const std::string& name) {

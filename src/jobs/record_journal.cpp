@@ -13,10 +13,6 @@ constexpr std::uint32_t kMagic = 0x424C5143;  // "CQLB"
 constexpr std::size_t kHead = 32;
 constexpr std::size_t kPiece = 1 << 18;
 
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
-
 void append_number(std::string& out, std::uint32_t value) {
   char bytes[sizeof value];
   std::memcpy(bytes, &value, sizeof value);
@@ -31,8 +27,8 @@ std::uint32_t number_at(std::string_view head, std::size_t at) {
 
 Checksum checksum_of(std::string_view numbers, std::string_view text) {
   Checksummer sum;
-  sum.add(bytes_of(numbers));
-  sum.add(bytes_of(text));
+  sum.add(std::as_bytes(std::span(numbers)));
+  sum.add(std::as_bytes(std::span(text)));
   return sum.result();
 }
 

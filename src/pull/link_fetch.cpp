@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kAtOnce = 8;  // of one request
 constexpr int kRedirectsMax = 3;
 constexpr std::size_t kHeadBytesMax = 64 * 1024;  // older libraries than 8.3 keep all that comes
-constexpr int kPollMs = 200;
+constexpr int kStopPollMs = 200;
 
 std::string seconds_of(Duration time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " seconds";
@@ -47,7 +47,7 @@ struct Link {
   }
 };
 
-std::size_t on_body(char* bytes, std::size_t size, std::size_t count, void* link) {
+std::size_t on_link_body(char* bytes, std::size_t size, std::size_t count, void* link) {
   return static_cast<Link*>(link)->take({bytes, size * count}) ? size * count : 0;
 }
 
@@ -146,7 +146,7 @@ void Fetching::set_up(Link& link) {
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(std::chrono::ceil<std::chrono::milliseconds>(left).count()));
   set(CURLOPT_QUICK_EXIT, 1L);  // a name that is still looked up holds nothing up; of 7.87, no harm before
   set(CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(terms_.bytes_each));
-  set(CURLOPT_WRITEFUNCTION, &on_body);
+  set(CURLOPT_WRITEFUNCTION, &on_link_body);
   set(CURLOPT_WRITEDATA, &link);
   set(CURLOPT_HEADERFUNCTION, &on_head);
   set(CURLOPT_HEADERDATA, &link);
@@ -255,7 +255,7 @@ LinkedFiles Fetching::all(const std::vector<std::string>& urls) {
     if (!more && begun_ == links_.size()) break;
     if (due(end, out)) return out;
     if (begun_ < links_.size() && running_ < kAtOnce) continue;
-    library_.multi_poll(multi_, &sign, terms_.stop.fd() < 0 ? 0 : 1, kPollMs, nullptr);
+    library_.multi_poll(multi_, &sign, terms_.stop.fd() < 0 ? 0 : 1, kStopPollMs, nullptr);
   }
   for (const auto& link : links_) out.files.push_back(std::move(link->body));
   return out;

@@ -9,7 +9,7 @@
 namespace chasqui::pull {
 namespace {
 
-bool is_name(std::string_view text) {
+bool is_host_name(std::string_view text) {
   const auto fits = [](char c) { return is_ascii_word_or("-._", c); };
   return !text.empty() && text.front() != '.' && text.back() != '.' && std::ranges::all_of(text, fits);
 }
@@ -40,7 +40,7 @@ Result<LinkHosts> LinkHosts::parse(const std::vector<std::string>& list) {
     if (text == "*") continue;
     host.exact = !text.starts_with("*.");
     host.name = host.exact ? text : text.substr(1);
-    if (!is_name(host.exact ? text : text.substr(2))) return wrong;
+    if (!is_host_name(host.exact ? text : text.substr(2))) return wrong;
   }
   return out;
 }

@@ -7,13 +7,13 @@
 namespace chasqui {
 namespace {
 
-constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 48;
+constexpr std::uint64_t kSnapshotBytesMax = std::uint64_t{1} << 48;
 constexpr std::size_t kOrderKinds = static_cast<std::size_t>(DiskOrder::Kind::sync) + 1;
 
 // Null: there is no such snapshot.
 KvSnapshotPtr snapshot_of(std::uint64_t bytes, std::size_t tokens, TokenCount block) {
   const bool whole = block == 0 || (block > 0 && tokens > 0 && bytes % tokens == 0);
-  if (bytes > kBytesMax || tokens == 0 || !whole) return nullptr;
+  if (bytes > kSnapshotBytesMax || tokens == 0 || !whole) return nullptr;
   return KvSnapshot::hollow(bytes, static_cast<TokenCount>(tokens), block);
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 // Every field that is kept, in the order of the file: read and written by this list alone.
 template <class Record, class File>
-void visit(Record& record, File& file) {
+void visit_fields(Record& record, File& file) {
   record.text("id", file.id);
   record.digits("owner", file.owner);
   record.count("serial", file.serial);
@@ -38,7 +38,7 @@ std::string file_meta(const StoredFile& file) {
   JsonWriter json(out);
   json.begin_object();
   RecordFieldsWriter record(json);
-  visit(record, file);
+  visit_fields(record, file);
   json.end_object();
   return out;
 }
@@ -48,7 +48,7 @@ Result<StoredFile> read_file_meta(std::string_view text) {
   if (!object) return object.error();
   RecordFieldsReader record(*object);
   StoredFile file;
-  visit(record, file);
+  visit_fields(record, file);
   if (!record.ok()) return record.error();
   return file;
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kDone = "[DONE]";
 
 // Chat and text completions differ in a few words; everything else is written once.
-struct Dialect {
+struct ObjectWords {
   std::string_view chunk_object;
   std::string_view whole_object;
   std::string_view text_open;  // from the choice's index to the text of a chunk
@@ -22,9 +22,9 @@ struct Dialect {
   std::string_view empty;  // what stands there when a chunk has no text
 };
 
-constexpr Dialect kChat = {"chat.completion.chunk", "chat.completion", "\"delta\":{\"content\":\"", "\"}",
-                           "\"delta\":{}"};
-constexpr Dialect kCompletion = {"text_completion", "text_completion", "\"text\":\"", "\"", "\"text\":\"\""};
+constexpr ObjectWords kChat = {"chat.completion.chunk", "chat.completion", "\"delta\":{\"content\":\"", "\"}",
+                               "\"delta\":{}"};
+constexpr ObjectWords kCompletion = {"text_completion", "text_completion", "\"text\":\"", "\"", "\"text\":\"\""};
 
 // How likely an answer is for each of its tokens, which is what best_of goes by.
 double likelihood(const Collected& answer) {
@@ -35,12 +35,12 @@ double likelihood(const Collected& answer) {
 
 class OpenAiWriter final : public AnswerWriter {
  public:
-  OpenAiWriter(AnswerHead head, const Dialect& dialect)
-      : head_(std::move(head)), dialect_(dialect), chat_(&dialect == &kChat) {
+  OpenAiWriter(AnswerHead head, const ObjectWords& words)
+      : head_(std::move(head)), words_(words), chat_(&words == &kChat) {
     chunk_open_ = "data: ";
     JsonWriter json(chunk_open_);
     json.begin_object();
-    write_head(json, dialect_.chunk_object);
+    write_head(json, words_.chunk_object);
     chunk_open_ += ",\"choices\":[{\"index\":";
     choices_.resize(static_cast<std::size_t>(head_.prompts * head_.n));
   }
@@ -62,8 +62,8 @@ class OpenAiWriter final : public AnswerWriter {
   void progress(const Event& event, std::string& out) override {
     open(event, out);
     begin_chunk(event.choice, out);
-    out += dialect_.text_open;
-    out += dialect_.text_close;
+    out += words_.text_open;
+    out += words_.text_close;
     out += ",\"finish_reason\":null}],\"prompt_progress\":";
     JsonWriter json(out);
     write_prompt_progress(json, event);
@@ -76,7 +76,7 @@ class OpenAiWriter final : public AnswerWriter {
     const std::size_t told = tells() ? told_tokens(*head_.tokenizer, choice.untold, event, event.text.size()) : 0;
     if (!event.text.empty() || told > 0) write_text_chunk(event, event.text, choice, told, out);
     begin_chunk(event.choice, out);
-    out += dialect_.empty;
+    out += words_.empty;
     if (!chat_) out += ",\"logprobs\":null";
     out += ",\"finish_reason\":\"";
     out += openai_finish_reason(event.reason);
@@ -106,7 +106,7 @@ class OpenAiWriter final : public AnswerWriter {
     std::string out;
     JsonWriter json(out);
     json.begin_object();
-    write_head(json, dialect_.whole_object);
+    write_head(json, words_.whole_object);
     json.begin_array("choices");
     const auto made = static_cast<std::size_t>(head_.best_of);
     std::vector<Usage> usages;
@@ -256,9 +256,9 @@ class OpenAiWriter final : public AnswerWriter {
   void write_text_chunk(const Event& event, std::string_view text, Choice& choice, std::size_t told,
                         std::string& out) const {
     begin_chunk(event.choice, out);
-    out += dialect_.text_open;
+    out += words_.text_open;
     append_json_escaped(out, text);
-    out += dialect_.text_close;
+    out += words_.text_close;
     if (tells()) {
       out += ",\"logprobs\":";
       JsonWriter json(out);
@@ -282,7 +282,7 @@ class OpenAiWriter final : public AnswerWriter {
     out += "data: ";
     JsonWriter json(out);
     json.begin_object();
-    write_head(json, dialect_.chunk_object);
+    write_head(json, words_.chunk_object);
     json.begin_array("choices");
     json.end_array();
     json.key("usage");
@@ -294,7 +294,7 @@ class OpenAiWriter final : public AnswerWriter {
   }
 
   const AnswerHead head_;
-  const Dialect& dialect_;
+  const ObjectWords& words_;
   const bool chat_;
   std::string chunk_open_;
   std::vector<Choice> choices_;
