@@ -1,4 +1,4 @@
-# chasqui_folder(NAME [UNITY] [NESTED] [FOLDER folder] LINKS other…): one folder of src/ as a static library chasqui_NAME
+# chasqui_folder(NAME [NESTED] [FOLDER folder] LINKS other…): one folder of src/ as a static library chasqui_NAME
 # from its *.cpp, and, beside it, the test program test_NAME from its *_test.cpp. main.cpp is left to the executable. The
 # folder is called like the library unless FOLDER says where it is; NESTED: with the folders in it.
 set(CHASQUI_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
@@ -24,12 +24,12 @@ if(CHASQUI_SANITIZE)
   add_link_options(-fsanitize=${CHASQUI_SANITIZE})
 endif()
 
-# Where headers are heavy (Asio, Boost.JSON, CLI11, llama-common), a batch of sources that reads them once takes a fifth
-# of the compiler's time. Without it, each file has to include what it uses.
-option(CHASQUI_UNITY "Compile the sources of the folders marked UNITY in batches, and the header of gtest once" ON)
+# A batch of sources that reads its headers once takes a third of the compiler's time. Names in the anonymous namespaces
+# of a folder therefore differ. Without it, each file has to include what it uses, and a change compiles one file.
+option(CHASQUI_UNITY "Compile the sources of a folder in batches, and the header of gtest once" ON)
 
 function(chasqui_folder name)
-  cmake_parse_arguments(arg "UNITY;NESTED" "FOLDER" "LINKS" ${ARGN})
+  cmake_parse_arguments(arg "NESTED" "FOLDER" "LINKS" ${ARGN})
   if(NOT arg_FOLDER)
     set(arg_FOLDER ${name})
   endif()
@@ -55,8 +55,8 @@ function(chasqui_folder name)
     add_library(chasqui_${name} STATIC ${sources})
     set(scope PUBLIC)
     target_compile_options(chasqui_${name} PRIVATE ${CHASQUI_WARNINGS} PUBLIC ${CHASQUI_SANITIZE_FLAGS})
-    if(arg_UNITY AND CHASQUI_UNITY)
-      set_target_properties(chasqui_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    if(CHASQUI_UNITY)
+      set_target_properties(chasqui_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
       # In a batch a source is an included file, and a coroutine that keeps a lambda then looks like a type of a header.
       target_compile_options(chasqui_${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
     endif()
