@@ -9,6 +9,8 @@
 namespace chasqui {
 namespace {
 
+constexpr float kMostTypical = 0.7f;  // typical_p, from which on it is worth while to look at the drawn token
+
 bool is_on(SamplingStep step, const SamplingParams& params) {
   switch (step) {
     case SamplingStep::penalties: return penalties_on(params);
@@ -57,17 +59,50 @@ std::optional<RowSteps> RowSteps::of(const SamplingParams& params) {
     // These count what top-n-sigma makes impossible and leaves in the list.
     if (counts && has_step(params, SamplingStep::top_n_sigma) && params.top_n_sigma > 0) return std::nullopt;
     out.steps_.push_back(step);
+    if (step == SamplingStep::typical_p) out.cuts_late_ = params.typical_p >= kMostTypical;
+    if (step != SamplingStep::typical_p && step != SamplingStep::temperature) out.cuts_late_ = false;
   }
+  const bool steady = params.temperature > 0 && !(params.dynatemp_range > 0);
+  out.cuts_late_ = out.cuts_late_ && steady && out.keep_min() <= 1;
   return out;
 }
 
-RowSteps::Left RowSteps::narrow(LogitRow& row, const Tools& tools, double drawn) const {
+// Where typical-p leaves most, a token is drawn before it is known where the row is cut, and looked at: that is one
+// sweep. What is drawn instead of one that typical-p leaves out is of what it leaves, so that the distribution is the
+// same.
+Token RowSteps::draw(LogitRow& row, const Tools& tools, double drawn, double again) const {
+  Left left = narrow(row, tools, again, cuts_late_);
+  if (left.certain) return row.largest();
+  const Token token = row.draw(left.least, left.scale, drawn);
+  if (!cuts_late_) return token;
+  Left before = left;
+  before.scale = left.scale_before;
+  const Typical typical = this->typical(row, before);
+  if (weight_nearer(row, token, before, typical.middle) < typical.target) return token;
+  return row.draw(keep_typical(row, tools, before, typical), left.scale, again);
+}
+
+// What all that are nearer to the middle than this token weigh.
+double RowSteps::weight_nearer(LogitRow& row, Token token, const Left& left, float middle) const {
+  const float logit = std::min(row[token], LogitRow::kMost);
+  const bool below = logit < middle;
+  const float low = below ? std::nextafter(logit, LogitRow::kMost) : middle - (logit - middle);
+  const float high = below ? middle + (middle - logit) : logit;
+  const float least = std::max(left.least, low);
+  const LogitRow::Masses masses = row.masses(least, left.scale, std::max(least, high));
+  return masses.all - masses.above;
+}
+
+RowSteps::Left RowSteps::narrow(LogitRow& row, const Tools& tools, double drawn, bool all_but_typical) const {
   Left left;
   for (const SamplingStep step : steps_) {
     switch (step) {
       case SamplingStep::top_n_sigma: left.least = sigma_bound(row); break;
       case SamplingStep::top_k: left.least = keep_top_k(row, tools, left); break;
-      case SamplingStep::typical_p: left.least = keep_typical(row, tools, left); break;
+      case SamplingStep::typical_p:
+        left.scale_before = left.scale;
+        if (!all_but_typical) left.least = keep_typical(row, tools, left, typical(row, left));
+        break;
       case SamplingStep::top_p: left.least = keep_top_p(row, tools, left); break;
       case SamplingStep::min_p: left.least = keep_min_p(row, tools, left); break;
       case SamplingStep::xtc:
@@ -118,12 +153,16 @@ float RowSteps::keep_min_p(LogitRow& row, const Tools& tools, const Left& left) 
 }
 
 // A token says log(mass) + (top - logit) * scale, so it is as far from the average as its logit is from this one.
-float RowSteps::keep_typical(LogitRow& row, const Tools& tools, const Left& left) const {
-  const LogitRow::Surprise all = row.surprise(left.least, left.scale);
-  const auto middle = static_cast<float>(row.top() - all.below / all.mass);
+RowSteps::Typical RowSteps::typical(LogitRow& row, const Left& left) const {
   constexpr double kLeast = 1e-30;  // one token is left in any case
-  const double target = std::max(all.mass * static_cast<double>(params_.typical_p), kLeast);
-  const TypicalCut::Interval kept = tools.typical.around(row, left.least, left.scale, middle, target, keep_min());
+  const LogitRow::Surprise all = row.surprise(left.least, left.scale);
+  return {static_cast<float>(row.top() - all.below / all.mass),
+          std::max(all.mass * static_cast<double>(params_.typical_p), kLeast)};
+}
+
+float RowSteps::keep_typical(LogitRow& row, const Tools& tools, const Left& left, const Typical& typical) const {
+  const TypicalCut::Interval kept =
+      tools.typical.around(row, left.least, left.scale, typical.middle, typical.target, keep_min());
   if (kept.high <= row.top()) row.cap(kept.high);
   return std::max({left.least, kept.low, LogitRow::kLeast});
 }

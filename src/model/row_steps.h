@@ -22,6 +22,7 @@ class RowSteps {
     float least = LogitRow::kLeast;
     float scale = 1;
     bool certain = false;
+    float scale_before = 1;  // … of weights that typical-p saw
   };
 
   // Of a thread that samples.
@@ -37,16 +38,28 @@ class RowSteps {
 
   // Leaves penalties and DRY, which come first, to the caller. Bans what is too likely in the row, for good. `drawn`: a
   // number from 0 to 1 that nothing else depends on. REQUIRES: a row with a largest logit
-  Left narrow(LogitRow& row, const Tools& tools, double drawn) const;
+  Left narrow(LogitRow& row, const Tools& tools, double drawn) const { return narrow(row, tools, drawn, false); }
+
+  // A token of what narrow() leaves, as often as it is likely there. `again`: another such number.
+  Token draw(LogitRow& row, const Tools& tools, double drawn, double again) const;
 
  private:
+  // The logit that is as likely as the average says, and what those nearest to it have to weigh.
+  struct Typical {
+    float middle = 0;
+    double target = 0;
+  };
+
   explicit RowSteps(const SamplingParams& params);
 
   float sigma_bound(const LogitRow& row) const;
   float keep_top_k(LogitRow& row, const Tools& tools, const Left& left) const;
   float keep_top_p(LogitRow& row, const Tools& tools, const Left& left) const;
   float keep_min_p(LogitRow& row, const Tools& tools, const Left& left) const;
-  float keep_typical(LogitRow& row, const Tools& tools, const Left& left) const;
+  Left narrow(LogitRow& row, const Tools& tools, double drawn, bool all_but_typical) const;
+  Typical typical(LogitRow& row, const Left& left) const;
+  double weight_nearer(LogitRow& row, Token token, const Left& left, float middle) const;
+  float keep_typical(LogitRow& row, const Tools& tools, const Left& left, const Typical& typical) const;
   Candidate kept_in_any_case(LogitRow& row, const Tools& tools, const Left& left) const;
   void leave_out_likely(LogitRow& row, const Tools& tools, const Left& left) const;
   void temper(LogitRow& row, Left& left) const;
@@ -54,6 +67,7 @@ class RowSteps {
 
   SamplingParams params_;
   std::vector<SamplingStep> steps_;
+  bool cuts_late_ = false;  // typical-p leaves most, and a temperature is all that comes after it
 };
 
 }  // namespace chasqui

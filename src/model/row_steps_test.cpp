@@ -185,20 +185,49 @@ class SamplersInSteps : public ::testing::Test {
   SamplerScratch scratch_;
 };
 
+// Where typical-p leaves little, where it leaves most and the drawn token is looked at, and where it leaves out the
+// most likely one.
 TEST_F(SamplersInSteps, DrawAsOftenAsTheChainSays) {
-  SamplingParams params = plain();
-  params.typical_p = 0.6f;
-  params.temperature = 0.8f;
-  const std::vector<float> row = random_row(kTokens, 3, 9.0f);
-  const Chances expected = of_chain(params, row);
-  Sampler sampler = sampler_of(params);
-  constexpr int kDraws = 20000;
-  Chances seen;
-  for (int i = 0; i < kDraws; ++i) {
-    std::vector<float> copy = row;
-    seen[sampler.sample(copy, scratch_)] += 1.0 / kDraws;
+  using enum SamplingStep;
+  constexpr int kDraws = 8000;
+  for (const float deviation : {9.0f, 14.0f}) {
+    const std::vector<float> row = random_row(kTokens, 3, deviation);
+    for (const auto& [typical_part, temperature_before] : {std::pair{0.6f, false}, {0.75f, false}, {0.95f, true}}) {
+      for (const float degrees : {0.8f, 1.3f}) {
+        SamplingParams params = plain();
+        params.typical_p = typical_part;
+        params.temperature = degrees;
+        if (temperature_before) params.steps = std::vector{temperature, typical_p};
+        const Chances expected = of_chain(params, row);
+        Sampler sampler = sampler_of(params);
+        Chances seen;
+        for (int i = 0; i < kDraws; ++i) {
+          std::vector<float> copy = row;
+          seen[sampler.sample(copy, scratch_)] += 1.0 / kDraws;
+        }
+        EXPECT_LT(distance(seen, expected), 0.05) << deviation << ' ' << typical_part << ' ' << degrees;
+      }
+    }
   }
-  EXPECT_LT(distance(seen, expected), 0.03);
+}
+
+TEST_F(SamplersInSteps, DrawTheSameWhetherTheyTellHowLikelyThatWas) {
+  SamplingParams params = plain();
+  params.typical_p = 0.8f;
+  const std::vector<float> row = random_row(kTokens, 4, 2.0f);
+  const Chances expected = of_chain(params, row);
+  Sampler silent = sampler_of(params);
+  params.chances = 2;
+  params.chances_after = true;
+  Sampler telling = sampler_of(params);
+  std::vector<TokenChance> chances;
+  for (int i = 0; i < 100; ++i) {
+    std::vector<float> copy = row;
+    std::vector<float> other = row;
+    ASSERT_EQ(silent.sample(copy, scratch_), telling.sample(other, scratch_, &chances));
+    ASSERT_EQ(chances.size(), 3u);
+    for (const TokenChance& c : chances) EXPECT_NEAR(c.logprob, std::log(expected.at(c.token)), 1e-4);
+  }
 }
 
 // Penalties and DRY in any place that comes first, beside steps that are off.

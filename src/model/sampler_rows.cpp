@@ -77,21 +77,29 @@ bool Sampler::list_for_chain(SamplerScratch& scratch) const {
 // As a chain of the same steps would draw, which would need a list of all tokens.
 Token Sampler::draw_in_steps(SamplerScratch& scratch, double drawn) {
   LogitRow& row = scratch.row;
-  scratch.candidates.clear();
-  if (grammar_.present() || params_.chances >= 0) {
-    scratch.changed_row.assign(row.logits().begin(), row.logits().end());
-    row.look(scratch.changed_row);
-  }
-  chain_.change(row);
+  const std::span<const float> as_it_came = row.logits();
   const RowSteps::Tools tools{scratch.cut, scratch.typical, scratch.candidates};
-  const RowSteps::Left left = steps_->narrow(row, tools, another(drawn));
+  const double again = another(drawn);
+  const auto change = [&] {
+    if (grammar_.present() || params_.chances >= 0) {
+      scratch.changed_row.assign(as_it_came.begin(), as_it_came.end());
+      row.look(scratch.changed_row);
+    }
+    chain_.change(row);
+  };
+  change();
+  const Token token = steps_->draw(row, tools, drawn, again);
+  scratch.drew_row = false;
+  if (params_.chances_after && params_.chances >= 0) {
+    change();
+    const RowSteps::Left left = steps_->narrow(row, tools, again);
+    scratch.drew_row = !left.certain;
+    scratch.least = left.least;
+    scratch.scale = left.scale;
+    scratch.mass = row.mass(left.least, left.scale);
+  }
   scratch.candidates.clear();
-  scratch.drew_row = !left.certain;
-  if (left.certain) return row.largest();
-  scratch.least = left.least;
-  scratch.scale = left.scale;
-  if (params_.chances_after && params_.chances >= 0) scratch.mass = row.mass(left.least, left.scale);
-  return row.draw(left.least, left.scale, drawn);
+  return token;
 }
 
 // Of the tokens that surprise by so many bits at most, which change so that the mean surprise comes to be the target
