@@ -1,6 +1,7 @@
-# chasqui_folder(NAME [NESTED] [FOLDER folder] LINKS other…): one folder of src/ as a static library chasqui_NAME
+# chasqui_folder(NAME [NESTED] [COLD] [FOLDER folder] LINKS other…): one folder of src/ as a static library chasqui_NAME
 # from its *.cpp, and, beside it, the test program test_NAME from its *_test.cpp. main.cpp is left to the executable. The
-# folder is called like the library unless FOLDER says where it is; NESTED: with the folders in it.
+# folder is called like the library unless FOLDER says where it is; NESTED: with the folders in it; COLD: no
+# request waits for it, so it is compiled with -O1.
 set(CHASQUI_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
     -Woverloaded-virtual)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -24,12 +25,17 @@ if(CHASQUI_SANITIZE)
   add_link_options(-fsanitize=${CHASQUI_SANITIZE})
 endif()
 
+# For what is compiled soon. With -O1 g++ 12 sees copies beyond the ends of std::string (as above), and what it sees when
+# it instruments.
+set(CHASQUI_SOON $<$<CONFIG:Release>:-O1> -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
+    -Wno-maybe-uninitialized -Wno-mismatched-new-delete)
+
 # A batch of sources that reads its headers once takes a third of the compiler's time. Names in the anonymous namespaces
 # of a folder therefore differ. Without it, each file has to include what it uses, and a change compiles one file.
 option(CHASQUI_UNITY "Compile the sources of a folder in batches, and the header of gtest once" ON)
 
 function(chasqui_folder name)
-  cmake_parse_arguments(arg "NESTED" "FOLDER" "LINKS" ${ARGN})
+  cmake_parse_arguments(arg "NESTED;COLD" "FOLDER" "LINKS" ${ARGN})
   if(NOT arg_FOLDER)
     set(arg_FOLDER ${name})
   endif()
@@ -55,6 +61,9 @@ function(chasqui_folder name)
     add_library(chasqui_${name} STATIC ${sources})
     set(scope PUBLIC)
     target_compile_options(chasqui_${name} PRIVATE ${CHASQUI_WARNINGS} PUBLIC ${CHASQUI_SANITIZE_FLAGS})
+    if(arg_COLD)
+      target_compile_options(chasqui_${name} PRIVATE ${CHASQUI_SOON})
+    endif()
     if(CHASQUI_UNITY)
       set_target_properties(chasqui_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
       # In a batch a source is an included file, and a coroutine that keeps a lambda then looks like a type of a header.
@@ -70,10 +79,8 @@ function(chasqui_folder name)
 
   if(CHASQUI_TESTS AND tests)
     add_executable(test_${name} ${tests})
-    # Tests compile for longer than they run: a third of that would be optimising them. With -O1 g++ 12 sees copies beyond
-    # the ends of std::string (as above).
-    target_compile_options(test_${name} PRIVATE ${CHASQUI_WARNINGS} $<$<CONFIG:Release>:-O1> -Wno-array-bounds
-                           -Wno-stringop-overflow -Wno-stringop-overread)
+    # Tests compile for longer than they run: a third of that would be optimising them.
+    target_compile_options(test_${name} PRIVATE ${CHASQUI_WARNINGS} ${CHASQUI_SOON})
     if(CHASQUI_UNITY)
       target_precompile_headers(test_${name} PRIVATE <gtest/gtest.h>)
     endif()
