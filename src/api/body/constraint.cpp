@@ -1,6 +1,6 @@
 #include "api/body/constraint.h"
 
-#include "api/schema/json_schema.h"
+#include "api/schema/recent_schemas.h"
 #include "api/schema/schema_check.h"
 #include "base/limits.h"
 #include "model/grammar_shape.h"
@@ -92,8 +92,10 @@ Result<void> take_schema(const json::value& given, const std::string& path, bool
     draft.grammar = std::move(*converted);
     return {};
   }
-  if (json::serialize(schema).size() > kBytesMax) return too_large(path);
-  auto written = write_schema_grammar(schema, path, strict, draft.schema_order);
+  const std::string text = json::serialize(schema);
+  if (text.size() > kBytesMax) return too_large(path);
+  thread_local RecentSchemas recent;
+  auto written = recent.write(schema, text, path, strict, draft.schema_order);
   if (!written) return written.error();
   draft.grammar.emplace().text = std::move(written->text);
   draft.dropped_keywords = std::move(written->dropped);

@@ -1,7 +1,6 @@
 #include "model/grammar/code_set.h"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace chasqui {
 namespace {
@@ -20,10 +19,12 @@ const CodeSet& plain_codes() {
   return set;
 }
 
+// As \xNN, \uNNNN or \UNNNNNNNN: a schema with patterns has thousands of them.
 void put_code(std::string& out, std::uint32_t code) {
-  char written[16];
-  std::snprintf(written, sizeof written, code < 0x80 ? "\\x%02X" : code < 0x10000 ? "\\u%04X" : "\\U%08X", code);
-  out += written;
+  const int digits = code < 0x80 ? 2 : code < 0x10000 ? 4 : 8;
+  out += '\\';
+  out += digits == 2 ? 'x' : digits == 4 ? 'u' : 'U';
+  for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out += "0123456789ABCDEF"[code >> shift & 15];
 }
 
 }  // namespace
