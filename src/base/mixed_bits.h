@@ -1,4 +1,5 @@
-// Spreads the bits of a number over all of them: the finaliser of SplitMix64. Pure; any thread.
+// Spreads the bits of a number over all of them: the finaliser of SplitMix64 (Steele, Lea and
+// Flood, 2014). Pure; any thread.
 #pragma once
 
 #include <cstdint>

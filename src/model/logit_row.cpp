@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/mixed_bits.h"
 
 namespace chasqui {
 namespace {
@@ -23,10 +24,8 @@ class Darts {
   explicit Darts(double seed) : state_(static_cast<std::uint64_t>(seed * 0x1p53)) {}
 
   double next() {
-    std::uint64_t bits = state_ += 0x9e3779b97f4a7c15u;
-    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
-    bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
-    return static_cast<double>((bits ^ bits >> 31) >> 11) * 0x1p-53;
+    state_ += 0x9e3779b97f4a7c15u;
+    return static_cast<double>(mixed_bits(state_) >> 11) * 0x1p-53;
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numbers>
 
+#include "base/mixed_bits.h"
 #include "model/sampler.h"
 
 namespace chasqui {
@@ -18,13 +19,9 @@ bool weighs_less(LogitRow& row, float bound, double part, float least) {
   return masses.above < part * masses.all;
 }
 
-// A number that the first one says nothing about, so that a token takes as many of the generator's outputs as ever: the
-// finalizer of splitmix64 (Steele, Lea and Flood, 2014).
+// A number that the first one says nothing about, so that a token takes as many of the generator's outputs as ever.
 double another(double drawn) {
-  auto bits = static_cast<std::uint64_t>(drawn * 0x1p53);
-  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
-  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
-  return static_cast<double>((bits ^ bits >> 31) >> 11) * 0x1p-53;
+  return static_cast<double>(mixed_bits(static_cast<std::uint64_t>(drawn * 0x1p53)) >> 11) * 0x1p-53;
 }
 
 }  // namespace
