@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What constraints of others cost a stream: its gaps beside eight clients whose answers keep to what is hard to keep to
-(large enums, many alternatives, patterns, recursion), and beside eight whose answers keep to nothing; in turns. Each of
-these answers is as long as one of those before, so that as many prompts are read, and as rarely together: answers of
-one length end together, and their clients' next prompts are one step instead of eight. Every token that the model likes
-is refused by the constraints, since it is drawn as if all were equally likely.
+"""What constraints of others cost a stream: its gaps alone, beside eight clients whose answers keep to what is hard to
+keep to (large enums, many alternatives, patterns, recursion), and beside eight whose answers keep to nothing; in turns.
+Each of the latter's answers is as long as one of those before, so that as many prompts are read, and as rarely
+together: answers of one length end together, and their clients' next prompts are one step instead of eight. Every token
+that the model likes is refused by the constraints, since it is drawn as if all were equally likely.
 
     bench/constrained_neighbours.py          MODEL=build/models/random-0.5b-q4_0.gguf ROUNDS=3
 """
@@ -82,6 +82,10 @@ def gaps(server):
     return sorted(1000 * (b - a) for a, b in zip(times, times[1:]))
 
 
+def keep(found, what, times, answers=0, cut=0):
+    found.setdefault(what, []).append((times[len(times) // 2], times[len(times) * 99 // 100], answers, cut))
+
+
 def main():
     path = paired.model("random-0.5b-q4_0.gguf")
     print(f"a stream beside {NEIGHBOURS} others: ms between its tokens, medians of {paired.ROUNDS} rounds, "
@@ -90,12 +94,12 @@ def main():
     with paired.Server("chasqui", path, NEIGHBOURS + 1, (NEIGHBOURS + 1) * 1024) as server:
         for _ in range(paired.ROUNDS):
             lengths = None
+            keep(found, "alone", gaps(server))
             for what in "constrained", "plain":
                 with Neighbours(server, lengths) as neighbours:
                     times = gaps(server)
                 lengths = neighbours.lengths
-                p50, p99 = times[len(times) // 2], times[len(times) * 99 // 100]
-                found.setdefault(what, []).append((p50, p99, neighbours.answers, neighbours.cut))
+                keep(found, what, times, neighbours.answers, neighbours.cut)
     for what, rounds in found.items():
         p50, p99, answers, cut = (statistics.median(column) for column in zip(*rounds))
         print(f"  {what:<12} p50 {p50:>8.1f}  p99 {p99:>8.1f}  {answers:.0f} answers of others, {cut:.0f} of them cut",

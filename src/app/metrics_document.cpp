@@ -10,6 +10,7 @@
 #include "api/delivery/kept_streams.h"
 #include "api/llama_server/slot_persister.h"
 #include "api/observe/span_exporter.h"
+#include "api/schema/recent_schemas.h"
 #include "api/session/session_persister.h"
 #include "app/log_writer.h"
 #include "app/model_keeper.h"
@@ -105,6 +106,7 @@ std::string metrics_document() {
   const SessionPersister persister(nullptr, loop, clock);
   const SlotMetrics slots{};
   net::OffloadPool offload(loop);
+  const SchemaMetrics schemas{};
   const MediaLinkMetrics links{};
   const LogMetrics log{};
   const net::FrameMetrics frames{};
@@ -135,6 +137,7 @@ std::string metrics_document() {
   net_metrics.add_to(page);
   frames.add_to(page);
   offload.add_to(page);
+  schemas.add_to(page);
   links.add_to(page);
   log.add_to(page);
   keeper.add_to(page);

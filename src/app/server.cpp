@@ -12,6 +12,7 @@
 #include "api/core/errors.h"
 #include "api/core/served_model.h"
 #include "api/routes/routes.h"
+#include "api/schema/recent_schemas.h"
 #include "app/model_memory.h"
 #include "app/supervise.h"
 #include "base/limits.h"
@@ -183,6 +184,7 @@ void Server::add_metrics(const LogMetrics& log) {
   net_metrics_.add_to(metrics_);
   frame_metrics_.add_to(metrics_);
   offload_.add_to(metrics_);
+  schema_metrics().add_to(metrics_);
   if (links_) links_->links().metrics.add_to(metrics_);
   log.add_to(metrics_);
   if (recorder_ != nullptr) recorder_->metrics().add_to(metrics_);

@@ -216,6 +216,8 @@ inline constexpr Limit kTable[] = {
     {"schema_seconds", LimitUnit::time, 2 * kSecond, "computing of a grammar for a schema", "400"},
     {"schema_stack_bytes", LimitUnit::bytes, 512 * kKiB, "stack that a schema of a tool takes", "400"},
     {"schema_text_bytes", LimitUnit::bytes, 16 * kMiB, "names and rules that the schemas of tools become", "400"},
+    {"schema_grammars_bytes", LimitUnit::bytes, 1 * kMiB, "schemas and their grammars that a thread of the pool keeps",
+     "the one that was used least recently is written again when it is needed", "chasqui_schema_grammars_total"},
     {"schema_repeats", LimitUnit::count, 2000, "minItems, maxItems, minLength, maxLength of a schema", "400"},
     {"schema_merges", LimitUnit::count, 200'000, "keywords looked at where schemas hold at once", "400"},
     {"pattern_bytes", LimitUnit::bytes, 1024, "one pattern", "400"},

@@ -135,6 +135,20 @@ describe('a JSON schema', async () => {
     const plain = await post(server, '/completion', { prompt: 'x', json_schema: schemas.object, n_predict: 8 });
     assert.equal(plain.headers.get('x-chasqui-warning'), null);
   });
+  it('that was sent before is not written as a grammar again', async () => {
+    const count = async () => {
+      const metrics = await server.metrics();
+      return ['kept', 'written'].map((from) => metrics.value('chasqui_schema_grammars_total', { from }));
+    };
+    const schema = { type: 'object', properties: { once: { type: 'string', pattern: '^[a-f]{1,9}$' } }, required: ['once'] };
+    const fields = { json_schema: schema, temperature: 0, max_tokens: 60 };
+    const [kept, written] = await count();
+    const { text } = await answer(server, 'x', fields);
+    for (let i = 0; i < 9; ++i) assert.equal((await answer(server, 'x', fields)).text, text);
+    const [keptNow, writtenNow] = await count();
+    assert.equal(keptNow - kept + writtenNow - written, 10);
+    assert.ok(writtenNow - written >= 1 && writtenNow - written <= 2, 'once by each thread of the pool');
+  });
 });
 
 describe('a grammar', async () => {

@@ -94,7 +94,7 @@ Result<void> take_schema(const json::value& given, const std::string& path, bool
   }
   const std::string text = json::serialize(schema);
   if (text.size() > kBytesMax) return too_large(path);
-  thread_local RecentSchemas recent;
+  thread_local RecentSchemas recent(schema_metrics());
   auto written = recent.write(schema, text, path, strict, draft.schema_order);
   if (!written) return written.error();
   draft.grammar.emplace().text = std::move(written->text);

@@ -4,6 +4,11 @@
 
 namespace chasqui {
 
+SchemaMetrics& schema_metrics() {
+  static SchemaMetrics metrics;
+  return metrics;
+}
+
 std::size_t RecentSchemas::Entry::bytes() const {
   std::size_t sum = sizeof(Entry) + schema.size() + grammar.text.size();
   for (const std::string& keyword : grammar.dropped) sum += sizeof keyword + keyword.size();
@@ -16,12 +21,13 @@ Result<SchemaGrammar> RecentSchemas::write(const boost::json::value& schema, con
     return each.strict == strict && each.order == order && each.schema == text;
   };
   if (const auto known = std::ranges::find_if(entries_, is_it); known != entries_.end()) {
-    ++found_;
+    metrics_.kept.add();
     entries_.splice(entries_.begin(), entries_, known);
     return known->grammar;
   }
   auto written = write_schema_grammar(schema, path, strict, order);
   if (!written) return written;
+  metrics_.written.add();
   Entry entry{text, strict, order, *written};
   if (entry.bytes() > kBytesMax) return written;
   bytes_ += entry.bytes();

@@ -4,25 +4,35 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <list>
 #include <string>
 
 #include "api/schema/json_schema.h"
+#include "base/limits.h"
+#include "base/metric_set.h"
 
 namespace chasqui {
+
+struct SchemaMetrics : MetricSet {
+  Counter kept{*this,
+               {"chasqui_schema_grammars_total",
+                "JSON Schemas of requests, whose grammars were kept from before or written.", "from=\"kept\""}};
+  Counter written{*this, {"chasqui_schema_grammars_total", {}, "from=\"written\""}};
+};
+
+// Of all threads of the process.
+SchemaMetrics& schema_metrics();
 
 class RecentSchemas {
  public:
   // Of schemas and grammars together, those that were used last.
-  static constexpr std::size_t kBytesMax = 1 << 20;
+  static constexpr std::size_t kBytesMax = kSizeLimit<"schema_grammars_bytes">;
+
+  explicit RecentSchemas(SchemaMetrics& metrics) : metrics_(metrics) {}
 
   // As write_schema_grammar(). `text` is the schema as text. Errors are not kept, since they name the path.
   Result<SchemaGrammar> write(const boost::json::value& schema, const std::string& text, const std::string& path,
                               bool strict, SchemaOrder order);
-
-  // Schemas that were there.
-  std::uint64_t found() const { return found_; }
 
  private:
   struct Entry {
@@ -34,9 +44,9 @@ class RecentSchemas {
     std::size_t bytes() const;
   };
 
+  SchemaMetrics& metrics_;
   std::list<Entry> entries_;  // newest first
   std::size_t bytes_ = 0;
-  std::uint64_t found_ = 0;
 };
 
 }  // namespace chasqui

@@ -17,7 +17,8 @@ class RecentSchemasTest : public ::testing::Test {
     return json::serialize(json::object{{"const", std::to_string(number) + std::string(bytes, 'x')}});
   }
 
-  RecentSchemas recent_;
+  SchemaMetrics metrics_;
+  RecentSchemas recent_{metrics_};
 };
 
 TEST_F(RecentSchemasTest, GiveWhatWasWritten) {
@@ -27,7 +28,7 @@ TEST_F(RecentSchemasTest, GiveWhatWasWritten) {
   ASSERT_TRUE(first && again);
   EXPECT_EQ(first->text, again->text);
   EXPECT_EQ(first->text, write_schema_grammar(json::parse(text), "schema", false)->text);
-  EXPECT_EQ(recent_.found(), 1u);
+  EXPECT_EQ(metrics_.kept.value(), 1u);
 }
 
 TEST_F(RecentSchemasTest, TellWhatARequestWishesApart) {
@@ -37,7 +38,7 @@ TEST_F(RecentSchemasTest, TellWhatARequestWishesApart) {
   ASSERT_TRUE(in_order && in_any);
   EXPECT_NE(in_order->text, in_any->text);
   EXPECT_TRUE(write(text, true));
-  EXPECT_EQ(recent_.found(), 0u);
+  EXPECT_EQ(metrics_.kept.value(), 0u);
 }
 
 TEST_F(RecentSchemasTest, NameThePathOfEachMistake) {
@@ -54,16 +55,16 @@ TEST_F(RecentSchemasTest, ForgetWhatWasNotUsedForLongest) {
   ASSERT_TRUE(write(of_size(kLarge, 0)));
   ASSERT_TRUE(write(of_size(kLarge, 1)));
   ASSERT_TRUE(write(of_size(kLarge, 0)));
-  EXPECT_EQ(recent_.found(), 1u);
+  EXPECT_EQ(metrics_.kept.value(), 1u);
   for (int i = 2; i < 8; ++i) ASSERT_TRUE(write(of_size(kLarge, i)));
   ASSERT_TRUE(write(of_size(kLarge, 0)));
-  EXPECT_EQ(recent_.found(), 2u) << "it was used later than others";
+  EXPECT_EQ(metrics_.kept.value(), 2u) << "it was used later than others";
   ASSERT_TRUE(write(of_size(kLarge, 1)));
-  EXPECT_EQ(recent_.found(), 2u) << "there was no room for it";
+  EXPECT_EQ(metrics_.kept.value(), 2u) << "there was no room for it";
   const std::string too_large(RecentSchemas::kBytesMax, 'x');  // no schema of a request is
   ASSERT_TRUE(recent_.write(json::object{{"type", "string"}}, too_large, "schema", false, SchemaOrder::written));
   ASSERT_TRUE(write(of_size(kLarge, 1)));
-  EXPECT_EQ(recent_.found(), 3u) << "one that is too large does not take the room of others";
+  EXPECT_EQ(metrics_.kept.value(), 3u) << "one that is too large does not take the room of others";
 }
 
 }  // namespace
