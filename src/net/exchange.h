@@ -58,6 +58,9 @@ class HttpExchange {
   // Ends the stream, with `data` as its last chunk in the same write.
   virtual Awaitable<bool> finish_stream(std::string_view data = {}) = 0;
 
+  // The stream ends in an error: it is no answer to give again.
+  virtual void stream_failed() {}
+
   virtual bool response_started() const = 0;
   // Bytes of the present write that the kernel has not taken yet; 0 when no write is pending.
   virtual std::size_t unsent_bytes() const = 0;

@@ -28,6 +28,7 @@ class ForwardingExchange : public HttpExchange {
   Awaitable<bool> write_chunk(std::string_view data) override { return below_.write_chunk(data); }
   bool write_now(std::string_view data) override { return below_.write_now(data); }
   Awaitable<bool> finish_stream(std::string_view data) override { return below_.finish_stream(data); }
+  void stream_failed() override { below_.stream_failed(); }
   bool response_started() const override { return below_.response_started(); }
   std::size_t unsent_bytes() const override { return below_.unsent_bytes(); }
   bool client_gone() override { return below_.client_gone(); }

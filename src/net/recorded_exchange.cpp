@@ -11,7 +11,7 @@ std::size_t RecordedAnswer::bytes() const {
 }
 
 std::optional<RecordedAnswer> RecordedExchange::take_answer() {
-  if (!whole_ || too_long_ || status_ != 200) return std::nullopt;
+  if (!whole_ || failed_ || too_long_ || status_ != 200) return std::nullopt;
   for (std::size_t i = 0; i < extra_.size(); ++i) answer_.headers.add(extra_[i].first, extra_[i].second);
   return std::move(answer_);
 }
@@ -60,6 +60,11 @@ Awaitable<bool> RecordedExchange::finish_stream(std::string_view data) {
   add(data);
   whole_ = true;
   return ForwardingExchange::finish_stream(data);
+}
+
+void RecordedExchange::stream_failed() {
+  failed_ = true;
+  ForwardingExchange::stream_failed();
 }
 
 }  // namespace chasqui::net

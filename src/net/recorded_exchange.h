@@ -33,6 +33,7 @@ class RecordedExchange final : public ForwardingExchange {
   Awaitable<bool> write_chunk(std::string_view data) override;
   bool write_now(std::string_view data) override;
   Awaitable<bool> finish_stream(std::string_view data) override;
+  void stream_failed() override;
 
  private:
   void add(std::string_view data);
@@ -43,6 +44,7 @@ class RecordedExchange final : public ForwardingExchange {
   int status_ = 0;
   bool too_long_ = false;
   bool whole_ = false;
+  bool failed_ = false;
 };
 
 }  // namespace chasqui::net

@@ -4,7 +4,7 @@ import * as test from 'node:test';
 
 import OpenAI from 'openai';
 
-import { ask, endless, events, post, refused, user } from './client.mjs';
+import { ask, endless, events, post, refused, streamChat, user } from './client.mjs';
 import { demo, sim, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -59,6 +59,19 @@ describe('a request with an Idempotency-Key', async () => {
   it('may be sent again where it was refused', async () => {
     await refused(await post(server, chat, { ...body, temperature: -1 }, keyed('bad')), 400);
     await ask(server, chat, body, keyed('bad'));
+  });
+
+  it('may be sent again where its stream ended in an error', async (t) => {
+    const busy = await start(t, [...sim, '-np', '1', '-c', '500000', '--queue-timeout', '0.3']);
+    const running = await streamChat(busy, 'go on', endless);
+    await running.nextText();
+    running.collect().catch(() => {});
+    const late = async (key) => (await post(busy, chat, { ...body, stream: true }, keyed(...key))).text();
+    const keys = [['late'], ['late-and-named', { 'x-resumable': '1' }]];
+    for (const key of keys) assert.match(await late(key), /queue timeout/);
+    running.leave();
+    await busy.idle();
+    for (const key of keys) assert.match(await late(key), /"finish_reason":"\w+"/, key[0]);
   });
 
   it('needs a key that is one', async () => {

@@ -96,6 +96,16 @@ describe('a stream with a name', async () => {
     assert.equal(plain(await whole(server, 'same', { max_tokens: 30 })), plain(Buffer.from(ordinary)));
   });
 
+  it('is a stream like any other where it has no events', async () => {
+    for (const path of ['/api/chat', '/api/generate']) {
+      const body = JSON.stringify({ prompt: 'x', messages: [{ role: 'user', content: 'x' }], options: { num_predict: 5 } });
+      const response = await server.fetch(path, { method: 'POST', headers: headers(`lines of ${path}`.replaceAll('/', '-')), body });
+      assert.equal(response.headers.get('x-conversation-id'), null);
+      const lines = (await response.text()).trim().split('\n').map((line) => JSON.parse(line));
+      assert.equal(lines.at(-1).done, true, path);
+    }
+  });
+
   it('is read again, byte for byte, after its end', async () => {
     const bytes = await whole(server, 'again', { max_tokens: 40 });
     const again = await server.fetch('/v1/stream?conv_id=again');

@@ -49,6 +49,7 @@ net::Awaitable<void> stream_answer(const Frontend& frontend, net::HttpExchange& 
     if (drained == Drained::events) {
       for (std::size_t i = 0; open && !finished && i < events.size(); ++i) {
         finished = write_events(*answer.writer, {&events[i], 1}, out, &running);
+        if (finished && failure_of(events[i])) exchange.stream_failed();
         if (finished || out.size() < kSaidAtOnce) continue;
         open = co_await exchange.write_chunk(out);  // the ends of many answers may be long
         out.clear();
@@ -163,7 +164,9 @@ Handled deliver_answer(Call call, Answer answer, Permit permit) {
     co_await respond_json(exchange, std::move(body));
     co_return Result<void>();
   }
-  if (answer.stream && frontend.kept != nullptr && !answer.before_end) {
+  // Only events have the ids that a client goes on from: lines of JSON are a stream like any other.
+  const bool events = answer.stream && answer.writer->has_comments();
+  if (events && frontend.kept != nullptr && !answer.before_end) {
     Result<std::optional<std::string>> name = KeptStreams::wish(exchange.request());
     if (!name) co_return name.error();
     if (*name) {

@@ -153,8 +153,12 @@ net::Awaitable<void> KeptStreams::keep(Frontend& frontend, KeptStreamPtr stream,
   co_await pump(frontend, *stream, *generation, answer);
   stream->generation = nullptr;
   generation.reset();  // cancels what still runs
+  // Its pictures count as waiting, and its line is written, when these go; its model may go after them.
+  answer.request.reset();
+  answer.others.clear();
+  answer.note.reset();
   answer.writer.reset();
-  answer.use.reset();  // its model may go
+  answer.use.reset();
   stream->done = true;
   if (stream->readers.empty()) stream->left = frontend.clock.now();
   notify_all(stream->readers);
@@ -185,6 +189,8 @@ net::Awaitable<void> KeptStreams::pump(Frontend& frontend, KeptStream& stream, G
     frames.clear();
     if (drained == Drained::events) {
       stream.whole = write_events(*answer.writer, events, frames, &running);
+      stream.failed =
+          stream.whole && std::ranges::any_of(events, [](const Event& event) { return failure_of(event).has_value(); });
     } else {
       net::append_sse_comment(frames, "ping");
     }
@@ -217,6 +223,7 @@ net::Awaitable<void> KeptStreams::follow(Frontend& frontend, net::HttpExchange& 
     from += out.size();
     const bool last = stream->done && from == stream->ring.end();
     if (last && stream->whole) {
+      if (stream->failed) exchange.stream_failed();
       co_await exchange.finish_stream(out);
       break;
     }

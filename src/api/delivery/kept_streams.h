@@ -50,9 +50,10 @@ struct KeptStream {
   StreamHub& hub;               // that its requests run in
   std::int64_t started_at = 0;  // Unix seconds
   StreamRing ring;
-  bool done = false;   // no more bytes come
-  bool whole = false;  // … because the answer has ended
-  bool stop = false;   // its coroutine is to end
+  bool done = false;    // no more bytes come
+  bool whole = false;   // … because the answer has ended
+  bool failed = false;  // … in an error
+  bool stop = false;    // its coroutine is to end
   std::vector<RequestId> requests;
   Generation* generation = nullptr;  // while it runs
   std::vector<net::EventSignal*> readers;
