@@ -42,6 +42,7 @@ void ConnectionExchange::account_body() {
   HttpResponse response = shared.router.error(503, "The server holds too many large requests; try again later.");
   response.headers.add("Retry-After", "1");
   response.headers.add("Retry-After-Ms", "1000");
+  close_after();  // what follows is the rest of the body, no request
   refuse(std::move(response));
 }
 

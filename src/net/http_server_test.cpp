@@ -225,6 +225,19 @@ TEST_F(HttpServerTest, LimitsTheMemoryOfAllBodies) {
   EXPECT_TRUE(contains(refused, "Retry-After: 1\r\n"));
 }
 
+TEST_F(HttpServerTest, WhatFollowsABodyThatHadNoRoomIsNoRequest) {
+  HttpLimits limits;
+  limits.bodies_bytes = 1000;
+  start(limits);
+  FakeClient c = client();
+  c.send(post("Content-Length: 5000\r\n", std::string(1500, 'a')));
+  const std::string refused = c.read_response();
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 503"));
+  EXPECT_TRUE(contains(refused, "Connection: close\r\n"));
+  c.send(get("/health"));
+  EXPECT_EQ(c.read_to_end(), "");
+}
+
 TEST_F(HttpServerTest, SpeaksHttp10) {
   start();
   FakeClient closing = client(), keeping = client();
