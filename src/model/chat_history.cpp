@@ -12,15 +12,6 @@ namespace {
 constexpr std::string_view kMark = "Chasqui9answer";
 constexpr int kMarks = 4;
 
-std::size_t bytes_of(const ChatMessage& message) {
-  std::size_t bytes = sizeof message + message.role.size() + message.content.size() + message.reasoning.size() +
-                      message.name.size() + message.tool_call_id.size();
-  for (const ToolCall& call : message.tool_calls) {
-    bytes += sizeof call + call.id.size() + call.name.size() + call.arguments.size();
-  }
-  return bytes;
-}
-
 Chat chat_of(const ChatHistory& history, std::span<const ChatMessage> added, bool answer) {
   Chat chat;
   chat.messages.reserve(history.messages.size() + added.size());
@@ -80,6 +71,16 @@ Result<std::string> text_behind(const ChatTemplate& chat_template, const ChatHis
 }
 
 }  // namespace
+
+std::size_t bytes_of(const ChatMessage& message) {
+  std::size_t bytes = sizeof message + message.role.size() + message.content.size() + message.reasoning.size() +
+                      message.name.size() + message.tool_call_id.size();
+  for (const ToolCall& call : message.tool_calls) {
+    bytes += sizeof call + call.id.size() + call.name.size() + call.arguments.size();
+  }
+  for (const std::string& part : message.parts) bytes += sizeof part + part.size();
+  return bytes;
+}
 
 ChatHistory with_messages(const ChatHistory& history, std::vector<ChatMessage> added) {
   ChatHistory after = history;

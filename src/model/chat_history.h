@@ -41,6 +41,9 @@ struct ChatHistory {
 };
 using ChatHistoryPtr = std::shared_ptr<const ChatHistory>;
 
+// What a message takes in memory, without its pictures and sounds.
+std::size_t bytes_of(const ChatMessage& message);
+
 ChatHistory with_messages(const ChatHistory& history, std::vector<ChatMessage> added);
 // The model has said `text`; `end_text` is empty when it was interrupted.
 ChatHistory with_answer(const ChatHistory& history, std::string_view text, std::string_view end_text);

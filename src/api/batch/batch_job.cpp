@@ -164,7 +164,8 @@ Result<BatchJob> read_job(std::string_view text) {
 }
 
 std::optional<std::int64_t> window_seconds(std::string_view window) {
-  if (window.size() < 2) return std::nullopt;
+  constexpr std::size_t kLongest = 16;  // it is kept as it was written
+  if (window.size() < 2 || window.size() > kLongest) return std::nullopt;
   std::int64_t unit = 0;
   switch (window.back()) {
     case 's': unit = 1; break;

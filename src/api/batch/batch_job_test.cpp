@@ -72,6 +72,7 @@ TEST(BatchJob, AWindowIsAWholeNumberWithAUnit) {
   for (const char* const text : {"", "h", "24", "0h", "-1h", "1.5h", "31d", "24 h", "24H", "99999999999999999999s"}) {
     EXPECT_FALSE(window_seconds(text)) << text;
   }
+  EXPECT_FALSE(window_seconds(std::string(1000, '0') + "1h")) << "it would be kept as it is";
 }
 
 }  // namespace

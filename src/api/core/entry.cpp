@@ -33,9 +33,11 @@ Result<Permit> enter(const Call& call) {
   return enter(call.frontend, call.served, call.caller, call.exchange.request().path, call.body);
 }
 
-Result<Permit> enter_aside(const Call& call) {
-  return call.served.admission.enter_aside(applicant_of(call.frontend, call.caller), call.frontend.clock.now());
+Result<Permit> enter_aside(const Frontend& frontend, ServedModel& served, const Caller& caller) {
+  return served.admission.enter_aside(applicant_of(frontend, caller), frontend.clock.now());
 }
+
+Result<Permit> enter_aside(const Call& call) { return enter_aside(call.frontend, call.served, call.caller); }
 
 net::OffloadTerms reading_terms(const Caller& caller, std::string_view body) {
   net::OffloadTerms terms;

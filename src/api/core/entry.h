@@ -16,6 +16,7 @@ Result<Permit> enter(const Frontend& frontend, ServedModel& served, const Caller
 Result<Permit> enter(const Call& call);
 
 // For a request that takes no slot, such as one that counts tokens: it has a quota of its own.
+Result<Permit> enter_aside(const Frontend& frontend, ServedModel& served, const Caller& caller);
 Result<Permit> enter_aside(const Call& call);
 
 // What the offload pool is told of the reading of a body.

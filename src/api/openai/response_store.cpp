@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "model/chat_history.h"
+
 namespace chasqui {
 namespace {
 
@@ -9,12 +11,12 @@ std::size_t bytes_of(const StoredResponse& response) {
   constexpr std::size_t kItself = 512;
   std::size_t bytes = kItself + response.body.size();
   for (const std::string& item : response.input_items) bytes += item.size();
+  for (const std::string& id : response.input_ids) bytes += id.size();
   if (response.conversation == nullptr) return bytes;
   // Messages that several share count for each of them: the one that is left may be the last.
   for (const auto& message : *response.conversation) {
-    bytes += sizeof(ChatMessage) + message->content.size() + message->reasoning.size();
+    bytes += bytes_of(*message);
     for (const MediaFilePtr& file : message->media) bytes += sizeof *file + file->bytes.size();
-    for (const ToolCall& call : message->tool_calls) bytes += sizeof call + call.arguments.size();
   }
   return bytes;
 }

@@ -49,6 +49,20 @@ TEST(ResponseStore, ATenantWithTooMuchLosesItsOwnOldest) {
   EXPECT_LE(store.bytes(1), 10000u);
 }
 
+TEST(ResponseStore, CountsAllThatAMessageHolds) {
+  ChatMessage call;
+  call.tool_calls.push_back({std::string(30, 'n'), "{}", std::string(1000, 'c')});
+  ChatMessage result;
+  result.tool_call_id = std::string(1000, 'c');
+  result.parts = {std::string(1000, 'p')};
+  StoredResponse made = response("a", 1);
+  made.conversation = std::make_shared<std::vector<std::shared_ptr<const ChatMessage>>>(
+      std::vector{std::make_shared<const ChatMessage>(call), std::make_shared<const ChatMessage>(result)});
+  ResponseStore store;
+  store.put(std::move(made), kStart);
+  EXPECT_GT(store.bytes(1), 3500u);
+}
+
 TEST(ResponseStore, HasALimitForAll) {
   ResponseStore store({.entries = 3, .ttl = seconds(10)});
   for (std::uint32_t tenant = 0; tenant < 10; ++tenant) store.put(response(std::to_string(tenant), tenant), kStart);

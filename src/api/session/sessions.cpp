@@ -61,8 +61,10 @@ net::Awaitable<Result<void>> kept_or_taken_back(ServedModel& served, SessionMark
   co_return safe;
 }
 
-net::Awaitable<Result<void>> bring_linked_files(Frontend& frontend, const ServedModel& served, SessionCall& call) {
+net::Awaitable<Result<void>> bring_linked_files(Frontend& frontend, ServedModel& served, SessionCall& call) {
   if (!may_link_media(frontend, served)) co_return Result<void>();
+  const Result<Permit> permit = enter_aside(frontend, served, call.caller);
+  if (!permit) co_return permit.error();
   Result<void> brought = co_await bring_linked_media(frontend, call.caller, call.body, call.client_gone);
   co_return brought;
 }
@@ -146,7 +148,7 @@ net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedMod
   };
   Result<NewSession> made = co_await frontend.offload.run(std::move(work), std::move(terms));
   if (!made) co_return made.error();
-  if (call.client_gone()) co_return client_gone();  // its id would never be known
+  if (call.client_gone()) co_return client_gone();          // its id would never be known
   if (served.vocabulary != served.sessions.vocabulary()) {  // its first tokens are of the version before
     co_return Error{ErrorCode::conflict, "the model was replaced by one with another vocabulary just now: try again",
                     ""};
