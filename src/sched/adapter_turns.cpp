@@ -16,7 +16,7 @@ constexpr int kSwitchesPerTurn = 4;
 
 const AdapterSet* AdapterTurns::next(const RunningSequences& running, TimePoint now) {
   survey(running, now);
-  CHECK(!groups_.empty());
+  if (groups_.empty()) return current_.get();
   const auto is_current = [this](const Group& g) { return same_adapters(g.adapters.get(), current_.get()); };
   const auto current = any_ ? std::find_if(groups_.begin(), groups_.end(), is_current) : groups_.end();
   std::size_t chosen = groups_.size();
@@ -68,7 +68,8 @@ void AdapterTurns::survey(const RunningSequences& running, TimePoint now) {
   }
   period_ = Duration::max();
   for (const auto& sequence : running) {
-    if (!sequence->awaits_unit()) note(group_of(sequence->request().adapters, now), *sequence);
+    if (sequence->awaits_unit() || sequence->awaits_prefix()) continue;  // it has no rows for a turn
+    note(group_of(sequence->request().adapters, now), *sequence);
   }
   std::erase_if(groups_, [](const Group& group) { return !group.wanted; });
 }

@@ -129,6 +129,7 @@ class FakeSlots {
       move.exchange ? exchange(move) : this->move(move);
     }
     if (!result.not_restored.empty()) return;
+    expect(batch.shifts.empty() || !batch.rows.empty(), "a slot is shifted in a step without rows");
     for (const SlotShift& each : batch.shifts) shift(each);
     expect_moved();
   }

@@ -53,6 +53,7 @@ struct Wish {
   bool cut_anywhere = true;
   TokenCount kv_block = 0;
   bool shifts = false;    // the contexts of some are shifted
+  bool adapters = false;  // some have an adapter
   bool calm = false;      // no client leaves, nothing fails, nothing is preempted
   bool no_cache = false;  // … and all is computed
 };
@@ -143,6 +144,7 @@ class ReuseSimulation {
       ask.keep = dice_.between(-1, 60);
       ask.discard = dice_.permille(500) ? dice_.between(1, 80) : 0;
     }
+    if (wish_.adapters && dice_.permille(400)) ask.adapters = adapters_;
     worker_.checkpoint_every = !wish_.cut_anywhere && dice_.permille(700) ? dice_.between(20, 100) : 0;
     if (ask.shared > 0 && dice_.permille(700)) ask.boundaries = {ask.shared};
     worker_.add(id, ask);
@@ -157,6 +159,7 @@ class ReuseSimulation {
     draft.prompt.assign(prompt.begin() + dice_.between(1, 30), prompt.end());
     draft.max_tokens = dice_.between(1, 20);
     draft.chunk = dice_.between(1, 20);
+    draft.adapters = worker_.of(before).request->adapters;
     worker_.submit(id, std::move(draft), {});
     return true;
   }
@@ -230,6 +233,7 @@ class ReuseSimulation {
   Dice dice_;
   const SchedulerConfig config_;
   FakeWorker worker_;
+  const AdapterSetPtr adapters_ = make_adapter_set(std::vector<float>{1}, std::vector<std::uint64_t>{11});
   std::uint64_t born_ = 0;
   bool busy_ = true;
 };
@@ -249,6 +253,7 @@ TEST_P(ReuseSimulationSeeds, KeepEveryPromiseAtEveryStep) {
     }
     simulate({.seed = GetParam(), .unified = unified, .kv_block = 8});
     simulate({.seed = GetParam(), .unified = unified, .kv_block = 8, .shifts = true});
+    simulate({.seed = GetParam(), .unified = unified, .kv_block = 8, .shifts = true, .adapters = true});
   }
 }
 
