@@ -41,8 +41,9 @@ bool Drafter::compute(const std::vector<Row>& rows, Batch::Kind kind) {
   own_.clear();
   own_.kind = kind;
   own_.rows = rows;
-  // The draft model cannot draft well after a token that it does not know, and must not stop the others.
-  for (Row& row : own_.rows) row.token = row.token < model_->shape().vocabulary ? row.token : 0;
+  // The draft model cannot draft well after a token that it does not know, or after a place of a picture, and must not
+  // stop the others.
+  for (Row& row : own_.rows) row.token = row.token >= 0 && row.token < model_->shape().vocabulary ? row.token : 0;
   SlotId before;
   for (const Row& row : rows) {
     TokenCount& held = held_[static_cast<std::size_t>(row.slot.value)];

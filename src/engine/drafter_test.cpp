@@ -90,6 +90,16 @@ TEST_F(DrafterTest, WritesWhatItsModelSaysIntoTheRows) {
   for (std::size_t i = 0; i < speakers.size(); ++i) EXPECT_EQ(draft_tokens_of(i), says(speakers[i].tokens, 3));
 }
 
+TEST_F(DrafterTest, DraftsAfterPlacesOfAPicture) {
+  Speaker one = speaker(0, 1, 9);
+  one.tokens[2] = one.tokens[3] = -7;
+  std::vector<Token> known = one.tokens;
+  known[2] = known[3] = 0;
+  draft({one}, 3);
+  EXPECT_TRUE(result_.drafted);
+  EXPECT_EQ(draft_tokens_of(0), says(known, 3));
+}
+
 TEST_F(DrafterTest, TakesBackRejectedDraftTokens) {
   Speaker one = speaker(0, 1, 9);
   draft({one}, 4);
