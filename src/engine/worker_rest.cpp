@@ -9,13 +9,15 @@ namespace {
 // At the end, what is most worth keeping is written first, and for so long.
 constexpr Duration kKeepFor = seconds(10);
 
-constexpr Duration kEncodingLook = milliseconds(100);
+constexpr Duration kDeadlineLook = milliseconds(100);
 
 }  // namespace
 
 void Worker::wait_for_commands() {
-  // Deadlines are looked at meanwhile: encoding may take many seconds.
-  if (scheduler_.waits_for_units()) return void(inbox_.drain_within(commands_, kEncodingLook));
+  // Deadlines are looked at meanwhile: encoding may take many seconds, and a disk may hang.
+  if (scheduler_.waits_for_units() || scheduler_.waits_for_disk()) {
+    return void(inbox_.drain_within(commands_, kDeadlineLook));
+  }
   if ((to_rest_ || sleep_after_ > Duration::zero()) && !asleep() && scheduler_.idle()) {
     if (inbox_.drain_within(commands_, to_rest_ ? Duration::zero() : sleep_after_)) return;
     to_rest_ = false;

@@ -142,6 +142,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   shape_.slots = config.slots;
   shape_.cells = static_cast<TokenCount>(llama_n_ctx(context_));
   shape_.cells_per_slot = static_cast<TokenCount>(llama_n_ctx_seq(context_));
+  shape_.long_rope = weights_->info().rope_context > 0 && shape_.cells_per_slot > weights_->info().rope_context;
   if (config.cells_per_slot_max > 0) shape_.cells_per_slot = std::min(shape_.cells_per_slot, config.cells_per_slot_max);
   shape_.rows_max = static_cast<std::int32_t>(llama_n_batch(context_));
   shape_.outputs_max = config.outputs_max;

@@ -72,7 +72,11 @@ void LlamaModel::move(SlotId from, SlotId to) {
 }
 
 bool LlamaModel::move_by_copy(SlotId from, SlotId to) {
-  moving_.resize(llama_state_seq_get_size(context_, from.value));
+  try {
+    moving_.resize(llama_state_seq_get_size(context_, from.value));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   const std::size_t written = llama_state_seq_get_data(context_, moving_.data(), moving_.size(), from.value);
   return written > 0 && llama_state_seq_set_data(context_, moving_.data(), written, to.value) > 0;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/file_stamp.h"
 #include "base/log.h"
 #include "model/forced_voice.h"
 #include "model/llama_chat_template.h"
@@ -100,11 +101,16 @@ Result<LoadedModel> load_llama(const std::string& path, const LoadOptions& optio
     }
     return LlamaWeights::from_file(path, how);
   };
+  const auto stamp = FileStamp::of(path);
   auto loaded = load_parts(load, options);
   if (!loaded) return loaded;
-  loaded->identify = [path](const ModelConfig& config, const ModelShape& shape) -> Result<ModelIdentity> {
+  loaded->identify = [path, stamp](const ModelConfig& config, const ModelShape& shape) -> Result<ModelIdentity> {
     const auto weights = identify_weights(path);
     if (!weights) return weights.error();
+    if (FileStamp::of(path) != stamp) {
+      return Error{ErrorCode::unavailable, "The model " + path + " was replaced while it was loaded; load it again.",
+                   "model"};
+    }
     return ModelIdentity{*weights, identify_context(config, shape)};
   };
   return loaded;

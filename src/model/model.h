@@ -37,6 +37,7 @@ struct ModelShape {
   // libllama copies no more than the window. What was restored in such a slot is not to be trimmed but to 0.
   bool cuts_snapshots = true;
   bool shifts = false;       // see Model::shift()
+  bool long_rope = false;    // slots are longer than what the rope was made for: some models' keys are others then
   bool reads_media = false;  // see Model::encode()
   // Snapshots are in blocks of so many positions, and a part of what a slot holds can be copied out; 0: only all of it.
   TokenCount kv_block = 0;

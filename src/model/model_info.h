@@ -58,10 +58,13 @@ struct ModelInfo {
   std::uint64_t parameters = 0;
   std::uint64_t size_bytes = 0;    // of all tensors
   TokenCount context_trained = 0;  // or what RoPE was scaled to
+  // What RoPE was made for, where it was scaled; beyond it the keys of some models are made with other factors. 0: was
+  // not.
+  TokenCount rope_context = 0;
   std::int32_t embedding_length = 0;
   std::int32_t layers = 0;
-  std::uint64_t kv_bytes_per_cell = 0;  // keys and values of all layers, as f16
-  std::int64_t window_layers = 0;       // of these, those that see no more than the sliding window
+  std::uint64_t kv_bytes_per_cell = 0;     // keys and values of all layers, as f16
+  std::int64_t window_layers = 0;          // of these, those that see no more than the sliding window
   std::uint64_t state_bytes_per_slot = 0;  // of layers that keep a state instead, about
 
   std::string vocabulary_type;  // "SPM", "BPE", "WPM", "UGM", "RWKV", "none" …

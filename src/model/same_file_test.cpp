@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "model/loaded_model.h"
 #include "model/test_weights.h"
 
 namespace chasqui {
@@ -53,6 +54,17 @@ TEST_F(SameFileTest, OtherWeightsOfTheSameSizeAreNot) {
 }
 
 TEST_F(SameFileTest, AFileThatIsNoneIsAnError) { EXPECT_FALSE(SameFile::look("/nowhere.gguf")); }
+
+// What is computed with the old weights must not be kept as the new ones'.
+TEST_F(SameFileTest, AFileThatWasReplacedWhileItWasLoadedHasNoIdentity) {
+  auto loaded = load_llama(path_);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_TRUE(loaded->identify({}, {}));
+  change_time(std::chrono::hours(1));
+  const auto identity = loaded->identify({}, {});
+  ASSERT_FALSE(identity);
+  EXPECT_NE(identity.error().message.find("was replaced while it was loaded"), std::string::npos);
+}
 
 }  // namespace
 }  // namespace chasqui

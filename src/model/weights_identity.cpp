@@ -118,7 +118,8 @@ Checksum identify_context(const ModelConfig& config, const ModelShape& shape) {
                            std::to_string(static_cast<int>(config.kv_keys)) + ", values " +
                            std::to_string(static_cast<int>(config.kv_values)) + ", flash attention " +
                            std::to_string(static_cast<int>(config.flash_attention)) + ", streams " +
-                           std::to_string(shape.unified ? 1 : shape.slots) + marks_of_kv(config.llama);
+                           std::to_string(shape.unified ? 1 : shape.slots) + (shape.long_rope ? ", long rope" : "") +
+                           marks_of_kv(config.llama);
   return checksum(std::as_bytes(std::span(text)));
 }
 

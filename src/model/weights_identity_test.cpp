@@ -98,13 +98,16 @@ TEST(ContextIdentity, ChangesWithWhatChangesTheBytesOfASnapshot) {
   streams.slots = 8;
   ModelShape pool = shape;
   pool.unified = true;
+  ModelShape far = shape;
+  far.long_rope = true;
   const std::set<Checksum> all = {before,
                                   identify_context(keys, shape),
                                   identify_context(values, shape),
                                   identify_context(flash, shape),
                                   identify_context(config, streams),
-                                  identify_context(config, pool)};
-  EXPECT_EQ(all.size(), 6u);
+                                  identify_context(config, pool),
+                                  identify_context(config, far)};
+  EXPECT_EQ(all.size(), 7u);
   std::set<Checksum> formats;
   for (const KvType type : kv_types()) {
     keys.kv_keys = type;
