@@ -160,7 +160,7 @@ TEST(LlamaMedia, ExtremeShapesAreReadOrRefused) {
     }
   }
   const auto media = reader();
-  for (const std::uint32_t samples : {160u, 161u, 399u}) {
+  for (const std::uint32_t samples : {320u, 321u, 399u}) {
     const MediaPrompt prompt = read_media(*media, {test_sound(samples)});
     EXPECT_GT(prompt.units->front().positions, 0);
   }

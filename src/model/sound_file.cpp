@@ -52,7 +52,8 @@ Result<std::vector<float>> decode_sound(std::string_view bytes, std::int32_t rat
   if (frames > static_cast<ma_uint64>(kSeconds * rate)) {
     return refused_media("a sound is longer than " + std::to_string(kSeconds) + " seconds, the most that is read");
   }
-  if (frames < static_cast<ma_uint64>(rate / 100)) return refused_media("a sound is shorter than 0.01 seconds");
+  // Some of mtmd's preprocessors end the process where a sound has one frame, which is a hundredth of a second.
+  if (frames < static_cast<ma_uint64>(rate / 50)) return refused_media("a sound is shorter than 0.02 seconds");
   std::vector<float> samples(static_cast<std::size_t>(frames));
   ma_uint64 read = 0;
   const ma_result result = ma_decoder_read_pcm_frames(decoder.get(), samples.data(), frames, &read);

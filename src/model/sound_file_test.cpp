@@ -40,7 +40,8 @@ TEST(SoundFile, RefusesWhatIsNoSound) {
 }
 
 TEST(SoundFile, RefusesWhatIsTooLongOrTooShort) {
-  EXPECT_NE(refusal(test_wav(100)).find("shorter than 0.01"), std::string::npos);
+  EXPECT_NE(refusal(test_wav(319)).find("shorter than 0.02"), std::string::npos);
+  EXPECT_TRUE(decode_sound(test_wav(320), 16000));
   // 20 samples a second: few bytes, and 11 minutes.
   EXPECT_NE(refusal(test_wav(20 * 660, 20)).find("longer than 600 seconds"), std::string::npos);
 }
