@@ -12,7 +12,7 @@ namespace json = boost::json;
 
 constexpr std::size_t kDeclaredMax = kSizeLimit<"schema_properties">;
 constexpr std::size_t kNameMax = kSizeLimit<"schema_name_bytes">;
-constexpr std::size_t kPatternsMax = 4;          // whose names may overlap: each set of them is a case of its own
+constexpr std::size_t kPatternsMax = 4;  // whose names may overlap: each set of them is a case of its own
 
 class ObjectWriter {
  public:
@@ -26,7 +26,7 @@ class ObjectWriter {
     if (source_.failed()) return "";
     std::vector<ObjectMember> members;
     for (const auto& [name, required] : names_) {
-      bool fits = name_facets_.text.has(name);
+      bool fits = !no_names_ && name_facets_.text.has(name);
       if (name_facets_.values) fits = fits && lists(*name_facets_.values, name);
       ObjectMember member{name, fits ? rules_.rule_of(schemas_of(name)) : "", required};
       if (!member.value.empty()) {

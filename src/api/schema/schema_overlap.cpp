@@ -40,6 +40,19 @@ bool none_has_type(const json::object& schema, std::string_view type) {
   return std::ranges::none_of(values, [type](const json::value& value) { return matches_type(value, type); });
 }
 
+// The types that a schema names; empty: none.
+std::set<std::string> types_of(const json::object& schema) {
+  const json::value* type = schema.if_contains("type");
+  std::set<std::string> out;
+  if (type == nullptr) return out;
+  const json::array list = type->is_array() ? type->get_array() : json::array(1, *type);
+  for (const json::value& each : list) {
+    if (each.is_string()) out.insert(std::string(each.get_string()));
+  }
+  if (out.contains("number")) out.insert("integer");
+  return out;
+}
+
 bool requires_name(const json::object& schema, std::string_view name) {
   const json::value* required = schema.if_contains("required");
   if (required == nullptr || !required->is_array()) return false;
@@ -75,10 +88,15 @@ bool cannot_both_fit(const json::value& root, const json::object& a, const json:
   if (!of_a.empty() && !of_b.empty()) return !common(of_a, of_b);
   if (!of_a.empty()) return none_has_type(a, string_at(b, "type"));
   if (!of_b.empty()) return none_has_type(b, string_at(a, "type"));
-  const std::string_view type_a = string_at(a, "type");
-  const std::string_view type_b = string_at(b, "type");
-  const auto number = [](std::string_view type) { return type == "integer" || type == "number"; };
-  if (!type_a.empty() && !type_b.empty() && type_a != type_b) return !(number(type_a) && number(type_b));
+  std::set<std::string> types = types_of(a);
+  const std::set<std::string> types_b = types_of(b);
+  if (!types.empty() && !types_b.empty()) {
+    std::erase_if(types, [&](const std::string& type) { return !types_b.contains(type); });
+    if (types.empty()) return true;
+  } else if (types.empty()) {
+    types = types_b;
+  }
+  if (std::ranges::any_of(types, [](const std::string& type) { return type != "object"; })) return false;
   // A property that both must have, and that tells them apart.
   const json::value* properties_a = a.if_contains("properties");
   const json::value* properties_b = b.if_contains("properties");

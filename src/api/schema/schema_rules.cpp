@@ -112,9 +112,25 @@ void SchemaRules::refuse_alone(const SchemaPieces& pieces, std::initializer_list
   }
 }
 
+// What is written is declared; which of the parts of a value that is listed are, is not looked at.
+void SchemaRules::drop_unevaluated(const SchemaPieces& pieces, const std::vector<const json::value*>& values) {
+  const bool has_object = std::ranges::any_of(values, [](const json::value* value) { return value->is_object(); });
+  const bool has_array = std::ranges::any_of(values, [](const json::value* value) { return value->is_array(); });
+  for (const SchemaPiece& piece : pieces) {
+    for (const auto& [keyword, matters] :
+         {std::pair("unevaluatedProperties", has_object), std::pair("unevaluatedItems", has_array)}) {
+      const json::value* value = keyword_of(piece.schema, keyword);
+      if (!matters || value == nullptr || !value->is_bool() || value->get_bool()) continue;
+      source_.drop(piece.schema, keyword, "is not supported beside const and enum: keyword " + std::string(keyword));
+    }
+  }
+}
+
 std::string SchemaRules::listed(const SchemaPieces& pieces, const SchemaFacets& facets) {
   std::string body;
-  for (const json::value* value : values_.fitting(pieces, facets)) add_alternative(body, gbnf_literal(json_of(*value)));
+  const std::vector<const json::value*> values = values_.fitting(pieces, facets);
+  drop_unevaluated(pieces, values);
+  for (const json::value* value : values) add_alternative(body, gbnf_literal(json_of(*value)));
   if (body.empty()) refuse_alone(pieces, {"enum", "const"}, "has no value that fits what stands beside it");
   return body;
 }

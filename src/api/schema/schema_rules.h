@@ -45,6 +45,7 @@ class SchemaRules {
   std::string alternatives(const SchemaPieces& pieces, std::size_t index, std::string_view keyword,
                            SchemaPiece::Done done);
   void check_disjoint(const boost::json::value* schema, const boost::json::array& list);
+  void drop_unevaluated(const SchemaPieces& pieces, const std::vector<const boost::json::value*>& values);
   std::string listed(const SchemaPieces& pieces, const SchemaFacets& facets);
   std::string text_body(const SchemaPieces& pieces, const SchemaFacets& facets);
   std::string number_body(const SchemaPieces& pieces, const SchemaFacets& facets);

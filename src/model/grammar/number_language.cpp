@@ -32,29 +32,36 @@ struct Magnitudes {
   bool bounded = false;  // by `high`
 };
 
-// What a number without a sign is a multiple of: `step` of units of 10^-scale.
+// What a number without a sign is a multiple of: `step` of units of 10^-scale; it ends in so many zeros, which are not
+// in `step`: a multiple of 1,000 is any number and three zeros, which is a small automaton.
 struct Step {
   std::uint64_t step = 1;
   std::size_t scale = 0;
+  std::size_t zeros = 0;
 };
 
 class MagnitudeWriter {
  public:
   MagnitudeWriter(Magnitudes range, Step step, bool whole, RuleText& rules)
-      : low_(std::move(range.low)), high_(std::move(range.high)), bounded_(range.bounded), step_(step), rules_(rules) {
+      : low_(std::move(range.low)),
+        high_(std::move(range.high)),
+        bounded_(range.bounded),
+        step_(step),
+        end_('"' + std::string(step.zeros, '0') + '"'),
+        rules_(rules) {
     const std::size_t low_size = low_.value.whole.size();
     if (high_.value.whole.size() > kWholeDigits + 1 && low_size <= kWholeDigits) bounded_ = false;
-    whole_max_ = bounded_ ? high_.value.whole.size() : std::max(kWholeDigits, low_size + 1);
+    whole_max_ = bounded_ ? high_.value.whole.size() : std::max(kWholeDigits - step_.zeros, low_size + 1);
     fraction_max_ = whole ? 0 : kFractionDigits;
     const bool low_open = low_.open && !low_.value.is_zero();
     if (low_open || (bounded_ && high_.open && !high_.value.is_zero())) {
-      if (!bounded_) whole_max_ = std::max<std::size_t>(low_size, whole ? kExactDigits : 9);
+      if (!bounded_) whole_max_ = std::max<std::size_t>(low_size, whole ? kExactDigits - step_.zeros : 9);
       fraction_max_ = std::min(fraction_max_, kExactDigits - std::min(whole_max_, kExactDigits));
     }
     if (step_.step > 1 || step_.scale > 0) {
       const std::size_t digits = std::max(std::to_string(step_.step).size() + 1, kStepStatesMax / step_.step);
       const std::size_t told = step_.scale == 0 ? kExactDigits : kStepDigits - std::min(step_.scale, kStepDigits - 3);
-      whole_max_ = std::max(std::min({whole_max_, told, digits}), low_size);
+      whole_max_ = std::max(std::min({whole_max_, told, digits}), std::min(whole_max_, low_size + 1));
       if (!whole) fraction_max_ = step_.scale;
     }
   }
@@ -66,7 +73,8 @@ class MagnitudeWriter {
       const Order low = compare(digit, low_.value.whole[0]);
       const Order high = bounded_ ? compare(digit, high_.value.whole[0]) : Order::less;
       const std::uint64_t left = static_cast<std::uint64_t>(digit - '0') % modulus();
-      const std::string rest = digit == '0' ? named(end_of_whole({1, low, high, left})) : whole({1, low, high, left});
+      const std::string rest =
+          digit == '0' ? named(end_of_whole({1, low, high, left}, "\"\"")) : whole({1, low, high, left});
       if (!rest.empty()) digits[rest] += digit;
     }
     return joined(digits, "");
@@ -128,7 +136,7 @@ class MagnitudeWriter {
       const std::string rest = whole(next);
       if (!rest.empty()) digits[rest] += digit;
     }
-    return wholes_[at] = named(joined(digits, end_of_whole(at)));
+    return wholes_[at] = named(joined(digits, end_of_whole(at, end_)));
   }
 
   // Neither bound depends on the digits to come, only on how many there are.
@@ -144,6 +152,7 @@ class MagnitudeWriter {
     }
     if (most < least) return "";
     std::string out = most == 0 ? "" : times("[0-9]", least, most) + ' ';
+    if (step_.zeros > 0) out += end_ + ' ';
     if (fraction_max_ > 0) out += "(\".\" " + times("[0-9]", 1, fraction_max_) + ")?";
     return out.empty() ? "\"\"" : out;
   }
@@ -153,7 +162,7 @@ class MagnitudeWriter {
   }
 
   // The end, or a point and more.
-  std::string end_of_whole(const At& at) {
+  std::string end_of_whole(const At& at, const std::string& end) {
     const std::size_t low_size = low_.value.whole.size();
     At fraction{0, at.low, at.high, at.left};
     if (at.digits < low_size || (at.digits == low_size && at.low == Order::less)) return "";
@@ -163,7 +172,7 @@ class MagnitudeWriter {
       if (at.digits > high_size || (at.digits == high_size && at.high == Order::greater)) return "";
       if (at.digits < high_size) fraction.high = Order::less;
     }
-    std::string body = may_end(fraction) ? "\"\"" : "";
+    std::string body = may_end(fraction) ? end : "";
     const std::string more = fraction_digits(fraction);
     if (!more.empty()) add(body, "\".\" " + rules_.rule(more));
     return body;
@@ -207,6 +216,7 @@ class MagnitudeWriter {
   const NumberLanguage::Bound high_;
   bool bounded_;
   const Step step_;
+  const std::string end_;  // of a number that is not zero
   RuleText& rules_;
   std::size_t whole_max_ = 0;
   std::size_t fraction_max_ = 0;
@@ -228,7 +238,29 @@ std::optional<Step> joined_step(const NumberLanguage& language) {
     out.step = std::lcm(out.step, static_cast<std::uint64_t>(std::stoull(digits)));
     if (out.step > kStepMax) return std::nullopt;
   }
+  for (; out.scale > 0 && out.step % 10 == 0; --out.scale) out.step /= 10;
+  for (; out.scale == 0 && out.step % 10 == 0; ++out.zeros) out.step /= 10;
   return out;
+}
+
+bool is_empty(const Magnitudes& range) {
+  if (!range.bounded) return false;
+  const auto order = magnitude_order(range.low.value, range.high.value);
+  return order > 0 || (order == 0 && (range.low.open || range.high.open));
+}
+
+// The bounds of what stands before so many zeros. None: nothing is between them.
+std::optional<Magnitudes> without_zeros(Magnitudes range, std::size_t zeros) {
+  if (zeros == 0) return range;
+  for (NumberLanguage::Bound* const bound : {&range.low, &range.high}) {
+    Decimal& value = bound->value;
+    const std::size_t kept = value.whole.size() - std::min(value.whole.size(), zeros);
+    const bool more = value.whole.find_first_not_of('0', kept) != std::string::npos || !value.fraction.empty();
+    if (more) bound->open = bound == &range.low;
+    value.whole = kept == 0 ? "0" : value.whole.substr(0, kept);
+    value.fraction.clear();
+  }
+  return is_empty(range) ? std::nullopt : std::optional(std::move(range));
 }
 
 // Of numbers that are not negative, or by `negative` the others without their sign. None: there are none.
@@ -247,11 +279,7 @@ std::optional<Magnitudes> magnitudes_of(const NumberLanguage& language, bool neg
     out.low.value.negative = false;
     if (negative && out.low.value.is_zero()) out.low.open = true;
   }
-  if (out.bounded) {
-    const auto order = magnitude_order(out.low.value, out.high.value);
-    if (order > 0 || (order == 0 && (out.low.open || out.high.open))) return std::nullopt;
-  }
-  return out;
+  return is_empty(out) ? std::nullopt : std::optional(std::move(out));
 }
 
 }  // namespace
@@ -289,11 +317,13 @@ Written write_number_language(const NumberLanguage& language, RuleText& rules, s
   }
   const std::optional<Step> step = joined_step(language);
   if (!step) return Written::too_large;
+  const bool whole = language.whole || (!language.steps.empty() && step->scale == 0);
   out.clear();
   for (const bool negative : {false, true}) {
     auto range = magnitudes_of(language, negative);
+    if (range) range = without_zeros(std::move(*range), step->zeros);
     if (!range) continue;
-    MagnitudeWriter writer(std::move(*range), *step, language.whole, rules);
+    MagnitudeWriter writer(std::move(*range), *step, whole, rules);
     const std::string written = writer.write();
     if (writer.too_large() || rules.too_large()) return Written::too_large;
     if (written.empty()) continue;

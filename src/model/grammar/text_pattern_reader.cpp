@@ -237,7 +237,11 @@ class TextPatternReader {
     if (c == 'p' || c == 'P') return fail("uses properties of characters (\\p)", true), CodeSet{};
     if (c == 'k' || is_decimal(c)) return fail("refers back to a group", true), CodeSet{};
     if (c == 'c') {
-      const auto letter = static_cast<std::uint32_t>(peek() & 0x1F);
+      const char name = peek();
+      if (!((name >= 'a' && name <= 'z') || (name >= 'A' && name <= 'Z'))) {
+        return fail("has an escape \\c without a letter"), CodeSet{};
+      }
+      const auto letter = static_cast<std::uint32_t>(name & 0x1F);
       ++at_;
       return {{letter, letter}};
     }
