@@ -140,6 +140,7 @@ inline constexpr Limit kTable[] = {
      "400"},
     {"tool_references", LimitUnit::count, 1000, "$ref in all tools of a request", "400"},
     {"template_args", LimitUnit::count, 256, "members of chat_template_kwargs", "400"},
+    {"reasoning_message_bytes", LimitUnit::bytes, 4 * kKiB, "reasoning_budget_message", "400"},
     {"template_arg_bytes", LimitUnit::bytes, 256 * kKiB, "chat_template_kwargs as JSON", "400"},
     {"template_seconds", LimitUnit::time, 2 * kSecond, "computing of the chat template for one request", "400"},
     {"answers", LimitUnit::count, 16, "answers to one prompt (n)", "400"},

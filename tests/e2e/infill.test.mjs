@@ -65,6 +65,19 @@ describe('a gap', async () => {
     assert.equal(ollama.response, whole.content);
   });
 
+  it('is not tokenized where it cannot fit', async () => {
+    const suffix = 'a '.repeat(8_000_000);
+    for (const [path, body] of [['/v1/completions', { prompt: Array(128).fill('a'), suffix }], ['/api/generate', { prompt: 'a', suffix }]]) {
+      const response = await post(server, path, body);
+      assert.equal(response.status, 400);
+      assert.match(JSON.stringify(await response.json()), /exceeds the available context size/, path);
+    }
+    const long = await post(server, '/v1/completions', { prompt: ['a', 'b'], suffix: 'a '.repeat(200_000) });
+    assert.match((await refused(long, 400)).message, /exceeds the available context size/);
+    const named = { input_prefix: '', input_suffix: '', input_extra: [{ filename: 'a'.repeat(5_000_000), text: '' }] };
+    assert.match((await refused(await post(server, '/infill', named), 400)).message, /at most 4 MiB/);
+  });
+
   it('needs both of its sides, and files that are files', async () => {
     for (const [fields, name] of [[{ input_prefix: undefined }, 'input_prefix'], [{ input_suffix: 3 }, 'input_suffix'],
       [{ input_extra: ['x'] }, 'input_extra[0]'], [{ input_extra: [{ filename: 'x' }] }, 'input_extra[0].text']]) {

@@ -88,6 +88,17 @@ describe('the ollama client', async () => {
     assert.equal(first, '{');
   });
 
+  it('keeps to a grammar or a schema in the words of other routes', async () => {
+    const hot = { temperature: 1.5, seed: 4 };
+    const kept = { grammar: 'root ::= "yes" | "no"', json_schema: { enum: [1, 2] }, response_format: { type: 'json_schema', schema: { enum: [1, 2] } } };
+    for (const [name, value] of Object.entries(kept)) {
+      for (const body of [{ [name]: value, options: hot }, { options: { ...hot, [name]: value } }]) {
+        const { response } = await ask(server, '/api/generate', { model, prompt: 'x', stream: false, ...body });
+        assert.match(response, /^(yes|no|1|2)$/, JSON.stringify(body));
+      }
+    }
+  });
+
   it('tells how likely its tokens were', async () => {
     const body = { model, messages, logprobs: true, top_logprobs: 2, options: { ...options, temperature: 0 } };
     const whole = await ask(server, '/api/chat', { ...body, stream: false });
@@ -162,6 +173,10 @@ describe('the ollama client', async () => {
       ['/api/chat', { messages, options: { num_predict: -3 } }, /options\.num_predict must be at least -2/],
       ['/api/chat', { messages, options: { temperature: 'hot' } }, /options\.temperature must be/],
       ['/api/chat', { messages, options: 3 }, /options must be/],
+      ['/api/chat', { messages, lora: 'none' }, /lora must be left out; this server has no adapters/],
+      ['/api/chat', { messages, options: { lora: 'none' } }, /options\.lora must be left out; this server has no adapters/],
+      ['/api/chat', { messages, grammar: 'root := "a"' }, /grammar/],
+      ['/api/chat', { messages, format: 'json', grammar: 'root ::= "a"' }, /format must be left out where grammar or json_schema/],
       ['/api/generate', { prompt: 3 }, /prompt must be/],
       ['/api/generate', { prompt: 'x', images: ['eA=='] }, /images\[0\]: this model takes no pictures/],
       ['/api/generate', { prompt: 'x', images: ['eA=='], raw: true }, /images must be left out/],

@@ -124,6 +124,9 @@ describe('reasoning', async () => {
       const error = await refused(await post(server, '/v1/chat/completions', { messages: user('x'), reasoning_budget: budget }), 400);
       assert.equal(error.param, 'reasoning_budget');
     }
+    const long = { messages: user('x'), reasoning_budget: 1, reasoning_budget_message: 'x'.repeat(5000) };
+    const error = await refused(await post(server, '/v1/chat/completions', long), 400);
+    assert.equal(error.param, 'reasoning_budget_message');
   });
 
   it('has logprobs of all its tokens, whole and streamed', async () => {

@@ -4,7 +4,7 @@ import * as test from 'node:test';
 
 import OpenAI from 'openai';
 
-import { endless } from './client.mjs';
+import { endless, post, refused } from './client.mjs';
 import { demo, sim, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -119,6 +119,12 @@ describe('responses', async () => {
     const text = { format: { type: 'json_schema', name: 'place', schema: cities, strict: true } };
     const made = await client.responses.create({ ...base, input: 'Where is the sea?', text });
     assert.ok(['Lima', 'Cusco'].includes(JSON.parse(made.output_text).city));
+  });
+
+  it('repeats of a tool no more than the model is shown', async () => {
+    const tools = [{ type: 'function', name: 'f', parameters: {}, strict: 'x'.repeat(1000) }];
+    const error = await refused(await post(server, '/v1/responses', { ...base, input: 'x', tools }), 400);
+    assert.equal(error.param, 'tools[0].strict');
   });
 
   it('can be cancelled while it runs', async () => {

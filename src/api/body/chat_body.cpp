@@ -289,7 +289,11 @@ ReasoningWish read_reasoning_budget(Fields& fields) {
       wish.budget = static_cast<TokenCount>(*budget);
     }
   }
+  constexpr std::size_t kMessageBytes = kSizeLimit<"reasoning_message_bytes">;
   wish.message = fields.string("reasoning_budget_message").value_or("");
+  if (wish.message.size() > kMessageBytes) {
+    fields.refuse("reasoning_budget_message", "text of at most " + std::to_string(kMessageBytes) + " bytes");
+  }
   wish.control = fields.boolean("reasoning_control").value_or(false);
   return wish;
 }

@@ -1,5 +1,7 @@
 #include "api/body/gap_tokens.h"
 
+#include "api/body/prompt_forms.h"
+
 namespace chasqui {
 
 Error no_infill(const std::string& field) {
@@ -19,9 +21,23 @@ void add_gap(const ServedModel& served, const GapTokens& before, const GapTokens
   out.add(marks.middle);
 }
 
-Result<std::vector<Token>> around_gap(const ServedModel& served, std::vector<Token> prefix, std::string_view suffix) {
+Result<std::vector<Token>> read_suffix(const ServedModel& served, std::string_view suffix) {
+  if (!served.model.info.infill.present()) return no_infill("suffix");
+  if (auto fits = check_prompt_bytes(served, suffix.size()); !fits) {
+    Error error = fits.error();
+    error.field = "suffix";
+    return error;
+  }
+  return served.model.tokenizer->tokenize(suffix, AddSpecial::no, ParseSpecial::no);
+}
+
+Result<std::vector<Token>> around_gap(const ServedModel& served, std::vector<Token> prefix,
+                                      const std::vector<Token>& suffix) {
+  const std::size_t tokens = prefix.size() + suffix.size();
+  if (tokens > static_cast<std::size_t>(served.limits.context)) {
+    return prompt_too_long(tokens, served.limits.context, std::to_string(tokens) + " tokens with suffix");
+  }
   const ModelInfo& info = served.model.info;
-  if (!info.infill.present()) return no_infill("suffix");
   GapTokens out(served), before(served), after(served);
   const bool begins = info.adds_bos && !prefix.empty() && prefix.front() == info.bos;
   if (begins) {

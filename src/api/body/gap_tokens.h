@@ -31,7 +31,10 @@ Error no_infill(const std::string& field);
 // The marked parts in the model's order, or with what comes after the gap first where the server was told so.
 void add_gap(const ServedModel& served, const GapTokens& before, const GapTokens& after, GapTokens& out);
 
-// What comes before the gap, and what comes after it. Errors name `suffix`.
-Result<std::vector<Token>> around_gap(const ServedModel& served, std::vector<Token> prefix, std::string_view suffix);
+// What comes after the gap of one or several prompts. Errors name `suffix`.
+Result<std::vector<Token>> read_suffix(const ServedModel& served, std::string_view suffix);
+// What comes before the gap, and what comes after it. The error: together they are too long.
+Result<std::vector<Token>> around_gap(const ServedModel& served, std::vector<Token> prefix,
+                                      const std::vector<Token>& suffix);
 
 }  // namespace chasqui

@@ -53,7 +53,7 @@ Gap read_gap(Fields& fields) {
       fields.refuse(inner.error());
       break;
     }
-    bytes += text->size();
+    bytes += text->size() + name.value_or("").size();
     gap.files.push_back({std::string(name.value_or("tmp")), std::string(*text)});
   }
   if (bytes > kTextBytesMax) fields.refuse("input_prefix", "at most 4 MiB with input_suffix and input_extra");

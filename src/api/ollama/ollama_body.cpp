@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/body/adapter_fields.h"
 #include "api/body/constraint.h"
 #include "api/body/gap_tokens.h"
 #include "api/body/generation_fields.h"
@@ -29,11 +30,13 @@ struct OllamaBody {
 };
 
 // `options` has our names but for a few. Others are about how Ollama loads a model, and ours is loaded.
-void read_options(const Caller& caller, Fields& fields, RequestDraft& draft) {
+void read_options(const ServedModel& served, const Caller& caller, Fields& fields, RequestDraft& draft) {
   const json::object* object = fields.object("options");
   if (object == nullptr) return;
   Fields options(*object, "options");
   read_common_fields(caller, options, draft);
+  if (options.any("lora") != nullptr) read_adapters(served, options, draft);
+  if (!draft.grammar) read_constraint(options, draft);
   if (const auto most = options.integer("num_predict")) {
     // -2: until the context is full, which here is what -1 means.
     if (*most < -2) options.refuse("num_predict", "at least -2");
@@ -104,7 +107,9 @@ OllamaBody read_body(const ServedModel& served, const Caller& caller, Fields& fi
   OllamaBody out;
   out.draft = new_draft(served, caller);
   read_common_fields(caller, fields, out.draft);
-  read_options(caller, fields, out.draft);
+  read_adapters(served, fields, out.draft);
+  read_constraint(fields, out.draft);
+  read_options(served, caller, fields, out.draft);
   read_format(fields, out.draft);
   refuse_unsupported(fields, {"template"});
   read_logprobs_wish(fields, out.draft);
@@ -171,7 +176,9 @@ Result<Answer> raw_generate(const ServedModel& served, OllamaBody body, std::str
   auto tokens = tokenize_prompt(served, prompt);
   if (!tokens) return tokens.error();
   if (!suffix.empty()) {
-    tokens = around_gap(served, std::move(*tokens), suffix);
+    const auto after = read_suffix(served, suffix);
+    if (!after) return after.error();
+    tokens = around_gap(served, std::move(*tokens), *after);
     if (!tokens) return tokens.error();
   }
   body.draft.prompt.insert(body.draft.prompt.end(), tokens->begin(), tokens->end());

@@ -31,8 +31,11 @@ void write_calls(JsonWriter& json, const std::vector<SpokenCall>& calls) {
     json.field("id", call.id);
     json.begin_object("function");
     json.field("name", call.name);
-    json.raw("arguments",
-             !failed && arguments.is_object() ? call.arguments : "{}");  // arguments that were cut short are none
+    // Arguments that were cut short are none. Between their parts a model may write line breaks, which would end the
+    // line of the stream; inside of texts they are escaped.
+    std::string written = !failed && arguments.is_object() ? call.arguments : "{}";
+    std::erase_if(written, [](char c) { return static_cast<unsigned char>(c) < ' '; });
+    json.raw("arguments", written);
     json.end_object();
     json.end_object();
   }

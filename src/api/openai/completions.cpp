@@ -116,8 +116,10 @@ Result<Answer> prepare_completion(const ServedModel& served, const Caller& calle
     if (auto few = tell_prompts(*prompts, common); !few) return few.error();
   }
   if (suffix && !suffix->empty()) {
+    const auto after = read_suffix(served, *suffix);
+    if (!after) return after.error();
     for (MediaPrompt& before : *prompts) {
-      auto filled = around_gap(served, std::move(before.tokens), *suffix);
+      auto filled = around_gap(served, std::move(before.tokens), *after);
       if (!filled) return filled.error();
       before.tokens = std::move(*filled);
     }

@@ -208,6 +208,9 @@ json::array with_functions(Fields& fields, std::vector<std::string>& skipped) {
       break;
     }
     if (skip_tool((*tools)[i], "function", skipped)) continue;
+    Fields told(*object, path);
+    told.boolean("strict");
+    if (!told.ok()) fields.refuse(told.error());
     json::object function = *object;
     function.erase("type");
     function.erase("strict");
