@@ -212,6 +212,17 @@ TEST(LlamaParams, MetadataIsWhatIsSaidInsteadOfTheFile) {
             LlamaTokenizer(test_weights()).tokenize("a", AddSpecial::yes, ParseSpecial::no).size() + (adds ? -1 : 1));
 }
 
+TEST(LlamaParams, ARecommendationThatNoRequestMayHaveIsLeftOut) {
+  const LlamaOptionsPtr options =
+      flags({{"--override-kv", "general.sampling.temp=float:-1,general.sampling.top_p=float:1.5"},
+             {"--override-kv", "general.sampling.top_k=float:1e20,general.sampling.min_p=float:0.5"}});
+  const RecommendedSampling sampling = load(options)->info().sampling;
+  EXPECT_FALSE(sampling.temperature);
+  EXPECT_FALSE(sampling.top_p);
+  EXPECT_FALSE(sampling.top_k);
+  EXPECT_EQ(sampling.min_p, 0.5f);
+}
+
 TEST(LlamaParams, AVocabularyThatOutlivesTheWeightsHasTheSameMetadata) {
   LoadOptions how;
   how.sleeps = true;

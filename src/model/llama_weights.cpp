@@ -15,6 +15,7 @@
 #endif
 
 #include "base/log.h"
+#include "core/sampling.h"
 #include "model/gguf_summary.h"
 #include "model/llama_params.h"
 #include "model/llama_runtime.h"
@@ -133,7 +134,9 @@ struct Metadata {
   }
   std::optional<std::int32_t> integer(llama_model_meta_key key) const {
     const std::optional<float> value = number(key);
-    return value ? std::optional(static_cast<std::int32_t>(*value)) : std::nullopt;
+    constexpr float kEnd = 2147483648.0f;  // NaN is not within, either
+    const bool whole = value && *value >= -kEnd && *value < kEnd;
+    return whole ? std::optional(static_cast<std::int32_t>(*value)) : std::nullopt;
   }
 };
 
@@ -164,6 +167,21 @@ void describe_vocabulary(const llama_vocab* vocab, ModelInfo& info) {
   if (llama_vocab_get_add_sep(vocab)) info.separator = llama_vocab_sep(vocab);
 }
 
+// Requests that do not say another value would all be refused for it.
+template <class Value>
+void drop_outside(std::optional<Value>& value, Value SamplingParams::*member) {
+  if (!value) return;
+  SamplingParams params;
+  params.*member = *value;
+  for (const SamplingRule& rule : sampling_rules()) {
+    const double read = rule.read(params);
+    if (read >= rule.minimum && read <= rule.maximum) continue;
+    log_warning("the model file recommends what is no value of this field, which is left out",
+                {{"field", rule.field}, {"value", read}});
+    return value.reset();
+  }
+}
+
 RecommendedSampling recommended_sampling(const Metadata& meta) {
   RecommendedSampling sampling;
   sampling.temperature = meta.number(LLAMA_MODEL_META_KEY_SAMPLING_TEMP);
@@ -172,6 +190,12 @@ RecommendedSampling recommended_sampling(const Metadata& meta) {
   sampling.min_p = meta.number(LLAMA_MODEL_META_KEY_SAMPLING_MIN_P);
   sampling.repeat_last_n = meta.integer(LLAMA_MODEL_META_KEY_SAMPLING_PENALTY_LAST_N);
   sampling.repeat_penalty = meta.number(LLAMA_MODEL_META_KEY_SAMPLING_PENALTY_REPEAT);
+  drop_outside(sampling.temperature, &SamplingParams::temperature);
+  drop_outside(sampling.top_k, &SamplingParams::top_k);
+  drop_outside(sampling.top_p, &SamplingParams::top_p);
+  drop_outside(sampling.min_p, &SamplingParams::min_p);
+  drop_outside(sampling.repeat_last_n, &SamplingParams::repeat_last_n);
+  drop_outside(sampling.repeat_penalty, &SamplingParams::repeat_penalty);
   return sampling;
 }
 
@@ -203,8 +227,8 @@ ModelInfo describe(const Metadata& meta, std::string path, std::string name) {
   info.description = info.architecture + ", " + count_in_words(info.parameters) + " parameters, " + info.format;
   info.size_bytes = llama_model_size(model);
   const std::string rope = info.architecture + ".rope.scaling.";
-  info.context_trained = usable_context(meta.options, model, meta.text(rope + "type"),
-                                        std::atoi(meta.text(rope + "original_context_length").c_str()));
+  info.rope_context = std::atoi(meta.text(rope + "original_context_length").c_str());
+  info.context_trained = usable_context(meta.options, model, meta.text(rope + "type"), info.rope_context);
   info.embedding_length = llama_model_n_embd(model);
   info.layers = llama_model_n_layer(model);
   // Head size times KV heads, twice (keys and values), two bytes each; models with other head sizes are close enough

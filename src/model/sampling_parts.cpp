@@ -31,6 +31,18 @@ bool default_order(const SamplingParams& params) {
   return std::ranges::equal(steps_of(params), default_sampling_steps());
 }
 
+// It ends the text where it is not sure, and ends the process where there is no token for that, or one with a longer
+// text than its buffer has room for.
+llama_sampler* make_infill_step(const llama_vocab* vocab) {
+  constexpr std::size_t kTextMost = 512;
+  if (vocab == nullptr) return nullptr;
+  if (llama_vocab_eot(vocab) == LLAMA_TOKEN_NULL && llama_vocab_eos(vocab) == LLAMA_TOKEN_NULL) return nullptr;
+  for (llama_token token = 0; token < llama_vocab_n_tokens(vocab); ++token) {
+    if (std::string_view(llama_vocab_get_text(vocab, token)).size() > kTextMost) return nullptr;
+  }
+  return llama_sampler_init_infill(vocab);
+}
+
 llama_sampler* make_step(SamplingStep step, const SamplingParams& params, const llama_vocab* vocab,
                          const DryBreakersPtr& breakers) {
   const auto min_keep = static_cast<std::size_t>(std::max(params.min_keep, 0));
@@ -46,7 +58,7 @@ llama_sampler* make_step(SamplingStep step, const SamplingParams& params, const 
     case SamplingStep::temperature:
       return params.dynatemp_range > 0 ? make_dynamic_temperature_step(params)
                                        : llama_sampler_init_temp(params.temperature);
-    case SamplingStep::infill: return vocab != nullptr ? llama_sampler_init_infill(vocab) : nullptr;
+    case SamplingStep::infill: return make_infill_step(vocab);
     case SamplingStep::adaptive_p: return nullptr;  // it draws, so it comes last
   }
   return nullptr;
@@ -96,14 +108,27 @@ Token SamplerChain::draw(std::span<const float> logits, std::vector<Candidate>& 
       row.push_back({static_cast<llama_token>(i), std::min(logits[i], std::numeric_limits<float>::max()), 0.0f});
     }
   }
-  return draw_thread_row(left);
+  const Token drawn = draw_thread_row(left);
+  if (drawn < 0 || logits[static_cast<std::size_t>(drawn)] > kNone) return drawn;
+  const auto best = std::ranges::max_element(logits);
+  return only({static_cast<Token>(best - logits.begin()), *best}, left);
 }
 
 Token SamplerChain::draw(std::span<const Candidate> candidates, std::vector<Candidate>& left) {
   std::vector<llama_token_data>& row = thread_row();
   row.clear();
   for (const Candidate& c : candidates) row.push_back({c.token, c.logit, 0.0f});
-  return draw_thread_row(left);
+  const Token drawn = draw_thread_row(left);
+  if (drawn < 0 || std::ranges::find(candidates, drawn, &Candidate::token) != candidates.end()) return drawn;
+  return only(*std::ranges::max_element(candidates, {}, &Candidate::logit), left);
+}
+
+// `infill` draws a token that ends the text also where that is none of the row's, which a grammar, ignore_eos or
+// min_tokens have banned.
+Token SamplerChain::only(Candidate candidate, std::vector<Candidate>& left) {
+  candidate.probability = 1;
+  left.assign(1, candidate);
+  return candidate.token;
 }
 
 Token SamplerChain::draw_thread_row(std::vector<Candidate>& left) {

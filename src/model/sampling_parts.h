@@ -50,6 +50,7 @@ class SamplerChain {
 
  private:
   Token draw_thread_row(std::vector<Candidate>& left);
+  static Token only(Candidate candidate, std::vector<Candidate>& left);
 
   LlamaSamplerPtr chain_;
   ChainView view_;

@@ -159,7 +159,7 @@ describe('a grammar', async () => {
     assert.equal(finish, 'stop');
   });
   it('goes together with other samplers', async () => {
-    for (const fields of [{ mirostat: 2 }, { typical_p: 0.9 }, { samplers: 'kt' }, { dry_multiplier: 1 }]) {
+    for (const fields of [{ mirostat: 2 }, { typical_p: 0.9 }, { samplers: 'kt' }, { samplers: ['infill'] }, { dry_multiplier: 1 }]) {
       const { text } = await answer(server, 'x', { grammar: 'root ::= [0-9]{5}', temperature: 1, ...fields });
       assert.match(text, /^[0-9]{5}$/, JSON.stringify(fields));
     }
