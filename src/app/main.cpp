@@ -1,4 +1,7 @@
 // chasqui: reads the command line and runs what it asks for.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "app/bench_command.h"
 #include "app/config.h"
 #include "app/load_trial.h"
@@ -6,7 +9,19 @@
 #include "app/simulate_command.h"
 #include "app/supervise.h"
 
+namespace {
+
+// Where one of them is closed the next file that is opened would get its number, and what is written to standard error.
+void open_standard_files() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);  // which takes the lowest number that is free
+  }
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  open_standard_files();
   if (chasqui::is_load_trial()) chasqui::begin_load_trial();
   const chasqui::CommandLine line = chasqui::read_command_line(argc, argv);
   if (line.bench) return chasqui::run_bench(*line.bench);

@@ -265,9 +265,12 @@ void Server::lose(const std::string& peers) {
 void Server::follow_signals() {
   guard_.watch(config_.operation.drain_delay + config_.drain_time,
                [this] { loop_.post([this] { shutdown_->begin(); }); });
-  // Without files to read again SIGHUP means what it means everywhere: the terminal has gone.
-  if (config_.api_key_file.empty() && config_.log_file.empty() && !tls_reload_) return;
-  loop_.on_signal(SIGHUP, [this] {
+  const bool reads_again = !config_.api_key_file.empty() || !config_.log_file.empty() || tls_reload_;
+  // Without files to read again SIGHUP means what it means everywhere: the terminal has gone. But a service manager,
+  // which has opened the sockets, may be told to reload any service.
+  if (!reads_again && (!listeners_.stay || is_supervised())) return;
+  loop_.on_signal(SIGHUP, [this, reads_again] {
+    if (!reads_again) log_info("SIGHUP: there is no file to read again");
     log_file_.open_again();
     if (!config_.api_key_file.empty()) reload_.begin();
     if (tls_reload_) tls_reload_->begin();
