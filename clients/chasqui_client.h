@@ -85,7 +85,7 @@ class Client {
     for (auto& [id, events] : waiting_) {
       if (!events.empty()) return take(id, events);
     }
-    return receive();
+    return given(receive());
   }
 
   // All events of one request.
@@ -143,7 +143,6 @@ class Client {
     Event event = boost::json::parse(std::string_view(received_).substr(4, length)).as_object();
     received_.erase(0, 4 + length);
     if (event.at("id").is_null()) throw ClientError(std::move(event));  // about a frame that could not be read
-    if (is_end(event)) waiting_.erase(event.at("id").to_number<std::int64_t>());
     return event;
   }
 
@@ -165,7 +164,7 @@ class Client {
       }
       Event event = receive();
       const auto about = event.at("id").to_number<std::int64_t>();
-      if (about == id) return event;
+      if (about == id) return given(std::move(event));
       waiting_[about].push_back(std::move(event));  // of another request, for later
     }
   }
@@ -173,7 +172,13 @@ class Client {
   Event take(std::int64_t id, std::deque<Event>& events) {
     Event event = std::move(events.front());
     events.pop_front();
-    if (is_end(event)) waiting_.erase(id);
+    if (is_end(event)) waiting_.erase(id);  // with `events`
+    return event;
+  }
+
+  // An end that is given out is the last event of its request. One that waits has others before it.
+  Event given(Event event) {
+    if (is_end(event)) waiting_.erase(event.at("id").to_number<std::int64_t>());
     return event;
   }
 
