@@ -12,6 +12,7 @@
 //
 //   chasqui.mjs --socket /run/chasqui.sock What is Chasqui?
 //   chasqui.mjs --socket /run/chasqui.sock --command metrics
+import { realpathSync } from 'node:fs';
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -206,7 +207,16 @@ async function main() {
   client.close();
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+// Run, and not imported; also through a symbolic link, as programs in ~/bin often are.
+function isProgram() {
+  try {
+    return realpathSync(process.argv[1]) === realpathSync(fileURLToPath(import.meta.url));
+  } catch {
+    return false; // what was started is no file
+  }
+}
+
+if (isProgram()) {
   main().catch((error) => {
     console.error(`chasqui.mjs: ${error.message}`);
     process.exit(1);

@@ -37,6 +37,8 @@ class ChasquiError(Exception):
 
 
 class Client:
+    """With a timeout in seconds, whatever waits for the server longer raises socket.timeout."""
+
     def __init__(self, path, timeout=None):
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout)
@@ -59,22 +61,28 @@ class Client:
 
     def send(self, message):
         body = json.dumps(message, ensure_ascii=False).encode()
-        self._socket.sendall(struct.pack("<I", len(body)) + body)
+        try:
+            self._socket.sendall(struct.pack("<I", len(body)) + body)
+        except socket.timeout:
+            self.close()  # a part of the frame may be sent, which nothing can follow
+            raise
 
     def receive(self):
         """The next event of any request."""
-        (length,) = struct.unpack("<I", self._read(4))
-        return json.loads(self._read(length))
+        self._need(4)
+        (length,) = struct.unpack_from("<I", self._received)
+        self._need(4 + length)
+        event = json.loads(self._received[4:4 + length])
+        del self._received[:4 + length]
+        return event
 
-    def _read(self, size):
+    def _need(self, size):
+        """Nothing is taken before all is here: after a timeout the next call goes on with the same frame."""
         while len(self._received) < size:
             piece = self._socket.recv(65536)
             if not piece:
                 raise ConnectionError("the server has closed the connection")
             self._received += piece
-        taken = bytes(self._received[:size])
-        del self._received[:size]
-        return taken
 
     # Requests.
 
@@ -92,7 +100,7 @@ class Client:
 
     def events(self, id):
         """All events of one request, the last one included. An error is raised as ChasquiError. Leaving the loop before
-        its end cancels the request."""
+        its end cancels the request, and so does a timeout."""
         over = False
         try:
             while not over:
@@ -101,7 +109,9 @@ class Client:
                 if event["event"] == "error":
                     raise ChasquiError(event)
                 yield event
-        except (OSError, struct.error):
+        except socket.timeout:
+            raise
+        except OSError:
             over = True  # there is no connection to cancel on
             raise
         finally:
@@ -156,6 +166,11 @@ def ask(client, question, fields):
         signal.signal(signal.SIGINT, interrupted)
 
 
+def utf8(argument):
+    """Whatever the locale says of it."""
+    return os.fsencode(argument).decode()
+
+
 def main():
     import argparse
 
@@ -172,16 +187,19 @@ def main():
     try:
         with Client(arguments.socket) as client:
             if arguments.command:
-                print(json.dumps(client.command(arguments.command), indent=2, ensure_ascii=False))
+                print(json.dumps(client.command(utf8(arguments.command)), indent=2, ensure_ascii=False))
                 return 0
-            questions = [" ".join(arguments.question)] if arguments.question else map(str.strip, sys.stdin)
-            for question in questions:
+            lines = (line.decode() for line in sys.stdin.buffer)
+            for question in [utf8(" ".join(arguments.question))] if arguments.question else map(str.strip, lines):
                 if question:
                     ask(client, question, fields)
         return 0
     except (OSError, ChasquiError) as error:
         print(f"chasqui.py: {error}", file=sys.stderr)
         return 1
+    except UnicodeDecodeError:
+        print("chasqui.py: what is asked must be UTF-8", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

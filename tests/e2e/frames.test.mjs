@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { chmod, copyFile, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import * as test from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -328,6 +328,70 @@ with Client(sys.argv[2]) as client:
 `;
     const { stdout } = await execute('python3', ['-c', script, clients, server.socket]);
     assert.equal(stdout.trim(), 'ok');
+  });
+
+  it('cancel what a client in Python waits for longer than it wants to', withPython, async (t) => {
+    const server = await startWithSocket(t, [...sim, '-np', '1', '-c', '200000']);
+    const script = `
+import socket, sys
+sys.path.insert(0, sys.argv[1])
+from chasqui import Client
+with Client(sys.argv[2]) as client, Client(sys.argv[2], timeout=0.1) as hurried:
+    answer = client.generate(prompt="go on", ignore_eos=True, max_tokens=1000000)
+    while next(answer)["event"] != "token":
+        pass
+    try:
+        print(hurried.text(prompt="me, too"))
+    except socket.timeout:
+        print("too late")
+    def waiting():
+        metrics = client.command("metrics")
+        return sum(value for name, value in metrics.items() if name.startswith("chasqui_requests_waiting"))
+    while waiting() != 0:
+        pass
+`;
+    const { stdout } = await execute('python3', ['-c', script, clients, server.socket], { timeout: hangAfter });
+    assert.equal(stdout.trim(), 'too late');
+  });
+
+  it('go on in Python with a frame whose rest comes after a timeout', withPython, async (t) => {
+    const script = `
+import socket, sys
+sys.path.insert(0, sys.argv[1])
+from chasqui import Client
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[2])
+server.listen()
+with Client(sys.argv[2], timeout=0.01) as client:
+    connection, _ = server.accept()
+    body = b'{"id":1,"event":"token"}'
+    for part in (len(body).to_bytes(4, "little") + body[:5], body[5:]):
+        connection.sendall(part)
+        try:
+            print(client.receive()["event"])
+        except socket.timeout:
+            print("timeout")
+`;
+    const socket = path.join(await folder(t), 'late.sock');
+    const { stdout } = await execute('python3', ['-c', script, clients, socket], { timeout: hangAfter });
+    assert.equal(stdout, 'timeout\ntoken\n');
+  });
+
+  it('are programs through a symbolic link, too', async (t) => {
+    const server = await startWithSocket(t, sim);
+    const link = path.join(await folder(t), 'ask');
+    await symlink(path.join(clients, 'chasqui.mjs'), link);
+    const { stdout } = await execute(process.execPath, [link, '--socket', server.socket, '--command', 'health']);
+    assert.deepEqual(JSON.parse(stdout), { status: 'ok' });
+  });
+
+  it('refuse in Python what is not UTF-8', withPython, async (t) => {
+    const server = await startWithSocket(t, sim);
+    const bad = '$(printf "a\\377")'; // of the shell: an argument of Node is always UTF-8
+    for (const command of [`"$@" ${bad}`, `"$@" --command ${bad}`, `printf 'a\\377\\n' | "$@"`]) {
+      const ask = ['-c', command, 'sh', 'python3', path.join(clients, 'chasqui.py'), '--socket', server.socket];
+      await assert.rejects(execute('sh', ask), { code: 2, stderr: 'chasqui.py: what is asked must be UTF-8\n' });
+    }
   });
 
   it('fail at once when the server has gone', async (t) => {
