@@ -43,10 +43,17 @@ std::string how_it_ended(int status) {
   return std::string("signal ") + std::to_string(WTERMSIG(status)) + " (" + ::strsignal(WTERMSIG(status)) + ")";
 }
 
-sigset_t heard_signals() {
+bool is_ignored(int number) {
+  struct sigaction now {};
+  return ::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+// A signal that is blocked is heard even where it is ignored: under nohup the end of a login would end the server.
+sigset_t heard_signals(bool hears_hangup) {
   sigset_t set;
   sigemptyset(&set);
-  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, number);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT}) sigaddset(&set, number);
+  if (hears_hangup || !is_ignored(SIGHUP)) sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -64,7 +71,7 @@ class Supervisor {
         log_file_(log_file),
         patience_(config.operation.drain_delay + config.drain_time + kLongerThanItself),
         hears_hangup_(!config.api_key_file.empty() || !config.tls_certificate.empty() || !config.log_file.empty()),
-        signals_(heard_signals()) {}
+        signals_(heard_signals(hears_hangup_)) {}
 
   Result<void> open(const Listeners& listeners);
   int run();

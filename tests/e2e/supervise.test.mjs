@@ -1,6 +1,7 @@
 // --supervise, and sockets that are handed over: no client is refused when the server ends, and the next one goes on.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { on, once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import os from 'node:os';
@@ -11,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 
 import { ask, user } from './client.mjs';
 import { exchange, parse, request } from './raw.mjs';
-import { binary, run, sim, start } from './server.mjs';
+import { binary, hangAfter, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 
@@ -50,6 +51,27 @@ async function underLoad(server, change) {
   done = true;
   await clients;
   return answers;
+}
+
+// Node gives its children the signals as they are by default; the shell passes on that SIGHUP is ignored, as nohup does.
+async function underNohup(t, flags = []) {
+  const args = ['-c', 'trap "" HUP; exec "$0" "$@"', binary, 'serve', ...sim, '--supervise', '--port', '0', ...flags];
+  const child = spawn('sh', args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  t.after(() => child.kill('SIGKILL'));
+  const ended = once(child, 'close');
+  const server = { pid: child.pid, ended, says: (pattern) => until(child.stderr, pattern) };
+  server.port = Number((await until(child.stdout, /listening on \S+:(\d+)\n[^]*serving /))[1]);
+  return server;
+}
+
+// Until what a stream says matches.
+async function until(stream, pattern) {
+  let text = '';
+  for await (const piece of on(stream.setEncoding('utf8'), 'data', { close: ['end'], signal: AbortSignal.timeout(hangAfter) })) {
+    const match = pattern.exec((text += piece));
+    if (match) return match;
+  }
+  return assert.fail(`${pattern} never came: ${text}`);
 }
 
 describe('a supervised server', { skip: process.platform !== 'linux' && '/proc is needed' }, async () => {
@@ -111,6 +133,29 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
     assert.notEqual(await nextChild(server, child), child);
     assert.equal(await say(server, 'fresh'), 'fresh');
     await server.says(/the server has died.*exit code 70/);
+  });
+
+  it('outlives the end of a login under nohup', async (t) => {
+    const server = await underNohup(t);
+    const child = childOf(server.pid);
+    process.kill(server.pid, 'SIGHUP');
+    process.kill(child, 'SIGKILL'); // a supervisor that is about to end would start no other
+    assert.equal(await say(server, 'still here'), 'still here');
+    assert.notEqual(childOf(server.pid), child);
+    process.kill(server.pid, 'SIGTERM');
+    assert.deepEqual(await server.ended, [0, null]);
+  });
+
+  it('reads its keys again at SIGHUP under nohup, too', async (t) => {
+    const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
+    t.after(() => fs.rm(dir, { recursive: true, force: true, maxRetries: 20 }));
+    const keys = path.join(dir, 'keys');
+    await fs.writeFile(keys, 'k-one\n');
+    const server = await underNohup(t, ['--api-key-file', keys]);
+    process.kill(server.pid, 'SIGHUP');
+    await server.says(/keys reloaded/);
+    process.kill(server.pid, 'SIGTERM');
+    assert.deepEqual(await server.ended, [0, null]);
   });
 
   it('that takes no notice of SIGTERM is killed', async (t) => {
