@@ -218,7 +218,7 @@ Result<void> FileDownload::keep() {
 Result<std::uint64_t> FileDownload::run() {
   const auto lock = wait_for_lock();
   if (!lock) return lock.error();
-  if (place_.folder.has(file_)) {  // another process has fetched it meanwhile
+  if (place_.folder.has(place_.commit, file_)) {  // another process has fetched it meanwhile
     place_.watcher.knows(file_.path, file_.bytes);
     return std::uint64_t{0};
   }

@@ -12,10 +12,11 @@
 namespace chasqui::pull {
 namespace {
 
-Result<void> check_room(const RepoFolder& folder, const std::vector<HubFile>& files) {
+Result<void> check_room(const RepoFolder& folder, const std::string& commit, const std::vector<HubFile>& files) {
   std::uint64_t needed = 0;
   for (const HubFile& file : files) {
-    const std::uint64_t rest = folder.has(file) ? 0 : file.bytes - std::min(file.bytes, folder.partial_bytes(file));
+    const std::uint64_t rest =
+        folder.has(commit, file) ? 0 : file.bytes - std::min(file.bytes, folder.partial_bytes(file));
     needed = rest > UINT64_MAX - needed ? UINT64_MAX : needed + rest;
   }
   const auto free = folder.free_bytes();
@@ -29,14 +30,14 @@ Result<void> check_room(const RepoFolder& folder, const std::vector<HubFile>& fi
 // What else this machine has of the commit stays to be found: serve looks at one snapshot alone.
 Result<void> name_known(const RepoFolder& folder, const Listing& listing) {
   for (const HubFile& file : listing.files) {
-    if (!file.is_gguf() || !folder.has(file)) continue;
+    if (!file.is_gguf() || !folder.has(listing.commit, file)) continue;
     if (auto named = folder.name(listing.commit, file); !named) return named;
   }
   return {};
 }
 
 Result<std::uint64_t> fetch(const DownloadPlace& place, const HubFile& file) {
-  if (!place.folder.has(file)) return FileDownload(place, file).run();
+  if (!place.folder.has(place.commit, file)) return FileDownload(place, file).run();
   place.watcher.knows(file.path, file.bytes);
   return std::uint64_t{0};
 }
@@ -54,7 +55,7 @@ Result<Pulled> pull(const PullOrder& order, Hub& hub, int retries, const StopSig
 
   const RepoFolder folder(order.cache, repo);
   if (auto prepared = folder.prepare(); !prepared) return prepared.error();
-  if (auto room = check_room(folder, files); !room) return room.error();
+  if (auto room = check_room(folder, listing->commit, files); !room) return room.error();
   const DownloadPlace place{hub, folder, repo, listing->commit, stop, watcher, retries};
   Pulled out{repo + (chosen->model.empty() ? "" : ':' + chosen->model), listing->commit, {}};
   for (const HubFile& file : files) {

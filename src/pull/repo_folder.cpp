@@ -28,6 +28,20 @@ Result<void> make_folder(const fs::path& path) {
   return {};
 }
 
+// The content itself, and not a name that leads to one.
+bool is_content(const fs::path& path, const HubFile& file) {
+  std::error_code none;
+  if (!fs::is_regular_file(fs::symlink_status(path, none))) return false;
+  const std::uint64_t bytes = fs::file_size(path, none);
+  return !none && bytes == file.bytes;
+}
+
+// As the file systems of memory cards (exFAT) and of other machines (SMB) and those of FUSE say it.
+bool means_no_links(const std::error_code& failed) {
+  return failed == std::errc::operation_not_permitted || failed == std::errc::operation_not_supported ||
+         failed == std::errc::function_not_supported;
+}
+
 }  // namespace
 
 RepoFolder::RepoFolder(const std::string& hub, const std::string& repo) {
@@ -44,10 +58,10 @@ Result<void> RepoFolder::prepare() const {
   return {};
 }
 
-bool RepoFolder::has(const HubFile& file) const {
+bool RepoFolder::has(const std::string& commit, const HubFile& file) const {
   std::error_code none;
   const std::uint64_t bytes = fs::file_size(blob(file), none);
-  return !none && bytes == file.bytes;
+  return (!none && bytes == file.bytes) || is_content(named(commit, file), file);
 }
 
 std::uint64_t RepoFolder::partial_bytes(const HubFile& file) const {
@@ -81,15 +95,19 @@ Result<FileDescriptor> RepoFolder::lock(const HubFile& file) const {
 
 Result<void> RepoFolder::name(const std::string& commit, const HubFile& file) const {
   const fs::path path = named(commit, file);
-  std::error_code failed;
-  if (fs::equivalent(path, blob(file), failed)) return {};
+  const auto is_named = [&] {
+    std::error_code unknown;
+    return is_content(path, file) || fs::equivalent(path, blob(file), unknown);
+  };
+  if (is_named()) return {};
   if (auto made = make_folder(path.parent_path()); !made) return made;
-  fs::remove(path, failed);
-  const fs::path target = blob(file).lexically_relative(path.parent_path());
-  fs::create_symlink(target, path, failed);
-  // Another process may have been faster.
-  std::error_code unknown;
-  if (failed && !fs::equivalent(path, blob(file), unknown)) return cannot(path, failed.message());
+  std::error_code failed;
+  // Only what was there before: by now another process may have moved the content to this name.
+  if (fs::exists(fs::symlink_status(path, failed))) fs::remove(path, failed);
+  fs::create_symlink(blob(file).lexically_relative(path.parent_path()), path, failed);
+  if (!failed || is_named()) return {};  // another process may have been faster
+  if (means_no_links(failed)) fs::rename(blob(file), path, failed);
+  if (failed && !is_named()) return cannot(path, failed.message());
   return {};
 }
 
@@ -98,9 +116,12 @@ Result<void> RepoFolder::set_revision(const std::string& revision, const std::st
   const fs::path path = folder_ / "refs" / revision;
   if (auto made = make_folder(path.parent_path()); !made) return made;
   const fs::path written = path.string() + '.' + std::to_string(::getpid());
-  std::ofstream(written) << commit;
   std::error_code failed;
-  fs::rename(written, path, failed);
+  std::ofstream file(written);
+  file << commit;
+  file.close();
+  if (!file) failed = std::error_code(errno != 0 ? errno : EIO, std::generic_category());  // the disk is full
+  if (!failed) fs::rename(written, path, failed);
   if (!failed) return {};
   std::error_code unknown;
   fs::remove(written, unknown);

@@ -1,7 +1,8 @@
 // One repository in the cache of Hugging Face's clients, to be written: contents under their checksums (blobs), names
 // that lead to them for each commit (snapshots), commits of branches (refs), and a lock for each content. What is there
 // is whole: a content that is being fetched has another name. Its owner's thread; other processes, Hugging Face's own
-// clients among them, may work in it at the same time.
+// clients among them, may work in it at the same time. A file system without symbolic links has contents under their
+// names in the snapshots instead, as with those clients.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ class RepoFolder {
   // Makes the folders. Errors name the one that cannot be made.
   Result<void> prepare() const;
 
-  // The whole content of that file is there.
-  bool has(const HubFile& file) const;
+  // The whole content of that file is there, of whichever commit, or under its name in this one.
+  bool has(const std::string& commit, const HubFile& file) const;
   // What an earlier time has left of it, in bytes.
   std::uint64_t partial_bytes(const HubFile& file) const;
   std::filesystem::path blob(const HubFile& file) const { return folder_ / "blobs" / file.oid; }
@@ -34,7 +35,7 @@ class RepoFolder {
   // The right to fetch it, until it is closed; not open: another process has it.
   Result<FileDescriptor> lock(const HubFile& file) const;
 
-  // The name in the snapshot of the commit leads to the content.
+  // The name in the snapshot of the commit leads to the content, or is moved there where nothing can lead to it.
   Result<void> name(const std::string& commit, const HubFile& file) const;
   // The revision is that commit from now on. A commit has no name but itself.
   Result<void> set_revision(const std::string& revision, const std::string& commit) const;
