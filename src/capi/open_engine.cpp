@@ -128,7 +128,10 @@ std::size_t OpenEngine::running() const {
 const chasqui_event* OpenEngine::next(int timeout_ms) {
   const TimePoint until = engine_->clock().now() + milliseconds(std::max(timeout_ms, 0));
   while (told_.empty()) {
-    if (answers_.empty()) return nullptr;
+    if (answers_.empty()) {
+      quiet();
+      return nullptr;
+    }
     std::optional<Event> event;
     if (timeout_ms < 0) {
       event = engine_->next();
@@ -144,6 +147,14 @@ const chasqui_event* OpenEngine::next(int timeout_ms) {
   given_ = std::move(told_.front());
   told_.pop_front();
   return &given_;
+}
+
+// What comes late is of answers that have ended. Left there it keeps the descriptor readable, and who polls that would
+// call again and again.
+void OpenEngine::quiet() {
+  if (engine_->wakeup_fd() < 0) return;
+  while (engine_->next_within(milliseconds(0))) {
+  }
 }
 
 void OpenEngine::hand_on(Event event) {

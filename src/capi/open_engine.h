@@ -46,6 +46,7 @@ class OpenEngine {
   std::uint64_t follow(std::vector<RequestId> ids, std::size_t of_one_prompt, bool stream,
                        std::unique_ptr<AnswerWriter> writer);
   void hand_on(Event event);
+  void quiet();
 
   const std::unique_ptr<SessionEngine> engine_;
   const ReadableModel model_;
