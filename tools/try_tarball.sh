@@ -53,6 +53,17 @@ done
 url=$(sed -n 's/^listening on //p' "$root/said")
 curl -sSf -m 60 "$url/v1/chat/completions" -d '{"max_tokens":8,"messages":[{"role":"user","content":"What is Chasqui?"}]}' |
   grep -q '"content"' || fail "no answer of the server"
+
+# The commands of INSTALL.md once more, while that server runs.
+mkdir "$root/new"
+tar -xzf "$tarball" -C "$root/new" --strip-components=1
+echo '# mine' > "$root/usr/local/etc/chasqui/chasqui.toml"
+echo 'old' > "$root/usr/local/share/doc/chasqui/copyright"
+upgrade=$(sed -n 's|^ *sudo \(cp .*\) /usr/local/$|\1 ../usr/local/|p' "$root/new/INSTALL.md")
+[ -n "$upgrade" ] || fail "INSTALL.md does not say how to install it"
+(cd "$root/new" && eval "$upgrade") || fail "it cannot be upgraded while it runs"
+[ "$(cat "$root/usr/local/etc/chasqui/chasqui.toml")" = '# mine' ] || fail "an upgrade overwrites the settings"
+cmp -s "$root/new/share/doc/chasqui/copyright" "$root/usr/local/share/doc/chasqui/copyright" || fail "an upgrade leaves old files"
 kill "$server"
 wait "$server" || fail "it does not end well"
 server=
