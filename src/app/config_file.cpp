@@ -162,7 +162,9 @@ Result<Settings> read_settings(CLI::App& root, CLI::App& command, std::vector<st
   if (!items) return items.error();
   for (const TomlItem& item : *items) {
     const std::string name = long_name(*command.get_option_no_throw("--" + item.key));
-    if (out.origins.contains(name)) continue;
+    // A list of nothing says as much as no line; as an argument it would be a flag that takes the next one as its
+    // value.
+    if (item.values.empty() || out.origins.contains(name)) continue;
     out.origins[name] = Origin::file;
     if (!is_repeated(name)) out.arguments.push_back(as_argument(item.key, item.values));
     for (const std::string& value : item.values) {

@@ -8,6 +8,7 @@ namespace chasqui {
 namespace {
 
 constexpr std::string_view kBlank = " \t";
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // editors of Windows begin a file with it
 
 std::string_view trimmed(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
@@ -75,6 +76,7 @@ class PresetReader {
 
 Result<Preset> read_preset(std::string_view text) {
   PresetReader reader;
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   while (!text.empty()) {
     const std::size_t end = std::min(text.find_first_of("\r\n"), text.size());
     if (auto read = reader.line(text.substr(0, end)); !read) return read.error();

@@ -34,6 +34,14 @@ TEST(PresetFile, HasASectionForEachModelAndOneForAll) {
   EXPECT_EQ(preset->sections[1].items, (Items{{"c", "2"}})) << "the last one holds";
 }
 
+TEST(PresetFile, MayBeginWithAByteOrderMark) {
+  const auto preset = read_preset("\xef\xbb\xbf[a]\r\nc = 1\r\n");
+  ASSERT_TRUE(preset) << preset.error().message;
+  ASSERT_EQ(preset->sections.size(), 1U);
+  EXPECT_EQ(preset->sections[0].name, "a");
+  EXPECT_FALSE(read_preset("[a]\n\xef\xbb\xbf[b]\n")) << "in the middle it is none";
+}
+
 TEST(PresetFile, AMistakeNamesItsLine) {
   const auto why = [](const char* text) {
     const auto preset = read_preset(text);

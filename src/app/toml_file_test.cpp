@@ -25,6 +25,12 @@ TEST(TomlFile, ValuesComeAsIfTheyHadBeenTyped) {
   EXPECT_EQ(items.at("e"), (std::vector<std::string>{"-1"}));
 }
 
+TEST(TomlFile, MayBeginWithAByteOrderMark) {
+  EXPECT_EQ(read("\xef\xbb\xbfport = 3\n").at("port"), (std::vector<std::string>{"3"}));
+}
+
+TEST(TomlFile, AListMayBeEmpty) { EXPECT_TRUE(read("a = []\n").at("a").empty()); }
+
 TEST(TomlFile, WhatIsNoSettingIsRefusedByItsName) {
   for (const auto& [text, says] : std::map<std::string, std::string>{{"a = \n", "line 1"},
                                                                      {"x = 1\nx = 2\n", "line 2"},

@@ -357,6 +357,16 @@ describe('chasqui config', async () => {
     assert.match(again.stdout, /cache-disk = "\/a b" .*# file/);
   });
 
+  it('takes an empty list as no setting', async () => {
+    const toml = file('empty.toml', 'api-key = []\nmodel = []\nttft-target = []\nmlock = []\nparallel = 3\n');
+    const { code, stdout, stderr } = await run(['config', '--json', '--config', toml]);
+    assert.equal(code, 0, stderr);
+    const seen = JSON.parse(stdout);
+    for (const name of ['api-key', 'model', 'ttft-target', 'mlock']) assert.equal(seen[name].origin, 'default', name);
+    assert.equal(seen.mlock.value, 'false');
+    assert.equal(seen.parallel.value, '3');
+  });
+
   it('never prints a key', async () => {
     const { stdout } = await run(['config', '--api-key', 'topsecret']);
     assert.doesNotMatch(stdout, /topsecret/);
