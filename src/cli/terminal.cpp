@@ -1,10 +1,12 @@
 #include "cli/terminal.h"
 
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 namespace chasqui::cli {
@@ -22,6 +24,21 @@ void watch(int number, void (*handler)(int)) {
   action.sa_handler = handler;
   ::sigemptyset(&action.sa_mask);
   ::sigaction(number, &action, nullptr);
+}
+
+constexpr std::string_view kEnterScreen = "\x1b[?1049h\x1b[?25l";
+constexpr std::string_view kLeaveScreen = "\x1b[?25h\x1b[?1049l";
+constexpr std::array kEndings = {SIGTERM, SIGHUP};
+
+// What was before there was a screen of its own. Here for the signal handler.
+termios keys_before{};
+std::array<struct sigaction, kEndings.size()> endings_before{};
+
+// Only what a signal handler may call. The signal comes again, to end the process as if this had not been there.
+void on_ending(int number) {
+  [[maybe_unused]] const ssize_t wrote = ::write(STDOUT_FILENO, kLeaveScreen.data(), kLeaveScreen.size());
+  ::tcsetattr(STDIN_FILENO, TCSANOW, &keys_before);
+  ::raise(number);
 }
 
 std::string_view environment(const char* name) {
@@ -90,6 +107,29 @@ bool SignalWatch::resized() {
   const bool was = resizes != 0;
   resizes = 0;
   return was;
+}
+
+OwnScreen::OwnScreen() {
+  ::tcgetattr(STDIN_FILENO, &keys_before);
+  struct sigaction ending {};
+  ending.sa_handler = &on_ending;
+  ending.sa_flags = SA_RESETHAND;
+  ::sigemptyset(&ending.sa_mask);
+  ::sigaddset(&ending.sa_mask, SIGTTOU);  // a process in the background would stop instead
+  for (std::size_t i = 0; i < kEndings.size(); ++i) {
+    ::sigaction(kEndings[i], nullptr, &endings_before[i]);
+    if (endings_before[i].sa_handler != SIG_IGN) ::sigaction(kEndings[i], &ending, nullptr);
+  }
+  termios raw = keys_before;
+  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+  write_out(kEnterScreen);
+}
+
+OwnScreen::~OwnScreen() {
+  write_out(kLeaveScreen);
+  ::tcsetattr(STDIN_FILENO, TCSANOW, &keys_before);
+  for (std::size_t i = 0; i < kEndings.size(); ++i) ::sigaction(kEndings[i], &endings_before[i], nullptr);
 }
 
 }  // namespace chasqui::cli

@@ -53,4 +53,14 @@ class SignalWatch {
   static bool resized();
 };
 
+// Keys come one by one and unseen, on a screen of its own, while it lives; as before afterwards, also where SIGTERM or
+// SIGHUP ends the process. Standard streams, which are terminals; one at a time.
+class OwnScreen {
+ public:
+  OwnScreen();
+  ~OwnScreen();
+  OwnScreen(const OwnScreen&) = delete;
+  OwnScreen& operator=(const OwnScreen&) = delete;
+};
+
 }  // namespace chasqui::cli

@@ -1,11 +1,9 @@
 #include "cli/top.h"
 
 #include <algorithm>
-#include <cerrno>
 
 #include <boost/json.hpp>
 #include <poll.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "cli/http_client.h"
@@ -16,33 +14,12 @@ namespace {
 
 constexpr Duration kPatience = seconds(5);
 
-// Keys come one by one and unseen, on a screen of its own; as before afterwards.
-class Screen {
- public:
-  Screen() {
-    ::tcgetattr(STDIN_FILENO, &before_);
-    termios raw = before_;
-    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-    ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-    write_out("\x1b[?1049h\x1b[?25l");
-  }
-  ~Screen() {
-    write_out("\x1b[?25h\x1b[?1049l");
-    ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
-  }
-  Screen(const Screen&) = delete;
-  Screen& operator=(const Screen&) = delete;
-
-  static void draw(const TopView& view, const Paint& paint) {
-    std::string out = "\x1b[H";
-    const std::vector<std::string> lines = view.lines(terminal_size(STDOUT_FILENO), paint);
-    for (std::size_t i = 0; i < lines.size(); ++i) out += (i == 0 ? "" : "\r\n") + lines[i] + "\x1b[K";
-    write_out(out + "\x1b[J");
-  }
-
- private:
-  termios before_{};
-};
+void draw(const TopView& view, const Paint& paint) {
+  std::string out = "\x1b[H";
+  const std::vector<std::string> lines = view.lines(terminal_size(STDOUT_FILENO), paint);
+  for (std::size_t i = 0; i < lines.size(); ++i) out += (i == 0 ? "" : "\r\n") + lines[i] + "\x1b[K";
+  write_out(out + "\x1b[J");
+}
 
 class Watcher {
  public:
@@ -146,13 +123,13 @@ int Watcher::once() {
 
 int Watcher::live() {
   describe(true);
-  const Screen screen;
+  const OwnScreen screen;
   const Paint paint(shows_colours(STDOUT_FILENO));
   for (;;) {
-    Screen::draw(view_, paint);
+    draw(view_, paint);
     const TimePoint next = clock_.now() + options_.interval;
     Wait end = Wait::changed;
-    while ((end = wait_until(next)) == Wait::changed) Screen::draw(view_, paint);
+    while ((end = wait_until(next)) == Wait::changed) draw(view_, paint);
     if (end == Wait::leave) return 0;
     (void)look();  // the picture says what went wrong, and goes on when it is over
   }

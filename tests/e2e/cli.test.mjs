@@ -462,6 +462,21 @@ describe('chasqui top', async () => {
     assert.doesNotMatch(screen, /running/);
   });
 
+  for (const [signal, number] of [['SIGTERM', 15], ['SIGHUP', 1]]) {
+    it(`leaves the terminal as it was when ${signal} ends it`, inTerminal, async (t) => {
+      const server = await start(t, sim);
+      const terminal = new Terminal(t, ['top', '--url', server.url]);
+      await terminal.shows(/running 0/);
+      assert.deepEqual([terminal.tell('alternate_on'), terminal.tell('cursor_flag')], ['1', '0']);
+      terminal.signal(signal);
+      const screen = await terminal.shows(new RegExp(`ended ${128 + number}`));
+      assert.doesNotMatch(screen, /running/);
+      assert.deepEqual([terminal.tell('alternate_on'), terminal.tell('cursor_flag')], ['0', '1']);
+      terminal.type('seen');
+      await terminal.shows(/seen/);
+    });
+  }
+
   it('lists tenants and sequences', inTerminal, async (t) => {
     const keys = file('top-keys', 'k-alice name=alice\nk-bob name=bob class=background\nk-root name=root admin=yes\n');
     const server = await start(t, [...sim, '-np', '2', '--api-key-file', keys]);

@@ -2,6 +2,7 @@
 // tmux; tests that use it say so when it is missing.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
@@ -51,6 +52,18 @@ export class Terminal {
   enter(text) {
     this.type(text);
     this.press('Enter');
+  }
+
+  // To the program, and not to the shell that it runs in.
+  signal(name) {
+    const shell = this.tell('pane_pid');
+    const [pid] = readFileSync(`/proc/${shell}/task/${shell}/children`, 'utf8').split(' ');
+    process.kill(Number(pid), name);
+  }
+
+  // What tmux knows of the window: cursor_flag, alternate_on …
+  tell(what) {
+    return this.tmux('display-message', '-p', `#{${what}}`).trim();
   }
 
   resize(columns, rows) {
