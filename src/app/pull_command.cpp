@@ -4,9 +4,11 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -18,7 +20,9 @@
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/log_sink.h"
+#include "cli/hub_models.h"
 #include "cli/machine.h"
+#include "cli/model_files.h"
 #include "cli/terminal.h"
 #include "pull/pull.h"
 
@@ -190,6 +194,16 @@ std::string pulled_json(const pull::Pulled& pulled) {
   return out + "\n";
 }
 
+// What serves just that; empty: it is no model. -hf finds the snapshot of `main` alone where there is one.
+std::string command_for(const pull::Pulled& pulled) {
+  const std::string& path = pulled.files.front().path;
+  if (cli::models_among({{path, pulled.files.front().bytes}}).empty()) return "";
+  const auto found = cli::find_in_hub(folders_of_models().hub, pulled.model, "");
+  std::error_code unknown;
+  const bool same = found && std::filesystem::equivalent(found->path, path, unknown);
+  return "chasqui serve " + (same ? "-hf " + pulled.model : "-m " + path);
+}
+
 Result<pull::Pulled> pull_with(const pull::PullOrder& order, const pull::HubSettings& settings,
                                const pull::StopSign& stop, PullView& view) {
   auto transfer = pull::Transfer::open(
@@ -245,7 +259,8 @@ int run_pull(const PullConfig& config) {
     return signal != 0 ? 128 + signal : 1;
   }
   cli::write_out(config.json ? pulled_json(*pulled) : pulled->files.front().path + '\n');
-  if (view.on_terminal() && !config.json) view.say("serve it with `chasqui serve -hf " + pulled->model + '`');
+  if (!view.on_terminal() || config.json) return 0;
+  if (const std::string command = command_for(*pulled); !command.empty()) view.say("serve it with `" + command + '`');
   return 0;
 }
 

@@ -140,6 +140,17 @@ describe('chasqui pull', () => {
     await terminal.shows(/runner-Q8_0\.gguf \[#+\] 100 % .*\n[^]*serve it with `chasqui serve -hf andes\/runner-GGUF:Q8_0`[^]*ended 0/);
   });
 
+  it('says what serves just that, also beside another main', { skip: hasTmux ? false : 'no tmux' }, async (t) => {
+    const { hub, env, at } = await world(t);
+    const says = (args, pattern) => new Terminal(t, ['pull', ...args], { env, columns: 300 }).shows(pattern);
+    await says([`${repo}:Q4_0`], /serve it with `chasqui serve -hf andes\/runner-GGUF:Q4_0`[^]*ended 0/);
+    const commit = hub.put(repo, { 'runner-Q4_0.gguf': demoBytes, 'mmproj-runner-F16.gguf': 'GGUF eye' }, { branch: 'next' });
+    const named = `${at}/snapshots/${commit}/runner-Q4_0.gguf`;
+    await says([`${repo}:Q4_0`, '--revision', 'next'], new RegExp(`serve it with \`chasqui serve -m ${named}\`[^]*ended 0`));
+    const eye = await says([repo, '--hf-file', 'mmproj-runner-F16.gguf', '--revision', 'next'], /ended 0/);
+    assert.doesNotMatch(eye, /serve it/);
+  });
+
   it('follows a repository to its new name', async (t) => {
     const { hub, pull } = await world(t);
     hub.put('andes/old', {}, { movedTo: repo });
