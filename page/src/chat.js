@@ -7,7 +7,6 @@ import { h, icon, iconButton, say, toast } from './dom.js';
 import { MessageView } from './message.js';
 import { Break, Refusal, resumeAnswer, stopStream, streamAnswer } from './server.js';
 import { requestFields, settingsFor } from './settings.js';
-import { keepConversation } from './store.js';
 
 // Made at once when a conversation is opened: so many messages, and so many screens, from its end.
 const madeAtOnce = { messages: 6, screens: 1.5 };
@@ -19,7 +18,7 @@ const roundsMost = 20; // of tools that run without asking, for one message
 const suggestions = ['What is Chasqui?', 'What is a prefix cache?', 'Why does a long prompt not freeze other streams?'];
 
 export class Chat {
-  // `page` is the rest: settings, model name, askForKey, listChanged, buttons for the bar.
+  // `page` is the rest: settings, model name, askForKey, listChanged, keep, buttons for the bar.
   constructor(element, page) {
     this.page = page;
     this.running = new Map(); // conversation id → { controller, node }
@@ -64,8 +63,7 @@ export class Chat {
   // Makes the views match the path; those of the same message stay as they are.
   draw() {
     const path = pathOf(this.conversation);
-    this.title.textContent = this.conversation.title || 'New conversation';
-    document.title = this.conversation.title ? `${this.conversation.title} · Chasqui` : 'Chasqui';
+    this.showTitle();
     const before = new Map(this.views.map((view) => [view.node, view]));
     this.views = path.map((node) => before.get(node) ?? new MessageView(this.conversation, node, this));
     const list = h('div', { class: 'messages' }, this.views.map((view) => view.element));
@@ -75,6 +73,30 @@ export class Chat {
     this.log.replaceChildren(list);
     this.showButton();
     this.showGauge();
+  }
+
+  showTitle() {
+    const { title } = this.conversation;
+    this.title.textContent = title || 'New conversation';
+    document.title = title ? `${title} · Chasqui` : 'Chasqui';
+  }
+
+  // Another tab has changed the conversation that is open. What its reader does here goes on: nothing is drawn anew that
+  // need not be, and the place and the focus stay.
+  refresh() {
+    const ids = (nodes) => nodes.map(({ id }) => id).join();
+    const { follow, log: { scrollTop } } = this;
+    const { activeElement } = document;
+    if (ids(this.views.map(({ node }) => node)) === ids(pathOf(this.conversation))) {
+      this.showTitle();
+      this.showAll();
+      this.showGauge();
+      return;
+    }
+    this.draw();
+    if (follow) this.toEnd();
+    else this.log.scrollTop = scrollTop;
+    if (activeElement?.isConnected) activeElement.focus({ preventScroll: true });
   }
 
   // The end is made at once, so that it is where it is to be; the rest when it comes near the view.
@@ -190,7 +212,7 @@ export class Chat {
   choose(node, step) {
     if (this.busy) return;
     choose(this.conversation, node, step);
-    keepConversation(this.conversation);
+    this.page.keep(this.conversation);
     this.draw();
   }
 
@@ -207,7 +229,7 @@ export class Chat {
     const { conversation } = this;
     const bringBack = removeNode(conversation, node);
     const changed = () => {
-      keepConversation(conversation);
+      this.page.keep(conversation);
       if (conversation === this.conversation) this.draw();
     };
     changed();
@@ -236,7 +258,8 @@ export class Chat {
       this.toEnd();
     }
     this.page.listChanged(conversation);
-    await keepConversation(conversation); // before the request, so that a page that is reloaded knows the stream's name
+    // Before the request, so that a page that is reloaded knows the stream's name.
+    await this.page.keep(conversation, { tells: false });
     try {
       await this.receive(conversation, node, controller.signal, resumes);
       node.state = 'done';
@@ -247,7 +270,7 @@ export class Chat {
     node.waits = '';
     if (this.running.get(conversation.id)?.node === node) this.running.delete(conversation.id);
     conversation.updated = Date.now();
-    await keepConversation(conversation);
+    await this.page.keep(conversation);
     this.page.listChanged(conversation);
     if (conversation !== this.conversation) return;
     if (!models.isLoaded(models.of(conversation, this.page.settings))) this.page.learn();
@@ -311,7 +334,7 @@ export class Chat {
       if (conversation === this.conversation) this.showSoon(node);
       if (performance.now() - kept < keepEvery) return;
       kept = performance.now();
-      keepConversation(conversation);
+      this.page.keep(conversation, { tells: false });
     };
     const { models, settings } = this.page;
     const model = models.of(conversation, settings);

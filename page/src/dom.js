@@ -87,3 +87,9 @@ export function toast(text, action = null) {
   clearTimeout(toastTimer);
   toastTimer = setTimeout(() => box.replaceChildren(), 8000);
 }
+
+// What has to be read: it stays until it is closed.
+export function warn(text) {
+  const box = find('#warning');
+  box.replaceChildren(h('p', {}, text), h('button', { type: 'button', onclick: () => box.replaceChildren() }, 'Close'));
+}

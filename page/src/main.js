@@ -2,14 +2,16 @@
 import { BatchPanel } from './batch.js';
 import { Chat } from './chat.js';
 import { interrupted, newConversation, pathOf } from './conversation.js';
-import { find, h, icon, iconButton, say, toast } from './dom.js';
+import { find, h, icon, iconButton, say, toast, warn } from './dom.js';
 import { McpTools } from './mcp.js';
 import { Models } from './models.js';
 import { ask } from './server.js';
 import { SettingsDialog, askForKey, settingsFor } from './settings.js';
 import { Side } from './side.js';
-import { allConversations, dropConversation, keepConversation, keepSettings, openStore, readSettings } from './store.js';
-import { conversationsOf, download, fileName, toJson, toMarkdown } from './transfer.js';
+import {
+  allConversations, dropConversation, keepConversation, keepSettings, listen, openStore, readAgain, readSettings,
+} from './store.js';
+import { conversationsOf, download, fileName, toFiles, toMarkdown } from './transfer.js';
 
 class Page {
   constructor() {
@@ -38,8 +40,9 @@ class Page {
   }
 
   async start() {
-    await openStore();
+    await openStore(warnOfLoss);
     this.conversations = await allConversations();
+    listen((id) => this.changedElsewhere(id));
     for (const conversation of this.conversations) {
       for (const node of interrupted(conversation)) this.chat.run(conversation, node, { resumes: true });
     }
@@ -112,7 +115,7 @@ class Page {
     conversation.model = name;
     this.settings.model = name;
     keepSettings(this.settings);
-    if (Object.keys(conversation.nodes).length > 0) keepConversation(conversation);
+    if (Object.keys(conversation.nodes).length > 0) this.keep(conversation);
     say(`${name} answers from now on`);
     this.modelChanged();
   }
@@ -148,23 +151,48 @@ class Page {
 
   rename(conversation, title) {
     conversation.title = title;
-    keepConversation(conversation);
+    this.keep(conversation);
     this.listChanged();
     this.chat.draw();
   }
 
+  // One that was deleted is not kept again by what still ends, as an answer that was coming.
+  async keep(conversation, options) {
+    if (this.conversations.includes(conversation)) await keepConversation(conversation, options);
+  }
+
   async remove(conversation) {
+    this.forget(conversation);
+    await dropConversation(conversation);
+  }
+
+  forget(conversation) {
     this.chat.stop(conversation);
     this.conversations = this.conversations.filter((one) => one !== conversation);
     if (conversation === this.chat.conversation) this.open(this.conversations[0] ?? this.fresh());
     this.listChanged();
-    await dropConversation(conversation.id);
+  }
+
+  // Another tab has written a conversation, or deleted it.
+  async changedElsewhere(id) {
+    const mine = this.conversations.find((one) => one.id === id);
+    const found = await readAgain(id, mine);
+    if (mine && !this.conversations.includes(mine)) return; // deleted here, too
+    if (!found) {
+      if (!mine) return;
+      if (mine === this.chat.conversation) toast('The conversation was deleted in another tab.');
+      this.forget(mine);
+      return;
+    }
+    if (!this.conversations.some((one) => one.id === id)) this.conversations.push(found);
+    this.listChanged();
+    if (found === this.chat.conversation) this.chat.refresh();
   }
 
   async restore(conversation) {
     this.conversations.push(conversation);
     this.open(conversation);
-    await keepConversation(conversation);
+    await this.keep(conversation);
   }
 
   saveMarkdown() {
@@ -174,20 +202,22 @@ class Page {
 
   exportAll() {
     const list = this.conversations.filter((one) => Object.keys(one.nodes).length > 0);
-    download('chasqui-conversations.json', 'application/json', toJson(list));
+    const files = toFiles(list);
+    for (const { name, text } of files) download(name, 'application/json', text);
+    if (files.length > 1) toast(`The conversations are in ${files.length} files. Import them together.`);
   }
 
   // Imported conversations stand beside those that are there, never in their place.
   async importFrom(files) {
-    const found = [];
+    let found = [];
     try {
-      for (const file of files) found.push(...await conversationsOf(file));
+      found = await conversationsOf(files);
     } catch (error) {
       toast(error.message);
       return;
     }
     this.conversations.push(...found);
-    for (const conversation of found) await keepConversation(conversation);
+    for (const conversation of found) await this.keep(conversation);
     if (found.length > 0) this.open(found.at(-1));
     toast(found.length === 1 ? 'One conversation is imported.' : `${found.length} conversations are imported.`);
   }
@@ -197,7 +227,7 @@ class Page {
   }
 
   settingsChanged() {
-    if (Object.keys(this.chat.conversation.nodes).length > 0) keepConversation(this.chat.conversation);
+    if (Object.keys(this.chat.conversation.nodes).length > 0) this.keep(this.chat.conversation);
     this.learn();
     this.learnTools();
   }
@@ -264,6 +294,12 @@ class Page {
       this.chat.prompt.focus();
     }
   }
+}
+
+function warnOfLoss(error) {
+  const why = error.name === 'QuotaExceededError' ? 'its storage is full' : 'it refuses to store them';
+  warn(`This browser cannot keep new messages: ${why}. They are lost when the page is closed or reloaded. ` +
+    'Export saves them as a file.');
 }
 
 const page = new Page();

@@ -1,16 +1,45 @@
-// Conversations as files: JSON with every version of every message, Markdown with what is shown. What is imported is
-// built anew of the fields that are known, so that a file can hold nothing that the page has not made itself.
+// Conversations as files: JSON with every version of every message, Markdown with what is shown. JSON that would be larger
+// than what is read again is in several files, and one conversation with many pictures may be: its parts have the same id,
+// and are one again when they are imported together. What is imported is built anew of the fields that are known, so that
+// a file can hold nothing that the page has not made itself.
 import {
-  addNode, fileName as safeName, filesOf, newConversation, newFile, pathOf, readFiles, wholeMarkdown,
+  addNode, fileName as safeName, filesOf, newConversation, newFile, newId, pathOf, readFiles, wholeMarkdown,
 } from './conversation.js';
 import { checkedMedia } from './pictures.js';
 
 const format = 'chasqui-conversations';
-const bytesMax = 64 * 1024 * 1024;
+const bytesMax = 64 * 1024 * 1024; // far more than a message with its files has
 const names = { user: 'You', assistant: 'Answer', tool: 'Tool result' };
 
-export function toJson(conversations) {
-  return JSON.stringify({ format, version: 1, conversations }, null, 1);
+const bytesOf = (value) => new Blob([JSON.stringify(value)]).size + 64; // with what stands around it
+
+// As files that can be imported: { name, text }.
+export function toFiles(conversations) {
+  const room = bytesMax - bytesOf({ format });
+  const files = [[]];
+  let left = room;
+  for (const conversation of conversations) {
+    const head = { ...conversation, nodes: {} };
+    const headBytes = bytesOf(head);
+    let part = null;
+    for (const node of Object.values(conversation.nodes)) {
+      const bytes = bytesOf(node);
+      if ((part ? 0 : headBytes) + bytes > left && files.at(-1).length > 0) {
+        files.push([]);
+        left = room;
+        part = null;
+      }
+      if (!part) {
+        part = { ...head, nodes: {} };
+        files.at(-1).push(part);
+        left -= headBytes;
+      }
+      part.nodes[node.id] = node;
+      left -= bytes;
+    }
+  }
+  const name = (i) => `chasqui-conversations${files.length > 1 ? `-${i + 1}-of-${files.length}` : ''}.json`;
+  return files.map((list, i) => ({ name: name(i), text: JSON.stringify({ format, version: 1, conversations: list }) }));
 }
 
 export function toMarkdown(conversation) {
@@ -39,12 +68,21 @@ export function fileName(conversation, ending) {
   return `${title || 'chasqui'}.${ending}`;
 }
 
-// The conversations of a file; throws an Error whose message says what is wrong with it.
-export async function conversationsOf(file) {
-  if (file.size > bytesMax) throw new Error(`${file.name} is larger than 64 MiB.`);
-  const text = await file.text();
-  const found = /\.(md|markdown)$/i.test(file.name) ? fromMarkdown(text) : fromJson(text);
-  if (found.length === 0) throw new Error(`${file.name} holds no conversation that the page has exported.`);
+// The conversations of files; throws an Error whose message says what is wrong with one.
+export async function conversationsOf(files) {
+  const found = [];
+  const parts = [];
+  const none = (name) => new Error(`${name} holds no conversation that the page has exported.`);
+  for (const file of files) {
+    if (file.size > bytesMax) throw new Error(`${file.name} is larger than 64 MiB.`);
+    const text = await file.text();
+    const isMarkdown = /\.(md|markdown)$/i.test(file.name);
+    const list = isMarkdown ? fromMarkdown(text) : fromJson(text);
+    if (list.length === 0) throw none(file.name);
+    (isMarkdown ? found : parts).push(...list);
+  }
+  found.push(...joined(parts).map(readConversation).filter((one) => Object.keys(one.nodes).length > 0));
+  if (found.length === 0) throw none(files.map(({ name }) => name).join(', '));
   return found;
 }
 
@@ -77,7 +115,17 @@ function fromJson(text) {
     throw new Error(`The file is not JSON: ${error.message}`);
   }
   if (read?.format !== format || !Array.isArray(read.conversations)) return [];
-  return read.conversations.map(readConversation).filter((one) => Object.keys(one.nodes).length > 0);
+  return read.conversations;
+}
+
+// The parts of a conversation that did not fit into one file.
+function joined(parts) {
+  const wholes = new Map();
+  for (const part of parts) {
+    const id = string(part?.id) || newId();
+    wholes.set(id, { ...part, nodes: { ...wholes.get(id)?.nodes, ...part?.nodes } });
+  }
+  return [...wholes.values()];
 }
 
 const string = (value) => (typeof value === 'string' ? value : '');

@@ -31,13 +31,13 @@ export const wide = { width: 1440, height: 900 };
 export const small = { width: 390, height: 800 };
 
 export class Tab {
-  // Each has storage of its own.
-  static async open(t, browser, server, { viewport = wide, expectedFaults = [], path: address = '/' } = {}) {
-    const profile = await browser.createBrowserContext();
+  // Each has storage of its own, but for one that opens `beside` another.
+  static async open(t, browser, server, { viewport = wide, expectedFaults = [], path: address = '/', beside = null } = {}) {
+    const profile = beside?.page.browserContext() ?? await browser.createBrowserContext();
     const page = await profile.newPage();
     const tab = new Tab(page, server, expectedFaults);
     t.after(async () => {
-      await profile.close();
+      if (!beside) await profile.close();
       assert.deepEqual(tab.faults, [], 'the page had faults');
     });
     await page.setViewport(viewport);
