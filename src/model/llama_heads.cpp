@@ -22,6 +22,16 @@ constexpr std::size_t kLayersRead = 3;
 // Of which libllama 0.5.0 computes the heads, with a KV cache that is nothing else.
 constexpr std::string_view kWithOwnHeads[] = {"cohere2moe", "deepseek2", "glm4moe", "hy_v3", "mimo2", "step35"};
 
+// libllama throws where it has no memory for what it computes in: the answers go on without draft tokens then.
+template <class Computing>
+void compute_with_heads(const Computing& computing) {
+  try {
+    computing();
+  } catch (const std::exception& e) {
+    log_warning("the draft heads failed", {{"reason", e.what()}});
+  }
+}
+
 struct GgufFree {
   void operator()(gguf_context* context) const { gguf_free(context); }
 };
@@ -169,7 +179,7 @@ void LlamaHeads::learn(const Batch& batch) {
   bool done = false;
   {
     const auto kept = keep_adapters();
-    done = common_speculative_process(driver_, rows_.fill(batch));
+    compute_with_heads([&] { done = common_speculative_process(driver_, rows_.fill(batch)); });
   }
   if (!done) log_warning("the draft heads failed; they begin anew", {{"rows", batch.rows.size()}});
   for (const Run& run : runs_) {
@@ -209,7 +219,7 @@ bool LlamaHeads::takes_back(SlotId id) {
                                                               .prompt = &prompt_,
                                                               .result = &slot.draft_tokens};
     const auto kept = keep_adapters();
-    common_speculative_draft(driver_);
+    compute_with_heads([&] { common_speculative_draft(driver_); });
     slot.ever_drafted = !slot.draft_tokens.empty();
   }
   return slot.ever_drafted;
@@ -232,7 +242,7 @@ bool LlamaHeads::draft(Batch& batch) {
                                                                      .result = &slot.draft_tokens};
   }
   const auto kept = keep_adapters();
-  common_speculative_draft(driver_);
+  compute_with_heads([&] { common_speculative_draft(driver_); });
   bool all = true;
   for (const BatchPart& part : batch.parts) {
     if (part.draft_tokens == 0) continue;

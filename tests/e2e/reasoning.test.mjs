@@ -119,6 +119,17 @@ describe('reasoning', async () => {
     assert.ok((await tokensOf(made.content[0].thinking)) <= 7);
   });
 
+  it('is limited in responses and for Ollama\'s clients', async () => {
+    const limit = { reasoning_budget: 6, ignore_eos: true };
+    const { output, usage } = await ask(server, '/v1/responses', { input: question, max_output_tokens: 60, ...limit });
+    assert.ok(usage.output_tokens_details.reasoning_tokens <= 14, `${usage.output_tokens_details.reasoning_tokens}`);
+    assert.ok(output.at(-1).content[0].text.length > 0);
+    const options = { num_predict: 60 };
+    const { message } = await ask(server, '/api/chat', { messages: user(question), think: true, stream: false, options, ...limit });
+    assert.ok((await tokensOf(message.thinking)) <= 7);
+    assert.ok(message.content.length > 0);
+  });
+
   it('that is wrongly limited is a 400', async () => {
     for (const budget of [-2, 1e12, 'much', 0.5]) {
       const error = await refused(await post(server, '/v1/chat/completions', { messages: user('x'), reasoning_budget: budget }), 400);

@@ -25,6 +25,7 @@ constexpr std::size_t kMessagesMax = kSizeLimit<"messages">;
 // What both routes have.
 struct OllamaBody {
   RequestDraft draft;
+  ReasoningWish reasoning;
   bool stream = true;
   std::optional<Duration> keep_alive;
 };
@@ -113,6 +114,7 @@ OllamaBody read_body(const ServedModel& served, const Caller& caller, Fields& fi
   read_format(fields, out.draft);
   refuse_unsupported(fields, {"template"});
   read_logprobs_wish(fields, out.draft);
+  out.reasoning = read_reasoning_budget(fields);
   out.stream = fields.boolean("stream").value_or(true);
   out.keep_alive = read_keep_alive(fields);
   return out;
@@ -218,7 +220,7 @@ Result<Answer> prepare_ollama_chat(const ServedModel& served, const Caller& call
   const Chat chat = read_ollama_chat(fields, served.config.defaults, served.model.media.get());
   if (!fields.ok()) return fields.error();
   if (chat.messages.empty()) return loaded(served, OllamaShape::chat, common.keep_alive);
-  auto made = requests_from_chat(served, chat, std::move(common.draft));
+  auto made = requests_from_chat(served, chat, std::move(common.draft), 1, common.reasoning);
   if (!made) return made.error();
   Answer answer = told(served, OllamaShape::chat, std::move(made->requests), common, std::move(made->format));
   answer.skipped_tools = chat.skipped_tools;
@@ -254,7 +256,7 @@ Result<Answer> prepare_ollama_generate(const ServedModel& served, const Caller& 
   MediaIntake media(served.model.media.get(), served.config.defaults.media_folder);
   if (auto error = take_images(fields, media, chat.messages.back())) return *error;
   collect_media(chat);
-  auto made = requests_from_chat(served, chat, std::move(common.draft));
+  auto made = requests_from_chat(served, chat, std::move(common.draft), 1, common.reasoning);
   if (!made) return made.error();
   return told(served, OllamaShape::generate, std::move(made->requests), common, std::move(made->format));
 }

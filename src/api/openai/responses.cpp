@@ -130,7 +130,7 @@ net::Awaitable<Result<Answer>> prepare(Call& call, Permit& permit) {
     Rendered out;
     out.conversation = joined(*before, std::move(own.chat.messages));
     fill_chat(own, *out.conversation);
-    auto requests = requests_from_chat(served, own.chat, std::move(own.draft));
+    auto requests = requests_from_chat(served, own.chat, std::move(own.draft), 1, own.reasoning);
     if (!requests) return requests.error();
     out.requests = std::move(*requests);
     return out;

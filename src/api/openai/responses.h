@@ -22,6 +22,7 @@ struct ResponseAsk {
   Chat chat;                 // without what came before; its instructions are not among the messages
   std::string instructions;  // hold for this response only
   RequestDraft draft;
+  ReasoningWish reasoning;
   bool stream = false;
   bool store = true;
   std::optional<std::string> previous;  // previous_response_id

@@ -291,6 +291,7 @@ Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& c
   Fields rest(switches);
   read_chat_switches(rest, ask.chat);
   read_reasoning_wish(rest, ask.chat);
+  ask.reasoning = read_reasoning_budget(rest);
   read_text_format(rest, ask.draft);
   if (!rest.ok()) return rest.error();
   auto echo = echo_of(*object, ask.draft.sampling, ask.store);

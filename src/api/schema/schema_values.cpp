@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 
 #include "api/schema/json_decimal.h"
 #include "api/schema/schema_leaves.h"
@@ -67,7 +68,7 @@ bool fits_number(const json::value& value, const NumberLanguage& language) {
   if (low && (*digits < low->value || (low->open && *digits == low->value))) return false;
   if (high && (high->value < *digits || (high->open && *digits == high->value))) return false;
   return std::ranges::all_of(steps, [&](const Decimal& step) {
-    const double size = std::stod(step.whole + '.' + step.fraction + '0');
+    const double size = std::strtod((step.whole + '.' + step.fraction + '0').c_str(), nullptr);
     const double times = value.to_number<double>() / size;
     return std::abs(times - std::round(times)) < 1e-9 * std::max(1.0, std::abs(times));
   });
