@@ -154,6 +154,25 @@ describe('a stream with a name', async () => {
     assert.equal((await server.metrics()).sum('chasqui_requests_finished_total'), before, 'nothing was generated');
   });
 
+  it('goes on while its session is in use', async () => {
+    const { id } = await ask(server, '/v1/sessions', { text: 'go on' });
+    const body = JSON.stringify({ ...endless, stream: true });
+    const controller = new AbortController();
+    const route = `/v1/sessions/${id}/generate`;
+    const first = await server.fetch(route, { method: 'POST', headers: headers('in-session'), body, signal: controller.signal });
+    assert.equal(first.status, 200);
+    const reader = first.body.getReader();
+    const { value } = await reader.read();
+    const last = Number(/\nid: (\d+)\n/.exec(Buffer.from(value).toString())?.[1] ?? 0);
+    controller.abort();
+    const again = await server.fetch(route, { method: 'POST', headers: { ...headers('in-session'), 'last-event-id': String(last) }, body });
+    assert.equal(again.status, 200);
+    const more = await again.body.getReader().read();
+    assert.match(Buffer.from(more.value).toString(), /data: /);
+    await server.fetch('/v1/stream?conv_id=in-session', { method: 'DELETE' });
+    await server.idle();
+  });
+
   it('gets a name where the client has none', async () => {
     const response = await server.fetch('/v1/chat/completions',
       { method: 'POST', headers: { 'x-resumable': '1' }, body: chat({ max_tokens: 3 }) });

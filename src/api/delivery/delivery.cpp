@@ -204,6 +204,13 @@ Handled deliver_prepared(Call call, Result<Answer> answer, RequestNotePtr note, 
   co_return delivered;
 }
 
+KeptStreamPtr stream_gone_on_with(const Call& call) {
+  KeptStreams* const kept = call.frontend.kept;
+  if (kept == nullptr || !call.exchange.request().header("Last-Event-ID")) return nullptr;
+  const auto name = KeptStreams::wish(call.exchange.request());
+  return name && *name ? kept->find(call.caller.tenant.id, **name) : nullptr;
+}
+
 Handled resume_stream(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream) {
   const Result<std::uint64_t> from = first_byte(exchange.request(), *stream);
   if (!from) co_return from.error();

@@ -14,6 +14,8 @@ Handled deliver_answer(Call call, Answer answer, Permit permit);
 // The same for what the pool has prepared, or refused; nothing where the client has left meanwhile.
 Handled deliver_prepared(Call call, Result<Answer> answer, RequestNotePtr note, Permit permit);
 
+// The kept stream that a request with Last-Event-ID goes on with; null: none.
+KeptStreamPtr stream_gone_on_with(const Call& call);
 // Goes on with a kept stream from where the request says: `from`, or Last-Event-ID.
 Handled resume_stream(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream);
 

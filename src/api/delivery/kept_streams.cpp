@@ -1,10 +1,12 @@
 #include "api/delivery/kept_streams.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "api/core/answer_sinks.h"
 #include "api/core/errors.h"
 #include "api/core/frontend.h"
+#include "base/log.h"
 #include "base/random_id.h"
 #include "net/sse.h"
 
@@ -150,7 +152,11 @@ void KeptStreams::drain(std::function<void()> drained) {
 
 net::Awaitable<void> KeptStreams::keep(Frontend& frontend, KeptStreamPtr stream, std::unique_ptr<Generation> generation,
                                        Answer answer) {
-  co_await pump(frontend, *stream, *generation, answer);
+  try {
+    co_await pump(frontend, *stream, *generation, answer);
+  } catch (const std::exception& e) {  // there is no memory for its frames
+    log_error("a stream that is kept has failed", {{"id", stream->id}, {"reason", e.what()}});
+  }
   stream->generation = nullptr;
   generation.reset();  // cancels what still runs
   // Its pictures count as waiting, and its line is written, when these go; its model may go after them.

@@ -273,6 +273,11 @@ Handled handle_append(Call call) {
 
 // The session is free again before the client knows of an error, who may try again at once: it is told afterwards.
 Handled handle_session_generate(Call call) {
+  // While it runs its session is in use, which would refuse the request that goes on with its stream.
+  if (KeptStreamPtr stream = stream_gone_on_with(call)) {
+    Result<void> resumed = co_await resume_stream(call.frontend, call.exchange, std::move(stream));
+    co_return resumed;
+  }
   std::optional<SessionUse> use;
   Permit permit;
   const RequestNotePtr note = open_note(call);
