@@ -186,7 +186,10 @@ void Reuse::started(const Sequence& sequence, const Prefix& prefix, TimePoint no
   const std::vector<TokenCount>& stops = sequence.request().checkpoints;
   const auto next = std::upper_bound(stops.begin(), stops.end(), match.length);
   if (!config_.cache.cut_anywhere && next != stops.end()) prompt = prompt.first(static_cast<std::size_t>(*next));
-  if (!prefix.moved.gaps.empty()) prompt = prompt.first(static_cast<std::size_t>(prefix.moved.clean));
+  // Of one that has lost its slot, what was found may reach into its answer.
+  if (!prefix.moved.gaps.empty()) {
+    prompt = prompt.first(std::min(prompt.size(), static_cast<std::size_t>(prefix.moved.clean)));
+  }
   // Of one that was shifted before it lost its slot, what is behind those that are kept is not the prompt's.
   const auto all = static_cast<TokenCount>(sequence.request().prompt.size()) + sequence.generated();
   if (sequence.length() < all) {

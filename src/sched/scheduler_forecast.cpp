@@ -77,6 +77,7 @@ Load Scheduler::load() {
   if (config_.tap != nullptr) config_.tap->load_asked();
   const auto members = static_cast<std::int64_t>((running_.size() + waiting_.size()) / kMembersOfRenewal);
   if (idle()) {
+    newer_tokens_ = 0;
     forecast_ = {};
     forecast_.room.fill(ledger_.slots_total());
     forecast_.row_time = from_seconds(step_time_.prompt_row_seconds());

@@ -19,7 +19,8 @@ class StepCut {
   bool cut_before() const { return cut_before_; }
 
   void ended(const Batch& batch, const BatchResult& result) {
-    if (batch.cut_by == Batch::kUncut) return;
+    // A step whose restore has failed was not cut.
+    if (batch.cut_by == Batch::kUncut || !result.not_restored.empty()) return;
     if (result.status == DecodeStatus::aborted) {
       cut_before_ = true;
       credit_ = std::max(credit_ - result.compute, Duration::zero());
