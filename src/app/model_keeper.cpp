@@ -170,7 +170,9 @@ Result<ServedModel*> ModelKeeper::try_now(Kept& one, bool& wait) {
   wait = false;
   settle(one);
   const TimePoint now = loop_.now();
-  if (table_.first().admission.draining()) {
+  // Of a node that an operator has drained models can be loaded, so that it opens with them.
+  const ServedModel& first = table_.first();
+  if (first.admission.draining() && (!ordered || first.engine.draining())) {
     return Error{ErrorCode::unavailable, "the server is shutting down or drained; retry elsewhere, or here", ""};
   }
   if (one.swap && one.swap->holds) {

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <optional>
 #include <regex>
 #include <string_view>
@@ -83,19 +82,28 @@ class SectionReader {
   }
 
   SectionArguments take() {
-    for (const auto& [flag, words] : by_flag_) out_.arguments.insert(out_.arguments.end(), words.begin(), words.end());
+    for (const auto& [flag, words] : said_) out_.arguments.insert(out_.arguments.end(), words.begin(), words.end());
     return std::move(out_);
   }
 
  private:
   Result<void> put(const std::string& flag, std::vector<std::string> words) {
-    by_flag_[flag] = std::move(words);
+    const std::string name = without_no(flag);
+    std::erase_if(said_, [&name](const auto& earlier) { return earlier.first == name; });
+    said_.emplace_back(name, std::move(words));
     return {};
+  }
+
+  // A flag and its contrary are two words for one thing.
+  static std::string without_no(const std::string& flag) {
+    constexpr std::string_view kNo = "--no-";
+    return flag.starts_with(kNo) ? "--" + flag.substr(kNo.size()) : flag;
   }
 
   const CLI::App& serve_;
   const LlamaOptions options_;
-  std::map<std::string, std::vector<std::string>> by_flag_;  // the last one holds
+  std::vector<std::pair<std::string, std::vector<std::string>>>
+      said_;  // of each flag what was said last, in that order
   SectionArguments out_;
 };
 

@@ -52,6 +52,16 @@ TEST_F(SectionArgumentsTest, FlagsAreTrueOrFalse) {
   EXPECT_EQ(why("mlock", "maybe"), "mlock must be true or false");
 }
 
+TEST_F(SectionArgumentsTest, AFlagOfASectionIsStrongerThanItsContraryForAll) {
+  const auto words = [this](const PresetSection& all, const PresetSection& section) {
+    const auto arguments = read(all, section);
+    return arguments ? arguments->arguments : Words{arguments.error().message};
+  };
+  EXPECT_EQ(words({"*", {{"no-mmap", "true"}}}, {"a", {{"mmap", "true"}}}), Words{"--mmap"});
+  EXPECT_EQ(words({"*", {{"warmup", "true"}}}, {"a", {{"no-warmup", "true"}}}), Words{"--no-warmup"});
+  EXPECT_EQ(words({"*", {{"mmap", "false"}}}, {"a", {{"no-mmap", "false"}}}), Words());
+}
+
 TEST_F(SectionArgumentsTest, WhatIsOfTheWholeServerHasNoEffectAndIsSaid) {
   const auto arguments = read({"*", {}}, {"a", {{"port", "1"}, {"api-key", "x"}, {"stop-timeout", "5"}}});
   ASSERT_TRUE(arguments);

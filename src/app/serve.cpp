@@ -32,9 +32,27 @@ void raise_descriptor_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files could not be raised");
 }
 
+// Models load for minutes, and the loop hears no signal meanwhile: a SIGHUP that means files to be read again waits for
+// it. Before other threads are made, which take over what is blocked.
+class HeldHangup {
+ public:
+  explicit HeldHangup(const ServeConfig& config) {
+    ::sigemptyset(&set_);
+    ::sigaddset(&set_, SIGHUP);
+    const bool reads_again =
+        !config.api_key_file.empty() || !config.log_file.empty() || !config.tls_certificate.empty();
+    if (reads_again) ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+  }
+  void release() const { ::pthread_sigmask(SIG_UNBLOCK, &set_, nullptr); }
+
+ private:
+  sigset_t set_;
+};
+
 }  // namespace
 
 int serve(ServeConfig config) {
+  const HeldHangup hangup(config);
   configure_log(config.log_level, config.log_format);
   LogMetrics log_metrics;
   auto log_file = LogFile::open(config.log_file);
@@ -68,6 +86,7 @@ int serve(ServeConfig config) {
       {plan->listeners, std::move(*models), plan->collector, std::move(plan->tls), std::move(jobs), recorder.get()},
       keys, log_metrics, *log_file, guard);
   if (auto open = server.open(); !open) return fail(open.error());
+  hangup.release();
   server.run();
   return 0;
 }

@@ -240,8 +240,13 @@ void Server::follow_hang(HostedModel& model) {
     if (hung_) return;  // another one, and the shutdown has begun
     hung_ = true;
     guard_.begin();
-    shutdown_->begin();
+    leave();
   });
+}
+
+// Once: where it leaves already, a second time would cut what still runs.
+void Server::leave() {
+  if (shutdown_->service() != Service::leaving) shutdown_->begin();
 }
 
 // Every model may have a part there, and ggml has no way back: the requests end with an error, and then the process.
@@ -254,7 +259,7 @@ void Server::lose(const std::string& peers) {
   for (const auto& model : models_) model->lose(why);
   if (!ending) {
     guard_.begin();
-    shutdown_->begin();
+    leave();
   }
   lost_timer_.expires_after(kAfterLoss);
   lost_timer_.async_wait([this](net::SystemError error) {
@@ -266,11 +271,11 @@ void Server::follow_signals() {
   guard_.watch(config_.operation.drain_delay + config_.drain_time,
                [this] { loop_.post([this] { shutdown_->begin(); }); });
   const bool reads_again = !config_.api_key_file.empty() || !config_.log_file.empty() || tls_reload_;
-  // Without files to read again SIGHUP means what it means everywhere: the terminal has gone. But a service manager,
-  // which has opened the sockets, may be told to reload any service.
-  if (!reads_again && (!listeners_.stay || is_supervised())) return;
+  // Without files to read again SIGHUP means what it means everywhere: the terminal has gone. But a supervisor says so
+  // by SIGTERM, and a service manager may be told to reload any service; these have opened the sockets.
+  if (!reads_again && !listeners_.stay) return;
   loop_.on_signal(SIGHUP, [this, reads_again] {
-    if (!reads_again) log_info("SIGHUP: there is no file to read again");
+    if (!reads_again) return log_info("SIGHUP: there is no file to read again");
     log_file_.open_again();
     if (!config_.api_key_file.empty()) reload_.begin();
     if (tls_reload_) tls_reload_->begin();

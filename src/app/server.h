@@ -80,6 +80,7 @@ class Server final : private ModelHosting, private AdapterHosting {
   void follow_signals();
   void follow_hangs();
   void follow_hang(HostedModel& model);
+  void leave();
   void lose(const std::string& peers);
   void greet(const std::string& url) const;
 

@@ -200,7 +200,7 @@ std::optional<int> Supervisor::told(int signal_number) {
   if (signal_number != SIGHUP || !hears_hangup_) stopping_ = true;
   if (signal_number == SIGHUP) log_file_.open_again();
   if (child_ == 0) return stopping_ ? std::optional<int>(0) : std::nullopt;
-  ::kill(child_, signal_number);
+  ::kill(child_, stopping_ && signal_number == SIGHUP ? SIGTERM : signal_number);
   if (stopping_) {
     const Duration left = kill_at_ == kNever ? patience_ : kLongerThanItself;
     kill_at_ = std::min(kill_at_, clock_.now() + left);

@@ -11,7 +11,7 @@ import * as test from 'node:test';
 
 import { answer, endless, post, refused, retryAfter, streamChat, user } from './client.mjs';
 import { parseMetrics } from './metrics.mjs';
-import { hangAfter, run, sim, start } from './server.mjs';
+import { askAdmin, hangAfter, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 
@@ -23,22 +23,6 @@ function printed(server, kind) {
   const line = server.stdout.map((text) => /^listening on (\S+) for (.+)$/.exec(text)).find((match) => match?.[2] === kind);
   assert.ok(line, `no address for ${kind}: ${server.stdout.join('; ')}`);
   return line[1];
-}
-
-// A request to the admin listener, by its URL or `unix:PATH`; headers may say anything, Host too.
-function askAdmin(address, method, target, headers = {}) {
-  const where = address.startsWith('unix:') ? { socketPath: address.slice(5) } : { host: '127.0.0.1', port: new URL(address).port };
-  return new Promise((resolve, reject) => {
-    const sent = http.request({ ...where, method, path: target, headers, agent: false, timeout: hangAfter }, (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (part) => (text += part));
-      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, text }));
-      response.on('error', reject);
-    });
-    sent.on('error', reject);
-    sent.on('timeout', () => sent.destroy(new Error('no answer for too long')));
-    sent.end();
-  });
 }
 
 const keyFile = path.join(folder, 'keys');

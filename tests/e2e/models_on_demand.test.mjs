@@ -6,7 +6,7 @@ import * as test from 'node:test';
 
 import { ask, post, stream } from './client.mjs';
 import { folder } from './frames.mjs';
-import { demo, run, sim, start } from './server.mjs';
+import { askAdmin, demo, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 const gguf = (name) => path.join(import.meta.dirname, `../../models/demo/chasqui-${name}.gguf`);
@@ -239,6 +239,17 @@ describe('POST /models/load and /models/unload', () => {
     });
     assert.equal((await told('one')).status, 403);
     assert.equal((await told('root')).status, 200);
+  });
+
+  it('load on a node that is drained, so that it opens with its models', async (t) => {
+    const admin = path.join(await folder(t), 'admin.sock');
+    const flags = ['--no-models-autoload', '--admin-listen', admin, '--models-dir', await three(t)];
+    const server = await start(t, [...sim, ...flags]);
+    await askAdmin(`unix:${admin}`, 'POST', '/drain');
+    assert.equal((await order(server, 'load', 'b'))[0], 200);
+    await becomes(server, { b: 'loaded' });
+    await askAdmin(`unix:${admin}`, 'DELETE', '/drain');
+    assert.equal((await chat(server, 'b')).model, 'b');
   });
 
   it('drain what runs before it goes', async (t) => {

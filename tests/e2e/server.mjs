@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import http from 'node:http';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -166,4 +167,20 @@ export class Server {
 export function isIdle(metrics) {
   const gauges = ['kv_slots_used', 'kv_cells_used', 'requests_running', 'requests_waiting', 'http_body_bytes'];
   return gauges.every((name) => metrics.sum(`chasqui_${name}`) === 0);
+}
+
+// A request to the admin listener, by its URL or `unix:PATH`; headers may say anything, Host too.
+export function askAdmin(address, method, target, headers = {}) {
+  const where = address.startsWith('unix:') ? { socketPath: address.slice(5) } : { host: '127.0.0.1', port: new URL(address).port };
+  return new Promise((resolve, reject) => {
+    const sent = http.request({ ...where, method, path: target, headers, agent: false, timeout: hangAfter }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (part) => (text += part));
+      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, text }));
+      response.on('error', reject);
+    });
+    sent.on('error', reject);
+    sent.on('timeout', () => sent.destroy(new Error('no answer for too long')));
+    sent.end();
+  });
 }

@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import * as test from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import { ask, user } from './client.mjs';
+import { ask, streamChat, user } from './client.mjs';
 import { exchange, parse, request } from './raw.mjs';
 import { binary, hangAfter, run, sim, start } from './server.mjs';
 
@@ -133,6 +133,15 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
     assert.notEqual(await nextChild(server, child), child);
     assert.equal(await say(server, 'fresh'), 'fresh');
     await server.says(/the server has died.*exit code 70/);
+  });
+
+  it('drains at SIGHUP where there is nothing to read again', async (t) => {
+    const server = await start(t, [...sim, '--supervise']);
+    const running = await streamChat(server, 'hang: 1', { max_tokens: 20, ignore_eos: true });
+    process.kill(childOf(server.pid), 'SIGHUP'); // as a terminal that goes tells all its processes
+    process.kill(server.pid, 'SIGHUP');
+    assert.equal((await running.collect()).finish, 'length');
+    assert.deepEqual(await server.ended, { code: 0, signal: null });
   });
 
   it('outlives the end of a login under nohup', async (t) => {

@@ -192,7 +192,7 @@ net::Awaitable<void> FrameChannel::generate([[maybe_unused]] Busy busy, FrameHea
   }
   std::optional<SessionUse> use;
   Permit permit;
-  const Result<ServedModel*> served = co_await model_of(head, body);
+  const Result<ServedModel*> served = co_await model_of(head, body, true);
   std::optional<ModelUse> model_use;
   if (served) model_use.emplace(**served);
   if (served && note) note->chosen((*served)->config.name);
@@ -221,10 +221,12 @@ net::Awaitable<void> FrameChannel::generate([[maybe_unused]] Busy busy, FrameHea
 }
 
 // A session's, whatever the frame names.
-net::Awaitable<Result<ServedModel*>> FrameChannel::model_of(const FrameHead& head, std::string& body) {
+// What computes nothing waits for no model that is there, as its cancel would for the very answer that it is to end.
+net::Awaitable<Result<ServedModel*>> FrameChannel::model_of(const FrameHead& head, std::string& body, bool computes) {
   ModelTable& models = node_.models;
   if (models.has_choice() && !head.session.empty()) {
     ServedModel* const owner = model_of_session(models, caller_.tenant.id, SessionId{head.session});
+    if (owner != nullptr && !computes) co_return owner;
     if (owner != nullptr) {
       ModelWait wait{[this] { return connection_.gone(); }};
       Result<ServedModel*> served = co_await models.ready(models.entry_of(*owner), std::move(wait));
@@ -234,6 +236,7 @@ net::Awaitable<Result<ServedModel*>> FrameChannel::model_of(const FrameHead& hea
   const ModelEntry& otherwise = models.entry_of(models.first());
   const Result<ModelChoice> choice = co_await choose_model(models, node_.frontend, caller_, body, otherwise);
   if (!choice) co_return choice.error();
+  if (choice->entry->served != nullptr && !computes) co_return choice->entry->served;
   ModelWait wait{[this] { return connection_.gone(); }};
   Result<ServedModel*> served = co_await models.ready(*choice->entry, std::move(wait));
   co_return served;
@@ -315,7 +318,7 @@ net::Awaitable<void> FrameChannel::run_command([[maybe_unused]] Busy busy, Frame
   const Open open(*this, head.id);
   const SessionEvent event = find_session_command(head.event);
   SessionCall call = call_of(head, std::move(body));
-  const Result<ServedModel*> served = co_await model_of(head, call.body);
+  const Result<ServedModel*> served = co_await model_of(head, call.body, false);
   std::optional<ModelUse> model_use;
   if (served) model_use.emplace(**served);
   Result<std::string> result = std::string();

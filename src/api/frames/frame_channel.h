@@ -41,7 +41,7 @@ class FrameChannel final : public net::FrameHandler {
   SessionCall call_of(const FrameHead& head, std::string body);
 
   net::Awaitable<void> generate(Busy busy, FrameHead head, std::string body, std::unique_ptr<AnswerWriter> writer);
-  net::Awaitable<Result<ServedModel*>> model_of(const FrameHead& head, std::string& body);
+  net::Awaitable<Result<ServedModel*>> model_of(const FrameHead& head, std::string& body, bool computes);
   net::Awaitable<Result<Answer>> prepare(ServedModel& served, const FrameHead& head, std::string body,
                                          std::optional<SessionUse>& use, Permit& permit);
   net::Awaitable<void> deliver(Open& open, ServedModel& served, const FrameHead& head, Answer answer, Permit permit);
