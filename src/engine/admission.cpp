@@ -221,6 +221,11 @@ Result<void> Admission::widen(Permit& permit, std::size_t requests, const Load& 
   if (more == 0) return {};
   const Applicant& applicant = permit.applicant_;
   TenantState& tenant = tenants_.at(applicant.tenant);
+  if (applicant.requests_max > 0 && requests > applicant.requests_max) {  // no retry would help
+    return invalid_field("n", "the request has " + std::to_string(requests) +
+                                  " answers (n for each prompt); this key may have at most " +
+                                  std::to_string(applicant.requests_max) + " at the same time");
+  }
   if (applicant.requests_max > 0 && tenant.entered.size() + more > applicant.requests_max) {
     return refuse_tenant(applicant, tenant, load, now);
   }

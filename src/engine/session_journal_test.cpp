@@ -102,7 +102,7 @@ TEST_F(SessionJournalTest, BringsBackWithinItsLimits) {
   now_ += seconds(1000);
   ASSERT_TRUE(table_.bring_back({1, 0}, image("sess_a", 3), now_ - seconds(60)));
   EXPECT_EQ(refusal(table_.bring_back({1, 0}, image("sess_a", 3), now_)), ErrorCode::conflict);
-  EXPECT_EQ(refusal(table_.bring_back({1, 0}, image("sess_b", 21), now_)), ErrorCode::context_too_long);
+  EXPECT_EQ(refusal(table_.bring_back({1, 0}, image("sess_b", 22), now_)), ErrorCode::context_too_long);
   for (const char* id : {"sess_c", "sess_d", "sess_e", "sess_f"}) {
     ASSERT_TRUE(table_.bring_back({2, 0}, image(id, 1), now_));
   }

@@ -30,9 +30,10 @@ Result<void> SessionTable::check_place(const SessionOwner& owner) const {
   return {};
 }
 
-Result<void> SessionTable::check_room(std::uint32_t tenant, const Session* before, const SessionDelta& delta) const {
+Result<void> SessionTable::check_room(std::uint32_t tenant, const Session* before, const SessionDelta& delta,
+                                      TokenCount tokens_max) const {
   const std::size_t tokens = (before != nullptr ? before->tokens.size() : 0) + delta.tokens.size();
-  if (tokens > static_cast<std::size_t>(limits_.tokens)) return too_long(tokens, limits_.tokens);
+  if (tokens > static_cast<std::size_t>(tokens_max)) return too_long(tokens, tokens_max);
   if (!delta.chat) return {};
   if (delta.chat->messages.size() > limits_.messages) {
     return invalid_field(

@@ -37,7 +37,8 @@ Result<void> SessionUse::still_wanted() const {
 Result<const Session*> SessionUse::append(SessionDelta delta, TimePoint now) {
   CHECK(table_ != nullptr, "a session's use was spent before");
   if (session_->ended) return no_such_session();
-  if (auto room = table_->check_room(session_->tenant, session_, delta); !room) return room.error();
+  if (auto room = table_->check_room(session_->tenant, session_, delta, table_->limits_.tokens); !room)
+    return room.error();
   table_->extend(*session_, std::move(delta));
   session_->last_used = now;
   table_->changed(*session_);
@@ -57,7 +58,7 @@ void SessionUse::begin(RequestId request, SessionDelta before_answer) {
 Result<const Session*> SessionTable::create(const SessionOwner& owner, const SessionSettings& settings,
                                             SessionDelta begin, TimePoint now) {
   if (auto place = check_place(owner); !place) return place.error();
-  if (auto room = check_room(owner.tenant, nullptr, begin); !room) return room.error();
+  if (auto room = check_room(owner.tenant, nullptr, begin, limits_.tokens); !room) return room.error();
   Session& added = add({random_id("sess_")}, owner, settings, 0, std::move(begin), now);
   metrics_.created.add();
   changed(added);
@@ -70,7 +71,8 @@ Result<void> SessionTable::bring_back(const SessionOwner& owner, SessionImage im
     return Error{ErrorCode::overloaded, "there are as many sessions as there may be", ""};
   }
   SessionDelta history{std::move(image.tokens), std::move(image.chat)};
-  if (auto room = check_room(owner.tenant, nullptr, history); !room) return room.error();
+  // Its last answer may have filled the slot.
+  if (auto room = check_room(owner.tenant, nullptr, history, limits_.tokens + 1); !room) return room.error();
   add(std::move(image.id), owner, image.settings, 0, std::move(history), last_used);
   return {};
 }

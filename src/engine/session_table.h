@@ -151,7 +151,8 @@ class SessionTable {
   void changed(Session& session);
   void release(std::uint64_t pin);
   // What `tenant` may add to a history; `before`: null where a session begins.
-  Result<void> check_room(std::uint32_t tenant, const Session* before, const SessionDelta& delta) const;
+  Result<void> check_room(std::uint32_t tenant, const Session* before, const SessionDelta& delta,
+                          TokenCount tokens_max) const;
   Result<void> check_files(std::uint32_t tenant, std::size_t before, const ChatHistory& after) const;
   void set_chat(Session& session, ChatHistoryPtr chat);
   void extend(Session& session, SessionDelta delta);

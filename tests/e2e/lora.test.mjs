@@ -77,6 +77,8 @@ describe('adapters of a model', async () => {
     assert.equal(messages.content[0].text, first.text);
     const response = await ask(server, '/v1/responses', { model: 'one', input: questions[0], temperature: 0, max_output_tokens: 24 });
     assert.equal(response.output[0].content[0].text, first.text);
+    const latest = await ask(server, '/v1/messages', { model: 'one:latest', messages: user(questions[0]), temperature: 0, ...about });
+    assert.equal(latest.content[0].text, first.text);
     const described = await (await server.fetch('/v1/models/one')).json();
     assert.match(described.id, /:one$/);
     assert.equal(described.id, `${described.parent}:one`);
@@ -84,7 +86,7 @@ describe('adapters of a model', async () => {
 
   it('and other names are refused where names are checked', async (t) => {
     const strict = await start(t, [...demo, '--check-model', '--alias', 'inca,maya', '--lora', `${one}:tone`]);
-    for (const model of ['inca', 'maya', 'tone', 'inca:tone', undefined]) await answer(strict, 'x', { ...about, model });
+    for (const model of ['inca', 'maya', 'tone', 'inca:tone', 'tone:latest', 'inca:tone:latest', undefined]) await answer(strict, 'x', { ...about, model });
     for (const [route, body] of [['/v1/chat/completions', { messages: user('x') }], ['/v1/completions', { prompt: 'x' }], ['/v1/embeddings', { input: 'x' }],
       ['/v1/responses', { input: 'x' }]]) {
       const error = await refused(await post(strict, route, { ...body, model: 'gpt-4o' }), 404);

@@ -135,6 +135,11 @@ describe('what belongs to a model', () => {
     const next = await ask(server, '/v1/responses',
       { model: 'right', input: 'say: y', max_output_tokens: 4, previous_response_id: id });
     assert.equal(next.model, 'right');
+    for (const fields of [{}, { model: 'left' }]) {
+      const body = { input: 'say: z', max_output_tokens: 4, previous_response_id: id, ...fields };
+      assert.equal((await ask(server, '/v1/responses', body)).model, 'right', 'whatever is named');
+      assert.ok((await ask(server, '/v1/responses/input_tokens', body)).input_tokens > 0);
+    }
   });
 
   it('are its folders, and its sessions are back after a restart', async (t) => {

@@ -67,6 +67,19 @@ describe('a server with a folder for its sessions', async () => {
     });
   }
 
+  it('has also the sessions whose answers have filled their slot', async (t) => {
+    const dir = await folder(t);
+    const flags = [...demo, '-np', '2', '-c', '512', '--session-dir', dir];
+    let server = await start(t, flags);
+    const { id } = await open(server, { text: 'Once upon' });
+    const { choices } = await command(server, id, 'generate', { temperature: 0, ignore_eos: true });
+    assert.equal(choices[0].finish_reason, 'length');
+    const before = await show(server, id);
+    await server.stop();
+    server = await start(t, flags);
+    assert.equal((await show(server, id)).tokens, before.tokens);
+  });
+
   it('knows after kill -9 everything that it has acknowledged, and nothing that has ended', async (t) => {
     const dir = await folder(t);
     const first = await start(t, [...sim, '--session-dir', dir]);

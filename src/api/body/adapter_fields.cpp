@@ -94,10 +94,13 @@ ByModel read_model(const ServedModelConfig& config, const AdapterList& adapters,
   const std::string_view text = model->get_string();
   const bool prefixed = text.size() > own.size() && text.starts_with(own) && text[own.size()] == ':';
   if (is_name_of(config, text)) return ByModel::no;
-  const auto found = adapters.find(prefixed ? text.substr(own.size() + 1) : text);
+  constexpr std::string_view kLatest = ":latest";  // as Ollama's clients write it
+  const std::string_view asked = prefixed ? text.substr(own.size() + 1) : text;
+  auto found = adapters.find(asked);
+  if (!found && asked.ends_with(kLatest)) found = adapters.find(asked.substr(0, asked.size() - kLatest.size()));
   if (found) {
     use_only(adapters, *found, scales);
-  } else if (prefixed && text.substr(own.size()) != ":latest") {  // as Ollama's clients write it
+  } else if (prefixed && text.substr(own.size()) != kLatest) {
     const std::string wanted = adapters.empty() ? own : own + ":NAME";
     fields.refuse("model", wanted + known(adapters));
   }

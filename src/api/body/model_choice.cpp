@@ -10,7 +10,8 @@ namespace chasqui {
 namespace {
 
 struct Wish {
-  std::string model{};  // empty where the body names none; a list of adapters, for one, does not
+  std::string model{};     // empty where the body names none; a list of adapters, for one, does not
+  std::string previous{};  // previous_response_id
   bool stream = false;
 };
 
@@ -23,6 +24,8 @@ Result<Wish> read_wish(const std::string& body) {
   const boost::json::object& object = value->get_object();
   const boost::json::value* const stream = object.if_contains("stream");
   wish.stream = stream != nullptr && stream->is_bool() && stream->get_bool();
+  const boost::json::value* const previous = object.if_contains("previous_response_id");
+  if (previous != nullptr && previous->is_string()) wish.previous = std::string(previous->get_string());
   const boost::json::value* const model = object.if_contains("model");
   if (model == nullptr || model->is_null()) return wish;
   if (!model->is_string()) return invalid_field("model", "model must be a string");
@@ -43,10 +46,10 @@ net::Awaitable<Result<ModelChoice>> choose_model(const ModelTable& models, Front
   Result<Wish> wish = co_await frontend.offload.run(std::move(work), std::move(terms));
   if (!wish) co_return wish.error();
   body = std::move(*owned);
-  if (wish->model.empty()) co_return ModelChoice{&otherwise, wish->stream};
+  if (wish->model.empty()) co_return ModelChoice{&otherwise, wish->stream, wish->previous};
   const Result<const ModelEntry*> entry = models.find(wish->model);
   if (!entry) co_return entry.error();
-  co_return ModelChoice{*entry, wish->stream};
+  co_return ModelChoice{*entry, wish->stream, wish->previous};
 }
 
 }  // namespace chasqui

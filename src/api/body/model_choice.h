@@ -13,7 +13,8 @@ namespace chasqui {
 
 struct ModelChoice {
   const ModelEntry* entry = nullptr;
-  bool stream = false;  // the body asks for one; false also where it was not looked at
+  bool stream = false;     // the body asks for one; false also where it was not looked at
+  std::string previous{};  // the response that it goes on with, as far as it was looked at
 };
 
 // Of a request with a body, which is back in `body` afterwards; `otherwise` where it names none. The errors: no such

@@ -19,7 +19,7 @@ constexpr Duration kRetryAfterUnknown = seconds(1);
 net::HttpResponse error_response(const Dialect& dialect, const Error& error) {
   const ErrorRow row = error_row(error.code);
   net::HttpResponse response(row.status, "application/json", dialect.error_body(error));
-  if (!row.retry) return response;
+  if (!row.retry && error.retry_after == Duration::zero()) return response;
   const Duration wait = error.retry_after > Duration::zero() ? error.retry_after : kRetryAfterUnknown;
   response.headers.add("Retry-After", std::to_string(std::chrono::ceil<seconds>(wait).count()));
   response.headers.add("retry-after-ms", std::to_string(std::chrono::ceil<milliseconds>(wait).count()));

@@ -107,6 +107,10 @@ ServedModel* owner_of(const ModelTable& models, const Route& route, const Caller
   return nullptr;
 }
 
+bool goes_on_with_responses(const Route& route) {
+  return route.path.starts_with("/v1/responses") || route.path.starts_with("/responses");
+}
+
 // The order: whose session or response it is, the body's `model`, that of the query, the first one.
 net::Awaitable<Result<ModelChoice>> choice_of(Node& node, const Route& route, Caller caller,
                                               net::HttpExchange& exchange, std::string& body) {
@@ -119,7 +123,12 @@ net::Awaitable<Result<ModelChoice>> choice_of(Node& node, const Route& route, Ca
   if (!entry) co_return entry.error();
   const ModelEntry& otherwise = **entry;
   if (body.empty()) co_return ModelChoice{&otherwise};
+  const std::uint32_t tenant = caller.tenant.id;
   Result<ModelChoice> choice = co_await choose_model(node.models, node.frontend, std::move(caller), body, otherwise);
+  if (choice && !choice->previous.empty() && goes_on_with_responses(route)) {
+    const ServedModel* const owner = model_of_response(node.models, tenant, choice->previous);
+    if (owner != nullptr) choice->entry = &node.models.entry_of(*owner);
+  }
   co_return choice;
 }
 
@@ -271,10 +280,9 @@ void add_routes(net::Router& router, Node& node) {
   router.set_gate([&node](const net::HttpRequest& request) { return gate(node, request); });
   const net::WebPolicy& web = node.config.web;
   router.set_headers([&web](const net::HttpRequest& request) { return net::cors_headers(web, request); });
-  router.set_answer_headers(
-      [&node](const net::HttpRequest& request, net::HttpHeaders& out) {
-        if (asks_for_load(request) && authenticate(node.frontend.keys, request)) add_load_report(node, request, out);
-      });
+  router.set_answer_headers([&node](const net::HttpRequest& request, net::HttpHeaders& out) {
+    if (asks_for_load(request) && authenticate(node.frontend.keys, request)) add_load_report(node, request, out);
+  });
   router.name_requests();
   router.set_refusals(&refuse);
   router.set_options_handler([&web](net::HttpExchange& exchange) { return handle_preflight(web, exchange); });
