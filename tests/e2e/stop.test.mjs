@@ -1,12 +1,13 @@
 // SIGTERM: what runs may finish, nothing new begins, and the exit code is 0.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
 import * as test from 'node:test';
 
 import { answer, endless, post, refused, streamChat, user } from './client.mjs';
 import { connect, parse, request } from './raw.mjs';
-import { demo, sim, start } from './server.mjs';
+import { binary, demo, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 
@@ -34,6 +35,21 @@ describe('a server that is told to stop', async () => {
     silent.resume();
     server.signal('SIGTERM');
     assert.deepEqual(await server.ended, wellEnded);
+  });
+
+  it('does so where its standard files are closed', async (t) => {
+    const free = net.createServer().listen(0, '127.0.0.1');
+    await once(free, 'listening');
+    const { port } = free.address();
+    free.close();
+    const args = ['-c', 'exec "$0" "$@" <&- >&- 2>&-', binary, 'serve', ...sim, '--port', String(port)];
+    const child = spawn('sh', args, { stdio: 'ignore' });
+    t.after(() => child.kill('SIGKILL'));
+    const ended = once(child, 'exit');
+    const answers = () => fetch(`http://127.0.0.1:${port}/health`).then((response) => response.ok, () => false);
+    while (!await answers()) await new Promise((resolve) => setTimeout(resolve, 5));
+    child.kill('SIGTERM');
+    assert.deepEqual(await ended, [0, null]);
   });
 
   it('does so for SIGINT, too', async (t) => {
