@@ -41,7 +41,7 @@ class ForcedText {
         anchor_(anchor()) {}
 
   std::vector<Token> tokens() {
-    const std::string_view text = whole_characters(masks_.forced_text(state_));
+    const std::string_view text = before_control(whole_characters(masks_.forced_text(state_)));
     if (text.empty() || !is_valid_utf8(lead_)) return {};
     end_ = masks_.states().after_bytes(state_, text);
     std::vector<Token> found = behind_last(text);
@@ -72,6 +72,19 @@ class ForcedText {
     if (!lead_.empty() && (first == tokens.begin() || *(first - 1) != last_)) return {};
     tokens.erase(tokens.begin(), first);
     return tokens;
+  }
+
+  // A marker of the model's, such as [ARGS] between a tool's name and its arguments, is one token that the model draws,
+  // and other tokens where its text is spelled.
+  std::string_view before_control(std::string_view text) const {
+    const std::vector<Token> tokens = tokenizer_.tokenize(text, AddSpecial::no, ParseSpecial::yes);
+    std::size_t end = text.size();
+    std::size_t left = text.size();
+    for (auto token = tokens.rbegin(); token != tokens.rend() && left > 0; ++token) {
+      left -= std::min(left, tokenizer_.special_piece(*token).size());
+      if (tokenizer_.piece(*token).empty()) end = left;
+    }
+    return text.substr(0, end);
   }
 
   // What takes the space that some tokenizers put before a text, and does not grow together with the last token.

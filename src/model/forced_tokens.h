@@ -1,8 +1,8 @@
 // What a grammar leaves no choice about, in tokens: where every text goes on alike, nothing has to be sampled. The
 // tokens are those that the tokenizer makes of the text behind the last token, so that the model reads what it would
-// have written; a token at the end that could be a longer one, or would be others with what may follow, is left to be
-// sampled, and so is all where the last token would not be one by itself. Found once for each place of a grammar and
-// token before it, and kept with the masks. One thread at a time.
+// have written. Left to be sampled are a token at the end that could be a longer one, or would be others with what may
+// follow; a control token, and what is behind it; and all where the last token would not be one by itself. Found once
+// for each place of a grammar and token before it, and kept with the masks. One thread at a time.
 #pragma once
 
 #include <span>

@@ -169,6 +169,26 @@ TEST_F(ForcedTokensTest, AreNoneBehindATokenThatIsNoneByItself) {
   EXPECT_TRUE(forced(walk).empty());
 }
 
+// Formats of tool calls have such markers in the middle; spelled, they are no markers to the model.
+TEST_F(ForcedTokensTest, DoNotSpellAControlToken) {
+  const std::vector<Token> marker = tokenizer_.tokenize("<|im_start|>", AddSpecial::no, ParseSpecial::yes);
+  ASSERT_EQ(marker.size(), 1u);
+  const std::string before = " the runner";
+  Walk walk = begin(R"(root ::= "a the runner<|im_start|> goes on over the mountains")");
+  ASSERT_TRUE(accept(walk, tokens_of("a").front()));
+  std::string spelled;
+  for (const Token token : forced(walk)) {
+    ASSERT_TRUE(accept(walk, token));
+    spelled += tokenizer_.special_piece(token);
+  }
+  ASSERT_TRUE(before.starts_with(spelled)) << spelled;
+  for (const Token token : tokens_of(before.substr(spelled.size()))) ASSERT_TRUE(accept(walk, token));
+  EXPECT_FALSE(forced_text(walk).empty());
+  EXPECT_TRUE(forced(walk).empty());
+  ASSERT_TRUE(accept(walk, marker.front()));
+  EXPECT_FALSE(forced(walk).empty()) << "behind it text goes on";
+}
+
 TEST_F(ForcedTokensTest, LeaveALastTokenThatMayBeALongerOne) {
   Walk walk = begin(R"g(root ::= "x = (" [a-z]+ ")")g");
   ASSERT_TRUE(accept(walk, tokens_of("x").front()));

@@ -63,7 +63,9 @@ std::optional<RowSteps> RowSteps::of(const SamplingParams& params) {
     if (step != SamplingStep::typical_p && step != SamplingStep::temperature) out.cuts_late_ = false;
   }
   const bool steady = params.temperature > 0 && !(params.dynatemp_range > 0);
-  out.cuts_late_ = out.cuts_late_ && steady && out.keep_min() <= 1;
+  // The number that XTC is decided by is the one that draws again.
+  const bool excludes = std::ranges::find(out.steps_, SamplingStep::xtc) != out.steps_.end();
+  out.cuts_late_ = out.cuts_late_ && steady && !excludes && out.keep_min() <= 1;
   return out;
 }
 
