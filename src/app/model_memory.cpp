@@ -84,9 +84,7 @@ Result<std::uint64_t> read_bytes(std::string_view text) {
 
 std::uint64_t models_memory(const ServeConfig& config) {
   if (config.models_memory > 0) return config.models_memory;
-  const cli::Machine machine = cli::look_at_machine();
-  const std::uint64_t here = std::min(machine.memory_bytes, machine.group_limit_bytes.value_or(machine.memory_bytes));
-  return (here + memory_of_peers().total_bytes) / 4 * 3;
+  return (cli::look_at_machine().usable_bytes() + memory_of_peers().total_bytes) / 4 * 3;
 }
 
 std::uint64_t cell_bytes_of(const ServeConfig& config, std::uint64_t free_bytes, std::uint64_t weights, bool gpu) {

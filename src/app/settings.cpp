@@ -4,18 +4,16 @@
 #include <cstddef>
 #include <limits>
 
-#include <unistd.h>
-
 #include "api/admin/page.h"
+#include "cli/machine.h"
 
 namespace chasqui {
 namespace {
 
-std::size_t physical_memory() {
-  const long pages = sysconf(_SC_PHYS_PAGES);
-  const long page = sysconf(_SC_PAGESIZE);
-  if (pages <= 0 || page <= 0) return std::size_t{8} << 30;  // not told: a small machine of today
-  return static_cast<std::size_t>(pages) * static_cast<std::size_t>(page);
+// Of the machine, or of its control group where that has less: a container.
+std::size_t usable_memory() {
+  const std::uint64_t bytes = cli::look_at_machine().usable_bytes();
+  return bytes > 0 ? static_cast<std::size_t>(bytes) : std::size_t{8} << 30;  // not told: a small machine of today
 }
 
 // What is kept must not crowd out what runs, the page cache of the model file included.
@@ -25,7 +23,7 @@ ReuseConfig reuse_config(const ServeConfig& config) {
   out.shared_by_tenants = config.cache_shared;
   out.cache.bytes = config.cache_ram < 0 ? std::numeric_limits<std::size_t>::max() / 2
                                          : std::min(static_cast<std::size_t>(config.cache_ram) * kMiB,
-                                                    physical_memory() / 4 / static_cast<std::size_t>(config.listed));
+                                                    usable_memory() / 4 / static_cast<std::size_t>(config.listed));
   if (config.cache_disk.empty()) return out;
   // What waits to be written is in memory, too.
   out.disk.emplace();

@@ -32,10 +32,11 @@ Finding cores(const DoctorQuestion& question, const Machine& machine) {
     char quota[64];
     std::snprintf(quota, sizeof quota, ", %.1f of them by the control group's quota", *machine.group_cores);
     found += quota;
-    if (question.threads == 0 && *machine.group_cores + 0.01 < machine.cores) {
-      const int whole = std::max(1, static_cast<int>(std::floor(*machine.group_cores)));
+    const int whole = std::max(1, static_cast<int>(std::floor(*machine.group_cores)));
+    if (question.threads > whole && whole < machine.cores) {
       return {Level::warning, "cores", found,
-              "compute threads beyond the quota stop each other: start with --threads " + std::to_string(whole)};
+              "compute threads beyond the quota stop each other: start without --threads, or with --threads " +
+                  std::to_string(whole)};
     }
   }
   if (question.threads > machine.cores) {

@@ -5,10 +5,11 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
-#include <vector>
 
 #include <sched.h>
 #include <sys/resource.h>
+
+#include "base/control_group.h"
 
 namespace chasqui::cli {
 namespace {
@@ -26,45 +27,6 @@ std::optional<Number> leading_number(std::string_view text) {
   return error == std::errc() ? std::optional(value) : std::nullopt;
 }
 
-// The folder of this process's group and those above it, whose limits hold as well.
-std::vector<std::string> group_folders(const std::string& controller) {
-  std::vector<std::string> out;
-  std::string path;
-  const std::string groups = text_of("/proc/self/cgroup");
-  if (const std::size_t at = groups.find("0::"); at != std::string::npos) {
-    path = groups.substr(at + 3, groups.find('\n', at) - at - 3);
-  }
-  std::string folder = "/sys/fs/cgroup" + (path == "/" ? "" : path);
-  while (folder.size() >= std::string_view("/sys/fs/cgroup").size()) {
-    out.push_back(folder);
-    folder.resize(folder.rfind('/'));
-  }
-  out.push_back("/sys/fs/cgroup/" + controller);  // the first version of them
-  return out;
-}
-
-void look_at_groups(Machine& machine) {
-  for (const std::string& folder : group_folders("memory")) {
-    auto limit = read_byte_limit(text_of(folder + "/memory.max"));
-    if (!limit) limit = read_byte_limit(text_of(folder + "/memory.limit_in_bytes"));
-    if (!limit || (machine.group_limit_bytes && *machine.group_limit_bytes <= *limit)) continue;
-    machine.group_limit_bytes = limit;
-    machine.group_used_bytes = leading_number<std::uint64_t>(text_of(folder + "/memory.current"));
-    if (!machine.group_used_bytes) {
-      machine.group_used_bytes = leading_number<std::uint64_t>(text_of(folder + "/memory.usage_in_bytes"));
-    }
-  }
-  for (const std::string& folder : group_folders("cpu")) {
-    std::optional<double> cores = read_cpu_max(text_of(folder + "/cpu.max"));
-    const auto quota = leading_number<std::int64_t>(text_of(folder + "/cpu.cfs_quota_us"));
-    const auto period = leading_number<std::int64_t>(text_of(folder + "/cpu.cfs_period_us"));
-    if (!cores && quota && period && *quota > 0 && *period > 0) {
-      cores = static_cast<double>(*quota) / static_cast<double>(*period);
-    }
-    if (cores && (!machine.group_cores || *cores < *machine.group_cores)) machine.group_cores = cores;
-  }
-}
-
 std::optional<std::uint64_t> hard_limit(decltype(RLIMIT_NOFILE) what) {
   rlimit limit{};
   if (::getrlimit(what, &limit) != 0 || limit.rlim_max == RLIM_INFINITY) return std::nullopt;
@@ -72,6 +34,8 @@ std::optional<std::uint64_t> hard_limit(decltype(RLIMIT_NOFILE) what) {
 }
 
 }  // namespace
+
+std::uint64_t Machine::usable_bytes() const { return std::min(memory_bytes, group_limit_bytes.value_or(memory_bytes)); }
 
 std::uint64_t Machine::free_bytes() const {
   std::uint64_t free = available_bytes;
@@ -94,27 +58,15 @@ std::optional<std::uint64_t> find_meminfo(std::string_view text, std::string_vie
   return std::nullopt;
 }
 
-std::optional<double> read_cpu_max(std::string_view text) {
-  const auto quota = leading_number<std::int64_t>(text);
-  const std::size_t space = text.find(' ');
-  if (!quota || space == std::string_view::npos) return std::nullopt;
-  const auto period = leading_number<std::int64_t>(text.substr(space));
-  if (!period || *period <= 0 || *quota <= 0) return std::nullopt;
-  return static_cast<double>(*quota) / static_cast<double>(*period);
-}
-
-std::optional<std::uint64_t> read_byte_limit(std::string_view text) {
-  const auto bytes = leading_number<std::uint64_t>(text);
-  if (!bytes || *bytes >= std::uint64_t{1} << 60) return std::nullopt;
-  return bytes;
-}
-
 Machine look_at_machine() {
   Machine machine;
   const std::string memory = text_of("/proc/meminfo");
   machine.memory_bytes = find_meminfo(memory, "MemTotal").value_or(0);
   machine.available_bytes = find_meminfo(memory, "MemAvailable").value_or(machine.memory_bytes);
-  look_at_groups(machine);
+  const ControlGroup group = look_at_control_group();
+  machine.group_limit_bytes = group.limit_bytes;
+  machine.group_used_bytes = group.used_bytes;
+  machine.group_cores = group.cores;
   cpu_set_t set;
   CPU_ZERO(&set);
   if (::sched_getaffinity(0, sizeof set, &set) == 0) machine.cores = CPU_COUNT(&set);

@@ -13,12 +13,14 @@ struct Machine {
   std::uint64_t memory_bytes = 0;     // of the machine
   std::uint64_t available_bytes = 0;  // without swapping
   std::optional<std::uint64_t> group_limit_bytes;
-  std::optional<std::uint64_t> group_used_bytes;
+  std::optional<std::uint64_t> group_used_bytes;  // see base/control_group.h
   std::optional<double> group_cores;        // that the group may use at most
   std::int32_t cores = 0;                   // that this process may run on
   std::optional<std::uint64_t> open_files;  // hard limit; none: no limit
   std::optional<std::uint64_t> locked_bytes;
 
+  // What all that runs here may use together.
+  std::uint64_t usable_bytes() const;
   // What a process started now could take, as far as anybody can tell.
   std::uint64_t free_bytes() const;
 };
@@ -27,11 +29,6 @@ Machine look_at_machine();
 
 // "MemAvailable:  123 kB" → bytes.
 std::optional<std::uint64_t> find_meminfo(std::string_view text, std::string_view name);
-// cpu.max of a control group, "150000 100000" → 1.5; nothing for "max".
-std::optional<double> read_cpu_max(std::string_view text);
-// A limit in bytes; nothing for "max" and for what is larger than any machine.
-std::optional<std::uint64_t> read_byte_limit(std::string_view text);
-
 // "2.5 GiB", "300 MiB", "12 KiB".
 std::string bytes_in_words(std::uint64_t bytes);
 

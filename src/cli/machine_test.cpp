@@ -12,21 +12,14 @@ TEST(Machine, MemoryIsFoundByTheWholeName) {
   EXPECT_FALSE(find_meminfo(text, "Swap").has_value());
 }
 
-TEST(Machine, LimitsOfGroupsAreReadAndNoLimitIsNone) {
-  EXPECT_DOUBLE_EQ(read_cpu_max("150000 100000\n").value(), 1.5);
-  EXPECT_FALSE(read_cpu_max("max 100000\n").has_value());
-  EXPECT_FALSE(read_cpu_max("").has_value());
-  EXPECT_FALSE(read_cpu_max("5 0").has_value());
-  EXPECT_EQ(read_byte_limit("1024\n"), 1024u);
-  EXPECT_FALSE(read_byte_limit("max\n").has_value());
-  EXPECT_FALSE(read_byte_limit("9223372036854771712").has_value()) << "no limit, in the first version of groups";
-}
-
-TEST(Machine, WhatIsFreeIsTheLeastOfMachineAndGroup) {
+TEST(Machine, WhatThereIsIsTheLeastOfMachineAndGroup) {
   Machine machine;
+  machine.memory_bytes = 200;
   machine.available_bytes = 100;
   EXPECT_EQ(machine.free_bytes(), 100u);
+  EXPECT_EQ(machine.usable_bytes(), 200u);
   machine.group_limit_bytes = 80;
+  EXPECT_EQ(machine.usable_bytes(), 80u);
   machine.group_used_bytes = 30;
   EXPECT_EQ(machine.free_bytes(), 50u);
   machine.group_used_bytes = 90;

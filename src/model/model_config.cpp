@@ -1,5 +1,6 @@
 #include "model/model_config.h"
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <string>
@@ -8,6 +9,8 @@
 #ifdef __linux__
 #include <sched.h>
 #endif
+
+#include "base/control_group.h"
 
 namespace chasqui {
 namespace {
@@ -35,10 +38,11 @@ std::int32_t allowed_cores() { return 0; }
 }  // namespace
 
 std::int32_t default_threads() {
-  const std::int32_t cores = allowed_cores();
-  if (cores > 0) return cores;
-  const auto threads = static_cast<std::int32_t>(std::thread::hardware_concurrency());
-  return threads > 0 ? threads : 1;
+  std::int32_t cores = allowed_cores();
+  if (cores <= 0) cores = static_cast<std::int32_t>(std::thread::hardware_concurrency());
+  // Threads beyond a quota stop each other: the kernel lets none of them run until the next period.
+  if (const auto quota = look_at_control_group().cores) cores = std::min(cores, static_cast<std::int32_t>(*quota));
+  return std::max(cores, 1);
 }
 
 }  // namespace chasqui

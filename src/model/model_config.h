@@ -62,7 +62,7 @@ struct ModelConfig {
 };
 
 // Cores that compute threads should use: the ones that this process may run on, without hyper-threads' second halves
-// where the system tells them apart.
+// where the system tells them apart, and no more than the quota of its control group.
 std::int32_t default_threads();
 
 }  // namespace chasqui
