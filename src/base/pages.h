@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace chasqui {
@@ -15,6 +16,8 @@ class Pages {
 
   // Throws std::bad_alloc when the system has no more.
   explicit Pages(std::size_t size);
+  // Nothing when the system has no more.
+  static std::optional<Pages> if_there_are(std::size_t size);
   // Says that it has so many bytes, and has none: for what is only counted. REQUIRES: they are never touched
   static Pages hollow(std::size_t size) { return Pages(size, nullptr); }
 

@@ -43,8 +43,12 @@ TEST(Pages, LargeOnesGoBackToTheSystemAtOnce) {
   EXPECT_NE(::mincore(const_cast<std::byte*>(where), 4096, &resident), 0) << "no mapping any more";
 }
 
-TEST(Pages, WhatTheSystemDoesNotHaveIsAnException) {
-  EXPECT_THROW(Pages(std::numeric_limits<std::size_t>::max() / 2), std::bad_alloc);
+TEST(Pages, WhatTheSystemDoesNotHaveIsAnExceptionOrNothing) {
+  constexpr std::size_t kMoreThanThereIs = std::numeric_limits<std::size_t>::max() / 2;
+  EXPECT_THROW(Pages{kMoreThanThereIs}, std::bad_alloc);
+  EXPECT_FALSE(Pages::if_there_are(kMoreThanThereIs));
+  ASSERT_TRUE(Pages::if_there_are(Pages::kOwnMapping));
+  EXPECT_EQ(Pages::if_there_are(Pages::kOwnMapping)->bytes().size(), Pages::kOwnMapping);
 }
 
 TEST(Pages, HollowOnesHaveASizeAndTakeNothing) {

@@ -96,6 +96,8 @@ Result<void> check_head(std::span<const std::byte> head, std::uint64_t file_byte
   if (std::cmp_greater(tokens, limits.tokens)) return Error{ErrorCode::too_large, "it has too many tokens", ""};
   if (kv_bytes > limits.kv_bytes) return Error{ErrorCode::too_large, "it has too much KV", ""};
   if (tokens == 0 || kv_bytes == 0) return damaged("it is empty");
+  const bool in_blocks = get<std::uint16_t>(head, 10) > 0;
+  if (in_blocks && kv_bytes % tokens != 0) return damaged("its KV cannot be divided as it says");
   if (snapshot_file_bytes(tokens, kv_bytes) != file_bytes) return damaged("its size is not what it says");
   return {};
 }
@@ -160,7 +162,7 @@ Result<LoadedSnapshot> read_snapshot(int folder, const std::string& name, const 
   if (!opened) return opened.error();
   const auto tokens = static_cast<TokenCount>(opened->head.tokens.size());
   const auto kv = KvSnapshot::with_room(opened->head.kv_bytes, tokens, opened->block_tokens);
-  if (!kv) return damaged("its KV cannot be divided as it says");
+  if (!kv) return Error{ErrorCode::unavailable, "there is no memory for its KV", ""};
   for (std::size_t i = 0; i < kv->blocks().size(); ++i) {
     if (auto got = read_exactly(opened->file.get(), kv->writable(i)); !got) return got.error();
   }

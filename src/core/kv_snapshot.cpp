@@ -1,6 +1,7 @@
 #include "core/kv_snapshot.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -26,23 +27,28 @@ KvSnapshot::KvSnapshot(Blocks blocks, TokenCount block_tokens)
 template <class PagesOf>
 std::shared_ptr<KvSnapshot> KvSnapshot::make(std::size_t size, TokenCount tokens, TokenCount block_tokens,
                                              PagesOf pages) {
-  if (block_tokens == 0) return std::make_shared<KvSnapshot>(std::make_shared<KvBlock>(pages(size), tokens));
+  if (block_tokens == 0) {
+    auto found = pages(size);
+    return found ? std::make_shared<KvSnapshot>(std::make_shared<KvBlock>(*std::move(found), tokens)) : nullptr;
+  }
   if (tokens <= 0 || size % static_cast<std::size_t>(tokens) != 0) return nullptr;
   const std::size_t each = size / static_cast<std::size_t>(tokens);
   Blocks blocks;
   for (TokenCount from = 0; from < tokens; from += block_tokens) {
     const TokenCount count = std::min(block_tokens, tokens - from);
-    blocks.push_back(std::make_shared<KvBlock>(pages(each * static_cast<std::size_t>(count)), count));
+    auto found = pages(each * static_cast<std::size_t>(count));
+    if (!found) return nullptr;
+    blocks.push_back(std::make_shared<KvBlock>(*std::move(found), count));
   }
   return std::make_shared<KvSnapshot>(std::move(blocks), block_tokens);
 }
 
 std::shared_ptr<KvSnapshot> KvSnapshot::with_room(std::size_t size, TokenCount tokens, TokenCount block_tokens) {
-  return make(size, tokens, block_tokens, [](std::size_t bytes) { return Pages(bytes); });
+  return make(size, tokens, block_tokens, &Pages::if_there_are);
 }
 
 std::shared_ptr<KvSnapshot> KvSnapshot::hollow(std::size_t size, TokenCount tokens, TokenCount block_tokens) {
-  return make(size, tokens, block_tokens, &Pages::hollow);
+  return make(size, tokens, block_tokens, [](std::size_t bytes) { return std::optional(Pages::hollow(bytes)); });
 }
 
 KvSnapshotPtr KvSnapshot::joined(const KvSnapshot& begin, TokenCount from, const KvSnapshot& end) {

@@ -47,7 +47,8 @@ class KvSnapshot {
   // In one block.
   explicit KvSnapshot(KvBlockPtr block);
 
-  // With room for `size` bytes, equally many for each token. Null: they do not divide so. Throws std::bad_alloc.
+  // With room for `size` bytes, equally many for each token. Null: they do not divide so, or the system has no memory
+  // for them.
   static std::shared_ptr<KvSnapshot> with_room(std::size_t size, TokenCount tokens, TokenCount block_tokens);
   // The same without any bytes, of which only the sizes count: what was recorded, and is scheduled again.
   static std::shared_ptr<KvSnapshot> hollow(std::size_t size, TokenCount tokens, TokenCount block_tokens);

@@ -142,6 +142,7 @@ KvSnapshotPtr LlamaModel::copy_blocks(SlotId slot, TokenCount from, TokenCount t
   if (std::cmp_less(place_.cells.size(), to)) return nullptr;
   auto copy = KvSnapshot::with_room(layout_->bytes_per_token() * static_cast<std::size_t>(to - from), to - from,
                                     shape_.kv_block);
+  if (!copy) return nullptr;
   for (std::size_t i = 0; i < copy->blocks().size(); ++i) {
     const TokenCount count = copy->blocks()[i]->tokens();
     layout_->copy_out(place_, from, count, copy->writable(i));
