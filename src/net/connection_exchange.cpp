@@ -26,9 +26,15 @@ ConnectionExchange::ConnectionExchange(HttpConnection& connection) : connection_
 ConnectionExchange::~ConnectionExchange() {
   HttpShared& shared = connection_.shared();
   --shared.exchanges;
-  shared.body_bytes -= accounted_;
   shared.loop.metrics().exchanges_running.add(-1);
-  shared.loop.metrics().body_bytes.add(-static_cast<std::int64_t>(accounted_));
+  body_was_read();
+}
+
+void ConnectionExchange::body_was_read() {
+  HttpShared& shared = connection_.shared();
+  const std::size_t bytes = std::exchange(accounted_, 0);
+  shared.body_bytes -= bytes;
+  shared.loop.metrics().body_bytes.add(-static_cast<std::int64_t>(bytes));
 }
 
 void ConnectionExchange::account_body() {
@@ -162,6 +168,7 @@ Awaitable<void> ConnectionExchange::compress(HttpResponse& response) {
 
 Awaitable<bool> ConnectionExchange::respond(HttpResponse response) {
   CHECK(!response_started());
+  body_was_read();
   HttpShared& shared = connection_.shared();
   const Room room(shared, owner_, response.body.size());
   if (!room.taken()) {

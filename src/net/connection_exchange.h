@@ -23,6 +23,7 @@ class ConnectionExchange final : public HttpExchange {
 
   const HttpRequest& request() const override { return request_; }
   std::string take_body() override { return std::exchange(request_.body, {}); }
+  void body_was_read() override;
   void set_owner(const AnswerOwner& owner) override { owner_ = owner; }
   void add_response_header(std::string_view name, std::string_view value) override;
   Awaitable<bool> respond(HttpResponse response) override;

@@ -30,6 +30,8 @@ class HttpExchange {
   virtual const HttpRequest& request() const = 0;
   // Moves the body out of request(), for work that goes on elsewhere: copying a large one would hold the loop.
   virtual std::string take_body() = 0;
+  // Nothing of the body is in memory any more: it makes room for others', however long the answer takes.
+  virtual void body_was_read() {}
 
   // Value of `{name}` in the route's pattern, decoded. REQUIRES: the pattern has it.
   const std::string& param(std::string_view name) const;

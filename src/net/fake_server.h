@@ -29,6 +29,7 @@ class FakeServer {
     route(HttpMethod::get, "/stream/{count}", &FakeServer::stream);
     route(HttpMethod::get, "/flood", &FakeServer::flood);
     route(HttpMethod::get, "/hasty", &FakeServer::hasty);
+    route(HttpMethod::post, "/read", &FakeServer::read);
     route(HttpMethod::get, "/throw", &FakeServer::throw_up);
     route(HttpMethod::get, "/nothing", &FakeServer::nothing);
     route(HttpMethod::get, "/broken", &FakeServer::broken);
@@ -86,6 +87,13 @@ class FakeServer {
   }
   Awaitable<void> echo(HttpExchange& exchange) {
     co_await exchange.respond(HttpResponse(200, "text/plain", exchange.request().body));
+  }
+  Awaitable<void> read(HttpExchange& exchange) {
+    exchange.take_body();
+    exchange.body_was_read();
+    report("read");
+    co_await go_.wait();
+    co_await exchange.respond(HttpResponse(200, "text/plain", "read"));
   }
   Awaitable<void> wait(HttpExchange& exchange) {
     exchange.on_client_gone([this] {

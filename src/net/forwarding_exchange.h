@@ -17,6 +17,7 @@ class ForwardingExchange : public HttpExchange {
 
   const HttpRequest& request() const override { return below_.request(); }
   std::string take_body() override { return below_.take_body(); }
+  void body_was_read() override { below_.body_was_read(); }
   void set_owner(const AnswerOwner& owner) override { below_.set_owner(owner); }
   void add_response_header(std::string_view name, std::string_view value) override {
     below_.add_response_header(name, value);

@@ -194,6 +194,8 @@ Awaitable<bool> HttpConnection::read_more(ConnectionExchange& exchange, HttpPars
     co_return true;
   }
   if (error != asio::error::would_block) co_return false;
+  // Some clients send a line end behind a body, which is none of the next request.
+  if (parser.untouched() && shared_->draining) co_return false;
   const bool in_body = parser.state() == HttpParser::State::body;
   const Phase phase = in_body ? Phase::body : Phase::header;
   if (parser.untouched()) {
@@ -201,7 +203,9 @@ Awaitable<bool> HttpConnection::read_more(ConnectionExchange& exchange, HttpPars
   } else if (deadline_ == kNever || phase_ != phase) {
     set_deadline(phase, in_body ? shared_->limits.body_time : shared_->limits.header_time);
   }
+  waiting_idle_ = parser.untouched();
   const auto outcome = co_await socket_.async_wait(read_wait(), kAwait);
+  waiting_idle_ = false;
   shared_->loop.turn_begins();
   if (timed_out_ && !gone_) {
     exchange.close_after();

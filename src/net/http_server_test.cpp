@@ -225,6 +225,19 @@ TEST_F(HttpServerTest, LimitsTheMemoryOfAllBodies) {
   EXPECT_TRUE(contains(refused, "Retry-After: 1\r\n"));
 }
 
+TEST_F(HttpServerTest, ABodyThatWasReadTakesNoRoomWhileItsAnswerIsMade) {
+  HttpLimits limits;
+  limits.bodies_bytes = 1000;
+  start(limits);
+  FakeClient waiting = client(), other = client();
+  waiting.send("POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n" + std::string(900, 'a'));
+  ASSERT_EQ(server_->next_event(), "read");
+  other.send(post("Content-Length: 900\r\n", std::string(900, 'b')));
+  EXPECT_TRUE(other.read_response().starts_with("HTTP/1.1 200"));
+  server_->go();
+  EXPECT_TRUE(waiting.read_response().ends_with("read"));
+}
+
 TEST_F(HttpServerTest, WhatFollowsABodyThatHadNoRoomIsNoRequest) {
   HttpLimits limits;
   limits.bodies_bytes = 1000;
@@ -276,6 +289,17 @@ TEST_F(HttpServerTest, DrainsAndAnnouncesIt) {
   EXPECT_EQ(server_->next_event(), "sent");
   EXPECT_TRUE(running.at_end());
   running.close();
+  EXPECT_EQ(server_->next_event(), "drained");
+}
+
+TEST_F(HttpServerTest, ALineEndBehindABodyKeepsNoDrainWaiting) {
+  start();
+  FakeClient c = client();
+  c.send(post("Content-Length: 3\r\n", "one\r\n"));
+  EXPECT_TRUE(c.read_response().ends_with("one"));
+  drain(seconds(600));
+  ASSERT_EQ(server_->next_event(), "draining");
+  EXPECT_TRUE(c.at_end());
   EXPECT_EQ(server_->next_event(), "drained");
 }
 
