@@ -81,7 +81,7 @@ Result<SessionId> OpenEngine::create_session(const std::string& body) {
   const TimePoint now = engine_->clock().now();
   SessionTable& sessions = engine_->sessions();
   sessions.expire(now);
-  auto made = read_new_session(model_.served(), Caller{}, body);
+  auto made = read_new_session(model_.served(), Caller{}, model_.served().sessions.limits(), body);
   if (!made) return made.error();
   const auto session = sessions.create({}, made->settings, std::move(made->begin), now);
   if (!session) return session.error();

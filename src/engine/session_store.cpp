@@ -125,9 +125,15 @@ Result<void> SessionStore::write_base(const std::string& id, const SessionImage&
 
 Result<void> SessionStore::write_behind(const std::string& id, const SessionTurn& turn) {
   const auto place = places_.find(id);
-  if (place == places_.end()) return Error{ErrorCode::unavailable, "there is no file that the turn follows on", ""};
+  if (place == places_.end()) return Error{ErrorCode::not_found, "there is no file that the turn follows on", ""};
   const std::vector<std::byte> bytes = write_turn(turn, place->second);
-  if (auto written = append_at(folder_.get(), name_of(id), place->second.end, bytes); !written) return written;
+  if (auto written = append_at(folder_.get(), name_of(id), place->second.end, bytes); !written) {
+    const bool is_gone =
+        written.error().code == ErrorCode::not_found || written.error().code == ErrorCode::invalid_request;
+    if (!is_gone) return written;
+    places_.erase(place);
+    return Error{ErrorCode::not_found, "its file is not what was written: " + written.error().message, ""};
+  }
   bytes_written_.add(bytes.size());
   place->second.end += bytes.size();
   const std::size_t texts = turn.chat ? turn.chat->bytes + turn.chat->file_bytes : 0;

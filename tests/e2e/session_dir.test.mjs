@@ -165,13 +165,32 @@ describe('a server with a folder for its sessions', async () => {
     const generated = await server.fetch(`/v1/sessions/${id}/generate`, { method: 'POST', body: '{"max_tokens": 2}' });
     assert.equal(generated.status, 503);
     assert.equal((await show(server, id)).tokens, tokens);
-    assert.equal((await server.fetch(`/v1/sessions/${id}/fork`, { method: 'POST', body: '{}' })).status, 503, 'while a write fails');
-    assert.equal((await (await server.fetch('/v1/sessions')).json()).data.length, 1, 'nor is a fork that no client knows of');
+    const fork = await command(server, id, 'fork', {});
+    assert.equal((await command(server, fork.id, 'append', { text: ' more' })).tokens, tokens + 1, 'others can be written');
     await fs.rmdir(place);
     await fs.rename(`${place}.aside`, place);
     const { tokens: now } = await command(server, id, 'append', { text: ' three' });
     const { tokens: three } = await ask(server, '/tokenize', { content: ' three' });
     assert.equal(now, tokens + three.length, 'without what was refused');
+    await ends['kill -9'](server);
+    const again = await start(t, [...sim, '--session-dir', dir]);
+    assert.equal((await show(again, id)).tokens, now);
+  });
+
+  it('gets a file again that was lost', async (t) => {
+    const dir = await folder(t);
+    const server = await start(t, [...sim, '--session-dir', dir]);
+    const { id, tokens } = await open(server, { text: 'one' });
+    const other = await open(server, { text: 'other' });
+    for (const lose of [(file) => fs.rm(file), (file) => fs.truncate(file, 10)]) {
+      await lose(path.join(dir, 'sessions', `${id}.session`));
+      const refused = await server.fetch(`/v1/sessions/${id}/append`, { method: 'POST', body: '{"text": " two"}' });
+      assert.equal(refused.status, 503);
+      await command(server, other.id, 'append', { text: ' more' });
+      assert.equal((await show(server, id)).tokens, tokens, 'neither on disk nor in memory');
+    }
+    const { tokens: now } = await command(server, id, 'append', { text: ' two' });
+    assert.ok(now > tokens);
     await ends['kill -9'](server);
     const again = await start(t, [...sim, '--session-dir', dir]);
     assert.equal((await show(again, id)).tokens, now);

@@ -76,8 +76,8 @@ Result<SessionDelta> read_input(const ServedModel& served, Fields& fields, std::
   return input.from_text(value.get_string(), parse ? ParseSpecial::yes : ParseSpecial::no);
 }
 
-SessionSettings read_settings(const ServedModel& served, const Caller& caller, Fields& fields) {
-  const SessionLimits& limits = served.sessions.limits();
+SessionSettings read_settings(const ServedModel& served, const Caller& caller, const SessionLimits& limits,
+                              Fields& fields) {
   SessionSettings settings;
   settings.ttl = limits.ttl;
   settings.created = served.clock.unix_seconds();
@@ -123,16 +123,17 @@ SessionTail tail_of(const SessionTable& table, const Session& session) {
   return {session.length(), table.limits().tokens, session.chat};
 }
 
-Result<NewSession> read_new_session(const ServedModel& served, const Caller& caller, const std::string& body) {
+Result<NewSession> read_new_session(const ServedModel& served, const Caller& caller, const SessionLimits& limits,
+                                    const std::string& body) {
   auto object = parse_optional_object(body);
   if (!object) return object.error();
   Fields fields(*object);
   NewSession out;
-  out.settings = read_settings(served, caller, fields);
+  out.settings = read_settings(served, caller, limits, fields);
   const std::string_view name = input_name(fields);
   if (!fields.ok()) return fields.error();
   if (name.empty()) return out;
-  auto begin = read_input(served, fields, name, {served.model, tail_of(served.sessions, Session{})});
+  auto begin = read_input(served, fields, name, {served.model, SessionTail{0, limits.tokens, nullptr}});
   if (!begin) return begin.error();
   out.begin = std::move(*begin);
   return out;

@@ -9,6 +9,7 @@
 #include "api/core/served_model.h"
 #include "api/openai/openai_body.h"
 #include "engine/session_input.h"
+#include "engine/session_table.h"
 
 namespace chasqui {
 
@@ -17,7 +18,9 @@ struct NewSession {
   SessionSettings settings;
   SessionDelta begin;
 };
-Result<NewSession> read_new_session(const ServedModel& served, const Caller& caller, const std::string& body);
+// `limits`: of the table, which belongs to the loop.
+Result<NewSession> read_new_session(const ServedModel& served, const Caller& caller, const SessionLimits& limits,
+                                    const std::string& body);
 
 // POST /v1/sessions/{id}/append
 Result<SessionDelta> read_append(const ServedModel& served, const SessionTail& tail, const std::string& body);

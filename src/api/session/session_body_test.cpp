@@ -17,6 +17,9 @@ class SessionBodyTest : public testing::Test {
   Result<SessionAsk> ask(const std::string& body, TokenCount tokens = 5, ChatHistoryPtr chat = {}) {
     return read_session_ask(fake_.served, caller_, {tokens, 100, std::move(chat)}, ServiceClass::background, body);
   }
+  Result<NewSession> read_new(const std::string& body) const {
+    return read_new_session(fake_.served, caller_, fake_.served.sessions.limits(), body);
+  }
   std::string text_of(const SessionDelta& delta) const { return detokenize(*fake_.model.tokenizer, delta.tokens); }
 
   FakeNode fake_;
@@ -25,15 +28,15 @@ class SessionBodyTest : public testing::Test {
 
 TEST_F(SessionBodyTest, ASessionMayBeginWithNothingTextTokensOrMessages) {
   for (const char* nothing : {"", "{}", " \n", R"({"messages":null})"}) {
-    const auto made = read_new_session(fake_.served, caller_, nothing);
+    const auto made = read_new(nothing);
     ASSERT_TRUE(made) << nothing;
     EXPECT_TRUE(made->begin.tokens.empty());
     EXPECT_EQ(made->settings.ttl, fake_.sessions.limits().ttl);
     EXPECT_GT(made->settings.created, 0);
   }
-  EXPECT_EQ(text_of(read_new_session(fake_.served, caller_, R"({"prompt":"a<|im_end|>"})")->begin), "a<|im_end|>");
-  EXPECT_EQ(read_new_session(fake_.served, caller_, R"({"prompt":[1,2]})")->begin.tokens, (std::vector<Token>{1, 2}));
-  const auto chat = read_new_session(fake_.served, caller_, R"({"ttl_s":1.5,"priority":"background",
+  EXPECT_EQ(text_of(read_new(R"({"prompt":"a<|im_end|>"})")->begin), "a<|im_end|>");
+  EXPECT_EQ(read_new(R"({"prompt":[1,2]})")->begin.tokens, (std::vector<Token>{1, 2}));
+  const auto chat = read_new(R"({"ttl_s":1.5,"priority":"background",
       "messages":[{"role":"developer","content":"Be brief."},{"role":"user","content":"Hi"}]})");
   ASSERT_TRUE(chat) << chat.error().message;
   EXPECT_EQ(text_of(chat->begin), "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n");
@@ -45,7 +48,7 @@ TEST_F(SessionBodyTest, ASessionMayBeginWithNothingTextTokensOrMessages) {
 
 TEST_F(SessionBodyTest, AKeyBoundsTheClassOfItsSessions) {
   caller_.most_urgent = ServiceClass::background;
-  const auto made = read_new_session(fake_.served, caller_, R"({"priority":"interactive"})");
+  const auto made = read_new(R"({"priority":"interactive"})");
   EXPECT_EQ(made->settings.service_class, ServiceClass::background);
 }
 
@@ -104,7 +107,7 @@ TEST_F(SessionBodyTest, MistakesInANewSessionNameTheField) {
                                                                   {R"({"priority":"urgent"})", "priority"},
                                                                   {R"({"messages":[],"prompt":"a"})", "prompt"},
                                                                   {R"([])", ""}}) {
-    const auto made = read_new_session(fake_.served, caller_, body);
+    const auto made = read_new(body);
     ASSERT_FALSE(made) << body;
     EXPECT_EQ(made.error().field, field) << body << " → " << made.error().message;
   }

@@ -123,6 +123,7 @@ net::Awaitable<void> SessionPersister::write_all() {
 void SessionPersister::take_outcome(const std::vector<SessionChange>& batch,
                                     const std::vector<std::optional<Error>>& outcome) {
   failure_.reset();
+  failures_now_.clear();
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (!outcome[i]) {
       written_.add();
@@ -130,27 +131,45 @@ void SessionPersister::take_outcome(const std::vector<SessionChange>& batch,
     }
     failures_.add();
     failure_ = outcome[i];
-    failed_.insert_or_assign(batch[i].id, batch[i]);
+    failures_now_.insert_or_assign(batch[i].id, *failure_);
+    // Behind a file that is gone nothing can be written: the next change writes the session whole.
+    if (failure_->code == ErrorCode::not_found) {
+      noted_.erase(batch[i].id);
+    } else {
+      failed_.insert_or_assign(batch[i].id, batch[i]);
+    }
   }
   if (failure_) {
-    log_error("sessions could not be written", {{"folder", store_->path()}, {"reason", failure_->message}});
+    log_error("sessions could not be written", {{"folder", store_->path()},
+                                                {"sessions", failures_now_.size()},
+                                                {"one", failures_now_.begin()->first},
+                                                {"reason", failure_->message}});
   }
 }
 
 void SessionPersister::wake() {
   for (Waiter* waiter : waiters_) {
-    if (waiter->until <= done_) waiter->signal.notify();
+    if (waiter->until > done_) continue;
+    waiter->failure = failure_of(waiter->id);  // now: the next batch tries again
+    waiter->signal.notify();
   }
 }
 
-net::Awaitable<Result<void>> SessionPersister::kept() {
+std::optional<Error> SessionPersister::failure_of(const std::string& id) const {
+  const auto found = failures_now_.find(id);
+  return found != failures_now_.end() ? std::optional(found->second) : std::nullopt;
+}
+
+net::Awaitable<Result<void>> SessionPersister::kept(std::string id) {
+  std::optional<Error> failure = failure_of(id);
   if (done_ < changes_) {
-    Waiter waiter(*this, changes_);
+    Waiter waiter(*this, std::move(id), changes_);
     co_await waiter.signal.wait();
+    failure = waiter.failure;
   }
-  if (!failure_) co_return Result<void>();
+  if (!failure) co_return Result<void>();
   co_return Error{ErrorCode::unavailable,
-                  "the session has changed but could not be written to disk (" + failure_->message +
+                  "the session has changed but could not be written to disk (" + failure->message +
                       "): look at it before you try again",
                   ""};
 }

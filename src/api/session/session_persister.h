@@ -42,8 +42,8 @@ class SessionPersister final : public SessionJournal {
   void removed(const SessionId& id) override;
   // So many changes there were.
   std::uint64_t changes() const { return changes_; }
-  // Waits until all that has changed so far is on disk. An error when it is not.
-  net::Awaitable<Result<void>> kept();
+  // Waits until all that has changed so far was written. An error when what this session has become is not on disk.
+  net::Awaitable<Result<void>> kept(std::string id);
   // That is what the last failure was about.
   bool disk_full() const { return failure_ && failure_->code == ErrorCode::too_large; }
 
@@ -60,7 +60,8 @@ class SessionPersister final : public SessionJournal {
 
   // In the list as long as it lives.
   struct Waiter {
-    Waiter(SessionPersister& owner, std::uint64_t change) : persister(owner), until(change), signal(owner.loop_) {
+    Waiter(SessionPersister& owner, std::string session, std::uint64_t change)
+        : persister(owner), id(std::move(session)), until(change), signal(owner.loop_) {
       place = persister.waiters_.insert(persister.waiters_.end(), this);
     }
     ~Waiter() { persister.waiters_.erase(place); }
@@ -68,7 +69,9 @@ class SessionPersister final : public SessionJournal {
     Waiter& operator=(const Waiter&) = delete;
 
     SessionPersister& persister;
+    const std::string id;
     const std::uint64_t until;
+    std::optional<Error> failure;
     net::EventSignal signal;
     std::list<Waiter*>::iterator place;
   };
@@ -78,6 +81,7 @@ class SessionPersister final : public SessionJournal {
   Batch take_batch();
   void take_outcome(const std::vector<SessionChange>& batch, const std::vector<std::optional<Error>>& outcome);
   void wake();
+  std::optional<Error> failure_of(const std::string& id) const;
 
   std::shared_ptr<SessionStore> store_;
   net::EventLoop& loop_;
@@ -87,6 +91,7 @@ class SessionPersister final : public SessionJournal {
   std::unordered_map<std::string, Noted> noted_;  // of all sessions that are kept here
   Pending pending_;
   Pending failed_;  // to be tried again
+  std::map<std::string, Error> failures_now_;  // of the last batch, by session
   Batch writing_;   // null: nothing is being written
   std::uint64_t changes_ = 0;
   std::uint64_t taken_ = 0;       // so many of them are in batches

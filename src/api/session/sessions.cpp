@@ -47,16 +47,16 @@ Handled respond(const ServedModel& served, net::HttpExchange& exchange, Result<s
 }
 
 // Before anybody is told of what has just happened.
-net::Awaitable<Result<void>> kept(ServedModel& served) {
+net::Awaitable<Result<void>> kept(ServedModel& served, const SessionId& id) {
   if (served.persister == nullptr) co_return Result<void>();
-  net::Awaitable<Result<void>> waiting = served.persister->kept();
+  net::Awaitable<Result<void>> waiting = served.persister->kept(id.text);
   Result<void> done = co_await std::move(waiting);
   co_return done;
 }
 
 // Both in memory and on disk, or neither.
 net::Awaitable<Result<void>> kept_or_taken_back(ServedModel& served, SessionMark before) {
-  Result<void> safe = co_await kept(served);
+  Result<void> safe = co_await kept(served, before.id);
   if (!safe) served.sessions.take_back(before);
   co_return safe;
 }
@@ -143,8 +143,8 @@ net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedMod
   Result<void> brought = co_await bring_linked_files(frontend, served, call);
   if (!brought) co_return brought.error();
   net::OffloadTerms terms = reading_terms(call.caller, call.body);
-  auto work = [&served, caller = call.caller, body = std::move(call.body)] {
-    return read_new_session(served, caller, body);
+  auto work = [&served, caller = call.caller, limits = served.sessions.limits(), body = std::move(call.body)] {
+    return read_new_session(served, caller, limits, body);
   };
   Result<NewSession> made = co_await frontend.offload.run(std::move(work), std::move(terms));
   if (!made) co_return made.error();
@@ -157,7 +157,7 @@ net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedMod
   if (!session) co_return session.error();
   const SessionId id = (*session)->id;
   Result<std::string> answer = shown(served, session);
-  Result<void> safe = co_await kept(served);
+  Result<void> safe = co_await kept(served, id);
   if (safe) co_return answer;
   (void)served.sessions.end(owner.tenant, id);  // its id will never be known
   co_return safe.error();
@@ -250,7 +250,7 @@ net::Awaitable<Result<std::string>> run_session_command(ServedModel& served, Ses
   const std::uint64_t changes = served.persister != nullptr ? served.persister->changes() : 0;
   Result<std::string> answer = command(served, call);
   if (answer && served.persister != nullptr && served.persister->changes() != changes) {
-    Result<void> safe = co_await kept(served);
+    Result<void> safe = co_await kept(served, call.made.value_or(call.id));
     if (!safe && call.made) (void)served.sessions.end(call.caller.tenant.id, *call.made);  // its id will not be known
     if (!safe) answer = safe.error();
   }
