@@ -39,8 +39,9 @@ void KeyRing::replace(const std::vector<KeyLine>& lines) {
   for (const KeyLine& line : lines) {
     const auto [tenant, fresh] = ids.emplace(line.tenant, 0);
     if (fresh) {
-      const auto known = ids_.find(line.tenant);
-      tenant->second = known != ids_.end() ? known->second : ++last_id_;
+      const auto [known, unheard] = known_.emplace(line.tenant, last_id_ + 1);
+      if (unheard) ++last_id_;
+      tenant->second = known->second;
     }
     Key key{line.hash, {}};
     key.caller.tenant = {tenant->second, line.weight.value_or(1), lasting_name(line.tenant)};

@@ -36,7 +36,7 @@ Tenant tenant_of_user(std::uint32_t uid);
 
 class KeyRing {
  public:
-  // Replaces all keys. A tenant that was there before keeps its id.
+  // Replaces all keys. A tenant that was ever there before keeps its id, and with it all that is kept for it.
   void replace(const std::vector<KeyLine>& lines);
 
   // No keys: everybody comes in, as the tenant with id 0.
@@ -82,6 +82,7 @@ class KeyRing {
 
   std::vector<Key> keys_;
   std::map<std::string, std::uint32_t> ids_;              // by the tenant's name
+  std::map<std::string, std::uint32_t> known_;            // … of all that ever had a key
   std::unordered_map<std::uint32_t, std::string> names_;  // … and back
   bool has_admin_ = false;
   std::uint32_t last_id_ = 0;

@@ -77,6 +77,9 @@ TEST(KeyRing, KeepsTheIdsOfTenantsWhenItsKeysAreReplaced) {
   EXPECT_EQ(ring.find("a2")->tenant.weight, 3);
   EXPECT_EQ(ring.find("c")->tenant.id, nameless);
   EXPECT_NE(ring.find("d")->tenant.id, bob) << "an id is not used again";
+  ring.replace(*parse_keys({}, "keys", "b name=bob\n"));
+  EXPECT_EQ(ring.find("b")->tenant.id, bob) << "what is kept for it is there again";
+  EXPECT_EQ(ring.tenants(), 1u);
 }
 
 TEST(KeyRing, ReadsBothHeaders) {
