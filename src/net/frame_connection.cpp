@@ -214,7 +214,7 @@ void FrameConnection::send() {
     return;
   }
   if (blocked_) {
-    if (unsent() <= shared_->limits.unsent_bytes) return;
+    if (unsent() <= waiting_max_) return;
     shared_->metrics.cut.add();
     log_info("a client of the local socket does not read: it is cut", {{"unsent", unsent()}});
     return mark_gone();
@@ -239,6 +239,7 @@ void FrameConnection::flush() {
     shared_->metrics.bytes_out.add(n);
   }
   sent_ = 0;
+  waiting_max_ = 0;
   out_.clear();
   if (out_.capacity() > kKeptBytes) std::string().swap(out_);
   if (finishing_) mark_gone();
@@ -247,6 +248,8 @@ void FrameConnection::flush() {
 void FrameConnection::wait_for_room() {
   out_.erase(0, std::exchange(sent_, 0));
   blocked_ = true;
+  // One answer may be longer than all that may wait, and its client reads.
+  if (waiting_max_ == 0) waiting_max_ = unsent() + shared_->limits.unsent_bytes;
   write_deadline_ = shared_->loop.now() + shared_->limits.write_time;
   arm_timer();
   socket_.async_wait(StreamSocket::wait_write, [self = shared_from_this()](SystemError error) {

@@ -4,8 +4,8 @@
 //
 // bounded: where messages on their way hold FrameLimits::incomplete_bytes together, connections that are in the middle
 // of one are not read until others are done, and the costliest is given up (net/frame_room). No message is handled
-// while a quarter of FrameLimits::unsent_bytes wait for a client that does not read, and it is cut when more than all
-// of it do. A client that closes its sending half is still answered; one that closes its socket is noticed at once.
+// while a quarter of FrameLimits::unsent_bytes wait for a client that does not read, and it is cut when as many as that
+// have come behind what the kernel did not take at first. A client that closes its sending half is still answered; one that closes its socket is noticed at once.
 #pragma once
 
 #include <functional>
@@ -160,6 +160,7 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   EventSignal taken_;  // the kernel has taken some of out_, or the client is gone
   bool flush_posted_ = false;
   bool blocked_ = false;      // the kernel takes no more
+  std::size_t waiting_max_ = 0;  // bytes that may wait until the kernel has taken all; 0: none wait
   bool read_closed_ = false;  // the client has said everything
   bool finishing_ = false;
   bool gone_ = false;

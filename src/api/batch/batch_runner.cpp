@@ -31,8 +31,11 @@ Result<Recovered> recover_results(JobFolder& folder, const std::string& job, con
   return Recovered{std::make_shared<const OpenFile>(std::move(*file)), std::move(*results)};
 }
 
-LineFault missing_input() {
-  return {"input_file_missing", "the input file is no longer in the folder of --batch-dir", "input_file_id", 0};
+LineFault fault_of(const Error& error) {
+  if (error.code == ErrorCode::not_found) {
+    return {"input_file_missing", "the input file is no longer in the folder of --batch-dir", "input_file_id", 0};
+  }
+  return {"batch_unreadable", "the files of the batch cannot be read: " + error.message, "", 0};
 }
 
 // With what is said of each file, whose bytes are known only now.
@@ -179,12 +182,12 @@ net::Awaitable<bool> BatchRunner::check(BatchRunPtr run) {
       return check_file(*folder, file, endpoint);
     };
     Result<CheckedLines> checked = co_await store_.run(std::move(work));
-    if (!checked && checked.error().code != ErrorCode::not_found) {
+    if (!checked && may_pass(job, checked.error())) {
       const bool again = co_await wait_to_try(run, checked.error());
       if (!again) co_return false;
       continue;
     }
-    if (!checked) job.faults = {missing_input()};
+    if (!checked) job.faults = {fault_of(checked.error())};
     if (checked) job.faults = std::move(checked->faults);
     if (checked && job.faults.empty()) job.counts.total = checked->lines;
     break;
@@ -228,14 +231,21 @@ net::Awaitable<bool> BatchRunner::recover(BatchRunPtr run) {
       run->done_before = std::make_shared<const std::vector<bool>>(std::move(results.done));
       co_return true;
     }
-    if (found.error().code == ErrorCode::not_found) {
-      job.faults = {missing_input()};
+    if (!may_pass(job, found.error())) {
+      job.faults = {fault_of(found.error())};
       co_await fail(run);
       co_return false;
     }
     const bool again = co_await wait_to_try(run, found.error());
     if (!again) co_return false;
   }
+}
+
+// A disk that fails may work again; nobody waits for it longer than for the batch.
+bool BatchRunner::may_pass(const BatchJob& job, const Error& error) const {
+  const bool stays = error.code == ErrorCode::not_found || error.code == ErrorCode::invalid_request ||
+                     error.code == ErrorCode::internal;
+  return !stays && job.status != BatchStatus::cancelling && store_.clock().unix_seconds() < job.expires;
 }
 
 // False: it has not ended.

@@ -72,6 +72,7 @@ class BatchRunner {
   net::Awaitable<bool> save_surely(BatchRunPtr run);
   net::Awaitable<bool> end_surely(BatchRunPtr run, BatchJob after);
   net::Awaitable<bool> wait_to_try(BatchRunPtr run, Error error);
+  bool may_pass(const BatchJob& job, const Error& error) const;
   bool choose_end(BatchRun& run) const;
   StoredFile result_file(const BatchJob& job, const std::string& id, std::string_view suffix);
 
