@@ -101,8 +101,9 @@ void ExitGuard::watch(Duration patience, std::function<void()> on_signal) {
 
 void ExitGuard::begin() { tell(kBegin); }
 
-void ExitGuard::tear_down() {
+void ExitGuard::tear_down(Duration keeping) {
   if (!thread_.joinable()) return;
+  keeping_ = keeping;
   tell(kTearDown);
   disconnected_.wait(false);
 }
@@ -137,7 +138,7 @@ void ExitGuard::on_signal(char what) {
     case kBegin: deadline_ = std::min(deadline_, now + patience_ + kGrace); break;
     case kTearDown:
       tearing_down_ = true;
-      deadline_ = std::min(deadline_, now + kGrace);
+      deadline_ = std::min(deadline_, now + keeping_ + kGrace);
       on_signal_ = nullptr;
       disconnected_.store(true);
       disconnected_.notify_all();

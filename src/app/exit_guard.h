@@ -5,7 +5,7 @@
 //
 // The first signal begins the shutdown and sets the deadline: `patience`, which is what running requests may take, and
 // kGrace. The second one leaves kHurry. Once the server has answered everything, what is left are joins of threads and
-// freed memory: they get kGrace at most. At the deadline the guard logs what still computes and calls _exit(): with 0
+// freed memory: they get kGrace at most, and before it the time that is given for what is still written. At the deadline the guard logs what still computes and calls _exit(): with 0
 // where only those were left, else with kForcedExit.
 #pragma once
 
@@ -34,8 +34,9 @@ class ExitGuard {
   void watch(Duration patience, std::function<void()> on_signal);
   // The shutdown begins without a signal. Any thread.
   void begin();
-  // All requests have their answers and all state is saved. `on_signal` is not called any more when this returns.
-  void tear_down();
+  // All requests have their answers, and the state that was promised is saved; `keeping` is for what else is kept.
+  // `on_signal` is not called any more when this returns.
+  void tear_down(Duration keeping = Duration::zero());
 
  private:
   void run();
@@ -50,6 +51,7 @@ class ExitGuard {
   int write_fd_ = -1;
   std::thread thread_;
   std::atomic<bool> disconnected_{false};
+  Duration keeping_{};  // written before the guard's thread is told
   // The guard's thread only.
   TimePoint deadline_ = kNever;
   int signals_ = 0;

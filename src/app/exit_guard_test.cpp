@@ -64,6 +64,16 @@ TEST_F(ExitGuardDeathTest, AThreadOfThePoolThatNeverEndsIsNamedAndLeftBehind) {
   EXPECT_EXIT(end_with_a_stuck_pool(), testing::ExitedWithCode(0), "parts of the server do not end.*offload-");
 }
 
+TEST_F(ExitGuardDeathTest, WhatIsKeptIsLeftBehindWhenItsTimeIsOver) {
+  const auto hang = [] {
+    ExitGuard guard;
+    guard.watch(seconds(3600), [] {});
+    guard.tear_down(milliseconds(1));
+    wait_forever();
+  };
+  EXPECT_EXIT(hang(), testing::ExitedWithCode(0), "parts of the server do not end");
+}
+
 TEST_F(ExitGuardDeathTest, AShutdownThatHangsIsEndedByForce) {
   const auto hang = [] {
     ExitGuard guard;

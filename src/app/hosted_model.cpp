@@ -182,4 +182,9 @@ void HostedModel::finish() {
   if (conversations_->persister) conversations_->persister->finish();
 }
 
+bool HostedModel::keep_until(TimePoint time) {
+  engine_.keep_until(time);
+  return snapshots_ != nullptr;
+}
+
 }  // namespace chasqui

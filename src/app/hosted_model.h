@@ -77,6 +77,8 @@ class HostedModel {
   std::shared_ptr<const void> computing() const;
   // Its sessions are on disk when this returns. After the loop.
   void finish();
+  // What its prefix cache has is written at the end, and not beyond this time. False: it has no disk.
+  bool keep_until(TimePoint time);
 
  private:
   void add_adapter_to(MetricsPage& page, std::int32_t place);

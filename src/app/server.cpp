@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "engine/compat_metrics.h"
 #include "engine/engine.h"
+#include "engine/worker.h"
 
 namespace chasqui {
 namespace {
@@ -270,16 +271,23 @@ void Server::lose(const std::string& peers) {
 void Server::follow_signals() {
   guard_.watch(config_.operation.drain_delay + config_.drain_time,
                [this] { loop_.post([this] { shutdown_->begin(); }); });
-  const bool reads_again = !config_.api_key_file.empty() || !config_.log_file.empty() || tls_reload_;
-  // Without files to read again SIGHUP means what it means everywhere: the terminal has gone. But a supervisor says so
-  // by SIGTERM, and a service manager may be told to reload any service; these have opened the sockets.
-  if (!reads_again && !listeners_.stay) return;
-  loop_.on_signal(SIGHUP, [this, reads_again] {
-    if (!reads_again) return log_info("SIGHUP: there is no file to read again");
+  // A supervisor says by SIGTERM that the terminal has gone, and a service manager may be told to reload any service;
+  // these have opened the sockets.
+  if (!config_.reads_files_again() && !listeners_.stay) return;
+  loop_.on_signal(SIGHUP, [this] {
+    if (!config_.reads_files_again()) return log_info("SIGHUP: there is no file to read again");
     log_file_.open_again();
     if (!config_.api_key_file.empty()) reload_.begin();
     if (tls_reload_) tls_reload_->begin();
   });
+}
+
+// Of what is left of the drain: the engines write what their caches hold when they go.
+Duration Server::time_to_keep() {
+  const TimePoint now = clock_.now();
+  const TimePoint end = std::clamp(shutdown_->end(), now, now + Worker::kKeepFor);
+  const auto keeps = std::ranges::count_if(models_, [end](const auto& model) { return model->keep_until(end); });
+  return keeps > 0 ? end - now : Duration::zero();
 }
 
 void Server::run() {
@@ -288,7 +296,7 @@ void Server::run() {
   if (!lost_peers_.empty()) end_without(lost_peers_);
   const bool hangs = std::ranges::any_of(models_, [](const auto& model) { return model->hangs(); });
   if (is_supervised() && hangs) end_hung_process();
-  guard_.tear_down();
+  guard_.tear_down(time_to_keep());
   log_info("stopped");
 }
 

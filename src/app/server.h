@@ -81,6 +81,7 @@ class Server final : private ModelHosting, private AdapterHosting {
   void follow_hangs();
   void follow_hang(HostedModel& model);
   void leave();
+  Duration time_to_keep();
   void lose(const std::string& peers);
   void greet(const std::string& url) const;
 

@@ -56,7 +56,7 @@ class Shutdown final : public DrainControl {
   // For each signal.
   void begin() {
     timer_.cancel();
-    if (std::exchange(begun_, true)) return end_by(loop_.now());
+    if (std::exchange(begun_, true)) return end_by(end_ = loop_.now());
     end_ = loop_.now() + times_.delay + times_.drain;
     if (times_.delay == Duration::zero()) return leave();
     log_info("draining: connections are still accepted, and told to go elsewhere",
@@ -68,6 +68,9 @@ class Shutdown final : public DrainControl {
       if (!error) leave();
     });
   }
+
+  // Of the time that was given to all that ran.
+  TimePoint end() const { return end_; }
 
   Service service() const override {
     if (begun_) return Service::leaving;

@@ -158,6 +158,10 @@ Engine::~Engine() {
   workers_.clear();
 }
 
+void Engine::keep_until(TimePoint time) {
+  for (const auto& worker : workers_) worker->keep_until(time);
+}
+
 Result<void> Engine::submit(RequestPtr request) {
   if (!shape_.generates) {
     return invalid_field("model",

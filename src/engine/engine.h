@@ -117,6 +117,9 @@ class Engine {
   // Any thread: those that sleep wake. EngineMetrics::failed_wakes counts those that cannot.
   void wake();
 
+  // Any thread, before the destructor: what it keeps on disk is not written beyond this time.
+  void keep_until(TimePoint time);
+
   // One reader thread. Replaces the content of `events` by everything that happened since the last call.
   void take_events(std::vector<Event>& events);
 

@@ -95,6 +95,9 @@ using Command = std::variant<SubmitCommand, CancelCommand, ForgetCommand, CopySl
 
 class Worker {
  public:
+  // At the end, what is most worth keeping is written to disk first, and for so long.
+  static constexpr Duration kKeepFor = seconds(10);
+
   struct Parts {
     std::unique_ptr<Model> model;
     std::unique_ptr<Model> draft;              // drafts for it, with scheduler.speculation.draft_model; or null
@@ -115,7 +118,7 @@ class Worker {
   // `clock`, `outbox`, `load`, `slots` and `metrics` outlive the worker. Starts the thread.
   Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoard& load, SlotBoard& slots,
          EngineMetrics& metrics);
-  // stop(), and waits for the thread: at most one step, and with a disk a few seconds for what is to be kept there.
+  // stop(), and waits for the thread: at most one step, and with a disk some seconds for what is to be kept there.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -129,6 +132,8 @@ class Worker {
   void post_all(std::vector<Command>& commands);
   // Cancels what is inside and ends the thread, without waiting for it. Its caller posts nothing afterwards.
   void stop();
+  // Any thread, before stop(): what is kept on disk then is not written beyond this time.
+  void keep_until(TimePoint time) { keep_until_.store(time.time_since_epoch().count(), std::memory_order_relaxed); }
 
   // Any thread: it sleeps, or has finished a step not longer ago than this.
   bool alive(TimePoint now, Duration stuck_after) const;
@@ -208,6 +213,7 @@ class Worker {
   std::map<std::uint64_t, Forgotten> forgotten_;  // in memory, while files are removed; by ticket of DiskTier::forget()
   std::uint64_t last_ticket_ = 0;
   std::vector<CopySlotCommand> asked_;  // of slots; answered as soon as all that has left them is copied
+  std::atomic<Duration::rep> keep_until_{kNever.time_since_epoch().count()};
   bool stopped_ = false;
   bool to_rest_ = false;  // see RestCommand
   bool to_wake_ = false;

@@ -1,13 +1,12 @@
 // The part of Worker that has nothing to compute: it waits for commands, its model sleeps and wakes, and what its slots
 // and its cache hold goes where it is kept.
+#include <algorithm>
+
 #include "base/log.h"
 #include "engine/worker.h"
 
 namespace chasqui {
 namespace {
-
-// At the end, what is most worth keeping is written first, and for so long.
-constexpr Duration kKeepFor = seconds(10);
 
 constexpr Duration kDeadlineLook = milliseconds(100);
 
@@ -78,11 +77,12 @@ void Worker::keep_on_disk() {
   copy_slots_out();
   const DiskTier& tier = *scheduler_.disk();
   scheduler_.flush_to_disk();
-  const TimePoint end = clock_.now() + kKeepFor;
-  while (clock_.now() < end) {
+  const TimePoint end = std::min(clock_.now() + kKeepFor,
+                                 TimePoint(Duration(keep_until_.load(std::memory_order_relaxed))));
+  for (TimePoint now = clock_.now(); now < end; now = clock_.now()) {
     order_disk();
     if (!tier.writing() && !tier.erasing()) break;  // what waited was there already, or has no room
-    inbox_.drain(commands_, Wait::yes);
+    inbox_.drain_within(commands_, end - now);      // the disk may hang
     for (Command& command : commands_) {
       if (auto* outcome = std::get_if<DiskOutcome>(&command)) take_outcome(std::move(*outcome));
     }
