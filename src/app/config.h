@@ -155,6 +155,10 @@ struct ServeConfig {
   // Of the whole server's: one for each model, the first one answers requests that name none. What is of the server
   // alone counts in none of them.
   std::vector<ServeConfig> models;
+
+  // SIGHUP means that files are to be read or opened again. Otherwise it means what it means everywhere: the terminal
+  // has gone.
+  bool reads_files_again() const { return !api_key_file.empty() || !log_file.empty() || !tls_certificate.empty(); }
 };
 
 // What the command line says: what to run, or an exit code after help, version or a usage error (already printed).

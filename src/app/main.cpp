@@ -1,4 +1,6 @@
 // chasqui: reads the command line and runs what it asks for.
+#include <csignal>
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -18,10 +20,19 @@ void open_standard_files() {
   }
 }
 
+// The first process of a container does not die of a signal that it does not handle. What handles them takes them over.
+void end_at_signals_as_first_process() {
+  if (::getpid() != 1) return;
+  struct sigaction action {};
+  action.sa_handler = [](int number) { ::_exit(128 + number); };
+  for (const int number : {SIGTERM, SIGINT}) ::sigaction(number, &action, nullptr);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   open_standard_files();
+  end_at_signals_as_first_process();
   if (chasqui::is_load_trial()) chasqui::begin_load_trial();
   const chasqui::CommandLine line = chasqui::read_command_line(argc, argv);
   if (line.bench) return chasqui::run_bench(*line.bench);

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include <sys/resource.h>
@@ -32,16 +33,16 @@ void raise_descriptor_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) log_warning("the limit of open files could not be raised");
 }
 
-// Models load for minutes, and the loop hears no signal meanwhile: a SIGHUP that means files to be read again waits for
-// it. Before other threads are made, which take over what is blocked.
+// Models load for minutes, and the loop hears no signal meanwhile: a SIGHUP that means files to be read again, or comes
+// from a service manager, which hands sockets over, waits for it. Before other threads are made, which take over what
+// is blocked.
 class HeldHangup {
  public:
   explicit HeldHangup(const ServeConfig& config) {
     ::sigemptyset(&set_);
     ::sigaddset(&set_, SIGHUP);
-    const bool reads_again =
-        !config.api_key_file.empty() || !config.log_file.empty() || !config.tls_certificate.empty();
-    if (reads_again) ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    const bool managed = std::getenv("LISTEN_FDS") != nullptr;
+    if (config.reads_files_again() || managed) ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   }
   void release() const { ::pthread_sigmask(SIG_UNBLOCK, &set_, nullptr); }
 
@@ -70,7 +71,7 @@ int serve(ServeConfig config) {
   std::shared_ptr<JobFolder> jobs;
   if (!config.batch_dir.empty()) {
     auto folder = JobFolder::open(config.batch_dir);
-    if (!folder) return fail(folder.error());
+    if (!folder) return fail(folder.error(), 2);
     jobs = std::move(*folder);
   }
   std::unique_ptr<RecordWriter> recorder;

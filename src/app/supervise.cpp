@@ -70,7 +70,7 @@ class Supervisor {
       : argv_(argv),
         log_file_(log_file),
         patience_(config.operation.drain_delay + config.drain_time + kLongerThanItself),
-        hears_hangup_(!config.api_key_file.empty() || !config.tls_certificate.empty() || !config.log_file.empty()),
+        hears_hangup_(config.reads_files_again()),
         signals_(heard_signals(hears_hangup_)) {}
 
   Result<void> open(const Listeners& listeners);
@@ -135,6 +135,7 @@ void Supervisor::become_server() {
 #ifdef __linux__
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
 #endif
+  ::setpgid(0, 0);  // Ctrl-C is for the supervisor alone, which passes it on: twice would mean at once
   std::string names;
   for (std::size_t i = 0; i < sockets_.size(); ++i) {
     ::dup2(sockets_[i].descriptor, kFirstHandedOver + static_cast<int>(i));
@@ -215,6 +216,7 @@ void Supervisor::kill_child() {
 }
 
 int Supervisor::run() {
+  std::signal(SIGCHLD, SIG_DFL);  // NOLINT(cert-err33-c): where a parent ignores it, ended children are not told of
   ::sigprocmask(SIG_BLOCK, &signals_, &before_);
   start();
   for (;;) {
@@ -256,7 +258,7 @@ int supervise(const ServeConfig& config, char** argv) {
   Result<void> opened = listeners ? supervisor.open(*listeners) : Result<void>(listeners.error());
   if (!opened) {
     std::fprintf(stderr, "chasqui: %s\n", opened.error().message.c_str());
-    return listeners ? 2 : 1;
+    return 2;
   }
   LogMetrics metrics;
   // A log without a reader would keep it from starting the next server.

@@ -1,8 +1,12 @@
 // SIGTERM: what runs may finish, nothing new begins, and the exit code is 0.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { constants, readFileSync } from 'node:fs';
+import fs from 'node:fs/promises';
 import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
 import * as test from 'node:test';
 
 import { answer, endless, post, refused, streamChat, user } from './client.mjs';
@@ -26,6 +30,41 @@ async function doorClosed(server) {
 }
 
 const wellEnded = { code: 0, signal: null };
+
+// The process that another one has started.
+const childOf = (pid) => Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
+
+const namespaces = spawnSync('unshare', ['--fork', '--pid', 'true']).status === 0;
+
+// Until somebody reads from it.
+async function openedPipe(name) {
+  for (;;) {
+    try {
+      return await fs.open(name, constants.O_WRONLY | constants.O_NONBLOCK);
+    } catch (error) {
+      assert.equal(error.code, 'ENXIO');
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+}
+
+describe('the first process of a container', { skip: !namespaces && 'this user may make no namespace' }, () => {
+  for (const signal of ['SIGTERM', 'SIGINT']) {
+    it(`ends at ${signal} before it serves`, async (t) => {
+      const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
+      t.after(() => fs.rm(dir, { recursive: true, force: true }));
+      const settings = path.join(dir, 'settings.toml');
+      spawnSync('mkfifo', [settings]);
+      const outside = spawn('unshare', ['--fork', '--pid', '--kill-child', binary, 'serve', '--config', settings], { stdio: 'inherit' });
+      t.after(() => outside.kill('SIGKILL'));
+      const ended = once(outside, 'close');
+      const pipe = await openedPipe(settings);
+      process.kill(childOf(outside.pid), signal);
+      assert.deepEqual(await ended, [128 + os.constants.signals[signal], null]);
+      await pipe.close();
+    });
+  }
+});
 
 describe('a server that is told to stop', async () => {
   it('ends at once when it is idle, whatever connections are open', async (t) => {

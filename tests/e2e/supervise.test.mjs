@@ -53,16 +53,19 @@ async function underLoad(server, change) {
   return answers;
 }
 
-// Node gives its children the signals as they are by default; the shell passes on that SIGHUP is ignored, as nohup does.
-async function underNohup(t, flags = []) {
-  const args = ['-c', 'trap "" HUP; exec "$0" "$@"', binary, 'serve', ...sim, '--supervise', '--port', '0', ...flags];
-  const child = spawn('sh', args, { stdio: ['ignore', 'pipe', 'pipe'] });
+// Node gives its children the signals as they are by default; the shell passes on that some are ignored.
+async function ignoring(t, signals, flags = []) {
+  const args = ['-c', `trap "" ${signals}; exec "$0" "$@"`, binary, 'serve', ...sim, '--supervise', '--port', '0', ...flags];
+  const child = spawn('sh', args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   t.after(() => child.kill('SIGKILL'));
   const ended = once(child, 'close');
   const server = { pid: child.pid, ended, says: (pattern) => until(child.stderr, pattern) };
   server.port = Number((await until(child.stdout, /listening on \S+:(\d+)\n[^]*serving /))[1]);
+  server.fetch = (path, options) => fetch(`http://127.0.0.1:${server.port}${path}`, options);
   return server;
 }
+
+const underNohup = (t, flags) => ignoring(t, 'HUP', flags);
 
 // Until what a stream says matches.
 async function until(stream, pattern) {
@@ -155,6 +158,16 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
     assert.deepEqual(await server.ended, [0, null]);
   });
 
+  it('comes back where its parent takes no notice of children that end', async (t) => {
+    const server = await ignoring(t, 'CHLD');
+    const child = childOf(server.pid);
+    process.kill(child, 'SIGKILL');
+    assert.equal(await say(server, 'still here'), 'still here');
+    assert.notEqual(childOf(server.pid), child);
+    process.kill(server.pid, 'SIGTERM');
+    assert.deepEqual(await server.ended, [0, null]);
+  });
+
   it('reads its keys again at SIGHUP under nohup, too', async (t) => {
     const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
     t.after(() => fs.rm(dir, { recursive: true, force: true, maxRetries: 20 }));
@@ -164,6 +177,16 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
     process.kill(server.pid, 'SIGHUP');
     await server.says(/keys reloaded/);
     process.kill(server.pid, 'SIGTERM');
+    assert.deepEqual(await server.ended, [0, null]);
+  });
+
+  it('finishes what runs when Ctrl-C is typed, which all processes of the terminal get', async (t) => {
+    const server = await ignoring(t, 'QUIT', ['-np', '2', '-c', '40000']);
+    const stream = await streamChat(server, 'the stream', { ignore_eos: true, max_tokens: 4000 });
+    await stream.nextText();
+    process.kill(-server.pid, 'SIGINT');
+    await stream.collect();
+    assert.equal(stream.finish, 'length');
     assert.deepEqual(await server.ended, [0, null]);
   });
 
@@ -182,7 +205,7 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
     const missing = await run(['serve', '--supervise', '--port', '0', '-m', '/nowhere.gguf']);
     assert.equal(missing.code, 2);
     const keyless = await run(['serve', ...sim, '--supervise', '--port', '0', '--host', '0.0.0.0']);
-    assert.deepEqual([keyless.code, /--api-key/.test(keyless.stderr)], [1, true]);
+    assert.deepEqual([keyless.code, /--api-key/.test(keyless.stderr)], [2, true]);
   });
 
   it('keeps its Unix sockets, too', async (t) => {
