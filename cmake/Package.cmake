@@ -5,6 +5,7 @@ install(TARGETS chasqui RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES README.md CHANGELOG.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/chasqui)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/chasqui)
 install(DIRECTORY deploy/grafana deploy/prometheus DESTINATION ${CMAKE_INSTALL_DATADIR}/chasqui)
+install(FILES deploy/systemd/chasqui.sysusers DESTINATION lib/sysusers.d RENAME chasqui.conf)
 configure_file(cmake/Installed.cmake.in ${PROJECT_BINARY_DIR}/Installed.cmake @ONLY)
 install(SCRIPT ${PROJECT_BINARY_DIR}/Installed.cmake)
 

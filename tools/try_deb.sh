@@ -9,7 +9,8 @@ trap '[ -z "$server" ] || kill "$server" 2> /dev/null || true; rm -rf "$root"' E
 fail() { echo "try_deb: $*" >&2; exit 1; }
 
 dpkg-deb -x "$package" "$root"
-for file in usr/bin/chasqui lib/systemd/system/chasqui.service lib/systemd/system/chasqui.socket etc/chasqui/chasqui.toml \
+for file in usr/bin/chasqui lib/systemd/system/chasqui.service lib/systemd/system/chasqui.socket \
+  lib/sysusers.d/chasqui.conf etc/chasqui/chasqui.toml \
   usr/share/doc/chasqui/copyright usr/share/doc/chasqui/chasqui.spdx.json usr/share/man/man1/chasqui-serve.1.gz \
   usr/share/bash-completion/completions/chasqui; do
   # lib may be usr/lib, where the package was made for a merged /usr.

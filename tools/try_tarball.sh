@@ -15,7 +15,7 @@ began=$(date +%s%N)
 mkdir -p "$root/usr/local"
 tar -xzf "$tarball" -C "$root/usr/local" --strip-components=1
 readonly binary=$root/usr/local/bin/chasqui
-for file in bin/chasqui INSTALL.md LICENSE etc/chasqui/chasqui.toml lib/systemd/system/chasqui.service \
+for file in bin/chasqui INSTALL.md LICENSE etc/chasqui/chasqui.toml lib/systemd/system/chasqui.service lib/sysusers.d/chasqui.conf \
   share/doc/chasqui/copyright share/doc/chasqui/chasqui.spdx.json share/man/man1/chasqui.1.gz \
   share/man/man1/chasqui-serve.1.gz share/bash-completion/completions/chasqui; do
   [ -s "$root/usr/local/$file" ] || fail "$file is not in it"

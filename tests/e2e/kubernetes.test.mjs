@@ -1,6 +1,7 @@
 // deploy/kubernetes against the real server: it takes the flags of the manifest, and its probes and its scraper find what
 // they ask for. What the objects may contain is written down below, from the reference of each API; no cluster has run them.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -52,7 +53,7 @@ const schemas = {
         object({ name: text, secret: object({ secretName: text }) }), object({ name: text, emptyDir: { type: 'object', maxProperties: 0 } })] }) }) }) })),
   Service: kind('v1', 'Service', object({ selector: label, ports: list(object({ name: text, port, targetPort: text })) })),
   PodMonitor: kind('monitoring.coreos.com/v1', 'PodMonitor', object({
-    selector: object({ matchLabels: label }),
+    jobLabel: text, selector: object({ matchLabels: label }),
     podMetricsEndpoints: list(object({ port: text, path: text, interval: { type: 'string', pattern: '^[0-9]+s$' } })) })),
   InferencePool: kind('inference.networking.k8s.io/v1', 'InferencePool', object({
     selector: object({ matchLabels: label }), targetPorts: { ...list(object({ number: port })), maxItems: 8 },
@@ -77,6 +78,8 @@ describe('the manifests of deploy/kubernetes', () => {
     const { labels } = pod.metadata;
     for (const selector of [objects.Deployment.spec.selector.matchLabels, objects.Service.spec.selector,
       objects.PodMonitor.spec.selector.matchLabels, objects.InferencePool.spec.selector.matchLabels]) assert.deepEqual(selector, labels);
+    const alerts = readFileSync(new URL('../../deploy/prometheus/alerts.yml', import.meta.url), 'utf8');
+    assert.ok(alerts.includes(`job="${labels[objects.PodMonitor.spec.jobLabel]}"`), 'the job that the alerts look for');
     const ports = Object.fromEntries(container.ports.map(({ name, containerPort }) => [name, containerPort]));
     for (const { targetPort } of objects.Service.spec.ports) assert.ok(targetPort in ports);
     for (const { port: name } of objects.PodMonitor.spec.podMetricsEndpoints) assert.ok(name in ports);
