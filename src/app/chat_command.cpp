@@ -1,6 +1,7 @@
 #include "app/chat_command.h"
 
 #include <cstdio>
+#include <cstdlib>
 
 #include <CLI/CLI.hpp>
 #include <chasqui_demo_model.h>
@@ -29,6 +30,27 @@ void add_answer_options(CLI::App& app, ChatConfig& config) {
       ->type_name("T");
   app.add_option("-n,--max-tokens", config.max_tokens, "longest answer")->check(CLI::Range(1, 1 << 30))->type_name("N");
   app.add_option("--seed", config.seed, "of the dice")->type_name("N");
+}
+
+// Where the server is, if there is one. What was typed wins over what the environment says, whichever of them it is.
+struct ServerPlace {
+  std::string url, socket;
+};
+
+Result<ServerPlace> place_of(const ChatConfig& config) {
+  const auto typed = [](const std::string& value, const char* variable) {
+    const char* const standing = std::getenv(variable);
+    return !value.empty() && (standing == nullptr || value != standing);
+  };
+  const bool url = typed(config.url, "CHASQUI_URL");
+  const bool socket = typed(config.socket, "CHASQUI_CHAT_SOCKET");
+  const bool unix_socket = !config.unix_socket.empty();
+  if (url + socket + unix_socket > 1) {
+    return invalid_field("--url", "--url, --unix-socket and --socket each name a server: give one of them");
+  }
+  if (unix_socket) return ServerPlace{"unix:" + config.unix_socket, ""};
+  if (socket || (!url && config.url.empty())) return ServerPlace{"", config.socket};
+  return ServerPlace{config.url, ""};
 }
 
 Result<cli::AnswererPtr> open_model(const ChatConfig& config, const cli::AnswerSettings& settings) {
@@ -63,9 +85,7 @@ CLI::App* add_chat_command(CLI::App& app, ChatConfig& config) {
       ->type_name("PATH");
   chat->add_option("--socket", config.socket, "a running server that speaks frames on this Unix socket (its --socket)")
       ->envname("CHASQUI_CHAT_SOCKET")
-      ->type_name("PATH")
-      ->excludes("--url")
-      ->excludes("--unix-socket");
+      ->type_name("PATH");
   chat->add_option("--api-key", config.api_key, "the server's key")->envname("CHASQUI_API_KEY")->type_name("KEY");
   chat->add_option("-m,--model", config.model,
                    "GGUF file, or a name that `chasqui list` shows; without a server and this the built-in demo model")
@@ -99,10 +119,14 @@ int run_chat(const ChatConfig& config) {
   settings.temperature = config.temperature;
   settings.max_tokens = config.max_tokens;
   settings.seed = config.seed;
-  const std::string url = config.unix_socket.empty() ? config.url : "unix:" + config.unix_socket;
-  auto answerer = !config.socket.empty() ? cli::open_frames(config.socket, settings)
-                  : url.empty()          ? open_model(config, settings)
-                                         : cli::open_server(url, config.api_key, config.model, settings);
+  const auto place = place_of(config);
+  if (!place) {
+    std::fprintf(stderr, "chasqui chat: %s\n", place.error().message.c_str());
+    return 2;
+  }
+  auto answerer = !place->socket.empty() ? cli::open_frames(place->socket, settings)
+                  : place->url.empty()   ? open_model(config, settings)
+                                         : cli::open_server(place->url, config.api_key, config.model, settings);
   if (!answerer) {
     std::fprintf(stderr, "chasqui chat: %s\n", answerer.error().message.c_str());
     return 1;

@@ -70,7 +70,7 @@ Result<std::vector<TomlItem>> read_file(const std::string& path, const CLI::App&
 }
 
 // Each value is a flag of its own, with commas that mean something else.
-bool is_repeated(const std::string& name) { return name == "model" || name == "alias"; }
+bool is_repeated(const std::string& name) { return name == "model" || name == "alias" || name == "hf-repo"; }
 
 bool is_flag(const CLI::Option& option) { return option.get_expected_max() == 0; }
 
@@ -99,6 +99,12 @@ std::string toml(const std::string& value) {
   return out;
 }
 
+std::string toml_list(const std::vector<std::string>& values) {
+  std::string out;
+  for (const std::string& value : values) out += (out.empty() ? "" : ", ") + toml(value);
+  return "[" + out + "]";
+}
+
 const char* word(Origin origin) {
   switch (origin) {
     case Origin::flag: return "flag";
@@ -110,7 +116,8 @@ const char* word(Origin origin) {
 
 struct Setting {
   std::string name, value, group;
-  std::string origin;  // with its name, where it has one
+  std::string origin;             // with its name, where it has one
+  std::vector<std::string> list;  // instead of the value, of a flag that was given several times
 };
 
 std::vector<Setting> settings_of(const CLI::App& command, const Settings& settings) {
@@ -118,7 +125,8 @@ std::vector<Setting> settings_of(const CLI::App& command, const Settings& settin
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = long_name(*option);
     if (name.empty() || !is_setting(name)) continue;
-    Setting setting{name, value_of(*option), option->get_group(), "default"};
+    Setting setting{name, value_of(*option), option->get_group(), "default", {}};
+    if (is_repeated(name) && option->count() > 1) setting.list = option->results();
     if (const auto found = settings.origins.find(name); found != settings.origins.end()) {
       setting.origin = word(found->second);
       if (found->second == Origin::environment) setting.origin += " " + option->get_envname();
@@ -185,7 +193,8 @@ std::string settings_text(const CLI::App& command, const Settings& settings) {
     }
     // An option that was not given stays a comment, so that a file made of this leaves it open.
     const bool open = setting.origin == "default" || is_secret(setting.name);
-    std::string line = (open ? "# " : "") + setting.name + " = " + toml(setting.value);
+    std::string line = (open ? "# " : "") + setting.name + " = ";
+    line += setting.list.empty() ? toml(setting.value) : toml_list(setting.list);
     if (setting.value.empty()) line = "# " + setting.name + " is not set";
     line.resize(std::max<std::size_t>(line.size(), 40), ' ');
     out += line + "  # " + setting.origin + '\n';
@@ -200,7 +209,13 @@ std::string settings_json(const CLI::App& command, const Settings& settings) {
   for (const Setting& setting : settings_of(command, settings)) {
     if (setting.name == kFileOption) continue;
     w.begin_object(setting.name);
-    w.field("value", setting.value);
+    if (setting.list.empty()) {
+      w.field("value", setting.value);
+    } else {
+      w.begin_array("value");
+      for (const std::string& value : setting.list) w.string(value);
+      w.end_array();
+    }
     w.field("origin", setting.origin);
     w.end_object();
   }

@@ -165,7 +165,7 @@ int run_doctor(const ServeConfig& config, bool json) {
   if (!config.cache_disk.empty()) findings.push_back(cli::check_folder("--cache-disk", config.cache_disk));
   if (!config.slot_save_path.empty()) findings.push_back(cli::check_folder("--slot-save-path", config.slot_save_path));
   if (!config.session_dir.empty()) findings.push_back(cli::check_folder("--session-dir", config.session_dir));
-  if (!config.batch_dir.empty()) findings.push_back(cli::check_folder("--batch-dir", config.batch_dir));
+  if (!config.batch_dir.empty()) findings.push_back(cli::check_private_folder("--batch-dir", config.batch_dir));
   if (!config.api_key_file.empty()) {
     findings.push_back(cli::check_readable("--api-key-file", config.api_key_file, true));
   }

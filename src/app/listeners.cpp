@@ -45,6 +45,14 @@ Result<Listeners> inherited_listeners() {
   return out;
 }
 
+constexpr std::string_view kPrinted = "unix:";  // before the paths of Unix sockets, where the server names them
+
+// Of a Unix socket. Empty: it is no path.
+std::string path_in(const std::string& text) {
+  if (text.starts_with(kPrinted)) return text.substr(kPrinted.size());
+  return text.find('/') != std::string::npos || text.ends_with(".sock") ? text : "";
+}
+
 // A server that strangers can reach without a key is a mistake more often than a wish.
 Result<void> check_address(const ServeConfig& config, const net::ListenAddress& address) {
   if (!address.is_valid()) {
@@ -95,8 +103,9 @@ std::vector<net::ListenAddress> host_addresses(const ServeConfig& config) {
     const std::size_t first = word.find_first_not_of(' ');
     if (first == std::string_view::npos) continue;
     const std::string host(word.substr(first, word.find_last_not_of(' ') - first + 1));
-    out.push_back(host.ends_with(".sock") ? net::ListenAddress::unix_socket(host, config.socket_mode)
-                                          : net::ListenAddress::tcp(host, config.port));
+    const bool path = host.ends_with(".sock") || host.starts_with(kPrinted);
+    out.push_back(path ? net::ListenAddress::unix_socket(path_in(host), config.socket_mode)
+                       : net::ListenAddress::tcp(host, config.port));
   }
   const bool one = std::ranges::count_if(out, [](const auto& address) { return !address.is_unix(); }) == 1;
   for (net::ListenAddress& address : out) address.v6_only = !one;
@@ -104,9 +113,7 @@ std::vector<net::ListenAddress> host_addresses(const ServeConfig& config) {
 }
 
 Result<net::ListenAddress> read_address(const std::string& flag, const std::string& text, std::uint32_t socket_mode) {
-  if (text.find('/') != std::string::npos || text.ends_with(".sock")) {
-    return net::ListenAddress::unix_socket(text, socket_mode);
-  }
+  if (const std::string path = path_in(text); !path.empty()) return net::ListenAddress::unix_socket(path, socket_mode);
   const std::size_t colon = text.rfind(':');
   std::string host = text.substr(0, std::min(colon, text.size()));
   const bool bracketed = host.size() > 2 && host.starts_with('[') && host.ends_with(']');

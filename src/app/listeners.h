@@ -26,7 +26,8 @@ struct Listeners {
 // Of --host: addresses and paths of Unix sockets, behind commas.
 std::vector<net::ListenAddress> host_addresses(const ServeConfig& config);
 
-// Of --admin-listen and --agent-check: ADDRESS:PORT, [ADDRESS]:PORT, or a path, which has a slash or ends in .sock.
+// Of --admin-listen and --agent-check: ADDRESS:PORT, [ADDRESS]:PORT, or a path, which has a slash, ends in
+// .sock, or stands behind "unix:".
 Result<net::ListenAddress> read_address(const std::string& flag, const std::string& text, std::uint32_t socket_mode);
 
 // Nothing is opened yet. Errors: an address that is none, or one that strangers can reach without a key.

@@ -21,16 +21,27 @@ TEST(ReadAddress, IsAnAddressWithAPortOrAPath) {
     EXPECT_EQ(local->path, path);
     EXPECT_EQ(local->mode, 0660u);
   }
+  EXPECT_EQ(read_address("--admin-listen", "unix:/run/admin", 0660)->path, "/run/admin") << "as it is printed";
 }
 
 TEST(ReadAddress, SaysWhatItWants) {
   for (const char* bad : {"", "9090", ":9090", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "::1:80",
-                          "[127.0.0.1]:80", "[::1]", "node.example:80", "127.0.0.1:80 ", "127.0.0.1:-1"}) {
+                          "[127.0.0.1]:80", "[::1]", "node.example:80", "unix:", "127.0.0.1:80 ", "127.0.0.1:-1"}) {
     const auto address = read_address("--agent-check", bad, 0600);
     ASSERT_FALSE(address) << bad;
     EXPECT_EQ(address.error().field, "--agent-check");
     EXPECT_NE(address.error().message.find("127.0.0.1:9090"), std::string::npos);
   }
+}
+
+TEST(HostAddresses, AreAlsoPathsAsTheyArePrinted) {
+  ServeConfig config;
+  config.host = "127.0.0.1, a.sock, unix:/run/b";
+  const auto addresses = host_addresses(config);
+  ASSERT_EQ(addresses.size(), 3u);
+  EXPECT_EQ(addresses[0].host, "127.0.0.1");
+  EXPECT_EQ(addresses[1].path, "a.sock");
+  EXPECT_EQ(addresses[2].path, "/run/b");
 }
 
 TEST(Listeners, ForOperatorsAreOfThisMachineUnlessSaid) {

@@ -58,9 +58,14 @@ Result<void> RecordWriter::check(const std::string& path) {
 
 Result<std::unique_ptr<RecordWriter>> RecordWriter::open(const std::string& path, const RecordLimits& limits) {
   if (auto good = check(path); !good) return good.error();
+  // A server that was started again after a crash must not write over what led to it, nor must one that did not come
+  // far enough to record anything.
   std::error_code error;
-  // A server that was started again after a crash must not write over what led to it.
-  if (std::filesystem::file_size(path, error) > 0 && !error) std::filesystem::rename(path, path + ".old", error);
+  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+  if (!error && bytes > kRecordMagic.size()) {
+    std::filesystem::rename(path, path + ".old", error);
+    if (error) return refused(path, "it is there, and cannot be renamed to " + path + ".old: " + error.message());
+  }
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kRecordMode);
   if (descriptor < 0) return refused(path, std::strerror(errno));
   return std::unique_ptr<RecordWriter>(new RecordWriter(path, descriptor, limits));

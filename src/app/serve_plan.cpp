@@ -42,14 +42,14 @@ Result<void> check_folders(const ServeConfig& config) {
   const std::pair<const char*, const std::string&> folders[] = {
       {"--cache-disk", config.cache_disk},
       {"--session-dir", config.session_dir},
-      {"--batch-dir", config.batch_dir},
       {"--slot-save-path", config.slot_save_path},
   };
   for (const auto& [flag, path] : folders) {
     if (path.empty()) continue;
     if (auto usable = good(flag, cli::check_folder(flag, path)); !usable) return usable;
   }
-  return {};
+  if (config.batch_dir.empty()) return {};
+  return good("--batch-dir", cli::check_private_folder("--batch-dir", config.batch_dir));
 }
 
 // Only what is known without the model: the numbers that were given.

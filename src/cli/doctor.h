@@ -42,8 +42,10 @@ Findings check_model(const DoctorQuestion& question);
 
 // These look for themselves.
 Finding check_port(const std::string& host, std::uint16_t port);
-// Whether files can be made and removed in it, or it could be made itself; and whether others can read what is there.
+// Whether files can be made and removed in it, or it could be made itself; and whether others can write there.
 Finding check_folder(const std::string& flag, const std::string& path);
+// … and whether it is this user's alone, and no other server uses it: for folders without one of the server's within.
+Finding check_private_folder(const std::string& flag, const std::string& path);
 // Whether a socket could be made there.
 Finding check_socket_path(const std::string& flag, const std::string& path);
 Finding check_readable(const std::string& flag, const std::string& path, bool secret);

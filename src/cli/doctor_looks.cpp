@@ -5,6 +5,8 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +27,15 @@ fs::path existing_above(fs::path path) {
   std::error_code error;
   while (!path.empty() && path != path.root_path() && !fs::exists(path, error)) path = path.parent_path();
   return path;
+}
+
+// By a server that runs, see cache/private_folder.
+bool is_locked(const std::string& folder) {
+  const int lock = ::open((folder + "/lock").c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (lock < 0) return false;
+  const bool taken = ::flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(lock);
+  return taken;
 }
 
 }  // namespace
@@ -75,6 +86,22 @@ Finding check_folder(const std::string& flag, const std::string& path) {
     return {Level::warning, flag, path + " can be written by everybody", "chmod o-w " + path};
   }
   return {Level::good, flag, path + " can be written", ""};
+}
+
+Finding check_private_folder(const std::string& flag, const std::string& path) {
+  Finding found = check_folder(flag, path);
+  struct stat status {};
+  if (found.level == Level::bad || ::stat(path.c_str(), &status) != 0) return found;
+  if (status.st_uid != ::geteuid()) {
+    return {Level::bad, flag, path + " belongs to another user", "give it to the user that runs the server (chown)"};
+  }
+  if ((status.st_mode & 077) != 0) {
+    return {Level::bad, flag, path + " holds what clients have said: others may not look into it", "chmod 700 " + path};
+  }
+  if (is_locked(path)) {
+    return {Level::warning, flag, path + " is in use by another process", "give each server a folder of its own"};
+  }
+  return found;
 }
 
 Finding check_socket_path(const std::string& flag, const std::string& path) {

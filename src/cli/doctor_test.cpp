@@ -5,7 +5,9 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 namespace chasqui::cli {
@@ -105,7 +107,16 @@ TEST(Doctor, FoldersFilesAndSocketsAreLookedAt) {
   fs::create_directories(folder);
   const std::string file = (folder / "file").string();
   std::ofstream(file) << "x";
+  fs::permissions(folder, fs::perms(0755));
   EXPECT_EQ(check_folder("--session-dir", folder.string()).level, Level::good);
+  EXPECT_EQ(check_private_folder("--batch-dir", folder.string()).level, Level::bad) << "others may look into it";
+  fs::permissions(folder, fs::perms(0700));
+  EXPECT_EQ(check_private_folder("--batch-dir", folder.string()).level, Level::good);
+  EXPECT_EQ(check_private_folder("--batch-dir", (folder / "new").string()).level, Level::good);
+  const int lock = ::open((folder / "lock").c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  EXPECT_EQ(check_private_folder("--batch-dir", folder.string()).level, Level::warning) << "another process uses it";
+  ::close(lock);
   EXPECT_EQ(check_folder("--session-dir", (folder / "new" / "deep").string()).level, Level::good);
   EXPECT_EQ(check_folder("--session-dir", file).level, Level::bad);
   EXPECT_EQ(check_folder("--session-dir", file + "/inside").level, Level::bad);

@@ -357,6 +357,16 @@ describe('chasqui config', async () => {
     assert.match(again.stdout, /cache-disk = "\/a b" .*# file/);
   });
 
+  it('prints a flag that is given several times as a list', async () => {
+    const flags = ['-m', '/a.gguf', '-m', '/b.gguf', '-a', 'one,first', '-a', 'two'];
+    const { stdout } = await run(['config', ...flags]);
+    const again = await run(['config', '--json', '--config', file('several.toml', stdout)]);
+    assert.equal(again.code, 0, again.stderr);
+    const seen = JSON.parse(again.stdout);
+    assert.deepEqual(seen.model.value, ['/a.gguf', '/b.gguf']);
+    assert.deepEqual(seen.alias.value, ['one,first', 'two']);
+  });
+
   it('takes an empty list as no setting', async () => {
     const toml = file('empty.toml', 'api-key = []\nmodel = []\nttft-target = []\nmlock = []\nparallel = 3\n');
     const { code, stdout, stderr } = await run(['config', '--json', '--config', toml]);
