@@ -7,6 +7,7 @@
 #include "api/body/gap_tokens.h"
 #include "api/body/generation_fields.h"
 #include "api/body/prompt.h"
+#include "api/body/prompt_forms.h"
 #include "api/openai/chat_json.h"
 #include "api/openai/openai_body.h"
 #include "api/openai/openai_json.h"
@@ -66,6 +67,12 @@ Result<void> tell_prompts(const std::vector<MediaPrompt>& prompts, OpenAiBody& c
   return {};
 }
 
+// What is put before the answers: a text as the client wrote it, tokens as the model sees them.
+std::string echo_of(const ServedModel& served, const json::value& prompt, const MediaPrompt& read) {
+  if (prompt.is_string()) return std::string(prompt.get_string());
+  return detokenize(*served.model.tokenizer, read.tokens);
+}
+
 }  // namespace
 
 Result<Answer> prepare_chat(const ServedModel& served, const Caller& caller, const std::string& body) {
@@ -108,8 +115,9 @@ Result<Answer> prepare_completion(const ServedModel& served, const Caller& calle
     return invalid_field(field, field + " must be left out where the prompt has pictures or sounds");
   }
   if (echo) {
-    for (const MediaPrompt& one : *prompts) {
-      common.head.echo.push_back(detokenize(*served.model.tokenizer, one.tokens));
+    for (std::size_t i = 0; i < prompts->size(); ++i) {
+      const json::value& one = is_one_prompt(*prompt) ? *prompt : prompt->get_array()[i];
+      common.head.echo.push_back(echo_of(served, one, (*prompts)[i]));
     }
   }
   if (tells_prompt) {

@@ -62,6 +62,24 @@ std::size_t characters(std::string_view text) {
       std::ranges::count_if(text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }));
 }
 
+// An echoed prompt is what the client wrote, which its tokens need not spell: a begin token stands for nothing in it,
+// SentencePiece puts a blank before it, and it may name control tokens.
+void pass(TextOffset& at, const Tokenizer& tokenizer, Token token) {
+  const std::string_view piece = tokenizer.piece(token);
+  if (at.echoed == 0) {
+    at.characters += characters(piece);
+    return;
+  }
+  for (const std::string_view spelt :
+       {piece, piece.substr(piece.starts_with(' ') ? 1 : 0), tokenizer.special_piece(token)}) {
+    if (spelt.empty() || !at.echo.starts_with(spelt)) continue;
+    at.characters += characters(spelt);
+    at.echo.remove_prefix(spelt.size());
+    break;
+  }
+  if (--at.echoed == 0) at.characters += characters(at.echo);
+}
+
 }  // namespace
 
 TokenChances first_of_prompt(Token token) { return {{token, std::numeric_limits<float>::quiet_NaN()}}; }
@@ -90,7 +108,7 @@ void write_logprob_list(JsonWriter& json, const Tokenizer& tokenizer, std::span<
 }
 
 void write_completion_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances,
-                               std::size_t& offset) {
+                               TextOffset& offset) {
   json.begin_object();
   json.begin_array("tokens");
   for (const TokenChances& token : chances) json.string(text_of(tokenizer, token.front().token));
@@ -120,8 +138,8 @@ void write_completion_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std
   json.end_array();
   json.begin_array("text_offset");
   for (const TokenChances& token : chances) {
-    json.number(offset);
-    offset += characters(tokenizer.piece(token.front().token));
+    json.number(offset.characters);
+    pass(offset, tokenizer, token.front().token);
   }
   json.end_array();
   json.end_object();

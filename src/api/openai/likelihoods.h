@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json_writer.h"
@@ -26,9 +27,15 @@ std::size_t told_tokens(const Tokenizer& tokenizer, std::span<const TokenChances
 void write_chat_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances);
 // The array in it, which is what Ollama has, too.
 void write_logprob_list(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances);
-// Completions: {"tokens", "token_logprobs", "top_logprobs", "text_offset"}; `offset` counts characters, and goes on.
+// Where the text of the next token begins, in characters.
+struct TextOffset {
+  std::size_t characters = 0;
+  std::string_view echo = {};  // what is left of an echoed prompt
+  std::size_t echoed = 0;      // tokens of it that come first
+};
+// Completions: {"tokens", "token_logprobs", "top_logprobs", "text_offset"}; `offset` goes on.
 void write_completion_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances,
-                               std::size_t& offset);
+                               TextOffset& offset);
 // llama-server's completion_probabilities; `after`: probabilities as the samplers left them.
 void write_probabilities(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenChances> chances,
                          bool after);

@@ -149,7 +149,7 @@ class OpenAiWriter final : public AnswerWriter {
     bool echoed = false;
     std::vector<TokenChances> prompt;  // until it is echoed
     std::vector<TokenChances> untold;
-    std::size_t offset = 0;  // characters of the text so far
+    TextOffset offset;
     bool new_line = false;   // there was one; noted for `__verbose`
     Usage usage;
   };
@@ -183,13 +183,13 @@ class OpenAiWriter final : public AnswerWriter {
       const std::span<const TokenChances> all = answer.chances;
       const std::size_t told = told_tokens(*head_.tokenizer, all, answer.finished, answer.text.size());
       if (head_.firsts.empty()) {
-        std::size_t offset = characters_of(echo);
+        TextOffset offset{characters_of(echo)};
         write_logprobs(json, all.first(told), offset);
       } else {
         std::vector<TokenChances> with_prompt =
             prompt_of(index / static_cast<std::size_t>(head_.n), answer.prompt_chances);
+        TextOffset offset{0, echo, with_prompt.size()};
         with_prompt.insert(with_prompt.end(), all.begin(), all.begin() + static_cast<std::ptrdiff_t>(told));
-        std::size_t offset = 0;
         write_logprobs(json, with_prompt, offset);
       }
     } else if (!chat_) {
@@ -199,7 +199,7 @@ class OpenAiWriter final : public AnswerWriter {
     json.end_object();
   }
 
-  void write_logprobs(JsonWriter& json, std::span<const TokenChances> chances, std::size_t& offset) const {
+  void write_logprobs(JsonWriter& json, std::span<const TokenChances> chances, TextOffset& offset) const {
     if (chat_) {
       write_chat_logprobs(json, *head_.tokenizer, chances);
     } else {
@@ -244,10 +244,11 @@ class OpenAiWriter final : public AnswerWriter {
     Event nothing;
     nothing.choice = event.choice;
     if (head_.firsts.empty()) {
-      choice.offset = characters_of(echo);
+      choice.offset.characters = characters_of(echo);
       return write_text_chunk(nothing, echo, choice, 0, out);
     }
     std::vector<TokenChances> untold = std::exchange(choice.untold, prompt_of(prompt, choice.prompt));
+    choice.offset = {0, echo, choice.untold.size()};
     write_text_chunk(nothing, echo, choice, choice.untold.size(), out);
     choice.untold = std::move(untold);
     std::vector<TokenChances>().swap(choice.prompt);
