@@ -55,11 +55,25 @@ describe('--tags', () => {
 });
 
 describe('--sse-ping-interval', () => {
-  const silent = async (interval, field = {}) => {
+  const silent = async (interval, field = {}, path = '/v1/chat/completions') => {
     const server = await start(test, [...sim, '--sim-step', field.sse_ping_interval > 0 ? '1500' : '400', '-np', '1', '--sse-ping-interval', interval]);
-    const response = await post(server, '/v1/chat/completions', { messages: user('x'), max_tokens: 4, stream: true, ignore_eos: true, ...field });
+    const said = path === '/v1/responses' ? { input: 'x', max_output_tokens: 4 } : { messages: user('x'), max_tokens: 4 };
+    const response = await post(server, path, { ...said, stream: true, ignore_eos: true, ...field });
     return await response.text();
   };
+
+  it('is told by an event to clients that wait for events only', async () => {
+    const message = await silent('0.1', {}, '/v1/messages');
+    assert.match(message, /^event: ping\ndata: {"type":"ping"}\n\n/m);
+    assert.doesNotMatch(message, /^: ?ping/m);
+    const events = (await silent('0.1', {}, '/v1/responses')).matchAll(/^data: (.*)$/gm);
+    const types = [...events].map(([, data]) => JSON.parse(data)).map((event, i) => {
+      assert.equal(event.sequence_number, i);
+      return event.type;
+    });
+    assert.deepEqual(types.slice(0, 3), ['response.created', 'response.in_progress', 'response.in_progress']);
+    assert.equal(types.at(-1), 'response.incomplete');
+  });
 
   it('says after how long a silent stream gets a comment', async () => {
     assert.match(await silent('0.1'), /^: ?ping/m);

@@ -65,6 +65,25 @@ describe('responses', async () => {
     assert.ok(events.every(({ timings }) => timings === undefined));
   });
 
+  it('takes items of responses before by their ids, as the AI SDK sends them', async () => {
+    const first = await client.responses.create({ ...base, input: 'My name is Quipu.' });
+    const asked = [{ role: 'user', content: 'My name is Quipu.' }];
+    const question = { role: 'user', content: 'What is my name?' };
+    const whole = await client.responses.create({ ...base, input: [...asked, ...first.output, question] });
+    for (const reference of [(id) => ({ type: 'item_reference', id }), (id) => ({ id })]) {
+      const input = [...asked, ...first.output.map(({ id }) => reference(id)), question];
+      const named = await client.responses.create({ ...base, input });
+      assert.equal(named.usage.input_tokens, whole.usage.input_tokens);
+      assert.equal(named.output_text, whole.output_text);
+      const { data } = await client.responses.inputItems.list(named.id, { order: 'asc' });
+      assert.deepEqual(data.map(({ id }) => id).filter((id) => first.output.some((item) => item.id === id)), first.output.map(({ id }) => id));
+      const counted = await client.post('/responses/input_tokens', { body: { ...base, input } });
+      assert.equal(counted.input_tokens, whole.usage.input_tokens);
+    }
+    const unknown = client.responses.create({ ...base, input: [...asked, { type: 'item_reference', id: 'msg_unknown' }] });
+    await assert.rejects(unknown, (error) => error.status === 404 && /msg_unknown/.test(error.message));
+  });
+
   it('goes on with a response before', async () => {
     const first = await client.responses.create({ ...base, instructions: 'Be brief.', input: 'My name is Quipu.' });
     const second = await client.responses.create({ ...base, previous_response_id: first.id, input: 'What is my name?' });

@@ -79,6 +79,7 @@ class MessageWriter final : public AnswerWriter {
   }
 
   void hear(const Event& event) override { reader_.read(event); }
+  void ping(std::string& out) override { net::append_sse_event(out, R"({"type":"ping"})", "ping"); }
 
   std::string whole(const std::vector<Collected>& answers) override {
     const Event& finished = answers.front().finished;
@@ -172,7 +173,7 @@ class MessageWriter final : public AnswerWriter {
     json.end_object();
     json.end_object();
     net::append_sse_event(out, frame, "message_start");
-    net::append_sse_event(out, R"({"type":"ping"})", "ping");
+    ping(out);
   }
 
   void write_delta(const AnswerDelta& delta, std::string& out) {

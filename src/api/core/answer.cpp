@@ -97,6 +97,10 @@ net::Awaitable<void> settle_end(const Answer& answer, std::vector<Event>& events
 
 net::HttpHeaders AnswerWriter::headers() const { return net::sse_headers(); }
 
+void AnswerWriter::ping(std::string& out) {
+  if (has_comments()) net::append_sse_comment(out, "ping");
+}
+
 void AnswerWriter::fail(const Error& error, std::string& out) { net::append_sse_data_line(out, error_body(error)); }
 
 bool write_events(AnswerWriter& writer, std::span<const Event> events, std::string& out, std::size_t* running) {

@@ -44,6 +44,8 @@ class AnswerWriter {
   virtual void progress(const Event&, std::string& /*out*/) {}
   // How likely the next tokens of the prompt were, for protocols that ask for it.
   virtual void prompt(const Event&, std::string& /*out*/) {}
+  // Something that keeps a silent stream open: a comment, unless clients of the protocol wait for events only.
+  virtual void ping(std::string& out);
   // Of a stream. Some protocols have streams of their own, in which nothing can be said that clients ignore.
   virtual net::HttpHeaders headers() const;
   virtual bool has_comments() const { return true; }

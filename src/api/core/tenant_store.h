@@ -56,6 +56,16 @@ class TenantStore {
     return found != by_name_.end() ? &found->second->value : nullptr;
   }
 
+  // All of a tenant's.
+  template <class Look>
+  void each_of(std::uint32_t tenant, TimePoint now, Look&& look) {
+    expire(now);
+    for (auto found = by_name_.lower_bound({tenant, ""}); found != by_name_.end() && found->first.first == tenant;
+         ++found) {
+      look(std::as_const(found->second->value));
+    }
+  }
+
   bool erase(const Name& name, TimePoint now) {
     expire(now);
     const auto found = by_name_.find(name);

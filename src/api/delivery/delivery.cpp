@@ -56,8 +56,8 @@ net::Awaitable<void> stream_answer(const Frontend& frontend, net::HttpExchange& 
       }
     } else if (now < sink.said_at() + ping_every) {
       continue;  // it said something while we slept
-    } else if (answer.writer->has_comments()) {
-      net::append_sse_comment(out, "ping");
+    } else {
+      answer.writer->ping(out);
     }
     sink.said(now);
     if (!finished) open = co_await exchange.write_chunk(out);  // and what the sink could not write
@@ -148,6 +148,7 @@ Handled deliver_kept(Call call, std::string id, Answer answer, Permit permit) {
 }  // namespace
 
 Handled deliver_answer(Call call, Answer answer, Permit permit) {
+  call.exchange.body_was_read();
   Frontend& frontend = call.frontend;
   net::HttpExchange& exchange = call.exchange;
   std::string warning = skipped_warning(answer.skipped_tools);

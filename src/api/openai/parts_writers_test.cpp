@@ -224,7 +224,7 @@ class ResponseWriterTest : public ::testing::Test {
   }
   const StoredResponse* find(const std::string& id) { return store_.find({0, id}, clock_.now()); }
   std::string status(const std::string& id) {
-    return std::string(json::parse(find(id)->body).at("status").as_string());
+    return std::string(json::parse(*find(id)->body).at("status").as_string());
   }
 
   ManualClock clock_;
@@ -250,7 +250,7 @@ TEST_F(ResponseWriterTest, StreamsItemsAsNumberedEvents) {
   EXPECT_EQ(response.at("output").as_array().size(), 3u);
   EXPECT_EQ(response.at("output").at(1).at("name"), "weather");
   EXPECT_EQ(response.at("usage").at("input_tokens_details").at("cached_tokens"), 4);
-  EXPECT_EQ(json::parse(find("resp_1")->body), response);
+  EXPECT_EQ(json::parse(*find("resp_1")->body), response);
   EXPECT_EQ(find("resp_1")->conversation->back()->tool_calls.size(), 2u);
 }
 

@@ -9,7 +9,8 @@ namespace {
 
 std::size_t bytes_of(const StoredResponse& response) {
   constexpr std::size_t kItself = 512;
-  std::size_t bytes = kItself + response.body.size();
+  std::size_t bytes = kItself + (response.body != nullptr ? response.body->size() : 0);
+  for (const std::string& id : response.output_ids) bytes += id.size();
   for (const std::string& item : response.input_items) bytes += item.size();
   for (const std::string& id : response.input_ids) bytes += id.size();
   if (response.conversation == nullptr) return bytes;

@@ -29,8 +29,9 @@ using ConversationPtr = std::shared_ptr<const std::vector<std::shared_ptr<const 
 struct StoredResponse {
   std::string id;
   std::uint32_t tenant = 0;
-  std::string body;                      // the response object
-  std::vector<std::string> input_items;  // JSON objects; the first was said first
+  std::shared_ptr<const std::string> body;  // the response object
+  std::vector<std::string> output_ids;      // of its `output`
+  std::vector<std::string> input_items;     // JSON objects; the first was said first
   std::vector<std::string> input_ids;
   ConversationPtr conversation;  // with the answer; null while it runs
   std::optional<RequestId> running;

@@ -9,7 +9,7 @@ StoredResponse response(std::string id, std::uint32_t tenant, std::size_t bytes 
   StoredResponse made;
   made.id = std::move(id);
   made.tenant = tenant;
-  made.body.assign(bytes, 'x');
+  made.body = std::make_shared<const std::string>(bytes, 'x');
   return made;
 }
 

@@ -1,6 +1,7 @@
 #include "api/openai/responses.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "api/body/media_links.h"
@@ -41,6 +42,23 @@ Result<ConversationPtr> conversation_before(ServedModel& served, const Caller& c
     return Error{ErrorCode::conflict, "the previous response is still being made", "previous_response_id"};
   }
   return previous->conversation;
+}
+
+// The responses that have made these items.
+Result<ResponseBodies> bodies_of(ServedModel& served, const Caller& caller, const std::vector<std::string>& items) {
+  std::set<std::string_view> missing(items.begin(), items.end());
+  ResponseBodies out;
+  served.responses.each_of(caller.tenant.id, served.clock.now(), [&](const StoredResponse& stored) {
+    if (stored.running) return;
+    std::size_t found = 0;
+    for (const std::string& id : stored.output_ids) found += missing.erase(id);
+    if (found > 0) out.push_back(stored.body);
+  });
+  if (missing.empty()) return out;
+  return Error{ErrorCode::not_found,
+               "input: there is no item with the id " + std::string(*missing.begin()) +
+                   " in a response that was stored; it may have expired",
+               "input"};
 }
 
 // What came before, and what the client says now. Offload pool.
@@ -91,6 +109,17 @@ net::Awaitable<Result<ReadAsk>> read_ask(Call& call) {
   };
   Result<ResponseAsk> read = co_await call.frontend.offload.run(std::move(work), std::move(terms));
   if (!read) co_return read.error();
+  if (!read->references.empty()) {
+    Result<ResponseBodies> bodies = bodies_of(call.served, call.caller, read->references);
+    if (!bodies) co_return bodies.error();
+    net::OffloadTerms again = rendering;
+    auto more = [&served = call.served, caller = call.caller, unread = std::move(read->unread),
+                 bodies = std::move(*bodies)]() mutable {
+      return read_response_again(served, caller, std::move(unread), bodies);
+    };
+    read = co_await call.frontend.offload.run(std::move(more), std::move(again));
+    if (!read) co_return read.error();
+  }
   Result<ConversationPtr> before = conversation_before(call.served, call.caller, *read);
   if (!before) co_return before.error();
   std::size_t shown = rendering.bytes;
@@ -214,7 +243,7 @@ Handled handle_response_command(Call call, ResponseCommand command) {
 Result<std::string> show_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
   const auto found = find(served, caller, exchange);
   if (!found) return found.error();
-  return (*found)->body;
+  return *(*found)->body;
 }
 
 Result<std::string> delete_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
@@ -236,7 +265,7 @@ Result<std::string> cancel_response(ServedModel& served, const Caller& caller, c
   const auto found = find(served, caller, exchange);
   if (!found) return found.error();
   if ((*found)->running) cancel_request(served, *(*found)->running);
-  return (*found)->body;
+  return *(*found)->body;
 }
 
 Result<std::string> list_input_items(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {

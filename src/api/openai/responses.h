@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <boost/json.hpp>
+
 #include "api/body/fields.h"
 #include "api/body/prompt.h"
 #include "api/core/answer.h"
@@ -29,8 +31,16 @@ struct ResponseAsk {
   std::vector<std::string> input_items;
   std::vector<std::string> input_ids;
   std::string echo;  // members of the response object that repeat the request, each with a comma before it
+  // Items of responses before that the input names by their ids. Where there are some, nothing but `unread` is set.
+  std::vector<std::string> references;
+  boost::json::object unread;
 };
 Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& caller, std::string body);
+
+// What `unread` was, with the items that it named in their places: those of `bodies`, which are response objects.
+using ResponseBodies = std::vector<std::shared_ptr<const std::string>>;
+Result<ResponseAsk> read_response_again(const ServedModel& served, const Caller& caller, boost::json::object unread,
+                                        const ResponseBodies& bodies);
 
 // What its writer needs to know of one response.
 struct ResponseHead {

@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include "api/body/adapter_fields.h"
 #include "api/body/constraint.h"
 #include "api/body/generation_fields.h"
 #include "api/body/media_intake.h"
+#include "api/body/prompt.h"
 #include "api/body/tool_call_names.h"
 #include "api/core/key_ring.h"
 #include "api/core/served_model.h"
@@ -79,7 +82,7 @@ class InputReader {
     } else if (type == "reasoning") {
       error = read_reasoning_item(fields, path);
     } else {
-      fields.refuse("type", "message, function_call, function_call_output or reasoning");
+      fields.refuse("type", "message, function_call, function_call_output, reasoning or item_reference");
     }
     if (error) return error;
     if (!fields.ok()) return fields.error();
@@ -112,13 +115,12 @@ class InputReader {
   void read_call(Fields& fields) {
     const auto id = fields.string("call_id");
     const auto name = fields.string("name");
-    auto arguments = fields.string("arguments");
-    if (arguments && arguments->empty()) arguments = "{}";
+    const auto arguments = fields.string("arguments");
     if (!id) fields.refuse("call_id", "a string");
     if (!name) fields.refuse("name", "a string");
-    if (!arguments || !is_json(*arguments)) fields.refuse("arguments", "JSON text");
+    if (!arguments) fields.refuse("arguments", "a string");
     if (!fields.ok()) return;
-    assistant().tool_calls.push_back({std::string(*id), std::string(*name), std::string(*arguments)});
+    assistant().tool_calls.push_back({std::string(*id), std::string(*name), arguments_as_json(*arguments)});
     call_names_.add(*id, *name);
   }
 
@@ -256,13 +258,29 @@ void read_text_format(Fields& fields, RequestDraft& draft) {
   if (!inner.ok()) fields.refuse(inner.error());
 }
 
-}  // namespace
+// The id of {"type":"item_reference","id":…}, whose type may be left out; null: it is no such item.
+const json::string* reference_of(const json::value& item) {
+  const json::object* const object = item.if_object();
+  const json::value* const id = object != nullptr ? object->if_contains("id") : nullptr;
+  if (id == nullptr || !id->is_string()) return nullptr;
+  const json::value* const type = object->if_contains("type");
+  const bool untyped = type == nullptr || type->is_null();
+  const bool refers = untyped ? !object->contains("role") : type->is_string() && type->get_string() == "item_reference";
+  return refers ? &id->get_string() : nullptr;
+}
 
-Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& caller, std::string body) {
-  auto object = parse_json_object(body);
-  if (!object) return object.error();
-  body = std::string();
-  Fields fields(*object);
+std::vector<std::string> references_in(const json::object& body) {
+  std::vector<std::string> out;
+  const json::value* const input = body.if_contains("input");
+  if (input == nullptr || !input->is_array() || input->get_array().size() > kSizeLimit<"messages">) return out;
+  for (const json::value& item : input->get_array()) {
+    if (const json::string* id = reference_of(item)) out.emplace_back(*id);
+  }
+  return out;
+}
+
+Result<ResponseAsk> read_whole(const ServedModel& served, const Caller& caller, json::object object) {
+  Fields fields(object);
   ResponseAsk ask;
   ask.draft = new_draft(served, caller);
   ask.chat = new_chat(served.config.defaults);
@@ -279,13 +297,13 @@ Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& c
   ask.store = fields.boolean("store").value_or(true);
   ask.instructions = fields.string("instructions").value_or("");
   if (const auto previous = fields.string("previous_response_id")) ask.previous = std::string(*previous);
-  read_input(*object, fields, served, ask);
+  read_input(object, fields, served, ask);
   const json::array functions = with_functions(fields, ask.chat.skipped_tools);
   if (!fields.ok()) return fields.error();
 
   // What is left is said in the words of chat completions.
-  object->erase("input");
-  json::object switches = *object;
+  object.erase("input");
+  json::object switches = object;
   switches["tools"] = functions;
   switches.erase("reasoning_effort");
   Fields rest(switches);
@@ -294,10 +312,42 @@ Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& c
   ask.reasoning = read_reasoning_budget(rest);
   read_text_format(rest, ask.draft);
   if (!rest.ok()) return rest.error();
-  auto echo = echo_of(*object, ask.draft.sampling, ask.store);
+  auto echo = echo_of(object, ask.draft.sampling, ask.store);
   if (!echo) return echo.error();
   ask.echo = std::move(*echo);
   return ask;
+}
+
+}  // namespace
+
+Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& caller, std::string body) {
+  auto object = parse_json_object(body);
+  if (!object) return object.error();
+  body = std::string();
+  std::vector<std::string> references = references_in(*object);
+  if (references.empty()) return read_whole(served, caller, std::move(*object));
+  ResponseAsk ask;
+  ask.references = std::move(references);
+  ask.unread = std::move(*object);
+  return ask;
+}
+
+Result<ResponseAsk> read_response_again(const ServedModel& served, const Caller& caller, json::object unread,
+                                        const ResponseBodies& bodies) {
+  std::map<std::string, json::value, std::less<>> items;
+  for (const auto& body : bodies) {
+    const auto response = parse_json_object(*body);
+    if (!response) return response.error();
+    for (const json::value& item : response->at("output").as_array()) {
+      items.emplace(std::string(item.at("id").as_string()), item);
+    }
+  }
+  for (json::value& item : unread.at("input").as_array()) {
+    const json::string* const id = reference_of(item);
+    const auto found = id != nullptr ? items.find(std::string_view(*id)) : items.end();
+    if (found != items.end()) item = found->second;
+  }
+  return read_whole(served, caller, std::move(unread));
 }
 
 }  // namespace chasqui

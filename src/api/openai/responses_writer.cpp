@@ -110,6 +110,12 @@ class ResponseWriter final : public AnswerWriter {
 
   bool stays_on_loop() const override { return true; }  // the store is the loop's
 
+  // Codex gives a stream up that has no event for five minutes.
+  void ping(std::string& out) override {
+    if (opened_) return write_state("response.in_progress", "in_progress", nullptr, out);
+    open(out);
+  }
+
   std::string whole(const std::vector<Collected>& answers) override {
     scratch_.clear();
     finish(answers.front().finished, scratch_);
@@ -330,7 +336,8 @@ class ResponseWriter final : public AnswerWriter {
     StoredResponse stored;
     stored.id = head_.id;
     stored.tenant = head_.tenant;
-    stored.body = object(status, usage);
+    stored.body = std::make_shared<const std::string>(object(status, usage));
+    for (const Item& item : items_) stored.output_ids.push_back(item.id);
     stored.input_items = head_.input_items;
     stored.input_ids = head_.input_ids;
     if (ended_) {
