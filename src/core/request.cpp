@@ -265,7 +265,6 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->prompt_deadline = request->deadline;
   if (limits.queue_timeout > Duration::zero()) request->start_deadline = now + limits.queue_timeout;
   if (draft.ttft_ms) request->first_token_deadline = now + milliseconds(*draft.ttft_ms);
-  if (draft.prompt_ms) request->prompt_deadline = std::min(request->deadline, now + milliseconds(*draft.prompt_ms));
   return RequestPtr(std::move(request));
 }
 

@@ -37,8 +37,8 @@ struct RequestDraft {
   std::int32_t indent_min = 0;               // of each line after the first, else the answer ends; see IndentGuard
   std::optional<std::int64_t> max_tokens;    // none or -1: until the context is full
   std::optional<std::int64_t> timeout_ms;    // from arrival to the last token; none: the server's default
-  std::optional<std::int64_t> prompt_ms;     // from arrival to the first token
-  std::optional<std::int64_t> predict_ms;    // from the first token to the last
+  std::optional<std::int64_t> prompt_ms;     // t_max_prompt_ms: checked, without effect, as in llama-server
+  std::optional<std::int64_t> predict_ms;    // from the first token to the last, once there was a line break
   std::optional<std::int64_t> ttft_ms;       // from arrival to the first token; over it the request fails
   Duration ttft_target{};                    // when its first token should come; zero: as its class has it
   Duration tpot_target{};                    // … and each one after it, likewise
@@ -112,7 +112,7 @@ struct Request {
   TimePoint prompt_deadline = kNever;        // of the first token; not after `deadline`
   TimePoint start_deadline = kNever;         // it fails when it has not had a slot by then
   TimePoint first_token_deadline = kNever;   // … or its first token
-  Duration predict_limit = Duration::max();  // from the first token to the last
+  Duration predict_limit = Duration::max();  // from the first token on; it ends the answer after a line break
   Duration ttft_target{};                    // see RequestDraft
   Duration tpot_target{};                    // likewise
   std::optional<Duration> ping_every;  // silence after which its stream gets a comment; none: as the server has it

@@ -260,16 +260,18 @@ void Runner::say(const Request& request, SequenceOutput& speaker, Sample& out) {
   const auto& stops = request.stop_tokens;
   out.end_of_generation =
       tokenizer_.is_end_of_generation(out.token) || std::find(stops.begin(), stops.end(), out.token) != stops.end();
-  if (request.predict_limit != Duration::max()) {
-    const TimePoint now = clock_.now();
-    if (speaker.first_token == kNever) speaker.first_token = now;
-    out.time_is_up = out.time_is_up || now - speaker.first_token >= request.predict_limit;
-  }
   const auto& shows = request.shown_tokens;
   const bool shown = std::find(shows.begin(), shows.end(), out.token) != shows.end();
   if (out.end_of_generation && !request.special_pieces && !shown) return;
   const std::string* const stop = shown ? speaker.text.push_bytes(tokenizer_.special_piece(out.token), out.text)
                                         : speaker.text.push(out.token, out.text);
+  if (request.predict_limit != Duration::max()) {
+    const TimePoint now = clock_.now();
+    if (speaker.first_token == kNever) speaker.first_token = now;
+    speaker.new_line = speaker.new_line || out.text.find('\n') != std::string::npos;
+    const bool over = speaker.new_line && now - speaker.first_token >= request.predict_limit;
+    out.time_is_up = out.time_is_up || over;
+  }
   out.outdented = !speaker.indent.pass(out.text);
   if (stop != nullptr && !out.outdented) {
     out.stopped = true;

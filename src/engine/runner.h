@@ -52,7 +52,8 @@ class Runner {
     Sampler sampler;
     TextAssembler text;
     IndentGuard indent;
-    TimePoint first_token = kNever;  // kept where the request has a limit for it
+    TimePoint first_token = kNever;  // kept where the request has a limit for what follows, as is the next
+    bool new_line = false;
     TokenCount said = 0;
   };
 

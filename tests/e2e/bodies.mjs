@@ -124,6 +124,9 @@ const chat = of('POST', '/v1/chat/completions', { messages: user('Hi'), max_toke
   ['wrong value: suffix', { suffix: 'x' }, 400],
   ['call without arguments', { messages: [...user('Hi'), { role: 'assistant', content: null,
     tool_calls: [{ ...call, function: { name: 'weather', arguments: '' } }] }, { role: 'tool', content: 'x', tool_call_id: 'call_1' }] }],
+  ['call that was cut', { messages: [...user('Hi'), { role: 'assistant', content: null,
+    tool_calls: [{ ...call, function: { name: 'weather', arguments: '{"city":"L' } }] }, { role: 'tool', content: 'no JSON', tool_call_id: 'call_1' }] }],
+  ['earlier refusal', { messages: [...user('Hi'), { role: 'assistant', content: [{ type: 'refusal', refusal: 'No.' }] }, ...user('x')] }],
 ]);
 
 const completions = of('POST', '/v1/completions', { prompt: 'Once', max_tokens: 3, temperature: 0 }, [
@@ -204,7 +207,10 @@ const responses = of('POST', '/v1/responses', { input: 'Hi', max_output_tokens: 
   ['earlier answer as a text', { input: [{ role: 'user', content: 'Hi' }, { role: 'assistant', content: 'a' }, { role: 'user', content: 'x' }] }],
   ['earlier refusal', { input: [{ role: 'user', content: 'Hi' }, { type: 'message', role: 'assistant', content: [{ type: 'refusal', refusal: 'No.' }] },
     { role: 'user', content: 'x' }] }],
+  ['call that was cut', { input: [{ role: 'user', content: 'Hi' }, { type: 'function_call', call_id: 'c', name: 'weather', arguments: '{"city":"L' },
+    { type: 'function_call_output', call_id: 'c', output: 'no JSON' }] }],
   ['previous_response_id', { previous_response_id: 'resp_unknown' }, 400],
+  ['item_reference', { input: [{ role: 'user', content: 'Hi' }, { type: 'item_reference', id: 'msg_unknown' }] }, 404],
   ['prompt too long', { input: 'word '.repeat(9000) }, 400],
   ['a file', { input: [{ role: 'user', content: [{ type: 'input_file', file_id: 'x' }] }] }, 400],
   ['wrong value: input', { input: [] }, 400],
@@ -217,7 +223,10 @@ const anthropic = of('POST', '/v1/messages', { messages: user('Hi'), max_tokens:
   ['system', { system: [{ type: 'text', text: 'Be brief.' }] }],
   ['tools', { tools: [{ name: 'weather', input_schema: weather.parameters }] }],
   ['tools of the provider', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }],
+  ['choice of a tool of the provider', { tools: [{ type: 'web_search_20250305', name: 'web_search' }], tool_choice: { type: 'tool', name: 'web_search' } }],
   ['output_config.format', { output_config: { format: { type: 'json_schema', schema } } }],
+  ['output_format', { output_format: { type: 'json_schema', schema } }],
+  ['output_format beside output_config.format', { output_format: { type: 'json_schema', schema }, output_config: { format: { type: 'json_schema', schema } } }, 400],
   ['thinking', { thinking: { type: 'enabled', budget_tokens: 1024 } }],
   ['stop_sequences', { stop_sequences: ['a', 'e', 'o'] }],
   ['top_p and top_k', { top_p: 0.5, top_k: 3 }],

@@ -198,19 +198,21 @@ export const effects = {
     assert.equal(cacheOf(await say(greedy)), undefined);
   },
   timeout_ms: async (say) => assert.ok((await say({ temperature: 0, ignore_eos: true, max_tokens: 1900, timeout_ms: 60 })).tokens < 1900),
-  t_max_prompt_ms: async (say) => {
-    const long = 'Who runs over the mountains, and with what? '.repeat(100);
+  t_max_prompt_ms: async (say, refused) => {
     const fields = { temperature: 0, ignore_eos: true, max_tokens: 4, cache_prompt: false };
-    assert.equal((await say({ ...fields, t_max_prompt_ms: 60_000 }, long)).tokens, 4);
-    const late = await say({ ...fields, t_max_prompt_ms: 1 }, long);
-    assert.deepEqual([late.text, late.tokens], ['', 0]);
+    assert.equal((await say({ ...fields, t_max_prompt_ms: 1 })).tokens, 4);
+    await refused({ ...fields, t_max_prompt_ms: 0 }, 't_max_prompt_ms');
   },
   ttft_timeout_ms: async (say, refused) => {
     const fields = { temperature: 0, ignore_eos: true, max_tokens: 4 };
     assert.equal((await say({ ...fields, ttft_timeout_ms: 60_000 })).tokens, 4);
     await refused({ ...fields, ttft_timeout_ms: 0 }, 'ttft_timeout_ms');
   },
-  t_max_predict_ms: async (say) => assert.ok((await say({ temperature: 0, ignore_eos: true, max_tokens: 1900, t_max_predict_ms: 30 })).tokens < 1900),
+  t_max_predict_ms: async (say) => {
+    const fields = { temperature: 0, ignore_eos: true, t_max_predict_ms: 1 };
+    assert.ok((await say({ ...fields, max_tokens: 1900, grammar: 'root ::= "\\n" [a-z ]+' })).tokens < 1900);
+    assert.equal((await say({ ...fields, max_tokens: 60, grammar: 'root ::= [a-z ]+' })).tokens, 60);
+  },
   priority: asClass('priority', 'background', 'background'),
   class: asClass('class', 'interactive', 'interactive'),
   service_tier: asClass('service_tier', 'flex', 'background'),

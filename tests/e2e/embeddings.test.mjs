@@ -103,6 +103,15 @@ describe('embeddings', async () => {
     await assert.rejects(ollama.embed({ model, input: long, truncate: false }), /context|tokens/);
   });
 
+  it('are none for nothing, by which Ollama\'s clients load a model', async () => {
+    for (const body of [{}, { input: '' }, { input: [] }]) {
+      assert.deepEqual((await post(server, '/api/embed', body)).body.embeddings, []);
+    }
+    for (const body of [{}, { prompt: '' }]) {
+      assert.deepEqual((await post(server, '/api/embeddings', body)).body, { embedding: [] });
+    }
+  });
+
   it('are more inputs than fit in one go', async () => {
     const many = Array.from({ length: 300 }, (_, i) => `text number ${i}`);
     const vectors = await embed(many);

@@ -46,6 +46,18 @@ describe('a gap', async () => {
     await same(await infill({ input_extra: files }), spelledOut(before, question, 'assistant'));
   });
 
+  it('is asked about with what is near it, where not all fits', async () => {
+    const { kv: { cells_per_slot: cells } } = await (await server.fetch('/props')).json();
+    const far = 'It is far from here. '.repeat(cells / 4);
+    const body = { input_prefix: far + question, input_suffix: `assistant${far}`, input_extra: [{ text: far }], prompt: ' Say it.' };
+    const got = await infill(body);
+    assert.ok(got.tokens_evaluated > cells / 2 && got.tokens_evaluated <= cells - 30, `${got.tokens_evaluated} of ${cells}`);
+    assert.ok(got.prompt.includes(`${question} Say it.`), 'the end of the prefix, and the prompt');
+    assert.ok(got.prompt.includes('<|im_start|>assistant'), 'the beginning of the suffix');
+    const long = await post(server, '/infill', { ...body, prompt: far });
+    assert.match((await refused(long, 400)).message, /exceeds the available context size/);
+  });
+
   it('streams the same', async () => {
     const whole = await infill({});
     const text = await (await post(server, '/infill', {

@@ -100,8 +100,8 @@ describe('what ends an answer', async () => {
     assert.ok('one two three'.startsWith(text) && text.length < 'one two three'.length, text);
     assert.equal(finish, 'stop');
   });
-  it('may be the time since the first token', async () => {
-    const fields = { t_max_predict_ms: 1, max_tokens: 300, ignore_eos: true };
+  it('may be the time since the first token, after a line break', async () => {
+    const fields = { t_max_predict_ms: 1, max_tokens: 300, ignore_eos: true, grammar: 'root ::= "\\n" [a-z ]+' };
     const { finish, usage } = await answer(real, 'Hello', fields);
     assert.equal(finish, 'length');
     assert.ok(usage.completion_tokens < 300, `${usage.completion_tokens}`);

@@ -42,6 +42,32 @@ describe('the ollama client', async () => {
     assert.equal(pieces.at(-1).message.content, '');
   });
 
+  it('forgets the oldest messages of a chat that is too long', async () => {
+    const long = 'Who runs over the mountains, and with what? '.repeat(40);
+    const chat = [{ role: 'system', content: 'Be brief.' }];
+    for (let i = 0; i < 20; ++i) chat.push({ role: 'user', content: long }, { role: 'assistant', content: `It is ${i}.` });
+    const last = [{ role: 'user', content: long }, { role: 'assistant', content: 'It is 19.' }, ...messages];
+    const [all, near] = [[...chat, ...messages], [chat[0], ...last]];
+    const cut = await client.chat({ model, messages: all, options });
+    const alone = await client.chat({ model, messages: near, options });
+    assert.ok(cut.prompt_eval_count >= alone.prompt_eval_count, 'as many of them as fit');
+    assert.ok(cut.message.content);
+    const { kv } = await (await server.fetch('/props')).json();
+    assert.ok(cut.prompt_eval_count < kv.cells_per_slot - 24);
+    const whole = await post(server, '/api/chat', { messages: all, options, truncate: false, stream: false });
+    assert.equal(whole.status, 400);
+    assert.match((await whole.json()).error, /exceeds the available context size/);
+    const one = await post(server, '/api/chat', { messages: [{ role: 'user', content: long.repeat(40) }], stream: false });
+    assert.equal(one.status, 400);
+  });
+
+  it('takes no tokens to predict for as many as there are', async () => {
+    const { message } = await (await post(await start(test, sim), '/api/chat', {
+      messages: [{ role: 'user', content: 'say: all of it' }], options: { num_predict: 0 }, stream: false,
+    })).json();
+    assert.equal(message.content, 'all of it');
+  });
+
   it('generates with the template, with a system prompt, and raw', async () => {
     const chat = await client.chat({ model, messages, options });
     const same = await client.generate({ model, prompt: messages[0].content, options });

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "api/anthropic/anthropic.h"
 #include "api/body/adapter_fields.h"
@@ -157,14 +158,18 @@ class MessageReader {
   std::size_t calls_ = 0;
 };
 
-void read_tools_of(Fields& fields, Chat& chat) {
+// `skipped` gets the names of those that are the provider's own.
+void read_tools_of(Fields& fields, Chat& chat, std::set<std::string>& skipped) {
   const json::array* tools = tools_within_limits(fields);
   if (tools == nullptr) return;
   for (std::size_t i = 0; i < tools->size() && fields.ok(); ++i) {
     const std::string path = place_in("tools", i);
     if (!(*tools)[i].is_object()) return fields.refuse(path, "an object");
-    if (skip_tool((*tools)[i], "custom", chat.skipped_tools)) continue;
     Fields tool((*tools)[i].get_object(), path);
+    if (skip_tool((*tools)[i], "custom", chat.skipped_tools)) {
+      skipped.emplace(tool.string("name").value_or(""));
+      continue;
+    }
     tool.string("type");
     const auto name = tool.string("name");
     const json::object* schema = tool.object("input_schema");
@@ -176,7 +181,7 @@ void read_tools_of(Fields& fields, Chat& chat) {
   }
 }
 
-void read_choice(Fields& fields, Chat& chat) {
+void read_choice(Fields& fields, Chat& chat, const std::set<std::string>& skipped) {
   const json::object* object = fields.object("tool_choice");
   if (object == nullptr) return;
   Fields choice(*object, "tool_choice");
@@ -191,7 +196,12 @@ void read_choice(Fields& fields, Chat& chat) {
   } else if (type != "auto") {
     choice.refuse("type", "auto, any, tool or none");
   }
-  const bool known = std::any_of(chat.tools.begin(), chat.tools.end(), [&](const Tool& t) { return t.name == name; });
+  const bool left_out = type == "tool" && skipped.contains(name);
+  if (left_out) {
+    chat.tool_choice = ToolChoice::automatic;
+    chat.only_tool.clear();
+  }
+  const bool known = left_out || std::ranges::any_of(chat.tools, [&](const Tool& t) { return t.name == name; });
   if (type == "tool" && !known) choice.refuse("name", "the name of one of the tools");
   chat.parallel_tool_calls = !choice.boolean("disable_parallel_tool_use").value_or(false);
   if (!choice.ok()) fields.refuse(choice.error());
@@ -227,20 +237,28 @@ void read_stops(Fields& fields, RequestDraft& draft) {
   }
 }
 
-// {"format":{"type":"json_schema","schema":…},"effort":"low"}
+// {"format":{"type":"json_schema","schema":…},"effort":"low"}; `output_format` is what `format` was before.
 void read_output_config(Fields& fields, RequestDraft& draft) {
   const json::object* object = fields.object("output_config");
   const json::value* format = object != nullptr ? object->if_contains("format") : nullptr;
+  const json::value* const older = fields.any("output_format");
+  std::string name = "output_config.format";
+  if (older != nullptr) {
+    if (format != nullptr && !format->is_null()) {
+      return fields.refuse("output_format", "left out beside output_config.format");
+    }
+    format = older;
+    name = "output_format";
+  }
   if (format == nullptr || format->is_null()) return;
-  if (!format->is_object()) return fields.refuse("output_config.format", "an object");
-  Fields inner(format->get_object(), "output_config.format");
+  if (!format->is_object()) return fields.refuse(name, "an object");
+  Fields inner(format->get_object(), name);
   if (inner.string("type") != "json_schema") inner.refuse("type", "json_schema");
   const json::object* schema = inner.object("schema");
   if (schema == nullptr) inner.refuse("schema", "a JSON schema");
   if (!inner.ok()) return fields.refuse(inner.error());
-  if (draft.grammar) return fields.refuse("output_config.format", "left out beside grammar or json_schema");
-  if (auto taken = take_schema(*schema, "output_config.format.schema", false, draft); !taken)
-    fields.refuse(taken.error());
+  if (draft.grammar) return fields.refuse(name, "left out beside grammar or json_schema");
+  if (auto taken = take_schema(*schema, name + ".schema", false, draft); !taken) fields.refuse(taken.error());
 }
 
 // How much the model thinks; what `thinking` says goes before it.
@@ -309,8 +327,9 @@ Chat read_anthropic_chat(Fields& fields, const RequestDefaults& defaults, const 
     if (auto error = reader.read((*messages)[i], place_in("messages", i))) fields.refuse(std::move(*error));
   }
   collect_media(chat);
-  read_tools_of(fields, chat);
-  read_choice(fields, chat);
+  std::set<std::string> skipped;
+  read_tools_of(fields, chat, skipped);
+  read_choice(fields, chat, skipped);
   read_thinking(fields, chat);
   read_output_effort(fields, chat);
   if (!fields.ok()) return chat;

@@ -132,6 +132,8 @@ TEST(ChatBody, MessagesOfOtherClientsAreRead) {
   ASSERT_EQ(chat.messages[3].tool_calls.size(), 1u);
   EXPECT_EQ(chat.messages[3].tool_calls[0].name, "f");
   EXPECT_EQ(chat.messages[3].tool_calls[0].arguments, "{}");
+  EXPECT_EQ(arguments_as_json(R"({"a":1})"), R"({"a":1})");
+  EXPECT_EQ(arguments_as_json(R"({"a)"), R"({"arguments":"{\"a"})") << "a call that was cut short";
   EXPECT_EQ(chat.messages[4].role, "tool");
   EXPECT_EQ(chat.messages[4].name, "f");
   EXPECT_EQ(read(R"("reasoning_effort":"default")").chat.template_args.size(), 0u);

@@ -47,9 +47,11 @@ std::optional<Error> read_content(const json::value& value, const std::string& p
       if (auto error = media.take_part(*type, part.get_object(), part_path, message)) return error;
       continue;
     }
-    const auto text = fields.string("text");
-    if (type != "text") fields.refuse("type", "text, image_url or input_audio");
-    if (!text) fields.refuse("text", "a string");
+    const bool refusal = type == "refusal" && message.role == "assistant";
+    const std::string_view name = refusal ? "refusal" : "text";
+    const auto text = fields.string(name);
+    if (type != "text" && !refusal) fields.refuse("type", "text, image_url or input_audio");
+    if (!text) fields.refuse(name, "a string");
     if (!fields.ok()) return fields.error();
     message.add_part(*text);
   }
@@ -57,14 +59,21 @@ std::optional<Error> read_content(const json::value& value, const std::string& p
   return std::nullopt;
 }
 
+}  // namespace
+
+std::string arguments_as_json(std::string_view text) {
+  if (text.empty()) return "{}";  // as some clients write a call without arguments
+  if (is_json(text)) return std::string(text);
+  return json::serialize(json::object{{"arguments", text}});
+}
+
+namespace {
+
 // Tool arguments come as JSON text from OpenAI's clients, and as an object from some others.
-std::string arguments_text(Fields& function) {
+std::string arguments_text(const Fields& function) {
   const json::value* value = function.any("arguments");
   if (value == nullptr) return "{}";
-  if (!value->is_string()) return json::serialize(*value);
-  if (value->get_string().empty()) return "{}";  // as some clients write a call without arguments
-  if (!is_json(value->get_string())) function.refuse("arguments", "JSON text");
-  return std::string(value->get_string());
+  return value->is_string() ? arguments_as_json(value->get_string()) : json::serialize(*value);
 }
 
 // A function's name and arguments; they are the whole call in the older `function_call`.

@@ -35,6 +35,9 @@ void set_reasoning_effort(Chat& chat, std::string_view effort, Fields& fields, s
 // One message, where `path` is what errors call it.
 std::optional<Error> read_message(const boost::json::value& value, const std::string& path, MediaIntake& media,
                                   ChatMessage& message);
+// The arguments of a call, as JSON. Text that is none, as when the model was cut short, is told as {"arguments": text}:
+// clients send such a call back with what was wrong about it.
+std::string arguments_as_json(std::string_view text);
 // An array of 1 to 4,096 of them in `name`; and of `tools`. Mistakes are left in `fields`.
 std::vector<ChatMessage> read_messages(Fields& fields, std::string_view name, MediaIntake& media);
 // `skipped` gets the types of tools that are left out, for they are no functions; null: those are refused.

@@ -1,5 +1,7 @@
 #include "api/llama_server/infill.h"
 
+#include <algorithm>
+
 #include "api/body/fields.h"
 #include "api/body/gap_tokens.h"
 #include "api/body/prompt.h"
@@ -82,6 +84,33 @@ void add_files(const InfillTokens& marks, const std::vector<File>& files, GapTok
   }
 }
 
+// Editors send all that they have, and count on the server to leave out what does not fit: as in llama-server what is
+// far from the gap, of the files the first.
+struct AroundGap {
+  std::vector<Token>& files;
+  std::vector<Token>& prefix;
+  std::vector<Token>& suffix;
+  std::size_t prompt;  // tokens, and those of the marks
+};
+
+void keep_near_the_gap(const AroundGap& parts, std::size_t context, std::size_t answer) {
+  constexpr std::size_t kNear = 2048;  // tokens around the gap: llama-server's batch
+  constexpr std::size_t kMarks = 4;
+  const std::size_t all =
+      parts.files.size() + parts.prefix.size() + parts.suffix.size() + parts.prompt + kMarks + answer;
+  if (all <= context) return;
+  const std::size_t room = context - std::min(context, answer + parts.prompt + kMarks);
+  const std::size_t near = std::min(kNear, room);
+  const std::size_t before = std::min(parts.prefix.size(), near - std::min(near / 4, parts.suffix.size()));
+  const auto cut_front = [](std::vector<Token>& tokens, std::size_t left) {
+    const std::size_t cut = tokens.size() - std::min(left, tokens.size());
+    tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(cut));
+  };
+  cut_front(parts.prefix, before);
+  parts.suffix.resize(std::min(parts.suffix.size(), near - parts.prefix.size()));
+  cut_front(parts.files, room - parts.prefix.size() - parts.suffix.size());
+}
+
 }  // namespace
 
 Result<Answer> prepare_infill(const ServedModel& served, const Caller& caller, const std::string& body) {
@@ -93,12 +122,19 @@ Result<Answer> prepare_infill(const ServedModel& served, const Caller& caller, c
   if (!fields.ok()) return fields.error();
   const ModelInfo& info = served.model.info;
   if (!info.infill.present()) return no_infill("input_suffix");
-  GapTokens out(served), before(served), after(served);
-  if (info.adds_bos) out.add(info.bos);
-  if (!gap.files.empty()) add_files(info.infill, gap.files, out);
+  GapTokens out(served), files(served), before(served), prompt(served), after(served);
+  if (!gap.files.empty()) add_files(info.infill, gap.files, files);
   before.add(gap.prefix);
-  before.add(gap.prompt);
+  prompt.add(gap.prompt);
   after.add(gap.suffix);
+  constexpr std::int64_t kAnswerUnsaid = 128;
+  const std::int64_t wanted = native.draft.max_tokens.value_or(-1);
+  const auto answer = static_cast<std::size_t>(wanted < 0 ? kAnswerUnsaid : wanted);
+  const auto context = static_cast<std::size_t>(served.limits.context);
+  keep_near_the_gap({files.all, before.all, after.all, prompt.all.size()}, context, std::min(answer, context / 4));
+  if (info.adds_bos) out.add(info.bos);
+  out.add(files.all);
+  before.add(prompt.all);
   add_gap(served, before, after, out);
   return native_answer(served, std::move(native), {{std::move(out.all), nullptr}});
 }

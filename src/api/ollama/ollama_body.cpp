@@ -39,9 +39,9 @@ void read_options(const ServedModel& served, const Caller& caller, Fields& field
   if (options.any("lora") != nullptr) read_adapters(served, options, draft);
   if (!draft.grammar) read_constraint(options, draft);
   if (const auto most = options.integer("num_predict")) {
-    // -2: until the context is full, which here is what -1 means.
+    // Anything but a number above 0: until the context is full.
     if (*most < -2) options.refuse("num_predict", "at least -2");
-    draft.max_tokens = std::max<std::int64_t>(*most, -1);
+    draft.max_tokens = *most > 0 ? *most : -1;
   }
   // Whatever is below 0 is all of the prompt there.
   const auto keep = options.integer("num_keep");
@@ -189,6 +189,38 @@ Result<Answer> raw_generate(const ServedModel& served, OllamaBody body, std::str
   return told(served, OllamaShape::generate, std::move(*requests), body, nullptr);
 }
 
+// The chat from this message on; those of the system stay, and no result of a tool is left without its call.
+Chat chat_from(const Chat& chat, std::size_t from) {
+  while (from + 1 < chat.messages.size() && chat.messages[from].role == "tool") ++from;
+  Chat out = chat;
+  out.messages.clear();
+  for (std::size_t i = 0; i < chat.messages.size(); ++i) {
+    if (i >= from || chat.messages[i].role == "system") out.messages.push_back(chat.messages[i]);
+  }
+  collect_media(out);
+  return out;
+}
+
+// Where not all messages fit, Ollama leaves the oldest out, and its clients count on that. Nothing: what was said last
+// is too long by itself.
+std::optional<Chat> without_oldest(const ServedModel& served, const Chat& chat, std::optional<std::int64_t> answer) {
+  const std::int64_t context = served.limits.context;
+  const std::int64_t reserved = answer.value_or(-1) > 0 ? std::min(*answer, context / 2) : context / 4;
+  const auto fits = [&](std::size_t from) {
+    const auto prompt = prompt_of_chat(served, chat_from(chat, from));
+    return prompt && std::cmp_less(prompt->tokens.size(), context - reserved);
+  };
+  std::size_t last = chat.messages.size() - 1;
+  while (last > 0 && chat.messages[last].role == "tool") --last;
+  if (last == 0 || !fits(last)) return std::nullopt;
+  std::size_t out = 0;  // does not fit
+  while (last - out > 1) {
+    const std::size_t middle = (out + last) / 2;
+    (fits(middle) ? last : out) = middle;
+  }
+  return chat_from(chat, last);
+}
+
 }  // namespace
 
 Chat read_ollama_chat(Fields& fields, const RequestDefaults& defaults, const MediaReader* media) {
@@ -218,9 +250,14 @@ Result<Answer> prepare_ollama_chat(const ServedModel& served, const Caller& call
   Fields fields(*object);
   OllamaBody common = read_body(served, caller, fields);
   const Chat chat = read_ollama_chat(fields, served.config.defaults, served.model.media.get());
+  const bool truncates = fields.boolean("truncate").value_or(true);
   if (!fields.ok()) return fields.error();
   if (chat.messages.empty()) return loaded(served, OllamaShape::chat, common.keep_alive);
-  auto made = requests_from_chat(served, chat, std::move(common.draft), 1, common.reasoning);
+  auto made = requests_from_chat(served, chat, common.draft, 1, common.reasoning);
+  if (!made && truncates && made.error().code == ErrorCode::context_too_long) {
+    const auto shorter = without_oldest(served, chat, common.draft.max_tokens);
+    if (shorter) made = requests_from_chat(served, *shorter, std::move(common.draft), 1, common.reasoning);
+  }
   if (!made) return made.error();
   Answer answer = told(served, OllamaShape::chat, std::move(made->requests), common, std::move(made->format));
   answer.skipped_tools = chat.skipped_tools;

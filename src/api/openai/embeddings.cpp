@@ -65,9 +65,17 @@ Result<void> add_input(const ServedModel& served, const json::value& given, cons
   return {};
 }
 
+using Inputs = std::vector<std::vector<Token>>;
+
+// Ollama's clients load a model by asking for nothing.
+bool is_nothing(const json::value* input) {
+  if (input == nullptr) return true;
+  return input->is_string() ? input->get_string().empty() : input->is_array() && input->get_array().empty();
+}
+
 // One in any form of a prompt, or an array of those.
-Result<std::vector<std::vector<Token>>> read_inputs(const ServedModel& served, const json::value& value,
-                                                    const std::string& name, bool cut) {
+Result<Inputs> read_inputs(const ServedModel& served, const json::value& value,
+                            const std::string& name, bool cut) {
   std::vector<std::vector<Token>> out;
   if (is_one_prompt(value)) {
     if (auto added = add_input(served, value, name, cut, out); !added) return added.error();
@@ -303,10 +311,9 @@ Result<VectorJob> prepare_ollama_embed(const ServedModel& served, const std::str
   fields.object("options");
   const bool cut = fields.boolean("truncate").value_or(true);
   const json::value* input = fields.any("input");
-  if (input == nullptr) fields.refuse("input", "a string or an array of strings");
   if (!fields.ok()) return fields.error();
   const TimePoint start = served.clock.now();
-  auto inputs = read_inputs(served, *input, "input", cut);
+  auto inputs = is_nothing(input) ? Result<Inputs>(Inputs()) : read_inputs(served, *input, "input", cut);
   if (!inputs) return inputs.error();
   VectorJob job{std::move(*inputs), {}};
   form.tokens = job.tokens();
@@ -323,15 +330,14 @@ Result<VectorJob> prepare_ollama_embeddings(const ServedModel& served, const std
   if (auto good = check_pooling(served); !good) return good.error();
   Fields fields(*object);
   fields.object("options");
-  const auto prompt = fields.string("prompt");
-  if (!prompt) fields.refuse("prompt", "a string");
+  const auto prompt = fields.string("prompt").value_or("");
   if (!fields.ok()) return fields.error();
-  auto inputs = read_inputs(served, json::value(*prompt), "prompt", true);
+  auto inputs = prompt.empty() ? Result<Inputs>(Inputs()) : read_inputs(served, json::value(prompt), "prompt", true);
   if (!inputs) return inputs.error();
   return VectorJob{std::move(*inputs), [](const std::vector<Embedded>& vectors) -> Result<std::string> {
                      std::string out = "{\"embedding\":";
                      JsonWriter json(out);
-                     write_numbers(json, vectors.front().values);
+                     write_numbers(json, vectors.empty() ? std::span<const float>() : vectors.front().values);
                      return out + '}';
                    }};
 }
@@ -344,10 +350,14 @@ Handled handle_vectors(Call call, PrepareVectors prepare) {
   Result<VectorJob> job = co_await call.frontend.offload.run(std::move(read), std::move(terms));
   if (call.exchange.client_gone()) co_return Result<void>();
   if (!job) co_return job.error();
+  call.exchange.body_was_read();
   auto inputs = std::move(job->inputs);
   AdapterSetPtr adapters = call.served.adapters.list()->standing();
-  Result<std::vector<Embedded>> vectors = co_await call.served.embeddings.embed(call.exchange, call.caller.tenant.id,
-                                                                                std::move(adapters), std::move(inputs));
+  Result<std::vector<Embedded>> vectors(std::vector<Embedded>{});
+  if (!inputs.empty()) {
+    vectors = co_await call.served.embeddings.embed(call.exchange, call.caller.tenant.id, std::move(adapters),
+                                                    std::move(inputs));
+  }
   if (call.exchange.client_gone()) co_return Result<void>();
   if (!vectors) co_return vectors.error();
   std::size_t numbers = 0;
