@@ -5,8 +5,9 @@
 //
 // The first signal begins the shutdown and sets the deadline: `patience`, which is what running requests may take, and
 // kGrace. The second one leaves kHurry. Once the server has answered everything, what is left are joins of threads and
-// freed memory: they get kGrace at most, and before it the time that is given for what is still written. At the deadline the guard logs what still computes and calls _exit(): with 0
-// where only those were left, else with kForcedExit.
+// freed memory: they get kGrace at most, and before it the time that is given for what is still written. At the
+// deadline the guard logs what still computes and calls _exit(): with 0 where only those were left, else with
+// kForcedExit.
 #pragma once
 
 #include <atomic>

@@ -70,14 +70,14 @@ TEST_F(RecordWriterTest, WritesAStreamForEachWorker) {
 }
 
 TEST_F(RecordWriterTest, KeepsTheRecordingBefore) {
-  open(path()).reset();
+  open(path())->tap(head());
   const std::string before = bytes_of(path());
-  {
-    const auto writer = open(path());
-    writer->tap(head());
-  }
+  open(path()).reset();
   EXPECT_EQ(bytes_of(path() + ".old"), before);
-  EXPECT_GT(bytes_of(path()).size(), before.size());
+  EXPECT_EQ(bytes_of(path()), kRecordMagic);
+  open(path())->tap(head());
+  EXPECT_EQ(bytes_of(path() + ".old"), before) << "a start that failed has recorded nothing";
+  EXPECT_EQ(bytes_of(path()).size(), before.size());
   EXPECT_EQ(fs::status(path()).permissions() & fs::perms::all, fs::perms::owner_read | fs::perms::owner_write);
 }
 

@@ -7,10 +7,10 @@
 namespace chasqui {
 namespace {
 
-// Null: the system has no more. The caller that asks for bytes is about to write all of them, so the faults are taken
-// at once, which is cheaper.
+// Null: the system has no such mapping; small ones throw, as every small piece of memory. The caller that asks for
+// bytes is about to write all of them, so the faults are taken at once, which is cheaper.
 std::byte* take_if_there(std::size_t size) {
-  if (size < Pages::kOwnMapping) return new (std::nothrow) std::byte[size];
+  if (size < Pages::kOwnMapping) return std::make_unique_for_overwrite<std::byte[]>(size).release();
   void* const found = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   return found == MAP_FAILED ? nullptr : static_cast<std::byte*>(found);
 }

@@ -63,6 +63,8 @@ TEST(Doctor, AQuotaOfCoresIsSaidWithTheFlagThatKeepsWithinIt) {
   Machine machine = large_machine();
   machine.group_cores = 2.5;
   DoctorQuestion question;
+  EXPECT_EQ(found(check_machine(question, machine), "cores").level, Level::good) << "as many as it allows";
+  question.threads = 3;
   const Finding cores = found(check_machine(question, machine), "cores");
   EXPECT_EQ(cores.level, Level::warning);
   EXPECT_NE(cores.advice.find("--threads 2"), std::string::npos) << cores.advice;

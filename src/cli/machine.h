@@ -14,9 +14,9 @@ struct Machine {
   std::uint64_t available_bytes = 0;  // without swapping
   std::optional<std::uint64_t> group_limit_bytes;
   std::optional<std::uint64_t> group_used_bytes;  // see base/control_group.h
-  std::optional<double> group_cores;        // that the group may use at most
-  std::int32_t cores = 0;                   // that this process may run on
-  std::optional<std::uint64_t> open_files;  // hard limit; none: no limit
+  std::optional<double> group_cores;              // that the group may use at most
+  std::int32_t cores = 0;                         // that this process may run on
+  std::optional<std::uint64_t> open_files;        // hard limit; none: no limit
   std::optional<std::uint64_t> locked_bytes;
 
   // What all that runs here may use together.

@@ -77,8 +77,8 @@ void Worker::keep_on_disk() {
   copy_slots_out();
   const DiskTier& tier = *scheduler_.disk();
   scheduler_.flush_to_disk();
-  const TimePoint end = std::min(clock_.now() + kKeepFor,
-                                 TimePoint(Duration(keep_until_.load(std::memory_order_relaxed))));
+  const TimePoint end =
+      std::min(clock_.now() + kKeepFor, TimePoint(Duration(keep_until_.load(std::memory_order_relaxed))));
   for (TimePoint now = clock_.now(); now < end; now = clock_.now()) {
     order_disk();
     if (!tier.writing() && !tier.erasing()) break;  // what waited was there already, or has no room

@@ -5,7 +5,8 @@
 // bounded: where messages on their way hold FrameLimits::incomplete_bytes together, connections that are in the middle
 // of one are not read until others are done, and the costliest is given up (net/frame_room). No message is handled
 // while a quarter of FrameLimits::unsent_bytes wait for a client that does not read, and it is cut when as many as that
-// have come behind what the kernel did not take at first. A client that closes its sending half is still answered; one that closes its socket is noticed at once.
+// have come behind what the kernel did not take at first. A client that closes its sending half is still answered; one
+// that closes its socket is noticed at once.
 #pragma once
 
 #include <functional>
@@ -159,9 +160,9 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   TimePoint armed_ = kNever;
   EventSignal taken_;  // the kernel has taken some of out_, or the client is gone
   bool flush_posted_ = false;
-  bool blocked_ = false;      // the kernel takes no more
+  bool blocked_ = false;         // the kernel takes no more
   std::size_t waiting_max_ = 0;  // bytes that may wait until the kernel has taken all; 0: none wait
-  bool read_closed_ = false;  // the client has said everything
+  bool read_closed_ = false;     // the client has said everything
   bool finishing_ = false;
   bool gone_ = false;
 };

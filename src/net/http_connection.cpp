@@ -193,17 +193,15 @@ Awaitable<bool> HttpConnection::read_more(ConnectionExchange& exchange, HttpPars
     if (burst_ > kBurstBytes) co_await yield();
     co_return true;
   }
-  if (error != asio::error::would_block) co_return false;
-  // Some clients send a line end behind a body, which is none of the next request.
-  if (parser.untouched() && shared_->draining) co_return false;
+  const bool idle = parser.untouched();  // but for a line end that some clients send behind a body
+  if (error != asio::error::would_block || (idle && shared_->draining)) co_return false;
   const bool in_body = parser.state() == HttpParser::State::body;
   const Phase phase = in_body ? Phase::body : Phase::header;
-  if (parser.untouched()) {
-    set_deadline(Phase::idle, shared_->limits.keep_alive_time);
-  } else if (deadline_ == kNever || phase_ != phase) {
+  if (idle) set_deadline(Phase::idle, shared_->limits.keep_alive_time);
+  if (!idle && (deadline_ == kNever || phase_ != phase)) {
     set_deadline(phase, in_body ? shared_->limits.body_time : shared_->limits.header_time);
   }
-  waiting_idle_ = parser.untouched();
+  waiting_idle_ = idle;
   const auto outcome = co_await socket_.async_wait(read_wait(), kAwait);
   waiting_idle_ = false;
   shared_->loop.turn_begins();
@@ -302,8 +300,6 @@ Awaitable<void> HttpConnection::yield() {
   co_await asio::post(shared_->loop.executor(), kAwait);
   shared_->loop.turn_begins();
 }
-
-void HttpConnection::close() { mark_gone(); }
 
 void HttpConnection::close_when_idle() {
   if (waiting_idle_) mark_gone();

@@ -37,7 +37,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   static Awaitable<void> run(std::shared_ptr<HttpConnection> self);
 
   // For the server: at once, or after the exchange that is running.
-  void close();
+  void close() { mark_gone(); }
   void close_when_idle();
 
   // For the exchange.

@@ -36,7 +36,7 @@ const childOf = (pid) => Number(readFileSync(`/proc/${pid}/task/${pid}/children`
 
 const namespaces = spawnSync('unshare', ['--fork', '--pid', 'true']).status === 0;
 
-// Until somebody reads from it.
+// Waits until a process reads from it.
 async function openedPipe(name) {
   for (;;) {
     try {

@@ -241,7 +241,7 @@ net::Awaitable<bool> BatchRunner::recover(BatchRunPtr run) {
   }
 }
 
-// A disk that fails may work again; nobody waits for it longer than for the batch.
+// A disk that fails may work again; the batch waits for it until it expires or is cancelled.
 bool BatchRunner::may_pass(const BatchJob& job, const Error& error) const {
   const bool stays = error.code == ErrorCode::not_found || error.code == ErrorCode::invalid_request ||
                      error.code == ErrorCode::internal;

@@ -98,8 +98,8 @@ const GenerationField kFields[] = {
     {"ttft_timeout_ms", "", "`x-ttft-timeout-ms`, else -1", "≥ 1, -1: none",
      "from arrival to the first token; a request that would wait longer, or does, is answered with 503",
      &read_first_token_limit},
-    {"t_max_predict_ms", "", "-1", "≥ 1, -1: none", "from the first token on; it ends the answer once that has a line break",
-     &read_predict_limit},
+    {"t_max_predict_ms", "", "-1", "≥ 1, -1: none",
+     "from the first token on; it ends the answer once that has a line break", &read_predict_limit},
     {"priority", "class", "the key's class", "`interactive`, `standard`, `background`, a whole number",
      "who is served first; of vLLM's numbers 0 is the default, those below it are interactive, those above it "
      "background",

@@ -74,8 +74,7 @@ bool is_nothing(const json::value* input) {
 }
 
 // One in any form of a prompt, or an array of those.
-Result<Inputs> read_inputs(const ServedModel& served, const json::value& value,
-                            const std::string& name, bool cut) {
+Result<Inputs> read_inputs(const ServedModel& served, const json::value& value, const std::string& name, bool cut) {
   std::vector<std::vector<Token>> out;
   if (is_one_prompt(value)) {
     if (auto added = add_input(served, value, name, cut, out); !added) return added.error();

@@ -150,7 +150,7 @@ class OpenAiWriter final : public AnswerWriter {
     std::vector<TokenChances> prompt;  // until it is echoed
     std::vector<TokenChances> untold;
     TextOffset offset;
-    bool new_line = false;   // there was one; noted for `__verbose`
+    bool new_line = false;  // there was one; noted for `__verbose`
     Usage usage;
   };
 

@@ -9,8 +9,8 @@ namespace chasqui {
 namespace {
 
 SessionImage image_of(const Session& session, std::int64_t now) {
-  return {session.id,         session.owner,  session.serial, now, session.settings,
-          session.vocabulary, session.tokens, session.chat};
+  return {session.id,       session.owner,      session.serial, now,
+          session.settings, session.vocabulary, session.tokens, session.chat};
 }
 
 // `then` comes behind what is still to be written.

@@ -90,9 +90,9 @@ class SessionPersister final : public SessionJournal {
 
   std::unordered_map<std::string, Noted> noted_;  // of all sessions that are kept here
   Pending pending_;
-  Pending failed_;  // to be tried again
+  Pending failed_;                             // to be tried again
   std::map<std::string, Error> failures_now_;  // of the last batch, by session
-  Batch writing_;   // null: nothing is being written
+  Batch writing_;                              // null: nothing is being written
   std::uint64_t changes_ = 0;
   std::uint64_t taken_ = 0;       // so many of them are in batches
   std::uint64_t done_ = 0;        // … that have been written, or could not be
