@@ -111,11 +111,12 @@ net::Awaitable<Result<ReadAsk>> read_ask(Call& call) {
   if (!read) co_return read.error();
   if (!read->references.empty()) {
     Result<ResponseBodies> bodies = bodies_of(call.served, call.caller, read->references);
-    if (!bodies) co_return bodies.error();
     net::OffloadTerms again = rendering;
     auto more = [&served = call.served, caller = call.caller, unread = std::move(read->unread),
-                 bodies = std::move(*bodies)]() mutable {
-      return read_response_again(served, caller, std::move(unread), bodies);
+                 bodies = std::move(bodies)]() mutable -> Result<ResponseAsk> {
+      boost::json::object own = std::move(unread);  // which may be large, and is freed here in any case
+      if (!bodies) return bodies.error();
+      return read_response_again(served, caller, std::move(own), *bodies);
     };
     read = co_await call.frontend.offload.run(std::move(more), std::move(again));
     if (!read) co_return read.error();
