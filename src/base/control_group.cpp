@@ -1,26 +1,12 @@
 #include "base/control_group.h"
 
 #include <algorithm>
-#include <charconv>
-#include <fstream>
-#include <iterator>
 #include <vector>
+
+#include "base/system_text.h"
 
 namespace chasqui {
 namespace {
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-template <class Number>
-std::optional<Number> leading_number(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() ? std::optional(value) : std::nullopt;
-}
 
 // Of lines "name 123"; 0: there is none.
 std::uint64_t named_number(std::string_view text, std::string_view name) {
@@ -38,7 +24,7 @@ std::uint64_t named_number(std::string_view text, std::string_view name) {
 std::vector<std::string> folders(const std::string& own_groups, const std::string& root, const char* controller) {
   std::vector<std::string> out;
   std::string path;
-  const std::string groups = text_of(own_groups);
+  const std::string groups = system_text(own_groups);
   if (const std::size_t at = groups.find("0::"); at != std::string::npos) {
     path = groups.substr(at + 3, groups.find('\n', at) - at - 3);
   }
@@ -52,11 +38,11 @@ std::vector<std::string> folders(const std::string& own_groups, const std::strin
 }
 
 std::optional<std::uint64_t> used_in(const std::string& folder) {
-  auto used = leading_number<std::uint64_t>(text_of(folder + "/memory.current"));
+  auto used = leading_number<std::uint64_t>(system_text(folder + "/memory.current"));
   const bool second = used.has_value();
-  if (!second) used = leading_number<std::uint64_t>(text_of(folder + "/memory.usage_in_bytes"));
+  if (!second) used = leading_number<std::uint64_t>(system_text(folder + "/memory.usage_in_bytes"));
   if (!used) return std::nullopt;
-  const std::string parts = text_of(folder + "/memory.stat");
+  const std::string parts = system_text(folder + "/memory.stat");
   const std::string all = second ? "" : "total_";  // of the groups below, too
   const std::uint64_t files = named_number(parts, all + "active_file") + named_number(parts, all + "inactive_file");
   return *used - std::min(files, *used);
@@ -82,16 +68,16 @@ std::optional<std::uint64_t> read_byte_limit(std::string_view text) {
 ControlGroup look_at_control_group(const std::string& own_groups, const std::string& root) {
   ControlGroup out;
   for (const std::string& folder : folders(own_groups, root, "memory")) {
-    auto limit = read_byte_limit(text_of(folder + "/memory.max"));
-    if (!limit) limit = read_byte_limit(text_of(folder + "/memory.limit_in_bytes"));
+    auto limit = read_byte_limit(system_text(folder + "/memory.max"));
+    if (!limit) limit = read_byte_limit(system_text(folder + "/memory.limit_in_bytes"));
     if (!limit || (out.limit_bytes && *out.limit_bytes <= *limit)) continue;
     out.limit_bytes = limit;
     out.used_bytes = used_in(folder);
   }
   for (const std::string& folder : folders(own_groups, root, "cpu")) {
-    std::optional<double> cores = read_cpu_max(text_of(folder + "/cpu.max"));
-    const auto quota = leading_number<std::int64_t>(text_of(folder + "/cpu.cfs_quota_us"));
-    const auto period = leading_number<std::int64_t>(text_of(folder + "/cpu.cfs_period_us"));
+    std::optional<double> cores = read_cpu_max(system_text(folder + "/cpu.max"));
+    const auto quota = leading_number<std::int64_t>(system_text(folder + "/cpu.cfs_quota_us"));
+    const auto period = leading_number<std::int64_t>(system_text(folder + "/cpu.cfs_period_us"));
     if (!cores && quota && period && *quota > 0 && *period > 0) {
       cores = static_cast<double>(*quota) / static_cast<double>(*period);
     }

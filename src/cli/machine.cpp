@@ -1,31 +1,16 @@
 #include "cli/machine.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 
 #include <sched.h>
 #include <sys/resource.h>
 
 #include "base/control_group.h"
+#include "base/system_text.h"
 
 namespace chasqui::cli {
 namespace {
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-template <class Number>
-std::optional<Number> leading_number(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() ? std::optional(value) : std::nullopt;
-}
 
 std::optional<std::uint64_t> hard_limit(decltype(RLIMIT_NOFILE) what) {
   rlimit limit{};
@@ -60,7 +45,7 @@ std::optional<std::uint64_t> find_meminfo(std::string_view text, std::string_vie
 
 Machine look_at_machine() {
   Machine machine;
-  const std::string memory = text_of("/proc/meminfo");
+  const std::string memory = system_text("/proc/meminfo");
   machine.memory_bytes = find_meminfo(memory, "MemTotal").value_or(0);
   machine.available_bytes = find_meminfo(memory, "MemAvailable").value_or(machine.memory_bytes);
   const ControlGroup group = look_at_control_group();
