@@ -67,12 +67,16 @@ TEST(EngineLeaving, ACancelOfAnotherRequestCutsNoStep) {
   ClientConfig config;
   config.gate = &gate;
   FakeClient client(config);
-  const RequestPtr first = client.submit("the first question", 5);
-  const RequestPtr second = client.submit("another one", 5);
+  const RequestPtr read = client.submit("the first question", 5);
   gate.wait_inside(1);
-  client.engine.cancel(RequestId{first->id.value + second->id.value});
+  // After the step has begun, and of a less urgent class: so its arrival cuts nothing either.
+  const RequestPtr other =
+      client.submit("another one", 5, [](RequestDraft& draft) { draft.service_class = ServiceClass::background; });
+  client.engine.cancel(other->id);
   gate.open();
   client.read_to_end();
+  EXPECT_EQ(client.of(read).text, answer_alone(*read).text);
+  EXPECT_EQ(client.of(other).last.reason, FinishReason::cancelled);
   EXPECT_EQ(client.engine.metrics().aborted_steps.value(), 0u);
 }
 
