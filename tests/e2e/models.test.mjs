@@ -60,7 +60,8 @@ describe('several --model', () => {
     const keepBusy = async (model) => {
       while (busy.has(model)) await ask(server, '/v1/completions', { model, prompt: 'x', max_tokens: 500, ignore_eos: true });
     };
-    await ask(server, '/v1/completions', { model: 'a', prompt: 'x', max_tokens: 8, ignore_eos: true });
+    // So long that its last step, which the metric tells of, does not meet the start of b's worker.
+    await ask(server, '/v1/completions', { model: 'a', prompt: 'x', max_tokens: 1000, ignore_eos: true });
     const all = await threads('a');
     const part = Math.max(1, Math.floor(all / 2));
     const work = [keepBusy('a'), keepBusy('b')];
