@@ -1,5 +1,6 @@
 // Who is refused, what they are told, and that those who do as they are told get in.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -272,6 +273,20 @@ describe('the key file', async () => {
       await ask(server, '/tokenize', { content: 'x' }, bearer('good'));
     }
     assert.doesNotMatch(server.stderr, /bad/, 'no key is logged');
+    file.write('good\nbetter\n');
+    await reload(server, /keys reloaded/);
+    await ask(server, '/tokenize', { content: 'x' }, bearer('better'));
+  });
+
+  it('that is a pipe by then is not waited for', async (t) => {
+    const file = keyFile(t, 'good\n');
+    const server = await start(t, [...sim, '--api-key-file', file.path]);
+    server.key = 'good';
+    rmSync(file.path);
+    spawnSync('mkfifo', [file.path]);
+    await reload(server, /not reloaded.*is not a regular file/);
+    await ask(server, '/tokenize', { content: 'x' }, bearer('good'));
+    rmSync(file.path);
     file.write('good\nbetter\n');
     await reload(server, /keys reloaded/);
     await ask(server, '/tokenize', { content: 'x' }, bearer('better'));

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "base/ascii.h"
 #include "base/limits.h"
@@ -108,8 +109,11 @@ std::optional<Mistake> read_line(std::string_view text, KeyLine& line) {
   } else {
     line.hash = net::sha256({key});
   }
+  std::set<std::string_view> said;
   for (std::string_view word = take_word(text); !word.empty(); word = take_word(text)) {
+    const std::string_view field = word.substr(0, word.find('='));
     if (auto mistake = read_option(word, line)) return mistake;
+    if (!said.insert(field).second) return Mistake{field, "on a line once only"};
   }
   if (line.tenant.empty()) line.tenant = hex_of(line.hash);
   return std::nullopt;

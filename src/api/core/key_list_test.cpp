@@ -62,6 +62,8 @@ TEST(KeyList, SaysWhatIsWrongWhere) {
       {"key colour=red", "line 1", "name=, class=, weight=, in_flight= or admin="},
       {"two words", "line 1", "name=, class=, weight=, in_flight= or admin="},
       {"key admin=maybe", "line 1", "admin must be yes or no"},
+      {"key name=a class=standard name=b", "line 1", "name must be on a line once only"},
+      {"key weight=1 weight=1", "line 1", "weight must be on a line once only"},
       {"a admin=yes\na", "line 2", "on one line only"},
       {"a name=x weight=1\nb name=x weight=2", "line 2", "weight must be the same"},
       {"a name=x in_flight=1\nb name=x in_flight=2", "line 2", "in_flight must be the same"},
