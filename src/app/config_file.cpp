@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include <CLI/CLI.hpp>
 
+#include "app/settings_text.h"
 #include "app/toml_file.h"
 #include "base/json_writer.h"
 
@@ -49,10 +48,9 @@ std::string as_argument(const std::string& name, const std::vector<std::string>&
 }
 
 Result<std::vector<TomlItem>> read_file(const std::string& path, const CLI::App& command) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) return bad_file(path, "it cannot be read, or there is nothing in it");
-  auto items = read_toml(text.str(), "serve");
+  auto text = read_settings_text(path);
+  if (!text) return bad_file(path, text.error().message);
+  auto items = read_toml(*text, "serve");
   if (!items) return bad_file(path, items.error().message);
   std::map<const CLI::Option*, std::string> said;
   for (TomlItem& item : *items) {
@@ -83,7 +81,8 @@ bool is_turned(const CLI::Option& option) {
 std::string value_of(const CLI::Option& option) {
   if (option.count() == 0) {
     const std::string standing = option.get_default_str();
-    return is_flag(option) && standing.empty() ? "false" : standing;
+    if (is_flag(option) && standing.empty()) return "false";
+    return standing == "[]" ? std::string() : standing;  // what CLI11 makes of an empty list
   }
   if (is_flag(option) && is_turned(option)) return option.results().front() == "false" ? "true" : "false";
   std::string out;
@@ -196,6 +195,9 @@ std::string settings_text(const CLI::App& command, const Settings& settings) {
     std::string line = (open ? "# " : "") + setting.name + " = ";
     line += setting.list.empty() ? toml(setting.value) : toml_list(setting.list);
     if (setting.value.empty()) line = "# " + setting.name + " is not set";
+    // A default in words is no value: as a line it could not be taken.
+    const bool in_words = setting.origin == "default" && setting.value.find(' ') != std::string::npos;
+    if (in_words) line = "# " + setting.name + " is " + setting.value;
     line.resize(std::max<std::size_t>(line.size(), 40), ' ');
     out += line + "  # " + setting.origin + '\n';
   }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <regex>
 #include <string_view>
@@ -12,6 +10,7 @@
 #include "app/llama_flags.h"
 #include "app/model_search.h"
 #include "app/settings.h"
+#include "app/settings_text.h"
 
 namespace chasqui {
 namespace {
@@ -204,10 +203,9 @@ Result<Preset> open_preset(const ServeConfig& config) {
     return invalid_field("--models-preset",
                          "--models-preset lists the models and their names: leave out --model, --hf-repo and --alias");
   }
-  std::ifstream file(config.models_preset);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (text.empty()) return bad_preset(config, "it cannot be read, or there is nothing in it");
-  auto preset = read_preset(text);
+  auto text = read_settings_text(config.models_preset);
+  if (!text) return bad_preset(config, text.error().message);
+  auto preset = read_preset(*text);
   if (!preset) return bad_preset(config, preset.error().message);
   if (preset->sections.empty() && config.models_dir.empty()) {
     return bad_preset(config, "it has no section, which is a model each");

@@ -357,6 +357,15 @@ describe('chasqui config', async () => {
     assert.match(again.stdout, /cache-disk = "\/a b" .*# file/);
   });
 
+  it('prints no default that a file could not have', async () => {
+    const { stdout } = await run(['config']);
+    const open = stdout.replace(/^# ([a-z0-9-]+ = )/gm, '$1');
+    const { code, stderr } = await run(['config', '--config', file('open.toml', open)]);
+    assert.equal(code, 0, stderr);
+    assert.match(open, /# model is not set/);
+    assert.match(open, /# models-memory is three quarters/);
+  });
+
   it('prints a flag that is given several times as a list', async () => {
     const flags = ['-m', '/a.gguf', '-m', '/b.gguf', '-a', 'one,first', '-a', 'two'];
     const { stdout } = await run(['config', ...flags]);
@@ -396,6 +405,14 @@ describe('chasqui config', async () => {
       assert.match(stderr, message);
     });
   }
+
+  it('refuses a file without an end', async () => {
+    for (const flag of ['--config', '--models-preset']) {
+      const { code, stderr } = await run(['serve', flag, '/dev/zero']);
+      assert.equal(code, 2);
+      assert.match(stderr, new RegExp(`${flag} /dev/zero: it has over 4 MiB`));
+    }
+  });
 
   it('is what serve runs with', async (t) => {
     const server = await start(t, [...demo, '--config', file('serve.toml', 'parallel = 3\nctx-size = 768\n')]);
