@@ -210,6 +210,7 @@ const responses = of('POST', '/v1/responses', { input: 'Hi', max_output_tokens: 
   ['call that was cut', { input: [{ role: 'user', content: 'Hi' }, { type: 'function_call', call_id: 'c', name: 'weather', arguments: '{"city":"L' },
     { type: 'function_call_output', call_id: 'c', output: 'no JSON' }] }],
   ['previous_response_id', { previous_response_id: 'resp_unknown' }, 400],
+  ['item_reference without an id', { input: [{ role: 'user', content: 'Hi' }, { type: 'item_reference', id: 3 }] }, 400],
   ['item_reference', { input: [{ role: 'user', content: 'Hi' }, { type: 'item_reference', id: 'msg_unknown' }] }, 404],
   ['prompt too long', { input: 'word '.repeat(9000) }, 400],
   ['a file', { input: [{ role: 'user', content: [{ type: 'input_file', file_id: 'x' }] }] }, 400],

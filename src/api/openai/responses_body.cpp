@@ -81,6 +81,8 @@ class InputReader {
       error = read_output(fields, path);
     } else if (type == "reasoning") {
       error = read_reasoning_item(fields, path);
+    } else if (type == "item_reference") {
+      fields.refuse("id", "a string: the id of an item of an earlier answer");
     } else {
       fields.refuse("type", "message, function_call, function_call_output, reasoning or item_reference");
     }
