@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/http_client.h"
 #include "cli/json_parts.h"
 #include "cli/terminal.h"
@@ -40,6 +41,10 @@ std::string progress_of(const object& batch) {
   const auto count = [&](const char* name) { return static_cast<long long>(number_at(*counts, name, 0)); };
   text += ", " + std::to_string(count("completed") + count("failed")) + " of " + std::to_string(count("total"));
   return count("failed") > 0 ? text + ", " + std::to_string(count("failed")) + " failed" : text;
+}
+
+void tell_of_rest(const std::string& id) {
+  write_error("chasqui batch: the batch goes on; its answers: chasqui batch fetch " + id + " --wait\n");
 }
 
 // What a server says goes into a path only where it is an id.
@@ -189,20 +194,28 @@ Result<int> Batches::submit(bool wait) {
   return fetch(*id, true);
 }
 
-// Looks again and again, and shows what it sees on a terminal. Nothing: it was interrupted.
+// Looks again and again, and shows what it sees on a terminal; a server that it has seen may be away for a minute, as
+// while it is restarted. Nothing: it was interrupted.
 Result<std::optional<object>> Batches::ended(const std::string& id) {
   const SignalWatch signals;
   const bool shows = is_terminal(STDERR_FILENO);
+  const RealClock clock;
+  std::optional<TimePoint> seen;
   for (;;) {
     auto batch = ask("GET", "/v1/batches/" + id);
     if (shows) write_error("\r\x1b[K");
-    if (!batch) return batch.error();
-    if (has_ended(*batch)) return std::optional(std::move(*batch));
-    if (shows) write_error(harmless(progress_of(*batch)));
+    if (batch) {
+      if (has_ended(*batch)) return std::optional(std::move(*batch));
+      seen = clock.now();
+    } else if (!seen || clock.now() - *seen > kPatience) {
+      if (seen) tell_of_rest(id);
+      return batch.error();
+    }
+    if (shows) write_error(harmless(batch ? progress_of(*batch) : batch.error().message));
     ::poll(nullptr, 0, kLookEveryMs);  // a signal ends it
     if (!SignalWatch::interrupted()) continue;
     if (shows) write_error("\n");
-    write_error("chasqui batch: the batch goes on; its answers: chasqui batch fetch " + id + " --wait\n");
+    tell_of_rest(id);
     return std::optional<object>();
   }
 }

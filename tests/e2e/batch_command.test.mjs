@@ -1,6 +1,7 @@
 // `chasqui batch`: a file of requests from the command line to a server with --batch-dir, and its answers back.
 import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
+import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import * as test from 'node:test';
@@ -89,6 +90,27 @@ describe('chasqui batch', async () => {
       assert.match(refused.stderr, text);
     });
   }
+
+  it('goes on waiting while the server is away, once it has seen the batch', async (t) => {
+    const looks = ['gone', 'in_progress', 'gone', 'busy', 'completed'];
+    const door = http.createServer((request, response) => {
+      const say = (status, body) => response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+      request.resume();
+      if (request.url.endsWith('/content')) return response.end(`${line('a')}\n`);
+      const look = looks.shift();
+      if (look === 'gone') return request.socket.destroy();
+      if (look === 'busy') return say(503, { error: { message: 'starting', type: 'server_error', code: 503 } });
+      return say(200, { id: 'batch_1', status: look, output_file_id: 'file_1' });
+    });
+    t.after(() => door.close());
+    await new Promise((listening) => door.listen(0, '127.0.0.1', listening));
+    const fetchIt = () => run(['batch', 'fetch', 'batch_1', '--wait', '--url', `http://127.0.0.1:${door.address().port}`]);
+    assert.equal((await fetchIt()).code, 1, 'it has seen nothing yet');
+    const { code, stdout, stderr } = await fetchIt();
+    assert.equal(code, 0, stderr);
+    assert.equal(stdout, `${line('a')}\n`);
+    assert.deepEqual(looks, []);
+  });
 
   it('says that a server keeps no batches', async (t) => {
     const without = await start(t, sim);
