@@ -211,8 +211,8 @@ struct BatchResult {
   // For each part with `samples`, in the order of parts: one, and one more for each accepted draft token, until one
   // ends the answer; and what a grammar forces behind each of them.
   std::vector<Sample> samples;
-  // … but for these, in the same order, whose first token waits for the mask of a grammar: the last row of their parts
-  // has been forgotten, and is to be computed again.
+  // … but for these, in the same order, whose first token waits for the mask of a grammar: rows_put_off() of each
+  // part have been forgotten, and are to be computed again.
   std::vector<RequestId> put_off;
   std::vector<PromptChances> prompts;     // one for each part that tells
   std::vector<KvSnapshotPtr> snapshots;   // one per save; null where the model could not

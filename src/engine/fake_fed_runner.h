@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "core/fake_requests.h"
+#include "core/put_off.h"
 #include "engine/runner.h"
 #include "model/sim_model.h"
 
@@ -53,7 +54,8 @@ class FedRunner : public testing::Test {
     batch_.parts.push_back(
         {request_.get(), SlotId{0}, 0, rows, true, static_cast<std::int32_t>(draft_tokens.size()), padding});
     runner_.run(batch_, result_);
-    if (result_.status == DecodeStatus::ok) computed_ += rows - static_cast<TokenCount>(result_.put_off.size());
+    const TokenCount back = result_.put_off.empty() ? 0 : rows_put_off(batch_.parts.back());
+    if (result_.status == DecodeStatus::ok) computed_ += rows - back;
     bool before = true;
     for (const Sample& sample : result_.samples) {
       EXPECT_EQ(sample.request, request_->id);

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/thread_time.h"
+#include "core/put_off.h"
 #include "model/heads.h"
 #include "model/work_budget.h"
 
@@ -171,12 +172,13 @@ bool Runner::can_wait(const BatchPart& part) const {
 // The row that was to be sampled is taken back. Its token is the last one of the sequence, or of those that were
 // sampled in this step.
 void Runner::put_off(const Batch& batch, const BatchPart& part, std::int32_t accepted, BatchResult& result) {
+  const TokenCount end = batch.rows[static_cast<std::size_t>(part.last_row())].position + 1;
   if (accepted > 0) {
     result.samples.back().computed = false;
-  } else {
-    result.put_off.push_back(part.request->id);
+    return model_.trim(part.slot, end + accepted - 1);
   }
-  model_.trim(part.slot, batch.rows[static_cast<std::size_t>(part.last_row())].position + accepted);
+  result.put_off.push_back(part.request->id);
+  model_.trim(part.slot, end - rows_put_off(part));
 }
 
 // What nothing else can come in place of, behind the last token of `result`. True: rows of all that was said are there.

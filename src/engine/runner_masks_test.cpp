@@ -43,6 +43,22 @@ TEST_F(RunnerMasks, PutATokenOffAndChangeNothing) {
   }
 }
 
+// The last chunk of a deterministic prompt is computed again as it was, not its last row alone.
+TEST_F(RunnerMasks, TakeAllRowsOfADeterministicPartBack) {
+  runner_.limit_masks(kLittle);
+  for (const bool deterministic : {false, true}) {
+    RequestDraft draft = draft_of(0);
+    draft.deterministic = deterministic;
+    begin(std::move(draft));
+    const auto rows = static_cast<TokenCount>(tokens_.size());
+    EXPECT_EQ(step(), 0u);
+    EXPECT_EQ(computed_, deterministic ? 0 : rows - 1) << "the model has as many, which step() compares";
+    say_all();
+    EXPECT_TRUE(result_.samples.back().ends());
+    runner_.close(request_->id);
+  }
+}
+
 TEST_F(RunnerMasks, PutOffWhatFollowsDraftTokens) {
   begin(draft_of(0));
   say_all();

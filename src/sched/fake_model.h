@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/batch.h"
+#include "core/put_off.h"
 #include "core/request.h"
 #include "sched/fake_answer.h"
 #include "sched/fake_slots.h"
@@ -190,7 +191,7 @@ class FakeModel : public FakeSlots {
     std::int32_t right = 0;
     for (bool goes_on = part.samples; goes_on;) {
       const FakeScript script = scripts_[slot.owner];
-      if (waits(slot, right, result)) break;
+      if (waits(part, slot, right, result)) break;
       slot.sampled = true;
       goes_on = say(fake_next(slot.history, script.repeats), false, batch, part, right, result);
       TokenCount forced = fake_forced(result.samples.back().token, script);
@@ -202,15 +203,16 @@ class FakeModel : public FakeSlots {
     }
   }
 
-  // The row that was to be sampled is forgotten.
-  bool waits(Slot& slot, std::int32_t right, BatchResult& result) {
+  // The row that was to be sampled is forgotten, or all of the part.
+  bool waits(const BatchPart& part, Slot& slot, std::int32_t right, BatchResult& result) {
     const int most = scripts_[slot.owner].waits;
     int& waited = waited_[slot.owner];
     if (waited++ < most) {
-      slot.history.pop_back();
       if (right == 0) {
+        slot.history.resize(slot.history.size() - static_cast<std::size_t>(rows_put_off(part)));
         result.put_off.push_back(slot.owner);
       } else {
+        slot.history.pop_back();
         result.samples.back().computed = false;
         --accepted_tokens_;
       }

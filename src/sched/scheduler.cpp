@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "core/put_off.h"
+
 namespace chasqui {
 
 namespace {
@@ -249,7 +251,7 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
     Sequence& sequence = **running;
     if (batch.unit != nullptr && sequence.computed() == batch.unit->begin) sequence.began_unit(result.encoded);
     const bool waits = put_off != result.put_off.end() && *put_off == sequence.id();
-    const TokenCount rows = part.rows - (waits ? 1 : 0);
+    const TokenCount rows = part.rows - (waits ? rows_put_off(part) : 0);
     if (waits) ++put_off;
     sequence.computed_rows(rows, result.finished);
     sequence.took_part(rows, batch.parts.size() > 1, planned_, result.cpu * part.all_rows() / all_rows);

@@ -52,6 +52,17 @@ TEST(SchedulerConstraint, ATokenThatWaitsHoldsUpNoOther) {
   }
 }
 
+// A row that is computed again alone is not bit by bit the one that was computed at the end of its chunk.
+TEST(SchedulerConstraint, ADeterministicChunkIsComputedAgainAsItWas) {
+  for (const bool deterministic : {false, true}) {
+    FakeWorker worker(streams());
+    worker.add(1, {.prompt = 9, .max_tokens = 3, .script = {.waits = 2}, .deterministic = deterministic});
+    worker.run_to_end();
+    EXPECT_EQ(worker.of(1).tokens, 3);
+    EXPECT_EQ(worker.model.prompt_rows(), deterministic ? 3u * 9 : 9u + 2) << "read once, and again for each wait";
+  }
+}
+
 // … also alone, and where it is cancelled or fails meanwhile.
 TEST(SchedulerConstraint, ARequestMayEndWhileItsTokenWaits) {
   FakeWorker worker(streams());
