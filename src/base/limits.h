@@ -320,6 +320,8 @@ inline constexpr Limit kTable[] = {
     {"stuck_seconds", LimitUnit::time, 30 * kSecond, "a step", "/health is 503, its requests get an error",
      "chasqui_worker_stalls_total", "--stuck-after"},
     {"drain_seconds", LimitUnit::time, 30 * kSecond, "running requests after SIGTERM", "cut", "", "--drain-time"},
+    // What operators write
+    {"settings_file_bytes", LimitUnit::bytes, 4 * kMiB, "the file of --config, of --models-preset", "it is refused"},
     // Keys
     {"keys", LimitUnit::count, 2048, "keys of a file", "it is refused"},
     {"key_name_bytes", LimitUnit::bytes, 64, "the name of a key", "the file is refused"},

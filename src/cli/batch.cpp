@@ -56,6 +56,12 @@ Result<std::string> checked_id(std::string id, const std::string& action) {
   return invalid_field("", action + " needs the id of a batch, as chasqui batch list shows it");
 }
 
+// not_found: asking again cannot help, as of a batch that is gone, or with a key that is refused.
+Error refusal_of(const HttpAnswer& answer) {
+  const bool final = answer.status >= 400 && answer.status < 500 && answer.status != 408 && answer.status != 429;
+  return {final ? ErrorCode::not_found : ErrorCode::unavailable, message_of(answer), ""};
+}
+
 Result<std::string> file_content(const std::string& path) {
   std::ostringstream text;
   std::ifstream file(path, std::ios::binary);
@@ -89,7 +95,7 @@ class Batches {
     call.timeout = kPatience;
     const auto answer = http_.call(call);
     if (!answer) return answer.error();
-    if (answer->status != 200) return Error{ErrorCode::unavailable, message_of(*answer), ""};
+    if (answer->status != 200) return refusal_of(*answer);
     boost::system::error_code error;
     boost::json::value value = boost::json::parse(answer->body, error);
     if (error || !value.is_object()) {
@@ -207,8 +213,9 @@ Result<std::optional<object>> Batches::ended(const std::string& id) {
     if (batch) {
       if (has_ended(*batch)) return std::optional(std::move(*batch));
       seen = clock.now();
-    } else if (!seen || clock.now() - *seen > kPatience) {
-      if (seen) tell_of_rest(id);
+    } else if (const bool final = batch.error().code == ErrorCode::not_found;
+               final || !seen || clock.now() - *seen > kPatience) {
+      if (seen && !final) tell_of_rest(id);
       return batch.error();
     }
     if (shows) write_error(harmless(batch ? progress_of(*batch) : batch.error().message));
@@ -272,7 +279,7 @@ Result<void> Batches::append(const std::string& file, std::FILE* out) {
   };
   const auto answer = http_.call(call);
   if (!answer) return answer.error();
-  if (answer->status != 200) return Error{ErrorCode::unavailable, message_of(*answer), ""};
+  if (answer->status != 200) return refusal_of(*answer);
   if (!written) return Error{ErrorCode::storage_full, "the answers cannot be written", ""};
   return {};
 }

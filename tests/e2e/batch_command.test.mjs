@@ -100,6 +100,7 @@ describe('chasqui batch', async () => {
       const look = looks.shift();
       if (look === 'gone') return request.socket.destroy();
       if (look === 'busy') return say(503, { error: { message: 'starting', type: 'server_error', code: 503 } });
+      if (look === 'removed') return say(404, { error: { message: 'no such batch', type: 'not_found_error', code: 404 } });
       return say(200, { id: 'batch_1', status: look, output_file_id: 'file_1' });
     });
     t.after(() => door.close());
@@ -110,6 +111,11 @@ describe('chasqui batch', async () => {
     assert.equal(code, 0, stderr);
     assert.equal(stdout, `${line('a')}\n`);
     assert.deepEqual(looks, []);
+    looks.push('in_progress', 'removed');
+    const removed = await fetchIt();
+    assert.equal(removed.code, 1);
+    assert.match(removed.stderr, /no such batch/);
+    assert.deepEqual(looks, [], 'it asks no more once the server has said no');
   });
 
   it('says that a server keeps no batches', async (t) => {

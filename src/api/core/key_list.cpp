@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <map>
 #include <set>
 
 #include "base/ascii.h"
 #include "base/limits.h"
+#include "base/text_file.h"
 
 namespace chasqui {
 namespace {
@@ -209,13 +209,9 @@ Result<std::vector<KeyLine>> parse_keys(const std::vector<std::string>& plain, c
 Result<std::vector<KeyLine>> read_keys(const std::vector<std::string>& plain, const std::string& file_name) {
   std::string text;
   if (!file_name.empty()) {
-    std::ifstream file(file_name, std::ios::binary);
-    text.resize(kFileMax + 1);
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    if (!file.is_open() || file.bad()) {
-      return invalid_field("--api-key-file", "--api-key-file: cannot read " + file_name);
-    }
-    text.resize(static_cast<std::size_t>(file.gcount()));
+    auto read = read_text_file(file_name, kFileMax);
+    if (!read) return invalid_field("--api-key-file", "--api-key-file: cannot read " + file_name);
+    text = std::move(*read);
     if (text.size() > kFileMax) {
       return invalid_field("--api-key-file", "--api-key-file: " + file_name + " must have at most 4 MiB");
     }
