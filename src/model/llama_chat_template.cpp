@@ -294,6 +294,10 @@ Error why_not_prepared(const Chat& chat, const WorkBudget& budget, const std::ex
   if (budget.is_used_up() && budget.last_work() == WorkBudget::Work::schema) {
     return invalid_field("tools", "tools are too complex to make a grammar of");
   }
+  if (budget.is_used_up() && budget.last_work() == WorkBudget::Work::answer) {
+    return invalid_field("messages",
+                         "messages: the last one, with which the answer begins, is too large or nested too deeply");
+  }
   if (budget.is_used_up()) {
     return invalid_field("messages",
                          "The model's chat template computes for too long over these messages, tools and "

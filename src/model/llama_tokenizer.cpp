@@ -58,6 +58,10 @@ LlamaTokenizer::LlamaTokenizer(WeightsPtr weights) : weights_(std::move(weights)
   if (type == "BPE" || type == "SPM") {
     for (const Piece& piece : pieces_) piece_bytes_max_ = std::max<std::size_t>(piece_bytes_max_, piece.size);
   }
+  if (type == "BPE") {  // the others have no regular expressions, and some begin a piece with a space
+    parsed_cutter_.cut_runs();
+    literal_cutter_.cut_runs();
+  }
   for (Token token = 0; token < count; ++token) add_to_cutters(vocab, token, parsed_cutter_, literal_cutter_);
 }
 

@@ -1,17 +1,16 @@
 #include "model/peg_answer_parser.h"
 
 #include <algorithm>
-#include <array>
-#include <set>
+#include <stdexcept>
 #include <string_view>
-#include <type_traits>
 #include <utility>
-#include <variant>
 
 #include <chat-peg-parser.h>
 #include <chat.h>
 
 #include "model/control_escaper.h"
+#include "model/peg_anatomy.h"
+#include "model/work_budget.h"
 
 namespace chasqui {
 namespace {
@@ -20,92 +19,6 @@ using Builder = common_chat_peg_builder;
 
 // The texts of an answer that may have any length.
 enum class Run { none, content, reasoning, string_argument, json_argument };
-
-struct Bytes {
-  std::array<bool, 256> set{};
-  void add(char c) { set[static_cast<unsigned char>(c)] = true; }
-  void add_all(const Bytes& other) {
-    for (std::size_t i = 0; i < set.size(); ++i) set[i] = set[i] || other.set[i];
-  }
-  bool has(char c) const { return set[static_cast<unsigned char>(c)]; }
-};
-
-// What an arena says about the texts in it, found once for each request.
-struct Anatomy {
-  bool parses = false;         // there is more in it than content
-  std::set<std::string> free;  // tags whose text is whatever comes until a marker
-  Bytes markers;               // bytes that a marker may begin with
-  Bytes json;                  // bytes that mean something in a JSON string
-
-  explicit Anatomy(const common_peg_arena& arena) {
-    std::set<std::string> tied;
-    for (std::size_t id = 0; id < arena.size(); ++id) look(arena, id, tied);
-    for (const std::string& tag : tied) free.erase(tag);
-    json.add('"');
-    json.add('\\');
-    for (int c = 0; c < 0x20; ++c) json.add(static_cast<char>(c));
-  }
-
- private:
-  void look(const common_peg_arena& arena, common_peg_parser_id id, std::set<std::string>& tied) {
-    const common_peg_parser_variant& parser = arena.get(id);
-    if (const auto* until = std::get_if<common_peg_until_parser>(&parser)) {
-      for (const std::string& text : until->delimiters) marker(text);
-    } else if (const auto* ac = std::get_if<common_peg_ac_parser>(&parser)) {
-      for (const std::string& text : ac->delimiters) marker(text);
-    } else if (const auto* no = std::get_if<common_peg_not_parser>(&parser)) {
-      forbid(arena, no->child, 0);
-    } else if (const auto* tag = std::get_if<common_peg_tag_parser>(&parser)) {
-      if (tag->tag != Builder::CONTENT) parses = true;
-      (is_free(arena, tag->child, 0) ? free : tied).insert(tag->tag);
-    }
-  }
-
-  void marker(const std::string& text) {
-    if (text.empty()) return;
-    parses = true;
-    markers.add(text.front());
-  }
-
-  // Texts that must not come next are markers too.
-  void forbid(const common_peg_arena& arena, common_peg_parser_id id, int depth) {
-    if (depth > 16 || id >= arena.size()) return;
-    const common_peg_parser_variant& parser = arena.get(id);
-    if (const auto* literal = std::get_if<common_peg_literal_parser>(&parser)) return marker(literal->literal);
-    if (const auto* all = std::get_if<common_peg_sequence_parser>(&parser)) {
-      for (const auto child : all->children) forbid(arena, child, depth + 1);
-    } else if (const auto* any = std::get_if<common_peg_choice_parser>(&parser)) {
-      for (const auto child : any->children) forbid(arena, child, depth + 1);
-    } else if (const common_peg_parser_id child = only_child(arena, parser); child != COMMON_PEG_INVALID_PARSER_ID) {
-      forbid(arena, child, depth + 1);
-    }
-  }
-
-  static common_peg_parser_id only_child(const common_peg_arena& arena, const common_peg_parser_variant& parser) {
-    return std::visit(
-        [&arena](const auto& p) -> common_peg_parser_id {
-          using P = std::decay_t<decltype(p)>;
-          if constexpr (std::is_same_v<P, common_peg_ref_parser>) {
-            return arena.has_rule(p.name) ? arena.get_rule(p.name) : COMMON_PEG_INVALID_PARSER_ID;
-          } else if constexpr (requires { p.child; }) {
-            return p.child;
-          } else {
-            return COMMON_PEG_INVALID_PARSER_ID;
-          }
-        },
-        parser);
-  }
-
-  static bool is_free(const common_peg_arena& arena, common_peg_parser_id id, int depth) {
-    if (depth > 16 || id >= arena.size()) return false;
-    const common_peg_parser_variant& parser = arena.get(id);
-    if (std::holds_alternative<common_peg_until_parser>(parser)) return true;
-    const bool wraps = std::holds_alternative<common_peg_rule_parser>(parser) ||
-                       std::holds_alternative<common_peg_ref_parser>(parser) ||
-                       std::holds_alternative<common_peg_gbnf_parser>(parser);
-    return wraps && is_free(arena, only_child(arena, parser), depth + 1);
-  }
-};
 
 // A parse of the kept text.
 struct Parsed {
@@ -135,7 +48,8 @@ bool ends_in_string(std::string_view json, std::size_t& begin) {
 
 class PegAnswerFormat final : public AnswerFormat {
  public:
-  explicit PegAnswerFormat(const PegAnswerSource& source) : source_(source), arena_(load(source)), anatomy_(arena_) {}
+  explicit PegAnswerFormat(const PegAnswerSource& source)
+      : source_(source), arena_(load(source)), anatomy_(PegAnatomy::of(arena_)) {}
 
   std::unique_ptr<AnswerParser> make_parser() const override;
 
@@ -158,7 +72,7 @@ class PegAnswerFormat final : public AnswerFormat {
   }
 
   const PegAnswerSource& source() const { return source_; }
-  const Anatomy& anatomy() const { return anatomy_; }
+  const PegAnatomy& anatomy() const { return anatomy_; }
   // Only then are arguments what stands in the text.
   bool plain_arguments() const {
     return source_.format == COMMON_CHAT_FORMAT_PEG_NATIVE || source_.format == COMMON_CHAT_FORMAT_PEG_SIMPLE;
@@ -191,7 +105,7 @@ class PegAnswerFormat final : public AnswerFormat {
 
   const PegAnswerSource source_;
   const common_peg_arena arena_;
-  const Anatomy anatomy_;
+  const PegAnatomy anatomy_;
 };
 
 void append(std::vector<AnswerDelta>& out, AnswerDelta::Kind kind, std::string_view text, std::size_t call = 0) {
@@ -238,6 +152,7 @@ class PegAnswerParser final : public AnswerParser {
   }
 
   void push(std::string_view text, std::vector<AnswerDelta>& out) override {
+    if (given_up_) return append(out, AnswerDelta::Kind::content, text);
     // In the middle of a run, with nothing kept behind the anchor, what no marker can begin in is simply more of it.
     if (anchored()) {
       const std::size_t plain = plain_length(text);
@@ -252,11 +167,13 @@ class PegAnswerParser final : public AnswerParser {
   }
 
   void finish(std::vector<AnswerDelta>& out) override {
-    if (anchored()) return;
+    if (anchored() || given_up_) return;
     Parsed parsed = parse(true);
+    if (given_up_) return append_rest(out);
     // Reasoning whose end mark is cut off would be content now.
     if (!parsed.whole || (parsed.message.reasoning_content.empty() && !said_.reasoning_content.empty())) {
       parsed = parse(false);
+      if (given_up_) return append_rest(out);
       keep_rest(parsed);
     }
     append_difference(said_, parsed.message, arguments_, out);
@@ -267,6 +184,7 @@ class PegAnswerParser final : public AnswerParser {
  private:
   // Parsing everything each time is quick up to here; beyond, each parse waits until there is an eighth more.
   static constexpr std::size_t kShort = 1024;
+  static constexpr Duration kParseMost = milliseconds(250);  // of computing, on the loop
 
   bool anchored() const { return run_ != Run::none && text_.size() == anchor_; }
 
@@ -279,7 +197,7 @@ class PegAnswerParser final : public AnswerParser {
   }
 
   std::size_t plain_length(std::string_view text) const {
-    const Anatomy& anatomy = format_.anatomy();
+    const PegAnatomy& anatomy = format_.anatomy();
     const bool markers = run_ != Run::json_argument;
     const bool json = run_ == Run::json_argument || run_ == Run::string_argument;
     std::size_t size = 0;
@@ -296,14 +214,28 @@ class PegAnswerParser final : public AnswerParser {
 
   Parsed parse(bool ended) {
     counted_ += text_.size();
-    return format_.parse(text_, ended);
+    const WorkBudget budget(kParseMost);
+    try {
+      return format_.parse(text_, ended);
+    } catch (const std::runtime_error&) {
+      if (!budget.is_used_up()) throw;
+    }
+    given_up_ = true;
+    return {};
+  }
+
+  // What no parse has seen, of an answer that is content from here on.
+  void append_rest(std::vector<AnswerDelta>& out) const {
+    append(out, AnswerDelta::Kind::content, std::string_view(text_).substr(std::min(parsed_, text_.size())));
   }
 
   void read(std::vector<AnswerDelta>& out) {
     Parsed parsed = parse(false);
+    if (given_up_) return append_rest(out);
     if (parsed.any) {
       append_difference(said_, parsed.message, arguments_, out);
       note(parsed);
+      parsed_ = text_.size();
     }
     parse_at_ = text_.size() + (text_.size() > kShort ? text_.size() / 8 : 1);
   }
@@ -380,6 +312,8 @@ class PegAnswerParser final : public AnswerParser {
   std::size_t anchor_ = 0;
   common_chat_msg at_anchor_;
   ControlEscaper arguments_;  // of the last call
+  std::size_t parsed_ = 0;    // of text_
+  bool given_up_ = false;     // it took too long, or went too deep
   std::uint64_t counted_ = 0;
 };
 

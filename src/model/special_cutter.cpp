@@ -2,7 +2,28 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace chasqui {
+namespace {
+
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+// What may be one word to a regular expression: without white space, or without a letter, digit or other sign.
+class Run {
+ public:
+  bool is_long() const { return unspaced_ >= SpecialCutter::kRunBytes || wordless_ >= SpecialCutter::kRunBytes; }
+  void take(char c) {
+    unspaced_ = c == ' ' || (c >= '\t' && c <= '\r') ? 0 : unspaced_ + 1;
+    wordless_ = is_ascii_word_or("", c) || static_cast<unsigned char>(c) >= 0x80 ? 0 : wordless_ + 1;
+  }
+
+ private:
+  std::size_t unspaced_ = 0;
+  std::size_t wordless_ = 0;
+};
+
+}  // namespace
 
 void SpecialCutter::add(std::string_view special, bool cuts) {
   if (special.empty()) return;
@@ -15,12 +36,15 @@ void SpecialCutter::add(std::string_view special, bool cuts) {
 std::size_t SpecialCutter::next_cut(std::string_view text) const {
   std::size_t seen = 0;
   std::size_t i = 0;
+  Run run;
   while (i < text.size()) {
     const std::size_t length = special_at(text.substr(i));
     if (length == 0) {
-      ++i;
+      if (cuts_runs_ && run.is_long() && !continues_character(text[i]) && !overlapped(text, i)) return i;
+      run.take(text[i++]);
       continue;
     }
+    run = {};
     if (seen >= kSpecialsPerPiece && cuts_.contains(std::string(text.substr(i, length))) && !overlapped(text, i)) {
       return i;
     }

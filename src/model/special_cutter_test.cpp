@@ -1,5 +1,7 @@
 #include "model/special_cutter.h"
 
+#include <string>
+
 #include <gtest/gtest.h>
 
 namespace chasqui {
@@ -48,6 +50,28 @@ TEST(SpecialCutter, DoesNotCutInsideALongerTokenOrBeforeOneThatStrips) {
   stripping.add("<s>", false);
   const std::string all = repeated(" <s>", 400);
   EXPECT_EQ(stripping.next_cut(all), all.size());
+}
+
+TEST(SpecialCutter, LongRunsAreCutWhereNoCharacterAndNoSpecialTokenIs) {
+  constexpr std::size_t kMost = SpecialCutter::kRunBytes;
+  SpecialCutter whole, cutter;
+  cutter.add("<end>", true);
+  cutter.cut_runs();
+  for (const std::string unit : {"a", "7", "!", " ", "/\n", "\u00e9", "\u597d", "a+/"}) {
+    std::string text;
+    while (text.size() < 3 * kMost) text += unit;
+    EXPECT_EQ(whole.next_cut(text), text.size()) << "only where it is told to";
+    const std::size_t cut = cutter.next_cut(text);
+    EXPECT_GE(cut, kMost) << unit;
+    EXPECT_LT(cut, kMost + 4) << unit;
+    EXPECT_NE(static_cast<unsigned char>(text[cut]) & 0xC0, 0x80) << "within a character";
+  }
+  std::string words;
+  while (words.size() < 3 * kMost) words += "a word, ";
+  EXPECT_EQ(cutter.next_cut(words), words.size());
+  const std::string before(kMost - 2, 'a');
+  EXPECT_EQ(cutter.next_cut(before + "<end>" + before), before.size() * 2 + 5) << "a special token ends a run";
+  EXPECT_EQ(cutter.next_cut(before + "aa<en" + before), kMost);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace chasqui {
 
 // third_party/counted calls these.
 void count_template_step();
+void count_template_piece();
 std::string count_schema_rule(const std::string& name);
 void count_schema_depth();
 void count_schema_level(const std::string& name);
@@ -22,11 +23,13 @@ void count_schema_text(std::size_t bytes);
 void bound_repetitions(int& most);
 void note_incomplete_schema(const std::string& what);
 void count_grammar_steps();
+void count_answer_step();
 void note_bad_grammar(const std::string& why);
 extern const bool template_steps_count;
 extern const bool schema_rules_count;
 extern const bool schema_trees_count;
 extern const bool grammar_steps_count;
+extern const bool answer_steps_count;
 
 namespace {
 
@@ -41,6 +44,11 @@ constexpr std::ptrdiff_t kSchemaDepthMost = kCountLimit<"schema_stack_bytes">;
 constexpr std::ptrdiff_t kDepthMost = 4 * 1024 * 1024;
 // Of the names and rules that a schema becomes; a few copies of them are held at a time.
 constexpr std::size_t kTextMost = kSizeLimit<"schema_text_bytes">;
+// Of the texts that a template splits. Each takes some 300 bytes.
+constexpr std::size_t kPiecesMost = 250'000;
+// Of the parser of answers, over one text: about fifteen for each number of an array, with 500 bytes of nodes.
+constexpr std::size_t kAnswerStepsMost = 4'000'000;
+constexpr std::uint32_t kAnswerStep = 8;
 
 thread_local WorkBudget* budget_of_thread = nullptr;
 
@@ -50,7 +58,7 @@ WorkBudget::WorkBudget(Duration most)
     : outer_(budget_of_thread),
       begun_at_(static_cast<const char*>(__builtin_frame_address(0))),
       end_(outer_ == nullptr ? thread_time() + most : std::min(outer_->end_, thread_time() + most)) {
-  CHECK(template_steps_count && schema_rules_count && schema_trees_count && grammar_steps_count);
+  CHECK(template_steps_count && schema_rules_count && schema_trees_count && grammar_steps_count && answer_steps_count);
   budget_of_thread = this;
 }
 
@@ -72,14 +80,35 @@ void WorkBudget::count(Work work, std::uint32_t steps) {
 
 void WorkBudget::count_text(std::size_t bytes) {
   text_ += bytes;
-  if (text_ <= kTextMost) return;
-  if (!used_up_) last_work_ = Work::schema;
+  if (text_ > kTextMost) grow_too_large(Work::schema);
+}
+
+void WorkBudget::count_piece() {
+  count(Work::text_template, kTemplateStep);
+  if (++pieces_ > kPiecesMost) grow_too_large(Work::text_template);
+}
+
+void WorkBudget::count_answer_step() {
+  count(Work::answer, kAnswerStep);
+  if (++answer_steps_ > kAnswerStepsMost) grow_too_large(Work::answer);
+}
+
+void WorkBudget::grow_too_large(Work work) {
+  if (!used_up_) last_work_ = work;
   used_up_ = true;
   throw std::runtime_error("it becomes too large");
 }
 
 void count_template_step() {
   if (budget_of_thread != nullptr) budget_of_thread->count(WorkBudget::Work::text_template, kTemplateStep);
+}
+
+void count_template_piece() {
+  if (budget_of_thread != nullptr) budget_of_thread->count_piece();
+}
+
+void count_answer_step() {
+  if (budget_of_thread != nullptr) budget_of_thread->count_answer_step();
 }
 
 void count_grammar_steps() {

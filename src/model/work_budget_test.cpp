@@ -151,5 +151,58 @@ TEST(WorkBudget, CopiesOfAGrammarGoOnFromWhereItIs) {
   }
 }
 
+TEST(WorkBudget, TextsAreSplitInATimeThatGrowsWithThem) {
+  const auto splits = made(
+      "{% set parts = messages[0].content.split('</think>') %}{{ parts | length }}{{ parts[-1] }}"
+      "{{ messages[0].content.replace('</think>', 'xyz') | length }}");
+  ASSERT_NE(splits, nullptr);
+  Chat chat = chat_of(1);
+  const auto fill = [&chat](std::size_t marks) {
+    chat.messages[0].content = "a";
+    while (marks-- > 0) chat.messages[0].content += "</think>";
+    chat.messages[0].content += "b";
+  };
+  fill(200'000);
+  const auto text = splits->render(chat);
+  ASSERT_TRUE(text) << text.error().message;
+  EXPECT_EQ(*text, "200001b600002");
+  fill(300'000);
+  EXPECT_FALSE(splits->render(chat)) << "each piece takes memory";
+}
+
+// Arguments of a call, as a model or whoever begins its answer for it may write them.
+TEST(WorkBudget, AnswersThatNestTooDeeplyOrSayTooMuchAreEnded) {
+  const auto demo = made("");
+  ASSERT_NE(demo, nullptr);
+  Chat chat = chat_of(1);
+  chat.tools = {{"note", "Writes something down.", R"({"type":"object"})"}};
+  const std::string call = "<tool_call>\n{\"name\": \"note\", \"arguments\": {\"text\": ";
+  const std::string deep = call + std::string(1'000'000, '[');
+  const auto prepared = demo->prepare(chat);
+  ASSERT_TRUE(prepared && prepared->format);
+  const auto parser = prepared->format->make_parser();
+  std::vector<AnswerDelta> deltas;
+  parser->push(deep, deltas);
+  parser->push("]]", deltas);
+  parser->finish(deltas);
+  ASSERT_EQ(deltas.size(), 1U);
+  EXPECT_EQ(deltas.front().text, deep + "]]") << "it is content";
+
+  chat.continue_final_message = true;
+  chat.messages.push_back(chat.messages.front());
+  chat.messages.back().role = "assistant";
+  std::string large = call + '[';
+  while (large.size() < 4'000'000) large += "1,";
+  for (const std::string& begun : {deep, large}) {
+    chat.messages.back().content = begun;
+    const auto refused = demo->prepare(chat);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().field, "messages");
+    EXPECT_NE(refused.error().message.find("nested too deeply"), std::string::npos) << refused.error().message;
+  }
+  chat.messages.back().content = call + "[[1, 2], [3";
+  EXPECT_TRUE(demo->prepare(chat));
+}
+
 }  // namespace
 }  // namespace chasqui
