@@ -20,6 +20,24 @@ namespace {
 
 constexpr Duration kLookAtFiles = milliseconds(100);
 
+// Paths from the root, which errors name, cut down to their last parts.
+std::string without_folders(std::string_view text) {
+  constexpr std::string_view kBefore = " '\"(:=";
+  constexpr std::string_view kBehind = " '\"):,;";
+  std::string out;
+  while (!text.empty()) {
+    const bool begins = text.front() == '/' && (out.empty() || kBefore.find(out.back()) != std::string_view::npos);
+    if (begins) {
+      const std::string_view path = text.substr(0, text.find_first_of(kBehind));
+      if (path.find('/', 1) != std::string_view::npos) text.remove_prefix(path.rfind('/') + 1);
+      if (text.empty()) break;
+    }
+    out += text.front();
+    text.remove_prefix(1);
+  }
+  return out;
+}
+
 }  // namespace
 
 bool ModelKeeper::replacing(const ModelEntry& entry) const {
@@ -38,9 +56,12 @@ std::vector<AdapterFile> ModelKeeper::adapters_of(const ServedModel& served) {
 }
 
 std::string ModelKeeper::shown(std::string reason, const ServeConfig& config) {
-  const std::size_t at = config.model_path.empty() ? std::string::npos : reason.find(config.model_path);
-  if (at == std::string::npos) return reason;
-  return reason.replace(at, config.model_path.size(), std::filesystem::path(config.model_path).filename().string());
+  const std::string file = std::filesystem::path(config.model_path).filename().string();
+  for (std::size_t at = 0; !file.empty() && (at = reason.find(config.model_path, at)) != std::string::npos;) {
+    reason.replace(at, config.model_path.size(), file);
+    at += file.size();
+  }
+  return without_folders(reason);
 }
 
 bool ModelKeeper::file_changed(const Kept& one) {

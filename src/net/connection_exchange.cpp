@@ -3,9 +3,11 @@
 #include <charconv>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/limits.h"
 #include "net/gzip.h"
+#include "net/memory_room.h"
 #include "net/offload.h"
 
 namespace chasqui::net {
@@ -14,6 +16,21 @@ namespace {
 // Of a large answer; the pool compresses those that are larger.
 constexpr std::size_t kPiecesOnLoop = 8;
 constexpr std::size_t kLongPieces = 32;  // take ten milliseconds
+
+// So clients that stop within a large body keep nobody's small one out.
+bool give_up_costliest(HttpShared& shared) {
+  std::vector<HttpConnection*> senders;
+  std::vector<MemoryHolding> held;
+  for (HttpConnection* const one : shared.connections) {
+    const auto holding = one->body_on_its_way();
+    if (!holding) continue;
+    senders.push_back(one);
+    held.push_back(*holding);
+  }
+  const auto found = costliest(held, shared.limits.body_fresh_time, shared.loop.now());
+  if (found) senders[*found]->give_up_body();
+  return found.has_value();
+}
 
 }  // namespace
 
@@ -43,13 +60,20 @@ void ConnectionExchange::account_body() {
   accounted_ += grown;
   shared.body_bytes += grown;
   shared.loop.metrics().body_bytes.add(static_cast<std::int64_t>(grown));
-  if (shared.body_bytes <= shared.limits.bodies_bytes || grown == 0) return;
+  while (grown > 0 && !refused() && shared.body_bytes > shared.limits.bodies_bytes) {
+    if (!give_up_costliest(shared)) refuse_body("The server holds too many large requests; try again later.");
+  }
+}
+
+void ConnectionExchange::refuse_body(std::string_view why) {
+  HttpResponse response = connection_.shared().router.error(503, why);
   // When the others end is not known here; their bodies are read within seconds.
-  HttpResponse response = shared.router.error(503, "The server holds too many large requests; try again later.");
   response.headers.add("Retry-After", "1");
   response.headers.add("Retry-After-Ms", "1000");
   close_after();  // what follows is the rest of the body, no request
   refuse(std::move(response));
+  std::string().swap(request_.body);
+  body_was_read();
 }
 
 void ConnectionExchange::take_route(Router::Route route) {

@@ -38,7 +38,9 @@ class ConnectionExchange final : public HttpExchange {
 
   // For the connection, while it reads.
   HttpRequest& incoming() { return request_; }
-  void account_body();  // after the body grew; refuses when all bodies together are too large
+  // After the body grew: where all of them together are too large, the costliest on its way is refused, or this one.
+  void account_body();
+  void refuse_body(std::string_view why);  // for want of memory; what came of it is freed
   void refuse(HttpResponse response) { refusal_ = std::move(response); }
   bool refused() const { return refusal_.has_value(); }
   HttpResponse take_refusal() { return std::move(*refusal_); }

@@ -7,7 +7,7 @@
 #include <boost/asio/post.hpp>
 
 #include "base/log.h"
-#include "net/frame_room.h"
+#include "net/memory_room.h"
 
 namespace chasqui::net {
 namespace {
@@ -168,7 +168,7 @@ bool FrameConnection::give_up_costliest() {
   const TimePoint now = shared_->loop.now();
   if (now < shared_->next_look) return false;
   std::vector<std::shared_ptr<FrameConnection>> inside;
-  std::vector<FrameHolding> held;
+  std::vector<MemoryHolding> held;
   for (FrameConnection* one : shared_->connections) {
     auto alive = one->weak_from_this().lock();  // one that is being destroyed is in the list, too
     if (!alive || one->ending() || !one->scanner_.inside()) continue;

@@ -3,7 +3,7 @@
 // coroutine and by every Busy; loop thread only.
 //
 // bounded: where messages on their way hold FrameLimits::incomplete_bytes together, connections that are in the middle
-// of one are not read until others are done, and the costliest is given up (net/frame_room). No message is handled
+// of one are not read until others are done, and the costliest is given up (net/memory_room). No message is handled
 // while a quarter of FrameLimits::unsent_bytes wait for a client that does not read, and it is cut when as many as that
 // have come behind what the kernel did not take at first. A client that closes its sending half is still answered; one
 // that closes its socket is noticed at once.

@@ -15,6 +15,8 @@ namespace {
 constexpr Duration kLookAgain = seconds(1);
 // Before the rest of the loop gets its turn. In chunks of a byte each the bytes take half a millisecond.
 constexpr std::size_t kBurstBytes = 256 * 1024;
+// … and what a read costs beside them: a record of TLS may hold a single one.
+constexpr std::size_t kReadBytes = 4096;
 
 }  // namespace
 
@@ -133,10 +135,12 @@ Awaitable<bool> HttpConnection::wait_for_request() {
 Awaitable<bool> HttpConnection::exchange_once() {
   ConnectionExchange exchange(*this);
   bool arrived = false;
+  reading_ = &exchange;
   {
     HttpParser parser(shared_->limits, exchange.incoming());
     arrived = co_await read_request(exchange, parser);
   }
+  reading_ = nullptr;
   clear_deadline();
   if (!arrived) co_return false;
   co_await answer(exchange);
@@ -189,7 +193,7 @@ Awaitable<bool> HttpConnection::read_more(ConnectionExchange& exchange, HttpPars
   if (!error) {
     shared_->loop.metrics().bytes_in.add(n);
     feed(exchange, parser, std::string_view(shared_->scratch.data(), n));
-    burst_ += n;
+    burst_ += n + kReadBytes;
     if (burst_ > kBurstBytes) co_await yield();
     co_return true;
   }
@@ -210,7 +214,20 @@ Awaitable<bool> HttpConnection::read_more(ConnectionExchange& exchange, HttpPars
     exchange.refuse(shared_->router.error(408, in_body ? "The body took too long." : "The headers took too long."));
     co_return true;
   }
-  co_return !std::get<0>(outcome) && !gone_;
+  co_return (exchange.refused() || !std::get<0>(outcome)) && !gone_;
+}
+
+std::optional<MemoryHolding> HttpConnection::body_on_its_way() const {
+  if (reading_ == nullptr || reading_->refused() || reading_->request().body.empty()) return std::nullopt;
+  const bool waits = phase_ == Phase::body && deadline_ != kNever;
+  const TimePoint since = waits ? deadline_ - shared_->limits.body_time : shared_->loop.now();
+  return MemoryHolding{{}, reading_->request().body.size(), since};
+}
+
+void HttpConnection::give_up_body() {
+  SystemError ignored;
+  reading_->refuse_body("Others need the memory that this request has held for long; send it without a pause.");
+  socket_.cancel(ignored);  // ends the wait for more
 }
 
 // What is left after the request belongs to the next one.
@@ -236,6 +253,7 @@ void HttpConnection::feed(ConnectionExchange& exchange, HttpParser& parser, std:
       case HttpParser::State::complete: going = false; break;
     }
   }
+  if (parser.state() == HttpParser::State::complete) reading_ = nullptr;
   exchange.account_body();
   if (parser.state() == HttpParser::State::complete) ahead_.append(bytes);
 }
@@ -286,7 +304,7 @@ Awaitable<void> HttpConnection::linger() {
   while (!gone_ && !error) {
     const std::size_t n = socket_.read_some(asio::buffer(shared_->scratch), error);
     if (!error) {
-      burst_ += n;
+      burst_ += n + kReadBytes;
       if (burst_ > kBurstBytes) co_await yield();
     } else if (error == asio::error::would_block) {
       const auto outcome = co_await socket_.async_wait(StreamSocket::wait_read, kAwait);
@@ -329,7 +347,7 @@ void HttpConnection::watch() {
   if (watch_armed_ || gone_) return;
   watch_armed_ = true;
   const auto on_readable = [self = shared_from_this()](SystemError error) { self->watch_readable(error); };
-  socket_.async_wait(StreamSocket::wait_read, on_readable);
+  socket_.async_wait(read_wait(), on_readable);
 }
 
 void HttpConnection::watch_readable(SystemError error) {
@@ -351,50 +369,6 @@ void HttpConnection::watch_readable(SystemError error) {
   shared_->loop.metrics().bytes_in.add(n);
   ahead_.append(scratch.data(), n);
   watch();
-}
-
-void HttpConnection::set_deadline(Phase phase, Duration limit) {
-  phase_ = phase;
-  timed_out_ = false;
-  deadline_ = shared_->loop.now() + limit;
-  arm_timer();
-}
-
-void HttpConnection::arm_timer() {
-  const TimePoint next = std::min(deadline_, look_again_);
-  if (next >= armed_ || gone_) return;
-  armed_ = next;
-  timer_.expires_at(next);
-  // Weak: a connection that ended must not wait for its timer.
-  timer_.async_wait([weak = weak_from_this()](SystemError error) {
-    const auto self = weak.lock();
-    if (self && !error) self->on_timer();
-  });
-}
-
-void HttpConnection::on_timer() {
-  armed_ = kNever;
-  shared_->loop.turn_begins();
-  const TimePoint now = shared_->loop.now();
-  if (now >= look_again_) {
-    look_again_ = kNever;
-    if (watching_ && !watch_armed_) watch_readable(SystemError());
-  }
-  if (now < deadline_) return arm_timer();
-  clear_deadline();
-  timed_out_ = true;
-  NetMetrics& metrics = shared_->loop.metrics();
-  SystemError ignored;
-  switch (phase_) {
-    case Phase::handshake: metrics.timeouts_handshake.add(); return mark_gone();
-    case Phase::idle: metrics.timeouts_idle.add(); return mark_gone();
-    case Phase::header: metrics.timeouts_header.add(); break;
-    case Phase::body: metrics.timeouts_body.add(); break;
-    case Phase::write: metrics.timeouts_write.add(); return mark_gone();
-    case Phase::linger: return mark_gone();
-  }
-  // Ends the wait for more; the coroutine answers 408.
-  socket_.cancel(ignored);
 }
 
 }  // namespace chasqui::net

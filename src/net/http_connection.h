@@ -13,11 +13,13 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "net/awaitable.h"
 #include "net/http_parser.h"
 #include "net/http_shared.h"
+#include "net/memory_room.h"
 #include "net/send_buffers.h"
 #include "net/socket.h"
 #include "net/tls_endpoint.h"
@@ -47,6 +49,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // What the kernel takes without waiting. REQUIRES: no send is in progress.
   void send_now(SendBuffers& buffers);
   std::size_t unsent_bytes() const { return unsent_; }
+  // While a body comes: what it holds, and since when.
+  std::optional<MemoryHolding> body_on_its_way() const;
+  // REQUIRES: body_on_its_way()
+  void give_up_body();
   bool gone() const { return gone_; }
   void watch();
   // Lets the rest of the loop have its turn.
@@ -84,7 +90,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::size_t write_some(const SendBuffers& buffers, SystemError& error) {
     return tls_ ? tls_->write_some(buffers, error) : socket_.write_some(buffers, error);
   }
-  StreamSocket::wait_type read_wait() const { return tls_ ? tls_->waits_for() : StreamSocket::wait_read; }
+  StreamSocket::wait_type read_wait() const { return tls_ ? tls_->reads_for() : StreamSocket::wait_read; }
   StreamSocket::wait_type write_wait() const { return tls_ ? tls_->waits_for() : StreamSocket::wait_write; }
 
   const std::shared_ptr<HttpShared> shared_;
@@ -96,6 +102,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   TurnQueue::Turn turn_;
   std::string ahead_;  // read behind the running exchange, bounded by pipelined_bytes and one read
   std::function<void()> on_gone_;
+  ConnectionExchange* reading_ = nullptr;  // the exchange whose request comes
   TimePoint deadline_ = kNever;
   TimePoint look_again_ = kNever;  // for a client's leaving, when `ahead_` is full and the watch would see only bytes
   TimePoint armed_ = kNever;

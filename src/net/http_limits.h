@@ -21,6 +21,7 @@ struct HttpLimits {
 
   Duration header_time = kTimeLimit<"header_seconds">;
   Duration body_time = kTimeLimit<"body_seconds">;
+  Duration body_fresh_time = seconds(1);  // a younger one is not given up for others where memory is short
   Duration keep_alive_time = kTimeLimit<"keep_alive_seconds">;
   Duration write_time = kTimeLimit<"write_seconds">;
   Duration linger_time = kTimeLimit<"linger_seconds">;

@@ -103,4 +103,9 @@ std::optional<std::string> HttpRequest::query(std::string_view name) const {
   return std::nullopt;
 }
 
+bool HttpRequest::announces_body() const {
+  const auto length = header("Content-Length");
+  return headers.has("Transfer-Encoding") || (length && *length != "0");
+}
+
 }  // namespace chasqui::net

@@ -45,6 +45,7 @@ struct HttpRequest {
   std::optional<std::string> query(std::string_view name) const;
 
   std::optional<std::string_view> header(std::string_view name) const { return headers.get(name); }
+  bool announces_body() const;  // its head does; an empty one that is chunked counts
 };
 
 // Host and port as a Host header has them: a name, an address, or nothing; no user.

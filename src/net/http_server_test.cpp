@@ -225,6 +225,22 @@ TEST_F(HttpServerTest, LimitsTheMemoryOfAllBodies) {
   EXPECT_TRUE(contains(refused, "Retry-After: 1\r\n"));
 }
 
+TEST_F(HttpServerTest, ABodyThatStandsStillMakesRoomForOthers) {
+  HttpLimits limits;
+  limits.bodies_bytes = 1000;
+  limits.body_fresh_time = Duration::zero();
+  start(limits);
+  FakeClient still = client(), other = client();
+  still.send(post("Content-Length: 950\r\n", std::string(800, 'a')));
+  while (server_->metrics().body_bytes.value() < 800) std::this_thread::yield();
+  other.send(post("Content-Length: 900\r\n", std::string(900, 'b')));
+  EXPECT_TRUE(other.read_response().starts_with("HTTP/1.1 200"));
+  const std::string refused = still.read_response();
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 503"));
+  EXPECT_TRUE(contains(refused, "Retry-After: 1\r\n"));
+  EXPECT_TRUE(still.at_end());
+}
+
 TEST_F(HttpServerTest, ABodyThatWasReadTakesNoRoomWhileItsAnswerIsMade) {
   HttpLimits limits;
   limits.bodies_bytes = 1000;

@@ -165,7 +165,11 @@ Router::Route Router::route(const HttpRequest& request) const {
     }
   }
   if (request.method == HttpMethod::options && options_handler_) {
-    route.handler = &options_handler_;
+    if (request.announces_body()) {  // it asks for no key, so it may not fill memory
+      route.refusal = refuse(request, 413, "OPTIONS takes no body.");
+    } else {
+      route.handler = &options_handler_;
+    }
   } else {
     route.refusal =
         node != nullptr ? method_refusal(request, *node) : refuse(request, 404, "There is nothing at this path.");

@@ -14,6 +14,8 @@ namespace {
 
 // What one record holds: more would leave in several, and a part of it could have been sent.
 constexpr std::size_t kRecordBytes = 16 * 1024;
+// Messages of the protocol itself behind the handshake, such as new keys, with nothing of HTTP between them.
+constexpr int kAsidesMax = 32;
 
 Error cannot_use(const std::string& what, const std::string& file) {
   const unsigned long code = ERR_peek_error();  // the first one is the cause of the others
@@ -45,6 +47,8 @@ bool set_rules(SSL_CTX* rules) {
   // An idle connection keeps no buffers; a write that was interrupted goes on from wherever the bytes are then.
   SSL_CTX_set_mode(rules,
                    SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_ENABLE_PARTIAL_WRITE);
+  // One read is one record: OpenSSL would go on for as long as a client sends records without bytes of HTTP.
+  SSL_CTX_clear_mode(rules, SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_session_cache_mode(rules, SSL_SESS_CACHE_OFF);  // tickets do without
   SSL_CTX_set_default_passwd_cb(rules, &no_password);
   SSL_CTX_set_alpn_select_cb(rules, &choose_protocol, nullptr);
@@ -76,6 +80,8 @@ std::unique_ptr<TlsSession> TlsSession::open(const TlsIdentity& identity, Stream
   std::unique_ptr<TlsSession> out(new TlsSession(ssl));
   if (SSL_set_fd(ssl, socket.native_handle()) != 1) return nullptr;
   SSL_set_accept_state(ssl);
+  SSL_set_msg_callback(ssl, &TlsSession::on_message);
+  SSL_set_msg_callback_arg(ssl, out.get());
   return out;
 }
 
@@ -118,10 +124,21 @@ std::size_t TlsSession::outcome(int returned, SystemError& error) {
   return 0;
 }
 
+void TlsSession::on_message(int sent, int, int type, const void*, std::size_t, ssl_st*, void* session) {
+  auto* const self = static_cast<TlsSession*>(session);
+  if (sent == 0 && type == SSL3_RT_HANDSHAKE && self->established_) ++self->asides_;
+}
+
 std::size_t TlsSession::read_some(asio::mutable_buffer into, SystemError& error) {
   ERR_clear_error();
   const auto room = static_cast<int>(std::min<std::size_t>(into.size(), kRecordBytes));
-  return outcome(SSL_read(ssl_, into.data(), room), error);
+  const std::size_t n = outcome(SSL_read(ssl_, into.data(), room), error);
+  reads_for_ = error ? waits_for_ : StreamSocket::wait_read;  // one that must answer for new keys first cannot go on
+  if (n > 0) asides_ = 0;
+  if (asides_ <= kAsidesMax) return n;
+  established_ = false;
+  error = asio::error::connection_reset;
+  return 0;
 }
 
 // Pieces leave as one record: each has some thirty bytes of its own, and a token's chunk has three pieces. What was not

@@ -44,8 +44,9 @@ class TlsSession {
   // As a socket's: would_block, eof, or another error of the connection.
   std::size_t read_some(asio::mutable_buffer into, SystemError& error);
   std::size_t write_some(const SendBuffers& buffers, SystemError& error);
-  // What the socket must be ready for after would_block.
+  // What the socket must be ready for after would_block; for a read, after the last one of them.
   StreamSocket::wait_type waits_for() const { return waits_for_; }
+  StreamSocket::wait_type reads_for() const { return reads_for_; }
   // Are there bytes that no readiness of the socket will tell of?
   bool has_unread() const;
   // Tells the other end that nothing more comes; it is not waited for.
@@ -53,11 +54,15 @@ class TlsSession {
 
  private:
   explicit TlsSession(ssl_st* ssl) : ssl_(ssl) {}
+  static void on_message(int sent, int version, int type, const void* bytes, std::size_t size, ssl_st* ssl,
+                         void* session);
   std::size_t outcome(int returned, SystemError& error);
 
   ssl_st* const ssl_;
   StreamSocket::wait_type waits_for_ = StreamSocket::wait_read;
+  StreamSocket::wait_type reads_for_ = StreamSocket::wait_read;
   bool established_ = false;  // and not failed since
+  int asides_ = 0;            // messages of the client since its last byte of HTTP that are none
 };
 
 }  // namespace chasqui::net

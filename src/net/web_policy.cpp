@@ -68,11 +68,6 @@ bool is_json(std::string_view content_type) {
   return known == "application/json" || (known.starts_with("application/") && known.ends_with("+json"));
 }
 
-bool has_body(const HttpRequest& request) {
-  const auto length = request.header("Content-Length");
-  return request.headers.has("Transfer-Encoding") || (length && *length != "0");
-}
-
 bool changes_state(HttpMethod method) {
   return method != HttpMethod::get && method != HttpMethod::head && method != HttpMethod::options;
 }
@@ -100,6 +95,14 @@ std::optional<WebRefusal> judge_origin(const WebPolicy& policy, const HttpReques
   return WebRefusal{403,
                     "Origin: pages of this origin may not use this server, which has no keys; allow it with "
                     "--cors-origins."};
+}
+
+// What a page of another site shows as a picture, a script or a frame: it cannot read it, but asking costs, and could
+// load a model. Following a link to this server is no such thing.
+std::optional<WebRefusal> judge_embedding(const WebPolicy& policy, const HttpRequest& request) {
+  if (policy.any_origin || request.header("Sec-Fetch-Dest").value_or("document") == "document") return std::nullopt;
+  return WebRefusal{403,
+                    "Sec-Fetch-Site: pages of other sites may not embed what this server, which has no keys, answers."};
 }
 
 }  // namespace
@@ -134,9 +137,10 @@ std::optional<WebRefusal> judge(const WebPolicy& policy, const HttpRequest& requ
   }
   const auto site = request.header("Sec-Fetch-Site");
   const bool cross_site = site && equals_ignoring_case(*site, "cross-site");
-  if ((!origin && !cross_site) || !changes_state(request.method)) return std::nullopt;
+  if (!origin && !cross_site) return std::nullopt;
+  if (!changes_state(request.method)) return origin ? std::nullopt : judge_embedding(policy, request);
   // Without an origin this page is allowed nothing, so not even an empty body passes.
-  if ((has_body(request) || !origin) && !is_json(request.header("Content-Type").value_or(""))) {
+  if ((request.announces_body() || !origin) && !is_json(request.header("Content-Type").value_or(""))) {
     return WebRefusal{415, "Content-Type: a request of a web page must be application/json."};
   }
   return std::nullopt;

@@ -124,6 +124,20 @@ TEST(WebPolicy, WhatAPageSendsMustBeDeclaredAsJson) {
   EXPECT_EQ(status(policy, request(HttpMethod::del, {{"Host", "localhost"}, {"Sec-Fetch-Site", "cross-site"}})), 415);
 }
 
+TEST(WebPolicy, PagesOfOtherSitesEmbedNothing) {
+  WebPolicy policy = on_this_machine();
+  const auto shown = [&policy](const char* site, const char* as) {
+    return status(policy,
+                  request(HttpMethod::get, {{"Host", "localhost"}, {"Sec-Fetch-Site", site}, {"Sec-Fetch-Dest", as}}));
+  };
+  for (const char* as : {"image", "script", "iframe", "empty"}) EXPECT_EQ(shown("cross-site", as), 403) << as;
+  EXPECT_EQ(shown("cross-site", "document"), 200) << "a link to this server was followed";
+  EXPECT_EQ(shown("same-origin", "image"), 200) << "a picture of the page itself";
+  EXPECT_EQ(shown("none", "image"), 200) << "typed by the user";
+  policy.any_origin = true;
+  EXPECT_EQ(shown("cross-site", "image"), 200);
+}
+
 TEST(WebPolicy, WithKeysBrowsersAreOnlyTold) {
   WebPolicy policy;
   EXPECT_EQ(status_of_origin(policy, "http://evil.example"), 200);

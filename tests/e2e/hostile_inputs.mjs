@@ -106,6 +106,11 @@ cases.push(
     $defs: { b: { $ref: '#/$defs/c' }, c: { $ref: '#/$defs/b' } } })] }, /tools/],
   ['a tool that is allowed 100,000 times', chat, { ...base, tools: many(200, () => tool(object({ p: { type: 'string', description: 'd'.repeat(1000) } }))),
     tool_choice: { type: 'allowed_tools', mode: 'auto', tools: many(100_000, () => ({ type: 'function', name: 't' })) } }, /tool_choice/],
+  ...[['a million brackets', '['.repeat(1_000_000)], ['a million numbers', `[${'1,'.repeat(1_000_000)}`]].map(([what, text]) =>
+    [`an answer that begins with ${what} in a call`, chat, { ...base, tools: [tool(object({}))], messages: [...user('x'),
+      { role: 'assistant', content: `<tool_call>\n{"name": "t", "arguments": {"a": ${text}` }] }, /messages|context|tokens/]),
+  ['an answer of a million ends of thoughts', chat, { ...base, messages: [...user('x'),
+    { role: 'assistant', content: '</think>'.repeat(1_000_000) }, ...user('y')] }, /messages|context|tokens/],
   ['a repetition that ends before it begins', chat, { ...base, grammar: 'root ::= "a"{3,1}' }, /grammar/],
   ['a length that ends before it begins', chat,
     { ...base, tools: [tool(object({ p: { type: 'string', minLength: 5, maxLength: 2 } }))], tool_choice: 'required' }, /tools/],

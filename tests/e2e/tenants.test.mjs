@@ -8,6 +8,7 @@ import * as test from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import { answer, refused } from './client.mjs';
+import { exchange, parse, request } from './raw.mjs';
 import { binary, demo, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -40,6 +41,17 @@ describe('keys of several tenants', async () => {
     assert.equal((await answer(server, 'What is a slot?', { max_tokens: 8 }, as('b'))).text, before);
     assert.equal((await scale(server, 'root')).status, 200);
     assert.equal((await json(server, '/lora-adapters', 'a'))[0].scale, 1);
+  });
+
+  it('are needed for whatever has a body', async () => {
+    const without = { authorization: '' };
+    for (const target of ['/health', '/ready', '/openapi.json', '/']) {
+      assert.equal((await server.fetch(target, { headers: without })).status, 200, target);
+      assert.equal((await server.fetch(`${target}?model=none`, { headers: without })).status, 200, `${target} names no models`);
+      const big = request('GET', target, { 'Content-Length': 30_000_000 });
+      assert.equal((await parse(await exchange(server, big))).status, 401, target);
+      assert.equal((await parse(await exchange(server, big.replace('GET', 'OPTIONS')))).status, 413, target);
+    }
   });
 
   it('see no paths of files', async () => {

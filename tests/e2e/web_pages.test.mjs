@@ -55,6 +55,12 @@ describe('a server without keys', async () => {
     assert.equal(JSON.parse(anthropic.body).type, 'error');
   });
 
+  it('lets pages of other sites embed nothing', async () => {
+    const shown = async (as, target = '/props') => (await ask(server, 'GET', target, { 'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Dest': as })).status;
+    for (const as of ['image', 'script', 'iframe', 'empty']) assert.equal(await shown(as), 403, as);
+    assert.equal(await shown('document', '/'), 200, 'a link was followed');
+  });
+
   it('takes from pages what is declared as JSON, and anything from others', async () => {
     const own = { Origin: `http://localhost:${server.port}`, Host: `localhost:${server.port}` };
     assert.equal((await chat(server, { ...own, 'Content-Type': 'text/plain' })).status, 415);

@@ -105,6 +105,8 @@ std::optional<Mistake> read_line(std::string_view text, KeyLine& line) {
   if (key.starts_with(kHashed)) {
     const auto hash = hash_of_hex(key.substr(kHashed.size()));
     if (!hash) return Mistake{"sha256", "followed by 64 hexadecimal digits"};
+    // `printf %s "$UNSET" | sha256sum`: a request without a key would have it.
+    if (*hash == net::sha256({""})) return Mistake{"sha256", "of a key, not of an empty text"};
     line.hash = *hash;
   } else {
     line.hash = net::sha256({key});

@@ -50,6 +50,7 @@ TEST(KeyList, SaysWhatIsWrongWhere) {
   const Case cases[] = {
       {"good\nsha256:abc", "line 2", "64 hexadecimal"},
       {std::string("sha256:") + std::string(64, 'g'), "line 1", "64 hexadecimal"},
+      {"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 admin=yes", "line 1", "an empty text"},
       {"\n\nkey name=", "line 3", "name must be"},
       {"key name=a/b", "line 1", "name must be"},
       {"key class=urgent", "line 1", "class must be interactive, standard or background"},

@@ -65,7 +65,8 @@ std::optional<net::HttpResponse> gate(const Node& node, const net::HttpRequest& 
     node.frontend.loop.metrics().count_page_refused(refused->status);
     return refuse(request, refused->status, refused->message);
   }
-  if (is_open(request)) return std::nullopt;
+  // What needs no key takes no body either: clients without a key would fill the memory that there is for bodies.
+  if (is_open(request) && !request.announces_body()) return std::nullopt;
   const Result<Caller> caller = authenticate(node.frontend.keys, request);
   if (caller) return std::nullopt;
   net::HttpResponse refusal = refuse(request, 401, caller.error().message);
@@ -157,6 +158,7 @@ net::Awaitable<bool> tell_loading(const Node& node, const ModelEntry& entry, Loa
 // `loading`: what tells the client of a stream that it waits; null where the answer is none.
 net::Awaitable<Result<ServedModel*>> model_of(Node& node, const Route& route, Caller caller,
                                               net::HttpExchange& exchange, LoadingStream* loading, std::string& body) {
+  if (route.access == Access::open) co_return &node.models.first();  // whoever may ask can load no model by it
   const Result<ModelChoice> choice = co_await choice_of(node, route, std::move(caller), exchange, body);
   if (!choice) co_return choice.error();
   const ModelEntry& entry = *choice->entry;
