@@ -142,9 +142,7 @@ class LlamaModel final : public Model {
   LlamaKvLayout::Place place_;
   SlotId filled_;
   LlamaKvLayout::Place filled_place_;
-  std::vector<std::byte> piece_;      // on its way from slot to slot
-  std::vector<std::uint8_t> moving_;  // the state of a slot on its way to another
-  std::vector<std::uint8_t> exchanging_;
+  std::vector<std::byte> piece_;     // on its way from slot to slot
   std::vector<AdapterUse> applied_;  // the adapters that the context has now
   bool counts_adapters_ = true;      // in the next decode, see LlamaWeights::adapters_lock()
 };

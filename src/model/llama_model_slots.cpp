@@ -1,5 +1,6 @@
 // The part of LlamaModel that forgets, moves and copies what slots hold.
 #include <algorithm>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -71,14 +72,19 @@ void LlamaModel::move(SlotId from, SlotId to) {
   empty(from);
 }
 
+// The buffer goes when the state is there: that of the longest slot may have gigabytes, and its next move be hours
+// away.
 bool LlamaModel::move_by_copy(SlotId from, SlotId to) {
+  std::size_t size = 0;
+  std::unique_ptr<std::uint8_t[]> state;
   try {
-    moving_.resize(llama_state_seq_get_size(context_, from.value));
+    size = llama_state_seq_get_size(context_, from.value);
+    state = std::make_unique_for_overwrite<std::uint8_t[]>(size);
   } catch (const std::bad_alloc&) {
     return false;
   }
-  const std::size_t written = llama_state_seq_get_data(context_, moving_.data(), moving_.size(), from.value);
-  return written > 0 && llama_state_seq_set_data(context_, moving_.data(), written, to.value) > 0;
+  const std::size_t written = llama_state_seq_get_data(context_, state.get(), size, from.value);
+  return written > 0 && llama_state_seq_set_data(context_, state.get(), written, to.value) > 0;
 }
 
 void LlamaModel::exchange(SlotId a, SlotId b) {
@@ -92,12 +98,13 @@ void LlamaModel::exchange(SlotId a, SlotId b) {
   if (heads_) heads_->forget(a);
   if (heads_) heads_->forget(b);
   const llama_memory_t memory = llama_get_memory(context_);
-  exchanging_.resize(llama_state_seq_get_size(context_, a.value));
-  const std::size_t written = llama_state_seq_get_data(context_, exchanging_.data(), exchanging_.size(), a.value);
+  const std::size_t size = llama_state_seq_get_size(context_, a.value);
+  const auto state = std::make_unique_for_overwrite<std::uint8_t[]>(size);
+  const std::size_t written = llama_state_seq_get_data(context_, state.get(), size, a.value);
   llama_memory_seq_rm(memory, a.value, -1, -1);
   const bool there = written > 0 && move_by_copy(b, a);
   llama_memory_seq_rm(memory, b.value, -1, -1);
-  const bool back = there && llama_state_seq_set_data(context_, exchanging_.data(), written, b.value) > 0;
+  const bool back = there && llama_state_seq_set_data(context_, state.get(), written, b.value) > 0;
   CHECK(back, "conservation: the content of a slot was lost on its way");
   std::swap(positions_of(a), positions_of(b));
 }

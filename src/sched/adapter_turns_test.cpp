@@ -130,6 +130,63 @@ TEST(AdapterTurns, NoSetStarvesWhileOthersComeAndGo) {
   EXPECT_LE(worker.of(1).gap_max, milliseconds(400));
 }
 
+// Where a move takes 131 us for each token: 128 KiB are copied out of a slot and into another one.
+SchedulerConfig with_dear_copies() {
+  SchedulerConfig config = dense_streams(4, 512, 4096);
+  config.exchanges = true;
+  config.reuse.kv_token_bytes = 131'072;
+  return config;
+}
+
+// Two streams of either set, in alternate slots.
+void add_alternating(FakeWorker& worker, TokenCount prompt, std::int64_t max_tokens) {
+  for (std::uint64_t id = 1; id <= 4; ++id) {
+    add_with(worker, id, set_of(id % 2), {.prompt = prompt, .max_tokens = max_tokens});
+  }
+}
+
+TEST(AdapterTurns, LongSequencesAreNotExchangedBesideStreams) {
+  FakeWorker worker(with_dear_copies());
+  add_alternating(worker, 1500, 100);  // an exchange takes 400 ms
+  while (!worker.finished(1)) {
+    ASSERT_TRUE(worker.step());
+    ASSERT_EQ(worker.batch.copying, Duration::zero());
+  }
+  EXPECT_EQ(worker.scheduler.moves(), 0u);
+  worker.run_to_end();
+}
+
+TEST(AdapterTurns, ShortSequencesAreExchangedWhenThatHasCostAsMuch) {
+  FakeWorker worker(with_dear_copies());
+  add_alternating(worker, 100, 300);  // an exchange takes 26 ms, and streams have less than one in a step
+  int apart = 0;
+  while (worker.scheduler.moves() == 0) {
+    ASSERT_TRUE(worker.step());
+    apart += worker.batch.kind == Batch::Kind::decode && holes(worker.batch) > 0 ? 1 : 0;
+    ASSERT_LE(worker.batch.copying, milliseconds(60));
+  }
+  EXPECT_GT(apart, 5) << "steps whose time for copies did not suffice";
+  for (int steps = 0; steps < 100; ++steps) ASSERT_TRUE(worker.step());
+  for (int steps = 0; steps < 40; ++steps) {
+    ASSERT_TRUE(worker.step());
+    ASSERT_EQ(holes(worker.batch), 0u);
+  }
+  EXPECT_EQ(worker.scheduler.moves(), 2u) << "one exchange";
+}
+
+TEST(AdapterTurns, NothingIsGivenUpForAMoveThatTakesTooLong) {
+  SchedulerConfig config = with_cache(with_dear_copies(), 1 << 30);
+  config.reuse.kv_block = 16;
+  FakeWorker worker(config);
+  add_with(worker, 1, set_of(1), {.prompt = 200, .max_tokens = 2});
+  worker.run_to_end();
+  ASSERT_EQ(worker.scheduler.ledger().slots_cached(), 1);
+  for (std::uint64_t id = 2; id <= 3; ++id) add_with(worker, id, set_of(id % 2), {.prompt = 1500, .max_tokens = 60});
+  while (!worker.finished(2)) ASSERT_TRUE(worker.step());
+  EXPECT_EQ(worker.model.saves(), 0u) << "the cached slot is copied out for a move into it";
+  EXPECT_EQ(worker.scheduler.moves(), 0u);
+}
+
 TEST(AdapterTurns, TheCacheIsNotSharedBetweenSets) {
   FakeWorker worker(with_cache(dense_streams()));
   const FakeWorker::Ask ask{.prompt = 60, .max_tokens = 2, .shared = 60};

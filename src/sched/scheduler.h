@@ -173,6 +173,8 @@ class Scheduler {
   std::optional<std::int32_t> cheapest_window();
   bool fill_hole(SlotId slot, std::int32_t first, std::int32_t end, Batch& batch);
   bool affords_move(TokenCount tokens, Batch& batch);
+  bool moves_in_time(TokenCount tokens, const Batch& batch) const;
+  Duration time_to_move(TokenCount tokens) const;
   void bring_sets_together(Batch& batch);
   void move(std::size_t place, SlotId to, Batch& batch);
   void exchange(std::size_t place, std::size_t other, Batch& batch);

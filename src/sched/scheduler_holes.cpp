@@ -103,14 +103,23 @@ bool Scheduler::fill_hole(SlotId slot, std::int32_t first, std::int32_t end, Bat
   return true;
 }
 
-// In time, and then it is counted as a part of the step. A move that takes longer than the copies of a step may is made
-// when the hole has cost as much, if streams can wait so long for it.
+// In time, and then it is counted as a part of the step.
 bool Scheduler::affords_move(TokenCount tokens, Batch& batch) {
-  const std::chrono::duration<double> both(reuse_.save_seconds(tokens) + reuse_.restore_seconds(tokens));
-  const auto time = std::chrono::duration_cast<Duration>(both);
-  if (time > std::max(time_for_copies(batch), std::min(hole_cost_, kShortWait))) return false;
-  batch.copying += time;
+  if (!moves_in_time(tokens, batch)) return false;
+  batch.copying += time_to_move(tokens);
   return true;
+}
+
+// A move that takes longer than the copies of a step may is made when the hole has cost as much, if streams can wait so
+// long for it.
+bool Scheduler::moves_in_time(TokenCount tokens, const Batch& batch) const {
+  return time_to_move(tokens) <= std::max(time_for_copies(batch), std::min(hole_cost_, kShortWait));
+}
+
+// Out of slots and into others.
+Duration Scheduler::time_to_move(TokenCount tokens) const {
+  const std::chrono::duration<double> both(reuse_.save_seconds(tokens) + reuse_.restore_seconds(tokens));
+  return std::chrono::duration_cast<Duration>(both);
 }
 
 void Scheduler::move(std::size_t place, SlotId to, Batch& batch) {
