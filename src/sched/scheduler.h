@@ -167,6 +167,7 @@ class Scheduler {
   bool free_slot_for(const Sequence& next, const Urgency& urgency, TimePoint now, Batch& batch);
   TokenCount cells_needed(const Sequence& next, std::size_t others) const;
   const Sequence* most_urgent(const Urgency& urgency);
+  const Sequence* most_urgent_behind(const Standing& first, const Urgency& urgency);
   std::optional<Start> next_to_start(const Urgency& urgency, TimePoint now, Batch& batch);
   void preempt(std::size_t place, TimePoint now, Batch& batch);
   void close_holes(Batch& batch);

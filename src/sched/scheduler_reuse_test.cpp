@@ -128,6 +128,49 @@ TEST(SchedulerReuse, OthersStartWhileARequestWaitsForAPrefix) {
   EXPECT_EQ(worker.ending.back(), 2u);
 }
 
+TEST(SchedulerReuse, OthersStartInTheirOrderBehindABurstThatWaits) {
+  FakeWorker worker(cached_streams(4));
+  add_forks(worker, 1, 30);
+  for (std::uint64_t id = 31; id <= 34; ++id) worker.add(id, {.prompt = 20, .max_tokens = 3});
+  worker.add(35, {.prompt = 20, .max_tokens = 3, .service_class = kInteractive});
+  ASSERT_TRUE(worker.step());
+  std::vector<std::uint64_t> started;
+  for (const auto& sequence : worker.scheduler.running_sequences()) started.push_back(sequence->id().value);
+  EXPECT_EQ(started, (std::vector<std::uint64_t>{35, 1, 31, 32}));
+  worker.run_to_end();
+}
+
+// As the policy of a server, and counts how often two that wait are compared.
+class CountingPolicy final : public SlotPolicy {
+ public:
+  bool slot_before(const Standing& a, const Standing& b, const PolicyStep& step) const override {
+    ++compared;
+    return fair_policy().slot_before(a, b, step);
+  }
+  bool rows_before(const Standing& a, const Standing& b, const PolicyStep& step) const override {
+    return fair_policy().rows_before(a, b, step);
+  }
+  bool yields_to(const Standing& running, const Standing& waiting, Duration slice,
+                 const PolicyStep& step) const override {
+    return fair_policy().yields_to(running, waiting, slice, step);
+  }
+  bool takes_turns(const PolicyRules& rules) const override { return fair_policy().takes_turns(rules); }
+  mutable std::uint64_t compared = 0;
+};
+
+TEST(SchedulerReuse, ABurstThatWaitsForOnePrefixIsLookedThroughAFewTimesOnly) {
+  const CountingPolicy policy;
+  SchedulerConfig config = cached_streams();
+  config.policy = &policy;
+  FakeWorker worker(config);
+  constexpr std::uint64_t kBurst = 1000;
+  add_forks(worker, 1, kBurst);
+  ASSERT_TRUE(worker.step());
+  EXPECT_EQ(worker.scheduler.running(), 1u);
+  EXPECT_EQ(worker.scheduler.reuse().waits_begun(), kBurst - 1);
+  EXPECT_LT(policy.compared, 60 * kBurst) << "not the square of it: the next step would be late";
+}
+
 TEST(SchedulerReuse, InteractiveWorkDoesNotWaitForWhatBackgroundWorkGetsRoundTo) {
   for (const bool urgent_first : {false, true}) {
     FakeWorker worker(cached_streams());

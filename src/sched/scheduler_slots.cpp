@@ -3,6 +3,7 @@
 //   progress      a free slot goes to the most urgent that does not wait for a prefix; a request that was passed often
 //                 enough is the most urgent (Overtaking)
 #include <algorithm>
+#include <utility>
 
 #include "sched/scheduler.h"
 #include "sched/slot_rules.h"
@@ -98,18 +99,37 @@ SlotId Scheduler::free_slot_beside_running() const {
 
 // Null when all that wait had better wait on. Marks those that have to wait for the prefix of another one.
 const Sequence* Scheduler::most_urgent(const Urgency& urgency) {
-  for (;;) {
-    const Sequence* best = nullptr;
-    Standing standing_of_best;
-    for (const auto& sequence : waiting_.all()) {
-      const Standing standing = urgency.of(*sequence);
-      if (best != nullptr && !urgency.slot_before(standing, standing_of_best)) continue;
-      if (reuse_.waits(*sequence, running_)) continue;
-      best = sequence.get();
-      standing_of_best = standing;
-    }
-    if (best == nullptr || !reuse_.should_defer(*best, running_, step_time_.prompt_row_seconds())) return best;
+  const Sequence* best = nullptr;
+  Standing standing_of_best;
+  for (const auto& sequence : waiting_.all()) {
+    const Standing standing = urgency.of(*sequence);
+    if (best != nullptr && !urgency.slot_before(standing, standing_of_best)) continue;
+    if (reuse_.waits(*sequence, running_)) continue;
+    best = sequence.get();
+    standing_of_best = standing;
   }
+  if (best == nullptr || !reuse_.should_defer(*best, running_, step_time_.prompt_row_seconds())) return best;
+  return most_urgent_behind(standing_of_best, urgency);
+}
+
+// … of those behind one that waits, while all before it do. Of thousands that begin alike all wait: they are put in
+// order once, since to look for each of them among all others would take seconds.
+const Sequence* Scheduler::most_urgent_behind(const Standing& first, const Urgency& urgency) {
+  using Place = std::pair<Standing, const Sequence*>;
+  std::vector<Place> line;
+  for (const auto& sequence : waiting_.all()) {
+    const Standing standing = urgency.of(*sequence);
+    if (urgency.slot_before(first, standing)) line.emplace_back(standing, sequence.get());
+  }
+  const auto after = [&](const Place& a, const Place& b) { return urgency.slot_before(b.first, a.first); };
+  std::ranges::make_heap(line, after);
+  for (; !line.empty(); line.pop_back()) {
+    std::ranges::pop_heap(line, after);
+    const Sequence& next = *line.back().second;
+    if (reuse_.waits(next, running_)) continue;
+    if (!reuse_.should_defer(next, running_, step_time_.prompt_row_seconds())) return &next;
+  }
+  return nullptr;
 }
 
 // Nothing when none can start now.
