@@ -187,6 +187,25 @@ TEST(AdapterTurns, NothingIsGivenUpForAMoveThatTakesTooLong) {
   EXPECT_EQ(worker.scheduler.moves(), 0u);
 }
 
+// docs/lora.md: the memory of an adapter that was unloaded is free when the last request with it has ended.
+TEST(AdapterTurns, WhatIsRememberedOfTheLastTurnKeepsNoAdapterLoaded) {
+  const auto lease = std::make_shared<const int>(1);
+  const AdapterChoice choice{{0, 1, 1}, 11, lease};
+  RequestDraft draft;
+  draft.prompt = test_prompt(10, 1);
+  draft.max_tokens = 5;
+  draft.adapters = make_chosen_set({&choice, 1});
+  RunningSequences running;
+  running.push_back(std::make_unique<Sequence>(test_request(1, std::move(draft))));
+  running.back()->start(SlotId{0}, TimePoint{});
+  const SchedulerTargets targets;
+  AdapterTurns turns(targets);
+  EXPECT_EQ(turns.next(running, TimePoint{})->uses, (std::vector<AdapterUse>{{0, 1, 1}}));
+  EXPECT_EQ(lease.use_count(), 3) << "the list of adapters, and the request";
+  running.clear();
+  EXPECT_EQ(lease.use_count(), 2);
+}
+
 TEST(AdapterTurns, TheCacheIsNotSharedBetweenSets) {
   FakeWorker worker(with_cache(dense_streams()));
   const FakeWorker::Ask ask{.prompt = 60, .max_tokens = 2, .shared = 60};
