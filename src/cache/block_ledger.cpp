@@ -1,5 +1,6 @@
 #include "cache/block_ledger.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -26,13 +27,55 @@ bool BlockLedger::drop(const KvBlock& block) {
 
 void BlockLedger::release(KvSnapshotPtr snapshot) {
   std::erase_if(leavers_, [](const auto& leaver) { return leaver.second.block.expired(); });
-  std::vector<std::pair<const KvBlock*, Leaver>> gone;
+  KvSnapshot::Blocks gone;
   for (const KvBlockPtr& block : snapshot->blocks()) {
-    if (drop(*block)) gone.push_back({block.get(), {block, block->size()}});
+    if (drop(*block)) gone.push_back(block);
   }
   snapshot.reset();
-  for (auto& [block, leaver] : gone) {
-    if (!leaver.block.expired()) leavers_.insert_or_assign(block, std::move(leaver));
+  for (KvBlockPtr& block : gone) {
+    if (block.use_count() > 1) {
+      leavers_.insert_or_assign(block.get(), Leaver{block, block->size()});
+    } else {
+      free_soon(std::move(block));
+    }
+  }
+}
+
+void BlockLedger::discard(KvSnapshotPtr snapshot) {
+  if (!snapshot || snapshot.use_count() > 1) return;
+  KvSnapshot::Blocks blocks = snapshot->blocks();
+  snapshot.reset();
+  for (KvBlockPtr& block : blocks) {
+    if (block.use_count() > 1) continue;
+    leavers_.erase(block.get());  // this was the last lease on it
+    free_soon(std::move(block));
+  }
+}
+
+void BlockLedger::free_soon(KvBlockPtr block) {
+  const std::size_t size = block->size();
+  if (unfreed_.empty() && size <= may_free_) {
+    may_free_ -= size;
+    return;
+  }
+  unfreed_bytes_ += size;
+  unfreed_.push_back(std::move(block));
+}
+
+void BlockLedger::free_some() {
+  may_free_ = kFreedAtOnce;
+  while (!unfreed_.empty() && (unfreed_.front()->size() <= may_free_ || may_free_ == kFreedAtOnce)) {
+    const std::size_t size = unfreed_.front()->size();
+    may_free_ -= std::min(size, may_free_);
+    unfreed_bytes_ -= size;
+    unfreed_.pop_front();
+  }
+}
+
+void BlockLedger::free_down_to(std::size_t unfreed) {
+  while (unfreed_bytes_ > unfreed) {
+    unfreed_bytes_ -= unfreed_.front()->size();
+    unfreed_.pop_front();
   }
 }
 

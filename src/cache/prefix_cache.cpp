@@ -188,6 +188,12 @@ void PrefixCache::make_room(EntryId keep) {
     evict(id);
   }
   CHECK(!over_limits(), "bounded: the room that was promised is not there");
+  free_what_is_in_the_way();
+}
+
+void PrefixCache::discard(KvSnapshotPtr snapshot) {
+  blocks_.discard(std::move(snapshot));
+  free_what_is_in_the_way();
 }
 
 void PrefixCache::evict(EntryId id) {
@@ -280,7 +286,7 @@ std::size_t PrefixCache::bytes() const { return blocks_.bytes() + reserved_bytes
 PrefixCache::Stats PrefixCache::stats() const {
   Stats stats = counts_;
   stats.entries = entries_.size();
-  stats.bytes = bytes();
+  stats.bytes = bytes() + unfreed_bytes();
   stats.index_bytes = memory_.bytes();
   stats.pending = pending_.size();
   return stats;
@@ -303,7 +309,8 @@ bool PrefixCache::consistent() const {
   for (const EntryId id : unseen_) {
     if (!entries_.contains(id)) return false;
   }
-  return held == blocks_.held_bytes() && ranks_.size() == entries_.size() && !over_limits() && consistent_shelves();
+  if (over_limits() || bytes() + unfreed_bytes() > limits_.bytes) return false;
+  return held == blocks_.held_bytes() && ranks_.size() == entries_.size() && consistent_shelves();
 }
 
 bool PrefixCache::consistent_shelves() const {

@@ -3,7 +3,8 @@
 // the Scheduler; worker thread only. Time is an argument. Lookups allocate nothing.
 // Invariants: bytes() ≤ limits.bytes and entries ≤ limits.entries, always; bytes() is what is resident, including what
 // has left the cache while a lease on it was still held, and what is reserved. A block that several snapshots
-// share counts once.
+// share counts once. What nothing needs any more is freed in pieces, by free_some(), or at once where its room is
+// needed: bytes() + unfreed_bytes() ≤ limits.bytes, too, and decisions are the same whether it is freed or not.
 //
 // What is stored once. Snapshots in blocks share those of a common prefix: insert() replaces the first blocks of what
 // it is given by those of an entry that begins with the same tokens, so it does not matter who has copied them, nor
@@ -23,6 +24,7 @@
 // yesterday's system prompt survives. A leased entry is passed over: evicting it would free nothing.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <memory_resource>
 #include <optional>
@@ -93,7 +95,7 @@ class PrefixCache {
 
   struct Stats {
     std::size_t entries = 0;
-    std::size_t bytes = 0;
+    std::size_t bytes = 0;        // what is still to be freed included
     std::size_t index_bytes = 0;  // trees and tables
     std::size_t pending = 0;
     std::uint64_t hits = 0;
@@ -124,8 +126,14 @@ class PrefixCache {
   // Forgets this snapshot, which the model will not take, and gives what it was; nothing when it has gone already.
   std::optional<Kept> give_up(const KvSnapshot& snapshot);
 
+  // To be called once a step, and while unfreed_bytes() are left: gives back a bounded part of what has left.
+  void free_some() { blocks_.free_some(); }
+  std::size_t unfreed_bytes() const { return blocks_.unfreed_bytes(); }
+
   // --- for the tier below
 
+  // Something that was handed over is not needed any more. Freed as what leaves the cache is, if there is room for it.
+  void discard(KvSnapshotPtr snapshot);
   // What made room since the last call, moved to the end of `out`: it is the caller's, and not in bytes() any more.
   void take_evicted(std::vector<Kept>& out);
   // The newest entry that was not asked for by this; nothing when there is none left.
@@ -192,6 +200,7 @@ class PrefixCache {
   // or instead of `replaced`.
   bool room_for(std::size_t bytes_more, const KvSnapshot* coming, const Entry* replaced) const;
   void make_room(EntryId keep);
+  void free_what_is_in_the_way() { blocks_.free_down_to(limits_.bytes - std::min(limits_.bytes, bytes())); }
   void evict(EntryId id);
   bool over_limits() const { return bytes() > limits_.bytes || entries_.size() > limits_.entries; }
   void replace(EntryId id, KvSnapshotPtr snapshot, Duration cost, TimePoint now);

@@ -96,6 +96,77 @@ TEST_F(PrefixCacheBlocks, ThatAreLeasedCountUntilTheLeaseEnds) {
   EXPECT_EQ(insert(cache, with_end(40, 8, 500)), Insertion::stored);
 }
 
+// Gigabytes without any memory: only the sizes count.
+class PrefixCacheFrees : public testing::Test {
+ protected:
+  static constexpr std::size_t kMiB = std::size_t{1} << 20;
+  static constexpr std::size_t kStep = 64 * kMiB;
+
+  // Of so many blocks of 16 MiB.
+  void insert(std::size_t blocks, Token from) {
+    const BlockTokens tokens = counting_from(blocks * kBlock, from);
+    const auto kv = KvSnapshot::hollow(blocks * 16 * kMiB, static_cast<TokenCount>(tokens.size()), kBlock);
+    for (const KvBlockPtr& block : kv->blocks()) blocks_.push_back(block);
+    EXPECT_EQ(cache_.insert(kKey, tokens, kv, seconds(1), now_ += seconds(1)), Insertion::stored);
+  }
+  // Bytes of all that was ever inserted.
+  std::size_t resident() const {
+    return 16 * kMiB *
+           static_cast<std::size_t>(std::ranges::count_if(blocks_, [](const auto& block) { return !block.expired(); }));
+  }
+
+  PrefixCache cache_{{.bytes = 1024 * kMiB}};
+  std::vector<std::weak_ptr<const KvBlock>> blocks_;
+  TimePoint now_{};
+};
+
+TEST_F(PrefixCacheFrees, WhatIsErasedAPartInEachStep) {
+  insert(60, 0);
+  EXPECT_EQ(cache_.erase_tenant(kKey.tenant), 1u);
+  EXPECT_EQ(cache_.bytes(), 0u) << "all of it is room";
+  int steps = 0;
+  for (std::size_t left = 960 * kMiB; left > 0; ++steps) {
+    EXPECT_GE(resident() + kStep, left) << "step " << steps;
+    EXPECT_EQ(cache_.stats().bytes, resident()) << "what is still there is shown";
+    EXPECT_TRUE(cache_.consistent());
+    left = resident();
+    cache_.free_some();
+  }
+  EXPECT_EQ(steps, 15);
+  EXPECT_EQ(cache_.unfreed_bytes(), 0u);
+}
+
+TEST_F(PrefixCacheFrees, SoonerOnlyWhatIsInTheWay) {
+  insert(60, 0);
+  cache_.erase_tenant(kKey.tenant);
+  ASSERT_EQ(resident(), 896 * kMiB);
+  insert(20, 1000);
+  EXPECT_EQ(resident(), 1024 * kMiB) << "never more than the limit, and no less than there is room for";
+  EXPECT_TRUE(cache_.consistent());
+}
+
+TEST_F(PrefixCacheFrees, OfALargeEntryThatIsEvictedWhatASmallOneNeeds) {
+  insert(60, 0);
+  insert(10, 1000);
+  EXPECT_EQ(cache_.stats().evictions, 1u);
+  EXPECT_EQ(cache_.bytes(), 160 * kMiB);
+  EXPECT_EQ(resident(), 1024 * kMiB);
+}
+
+TEST_F(PrefixCacheFrees, NothingThatIsStillLeased) {
+  insert(60, 0);
+  KvSnapshotPtr lease = cache_.match(kKey, counting_from(240, 0), INT32_MAX).snapshot;
+  cache_.erase_tenant(kKey.tenant);
+  for (int i = 0; i < 20; ++i) cache_.free_some();
+  EXPECT_EQ(resident(), 960 * kMiB);
+  EXPECT_EQ(cache_.bytes(), 960 * kMiB);
+  cache_.discard(std::move(lease));
+  EXPECT_EQ(cache_.bytes(), 0u);
+  EXPECT_EQ(cache_.stats().bytes, resident());
+  EXPECT_GT(resident(), 800 * kMiB);
+  EXPECT_TRUE(cache_.consistent());
+}
+
 TEST_F(PrefixCacheBlocks, AreCountedExactlyWhateverHappens) {
   for (const bool hand_over : {false, true}) {
     std::minstd_rand random(hand_over ? 1 : 2);

@@ -161,15 +161,16 @@ void Worker::run() {
   while (!stopped_) {
     answer_slot_queries();
     const bool rests = scheduler_.idle() || scheduler_.waits_for_disk() || scheduler_.waits_for_units();
-    process_commands(rests ? Wait::yes : Wait::no);  // submit, cancel, what came from the disk, stop
+    const bool waits = rests && !scheduler_.reuse().frees();  // else next_batch() frees more
+    process_commands(waits ? Wait::yes : Wait::no);           // submit, cancel, what came from the disk, stop
     planned_ = clock_.now();
     scheduler_.next_batch(planned_, batch_);  // decides, reserves
     order_disk();                             // before the step, which may be long
     order_encodings();
     if (scheduler_.tells_before_step()) send_events();
     if (!batch_.empty()) {
-      compute();                           // decode, sample, text, stop strings
-      count_step();                        // before the requests of the batch may go
+      compute();     // decode, sample, text, stop strings
+      count_step();  // before the requests of the batch may go
       release_encoding();
       scheduler_.commit(batch_, result_);  // the only writer of sequences
       steps_.fetch_add(1, std::memory_order_relaxed);

@@ -30,7 +30,7 @@ void Worker::wait_for_commands() {
       log_info("the model sleeps", {{"worker", number_}});
     }
   }
-  inbox_.drain(commands_, Wait::yes);
+  inbox_.drain(commands_, scheduler_.reuse().frees() ? Wait::no : Wait::yes);
 }
 
 // May take long; commands that arrive meanwhile wait in the inbox.

@@ -120,8 +120,14 @@ void DiskTier::forget_file(std::uint64_t file) {
 }
 
 void DiskTier::drop_waiting(const std::function<bool(const Waiting&)>& which) {
-  for (const Waiting& waiting : queue_) queue_owned_ -= which(waiting) ? waiting.owned : 0;
-  std::erase_if(queue_, which);
+  std::vector<KvSnapshotPtr> dropped;
+  std::erase_if(queue_, [&](Waiting& waiting) {
+    if (!which(waiting)) return false;
+    queue_owned_ -= waiting.owned;
+    dropped.push_back(std::move(waiting.kv));
+    return true;
+  });
+  for (KvSnapshotPtr& kv : dropped) cache_.discard(std::move(kv));
 }
 
 // There is a name for it, and it is not there.
@@ -138,7 +144,10 @@ void DiskTier::enqueue(PrefixCache::Kept kept, std::size_t owned) {
 void DiskTier::take_evicted() {
   cache_.take_evicted(evicted_);
   for (PrefixCache::Kept& kept : evicted_) {
-    if (!fits_below(kept)) continue;
+    if (!fits_below(kept)) {
+      cache_.discard(std::move(kept.snapshot));
+      continue;
+    }
     const std::size_t bytes = kept.snapshot->resident_bytes();
     enqueue(std::move(kept), bytes);
   }
@@ -147,7 +156,9 @@ void DiskTier::take_evicted() {
     const auto oldest = std::ranges::find_if(queue_, [](const Waiting& waiting) { return waiting.owned > 0; });
     if (oldest == queue_.end()) return;  // what is left is being written
     queue_owned_ -= oldest->owned;
+    KvSnapshotPtr dropped = std::move(oldest->kv);
     queue_.erase(oldest);
+    cache_.discard(std::move(dropped));
     ++dropped_;
   }
 }
@@ -214,6 +225,7 @@ void DiskTier::done(DiskOutcome outcome, double row_seconds, TimePoint now) {
     done_reading(outcome, row_seconds, now);
   } else if (outcome.kind == DiskOrder::Kind::write) {
     done_writing(outcome);
+    cache_.discard(std::move(outcome.kv));
   } else if (outcome.kind == DiskOrder::Kind::sync) {
     erasures_.erase(outcome.file);
   }

@@ -98,6 +98,9 @@ class Reuse {
   void checkpoint_computed(const Sequence& sequence);
   // A step has been computed, and who ended in it has left: what a request waits for is copied out before the next one.
   void step_computed(const RunningSequences& running);
+  // A step begins: memory of what was forgotten goes back to the system, a part of it.
+  void free_some() { cache_.free_some(); }
+  bool frees() const { return cache_.unfreed_bytes() > 0; }
   bool has_saves() const { return !left_.empty() || !wanted_.empty(); }
   // Slots are to be copied out in pieces.
   bool has_pieces() const { return !queue_.empty(); }

@@ -80,6 +80,7 @@ void Scheduler::plan_step(TimePoint now, Batch& batch) {
   waits_for_disk_ = waits_for_units_ = false;
   tells_before_step_ = false;
   planned_ = now_ = now;
+  reuse_.free_some();
   expire(now);
   copy_ahead(now);
   if (idle()) return;
