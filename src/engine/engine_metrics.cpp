@@ -242,6 +242,7 @@ void EngineMetrics::follow_reuse(const Reuse& reuse) {
   follow(disk_evictions, disk.store.evictions);
   follow(disk_dropped, disk.dropped);
   follow(disk_not_taken, disk.refused);
+  follow(disk_late, disk.late);
 }
 
 void EngineMetrics::count_disk(const DiskOutcome& outcome) {

@@ -163,6 +163,7 @@ struct EngineMetrics {
   Counter disk_bytes_read{of_disk, {"chasqui_disk_read_bytes_total", "KV read from files."}};
   MetricArray<Counter, 5> disk_refused{of_disk, &disk_refused_row};  // as kDiskRefusals in the .cpp
   Counter disk_not_taken{of_disk, {"chasqui_disk_refused_total", {}, "reason=\"not_taken\""}};
+  Counter disk_late{of_disk, {"chasqui_disk_refused_total", {}, "reason=\"late\""}};
   Histogram disk_read_seconds{
       of_disk, MetricRow("chasqui_disk_read_seconds", "Time to read and check a file.").buckets(coarse())};
   Histogram disk_write_seconds{

@@ -18,6 +18,9 @@ constexpr double kReadSeconds = 0.001;
 // Reads at a time, so that the disk is never without one, and a more urgent request need not wait for many. Each has
 // room reserved in the cache.
 constexpr std::size_t kReadsMax = 2;
+// When a read is late.
+constexpr double kLateFactor = 10;
+constexpr Duration kLateAfter = seconds(5);
 
 SnapshotStore::Limits store_limits(const DiskLimits& limits, bool cut_anywhere) {
   SnapshotStore::Limits out;
@@ -47,6 +50,21 @@ double DiskTier::read_seconds(std::uint64_t bytes) const {
   return kReadSeconds + read_seconds_per_byte_ * static_cast<double>(bytes);
 }
 
+// One that is begun now. They are read one after the other.
+TimePoint DiskTier::due_in(double expected) const {
+  for (const auto& [file, reading] : reading_) expected += reading.expected;
+  return now_ + std::max(kLateAfter, from_seconds(kLateFactor * expected));
+}
+
+void DiskTier::look_at_reads(TimePoint now) {
+  now_ = now;
+  for (auto& [file, reading] : reading_) {
+    if (reading.late || now < reading.due) continue;
+    reading.late = true;
+    ++late_;
+  }
+}
+
 DiskTier::Wait DiskTier::read(PrefixKey key, std::span<const Token> tokens, TokenCount most, TokenCount known,
                               double row_seconds, double restore_seconds_per_byte) {
   const auto name = lasting(key);
@@ -55,15 +73,17 @@ DiskTier::Wait DiskTier::read(PrefixKey key, std::span<const Token> tokens, Toke
   if (match.length < known + kWorthWaiting) return {};
   const double restore = restore_seconds_per_byte * static_cast<double>(match.kv_bytes);
   const double gain = row_seconds * static_cast<double>(match.length - known);
-  if (row_seconds > 0 && gain < read_seconds(match.kv_bytes) + restore) return {};
-  if (reading_.contains(match.file)) return {match.file, true};
+  const double expected = read_seconds(match.kv_bytes);
+  if (row_seconds > 0 && gain < expected + restore) return {};
+  if (reading(match.file)) return {match.file, true};
+  if (std::ranges::any_of(reading_, [](const auto& each) { return each.second.late; })) return {};
   if (reading_.size() >= kReadsMax) return {reading_.begin()->first, false};
   const auto bytes = static_cast<std::size_t>(match.kv_bytes);
   if (!cache_.reserve(bytes)) return {};
   take_evicted();
   store_.hold(match.file);
   store_.touch(match.file);
-  reading_.emplace(match.file, Reading{key, *name, bytes});
+  reading_.emplace(match.file, Reading{key, *name, bytes, expected, due_in(expected)});
   orders_.push_back({.kind = DiskOrder::Kind::read, .file = match.file});
   return {match.file, true};
 }
@@ -241,9 +261,12 @@ void DiskTier::done_reading(DiskOutcome& outcome, double row_seconds, TimePoint 
   const bool good = !reading.in_vain && !outcome.error && outcome.kv && outcome.key == reading.lasting &&
                     outcome.kv->size() <= reading.reserved;
   if (!good) return forget_file(outcome.file);
-  const double bytes = static_cast<double>(outcome.kv->size());
-  const double measured = std::max(0.0, to_seconds(outcome.took) - kReadSeconds) / std::max(1.0, bytes);
-  read_seconds_per_byte_ += kQuickWeight * (measured - read_seconds_per_byte_);
+  // What hung says nothing of the next read, and a disk that seems too slow is not asked again.
+  if (!reading.late) {
+    const double bytes = static_cast<double>(outcome.kv->size());
+    const double measured = std::max(0.0, to_seconds(outcome.took) - kReadSeconds) / std::max(1.0, bytes);
+    read_seconds_per_byte_ += kQuickWeight * (measured - read_seconds_per_byte_);
+  }
   const std::chrono::duration<double> cost(static_cast<double>(outcome.tokens.size()) * row_seconds);
   cache_.insert(reading.key, outcome.tokens, std::move(outcome.kv), std::chrono::duration_cast<Duration>(cost), now);
   take_evicted();
@@ -268,6 +291,7 @@ DiskTier::Stats DiskTier::stats() const {
   stats.queue_bytes = queue_owned_;
   stats.dropped = dropped_;
   stats.refused = refused_;
+  stats.late = late_;
   return stats;
 }
 

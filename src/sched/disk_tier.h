@@ -9,8 +9,12 @@
 //   at the end                      everything that is not on disk, most valuable first
 // What is read: the file with more of a newcomer's prefix than memory has, when that is quicker than computing the
 // difference. Room for it in memory is made before. A file that cannot be read is forgotten and removed.
+//
+// A read that takes ten times as long as it should, and five seconds at least, is late: no request waits for it any
+// more, and no read begins until it has come back, since the disk may hang. What comes back is good as ever.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -46,6 +50,7 @@ class DiskTier {
     std::size_t queue_bytes = 0;  // … and the one that is being written, where the cache does not have them any more
     std::uint64_t dropped = 0;    // not written, because others came faster
     std::uint64_t refused = 0;    // files that were good, but not for the model
+    std::uint64_t late = 0;       // reads that are or were
   };
 
   // `cache` outlives the tier.
@@ -73,8 +78,16 @@ class DiskTier {
   // bring KV from memory into a slot.
   Wait read(PrefixKey key, std::span<const Token> tokens, TokenCount most, TokenCount known, double row_seconds,
             double restore_seconds_per_byte);
-  bool reading(std::uint64_t file) const { return reading_.contains(file); }
-  bool reads() const { return !reading_.empty(); }
+  // Before a step: finds the reads that are late.
+  void look_at_reads(TimePoint now);
+  // A request may wait for it.
+  bool reading(std::uint64_t file) const {
+    const auto found = reading_.find(file);
+    return found != reading_.end() && !found->second.late;
+  }
+  bool reads() const {
+    return std::ranges::any_of(reading_, [](const auto& each) { return !each.second.late; });
+  }
   // A request starts from these tokens, which were in memory: the file that has them is as recent.
   void used(PrefixKey key, std::span<const Token> tokens);
   // The model would not take what memory had of these tokens: a file of the same is removed, also one that is only
@@ -107,7 +120,10 @@ class DiskTier {
     PrefixKey key;
     LastingKey lasting;
     std::size_t reserved = 0;
-    bool in_vain = false;  // what it has is not to be used, and it goes
+    double expected = 0;     // that it should take
+    TimePoint due = kNever;  // late from then on
+    bool in_vain = false;    // what it has is not to be used, and it goes
+    bool late = false;
   };
   struct Waiting {
     LastingKey key;
@@ -126,6 +142,7 @@ class DiskTier {
   void forget_file(std::uint64_t file);
   void drop_waiting(const std::function<bool(const Waiting&)>& which);
   double read_seconds(std::uint64_t bytes) const;
+  TimePoint due_in(double expected) const;
   bool fits_below(const PrefixCache::Kept& kept) const;
   void enqueue(PrefixCache::Kept kept, std::size_t owned);
   void start_write(std::vector<DiskOrder>& writes);
@@ -149,6 +166,8 @@ class DiskTier {
   double read_seconds_per_byte_;
   std::uint64_t dropped_ = 0;
   std::uint64_t refused_ = 0;
+  std::uint64_t late_ = 0;
+  TimePoint now_{};  // as of the last look_at_reads()
 };
 
 }  // namespace chasqui

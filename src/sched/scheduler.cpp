@@ -81,6 +81,7 @@ void Scheduler::plan_step(TimePoint now, Batch& batch) {
   tells_before_step_ = false;
   planned_ = now_ = now;
   reuse_.free_some();
+  if (reuse_.disk() != nullptr) reuse_.disk()->look_at_reads(now);
   expire(now);
   copy_ahead(now);
   if (idle()) return;

@@ -65,6 +65,27 @@ class SchedulerDisk : public testing::Test {
   FakeDisk disk_;
 };
 
+TEST_F(SchedulerDisk, APromptWhoseFileIsNotReadInTimeIsComputed) {
+  DiskWorker worker(with_disk(streams()), disk_);
+  worker.add(1, 90, 3);
+  EXPECT_FALSE(worker.step());
+  std::vector<DiskOrder> hanging;
+  worker.scheduler.take_disk_orders(hanging);
+  ASSERT_EQ(hanging.size(), 1u);
+  worker.clock.advance(seconds(4));
+  EXPECT_FALSE(worker.step());
+  worker.clock.advance(seconds(1));
+  EXPECT_TRUE(worker.step()) << "nothing has come";
+  worker.add(2, 90, 3);
+  while (worker.step()) continue;
+  EXPECT_EQ(worker.cached(1), 0);
+  EXPECT_EQ(worker.cached(2), 0) << "it did not ask the disk";
+  for (DiskOutcome& outcome : disk_.carry_out(hanging))
+    worker.scheduler.disk_done(std::move(outcome), worker.clock.now());
+  worker.run_both();
+  EXPECT_TRUE(worker.scheduler.consistent());
+}
+
 TEST_F(SchedulerDisk, APromptThatIsInAFileIsReadAndNotComputed) {
   DiskWorker worker(with_disk(streams()), disk_);
   worker.add(1, 90, 3);
