@@ -358,7 +358,10 @@ net::Awaitable<void> BatchRunner::finish(BatchRunPtr run) {
 
 net::Awaitable<void> BatchRunner::sweep() {
   while (!leaving_) {
-    co_await store_.forget_old();
+    std::function<bool(std::uint64_t)> known = [this](std::uint64_t owner) {
+      return frontend_.keys.tenant_of(owner).has_value();
+    };
+    co_await store_.forget_old(std::move(known));
     for (auto& [owner, turn] : turns_) turn.running_max = lines_of(owner);  // keys may have changed
     pump();
     co_await leave_.wait_until(loop_.now() + kSweepEvery);

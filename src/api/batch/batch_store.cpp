@@ -10,6 +10,7 @@ namespace chasqui {
 namespace {
 
 constexpr std::size_t kMetaMax = 1 << 20;
+constexpr std::int64_t kKeptSeconds = kCountLimit<"batch_keep_seconds"> / 1000;
 
 // "batch_x.job" → "batch_x".
 std::string stem_of(const std::string& file_name) { return file_name.substr(0, file_name.rfind('.')); }
@@ -298,17 +299,29 @@ net::Awaitable<void> BatchStore::forget_job(BatchJobPtr job) {
   if (!removed) log_error("a batch could not be removed", {{"batch", job->id}});
 }
 
-net::Awaitable<void> BatchStore::forget_old() {
+// A tenant whose key is away for a while keeps what it has; one that is gone would fill the disk for good.
+bool BatchStore::is_abandoned(Shelf& shelf, bool known, std::int64_t now) {
+  if (known) {
+    shelf.unknown_since = 0;
+  } else if (shelf.unknown_since == 0) {
+    shelf.unknown_since = now;
+  }
+  return shelf.unknown_since != 0 && shelf.unknown_since + kKeptSeconds <= now;
+}
+
+net::Awaitable<void> BatchStore::forget_old(std::function<bool(std::uint64_t owner)> known) {
   const std::int64_t now = clock_.unix_seconds();
   std::vector<StoredFilePtr> files;
   std::vector<BatchJobPtr> jobs;
-  for (const auto& [owner, shelf] : shelves_) {
+  for (auto& [owner, shelf] : shelves_) {
+    const bool abandoned = is_abandoned(shelf, known(owner), now);
     for (const StoredFilePtr& file : shelf.files) {
-      if (file->expires != 0 && file->expires <= now && file->users == 0) files.push_back(file);
+      const bool over = abandoned || (file->expires != 0 && file->expires <= now);
+      if (over && file->users == 0) files.push_back(file);
     }
     for (const BatchJobPtr& job : shelf.jobs) {
-      const std::int64_t kept = kCountLimit<"batch_keep_seconds"> / 1000;
-      if (has_ended(job->status) && job->ended + kept <= now) jobs.push_back(job);
+      const bool over = abandoned || job->ended + kKeptSeconds <= now;
+      if (has_ended(job->status) && over) jobs.push_back(job);
     }
   }
   for (StoredFilePtr& file : files) {

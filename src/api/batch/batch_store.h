@@ -71,8 +71,9 @@ class BatchStore {
   void charge_results(std::uint64_t owner, std::int64_t bytes) { charge(owner, 2 * bytes); }
   std::uint64_t next_serial() { return ++serial_; }
   bool is_full() const { return used_ > disk_max_; }
-  // Files and batches whose time is over.
-  net::Awaitable<void> forget_old();
+  // Files and batches whose time is over. `known` says whether this owner may still come and delete them; for one who
+  // may not, it is over when that has been so for as long as an ended batch is kept, as far as this process has seen.
+  net::Awaitable<void> forget_old(std::function<bool(std::uint64_t owner)> known);
 
   // On the thread of the disk. `function` owns what it uses.
   template <class F>
@@ -92,8 +93,9 @@ class BatchStore {
     std::vector<StoredFilePtr> files;
     std::vector<BatchJobPtr> jobs;
     std::uint64_t bytes = 0;
-    std::size_t uploads = 0;  // under way
-    std::size_t orders = 0;   // batches that are being written
+    std::size_t uploads = 0;         // under way
+    std::size_t orders = 0;          // batches that are being written
+    std::int64_t unknown_since = 0;  // when its owner was first seen to have no key; 0: it has one
   };
 
   Result<void> has_room(const Upload& upload);
@@ -102,6 +104,7 @@ class BatchStore {
   void load_job(const std::string& name);
   void drop_strays(const std::vector<std::string>& names);
   void take_out(const StoredFilePtr& file);
+  static bool is_abandoned(Shelf& shelf, bool known, std::int64_t now);
   net::Awaitable<void> forget_job(BatchJobPtr job);
 
   const std::shared_ptr<JobFolder> folder_;
