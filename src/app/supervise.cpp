@@ -198,11 +198,13 @@ std::optional<int> Supervisor::child_ended() {
 }
 
 std::optional<int> Supervisor::told(int signal_number) {
-  if (signal_number != SIGHUP || !hears_hangup_) stopping_ = true;
+  // Also during a drain: who turns the log does not know of it, and a second SIGTERM would cut what runs.
+  const bool stops = signal_number != SIGHUP || !hears_hangup_;
+  stopping_ = stopping_ || stops;
   if (signal_number == SIGHUP) log_file_.open_again();
   if (child_ == 0) return stopping_ ? std::optional<int>(0) : std::nullopt;
-  ::kill(child_, stopping_ && signal_number == SIGHUP ? SIGTERM : signal_number);
-  if (stopping_) {
+  ::kill(child_, stops && signal_number == SIGHUP ? SIGTERM : signal_number);
+  if (stops) {
     const Duration left = kill_at_ == kNever ? patience_ : kLongerThanItself;
     kill_at_ = std::min(kill_at_, clock_.now() + left);
   }

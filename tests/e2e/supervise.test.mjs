@@ -147,6 +147,25 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
     assert.deepEqual(await server.ended, { code: 0, signal: null });
   });
 
+  it('lets what runs finish where the log is turned during the drain', async (t) => {
+    const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
+    t.after(() => fs.rm(dir, { recursive: true, force: true, maxRetries: 20 }));
+    const log = path.join(dir, 'log');
+    const says = async (pattern) => {
+      while (!pattern.test(await fs.readFile(log, 'utf8').catch(() => ''))) await new Promise((resolve) => setTimeout(resolve, 5));
+    };
+    const server = await start(t, [...sim, '--supervise', '--log-file', log]);
+    const running = await streamChat(server, 'hang: 2', { max_tokens: 20, ignore_eos: true });
+    server.signal('SIGTERM');
+    await says(/leaving/);
+    await fs.rename(log, `${log}.1`);
+    server.signal('SIGHUP');
+    await says(/log file opened again/);
+    assert.equal((await running.collect()).finish, 'length');
+    assert.deepEqual(await server.ended, { code: 0, signal: null });
+    assert.match(await fs.readFile(log, 'utf8'), /log file opened again[^]*log file opened again/, 'by both processes');
+  });
+
   it('outlives the end of a login under nohup', async (t) => {
     const server = await underNohup(t);
     const child = childOf(server.pid);
