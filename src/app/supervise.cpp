@@ -82,6 +82,8 @@ class Supervisor {
   bool start();
   [[noreturn]] void become_server();
   int wait_for_signal();
+  // The status of the server, if it is among those.
+  std::optional<int> reap() const;
   // The exit code, when there is to be no other server.
   std::optional<int> child_ended();
   std::optional<int> told(int signal_number);
@@ -176,9 +178,21 @@ int Supervisor::wait_for_signal() {
   return ::sigtimedwait(&signals_, nullptr, &time);
 }
 
-std::optional<int> Supervisor::child_ended() {
+// All that have ended: the first process of a container gets those whose parents have gone, and one that was started in
+// place of a shell gets the shell's.
+std::optional<int> Supervisor::reap() const {
+  std::optional<int> of_server;
   int status = 0;
-  if (child_ == 0 || ::waitpid(child_, &status, WNOHANG) != child_) return std::nullopt;
+  for (pid_t ended; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (ended == child_) of_server = status;
+  }
+  return of_server;
+}
+
+std::optional<int> Supervisor::child_ended() {
+  const auto ended = reap();
+  if (!ended) return std::nullopt;
+  const int status = *ended;
   child_ = 0;
   kill_at_ = kNever;
   const Duration lived = clock_.now() - started_;

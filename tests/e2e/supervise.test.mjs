@@ -25,7 +25,8 @@ async function say(server, what) {
   return JSON.parse(response.body).choices[0].message.content;
 }
 
-const childOf = (pid) => Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
+const childrenOf = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number);
+const childOf = (pid) => childrenOf(pid)[0];
 
 // The server that is there when it is not `old` any more.
 async function nextChild(server, old) {
@@ -53,18 +54,20 @@ async function underLoad(server, change) {
   return answers;
 }
 
-// Node gives its children the signals as they are by default; the shell passes on that some are ignored.
-async function ignoring(t, signals, flags = []) {
-  const args = ['-c', `trap "" ${signals}; exec "$0" "$@"`, binary, 'serve', ...sim, '--supervise', '--port', '0', ...flags];
-  const child = spawn('sh', args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+// In place of a shell that has done something before.
+async function after(t, commands, flags = []) {
+  const args = ['-c', `${commands}; exec "$0" "$@"`, binary, 'serve', ...sim, '--supervise', '--port', '0', ...flags];
+  const child = spawn('sh', args, { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
   t.after(() => child.kill('SIGKILL'));
   const ended = once(child, 'close');
-  const server = { pid: child.pid, ended, says: (pattern) => until(child.stderr, pattern) };
+  const server = { pid: child.pid, stdin: child.stdin, ended, says: (pattern) => until(child.stderr, pattern) };
   server.port = Number((await until(child.stdout, /listening on \S+:(\d+)\n[^]*serving /))[1]);
   server.fetch = (path, options) => fetch(`http://127.0.0.1:${server.port}${path}`, options);
   return server;
 }
 
+// Node gives its children the signals as they are by default; the shell passes on that some are ignored.
+const ignoring = (t, signals, flags) => after(t, `trap "" ${signals}`, flags);
 const underNohup = (t, flags) => ignoring(t, 'HUP', flags);
 
 // Until what a stream says matches.
@@ -183,6 +186,19 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
     process.kill(child, 'SIGKILL');
     assert.equal(await say(server, 'still here'), 'still here');
     assert.notEqual(childOf(server.pid), child);
+    process.kill(server.pid, 'SIGTERM');
+    assert.deepEqual(await server.ended, [0, null]);
+  });
+
+  it('leaves no zombie of a process that it has not started', async (t) => {
+    const server = await after(t, 'exec 3<&0; cat <&3 >&2 & exec 3<&-');
+    assert.equal(childrenOf(server.pid).length, 2);
+    server.stdin.end(); // and so does cat
+    const end = Date.now() + hangAfter;
+    while (childrenOf(server.pid).length > 1) {
+      assert.ok(Date.now() < end, 'it is still there');
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
     process.kill(server.pid, 'SIGTERM');
     assert.deepEqual(await server.ended, [0, null]);
   });
