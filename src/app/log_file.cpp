@@ -14,8 +14,14 @@ namespace {
 
 constexpr mode_t kMode = 0640;  // requests may be named in it
 
-int open_to_add(const std::string& path) {
-  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kMode);
+int open_to_add(const std::string& path, int more = 0) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | more, kMode);
+}
+
+// What is written waits for its reader, on the thread that is there for it.
+bool lets_wait(int descriptor) {
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  return flags >= 0 && ::fcntl(descriptor, F_SETFL, flags & ~O_NONBLOCK) == 0;
 }
 
 }  // namespace
@@ -36,9 +42,10 @@ LogFile::LogFile(LogFile&& other) noexcept
 
 void LogFile::open_again() {
   if (path_.empty()) return;
-  const int fresh = open_to_add(path_);
+  // A pipe that is there instead, and that is not read, would keep the loop.
+  const int fresh = open_to_add(path_, O_NONBLOCK);
   // The number stays, so that the thread that writes needs to know nothing of it.
-  const bool replaced = fresh >= 0 && ::dup3(fresh, descriptor_, O_CLOEXEC) >= 0;
+  const bool replaced = fresh >= 0 && lets_wait(fresh) && ::dup3(fresh, descriptor_, O_CLOEXEC) >= 0;
   const std::string reason = std::strerror(errno);
   if (fresh >= 0) ::close(fresh);
   if (replaced) {
