@@ -132,6 +132,7 @@ void Transfer::Curl::set_up(const TransferCall& call, const Settings& settings, 
   set(CURLOPT_ERRORBUFFER, why.data());
   set(CURLOPT_URL, call.url.c_str());
   set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_QUICK_EXIT, 1L);  // a name that is still looked up holds no signal up; of 7.87, no harm before
   set(CURLOPT_USERAGENT, settings.user_agent.c_str());
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));  // one stream has nothing to share
   set(CURLOPT_PROTOCOLS_STR, "http,https");

@@ -1,6 +1,7 @@
 // SIGTERM: what runs may finish, nothing new begins, and the exit code is 0.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
+import dgram from 'node:dgram';
 import { once } from 'node:events';
 import { constants, readFileSync } from 'node:fs';
 import fs from 'node:fs/promises';
@@ -11,7 +12,7 @@ import * as test from 'node:test';
 
 import { answer, endless, post, refused, streamChat, user } from './client.mjs';
 import { connect, parse, request } from './raw.mjs';
-import { binary, demo, sim, start } from './server.mjs';
+import { binary, demo, hangAfter, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 
@@ -64,6 +65,35 @@ describe('the first process of a container', { skip: !namespaces && 'this user m
       await pipe.close();
     });
   }
+});
+
+const mounts = spawnSync('unshare', ['--mount', 'true']).status === 0;
+
+// Whatever it is asked; `asked` resolves with the first question.
+async function silentNameServer(t) {
+  const socket = dgram.createSocket('udp4');
+  t.after(() => socket.close());
+  const asked = once(socket, 'message');
+  socket.bind(53, '127.0.0.77');
+  await once(socket, 'listening');
+  return { address: '127.0.0.77', asked };
+}
+
+describe('chasqui pull', { skip: !mounts && 'this user may make no namespace' }, () => {
+  it('ends at SIGTERM while a name is looked up', async (t) => {
+    const { address, asked } = await silentNameServer(t);
+    const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
+    t.after(() => fs.rm(dir, { recursive: true, force: true }));
+    const settings = path.join(dir, 'resolv.conf');
+    await fs.writeFile(settings, `nameserver ${address}\noptions timeout:30 attempts:5\n`); // longer than a test may take
+    const command = 'mount --bind "$0" /etc/resolv.conf && exec "$@"';
+    const env = { PATH: process.env.PATH, HOME: dir, HF_ENDPOINT: 'http://hub.example.org' };
+    const child = spawn('unshare', ['--mount', 'sh', '-c', command, settings, binary, 'pull', 'a/b'], { env, stdio: 'inherit', timeout: hangAfter, killSignal: 'SIGKILL' });
+    const ended = once(child, 'exit');
+    await Promise.race([asked, ended]);
+    child.kill('SIGTERM');
+    assert.deepEqual(await ended, [128 + os.constants.signals.SIGTERM, null]);
+  });
 });
 
 describe('a server that is told to stop', async () => {
