@@ -250,6 +250,12 @@ void Server::leave() {
   if (shutdown_->service() != Service::leaving) shutdown_->begin();
 }
 
+// The first one asks for a drain, which a worker that hangs may have begun; those after it for an end.
+void Server::told_to_stop() {
+  if (std::exchange(told_, true)) return shutdown_->begin();
+  leave();
+}
+
 // Every model may have a part there, and ggml has no way back: the requests end with an error, and then the process.
 void Server::lose(const std::string& peers) {
   if (!lost_peers_.empty()) return;
@@ -269,8 +275,7 @@ void Server::lose(const std::string& peers) {
 }
 
 void Server::follow_signals() {
-  guard_.watch(config_.operation.drain_delay + config_.drain_time,
-               [this] { loop_.post([this] { shutdown_->begin(); }); });
+  guard_.watch(config_.operation.drain_delay + config_.drain_time, [this] { loop_.post([this] { told_to_stop(); }); });
   // A supervisor says by SIGTERM that the terminal has gone, and a service manager may be told to reload any service;
   // these have opened the sockets.
   if (!config_.reads_files_again() && !listeners_.stay) return;

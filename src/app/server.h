@@ -81,6 +81,7 @@ class Server final : private ModelHosting, private AdapterHosting {
   void follow_hangs();
   void follow_hang(HostedModel& model);
   void leave();
+  void told_to_stop();
   Duration time_to_keep();
   void lose(const std::string& peers);
   void greet(const std::string& url) const;
@@ -126,6 +127,7 @@ class Server final : private ModelHosting, private AdapterHosting {
   KeyReload reload_;
   std::optional<TlsReload> tls_reload_;
   std::optional<Shutdown> shutdown_;
+  bool told_ = false;       // to stop, by a signal
   bool hung_ = false;       // a worker, of whichever model
   std::string lost_peers_;  // that computed with it; empty: all are there
   net::Timer lost_timer_;

@@ -141,6 +141,19 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
     await server.says(/the server has died.*exit code 70/);
   });
 
+  it('lets what runs finish when it is told to stop while it leaves because a worker hangs', async (t) => {
+    const server = await start(t, [...sim, '--supervise', '--workers', '2', '-np', '2', '-c', '4096', '--sim-step', '20', '--stuck-after', '0.2']);
+    const running = await streamChat(server, 'go on', { max_tokens: 100, ignore_eos: true });
+    await running.nextText();
+    const body = JSON.stringify({ messages: user('hang: 600') });
+    await exchange(server, request('POST', '/v1/chat/completions', { 'Content-Length': body.length }, body));
+    await server.says(/leaving/);
+    server.signal('SIGTERM');
+    await running.collect();
+    assert.equal(running.finish, 'length');
+    assert.deepEqual(await server.ended, { code: 70, signal: null });
+  });
+
   it('drains at SIGHUP where there is nothing to read again', async (t) => {
     const server = await start(t, [...sim, '--supervise']);
     const running = await streamChat(server, 'hang: 1', { max_tokens: 20, ignore_eos: true });
